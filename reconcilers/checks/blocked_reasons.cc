@@ -19,9 +19,9 @@ constexpr BlockedReason kBlockedReasons[] = {
      "true`) or `Interrupt`",
      "kubectl get pods --all-namespaces --field-selector spec.nodeName={node}"},
     {kDeferred,
-     "the change of the node was deferred, because its pods did not end within `idleTimeout` or a person uncordoned "
-     "it; the message names the time of the retry",
-     "no action needed: the operator retries the node at that time, if no other node of its group waits; or retry now",
+     "the operator has cordoned the node for its pods once, or a person uncordoned it meanwhile: it is changed as soon "
+     "as it is idle",
+     "no action needed; a retry gives its pods another turn, and cordons the node again",
      "gpu-sharing-operator rollout start {policy}"},
     {kPdbRefuses, "a PodDisruptionBudget refuses an eviction; the message names the pod and the budget's answer",
      "scale the workload up, or change its budget", "kubectl get poddisruptionbudgets --all-namespaces"},

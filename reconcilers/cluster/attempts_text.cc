@@ -127,6 +127,7 @@ Json print_canary(const RecordedCanary& canary) {
   out["templates"] = canary.templates;
   out["passed"] = canary.passed;
   out["nodes"] = print_nodes(canary.nodes);
+  if (!canary.begun.empty()) out["begun"] = canary.begun;
   if (canary.soaking_since) out["soakingSince"] = k8s::format_time(*canary.soaking_since);
   return out;
 }
@@ -135,7 +136,8 @@ bool read_canary(const Json& json, FleetRecord& out) {
   RecordedCanary read;
   if (!read_subject(json, read) || !read_text(json, "product", read.product) ||
       !read_text(json, "templates", read.templates) || !read_flag(json, "passed", read.passed) ||
-      !read_nodes(json, read.nodes) || !read_time(json, "soakingSince", read.soaking_since)) {
+      !read_nodes(json, read.nodes) || !read_names(json, "begun", read.begun) ||
+      !read_time(json, "soakingSince", read.soaking_since)) {
     return false;
   }
   out.canaries.push_back(std::move(read));

@@ -110,8 +110,9 @@ struct RecordedCanary {
   std::string key;
   std::string revision;
   std::string product;
-  std::string templates;                       // templates_text() (rollout/attempts.h) when it began; empty: unknown.
-  std::map<std::string, MachineId> nodes;      // Name -> machine; they served when their change began (S12).
+  std::string templates;                   // templates_text() (rollout/attempts.h) when it began; empty: unknown.
+  std::map<std::string, MachineId> nodes;  // Name -> machine; they served when their change began (S12).
+  std::set<std::string> begun;             // Of these: they restart or verify. If their Node goes, that is a failure.
   std::optional<k8s::WallTime> soaking_since;  // Since when all required canaries have shown the revision.
   bool passed = false;                         // The canaries have soaked: the other nodes can start.
   friend bool operator==(const RecordedCanary&, const RecordedCanary&) = default;

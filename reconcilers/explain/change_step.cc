@@ -56,7 +56,10 @@ const std::string* why_it_leaves(const Step& step) {
   if (step.done) return nullptr;
   for (const PlannedAction& planned : step.plan.actions) {
     const auto* patch = std::get_if<PatchNode>(&planned.action);
-    if (patch != nullptr && patch->remove_annotations.contains(std::string(kChangeAnnotation))) return &planned.message;
+    if (patch == nullptr) continue;
+    const auto state = patch->set.find(std::string(kStateLabel));
+    const bool restores = step.row <= StepRow::c6 && state != patch->set.end() && state->second == kStateFailed;
+    if (restores || patch->remove_annotations.contains(std::string(kChangeAnnotation))) return &planned.message;
   }
   return nullptr;
 }
@@ -95,8 +98,17 @@ class StepText {
       case StepRow::c3:
       case StepRow::c4:
         return reported(step_);
+      default:
+        return node_.ready ? next(waiting) : std::string(kNotReadyInChangeText);
+    }
+  }
+
+ private:
+  // Of a Ready node, from C5 on.
+  [[nodiscard]] std::string next(const std::string& waiting) const {
+    switch (step_.row) {
       case StepRow::c5:
-        return also_lost("the profile changed again: the pods to replace are listed again");
+        return "the profile changed again: the pods to replace are listed again";
       case StepRow::c6:
         return waiting.empty() || !step_.plan.actions.empty() ? draining() : waiting;
       default:
@@ -104,38 +116,32 @@ class StepText {
     }
   }
 
- private:
-  [[nodiscard]] std::string also_lost(const std::string& text) const {
-    return node_.ready ? text : "the node is not Ready; " + text;
-  }
-
   [[nodiscard]] std::string draining() const {
     if (std::string why = reported(step_); !why.empty()) return why;
     if (!step_.plan.actions.empty())
       return left_.empty() ? "its label is written next" : fmt::format("{} is replaced next", left_.front());
-    return also_lost(left_.empty() ? "is being drained; then its label is written"
-                                   : "is being drained; then " + left_.front() + " is replaced");
+    return left_.empty() ? "is being drained; then its label is written"
+                         : "is being drained; then " + left_.front() + " is replaced";
   }
 
   [[nodiscard]] std::string replacing() const {
     switch (step_.row) {
       case StepRow::c7: {
         const std::string why = reported(step_);
-        return also_lost(why.empty() ? "the profile changed again: new pods that might have read the former text are "
-                                       "replaced too"
-                                     : why);
+        return why.empty() ? "the profile changed again: new pods that might have read the former text are replaced too"
+                           : why;
       }
       case StepRow::c9: {
-        const bool has_problem = !a_.pods_ready && (!node_.ready || !step_.last_wait_for.empty());
+        const bool has_problem = !a_.pods_ready && !step_.last_wait_for.empty();
         const std::string why = has_problem ? first_problem(pods_) : step_.last_wait_for;
-        return also_lost(why.empty() ? fmt::format("{} is replaced next", left_.front())
-                                     : fmt::format("{}; then {} is replaced", why, left_.front()));
+        return why.empty() ? fmt::format("{} is replaced next", left_.front())
+                           : fmt::format("{}; then {} is replaced", why, left_.front());
       }
       case StepRow::c10:
         return "new profile is live; confirming";
       default: {
         std::string why = reported(step_);
-        return also_lost(why.empty() ? last_wait(a_, pods_, going_) : why);
+        return why.empty() ? last_wait(a_, pods_, going_) : why;
       }
     }
   }

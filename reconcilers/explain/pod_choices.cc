@@ -145,9 +145,9 @@ PodAdvice advice_on_deferred(const ReadingPass& pass, const Node& node, const No
   PodAdvice out;
   out.command = command_of_reason(pass.world(), pass.index(), pass.settings(), node, a, kWaitingForWorkloads);
   out.owners = fmt::format(
-      "the change waits for these pods. The operator retries it at the time in the node's message{}; once the pods "
-      "have ended, at once with gpu-sharing-operator rollout start {}",
-      by_person ? ", and cordons the node again" : "", a.policy.view());
+      "the change waits for these pods, and begins once they have ended{}. To cordon the node for them again: "
+      "gpu-sharing-operator rollout start {}",
+      by_person ? ", not before the time in the node's message" : "", a.policy.view());
   if (by_person)
     out.owners +=
         fmt::format("; whoever uncordoned the node keeps the operator from it with kubectl annotate node {} {}=true",

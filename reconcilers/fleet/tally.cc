@@ -55,6 +55,9 @@ class Counter {
     NodeCounts<std::int8_t>& counts = out_.counts;
     counts.total = 1;
     counts.busy = is_busy(a_) ? 1 : 0;
+    const bool cordoned_for_change = a_.change != nullptr && a_.change->cordoned;
+    counts.cordoned = a_.availability == Availability::cordoned && !cordoned_for_change ? 1 : 0;
+    counts.failed_before = pending && a_.change != nullptr && a_.change->failed ? 1 : 0;
     counts.settled = settled ? 1 : 0;
     counts.held = a_.is_held() ? 1 : 0;
     counts.unproven = a_.phase == Phase::up_to_date && a_.at_install == AtInstall::unproven && !a_.fresh_pods ? 1 : 0;
@@ -82,23 +85,17 @@ class Counter {
     put(Bucket::early_text, !a_.early_text.empty());
     put(Bucket::drifted_at_install, a_.at_install == AtInstall::drifted);
     put(Bucket::uncounted, a_.is_uncounted());
-    put(Bucket::unavailable, is_out_of_service(a_));
+    put(Bucket::unavailable, a_.is_unavailable() && a_.change == nullptr);
     put(Bucket::would_break, !a_.would_break.empty());
     if (a_.phase == Phase::pending) {
       out_.pending = out_.counts.busy == 0;
-      put(Bucket::deferred, applying_deferral(node_, a_, retry()).has_value());
+      put(Bucket::deferred, applying_deferral(node_, a_, governing()).has_value());
     }
     // A node that is set aside neither delays a rollout nor counts for or against a revision.
     const bool counted = out_.counts.settled > 0 || a_.change != nullptr || a_.is_blocked();
     put(RolloutBucket::set_aside, !counted && (!a_.holder.empty() || !a_.ready));
     put(RolloutBucket::stuck, a_.in_change() && !a_.holder.empty());
-    put(RolloutBucket::failed, a_.phase == Phase::failed);
-  }
-
-  // The policy's gpusharing.dev/retry: another value ends a deferral.
-  [[nodiscard]] std::string_view retry() const {
-    const SharingPolicy* policy = governing();
-    return policy == nullptr ? std::string_view() : retry_of(*policy);
+    put(RolloutBucket::failed, a_.phase == Phase::failed || out_.counts.failed_before > 0);
   }
 
   [[nodiscard]] const SharingPolicy* governing() const {

@@ -24,15 +24,17 @@ namespace gso {
 template <class Count>
 struct NodeCounts {
   Count total = 0;
-  Count busy = 0;          // Changing or unavailable, for any cause: each holds a slot of every budget (S1).
-  Count settled = 0;       // Run the target and show it.
-  Count held = 0;          // Have gpusharing.dev/hold.
-  Count unproven = 0;      // Show their target since the installation, with pods that may be older than its text.
-  Count new_template = 0;  // Wait for pods of a new template (updateStrategy OnDelete), with any profile.
-  Count shrinking = 0;     // Pending, and the target serves less of some resource than the node does now.
-  Count changing = 0;      // In a change of the operator that has not failed.
-  Count loading = 0;       // Verifying a profile that they have loaded by themselves.
-  Count repairable = 0;    // Bucket::repairable.
+  Count busy = 0;           // Changing or unavailable, for any cause: each holds a slot of every budget (S1).
+  Count cordoned = 0;       // Of these: they serve, and somebody other than the operator has cordoned them.
+  Count settled = 0;        // Run the target and show it.
+  Count held = 0;           // Have gpusharing.dev/hold.
+  Count unproven = 0;       // Show their target since the installation, with pods that may be older than its text.
+  Count new_template = 0;   // Wait for pods of a new template (updateStrategy OnDelete), with any profile.
+  Count shrinking = 0;      // Pending, and the target serves less of some resource than the node does now.
+  Count changing = 0;       // In a change of the operator that has not failed.
+  Count loading = 0;        // Verifying a profile that they have loaded by themselves.
+  Count repairable = 0;     // Bucket::repairable.
+  Count failed_before = 0;  // Pending, and their last change failed: they are Failed until the next one begins.
 };
 
 struct Tally : NodeCounts<std::int64_t> {
@@ -41,6 +43,9 @@ struct Tally : NodeCounts<std::int64_t> {
   // still counts against its revision. phase_of() is what people see of one node.
   std::array<std::int64_t, kPhases> phases{};
   [[nodiscard]] std::int64_t of(Phase phase) const { return phases[static_cast<std::size_t>(phase)]; }
+  // As people see them: a node whose last change failed is Failed until the next one begins.
+  [[nodiscard]] std::int64_t shown_failed() const { return of(Phase::failed) + failed_before; }
+  [[nodiscard]] std::int64_t shown_pending() const { return of(Phase::pending) - failed_before; }
   // In progress for any cause: changed by the operator, by their DaemonSets, or by what they loaded themselves.
   [[nodiscard]] std::int64_t moving() const { return changing + loading + of(Phase::following_daemonset); }
   // Cannot be changed now, each with a reason.
@@ -53,6 +58,7 @@ struct Tally : NodeCounts<std::int64_t> {
   void add(const NodeCounts<Count>& other, std::int64_t sign) {
     total += sign * other.total;
     busy += sign * other.busy;
+    cordoned += sign * other.cordoned;
     settled += sign * other.settled;
     held += sign * other.held;
     unproven += sign * other.unproven;
@@ -61,6 +67,7 @@ struct Tally : NodeCounts<std::int64_t> {
     changing += sign * other.changing;
     loading += sign * other.loading;
     repairable += sign * other.repairable;
+    failed_before += sign * other.failed_before;
   }
   void add(Phase phase, std::int64_t sign) { phases[static_cast<std::size_t>(phase)] += sign; }
   void add(const Tally& other, std::int64_t sign) {
@@ -79,7 +86,7 @@ struct RolloutKey {
 
 // Sets of nodes that planners visit, each sorted by name.
 enum class Bucket : std::uint8_t {
-  unavailable,     // Out of service, but not by a change of the operator.
+  unavailable,     // Unavailable, but not by a change of the operator.
   changing,        // In a change of the operator.
   failed,          // The last change did not verify.
   self_loaded,     // Loaded a profile by themselves, which the operator verifies and records.
@@ -118,7 +125,7 @@ inline constexpr std::size_t kBuckets = static_cast<std::size_t>(Bucket::count_)
 enum class RolloutBucket : std::uint8_t {
   set_aside,  // Neither settled, changing nor blocked, and not usable now: held, NotReady, or held by another actor.
   stuck,      // Changing, and held by a person or another actor.
-  failed,     // Failed on any target.
+  failed,     // The last change failed, on any target, and the next one has not begun.
   count_,
 };
 inline constexpr std::size_t kRolloutBuckets = static_cast<std::size_t>(RolloutBucket::count_);

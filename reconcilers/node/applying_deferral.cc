@@ -6,10 +6,12 @@
 
 namespace gso {
 
-std::optional<Deferral> applying_deferral(const Node& node, const NodeAssessment& a, std::string_view retry) {
+std::optional<Deferral> applying_deferral(const Node& node, const NodeAssessment& a, const SharingPolicy* policy) {
   std::optional<Deferral> deferral = deferral_of(node);
+  const std::string_view retry = policy == nullptr ? std::string_view() : retry_of(*policy);
   if (!deferral || deferral->to != a.target.view() || asks_again(deferral->retry, retry)) return std::nullopt;
-  return deferral;
+  const bool evicts = policy != nullptr && policy->rollout.workloads == WorkloadMode::evict;
+  return evicts && !deferral->evicts ? std::nullopt : deferral;
 }
 
 Duration deferral_length(Duration idle_timeout) {

@@ -175,7 +175,9 @@ void Assessor::finish() {
   const bool had_gpus = recorded_ != nullptr && recorded_->devices > 0;
   const bool expects_gpus = had_gpus || facts_.count > 0 || (facts_.devices && !facts_.devices->empty()) ||
                             std::ranges::any_of(node_.capacity, [](const auto& entry) { return entry.second > 0; });
-  out_.unavailable = !node_.ready || node_.unschedulable || (expects_gpus && !serves_gpus(node_));
+  if (node_.unschedulable) out_.availability = Availability::cordoned;
+  if (expects_gpus && !serves_gpus(node_)) out_.availability = Availability::no_gpus;
+  if (!node_.ready) out_.availability = Availability::not_ready;
 }
 
 std::int64_t Assessor::recorded_gpus() const {

@@ -69,6 +69,14 @@ enum class LeftPolicy : std::uint8_t {
 // What NodeAssessment::would_break begins with where the cause is the node's own label.
 inline constexpr std::string_view kPinnedToMpsKey = "a label pins the node to MPS key";
 
+// Whether pods can get the GPUs of a node, by what its Node shows now: the last value that is true of it.
+enum class Availability : std::uint8_t {
+  available,
+  cordoned,   // By any client. What runs there keeps its GPUs.
+  no_gpus,    // Ready, and nothing is allocatable although GPUs are expected.
+  not_ready,  // What the status shows proves nothing.
+};
+
 struct NodeAssessment {
   // One object per node is in memory: keep it small, with the flags together.
   Phase phase = Phase::unmanaged;  // Without regard to holders; people see phase_of() (node_phase.h).
@@ -79,16 +87,18 @@ struct NodeAssessment {
   Labeller labeller = Labeller::us;
   AtInstall at_install = AtInstall::shown;
   LeftPolicy left_policy = LeftPolicy::no;
+  Availability availability = Availability::available;
   bool ready = false;
-  bool unavailable = false;  // NotReady, cordoned by any client, or nothing allocatable although GPUs are expected.
-  bool fresh_pods = false;   // Every pod that loads the profile did so after the content's last change.
-  bool pods_ready = false;   // The newest pods of plugin, GFD and MPS (if needed) are Ready and not crash-looping.
-  bool shrinks = false;      // The target advertises less of some resource than the node does now.
+  bool fresh_pods = false;  // Every pod that loads the profile did so after the content's last change.
+  bool pods_ready = false;  // The newest pods of plugin, GFD and MPS (if needed) are Ready and not crash-looping.
+  bool shrinks = false;     // The target advertises less of some resource than the node does now.
   bool wrong_key =
       false;  // The policy names a key that the ConfigMap lacks: the node is blocked at its present profile.
   bool write_blocked = false;          // The reason concerns this node only: it is written to the node, once.
   bool announced_map_missing = false;  // The cause of would_break: the announced ConfigMap does not exist.
 
+  // NotReady, cordoned, or without a GPU to give: it counts against every budget.
+  [[nodiscard]] bool is_unavailable() const { return availability != Availability::available; }
   // A change of the operator is in progress and has not failed.
   [[nodiscard]] bool in_change() const;
   // It runs a profile that it loaded by itself (reboot, label, template, new node): the operator verifies and records
@@ -190,11 +200,15 @@ struct AssessContext {
 // Functions that the planners share (assess_parts.cc). Runs its target with as many devices as the hardware serves;
 // missing devices do not stop a rollout.
 [[nodiscard]] bool is_settled(const NodeAssessment& assessment);
-// Out of service, in a change, or possibly in one that cannot be read: it holds a slot of every budget (S1).
+// Unavailable, in a change, or possibly in one that cannot be read: it holds a slot of every budget (S1).
 [[nodiscard]] bool is_busy(const NodeAssessment& assessment);
-// Out of service, but not by a change of the operator.
+// Serves no GPU although some are expected, or its last change failed: a change needs no free slot to repair it.
 [[nodiscard]] bool is_out_of_service(const NodeAssessment& assessment);
-// A change of it would be a repair: it is out of service, or it failed on another target and was not sound before that
+// Serves, and somebody else has cordoned it: a change makes nothing newly unavailable, and is no repair.
+[[nodiscard]] bool serves_cordoned(const NodeAssessment& assessment);
+// Serves, cordoned or not, so that its change can prove a text, or fail on it (S12).
+[[nodiscard]] bool can_prove(const NodeAssessment& assessment);
+// A change of it would be a repair: it serves no GPU, or it failed on another target and was not sound before that
 // either. It holds a slot already, and proves nothing (S12).
 [[nodiscard]] bool is_repair(const NodeAssessment& assessment);
 // Is up to date according to its record and shows something else. Missing devices are no drift.

@@ -57,16 +57,24 @@ bool is_settled(const NodeAssessment& a) {
 }
 
 bool is_busy(const NodeAssessment& a) {
-  return a.unavailable || a.change != nullptr || a.is_unreadable();
+  return a.is_unavailable() || a.change != nullptr || a.is_unreadable();
 }
 
 bool is_out_of_service(const NodeAssessment& a) {
-  return a.unavailable && a.change == nullptr;
+  return a.change == nullptr ? a.availability == Availability::no_gpus : a.change->failed.has_value();
+}
+
+bool serves_cordoned(const NodeAssessment& a) {
+  return a.availability == Availability::cordoned && a.change == nullptr;
+}
+
+bool can_prove(const NodeAssessment& a) {
+  return a.availability == Availability::available || serves_cordoned(a);
 }
 
 bool is_repair(const NodeAssessment& a) {
-  if (is_out_of_service(a)) return true;
-  const bool failed_before = a.change != nullptr && a.change->failed && a.change->to != a.target.view();
+  if (a.change == nullptr) return a.availability == Availability::no_gpus;
+  const bool failed_before = a.change->failed && a.change->to != a.target.view();
   return failed_before && !was_sound(*a.change);
 }
 

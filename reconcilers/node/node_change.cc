@@ -139,6 +139,22 @@ void read_failure(Fields& fields, NodeChange& out) {
   out.failed = std::move(failure);
 }
 
+void read_touched(Fields& fields, NodeChange& out) {
+  out.touched = Touched::unknown;
+  if (!fields.find("touched", false)) return;
+  bool touched = false;
+  fields.flag("touched", touched);
+  out.touched = touched ? Touched::yes : Touched::no;
+}
+
+void read_replaced(Fields& fields, NodeChange& out) {
+  const auto field = fields.find("replaced", false);
+  if (!field) return;
+  dom::object replaced;
+  if (field->get(replaced) != simdjson::SUCCESS) return fields.fail("replaced must be an object");
+  out.replaced = simdjson::minify(replaced);
+}
+
 // The version of a JSON object of the operator; an error message if this release cannot read that version.
 std::string version_problem(dom::object root, int known) {
   std::int64_t number = 0;
@@ -198,20 +214,26 @@ std::string print_change(const NodeChange& change) {
   Json& pods = out["pods"] = Json::object();
   for (const auto& [component, uids] : change.pods) pods[std::string(to_string(component))] = uids;
   if (change.self_loaded) out["selfLoaded"] = true;
-  if (change.touched) out["touched"] = true;
+  if (change.touched != Touched::unknown) out["touched"] = change.touched == Touched::yes;
   if (change.cordoned) out["cordoned"] = true;
+  if (change.had_turn) out["hadTurn"] = true;
   if (!change.guards.empty()) out["guards"] = change.guards;
   if (change.failed) out["failed"] = {{"why", change.failed->why}, {"retry", change.failed->retry}};
+  if (!change.replaced.empty()) out["replaced"] = Json::parse(change.replaced, nullptr, false);
   return dump(out);
 }
 
-k8s::Result<NodeChange> parse_change(std::string_view text) {
-  const auto bad = [](std::string_view what) {
-    return k8s::fail(k8s::Reason::decode, fmt::format("annotation {}: {}", kChangeAnnotation, what));
-  };
+namespace {
+
+std::unexpected<k8s::Error> bad_change(std::string_view what) {
+  return k8s::fail(k8s::Reason::decode, fmt::format("annotation {}: {}", kChangeAnnotation, what));
+}
+
+// `replaced` is not read itself: another text is parsed with the same parser.
+k8s::Result<NodeChange> parse_outer_change(std::string_view text) {
   const auto root = parse_object(text);
-  if (!root) return bad("must be a JSON object");
-  if (std::string problem = version_problem(*root, NodeChange::kVersion); !problem.empty()) return bad(problem);
+  if (!root) return bad_change("must be a JSON object");
+  if (std::string problem = version_problem(*root, NodeChange::kVersion); !problem.empty()) return bad_change(problem);
   NodeChange out;
   Fields fields(*root);
   fields.text("policy", out.policy);
@@ -227,11 +249,24 @@ k8s::Result<NodeChange> parse_change(std::string_view text) {
   read_pods(fields, out);
   fields.flag("served", out.served);
   fields.flag("selfLoaded", out.self_loaded);
-  fields.flag("touched", out.touched);
+  read_touched(fields, out);
   fields.flag("cordoned", out.cordoned);
+  fields.flag("hadTurn", out.had_turn);
   fields.texts("guards", out.guards);
   read_failure(fields, out);
-  if (!fields.problem().empty()) return bad(fields.problem());
+  read_replaced(fields, out);
+  if (!fields.problem().empty()) return bad_change(fields.problem());
+  return out;
+}
+
+}  // namespace
+
+k8s::Result<NodeChange> parse_change(std::string_view text) {
+  k8s::Result<NodeChange> out = parse_outer_change(text);
+  if (!out || out->replaced.empty()) return out;
+  const k8s::Result<NodeChange> before = parse_outer_change(out->replaced);
+  if (!before || !before->failed || !before->replaced.empty())
+    return bad_change("replaced must be a change that has failed");
   return out;
 }
 
@@ -260,6 +295,7 @@ std::string print_deferral(const Deferral& deferral) {
               {"until", k8s::format_time(deferral.until)},
               {"by", to_string(deferral.by)}};
   if (!deferral.retry.empty()) out["retry"] = deferral.retry;
+  if (deferral.evicts) out["evicts"] = true;
   return dump(out);
 }
 
@@ -278,6 +314,7 @@ DeferralOnNode deferral_on(const Node& node) {
   fields.time("until", out.until);
   fields.word("by", kDeferredBy, out.by);
   if (fields.find("retry", false)) fields.text("retry", out.retry);
+  fields.flag("evicts", out.evicts);
   if (!fields.problem().empty()) return bad(fields.problem());
   return {out, {}};
 }

@@ -34,6 +34,14 @@ enum class ChangeCause : std::uint8_t {
 };
 [[nodiscard]] std::string_view to_string(ChangeCause cause);
 
+// Whether the operator has begun to change the node: it has deleted pods, or written the label, or may do so at any
+// moment. It says so before it deletes the first pod; what others delete begins no change.
+enum class Touched : std::uint8_t {
+  no,
+  yes,
+  unknown,  // An earlier release wrote the annotation: a listed pod that is gone counts as deleted by the operator.
+};
+
 struct NodeChange {
   static constexpr int kVersion = 1;
 
@@ -54,8 +62,11 @@ struct NodeChange {
   // Its pods had read `to` before the change began, and it did not show it: a failure counts against the revision, but
   // the node is no canary.
   bool self_loaded = false;
-  bool touched = false;   // The list was rewritten after a pod of it had been deleted, or the label written.
+  Touched touched = Touched::no;
   bool cordoned = false;  // By the operator.
+  // The operator has waited for the workloads of the node once for this revision: it does not wait for them again, and
+  // leaves the change if some have come.
+  bool had_turn = false;
   std::vector<std::string>
       guards;  // Autoscalers whose annotations the operator set: "cluster-autoscaler", "karpenter".
   struct Failure {
@@ -64,6 +75,9 @@ struct NodeChange {
     friend bool operator==(const Failure&, const Failure&) = default;
   };
   std::optional<Failure> failed;  // It did not verify; not tried again until its target or the policy's retry changes.
+  // The annotation of the failed change that this one replaced: it is written again if this one ends untouched. Empty:
+  // it replaced none, or is touched.
+  std::string replaced;
   friend bool operator==(const NodeChange&, const NodeChange&) = default;
 };
 
@@ -94,15 +108,21 @@ struct ChangeOnNode {
 // The node is in a change, or its standalone MPS daemon is replaced, and the operator must remove its cordon.
 [[nodiscard]] bool is_cordoned_by_operator(const Node& node);
 
-// A change that was backed out and must not begin again before `until`: gpusharing.dev/deferred.
+// A change that was backed out after the operator had waited for the node's workloads: gpusharing.dev/deferred. They
+// have had their turn for this revision: the change begins again once the node is idle, and the operator does not
+// cordon the node for them a second time.
 struct Deferral {
   static constexpr int kVersion = 1;
-  enum class By : std::uint8_t { idle_timeout, person };
+  enum class By : std::uint8_t {
+    idle_timeout,  // Its workloads did not end in time, or something else ended the change first.
+    person,        // Somebody uncordoned the node.
+  };
   std::string to;         // The deferred revision; the deferral is void for any other revision.
-  k8s::WallTime until{};  // Idle nodes of its group always start earlier.
+  k8s::WallTime until{};  // If a person uncordoned the node: it does not start earlier, even if it is idle.
   By by = By::idle_timeout;
   std::string
       retry;  // gpusharing.dev/retry of the policy at the deferral; another value ends the deferral (`rollout start`).
+  bool evicts = false;  // The policy evicted the workloads. If it did not, choosing Evict ends the deferral.
   friend bool operator==(const Deferral&, const Deferral&) = default;
 };
 [[nodiscard]] std::string print_deferral(const Deferral& deferral);

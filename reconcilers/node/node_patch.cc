@@ -104,8 +104,8 @@ NodeChange begin_change(const NodeView& view, const ChangePlan& plan) {
   out.from = std::string(view.facts.loaded.revision.view());
   out.begun = view.snapshot.now;
   // A machine that has just joined has not served any pod yet, and one that was broken before proves nothing (S12).
-  const bool was_broken = view.facts.unavailable || is_repair(view.facts);
-  out.served = !was_broken && plan.cause != ChangeCause::joined && !view.facts.loaded.revision.empty();
+  const bool was_sound = can_prove(view.facts) && !is_repair(view.facts);
+  out.served = was_sound && plan.cause != ChangeCause::joined && !view.facts.loaded.revision.empty();
   out.self_loaded = !out.served && lost_by_itself(view, plan);
   out.pods = pods_to_replace(view, plan);
   // A new template concerns every component, whatever the difference between the profiles needs.
@@ -119,6 +119,10 @@ NodeChange begin_change(const NodeView& view, const ChangePlan& plan) {
     // A cordon that is there after a person took the operator's away is that person's.
     out.cordoned = before->cordoned && view.node.unschedulable;
     out.guards = before->guards;
+    NodeChange replaced = *before;
+    replaced.cordoned = out.cordoned;
+    replaced.replaced.clear();
+    out.replaced = print_change(replaced);
   }
   return out;
 }
@@ -130,8 +134,13 @@ NodeChange list_again(const NodeView& view, const NodeChange& before, const Chan
   // The GPUs were lost to another text: the new one is not to blame.
   if (out.to != before.to) out.self_loaded = false;
   out.pods = std::move(pods);
-  out.touched = true;
-  return out;
+  return touched(std::move(out));
+}
+
+NodeChange touched(NodeChange change) {
+  change.touched = Touched::yes;
+  change.replaced.clear();
+  return change;
 }
 
 void remove_guards(PatchNode& patch, const Node& node, const NodeChange& change) {
@@ -169,10 +178,10 @@ PatchNode patch_into(const NodeView& view, NodeChange change, Into into) {
     change.cordoned = true;
   }
   LabelChange labels;
-  if (into.with_label && view.facts.label) {
+  if (into.live && view.facts.label) {
     labels = policy_label(node, config_label(view.installation, node), view.facts);
-    change.touched = true;
   }
+  if (into.live) change = touched(std::move(change));
   if (steps_for(change.kind).touches_mps) {
     const bool capable = change.kind != Transition::leave_mps;
     labels = merged(
@@ -221,6 +230,28 @@ PatchNode take_off(const Node& node, const NodeChange* change, Kept kept) {
     patch.resource_version = node.meta.resource_version;
   }
   return patch;
+}
+
+PatchNode patch_back(const Node& node, const NodeAssessment& facts, Duration verify_timeout) {
+  const NodeChange& change = *facts.change;
+  const k8s::Result<NodeChange> replaced = parse_change(change.replaced);
+  if (change.replaced.empty() || !replaced) return patch_out(node, facts);
+  NodeChange failed = *replaced;
+  failed.cordoned = failed.cordoned && node.unschedulable;
+  NodeChange added = change;  // What the failed change had not done already.
+  added.cordoned = change.cordoned && !failed.cordoned;
+  PatchNode patch = take_off(node, &added, {});
+  patch.remove.erase(std::string(kStateLabel));
+  for (const std::string_view annotation : {kChangeAnnotation, kMessageAnnotation})
+    patch.remove_annotations.erase(std::string(annotation));
+  patch.set[std::string(kStateLabel)] = kStateFailed;
+  patch.set_annotations[std::string(kChangeAnnotation)] = print_change(failed);
+  set_message(patch, failure_text(failed.to, verify_timeout, failed.failed->why));
+  return patch;
+}
+
+std::string failure_text(std::string_view revision, Duration verify_timeout, std::string_view why) {
+  return fmt::format("{} did not verify within {}: {}", revision, k8s::format_go_duration(verify_timeout), why);
 }
 
 PatchNode patch_out(const Node& node, const NodeAssessment& facts) {

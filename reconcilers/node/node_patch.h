@@ -39,13 +39,15 @@ struct ChangePlan {
 
 // A change of this node that begins now and has the revision of its facts as target.
 [[nodiscard]] NodeChange begin_change(const NodeView& view, const ChangePlan& plan);
-// The change in progress with a new target and a new list of pods, as of now. Its pods count as touched.
+// The same change from its first deletion on: it can no longer be backed out.
+[[nodiscard]] NodeChange touched(NodeChange change);
+// The change in progress with a new target and a new list of pods, as of now. It is touched.
 [[nodiscard]] NodeChange list_again(const NodeView& view, const NodeChange& before, const ChangePlan& plan,
                                     std::map<Component, std::set<std::string>> pods);
 
 struct Into {
-  bool cordon = false;      // Unless the node is already cordoned.
-  bool with_label = false;  // Writes the profile label in the same patch.
+  bool cordon = false;  // Unless the node is already cordoned.
+  bool live = false;    // The first pods are deleted beside this patch, which writes the profile label as well.
 };
 // Begins the disruption, or the next list of pods: adds the cordon and the annotations that stop autoscalers from
 // removing the node.
@@ -62,6 +64,10 @@ struct Kept {
 [[nodiscard]] PatchNode take_off(const Node& node, const NodeChange* change, Kept kept);
 // For a node with an assessment: the marks of a Blocked node stay.
 [[nodiscard]] PatchNode patch_out(const Node& node, const NodeAssessment& facts);
+// The same for an untouched change: if it has replaced a failed one, the node is Failed again, as it was before.
+[[nodiscard]] PatchNode patch_back(const Node& node, const NodeAssessment& facts, Duration verify_timeout);
+// What is written on a Failed node.
+[[nodiscard]] std::string failure_text(std::string_view revision, Duration verify_timeout, std::string_view why);
 // Writes on the node why it is Blocked or Failed, cut to the length of a message; and whether the node already says so.
 void set_message(PatchNode& patch, std::string_view message);
 [[nodiscard]] bool has_message(const Node& node, std::string_view message);

@@ -28,7 +28,7 @@ bool any_left_of(const std::vector<Component>& components, const NodeChange& cha
 }
 
 bool has_begun(const NodeChange& change, const NodePods& pods, bool without_mps) {
-  if (change.touched) return true;
+  if (change.touched != Touched::unknown) return change.touched == Touched::yes;
   return std::ranges::any_of(change.pods, [&](const auto& entry) {
     const auto& [component, listed] = entry;
     if (without_mps && component == Component::mps && change.pods.size() > 1) return false;
@@ -40,7 +40,7 @@ bool is_touched(const NodeAssessment& facts, const NodePods& pods) {
   const NodeChange& change = *facts.change;
   // The label is written, and marked, before the first pod is deleted. Pods that are gone before that were deleted by
   // somebody else, and their successors have read the former key: the node can still leave the change.
-  if (change.cause == ChangeCause::policy && facts.label && !change.touched) return false;
+  if (change.cause == ChangeCause::policy && facts.label && change.touched != Touched::yes) return false;
   // The node has another key than the change was begun for. GFD can then take mps.capable away, and the DaemonSet
   // controller ends the MPS pod: only another listed pod that is gone shows that the operator deleted any.
   if (has_begun(change, pods, facts.key != std::string_view(change.key))) return true;

@@ -50,6 +50,10 @@ TimerKey reloading_timer(const std::string& node, const NodeChange& change) {
   return {Timer::reloading, node, change.to};
 }
 
+TimerKey not_ready_timer(const std::string& node, const NodeChange& change) {
+  return {Timer::not_ready, node, change.to};
+}
+
 TimerKey unchanged_timer(const std::string& node, std::string_view target) {
   return {Timer::unchanged, node, std::string(target)};
 }
@@ -96,6 +100,7 @@ ChangeStep::ChangeStep(const StepInput& input)
 
 Step ChangeStep::run() {
   if (same_target_) ages_.run(unchanged_timer(name(), change_.to), content_.unchanged_seed());
+  if (!node_.ready && !change_.failed) ages_.run(not_ready_timer(name(), change_));
   struct Row {
     StepRow name;
     bool (ChangeStep::*applies)();
@@ -134,7 +139,7 @@ bool ChangeStep::forget_cordon() {
 }
 
 bool ChangeStep::c2_failed() {
-  watch_lost_daemon();
+  report_lost_node();
   if (!change_.failed) return false;
   if (all_replaced() && shows_what_it_loaded() && has_shown_it() && !lists_older_again()) finish("Recovered");
   return true;
@@ -158,12 +163,12 @@ bool ChangeStep::c3_back_out() {
     return true;
   }
   if (!same_target_) return back_out("Superseded", "the profile changed before any pod was restarted");
-  if (!facts_.reason.empty()) return back_out(facts_.reason, facts_.message);
+  if (!facts_.reason.empty()) return queue_again(facts_.reason, facts_.message);
   // Without the change, pods with a creation time in the future would not count as newer than the text.
   if (facts_.cause == ChangeCause::ended && !is_from_the_future(pods_, snapshot_.now)) {
     return back_out("NoLongerNeeded", fmt::format("the node shows {} without the change", change_.to));
   }
-  return input_.stop && back_out(input_.stop->reason, input_.stop->message);
+  return input_.stop && queue_again(input_.stop->reason, input_.stop->message);
 }
 
 bool ChangeStep::c4_wait() {
@@ -192,34 +197,30 @@ bool ChangeStep::c5_new_target() {
 }
 
 bool ChangeStep::c6_drain() {
-  if (!first_pods_remain(facts_, pods_)) return false;
+  const bool untouched = !is_touched(facts_, pods_);
+  if (!untouched && !first_pods_remain(facts_, pods_)) return false;
+  // Its workloads might have left because the node is lost, and its kubelet would neither delete nor create a pod.
+  if (!node_.ready) return true;
   const Drain drain = drain_for(facts_, change_.kind, rollout_.workloads);
-  // Counts also while the workloads are listed.
-  const bool lost = !node_.ready && ages_.held_for({Timer::not_ready, name(), change_.to}, rollout_.verify_timeout);
-  if (lost && !is_touched(facts_, pods_)) {
-    return back_out(kNodesNotReady,
-                    fmt::format("the node has been NotReady for {}", k8s::format_go_duration(rollout_.verify_timeout)));
-  }
   if (drain != Drain::nothing && !is_drained(drain)) return true;
-  if (!node_.ready) return wait_for_node();
-  if (facts_.label) write_label();
+  // A label that a person has written touches the change only for as long as it is there.
+  const bool begins = untouched || change_.touched == Touched::no;
+  const NodeChange begun = begins ? begin() : change_;
+  if (facts_.label) {
+    write_label(begun);
+  } else if (begins) {
+    write_begin(begun);
+  }
   report_daemonset_pods();
-  delete_pods(first_, fmt::format("to {}", change_.to));
-  return true;
-}
-
-// Its workloads might have left because the node is lost, and its kubelet would neither delete nor create a pod. The
-// status of the rollout names the node.
-bool ChangeStep::wait_for_node() {
-  if (!is_touched(facts_, pods_))
-    finding(Severity::info, kNodesNotReady, "the node is NotReady: its pods are deleted once it is Ready");
+  delete_pods(begun, first_, fmt::format("to {}", change_.to));
   return true;
 }
 
 bool ChangeStep::c7_list_older() {
   const WallTime since = deadline_start(pods_came(view_, rollout_), input_.released);
-  out_.verifying_since = since;
-  expired_ = ages_.held_for(verifying_timer(name(), change_), rollout_.verify_timeout, since);
+  if (node_.ready) out_.verifying_since = since;
+  // Its deadline starts again once it is Ready.
+  expired_ = node_.ready && ages_.held_for(verifying_timer(name(), change_), rollout_.verify_timeout, since);
   if (!facts_.taint.empty() && !facts_.pods_ready) {
     finding(Severity::warning, kTaintNotTolerated,
             fmt::format("mid-change to {}, and the new pods cannot start: the node has the taint {}. Remove the taint, "
@@ -247,7 +248,7 @@ bool ChangeStep::c9_last() {
   if (node_.ready) out_.last_wait_for = waiting_for();
   const std::string why = node_.ready ? out_.last_wait_for : "the node is NotReady";
   if (why.empty()) {
-    delete_pods(last, fmt::format("last step to {}", change_.to));
+    delete_pods(change_, last, fmt::format("last step to {}", change_.to));
   } else if (expired_) {
     fail(why);
   }
@@ -273,8 +274,8 @@ bool ChangeStep::c11_time_is_over() {
 }
 
 bool ChangeStep::c12_reload() {
-  const bool reloads =
-      same_target_ && !facts_.label && facts_.reason.empty() && !change_.pods.contains(Component::plugin);
+  const bool reloads = node_.ready && same_target_ && !facts_.label && facts_.reason.empty() &&
+                       !change_.pods.contains(Component::plugin);
   if (!reloads || !ages_.held_for(reloading_timer(name(), change_), kReloadGrace)) return false;
   const Transition kind = change_.kind == Transition::none ? Transition::reshare : change_.kind;
   const ChangePlan next{kind, ChangeCause::relabelled};
@@ -332,6 +333,10 @@ ProfilePtr profile_begun_for(const NodeView& view, const FleetRecord* record, Pr
 void keep_timers(const NodeView& view, const RolloutSpec& rollout, std::optional<WallTime> released, Ages& ages) {
   const NodeChange& change = *view.facts.change;
   const std::string& name = view.node.meta.name;
+  if (!view.node.ready) {
+    if (!change.failed) ages.run(not_ready_timer(name, change));
+    return;
+  }
   if (is_touched(view.facts, view.pods)) {
     ages.keep(draining_timer(name, change));
     if (!change.failed) ages.run(verifying_timer(name, change), deadline_start(pods_came(view, rollout), released));

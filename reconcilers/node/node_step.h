@@ -36,9 +36,10 @@
 //   N8  needs a change: another text, a    Blocked by an obstacle; Held by a holder, or by a deferral that cannot be
 //       label that a policy wants, a new   read; otherwise Pending. An obstacle is named before a holder, because it
 //       template under OnDelete, or pods   remains when the holder is done. rollout/ starts Pending nodes that are
-//       that can have read a text that     Ready, when gate, canary and budgets allow it. A deferred node starts after
-//       was taken back                     the others of its group, not before the time in gpusharing.dev/deferred; a
-//                                          new target or a retry ends the deferral. Under DaemonSetRestart a node
+//       that can have read a text that     Ready, when gate, canary and budgets allow it. A deferred node starts once
+//       it was taken back                     is idle (if a person uncordoned it, not before the time in
+//                                          gpusharing.dev/deferred); a new target, a retry, or a policy that evicts now
+//                                          ends the deferral. Under DaemonSetRestart a node
 //                                          starts only for a label, or if the restart did not reach it. A node that
 //                                          shows an edit before its change to it is named (LoadedUngated), and proves
 //                                          nothing
@@ -68,11 +69,11 @@
 //       OnDelete, before the new pods are  one second after the edit; then C6. If only the label remains, and that
 //       Ready, another template), and      would wait for workloads: as in C7
 //       listed pods or the label remain
-//   C6  first pods or the label remain     Waits for the workloads or evicts them, if losing these pods disturbs them;
-//                                          then writes the label and deletes the first pods. If the change is untouched
-//                                          and a person uncordons the node, or idleTimeout passes: leaves the change
-//                                          and is deferred. Nothing is deleted while the node is NotReady; untouched,
-//                                          it leaves the change after verifyTimeout, also if workloads remain
+//   C6  the change is untouched, or first  Waits for the workloads or evicts them, if losing these pods disturbs them;
+//       pods or the label remain           then marks the change as touched, writes the label and deletes the first
+//                                          pods. If the change is untouched and a person uncordons the node,
+//                                          idleTimeout passes, or its workloads had their turn before: leaves the
+//                                          change and is deferred. Nothing is deleted while the node is NotReady
 //   C7  the same, but all listed           Pods that cannot have read the new text are listed, not before one second
 //       pods are gone, and the new ones    after the edit, and only while KAI uses no GPU of the node and the node is
 //       are not Ready with what they read  Ready; then C6. If that would wait for workloads (WaitForIdle), it leaves
@@ -96,23 +97,28 @@
 //
 // The phase of a change: Draining while it is untouched (C3, C6), Restarting while listed pods or the label remain
 // (C4 to C9), then Verifying (C7, C10 to C12).
-// Touched: a listed pod is gone or terminating, the change's label was written (the annotation says so from that write
-// on, because the policy can want another label next), or the pods were listed again after that. If the node has
-// another key than the change was begun for, MPS pods do not count beside others: a label can end them. A label that a
-// person wrote, and that is the one of the change, counts as written; so does a change that lists no pod and writes no
-// label. While a change for a policy's label has not written it, no pod counts: the new ones have read the former key.
+// Touched: the operator has marked it so, in a write before its first deletion or with the label. What others delete
+// does not count: the pods that run instead are listed when the change becomes touched. A label that a person wrote,
+// and that is the one of the change, counts as written; so does a change that lists no pod and writes no label. An
+// annotation of an earlier release has no such mark: then a listed pod that is gone or terminating counts as deleted
+// by the operator, but not while a change for a policy's label has not written it, nor an MPS pod beside others if the
+// node has another key than the change was begun for.
+// If an untouched change ends that replaced a failed one, the node is Failed again, with the cordon and the annotation
+// of that change. If it ends although its target remains, after the node was cordoned for its workloads, it is
+// deferred: these have had their turn for this revision.
 // A touched node goes on, also if a person uncordons it or its policy is deleted: the policy that governs the node now
 // decides, or the one of the change if it precedes that one. The same applies to an untouched node, if the labels that
 // select it for the policy of the change are missing, and none has another value (lost_labels.h).
 // Stop: paused, aborted, undone, Observe, Approve without approval (not for a repair of drift, N7), outside its
 // windows, MaxFailures; or an idle node needs the slot of this one, which only waits for its workloads
 // (rollout/slot_yield.h). Not a stop: settling, GPUOperatorUpdating, a key that is not projected yet, a canary that
-// stopped showing its profile, a full budget. Holder: a person (gpusharing.dev/hold), a driver upgrade, a MIG change, a
-// remediation system. Obstacle: the first check of the chain that blocks the node (reconcilers/checks/chain.cc).
+// stopped showing its profile, a full budget. Holder: a person (gpusharing.dev/hold), a driver upgrade, a MIG change,
+// a remediation system. Obstacle: the first check of the chain that blocks the node (reconcilers/checks/chain.cc).
 // Deadlines: idleTimeout counts from the first wait for workloads, verifyTimeout from the end of C6; a new list starts
-// them again. After a restart of the operator they count from the times in the cluster: idleTimeout from when the pods
-// were listed; verifyTimeout from the creation of the newest new pod or, if none has come, from when the pods were
-// listed, plus idleTimeout if the node waited for its workloads; none of them before a hold has ended (C1).
+// them again, and so does a node that was NotReady when it is Ready again. After a restart of the operator they count
+// from the times in the cluster: idleTimeout from when the pods were listed; verifyTimeout from the creation of the
+// newest new pod or, if none has come, from when the pods were listed, plus idleTimeout if the node waited for its
+// workloads; none of them before a hold has ended (C1), or the node was seen Ready again.
 //
 // Beside these rows: pods with a fault that only a new pod fixes (rollout/remediation.h), sharing labels that the
 // operator owns and labels of nodes that left their policy (registry.cc), and the mark for KAI (mps_ready.h). A node in
@@ -216,6 +222,12 @@ void keep_timers(const NodeView& view, const RolloutSpec& rollout, std::optional
 // A new list of pods restarts this timer.
 [[nodiscard]] TimerKey verifying_timer(const std::string& node, const NodeChange& change);
 [[nodiscard]] TimerKey shown_timer(const std::string& node, const NodeChange& change);
+// For people.
+inline constexpr std::string_view kNotReadyInChangeText =
+    "the node is NotReady during its change: it keeps its slot, no pod of it is deleted, and its deadlines start again "
+    "when it is Ready";
+// While the node is NotReady; no other deadline of the change runs meanwhile.
+[[nodiscard]] TimerKey not_ready_timer(const std::string& node, const NodeChange& change);
 [[nodiscard]] TimerKey reloading_timer(const std::string& node, const NodeChange& change);
 // Since when the target text of the node has been in its key, as far as the operator has seen it.
 [[nodiscard]] TimerKey unchanged_timer(const std::string& node, std::string_view target);

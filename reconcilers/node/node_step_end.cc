@@ -121,16 +121,15 @@ bool ChangeStep::lists_older_again() {
 
 void ChangeStep::give_up() {
   const Verification shown = verification();
-  const bool is_back = node_.ready && all_replaced() && facts_.pods_ready;
+  const bool is_back = all_replaced() && facts_.pods_ready;
   if (is_back && shown.shortfall) return finish("VerifiedDegraded");
   if (all_replaced() && !shown.ok && lists_older_again()) return;
   if (is_back && shown.surplus && facts_.measured_gpus > 0) return finish("Verified");
   std::string why = shown.ok ? "" : shown.mismatch;
   if (!facts_.pods_ready) why = first_problem(pods_);
-  if (facts_.had_devices > 0 && facts_.pods_ready && node_.ready && !serves_gpus(node_)) {
+  if (facts_.had_devices > 0 && facts_.pods_ready && !serves_gpus(node_)) {
     why += fmt::format("; the machine had {} before, and its pods find none now", counted(facts_.had_devices, "GPU"));
   }
-  if (!node_.ready) why = fmt::format("the node is not Ready{}{}", why.empty() ? "" : "; ", why);
   fail(why.empty() ? "did not verify" : why);
 }
 
@@ -142,8 +141,7 @@ void ChangeStep::fail(const std::string& why) {
   const bool moved_on = !same_target_ && loaded_the_present();
   const std::string what =
       moved_on ? fmt::format("{}, which replaced {} during the change,", facts_.target.view(), change_.to) : change_.to;
-  const std::string message =
-      fmt::format("{} did not verify within {}: {}", what, k8s::format_go_duration(rollout_.verify_timeout), why);
+  const std::string message = failure_text(what, rollout_.verify_timeout, why);
   set_message(patch, message);
   remove_guards(patch, node_, change_);  // An autoscaler is allowed to remove the failed node.
   NodeChange failed = change_;

@@ -87,8 +87,9 @@ bool ChangeStep::is_superseded() const {
   return has_plugin || !steps_for(next_plan().kind).touches_mps;
 }
 
-void ChangeStep::watch_lost_daemon() {
+void ChangeStep::report_lost_node() {
   if (node_.ready) return;
+  if (!change_.failed) finding(Severity::info, kNodesNotReady, std::string(kNotReadyInChangeText));
   for (const Pod* pod : pods_.mps) {
     if (!pod->meta.deletion_timestamp) continue;
     finding(Severity::warning, kMpsUncleanExit,
@@ -118,6 +119,10 @@ bool ChangeStep::is_drained(Drain drain) {
     return false;
   }
   const BlockedBy who = input_.blocked_by_pods.value_or(BlockedBy{kWaitingForWorkloads, "waits"});
+  if (change_.had_turn && !touched) {
+    defer(Deferral::By::idle_timeout, who.reason, fmt::format("workloads have come: {}", who.message));
+    return false;
+  }
   if (waited >= rollout_.idle_timeout && !touched) {
     defer(Deferral::By::idle_timeout, who.reason,
           fmt::format("still in use after {}: {}", k8s::format_go_duration(rollout_.idle_timeout), who.message));
@@ -128,8 +133,7 @@ bool ChangeStep::is_drained(Drain drain) {
                           : std::min<Duration>(std::chrono::seconds(10), rollout_.idle_timeout - waited));
   const bool plain = who.reason == kWaitingForWorkloads;
   finding(plain ? Severity::info : Severity::warning, who.reason, who.message);
-  // Of a node that is NotReady nothing is deleted, so that its workloads would be evicted for nothing.
-  out_.evicts = rollout_.workloads == WorkloadMode::evict && !uncordoned && node_.ready;
+  out_.evicts = rollout_.workloads == WorkloadMode::evict && !uncordoned;
   return false;
 }
 
@@ -183,19 +187,53 @@ void ChangeStep::uncordon_and_defer() {
 }
 
 void ChangeStep::defer(Deferral::By by, std::string_view reason, std::string message) {
-  PatchNode patch = patch_out(node_, facts_);
+  PatchNode patch = patch_back(node_, facts_, rollout_.verify_timeout);
   patch.remove_annotations.erase(std::string(kDeferredAnnotation));
-  const auto until = snapshot_.now + std::chrono::ceil<WallTime::duration>(deferral_length(rollout_.idle_timeout));
-  patch.set_annotations[std::string(kDeferredAnnotation)] =
-      print_deferral({change_.to, until, by, std::string(retry_of(input_.policy))});
+  const bool by_person = by == Deferral::By::person;
+  const Duration wait = by_person ? deferral_length(rollout_.idle_timeout) : Duration::zero();
+  const Deferral deferral{change_.to, snapshot_.now + std::chrono::ceil<WallTime::duration>(wait), by,
+                          std::string(retry_of(input_.policy)), rollout_.workloads == WorkloadMode::evict};
+  patch.set_annotations[std::string(kDeferredAnnotation)] = print_deferral(deferral);
   add(std::move(patch), reason, std::move(message), false);
 }
 
-void ChangeStep::write_label() {
+bool ChangeStep::has_waited_for_workloads() const {
+  if (change_.had_turn) return true;
+  if (!change_.cordoned || drain_for(facts_, change_.kind, rollout_.workloads) == Drain::nothing) return false;
+  // In doubt it has: a node that is idle loses nothing by that.
+  const bool listed = snapshot_.consumers.contains(name());
+  return !listed || !use_of(snapshot_, name()).waiting.empty();
+}
+
+bool ChangeStep::queue_again(std::string_view reason, std::string message) {
+  if (!has_waited_for_workloads()) return back_out(reason, std::move(message));
+  defer(Deferral::By::idle_timeout, reason, std::move(message));
+  return true;
+}
+
+NodeChange ChangeStep::begin() const {
+  NodeChange out = touched(change_);
+  const bool all_left = std::ranges::all_of(change_.pods, [&](const auto& listed) {
+    return pods_left(change_, pods_, listed.first, false) == listed.second.size();
+  });
+  // Others have replaced some: the pods that run now have their place in the order.
+  if (!all_left) out.pods = pods_to_replace(view_, {change_.kind, change_.cause});
+  return out;
+}
+
+void ChangeStep::write_begin(const NodeChange& begun) {
+  PatchNode patch;
+  patch.name = name();
+  patch.resource_version = node_.meta.resource_version;
+  patch.set_annotations[std::string(kChangeAnnotation)] = print_change(begun);
+  add(std::move(patch), "Begin", fmt::format("restarts pods for {}", change_.to), true);
+}
+
+void ChangeStep::write_label(const NodeChange& begun) {
   const std::string label = config_label(view_.installation, node_);
   // The operator's own former value: the policy has moved to another key since.
   const bool is_own = label_writer(node_, label).has_value();
-  if (change_.touched && same_target_ && !is_own) {
+  if (change_.touched == Touched::yes && same_target_ && !is_own) {
     finding(Severity::warning, kLabelOwnedByOther,
             fmt::format("the label {} does not have the value {} any more, which policy {} wants; the operator sets it "
                         "again. If this repeats, another client writes it: `kubectl get node {} --output yaml "
@@ -207,11 +245,8 @@ void ChangeStep::write_label() {
   patch.resource_version = node_.meta.resource_version;
   add_to(patch, policy_label(node_, label, facts_));
   // In the same write: from now on the sidecars reload, whatever the policy wants next.
-  if (!change_.touched) {
-    NodeChange touched = change_;
-    touched.touched = true;
-    patch.set_annotations[std::string(kChangeAnnotation)] = print_change(touched);
-  }
+  if (change_.touched != Touched::yes)
+    patch.set_annotations[std::string(kChangeAnnotation)] = print_change(touched(begun));
   add(std::move(patch), "Relabel",
       fmt::format("policy {} selects profile {}", facts_.policy.view(), facts_.label->view()), true);
 }
@@ -243,7 +278,7 @@ std::string ChangeStep::waiting_for() const {
 }
 
 bool ChangeStep::back_out(std::string_view reason, std::string message) {
-  add(patch_out(node_, facts_), reason, std::move(message), false);
+  add(patch_back(node_, facts_, rollout_.verify_timeout), reason, std::move(message), false);
   return true;
 }
 
@@ -253,8 +288,8 @@ void ChangeStep::go_on(const ChangePlan& next, std::map<Component, std::set<std:
       "Superseded", fmt::format("mid-change to {}; continues to {}{}", change_.to, facts_.target.view(), what), true);
 }
 
-void ChangeStep::delete_pods(const std::vector<Component>& components, std::string_view why) {
-  for (PlannedAction& deletion : deletions(view_, change_, components, why)) {
+void ChangeStep::delete_pods(const NodeChange& change, const std::vector<Component>& components, std::string_view why) {
+  for (PlannedAction& deletion : deletions(view_, change, components, why)) {
     out_.plan.actions.push_back(std::move(deletion));
   }
 }

@@ -31,8 +31,6 @@ class ChangeStep {
   bool c4_wait();
   bool c5_new_target();
   bool c6_drain();
-  // Of C6: the node is NotReady.
-  bool wait_for_node();
   bool c7_list_older();
   bool c8_terminating();
   bool c9_last();
@@ -68,9 +66,9 @@ class ChangeStep {
   // What remains to be done for the present content and template.
   [[nodiscard]] ChangePlan next_plan() const;
 
-  // The node was lost while its MPS daemon was terminating: how the daemon ended is unknown (killed_daemons.h reports a
-  // killed one).
-  void watch_lost_daemon();
+  // The node is NotReady; and if its MPS daemon was terminating, how that one ended is unknown (killed_daemons.h
+  // reports a killed one).
+  void report_lost_node();
 
   // --- Workloads.
 
@@ -83,10 +81,17 @@ class ChangeStep {
   bool serves_in_part_for_long();
   void report_daemonset_pods();
 
-  // Moves the node to the back of the queue, like a node whose workloads did not end.
+  // The node has been out of service for its workloads, as far as the operator knows.
+  [[nodiscard]] bool has_waited_for_workloads() const;
+  // Leaves the untouched change. If the node has waited, it is deferred: its workloads have had their turn.
+  bool queue_again(std::string_view reason, std::string message);
+  // Defers the node, like one whose workloads did not end.
   void uncordon_and_defer();
   void defer(Deferral::By by, std::string_view reason, std::string message);
-  void write_label();
+  // The change as it is from its first deletion on.
+  [[nodiscard]] NodeChange begin() const;
+  void write_begin(const NodeChange& begun);
+  void write_label(const NodeChange& begun);
 
   // --- Between first and last.
 
@@ -130,7 +135,7 @@ class ChangeStep {
 
   // A valid new content becomes the target, because the node is already out of service.
   void go_on(const ChangePlan& next, std::map<Component, std::set<std::string>> pods);
-  void delete_pods(const std::vector<Component>& components, std::string_view why);
+  void delete_pods(const NodeChange& change, const std::vector<Component>& components, std::string_view why);
   void add(PatchNode patch, std::string_view reason, std::string message, bool disruptive);
   void event(bool warning, std::string_view reason, std::string_view action, std::string note);
   void finding(Severity severity, std::string_view reason, std::string message);

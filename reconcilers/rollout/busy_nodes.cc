@@ -35,7 +35,7 @@ std::int64_t BusyNodes::waiting() const {
 }
 
 bool BusyNodes::waits(const std::string& node, const NodeAssessment& a) const {
-  if (!a.in_change() || !a.change->cordoned) return false;
+  if (!a.in_change() || !a.is_unavailable()) return false;
   // The node has not been listed since this replica became the leader.
   if (!pass_.s.consumers.contains(node)) return true;
   return !drained(Drain::idle, use_of(pass_.s, node), a);

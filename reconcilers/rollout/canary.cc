@@ -46,11 +46,14 @@ std::vector<std::string> proven(const RolloutView& rollout, const RecordedCanary
   return out;
 }
 
-// How many canaries the group needs: at most all of its nodes.
+// How many canaries the group needs: at most all of its uncordoned nodes, or all of its nodes if it has no others.
 std::int64_t needed(const RolloutView& rollout, const std::string& product) {
   const std::int64_t quota = rollout.policy.rollout.canary_nodes_per_group;
   const auto group = rollout.profile_rollout.groups.find(product);
-  return group == rollout.profile_rollout.groups.end() ? quota : std::min(quota, group->second.tally.total);
+  if (group == rollout.profile_rollout.groups.end()) return quota;
+  const Tally& nodes = group->second.tally;
+  const std::int64_t uncordoned = nodes.total - nodes.cordoned;
+  return std::min(quota, uncordoned > 0 ? uncordoned : nodes.total);
 }
 
 // Runs since the canary was verified.
@@ -78,9 +81,33 @@ bool has_candidate(const RolloutView& rollout, const std::string& product, Canar
   if (group == rollout.profile_rollout.groups.end()) return false;
   const std::set<std::string>& set_aside = rollout.profile_rollout.nodes(RolloutBucket::set_aside);
   return std::ranges::any_of(group->second.pending, [&](const auto& entry) {
-    const auto& [serves, name] = entry;
+    const auto& [available, name] = entry;
+    const bool serves = available || serves_cordoned(*rollout.pass.index.find(name));
     return serves && (which == CanaryNodes::any || !set_aside.contains(name));
   });
+}
+
+bool is_behind_canary(const RolloutView& rollout, const NodeAssessment& a) {
+  const std::string product(a.product.view());
+  if (!serves_cordoned(a) || rollout.canary_passed(product)) return false;
+  // Those that are available come last.
+  const auto group = rollout.profile_rollout.groups.find(product);
+  return group != rollout.profile_rollout.groups.end() && !group->second.pending.empty() &&
+         group->second.pending.rbegin()->first;
+}
+
+std::map<MachineId, std::string> vanished_canaries(const RolloutView& rollout) {
+  std::map<MachineId, std::string> out;
+  if (!rollout.pass.index.record) return out;
+  for (const RecordedCanary& entry : rollout.pass.index.record->canaries) {
+    if (entry.passed || !is_of(entry, rollout)) continue;
+    for (const std::string& name : entry.begun) {
+      const auto node = entry.nodes.find(name);
+      if (node != entry.nodes.end() && !is_same_machine(rollout.pass, name, node->second))
+        out.emplace(node->second, name);
+    }
+  }
+  return out;
 }
 
 bool is_recorded_canary(const RolloutView& rollout, const std::string& node) {
@@ -138,8 +165,8 @@ std::vector<std::string> canaries_in_progress(const RolloutView& rollout, const 
 
 std::int64_t left_in_canary(const RolloutView& rollout, const std::string& product) {
   if (rollout.canary_passed(product)) return rollout.profile_rollout.groups.at(product).tally.total;
-  const std::int64_t quota = rollout.policy.rollout.canary_nodes_per_group;
-  return quota - std::ssize(rollout.canary(product).proven) - std::ssize(canaries_in_progress(rollout, product));
+  return needed(rollout, product) - std::ssize(rollout.canary(product).proven) -
+         std::ssize(canaries_in_progress(rollout, product));
 }
 
 std::string awaited_canary(const RolloutView& rollout, const NodeAssessment& a, std::int64_t started) {
@@ -193,9 +220,15 @@ bool misses_labels(const Pass& pass, const RecordedCanary& entry) {
          });
 }
 
-// The entry as it must be now; without nodes: no entry.
-RecordedCanary next_entry(const RolloutView& rollout, const std::string& product) {
-  Pass& pass = rollout.pass;
+// This pass deletes pods of the node.
+bool loses_pods(const Pass& pass, const std::string& node) {
+  return std::ranges::any_of(pass.plan.actions, [&](const PlannedAction& planned) {
+    return planned.node == node && std::holds_alternative<DeletePod>(planned.action);
+  });
+}
+
+// The entry as it must be now; without nodes: no entry. `pass`: the one that plans changes and starts.
+RecordedCanary next_entry(const Pass& pass, const RolloutView& rollout, const std::string& product) {
   const RecordedCanary* known = recorded(rollout, product);
   RecordedCanary out;
   if (known != nullptr) {
@@ -210,14 +243,17 @@ RecordedCanary next_entry(const RolloutView& rollout, const std::string& product
   if (out.templates.empty()) out.templates = rollout.templates();
   if (out.passed) return out;
   std::erase_if(out.nodes, [&](const auto& node) { return !is_same_machine(pass, node.first, node.second); });
+  out.begun.clear();
   for (const std::string& name : rollout.changing()) {
     const NodeAssessment& a = *pass.index.find(name);
-    if (is_canary(a) && a.product == product)
-      out.nodes[name] = machine_id(pass.s.world.nodes.find(name)->meta.uid.str());
+    if (!is_canary(a) || a.product != product) continue;
+    out.nodes[name] = machine_id(pass.s.world.nodes.find(name)->meta.uid.str());
+    if (a.phase != Phase::draining || loses_pods(pass, name)) out.begun.insert(name);
   }
   for (const std::string& name : rollout.started_canaries) {
-    if (pass.index.find(name)->product == product)
-      out.nodes[name] = machine_id(pass.s.world.nodes.find(name)->meta.uid.str());
+    if (pass.index.find(name)->product != product) continue;
+    out.nodes[name] = machine_id(pass.s.world.nodes.find(name)->meta.uid.str());
+    if (loses_pods(pass, name)) out.begun.insert(name);
   }
   // Without its labels a canary cannot be verified, which says nothing about its profile: its soak continues.
   if (misses_labels(pass, out)) return out;
@@ -274,7 +310,7 @@ std::vector<RecordedCanary> update_canaries(Pass& pass) {
     }
     for (const std::string& product : products) {
       if (rollout.is_verified_on(product)) continue;
-      RecordedCanary entry = next_entry(rollout, product);
+      RecordedCanary entry = next_entry(pass, rollout, product);
       if (!entry.nodes.empty() || entry.passed) out.push_back(std::move(entry));
     }
   }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -24,8 +25,8 @@ struct Canary {
 };
 
 [[nodiscard]] Canary canary_of(const RolloutView& rollout, const std::string& product);
-// A node of the group waits for its change and serves, so that it could be a canary (a node that is out of service
-// proves nothing, S12). `CanaryNodes::free`: only nodes that neither a person nor another actor holds now.
+// A node of the group waits for its change and serves, so that it could be a canary (a node that serves nothing proves
+// nothing, S12). `CanaryNodes::free`: only nodes that neither a person nor another actor holds now.
 enum class CanaryNodes : std::uint8_t { any, free };
 [[nodiscard]] bool has_candidate(const RolloutView& rollout, const std::string& product, CanaryNodes which);
 // The node served before its change, so the change is a canary for its revision.
@@ -36,6 +37,12 @@ enum class CanaryNodes : std::uint8_t { any, free };
 [[nodiscard]] bool has_passed_canary(const RolloutView& rollout);
 // The nodes of the group that are canaries in a change to the target, while the canary has not passed. By name.
 [[nodiscard]] std::vector<std::string> canaries_in_progress(const RolloutView& rollout, const std::string& product);
+// The node serves behind somebody else's cordon, and starts after the canary of its group: it is the canary only where
+// no uncordoned node could be it.
+[[nodiscard]] bool is_behind_canary(const RolloutView& rollout, const NodeAssessment& assessment);
+// Recorded canaries of this attempt whose Node is gone while they restarted or verified, each with the name that it
+// had. Another machine of that name is not the canary.
+[[nodiscard]] std::map<MachineId, std::string> vanished_canaries(const RolloutView& rollout);
 // How many more nodes the canary lets start in the group; all of them once it has passed.
 [[nodiscard]] std::int64_t left_in_canary(const RolloutView& rollout, const std::string& product);
 // A canary that was verified and stopped showing its profile before it passed: its node, and what it shows. Empty: no

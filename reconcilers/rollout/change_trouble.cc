@@ -40,11 +40,6 @@ std::optional<ChangeTrouble> obstacle_of(Pass& pass, const Node& node, const Nod
       if (!a.reason.empty()) return ChangeTrouble{std::string(a.reason), a.message, Kind::stands};
       if (!hindrance || !hindrance->certain) return std::nullopt;
       return ChangeTrouble{std::string(kKaiReservations), finding_of(name, *hindrance).message, Kind::stands};
-    case StepRow::c5:  // It is followed by C6.
-    case StepRow::c6:
-      if (a.ready) return std::nullopt;
-      return ChangeTrouble{std::string(kNodesNotReady),
-                           "the node is NotReady, and its remaining pods are deleted once it is Ready", Kind::stands};
     default:
       return std::nullopt;
   }
@@ -76,13 +71,17 @@ std::string failing_container(const NodePods& pods) {
   return {};
 }
 
-// The node has been expected to show its profile for at least so long.
-bool has_waited(Pass& pass, const std::string& name, const NodeAssessment& a, Duration least) {
-  const TimerKey timer = a.change ? verifying_timer(name, *a.change) : loading_timer(name, a);
+// An earlier pass has named the timer at least so long ago.
+bool has_lasted(Pass& pass, const TimerKey& timer, Duration least) {
   if (!pass.s.timers.contains(timer)) return false;
   const Duration waited = pass.s.now - pass.since(timer);
   if (waited < least) pass.look_again_in(least - waited);
   return waited >= least;
+}
+
+// The node has been expected to show its profile for at least so long.
+bool has_waited(Pass& pass, const std::string& name, const NodeAssessment& a, Duration least) {
+  return has_lasted(pass, a.change ? verifying_timer(name, *a.change) : loading_timer(name, a), least);
 }
 
 }  // namespace
@@ -98,9 +97,11 @@ std::optional<ChangeTrouble> trouble_of(Pass& pass, const std::string& name, con
   if (a.in_change()) {
     if (auto obstacle = obstacle_of(pass, *node, a)) return obstacle;
     if (!a.ready) {
-      return ChangeTrouble{std::string(kNodesNotReady),
-                           "Node is NotReady during its change: the operator waits for up to verifyTimeout",
-                           Kind::not_ready};
+      // Nothing ends the change until the node is Ready again.
+      const Duration patience = pass.index.policy(pass.s.world, a.policy.view()).rollout.verify_timeout;
+      const bool stands = has_lasted(pass, not_ready_timer(name, *a.change), patience);
+      return ChangeTrouble{std::string(kNodesNotReady), std::string(kNotReadyInChangeText),
+                           stands ? Kind::stands : Kind::not_ready};
     }
   }
   if (a.phase == Phase::draining || a.matches() || !a.ready) return std::nullopt;

@@ -15,7 +15,7 @@ class RolloutView;
 struct ChangeTrouble {
   enum class Kind : std::uint8_t {
     stands,     // The operator neither deletes the remaining pods nor gives up until the cause is gone.
-    not_ready,  // The node is NotReady; verifyTimeout decides, as for the kinds below.
+    not_ready,  // The node is NotReady, and has not been for as long as verifyTimeout.
     container,  // A container of its new pods does not start; `reason` is the kubelet's.
     late,       // It does not show its profile for longer than usual.
   };

@@ -187,20 +187,23 @@ const std::string* refused_write(const Pass& pass, const std::string& node) {
 
 namespace {
 
-// Who deferred the node, when it is tried again, and how to retry it now. The time stays in the text when it has
-// passed, so that no status is written for that alone.
+// Why the node is not cordoned for its workloads again, when it is changed, and how to give them another turn. The time
+// stays in the text when it has passed, so that no status is written for that alone.
 std::string deferral_text(const Pass& pass, const std::string& node, const SharingPolicy& policy) {
   const Deferral deferral = deferral_of(*pass.s.world.nodes.find(node)).value_or(Deferral{});
-  const WallTime until = deferred_until(pass, node).value_or(deferral.until);
-  const bool by_person = deferral.by == Deferral::By::person;
-  const std::string who = by_person ? std::string("someone uncordoned it during the drain")
-                                    : fmt::format("its workloads did not end within idleTimeout ({})",
-                                                  k8s::format_go_duration(policy.rollout.idle_timeout));
-  const bool counts = until == deferral.until;  // Else its time is wrong, and it is over.
-  const std::string at = counts ? fmt::format("not before {} and ", k8s::format_time(until)) : "";
+  const std::string retry = fmt::format("`gpu-sharing-operator rollout start {}`", policy.meta.name);
+  if (deferral.by != Deferral::By::person) {
+    return fmt::format(
+        "the operator has cordoned it for its workloads once (idleTimeout {}), and changes it as soon as it is idle; "
+        "to "
+        "cordon it for them again: {}",
+        k8s::format_go_duration(policy.rollout.idle_timeout), retry);
+  }
+  const bool counts = deferred_until(pass, node) == deferral.until;  // Else its time is wrong, and it is over.
   return fmt::format(
-      "{}; retry {}when no other node of its group waits, or now: `gpu-sharing-operator rollout start {}`{}", who, at,
-      policy.meta.name, by_person ? "; the retry cordons it again" : "");
+      "someone uncordoned it during the drain, and the operator changes it as soon as it is idle{}; to change it "
+      "earlier: {}, which cordons it again",
+      counts ? fmt::format(", not before {}", k8s::format_time(deferral.until)) : "", retry);
 }
 
 }  // namespace

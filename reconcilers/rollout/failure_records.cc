@@ -44,8 +44,8 @@ class FailureRecords {
 
   void find_failures() {
     for (const auto& [key, profile_rollout] : pass_.index.profile_rollouts) {
-      if (profile_rollout.nodes(RolloutBucket::failed).empty()) continue;
       const RolloutView& rollout = rollout_of(pass_, key);
+      if (rollout.failed().empty() && counted_failures(rollout).empty()) continue;
       const std::string& target = rollout.target;
       const SharingPolicy& policy = rollout.policy;
       if (pass_.s.settings.mode_of(policy) == PolicyMode::observe ||

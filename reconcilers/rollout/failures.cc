@@ -48,6 +48,7 @@ std::map<MachineId, std::string> counted_failures(const RolloutView& rollout) {
   }
   const auto* earlier = recorded_failures(pass.index, rollout.key, rollout.policy, rollout.target);
   if (earlier != nullptr) out.insert(earlier->machines.begin(), earlier->machines.end());
+  out.merge(vanished_canaries(rollout));
   return out;
 }
 
@@ -181,6 +182,9 @@ void add_failing(const RolloutView& rollout, std::size_t& room, std::vector<Reco
     if (room == 0 || node == nullptr || change.policy != key.policy || !is_counted(change)) continue;
     if (entry.machines.try_emplace(machine_id(node->meta.uid.str()), name).second) --room;
   }
+  for (const auto& [machine, name] : vanished_canaries(rollout)) {
+    if (room > 0 && entry.machines.try_emplace(machine, name).second) --room;
+  }
   if (known == failing.end() && !added.machines.empty()) failing.push_back(std::move(added));
 }
 
@@ -199,7 +203,9 @@ std::vector<RecordedFailures> failing_machines(const Pass& pass, const std::vect
     if (!entry.machines.empty()) failing.push_back(std::move(entry));
   }
   for (const auto& [key, nodes] : pass.index.profile_rollouts) {
-    if (!nodes.nodes(RolloutBucket::failed).empty()) add_failing(rollout_of(pass, key), room, failing);
+    const RolloutView& rollout = rollout_of(pass, key);
+    if (!nodes.nodes(RolloutBucket::failed).empty() || !vanished_canaries(rollout).empty())
+      add_failing(rollout, room, failing);
   }
   // Those of rollouts that have no node now are forgotten first, and no others.
   while (failing.size() > FleetRecord::kMostFailures) {

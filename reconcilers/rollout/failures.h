@@ -23,7 +23,8 @@ class RolloutView;
 // revision, which their pods had read before. A node that was broken before does not count (S12).
 [[nodiscard]] std::int64_t count_failures(const Index& index, const std::set<std::string>& failed);
 // The machines whose failure counts against the rollout's target, with the names of their nodes: those that failed and
-// are its nodes now, and those that the record names, wherever they are by now.
+// are its nodes now, those that the record names, wherever they are by now, and canaries whose Node was deleted while
+// they restarted or verified.
 [[nodiscard]] std::map<MachineId, std::string> counted_failures(const RolloutView& rollout);
 // The record's entry for the present attempt; null: there is none.
 [[nodiscard]] const RecordedFailures* recorded_failures(const Index& index, const RolloutKey& key,

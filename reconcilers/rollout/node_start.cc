@@ -9,6 +9,7 @@
 #include "reconcilers/node/node_step.h"
 #include "reconcilers/node/node_use.h"
 #include "reconcilers/rollout/canary.h"
+#include "reconcilers/rollout/deferrals.h"
 #include "reconcilers/rollout/rollout_view.h"
 
 namespace gso {
@@ -24,10 +25,11 @@ void start_node(Pass& pass, const Node& node, const NodeAssessment& a, const Rol
       a.loaded.revision == a.target && !rollout_view.is_verified_on(std::string(a.product.view())) &&
       (is_recorded_canary(rollout_view, name) || rollout_view.canary_passed(std::string(a.product.view())));
   change.served = change.served || was_canary;
+  change.had_turn = has_had_turn(pass, name);
   if (change.served && !rollout_view.canary_passed(std::string(a.product.view())))
     rollout_view.started_canaries.insert(name);
   const bool cordon = start_cordons(rollout.cordon, a.transition, live);
-  pass.add(patch_into(view, change, {.cordon = cordon, .with_label = live}), "Update",
+  pass.add(patch_into(view, change, {.cordon = cordon, .live = live}), "Update",
            fmt::format("{} -> {} ({}, {})", a.loaded.revision.empty() ? "unknown" : a.loaded.revision.view(),
                        a.target.view(), to_string(a.cause), to_string(a.transition)),
            true, name);

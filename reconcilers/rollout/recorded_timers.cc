@@ -60,7 +60,7 @@ std::optional<TimerKey> recorded_key(const World& world, const TimerKey& timer) 
   return TimerKey{timer.timer, *machine, timer.scope};
 }
 
-// Somebody has held the node during this change, as far as an earlier pass or the record knows.
+// Somebody has held the node during this change, or it was NotReady, as far as an earlier pass or the record knows.
 bool was_held(const Pass& pass, const std::string& node, const NodeChange& change) {
   const auto is_known = [&](const TimerKey& timer) {
     return pass.s.timers.contains(timer) || recorded_since(pass, timer).has_value();
@@ -104,7 +104,7 @@ bool is_daemon_soaking(const TimerKey& timer) {
 void run_hold_timers(Pass& pass) {
   for (const std::string& name : pass.index.nodes_in(Bucket::changing)) {
     const NodeAssessment& a = *pass.index.find(name);
-    const bool is_held = !a.holder.empty();
+    const bool is_held = !a.holder.empty() || !a.ready;
     if (!is_held && !was_held(pass, name, *a.change)) continue;
     const TimerKey timer = is_held ? held_timer(name, *a.change) : released_timer(name, *a.change);
     pass.ages.run(timer, recorded_since(pass, timer));

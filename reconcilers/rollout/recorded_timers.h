@@ -17,7 +17,8 @@ namespace gso {
 // Runs while as many nodes of a rollout as before wait for their DaemonSets to replace their pods.
 [[nodiscard]] TimerKey stalls_timer(const RolloutKey& key, std::int64_t following);
 
-// Runs while somebody holds a node in a change (C1 of node/node_step.h).
+// Runs while somebody holds a node in a change (C1 of node/node_step.h), or while it is NotReady: the same for its
+// deadlines.
 [[nodiscard]] TimerKey held_timer(const std::string& node, const NodeChange& change);
 // Runs after that for as long as the change lasts: its deadlines start when the hold ends, also for an operator that is
 // started later.

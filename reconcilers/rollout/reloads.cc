@@ -37,10 +37,10 @@ bool is_no_proof_to_come(const Pass& pass, const std::string& name, const NodeAs
   return a.cause == ChangeCause::joined ? !future : a.cause == ChangeCause::edited && future;
 }
 
-// The restart was given up for a while: workloads did not end, or a person uncordoned the node. Says so.
+// A person uncordoned the node, and the restart was given up for a while. Says so.
 bool is_deferred(Pass& pass, const std::string& name, const NodeAssessment& a) {
   const SharingPolicy& policy = pass.index.policy(pass.s.world, a.policy.view());
-  if (!applying_deferral(*pass.s.world.nodes.find(name), a, retry_of(policy))) return false;
+  if (!has_had_turn(pass, name)) return false;
   const WallTime until = deferred_until(pass, name).value_or(pass.s.now);
   if (until <= pass.s.now) return false;
   pass.ages.look_again_in(until - pass.s.now);

@@ -10,6 +10,7 @@
 #include "reconcilers/model/labels.h"
 #include "reconcilers/rollout/budgets.h"
 #include "reconcilers/rollout/canary.h"
+#include "reconcilers/rollout/deferrals.h"
 #include "reconcilers/rollout/drain.h"
 #include "reconcilers/rollout/kai_gate.h"
 #include "reconcilers/rollout/rollout_view.h"
@@ -24,8 +25,8 @@ std::optional<Stop> SlotYield::stop_for(const std::string& name, const NodeAsses
   const RolloutSpec& spec = pass_.index.policy(pass_.s.world, a.policy.view()).rollout;
   if (a.phase != Phase::draining || !a.holder.empty() || spec.workloads != WorkloadMode::wait_for_idle)
     return std::nullopt;
-  // Out of service without the operator's cordon, too, for example by a person's: it would go on holding the slot.
-  if (a.unavailable && !a.change->cordoned) return std::nullopt;
+  // Unavailable without the operator's cordon, too, for example by a person's: it would go on holding the slot.
+  if (!a.ready || (a.is_unavailable() && !a.change->cordoned)) return std::nullopt;
   for (const auto& [key, profile_rollout] : pass_.index.profile_rollouts) {
     if (profile_rollout.tally.of(Phase::pending) == 0) continue;
     const RolloutView& rollout = rollout_of(pass_, key);
@@ -84,7 +85,7 @@ std::string SlotYield::first_idle(const RolloutView& rollout, const Group& group
 
 bool SlotYield::is_candidate(const std::string& name, const NodeAssessment& a) {
   if (promised_.contains(name) || !a.ready || a.is_held() || is_repair(a)) return false;
-  if (pass_.index.nodes_in(Bucket::deferred).contains(name)) return false;
+  if (deferred_until(pass_, name).value_or(pass_.s.now) > pass_.s.now) return false;
   return !kai_hindrance(pass_, name, a);
 }
 

@@ -21,11 +21,55 @@ std::int64_t half_of(std::int64_t slots) {
 std::string Slots::exhausted(const RolloutKey& key, const ProfileRollout& profile_rollout,
                              const NodeAssessment& a) const {
   const std::string product(a.product.view());
-  return exhausted_budget(*pass_, unserved_, key, profile_rollout, product, taken_of(key, product));
+  return exhausted_budget(*pass_, unserved_, key, profile_rollout, product, taken_.of(key, product));
 }
 
-SlotsTaken Slots::taken_of(const RolloutKey& key, const std::string& product) const {
+void SlotCounts::add(const RolloutKey& key, const std::string& product) {
+  ++cluster_;
+  ++policies_[key.policy];
+  ++groups_[{key, product}];
+}
+
+SlotsTaken SlotCounts::of(const RolloutKey& key, const std::string& product) const {
   return {cluster_, taken(policies_, key.policy), taken(groups_, std::pair(key, product))};
+}
+
+void Slots::count_changes() const {
+  if (changing_) return;
+  changing_.emplace();
+  for (const std::string& name : pass_->index.nodes_in(Bucket::changing)) {
+    const NodeAssessment& a = *pass_->index.find(name);
+    const RolloutKey key = pass_->index.rollout_key_of(a);
+    const std::string product(a.product.view());
+    changing_->add(key, product);
+    if (!a.change->served) repaired_.add(key, product);
+  }
+}
+
+bool Slots::has_room(const RolloutKey& key, const ProfileRollout& profile_rollout, const NodeAssessment& a,
+                     bool shown) const {
+  if (!is_busy(a)) return free(key, profile_rollout, a);
+  const bool repair = is_out_of_service(a);
+  if (repair && shown) return true;
+  count_changes();
+  const std::string product(a.product.view());
+  const SlotsTaken before = (repair ? repaired_ : *changing_).of(key, product);
+  const SlotsTaken now = (repair ? repairs_begun_ : begun_).of(key, product);
+  return has_room_for(pass_->index.policy(pass_->s.world, key.policy).rollout, key.policy,
+                      count_of(profile_rollout.groups.at(product).tally),
+                      {before.cluster + now.cluster, before.policy + now.policy, before.group + now.group});
+}
+
+bool Slots::has_room_beside(const RolloutKey& key, const SharingPolicy& policy, const BudgetCount& group,
+                            std::int64_t in_change) const {
+  return has_room_for(policy.rollout, key.policy, group, {in_change, in_change, in_change});
+}
+
+bool Slots::has_room_for(const RolloutSpec& rollout, const std::string& policy, const BudgetCount& group,
+                         const SlotsTaken& held) const {
+  BudgetCounts counts = budget_counts(*pass_, unserved_, policy, group);
+  for (BudgetCount* budget : {&counts.cluster, &counts.policy, &counts.group}) budget->busy = 0;
+  return has_slot(*pass_, rollout, counts, held);
 }
 
 bool Slots::free(const RolloutKey& key, const ProfileRollout& profile_rollout, const NodeAssessment& a) const {
@@ -37,18 +81,18 @@ bool Slots::free(const RolloutKey& key, const ProfileRollout& profile_rollout, c
 bool Slots::free(const RolloutKey& key, const std::string& product, const SharingPolicy& policy,
                  const BudgetCount& group) const {
   const BudgetCounts counts = budget_counts(*pass_, unserved_, key.policy, group);
-  return has_slot(*pass_, policy.rollout, counts, taken_of(key, product));
+  return has_slot(*pass_, policy.rollout, counts, taken_.of(key, product));
 }
 
 void Slots::take(const RolloutKey& key, const NodeAssessment& a) {
-  if (is_busy(a)) return;  // It is counted already.
-  take(key, std::string(a.product.view()));
+  const std::string product(a.product.view());
+  begun_.add(key, product);
+  if (is_out_of_service(a)) repairs_begun_.add(key, product);
+  if (!is_busy(a)) taken_.add(key, product);
 }
 
 void Slots::take(const RolloutKey& key, const std::string& product) {
-  ++cluster_;
-  ++policies_[key.policy];
-  ++groups_[{key, product}];
+  taken_.add(key, product);
 }
 
 bool Slots::fit_ever(const RolloutKey& key, const ProfileRollout& profile_rollout, const GangPeers& peers) const {

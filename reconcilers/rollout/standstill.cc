@@ -154,7 +154,11 @@ std::optional<Standstill> behind_waits(const Waits& waits) {
   if (waits.some_start) return std::nullopt;
   if (!waits.exhausted.empty()) return Standstill{std::string(kBudgetExhausted), waits.exhausted};
   if (waits.has_slot) return std::nullopt;
-  if (!waits.deferred.empty()) return Standstill{std::string(kDeferred), first_of(waits.deferred)};
+  if (!waits.deferred.empty()) {
+    std::map<std::string, std::string> why;
+    for (const auto& [name, who] : waits.deferred) why.emplace(name, who.message);
+    return Standstill{std::string(waits.deferred.begin()->second.reason), first_of(why)};
+  }
   if (!waits.not_ready.empty()) {
     return Standstill{std::string(kNodesNotReady), "the remaining nodes are NotReady: " + first_names(waits.not_ready)};
   }

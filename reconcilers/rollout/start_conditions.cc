@@ -1,16 +1,9 @@
 #include "reconcilers/rollout/start_conditions.h"
 
-#include "reconcilers/rollout/deferrals.h"
-
 namespace gso {
 
 bool is_free_to_begin(const NodeAssessment& assessment) {
   return assessment.ready && !assessment.is_held();
-}
-
-bool is_deferral_over(const Pass& pass, const std::string& node) {
-  const auto until = deferred_until(pass, node);
-  return !until || *until <= pass.s.now;
 }
 
 bool has_room_in_canary(const RolloutView& rollout, const std::string& product, std::int64_t started) {

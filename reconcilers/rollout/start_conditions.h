@@ -12,8 +12,6 @@ namespace gso {
 
 // The node is Ready, and no person holds it.
 [[nodiscard]] bool is_free_to_begin(const NodeAssessment& assessment);
-// The node has no deferral, or its time has come.
-[[nodiscard]] bool is_deferral_over(const Pass& pass, const std::string& node);
 // The canary of the group has passed, or needs more nodes than `started`: those of the group that start in this pass.
 [[nodiscard]] bool has_room_in_canary(const RolloutView& rollout, const std::string& product, std::int64_t started);
 

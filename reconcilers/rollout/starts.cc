@@ -39,7 +39,7 @@ class Starter {
   }
 
  private:
-  // Nodes that stopped waiting for their workloads keep their place at the back of the queue.
+  // Nodes whose workloads have had their turn.
   void find_deferred() {
     for (const std::string& name : pass_.index.nodes_in(Bucket::deferred)) {
       if (const auto until = deferred_until(pass_, name)) deferred_.emplace(name, *until);
@@ -109,6 +109,10 @@ class Starter {
       return;
     }
     const Outcome outcome = try_start(rollout, name, may_wait);
+    if (outcome == Outcome::busy && has_had_turn(pass_, name)) {
+      return report_waiting_reload(pass_, name, std::string(kWaitingForWorkloads),
+                                   "its workloads have had their turn: it is restarted once it is idle");
+    }
     if (outcome == Outcome::busy && !may_wait) busy_reloads_.emplace_back(&rollout, name);
     if (outcome != Outcome::no_slot && (outcome != Outcome::busy || !may_wait)) return;
     const std::string full = slots_.exhausted(rollout.key, rollout.profile_rollout, a);
@@ -118,25 +122,28 @@ class Starter {
 
   [[nodiscard]] bool is_repair(const std::string& name) const { return gso::is_repair(*pass_.index.find(name)); }
 
+  [[nodiscard]] bool has_room(const RolloutView& rollout, const NodeAssessment& a) const {
+    const bool shown = rollout.verified || rollout.profile_rollout.tally.settled > 0;
+    return slots_.has_room(rollout.key, rollout.profile_rollout, a, shown);
+  }
+
   // The nodes of one group of a rollout, in this pass.
   struct Candidates {
     RolloutView& rollout;
     const std::string& product;
     const Group& group;
     std::vector<std::string> busy = {};
-    bool somebody = false;  // A node that is not deferred could start, or waits for a slot.
-    bool ended = false;     // No further node of the group starts in this pass.
+    bool ended = false;  // No further node of the group starts in this pass.
   };
 
   // Idle nodes start first, in every group of every rollout: a busy node would keep a slot that they could use. It
-  // would have to give it back (slot_yield.h), and would be cordoned again and again. Nodes whose workloads did not end
-  // in an earlier attempt start last.
+  // would have to give it back (slot_yield.h), and its workloads have only one turn.
   void start_groups() {
     for (Candidates& group : groups_) repair_unavailable(group);
     for (Candidates& group : groups_) start_idle(group);
+    for (Candidates& group : groups_) start_deferred(group);
     for (const auto& [rollout, name] : busy_reloads_) start_reload(*rollout, name, true);
     for (Candidates& group : groups_) start_busy(group);
-    for (Candidates& group : groups_) start_deferred(group);
   }
 
   // Nodes that serve no GPU, or have failed before, need no further slot: they start beside the canary and prove
@@ -144,27 +151,9 @@ class Starter {
   void repair_unavailable(const Candidates& candidates) {
     for (const auto& [available, name] : candidates.group.pending) {
       if (available || !pass_.takes_more()) return;
-      if (!is_repair(name)) continue;
-      if (deferred_.contains(name) && !has_become_idle(candidates.rollout, name)) continue;
-      (void)try_start(candidates.rollout, name, true);
+      if (!is_repair(name) || (deferred_.contains(name) && busy_.known(name))) continue;
+      if (try_start(candidates.rollout, name, true) == Outcome::no_slot) return;
     }
-  }
-
-  // A deferred node that went out of service holds the slot that the nodes before it in the queue could need: it does
-  // not wait for them once its workloads are gone.
-  [[nodiscard]] bool has_become_idle(const RolloutView& rollout, const std::string& name) {
-    if (busy_.known(name)) return false;
-    const NodeAssessment& a = *pass_.index.find(name);
-    const Drain drain = drain_for(a, a.transition, rollout.policy.rollout.workloads);
-    if (drain == Drain::nothing) return true;
-    const NodeUse use = use_of(pass_.s, name);
-    if (!use.fresh) {
-      pass_.plan.consumers_wanted.insert(name);
-      return false;
-    }
-    if (drained(drain, use, a)) return true;
-    busy_.note(name, a);
-    return false;
   }
 
   // The canary lets no further node of the group start.
@@ -184,14 +173,14 @@ class Starter {
       if (reports_missing_devices(*pass_.index.find(name)) != with_missing_devices) continue;
       candidates.ended = canary_is_full(candidates) || !pass_.takes_more();
       if (candidates.ended) return;
-      if (deferred_.contains(name) || is_repair(name)) continue;
+      if (deferred_.contains(name) || is_repair(name) || is_behind_canary(candidates.rollout, *pass_.index.find(name)))
+        continue;
       const bool some_may_wait = one_more_may_wait(key);
       if (candidates.busy.size() >= (some_may_wait ? BusyNodes::kLookAhead : BusyNodes::kMostLookedAt)) return;
       const Outcome outcome = busy_.known(name) ? Outcome::busy : try_start(candidates.rollout, name, false);
       candidates.ended = outcome == Outcome::no_slot;
       if (candidates.ended) return;
       if (outcome == Outcome::busy) candidates.busy.push_back(name);
-      candidates.somebody = candidates.somebody || outcome != Outcome::skipped;
     }
   }
 
@@ -203,17 +192,33 @@ class Starter {
     }
   }
 
+  // Their workloads have had their turn: they start as soon as they are idle. Each look is a request, so each pass
+  // looks at a part of a long queue, and a busy node is skipped for a while.
   void start_deferred(Candidates& candidates) {
     // The usual case is asked first: the pending nodes of a large group are not visited in each pass.
-    if (candidates.somebody || candidates.ended || deferred_.empty()) return;
+    if (deferred_.empty()) return;
+    std::vector<std::pair<bool, std::string>> names;  // With whether a free slot is needed.
     for (const auto& [available, name] : candidates.group.pending) {
       const auto deferred = deferred_.find(name);
-      if (candidates.ended || deferred == deferred_.end()) continue;
+      if (deferred == deferred_.end() || is_behind_canary(candidates.rollout, *pass_.index.find(name))) continue;
       if (pass_.s.now < deferred->second) {
         pass_.look_again_in(deferred->second - pass_.s.now);
-        continue;
+      } else {
+        names.emplace_back(available, name);
       }
-      candidates.ended = canary_is_full(candidates) || try_start(candidates.rollout, name, true) == Outcome::no_slot;
+    }
+    if (names.size() > BusyNodes::kMostLookedAt) {
+      const auto turn = static_cast<std::size_t>(pass_.s.now.time_since_epoch() / BusyNodes::kKnown);
+      std::ranges::rotate(names,
+                          names.begin() + static_cast<std::ptrdiff_t>(turn * BusyNodes::kMostLookedAt % names.size()));
+      names.resize(BusyNodes::kMostLookedAt);
+    }
+    bool slot = !candidates.ended;
+    for (const auto& [available, name] : names) {
+      if (canary_is_full(candidates) || !pass_.takes_more()) return;
+      if (busy_.known(name) || (available && !slot)) continue;
+      const bool full = try_start(candidates.rollout, name, false) == Outcome::no_slot;
+      slot = slot && !(full && available);
     }
   }
 
@@ -254,7 +259,6 @@ class Starter {
   // `may_wait`: also start a node that must wait for its workloads.
   Outcome try_start(RolloutView& view, const std::string& name, bool may_wait) {
     const RolloutKey& key = view.key;
-    const ProfileRollout& profile_rollout = view.profile_rollout;
     const Node* node = pass_.s.world.nodes.find(name);
     const NodeAssessment* a = pass_.index.find(name);
     if (node == nullptr || a == nullptr || !is_free_to_begin(*a)) return Outcome::skipped;
@@ -264,11 +268,14 @@ class Starter {
       return Outcome::skipped;
     if (a->label && !a->label->empty() && !key_is_projected(pass_, pass_.index.installation_of(*a), key.key))
       return Outcome::no_slot;
-    if (!is_busy(*a) && !slots_.free(key, profile_rollout, *a)) return Outcome::no_slot;
+    if (!has_room(view, *a)) return Outcome::no_slot;
     const RolloutSpec& rollout = pass_.index.policy(pass_.s.world, key.policy).rollout;
     const Drain drain = drain_for(*a, a->transition, rollout.workloads);
     bool idle = drain == Drain::nothing;
-    const bool asks_first = !is_busy(*a) || drain == Drain::fits || rollout.workloads == WorkloadMode::evict;
+    // A node that serves nothing has no workloads to wait for, as a rule: its change waits for those that are left.
+    const bool had_turn = has_had_turn(pass_, name);
+    const bool waits_first = !is_out_of_service(*a) || had_turn;
+    const bool asks_first = waits_first || drain == Drain::fits || rollout.workloads == WorkloadMode::evict;
     if (!idle && asks_first) {
       const NodeUse use = use_of(pass_.s, name);
       if (!use.fresh) {
@@ -281,14 +288,14 @@ class Starter {
       idle = drained(drain, use, *a);
     }
     const std::string policy(a->policy.view());
-    if (!idle && !is_busy(*a)) {
+    if (!idle && waits_first) {
       busy_.note(name, *a);
-      if (!may_wait) return Outcome::busy;
+      if (!may_wait || had_turn) return Outcome::busy;
     }
     if (!idle && rollout.workloads == WorkloadMode::evict) {
       if (const auto outcome = start_together(view, name, *a)) return *outcome;
     }
-    if (!idle && !is_busy(*a) && !one_more_may_wait(key)) return Outcome::busy;
+    if (!idle && waits_first && !one_more_may_wait(key)) return Outcome::busy;
     if (!idle) busy_.start(policy);
     const bool live = starts_live(drain, idle);
     slots_.take(key, *a);
@@ -348,7 +355,7 @@ class Starter {
           ++needs[product] <= left_in_canary(rollout, product) ||
           (canaries_in_progress(rollout, product).empty() && only_peers_are_left(profile_rollout, product, peers));
       all = all && canary && !started_with_peers_.contains(peer) && !gets_another_patch(peer) && kai_allows(peer, a) &&
-            (is_busy(a) || slots_.free(key, profile_rollout, a));
+            has_room(rollout, a) && !is_behind_canary(rollout, a);
       if (!all) break;
       slots_.take(key, a);
     }

@@ -47,27 +47,32 @@ class Finder {
   }
 
  private:
-  enum class Slot { needed, none_needed };  // A node that is out of service already needs no slot.
+  enum class Slot { needed, none_needed };  // A node that is unavailable already needs no free slot.
 
   // What the first node that asks for a slot needs; nullopt: no node asks.
   [[nodiscard]] std::optional<Slot> first_that_asks(const Group& group) {
     std::vector<std::string> not_ready, held;
-    std::map<std::string, std::string> deferred;
-    bool time_has_come = false;
+    std::map<std::string, BlockedBy> deferred;
     for (const auto& [available, name] : group.pending) {
       const NodeAssessment& a = *pass_.index.find(name);
       if (const auto queued = queued_.find(name); queued != queued_.end()) {
-        deferred.emplace(name, queued->second.message);
-        time_has_come = time_has_come || (is_deferral_over(pass_, name) && is_free_to_begin(a));
+        deferred.emplace(name, queued->second);
         continue;
       }
-      if (is_free_to_begin(a)) return available ? Slot::needed : Slot::none_needed;
+      if (is_behind_canary(rollout_, a)) continue;
+      if (is_free_to_begin(a)) return needs_slot(a) ? Slot::needed : Slot::none_needed;
       (a.is_held() ? held : not_ready).push_back(name);
     }
     out_.not_ready.insert(out_.not_ready.end(), not_ready.begin(), not_ready.end());
     out_.held.insert(out_.held.end(), held.begin(), held.end());
     out_.deferred.merge(deferred);
-    return time_has_come ? std::optional(Slot::needed) : std::nullopt;
+    return std::nullopt;
+  }
+
+  // Where as many nodes are in a change as a budget has slots, they hold all of them.
+  [[nodiscard]] bool needs_slot(const NodeAssessment& a) const {
+    if (!is_busy(a)) return true;
+    return !is_out_of_service(a) && !Slots(pass_).has_room(rollout_.key, rollout_.profile_rollout, a, true);
   }
 
   void add_group(const std::string& product, const Group& group, Slot needs) {

@@ -12,8 +12,8 @@ namespace gso {
 
 class RolloutView;
 
-// A node asks for a slot when it is Ready, not held and not deferred. A deferred node asks when no other node of its
-// group asks and its time has come.
+// A node asks for a slot when it is Ready, not held, not deferred, and not cordoned behind an uncordoned canary. A
+// deferred node asks for none before it is idle.
 struct Waits {
   // Per group: the canary that the other nodes wait for, the end of its soak, the full budget and the nodes that hold
   // it, or the busy nodes whose pods must end before this group's. Empty: some node can start, or no node asks.
@@ -22,7 +22,7 @@ struct Waits {
   bool some_start = false;                      // Some node can start, or will when its canary has soaked.
   bool has_slot = false;                        // Some node that asks has room in every budget, or needs none.
   std::string exhausted;                        // If no node has a slot: the full budgets.
-  std::map<std::string, std::string> deferred;  // If no node asks: the deferred nodes, and why.
+  std::map<std::string, BlockedBy> deferred;    // If no node asks: the deferred nodes, and what each waits for.
   std::vector<std::string> not_ready, held;     // Nodes of groups in which no node asks.
 };
 [[nodiscard]] Waits waits_of(const RolloutView& rollout);

@@ -194,6 +194,7 @@ class Standalone {
   }
 
   void count_in_change(const DaemonNode& node) {
+    ++in_change_[node.policy->meta.name];
     if (node.daemonset != nullptr) ++progress_of(node).in_change;
   }
 
@@ -301,6 +302,7 @@ class Standalone {
   void start(const DaemonNode& node) {
     if (!may_start(node)) return;
     if (!node.busy) slots_.take(node.rollout(), node.product);
+    ++in_change_[node.policy->meta.name];
     ++progress_of(node).in_change;
     ++progress_of(node).canaries;
     objects_.ensure(node.rollout(), node.daemonset->newest_hash, {});
@@ -312,8 +314,18 @@ class Standalone {
     const Progress& progress = progress_of(node);
     const bool proven = has_passed_canary(node);
     if (is_stopped_by_failures(node)) return false;
-    if (!proven && progress.canaries >= rollout.canary_nodes_per_group) return false;
-    return node.busy || slots_.free(node.rollout(), node.product, *node.policy, groups_.at(node.group()));
+    if (!proven && (progress.canaries >= rollout.canary_nodes_per_group || is_behind_canary(node))) return false;
+    const BudgetCount& group = groups_.at(node.group());
+    if (!node.busy) return slots_.free(node.rollout(), node.product, *node.policy, group);
+    // In the slot that it holds, and never more of them at once than each budget has slots.
+    return slots_.has_room_beside(node.rollout(), *node.policy, group, in_change_[node.policy->meta.name]);
+  }
+
+  // Somebody has cordoned it, and an uncordoned node of its group can be the canary.
+  [[nodiscard]] bool is_behind_canary(const DaemonNode& node) const {
+    return node.node->unschedulable && std::ranges::any_of(candidates_, [&](const DaemonNode* other) {
+             return !other->node->unschedulable && other->group() == node.group();
+           });
   }
 
   [[nodiscard]] bool is_stopped_by_failures(const DaemonNode& node) {
@@ -378,6 +390,7 @@ class Standalone {
   std::vector<DaemonNode> nodes_;
   DaemonGroups groups_;
   std::map<const Operand*, Progress> progress_;
+  std::map<std::string, std::int64_t> in_change_;  // Nodes whose daemon is replaced, by policy.
   std::vector<const DaemonNode*> candidates_;
   DaemonRollouts rollouts_;
   std::map<RolloutKey, const DaemonNode*> gated_;  // One node of each rollout.

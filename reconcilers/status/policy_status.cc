@@ -299,10 +299,10 @@ class PolicyStatuses {
     Json out = {{"nodes",
                  {{"total", sum.tally.total},
                   {"upToDate", sum.tally.settled},
-                  {"pending", sum.tally.of(Phase::pending)},
+                  {"pending", sum.tally.shown_pending()},
                   {"updating", sum.tally.moving()},
                   {"blocked", sum.tally.blocked()},
-                  {"failed", sum.tally.of(Phase::failed)},
+                  {"failed", sum.tally.shown_failed()},
                   {"drifting", sum.tally.unshown()},
                   {"held", sum.tally.held}}},
                 {"conditions", condition_list(conditions, before, generation, pass_.s.now)}};

@@ -76,6 +76,7 @@ std::string change_words(ChangeWords change, bool with_guards) {
     std::string pods;
     for (const auto& [component, uids] : change.pods) pods += fmt::format(" {}[{}]", component, fmt::join(uids, ","));
     out.push_back("replace" + (pods.empty() ? " nothing" : pods));
+    if (change.touched) out.emplace_back("touched");
   }
   if (change.cordoned) out.emplace_back("cordon");
   if (with_guards && !change.guards.empty()) out.push_back(fmt::format("guards {}", fmt::join(change.guards, " ")));
@@ -115,6 +116,7 @@ ChangeWords read_change(const Annotations& annotations) {
   ChangeWords out;
   out.to = text_of(member(change, "to"));
   out.pods = pods_in(member(change, "pods"));
+  out.touched = member(change, "touched") == true;
   out.cordoned = member(change, "cordoned") == true;
   out.guards = texts_of(member(change, "guards"));
   out.failed = member(change, "failed").is_object();
@@ -146,6 +148,7 @@ Annotations write_change(const ChangeWords& change) {
               {"begun", "2026-01-01T00:00:00Z"}};
   out["listed"] = out["begun"];
   if (change.pods.empty()) out["pods"] = Json::object();
+  if (change.touched) out["touched"] = true;
   if (change.cordoned) out["cordoned"] = true;
   if (!change.guards.empty()) out["guards"] = change.guards;
   if (change.failed) out["failed"] = {{"why", "did not verify"}, {"retry", change.retry}};

@@ -22,6 +22,7 @@ struct ChangeWords {
   std::string to;  // Target revision; empty: none.
   // Uids of the pods to replace, by component ("plugin"). Components without a pod are left out.
   std::map<std::string, std::set<std::string>> pods;
+  bool touched = false;          // The operator has begun to delete pods. Not written if false, as by earlier releases.
   bool cordoned = false;         // The operator cordoned the node.
   std::set<std::string> guards;  // Autoscalers whose annotation the operator set: "cluster-autoscaler", "karpenter".
   bool failed = false;           // It did not verify.
@@ -51,7 +52,7 @@ struct ChangeWords {
 // The annotations of a node after the patch.
 [[nodiscard]] Annotations patched(Annotations before, const PatchNode& patch);
 
-// print(planned) in words: `change={to v1-…, replace gfd[uid-7] plugin[uid-6], cordon}`, `change=none`, and
+// print(planned) in words: `change={to v1-…, replace gfd[uid-7] plugin[uid-6], touched, cordon}`, `change=none`, and
 // `owned={nvidia.com/device-plugin.config was absent, policy p wrote x}`, each only where the patch changes it for a
 // node with the annotations `before`. Actions other than PatchNode are printed as they are. The autoscalers'
 // annotations are left out unless `with_guards`.

@@ -153,3 +153,19 @@ def a_daemon_is_not_deleted_while_its_node_is_not_ready():
         c.after("1m")
         daemons.react()
     expect("templates", daemons.pods(), {"n01": "new"})
+
+
+@scenario
+def a_cordoned_node_is_no_canary_of_a_daemon():
+    """Somebody has cordoned two of three nodes, which hold the slots: the uncordoned one has none, and no daemon is tried
+    before its."""
+    c, daemons = with_daemons()
+    c.policy(rollout={"canary": {"nodesPerGroup": 1, "soak": "1h"}, "maxUnavailable": 3, "maxUnavailablePerGroup": 3})
+    for name in ("n01", "n02"):
+        c.cordon(name)
+    c.after("1m")
+    daemons.template("new")
+    for _ in range(6):
+        c.after("1m")
+        daemons.react()
+    expect("nodes with the new daemon", [node for node, template in daemons.pods().items() if template == "new"], [])

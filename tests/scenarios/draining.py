@@ -75,20 +75,28 @@ def a_cordon_of_a_person_is_not_said_to_end():
 
 
 @scenario
-def a_lost_node_gives_its_slot_back_although_a_job_is_left_on_it():
-    """A node waits for a job and becomes NotReady: its job will not end soon, and other nodes need the slot."""
+def a_node_that_is_lost_while_it_drains_keeps_its_slot_and_waits_anew():
+    """A node waits for a job and is NotReady for two hours, twice its idleTimeout: it stays in its change and is named. When it is
+    Ready again, its job has all of idleTimeout once more, and then the node is uncordoned."""
     c = fleet(2, mps(4), rollout={"canary": {"nodesPerGroup": 0}, "maxUnavailable": 1})
     for name in c.nodes():
         c.consumer("job-" + name, name)
     c.edit(any=mps(8))
     c.after("20s")
     c.after("20s")
-    waiting = c.in_progress()[0]
+    waiting = one(c.in_progress())
     c.set_ready(waiting, False)
-    for _ in range(7):
-        c.after("2m", held="2m")
-    c.after("2m", held="11m")
-    expect_that(waiting not in c.in_progress(), "the lost node left its change", c.in_progress())
+    for _ in range(12):
+        c.after("10m")
+    expect("nodes in a change", (c.in_progress(), c.cordoned(waiting)), ([waiting], True))
+    expect_that(waiting in c.ticks[-1].found_on("NodesNotReady"), "a finding about the node", c.ticks[-1].findings())
+    c.set_ready(waiting, True)
+    for _ in range(5):
+        c.after("10m")
+        expect("the node within its idleTimeout", (c.in_progress(), c.cordoned(waiting)), ([waiting], True))
+    for _ in range(2):
+        c.after("10m")
+    expect_that(waiting not in c.in_progress(), "the node to leave its change after idleTimeout", c.in_progress())
     expect("whether it is cordoned by the change", c.cordoned(waiting), False)
 
 
@@ -112,7 +120,8 @@ def with_the_only_slot(rollout):
 
 @scenario
 def a_node_that_waits_gives_the_only_slot_to_one_that_became_idle():
-    """All nodes are busy, and one waits for its job with the only slot. Another job ends: that node goes first."""
+    """All nodes are busy, and one waits for its job with the only slot. Another job ends: that node goes first, and the one that
+    waited is not cordoned for its job again."""
     c, waiting = with_the_only_slot(ONE_AT_A_TIME)
     idle = [name for name in c.nodes() if name != waiting]
     c.end(*["job-" + name for name in idle])
@@ -120,7 +129,7 @@ def a_node_that_waits_gives_the_only_slot_to_one_that_became_idle():
         c.after("2m")
     expect("capacity of the idle nodes", {c.capacity(name) for name in idle}, {16})
     expect("the job that the first node waits for", c.get("Pod", "job-" + waiting, "team")["status"]["phase"], "Running")
-    expect("nodes in a change", c.in_progress(), [waiting])
+    expect("nodes in a change", (c.in_progress(), c.cordoned(waiting)), ([], False))
 
 
 @scenario

@@ -50,12 +50,14 @@ std::vector<std::string> what_is_retried(const RolloutCall& call, const FleetInd
   for (const std::string& name : index.nodes_in(Bucket::deferred)) {
     const auto deferral = deferral_of(*call.world.nodes.find(name));
     if (!deferral || fleet.assessment(name)->policy != policy) continue;
-    const std::string until = fmt::format("was deferred until {}", k8s::format_time(deferral->until));
-    out.push_back(deferral->by == Deferral::By::person
-                      ? fmt::format("node {}: somebody uncordoned it during its drain, and the retry cordons it again "
-                                    "({})",
-                                    name, until)
-                      : fmt::format("node {}: {}", name, until));
+    out.push_back(
+        deferral->by == Deferral::By::person
+            ? fmt::format("node {}: somebody uncordoned it during its drain, and the retry cordons it again "
+                          "(was deferred until {})",
+                          name, k8s::format_time(deferral->until))
+            : fmt::format("node {}: the operator has cordoned it for its workloads once, and the retry cordons "
+                          "it again",
+                          name));
   }
   for (const DaemonNode& node : read_daemon_nodes(call.world, index)) {
     if (node.policy->meta.name != policy || !(node.has_failed() || node.mark.deferred)) continue;

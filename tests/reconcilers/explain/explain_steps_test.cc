@@ -65,7 +65,7 @@ TEST(ChangeStep, NamesTheContainerThatDoesNotComeUpAndANodeThatIsNotReady) {
   ASSERT_EQ(steps.size(), 1U);
   EXPECT_EQ(steps[0].node, "a01");
   EXPECT_FALSE(steps[0].ready);
-  EXPECT_THAT(steps[0].step, HasSubstr("the node is not Ready; pod plugin-a01"));
+  EXPECT_THAT(steps[0].step, HasSubstr("the node is NotReady during its change"));
   EXPECT_TRUE(steps_to(pass, "default", "gpu-operator/mps-config/other", 9).empty());
   EXPECT_EQ(steps_to(pass, "default", "", 9).size(), 1U) << "of all keys";
   fleet.annotate("a01", kHoldAnnotation, "true");

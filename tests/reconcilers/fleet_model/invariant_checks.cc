@@ -194,7 +194,7 @@ void check_canary(const FleetModel& fleet, const Plan& plan) {
   for (const PlannedAction& planned : plan.actions) {
     if (!starts(planned) || fleet.index.assessment(planned.node)->change) continue;
     const NodeAssessment& a = *fleet.index.assessment(planned.node);
-    if (a.unavailable) continue;  // S12: it is repaired beside the canary, for which it proves nothing.
+    if (!can_prove(a)) continue;  // S12: it is repaired beside the canary, for which it proves nothing.
     const RolloutSpec& rollout = rollout_of(fleet, a);
     const RolloutKey key{std::string(a.policy.view()), fleet.index.installations()[a.installation].id(),
                          std::string(a.key.view())};

@@ -25,12 +25,30 @@ TEST(NodeChangeAnnotation, IsReadAsItWasWritten) {
   change.begun = *k8s::parse_rfc3339("2026-03-02T10:00:00Z");
   change.listed = *k8s::parse_rfc3339("2026-03-02T10:05:00Z");
   change.pods = {{Component::plugin, {"a", "b"}}, {Component::mps, {}}};
-  change.served = change.self_loaded = change.touched = change.cordoned = true;
+  change.served = change.self_loaded = change.cordoned = change.had_turn = true;
+  change.touched = Touched::yes;
   change.guards = {"karpenter"};
   change.failed = NodeChange::Failure{"why", "retry"};
   const auto read = parse_change(print_change(change));
   ASSERT_TRUE(read) << read.error().message;
   EXPECT_EQ(*read, change);
+  NodeChange next = change;
+  next.failed.reset();
+  next.replaced = print_change(change);
+  const auto after = parse_change(print_change(next));
+  ASSERT_TRUE(after) << after.error().message;
+  EXPECT_EQ(*after, next);
+}
+
+// Whose deletions they are, an annotation of an earlier release does not say.
+TEST(NodeChangeAnnotation, OfAnEarlierReleaseDoesNotSayWhetherItIsTouched) {
+  for (const Touched touched : {Touched::no, Touched::yes, Touched::unknown}) {
+    NodeChange change;
+    change.touched = touched;
+    const std::string text = print_change(change);
+    EXPECT_EQ(text.find("touched") == std::string::npos, touched == Touched::unknown) << text;
+    EXPECT_EQ(parse_change(text)->touched, touched) << text;
+  }
 }
 
 TEST(NodeChangeAnnotation, SaysWhatIsWrongInItAndNeverReadsAsNoPods) {
@@ -46,15 +64,20 @@ TEST(NodeChangeAnnotation, SaysWhatIsWrongInItAndNeverReadsAsNoPods) {
     text.replace(text.find(from), from.size(), to);
     return text;
   };
-  for (const Row& row : {Row{"{", "must be a JSON object"}, Row{"[]", "must be a JSON object"},
-                         Row{with("\"v\":1", "\"v\":2"), "written by another release"},
-                         Row{with("\"v\":1", "\"v\":\"1\""), "v must be a number"},
-                         Row{with("\"pods\":{}", "\"pods\":[]"), "pods must map"},
-                         Row{with("\"pods\":{}", "\"pods\":{\"plugin\":\"a\"}"), "pods must map"},
-                         Row{with("\"pods\":{}", "\"pods\":{\"dcgm\":[]}"), "unknown component"},
-                         Row{with("\"to\":\"v1-b\"", "\"to\":7"), "to must be a string"},
-                         Row{with("\"kind\":\"none\"", "\"kind\":\"sideways\""), "unknown value"},
-                         Row{with("\"served\":false", "\"served\":0"), "served must be true or false"}}) {
+  for (const Row& row :
+       {Row{"{", "must be a JSON object"}, Row{"[]", "must be a JSON object"},
+        Row{with("\"v\":1", "\"v\":2"), "written by another release"},
+        Row{with("\"v\":1", "\"v\":\"1\""), "v must be a number"},
+        Row{with("\"pods\":{}", "\"pods\":[]"), "pods must map"},
+        Row{with("\"pods\":{}", "\"pods\":{\"plugin\":\"a\"}"), "pods must map"},
+        Row{with("\"pods\":{}", "\"pods\":{\"dcgm\":[]}"), "unknown component"},
+        Row{with("\"to\":\"v1-b\"", "\"to\":7"), "to must be a string"},
+        Row{with("\"kind\":\"none\"", "\"kind\":\"sideways\""), "unknown value"},
+        Row{with("\"served\":false", "\"served\":0"), "served must be true or false"},
+        Row{with("\"touched\":false", "\"touched\":1"), "touched must be true or false"},
+        Row{with("\"v\":1", "\"v\":1,\"replaced\":1"), "replaced must be an object"},
+        Row{with("\"v\":1", "\"v\":1,\"replaced\":{}"), "replaced must be a change that has failed"},
+        Row{with("\"v\":1", "\"v\":1,\"replaced\":" + good), "replaced must be a change that has failed"}}) {
     const auto read = parse_change(row.text);
     ASSERT_FALSE(read) << row.text;
     EXPECT_NE(read.error().message.find(row.problem), std::string::npos) << read.error().message;

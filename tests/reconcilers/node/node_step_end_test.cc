@@ -34,9 +34,9 @@ TEST_F(DisruptiveStep, C8_ANodeThatIsLostWhileItsDaemonTerminatesIsReported) {
   pod("old-mps").meta.deletion_timestamp = now - seconds(5);
   EXPECT_EQ(reasons(take()), std::vector<std::string>{}) << "its kubelet ends the daemon";
   node.ready = facts.ready = false;
-  EXPECT_EQ(reasons(take()), std::vector<std::string>{"MPSUncleanExit"});
+  EXPECT_EQ(reasons(take()), (std::vector<std::string>{"NodesNotReady", "MPSUncleanExit"}));
   pod("old-mps").meta.deletion_timestamp.reset();
-  EXPECT_EQ(reasons(take()), std::vector<std::string>{}) << "the daemon runs until its kubelet is back";
+  EXPECT_EQ(reasons(take()), std::vector<std::string>{"NodesNotReady"}) << "the daemon runs until its kubelet is back";
 }
 
 TEST_F(DisruptiveStep, C9_ThePluginGoesLastOnceTheNewDaemonIsReady) {
@@ -66,15 +66,14 @@ TEST_F(DisruptiveStep, C9_ADaemonThatNeverComesFailsTheNode) {
   EXPECT_EQ(actions(taken), (Actions{"into(VerificationFailed)", "event VerificationFailed"}));
 }
 
-TEST_F(DisruptiveStep, C9_ANodeThatIsNotReadyKeepsThePluginAndFailsWhenItsTimeIsOver) {
+TEST_F(DisruptiveStep, C9_ANodeThatIsNotReadyKeepsThePluginAndDoesNotFail) {
   remove("old-mps");
   remove("old-gfd");
   add_pod("new-gfd", Component::gfd, now - seconds(5));
   add_pod("new-mps", Component::mps, now - seconds(5));
   node.ready = facts.ready = false;
-  EXPECT_EQ(actions(take()), Actions{});
   ran_for(Timer::verifying, minutes(10));
-  EXPECT_EQ(actions(take()), (Actions{"into(VerificationFailed)", "event VerificationFailed"}));
+  EXPECT_EQ(actions(take()), Actions{});
 }
 
 // The same node on its way from MPS to time-slicing: its new GFD pod has taken the daemon's label away.
@@ -219,14 +218,14 @@ TEST_F(NodeStep, C11_ANodeWithMoreDevicesThanRecordedIsVerified) {
   EXPECT_EQ(actions(take()), Actions{"out(Verified)"});
 }
 
-TEST_F(NodeStep, C11_ANodeThatIsNotReadyFailsAndTheMessageSaysSo) {
+TEST_F(NodeStep, C11_ANodeThatIsNotReadyProvesNothing) {
   replace_all();
   shows_target();
   node.ready = facts.ready = false;
-  ran_for(Timer::verifying, minutes(10));
+  ran_for(Timer::verifying, minutes(60));
   const Step taken = take();
-  ASSERT_EQ(actions(taken), (Actions{"into(VerificationFailed)", "event VerificationFailed"}));
-  EXPECT_NE(taken.plan.actions.front().message.find("the node is not Ready"), std::string::npos);
+  EXPECT_EQ(actions(taken), Actions{});
+  EXPECT_EQ(reasons(taken), std::vector<std::string>{"NodesNotReady"});
 }
 
 TEST_F(NodeStep, C11_AutoscalersMayRemoveAFailedNode) {
@@ -243,7 +242,7 @@ TEST_F(NodeStep, C11_AutoscalersMayRemoveAFailedNode) {
 TEST_F(NodeStep, C12_ALabelThatDidNotReloadWithinTwoMinutesListsThePods) {
   change.cause = ChangeCause::policy;
   change.pods.clear();
-  change.touched = true;
+  change.touched = Touched::yes;
   shows_something_else();
   EXPECT_EQ(actions(take()), Actions{});
   ran_for(Timer::reloading, minutes(2));

@@ -45,6 +45,7 @@ NodeStep::NodeStep() {
   change.cause = ChangeCause::edited;
   change.begun = change.listed = now - minutes(1);
   change.served = true;
+  change.touched = Touched::unknown;  // A pod that a test removes counts as deleted by the operator.
   change.pods = {{Component::plugin, {"old-plugin"}}, {Component::gfd, {"old-gfd"}}};
   add_pod("old-plugin", Component::plugin, now - hours(2));
   add_pod("old-gfd", Component::gfd, now - hours(2));

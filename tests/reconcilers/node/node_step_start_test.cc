@@ -31,7 +31,7 @@ TEST_F(NodeStep, C1_ADriverUpgradeHoldsItToo) {
 
 TEST_F(NodeStep, C1_ACordonThatAPersonTookAwayIsForgottenOnceTheChangeIsTouched) {
   change.cordoned = true;
-  EXPECT_EQ(actions(take()), (Actions{"delete old-plugin", "delete old-gfd"}));
+  EXPECT_EQ(actions(take()), (Actions{"into(Begin)", "delete old-plugin", "delete old-gfd"}));
   remove("old-gfd");
   const Step taken = take();
   ASSERT_EQ(actions(taken), Actions{"into(Uncordoned)"});
@@ -95,7 +95,7 @@ TEST_F(NodeStep, C3_BeforeItsLabelIsWrittenANodeIsUntouchedAlsoIfAListedPodIsGon
   stop = Stop{"IdleNodesFirst", "idle node n2 needs the slot"};
   EXPECT_EQ(actions(take()), Actions{"out(IdleNodesFirst)"});
   EXPECT_EQ(facts.phase, Phase::draining);
-  change.touched = true;
+  change.touched = Touched::yes;
   EXPECT_EQ(actions(take()), (Actions{"patch(Relabel)", "delete old-plugin"})) << "another label was written before";
   EXPECT_EQ(facts.phase, Phase::restarting);
 }
@@ -161,7 +161,7 @@ TEST_F(NodeStep, C3_ANodeIsBackedOutIfItsPolicyDropsTheKeyBeforeTheLabelIsWritte
 // Whatever its labels show: its sidecars may have read the former text of the key that it has now.
 TEST_F(NodeStep, C3_ANodeWhoseLabelSomebodyMovesOnLeavesAChangeThatListsNoPod) {
   change.cause = ChangeCause::policy;
-  change.touched = true;
+  change.touched = Touched::yes;
   change.pods.clear();
   change.key = "gold";
   facts.pods_ready = facts.verified.ok = true;
@@ -225,14 +225,14 @@ TEST_F(NodeStep, C5_ATouchedNodeGoesOnToANewTargetWithANewList) {
   const auto written = parse_change(patch.set_annotations.at(std::string(kChangeAnnotation)));
   ASSERT_TRUE(written);
   EXPECT_EQ(written->to, facts.target.view());
-  EXPECT_TRUE(written->touched);
+  EXPECT_EQ(written->touched, Touched::yes);
   EXPECT_EQ(written->pods.at(Component::gfd), std::set<std::string>{"new-gfd"});
 }
 
 TEST_F(NodeStep, C5_ANodeWhoseLabelWasWrittenGoesOnWhenItsPolicyWantsItsFormerKeyAgain) {
   change.cause = ChangeCause::policy;
   change.pods.clear();
-  change.touched = true;
+  change.touched = Touched::yes;
   change.to = "v1-other";
   facts.label = Interned("any");
   stop = Stop{"Paused", ""};
@@ -252,14 +252,14 @@ TEST_F(NodeStep, C5_ANewListWaitsForOneSecondAfterTheEdit) {
 }
 
 TEST_F(NodeStep, C6_ALiveChangeDeletesTheFirstPodsAtOnce) {
-  EXPECT_EQ(actions(take()), (Actions{"delete old-plugin", "delete old-gfd"}));
+  EXPECT_EQ(actions(take()), (Actions{"into(Begin)", "delete old-plugin", "delete old-gfd"}));
 }
 
 TEST_F(NodeStep, C6_OnlyListedPodsThatAreNotTerminatingAreDeleted) {
   change.pods[Component::plugin].insert("older-plugin");
   add_pod("older-plugin", Component::plugin, now - hours(3)).meta.deletion_timestamp = now - minutes(1);
   add_pod("new-gfd", Component::gfd, now - minutes(1));
-  EXPECT_EQ(actions(take()), (Actions{"delete old-plugin", "delete old-gfd"}));
+  EXPECT_EQ(actions(take()), (Actions{"into(Begin)", "delete old-plugin", "delete old-gfd"}));
 }
 
 TEST_F(NodeStep, C6_TheLabelIsWrittenWithTheFirstDeletions) {
@@ -268,23 +268,141 @@ TEST_F(NodeStep, C6_TheLabelIsWrittenWithTheFirstDeletions) {
   EXPECT_EQ(actions(taken), (Actions{"into(Relabel)", "delete old-plugin", "delete old-gfd"}));
   const auto& patch = std::get<PatchNode>(taken.plan.actions.front().action);
   EXPECT_EQ(patch.set.at("nvidia.com/device-plugin.config"), "gold");
-  EXPECT_TRUE(parse_change(patch.set_annotations.at(std::string(kChangeAnnotation)))->touched);
+  EXPECT_EQ(parse_change(patch.set_annotations.at(std::string(kChangeAnnotation)))->touched, Touched::yes);
 }
 
-TEST_F(NodeStep, C6_ANodeThatIsNotReadyLosesNoPodAndIsBackedOutAfterVerifyTimeout) {
+TEST_F(NodeStep, C6_ANodeThatIsNotReadyLosesNoPodAndKeepsItsSlot) {
   node.ready = facts.ready = false;
-  Step taken = take();
-  EXPECT_EQ(actions(taken), Actions{});
-  EXPECT_EQ(reasons(taken), Actions{"NodesNotReady"});
-  ran_for(Timer::not_ready, minutes(10));
-  EXPECT_EQ(actions(take()), Actions{"out(NodesNotReady)"});
-}
-
-TEST_F(NodeStep, C6_ATouchedNodeThatIsNotReadyWaitsForItsKubelet) {
-  node.ready = facts.ready = false;
-  remove("old-gfd");
   ran_for(Timer::not_ready, hours(1));
+  for (const Touched touched : {Touched::no, Touched::yes}) {
+    change.touched = touched;
+    const Step taken = take();
+    EXPECT_EQ(actions(taken), Actions{});
+    EXPECT_EQ(reasons(taken), Actions{"NodesNotReady"});
+  }
+}
+
+TEST_F(DisruptiveStep, C6_NoDeadlineRunsWhileTheNodeIsNotReady) {
+  list_consumers({"train-0"});
+  ran_for(Timer::draining, hours(2));
+  ran_for(Timer::verifying, hours(2));
+  node.ready = facts.ready = false;
+  for (const Touched touched : {Touched::no, Touched::yes}) {
+    change.touched = touched;
+    const Step taken = take();
+    EXPECT_EQ(actions(taken), Actions{});
+    for (const TimerKey& timer : taken.plan.timers)
+      EXPECT_TRUE(timer.timer == Timer::not_ready || timer.timer == Timer::unchanged) << to_string(timer.timer);
+  }
+}
+
+// Somebody else has restarted GFD: that begins nothing, and the pods that run now are the ones to replace.
+TEST_F(DisruptiveStep, C6_WhatOthersDeleteBeginsNoChange) {
+  change.touched = Touched::no;
+  remove("old-gfd");
+  add_pod("others-gfd", Component::gfd, now - seconds(30));
+  list_consumers({"train-0"});
+  blocked_by_pods = BlockedBy{kWaitingForWorkloads, "waits for team/train-0"};
   EXPECT_EQ(actions(take()), Actions{});
+  EXPECT_EQ(phase_of(facts), Phase::draining);
+  list_consumers({});
+  const Step taken = take();
+  ASSERT_EQ(actions(taken), (Actions{"into(Begin)", "delete old-mps", "delete others-gfd"}));
+  const auto& patch = std::get<PatchNode>(taken.plan.actions.front().action);
+  EXPECT_EQ(patch.resource_version, node.meta.resource_version);
+  const auto written = parse_change(patch.set_annotations.at(std::string(kChangeAnnotation)));
+  ASSERT_TRUE(written);
+  EXPECT_EQ(written->touched, Touched::yes);
+  EXPECT_EQ(written->listed, change.listed) << "its deadlines go on";
+  EXPECT_EQ(written->pods.at(Component::gfd), std::set<std::string>{"others-gfd"});
+  list_consumers({"train-0"});
+  ran_for(Timer::draining, hours(1));
+  EXPECT_EQ(actions(take()), Actions{"out(WaitingForWorkloads) uncordon"}) << "it can still be backed out";
+}
+
+// Marked, and the operator was killed before it deleted a pod: the mark decides.
+TEST_F(DisruptiveStep, C6_AMarkedChangeGoesOnAlsoIfAllItsPodsAreThere) {
+  change.touched = Touched::yes;
+  stop = Stop{"Paused", ""};
+  list_consumers({});
+  EXPECT_EQ(actions(take()), (Actions{"delete old-mps", "delete old-gfd"}));
+}
+
+TEST_F(DisruptiveStep, C3_WorkloadsThatWereWaitedForHaveHadTheirTurn) {
+  change.touched = Touched::no;
+  stop = Stop{"Paused", "spec.rollout.paused of the policy is set"};
+  const auto remembered = [&] {
+    const Step taken = take();
+    const auto& patch = std::get<PatchNode>(taken.plan.actions.front().action);
+    return patch.set_annotations.contains(std::string(kDeferredAnnotation));
+  };
+  EXPECT_TRUE(remembered()) << "nobody has listed them yet";
+  list_consumers({"train-0"});
+  EXPECT_TRUE(remembered());
+  list_consumers({});
+  EXPECT_FALSE(remembered()) << "it was idle";
+  change.had_turn = true;
+  EXPECT_TRUE(remembered()) << "what is known stays known";
+}
+
+TEST_F(DisruptiveStep, C6_ANodeWhoseWorkloadsHadTheirTurnDoesNotWaitForThemAgain) {
+  change.touched = Touched::no;
+  change.had_turn = true;
+  list_consumers({"train-0"});
+  blocked_by_pods = BlockedBy{kWaitingForWorkloads, "waits for team/train-0"};
+  EXPECT_EQ(actions(take()), Actions{"out(WaitingForWorkloads) uncordon"});
+  list_consumers({});
+  EXPECT_EQ(actions(take()), (Actions{"into(Begin)", "delete old-mps", "delete old-gfd"}));
+}
+
+// What a change that has replaced a failed one restores.
+class ReplacedFailure : public DisruptiveStep {
+ protected:
+  ReplacedFailure() {
+    failed_ = change;
+    failed_.to = "v1-failed";
+    failed_.failed = NodeChange::Failure{"the plugin crashes", ""};
+    change.touched = Touched::no;
+    stop = Stop{"Paused", "spec.rollout.paused of the policy is set"};
+    list_consumers({});
+  }
+
+  PatchNode backed_out() {
+    change.replaced = print_change(failed_);
+    const Step taken = take();
+    return std::get<PatchNode>(taken.plan.actions.front().action);
+  }
+
+  NodeChange failed_;
+};
+
+TEST_F(ReplacedFailure, C3_IsRestoredCordonAndAll) {
+  const PatchNode patch = backed_out();
+  EXPECT_EQ(patch.set_annotations.at(std::string(kChangeAnnotation)), print_change(failed_));
+  EXPECT_EQ(patch.set.at(std::string(kStateLabel)), kStateFailed);
+  EXPECT_FALSE(patch.unschedulable);
+  EXPECT_NE(patch.set_annotations.at(std::string(kMessageAnnotation)).find("the plugin crashes"), std::string::npos);
+}
+
+TEST_F(ReplacedFailure, C3_LosesTheCordonThatOnlyTheNextChangeSet) {
+  failed_.cordoned = false;
+  const PatchNode patch = backed_out();
+  EXPECT_EQ(patch.unschedulable, false);
+  EXPECT_EQ(patch.set_annotations.at(std::string(kChangeAnnotation)), print_change(failed_));
+}
+
+TEST_F(ReplacedFailure, C3_IsNotSaidToBeCordonedAfterAPersonUncordonedTheNode) {
+  node.unschedulable = false;
+  const PatchNode patch = backed_out();
+  EXPECT_FALSE(parse_change(patch.set_annotations.at(std::string(kChangeAnnotation)))->cordoned);
+}
+
+TEST_F(ReplacedFailure, C6_IsForgottenOnceTheNextChangeIsTouched) {
+  stop.reset();
+  change.replaced = print_change(failed_);
+  const Step taken = take();
+  const auto& patch = std::get<PatchNode>(taken.plan.actions.front().action);
+  EXPECT_TRUE(parse_change(patch.set_annotations.at(std::string(kChangeAnnotation)))->replaced.empty());
 }
 
 TEST_F(DisruptiveStep, C6_PodsOfDaemonSetsThatLoseTheirGpusAreNamed) {
@@ -292,7 +410,7 @@ TEST_F(DisruptiveStep, C6_PodsOfDaemonSetsThatLoseTheirGpusAreNamed) {
   consumers["n1"].pods.front().meta.owners.push_back(
       {Interned("DaemonSet"), Interned("monitor"), Interned("ds"), true});
   const Step taken = take();
-  EXPECT_EQ(actions(taken), (Actions{"delete old-mps", "delete old-gfd"}));
+  EXPECT_EQ(actions(taken), (Actions{"into(Begin)", "delete old-mps", "delete old-gfd"}));
   ASSERT_EQ(reasons(taken), Actions{"DaemonSetPodsInterrupted"});
   EXPECT_NE(taken.plan.findings.front().message.find("team/monitor-0"), std::string::npos);
 }
@@ -331,7 +449,7 @@ TEST_F(DisruptiveStep, C6_UnderEvictItAsksForEvictions) {
 
 TEST_F(DisruptiveStep, C6_AnIdleNodeLosesDaemonAndGfdBeforeThePlugin) {
   list_consumers({});
-  EXPECT_EQ(actions(take()), (Actions{"delete old-mps", "delete old-gfd"}));
+  EXPECT_EQ(actions(take()), (Actions{"into(Begin)", "delete old-mps", "delete old-gfd"}));
 }
 
 TEST_F(DisruptiveStep, C6_ANodeThatStaysBusyIsUncordonedAndDeferred) {

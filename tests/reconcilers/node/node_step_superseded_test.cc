@@ -77,7 +77,7 @@ TEST_F(SupersededStep, C7_BesideWorkloadsItIsListedIfOnlyItsPluginServesForLong)
 TEST_F(SupersededStep, C5_BesideWorkloadsANodeWhoseKeyMovesAgainLeavesOnceItHasShownTheFormer) {
   aim_at(kMpsFour);
   change.pods = {};
-  change.touched = true;
+  change.touched = Touched::yes;
   facts.label = Interned("mps");
   list_consumers({"train-0"});
   const Step waits = take();

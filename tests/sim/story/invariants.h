@@ -39,7 +39,7 @@ class Invariants {
   [[nodiscard]] std::uint64_t writes() const { return writes_; }
   // What it wrote last, for messages.
   [[nodiscard]] const std::string& last_write() const { return last_write_; }
-  // PATCHes per node so far, to see that an unchanged node gets none and a changed one at most two.
+  // PATCHes per node so far, to see that an unchanged node gets none and a changed one at most three.
   [[nodiscard]] const std::map<std::string, std::uint64_t>& node_patches() const { return node_patches_; }
 
  private:
