@@ -338,6 +338,10 @@ TEST(OptionsTest, ATlsServerNeedsItsCertificate) {
   webhook.webhook_cert_file = metrics.tls_cert_file = "tls.crt";
   webhook.webhook_private_key_file = metrics.tls_private_key_file = "tls.key";
   EXPECT_TRUE(validate(webhook).has_value());
+  webhook.webhook_client_ca = "clients.crt";
+  EXPECT_TRUE(validate(webhook).has_value());
+  webhook.webhook_bind_address = "0";
+  EXPECT_THAT(validate(webhook).error().message, testing::HasSubstr("webhook-client-ca has no effect"));
   EXPECT_TRUE(validate(metrics).has_value());
 }
 
