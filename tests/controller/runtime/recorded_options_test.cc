@@ -17,6 +17,8 @@ using Json = nlohmann::json;
 class RecordedOptions : public ManagerTest {
  protected:
   RecordedOptions() {
+    a.options.operand_namespaces.clear();
+    b.options.operand_namespaces.clear();
     install_crds();
     create("/api/v1/namespaces/gpu-operator/configmaps",
            R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"mps-config"},"data":{"any":"version: v1\n"}})");
