@@ -196,6 +196,17 @@ void write_record(Pass& pass, const FleetRecord& next, std::string_view reason, 
   }
 }
 
+void report_chosen_namespaces(Pass& pass) {
+  std::set<std::string> chosen = pass.s.world.operand_namespaces;
+  chosen.erase(pass.s.settings.operator_namespace);
+  pass.finding(
+      Severity::info, {"v1", "Namespace", "", pass.s.settings.operator_namespace, ""}, kOperandNamespacesUnknown,
+      fmt::format("no setting, ClusterPolicy or record says where the device plugin runs: the operator believes "
+                  "DaemonSets in {}, where one was found, and records that. Name the right namespaces in the "
+                  "chart value operandNamespaces (--operand-namespaces)",
+                  first_names({chosen.begin(), chosen.end()})));
+}
+
 bool completes_baseline(const Pass& pass) {
   return pass.index.record && !pass.index.record->without_baseline.empty() &&
          !std::ranges::includes(without_baseline(pass), pass.index.record->without_baseline);
@@ -221,7 +232,10 @@ void plan_baseline(Pass& pass) {
   record.recorded_at = std::chrono::floor<std::chrono::seconds>(pass.s.now);
   if (pass.index.stored.begun()) record = *pass.index.stored.begun();
   record.without_baseline = open;
-  if (world.operand_namespaces_chosen) record.operand_namespaces = world.operand_namespaces;
+  if (world.operand_namespaces_chosen) {
+    record.operand_namespaces = world.operand_namespaces;
+    report_chosen_namespaces(pass);
+  }
   add_baseline_entries(pass, record, [&](const std::string& ns) { return !world.unsynced_namespaces.contains(ns); });
   record.history = present_history(pass);
   record.policies = update_policies(record, world, pass.s.now, std::nullopt, [](const auto&) { return true; }).policies;

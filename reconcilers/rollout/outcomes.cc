@@ -102,6 +102,7 @@ class Outcomes {
     std::set<std::string> chosen = pass_.s.settings.operand_namespaces.empty() ? recorded : std::set<std::string>();
     if (pass_.s.world.operand_namespaces_chosen) chosen = pass_.s.world.operand_namespaces;
     if (chosen == recorded) return;
+    if (pass_.s.world.operand_namespaces_chosen) report_chosen_namespaces(pass_);
     next_.note("OperandNamespacesRecorded", "which namespaces are operand namespaces").operand_namespaces =
         std::move(chosen);
   }

@@ -169,18 +169,6 @@ void plan_foreign_plugins(Pass& pass) {
                   counted(more, "further DaemonSet")));
 }
 
-void plan_unknown_namespaces(Pass& pass) {
-  if (!pass.s.world.operand_namespaces_chosen) return;
-  std::set<std::string> chosen = pass.s.world.operand_namespaces;
-  chosen.erase(pass.s.settings.operator_namespace);
-  pass.finding(
-      Severity::info, {"v1", "Namespace", "", pass.s.settings.operator_namespace, ""}, kOperandNamespacesUnknown,
-      fmt::format("no setting, ClusterPolicy or record says where the device plugin runs: the operator believes "
-                  "DaemonSets in {}, where one was found, and records that. Name the right namespaces in the "
-                  "chart value operandNamespaces (--operand-namespaces)",
-                  first_names({chosen.begin(), chosen.end()})));
-}
-
 void plan_unmanaged_config(Pass& pass, const Operand& operand, std::set<ObjectKey>& reported) {
   if (operand.file_config_map.empty() || !reported.insert(operand.key).second) return;
   pass.finding(
@@ -409,7 +397,6 @@ void plan_findings(Pass& pass) {
   plan_unclean_exits(pass);
   plan_conflicts(pass);
   plan_foreign_plugins(pass);
-  plan_unknown_namespaces(pass);
   plan_daemonset_findings(pass);
   plan_refused_selectors(pass);
   plan_selector_notes(pass);
