@@ -151,8 +151,8 @@ server_is_killed() {
   await 60 replica_is_ready two
 }
 
-# Open watches go on without the right: only those that the restart of the server has ended are refused. What is in a change is
-# finished by live reads; nothing starts from a view that is not renewed, and nothing after the pause (S10 of the judge).
+# Open watches go on without the right: only those that the restart of the server has ended are refused. Nothing starts from a view
+# that is not renewed, and nothing after the pause (S10 of the judge); what is in a change may stay there until the rights are back.
 watches_are_refused_while_a_person_pauses() {
   edits_to 6
   kubectl get clusterrole gpu-sharing-operator --output json >"$work/role.json"
@@ -168,19 +168,24 @@ PY
   killed_and_started kube-apiserver
   await 60 answers
   kubectl patch sharingpolicies default --type merge --patch '{"spec":{"rollout":{"paused":true}}}'
-  await 90 nothing_is_in_a_change
-  kubectl get nodes --selector nvidia.com/gpu.replicas=6 --output name >"$work/before"
-  sleep 20
-  kubectl get nodes --selector nvidia.com/gpu.replicas=6 --output name | diff "$work/before" -
+  sleep 3  # For a start whose request was on its way.
+  begun 6 >"$work/before"
+  sleep 30
+  begun 6 | diff "$work/before" -
   (($(wc -l <"$work/before") < 11)) || { echo "nothing was left to start"; return 1; }
   kubectl patch clusterrole gpu-sharing-operator --type merge --patch "$(python3 -c '
 import json, sys
 print(json.dumps({"rules": json.load(open(sys.argv[1]))["rules"]}))' "$work/role.json")"
   await 90 replica_is_ready one
   await 90 replica_is_ready two
-  kubectl get nodes --selector nvidia.com/gpu.replicas=6 --output name | diff "$work/before" -
+  await 120 nothing_is_in_a_change
+  begun 6 | diff "$work/before" -
   kubectl patch sharingpolicies default --type merge --patch '{"spec":{"rollout":{"paused":false}}}'
   is_carried_through 6
+}
+# begun REPLICAS: the nodes that have them, or are in a change.
+begun() {
+  { kubectl get nodes --selector "nvidia.com/gpu.replicas=$1" --output name; kubectl get nodes --selector gpusharing.dev/state=Updating --output name; } | sort -u
 }
 nothing_is_in_a_change() { if node_in_progress; then return 1; fi; }
 

@@ -20,7 +20,7 @@ jobs=${GSODEV_CONFORMANCE_JOBS:-6}
 # In the order of starting: those that take longest come first, and those last that need promtool or kubeconform, which
 # are built for them.
 all_parts=(bad-input kai-race kai rollout-stories-2 rollout-stories-1 story-v0.17.0 story-v0.20.0 rollout-stories-3 rollout-stories-4 chart-live seeds
-  quick-start rollouts explain admission-webhook partitioning standalone-mps leaving label-owners seed-commands kubectl-commands sequences playground custom-resources lint
+  high-availability attacks quick-start rollouts explain admission-webhook partitioning standalone-mps leaving label-owners seed-commands kubectl-commands sequences playground custom-resources lint
   least-privilege chart secure-metrics pod-mutation)
 # Only when named, and in `./dev test nightly`. fleet-bench builds a Go program and measures, which nothing should do beside
 # it; upgrade needs the program of the former release, which takes half an hour to build.
@@ -177,8 +177,7 @@ attacks() {
   local status=0 script flags
   for script in "$here"/attacks/*_test.sh; do
     flags=()
-    # shellcheck disable=SC2054
-    [[ $script != */kubelet_test.sh ]] || flags=(--api-server-flag --authorization-mode=Node,RBAC --api-server-flag --enable-admission-plugins=NodeRestriction)
+    [[ $script != */kubelet_test.sh ]] || flags=(--api-server-flag --authorization-mode=Node --api-server-flag --enable-admission-plugins=NodeRestriction)
     up "${flags[@]}"
     bounded "$script" "$cluster" "$build" || status=1
     down

@@ -23,7 +23,7 @@ class Write:
         request = event.get("requestObject")
         response = event.get("responseObject")
         self.line = line
-        self.user = event.get("impersonatedUser", event["user"])["username"]
+        self.user = event.get("impersonatedUser", event["user"]).get("username", "")  # None with a token that is not valid.
         # Of a ServiceAccount's token: tells two processes of one account apart.
         self.token = event["user"].get("extra", {}).get("authentication.kubernetes.io/credential-id", [""])[0]
         self.verb = event["verb"]
@@ -98,7 +98,7 @@ def read(path, account):
                 continue  # The last line of a server that was killed.
             if event["verb"] in WRITES and "objectRef" in event:
                 writes.append(Write(event, number))
-            elif event["verb"] == "watch" and event["user"]["username"] == account:
+            elif event["verb"] == "watch" and event["user"].get("username") == account:
                 note_watch(watches, event)
     return in_order(writes), list(watches.values())
 
