@@ -97,6 +97,7 @@ std::vector<Wanted> scoped(const World& world, const PlannerSettings& settings) 
   std::set<std::string> namespaces;
   for (const WatchScope& scope : wanted_scopes(world, settings)) {
     namespaces.insert(scope.ns);
+    if (scope.kind == WatchScope::Kind::daemonsets) continue;  // Below.
     k8s::ListOptions options;
     options.ns = scope.ns;
     for (const auto& [key, value] : scope.labels) options.label_selector.match_labels.emplace(key, value);

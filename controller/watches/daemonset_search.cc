@@ -97,8 +97,12 @@ asio::awaitable<void> DaemonSetSearch::run() {
       }
       parts_.changed();
     }
-    const k8s::MonoTime until = parts_.clock->monotonic() + pause();
-    while (!stopping_ && !due_ && parts_.clock->monotonic() < until) co_await wake_->wait_until(until);
+    // What is decided from a search says how long it is good for.
+    const k8s::MonoTime ended = parts_.clock->monotonic();
+    while (!stopping_ && !due_ && parts_.clock->monotonic() < ended + pause()) {
+      const k8s::MonoTime until = ended + pause();
+      co_await wake_->wait_until(until);
+    }
   }
 }
 
