@@ -92,6 +92,7 @@ class Rollout {
     fleet_.settings.projection = seconds(2);
     if (!c_.kai) return;
     fleet_.settings.kai.gc_mode = KaiGcMode::off;  // These tests are about the rollout.
+    fleet_.settings.kai.mps_ready = MpsReadyMode::off;
     KaiWorld& kai = fleet_.world.kai;
     kai.configs.init_done();
     kai.deployments.init_done();
