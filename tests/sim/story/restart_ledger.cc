@@ -82,10 +82,15 @@ void RestartLedger::note_deletion(const AuditEntry& entry) {
   auto& uids = deleted_[{node, target, owners[0].value("name", "")}];
   const std::string uid = pod["metadata"].value("uid", "");
   const bool again = uids.insert(uid).second && uids.size() > 1;
-  if (again && created_[uid] > content_changed_ + kClocksOfServers) {
+  if (!again) return;
+  if (created_[uid] > content_changed_ + kClocksOfServers) {
     violated("Again: " + k8s::to_string(entry.key) + " came for one that was deleted on " + node + "'s way to " +
              target + ", after the last change of the profiles, and was deleted as well");
+    return;
   }
+  // The way begins anew: what hangs on that pod is replaced after it, as the plugin after its MPS daemon.
+  std::erase_if(deleted_, [&](const auto& way) { return std::get<0>(way.first) == node; });
+  deleted_[{node, target, owners[0].value("name", "")}].insert(uid);
 }
 
 }  // namespace gso::sim

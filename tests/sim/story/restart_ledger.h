@@ -26,7 +26,7 @@ class RestartLedger {
   // "S4: …": a write without the lease, or after it ran out. "Again: …": a pod was deleted that had come for another
   // one of its DaemonSet on the same way of its node to a revision. That is right where the node has failed in between,
   // or where the pod is older than the text of the ConfigMap (which was changed and changed back), or so little newer
-  // that clocks of two API servers could tell it either way. Or empty.
+  // that clocks of two API servers could tell it either way: then the node's pods may be replaced once more. Or empty.
   [[nodiscard]] const std::string& violation() const { return violation_; }
   // Pods that were deleted on a node's way to a revision.
   [[nodiscard]] std::size_t deletions() const { return deletions_; }
