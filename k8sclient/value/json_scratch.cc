@@ -9,7 +9,7 @@ JsonScratch& JsonScratch::of_thread() {
   return instance;
 }
 
-void JsonScratch::give_back() {
+void JsonScratch::release_large() {
   if (longest_ <= kKept) return;
   parser_ = simdjson::ondemand::parser();
   std::string().swap(copy_);
@@ -17,7 +17,7 @@ void JsonScratch::give_back() {
 }
 
 void JsonScratch::make_room(std::size_t length) {
-  if (length <= kKept) give_back();
+  if (length <= kKept) release_large();
   longest_ = std::max(longest_, length);
 }
 

@@ -29,7 +29,7 @@ class JsonScratch {
   simdjson::error_code open_copy(std::string_view text, simdjson::ondemand::document& document);
 
   // Returns the memory of a text beyond kKept now. Ends what open() lent out, if it was such a text.
-  void give_back();
+  void release_large();
 
   // The longest text that could be read without more memory.
   [[nodiscard]] std::size_t held() const { return parser_.capacity(); }

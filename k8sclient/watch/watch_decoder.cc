@@ -212,7 +212,7 @@ void WatchDecoder::feed(std::string_view chunk) {
 }
 
 std::optional<Result<WatchEvent>> WatchDecoder::next() {
-  JsonScratch::of_thread().give_back();  // Of a large event before, which has been read; more of the next can arrive.
+  JsonScratch::of_thread().release_large();  // Of a large event before, which has been read.
   const bool json = encoding_ == WatchEncoding::json;
   const std::optional<std::string_view> line = broken_ || skipped_ ? std::nullopt : json ? next_line() : next_frame();
   if (skipped_ && skipped_->ended) {
