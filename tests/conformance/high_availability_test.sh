@@ -30,10 +30,11 @@ print(sys.argv[1], json.loads(base64.urlsafe_b64decode(claims + "=="))["jti"])' 
   mv "$work/token" "$work/$1.token"
   echo "$secret" >"$work/$1.secret"
 }
+# An edit settles for longer than the clocks of servers may differ: a pod from before would be restarted once more in doubt.
 starts_replica() {
   kubeconfig_for "tokenFile: $work/$1.token" >"$work/$1.kubeconfig"
   start "$1" "$build/controller/gpu-sharing-operator" run --kubeconfig "$work/$1.kubeconfig" --namespace "$namespace" --identity "$1" --log-format=text \
-    --metrics-bind-address="127.0.0.1:${port[$1]}" --health-probe-bind-address="127.0.0.1:${port[$1]}" --settle-period=1s --node-status-lag=1s
+    --metrics-bind-address="127.0.0.1:${port[$1]}" --health-probe-bind-address="127.0.0.1:${port[$1]}" --settle-period=5s --node-status-lag=1s
 }
 replica_is_ready() { [[ $(curl --silent --max-time 5 --output /dev/null --write-out '%{http_code}' "http://127.0.0.1:${port[$1]}/readyz") == 200 ]]; }
 leader() { kubectl get lease gpu-sharing-operator --namespace "$namespace" --output 'jsonpath={.spec.holderIdentity}' | grep .; }
@@ -136,10 +137,13 @@ killed_and_started() {
   pid=$(<"$cluster/pids/$1")
   mapfile -d '' words <"/proc/$pid/cmdline"
   kill -KILL "$pid"
-  # Its command line is gone before its port is free.
-  while find "/proc/$pid/fd" -mindepth 1 2>/dev/null | grep -q .; do sleep 0.05; done
-  setsid "${words[@]}" </dev/null >>"$cluster/log/$1.log" 2>&1 &
-  echo "$!" >"$cluster/pids/$1"
+  # Its threads, which hold its port, can outlive what can be seen of it.
+  for _ in {1..50}; do
+    setsid "${words[@]}" </dev/null >>"$cluster/log/$1.log" 2>&1 &
+    echo "$!" >"$cluster/pids/$1"
+    sleep 2
+    kill -0 "$!" 2>/dev/null && return
+  done
 }
 answers() { kubectl get --raw /readyz; }
 server_is_killed() {

@@ -18,10 +18,13 @@ sys.dont_write_bytecode = True
 
 from audit_log import metadata, read
 
+LEASE = "gpu-sharing-operator"
+
 
 def holders(writes):
     """(times, names): who held the Lease from then on."""
-    leases = [w for w in writes if w.resource == "leases" and w.succeeded and w.verb in ("create", "update", "patch")]
+    leases = sorted((w for w in writes if w.resource == "leases" and w.name == LEASE and w.succeeded and w.verb in ("create", "update", "patch")),
+                    key=lambda w: w.ended)
     return [w.ended for w in leases], [(w.response.get("spec") or {}).get("holderIdentity", "") for w in leases]
 
 
