@@ -27,6 +27,7 @@ void begin(FleetModel& fleet) {
   kai.bind_requests.init_done();
   kai.deployments.init_done();
   fleet.settings.kai.gc_mode = KaiGcMode::off;
+  fleet.settings.kai.mps_ready = MpsReadyMode::off;
   ASSERT_TRUE(fleet.settle());
 }
 
