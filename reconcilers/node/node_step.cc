@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "reconcilers/cluster/config_map_times.h"
@@ -304,10 +305,14 @@ bool can_run_another_text(const NodeView& view, const FleetRecord* record) {
     return can_have_read_another(texts->second, {view.facts.target.view(), *since, *since}, change.to, time,
                                  settings.clock_difference);
   };
-  return std::ranges::any_of(change.pods, [&](const auto& listed) {
-    return std::ranges::any_of(view.pods.of(listed.first), [&](const Pod* pod) {
-      return !listed.second.contains(pod->meta.uid) &&
-             std::ranges::any_of(reading_times(*pod, settings.projection), reads_another);
+  constexpr std::array kLoaders{Component::plugin, Component::gfd, Component::mps};
+  return std::ranges::any_of(kLoaders, [&](Component component) {
+    const auto listed = change.pods.find(component);
+    return std::ranges::any_of(view.pods.of(component), [&](const Pod* pod) {
+      // A change by label lists none; those that were there before it have read their text again.
+      const bool is_new =
+          listed == change.pods.end() ? created_after(*pod, change.begun) : !listed->second.contains(pod->meta.uid);
+      return is_new && std::ranges::any_of(reading_times(*pod, settings.projection), reads_another);
     });
   });
 }
