@@ -364,6 +364,8 @@ void SoakBench::World::strike(OperatorHost& host, const FaultRule& rule) {
     case Fault::history_lost:
       world.server.forget_last(rule.delay);
       ++losses;
+      world.invariants.excuse_for(2s);
+      ledger.excuse_for(2min);
       asio::co_spawn(world.io, resync_fleet(&world), asio::detached);
       lasts(2min);
       break;

@@ -35,6 +35,9 @@ class Invariants {
 
   // The first violation ("S2: …"), or empty.
   [[nodiscard]] const std::string& violation() const { return violation_; }
+  // The server has lost writes. For so long nobody can know of it, and what was on its way is judged by a state that
+  // nobody has seen: nothing counts as a violation.
+  void excuse_for(k8s::Duration length);
   // S6: the operator's writes so far, Leases not counted.
   [[nodiscard]] std::uint64_t writes() const { return writes_; }
   // What it wrote last, for messages.
@@ -57,6 +60,7 @@ class Invariants {
 
   ApiServer* server_;
   InvariantOptions options_;
+  k8s::WallTime excused_until_{};
   std::string violation_, last_write_;
   std::uint64_t writes_ = 0;
   std::map<std::string, std::uint64_t> node_patches_;

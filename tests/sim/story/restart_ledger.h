@@ -28,6 +28,9 @@ class RestartLedger {
   // or where the pod is older than the text of the ConfigMap (which was changed and changed back), or so little newer
   // that clocks of two API servers could tell it either way: then the node's pods may be replaced once more. Or empty.
   [[nodiscard]] const std::string& violation() const { return violation_; }
+  // The server has lost writes: a node whose begin is lost with them is restarted once more. Until then nothing counts
+  // as a violation.
+  void excuse_for(k8s::Duration length);
   // Pods that were deleted on a node's way to a revision.
   [[nodiscard]] std::size_t deletions() const { return deletions_; }
   // Writes that changed nothing, the last one named: somebody did again what he had not seen that he had done.
@@ -46,6 +49,7 @@ class RestartLedger {
   ApiServer* server_ = nullptr;
   std::string user_;
   std::string violation_;
+  k8s::WallTime excused_until_{};
   std::size_t deletions_ = 0, idle_writes_ = 0;
   std::string idle_write_;
   std::set<std::string> writers_;
