@@ -64,6 +64,11 @@ Invariants::Invariants(ApiServer* server, InvariantOptions options) : server_(se
 
 void Invariants::excuse_for(k8s::Duration length) {
   excused_until_ = server_->clock().now() + std::chrono::duration_cast<std::chrono::milliseconds>(length);
+  // A cordon that had been taken back already is there again.
+  for (const auto& node : server_->view(kNodes)) {
+    if (member(*node, "spec").value("unschedulable", false) && test::read_change(*node).cordoned)
+      cordoned_by_operator_.insert(member(*node, "metadata").value("name", ""));
+  }
 }
 
 void Invariants::violated(const std::string& what) {
