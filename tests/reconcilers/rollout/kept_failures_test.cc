@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <string>
 
 #include "reconcilers/fleet/fleet_index.h"
@@ -15,6 +16,7 @@ class KeptFailures : public testing::Test {
  protected:
   KeptFailures() {
     fleet.settings.cluster_max_unavailable = {100, true};
+    fleet.settings.settle = fleet.settings.projection = std::chrono::seconds(1);
     for (const char* name : {"n1", "n2"}) fleet.label(name, "policy", name);
   }
   static FleetSpec spec() {
