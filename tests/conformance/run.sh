@@ -2,7 +2,7 @@
 # Everything that needs a real API server; `./dev test full` calls it after the builds. The parts run side by side, each in a
 # control plane of its own that is removed at its end: they mostly wait.
 #
-#   run.sh [PART...]      all parts by default, but for fleet-bench, upgrade and high-availability
+#   run.sh [PART...]      all parts by default, but for fleet-bench and upgrade
 #   run.sh --list         the names of the parts, one a line
 #
 # GSODEV_CONFORMANCE_JOBS says how many at once (6), GSODEV_BUILD which build is tried (build/debug).
@@ -20,12 +20,11 @@ jobs=${GSODEV_CONFORMANCE_JOBS:-6}
 # In the order of starting: those that take longest come first, and those last that need promtool or kubeconform, which
 # are built for them.
 all_parts=(bad-input kai-race kai rollout-stories-2 rollout-stories-1 story-v0.17.0 story-v0.20.0 rollout-stories-3 rollout-stories-4 chart-live seeds
-  attacks quick-start rollouts explain admission-webhook partitioning standalone-mps leaving label-owners seed-commands kubectl-commands sequences playground custom-resources lint
+  high-availability attacks quick-start rollouts explain admission-webhook partitioning standalone-mps leaving label-owners seed-commands kubectl-commands sequences playground custom-resources lint
   least-privilege chart secure-metrics pod-mutation)
 # Only when named, and in `./dev test nightly`. fleet-bench builds a Go program and measures, which nothing should do beside
-# it; upgrade needs the program of the former release, which takes half an hour to build; high-availability measures how long a
-# leader takes to follow another one.
-named_parts=(fleet-bench upgrade high-availability)
+# it; upgrade needs the program of the former release, which takes half an hour to build.
+named_parts=(fleet-bench upgrade)
 if [[ ${1:-} == --list ]]; then
   printf '%s\n' "${all_parts[@]}" "${named_parts[@]}"
   exit
