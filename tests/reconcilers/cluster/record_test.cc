@@ -133,7 +133,7 @@ FleetRecord full_record() {
   record.without_baseline = {"tenant"};
   record.templates = {{"uid-of-a-daemonset", 3}};
   record.canaries.push_back(
-      {"p", "ns/map", "key", "v1-c", "A100", "t", {{"n1", machine_id("one")}}, record.recorded_at, false});
+      {"p", "ns/map", "key", "v1-c", "A100", "t", {{"n1", machine_id("one")}}, {"n1"}, record.recorded_at, false});
   record.policies["p"] = {
       policy("p", R"({"priority":3,"rollout":{"paused":true},"unknown":{"kept":1}})"), record.recorded_at, {"uid-q"}};
   record.crds_gone_since = record.recorded_at;
