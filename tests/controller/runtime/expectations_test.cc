@@ -186,7 +186,7 @@ TEST_F(ExpectationsTest, APodThatALiveReadFoundGoneIsNotThereAgainInAnOlderView)
   settle_overdue();
   EXPECT_TRUE(expectations.current());
   world.operand_pods.init_done();
-  EXPECT_EQ(world.operand_pods.find({"gpu-operator", "p1"}), nullptr);
+  EXPECT_EQ(world.operand_pods.find(k8s::ObjectKey{"gpu-operator", "p1"}), nullptr);
   EXPECT_TRUE(expectations.current());
 }
 
