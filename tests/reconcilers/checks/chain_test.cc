@@ -25,7 +25,7 @@ std::set<std::string> blocked_reasons_in_labels() {
   const std::string text = testing::read_file(testing::source_dir() / "reconcilers/model/labels.h");
   const std::size_t from = text.find("// --- Why a node is Blocked");
   const std::string section = text.substr(from, text.find("// --- ", from + 1) - from);
-  static const std::regex kConstant("string_view k\\w+ = \"(\\w+)\";");
+  static const std::regex kConstant("string_view k\\w+ =\\s+\"(\\w+)\";");
   std::set<std::string> out;
   for (std::sregex_iterator at(section.begin(), section.end(), kConstant), end; at != end; ++at) out.insert((*at)[1]);
   return out;
