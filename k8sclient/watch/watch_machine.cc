@@ -149,20 +149,10 @@ WatchStep on(InitialWatch state, const Failed& input) {
 // --- InitListed ---
 
 WatchStep on(InitListed state, const Opened&) {
-  return stay(Watching{std::move(state.resource_version), state.strikes, false});
-}
-WatchStep on(InitListed state, const VersionRead& input) {
-  if (older(input.resource_version, state.resource_version)) {
-    return relist(state.resource_version,
-                  back_in_time(fmt::format("the server went back in time, from resourceVersion {} to {}",
-                                           state.resource_version, input.resource_version)));
-  }
-  state.doubtful = false;
-  return stay(std::move(state));
+  return stay(Watching{std::move(state.resource_version), state.strikes, false, state.doubtful});
 }
 WatchStep on(InitListed state, const Failed& input) {
   if (input.error.reason == Reason::transport) state.doubtful = true;
-  if (input.error.reason == Reason::forbidden) state.doubtful = false;  // The list is, and the watch might not be.
   if (is_of_the_future(input.error)) return strike(state.resource_version, state.strikes, input.error);
   switch (input.error.reason) {
     case Reason::expired:
@@ -187,6 +177,16 @@ WatchStep on(InitListed state, const ApiAbsent&) {
 }
 
 // --- Watching ---
+
+WatchStep on(Watching state, const VersionRead& input) {
+  if (older(input.resource_version, state.resource_version)) {
+    return relist(state.resource_version,
+                  back_in_time(fmt::format("the server went back in time, from resourceVersion {} to {}",
+                                           state.resource_version, input.resource_version)));
+  }
+  state.doubtful = false;
+  return stay(std::move(state));
+}
 
 WatchStep on(Watching state, const EventRead& input) {
   if (input.type == WatchEventType::error) {
@@ -222,7 +222,11 @@ WatchStep on(Watching state, const Failed& input) {
   if (input.error.reason == Reason::decode || input.error.reason == Reason::expired) {
     return relist(std::move(state.resource_version), input.error);
   }
-  const bool broke = input.error.reason == Reason::transport;
+  if (state.doubtful && input.error.reason == Reason::forbidden) {  // The list is: the watch is all that there is.
+    state.doubtful = false;
+    return stay(std::move(state));
+  }
+  const bool broke = state.doubtful || input.error.reason == Reason::transport;
   return failed(InitListed{std::move(state.resource_version), state.strikes, broke}, input.error);
 }
 
@@ -242,9 +246,9 @@ struct ArmsOf<Listing> : Arms<PageRead, Failed> {};
 template <>
 struct ArmsOf<InitialWatch> : Arms<EventRead, Ended, Failed> {};
 template <>
-struct ArmsOf<InitListed> : Arms<VersionRead, Opened, Failed, Renew, ApiAbsent> {};
+struct ArmsOf<InitListed> : Arms<Opened, Failed, Renew, ApiAbsent> {};
 template <>
-struct ArmsOf<Watching> : Arms<EventRead, Ended, Failed> {};
+struct ArmsOf<Watching> : Arms<VersionRead, EventRead, Ended, Failed> {};
 
 }  // namespace
 
@@ -254,8 +258,8 @@ WatchAction next_action(const WatchState& state, const WatchRules& rules) {
           [&](const Empty&) { return rules.watch_list ? WatchAction::open_watch_list : WatchAction::start_list; },
           [](const Listing&) { return WatchAction::list_page; },
           [](const InitialWatch&) { return WatchAction::read; },
-          [](const InitListed& s) { return s.doubtful ? WatchAction::read_version : WatchAction::open_watch; },
-          [](const Watching&) { return WatchAction::read; },
+          [](const InitListed&) { return WatchAction::open_watch; },
+          [](const Watching& s) { return s.doubtful ? WatchAction::read_version : WatchAction::read; },
       },
       state);
 }

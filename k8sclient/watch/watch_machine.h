@@ -17,8 +17,9 @@
 //
 // A server that was restored from a backup knows older resourceVersions than the watcher. It refuses a watch from a
 // version of its future, or keeps it silent until it has caught up, which can take seconds, and then goes on as if
-// nothing had been lost. So after a connection broke, the server's own version is read first, by a list of one object;
-// and a watch that is silent for longer than bookmarks take, and a second refusal, are relisted.
+// nothing had been lost. So after a connection broke, the next watch is read only once the server's own version is
+// known, by a list of one object; and a watch that is silent for longer than bookmarks take, and a second refusal, are
+// relisted.
 #pragma once
 
 #include <optional>
@@ -49,7 +50,7 @@ struct InitialWatch {
 struct InitListed {
   std::string resource_version;
   int strikes = 0;  // Watches in a row that brought nothing.
-  // The connection broke: the server that answers now can be one that was restored from a backup.
+  // The connection broke: the server that answers next can be one that was restored from a backup.
   bool doubtful = false;
   friend bool operator==(const InitListed&, const InitListed&) = default;
 };
@@ -57,6 +58,7 @@ struct Watching {
   std::string resource_version;
   int strikes = 0;        // Of InitListed; zero after the first event or bookmark.
   bool progress = false;  // This watch brought an event or a bookmark.
+  bool doubtful = false;  // Of InitListed, until the server's version is read.
   friend bool operator==(const Watching&, const Watching&) = default;
 };
 using WatchState = std::variant<Empty, Listing, InitialWatch, InitListed, Watching>;

@@ -128,7 +128,11 @@ void Watcher::take(const WatchStep& outcome) {
   if (outcome.watch_list != WatchListVerdict::unchanged) rules_.watch_list = false;
   if (outcome.watch_list == WatchListVerdict::never) options_.watch_list = false;
   if (outcome.emit == WatchEmit::init_done) rules_.watch_list = options_.watch_list;
-  if (outcome.report) delivers_ = false;
+  // A watch that continues soon after the last event misses nothing.
+  const auto* watching = std::get_if<Watching>(&state_);
+  const bool continues = watching != nullptr && !watching->doubtful && confirmed_at_ &&
+                         clock_->monotonic() - *confirmed_at_ <= options_.max_age;
+  if (continues || outcome.report) delivers_ = !outcome.report;
   if (outcome.relist) {
     ++stats_.relists;
     sink_->on_relist();
@@ -250,7 +254,7 @@ asio::awaitable<WatchInput> Watcher::read_version() {
   options.page_limit = 1;
   NoSink items;
   Result<ListPage> page = co_await client_->list_page(gvr_, std::move(options), "", &items);
-  if (!page) co_return open_failed(page.error());
+  if (!page) co_return Failed{page.error()};
   co_return VersionRead{std::move(page->resource_version)};
 }
 
@@ -269,8 +273,6 @@ asio::awaitable<WatchInput> Watcher::open(bool initial_events) {
   Result<std::unique_ptr<ByteStream>> stream = co_await client_->open_watch(gvr_, std::move(options));
   if (!stream) co_return open_failed(stream.error());
   opening_ = Opening::works;
-  // Where it continues soon after the last event, nothing is missing.
-  if (confirmed_at_ && clock_->monotonic() - *confirmed_at_ <= options_.max_age) delivers_ = true;
   ++stats_.watches;
   stream_ = *std::move(stream);
   const bool protobuf = stream_->header("content-type").starts_with("application/vnd.kubernetes.protobuf");

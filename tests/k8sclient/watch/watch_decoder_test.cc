@@ -315,7 +315,12 @@ TEST(WatchMachine, watches_from_where_it_was) {
        kNothing, kBackoff},
       {"the connection broke", Watching{"8", 1}, failure(Reason::transport), InitListed{"8", 1, true}, kNothing,
        kBackoff, true},
-      {"the server is no older than what was seen", InitListed{"8", 1, true}, VersionRead{"8"}, InitListed{"8", 1}},
+      {"the next one is open", InitListed{"8", 1, true}, Opened{}, Watching{"8", 1, false, true}},
+      {"the server is no older than what was seen", Watching{"8", 1, false, true}, VersionRead{"8"}, Watching{"8", 1}},
+      {"its version cannot be read", Watching{"8", 1, false, true}, failure(Reason::unavailable, 503),
+       InitListed{"8", 1, true}, kNothing, kBackoff, true},
+      {"its version must not be read", Watching{"8", 1, false, true}, failure(Reason::forbidden, 403),
+       Watching{"8", 1}},
   });
 }
 
@@ -344,7 +349,7 @@ TEST(WatchMachine, says_that_the_server_went_back_in_time) {
   EXPECT_TRUE(says_so(step(Listing{"", "11"}, PageRead{"10", ""})));
   EXPECT_TRUE(says_so(step(InitialWatch{"11"}, read(bookmark, "10", true))));
   EXPECT_TRUE(says_so(step(Watching{"11"}, read(modified, "10"))));
-  EXPECT_TRUE(says_so(step(InitListed{"11", 0, true}, VersionRead{"10"})));
+  EXPECT_TRUE(says_so(step(Watching{"11", 0, false, true}, VersionRead{"10"})));
   EXPECT_FALSE(says_so(step(Listing{"", "11"}, PageRead{"11", ""})));
   EXPECT_FALSE(says_so(step(InitListed{"11"}, failure(Reason::expired, 410))));
 }
@@ -353,8 +358,6 @@ TEST(WatchMachine, keeps_its_place_when_the_failure_says_nothing_about_it) {
   check({
       {"unreachable", InitListed{"7", 3}, failure(Reason::transport), InitListed{"7", 3, true}, kNothing, kBackoff,
        true},
-      {"its version must not be read", InitListed{"7", 3, true}, failure(Reason::forbidden, 403), InitListed{"7", 3},
-       kNothing, kRefused, true},
       {"429", InitListed{"7", 3}, failure(Reason::too_many_requests, 429), InitListed{"7", 3}, kNothing, kBackoff,
        true},
       {"403", InitListed{"7", 3}, failure(Reason::forbidden, 403), InitListed{"7", 3}, kNothing, kRefused, true},
@@ -382,7 +385,7 @@ TEST(WatchMachine, asks_for_what_its_state_needs) {
   EXPECT_EQ(next_action(Listing{}, {true}), WatchAction::list_page);
   EXPECT_EQ(next_action(InitialWatch{}, {false}), WatchAction::read);
   EXPECT_EQ(next_action(InitListed{}, {true}), WatchAction::open_watch);
-  EXPECT_EQ(next_action(InitListed{"7", 0, true}, {true}), WatchAction::read_version);
+  EXPECT_EQ(next_action(Watching{"7", 0, false, true}, {true}), WatchAction::read_version);
   EXPECT_EQ(next_action(Watching{}, {true}), WatchAction::read);
 }
 
