@@ -12,7 +12,7 @@ chart=$project/charts/gpu-sharing-operator release=gpu-sharing-operator
 # shellcheck disable=SC2154  # $namespace and $work come from the sourced scripts.
 in_release=(--namespace "$namespace" --timeout 120s)
 # The emulated GPU nodes would only pretend to run them.
-values=(--set 'nodeSelector.kubernetes\.io/hostname=process-1' --set config.settle-period=1s --set config.node-status-lag=1s --set config.canary-soak=1s --set config.status-interval=1s)
+values=(--set 'nodeSelector.kubernetes\.io/hostname=process-1' --set config.settle-period=1s --set config.clock-difference=0s --set config.node-status-lag=1s --set config.canary-soak=1s --set config.status-interval=1s)
 
 installs_and_waits_for_ready_pods() {
   helm install "$release" "$chart" "${in_release[@]}" --create-namespace --wait "${values[@]}"

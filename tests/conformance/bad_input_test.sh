@@ -155,9 +155,11 @@ print(json.dumps({"data": keys}))' >"$work/keys.json"
 
 # As large as the API server takes: a DaemonSet whose pods would have 1.4 MB of environment, and a large ConfigMap.
 huge_objects_disturb_nobody() {
+  local kept
+  kept=$(daemon_sets_kept)
   python3 -c '
 import json
-print(json.dumps({"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "huge", "namespace": "default"},
+print(json.dumps({"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "huge", "namespace": "gpu-operator"},
   "spec": {"selector": {"matchLabels": {"app": "huge"}}, "template": {"metadata": {"labels": {"app": "huge"}},
   "spec": {"nodeSelector": {"nowhere": "x"}, "containers": [{"name": "nvidia-device-plugin", "image": "x", "env": [{"name": "E%d" % i, "value": "x" * 1000} for i in range(1400)]}]}}}}))' >"$work/huge.json"
   kubectl create -f "$work/huge.json"
@@ -165,11 +167,14 @@ print(json.dumps({"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"na
 import json
 print(json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "huge", "namespace": "gpu-operator"}, "data": {"text": "x" * 1000000}}))' >"$work/huge-config.json"
   kubectl create -f "$work/huge-config.json"
-  await 30 logged 'of default .*(forbidden|Forbidden)'  # It has read the DaemonSet, and looks for its pods.
+  await 30 more_daemon_sets_than "$kept"
   operand_pods >"$work/after"
   diff "$work/before" "$work/after"
   running operator
 }
+
+daemon_sets_kept() { curl --silent --max-time 5 "http://127.0.0.1:$probes/metrics" | sed -n 's/^gpusharing_store_objects{resource="daemonsets"} //p' | grep .; }
+more_daemon_sets_than() { [[ $(daemon_sets_kept) -gt $1 ]]; }
 
 # The product name of a node that we label comes from an annotation: with -SHARED it is longer than a label may be.
 long_label_is_named() {
@@ -193,17 +198,23 @@ edit_rolls_the_others() {
   await 60 up_to_date 12
 }
 
-# A node goes while it is being rolled; the kubelet's part of the emulator lets it go too.
+# A node goes while it is being rolled, after its canary (a canary that goes is a failure); the kubelet's part of the
+# emulator lets it go too.
 deleted_node_stops_nobody() {
   set_replicas any 5
-  await 60 node_in_progress
+  await 120 node_after_its_canary
   local node
-  node=$(node_in_progress)
+  node=$(node_after_its_canary)
   kubectl delete node "$node" --wait=false
   await 180 replicas_are 5 10
   await 60 no_rollout_runs
   await 30 up_to_date 11
   running operator
+}
+
+node_after_its_canary() {
+  kubectl get nodes --selector 'nvidia.com/gpu.replicas=5,!gpusharing.dev/state' --output name | grep -q '^node/a100-' || return 1
+  kubectl get nodes --selector gpusharing.dev/state=Updating --output name | sed -n 's|^node/\(a100-.*\)|\1|p' | grep -m 1 .
 }
 
 ends_cleanly() {

@@ -57,7 +57,7 @@ start_operator() {
   local kubeconfig=${1:-$work/operator.kubeconfig}
   shift || true
   start operator "${operator_program:-$build/controller/gpu-sharing-operator}" run --kubeconfig "$kubeconfig" --namespace "$namespace" \
-    --log-format=text --metrics-bind-address="127.0.0.1:$probes" --health-probe-bind-address="127.0.0.1:$probes" --settle-period=1s --node-status-lag=1s "$@"
+    --log-format=text --metrics-bind-address="127.0.0.1:$probes" --health-probe-bind-address="127.0.0.1:$probes" --settle-period=1s --clock-difference=0s --node-status-lag=1s "$@"
 }
 
 readyz_says() { readyz | grep -E -- "$1"; }

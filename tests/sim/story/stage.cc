@@ -111,6 +111,8 @@ asio::awaitable<Stage::Held> Stage::start_operator(OperatorSettings more) {
   const std::string budget = std::to_string(options_.max_unavailable);
   std::map<std::string, std::string> all{
       {"settle-period", text(std::chrono::seconds(10))},
+      {"clock-difference",
+       k8s::format_go_duration(std::chrono::floor<std::chrono::seconds>(scaled(std::chrono::seconds(3))))},
       {"node-status-lag", text(std::chrono::seconds(15))},
       {"configmap-propagation", text(std::chrono::seconds(100))},
       {"status-interval", text(std::chrono::seconds(1))},
