@@ -223,14 +223,14 @@ TEST_F(RolloutCommand, StatusOfADeferredNodeShowsItsPodsBeforeTheRetry) {
   };
   const std::string pods =
       "  next: kubectl get pods --all-namespaces --field-selector spec.nodeName=gpu-1  # the change waits for these "
-      "pods. The operator retries it at the time in the node's message";
-  const std::string ended = "; once the pods have ended, at once with gpu-sharing-operator rollout start default";
+      "pods, and begins once they have ended";
+  const std::string ended = ". To cordon the node for them again: gpu-sharing-operator rollout start default";
   EXPECT_EQ(next(), pods + ended + "\n");
   const std::string deferral =
       print_deferral({target(), sim.clock.now() + std::chrono::hours(1), Deferral::By::person, ""});
   merge("/api/v1/nodes/gpu-1",
         Json{{"metadata", {{"annotations", {{std::string(kDeferredAnnotation), deferral}}}}}}.dump());
-  EXPECT_EQ(next(), pods + ", and cordons the node again" + ended +
+  EXPECT_EQ(next(), pods + ", not before the time in the node's message" + ended +
                         "; whoever uncordoned the node keeps the operator from it with kubectl annotate node gpu-1 "
                         "gpusharing.dev/hold=true\n");
 }
@@ -311,8 +311,8 @@ TEST_F(RolloutCommand, StatusOfANodeThatIsLateNamesItsDeadlineAndTheUndo) {
                                         HasSubstr(undo + "  # to go back, if the new profile is the cause\n")));
   merge("/api/v1/nodes/gpu-1/status", R"({"status":{"conditions":[{"type":"Ready","status":"Unknown"}]}})");
   (void)run(Verb::status);
-  EXPECT_THAT(out.str(), testing::AllOf(HasSubstr(deadline), Not(HasSubstr(undo))))
-      << "the profile is not why a node is NotReady";
+  EXPECT_THAT(out.str(), testing::AllOf(Not(HasSubstr(deadline)), Not(HasSubstr(undo))))
+      << "no deadline runs, and the profile is not why a node is NotReady";
 }
 
 TEST_F(RolloutCommand, StatusOfAFailedFirstProfileNamesTheConfigMapBecauseNothingCanBeUndone) {

@@ -126,7 +126,7 @@ class EvictionStory {
 
 TEST(EvictionStories, EvictOnlyConsumersOfNodesThatAreBeingDrained) {
   int evictions = 0;
-  for (unsigned seed = 1; seed <= 40 && !testing::Test::HasFailure(); ++seed) {
+  for (unsigned seed = 1; seed <= 60 && !testing::Test::HasFailure(); ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
     evictions += EvictionStory(seed).run();
   }

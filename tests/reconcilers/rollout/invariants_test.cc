@@ -202,7 +202,7 @@ int last_seed() {
 }
 INSTANTIATE_TEST_SUITE_P(Seeds, Stories, testing::Range(1, last_seed()));
 
-TEST(Writes, AreTwoPatchesForAChangedNodeAndNoneForAnother) {
+TEST(Writes, AreThreePatchesForADrainedNodeAndNoneForAnother) {
   FleetSpec spec;
   spec.profiles = {{"any", "mps-4"}, {"ts", "ts-2"}};
   spec.nodes = alike_nodes(5);
@@ -212,7 +212,7 @@ TEST(Writes, AreTwoPatchesForAChangedNodeAndNoneForAnother) {
   for (const NodeSpec& node : spec.nodes) EXPECT_EQ(fleet.patches(node.name), 0) << "S9: " << node.name;
   fleet.edit("any", "mps-8");
   ASSERT_TRUE(fleet.settle());
-  for (int i = 0; i < 4; ++i) EXPECT_EQ(fleet.patches(spec.nodes[static_cast<std::size_t>(i)].name), 2);
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(fleet.patches(spec.nodes[static_cast<std::size_t>(i)].name), 3);
   EXPECT_EQ(fleet.patches(spec.nodes[4].name), 0);
   for (int i = 0; i < 4; ++i) EXPECT_EQ(fleet.restarts(spec.nodes[static_cast<std::size_t>(i)].name, "plugin"), 1);
 }

@@ -326,9 +326,9 @@ TEST_F(Deferred, ANodeThatAPersonUncordonedSaysSoAndWhenItIsTriedAgain) {
   const WallTime until = deferral_of(fleet_->node("a01")).value_or(Deferral()).until;
   EXPECT_GE(until, then + hours(1));
   const std::string at = k8s::format_time(until);
-  const std::string why = "someone uncordoned it during the drain; retry not before " + at +
-                          " and when no other node of its group waits, or now: `gpu-sharing-operator rollout start "
-                          "default`; the retry cordons it again";
+  const std::string why =
+      "someone uncordoned it during the drain, and the operator changes it as soon as it is idle, not before " + at +
+      "; to change it earlier: `gpu-sharing-operator rollout start default`, which cordons it again";
   EXPECT_EQ(shown("a01"), "Pending: " + why);
   EXPECT_EQ(next("a01"), "gpu-sharing-operator rollout start default");
   EXPECT_EQ(progressing(), "False Deferred: a01: " + why);
@@ -341,7 +341,7 @@ TEST_F(Deferred, ANodeWhosePodsDidNotEndNamesThemAndTheTimeout) {
   tick(30);
   ASSERT_TRUE(deferral_of(fleet_->node("a01")).has_value());
   EXPECT_THAT(shown("a01"),
-              AllOf(StartsWith("Pending: its workloads did not end within idleTimeout (1h0m0s); retry not before "),
+              AllOf(StartsWith("Pending: the operator has cordoned it for its workloads once (idleTimeout 1h0m0s)"),
                     EndsWith("waits for jobs/job-1")));
   EXPECT_EQ(next("a01"), "kubectl get pods --all-namespaces --field-selector spec.nodeName=a01")
       << "a retry would wait for the pod again";
@@ -351,8 +351,8 @@ TEST_F(Deferred, ANodeThatAPersonUncordonedWhileItsPodRunsLeadsToThePod) {
   fleet_->cordon("a01", false);
   tick(20);
   ASSERT_TRUE(deferral_of(fleet_->node("a01")).has_value());
-  EXPECT_THAT(shown("a01"), AllOf(StartsWith("Pending: someone uncordoned it during the drain; retry not before "),
-                                  EndsWith("; the retry cordons it again; waits for jobs/job-1")));
+  EXPECT_THAT(shown("a01"), AllOf(StartsWith("Pending: someone uncordoned it during the drain, and the operator"),
+                                  EndsWith(", which cordons it again; waits for jobs/job-1")));
   EXPECT_EQ(next("a01"), "kubectl get pods --all-namespaces --field-selector spec.nodeName=a01");
 }
 
