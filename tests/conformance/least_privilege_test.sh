@@ -74,8 +74,8 @@ metrics_are_valid() {
   # Prometheus' own parser of OpenMetrics is behind the import of history, which wants a time on each sample.
   sed -E "/^#/!s/$/ $(date +%s)/" "$work/metrics.om" >"$work/history.om"
   "$cluster/bin/promtool" tsdb create-blocks-from openmetrics "$work/history.om" "$work/blocks"
-  # 12 nodes and a rollout make the same series that 50,000 would.
-  (($(grep -vc '^#' "$work/metrics.txt") < 700))
+  # 12 nodes and a rollout make the same series that 50,000 would: 709 with five lanes of requests and the ages of views.
+  (($(grep -vc '^#' "$work/metrics.txt") < 750))
 }
 
 metrics_report_what_happened() {
