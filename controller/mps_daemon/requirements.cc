@@ -36,9 +36,9 @@ bool is_in_path(const std::string& program) {
   return false;
 }
 
-// How another user could put files of theirs in place of the daemon's; empty: in no way. Below a directory where all
+// How another user could put their own files in place of the daemon's; empty: in no way. Below a directory where all
 // users write, such as /tmp, one that root has made is safe as long as the sticky bit keeps others from renaming it.
-std::string way_in(const fs::path& directory) {
+std::string replaceable_by(const fs::path& directory) {
   const auto foreign = [](const struct stat& entry) { return entry.st_uid != 0 && entry.st_uid != geteuid(); };
   for (fs::path at = directory;; at = at.parent_path()) {
     struct stat link{};
@@ -69,7 +69,7 @@ std::string directory_problem(const char* what, const std::string& directory) {
   }
   fs::path whole = fs::absolute(directory, ec).lexically_normal();
   if (!whole.has_filename()) whole = whole.parent_path();
-  const std::string why = way_in(whole);
+  const std::string why = replaceable_by(whole);
   if (why.empty()) return {};
   return fmt::format(
       "{} {} is not safe: {}, so another user could put files in place of the daemon's. Remove it on the node, or give "

@@ -170,7 +170,7 @@ struct FleetRecord {
   k8s::WallTime recorded_at{};
   MachineRecords machines;
   // Namespaces that the operator was not allowed to read (403) when the baseline was recorded, and those whose device
-  // plugins claimed one node then: nodes of theirs without an entry have no baseline yet.
+  // plugins claimed one node then: nodes of these plugins without an entry have no baseline yet.
   std::set<std::string> without_baseline;
   // The operand namespaces that were chosen when nothing named any (cluster/operand_namespaces.h); empty: none were.
   std::set<std::string> operand_namespaces;

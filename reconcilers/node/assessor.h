@@ -185,7 +185,7 @@ class Assessor {
   const SharingPolicy* awaited_by_ = nullptr;  // The first of NodeAssessment::awaited_by.
   const MachineRecord* recorded_;              // This machine's entry in the record; null: none.
   const ConfigMap* config_map_ = nullptr;
-  OtherTexts others_;                                 // Because of which the node does not count as running its target.
+  OtherTexts others_;                                 // With these the node does not count as running its target.
   const std::vector<RecordedText>* texts_ = nullptr;  // The last texts of its key, according to the record; null: none.
   EffectiveKey effective_;
   std::string_view foreign_holder_;    // foreign_holder() of the node.

@@ -34,7 +34,7 @@ NodeUse use_of(const Snapshot& snapshot, const std::string& node, Duration withi
   NodeUse out;
   auto it = snapshot.consumers.find(node);
   if (it == snapshot.consumers.end()) return out;
-  // In the unit of the timers, by which `within` is measured.
+  // As precise as the timers by which `within` is measured.
   const auto age = std::chrono::floor<WallTime::duration>(snapshot.mono - it->second.listed_at);
   out.fresh = age <= std::min(within, kListingFresh);
   for (const Pod& pod : it->second.pods) {

@@ -124,7 +124,7 @@ void add_baseline_entries(Pass& pass, FleetRecord& record, In in) {
 }
 
 // Namespaces whose nodes have no baseline now: those that cannot be read, and those of the claimants of contested
-// nodes, of which a person decides who governs them.
+// nodes: a person decides who governs these.
 std::set<std::string> without_baseline(const Pass& pass) {
   std::set<std::string> out = pass.s.world.unsynced_namespaces;
   for (const std::string& name : pass.index.nodes_in(Bucket::contested)) {

@@ -493,7 +493,7 @@ def paused_with_edits_in_quick_succession(*texts):
 
 @scenario
 def a_container_that_started_again_between_two_other_texts_is_in_doubt():
-    """MPS. Its kubelet can have projected either of two texts, none of which a label shows. The first text comes back: n02
+    """MPS. Its kubelet can have projected either of two texts, and no label shows either. The first text comes back: n02
     is not up to date before it has been changed, once, and n01 stays."""
     first, second, third = mps(4), mps(4, fail=False), FLAGS + mps(4)
     for texts in ([second, third], [second, third, second], [second, third, second, third, second]):

@@ -203,7 +203,7 @@ TEST_F(Transport, a_write_can_be_done_although_a_load_balancer_says_that_it_fail
   EXPECT_TRUE(api.server.get({"", "v1", "nodes"}, {"", "a"}));
 }
 
-// Objects and revisions are what they were; whoever watched has to ask again, and nobody is told what was lost.
+// Objects and revisions are what they were; whoever watched has to ask again, and nobody learns what was lost.
 TEST_F(Transport, a_store_that_lost_its_last_second_is_what_it_was_before) {
   (void)create_node("kept");
   (void)create_node("gone");

@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 
-HALF_HELLO = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"  # A ClientHello of which nothing more comes.
+HALF_HELLO = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"  # A ClientHello that ends here.
 MOST = 1.0
 
 

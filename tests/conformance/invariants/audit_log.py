@@ -24,7 +24,7 @@ class Write:
         response = event.get("responseObject")
         self.line = line
         self.user = event.get("impersonatedUser", event["user"]).get("username", "")  # None with a token that is not valid.
-        # Of a ServiceAccount's token: tells two processes of one account apart.
+        # Of a ServiceAccount's token: distinguishes two processes of one account.
         self.token = event["user"].get("extra", {}).get("authentication.kubernetes.io/credential-id", [""])[0]
         self.verb = event["verb"]
         self.resource = ref.get("resource", "")

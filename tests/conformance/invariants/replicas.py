@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Two replicas of one account, told apart by their tokens: who wrote when, and which pods went, from the audit log.
+"""Two replicas of one account, distinguished by their tokens: who wrote when, and which pods went, from the audit log.
 
 usage: replicas.py AUDIT.log ACCOUNT TOKENS EDITS
 

@@ -30,7 +30,7 @@ using FaultPlan = std::vector<FaultRule>;
 // Each write of the run with each of the three crashes: one plan each.
 [[nodiscard]] std::vector<FaultPlan> every_crash(const std::vector<FaultPlace>& places);
 
-// Delta debugging (Zeller's ddmin): a part of `plan` that still fails and of which no element can be left out.
+// Delta debugging (Zeller's ddmin): a part of `plan` that still fails and that needs each of its elements.
 [[nodiscard]] FaultPlan shrink(const FaultPlan& plan, const std::function<bool(const FaultPlan&)>& fails);
 
 }  // namespace gso::sim

@@ -18,7 +18,7 @@ namespace gso::sim {
 
 class OperatorHost final : public OperatorControl {
  public:
-  // All must outlive the host, and the host what it has started. `name` is the user agent, and tells hosts apart.
+  // All must outlive the host, and the host what it has started. `name` is the user agent, and distinguishes hosts.
   OperatorHost(boost::asio::any_io_executor executor, SimClock* clock, ApiServer* server, std::string user,
                std::string name);
   ~OperatorHost() override;
