@@ -234,11 +234,10 @@ bool waits_out_deletion(const RolloutView& rollout) {
 
 }  // namespace
 
-// Pods that come within this time after the edit cannot be distinguished from older ones (clock_difference), and
-// creation times are whole seconds: a change that began sooner would replace its pods twice.
+// Pods that a DaemonSet's controller creates in the same second as the edit cannot be distinguished from older ones.
 Duration settle_time(const RolloutView& rollout) {
-  const PlannerSettings& settings = rollout.pass.s.settings;
-  return std::max<Duration>(settings.settle, settings.clock_difference + std::chrono::seconds(1));
+  const bool by_daemonset = rollout.policy.rollout.mechanism == Mechanism::daemonset_restart;
+  return std::max<Duration>(rollout.pass.s.settings.settle, std::chrono::seconds(by_daemonset ? 1 : 0));
 }
 
 namespace {

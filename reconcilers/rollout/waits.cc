@@ -160,7 +160,8 @@ std::string waiting_to_start(const RolloutView& rollout) {
   const std::string which = first_names(names, static_cast<std::size_t>(pending));
   const Duration settle = settle_time(rollout);
   const bool has_begun = rollout.gate().is_open() && rollout.profile_rollout.tally.settled > 0;
-  if (has_begun) return fmt::format("the operator starts {}{} next", pending == 1 ? "" : "the first of ", which);
+  if (has_begun || settle == Duration::zero())
+    return fmt::format("the operator starts {}{} next", pending == 1 ? "" : "the first of ", which);
   return fmt::format("{} {} once ConfigMap {} and its DaemonSets have not changed for {}", which,
                      pending == 1 ? "starts" : "start", rollout.installation.id(), k8s::format_go_duration(settle));
 }
