@@ -1,6 +1,7 @@
 #include "tests/sim/soak/faulted_rollout.h"
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -41,7 +42,7 @@ constexpr const char *kFirstNode = "a100-01", *kTraining = "training";
 // By when a rollout has come to its end or to a named stop, beyond the time that its faults take.
 constexpr k8s::Duration kBound = 4h;
 constexpr k8s::Duration kSilence = 1h;
-constexpr unsigned kMostSeconds = 300;  // Of the processor's time for one rollout: then it hangs.
+constexpr rlim_t kMostSeconds = 300;  // Of the processor's time for one rollout: then it hangs.
 
 constexpr std::array kWorlds{
     SoakWorld{"one-node", 1, "mps-4", "mps-8", "mps-2"},
@@ -608,7 +609,8 @@ SoakBench::Run SoakBench::begin(const FaultPlan& plan) const {
   }
   io.notify_fork(boost::asio::execution_context::fork_child);
   ::close(ends[0]);
-  ::alarm(kMostSeconds);
+  const rlimit most{kMostSeconds, kMostSeconds};
+  (void)::setrlimit(RLIMIT_CPU, &most);
   SoakOutcome outcome;
   try {
     outcome = built_->roll(plan, plan.empty() ? nullptr : &reference_);
