@@ -9,8 +9,7 @@
 //    than what the store has); a stalled watch thus cannot block the fleet. A complete view that was begun before can
 //    still take it away: then the expectation holds again.
 //  - A live GET puts no object into a store whose watch has deleted it meanwhile, or does not cover it. One that is
-//  older
-//    than what the store had before it is a contradiction (a restored etcd), and no answer.
+//    older than what the store had before it is a contradiction (a restored etcd), and no answer.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>

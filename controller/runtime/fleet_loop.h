@@ -3,8 +3,7 @@
 //
 // Guarantees
 //  - A reconciler plans only when every store that it reads has synced, and only while this replica holds the Lease.
-//  From
-//    a view that is not current (k8s::ViewState) nothing new is started.
+//    From a view that is not current (k8s::ViewState) nothing new is started.
 //  - A new leader first reads what the leader before has written last. After the server went back in time, every store
 //    lists again before anything is planned.
 //  - No pass plans over stores that do not show the operator's own writes to the record, policies and rollouts yet (a

@@ -231,15 +231,13 @@ std::vector<Metrics::Family> traffic_families() {
       {"gpusharing_certificate_expiration_timestamp_seconds",
        gauge,
        "When the certificate of a TLS server (metrics, webhook) expires, in seconds since the Unix epoch; absent "
-       "without "
-       "TLS.",
+       "without TLS.",
        {"server"}},
       {"gpusharing_watches", gauge, "Open watches by resource.", {"resource"}},
       {"gpusharing_watch_current",
        gauge,
        "1 while the view of this resource is current: complete, and its watch has delivered an event or a bookmark "
-       "within "
-       "150 seconds.",
+       "within 150 seconds.",
        {"resource"}},
       {"gpusharing_watch_stale_seconds",
        gauge,

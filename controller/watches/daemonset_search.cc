@@ -1,8 +1,6 @@
 // See daemonset_search.h.
 #include "controller/watches/daemonset_search.h"
 
-#include <algorithm>
-#include <array>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -20,19 +18,12 @@ namespace {
 // Small pages: the answer to a page is in memory as a whole, and so are its texts until they are cut.
 constexpr int kObjectsOfAPage = 16;
 
-// Most DaemonSets of a cluster are not even decoded. No name of an operand's container needs escapes in JSON.
-bool could_be_operand(std::string_view json) {
-  static constexpr std::array<std::string_view, 4> kParts{"nvidia-device-plugin", "gpu-feature-discovery",
-                                                          "mps-control-daemon", kStandaloneMpsContainer};
-  return std::ranges::any_of(kParts, [&](std::string_view part) { return json.find(part) != std::string_view::npos; });
-}
-
 class LookAlikes final : public k8s::ItemSink {
  public:
   explicit LookAlikes(const World& world) : world_(world) {}
   void restart() override { found_ = {}; }
   k8s::Result<void> item(std::string_view json) override {
-    if (!could_be_operand(json)) return {};
+    if (!mentions_operand_container(json)) return {};  // Most DaemonSets of a cluster are not even decoded.
     // What cannot be read governs nothing here; the watch of an operand namespace names it.
     if (const k8s::Result<DaemonSet> daemonset = project_daemonset(json)) found_.add(*daemonset, world_);
     return {};

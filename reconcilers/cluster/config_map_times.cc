@@ -34,4 +34,9 @@ std::optional<WallTime> data_known_since(const World& world, const ConfigMap& co
   return seen == world.data_seen_since.end() ? std::nullopt : std::optional(seen->second);
 }
 
+std::optional<WallTime> data_known_since(const World& world, const ObjectKey& config_map) {
+  const ConfigMap* found = world.configmaps.find(config_map);
+  return found == nullptr ? std::nullopt : data_known_since(world, *found);
+}
+
 }  // namespace gso

@@ -14,5 +14,7 @@ void follow_config_map_times(World& world, std::function<WallTime()> now);
 
 // Since when the data has certainly had its present value; nullopt if that cannot be proved.
 [[nodiscard]] std::optional<WallTime> data_known_since(const World& world, const ConfigMap& config_map);
+// nullopt also if the ConfigMap does not exist.
+[[nodiscard]] std::optional<WallTime> data_known_since(const World& world, const ObjectKey& config_map);
 
 }  // namespace gso

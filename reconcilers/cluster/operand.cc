@@ -55,6 +55,11 @@ bool is_operand_container(std::string_view name) {
   return component_of_container(name).has_value() || name == kStandaloneMpsContainer;
 }
 
+bool mentions_operand_container(std::string_view json) {
+  const auto mentions = [json](std::string_view name) { return json.find(name) != std::string_view::npos; };
+  return mentions(kStandaloneMpsContainer) || std::ranges::any_of(kMainContainers, mentions, &MainContainer::name);
+}
+
 namespace {
 
 struct Main {

@@ -66,6 +66,8 @@ struct Operand {
 
 // A container that is a component, or a standalone MPS daemon (below).
 [[nodiscard]] bool is_operand_container(std::string_view name);
+// The JSON of an object might have such a container: it has one of the names somewhere, which need no escapes in JSON.
+[[nodiscard]] bool mentions_operand_container(std::string_view json);
 
 // The operand that the DaemonSet describes; nullopt if none of its containers is a component. Without the fields that
 // come from ControllerRevisions.

@@ -15,14 +15,6 @@
 
 namespace gso {
 
-namespace {
-
-std::chrono::sys_seconds second_of(WallTime time) {
-  return std::chrono::floor<std::chrono::seconds>(time);
-}
-
-}  // namespace
-
 const Pod* Assessor::newest(Component component) const {
   for (const Pod* pod : pods_.of(component)) {
     if (!pod->meta.deletion_timestamp) return pod;
@@ -60,7 +52,8 @@ bool Assessor::has_read(const Pod& pod) const {
 WallTime Assessor::moment_of_doubt(WallTime since) const {
   const bool is_first =
       config_map_->data_time_known && config_map_->data_changed <= config_map_->meta.creation_timestamp;
-  const bool is_known = texts_ == nullptr || texts_->front().since >= second_of(config_map_->data_changed);
+  const bool is_known =
+      texts_ == nullptr || texts_->front().since >= std::chrono::floor<std::chrono::seconds>(config_map_->data_changed);
   return is_first && is_known ? since : since + clock_difference(context_.settings);
 }
 

@@ -80,9 +80,7 @@ void aim(const NodeView& view, const ChangePlan& plan, NodeChange& out) {
 // The plugin's pod came so close to an edit that it can have read it: that proves nothing for the text, and all the
 // more against it.
 bool came_with_its_text(const NodeView& view, const ChangePlan& plan) {
-  const World& world = view.snapshot.world;
-  const ConfigMap* config_map = world.configmaps.find(view.installation.config_map_key());
-  const auto since = config_map == nullptr ? std::nullopt : data_known_since(world, *config_map);
+  const auto since = data_known_since(view.snapshot.world, view.installation.config_map_key());
   if (plan.cause != ChangeCause::edited || !since || view.pods.plugin.empty()) return false;
   return created_after(*view.pods.plugin.front(),
                        *since - clock_difference(view.snapshot.settings) - std::chrono::seconds(1));

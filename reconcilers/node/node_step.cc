@@ -295,8 +295,7 @@ namespace {
 // for: what they serve proves nothing about that one.
 bool can_run_another_text(const NodeView& view, const FleetRecord* record) {
   const NodeChange& change = *view.facts.change;
-  const ConfigMap* config_map = view.snapshot.world.configmaps.find(view.installation.config_map_key());
-  const auto since = config_map == nullptr ? std::nullopt : data_known_since(view.snapshot.world, *config_map);
+  const auto since = data_known_since(view.snapshot.world, view.installation.config_map_key());
   if (record == nullptr || !since || view.facts.key != change.key) return false;
   const auto texts = record->history.find(fmt::format("{}/{}", change.config_map, change.key));
   if (texts == record->history.end()) return false;

@@ -195,8 +195,7 @@ std::string deferral_text(const Pass& pass, const std::string& node, const Shari
   if (deferral.by != Deferral::By::person) {
     return fmt::format(
         "the operator has cordoned it for its workloads once (idleTimeout {}), and changes it as soon as it is idle; "
-        "to "
-        "cordon it for them again: {}",
+        "to cordon it for them again: {}",
         k8s::format_go_duration(policy.rollout.idle_timeout), retry);
   }
   const bool counts = deferred_until(pass, node) == deferral.until;  // Else its time is wrong, and it is over.

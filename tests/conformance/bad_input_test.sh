@@ -67,12 +67,6 @@ truncated_file() {
 
 # --- a fleet ---------------------------------------------------------------------------------------------------
 
-quick_policy() {
-  await 30 kubectl wait --for=condition=Established --timeout=30s crd/sharingpolicies.gpusharing.dev
-  kubectl create -f - <<<'{"apiVersion":"gpusharing.dev/v1alpha1","kind":"SharingPolicy","metadata":{"name":"default"},
-    "spec":{"priority":-1000,"rollout":{"canary":{"soak":"1s"},"maxUnavailable":3,"maxUnavailablePerGroup":3}}}'
-}
-
 fleet_shares() { await 90 replicas_are 4 11; }
 
 adopts_without_a_restart() {
@@ -232,7 +226,7 @@ check "a context that does not exist is named, with those that do" missing_conte
 check "a kubeconfig that does not exist is named" missing_file
 check "a kubeconfig that is cut short is named" truncated_file
 check "the chart is installed" install_chart
-check "a quick policy is applied" quick_policy
+check "a quick policy is applied" quick_policy 3
 start_fleet 0.1 >"$work/fleet-objects.log" 2>&1 || cat "$work/fleet-objects.log"
 check "a fleet shares its GPUs" fleet_shares
 check "the operator adopts it under the chart's ServiceAccount, and restarts nothing" adopts_without_a_restart

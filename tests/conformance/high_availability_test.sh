@@ -59,24 +59,13 @@ both_run() {
   await 30 replica_is_ready two
   await 60 up_to_date 12
 }
-quick_policy() {
-  kubectl create -f - <<<'{"apiVersion":"gpusharing.dev/v1alpha1","kind":"SharingPolicy","metadata":{"name":"default"},
-    "spec":{"priority":-1000,"rollout":{"canary":{"soak":"1s"},"maxUnavailable":2,"maxUnavailablePerGroup":2}}}'
-}
 
 # --- rollouts
 
-# half_rolled REPLICAS: a node has them already, others wait, and one is in a change.
-half_rolled() {
-  local ready
-  ready=$(kubectl get nodes --selector "nvidia.com/gpu.replicas=$1" --output name | wc -l)
-  ((ready >= 2 && ready <= 8)) || { echo "$ready nodes have $1 replicas"; return 1; }
-  node_in_progress
-}
 edits_to() {
   echo "$EPOCHREALTIME" >>"$work/edits"
   set_replicas any "$1"
-  await 120 half_rolled "$1"
+  await 120 half_rolled "$1" 2
 }
 is_carried_through() {
   await 240 replicas_are "$1" 11
@@ -194,7 +183,7 @@ begun() {
 nothing_is_in_a_change() { if node_in_progress; then return 1; fi; }
 
 check "the chart is installed" install_chart
-check "a quick policy is applied" await 30 quick_policy
+check "a quick policy is applied" quick_policy 2
 start_fleet 0.05 >"$work/fleet-objects.log" 2>&1 || cat "$work/fleet-objects.log"
 check "a fleet shares its GPUs" await 90 replicas_are 4 11
 check "two replicas run, and one leads" both_run

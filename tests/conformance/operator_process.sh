@@ -100,6 +100,19 @@ no_rollout_runs() {
   running=$(kubectl get sharingrollouts --output 'jsonpath={.items[?(@.status.phase=="Progressing")].metadata.name}')
   [[ -z $running ]] || { echo "$running"; return 1; }
 }
+# half_rolled REPLICAS [LEAST]: LEAST nodes (1) have so many replicas already, others wait, and one is in a change.
+half_rolled() {
+  local ready
+  ready=$(kubectl get nodes --selector "nvidia.com/gpu.replicas=$1" --output name | wc -l)
+  ((ready >= ${2:-1} && ready <= 8)) || { echo "$ready nodes have $1 replicas"; return 1; }
+  node_in_progress
+}
+# quick_policy NODES: the policy default, which rolls so many nodes at once, and lets a canary soak for a second.
+quick_policy() {
+  await 30 kubectl wait --for=condition=Established --timeout=30s crd/sharingpolicies.gpusharing.dev
+  kubectl create -f - <<<'{"apiVersion":"gpusharing.dev/v1alpha1","kind":"SharingPolicy","metadata":{"name":"default"},
+    "spec":{"priority":-1000,"rollout":{"canary":{"soak":"1s"},"maxUnavailable":'"$1"',"maxUnavailablePerGroup":'"$1"'}}}'
+}
 node_in_progress() { kubectl get nodes --selector gpusharing.dev/state=Updating --output name | sed -n "1s|^node/||p" | grep .; }
 
 # Uids of all operand pods, to see what was restarted.

@@ -65,6 +65,14 @@ def failed():
     return c, daemons, canary
 
 
+def all_follow(c, daemons):
+    """Each node has the new template within twenty minutes."""
+    for _ in range(20):
+        c.after("1m")
+        daemons.react()
+    expect("templates", set(daemons.pods().values()), {"new"})
+
+
 @scenario
 def a_failed_daemon_is_tried_again_by_rollout_start():
     """`rollout start` deletes the failed pod once; the new one is Ready, and all nodes follow."""
@@ -73,10 +81,7 @@ def a_failed_daemon_is_tried_again_by_rollout_start():
     c.annotate("SharingPolicy", "default", RETRY, "2026-03-02T09:00:00.000000Z")
     deleted = [name for _ in range(2) for name in c.after("10s").deleted_pods()]
     expect("pods that are deleted", len(deleted), 1)
-    for _ in range(20):
-        c.after("1m")
-        daemons.react()
-    expect("templates", set(daemons.pods().values()), {"new"})
+    all_follow(c, daemons)
 
 
 @scenario
@@ -119,10 +124,7 @@ def a_daemon_whose_node_is_not_ready_does_not_fail():
     c.set_ready(canary, True)
     expect("nodes that failed", c.after("3m").found_on("StandaloneMPSFailed"), [])
     set_ready(c, canary, True)
-    for _ in range(20):
-        c.after("1m")
-        daemons.react()
-    expect("templates", set(daemons.pods().values()), {"new"})
+    all_follow(c, daemons)
 
 
 @scenario

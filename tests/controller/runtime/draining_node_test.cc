@@ -28,11 +28,7 @@ class DrainingNode : public PluginFleetTest {
   DrainingNode() {
     create_plugin("gpu-operator");
     create("/api/v1/namespaces", R"({"apiVersion":"v1","kind":"Namespace","metadata":{"name":"team"}})");
-    create("/api/v1/namespaces/gpu-operator/configmaps", Json{{"apiVersion", "v1"},
-                                                              {"kind", "ConfigMap"},
-                                                              {"metadata", {{"name", "mps-config"}}},
-                                                              {"data", {{"any", time_slicing(2)}}}}
-                                                             .dump());
+    create_config(2);
     const std::string plugin = create_pod("gpu-operator", "plugin-1", "n1", "", true);
     create_pod("team", "train", "n1", "6", false);
     NodeChange change;

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include "reconcilers/model/labels.h"
+#include "reconcilers/profile/revision.h"
+
 namespace gso {
 
 std::string time_slicing(int replicas) {
@@ -36,6 +39,27 @@ std::string PluginFleetTest::create_pod(const std::string& ns, const std::string
                                           {"conditions", {{{"type", "Ready"}, {"status", "True"}}}},
                                           {"containerStatuses", {status}}}}});
   return get(path + "/" + name)["metadata"]["uid"];
+}
+
+void PluginFleetTest::create_config(int replicas) {
+  const Json config{{"apiVersion", "v1"},
+                    {"kind", "ConfigMap"},
+                    {"metadata", {{"name", "mps-config"}}},
+                    {"data", {{"any", time_slicing(replicas)}}}};
+  create("/api/v1/namespaces/gpu-operator/configmaps", config.dump());
+}
+
+void PluginFleetTest::add_sharing_node(const std::string& name, const Json& labels) {
+  create_pod("gpu-operator", "plugin-" + name, name, "", true);
+  const std::string loaded = revision_of(parse_profile(time_slicing(4)).profile);
+  const Json annotations{{kRevisionAnnotation, loaded}, {kProfileAnnotation, "mps-config/any"}};
+  Json all{{"nvidia.com/gpu.present", "true"}, {"nvidia.com/gpu.count", "2"}};
+  all.update(labels);
+  merge("/api/v1/nodes/" + name, {{"metadata", {{"annotations", annotations}, {"labels", all}}}});
+  merge("/api/v1/nodes/" + name + "/status", {{"status",
+                                               {{"capacity", {{"nvidia.com/gpu", "8"}}},
+                                                {"allocatable", {{"nvidia.com/gpu", "8"}}},
+                                                {"conditions", {{{"type", "Ready"}, {"status", "True"}}}}}}});
 }
 
 void PluginFleetTest::merge(const std::string& path, const Json& body) {

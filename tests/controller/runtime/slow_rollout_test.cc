@@ -29,26 +29,14 @@ class SlowRollout : public PluginFleetTest {
     create_plugin("gpu-operator");
     create("/api/v1/namespaces", R"({"apiVersion":"v1","kind":"Namespace","metadata":{"name":"team"}})");
     create("/api/v1/nodes", R"({"apiVersion":"v1","kind":"Node","metadata":{"name":"n2"}})");
-    create("/api/v1/namespaces/gpu-operator/configmaps", Json{{"apiVersion", "v1"},
-                                                              {"kind", "ConfigMap"},
-                                                              {"metadata", {{"name", "mps-config"}}},
-                                                              {"data", {{"any", time_slicing(4)}}}}
-                                                             .dump());
+    create_config(4);
     add_node("n1", "a");
     add_node("n2", "b");
     create_pod("team", "train", "n1", "6", false);
     a.options.cluster_max_unavailable = {2, false};
   }
   void add_node(const std::string& name, const std::string& policy) {
-    create_pod("gpu-operator", "plugin-" + name, name, "", true);
-    const std::string loaded = revision_of(parse_profile(time_slicing(4)).profile);
-    const Json annotations{{kRevisionAnnotation, loaded}, {kProfileAnnotation, "mps-config/any"}};
-    const Json labels{{"nvidia.com/gpu.present", "true"}, {"nvidia.com/gpu.count", "2"}, {"policy", policy}};
-    merge("/api/v1/nodes/" + name, {{"metadata", {{"annotations", annotations}, {"labels", labels}}}});
-    merge("/api/v1/nodes/" + name + "/status", {{"status",
-                                                 {{"capacity", {{"nvidia.com/gpu", "8"}}},
-                                                  {"allocatable", {{"nvidia.com/gpu", "8"}}},
-                                                  {"conditions", {{{"type", "Ready"}, {"status", "True"}}}}}}});
+    add_sharing_node(name, {{"policy", policy}});
     const Json selector{{"matchLabels", {{"policy", policy}}}};
     create(kPolicies, Json{{"apiVersion", "gpusharing.dev/v1alpha1"},
                            {"kind", "SharingPolicy"},

@@ -30,24 +30,9 @@ class StaleViews : public PluginFleetTest {
     install_crds();
     create_plugin("gpu-operator");
     create("/api/v1/nodes", R"({"apiVersion":"v1","kind":"Node","metadata":{"name":"n2"}})");
-    create("/api/v1/namespaces/gpu-operator/configmaps", Json{{"apiVersion", "v1"},
-                                                              {"kind", "ConfigMap"},
-                                                              {"metadata", {{"name", "mps-config"}}},
-                                                              {"data", {{"any", time_slicing(4)}}}}
-                                                             .dump());
-    for (const char* name : {"n1", "n2"}) add_node(name);
+    create_config(4);
+    for (const char* name : {"n1", "n2"}) add_sharing_node(name);
     for (OneOperator* one : {&a, &b}) one->options.cluster_max_unavailable = {1, false};
-  }
-  void add_node(const std::string& name) {
-    create_pod("gpu-operator", "plugin-" + name, name, "", true);
-    const std::string loaded = revision_of(parse_profile(time_slicing(4)).profile);
-    const Json annotations{{kRevisionAnnotation, loaded}, {kProfileAnnotation, "mps-config/any"}};
-    const Json labels{{"nvidia.com/gpu.present", "true"}, {"nvidia.com/gpu.count", "2"}};
-    merge("/api/v1/nodes/" + name, {{"metadata", {{"annotations", annotations}, {"labels", labels}}}});
-    merge("/api/v1/nodes/" + name + "/status", {{"status",
-                                                 {{"capacity", {{"nvidia.com/gpu", "8"}}},
-                                                  {"allocatable", {{"nvidia.com/gpu", "8"}}},
-                                                  {"conditions", {{{"type", "Ready"}, {"status", "True"}}}}}}});
   }
   bool in_change(const std::string& node) {
     return get("/api/v1/nodes/" + node)["metadata"]["annotations"].contains(std::string(kChangeAnnotation));
