@@ -265,9 +265,8 @@ void WatchDecoder::skip_line() {
   const std::string held = std::exchange(buffer_, {});
   const std::string_view rest = std::string_view(held).substr(std::exchange(begin_, 0));
   scanned_ = 0;
-  skipped_.emplace();
-  skipped_->event = {*type, {}, version, false, 0};
-  skipped_->object = dump(Json{{"metadata", std::move(head.metadata)}}) + std::string(kJsonPadding, '\0');
+  std::string object = dump(Json{{"metadata", std::move(head.metadata)}}) + std::string(kJsonPadding, '\0');
+  skipped_ = Skipped{{*type, {}, version, false, 0}, std::move(object)};
   buffer_ = skip(rest);
 }
 
