@@ -190,7 +190,7 @@ bool ChangeStep::c4_wait() {
 bool ChangeStep::c5_new_target() {
   const bool moved_on = !same_target_ || has_superseded_template();
   if (!moved_on || !(facts_.label || any_listed_left(change_, pods_, false))) return false;
-  if (!has_stood_for_a_second()) return true;
+  if (!has_stood_long_enough()) return true;
   const ChangePlan next = next_plan();
   if (all_replaced() && serves_beside_workloads(next)) return true;
   go_on(next, pods_to_replace(view_, next));
@@ -230,7 +230,7 @@ bool ChangeStep::c7_list_older() {
   }
   if (!is_superseded()) return false;
   if (is_hindered_by_kai(false)) return true;
-  if (!has_stood_for_a_second()) return true;
+  if (!has_stood_long_enough()) return true;
   const ChangePlan next = next_plan();
   if (serves_beside_workloads(next)) return true;
   go_on(next, content_.older_pods(next));

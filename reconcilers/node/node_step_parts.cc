@@ -40,9 +40,11 @@ bool ChangeStep::has_lost_its_label() const {
   return lists_none && !facts_.label && was_taken_to_another_key() && !steps_for(change_.kind).touches_mps;
 }
 
-bool ChangeStep::has_stood_for_a_second() {
-  constexpr Duration kOneSecond = std::chrono::seconds(1);
-  return ages_.held_for({Timer::retargeting, name(), std::string(facts_.target.view())}, kOneSecond);
+// Pods that replace the deleted ones are created by one API server, the text was written by another, and either clock
+// can be the later one: pods that come sooner prove nothing and would be replaced once more.
+bool ChangeStep::has_stood_long_enough() {
+  const Duration enough = 2 * snapshot_.settings.clock_difference + std::chrono::seconds(1);
+  return ages_.held_for({Timer::retargeting, name(), std::string(facts_.target.view())}, enough);
 }
 
 Finding finding_of(const std::string& node, const KaiHindrance& hindrance) {

@@ -53,7 +53,7 @@ class ChangeStep {
 
   // Creation times are whole seconds. A pod created in the second of the edit cannot
   // be distinguished from an older one, and would be replaced again if the node does not verify.
-  bool has_stood_for_a_second();
+  bool has_stood_long_enough();
   // Also reports it. `only_certain`: a use that is still being looked up does not count.
   bool is_hindered_by_kai(bool only_certain);
 

@@ -157,11 +157,19 @@ class Rollout {
     if (c_.fault == Fault::never_ready) fleet_.hold_pods(ill, true);
   }
 
+  // Windows of a minute, every ten minutes.
+  static constexpr std::int64_t kPeriod = 600;
+  [[nodiscard]] std::int64_t seconds_since_a_window_opened() const {
+    return std::chrono::duration_cast<seconds>(fleet_.now.time_since_epoch()).count() % kPeriod;
+  }
+
   // Fifteen seconds before the window closes.
-  void to_the_end_of_a_window() {
-    constexpr std::int64_t kPeriod = 600;
-    const auto since = std::chrono::duration_cast<seconds>(fleet_.now.time_since_epoch()).count() % kPeriod;
-    fleet_.advance(seconds(kPeriod - since + 45));
+  void to_the_end_of_a_window() { fleet_.advance(seconds(kPeriod - seconds_since_a_window_opened() + 45)); }
+
+  // Whoever is killed every few seconds of a window, for statuses alone, has not had the chance to start anything.
+  [[nodiscard]] bool is_well_within_a_window() const {
+    const std::int64_t since = seconds_since_a_window_opened();
+    return c_.window_closes && since > 5 && since < 60;
   }
 
   [[nodiscard]] std::string sick_node() const { return c_.fault_in_canary ? "a01" : "a03"; }
@@ -311,6 +319,7 @@ class Rollout {
       });
       if (acts) busy = fleet_.now;
       if (trace_.kills > kills) killed = fleet_.now;
+      if (trace_.kills > kills && is_well_within_a_window()) busy = fleet_.now;
       const auto told = [this](const PlannedAction& planned) { return is_told_again(planned); };
       const bool rests = std::ranges::all_of(plan.actions, told) && plan.consumers_wanted.empty();
       const bool long_enough = fleet_.now - busy > enough && fleet_.now - killed > kRemembered;

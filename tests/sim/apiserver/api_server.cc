@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "tests/sim/apiserver/collector.h"
@@ -196,13 +197,16 @@ class ApiServer::Impl {
     return write(resource, request, info, context, format);
   }
 
-  k8s::HttpResponse other_path(const k8s::HttpRequest& request, const RequestInfo& info) const {
+  k8s::HttpResponse other_path(const k8s::HttpRequest& request, const RequestInfo& info) {
     const std::string first = info.segments.empty() ? "" : info.segments[0];
     if (first == "healthz" || first == "livez" || first == "readyz") return text_response(200, "ok");
     if (info.path == "/version") return version_response();
-    if (auto answer = discover(registry_, info, request.accept)) return *answer;
-    if (auto answer = open_api(registry_, info, request.accept)) return *answer;
-    return text_response(404, "404 page not found\n");
+    const std::pair document(info.path, request.accept);
+    if (const auto known = documents_.find(document); known != documents_.end()) return known->second;
+    auto answer = discover(registry_, info, request.accept);
+    if (!answer) answer = open_api(registry_, info, request.accept);
+    if (!answer) return text_response(404, "404 page not found\n");
+    return documents_.emplace(document, *std::move(answer)).first->second;
   }
 
   // Everybody is allowed everything; a client that is not is a fault (faults.h).
@@ -342,6 +346,7 @@ class ApiServer::Impl {
   void on_crd(const json* before, const json* after) {
     const json& crd = after != nullptr ? *after : *before;
     const std::string name = crd["metadata"].value("name", "");
+    documents_.clear();
     registry_.remove_crd(name);
     if (after == nullptr) {
       const std::string bucket = crd["spec"]["names"].value("plural", "") + "." + crd["spec"].value("group", "");
@@ -369,6 +374,7 @@ class ApiServer::Impl {
   Writer writer_;
   Reader reader_;
   Collector collector_;
+  std::map<std::pair<std::string, std::string>, k8s::HttpResponse> documents_;  // Discovery, by path and form.
 };
 
 ApiServer::ApiServer(boost::asio::any_io_executor executor, k8s::Clock& clock, ApiServerOptions options)

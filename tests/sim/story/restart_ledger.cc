@@ -13,8 +13,8 @@ using nlohmann::json;
 
 namespace {
 
-// Creation times and managedFields of different API servers may differ by that.
-constexpr k8s::Duration kClocksOfServers = std::chrono::seconds(3);
+// Creation times and managedFields of different API servers may differ by three seconds, and both are whole seconds.
+constexpr k8s::Duration kClocksOfServers = std::chrono::seconds(5);
 
 }  // namespace
 
@@ -69,7 +69,7 @@ void RestartLedger::note_failure(const AuditEntry& entry) {
   if (entry.after == nullptr) return;
   const json labels = entry.after->at("metadata").value("labels", json::object());
   if (labels.value(std::string(kStateLabel), "") != kStateFailed) return;
-  std::erase_if(deleted_, [&](const auto& way) { return std::get<0>(way.first) == entry.key.name; });
+  std::erase_if(deleted_, [&](const auto& one) { return std::get<0>(one.first) == entry.key.name; });
 }
 
 void RestartLedger::note_deletion(const AuditEntry& entry) {
@@ -83,18 +83,21 @@ void RestartLedger::note_deletion(const AuditEntry& entry) {
   if (target.empty()) return;
   ++deletions_;
   // The same pod again is harmless: a restarted operator might not have seen that it is going.
-  auto& uids = deleted_[{node, target, owners[0].value("name", "")}];
+  Way& way = deleted_[{node, target, owners[0].value("name", "")}];
   const std::string uid = pod["metadata"].value("uid", "");
-  const bool again = uids.insert(uid).second && uids.size() > 1;
+  const bool again = way.uids.insert(uid).second && way.uids.size() > 1;
+  const k8s::WallTime before = std::exchange(way.last, entry.time);
   if (!again) return;
-  if (created_[uid] > content_changed_ + kClocksOfServers) {
+  // Who deletes a pod for a text waits until the pod that follows proves something.
+  const bool is_doubtful = created_[uid] <= content_changed_ + kClocksOfServers && before <= content_changed_;
+  if (!is_doubtful) {
     violated("Again: " + k8s::to_string(entry.key) + " came for one that was deleted on " + node + "'s way to " +
              target + ", after the last change of the profiles, and was deleted as well");
     return;
   }
   // The way begins anew: what hangs on that pod is replaced after it, as the plugin after its MPS daemon.
-  std::erase_if(deleted_, [&](const auto& way) { return std::get<0>(way.first) == node; });
-  deleted_[{node, target, owners[0].value("name", "")}].insert(uid);
+  std::erase_if(deleted_, [&](const auto& one) { return std::get<0>(one.first) == node; });
+  deleted_[{node, target, owners[0].value("name", "")}] = {{uid}, entry.time};
 }
 
 }  // namespace gso::sim

@@ -25,8 +25,9 @@ class RestartLedger {
 
   // "S4: …": a write without the lease, or after it ran out. "Again: …": a pod was deleted that had come for another
   // one of its DaemonSet on the same way of its node to a revision. That is right where the node has failed in between,
-  // or where the pod is older than the text of the ConfigMap (which was changed and changed back), or so little newer
-  // that clocks of two API servers could tell it either way: then the node's pods may be replaced once more. Or empty.
+  // or where the other one was deleted before the text of the ConfigMap changed (and changed back), and this pod is not
+  // so much newer than the text that no clocks of two API servers could tell it otherwise: then the node's pods may be
+  // replaced once more. Or empty.
   [[nodiscard]] const std::string& violation() const { return violation_; }
   // The server has lost writes: a node whose begin is lost with them is restarted once more. Until then nothing counts
   // as a violation.
@@ -53,8 +54,11 @@ class RestartLedger {
   std::size_t deletions_ = 0, idle_writes_ = 0;
   std::string idle_write_;
   std::set<std::string> writers_;
-  // Node, revision, DaemonSet -> uids.
-  std::map<std::tuple<std::string, std::string, std::string>, std::set<std::string>> deleted_;
+  struct Way {
+    std::set<std::string> uids;
+    k8s::WallTime last{};
+  };
+  std::map<std::tuple<std::string, std::string, std::string>, Way> deleted_;  // Of a node, revision, DaemonSet.
   // Not by what the objects say of themselves, which is whole seconds.
   std::map<std::string, k8s::WallTime> created_;  // Pods, by uid.
   k8s::WallTime content_changed_{};
