@@ -24,8 +24,9 @@ std::vector<std::string> texts_at(dom::element object, std::string_view key) {
   return out;
 }
 
-// Parses `json` and checks its kind; `parser` owns what is returned.
-Result<dom::element> parse_kind(dom::parser& parser, std::string_view json, std::string_view kind) {
+// Parses `json` and checks that it is of the kind, or of the other one; `parser` owns what is returned.
+Result<dom::element> parse_kind(dom::parser& parser, std::string_view json, std::string_view kind,
+                                std::string_view other = {}) {
   dom::element root;
   // The parser copies from the address of a text, and an empty one may have none.
   if (json.empty()) return fail(Reason::decode, "discovery document is empty");
@@ -33,7 +34,7 @@ Result<dom::element> parse_kind(dom::parser& parser, std::string_view json, std:
     return fail(Reason::decode, fmt::format("discovery document is not JSON: {}", simdjson::error_message(error)));
   }
   const std::string found = element_text_at(root, "kind");
-  if (found != kind) {
+  if (found != kind && (other.empty() || found != other)) {
     return fail(Reason::decode, fmt::format("discovery document has kind \"{}\", expected {}", found, kind));
   }
   return root;
@@ -67,9 +68,9 @@ std::optional<bool> ServedKinds::serves(const Gvr& gvr) const {
 Result<ServedKinds> decode_aggregated_discovery(std::string_view json) {
   dom::parser parser;
   ServedKinds out;
-  if (parse_kind(parser, json, "APIGroupList")) return out;
-  const Result<dom::element> root = parse_kind(parser, json, "APIGroupDiscoveryList");
+  const Result<dom::element> root = parse_kind(parser, json, "APIGroupDiscoveryList", "APIGroupList");
   if (!root) return std::unexpected(root.error());
+  if (element_text_at(*root, "kind") == "APIGroupList") return out;
   out.aggregated = true;
   dom::array groups;
   if ((*root)["items"].get(groups) != simdjson::SUCCESS) return out;
@@ -93,9 +94,9 @@ Result<ServedKinds> decode_aggregated_discovery(std::string_view json) {
 Result<std::vector<std::string>> decode_group_versions(std::string_view json) {
   dom::parser parser;
   std::vector<std::string> out;
-  if (const auto core = parse_kind(parser, json, "APIVersions"); core) return texts_at(*core, "versions");
-  const Result<dom::element> root = parse_kind(parser, json, "APIGroupList");
+  const Result<dom::element> root = parse_kind(parser, json, "APIGroupList", "APIVersions");
   if (!root) return std::unexpected(root.error());
+  if (element_text_at(*root, "kind") == "APIVersions") return texts_at(*root, "versions");
   dom::array groups;
   if ((*root)["groups"].get(groups) != simdjson::SUCCESS) return out;
   for (dom::element group : groups) {

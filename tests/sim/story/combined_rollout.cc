@@ -210,7 +210,10 @@ std::string unexplained(const Scene& scene) {
     if (condition.value("type", "") == "Progressing" && condition.value("status", "") == "False")
       progressing = condition.value("reason", "");
   }
-  const bool stopped = !progressing.empty() && progressing != "UpToDate";
+  // Those that wait for a slot say who holds it, and the status names that node.
+  const std::string holder = status.value("oldestInProgress", json::object()).value("node", "");
+  const bool waits = !holder.empty() && blocked.find(holder) != std::string::npos;
+  const bool stopped = waits || (!progressing.empty() && progressing != "UpToDate");
   for (const NodeSpec& node : scene.nodes()) {
     if (scene.excused.contains(node.name)) continue;
     const std::string differs = scene.node_differs(node.name);
