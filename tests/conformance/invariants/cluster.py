@@ -224,6 +224,7 @@ class Cluster:
         pod = self.objects["pods"].get(write.key)
         if pod is not None:
             pod.setdefault("spec", {})["nodeName"] = (write.request.get("target") or {}).get("name", "")
+            self._forget_predecessors(write.key, pod)
             self._follow_kai("KAI's pod", write, pod, is_kais(pod) and not has_ended(pod))
 
     def _mark_evicted(self, write):
@@ -282,7 +283,18 @@ class Cluster:
         self._fact(("held", name), held, write.ended)
         self._fact(("quarantined", name), is_quarantined(after), write.ended)
 
+    def _forget_predecessors(self, key, pod):
+        """A DaemonSet has one pod on a node. That an earlier one is gone was not logged where the server was killed right after."""
+        owner, node = controller_of(pod), (pod.get("spec") or {}).get("nodeName")
+        if owner.get("kind") != "DaemonSet" or not node:
+            return
+        for other in [k for k, p in self.objects["pods"].items()
+                      if k != key and (p.get("spec") or {}).get("nodeName") == node and controller_of(p).get("uid") == owner.get("uid")]:
+            self.deleted_uids.add(metadata(self.objects["pods"].pop(other)).get("uid"))
+
     def _follow_pods(self, write, before, after):
+        if not (before.get("spec") or {}).get("nodeName"):
+            self._forget_predecessors(write.key, after)
         phase = (after.get("status") or {}).get("phase")
         uses = bool(after) and phase == "Running" and not is_terminating(after) and uses_gpu(after)
         self._fact(("uses", write.key), uses, write.ended)

@@ -225,6 +225,14 @@ class JudgeRolloutsTest(JudgedLog):
         log.finish("n1")
         self.breaks("S11", "is still there")
 
+    def test_done_with_pods_whose_predecessors_went_in_lines_that_a_killed_server_lost(self):
+        log = self.begin()
+        log.start("n1")
+        for component in ("plugin", "gfd", "mps"):
+            log.operand("n1", component, "new")
+        log.finish("n1")
+        self.holds("S11")
+
     def test_done_without_a_plugin(self):
         log = self.begin()
         log.start("n1")
