@@ -111,7 +111,10 @@ bool ChangeStep::lists_older_again() {
   if (!content_.is_older(ages_.since(unchanged_timer(name(), change_.to), content_.unchanged_seed()), tolerance))
     return false;
   const ChangePlan next = content_.from_what_it_shows();
-  add(patch_into(view_, list_again(view_, change_, next, pods_to_replace(view_, next)), {}), "ReplaceAgain",
+  auto older = content_.older_pods(next);
+  if (std::ranges::all_of(older, [](const auto& listed) { return listed.second.empty(); }))
+    older = pods_to_replace(view_, next);
+  add(patch_into(view_, list_again(view_, change_, next, std::move(older)), {}), "ReplaceAgain",
       facts_.verified.mismatch.empty()
           ? std::string("its pods are older than the profile's last change")
           : fmt::format("its pods are older than the profile's last change: {}", facts_.verified.mismatch),

@@ -209,6 +209,21 @@ TEST_F(NodeStep, C11_PodsThatReadATextInBetweenAreListedAgain) {
   EXPECT_EQ(actions(take()), Actions{"into(ReplaceAgain)"});
 }
 
+TEST_F(NodeStep, C11_OfPodsThatReadATextInBetweenOnlyTheOlderOnesAreListedAgain) {
+  replace_all();
+  shows_something_else();
+  text_was_written(now - seconds(10));
+  pod("new-gfd").meta.creation_timestamp = now - seconds(3);
+  ran_for(Timer::verifying, minutes(10));
+  ran_for(Timer::unchanged, seconds(10));
+  const Step taken = take();
+  ASSERT_EQ(actions(taken), Actions{"into(ReplaceAgain)"});
+  const PatchNode& patch = std::get<PatchNode>(taken.plan.actions[0].action);
+  const auto listed = parse_change(patch.set_annotations.at(std::string(kChangeAnnotation)))->pods;
+  EXPECT_EQ(listed.at(Component::gfd), std::set<std::string>{});
+  EXPECT_EQ(listed.at(Component::plugin), std::set<std::string>{"new-plugin"});
+}
+
 TEST_F(NodeStep, C11_ANodeWithMoreDevicesThanRecordedIsVerified) {
   replace_all();
   shows_something_else();

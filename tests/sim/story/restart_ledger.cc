@@ -87,7 +87,14 @@ void RestartLedger::note_deletion(const AuditEntry& entry) {
   const std::string uid = pod["metadata"].value("uid", "");
   const bool again = way.uids.insert(uid).second && way.uids.size() > 1;
   const k8s::WallTime before = std::exchange(way.last, entry.time);
-  if (!again) return;
+  if (!again) {
+    // The plugin is replaced after its MPS daemon.
+    const bool is_daemon = owners[0].value("name", "").ends_with("mps-control-daemon");
+    std::erase_if(deleted_, [&](const auto& one) {
+      return is_daemon && std::get<0>(one.first) == node && std::get<2>(one.first).ends_with("plugin-daemonset");
+    });
+    return;
+  }
   // Who deletes a pod for a text waits until the pod that follows proves something.
   const bool is_doubtful = created_[uid] <= content_changed_ + kClocksOfServers && before <= content_changed_;
   if (!is_doubtful) {
