@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <set>
+#include <string>
 
+#include "reconcilers/cluster/operand_namespaces.h"
 #include "reconcilers/rollout/failures.h"
 
 namespace gso {
@@ -84,17 +87,34 @@ class KnownKeys {
   std::set<std::string> used_;  // Of nodes, and those that a policy can return to.
 };
 
+// Those of DaemonSets that are gone. A DaemonSet outside the operand namespaces can be in one again later; if the
+// operator does not keep all of these (kMost of operand_namespaces.h), any one might still exist.
+void forget_templates(const World& world, std::map<std::string, std::int64_t>& templates) {
+  if (world.foreign_daemonsets_beyond > 0) return;
+  std::set<std::string> present;
+  for (const DaemonSet* daemonset : all_daemonsets(world)) present.insert(daemonset->meta.uid.str());
+  std::erase_if(templates, [&](const auto& entry) { return !present.contains(entry.first); });
+}
+
+// What a view does not show might exist all the same if the view has gaps or does not deliver.
+bool sees_everything(const World& world) {
+  return world.unsynced_namespaces.empty() && world.stale_views.empty();
+}
+
 }  // namespace
 
 void NextRecord::forget() {
-  if (!next_ && pass_.s.world.unsynced_namespaces.empty() && KnownKeys(pass_).has_more(before_))
+  if (!next_ && sees_everything(pass_.s.world) && KnownKeys(pass_).has_more(before_))
     change("Forgotten", "keys that are in no ConfigMap and on no node");
 }
 
 FleetRecord& NextRecord::change(std::string_view reason, const std::string& message) {
   if (!next_) {
     next_ = before_;
-    if (pass_.s.world.unsynced_namespaces.empty()) KnownKeys(pass_).forget_in(*next_);
+    if (sees_everything(pass_.s.world)) {
+      KnownKeys(pass_).forget_in(*next_);
+      forget_templates(pass_.s.world, next_->templates);
+    }
   }
   reason_ = reason;
   message_ += (message_.empty() ? "" : "; ") + message;

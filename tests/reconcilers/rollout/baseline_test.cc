@@ -106,6 +106,45 @@ TEST(Baseline, HasTheKeyThatNodesRunWhereAPolicyWantsAnotherOne) {
   EXPECT_FALSE(record->verified.contains("gpu-operator/mps-config/less"));
 }
 
+// What the operator sees when it writes the record for another reason, after the DaemonSet of the MPS daemon was
+// deleted.
+struct TemplateCase {
+  std::string what;
+  void (*see)(World& world, const DaemonSet& gone);
+  bool forgets;
+};
+const TemplateCase kTemplateCases[] = {
+    {"it is gone", [](World&, const DaemonSet&) {}, true},
+    {"a namespace is loading", [](World& world, const DaemonSet&) { world.unsynced_namespaces = {"tenant"}; }, false},
+    {"a view does not deliver",
+     [](World& world, const DaemonSet&) { world.stale_views = {{"events of tenant", {}, "tenant", {}, true}}; }, false},
+    {"its namespace is no operand namespace any more",
+     [](World& world, const DaemonSet& gone) { world.foreign_daemonsets.apply(gone); }, false},
+    {"more DaemonSets are elsewhere than the operator keeps",
+     [](World& world, const DaemonSet&) { world.foreign_daemonsets_beyond = 1; }, false},
+};
+
+TEST(Baseline, ForgetsTheTemplateOfADaemonSetThatIsCertainlyGone) {
+  for (const TemplateCase& each : kTemplateCases) {
+    SCOPED_TRACE(each.what);
+    FleetSpec spec;
+    spec.profiles = {{"any", "ts-4"}};
+    spec.nodes = alike_nodes(2);
+    FleetModel fleet(spec);
+    fleet.settle();
+    const auto& record = fleet.index.impl().record;
+    ASSERT_EQ(record->templates.size(), 3U);
+    const DaemonSet gone =
+        *fleet.world.daemonsets.find(ObjectKey{"gpu-operator", "nvidia-device-plugin-mps-control-daemon"});
+    fleet.world.daemonsets.erase(gone.meta.key());
+    each.see(fleet.world, gone);
+    fleet.edit("any", "ts-8");
+    fleet.settle();
+    EXPECT_EQ(fleet.allocatable("n01", kGpuResource), 16) << "the record was written";
+    EXPECT_EQ(record->templates.size(), each.forgets ? 2U : 3U);
+  }
+}
+
 TEST(Baseline, OfALargeFleetIsWrittenInPartsAndRestartsNothing) {
   FleetSpec spec;
   spec.profiles = {{"any", "ts-4"}};
