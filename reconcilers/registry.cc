@@ -160,11 +160,15 @@ Plan reservation_gc(const Snapshot& snapshot, FleetIndex& fleet, RolloutViews& /
 }
 
 Plan node_partitioning(const Snapshot& snapshot, FleetIndex& fleet, RolloutViews& rollouts) {
-  PlanDraft draft(snapshot, kNodePartitioning);
-  FleetIndex::Impl& index = fleet.impl();
-  plan_partitioning(draft, index.discovery, {index.cluster.total, index.cluster.busy + rollouts.started},
-                    index.nodes_in(Bucket::partitioned), index.partitioning);
-  return std::move(draft.plan);
+  Pass pass(snapshot, fleet.impl(), kNodePartitioning, &rollouts);
+  // Where rollouts do not count these nodes (mode Observe), a plan of slices does.
+  const SliceNodes slices = slice_nodes(snapshot.world, pass.index, rollouts.labelled);
+  const BudgetCount fleet_count = cluster_count(pass.index, slices);
+  const FleetSlots slots{
+      snapshot.settings.cluster_max_unavailable.of(fleet_count.total) - fleet_count.busy - rollouts.started,
+      exhausted_cluster(pass, rollouts.started)};
+  plan_partitioning(pass, pass.index.discovery, slots, std::move(rollouts.labelled), pass.index.partitioning);
+  return std::move(pass.plan);
 }
 
 // The stores may show such a node as it was before the write: what follows from that is planned again once they show
@@ -325,6 +329,14 @@ bool store_synced(const World& world, const k8s::Gvr& resource) {
 
 namespace {
 
+// Before anything takes a slot.
+void read_slices(const Snapshot& snapshot, Index& index, PartitioningMode mode, RolloutViews& rollouts) {
+  if (mode == PartitioningMode::off) return;
+  rollouts.labelled =
+      read_labelled_nodes(snapshot, index.discovery, index.nodes_in(Bucket::partitioned), index.partitioning);
+  if (mode == PartitioningMode::enforce) rollouts.slices = slice_nodes(snapshot.world, index, rollouts.labelled);
+}
+
 Plan plan_one(const Reconciler& reconciler, const Snapshot& snapshot, FleetIndex& index, RolloutViews& rollouts,
               PartitioningMode partitioning) {
   if (reconciler.name != kNodePartitioning) return reconciler.plan(snapshot, index, rollouts);
@@ -344,11 +356,7 @@ Plan plan_all(const Snapshot& snapshot, FleetIndex& index, const ReconcilerFilte
   if (known) index.refresh(world, snapshot.settings);
   RolloutViews rollouts(snapshot, index.impl());
   if (known) rollouts.declare_timers();
-  if (known && effective_mode(filter.partitioning, snapshot.settings) == PartitioningMode::enforce) {
-    FleetIndex::Impl& impl = index.impl();
-    SliceMoves moves = slice_moves(snapshot, impl.discovery, impl.nodes_in(Bucket::partitioned), impl.partitioning);
-    rollouts.moves = {moves.nodes, std::move(moves.moving)};
-  }
+  if (known) read_slices(snapshot, index.impl(), effective_mode(filter.partitioning, snapshot.settings), rollouts);
   for (const Reconciler& reconciler : reconcilers()) {
     if (!filter.only.empty() && reconciler.name != filter.only) continue;
     const bool synced = known && std::ranges::all_of(reconciler.watches, [&](const k8s::Gvr& resource) {

@@ -92,8 +92,6 @@ bool Actuation::is_being_written(const WantedSlices& wanted) const {
 
 void Actuation::carry_out(std::vector<WantedSlices> wanted, const std::string& batch) {
   std::ranges::sort(wanted, {}, [&](const WantedSlices& w) { return std::tuple(-std::int64_t{w.priority}, w.node); });
-  // The stores do not show yet that these labels were moved: their slots are taken, whatever comes before them now.
-  moves_left_ -= std::ranges::count_if(wanted, [&](const WantedSlices& each) { return is_being_written(each); });
   std::vector<Move> missing;
   for (const WantedSlices& each : wanted) {
     const Move move = move_to(each);
@@ -123,8 +121,16 @@ void Actuation::carry_out(std::vector<WantedSlices> wanted, const std::string& b
   if (!missing.empty()) write_keys(missing, batch);
 }
 
+void Actuation::report_full_budget(const Move& move) {
+  if (why_none_.empty() || reported_full_) return;
+  reported_full_ = true;
+  draft_.finding(Severity::info, node_ref(move.node->name), kBudgetExhausted,
+                 fmt::format("node {} waits to get {} for pending pods: {}", move.node->name, move.slices, why_none_));
+}
+
 void Actuation::move_label(const Move& move) {
-  if (moves_left_ <= 0 || !draft_.takes_more()) return;
+  if (moves_left_ <= 0) return report_full_budget(move);
+  if (!draft_.takes_more()) return;
   --moves_left_;
   const PartitionedNode& node = *move.node;
   PartitioningMark mark;

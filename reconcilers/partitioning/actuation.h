@@ -36,9 +36,10 @@ struct PendingKey {
 
 class Actuation {
  public:
-  // `most_moves`: labels that can be moved now (the budget). All outlive this.
-  Actuation(PlanDraft& draft, const std::vector<PartitionedNode>& nodes, std::int64_t most_moves)
-      : draft_(draft), nodes_(nodes), moves_left_(most_moves) {}
+  // `most_moves`: labels that can be moved now (the budget); `why_none`: FleetSlots::why_none. All outlive this.
+  Actuation(PlanDraft& draft, const std::vector<PartitionedNode>& nodes, std::int64_t most_moves,
+            const std::string& why_none)
+      : draft_(draft), nodes_(nodes), moves_left_(most_moves), why_none_(why_none) {}
 
   // Keys that labels of nodes name and that are gone from the ConfigMap are written again, if what the node reports is
   // what they held; otherwise a finding says that they are gone.
@@ -63,6 +64,7 @@ class Actuation {
   // Writes the key into the node's ConfigMap, if that has room for it; `what`: for people.
   void add_key(const PartitionedNode& node, const std::string& key, const std::string& text, const std::string& what);
   void move_label(const Move& move);
+  void report_full_budget(const Move& move);
   void write_keys(const std::vector<Move>& missing, const std::string& batch);
   // Nodes whose key to return to is not needed any more: their last move was well, and is long ago.
   [[nodiscard]] std::set<std::string> settled_nodes() const;
@@ -70,6 +72,8 @@ class Actuation {
   PlanDraft& draft_;
   const std::vector<PartitionedNode>& nodes_;
   std::int64_t moves_left_;
+  const std::string& why_none_;
+  bool reported_full_ = false;
   std::map<ObjectKey, PatchConfigMap> patches_;
   std::map<ObjectKey, std::string> written_;  // Which slices the new keys are for; for people.
   std::map<ObjectKey, std::set<std::string>> wanted_keys_;

@@ -17,7 +17,6 @@
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/object_refs.h"
 #include "reconcilers/partitioning/actuation.h"
-#include "reconcilers/partitioning/node_moves.h"
 #include "reconcilers/partitioning/official_plugin.h"
 #include "reconcilers/partitioning/pod_reports.h"
 #include "reconcilers/partitioning/predecessor.h"
@@ -43,25 +42,26 @@ void keep_timers(PlanDraft& draft) {
 
 class Partitioning {
  public:
-  Partitioning(PlanDraft& draft, const Discovery& discovery, const FleetCounts& fleet, PlanningCache& cache)
-      : draft_(draft), discovery_(discovery), fleet_(fleet), cache_(cache) {}
+  Partitioning(PlanDraft& draft, const Discovery& discovery, const FleetSlots& slots, LabelledNodes labelled,
+               PlanningCache& cache)
+      : draft_(draft),
+        discovery_(discovery),
+        slots_(slots),
+        cache_(cache),
+        nodes_(std::move(labelled.nodes)),
+        moves_(std::move(labelled.moves)),
+        said_(std::move(labelled.said)),
+        left_(std::move(labelled.left)) {}
 
-  void run(const std::set<std::string>& nodes) {
-    std::set<std::string> labelled;
-    std::set<std::string> left;
-    for (const std::string& name : nodes) {
-      const Node* node = draft_.s.world.nodes.find(name);
-      if (node != nullptr) (is_partitioned_by_nos(*node) ? labelled : left).insert(name);
-    }
-    release_left(draft_, discovery_, left);
-    nodes_ = read_partitioned_nodes(draft_.s.world, draft_.s.now, discovery_, labelled, cache_);
+  void run() {
+    release_left(draft_, discovery_, left_);
     if (nodes_.empty() && discovery_.of_nos.empty()) return;
     if (!view_is_complete()) return keep_timers(draft_);
     waiting_ = pending_pods(draft_.s.world);
     report_left_alone();
     if (predecessor_runs(draft_)) return;
     release_withdrawn(draft_, nodes_);
-    moves_ = follow_moves(draft_, nodes_, cache_);
+    draft_.plan.append(std::move(said_));
     sort_pods();
     await_reports();
     refused_ = refused_places(draft_, nodes_, moves_.standings, pods_);
@@ -207,11 +207,7 @@ class Partitioning {
         wanted.push_back({n, *std::move(smaller), std::numeric_limits<std::int32_t>::min()});
       }
     }
-    const PlannerSettings& settings = draft_.s.settings;
-    const auto fleet = fleet_.nodes + static_cast<std::int64_t>(nodes_.size());
-    const std::int64_t slots =
-        settings.cluster_max_unavailable.of(fleet) - fleet_.busy - std::ssize(moves_.in_progress);
-    Actuation actuation(draft_, nodes_, slots);
+    Actuation actuation(draft_, nodes_, slots_.free, slots_.why_none);
     actuation.restore_keys();
     actuation.carry_out(std::move(wanted), batch());
     actuation.collect_keys(discovery_);
@@ -245,10 +241,12 @@ class Partitioning {
 
   PlanDraft& draft_;
   const Discovery& discovery_;
-  const FleetCounts& fleet_;
+  const FleetSlots& slots_;
   PlanningCache& cache_;
   std::vector<PartitionedNode> nodes_;
   NodeMoves moves_;
+  Plan said_;
+  std::set<std::string> left_;
   PendingPods waiting_;
   Pods pods_;
   RefusedPlaces refused_;
@@ -258,22 +256,24 @@ class Partitioning {
 
 }  // namespace
 
-SliceMoves slice_moves(const Snapshot& s, const Discovery& discovery, const std::set<std::string>& nodes,
-                       PlanningCache& cache) {
+LabelledNodes read_labelled_nodes(const Snapshot& s, const Discovery& discovery, const std::set<std::string>& nodes,
+                                  PlanningCache& cache) {
+  LabelledNodes out;
   std::set<std::string> labelled;
   for (const std::string& name : nodes) {
     const Node* node = s.world.nodes.find(name);
-    if (node != nullptr && is_partitioned_by_nos(*node)) labelled.insert(name);
+    if (node != nullptr) (is_partitioned_by_nos(*node) ? labelled : out.left).insert(name);
   }
-  if (labelled.empty()) return {};
-  PlanDraft unread(s, kNodePartitioning);  // What it says, plan_partitioning() says.
-  const std::vector<PartitionedNode> read = read_partitioned_nodes(s.world, s.now, discovery, labelled, cache);
-  return {std::ssize(read), follow_moves(unread, read, cache).in_progress};
+  out.nodes = read_partitioned_nodes(s.world, s.now, discovery, labelled, cache);
+  PlanDraft draft(s, kNodePartitioning);
+  out.moves = follow_moves(draft, out.nodes, cache);
+  out.said = std::move(draft.plan);
+  return out;
 }
 
-void plan_partitioning(PlanDraft& draft, const Discovery& discovery, const FleetCounts& fleet,
-                       const std::set<std::string>& nodes, PlanningCache& cache) {
-  Partitioning(draft, discovery, fleet, cache).run(nodes);
+void plan_partitioning(PlanDraft& draft, const Discovery& discovery, const FleetSlots& slots, LabelledNodes labelled,
+                       PlanningCache& cache) {
+  Partitioning(draft, discovery, slots, std::move(labelled), cache).run();
 }
 
 }  // namespace gso

@@ -7,33 +7,40 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "reconcilers/cluster/discovery.h"
 #include "reconcilers/model/plan_draft.h"
+#include "reconcilers/partitioning/node_moves.h"
+#include "reconcilers/partitioning/partitioned_node.h"
 #include "reconcilers/partitioning/planning_cache.h"
 
 namespace gso {
 
 inline constexpr std::string_view kNodePartitioning = "node.partitioning";
 
-// What the rest of the fleet says about the cluster's budget (PlannerSettings::cluster_max_unavailable).
-struct FleetCounts {
-  std::int64_t nodes = 0;  // That the official device plugins serve.
-  std::int64_t busy = 0;   // Of these, in a change or unavailable, and those that rollouts start in this pass.
+// What the whole fleet, labelled nodes included, leaves of the cluster's budget
+// (PlannerSettings::cluster_max_unavailable).
+struct FleetSlots {
+  std::int64_t free = 0;  // At the end of what rollouts start in this pass.
+  // Why none is free, for people. Empty: some are, or only moves of slices hold them, which end by themselves.
+  std::string why_none = {};
 };
 
-// Labelled nodes: how many, and those whose move is in progress. Such a node holds a slot of that budget.
-struct SliceMoves {
-  std::int64_t nodes = 0;
-  std::set<std::string> moving;
+// The labelled nodes of one pass, read once for all that count them or plan for them.
+struct LabelledNodes {
+  std::vector<PartitionedNode> nodes;  // By name.
+  NodeMoves moves;
+  Plan said;                   // What follow_moves() adds to the plan.
+  std::set<std::string> left;  // Names of nodes that the operator has partitioned and that are not labelled any more.
 };
-[[nodiscard]] SliceMoves slice_moves(const Snapshot& s, const Discovery& discovery, const std::set<std::string>& nodes,
-                                     PlanningCache& cache);
+// Reads the Nodes of the names in `nodes`, which are labelled for partitioning or have the operator's annotation of it,
+// and World::partitioning. `cache` changes no answer.
+[[nodiscard]] LabelledNodes read_labelled_nodes(const Snapshot& s, const Discovery& discovery,
+                                                const std::set<std::string>& nodes, PlanningCache& cache);
 
-// Reads the World through the draft's snapshot: the Nodes of the names in `nodes`, which are labelled for partitioning
-// or have the operator's annotation of it, the ConfigMaps that nos's device plugin mounts, and World::partitioning.
-// `cache` changes no answer.
-void plan_partitioning(PlanDraft& draft, const Discovery& discovery, const FleetCounts& fleet,
-                       const std::set<std::string>& nodes, PlanningCache& cache);
+// Reads also the ConfigMaps that nos's device plugin mounts.
+void plan_partitioning(PlanDraft& draft, const Discovery& discovery, const FleetSlots& slots, LabelledNodes labelled,
+                       PlanningCache& cache);
 
 }  // namespace gso

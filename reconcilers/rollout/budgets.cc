@@ -12,6 +12,7 @@
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/node/node_change.h"
+#include "reconcilers/partitioning/partitioning.h"
 #include "reconcilers/rollout/rollout_view.h"
 
 namespace gso {
@@ -48,9 +49,9 @@ bool counts_in(const Index& index, Budget budget, const RolloutKey& key, const s
   return budget == Budget::policy || (a->product == product && index.is_of(*a, key));
 }
 
-const OtherMoves& moves_of(const Pass& pass) {
-  static const OtherMoves none;
-  return pass.rollouts == nullptr ? none : pass.rollouts->moves;
+const SliceNodes& slices_of(const Pass& pass) {
+  static const SliceNodes none;
+  return pass.rollouts == nullptr ? none : pass.rollouts->slices;
 }
 
 // The nodes that hold the slots of a budget: those out of service or in a change, or whose change cannot be read.
@@ -59,7 +60,7 @@ std::set<std::string> holders(const Pass& pass, const UnservedNodes& unserved, B
   std::set<std::string> names;
   const Index& index = pass.index;
   if (budget == Budget::policy) names = unserved.busy(key.policy);
-  if (budget == Budget::cluster) names = moves_of(pass).moving;
+  if (budget == Budget::cluster) names = slices_of(pass).busy;
   for (const std::string& name : index.nodes_in(Bucket::busy)) {
     if (counts_in(index, budget, key, product, index.find(name))) names.insert(name);
   }
@@ -70,7 +71,7 @@ std::set<std::string> holders(const Pass& pass, const UnservedNodes& unserved, B
 std::vector<std::string> out_of_service(const Pass& pass, const std::set<std::string>& nodes) {
   std::vector<std::string> out;
   for (const std::string& name : nodes) {
-    if (moves_of(pass).moving.contains(name)) {
+    if (slices_of(pass).moving.contains(name)) {
       out.push_back(name + " (its slices change)");
       continue;
     }
@@ -117,6 +118,18 @@ FullText text_of(const Pass& pass, const UnservedNodes& unserved, const RolloutK
   return out;
 }
 
+std::string describe(const FullText& text, const Full& full) {
+  if (!text.nodes.empty())
+    return fmt::format("{}: {} of {}{}", kNoSlot, text.held, text.what, text.now.empty() ? "" : "; " + text.now);
+  return fmt::format("{}: {} of {} slots of {} are in use{}", kNoSlot, full.busy, full.most, text.what,
+                     text.now.empty() ? "" : ": " + text.now);
+}
+
+std::string out_of_service_text(const Pass& pass, const std::set<std::string>& nodes) {
+  const std::vector<std::string> kept = out_of_service(pass, nodes);
+  return kept.empty() ? std::string() : fmt::format("; out of service: {}", first_names(kept));
+}
+
 }  // namespace
 
 SlotHold slot_hold(const World& world, const Index& index, const std::string& name) {
@@ -160,11 +173,28 @@ BudgetCount count_of(const Tally& tally) {
   return {tally.total, tally.busy};
 }
 
+SliceNodes slice_nodes(const World& world, const Index& index, const LabelledNodes& labelled) {
+  SliceNodes out;
+  for (const PartitionedNode& node : labelled.nodes) {
+    const auto known = index.nodes.find(node.name);
+    const bool counted = known != index.nodes.end() && known->second.share.counts.total > 0;
+    if (counted) continue;
+    ++out.total;
+    // What is being written might be the move of its label, which the stores do not show yet.
+    const bool moves = labelled.moves.in_progress.contains(node.name) || world.nodes_being_written.contains(node.name);
+    if (moves) out.moving.insert(node.name);
+    if (moves || !node.node->ready || node.node->unschedulable) out.busy.insert(node.name);
+  }
+  return out;
+}
+
+BudgetCount cluster_count(const Index& index, const SliceNodes& slices) {
+  return {index.cluster.total + slices.total, index.cluster.busy + std::ssize(slices.busy)};
+}
+
 BudgetCounts budget_counts(const Pass& pass, const UnservedNodes& unserved, const std::string& policy,
                            const BudgetCount& group) {
-  BudgetCounts out{count_of(pass.index.cluster), {}, group};
-  out.cluster.total += moves_of(pass).nodes;
-  out.cluster.busy += std::ssize(moves_of(pass).moving);
+  BudgetCounts out{cluster_count(pass.index, slices_of(pass)), {}, group};
   const auto served = pass.index.policies.find(policy);
   if (served != pass.index.policies.end()) out.policy = count_of(served->second);
   out.policy.total += unserved.total(policy);
@@ -191,16 +221,22 @@ std::string exhausted_budget(const Pass& pass, const UnservedNodes& unserved, co
     if (!out.empty()) {
       out += fmt::format("; {}{}: {}", also ? "" : "also full: ", text.what, text.held);
       also = true;
-    } else if (!text.nodes.empty()) {
-      out = fmt::format("{}: {} of {}{}", kNoSlot, text.held, text.what, text.now.empty() ? "" : "; " + text.now);
     } else {
-      out = fmt::format("{}: {} of {} slots of {} are in use{}", kNoSlot, full.busy, full.most, text.what,
-                        text.now.empty() ? "" : ": " + text.now);
+      out = describe(text, full);
     }
     nodes.merge(text.nodes);
   }
-  const std::vector<std::string> kept = out_of_service(pass, nodes);
-  return kept.empty() ? out : fmt::format("{}; out of service: {}", out, first_names(kept));
+  return out + out_of_service_text(pass, nodes);
+}
+
+std::string exhausted_cluster(const Pass& pass, std::int64_t started) {
+  const UnservedNodes unserved(pass);
+  const SlotsTaken taken{started, 0, 0};
+  const Full full = full_budgets(pass, {}, budget_counts(pass, unserved, {}, {}), taken).front();
+  if (full.budget == Budget::none) return {};
+  const FullText text = text_of(pass, unserved, {}, {}, taken, full);
+  if (started == 0 && text.nodes == slices_of(pass).moving) return {};
+  return describe(text, full) + out_of_service_text(pass, text.nodes);
 }
 
 ReportedBudgets reported_budgets(std::string_view message) {

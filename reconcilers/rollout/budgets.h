@@ -13,17 +13,24 @@
 
 namespace gso {
 
-// Moves of slices (partitioning/), which share the budget of the cluster.
-struct OtherMoves {
-  std::int64_t nodes = 0;        // That can have one.
-  std::set<std::string> moving;  // In progress.
-};
+struct LabelledNodes;  // partitioning/partitioning.h
 
 // The nodes of one budget, and how many of them hold a slot.
 struct BudgetCount {
   std::int64_t total = 0;
   std::int64_t busy = 0;
 };
+
+// Nodes with slices (partitioning/), which share the budget of the cluster with the nodes that the index counts.
+struct SliceNodes {
+  std::int64_t total = 0;
+  std::set<std::string> busy;    // Each holds a slot: NotReady, cordoned, or its slices change.
+  std::set<std::string> moving;  // Of these, the latter.
+};
+[[nodiscard]] SliceNodes slice_nodes(const World& world, const Index& index, const LabelledNodes& labelled);
+// The cluster's budget, before this pass.
+[[nodiscard]] BudgetCount cluster_count(const Index& index, const SliceNodes& slices);
+
 // Before this pass.
 struct BudgetCounts {
   BudgetCount cluster;
@@ -66,6 +73,10 @@ struct SlotsTaken {
 [[nodiscard]] std::string exhausted_budget(const Pass& pass, const UnservedNodes& unserved, const RolloutKey& key,
                                            const ProfileRollout& profile_rollout, const std::string& product,
                                            const SlotsTaken& taken);
+
+// The same for the cluster's budget alone, once a pass has started so many nodes. Empty also if only changes of slices
+// hold its slots.
+[[nodiscard]] std::string exhausted_cluster(const Pass& pass, std::int64_t started);
 
 // How that text begins.
 inline constexpr std::string_view kNoSlot = "no slot is free";

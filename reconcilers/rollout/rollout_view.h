@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "reconcilers/fleet/pass.h"
+#include "reconcilers/partitioning/partitioning.h"
 #include "reconcilers/rollout/budgets.h"
 #include "reconcilers/rollout/canary.h"
 #include "reconcilers/rollout/change_trouble.h"
@@ -135,7 +136,8 @@ class RolloutViews {
   void declare_timers() { gso::declare_timers(pass_); }
   // What the views have added so far: timers, and when to plan again.
   [[nodiscard]] Plan take_plan() { return std::move(pass_.plan); }
-  OtherMoves moves;          // That share the budget of the cluster with the rollouts.
+  LabelledNodes labelled;    // For node.partitioning.
+  SliceNodes slices;         // Those of them that share the budget of the cluster with the rollouts.
   std::int64_t started = 0;  // Slots of the cluster that rollouts have taken in this pass.
 
  private:
