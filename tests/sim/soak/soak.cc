@@ -87,8 +87,11 @@ void Soak::play_seeds(const std::vector<std::uint64_t>& seeds) {
     SoakBench* built = bench(*world);
     if (built == nullptr) continue;
     std::vector<Job> jobs;
-    for (const std::uint64_t seed : its)
-      jobs.push_back({fmt::format("--seed {}", seed), make_plan(seed, built->reference().places)});
+    for (const std::uint64_t seed : its) {
+      FaultPlan plan = make_plan(seed, built->reference().places);
+      const auto wanted = [&](const FaultRule& rule) { return describe(rule).contains(": " + fault_); };
+      if (std::ranges::any_of(plan, wanted)) jobs.push_back({fmt::format("--seed {}", seed), std::move(plan)});
+    }
     play(*built, jobs);
   }
 }

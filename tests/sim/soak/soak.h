@@ -28,6 +28,8 @@ class Soak {
   // At most `jobs` processes at once.
   Soak(std::size_t jobs, Tell tell) : jobs_(jobs), tell_(std::move(tell)) {}
 
+  // Of seeds only those whose plan has this fault ("history_lost").
+  void play_only(std::string fault) { fault_ = std::move(fault); }
   // The rollouts of these seeds. Each decides a world and a plan.
   void play_seeds(const std::vector<std::uint64_t>& seeds);
   // Each write of the rollout in this world, with each of the three crashes. `part` of `parts`, from 0.
@@ -50,6 +52,7 @@ class Soak {
   void add(const SoakOutcome& outcome);
 
   std::size_t jobs_;
+  std::string fault_;  // Empty: any.
   Tell tell_;
   std::map<std::string, std::unique_ptr<SoakBench>> benches_;
   SoakFigures figures_;

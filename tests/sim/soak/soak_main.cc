@@ -21,6 +21,7 @@ struct Wanted {
   std::vector<std::size_t> only;
   std::string every_crash;
   std::size_t number = 0;
+  std::string fault;
   std::size_t jobs = std::max(1U, std::thread::hardware_concurrency());
 };
 
@@ -57,11 +58,13 @@ int main(int argc, char** argv) {
   app.add_option("--minutes", wanted.minutes, "Go on with further seeds for so long");
   app.add_option("--seed", wanted.seed, "Replay one seed, and show its faults and logs");
   app.add_option("--only", wanted.only, "Of that seed's faults only these, by number")->delimiter(',');
+  app.add_option("--fault", wanted.fault, "Of the seeds only those with this fault, such as history_lost");
   app.add_option("--every-crash", wanted.every_crash, "Crash at each write of the rollout in this world");
   app.add_option("--number", wanted.number, "Only this one of them");
   app.add_option("--jobs", wanted.jobs, "Processes at once")->check(CLI::PositiveNumber);
   CLI11_PARSE(app, argc, argv);
   gso::sim::Soak soak(wanted.jobs, tell);
+  soak.play_only(wanted.fault);
   play(wanted, soak);
   for (const std::string& failure : soak.failures()) tell("FAILED " + failure.substr(0, 600));
   tell(soak.figures().text());
