@@ -184,6 +184,17 @@ WatchStep on(Watching state, const VersionRead& input) {
                   back_in_time(fmt::format("the server went back in time, from resourceVersion {} to {}",
                                            state.resource_version, input.resource_version)));
   }
+  if (const auto& newest = input.newest) {
+    if (older(newest->found, newest->seen)) {
+      return relist(std::move(state.resource_version),
+                    back_in_time(fmt::format("the server went back in time: {} is at resourceVersion {}, {} was seen "
+                                             "before",
+                                             newest->name, newest->found, newest->seen)));
+    }
+    // A newer one, or none, is the usual change meanwhile, or one that was made after a loss. A list is right for both.
+    const bool kept = newest->found == (newest->deleted ? std::string() : newest->seen);
+    if (!kept) return stay(Empty{std::move(state.resource_version)});
+  }
   state.doubtful = false;
   return stay(std::move(state));
 }
@@ -211,7 +222,8 @@ WatchStep on(Watching state, const Ended& input) {
                         "the watch brought neither an event nor a bookmark, although bookmarks come every minute"});
   }
   if (state.progress) {
-    WatchStep out = stay(InitListed{std::move(state.resource_version), 0});
+    // Silence is how the connection to a machine that has lost its power ends.
+    WatchStep out = stay(InitListed{std::move(state.resource_version), 0, input.idle});
     // Short watches with a bookmark each would otherwise spin.
     if (input.lived < kShortWatch) out.pause = WatchPause::backoff;
     return out;

@@ -17,9 +17,11 @@
 //
 // A server that was restored from a backup knows older resourceVersions than the watcher. It refuses a watch from a
 // version of its future, or keeps it silent until it has caught up, which can take seconds, and then goes on as if
-// nothing had been lost. So after a connection broke, the next watch is read only once the server's own version is
-// known, by a list of one object; and a watch that is silent for longer than bookmarks take, and a second refusal, are
-// relisted.
+// nothing had been lost. So after a connection broke, the next watch is read only once a list of one object has shown
+// two versions: the server's own, and that of the object that was seen changed last. What a server loses are its last
+// writes, and so of each view the newest one first: where that is as it was seen, everything before it is. A server
+// that has lost a second can be past the versions of that second when it answers again. A watch that is silent for
+// longer than bookmarks take, and a second refusal, are relisted.
 #pragma once
 
 #include <optional>
@@ -71,8 +73,16 @@ struct PageRead {
   std::string resource_version;
   std::string continue_token;
 };
-struct VersionRead {  // Of a list, whose objects do not matter.
+// The newest change of a view: the version that its object had then, and has now in a list. Empty: it is not there.
+struct NewestChange {
+  std::string name;
+  std::string seen;
+  std::string found;
+  bool deleted = false;
+};
+struct VersionRead {  // Of a list that has no other object than that of the newest change.
   std::string resource_version;
+  std::optional<NewestChange> newest = std::nullopt;
 };
 struct Opened {};  // A watch is open, its status was 200.
 struct EventRead {

@@ -25,23 +25,18 @@ class Watcher::PageSink final : public ItemSink {
   void restart() override {}
   Result<void> item(std::string_view json) override {
     if (watcher_->stopping_) return fail(Reason::cancelled, "the watcher was stopped");
+    watcher_->note_newest(json, read_resource_version(json), false);
     watcher_->deliver(watcher_->sink_->init_apply(json));
     return {};
   }
   Result<void> skipped(std::string_view metadata, Error why) override {
+    watcher_->note_newest(metadata, read_resource_version(metadata), false);
     watcher_->skip(metadata, std::move(why));
     return {};
   }
 
  private:
   Watcher* watcher_;
-};
-
-class Watcher::NoSink final : public ItemSink {
- public:
-  void restart() override {}
-  Result<void> item(std::string_view) override { return {}; }
-  Result<void> skipped(std::string_view, Error) override { return {}; }
 };
 
 Watcher::Watcher(Reader* client, Gvr gvr, WatcherOptions options, WatchSink* sink)
@@ -162,6 +157,7 @@ void Watcher::emit(WatchEmit what) {
     case WatchEmit::nothing:
       return;
     case WatchEmit::init:
+      newest_.reset();
       return sink_->init();
     case WatchEmit::init_apply:
       return deliver(sink_->init_apply(current_object_));
@@ -246,18 +242,6 @@ asio::awaitable<WatchInput> Watcher::list_page() {
   co_return PageRead{std::move(page->resource_version), std::move(page->continue_token)};
 }
 
-asio::awaitable<WatchInput> Watcher::read_version() {
-  ListOptions options;
-  options.ns = options_.ns;
-  options.label_selector = options_.label_selector;
-  options.field_selector = options_.field_selector;
-  options.page_limit = 1;
-  NoSink items;
-  Result<ListPage> page = co_await client_->list_page(gvr_, std::move(options), "", &items);
-  if (!page) co_return Failed{page.error()};
-  co_return VersionRead{std::move(page->resource_version)};
-}
-
 asio::awaitable<WatchInput> Watcher::open(bool initial_events) {
   std::uniform_int_distribution<std::int64_t> timeouts(options_.min_timeout.count(),
                                                        std::max(options_.min_timeout, options_.max_timeout).count());
@@ -289,32 +273,6 @@ Failed Watcher::open_failed(Error error) {
   const bool refused = error.reason == Reason::forbidden || (server_fails && others_answered);
   opening_ = refused ? Opening::refused : Opening::fails;
   return {std::move(error)};
-}
-
-void Watcher::confirm(bool by_watch) {
-  const MonoTime now = clock_->monotonic();
-  listed_at_ = now;
-  std::uniform_real_distribution<double> factor(0.8, 1.0);
-  renew_at_ = options_.renew_after <= Duration::zero()
-                  ? MonoTime::never()
-                  : now + std::chrono::duration_cast<Duration>(options_.renew_after * factor(random_));
-  absent_ = false;
-  // A list replaces no watch that fails: it is as old as the time until the next one.
-  if (by_watch || !complete_) {
-    confirmed_at_ = now;
-    delivers_ = true;
-  }
-  complete_ = true;
-}
-
-View Watcher::view() const {
-  if (absent_) return {ViewState::current, confirmed_at_};
-  if (!complete_ || !confirmed_at_) return {ViewState::unread, confirmed_at_};
-  const MonoTime now = clock_->monotonic();
-  const bool confirmed = now - *confirmed_at_ <= options_.max_age;
-  if (confirmed && delivers_) return {ViewState::current, confirmed_at_};
-  const bool recent = confirmed || now - listed_at_ <= options_.max_age;
-  return {recent ? ViewState::recent : ViewState::stale, confirmed_at_};
 }
 
 // Between two watches.
@@ -373,6 +331,9 @@ asio::awaitable<WatchInput> Watcher::read() {
 void Watcher::count(const WatchInput& input) {
   const auto* event = std::get_if<EventRead>(&input);
   if (event == nullptr || event->type == WatchEventType::error) return;
+  if (event->type != WatchEventType::bookmark) {
+    note_newest(current_object_, event->resource_version, event->type == WatchEventType::deleted);
+  }
   if (std::holds_alternative<Watching>(state_)) {
     confirmed_at_ = clock_->monotonic();
     delivers_ = true;

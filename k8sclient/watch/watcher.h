@@ -137,7 +137,7 @@ class Watcher {
 
  private:
   class PageSink;
-  class NoSink;
+  class VersionSink;
   boost::asio::awaitable<void> loop();
   boost::asio::awaitable<WatchInput> perform(WatchAction ask);
   boost::asio::awaitable<WatchInput> list_page();
@@ -154,6 +154,7 @@ class Watcher {
   void report(const Error& error);
   [[nodiscard]] std::uint64_t opened() const { return stats_.watches + stats_.lists; }
   void count(const WatchInput& input);
+  void note_newest(std::string_view object, const std::string& resource_version, bool deleted);
   Failed open_failed(Error error);
   Duration next_backoff();
   Duration jittered(Duration base, double most);
@@ -185,6 +186,12 @@ class Watcher {
   MonoTime opened_at_;
   MonoTime stream_deadline_;
   // Of the view.
+  struct Newest {
+    ObjectKey key;
+    std::string resource_version;
+    bool deleted = false;
+  };
+  std::optional<Newest> newest_;  // The change of the newest version.
   MonoTime listed_at_;
   MonoTime renew_at_ = MonoTime::never();
   std::optional<MonoTime> confirmed_at_;

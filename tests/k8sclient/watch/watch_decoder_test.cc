@@ -221,6 +221,8 @@ constexpr auto kBackoff = WatchPause::backoff;
 constexpr auto kRefused = WatchPause::refused;
 constexpr auto kAbsent = WatchPause::absent;
 constexpr auto kUnchanged = WatchListVerdict::unchanged;
+// The connection broke, and the next watch is open.
+const Watching kDoubtful{"8", 1, false, true};
 
 void check(const std::vector<StepCase>& cases) {
   for (const StepCase& c : cases) {
@@ -308,7 +310,8 @@ TEST(WatchMachine, watches_from_where_it_was) {
        WatchEmit::apply},
       {"bookmark", Watching{"7"}, read(bookmark, "80"), Watching{"80", 0, true}},
       {"the server's time is up", Watching{"8", 0, true}, Ended{300s, false}, InitListed{"8"}},
-      {"an idle watch that had brought something", Watching{"8", 0, true}, Ended{300s, true}, InitListed{"8"}},
+      {"silence after something came, as of a machine without power", Watching{"8", 0, true}, Ended{300s, true},
+       InitListed{"8", 0, true}},
       {"very short watches back off", Watching{"8", 0, true}, Ended{100ms, false}, InitListed{"8"}, kNothing, kBackoff},
       {"the view is to be renewed", InitListed{"8", 2}, Renew{}, Empty{"8"}},
       {"a watch that ended before it brought anything", Watching{"8", 0}, Ended{50s, false}, InitListed{"8", 1},
@@ -317,6 +320,13 @@ TEST(WatchMachine, watches_from_where_it_was) {
        kBackoff, true},
       {"the next one is open", InitListed{"8", 1, true}, Opened{}, Watching{"8", 1, false, true}},
       {"the server is no older than what was seen", Watching{"8", 1, false, true}, VersionRead{"8"}, Watching{"8", 1}},
+      {"nor is the newest change", kDoubtful, VersionRead{"90", NewestChange{"n", "7", "7"}}, Watching{"8", 1}},
+      {"the newest change was a deletion", kDoubtful, VersionRead{"90", NewestChange{"n", "7", "", true}},
+       Watching{"8", 1}},
+      {"the newest change was followed by another", kDoubtful, VersionRead{"90", NewestChange{"n", "7", "89"}},
+       Empty{"8"}},
+      {"its object is gone", kDoubtful, VersionRead{"90", NewestChange{"n", "7", ""}}, Empty{"8"}},
+      {"its object is there again", kDoubtful, VersionRead{"90", NewestChange{"n", "7", "89", true}}, Empty{"8"}},
       {"its version cannot be read", Watching{"8", 1, false, true}, failure(Reason::unavailable, 503),
        InitListed{"8", 1, true}, kNothing, kBackoff, true},
       {"its version must not be read", Watching{"8", 1, false, true}, failure(Reason::forbidden, 403),
@@ -332,6 +342,10 @@ TEST(WatchMachine, relists_when_it_must) {
       {"an unreadable line", Watching{"7"}, failure(Reason::decode), Empty{"7"}, kNothing, kBackoff, true, true},
       {"back in time", Watching{"10"}, read(modified, "9"), Empty{"10"}, kNothing, kBackoff, true, true},
       {"a bookmark back in time", Watching{"10"}, read(bookmark, "9"), Empty{"10"}, kNothing, kBackoff, true, true},
+      {"the newest change is lost, and the server past its version", kDoubtful,
+       VersionRead{"90", NewestChange{"n", "7", "6"}}, Empty{"8"}, kNothing, kBackoff, true, true},
+      {"a deletion is lost", kDoubtful, VersionRead{"90", NewestChange{"n", "7", "6", true}}, Empty{"8"}, kNothing,
+       kBackoff, true, true},
       {"silence for longer than bookmarks take", Watching{"7"}, Ended{150s, true}, Empty{"7"}, kNothing, kBackoff, true,
        true},
       {"the last strike by an early end", Watching{"7", kMaxStrikes - 1}, Ended{50s, false}, Empty{"7"}, kNothing,
@@ -350,6 +364,10 @@ TEST(WatchMachine, says_that_the_server_went_back_in_time) {
   EXPECT_TRUE(says_so(step(InitialWatch{"11"}, read(bookmark, "10", true))));
   EXPECT_TRUE(says_so(step(Watching{"11"}, read(modified, "10"))));
   EXPECT_TRUE(says_so(step(Watching{"11", 0, false, true}, VersionRead{"10"})));
+  EXPECT_TRUE(says_so(step(kDoubtful, VersionRead{"90", NewestChange{"n", "7", "6"}})));
+  EXPECT_TRUE(says_so(step(kDoubtful, VersionRead{"90", NewestChange{"n", "7", "6", true}})));
+  EXPECT_FALSE(says_so(step(kDoubtful, VersionRead{"90", NewestChange{"n", "7", "89"}}))) << "it can be a later change";
+  EXPECT_FALSE(says_so(step(kDoubtful, VersionRead{"90", NewestChange{"n", "7", ""}}))) << "it can be deleted since";
   EXPECT_FALSE(says_so(step(Listing{"", "11"}, PageRead{"11", ""})));
   EXPECT_FALSE(says_so(step(InitListed{"11"}, failure(Reason::expired, 410))));
 }

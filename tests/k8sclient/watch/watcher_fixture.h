@@ -1,6 +1,7 @@
 // A Watcher of nodes into a store, over a scripted transport in simulated time.
 #pragma once
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -32,6 +33,13 @@ inline Result<Thing> project(std::string_view text) {
   out.meta.name = object["metadata"]["name"];
   out.meta.resource_version = object["metadata"]["resourceVersion"];
   return out;
+}
+
+// What a list at `version` shows of one object.
+inline std::string one_object(int version, std::string_view name, int object_version) {
+  return fmt::format(
+      R"({{"kind":"NodeList","metadata":{{"resourceVersion":"{}"}},"items":[{{"metadata":{{"name":"{}","resourceVersion":"{}"}}}}]}})",
+      version, name, object_version);
 }
 
 // The value of a query parameter, without its escapes.

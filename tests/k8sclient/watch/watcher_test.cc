@@ -163,14 +163,20 @@ TEST_F(WatcherTest, asks_the_server_for_a_random_end_and_does_not_outlive_it_by_
   options.bookmark_gap = 10'000s;
   options.renew_after = 0s;
   transport.then(Answer::ok(page(10, {"a"})));
-  transport.otherwise(Answer::streaming({{1s, event("MODIFIED", "a", 11)}}));  // Then hangs for good.
+  const Answer hangs = Answer::streaming({{1s, event("MODIFIED", "a", 11)}});
+  transport.then(hangs);
+  for (int i = 0; i < 20; ++i) {
+    transport.then(hangs);
+    transport.then(Answer::ok(page(11, {"a"})));  // Its version, after silence.
+  }
   start();
   clock.run_for(2h);
   std::set<int> timeouts;
-  for (std::size_t i = 1; i + 1 < transport.requests.size(); ++i) {
+  for (std::size_t i = 1, next = 2; next < transport.requests.size(); i = next, next += 2) {
     const int timeout = std::stoi(asked(i, "timeoutSeconds"));
     EXPECT_THAT(timeout, testing::AllOf(testing::Ge(290), testing::Le(580)));
-    EXPECT_NEAR(gap(i + 1), timeout + 5, 0.01);
+    const auto lived = std::chrono::duration<double>(transport.times.at(next) - transport.times.at(i));
+    EXPECT_NEAR(lived.count(), timeout + 5, 0.01);
     timeouts.insert(timeout);
   }
   EXPECT_GT(timeouts.size(), 5U) << "watches of a fleet must not end all at once";
@@ -283,9 +289,9 @@ TEST_F(WatcherTest, a_server_that_lost_its_last_second_is_noticed_when_the_conne
   transport.then(Answer::ok(page(1000, {"a", "lost"})));
   transport.then(Answer::streaming({{10s, bookmark(1001)}, {10s, "", broke}}));
   transport.then(Answer::streaming({{10s, bookmark(1002)}, {10s, "", broke}}));
-  transport.then(Answer::ok(page(1001, {"a"})));  // Its version: only a connection that broke.
+  transport.then(Answer::ok(one_object(1001, "lost", 1000)));  // Its version: only a connection that broke.
   transport.then(Answer::streaming({}));
-  transport.then(Answer::ok(page(999, {"a"})));   // Its version,
+  transport.then(Answer::ok(page(999, {})));      // Its version,
   transport.then(Answer::ok(page(1003, {"a"})));  // and the list, by which it has caught up.
   transport.otherwise(Answer::streaming({}));
   start();
@@ -295,6 +301,65 @@ TEST_F(WatcherTest, a_server_that_lost_its_last_second_is_noticed_when_the_conne
   clock.run_for(15s);
   EXPECT_THAT(names(), ElementsAre("a"));
   EXPECT_THAT(errors, testing::Contains(HasSubstr("the server went back in time")));
+}
+
+struct LossTest : WatcherTest {
+  // The newest change is `line`; then the connection breaks, and a list of its object is answered by `found`.
+  void lose(const std::string& line, const std::string& found) {
+    options.watch_list = false;
+    const Error broke{Reason::transport, 0, "connection reset"};
+    transport.then(Answer::ok(page(1000, {"a", "b"})));
+    transport.then(Answer::streaming({{10s, line}, {10s, bookmark(1005)}, {1s, "", broke}}));
+    transport.then(Answer::streaming({}));
+    transport.then(Answer::ok(found));
+    transport.then(Answer::ok(page(2001, {"b"})));
+    transport.otherwise(Answer::streaming({}));
+    start();
+    clock.run_for(30s);
+    EXPECT_EQ(asked(3, "fieldSelector"), "metadata.name=a");
+    EXPECT_EQ(asked(3, "limit"), "1");
+    EXPECT_EQ(asked(3, "resourceVersion"), "") << "a consistent read";
+  }
+  bool went_back() const {
+    return std::ranges::any_of(errors, [](const auto& e) { return e.contains("went back in time"); });
+  }
+};
+
+// When it answers again it is past the versions that it has lost.
+TEST_F(LossTest, a_loss_is_noticed_by_the_newest_change) {
+  lose(event("MODIFIED", "a", 1004), one_object(2000, "a", 999));
+  EXPECT_TRUE(went_back());
+  EXPECT_THAT(names(), ElementsAre("b")) << "listed again";
+}
+
+TEST_F(LossTest, a_deletion_that_was_lost_is_noticed_as_well) {
+  lose(event("DELETED", "a", 1004), one_object(2000, "a", 999));
+  EXPECT_TRUE(went_back());
+  EXPECT_EQ(watcher->stats().relists, 1U);
+}
+
+TEST_F(LossTest, a_newest_change_that_is_as_it_was_costs_no_list) {
+  lose(event("MODIFIED", "a", 1004), one_object(2000, "a", 1004));
+  EXPECT_EQ(watcher->stats().lists, 1U);
+  EXPECT_THAT(errors, ElementsAre(HasSubstr("connection reset")));
+}
+
+TEST_F(LossTest, nor_does_an_object_that_is_deleted_still) {
+  lose(event("DELETED", "a", 1004), page(2000, {}));
+  EXPECT_EQ(watcher->stats().lists, 1U);
+}
+
+TEST_F(LossTest, nor_does_it_prove_anything_that_a_server_without_the_selector_lists_another_object) {
+  lose(event("MODIFIED", "a", 1004), one_object(2000, "b", 1000));
+  EXPECT_EQ(watcher->stats().lists, 2U);
+  EXPECT_THAT(errors, ElementsAre(HasSubstr("connection reset")));
+}
+
+TEST_F(LossTest, an_object_that_is_gone_meanwhile_proves_nothing_and_the_view_is_listed_again) {
+  lose(event("MODIFIED", "a", 1004), page(2000, {}));
+  EXPECT_EQ(watcher->stats().lists, 2U);
+  EXPECT_THAT(names(), ElementsAre("b"));
+  EXPECT_THAT(errors, ElementsAre(HasSubstr("connection reset"))) << "it is the usual thing";
 }
 
 TEST_F(WatcherTest, two_scopes_of_one_resource_do_not_disturb_each_other) {
