@@ -9,6 +9,7 @@
 #include <string>
 
 #include "reconcilers/cluster/operand_namespaces.h"
+#include "reconcilers/model/labels.h"
 #include "reconcilers/rollout/failures.h"
 
 namespace gso {
@@ -70,17 +71,37 @@ class KnownKeys {
     return end != std::string::npos && !is_present(id.substr(0, end), id.substr(end + 1));
   }
 
-  // A ConfigMap that pods mount and that is missing comes back with its keys.
+  // Only a namespace in view says which keys are gone. Without DaemonSets it is out of view: the plugin might be
+  // installed again. A ConfigMap that pods mount and that is missing comes back with its keys.
   [[nodiscard]] bool is_present(const std::string& config_map, const std::string& key) const {
-    const std::string id = id_of(config_map, key);
-    if (used_.contains(id) || pass_.index.loaded.contains(id)) return true;
+    if (used_.contains(id_of(config_map, key)) || pass_.index.loaded.contains(id_of(config_map, key))) return true;
     const std::size_t end = config_map.find('/');
     if (end == std::string::npos) return false;
-    const ConfigMap* found =
-        pass_.s.world.configmaps.find(ObjectKey{config_map.substr(0, end), config_map.substr(end + 1)});
-    if (found != nullptr) return found->data.contains(key);
-    return std::ranges::any_of(pass_.index.discovery.installations,
-                               [&](const PluginInstallation& one) { return one.has_id(config_map); });
+    const std::string ns = config_map.substr(0, end);
+    const auto some_installation = [&](auto&& matches) {
+      return std::ranges::any_of(pass_.index.discovery.installations, matches);
+    };
+    const bool in_view = some_installation([&](const PluginInstallation& one) { return one.ns == ns; });
+    if (!in_view) return true;
+    const ConfigMap* found = pass_.s.world.configmaps.find(ObjectKey{ns, config_map.substr(end + 1)});
+    const bool has_key = found == nullptr
+                             ? some_installation([&](const PluginInstallation& one) { return one.has_id(config_map); })
+                             : found->data.contains(key);
+    return has_key || is_on_unserved_node(config_map, key);
+  }
+
+  // What other nodes have loaded is in the index.
+  [[nodiscard]] bool is_on_unserved_node(const std::string& config_map, const std::string& key) const {
+    const std::string id = id_of(config_map, key);
+    return std::ranges::any_of(pass_.s.world.nodes.all(), [&](const auto& stored) {
+      const NodeAssessment* a = pass_.index.find(stored.first.name);
+      if (a != nullptr && a->phase != Phase::unmanaged) return false;
+      const k8s::ObjectMeta& node = stored.second->meta;
+      const auto shown = node.annotations.get(kProfileAnnotation);
+      if (shown) return id.ends_with(fmt::format("/{}", *shown));
+      const MachineRecord* entry = pass_.index.record->machines.find(machine_id(node.uid.str()));
+      return entry != nullptr && entry->config_map.view() == config_map && entry->key.view() == key;
+    });
   }
 
   const Pass& pass_;
@@ -105,7 +126,7 @@ bool sees_everything(const World& world) {
 
 void NextRecord::forget() {
   if (!next_ && sees_everything(pass_.s.world) && KnownKeys(pass_).has_more(before_))
-    change("Forgotten", "keys that are in no ConfigMap and on no node");
+    change("Forgotten", "keys that their ConfigMap does not have and no node uses");
 }
 
 FleetRecord& NextRecord::change(std::string_view reason, const std::string& message) {

@@ -10,7 +10,8 @@
 namespace gso {
 
 // Copied at the first change, because a record can hold thousands of nodes. The copy leaves out what nothing can need
-// any more: keys that are in no ConfigMap and on no node, their texts, and templates of DaemonSets that are gone.
+// any more: keys that their ConfigMap lacks and that are on no node, their texts, and templates of DaemonSets that are
+// gone.
 class NextRecord {
  public:
   // The pass has a record, and outlives this.
