@@ -22,10 +22,18 @@ constexpr Transition kTransitions[] = {Transition::none,      Transition::plugin
                                        Transition::enter_mps, Transition::change_mps,  Transition::leave_mps};
 constexpr ChangeCause kCauses[] = {ChangeCause::none,   ChangeCause::edited,       ChangeCause::relabelled,
                                    ChangeCause::policy, ChangeCause::new_template, ChangeCause::joined};
-constexpr Deferral::By kDeferredBy[] = {Deferral::By::idle_timeout, Deferral::By::person};
+constexpr Deferral::By kDeferredBy[] = {Deferral::By::idle_timeout, Deferral::By::person, Deferral::By::stop};
 
 std::string_view to_string(Deferral::By by) {
-  return by == Deferral::By::person ? "person" : "idleTimeout";
+  switch (by) {
+    case Deferral::By::person:
+      return "person";
+    case Deferral::By::stop:
+      return "stop";
+    case Deferral::By::idle_timeout:
+      break;
+  }
+  return "idleTimeout";
 }
 
 // A JSON object; nullopt if the text is none. Valid until the next call.

@@ -114,8 +114,9 @@ struct ChangeOnNode {
 struct Deferral {
   static constexpr int kVersion = 1;
   enum class By : std::uint8_t {
-    idle_timeout,  // Its workloads did not end in time, or something else ended the change first.
+    idle_timeout,  // Its workloads did not end in time.
     person,        // Somebody uncordoned the node.
+    stop,          // A stop or an obstacle ended the change first (C3). Not while the policy evicts them.
   };
   std::string to;         // The deferred revision; the deferral is void for any other revision.
   k8s::WallTime until{};  // If a person uncordoned the node: it does not start earlier, even if it is idle.

@@ -66,16 +66,16 @@
 //       is invalid, an obstacle appeared,
 //       or KAI uses the GPUs
 //   C5  a new target appeared (or under    The pods are listed again, also new ones that may have read the former text,
-//       OnDelete, before the new pods are  one second after the edit; then C6. If only the label remains, and that
-//       Ready, another template), and      would wait for workloads: as in C7
+//       OnDelete, before the new pods are  twice --clock-difference and a second after the edit; then C6. If only the
+//       Ready, another template), and      label remains, and that would wait for workloads: as in C7
 //       listed pods or the label remain
 //   C6  the change is untouched, or first  Waits for the workloads or evicts them, if losing these pods disturbs them;
 //       pods or the label remain           then marks the change as touched, writes the label and deletes the first
 //                                          pods. If the change is untouched and a person uncordons the node,
 //                                          idleTimeout passes, or its workloads had their turn before: leaves the
 //                                          change and is deferred. Nothing is deleted while the node is NotReady
-//   C7  the same, but all listed           Pods that cannot have read the new text are listed, not before one second
-//       pods are gone, and the new ones    after the edit, and only while KAI uses no GPU of the node and the node is
+//   C7  the same, but all listed           Pods that cannot have read the new text are listed, not before the time of
+//       pods are gone, and the new ones    C5, and only while KAI uses no GPU of the node and the node is
 //       are not Ready with what they read  Ready; then C6. If that would wait for workloads (WaitForIdle), it leaves
 //                                          the change as in C10 once its pods serve, however late; but if only its
 //                                          plugin serves for verifyTimeout, they are listed
@@ -105,7 +105,8 @@
 // node has another key than the change was begun for.
 // If an untouched change ends that replaced a failed one, the node is Failed again, with the cordon and the annotation
 // of that change. If it ends although its target remains, after the node was cordoned for its workloads, it is
-// deferred: these have had their turn for this revision.
+// deferred: these have had their turn for this revision. Where the policy evicts them, only idleTimeout or a person ends
+// a turn: a stop or an obstacle does not defer the node.
 // A touched node goes on, also if a person uncordons it or its policy is deleted: the policy that governs the node now
 // decides, or the one of the change if it precedes that one. The same applies to an untouched node, if the labels that
 // select it for the policy of the change are missing, and none has another value (lost_labels.h).

@@ -208,8 +208,11 @@ bool ChangeStep::has_waited_for_workloads() const {
 }
 
 bool ChangeStep::queue_again(std::string_view reason, std::string message) {
-  if (!has_waited_for_workloads()) return back_out(reason, std::move(message));
-  defer(Deferral::By::idle_timeout, reason, std::move(message));
+  // Under Evict a stop ends no turn: the node would be changed only once it is idle, and nothing would be evicted
+  // again.
+  const bool keeps_turn = rollout_.workloads == WorkloadMode::evict && !change_.had_turn;
+  if (keeps_turn || !has_waited_for_workloads()) return back_out(reason, std::move(message));
+  defer(change_.had_turn ? Deferral::By::idle_timeout : Deferral::By::stop, reason, std::move(message));
   return true;
 }
 

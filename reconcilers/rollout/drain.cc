@@ -193,10 +193,14 @@ std::string deferral_text(const Pass& pass, const std::string& node, const Shari
   const Deferral deferral = deferral_of(*pass.s.world.nodes.find(node)).value_or(Deferral{});
   const std::string retry = fmt::format("`gpu-sharing-operator rollout start {}`", policy.meta.name);
   if (deferral.by != Deferral::By::person) {
+    const std::string ended =
+        deferral.by == Deferral::By::stop
+            ? "until a pause, a closed window or an obstacle, or until an idle node needed the slot"
+            : fmt::format("idleTimeout {}", k8s::format_go_duration(policy.rollout.idle_timeout));
     return fmt::format(
-        "the operator has cordoned it for its workloads once (idleTimeout {}), and changes it as soon as it is idle; "
-        "to cordon it for them again: {}",
-        k8s::format_go_duration(policy.rollout.idle_timeout), retry);
+        "the operator has cordoned it for its workloads once ({}), and changes it as soon as it is idle; to cordon it "
+        "for them again: {}",
+        ended, retry);
   }
   const bool counts = deferred_until(pass, node) == deferral.until;  // Else its time is wrong, and it is over.
   return fmt::format(

@@ -1,4 +1,7 @@
-"""Workloads get one turn: a node is cordoned for them once for a revision, whatever ends that turn."""
+"""Workloads get one turn: a node is cordoned for them once for a revision, whatever ends that turn. Under Evict only
+idleTimeout and a person end it."""
+import json
+
 from scenario import expect, expect_that, fleet, mps, one, scenario
 
 
@@ -42,6 +45,63 @@ def a_window_that_closes_in_the_drain_ends_the_turn():
     c = busy_fleet(nodes=1, maintenanceWindows=[{"cron": "0 * * * *", "duration": "20m", "timeZone": "UTC"}])
     expect("cordons in ten hours", cordons(c, 120), {"n01": 1})
     expect("whether it is cordoned", c.cordoned("n01"), False)
+
+
+def evicting(**rollout):
+    """One node whose job a PodDisruptionBudget protects, under Evict, twenty seconds into its drain."""
+    c = busy_fleet(nodes=1, workloads="Evict", idleTimeout="1h", **rollout)
+    c.refuses_eviction.add("job-n01")
+    c.after("20s")
+    return c
+
+
+@scenario
+def a_pause_ends_no_turn_of_a_policy_that_evicts():
+    """The policy is paused in the drain, and resumed once the PodDisruptionBudget allows the eviction: the job is evicted."""
+    c = evicting()
+    c.after("20s")
+    expect("cordoned in the drain", c.cordoned("n01"), True)
+    c.policy(rollout={"paused": True})
+    c.after("1m")
+    expect("cordoned while it is paused", c.cordoned("n01"), False)
+    c.refuses_eviction.clear()
+    c.policy(rollout={"paused": False})
+    c.converge(each="1m")
+    expect("capacity", c.capacity("n01"), 16)
+
+
+@scenario
+def each_window_is_another_turn_under_a_policy_that_evicts():
+    """A maintenance window of twenty minutes opens each hour. The PodDisruptionBudget allows the eviction from the third
+    hour on: the job is evicted in the next window."""
+    c = evicting(maintenanceWindows=[{"cron": "0 * * * *", "duration": "20m", "timeZone": "UTC"}])
+    expect("cordons in three hours", cordons(c, 36)["n01"] >= 2, True)
+    c.refuses_eviction.clear()
+    cordons(c, 15)
+    expect("capacity an hour later", c.capacity("n01"), 16)
+
+
+@scenario
+def idle_timeout_ends_the_turn_of_a_policy_that_evicts():
+    """The PodDisruptionBudget refuses for the whole of idleTimeout: the node is uncordoned, and not cordoned again."""
+    c = evicting()
+    cordons(c, 15)
+    expect("cordons after idleTimeout", cordons(c, 30), {"n01": 0})
+    expect("what ended its turn", json.loads(c.annotations("n01")["gpusharing.dev/deferred"])["by"], "idleTimeout")
+
+
+@scenario
+def a_turn_that_a_pause_ended_is_not_called_idle_timeout():
+    """WaitForIdle, and a pause after a minute: the annotation and the text name a stop."""
+    c = busy_fleet(nodes=1)
+    cordons(c, 1, each="1m")
+    c.policy(rollout={"paused": True})
+    cordons(c, 1, each="1m")
+    c.policy(rollout={"paused": False})
+    cordons(c, 2)
+    expect("what ended its turn", json.loads(c.annotations("n01")["gpusharing.dev/deferred"])["by"], "stop")
+    text = c.condition("default", "Progressing")["message"]
+    expect_that("(until a pause" in text and "idleTimeout" not in text, "a text about a pause", text)
 
 
 @scenario

@@ -85,7 +85,7 @@ TEST(NodeChangeAnnotation, SaysWhatIsWrongInItAndNeverReadsAsNoPods) {
 }
 
 TEST(DeferredAnnotation, IsReadAsItWasWrittenAndSaysWhatIsWrongWhereItCannotBe) {
-  for (const auto by : {Deferral::By::person, Deferral::By::idle_timeout}) {
+  for (const auto by : {Deferral::By::person, Deferral::By::idle_timeout, Deferral::By::stop}) {
     const Deferral deferral{"v1-b", *k8s::parse_rfc3339("2026-03-02T10:00:00Z"), by, "retry-1"};
     Node node;
     EXPECT_EQ(deferral_on(node).problem, "");
