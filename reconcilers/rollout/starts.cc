@@ -192,6 +192,13 @@ class Starter {
     }
   }
 
+  // Busy nodes of some group wait for a slot, and are allowed to.
+  [[nodiscard]] bool some_busy_start() const {
+    return !busy_reloads_.empty() || std::ranges::any_of(groups_, [this](const Candidates& group) {
+      return !group.ended && !group.busy.empty() && one_more_may_wait(group.rollout.key);
+    });
+  }
+
   // Their workloads have had their turn: they start as soon as they are idle. Each look is a request, so each pass
   // looks at a part of a long queue, and a busy node is skipped for a while.
   void start_deferred(Candidates& candidates) {
@@ -207,11 +214,12 @@ class Starter {
         names.emplace_back(available, name);
       }
     }
-    if (names.size() > BusyNodes::kMostLookedAt) {
+    // A look keeps a slot for its node, and the busy nodes start with what is left.
+    const std::size_t most = some_busy_start() ? BusyNodes::kLookAhead : BusyNodes::kMostLookedAt;
+    if (names.size() > most) {
       const auto turn = static_cast<std::size_t>(pass_.s.now.time_since_epoch() / BusyNodes::kKnown);
-      std::ranges::rotate(names,
-                          names.begin() + static_cast<std::ptrdiff_t>(turn * BusyNodes::kMostLookedAt % names.size()));
-      names.resize(BusyNodes::kMostLookedAt);
+      std::ranges::rotate(names, names.begin() + static_cast<std::ptrdiff_t>(turn * most % names.size()));
+      names.resize(most);
     }
     bool slot = !candidates.ended;
     for (const auto& [available, name] : names) {

@@ -3,6 +3,9 @@
 
 #include <string>
 
+#include "reconcilers/cluster/profile_cache.h"
+#include "reconcilers/model/labels.h"
+#include "reconcilers/node/node_change.h"
 #include "tests/reconcilers/fleet_model/fleet_model.h"
 
 namespace gso::test::busy_nodes_test {
@@ -58,6 +61,22 @@ TEST(BusyNodes, ANoteThatHasRunOutStartsAnewAndAsksForNoPassAtOnce) {
     ASSERT_TRUE(fleet->timers.contains(key)) << to_string(key);
     EXPECT_EQ(fleet->timers.at(key), fleet->now) << to_string(key);
   }
+}
+
+// 150 nodes have had their turn, and each look at one keeps the only slot. All notes about them never last at once.
+TEST(BusyNodes, StartAlthoughMoreNodesAreDeferredThanCanBeLookedAt) {
+  const auto fleet = fleet_of(151, "{maxUnavailable: 1, canary: {nodesPerGroup: 0}}");
+  ProfileCache profiles;
+  const std::string target = profiles.compile(profile_text("mps-8"))->revision;
+  for (const NodeSpec& node : alike_nodes(151)) {
+    fleet->use(node.name, "job-" + node.name, "nvidia.com/gpu", 1);
+    if (node.name == "n151") continue;
+    fleet->annotate(node.name, kDeferredAnnotation,
+                    print_deferral({target, fleet->now, Deferral::By::idle_timeout, ""}));
+  }
+  fleet->edit("any", "mps-8");
+  for (int second = 0; second < 240 && !fleet->node("n151").unschedulable; ++second) fleet->tick();
+  EXPECT_TRUE(fleet->node("n151").unschedulable);
 }
 
 TEST(GangPeers, ANodeThatHasWaitedForSlotsForItsJobAsksForNoPassAtOnce) {
