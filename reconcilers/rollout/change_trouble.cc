@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "reconcilers/model/labels.h"
@@ -12,6 +13,7 @@
 #include "reconcilers/rollout/drain.h"
 #include "reconcilers/rollout/kai_gate.h"
 #include "reconcilers/rollout/node_states.h"
+#include "reconcilers/rollout/recorded_timers.h"
 #include "reconcilers/rollout/rollout_view.h"
 
 namespace gso {
@@ -99,9 +101,11 @@ std::optional<ChangeTrouble> trouble_of(Pass& pass, const std::string& name, con
     if (!a.ready) {
       // Nothing ends the change until the node is Ready again.
       const Duration patience = pass.index.policy(pass.s.world, a.policy.view()).rollout.verify_timeout;
-      const bool stands = has_lasted(pass, not_ready_timer(name, *a.change), patience);
-      return ChangeTrouble{std::string(kNodesNotReady), std::string(kNotReadyInChangeText),
-                           stands ? Kind::stands : Kind::not_ready};
+      const TimerKey lost = not_ready_timer(name, *a.change);
+      const bool stands = pass.ages.has_run_for(lost, patience, recorded_since(pass, lost));
+      std::string message(kNotReadyInChangeText);
+      if (stands) message += ". Make it Ready, or delete the Node (a canary that is deleted counts as one failure)";
+      return ChangeTrouble{std::string(kNodesNotReady), std::move(message), stands ? Kind::stands : Kind::not_ready};
     }
   }
   if (a.phase == Phase::draining || a.matches() || !a.ready) return std::nullopt;

@@ -10,6 +10,7 @@
 
 #include "reconcilers/cluster/machine_text.h"
 #include "reconcilers/node/node_change.h"
+#include "reconcilers/node/node_step.h"
 #include "reconcilers/rollout/node_states.h"
 
 namespace gso {
@@ -18,8 +19,8 @@ namespace {
 constexpr Duration kWorthAWrite = std::chrono::minutes(1);
 
 // The kinds that the record keeps.
-constexpr Timer kRecorded[] = {Timer::loading,  Timer::drifting,         Timer::held,
-                               Timer::released, Timer::daemonset_stalls, Timer::soaking};
+constexpr Timer kRecorded[] = {Timer::loading,          Timer::drifting, Timer::held,     Timer::released,
+                               Timer::daemonset_stalls, Timer::soaking,  Timer::not_ready};
 
 // Precedes the DaemonSet in the scope of such a timer; the scopes of the others of that kind are products.
 constexpr std::string_view kDaemonSet = "DaemonSet ";
@@ -28,8 +29,9 @@ bool is_of_a_node(Timer timer) {
   return timer != Timer::daemonset_stalls && std::ranges::find(kRecorded, timer) != std::end(kRecorded);
 }
 
+// Rare, so that they are recorded at once. A node that is lost begins two of them, in one write.
 bool is_of_a_hold(Timer timer) {
-  return timer == Timer::held || timer == Timer::released;
+  return timer == Timer::not_ready || timer == Timer::held || timer == Timer::released;
 }
 
 std::optional<std::string> machine_of(const World& world, const std::string& name) {
@@ -108,6 +110,9 @@ void run_hold_timers(Pass& pass) {
     if (!is_held && !was_held(pass, name, *a.change)) continue;
     const TimerKey timer = is_held ? held_timer(name, *a.change) : released_timer(name, *a.change);
     pass.ages.run(timer, recorded_since(pass, timer));
+    if (a.ready || a.change->failed) continue;
+    const TimerKey lost = not_ready_timer(name, *a.change);
+    pass.ages.run(lost, recorded_since(pass, lost));
   }
 }
 

@@ -36,6 +36,23 @@ def a_rolling_update_that_stands_still_is_reported():
 
 
 @scenario
+def a_canary_that_is_lost_is_reported_with_the_way_out():
+    """Each look is a new operator, and the canary is NotReady for over an hour: the policy stands still, and says what to do."""
+    c = fleet(3, mps(4), rollout={"workloads": "Interrupt"})
+    c.edit(any=mps(8))
+    name = one(c.after("2m").started())
+    c.set_ready(name, False)
+    for _ in range(16):
+        c.after("5m")
+    shown = c.condition("default", "Progressing")
+    expect("(status, reason)", (shown["status"], shown["reason"]), ("False", "NodesNotReady"))
+    expect_that("delete the Node" in shown["message"], "the way out", shown["message"])
+    c.set_ready(name, True)
+    c.converge()
+    expect("capacity", {c.capacity(node) for node in c.nodes()}, {16})
+
+
+@scenario
 def daemonset_restart_where_every_node_crashes_is_degraded():
     """DaemonSetRestart, and every new pod crashes: Degraded after verifyTimeout."""
     c = fleet(4, ts(4), rollout={"mechanism": "DaemonSetRestart", "workloads": "Interrupt",
