@@ -149,6 +149,14 @@ std::string first_of(const std::map<std::string, std::string>& nodes) {
   return fmt::format("{}{}: {}", name, more > 0 ? fmt::format(" (and {} more)", more) : "", why);
 }
 
+// What cordoned nodes wait for that could start otherwise; empty: no node is one.
+std::string behind_canary_text(const std::vector<std::string>& names) {
+  if (names.empty()) return {};
+  return fmt::format("; {} {} cordoned, and wait{} until {} canary that is not cordoned has shown the profile",
+                     first_names(names), names.size() == 1 ? "is" : "are", names.size() == 1 ? "s" : "",
+                     names.size() == 1 ? "its" : "their");
+}
+
 // What the Pending nodes wait for, if none of them can start.
 std::optional<Standstill> behind_waits(const Waits& waits) {
   if (waits.some_start) return std::nullopt;
@@ -160,10 +168,12 @@ std::optional<Standstill> behind_waits(const Waits& waits) {
     return Standstill{std::string(waits.deferred.begin()->second.reason), first_of(why)};
   }
   if (!waits.not_ready.empty()) {
-    return Standstill{std::string(kNodesNotReady), "the remaining nodes are NotReady: " + first_names(waits.not_ready)};
+    return Standstill{std::string(kNodesNotReady), "the remaining nodes are NotReady: " + first_names(waits.not_ready) +
+                                                       behind_canary_text(waits.behind_canary)};
   }
   if (waits.held.empty()) return std::nullopt;
-  return Standstill{std::string(kHeld), "the remaining nodes are held: " + first_names(waits.held)};
+  return Standstill{std::string(kHeld), "the remaining nodes are held: " + first_names(waits.held) +
+                                            behind_canary_text(waits.behind_canary)};
 }
 
 // Drifting nodes that have no slot for their repair, if none of them has one.

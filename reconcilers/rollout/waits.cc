@@ -51,7 +51,7 @@ class Finder {
 
   // What the first node that asks for a slot needs; nullopt: no node asks.
   [[nodiscard]] std::optional<Slot> first_that_asks(const Group& group) {
-    std::vector<std::string> not_ready, held;
+    std::vector<std::string> not_ready, held, behind;
     std::map<std::string, BlockedBy> deferred;
     for (const auto& [available, name] : group.pending) {
       const NodeAssessment& a = *pass_.index.find(name);
@@ -59,12 +59,16 @@ class Finder {
         deferred.emplace(name, queued->second);
         continue;
       }
-      if (is_behind_canary(rollout_, a)) continue;
+      if (is_behind_canary(rollout_, a)) {
+        behind.push_back(name);
+        continue;
+      }
       if (is_free_to_begin(a)) return needs_slot(a) ? Slot::needed : Slot::none_needed;
       (a.is_held() ? held : not_ready).push_back(name);
     }
     out_.not_ready.insert(out_.not_ready.end(), not_ready.begin(), not_ready.end());
     out_.held.insert(out_.held.end(), held.begin(), held.end());
+    out_.behind_canary.insert(out_.behind_canary.end(), behind.begin(), behind.end());
     out_.deferred.merge(deferred);
     return std::nullopt;
   }

@@ -23,7 +23,8 @@ struct Waits {
   bool has_slot = false;                        // Some node that asks has room in every budget, or needs none.
   std::string exhausted;                        // If no node has a slot: the full budgets.
   std::map<std::string, BlockedBy> deferred;    // If no node asks: the deferred nodes, and what each waits for.
-  std::vector<std::string> not_ready, held;     // Nodes of groups in which no node asks.
+  // Nodes of groups in which no node asks; the last ones are cordoned and wait for a canary that is not.
+  std::vector<std::string> not_ready, held, behind_canary;
 };
 [[nodiscard]] Waits waits_of(const RolloutView& rollout);
 

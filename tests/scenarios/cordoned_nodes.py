@@ -55,6 +55,21 @@ def cordoned_nodes_wait_for_a_canary_that_has_no_slot():
 
 
 @scenario
+def cordoned_nodes_behind_a_held_canary_are_named():
+    """The only uncordoned node is held: the policy names it, and the cordoned ones that wait for it as their canary."""
+    c = with_cordoned(4, 3)
+    c.annotate("Node", "n01", "gpusharing.dev/hold", "true")
+    c.edit(any=ts(8))
+    expect("nodes started", sum([c.after("5m").started() for _ in range(3)], []), [])
+    expect("why", (c.condition("default", "Progressing").get("reason"), c.condition("default", "Progressing").get("message")),
+           ("Held", "the remaining nodes are held: n01; n02, n03, n04 are cordoned, and wait until their canary that is not "
+                    "cordoned has shown the profile"))
+    c.annotate("Node", "n01", "gpusharing.dev/hold", None)
+    c.converge()
+    expect("capacity", {c.capacity(name) for name in c.nodes()}, {16})
+
+
+@scenario
 def the_job_of_a_cordoned_node_is_respected():
     """MPS, WaitForIdle: the cordoned node with a job keeps its pods for as long as the job runs, and all others are changed."""
     c = with_cordoned(6, 2, before=mps(4))
