@@ -44,6 +44,7 @@ bool is_of_cluster_policy(const DaemonSet& daemonset, const World& world) {
 
 void SeenDaemonSets::add(const DaemonSet& daemonset, const World& world) {
   if (daemonset.meta.deletion_timestamp || !runs_operand(daemonset)) return;
+  namespaces.emplace(daemonset.meta.ns.view());
   if (is_of_cluster_policy(daemonset, world)) of_cluster_policies.emplace(daemonset.meta.ns.view());
   if (kept.size() < kMost) {
     kept.push_back(without_template(daemonset));
@@ -74,9 +75,8 @@ void OperandNamespaces::decide(World& world, const PlannerSettings& settings, co
   if (settings.operand_namespaces.empty()) names.insert(choice_.begin(), choice_.end());
   const bool unknown = names.empty() && stored_.problem().empty();
   if (unknown) {
-    for (const DaemonSet& daemonset : seen.kept) {
-      if (daemonset.meta.ns != settings.operator_namespace) names.emplace(daemonset.meta.ns.view());
-    }
+    names = seen.namespaces;
+    names.erase(settings.operator_namespace);
   }
   world.operand_namespaces_chosen = unknown && !names.empty();
   names.insert(settings.operator_namespace);

@@ -32,7 +32,9 @@ struct SeenDaemonSets {
   static constexpr std::size_t kMost = 256;
   std::vector<DaemonSet> kept;  // At most kMost, without their templates, and not those that are being deleted.
   std::size_t beyond = 0;       // How many more there are.
-  std::set<std::string> of_cluster_policies;  // Namespaces of those that a ClusterPolicy owns, kept or not.
+  // Namespaces of all of them, kept or not: whoever fills `kept` with DaemonSets of one namespace hides no other one.
+  std::set<std::string> namespaces;
+  std::set<std::string> of_cluster_policies;  // Of those that a ClusterPolicy owns, kept or not.
 
   // Takes it if it looks like an operand's. The ClusterPolicies are those of `world`.
   void add(const DaemonSet& daemonset, const World& world);

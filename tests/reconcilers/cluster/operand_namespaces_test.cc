@@ -126,6 +126,24 @@ TEST(OperandNamespaces, AreChosenOnceIfNothingNamesAny) {
   EXPECT_FALSE(nothing.chosen);
 }
 
+TEST(OperandNamespaces, AreChosenFromAllThatWereSeenHoweverManyOneNamespaceHas) {
+  SeenDaemonSets seen;
+  World world;
+  DaemonSet daemonset;
+  daemonset.containers.resize(1);
+  daemonset.containers[0].name = "nvidia-device-plugin";
+  daemonset.meta.ns = k8s::Interned("a-team");
+  for (std::size_t i = 0; i < SeenDaemonSets::kMost; ++i) {
+    daemonset.meta.name = fmt::format("fake-{}", i);
+    seen.add(daemonset, world);
+  }
+  daemonset.meta.ns = k8s::Interned("nvidia-device-plugin");
+  seen.add(daemonset, world);
+  OperandNamespaces().decide(world, PlannerSettings(), seen);
+  EXPECT_THAT(world.operand_namespaces, ElementsAre("a-team", kOwn, "nvidia-device-plugin"));
+  EXPECT_TRUE(world.operand_namespaces_chosen);
+}
+
 TEST(OperandNamespaces, OfARecordThatCannotBeReadAreNotChosenAnew) {
   const std::string broken = fmt::format(
       "---\n{{apiVersion: v1, kind: ConfigMap, metadata: {{name: gpu-sharing-operator-state, namespace: {}}}, data: "
