@@ -29,8 +29,18 @@ constexpr std::size_t kMostLevels = 200;
 constexpr std::size_t kMostHeadBytes = 2048;
 
 // Objects of other kinds are allowed unread.
-constexpr auto kJudgedKinds = std::to_array<std::string_view>(
-    {"ConfigMap", "SharingPolicy", "Pod", "Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob"});
+struct JudgedKind {
+  std::string_view kind;
+  TokenBucket AdmissionTime::* time;
+};
+constexpr auto kJudgedKinds = std::to_array<JudgedKind>({{"ConfigMap", &AdmissionTime::config_maps},
+                                                         {"SharingPolicy", &AdmissionTime::policies},
+                                                         {"Pod", &AdmissionTime::workloads},
+                                                         {"Deployment", &AdmissionTime::workloads},
+                                                         {"StatefulSet", &AdmissionTime::workloads},
+                                                         {"DaemonSet", &AdmissionTime::workloads},
+                                                         {"Job", &AdmissionTime::workloads},
+                                                         {"CronJob", &AdmissionTime::workloads}});
 // Of an object's JSON, and of the values in it at any level. A judgement takes at most about 50 ms of the one thread,
 // which renews the Lease as well, and 20 MiB; what is larger is allowed with a warning.
 constexpr std::size_t kMostObjectBytes = std::size_t{256} << 10;
@@ -201,10 +211,29 @@ Review read_review(std::string_view body) {
   return out;
 }
 
-bool is_judged(const Review& review, const AdmissionParts& parts) {
-  if (std::ranges::find(kJudgedKinds, review.object_kind) == kJudgedKinds.end()) return false;
-  return review.object_kind != "ConfigMap" || parts.holds_profiles(review.key);
+// Null: the object is not judged.
+const JudgedKind* judged_kind(const Review& review, const AdmissionParts& parts) {
+  const auto found = std::ranges::find(kJudgedKinds, review.object_kind, &JudgedKind::kind);
+  const bool judged = found != kJudgedKinds.end() && (found->kind != "ConfigMap" || parts.holds_profiles(review.key));
+  return judged ? &*found : nullptr;
 }
+
+// Takes the time that a review needed, from its reading on, when its answer is ready.
+struct Charge {
+  const AdmissionParts& parts;
+  k8s::MonoTime begun = parts.clock == nullptr ? k8s::MonoTime() : parts.clock->monotonic();
+  TokenBucket* bucket = &parts.time->workloads;
+
+  explicit Charge(const AdmissionParts& the_parts) : parts(the_parts) {}
+  Charge(const Charge&) = delete;
+  Charge& operator=(const Charge&) = delete;
+  ~Charge() {
+    if (parts.clock == nullptr) return;
+    const k8s::MonoTime now = parts.clock->monotonic();
+    bucket->take(now, std::chrono::duration<double, std::milli>(now - begun).count());
+  }
+  [[nodiscard]] bool has_credit() const { return parts.clock == nullptr || bucket->has_credit(begun); }
+};
 
 // The object is allowed; `why`: it was not judged.
 AdmissionVerdict unchecked(const Review& review, std::string_view why) {
@@ -284,16 +313,19 @@ HttpAnswer answer_review(std::string_view body, const AdmissionParts& parts, boo
     count("", "unreadable");
     return text_answer(400, "not an AdmissionReview of admission.k8s.io/v1 with a request and its object\n");
   };
+  Charge charge(parts);
   const Review review = read_review(body);
   if (!review.is_one() || (!cut && (!review.complete || review.subject().json.empty()))) return unreadable();
   // Only kinds that the webhook knows: a label of a metric must not have any text.
   const std::string& kind = review.object_kind;
   const bool known = kind == "ConfigMap" || kind == "SharingPolicy" || kind == "Pod";
   const std::string_view label = known ? std::string_view(kind) : "other";
-  if (!is_judged(review, parts)) {
+  const JudgedKind* judged = judged_kind(review, parts);
+  if (judged == nullptr) {
     count(label, "allowed");
     return answer_with(review, {}, {});
   }
+  charge.bucket = &((*parts.time).*(judged->time));
   if (cut || !review.object.fits() || !review.before.fits()) {
     count(label, "too_large");
     return answer_with(review,
@@ -302,8 +334,7 @@ HttpAnswer answer_review(std::string_view body, const AdmissionParts& parts, boo
                                                      kMostObjectBytes >> 10, kMostValues)),
                        {});
   }
-  const k8s::MonoTime begun = parts.clock == nullptr ? k8s::MonoTime() : parts.clock->monotonic();
-  if (parts.clock != nullptr && !parts.milliseconds->has_credit(begun)) {
+  if (!charge.has_credit()) {
     count(label, "busy");
     return answer_with(review, unchecked(review, "was not checked: the webhook has too many objects to check"), {});
   }
@@ -315,10 +346,6 @@ HttpAnswer answer_review(std::string_view body, const AdmissionParts& parts, boo
   const Json before = parsed(review.before);
   if (object.is_discarded() || before.is_discarded()) return unreadable();
   const AdmissionVerdict verdict = verdict_of(review, object, before, parts);
-  if (parts.clock != nullptr) {
-    const k8s::MonoTime now = parts.clock->monotonic();
-    parts.milliseconds->take(now, std::chrono::duration<double, std::milli>(now - begun).count());
-  }
   count(label, !verdict.allowed() ? "refused" : verdict.warnings.empty() ? "allowed" : "warned");
   return answer_with(review, verdict, object);
 }

@@ -4,7 +4,7 @@
 // What cannot be read is answered with 400: the API server then does what `failurePolicy` says, which is Ignore.
 //
 // Anybody who can open a connection can send a review of any size: nothing of its object is materialised before its
-// kind, its name and its size say that it is to be judged (is_judged() in the .cc).
+// kind, its name and its size say that it is to be judged (judged_kind() in the .cc).
 #pragma once
 
 #include <cstddef>
@@ -27,6 +27,14 @@ inline constexpr std::string_view kAdmissionPath = "/validate";
 // Of a review above HttpServerOptions::body_kept only the beginning is kept: it says what the review is about.
 inline constexpr std::size_t kMostAdmissionBytes = std::size_t{8} << 20;
 
+// Milliseconds of the one thread, by who writes the objects: a tenant's pods cost no check of a profile. Together they
+// are at most half of the thread's time, and a second at once.
+struct AdmissionTime {
+  TokenBucket config_maps{200, 400};
+  TokenBucket policies{150, 300};
+  TokenBucket workloads{150, 300};  // Of anybody: also the reading of what is not judged.
+};
+
 struct AdmissionParts {
   // Whether a device plugin reads its profiles from this ConfigMap; others are allowed unseen.
   std::function<bool(const k8s::ObjectKey&)> holds_profiles;
@@ -38,10 +46,10 @@ struct AdmissionParts {
   // Answers name nodes and policies: only clients whose certificate has been verified get one.
   bool clients_only = false;
   std::shared_ptr<Metrics> metrics;
-  // With it judgements take at most half of the thread's time, and a second at once; further objects are allowed with a
-  // warning. Must outlive the handler. Null: as many as are asked for.
+  // With it objects are judged while their kind has time left; further ones are allowed with a warning. Must outlive
+  // the handler. Null: as many as are asked for.
   k8s::Clock* clock = nullptr;
-  std::shared_ptr<TokenBucket> milliseconds = std::make_shared<TokenBucket>(500, 1000);
+  std::shared_ptr<AdmissionTime> time = std::make_shared<AdmissionTime>();
 };
 
 // The answer to one AdmissionReview. `cut`: the body is only its beginning.

@@ -231,15 +231,24 @@ TEST_F(AdmissionReviewTest, WhatIsTooLargeToCheckIsAllowedWithAWarning) {
 TEST_F(AdmissionReviewTest, BeyondItsShareOfTimeObjectsAreAllowedUnchecked) {
   Sim sim;
   parts.clock = &sim.clock;
-  parts.milliseconds = std::make_shared<TokenBucket>(500, 1000);
   const std::string review = review_of(config_map("mps-config", kBad)).dump();
   EXPECT_THAT(answer_review(review, parts).body, HasSubstr(R"("allowed":false)"));
-  parts.milliseconds->take(sim.clock.monotonic(), 1001);
+  parts.time->config_maps.take(sim.clock.monotonic(), 400.1);
   EXPECT_THAT(answer_review(review, parts).body,
               testing::AllOf(HasSubstr(R"("allowed":true)"), HasSubstr("was not checked: the webhook has too many")));
   EXPECT_EQ(counted("ConfigMap", "busy"), 1);
   sim.clock.run_for(std::chrono::milliseconds(3));
   EXPECT_THAT(answer_review(review, parts).body, HasSubstr(R"("allowed":false)"));
+}
+
+TEST_F(AdmissionReviewTest, PodsTakeNoTimeFromTheChecksOfProfiles) {
+  Sim sim;
+  parts.clock = &sim.clock;
+  parts.time->workloads.take(sim.clock.monotonic(), 100'000);
+  EXPECT_THAT(answer_review(written_by_the_api_server("Pod", "big", pod_with_args(5'000)), parts).body,
+              HasSubstr("was not checked"));
+  EXPECT_THAT(answer_review(review_of(config_map("mps-config", kBad)).dump(), parts).body,
+              HasSubstr(R"("allowed":false)"));
 }
 
 // The server keeps no more of a very long one.
