@@ -117,18 +117,18 @@ TimerKey loading_timer(const std::string& node, const NodeAssessment& assessment
 }
 
 void run_loading_timers(Pass& pass) {
-  const auto run = [&](const std::string& name) {
+  const auto run = [&](const std::string& name, bool is_blocked) {
     const NodeAssessment* a = pass.index.find(name);
     if (a == nullptr || !pass.plannable(*a)) return;
-    if (a->holder.empty() || a->cause == ChangeCause::relabelled)
+    if (a->cause == ChangeCause::relabelled || (!is_blocked && a->holder.empty()))
       pass.ages.run(loading_timer(name, *a), loading_seed(pass, name, *a));
   };
-  for (const std::string& name : pass.index.nodes_in(Bucket::self_loaded)) run(name);
-  // A text that comes while somebody holds a node with a moved label is not one that its sidecars have read.
+  for (const std::string& name : pass.index.nodes_in(Bucket::self_loaded)) run(name, false);
+  // A text that comes while a node with a moved label is Blocked, by an obstacle or by who holds it, is not one that
+  // its sidecars have read.
   for (const auto& [key, profile_rollout] : pass.index.profile_rollouts) {
-    for (const std::string_view holder : {kDriverUpgrade, kMigChange, kQuarantined}) {
-      const auto held = profile_rollout.blocked.find(std::string(holder));
-      if (held != profile_rollout.blocked.end()) std::ranges::for_each(held->second, run);
+    for (const auto& [reason, names] : profile_rollout.blocked) {
+      for (const std::string& name : names) run(name, true);
     }
   }
 }

@@ -200,6 +200,30 @@ def a_text_that_comes_while_a_node_is_not_ready_is_not_one_that_its_sidecars_hav
     edited_while_held(lambda c: c.set_ready("n01", False), lambda c: c.set_ready("n01", True))
 
 
+def keep_away_its_pods(c):
+    """n01 has a taint that the plugin does not tolerate, and its new GFD pod does not start: the node is Blocked."""
+    c.set_label("n01", "nvidia.com/mig.config.state", "pending")
+    c.node("n01")["spec"]["taints"] = [{"key": "maintenance", "value": "true", "effect": "NoSchedule"}]
+    c.touch(c.node("n01"))
+    c.file_mode = True
+    c.behave("starting", "n01")
+    c.restart_gfd("n01")
+
+
+def let_its_pods_come(c):
+    c.set_label("n01", "nvidia.com/mig.config.state", "success")
+    c.node("n01")["spec"].pop("taints")
+    c.behave("healthy", "n01")
+    c.drop(c.pod_of("gfd", "n01"))
+    c.react()
+
+
+@scenario
+def a_text_that_comes_while_an_obstacle_is_named_before_the_holder_is_not_one_that_its_sidecars_have_read():
+    """The same while n01 is held by the MIG manager, has a taint and shows no GPU labels, of which the taint is named."""
+    edited_while_held(keep_away_its_pods, let_its_pods_come)
+
+
 def moved_while_something_holds_the_restart_back(**policy):
     """n01 moves to key slices 20 s after an edit of it that no label shows: its sidecars read the former text."""
     c = fleet(2, ts(4), more={"slices": ts(6, fail=True)})
