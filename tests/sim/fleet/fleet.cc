@@ -60,11 +60,12 @@ struct Fleet::Parts {
         tasks(site->clock),
         stop(site->clock->make_signal()) {}
 
-  void watch(Site* site, const k8s::Gvr& gvr, Mirror* mirror) {
+  void watch(Site* site, const k8s::Gvr& gvr, Mirror* mirror,
+             k8s::Duration absent_retry = std::chrono::milliseconds(300)) {
     k8s::WatcherOptions watcher_options;
     watcher_options.first_backoff = std::chrono::milliseconds(200);
     watcher_options.last_backoff = std::chrono::seconds(2);
-    watcher_options.absent_retry = std::chrono::milliseconds(300);
+    watcher_options.absent_retry = absent_retry;
     watchers.push_back(std::make_unique<k8s::Watcher>(site->client, gvr, std::move(watcher_options), mirror));
   }
   void spawn(asio::awaitable<void> task) {
@@ -184,7 +185,7 @@ asio::awaitable<void> Fleet::run() {
   parts.watch(site, kDaemonSets, &site->daemonsets);
   parts.watch(site, kControllerRevisions, &site->revisions);
   parts.watch(site, kClusterPolicies, &site->clusterpolicies);
-  parts.watch(site, kNodeFeatures, &site->nodefeatures);
+  parts.watch(site, kNodeFeatures, &site->nodefeatures, parts.options.timing.nfd_api);
   parts.spawn(site->agenda.run());
   for (auto& watcher : parts.watchers) parts.spawn(watcher->run());
   parts.spawn(parts.nfd.run());

@@ -43,9 +43,10 @@ struct FleetTiming {
   k8s::Duration slice_report = std::chrono::seconds(10);  // nos's gpu-agent, from one report to the next.
   k8s::Duration stop = std::chrono::seconds(1);           // From SIGTERM to a program's end.
   k8s::Duration nfd_batch = std::chrono::seconds(1);
-  k8s::Duration nfd_worker = std::chrono::seconds(60);    // From one look at features.d to the next.
-  k8s::Duration upgrade_step = std::chrono::seconds(30);  // Of a driver upgrade.
-  k8s::Duration mig_apply = std::chrono::seconds(100);    // Until the GPUs are cut, or until it is tried again.
+  k8s::Duration nfd_api = std::chrono::milliseconds(300);  // Until NodeFeatures are looked for again; not scaled.
+  k8s::Duration nfd_worker = std::chrono::seconds(60);     // From one look at features.d to the next.
+  k8s::Duration upgrade_step = std::chrono::seconds(30);   // Of a driver upgrade.
+  k8s::Duration mig_apply = std::chrono::seconds(100);     // Until the GPUs are cut, or until it is tried again.
 
   // Controllers
   k8s::Duration daemonset_sync = std::chrono::milliseconds(200);
