@@ -4,9 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <nlohmann/json.hpp>
+
+#include "tests/sim/recent_json.h"
 
 namespace gso::sim {
 
@@ -17,12 +18,6 @@ namespace {
 std::string text_at(const json& object, const char* name) {
   auto it = object.find(name);
   return it != object.end() && it->is_string() ? it->get<std::string>() : std::string();
-}
-
-void keep_parsed(std::shared_ptr<const json> parsed) {
-  static std::array<std::shared_ptr<const json>, 512> ring;
-  static std::size_t next = 0;
-  ring[next++ % ring.size()] = std::move(parsed);
 }
 
 }  // namespace
@@ -51,7 +46,7 @@ Object::Object(json object, std::vector<std::pair<std::string, std::string>> fie
   deleting_ = metadata.contains("deletionTimestamp");
   auto parsed = std::make_shared<const json>(std::move(object));
   parsed_ = parsed;
-  keep_parsed(std::move(parsed));
+  keep_parsed(text(), std::move(parsed));
 }
 
 std::string Object::text() const {
@@ -60,9 +55,8 @@ std::string Object::text() const {
 
 std::shared_ptr<const json> Object::parsed() const {
   if (auto held = parsed_.lock()) return held;
-  auto fresh = std::make_shared<const json>(json::parse(text()));
+  auto fresh = parsed_lately(text());
   parsed_ = fresh;
-  keep_parsed(fresh);
   return fresh;
 }
 

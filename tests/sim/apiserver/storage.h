@@ -20,7 +20,7 @@
 namespace gso::sim {
 
 // One revision of one object. Its text is the truth; the parsed form, which takes five times the room, is made when
-// asked for and kept while it is among the last few hundred that were used.
+// asked for and kept while it is among the last few hundred that were used (recent_json.h).
 class Object {
  public:
   // `object` has its metadata with a name; `fields` are its selectable fields.

@@ -3,19 +3,21 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "tests/sim/recent_json.h"
+
 namespace gso::sim {
 namespace {
 
 using nlohmann::json;
 
 k8s::Result<std::pair<k8s::ObjectKey, JsonPtr>> parse(std::string_view text) {
-  json object = json::parse(text, nullptr, false);
-  if (object.is_discarded() || !object.contains("metadata")) {
+  JsonPtr object = parsed_lately(text);
+  if (object == nullptr || !object->contains("metadata")) {
     return k8s::fail(k8s::Reason::decode, "an object in a watch is no JSON object with metadata");
   }
-  const json& meta = object["metadata"];
+  const json& meta = (*object)["metadata"];
   k8s::ObjectKey key{meta.value("namespace", ""), meta.value("name", "")};
-  return std::pair{std::move(key), std::make_shared<const json>(std::move(object))};
+  return std::pair{std::move(key), std::move(object)};
 }
 
 }  // namespace
