@@ -232,6 +232,11 @@ void check_types(const Schema* schema, const json& value, const std::string& pat
   }
 }
 
+// Whether this node of FieldsV1, which is not the root, is a member by itself.
+bool is_member(const json& node) {
+  return node.is_object() && (node.empty() || node.contains("."));
+}
+
 }  // namespace
 
 FieldSet FieldSet::from_json(const json& fields_v1) {
@@ -256,6 +261,22 @@ json FieldSet::to_json() const {
     if (!child.empty()) fields[element] = child.to_json();
   }
   return fields;
+}
+
+bool overlaps(const json& fields_v1, const FieldSet& set) {
+  if (set.member && is_member(fields_v1)) return true;
+  return std::ranges::any_of(set.children, [&](const auto& child) {
+    const auto below = fields_v1.find(child.first);
+    return below != fields_v1.end() && overlaps(*below, child.second);
+  });
+}
+
+bool covers(const json& fields_v1, const FieldSet& set) {
+  if (set.member && !is_member(fields_v1)) return false;
+  return std::ranges::all_of(set.children, [&](const auto& child) {
+    const auto below = fields_v1.find(child.first);
+    return below != fields_v1.end() && covers(*below, child.second);
+  });
 }
 
 std::vector<std::string> FieldSet::paths() const {

@@ -31,6 +31,11 @@ struct FieldSet {
 // What of `a` is not in `b`, where a node with members below it counts as a member of `b`.
 [[nodiscard]] FieldSet subtract_covered(const FieldSet& a, const FieldSet& b);
 
+// What the two would be asked of a set's FieldsV1, without making the set: whether it has a member of `set`, and
+// whether it has all of them.
+[[nodiscard]] bool overlaps(const nlohmann::json& fields_v1, const FieldSet& set);
+[[nodiscard]] bool covers(const nlohmann::json& fields_v1, const FieldSet& set);
+
 // All leaves of a value, list items of associative lists included: what an applied configuration owns.
 [[nodiscard]] FieldSet leaves(const Schema* schema, const nlohmann::json& value);
 

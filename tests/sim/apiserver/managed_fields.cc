@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "tests/sim/apiserver/field_set.h"
 
@@ -24,7 +25,24 @@ struct ManagedEntry {
   std::string api_version;
   std::string subresource;
   std::string time;
-  FieldSet fields;
+  FieldSet fields = {};
+  json stored = {};  // Not null: the fields as they are stored. Most writes leave most entries alone.
+
+  FieldSet& set() {
+    if (!stored.is_null()) fields = FieldSet::from_json(std::exchange(stored, json()));
+    return fields;
+  }
+  [[nodiscard]] bool empty() const { return stored.is_null() ? fields.empty() : stored.empty(); }
+  [[nodiscard]] bool has_any_of(const FieldSet& some) const {
+    return stored.is_null() ? !intersect(fields, some).empty() : overlaps(stored, some);
+  }
+  void add(const FieldSet& more) {
+    if (stored.is_null() || !covers(stored, more)) fields = unite(std::move(set()), more);
+  }
+  void remove(const FieldSet& some) {
+    if (has_any_of(some)) fields = subtract(set(), some);
+  }
+  [[nodiscard]] json printed() && { return stored.is_null() ? fields.to_json() : std::move(stored); }
 
   // An applier is the same in all versions.
   [[nodiscard]] bool same_owner(const ManagedEntry& other) const {
@@ -48,22 +66,26 @@ const FieldSet& unowned() {
   return set;
 }
 
+// The members of an object that another one has not, or not so. Of managedFields none, and metadata in any case.
+json members_that_differ(const json& object, const json& other) {
+  static const json kNone = json::object();
+  json out = json::object();
+  for (const auto& [name, value] : object.items()) {
+    const auto it = other.find(name);
+    if (name == "metadata" && value.is_object()) {
+      out[name] = members_that_differ(value, it == other.end() || !it->is_object() ? kNone : *it);
+    } else if (name != "managedFields" && (it == other.end() || *it != value)) {
+      out[name] = value;
+    }
+  }
+  return out;
+}
+
 // What changed between two objects, managedFields (which describes everything else) aside. Only what differs is
 // looked at in detail: most of a large object is equal.
 FieldChanges changes_between(const Schema* schema, const json& before, const json& after) {
-  json small_before = json::object();
-  json small_after = json::object();
-  for (const auto& [name, value] : before.items()) {
-    auto it = after.find(name);
-    if (name == "metadata" || it == after.end() || *it != value) small_before[name] = value;
-  }
-  for (const auto& [name, value] : after.items()) {
-    auto it = before.find(name);
-    if (name == "metadata" || it == before.end() || *it != value) small_after[name] = value;
-  }
-  for (json* side : {&small_before, &small_after}) {
-    if (auto it = side->find("metadata"); it != side->end() && it->is_object()) it->erase("managedFields");
-  }
+  const json small_before = members_that_differ(before, after);
+  const json small_after = members_that_differ(after, before);
   return compare_fields(schema, small_before, small_after);
 }
 
@@ -90,16 +112,25 @@ FieldSet strip(const FieldSet& set) {
   return stripped;
 }
 
-Entries read_entries(const json& object) {
+Entries read_entries(json list) {
   Entries entries;
-  const json list = object.value("metadata", json::object()).value("managedFields", json::array());
-  for (const auto& item : list) {
+  for (auto& item : list) {
     if (!item.is_object()) continue;
-    entries.push_back({item.value("manager", ""), item.value("operation", "") == "Apply", item.value("apiVersion", ""),
-                       item.value("subresource", ""), item.value("time", ""),
-                       FieldSet::from_json(item.value("fieldsV1", json::object()))});
+    ManagedEntry entry{item.value("manager", ""), item.value("operation", "") == "Apply", item.value("apiVersion", ""),
+                       item.value("subresource", ""), item.value("time", "")};
+    const auto fields = item.find("fieldsV1");
+    entry.stored = fields != item.end() && fields->is_object() ? std::move(*fields) : json::object();
+    entries.push_back(std::move(entry));
   }
   return entries;
+}
+
+// The list of an object that is about to be given another one.
+json taken_list(json& object) {
+  const auto metadata = object.find("metadata");
+  if (metadata == object.end() || !metadata->is_object()) return json::array();
+  const auto list = metadata->find("managedFields");
+  return list == metadata->end() ? json::array() : std::move(*list);
 }
 
 // The oldest updaters beyond the limit share one entry.
@@ -115,30 +146,31 @@ void cap_updaters(Entries& entries) {
   std::size_t excess = updaters.size() - kMostUpdateManagers;
   for (std::size_t i = 1; i < updaters.size() && excess > 0; ++i) {
     if (updaters[i]->api_version != oldest.api_version) continue;
-    oldest.fields = unite(std::move(oldest.fields), updaters[i]->fields);
+    oldest.add(updaters[i]->set());
     oldest.time = updaters[i]->time;
     oldest.manager = "ancient-changes";
     oldest.subresource.clear();
-    updaters[i]->fields = {};
+    updaters[i]->set() = {};
     --excess;
   }
 }
 
 void write_entries(Entries entries, json& object) {
   cap_updaters(entries);
-  std::erase_if(entries, [](const ManagedEntry& e) { return e.fields.empty(); });
+  std::erase_if(entries, [](const ManagedEntry& e) { return e.empty(); });
   std::stable_sort(entries.begin(), entries.end(), [](const ManagedEntry& a, const ManagedEntry& b) {
     if (a.applied != b.applied) return a.applied;
     if (a.time != b.time) return a.time < b.time;
     return std::tie(a.manager, a.api_version, a.subresource) < std::tie(b.manager, b.api_version, b.subresource);
   });
   json list = json::array();
-  for (const ManagedEntry& e : entries) {
-    json item = {{"manager", e.manager},
-                 {"operation", e.applied ? "Apply" : "Update"},
-                 {"apiVersion", e.api_version},
-                 {"fieldsType", "FieldsV1"},
-                 {"fieldsV1", e.fields.to_json()}};
+  for (ManagedEntry& e : entries) {
+    json item = json::object();
+    item["manager"] = e.manager;
+    item["operation"] = e.applied ? "Apply" : "Update";
+    item["apiVersion"] = e.api_version;
+    item["fieldsType"] = "FieldsV1";
+    item["fieldsV1"] = std::move(e).printed();
     if (!e.time.empty()) item["time"] = e.time;
     if (!e.subresource.empty()) item["subresource"] = e.subresource;
     list.push_back(std::move(item));
@@ -194,15 +226,15 @@ ApiError apply_conflict(const std::vector<std::pair<const ManagedEntry*, FieldSe
 std::optional<ApiError> take_from_others(Entries& entries, const ManagedEntry& self, const FieldChanges& changes,
                                          bool may_take) {
   std::vector<std::pair<const ManagedEntry*, FieldSet>> conflicts;
-  for (const ManagedEntry& e : entries) {
-    if (e.same_owner(self)) continue;
-    FieldSet overlap = intersect(e.fields, changes.added_or_modified);
-    if (!overlap.empty()) conflicts.emplace_back(&e, std::move(overlap));
+  for (ManagedEntry& e : entries) {
+    if (may_take || e.same_owner(self) || !e.has_any_of(changes.added_or_modified)) continue;
+    conflicts.emplace_back(&e, intersect(e.set(), changes.added_or_modified));
   }
-  if (!may_take && !conflicts.empty()) return apply_conflict(conflicts);
+  if (!conflicts.empty()) return apply_conflict(conflicts);
   for (ManagedEntry& e : entries) {
     if (e.same_owner(self)) continue;
-    e.fields = subtract(subtract(e.fields, changes.added_or_modified), changes.removed);
+    e.remove(changes.added_or_modified);
+    e.remove(changes.removed);
   }
   return std::nullopt;
 }
@@ -211,8 +243,8 @@ std::optional<ApiError> take_from_others(Entries& entries, const ManagedEntry& s
 
 void track_update(const Resource& resource, const FieldManager& manager, const json& before, json& after) {
   // A writer may reset the list by sending [{}]; what it omits is restored by the caller.
-  Entries entries = read_entries(after);
-  std::erase_if(entries, [](const ManagedEntry& e) { return e.fields.empty(); });
+  Entries entries = read_entries(taken_list(after));
+  std::erase_if(entries, [](const ManagedEntry& e) { return e.empty(); });
   const bool creating = before.empty();
   if (entries.empty() && !creating) {  // An object whose fields nobody owns stays so until somebody applies to it.
     after["metadata"].erase("managedFields");
@@ -220,19 +252,19 @@ void track_update(const Resource& resource, const FieldManager& manager, const j
   }
   const json empty = creating ? empty_object(resource) : json();
   const FieldChanges changes = changes_between(resource.schema, creating ? empty : before, after);
-  ManagedEntry self{
-      manager.name, false, resource.api_version(), manager.subresource, k8s::format_time(manager.now), {}};
+  const ManagedEntry self{manager.name, false, resource.api_version(), manager.subresource,
+                          k8s::format_time(manager.now)};
   (void)take_from_others(entries, self, changes, true);
   FieldSet taken = strip(changes.added_or_modified);
   drop_ignored(resource, manager, taken);
   ManagedEntry* mine = find_entry(entries, self);
-  if (mine != nullptr) mine->fields = subtract(mine->fields, changes.removed);
+  if (mine != nullptr) mine->remove(changes.removed);
   if (!taken.empty()) {
     if (mine == nullptr) {
       entries.push_back(self);
       mine = &entries.back();
     }
-    mine->fields = unite(std::move(mine->fields), taken);
+    mine->add(taken);
     mine->time = self.time;
   }
   write_entries(std::move(entries), after);
@@ -240,27 +272,27 @@ void track_update(const Resource& resource, const FieldManager& manager, const j
 
 Outcome<json> apply_configuration(const Resource& resource, const FieldManager& manager, bool force, const json& live,
                                   const json& config) {
-  Entries entries = read_entries(live);
   json base = live;
+  Entries entries = read_entries(taken_list(base));
   if (base.contains("metadata")) base["metadata"].erase("managedFields");
   if (entries.empty() && !live.empty()) {  // Nobody owned anything so far: that was somebody's all the same.
     const FieldChanges all = compare_fields(resource.schema, empty_object(resource), base);
     entries.push_back({"before-first-apply", false, resource.api_version(), "", k8s::format_time(manager.now),
                        strip(all.added_or_modified)});
-    std::erase_if(entries, [](const ManagedEntry& e) { return e.fields.empty(); });
+    std::erase_if(entries, [](const ManagedEntry& e) { return e.empty(); });
   }
   json merged = merge_fields(resource.schema, base, config);
-  ManagedEntry self{manager.name, true, resource.api_version(), manager.subresource, k8s::format_time(manager.now), {}};
+  ManagedEntry self{manager.name, true, resource.api_version(), manager.subresource, k8s::format_time(manager.now)};
   FieldSet owned = strip(leaves(resource.schema, config));
   drop_ignored(resource, manager, owned);
-  const ManagedEntry* previous = find_entry(entries, self);
+  ManagedEntry* previous = find_entry(entries, self);
   const std::string previous_time = previous == nullptr ? "" : previous->time;
   if (previous != nullptr) {
     FieldSet others = owned;
-    for (const ManagedEntry& e : entries) {
-      if (!e.same_owner(self)) others = unite(std::move(others), e.fields);
+    for (ManagedEntry& e : entries) {
+      if (!e.same_owner(self)) others = unite(std::move(others), e.set());
     }
-    remove_fields(resource.schema, merged, subtract_covered(previous->fields, others));
+    remove_fields(resource.schema, merged, subtract_covered(previous->set(), others));
   }
   const FieldChanges changes = compare_fields(resource.schema, base, merged);
   if (auto conflict = take_from_others(entries, self, changes, force)) return std::unexpected(std::move(*conflict));

@@ -40,6 +40,22 @@ Noun error_noun(const Resource& resource) {
   return resource.bucket == "events" ? Noun{"", resource.plural, resource.kind} : resource.noun();
 }
 
+// Most of what is written is what is stored, and to compare costs less than to copy.
+void assign(json& to, const json& from) {
+  if (to != from) to = from;
+}
+
+// Leaves `object` its metadata and its status, unless that is null, and takes the rest from the stored object.
+void take_all_but_status(json& object, const json& old) {
+  for (auto it = object.begin(); it != object.end();) {
+    const bool stays = it.key() == "status" ? !it->is_null() : it.key() == "metadata" || old.contains(it.key());
+    it = stays ? std::next(it) : object.erase(it);
+  }
+  for (const auto& [name, value] : old.items()) {
+    if (name != "status" && name != "metadata") assign(object[name], value);
+  }
+}
+
 // Everything that a spec generation counts: all but metadata and status.
 json generation_part(const Resource& resource, const json& object) {
   if (!resource.custom) return object.value("spec", json());
@@ -259,17 +275,10 @@ void Writer::carry_over(const WriteRequest& request, const json& old, json& obje
     else if (!keep_managers)
       object["metadata"].erase("managedFields");
   } else if (status_write) {
-    json status = object.value("status", json());
-    json kept = std::move(metadata);
-    object = old;
-    object["metadata"] = std::move(kept);
-    if (!status.is_null())
-      object["status"] = std::move(status);
-    else
-      object.erase("status");
+    take_all_but_status(object, old);
   } else if (resource.has_status) {
     if (old.contains("status"))
-      object["status"] = old["status"];
+      assign(object["status"], old["status"]);
     else
       object.erase("status");
   }
