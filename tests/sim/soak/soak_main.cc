@@ -1,7 +1,10 @@
 // gso-soak: rollouts under seeded faults, for minutes or for hours. Exit code 0: all kept the invariants and arrived.
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <numeric>
 #include <thread>
 
@@ -47,9 +50,18 @@ void play(const Wanted& wanted, gso::sim::Soak& soak) {
   }
 }
 
+// Small pieces of JSON are most of the work. glibc keeps seven freed ones of a size at hand, and takes its long way for
+// the others: with more of them an eighth of the time is saved. It reads this at the start of a program only.
+void start_again_with_a_larger_cache(char** argv) {
+  if (std::getenv("GLIBC_TUNABLES") != nullptr) return;
+  ::setenv("GLIBC_TUNABLES", "glibc.malloc.tcache_count=60000", 1);
+  ::execv("/proc/self/exe", argv);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  start_again_with_a_larger_cache(argv);
   Wanted wanted;
   CLI::App app{"Rollouts on the simulated cluster under seeded faults"};
   app.add_option("--seeds", wanted.seeds, "Rollouts, or with --minutes: rollouts at a time")
