@@ -220,7 +220,7 @@ def let_its_pods_come(c):
 
 @scenario
 def a_text_that_comes_while_an_obstacle_is_named_before_the_holder_is_not_one_that_its_sidecars_have_read():
-    """The same while n01 is held by the MIG manager, has a taint and shows no GPU labels, of which the taint is named."""
+    """The same while the MIG manager holds n01, which has a taint and shows no GPU labels: the taint is named."""
     edited_while_held(keep_away_its_pods, let_its_pods_come)
 
 

@@ -163,7 +163,7 @@ SoakBench::World::World(const SoakWorld& to_build)
     const std::string line = fmt::format("{} {} {} {} {} {}", k8s::format_time(entry.time), entry.user_agent,
                                          entry.verb, entry.gvr.resource, k8s::to_string(entry.key), entry.body);
     for (const char c : line) trace = (trace ^ static_cast<unsigned char>(c)) * 1099511628211U;
-    // A fault of the Lease can come at any time; who leads since then is told by an Event about it.
+    // A fault of the Lease can come at any time; an Event about it says who leads since then.
     const bool about_lease =
         entry.gvr.resource == "leases" || (entry.gvr.resource == "events" && entry.after != nullptr &&
                                            text(member(*entry.after, "involvedObject"), "kind") == "Lease");
