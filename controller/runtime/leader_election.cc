@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "k8sclient/api/client.h"
+#include "k8sclient/api/object_json.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/resources.h"
 
@@ -180,7 +181,9 @@ boost::asio::awaitable<k8s::Result<void>> LeaderElector::read() {
   call.channel = k8s::Channel::lease;
   k8s::Result<std::string> answer = co_await client_->get(resources::leases, options_.lease, call);
   if (!answer) co_return std::unexpected(answer.error());
+  const std::string seen = k8s::read_resource_version(observed_json_);
   observe(*answer);
+  if (k8s::older(k8s::read_resource_version(observed_json_), seen)) events_.went_back();
   co_return k8s::Result<void>{};
 }
 

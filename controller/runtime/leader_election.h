@@ -67,6 +67,8 @@ struct LeaderElectionEvents {
   std::function<void(const k8s::Error&)> failed = [](const k8s::Error&) {};
   std::function<void()> recovered = [] {};  // The first attempt that succeeds after one that failed.
   std::function<void()> written = [] {};    // The Lease was created or updated.
+  // The server has an older version of the Lease than it had before: it has lost writes.
+  std::function<void()> went_back = [] {};
 };
 
 class LeaderElector {

@@ -125,6 +125,7 @@ void Manager::make_elector() {
   events.failed = [this, subject](const k8s::Error& error) { outages_.failed(kLeaseFailed, subject, error); };
   events.recovered = [this, subject] { outages_.worked(kLeaseFailed, subject); };
   events.written = [this] { ++view_->lease_writes; };
+  events.went_back = [this] { loop_->note_back_in_time(); };
   const k8s::ObjectKey lease = election.lease;
   elector_ = std::make_unique<LeaderElector>(&client_, clock_, std::move(election), std::move(events));
   make_lease_watch(lease);

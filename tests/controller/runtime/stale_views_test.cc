@@ -135,5 +135,16 @@ TEST_F(StaleViews, AfterARestoreEverythingIsListedAgainBeforeAnythingIsPlanned) 
   EXPECT_FALSE(in_change("n1") && in_change("n2"));
 }
 
+// Nothing else has been written for a while, and others write at once when the server is back.
+TEST_F(StaleViews, ALostRenewalOfTheLeaseMakesEverythingBeListedAgain) {
+  settle(a);
+  run(10min);
+  server.forget_last(15s);
+  for (int i = 0; i < 40; ++i) {
+    create("/api/v1/namespaces", Json{{"metadata", {{"name", "team-" + std::to_string(i)}}}}.dump());
+  }
+  EXPECT_TRUE(eventually([&] { return a.log.find("everything is listed again") != std::string::npos; }, 30s));
+}
+
 }  // namespace
 }  // namespace gso::stale_views_test
