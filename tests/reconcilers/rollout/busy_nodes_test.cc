@@ -70,13 +70,13 @@ TEST(BusyNodes, StartAlthoughMoreNodesAreDeferredThanCanBeLookedAt) {
   const std::string target = profiles.compile(profile_text("mps-8"))->revision;
   for (const NodeSpec& node : alike_nodes(151)) {
     fleet->use(node.name, "job-" + node.name, "nvidia.com/gpu", 1);
-    if (node.name == "n151") continue;
+    if (node.name == "n00151") continue;
     fleet->annotate(node.name, kDeferredAnnotation,
                     print_deferral({target, fleet->now, Deferral::By::idle_timeout, ""}));
   }
   fleet->edit("any", "mps-8");
-  for (int second = 0; second < 240 && !fleet->node("n151").unschedulable; ++second) fleet->tick();
-  EXPECT_TRUE(fleet->node("n151").unschedulable);
+  for (int second = 0; second < 240 && !fleet->node("n00151").unschedulable; ++second) fleet->tick();
+  EXPECT_TRUE(fleet->node("n00151").unschedulable);
 }
 
 TEST(GangPeers, ANodeThatHasWaitedForSlotsForItsJobAsksForNoPassAtOnce) {
