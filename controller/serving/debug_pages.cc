@@ -52,7 +52,7 @@ OrderedJson DebugPages::cache() const {
                        {"group", status.gvr.group},
                        {"synced", status.synced},
                        {"current", status.current()},
-                       {"absent", status.absent},
+                       {"absent", status.api == k8s::ApiState::absent},
                        {"error", status.error ? status.error->message : ""}});
   }
   OrderedJson stores = OrderedJson::array();

@@ -155,7 +155,7 @@ void FleetMetrics::fill_watches(Metrics& metrics) const {
   metrics.clear("gpusharing_watches");
   for (const auto& status : parts_.cluster->status()) {
     store(status.gvr.resource, status.objects, status.current());
-    metrics.set("gpusharing_watches", {{"resource", status.gvr.resource}}, status.absent ? 0 : 1);
+    metrics.set("gpusharing_watches", {{"resource", status.gvr.resource}}, status.api == k8s::ApiState::absent ? 0 : 1);
   }
   const auto open = [&](const char* resource, WatchScope::Kind kind) {
     metrics.set("gpusharing_watches", {{"resource", resource}}, static_cast<double>(parts_.dynamic->open(kind)));

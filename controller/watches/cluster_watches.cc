@@ -27,7 +27,7 @@ void ClusterWatches::add(k8s::Gvr gvr, k8s::Store<T>* store, k8s::Result<T> (*pr
   watch->gvr = gvr;
   auto objects = std::make_unique<k8s::StoreSink<T>>(store, project);
   watch->status = [gvr, store, sink = objects.get(), raw = watch.get()] {
-    return Status{gvr,  store->synced(), raw->watcher->view(), sink->api_absent(), store->size(), sink->last_error(),
+    return Status{gvr,  store->synced(), raw->watcher->view(), raw->watcher->api(), store->size(), sink->last_error(),
                   false};
   };
   watch->objects = std::move(objects);
@@ -85,7 +85,8 @@ boost::asio::awaitable<void> ClusterWatches::rediscover(k8s::Duration period) {
   while (!stopping_) {
     co_await wake_->wait_until(clock_->monotonic() + period);
     if (stopping_) co_return;
-    if (!std::ranges::any_of(watches_, [](const auto& watch) { return watch->status().absent; })) continue;
+    const auto is_absent = [](const auto& watch) { return watch->watcher->api() == k8s::ApiState::absent; };
+    if (!std::ranges::any_of(watches_, is_absent)) continue;
     // One document names what has appeared; only that is looked at closely.
     const k8s::CallOptions call;
     const k8s::Result<std::string> groups = co_await client_->get_path("/apis", call);
@@ -95,7 +96,7 @@ boost::asio::awaitable<void> ClusterWatches::rediscover(k8s::Duration period) {
     for (const auto& watch : watches_) {
       if (stopping_) co_return;
       const bool appeared = std::ranges::find(*versions, k8s::group_version(watch->gvr)) != versions->end();
-      if (!appeared || !watch->status().absent) continue;
+      if (!appeared || !is_absent(watch)) continue;
       const k8s::Result<bool> served = co_await client_->served(watch->gvr);
       if (served && *served) watch->watcher->retry_now();
     }
@@ -146,15 +147,12 @@ std::optional<k8s::Error> ClusterWatches::forbidden(const k8s::Gvr& gvr) const {
 
 bool ClusterWatches::served(const k8s::Gvr& gvr) const {
   const Watch* watch = find(gvr);
-  if (watch == nullptr) return false;
-  const Status status = watch->status();
-  return status.synced && !status.absent;
+  return watch != nullptr && watch->watcher->api() == k8s::ApiState::served;
 }
 
 bool ClusterWatches::policies_served() const {
   return std::all_of(watches_.begin(), watches_.end(), [](const auto& watch) {
-    const Status status = watch->status();
-    return status.gvr.group != "gpusharing.dev" || (status.synced && !status.absent);
+    return watch->gvr.group != "gpusharing.dev" || watch->watcher->api() == k8s::ApiState::served;
   });
 }
 

@@ -41,9 +41,9 @@ class ClusterWatches {
 
   struct Status {
     k8s::Gvr gvr;
-    bool synced = false;  // Had a complete view once, or is absent.
+    bool synced = false;  // Had a complete view once, or was absent once.
     k8s::View view;
-    bool absent = false;  // Not served here.
+    k8s::ApiState api = k8s::ApiState::unknown;
     std::size_t objects = 0;
     std::optional<k8s::Error> error;  // The last failure since the last complete view.
     bool optional_missing = false;    // Forbidden, and the operator works without it.
@@ -59,7 +59,7 @@ class ClusterWatches {
   [[nodiscard]] bool failing(const k8s::Gvr& gvr) const;
   // Why the server forbids the resource, while it does.
   [[nodiscard]] std::optional<k8s::Error> forbidden(const k8s::Gvr& gvr) const;
-  // Synced, and not because the API is absent.
+  // Has been listed since the API was absent, if it ever was.
   [[nodiscard]] bool served(const k8s::Gvr& gvr) const;
   // The API server serves both SharingPolicies and SharingRollouts.
   [[nodiscard]] bool policies_served() const;

@@ -49,7 +49,6 @@ class StoreSink final : public WatchSink {
   }
   void init_done() override {
     last_error_.reset();
-    absent_ = false;
     store_->init_done();
   }
   Result<void> apply(std::string_view json) override {
@@ -65,7 +64,7 @@ class StoreSink final : public WatchSink {
     return {};
   }
   void absent() override {
-    absent_ = true;
+    last_error_.reset();
     store_->mark_absent();
   }
   void skip(std::string_view metadata, const Error& why) override {
@@ -83,8 +82,6 @@ class StoreSink final : public WatchSink {
 
   [[nodiscard]] std::uint64_t malformed() const { return malformed_; }
   [[nodiscard]] std::uint64_t relists() const { return relists_; }
-  // True while discovery says that the API is not served.
-  [[nodiscard]] bool api_absent() const { return absent_; }
   // The last error since the last complete view, for readiness and `status`.
   [[nodiscard]] const std::optional<Error>& last_error() const { return last_error_; }
 
@@ -101,7 +98,6 @@ class StoreSink final : public WatchSink {
   std::optional<Error> last_error_;
   std::uint64_t malformed_ = 0;
   std::uint64_t relists_ = 0;
-  bool absent_ = false;
 };
 
 }  // namespace k8s

@@ -79,6 +79,7 @@ void Watcher::stop() {
 void Watcher::list_again() {
   if (stopping_ || std::exchange(distrusted_, true)) return;
   complete_ = false;
+  if (api_ == ApiState::absent) api_ = ApiState::unknown;
   if (running_) cancel_.emit(asio::cancellation_type::terminal);
 }
 
@@ -87,13 +88,12 @@ void Watcher::start_over() {
   state_ = Empty{};
   stream_.reset();
   decoder_ = WatchDecoder(options_.max_line);
-  paused_ = false;
   ++stats_.relists;
   sink_->on_relist();
 }
 
 void Watcher::retry_now() {
-  if (paused_) wake_->notify();
+  if (api_ == ApiState::absent) wake_->notify();
 }
 
 asio::awaitable<void> Watcher::loop() {
@@ -109,9 +109,9 @@ asio::awaitable<void> Watcher::loop() {
     WatchStep outcome = step(std::move(state_), *input);
     take(outcome);
     if (stopping_ || distrusted_) co_return;
-    const WatchPause kind = outcome.pause;
+    WatchPause kind = outcome.pause;
     const std::optional<Error> error = outcome.report;
-    if (error) co_await report(std::move(outcome));
+    if (error) kind = co_await report(std::move(outcome));
     if (stopping_ || distrusted_) co_return;
     if (kind != WatchPause::none) co_await pause(kind, error);
   }
@@ -189,21 +189,25 @@ void Watcher::report(const Error& error) {
   sink_->on_error(error);
 }
 
-// A 404 is an absent API only when discovery says so; a proxy's 404 must not empty a store.
-asio::awaitable<void> Watcher::report(WatchStep outcome) {
+// A 404 is an absent API only when discovery says so; a proxy's 404 must not empty a store. Returns how to pause.
+asio::awaitable<WatchPause> Watcher::report(WatchStep outcome) {
   ++stats_.errors;
   if (outcome.maybe_absent) {
     const Result<bool> served = co_await client_->served(gvr_);
-    if (stopping_) co_return;
+    if (stopping_) co_return outcome.pause;
     if (served && !*served) {
       state_ = step(std::move(state_), ApiAbsent{}).next;
       failed_at_.reset();
-      absent_ = true;
+      complete_ = false;
+      api_ = ApiState::absent;
+      confirmed_at_ = clock_->monotonic();
       sink_->absent();
-      co_return;
+      co_return outcome.pause;
     }
+    if (served) outcome.pause = WatchPause::backoff;  // A CRD that was installed just now.
   }
   report(*outcome.report);
+  co_return outcome.pause;
 }
 
 asio::awaitable<WatchInput> Watcher::perform(WatchAction ask) {
@@ -346,16 +350,17 @@ asio::awaitable<void> Watcher::pause(WatchPause kind, std::optional<Error> error
                    : kind == WatchPause::absent ? jittered(options_.absent_retry, 1.5)
                                                 : next_backoff();
   if (error && error->retry_after) delay = std::max<Duration>(delay, *error->retry_after);
-  paused_ = true;
   bool woken = co_await wake_->wait_until(clock_->monotonic() + delay);
   // Discovery is asked again first: that is a request on a shared connection, where a watch has a connection of its
   // own, with a handshake, for another 404.
   while (kind == WatchPause::absent && !woken && !stopping_) {
     const Result<bool> served = co_await client_->served(gvr_);
     if (stopping_ || !served || *served) break;
+    confirmed_at_ = clock_->monotonic();
     woken = co_await wake_->wait_until(clock_->monotonic() + jittered(options_.absent_retry, 1.5));
   }
-  paused_ = false;
+  // Until the next list says what there is, nothing is known.
+  if (api_ == ApiState::absent) api_ = ApiState::unknown;
 }
 
 Duration Watcher::jittered(Duration base, double most) {

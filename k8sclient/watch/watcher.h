@@ -60,12 +60,17 @@ enum class ViewState : std::uint8_t {
   unread,   // No complete view yet, or none since the server went back in time.
   stale,    // Neither confirmed nor listed within max_age.
   recent,   // Its watch fails or is silent, but it was confirmed or listed within max_age.
-  current,  // Its watch delivers, and the view was confirmed within max_age; or discovery says that the API is absent.
+  current,  // Its watch delivers, or discovery says that the API is absent; and it was confirmed within max_age.
 };
 struct View {
   ViewState state = ViewState::unread;
-  // The last event, bookmark or first complete list; unset: none.
+  // The last event, bookmark or first complete list, or when discovery last said that the API is absent; unset: none.
   std::optional<MonoTime> confirmed_at = std::nullopt;
+};
+enum class ApiState : std::uint8_t {
+  unknown,  // Nothing has been listed, at all or since it was absent.
+  absent,   // Discovery says so, and has not been contradicted or failed since.
+  served,
 };
 
 struct WatcherOptions {
@@ -120,7 +125,7 @@ class Watcher {
   boost::asio::awaitable<void> run();
   // Ends run() promptly, from any callback or coroutine of the same thread; the sink is not called again. Idempotent.
   void stop();
-  // Cuts a pause short, e.g. after discovery found a new CRD.
+  // Discovery has found the API, e.g. a new CRD: ends the pause of a watch that knows it as absent, and no other one.
   void retry_now();
   // Nothing that is known is trusted any more: the view is unread until another list is complete, which begins at once.
   void list_again();
@@ -134,6 +139,7 @@ class Watcher {
   [[nodiscard]] bool failing() const { return failed_at_ == opened(); }
   // The one place that decides whether the sink's objects are those of the server.
   [[nodiscard]] View view() const;
+  [[nodiscard]] ApiState api() const { return api_; }
 
  private:
   class PageSink;
@@ -145,7 +151,7 @@ class Watcher {
   boost::asio::awaitable<WatchInput> open(bool initial_events);
   boost::asio::awaitable<WatchInput> read();
   boost::asio::awaitable<void> pause(WatchPause kind, std::optional<Error> error);
-  boost::asio::awaitable<void> report(WatchStep outcome);
+  boost::asio::awaitable<WatchPause> report(WatchStep outcome);
   std::optional<WatchInput> buffered_event();
   void take(const WatchStep& outcome);
   void emit(WatchEmit what);
@@ -177,7 +183,6 @@ class Watcher {
   boost::asio::cancellation_signal cancel_;
   bool running_ = false;
   bool stopping_ = false;
-  bool paused_ = false;
 
   std::unique_ptr<ByteStream> stream_;
   WatchDecoder decoder_;
@@ -196,7 +201,7 @@ class Watcher {
   MonoTime renew_at_ = MonoTime::never();
   std::optional<MonoTime> confirmed_at_;
   bool complete_ = false;  // And trusted.
-  bool absent_ = false;
+  ApiState api_ = ApiState::unknown;
   bool delivers_ = false;    // The last watch that was opened has not failed.
   bool distrusted_ = false;  // list_again() was called, and the loop begins again.
   Duration backoff_{0};

@@ -31,7 +31,7 @@ void Watcher::confirm(bool by_watch) {
   renew_at_ = options_.renew_after <= Duration::zero()
                   ? MonoTime::never()
                   : now + std::chrono::duration_cast<Duration>(options_.renew_after * factor(random_));
-  absent_ = false;
+  api_ = ApiState::served;
   // A list replaces no watch that fails: it is as old as the time until the next one.
   if (by_watch || !complete_) {
     confirmed_at_ = now;
@@ -41,10 +41,11 @@ void Watcher::confirm(bool by_watch) {
 }
 
 View Watcher::view() const {
-  if (absent_) return {ViewState::current, confirmed_at_};
-  if (!complete_ || !confirmed_at_) return {ViewState::unread, confirmed_at_};
+  const bool absent = api_ == ApiState::absent;
   const MonoTime now = clock_->monotonic();
-  const bool confirmed = now - *confirmed_at_ <= options_.max_age;
+  const bool confirmed = confirmed_at_ && now - *confirmed_at_ <= options_.max_age;
+  if (absent && confirmed) return {ViewState::current, confirmed_at_};
+  if (!complete_ || !confirmed_at_) return {ViewState::unread, confirmed_at_};
   if (confirmed && delivers_) return {ViewState::current, confirmed_at_};
   const bool recent = confirmed || now - listed_at_ <= options_.max_age;
   return {recent ? ViewState::recent : ViewState::stale, confirmed_at_};

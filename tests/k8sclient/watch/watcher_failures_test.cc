@@ -1,4 +1,4 @@
-// Watcher: failures, refusals, absent APIs and malformed objects; how it is stopped.
+// Watcher: failures, refusals and malformed objects; how it is stopped.
 #include <gmock/gmock.h>
 
 #include <boost/asio/bind_cancellation_slot.hpp>
@@ -112,71 +112,6 @@ TEST_F(WatcherTest, it_is_failing_until_a_list_comes_whole_or_a_stream_opens_aga
   clock.run_for(100s);
   EXPECT_EQ(watcher->stats().watches, 2U);
   EXPECT_FALSE(watcher->failing()) << "a stream is open";
-}
-
-TEST_F(WatcherTest, an_api_that_discovery_does_not_know_is_absent_until_somebody_installs_it) {
-  transport.then(Answer::code(404));
-  transport.then(Answer::code(404));
-  transport.then(Answer::ok(R"({"kind":"APIVersions","versions":[]})"));
-  start();
-  EXPECT_TRUE(store.synced());
-  EXPECT_TRUE(sink.api_absent());
-  EXPECT_THAT(errors, IsEmpty());
-  transport.then(Answer::streaming({{{}, event("ADDED", "a", 1) + bookmark(5, true)}}));
-  watcher->retry_now();
-  clock.run_ready();
-  EXPECT_FALSE(sink.api_absent());
-  EXPECT_THAT(names(), ElementsAre("a"));
-}
-
-TEST_F(WatcherTest, an_absent_api_costs_no_watch_until_discovery_names_it) {
-  const auto absent_says_discovery = [this] {
-    transport.then(Answer::code(404));
-    transport.then(Answer::ok(R"({"kind":"APIVersions","versions":[]})"));
-  };
-  transport.then(Answer::code(404));  // The watch.
-  for (int look = 0; look < 4; ++look) absent_says_discovery();
-  transport.then(Answer::ok(R"({"kind":"APIResourceList","resources":[{"name":"nodes"}]})"));
-  transport.then(Answer::streaming({{{}, event("ADDED", "a", 1) + bookmark(5, true)}}));
-  start();
-  clock.run_for(3min);
-  const auto watches = [this] {
-    return std::ranges::count_if(transport.requests, [](const auto& r) { return r.path.contains("watch="); });
-  };
-  EXPECT_EQ(watches(), 1) << "each has a connection of its own";
-  clock.run_until([this] { return !names().empty(); }, 5min);
-  EXPECT_EQ(watches(), 2);
-  EXPECT_THAT(names(), ElementsAre("a"));
-}
-
-TEST_F(WatcherTest, a_404_that_discovery_does_not_confirm_empties_nothing) {
-  options.watch_list = false;
-  transport.then(Answer::ok(page(10, {"a"})));
-  transport.then(Answer::code(404, "<html>wrong door</html>"));
-  transport.then(Answer::code(404, "<html>wrong door</html>"));
-  transport.then(Answer::code(404, "<html>wrong door</html>"));
-  start();
-  clock.run_for(30s);
-  EXPECT_THAT(names(), ElementsAre("a"));
-  EXPECT_FALSE(sink.api_absent());
-  EXPECT_THAT(errors, ElementsAre(HasSubstr("wrong door")));
-}
-
-TEST_F(WatcherTest, an_api_that_is_removed_later_is_listed_again_when_it_comes_back) {
-  options.watch_list = false;
-  transport.then(Answer::ok(page(10, {"a"})));
-  transport.then(Answer::code(404));
-  transport.then(Answer::code(404));
-  transport.then(Answer::ok(R"({"kind":"APIVersions","versions":[]})"));
-  start();
-  EXPECT_TRUE(sink.api_absent());
-  EXPECT_THAT(names(), IsEmpty());
-  transport.then(Answer::ok(page(20, {"b"})));
-  transport.then(Answer::streaming({}));
-  watcher->retry_now();
-  clock.run_ready();
-  EXPECT_FALSE(sink.api_absent());
-  EXPECT_THAT(names(), ElementsAre("b"));
 }
 
 TEST_F(WatcherTest, a_404_of_a_proxy_does_not_cost_the_place_of_the_watch) {
