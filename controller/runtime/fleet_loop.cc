@@ -31,6 +31,9 @@ constexpr Duration kSoonest = std::chrono::milliseconds(5);
 // Nor one whose plan is full of nodes that wait for a record: its answer asks for the pass that continues them.
 constexpr Duration kSoonestWithoutRecord = std::chrono::seconds(1);
 
+// A new leader that cannot read what was written before it tries again at least this often.
+constexpr Duration kLongestReadRetry = std::chrono::seconds(10);
+
 bool is_event(const PlannedAction& planned) {
   return std::holds_alternative<RecordEvent>(planned.action);
 }
@@ -145,9 +148,7 @@ boost::asio::awaitable<void> FleetLoop::pass() {
 
   std::optional<Plan> made = make_plan();
   if (!made) {
-    // The missing store wakes the loop when it has synced. One that the server refuses waits for a person.
-    Execution nothing;
-    if (parts_.world->refused_namespaces.contains(parts_.settings->operator_namespace)) report(Plan(), nothing);
+    report_refusals();  // The missing store wakes the loop when it has synced.
     co_return;
   }
   warn_of_unused_mode();
@@ -201,12 +202,16 @@ void FleetLoop::note_leads() {
 // The next pass plans from it.
 boost::asio::awaitable<void> FleetLoop::read_as_new_leader() {
   const k8s::Result<void> read = co_await parts_.expectations->read_as_new_leader(state_key(*parts_.settings));
-  // Where reading the record is forbidden, nothing is planned, and a finding says so (make_plan()).
-  is_new_leader_ = !read && read.error().reason != k8s::Reason::forbidden;
+  is_new_leader_ = !read;
+  const std::string cause = read ? std::string() : read.error().message;
+  const bool is_news = std::exchange(parts_.view->waits_for, cause) != cause;
   if (is_new_leader_) {
-    parts_.log->warning("Could not read what the leader before has written; planning waits",
-                        {{"error", read.error().message}});
+    if (is_news) {
+      parts_.log->warning("Could not read what the leader before has written; planning waits", {{"error", cause}});
+    }
+    report_refusals();
     queue_.add_rate_limited();
+    wake(kLongestReadRetry);
     co_return;
   }
   queue_.forget();
@@ -340,6 +345,12 @@ void FleetLoop::add_refusals(Execution& execution) const {
         fmt::format("{}; no GPU is partitioned until list and watch are granted (chart value modes.partitioning)",
                     refused.front().error.message));
   }
+}
+
+// Without a plan. A record that the server refuses waits for a person.
+void FleetLoop::report_refusals() {
+  Execution nothing;
+  if (parts_.world->refused_namespaces.contains(parts_.settings->operator_namespace)) report(Plan(), nothing);
 }
 
 void FleetLoop::report(const Plan& plan, Execution& execution) {

@@ -136,6 +136,7 @@ class FleetLoop {
   boost::asio::awaitable<bool> list_consumers(std::set<std::string> wanted);
   // Its end.
   void report(const Plan& plan, Execution& execution);
+  void report_refusals();
   void add_refusals(Execution& execution) const;
   void report_findings(const Plan& plan, const Execution& execution);
   void finish_pass(const Plan& plan, const Execution& execution, bool consumers_listed);

@@ -152,6 +152,7 @@ ProbeAnswer Manager::ready() const {
                     .world = &world_,
                     .elector = elector_.get(),
                     .leads = leading(),
+                    .waits_for = view_->waits_for,
                     .operator_namespace = settings_.operator_namespace});
 }
 

@@ -44,6 +44,10 @@ ProbeAnswer readiness(const ReadinessParts& parts) {
     if (needed) missing += line + "\n";
     if (!needed) without += "\nwithout " + line;
   }
+  if (parts.leads && !parts.waits_for.empty()) {
+    missing += fmt::format("nothing is planned until this leader has read what the one before has written: {}\n",
+                           parts.waits_for);
+  }
   const LeaderElector* elector = parts.elector;
   if (elector != nullptr && elector->problem() && needs_somebody(elector->problem()->reason)) {
     missing += elector->problem()->message + "\n";

@@ -18,12 +18,14 @@ struct ReadinessParts {
   const World* world = nullptr;            // Its stale views.
   const LeaderElector* elector = nullptr;  // Null: this replica leads without a Lease.
   bool leads = false;
+  std::string_view waits_for;  // RuntimeView::waits_for.
   std::string_view operator_namespace;
 };
 
-// Not ready while a store has not synced or is outdated, while the record cannot be read, and while the Lease cannot be
-// read or written for a reason that no retry ends. Whether it leads says nothing about that: standbys are ready. What
-// the operator works without is named in the answer, and so are the views whose watches do not deliver.
+// Not ready while a store has not synced or is outdated, while the record or, for a new leader, the nodes in a change
+// cannot be read, and while the Lease cannot be read or written for a reason that no retry ends. Whether it leads says
+// nothing about that: standbys are ready. What the operator works without is named in the answer, and so are the views
+// whose watches do not deliver.
 [[nodiscard]] ProbeAnswer readiness(const ReadinessParts& parts);
 
 }  // namespace gso

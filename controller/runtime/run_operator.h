@@ -38,6 +38,7 @@ struct RuntimeView {
   bool synced = false;       // Every store that planners read has synced.
   bool leading = false;      // Holds the lease (or leader election is off).
   bool finished = false;     // run_operator has returned.
+  std::string waits_for;     // Why a new leader does not plan yet: what it could not read.
   std::uint64_t passes = 0;  // Planning passes so far.
   std::uint64_t writes = 0;  // Write requests that the server answered, Lease and Events not counted.
   std::uint64_t lease_writes = 0;

@@ -93,6 +93,20 @@ struct OneOperator {
   }
 };
 
+// Of a Manager that a test asks directly.
+inline Runtime runtime_of(OneOperator& one, Sim& sim) {
+  Runtime runtime;
+  runtime.transport = &one.transport;
+  runtime.clock = &sim.clock;
+  runtime.view = std::make_shared<RuntimeView>();
+  runtime.metrics = one.metrics;
+  runtime.seed = 7;
+  runtime.log = std::make_shared<Logger>(
+      LogFormat::text, LogLevel::info, [&sim] { return sim.clock.now(); },
+      [&one](const std::string& line) { one.log += line + "\n"; });
+  return runtime;
+}
+
 class ManagerTest : public testing::Test {
  protected:
   ManagerTest() {

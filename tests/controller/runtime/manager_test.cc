@@ -73,20 +73,6 @@ TEST_F(ManagerTest, TheModeOfAPolicyThatTheOperatorCreatesHasAnEffect) {
   EXPECT_THAT(a.log, testing::Not(HasSubstr("Setting has no effect"))) << "the operator has created the policy";
 }
 
-// Of a Manager that a test asks directly.
-Runtime runtime_of(OneOperator& one, Sim& sim) {
-  Runtime runtime;
-  runtime.transport = &one.transport;
-  runtime.clock = &sim.clock;
-  runtime.view = std::make_shared<RuntimeView>();
-  runtime.metrics = one.metrics;
-  runtime.seed = 7;
-  runtime.log = std::make_shared<Logger>(
-      LogFormat::text, LogLevel::info, [&sim] { return sim.clock.now(); },
-      [&one](const std::string& line) { one.log += line + "\n"; });
-  return runtime;
-}
-
 TEST_F(ManagerTest, AMissingNamespaceOfTheLeaseIsSaidOnceInTheLogAndByTheReadinessProbe) {
   a.options.namespace_ = "elsewhere";
   Manager manager(runtime_of(a, sim), a.options, sim.io.get_executor());

@@ -12,6 +12,7 @@
 #include "reconcilers/model/labels.h"
 #include "reconcilers/profile/revision.h"
 #include "tests/controller/runtime/plugin_fleet.h"
+#include "tests/sim/kai/kai_objects.h"
 
 namespace gso::stale_views_test {
 namespace {
@@ -121,6 +122,61 @@ TEST_F(StaleViews, AStandbyThatLagsReadsWhatTheLeaderBeforeHasWritten) {
     run(1s);
     ASSERT_FALSE(in_change(other)) << "a second node within a budget of one, after " << i << " s";
   }
+}
+
+class NewLeader : public StaleViews, public testing::WithParamInterface<sim::Fault> {};
+
+// The nodes in a change are read by a list; watches work.
+TEST_P(NewLeader, PlansNothingWhileItCannotReadTheNodesInAChangeAndSaysWhatItWaitsFor) {
+  settle(a);
+  a.stop->notify();
+  ASSERT_TRUE(eventually([&] { return a.result.has_value(); }, 1min));
+  sim::FaultRule rule = always(GetParam(), "nodes");
+  rule.verb = "list";
+  b.transport.faults().add(rule);
+  Manager manager(runtime_of(b, sim), b.options, sim.io.get_executor());
+  manager.start();
+  edit();
+  run(5min);
+  EXPECT_FALSE(any_in_change());
+  EXPECT_FALSE(manager.ready().ok);
+  EXPECT_TRUE(manager.leading());
+  EXPECT_THAT(manager.ready().text, HasSubstr("nothing is planned until this leader has read"));
+  b.transport.faults().clear();
+  EXPECT_TRUE(eventually([&] { return any_in_change(); }, 1min));
+  EXPECT_TRUE(manager.ready().ok) << manager.ready().text;
+  sim.run(end(&manager));
+}
+INSTANTIATE_TEST_SUITE_P(Each, NewLeader, testing::Values(sim::Fault::forbidden, sim::Fault::server_error));
+
+// A CRD whose conversion webhook is down: what was known to be empty is not known any more.
+TEST_F(StaleViews, AnApiThatAppearsAndCannotBeListedIsNotTakenForAnEmptyOne) {
+  const auto current = [&] { return a.metric("gpusharing_watch_current", {{"resource", "bindrequests"}}); };
+  a.options.discovery_period = 2s;
+  Manager manager(runtime_of(a, sim), a.options, sim.io.get_executor());
+  manager.start();
+  run(1min);
+  EXPECT_TRUE(manager.ready().ok) << manager.ready().text;
+  EXPECT_EQ(current(), 1) << "absent";
+  a.transport.faults().add(always(sim::Fault::server_error, "bindrequests"));
+  create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", sim::kai_bind_request_crd());
+  run(3s);
+  EXPECT_EQ(current(), 0);
+  edit();
+  for (int minute = 0; minute < 10; ++minute) {
+    run(1min);
+    ASSERT_FALSE(any_in_change()) << minute;
+  }
+  EXPECT_EQ(current(), 0);
+  EXPECT_GT(a.metric("gpusharing_watch_stale_seconds", {{"resource", "bindrequests"}}), 150);
+  EXPECT_LT(a.transport.faults().use(0).applied, 60) << "its back-off grows to half a minute";
+  EXPECT_EQ(findings(), 1);
+  EXPECT_THAT(manager.ready().text, HasSubstr("bindrequests not synced: "));
+  a.transport.faults().clear();
+  EXPECT_TRUE(eventually([&] { return any_in_change(); }, 1min));
+  EXPECT_EQ(current(), 1);
+  EXPECT_TRUE(manager.ready().ok) << manager.ready().text;
+  sim.run(end(&manager));
 }
 
 TEST_F(StaleViews, AfterARestoreEverythingIsListedAgainBeforeAnythingIsPlanned) {
