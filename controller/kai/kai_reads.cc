@@ -4,20 +4,24 @@
 #include <fmt/format.h>
 
 #include <optional>
+#include <ranges>
 #include <utility>
 
 #include "reconcilers/cluster/kai_roles.h"
 #include "reconcilers/model/kai_names.h"
+#include "reconcilers/model/message_text.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/model/resources.h"
+#include "reconcilers/model/tenant_memory.h"
 
 namespace gso {
 namespace {
 
 // Time limit of one lookup, and of all reads before a deletion together: a deletion that waits longer is judged again.
 constexpr k8s::Duration kPatience = std::chrono::seconds(10);
-// A group shares a GPU or a few: more pods than this are no group that KAI made.
-constexpr std::size_t kMostOfGroup = 4096;
+// Of a consumer's ConfigMap, which its tenant can write. KAI names the UUIDs of a machine's GPUs, and one owner.
+constexpr std::size_t kMostDevices = 1024;
+constexpr std::size_t kMostOwners = 4;
 // Of those that wait, for what is said about them.
 constexpr std::size_t kMostWaiting = 1024;
 
@@ -39,20 +43,25 @@ k8s::CallOptions KaiReader::patience() const {
 boost::asio::awaitable<k8s::Result<std::vector<KaiPod>>> KaiReader::list_pods(k8s::LabelSelector selector,
                                                                               k8s::CallOptions limits) {
   std::vector<KaiPod> found;
+  std::size_t room = most_bytes(TenantFed::group_pods);
   k8s::ListOptions options;
   options.label_selector = std::move(selector);
   options.call = limits;
-  k8s::ItemFunction sink([&found](std::optional<std::string_view> json) -> k8s::Result<void> {
+  k8s::ItemFunction sink([&](std::optional<std::string_view> json) -> k8s::Result<void> {
     if (!json) {
       found.clear();
+      room = most_bytes(TenantFed::group_pods);
       return {};
-    }
-    if (found.size() >= kMostOfGroup) {
-      return k8s::fail(k8s::Reason::too_large,
-                       fmt::format("more than {} pods have the label of one GPU group", kMostOfGroup));
     }
     k8s::Result<KaiPod> pod = project_kai_pod(*json);
     if (!pod) return std::unexpected(pod.error());
+    // A group shares a GPU or a few.
+    const std::size_t bytes = memory_of(*pod);
+    if (bytes > room) {
+      return k8s::fail(k8s::Reason::too_large,
+                       fmt::format("more than {} pods have the label of one GPU group", found.size()));
+    }
+    room -= bytes;
     found.push_back(*std::move(pod));
     return {};
   });
@@ -104,8 +113,9 @@ boost::asio::awaitable<k8s::Result<LookupResults::Devices>> KaiReader::devices_i
   auto devices = found->data.find(std::string(kai::kVisibleDevices));
   if (devices == found->data.end() || !devices->second) co_return out;
   out.known = true;
-  out.devices = *devices->second;
-  for (const k8s::OwnerReference& owner : found->meta.owners) out.owners.push_back(owner.uid);
+  out.devices = first_bytes(*devices->second, kMostDevices);
+  for (const k8s::OwnerReference& owner : found->meta.owners | std::views::take(kMostOwners))
+    out.owners.push_back(owner.uid);
   co_return out;
 }
 
@@ -113,14 +123,16 @@ boost::asio::awaitable<k8s::Result<LookupResults::Devices>> KaiReader::devices_i
 boost::asio::awaitable<k8s::Result<LookupResults::Waiting>> KaiReader::waiting_pods(k8s::CallOptions limits) {
   LookupResults::Waiting out;
   out.at = clock_->monotonic();
+  std::size_t room = most_bytes(TenantFed::waiting_pods);
   k8s::ListOptions options;
   options.field_selector = k8s::FieldSelector::equals("spec.nodeName", "");
   options.resource_version = "0";
   options.call = limits;
   const std::string scaling = view_kai(world_->kai, *settings_).scaling;
-  const auto take = [&out, &scaling](std::optional<std::string_view> json) -> k8s::Result<void> {
+  const auto take = [&](std::optional<std::string_view> json) -> k8s::Result<void> {
     if (!json) {
       out.pods.clear();
+      room = most_bytes(TenantFed::waiting_pods);
       return {};
     }
     if (out.pods.size() >= kMostWaiting) return {};
@@ -131,7 +143,11 @@ boost::asio::awaitable<k8s::Result<LookupResults::Waiting>> KaiReader::waiting_p
     const bool waits = pod->phase.empty() || pod->phase == "Pending";
     if (!waits || (!fraction && pod->meta.ns.view() != scaling)) return {};
     k8s::Result<KaiPod> for_kai = project_kai_pod(*json);
-    if (for_kai) out.pods.push_back({*std::move(pod), std::move(for_kai->tolerations)});
+    if (!for_kai) return {};
+    const std::size_t bytes = memory_of(*pod) + memory_of(*for_kai);
+    if (bytes > room) return {};
+    room -= bytes;
+    out.pods.push_back({*std::move(pod), std::move(for_kai->tolerations)});
     return {};
   };
   k8s::ItemFunction sink(take, [](const k8s::Error& /*why*/) {});

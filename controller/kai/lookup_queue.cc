@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "reconcilers/cluster/kai_roles.h"
+#include "reconcilers/model/tenant_memory.h"
 
 namespace gso {
 namespace {
@@ -162,11 +163,19 @@ boost::asio::awaitable<k8s::Result<bool>> LookupQueue::ask_group(std::string gro
   k8s::Result<std::vector<KaiPod>> pods = co_await parts_.reads->multi_device_pods(group, limits);
   if (!pods) co_return std::unexpected(pods.error());
   answer.pods = *std::move(pods);
+  std::size_t bytes = 0;
+  for (const KaiPod& pod : answer.pods) bytes += memory_of(pod);
   LookupResults& lookups = parts_.world->kai.lookups;
+  std::erase_if(group_bytes_, [&](const auto& entry) { return !lookups.groups.contains(entry.first); });
+  std::size_t kept = bytes;
+  for (const auto& [name, of_other] : group_bytes_) kept += name == group ? 0 : of_other;
+  if (kept > most_bytes(TenantFed::groups, parts_.world->nodes.size()))
+    co_return k8s::fail(k8s::Reason::too_large, "the pods of all GPU groups together need too much memory");
   auto before = lookups.groups.find(group);
   const bool same =
       before != lookups.groups.end() && recent(before->second.at) && before->second.pods.empty() && answer.pods.empty();
   lookups.groups[group] = std::move(answer);
+  group_bytes_[group] = bytes;
   co_return !same;
 }
 

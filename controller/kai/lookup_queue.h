@@ -77,6 +77,7 @@ class LookupQueue {
   std::deque<Asked> queue_;
   std::map<Question, Rank> under_way_;
   std::map<Question, k8s::MonoTime> retry_at_;
+  std::map<std::string, std::size_t> group_bytes_;  // memory_of() the pods of LookupResults::groups.
   std::size_t workers_ = 0;
   int renewals_ = 0;
   k8s::MonoTime window_;  // In which `renewals_` were made.

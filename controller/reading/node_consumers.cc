@@ -16,6 +16,7 @@
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/model/resources.h"
+#include "reconcilers/model/tenant_memory.h"
 #include "reconcilers/rollout/unserved_nodes.h"
 
 namespace gso {
@@ -32,9 +33,8 @@ constexpr Duration kLongest = std::chrono::seconds(15);
 // How long refresh() waits for the next list after the last one has ended.
 constexpr Duration kPatience = std::chrono::milliseconds(250);
 constexpr std::size_t kReaders = 8;  // Nodes listed at once.
-// What is kept of one node's pods. Anybody who may create pods can name the node, also in pods that no kubelet runs: as
-// long as one of those beyond is left, one is kept.
-constexpr std::size_t kMostConsumers = 1024;
+// What is kept of one node's pods, beside TenantFed::node_consumers. Anybody who may create pods can name the node,
+// also in pods that no kubelet runs: as long as one of those beyond is left, one is kept.
 constexpr std::size_t kMostRejected = 256;
 constexpr std::size_t kMostUnreadable = 1024;
 
@@ -90,16 +90,27 @@ asio::awaitable<k8s::Result<NodeConsumers>> read_consumers(k8s::Reader* client, 
   k8s::ListOptions options;
   options.field_selector = k8s::FieldSelector::equals("spec.nodeName", node);
   options.call = limits;
+  struct Room {
+    std::size_t pods = most_bytes(TenantFed::node_consumers);
+    std::size_t rejected = pods;
+  };
+  Room left;
   const std::function<void()> restart = [&] {
     found.pods.clear();
     found.rejected.clear();
+    left = {};
   };
   const std::function<void(Pod)> take = [&](Pod pod) {
-    if (is_rejected(pod, *settings)) {
-      if (found.rejected.size() < kMostRejected) found.rejected.push_back(std::move(pod));
-    } else if (found.pods.size() < kMostConsumers && is_gpu_consumer(pod, *world)) {
-      found.pods.push_back(std::move(pod));
-    }
+    const bool rejected = is_rejected(pod, *settings);
+    if (!rejected && !is_gpu_consumer(pod, *world)) return;
+    std::vector<Pod>& kept = rejected ? found.rejected : found.pods;
+    std::size_t& room = rejected ? left.rejected : left.pods;
+    const std::size_t bytes = memory_of(pod);
+    // The first one is kept however large it is: a node with a consumer never looks idle.
+    if (bytes > room && !kept.empty()) return;
+    if (rejected && kept.size() >= kMostRejected) return;
+    room -= std::min(room, bytes);
+    kept.push_back(std::move(pod));
   };
   const std::string of_node = "node " + node;
   const k8s::Result<void> listed = co_await list_pods(client, options, of_node, restart, take);

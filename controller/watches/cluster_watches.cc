@@ -10,6 +10,7 @@
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/model/resources.h"
+#include "reconcilers/model/tenant_memory.h"
 
 namespace gso {
 
@@ -19,10 +20,14 @@ struct ClusterWatches::Watch {
   std::unique_ptr<ReportingSink> sink;
   std::unique_ptr<k8s::Watcher> watcher;
   std::function<Status()> status;
+  std::function<std::string()> left_out;
+  std::function<void()> use_room;
+  bool listed_for_room = false;
 };
 
 template <class T>
-void ClusterWatches::add(k8s::Gvr gvr, k8s::Store<T>* store, k8s::Result<T> (*project)(std::string_view)) {
+void ClusterWatches::add(k8s::Gvr gvr, k8s::Store<T>* store, k8s::Result<T> (*project)(std::string_view),
+                         k8s::StoreBudget<T>* budget) {
   auto watch = std::make_unique<Watch>();
   watch->gvr = gvr;
   auto objects = std::make_unique<k8s::StoreSink<T>>(store, project);
@@ -30,10 +35,21 @@ void ClusterWatches::add(k8s::Gvr gvr, k8s::Store<T>* store, k8s::Result<T> (*pr
     return Status{gvr,  store->synced(), raw->watcher->view(), raw->watcher->api(), store->size(), sink->last_error(),
                   false};
   };
+  objects->limit(budget);
+  watch->left_out = [budget, sink = objects.get()] {
+    return budget == nullptr ? std::string() : left_out_text(sink->left_out(), budget->most());
+  };
+  watch->use_room = [budget, sink = objects.get(), raw = watch.get()] {
+    const bool again = budget != nullptr && sink->left_out().count() > 0 && budget->has_room_again();
+    if (again && !std::exchange(raw->listed_for_room, true)) raw->watcher->list_again();
+  };
   watch->objects = std::move(objects);
   ReportingSink::Reports reports;
   Watch* raw = watch.get();  // Owns the sink that holds these functions.
-  reports.complete = [this, raw, store] { reports_.complete(raw->gvr.resource, store->size()); };
+  reports.complete = [this, raw, store] {
+    raw->listed_for_room = false;
+    reports_.complete(raw->gvr.resource, store->size());
+  };
   reports.failed = [this, raw](const k8s::Error& error) { reports_.failed(raw->gvr.resource, error); };
   watch->sink = std::make_unique<ReportingSink>(watch->objects.get(), std::move(reports));
   k8s::WatcherOptions options = defaults_;
@@ -53,14 +69,16 @@ ClusterWatches::ClusterWatches(k8s::Reader* client, k8s::Clock* clock, World* wo
       clock_(clock),
       defaults_(std::move(defaults)),
       reports_(std::move(reports)),
-      wake_(clock->make_signal()) {
+      wake_(clock->make_signal()),
+      world_(world),
+      request_budget_(&world->kai.bind_requests, &memory_of, most_bytes(TenantFed::bind_requests)) {
   add(resources::nodes, &world->nodes, &project_node);
   add(resources::cluster_policies, &world->clusterpolicies, &project_clusterpolicy);
   add(resources::gpu_clusters, &world->gpu_clusters, &project_gpu_cluster);
   add(resources::device_classes, &world->device_classes, &project_device_class);
   add(resources::resource_slices, &world->resource_slices, &project_resource_slice);
   add(resources::kai_configs, &world->kai.configs, &project_kai_config);
-  add(resources::bind_requests, &world->kai.bind_requests, &project_bind_request);
+  add(resources::bind_requests, &world->kai.bind_requests, &project_bind_request, &request_budget_);
   add(resources::sharing_policies, &world->policies, &project_sharing_policy);
   add(resources::sharing_rollouts, &world->rollouts, &project_sharing_rollout);
 }
@@ -143,6 +161,16 @@ std::optional<k8s::Error> ClusterWatches::forbidden(const k8s::Gvr& gvr) const {
   std::optional<k8s::Error> error = find(gvr)->status().error;
   if (error && error->reason != k8s::Reason::forbidden) error.reset();
   return error;
+}
+
+void ClusterWatches::use_room() {
+  request_budget_.set_most(most_bytes(TenantFed::bind_requests, world_->nodes.size()));
+  for (const auto& watch : watches_) watch->use_room();
+}
+
+std::string ClusterWatches::left_out(const k8s::Gvr& gvr) const {
+  const Watch* watch = find(gvr);
+  return watch == nullptr ? std::string() : watch->left_out();
 }
 
 bool ClusterWatches::served(const k8s::Gvr& gvr) const {

@@ -15,6 +15,7 @@
 #include "k8sclient/api/reader.h"
 #include "k8sclient/clock.h"
 #include "k8sclient/value/error.h"
+#include "k8sclient/watch/store_budget.h"
 #include "k8sclient/watch/watcher.h"
 #include "reconcilers/model/snapshot.h"
 
@@ -36,6 +37,8 @@ class ClusterWatches {
   void stop();
   // Watcher::list_again() of all of them.
   void list_again();
+  // Lists what was left out of a store, once there is room.
+  void use_room();
   // Looks for absent APIs every `period`, and lets their watches start when they have appeared.
   boost::asio::awaitable<void> rediscover(k8s::Duration period);
 
@@ -59,6 +62,8 @@ class ClusterWatches {
   [[nodiscard]] bool failing(const k8s::Gvr& gvr) const;
   // Why the server forbids the resource, while it does.
   [[nodiscard]] std::optional<k8s::Error> forbidden(const k8s::Gvr& gvr) const;
+  // Of its objects, in words; empty: all are in the store.
+  [[nodiscard]] std::string left_out(const k8s::Gvr& gvr) const;
   // Has been listed since the API was absent, if it ever was.
   [[nodiscard]] bool served(const k8s::Gvr& gvr) const;
   // The API server serves both SharingPolicies and SharingRollouts.
@@ -68,7 +73,8 @@ class ClusterWatches {
   struct Watch;
   [[nodiscard]] const Watch* find(const k8s::Gvr& gvr) const;
   template <class T>
-  void add(k8s::Gvr gvr, k8s::Store<T>* store, k8s::Result<T> (*project)(std::string_view));
+  void add(k8s::Gvr gvr, k8s::Store<T>* store, k8s::Result<T> (*project)(std::string_view),
+           k8s::StoreBudget<T>* budget = nullptr);
 
   k8s::Reader* client_;
   k8s::Clock* clock_;
@@ -76,6 +82,8 @@ class ClusterWatches {
   Reports reports_;
   std::unique_ptr<k8s::Signal> wake_;
   bool stopping_ = false;
+  World* world_;
+  k8s::StoreBudget<BindRequest> request_budget_;
   std::vector<std::unique_ptr<Watch>> watches_;
 };
 

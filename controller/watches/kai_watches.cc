@@ -10,6 +10,7 @@
 #include "reconcilers/cluster/kai_view.h"
 #include "reconcilers/model/kai_names.h"
 #include "reconcilers/model/resources.h"
+#include "reconcilers/model/tenant_memory.h"
 
 namespace gso {
 namespace {
@@ -56,7 +57,8 @@ KaiWatches::KaiWatches(k8s::Reader* client, World* world, k8s::WatcherOptions de
                          complete();
                        },
                    .failed = std::move(reports.failed)}),
-      world_(world) {
+      world_(world),
+      pod_budget_(&world->kai.pods, &memory_of, most_bytes(TenantFed::kai_pods)) {
   world_->kai.pods.mark_synced();
   world_->kai.deployments.mark_synced();
   world_->kai.schemas.mark_synced();
@@ -73,11 +75,11 @@ std::shared_ptr<ScopedWatch> KaiWatches::open_one(const KaiScope& scope) {
     case KaiScope::Kind::grouped_pods:
       options.label_selector.match_expressions.push_back(
           {std::string(kai::kGroupLabel), k8s::LabelOperator::exists, {}});
-      watch->fill(&kai.pods, &pod_counts_, &project_kai_pod);
+      watch->fill(&kai.pods, &pod_counts_, &project_kai_pod, nullptr, &pod_budget_);
       break;
     case KaiScope::Kind::reservations:
       options.label_selector.match_labels[std::string(kai::kAppLabel)] = scope.value;
-      watch->fill(&kai.pods, &pod_counts_, &project_kai_pod);
+      watch->fill(&kai.pods, &pod_counts_, &project_kai_pod, nullptr, &pod_budget_);
       break;
     case KaiScope::Kind::binder:
       options.field_selector = k8s::FieldSelector::equals("metadata.name", scope.value);
@@ -117,6 +119,7 @@ std::string KaiWatches::find_gap(const ClusterWatches& cluster) const {
   for (const k8s::Gvr& gvr : {resources::kai_configs, resources::bind_requests}) {
     if (!cluster.readable(gvr)) return gvr.resource + " have not synced";
     if (!cluster.current(gvr)) return "the watch of " + gvr.resource + " has failed and is being opened again";
+    if (const std::string text = cluster.left_out(gvr); !text.empty()) return gvr.resource + ": " + text;
   }
   for (const auto& [scope, watch] : watches_.all()) {
     if (scope.kind == KaiScope::Kind::runtime_classes) continue;  // Nothing is deleted on their account.
@@ -125,12 +128,16 @@ std::string KaiWatches::find_gap(const ClusterWatches& cluster) const {
     }
     if (!watch->synced()) return to_string(scope) + " have not synced";
     if (!watch->current()) return fmt::format("the watch of {} has failed and is being opened again", to_string(scope));
+    if (const std::string text = watch->left_out(); !text.empty()) return fmt::format("{}: {}", to_string(scope), text);
   }
   return watches_.has_retired() ? "the set of KAI watches has just changed" : std::string();
 }
 
-void KaiWatches::update(const ClusterWatches& cluster, const KaiSettings& settings) {
+void KaiWatches::update(ClusterWatches& cluster, const KaiSettings& settings) {
   KaiWorld& kai = world_->kai;
+  pod_budget_.set_most(most_bytes(TenantFed::kai_pods, world_->nodes.size()));
+  cluster.use_room();
+  watches_.use_room();
   kai.configs_served = cluster.served(resources::kai_configs);
   kai.bind_requests_served = cluster.served(resources::bind_requests);
   watches_.want(wanted(settings), [this](const KaiScope& scope) { return open_one(scope); });
@@ -143,10 +150,11 @@ void KaiWatches::update(const ClusterWatches& cluster, const KaiSettings& settin
   const bool pods_known = std::ranges::all_of(watches_.all(), [](const auto& entry) {
     const bool pods =
         entry.first.kind == KaiScope::Kind::grouped_pods || entry.first.kind == KaiScope::Kind::reservations;
-    return !pods || entry.second->current();
+    return !pods || (entry.second->current() && entry.second->left_out().empty());
   });
-  const bool apis_known = std::ranges::all_of(std::array{resources::kai_configs, resources::bind_requests},
-                                              [&](const k8s::Gvr& gvr) { return cluster.current(gvr); });
+  const bool apis_known =
+      std::ranges::all_of(std::array{resources::kai_configs, resources::bind_requests},
+                          [&](const k8s::Gvr& gvr) { return cluster.current(gvr) && cluster.left_out(gvr).empty(); });
   kai.use_known = apis_known && pods_known;
   kai.incomplete = find_gap(cluster);
 }

@@ -44,7 +44,7 @@ class KaiWatches : public WatchFamily<KaiScope> {
 
   // Opens what is wanted now, closes what is not, and says in KaiWorld what is served and what is missing. Before each
   // pass. `off`: nothing is watched.
-  void update(const ClusterWatches& cluster, const KaiSettings& settings);
+  void update(ClusterWatches& cluster, const KaiSettings& settings);
 
  private:
   std::vector<KaiScope> wanted(const KaiSettings& settings) const;
@@ -52,6 +52,7 @@ class KaiWatches : public WatchFamily<KaiScope> {
   [[nodiscard]] std::string find_gap(const ClusterWatches& cluster) const;
 
   World* world_;
+  k8s::StoreBudget<KaiPod> pod_budget_;
   ScopeCounts pod_counts_;
   ScopeCounts deployment_counts_;
   ScopeCounts schema_counts_;

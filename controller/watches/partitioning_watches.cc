@@ -11,6 +11,7 @@
 #include "reconcilers/cluster/nos.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/model/resources.h"
+#include "reconcilers/model/tenant_memory.h"
 
 namespace gso {
 namespace {
@@ -46,7 +47,8 @@ PartitioningWatches::PartitioningWatches(k8s::Reader* client, World* world, k8s:
     : WatchFamily({.client = client, .defaults = std::move(defaults), .tasks = tasks, .executor = std::move(executor)},
                   {.complete = [complete = std::move(reports.complete)](const auto&) { complete(); },
                    .failed = std::move(reports.failed)}),
-      world_(world) {
+      world_(world),
+      pod_budget_(&world->partitioning.pods, &memory_of, most_bytes(TenantFed::slice_pods)) {
   world_->partitioning.pods.mark_synced();
   world_->partitioning.leases.mark_synced();
   world_->nodes.add_listener([this](const k8s::ObjectKey& key, const auto&, const auto& after) {
@@ -76,7 +78,7 @@ std::shared_ptr<ScopedWatch> PartitioningWatches::open_one(const PartitioningSco
     watch->fill(&partitioning.leases, &lease_counts_, &project_partitioner_lease);
   } else {
     watch->fill(&partitioning.pods, &pod_counts_, &project_slice_pod,
-                scope.kind == Kind::pending_pods ? &asks_for_gpus : nullptr);
+                scope.kind == Kind::pending_pods ? &asks_for_gpus : nullptr, &pod_budget_);
   }
   start(scope, watch, resource_of(scope.kind), std::move(options));
   return watch;
@@ -94,6 +96,7 @@ std::string PartitioningWatches::find_gap() const {
   for (const auto& [scope, watch] : watches_.all()) {
     if (scope.kind != Kind::pods_of_node && watch->refusal())
       return fmt::format("{} cannot be watched: {}", to_string(scope), watch->refusal()->message);
+    if (const std::string text = watch->left_out(); !text.empty()) return fmt::format("{}: {}", to_string(scope), text);
   }
   return {};
 }
@@ -103,11 +106,13 @@ void PartitioningWatches::update(PartitioningMode mode) {
     watches_.want(wanted(mode), [this](const PartitioningScope& scope) { return open_one(scope); });
   if (watches_.synced()) watches_.release_retired();
   PartitioningWorld& partitioning = world_->partitioning;
+  pod_budget_.set_most(most_bytes(TenantFed::slice_pods, labelled_.size()));
+  watches_.use_room();
   // Without a labelled node there is nothing to know.
   partitioning.pending_known = partitioning.leases_known = true;
   partitioning.nodes_known.clear();
   for (const auto& [scope, watch] : watches_.all()) {
-    const bool known = watch->current();
+    const bool known = watch->current() && watch->left_out().empty();
     if (scope.kind == Kind::pods_of_node && known) partitioning.nodes_known.insert(scope.node);
     if (scope.kind == Kind::pending_pods) partitioning.pending_known = known;
     if (scope.kind == Kind::leases) partitioning.leases_known = known;

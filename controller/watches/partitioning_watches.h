@@ -51,6 +51,7 @@ class PartitioningWatches : public WatchFamily<PartitioningScope> {
   [[nodiscard]] std::string find_gap() const;
 
   World* world_;
+  k8s::StoreBudget<SlicePod> pod_budget_;
   std::set<std::string> labelled_;  // Nodes.
   bool outdated_ = false;           // Others are labelled than those whose pods are watched.
   PartitioningMode mode_ = PartitioningMode::off;

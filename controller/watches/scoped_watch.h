@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <type_traits>
 #include <unordered_map>
@@ -25,7 +26,9 @@
 #include "k8sclient/api/reader.h"
 #include "k8sclient/value/error.h"
 #include "k8sclient/watch/store.h"
+#include "k8sclient/watch/store_budget.h"
 #include "k8sclient/watch/watcher.h"
+#include "reconcilers/model/tenant_memory.h"
 
 namespace gso {
 
@@ -57,12 +60,15 @@ class ScopeSink final : public k8s::WatchSink {
   using Projector = k8s::Result<T> (*)(std::string_view json);
   // False: the object is of no interest, in whatever state it is.
   using Filter = bool (*)(std::string_view json);
-  ScopeSink(k8s::Store<T>* store, ScopeCounts* counts, Projector project, Filter keeps = nullptr)
-      : store_(store), counts_(counts), project_(project), keeps_(keeps) {}
+  // `budget`: of the store; null: no limit.
+  ScopeSink(k8s::Store<T>* store, ScopeCounts* counts, Projector project, Filter keeps = nullptr,
+            k8s::StoreBudget<T>* budget = nullptr)
+      : store_(store), counts_(counts), project_(project), keeps_(keeps), budget_(budget) {}
 
   // What an abandoned list brought stays until the next one is complete.
   void init() override {
     lists_ = true;
+    left_out_.list_begins();
     given_up_.merge(fresh_);
     release(std::exchange(fresh_, {}));  // Includes objects of lists that broke off earlier.
     list_began_ = store_->erasures();
@@ -73,6 +79,7 @@ class ScopeSink final : public k8s::WatchSink {
   k8s::Result<void> init_remove(std::string_view json) override { return remove(json); }
   void init_done() override {
     relists_ = lists_ = false;
+    left_out_.list_ends();
     store_->forget_erasures(list_began_);
     Prints before = std::exchange(held_, std::exchange(fresh_, {}));
     before.merge(given_up_);
@@ -83,6 +90,7 @@ class ScopeSink final : public k8s::WatchSink {
   k8s::Result<void> remove(std::string_view json) override {
     const k8s::Result<k8s::ObjectKey> key = k8s::read_object_key(json);
     if (!key) return std::unexpected(key.error());
+    left_out_.remove(*key);
     const KeyPrint print(*key);
     bool held = false;
     bool last_scope = false;
@@ -107,6 +115,7 @@ class ScopeSink final : public k8s::WatchSink {
     init();
     init_done();
   }
+  [[nodiscard]] const k8s::LeftOut& left_out() const { return left_out_; }
   // Drops all objects of the scope, which is not watched any more.
   void release_all() {
     init();
@@ -126,6 +135,12 @@ class ScopeSink final : public k8s::WatchSink {
       return std::unexpected(object.error());
     }
     const k8s::ObjectKey key = object->meta.key();
+    if (budget_ != nullptr && !budget_->has_room(*object)) {
+      left_out_.add(key);
+      store_->erase(key);
+      return {};
+    }
+    left_out_.remove(key);
     if (relists_) {
       store_->replace(*std::move(object), list_began_);
     } else {
@@ -163,6 +178,8 @@ class ScopeSink final : public k8s::WatchSink {
   ScopeCounts* counts_;
   Projector project_;
   Filter keeps_;
+  k8s::StoreBudget<T>* budget_;
+  k8s::LeftOut left_out_;
   Prints held_;
   Prints fresh_;
   Prints given_up_;               // Of lists that broke off.
@@ -182,9 +199,11 @@ class ScopedWatch {
   // Where its objects go. Before start().
   template <class T>
   void fill(k8s::Store<T>* store, ScopeCounts* counts, k8s::Result<T> (*project)(std::string_view),
-            bool (*keeps)(std::string_view) = nullptr) {
-    auto sink = std::make_unique<ScopeSink<T>>(store, counts, project, keeps);
+            bool (*keeps)(std::string_view) = nullptr, k8s::StoreBudget<T>* budget = nullptr) {
+    auto sink = std::make_unique<ScopeSink<T>>(store, counts, project, keeps, budget);
     release_ = [raw = sink.get()] { raw->release_all(); };
+    left_out_ = &sink->left_out();
+    if (budget != nullptr) room_ = [budget] { return Room{budget->most(), budget->has_room_again()}; };
     objects_ = std::move(sink);
   }
   // Runs in `tasks`, which keeps `self` alive until the watch has ended. All that is passed must outlive it.
@@ -194,6 +213,7 @@ class ScopedWatch {
     ReportingSink::Reports inner;  // Held by the sink, which `self` owns.
     inner.complete = [raw = self.get(), complete = std::move(reports.complete)] {
       raw->synced_ = true;
+      raw->listed_for_room_ = false;
       raw->refusal_.reset();
       complete();
     };
@@ -214,6 +234,14 @@ class ScopedWatch {
   // Has a complete view that is a few minutes old at most.
   [[nodiscard]] bool readable() const { return synced_ && view().state >= k8s::ViewState::recent; }
   void list_again() { watcher_->list_again(); }
+  // Of its objects, in words; empty: all are in the store.
+  [[nodiscard]] std::string left_out() const {
+    return left_out_->count() == 0 ? std::string() : left_out_text(*left_out_, room_().most_bytes);
+  }
+  // Lists what was left out, once there is room.
+  void use_room() {
+    if (left_out_->count() > 0 && room_().again && !std::exchange(listed_for_room_, true)) list_again();
+  }
   // The server forbade it since, whatever else has gone wrong.
   [[nodiscard]] const std::optional<k8s::Error>& refusal() const { return refusal_; }
   [[nodiscard]] bool failing() const { return watcher_->failing(); }
@@ -224,8 +252,16 @@ class ScopedWatch {
  private:
   static boost::asio::awaitable<void> run(std::shared_ptr<ScopedWatch> self);
 
+  struct Room {
+    std::size_t most_bytes = 0;
+    bool again = false;
+  };
+
   std::unique_ptr<k8s::WatchSink> objects_;
   std::function<void()> release_;
+  const k8s::LeftOut* left_out_ = nullptr;  // Of objects_.
+  std::function<Room()> room_;
+  bool listed_for_room_ = false;
   std::unique_ptr<ReportingSink> sink_;
   std::unique_ptr<k8s::Watcher> watcher_;
   bool synced_ = false;
@@ -268,6 +304,9 @@ class ScopedWatches {
   }
   void list_again() {
     for (auto& [scope, watch] : watches_) watch->list_again();
+  }
+  void use_room() {
+    for (auto& [scope, watch] : watches_) watch->use_room();
   }
 
   struct Refusal {

@@ -66,6 +66,13 @@ bool Fields::text(Value value, std::string_view field, k8s::Interned& out) {
   return true;
 }
 
+bool Fields::name(Value value, std::string_view field, k8s::Interned& out) {
+  std::string_view read;
+  if (!view(value, field, read)) return false;
+  if (!read.empty()) out = k8s::Interned(first_bytes(read, kMostName));
+  return true;
+}
+
 bool Fields::number(Value value, std::string_view field, std::int64_t& out) {
   if (!open(value, field, json_type::number, "a whole number")) return ok();
   if (value.get_int64().get(out) != simdjson::SUCCESS) return fail(field, "a whole number");
@@ -158,14 +165,14 @@ namespace {
 constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
 
 bool read_strings(Fields& fields, Value value, std::string_view field, bool (*keep)(std::string_view), std::size_t most,
-                  k8s::StringMap& out) {
+                  std::size_t longest, k8s::StringMap& out) {
   const bool read = fields.object(value, field, [&](std::string_view key, Value inner) {
     if (keep != nullptr && !keep(key)) return true;
     if (out.size() >= most) return true;
     // The key's bytes live in the decoder's string buffer, which only grows while one object is read.
     std::string_view text;
     if (!fields.view(inner, field, text)) return false;
-    out.set(key, most == kAll ? text : first_bytes(text, kMostBytes));
+    out.set(key, most == kAll ? text : first_bytes(text, longest));
     return true;
   });
   out.shrink_to_fit();
@@ -174,9 +181,9 @@ bool read_strings(Fields& fields, Value value, std::string_view field, bool (*ke
 
 bool read_owner(Fields& fields, Value value, k8s::OwnerReference& owner) {
   return fields.object(value, "metadata.ownerReferences", [&](std::string_view key, Value inner) {
-    if (key == "kind") return fields.text(inner, "metadata.ownerReferences.kind", owner.kind);
-    if (key == "name") return fields.text(inner, "metadata.ownerReferences.name", owner.name);
-    if (key == "uid") return fields.text(inner, "metadata.ownerReferences.uid", owner.uid);
+    if (key == "kind") return fields.name(inner, "metadata.ownerReferences.kind", owner.kind);
+    if (key == "name") return fields.name(inner, "metadata.ownerReferences.name", owner.name);
+    if (key == "uid") return fields.name(inner, "metadata.ownerReferences.uid", owner.uid);
     if (key == "controller") return fields.flag(inner, "metadata.ownerReferences.controller", owner.controller);
     return true;
   });
@@ -208,13 +215,13 @@ MetaField read_meta_field(Fields& fields, std::string_view key, Value value, con
   }
   if (key == "labels") {
     return filter.labels ? done(read_strings(fields, value, "metadata.labels", filter.label,
-                                             filter.bounded ? kMostLabels : kAll, meta.labels))
+                                             filter.bounded ? kMostLabels : kAll, filter.longest, meta.labels))
                          : MetaField::read;
   }
   if (key == "annotations") {
     if (filter.annotation == nullptr) return MetaField::read;
     return done(read_strings(fields, value, "metadata.annotations", filter.annotation,
-                             filter.bounded ? kMostEntries : kAll, meta.annotations));
+                             filter.bounded ? kMostEntries : kAll, filter.longest, meta.annotations));
   }
   if (key == "ownerReferences") {
     return done(fields.array(value, "metadata.ownerReferences", [&](Value item) {

@@ -62,6 +62,8 @@ class Fields {
   // Scalars. null leaves `out` as it is; a wrong type fails and names the field.
   bool text(Value value, std::string_view field, std::string& out);
   bool text(Value value, std::string_view field, k8s::Interned& out);
+  // Of a text that means nothing if it is longer than a name can be (kMostName): its beginning.
+  bool name(Value value, std::string_view field, k8s::Interned& out);
   // The view is valid until the next object is decoded.
   bool view(Value value, std::string_view field, std::string_view& out);
   bool number(Value value, std::string_view field, std::int64_t& out);
@@ -87,21 +89,23 @@ class Fields {
   k8s::Cause wrong_;
 };
 
-// Which metadata a projection keeps.
-struct MetaFilter {
-  bool labels = true;
-  bool (*annotation)(std::string_view key) = nullptr;  // nullptr keeps none.
-  // Of an object that a tenant can write: at most kMostLabels labels and kMostEntries annotations, and of a value the
-  // first kMostBytes. Nothing that is read has more.
-  bool bounded = false;
-  bool (*label)(std::string_view key) = nullptr;  // nullptr keeps all.
-};
-
 // What is kept of a list or a text that a tenant can write, so that one object costs little memory and time whatever is
 // in it. What is beyond is dropped: it concerns that object alone.
 inline constexpr std::size_t kMostEntries = 64;
 inline constexpr std::size_t kMostLabels = 128;
 inline constexpr std::size_t kMostBytes = 4096;  // More than any path has.
+inline constexpr std::size_t kMostName = 253;    // Of an object. No annotation of a pod that is read is longer, either.
+
+// Which metadata a projection keeps.
+struct MetaFilter {
+  bool labels = true;
+  bool (*annotation)(std::string_view key) = nullptr;  // nullptr keeps none.
+  // Of an object that a tenant can write: at most kMostLabels labels and kMostEntries annotations, and of a value the
+  // first `longest` bytes. Nothing that is read has more.
+  bool bounded = false;
+  bool (*label)(std::string_view key) = nullptr;  // nullptr keeps all.
+  std::size_t longest = kMostBytes;
+};
 
 // For MetaFilter::annotation: keeps the annotations of our own domain.
 [[nodiscard]] inline bool keeps_own_annotation(std::string_view key) {

@@ -6,6 +6,8 @@
 #include "reconcilers/model/json_fields.h"
 #include "reconcilers/model/kai_names.h"
 #include "reconcilers/model/kai_objects.h"
+#include "reconcilers/model/labels.h"
+#include "reconcilers/model/message_text.h"
 #include "reconcilers/model/project_toleration.h"
 
 namespace gso {
@@ -15,8 +17,9 @@ using json::Fields;
 using json::Value;
 
 bool keeps_annotation(std::string_view key) {
-  return key.starts_with("gpu-") || key == kai::kDeviceAnnotation || key == kai::kSharedConfigMap ||
-         key.starts_with("gpusharing.dev/");
+  constexpr std::string_view kRead[] = {kai::kDeviceAnnotation, kai::kSharedConfigMap, kai::kContainerName,
+                                        kDoNotDisruptAnnotation};
+  return std::ranges::find(kRead, key) != std::end(kRead);
 }
 
 // Labels that decide a pod's role for KAI; the other labels are dropped to save memory (40,000 consumers are held).
@@ -49,7 +52,7 @@ bool read_waiting(Fields& fields, Value value, KaiPod& pod) {
       return fields.object(inner, "status.containerStatuses.state", [&](std::string_view kind, Value state) {
         if (kind != "waiting" || !pod.waiting_reason.empty()) return true;
         return fields.object(state, "state.waiting", [&](std::string_view field, Value text) {
-          return field == "reason" ? fields.text(text, "state.waiting.reason", pod.waiting_reason) : true;
+          return field == "reason" ? fields.name(text, "state.waiting.reason", pod.waiting_reason) : true;
         });
       });
     });
@@ -63,13 +66,13 @@ k8s::Result<KaiPod> project_kai_pod(std::string_view text) {
   std::vector<std::string> names;
   std::vector<std::string> inits;
   json::Document document("Pod", text);
-  const json::MetaFilter filter{true, keeps_annotation, true, keeps_label};
+  const json::MetaFilter filter{true, keeps_annotation, true, keeps_label, json::kMostName};
   auto read = document.read(out.meta, [&](Fields& fields, std::string_view key, Value value) {
     if (key == "metadata") return json::read_meta(fields, value, filter, out.meta);
     if (key == "spec") {
       return fields.object(value, "spec", [&](std::string_view field, Value inner) {
         if (field == "nodeName") return fields.text(inner, "spec.nodeName", out.node_name);
-        if (field == "schedulerName") return fields.text(inner, "spec.schedulerName", out.scheduler_name);
+        if (field == "schedulerName") return fields.name(inner, "spec.schedulerName", out.scheduler_name);
         if (field == "containers") return read_names(fields, inner, names);
         if (field == "initContainers") return read_names(fields, inner, inits);
         if (field != "tolerations") return true;
@@ -78,8 +81,8 @@ k8s::Result<KaiPod> project_kai_pod(std::string_view text) {
     }
     if (key != "status") return true;
     return fields.object(value, "status", [&](std::string_view field, Value inner) {
-      if (field == "phase") return fields.text(inner, "status.phase", out.phase);
-      if (field == "reason") return fields.text(inner, "status.reason", out.reason);
+      if (field == "phase") return fields.name(inner, "status.phase", out.phase);
+      if (field == "reason") return fields.name(inner, "status.reason", out.reason);
       if (field == "containerStatuses") return read_waiting(fields, inner, out);
       return true;
     });
@@ -97,18 +100,25 @@ k8s::Result<BindRequest> project_bind_request(std::string_view text) {
     if (key == "metadata") return json::read_meta(fields, value, filter, out.meta);
     if (key == "spec") {
       return fields.object(value, "spec", [&](std::string_view field, Value inner) {
-        if (field == "podName") return fields.text(inner, "spec.podName", out.pod_name);
-        if (field == "selectedNode") return fields.text(inner, "spec.selectedNode", out.selected_node);
+        if (field == "podName") {
+          std::string_view name;
+          if (!fields.view(inner, "spec.podName", name)) return false;
+          out.pod_name = first_bytes(name, json::kMostName);
+          return true;
+        }
+        if (field == "selectedNode") return fields.name(inner, "spec.selectedNode", out.selected_node);
         if (field == "backoffLimit") return fields.number(inner, "spec.backoffLimit", out.backoff_limit);
         if (field == "selectedGPUGroups") {
           return fields.array(inner, "spec.selectedGPUGroups", [&](Value item) {
-            return fields.text(item, "spec.selectedGPUGroups", out.groups.emplace_back());
+            return out.groups.size() >= json::kMostEntries ||
+                   fields.name(item, "spec.selectedGPUGroups", out.groups.emplace_back());
           });
         }
         if (field == "selectedFractionalGpuGroups") {
           return fields.array(inner, "spec.selectedFractionalGpuGroups", [&](Value item) {
             return fields.object(item, "spec.selectedFractionalGpuGroups", [&](std::string_view part, Value id) {
-              return part == "id" ? fields.text(id, "selectedFractionalGpuGroups.id", out.groups.emplace_back()) : true;
+              if (part != "id" || out.groups.size() >= json::kMostEntries) return true;
+              return fields.name(id, "selectedFractionalGpuGroups.id", out.groups.emplace_back());
             });
           });
         }
@@ -117,7 +127,7 @@ k8s::Result<BindRequest> project_bind_request(std::string_view text) {
     }
     if (key != "status") return true;
     return fields.object(value, "status", [&](std::string_view field, Value inner) {
-      if (field == "phase") return fields.text(inner, "status.phase", out.phase);
+      if (field == "phase") return fields.name(inner, "status.phase", out.phase);
       if (field == "failedAttempts") return fields.number(inner, "status.failedAttempts", out.failed_attempts);
       return true;
     });

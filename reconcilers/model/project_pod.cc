@@ -237,8 +237,8 @@ bool read_pod_spec(Fields& fields, Value value, Pod& pod) {
                           [&](Value item) { return read_container_use(fields, item, into.emplace_back(), room); });
     };
     if (key == "nodeName") return fields.text(inner, "spec.nodeName", pod.node_name);
-    if (key == "schedulerName") return fields.text(inner, "spec.schedulerName", pod.scheduler_name);
-    if (key == "runtimeClassName") return fields.text(inner, "spec.runtimeClassName", pod.runtime_class);
+    if (key == "schedulerName") return fields.name(inner, "spec.schedulerName", pod.scheduler_name);
+    if (key == "runtimeClassName") return fields.name(inner, "spec.runtimeClassName", pod.runtime_class);
     if (key == "priority") return fields.number(inner, "spec.priority", pod.priority);
     if (key == "containers") return uses(containers);
     if (key == "initContainers") return uses(init_containers);
@@ -369,7 +369,7 @@ bool read_pod_status(Fields& fields, Value value, Pod& pod, std::optional<WallTi
 k8s::Result<Pod> project_pod(std::string_view text) {
   Pod pod;
   json::Document document("Pod", text);
-  const json::MetaFilter filter{true, keeps_pod_annotation, true};
+  const json::MetaFilter filter{true, keeps_pod_annotation, true, nullptr, json::kMostName};
   std::optional<WallTime> seen_by_kubelet;
   auto read = document.read(pod.meta, [&](Fields& fields, std::string_view key, Value value) {
     if (key == "metadata") return json::read_meta(fields, value, filter, pod.meta);

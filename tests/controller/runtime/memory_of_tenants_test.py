@@ -13,14 +13,19 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import unittest
 import urllib.parse
 
 BINARY = sys.argv.pop(1)
 ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("GSO_")}
 SERVED = {"/api/v1": ["nodes", "pods", "configmaps"], "/apis/apps/v1": ["daemonsets", "controllerrevisions", "deployments"],
-          "/apis/coordination.k8s.io/v1": ["leases"], "/apis/events.k8s.io/v1": ["events"]}
-GROUPS = [{"name": path.split("/")[2], "versions": [{"groupVersion": path[6:], "version": "v1"}]} for path in SERVED if path.startswith("/apis/")]
+          "/apis/coordination.k8s.io/v1": ["leases"], "/apis/events.k8s.io/v1": ["events"],
+          "/apis/kai.scheduler/v1": ["configs"], "/apis/scheduling.run.ai/v1alpha2": ["bindrequests"]}
+GROUPS = [{"name": path.split("/")[2], "versions": [{"groupVersion": path[6:], "version": path.rsplit("/", 1)[-1]}]}
+          for path in SERVED if path.startswith("/apis/")]
+KAI_CONFIG = {"metadata": {"name": "kai-config", "uid": "u-kai", "resourceVersion": "5"},
+              "spec": {"namespace": "kai-scheduler", "admission": {"gpuSharing": True}}}
 OURS = "/namespaces/gpu-sharing-operator/daemonsets"
 MOST_MORE = 32 * 1024  # KiB.
 
@@ -29,6 +34,26 @@ def daemonset(name, namespace, text):
     container = {"name": "nvidia-device-plugin", "image": "i", "env": [{"name": "E", "value": text}]}
     return {"metadata": {"name": name, "namespace": namespace, "uid": "u-" + name, "resourceVersion": "5"},
             "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": {"spec": {"containers": [container]}}}}
+
+
+class KaiPods:
+    """Pods with a GPU group, which are made as they are listed: with so many annotations of 4 KB and labels of groups each."""
+
+    def __init__(self, count, annotations=0, labels=0):
+        self.count, self.annotations, self.labels = count, annotations, labels
+
+    def __len__(self):
+        return self.count
+
+    def __getitem__(self, numbers):
+        return [self.pod(number) for number in range(*numbers.indices(self.count))]
+
+    def pod(self, number):
+        annotations = {f"gpu-{k:02}": f"{number:06}-{k:02}-" + "x" * 4000 for k in range(self.annotations)}
+        labels = {f"runai-gpu-group/{number:06}-{k:03}-" + "x" * 40: f"{number:06}-{k:03}-" + "y" * 40 for k in range(self.labels)}
+        return {"metadata": {"name": f"p{number:05}", "namespace": "team", "uid": f"u-{number}", "resourceVersion": "5",
+                             "annotations": {**annotations, "gpu-fraction": "0.5"}, "labels": {**labels, "runai-gpu-group": f"g{number}"}},
+                "spec": {"schedulerName": "kai-scheduler", "containers": [{"name": "c", "image": "i"}]}, "status": {"phase": "Pending"}}
 
 
 def event(kind, item):
@@ -41,9 +66,10 @@ class Server(http.server.ThreadingHTTPServer):
     request_queue_size = 128
     daemon_threads = True
 
-    def __init__(self, foreign, events):
+    def __init__(self, foreign, events, pods):
         super().__init__(("127.0.0.1", 0), Handler)
-        self.foreign, self.events = foreign, events
+        self.foreign, self.events, self.pods = foreign, events, pods
+        self.pods_listed = threading.Event()
         self.delivered, self.ended = threading.Event(), threading.Event()
         self.watches = 0
         self.listed = set()  # Of the foreign ones.
@@ -80,12 +106,18 @@ class Handler(http.server.BaseHTTPRequestHandler):
         kind = url.path.rsplit("/", 1)[-1]
         if not any(kind in kinds for kinds in SERVED.values()):
             return self.refuse(404, "NotFound")
-        every = self.server.foreign if url.path == "/apis/apps/v1/daemonsets" else []
+        grouped = url.path == "/api/v1/pods" and query.get("labelSelector") == "runai-gpu-group"
+        every = (self.server.foreign if url.path == "/apis/apps/v1/daemonsets" else self.server.pods if grouped else
+                 [KAI_CONFIG] if kind == "configs" else [])
         begin = int(query.get("continue", 0))
         end = min(len(every), begin + int(query.get("limit", 500)))
-        self.server.listed.update(item["metadata"]["name"] for item in every[begin:end])
+        items = every[begin:end]
+        if every is self.server.foreign:
+            self.server.listed.update(item["metadata"]["name"] for item in items)
         metadata = {"resourceVersion": "5", "continue": str(end) if end < len(every) else ""}
-        return self.answer(200, {"kind": "List", "metadata": metadata, "items": every[begin:end]})
+        self.answer(200, {"kind": "List", "metadata": metadata, "items": items})
+        if grouped and end == len(every) and not self.close_connection:
+            self.server.pods_listed.set()
 
     def watch(self, path):
         self.send_response(200)
@@ -115,9 +147,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 class MemoryOfTenants(unittest.TestCase):
-    def peak(self, foreign=(), events=(), until=("All stores synced",)):
-        """The most KiB that were resident until each of these texts is in the log, and the log."""
-        with Server(list(foreign), list(events)) as server, tempfile.TemporaryDirectory() as folder:
+    def peak(self, foreign=(), events=(), pods=(), until=("All stores synced",)):
+        """The most KiB that were resident until each of these texts is in the log and the pods are listed, and the log."""
+        with Server(list(foreign), list(events), pods) as server, tempfile.TemporaryDirectory() as folder:
             threading.Thread(target=server.serve_forever, daemon=True).start()
             kubeconfig = pathlib.Path(folder) / "config"
             kubeconfig.write_text(json.dumps({
@@ -136,6 +168,8 @@ class MemoryOfTenants(unittest.TestCase):
                         break
                 self.assertFalse(wanted, "".join(log))
                 self.assertEqual(len(server.listed), len(foreign), "the search reads every DaemonSet")
+                self.assertTrue(server.pods_listed.wait(120), "the pods of GPU groups are listed")
+                time.sleep(1)  # They are read.
                 status = pathlib.Path(f"/proc/{operator.pid}/status").read_text()
                 return int(re.search(r"VmHWM:\s+(\d+)", status)[1]), "".join(log)
             finally:
@@ -151,6 +185,12 @@ class MemoryOfTenants(unittest.TestCase):
         foreign = [daemonset(f"d{number:03}", "team", "x" * 1_200_000) for number in range(120)]
         peak, log = self.peak(foreign)
         self.assertLessEqual(peak - self.usual, MOST_MORE, log)
+
+    def test_pods_with_a_gpu_group(self):
+        for pods in (KaiPods(300, annotations=60), KaiPods(1500, labels=120)):
+            with self.subTest(annotations=pods.annotations, labels=pods.labels):
+                peak, log = self.peak(pods=pods)
+                self.assertLessEqual(peak - self.usual, MOST_MORE, log)
 
     def test_events_of_any_size(self):
         mine = "gpu-sharing-operator"

@@ -1,6 +1,7 @@
 // What KAI's presence makes us watch, on the simulated API server.
 #include "controller/watches/kai_watches.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -100,6 +101,35 @@ TEST_F(KaiWatchesTest, TheViewIsCompleteOnlyWhenEveryWatchIs) {
   watches.update(cluster, KaiSettings{});
   EXPECT_EQ(world.kai.incomplete, "");
   EXPECT_TRUE(world.kai.use_known);
+}
+
+// A tenant's pods, of the most that is kept of one: what they push out is named, and KAI's objects are not known until
+// there is room for all of them.
+TEST_F(KaiWatchesTest, PodsThatFillTheStoreMakeTheViewIncompleteUntilTheyGo) {
+  constexpr int kPods = 200;
+  std::string labels = R"("runai-gpu-group":"g")";
+  for (int i = 0; i < 120; ++i) {
+    labels += fmt::format(R"(,"runai-gpu-group/{0}-{1:03}":"{0}-{1:03}")", std::string(50, 'x'), i);
+  }
+  const std::string path = "/api/v1/namespaces/team/pods";
+  post("/api/v1/namespaces", sim::kai_namespace("team").dump());
+  for (int i = 0; i < kPods; ++i) {
+    post(path, fmt::format(R"({{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"p{:03}","labels":{{{}}}}},)"
+                           R"("spec":{{"containers":[{{"name":"c","image":"i"}}]}}}})",
+                           i, labels));
+  }
+  update();
+  EXPECT_LT(world.kai.pods.size(), 150U);
+  EXPECT_GT(world.kai.pods.size(), 50U);
+  EXPECT_NE(world.kai.incomplete.find("are left out, team/p"), std::string::npos) << world.kai.incomplete;
+  EXPECT_NE(world.kai.incomplete.find("more than 4 MiB"), std::string::npos) << world.kai.incomplete;
+  EXPECT_FALSE(world.kai.use_known);
+  for (int i = 0; i < kPods - 20; ++i) ASSERT_EQ(send(k8s::Method::del, fmt::format("{}/p{:03}", path, i), ""), 200);
+  sim.clock.run_for(1min);
+  update();
+  EXPECT_EQ(world.kai.incomplete, "");
+  EXPECT_TRUE(world.kai.use_known);
+  EXPECT_EQ(world.kai.pods.size(), 20U);
 }
 
 // Ten minutes of server errors: a reservation that came in between is in no store, and no node may be taken for one

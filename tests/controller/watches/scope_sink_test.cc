@@ -66,6 +66,29 @@ TEST(ScopeSink, AnObjectThatIsDeletedWhileTheFirstViewIsSentIsNotInIt) {
   }
 }
 
+TEST(ScopeSink, WhatHasNoRoomIsLeftOutAndCounted) {
+  k8s::Store<Pod> store;
+  ScopeCounts counts;
+  k8s::StoreBudget<Pod> budget(&store, [](const Pod& /*pod*/) { return std::size_t{100}; }, 200);
+  ScopeSink<Pod> sink(&store, &counts, &project_pod, nullptr, &budget);
+  sink.init();
+  for (int i = 1; i <= 4; ++i) ASSERT_TRUE(sink.init_apply(pod(i)));
+  sink.init_done();
+  EXPECT_EQ(store.size(), 2U);
+  EXPECT_EQ(sink.left_out().count(), 2U);
+  EXPECT_EQ(sink.left_out().example(), "a-namespace-with-a-long-name/a-pod-with-a-long-name-3");
+  EXPECT_FALSE(budget.has_room_again());
+  ASSERT_TRUE(sink.apply(pod(1))) << "one that is there gets no larger";
+  EXPECT_EQ(store.size(), 2U);
+  ASSERT_TRUE(sink.remove(pod(1)));
+  EXPECT_TRUE(budget.has_room_again());
+  ASSERT_TRUE(sink.apply(pod(3)));
+  EXPECT_EQ(store.size(), 2U);
+  EXPECT_EQ(sink.left_out().count(), 1U);
+  ASSERT_TRUE(sink.remove(pod(4)));
+  EXPECT_EQ(sink.left_out().count(), 0U) << "what goes is not left out any more";
+}
+
 TEST(ScopeSink, ARestoredEtcdIsBelieved) {
   k8s::Store<Pod> store;
   ScopeCounts counts;

@@ -177,6 +177,20 @@ TEST(Projections, OfAnObjectThatATenantFillsLittleIsKept) {
   EXPECT_LE(for_slices->affinity_terms.size() + for_slices->tolerations.size() + for_slices->requests.size(), 200U);
 }
 
+TEST(Projections, OfAPodOfKaiOnlyTheAnnotationsThatAreReadAreKeptAndNoLongerThanAName) {
+  std::string annotations = R"("gpu-fraction":"0.5","gpusharing.dev/other":"x","gpusharing.dev/do-not-disrupt":"true")";
+  for (int i = 0; i < 60; ++i) annotations += fmt::format(R"(,"gpu-{}":"{}")", i, std::string(4000, 'x'));
+  annotations += fmt::format(R"(,"run.ai/reserve_for_gpu_index":"GPU-{}")", std::string(4000, 'x'));
+  const auto pod = project_kai_pod(fmt::format(
+      R"({{"metadata":{{"name":"p","namespace":"n","annotations":{{{}}}}},"spec":{{"schedulerName":"{}"}}}})",
+      annotations, std::string(4000, 's')));
+  ASSERT_TRUE(pod.has_value());
+  EXPECT_EQ(pod->meta.annotations.size(), 2U);
+  EXPECT_EQ(pod->meta.annotations.get("gpusharing.dev/do-not-disrupt"), "true");
+  EXPECT_EQ(pod->meta.annotations.get("run.ai/reserve_for_gpu_index")->size(), 253U);
+  EXPECT_EQ(pod->scheduler_name.view().size(), 253U);
+}
+
 TEST(Projections, OfADaemonSetsLongTextsTheBeginningIsKept) {
   const std::string text(100'000, 'x');
   const auto daemonset = project_daemonset(
