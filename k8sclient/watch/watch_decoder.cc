@@ -255,7 +255,8 @@ void WatchDecoder::skip_line() {
   constexpr std::size_t kLookedAt = std::size_t{64} * 1024;
   Head head;
   // No more of it than there is for certain, however the stream was cut.
-  Json::sax_parse(buffer_.substr(begin_, std::min(kLookedAt, max_line_)), &head, Json::input_format_t::json, /*strict=*/false);
+  Json::sax_parse(buffer_.substr(begin_, std::min(kLookedAt, max_line_)), &head, Json::input_format_t::json,
+                  /*strict=*/false);
   const std::optional<WatchEventType> type = watch_event_type(head.type);
   const std::string version = text_at(head.metadata, "resourceVersion");
   if (!type || *type == WatchEventType::error || version.empty() || text_at(head.metadata, "name").empty()) {

@@ -105,8 +105,8 @@
 // node has another key than the change was begun for.
 // If an untouched change ends that replaced a failed one, the node is Failed again, with the cordon and the annotation
 // of that change. If it ends although its target remains, after the node was cordoned for its workloads, it is
-// deferred: these have had their turn for this revision. Where the policy evicts them, only idleTimeout or a person ends
-// a turn: a stop or an obstacle does not defer the node.
+// deferred: these have had their turn for this revision. Where the policy evicts them, only idleTimeout or a person
+// ends a turn: a stop or an obstacle does not defer the node.
 // A touched node goes on, also if a person uncordons it or its policy is deleted: the policy that governs the node now
 // decides, or the one of the change if it precedes that one. The same applies to an untouched node, if the labels that
 // select it for the policy of the change are missing, and none has another value (lost_labels.h).
