@@ -60,7 +60,7 @@ std::set<std::string> holders(const Pass& pass, const UnservedNodes& unserved, B
   std::set<std::string> names;
   const Index& index = pass.index;
   if (budget == Budget::policy) names = unserved.busy(key.policy);
-  if (budget == Budget::cluster) names = slices_of(pass).busy;
+  if (budget == Budget::cluster) names = slices_of(pass).moving;
   for (const std::string& name : index.nodes_in(Bucket::busy)) {
     if (counts_in(index, budget, key, product, index.find(name))) names.insert(name);
   }
@@ -183,13 +183,12 @@ SliceNodes slice_nodes(const World& world, const Index& index, const LabelledNod
     // What is being written might be the move of its label, which the stores do not show yet.
     const bool moves = labelled.moves.in_progress.contains(node.name) || world.nodes_being_written.contains(node.name);
     if (moves) out.moving.insert(node.name);
-    if (moves || !node.node->ready || node.node->unschedulable) out.busy.insert(node.name);
   }
   return out;
 }
 
 BudgetCount cluster_count(const Index& index, const SliceNodes& slices) {
-  return {index.cluster.total + slices.total, index.cluster.busy + std::ssize(slices.busy)};
+  return {index.cluster.total + slices.total, index.cluster.busy + std::ssize(slices.moving)};
 }
 
 BudgetCounts budget_counts(const Pass& pass, const UnservedNodes& unserved, const std::string& policy,

@@ -24,8 +24,7 @@ struct BudgetCount {
 // Nodes with slices (partitioning/), which share the budget of the cluster with the nodes that the index counts.
 struct SliceNodes {
   std::int64_t total = 0;
-  std::set<std::string> busy;    // Each holds a slot: NotReady, cordoned, or its slices change.
-  std::set<std::string> moving;  // Of these, the latter.
+  std::set<std::string> moving;  // Their slices change: each holds a slot.
 };
 [[nodiscard]] SliceNodes slice_nodes(const World& world, const Index& index, const LabelledNodes& labelled);
 // The cluster's budget, before this pass.

@@ -111,7 +111,6 @@ TEST(PartitioningCases, TheFormerLabelAloneCountsAndThePresentOneComesWithTheFir
 TEST(PartitioningCases, ANodeThatIsNotReadyOrCordonedIsNotPlannedFor) {
   for (const bool cordoned : {true, false}) {
     SliceCluster cluster;
-    cluster.settings.cluster_max_unavailable = {2, false};
     Json& node = cluster.node("n1", 1, 40960);
     if (cordoned) {
       node["spec"]["unschedulable"] = true;
@@ -244,35 +243,6 @@ TEST(PartitioningCases, NoMoreLabelsMoveAtOnceThanTheBudgetAllows) {
   EXPECT_EQ(patches_in(until_moves(cluster)).size(), 1U);
   cluster.settle();
   EXPECT_EQ(cluster.touched().size(), 3U);
-}
-
-// Another labelled node that is out of service.
-struct BudgetCase {
-  std::string what;
-  void (*break_node)(Json& node);
-  std::string named;  // As the finding names it.
-};
-const BudgetCase kBudgetCases[] = {
-    {"cordoned", [](Json& node) { node["spec"]["unschedulable"] = true; }, "n2 (cordoned, not by the operator)"},
-    {"NotReady", [](Json& node) { node["status"]["conditions"][0]["status"] = "Unknown"; }, "n2 (NotReady)"},
-};
-
-TEST(PartitioningCases, ALabelledNodeThatIsOutOfServiceHoldsASlotOfTheBudget) {
-  for (const BudgetCase& each : kBudgetCases) {
-    SCOPED_TRACE(each.what);
-    SliceCluster cluster;
-    cluster.settings.cluster_max_unavailable = {1, false};
-    cluster.node("n1", 1, 40960);
-    each.break_node(cluster.node("n2", 1, 40960));
-    cluster.pod("p1", {10});
-    EXPECT_EQ(cluster.settle(), 1) << "the key";
-    EXPECT_TRUE(cluster.touched().empty());
-    EXPECT_TRUE(has(findings_about(cluster.plan(), "n1"), "1 of 1 slot of the cluster"));
-    EXPECT_TRUE(has(findings_about(cluster.plan(), "n1"), each.named));
-    cluster.settings.cluster_max_unavailable = {2, false};
-    EXPECT_EQ(cluster.settle(), 1);
-    EXPECT_EQ(cluster.touched(), std::set<std::string>{"n1"});
-  }
 }
 
 TEST(PartitioningCases, AStatusOlderThanTheLastMoveIsNotPlannedFrom) {
