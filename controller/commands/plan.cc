@@ -46,7 +46,11 @@ Plan plan_with_credit(const ClusterView& view, const PlanOptions& options, WallT
     plan = plan_all(snapshot, index, {.only = options.only, .synced = was_read(view.world)});
     if (options.assume_observed_for <= Duration::zero()) break;
     bool fresh = false;
-    for (const TimerKey& timer : plan.timers) fresh = timers.emplace(timer, since).second || fresh;
+    for (const TimerKey& timer : plan.timers) {
+      const auto stored = plan.timer_starts.find(timer);
+      const bool counts = timer.timer == Timer::stored_time && stored != plan.timer_starts.end();
+      fresh = timers.emplace(timer, counts ? stored->second : since).second || fresh;
+    }
     if (!fresh) break;
   }
   return plan;

@@ -34,9 +34,11 @@ void HeldSince::observe(const Plan& plan, k8s::WallTime wall, k8s::MonoTime now)
       ++running;
       continue;
     }
-    k8s::WallTime start = first_look_ ? steady - in_milliseconds(credit_) : steady;
+    const bool is_stored = timer.timer == Timer::stored_time;
+    k8s::WallTime start = first_look_ && !is_stored ? steady - in_milliseconds(credit_) : steady;
     const auto stored = plan.timer_starts.find(timer);
-    if (first_look_ && stored != plan.timer_starts.end()) start = std::min({start, stored->second, steady});
+    if ((first_look_ || is_stored) && stored != plan.timer_starts.end())
+      start = std::min({start, stored->second, steady});
     since_.emplace_hint(running, timer, start);
   }
   since_.erase(running, since_.end());

@@ -18,7 +18,7 @@ class HeldSince {
   // The timers that one pass named at this moment, in order and each once, as plan_all() returns them. A missing timer
   // has a gap: it starts again when a pass names it again. The first look is over with the first plan that could name
   // all of them (Plan::timers_complete): soaks and deadlines outlive a start during which the stores sync one after the
-  // other.
+  // other. A stored time (Timer::stored_time) has no credit, and begins its timer whenever that is new.
   void observe(const Plan& plan, k8s::WallTime wall, k8s::MonoTime now);
   // Snapshot::timers at this moment: valid until the next call of either.
   [[nodiscard]] const Timers& timers(k8s::WallTime wall, k8s::MonoTime now) const;

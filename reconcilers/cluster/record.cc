@@ -159,10 +159,10 @@ bool FleetRecord::knows_key(std::string_view config_map, std::string_view key) c
   return verified.contains(id) || previous.contains(id);
 }
 
-bool FleetRecord::note_remediation(const RecordedRemediation& attempt) {
+bool FleetRecord::note_remediation(const RecordedRemediation& attempt,
+                                   const std::function<bool(const RecordedRemediation&)>& is_too_old) {
   const auto goes = [&](const RecordedRemediation& known) {
-    const bool replaced = known.machine == attempt.machine && known.component == attempt.component;
-    return replaced || attempt.at - known.at >= kRemediationsKept;
+    return (known.machine == attempt.machine && known.component == attempt.component) || is_too_old(known);
   };
   const auto leaving = static_cast<std::size_t>(std::ranges::count_if(remediations, goes));
   if (remediations.size() - leaving >= kMostRemediations) return false;
@@ -171,10 +171,9 @@ bool FleetRecord::note_remediation(const RecordedRemediation& attempt) {
   return true;
 }
 
-const RecordedRemediation* FleetRecord::remediation(MachineId machine, std::string_view component,
-                                                    k8s::WallTime now) const {
+const RecordedRemediation* FleetRecord::remediation(MachineId machine, std::string_view component) const {
   const auto at = std::ranges::find_if(remediations, [&](const RecordedRemediation& known) {
-    return known.machine == machine && known.component == component && now - known.at < kRemediationsKept;
+    return known.machine == machine && known.component == component;
   });
   return at == remediations.end() ? nullptr : &*at;
 }

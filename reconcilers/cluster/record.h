@@ -247,10 +247,10 @@ struct FleetRecord {
   static constexpr k8s::Duration kRemediationsKept = std::chrono::hours(2);
   // Adds an attempt in place of the one before it, and forgets attempts that are too old. False: the record has too
   // many attempts, so this one is not added, and the pod stays until the number falls.
-  [[nodiscard]] bool note_remediation(const RecordedRemediation& attempt);
-  // nullptr: no attempt is known, or it is too old to count.
-  [[nodiscard]] const RecordedRemediation* remediation(MachineId machine, std::string_view component,
-                                                       k8s::WallTime now) const;
+  [[nodiscard]] bool note_remediation(const RecordedRemediation& attempt,
+                                      const std::function<bool(const RecordedRemediation&)>& is_too_old);
+  // nullptr: no attempt is known. It can be too old to count.
+  [[nodiscard]] const RecordedRemediation* remediation(MachineId machine, std::string_view component) const;
   // Timers that outlive the operator, so that one that restarts often still repairs what has drifted for long. The
   // subject of a timer of a node is its machine (rollout/recorded_timers.h).
   Timers timers;

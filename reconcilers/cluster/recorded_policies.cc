@@ -99,11 +99,11 @@ void keep_bounded(const FleetRecord& record, std::map<std::string, RecordedPolic
 
 }  // namespace
 
-PolicyUpdate update_policies(const FleetRecord& record, const World& world, WallTime now,
+PolicyUpdate update_policies(const FleetRecord& record, const World& world, Ages& ages,
                              const std::optional<WallTime>& forget_until,
                              const std::function<bool(const std::string&)>& governs) {
   PolicyUpdate out;
-  const WallTime second = std::chrono::floor<std::chrono::seconds>(now);
+  const WallTime second = std::chrono::floor<std::chrono::seconds>(ages.now());
   if (!world.policies_served && is_forgotten(record.crds_gone_since, forget_until)) {
     out.forgotten = true;
     return out;
@@ -118,7 +118,8 @@ PolicyUpdate update_policies(const FleetRecord& record, const World& world, Wall
     out.policies.emplace(name, std::move(kept));
   };
   const auto keep_for_grace = [&](const std::string& name, const RecordedPolicy& recorded) {
-    const Duration left = kDeletionGrace - (now - recorded.gone_since.value_or(second));
+    const WallTime since = recorded.gone_since.value_or(second);
+    const Duration left = kDeletionGrace - (ages.now() - ages.stored(stored_time(name, "deletion", since), since));
     if (left <= Duration::zero()) return;
     out.grace_left = std::min(out.grace_left.value_or(left), left);
     keep_gone(name, recorded, recorded.policy);

@@ -30,8 +30,8 @@ inline constexpr Duration kDeletionGrace = std::chrono::seconds(30);
 // A stop of the policy itself, or of one of its rollouts.
 [[nodiscard]] bool has_recorded_stop(const FleetRecord& record, const SharingPolicy& policy);
 
-// The policies that the record must contain now: `record.policies` updated from the view. `now`: counts as the deletion
-// time of policies that are first found deleted in this pass. `governs`: the policy governs a node.
+// The policies that the record must contain now: `record.policies` updated from the view. The present time counts as
+// the deletion time of policies that are first found deleted in this pass. `governs`: the policy governs a node.
 struct PolicyUpdate {
   std::map<std::string, RecordedPolicy> policies;
   std::optional<WallTime> crds_gone_since;
@@ -40,7 +40,7 @@ struct PolicyUpdate {
   std::optional<Duration> grace_left;  // Of the deleted policy whose grace ends first.
   bool forgotten = false;              // The stops of policies, and of rollouts whose objects are deleted, are dropped.
 };
-[[nodiscard]] PolicyUpdate update_policies(const FleetRecord& record, const World& world, WallTime now,
+[[nodiscard]] PolicyUpdate update_policies(const FleetRecord& record, const World& world, Ages& ages,
                                            const std::optional<WallTime>& forget_until,
                                            const std::function<bool(const std::string& policy)>& governs);
 

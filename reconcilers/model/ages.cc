@@ -4,16 +4,30 @@
 
 namespace gso {
 
+namespace {
+
+// A stored time begins its timer; the timers of conditions begin when they are seen, but for the first look.
+bool counts_stored(const Snapshot& snapshot, const TimerKey& timer) {
+  return timer.timer == Timer::stored_time ? !snapshot.timers.contains(timer) : snapshot.first_look;
+}
+
+}  // namespace
+
 WallTime Ages::since(const TimerKey& timer, std::optional<WallTime> stored) const {
   const auto it = snapshot_->timers.find(timer);
   WallTime out = it == snapshot_->timers.end() ? snapshot_->now : std::min(it->second, snapshot_->now);
-  if (snapshot_->first_look && stored) out = std::min(out, *stored);
+  if (stored && counts_stored(*snapshot_, timer)) out = std::min(out, *stored);
   return out;
 }
 
 void Ages::run(const TimerKey& timer, std::optional<WallTime> stored) {
   plan_->timers.push_back(timer);
-  if (snapshot_->first_look && stored) plan_->timer_starts[timer] = since(timer, stored);
+  if (stored && counts_stored(*snapshot_, timer)) plan_->timer_starts[timer] = since(timer, stored);
+}
+
+WallTime Ages::stored(const TimerKey& timer, WallTime time) {
+  run(timer, time);
+  return since(timer, time);
 }
 
 bool Ages::has_run_for(const TimerKey& timer, Duration wanted, std::optional<WallTime> stored) {

@@ -20,7 +20,7 @@ class Ages {
 
   // Names the timer as running now. `stored`: a time stamp from the cluster; the timer has been running at least since
   // then. It counts only in the first look of an operator, which has not observed the condition itself; after that the
-  // clock counts. A time stamp in the future counts as now.
+  // clock counts. A time stamp in the future counts as now. For Timer::stored_time it counts whenever the timer is new.
   void run(const TimerKey& timer, std::optional<WallTime> stored = std::nullopt);
   // Since when it has run; now if it is new, or does not run. `stored`: as it was named with.
   [[nodiscard]] WallTime since(const TimerKey& timer, std::optional<WallTime> stored = std::nullopt) const;
@@ -28,6 +28,10 @@ class Ages {
   bool has_run_for(const TimerKey& timer, Duration wanted, std::optional<WallTime> stored = std::nullopt);
   // Both.
   bool held_for(const TimerKey& timer, Duration wanted, std::optional<WallTime> stored = std::nullopt);
+  // The time of a stored_time() timer by the wall clock as it goes now, never in the future: names the timer, which
+  // this process measures from its first look at the time on, whatever the wall clock is set to meanwhile.
+  WallTime stored(const TimerKey& timer, WallTime time);
+  [[nodiscard]] WallTime now() const { return snapshot_->now; }
   // For a fact that counts for `lifetime` after it was seen, and that has just been seen again: the timer continues,
   // and another look is requested when it will have run out. A timer that has run out is left out of this plan, so that
   // it has a gap and starts again.

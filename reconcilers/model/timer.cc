@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <utility>
 
 namespace gso {
@@ -61,6 +62,7 @@ constexpr auto kNames = std::to_array<Name>({
     {Timer::slices_confirming, "slices-confirming"},
     {Timer::slices_idle, "slices-idle"},
     {Timer::partitioner_lease, "partitioner-lease"},
+    {Timer::stored_time, "stored-time"},
 });
 static_assert(std::ranges::all_of(kNames, [](const Name& name) {
   return &name == &kNames.at(std::to_underlying(name.timer));
@@ -81,9 +83,21 @@ std::string to_string(const TimerKey& key) {
   return out;
 }
 
+TimerKey stored_time(std::string subject, std::string_view what, k8s::WallTime time) {
+  return {Timer::stored_time, std::move(subject), fmt::format("{} {}", what, k8s::format_time(time))};
+}
+
+// With another length the same end is another wait.
+StoredWait stored_wait(std::string subject, std::string_view what, k8s::WallTime end, k8s::Duration length) {
+  const auto whole = std::chrono::ceil<k8s::WallTime::duration>(length);
+  const std::string name = fmt::format("{} of {} until", what, k8s::format_go_duration(length));
+  return {stored_time(std::move(subject), name, end), end - whole, whole};
+}
+
 bool shows_progress(Timer timer) {
   return timer != Timer::settled && timer != Timer::key_text && timer != Timer::unchanged &&
-         timer != Timer::labelling && timer != Timer::slices_idle && timer != Timer::partitioner_lease;
+         timer != Timer::labelling && timer != Timer::slices_idle && timer != Timer::partitioner_lease &&
+         timer != Timer::stored_time;
 }
 
 }  // namespace gso

@@ -3,7 +3,8 @@
 // so that planners call no clock. A timer that a pass does not name has a gap and starts again.
 //
 // Decisions of a person or of the operator are not timers. They are stored: in annotations of the node, in the record,
-// or in the objects that people edit.
+// or in the objects that people edit. How long ago a stored time was, a timer says (Timer::stored_time): the wall clock
+// can be set between two looks at it.
 #pragma once
 
 #include <compare>
@@ -69,6 +70,8 @@ enum class Timer : std::uint8_t {
   slices_confirming,  // Its label names a key, and it does not report those slices; scope: key.
   slices_idle,        // Has free slices that no pod uses or waits for; scope: hash of them.
   partitioner_lease,  // The Lease of nos's gpu-partitioner has not been renewed; subject: Lease; scope: when it was.
+  // --- Of a time that an annotation, the record or an object stores (stored_time()).
+  stored_time,  // It has been reached; subject: what has it; scope: which one.
 };
 [[nodiscard]] std::string_view to_string(Timer timer);
 
@@ -80,6 +83,17 @@ struct TimerKey {
 };
 // "verifying/a01/v1-…": for logs and /debug.
 [[nodiscard]] std::string to_string(const TimerKey& key);
+
+// Another time is another timer. `what` names it: "deferral".
+[[nodiscard]] TimerKey stored_time(std::string subject, std::string_view what, k8s::WallTime time);
+// A wait whose end is stored: `begun` is the time of its timer.
+struct StoredWait {
+  TimerKey timer;
+  k8s::WallTime begun{};
+  k8s::WallTime::duration length{};
+};
+[[nodiscard]] StoredWait stored_wait(std::string subject, std::string_view what, k8s::WallTime end,
+                                     k8s::Duration length);
 
 // Since when each timer has run.
 using Timers = std::map<TimerKey, k8s::WallTime>;

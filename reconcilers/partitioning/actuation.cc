@@ -215,7 +215,7 @@ std::set<std::string> Actuation::settled_nodes() const {
   std::set<std::string> out;
   for (const PartitionedNode& node : nodes_) {
     const bool well = node.left_alone.empty() && node.confirmed() && node.mark.key == node.key;
-    if (well && draft_.s.now - node.mark.moved > longest) out.insert(node.name);
+    if (well && draft_.s.now - draft_.ages.since(moved_timer(node), node.mark.moved) > longest) out.insert(node.name);
   }
   return out;
 }

@@ -95,6 +95,7 @@ class Follower {
 
   NodeStanding follow(const PartitionedNode& node, NodeMoves& out) {
     NodeStanding standing;
+    moved_ = node.mark.key.empty() ? node.mark.moved : draft_.ages.stored(moved_timer(node), node.mark.moved);
     // Without the plugin nobody offers the free slices of a report: it is left from a time when it ran there.
     standing.carries = node.selected ? node.slices.all() : node.slices.used();
     standing.serves = node.readable && node.schedulable();
@@ -103,7 +104,7 @@ class Follower {
     if (!node.readable) return standing;
     behind_ = !doubt.empty() || is_registered_and_unreported(node);
     // A pod can be bound to a free slice in the moment in which the label gives it up.
-    const bool harms = node.named && node.mark.key == node.key && is_recent(node) && !keeps_pods(node, *node.named);
+    const bool harms = node.named && node.mark.key == node.key && is_recent() && !keeps_pods(node, *node.named);
     if (harms && node.left_alone.empty() && has_way_back(node)) {
       take_back(node, fmt::format("pods of node {} use slices that key {} does not have", node.name, node.key));
     } else if (node.awaits_label()) {
@@ -167,11 +168,10 @@ class Follower {
     const bool by_operator = node.mark.key == node.key;
     // What the agent reports has been registered: the move was well, and its time is no start of the trouble.
     const bool shown = *node.named == node.slices.all();
-    const bool recent = by_operator && is_recent(node) && !shown;
-    const std::optional<WallTime> stored = recent ? std::optional(node.mark.moved) : std::nullopt;
+    const bool recent = by_operator && is_recent() && !shown;
+    const std::optional<WallTime> stored = recent ? std::optional(moved_) : std::nullopt;
     const bool overdue = draft_.ages.held_for(timer, draft_.s.settings.partitioning.confirm_timeout, stored);
-    const bool since_move = by_operator && node.mark.moved <= draft_.s.now + kStartsAfterMove &&
-                            draft_.ages.since(timer, stored) <= node.mark.moved + kStartsAfterMove;
+    const bool since_move = by_operator && draft_.ages.since(timer, stored) <= moved_ + kStartsAfterMove;
     standing.why = fmt::format("its label names the key {}, and it does not report those slices yet", node.key);
     // The kubelet shows the slices, and it is the agent that does not: that is no fault of the move.
     const bool may_be_well = !doubt.empty() && node.registered();
@@ -251,12 +251,9 @@ class Follower {
   }
 
   // The node can still be in the move that its annotation reports. That a move has succeeded is written nowhere; one
-  // that failed has been taken back by then, unless no operator ran all the time. A time a little in the future is that
-  // of another clock; one far in the future says nothing.
-  [[nodiscard]] bool is_recent(const PartitionedNode& node) const {
-    const Duration longest = 2 * draft_.s.settings.partitioning.confirm_timeout;
-    const Duration age = draft_.s.now - node.mark.moved;
-    return age < longest && age > -longest;
+  // that failed has been taken back by then, unless no operator ran all the time.
+  [[nodiscard]] bool is_recent() const {
+    return draft_.s.now - moved_ < 2 * draft_.s.settings.partitioning.confirm_timeout;
   }
 
   void take_back(const PartitionedNode& node, const std::string& why) {
@@ -291,12 +288,12 @@ class Follower {
   std::string pause_of(const PartitionedNode& node) {
     if (node.mark.failed.empty() || node.mark.key != node.key) return {};
     const Duration pause = pause_after(node.mark.failures);
-    WallTime begun = node.mark.moved;
-    if (begun > draft_.s.now) {
-      // The clock that wrote the time was ahead: the pause begins when that is seen.
+    WallTime begun = moved_;
+    if (node.mark.moved > draft_.s.now) {
+      // The clock that wrote the time was ahead: the pause begins no later than when that is seen.
       const TimerKey timer{Timer::slices_confirming, node.name, node.mark.failed + " has failed"};
       draft_.run(timer);
-      begun = draft_.since(timer);
+      begun = std::min(begun, draft_.since(timer));
     }
     const Duration passed = draft_.s.now - begun;
     if (passed >= pause) return {};
@@ -310,10 +307,15 @@ class Follower {
 
   PlanDraft& draft_;
   PlanningCache& cache_;
+  WallTime moved_{};     // Of the present node: moved_timer().
   bool behind_ = false;  // Of the present node: its report does not say which slices are used.
 };
 
 }  // namespace
+
+TimerKey moved_timer(const PartitionedNode& node) {
+  return stored_time(node.name, "move", node.mark.moved);
+}
 
 NodeMoves follow_moves(PlanDraft& draft, const std::vector<PartitionedNode>& nodes, PlanningCache& cache) {
   NodeMoves out;

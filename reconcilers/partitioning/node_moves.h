@@ -23,6 +23,9 @@ struct NodeMoves {
   std::set<std::string> in_progress;    // Nodes with a move of the operator that is not confirmed and not overdue.
 };
 
+// When the label was moved, as the node's annotation says: the timer of that time.
+[[nodiscard]] TimerKey moved_timer(const PartitionedNode& node);
+
 // Adds what must be said of nodes in progress, and the patches that take failed moves back.
 [[nodiscard]] NodeMoves follow_moves(PlanDraft& draft, const std::vector<PartitionedNode>& nodes, PlanningCache& cache);
 

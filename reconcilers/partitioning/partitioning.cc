@@ -31,7 +31,8 @@ namespace {
 using Pods = std::vector<const SlicePod*>;
 
 constexpr Timer kTimers[] = {Timer::slices_batch,      Timer::slices_batch_idle, Timer::slices_projecting,
-                             Timer::slices_confirming, Timer::slices_idle,       Timer::partitioner_lease};
+                             Timer::slices_confirming, Timer::slices_idle,       Timer::partitioner_lease,
+                             Timer::stored_time};
 
 // A view with gaps proves nothing: what has been true until now is not taken as having ended.
 void keep_timers(PlanDraft& draft) {

@@ -22,18 +22,10 @@ bool is_better(const SliceAgent& agent, const SliceAgent& than) {
   return agent.ready && agent.since < than.since;
 }
 
-// A time in the future is that of a node whose clock is ahead: then a timer decides, from the first look at it.
+// A time in the future is that of a node whose clock is ahead: the first look at it counts.
 bool has_just_started(PlanDraft& draft, const PartitionedNode& node, const SliceAgent& agent) {
   if (!agent.since) return false;
-  const Duration age = draft.s.now - *agent.since;
-  if (age >= kReportDelay) return false;
-  if (age >= Duration::zero()) {
-    draft.look_again_in(kReportDelay - age);
-    return true;
-  }
-  const TimerKey timer{Timer::slices_confirming, node.name,
-                       fmt::format("agent since {}", k8s::format_time(*agent.since))};
-  return !draft.held_for(timer, kReportDelay);
+  return !draft.ages.held_for(stored_time(node.name, "agent", *agent.since), kReportDelay, *agent.since);
 }
 
 }  // namespace

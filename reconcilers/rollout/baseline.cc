@@ -238,7 +238,7 @@ void plan_baseline(Pass& pass) {
   }
   add_baseline_entries(pass, record, [&](const std::string& ns) { return !world.unsynced_namespaces.contains(ns); });
   record.history = present_history(pass);
-  record.policies = update_policies(record, world, pass.s.now, std::nullopt, [](const auto&) { return true; }).policies;
+  record.policies = update_policies(record, world, pass.ages, std::nullopt, [](const auto&) { return true; }).policies;
   write_record(pass, record, "Baseline", fmt::format("baseline: {}", describe(record)));
 }
 

@@ -187,6 +187,8 @@ const std::string* refused_write(const Pass& pass, const std::string& node) {
 
 namespace {
 
+constexpr std::chrono::minutes kClocksDiffer{1};
+
 // Why the node is not cordoned for its workloads again, when it is changed, and how to give them another turn. The time
 // stays in the text when it has passed, so that no status is written for that alone.
 std::string deferral_text(const Pass& pass, const std::string& node, const SharingPolicy& policy) {
@@ -202,7 +204,9 @@ std::string deferral_text(const Pass& pass, const std::string& node, const Shari
         "for them again: {}",
         ended, retry);
   }
-  const bool counts = deferred_until(pass, node) == deferral.until;  // Else its time is wrong, and it is over.
+  // Else the clock was set after the time had been written.
+  const bool counts =
+      std::chrono::abs(deferred_until(pass, node).value_or(pass.s.now) - deferral.until) < kClocksDiffer;
   return fmt::format(
       "someone uncordoned it during the drain, and the operator changes it as soon as it is idle{}; to change it "
       "earlier: {}, which cordons it again",

@@ -64,7 +64,7 @@ class Outcomes {
   void note_stops() {
     const FleetRecord& record = *pass_.index.record;
     const PolicyUpdate update =
-        update_policies(record, pass_.s.world, pass_.s.now, pass_.index.stored.forget_until(),
+        update_policies(record, pass_.s.world, pass_.ages, pass_.index.stored.forget_until(),
                         [&](const std::string& policy) { return pass_.index.policies.contains(policy); });
     if (update.policies != record.policies || update.crds_gone_since != record.crds_gone_since) {
       FleetRecord& next =
@@ -143,7 +143,11 @@ class Outcomes {
     const std::vector<RecordedRemediation> due = due_remediations(pass_);
     if (due.empty()) return;
     FleetRecord next = next_.present();  // Its machines are shared, not copied.
-    const auto added = std::ranges::count_if(due, [&](const auto& attempt) { return next.note_remediation(attempt); });
+    const auto is_too_old = [&](const RecordedRemediation& known) {
+      return age_of(pass_, known) >= FleetRecord::kRemediationsKept;
+    };
+    const auto added =
+        std::ranges::count_if(due, [&](const auto& attempt) { return next.note_remediation(attempt, is_too_old); });
     if (added == 0) return;
     next_.note("RemediationRecorded", counted(added, "stuck pod") + " will be replaced").remediations =
         std::move(next.remediations);

@@ -7,6 +7,7 @@
 #include <utility>
 #include <variant>
 
+#include "reconcilers/cluster/machine_text.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/node/pod_faults.h"
 #include "reconcilers/rollout/kai_gate.h"
@@ -17,6 +18,10 @@ namespace {
 
 using std::chrono::minutes;
 using std::chrono::seconds;
+
+TimerKey timer_of(const RecordedRemediation& attempt) {
+  return stored_time(print_machine(attempt.machine), attempt.component + " remediation", attempt.at);
+}
 
 class Remediator {
  public:
@@ -110,7 +115,8 @@ class Remediator {
     // While it runs, this might be the run that succeeds.
     if (!lasts || !why_it_stays.empty() || fault.runs_since) return;
     const MachineId machine = machine_id(node.meta.uid.str());
-    const RecordedRemediation* known = pass_.index.record->remediation(machine, to_string(component), pass_.s.now);
+    const RecordedRemediation* known = pass_.index.record->remediation(machine, to_string(component));
+    if (known != nullptr && age_of(pass_, *known) >= FleetRecord::kRemediationsKept) known = nullptr;
     const bool is_recorded = known != nullptr && known->pod == pod.meta.uid.str();
     if (!is_recorded) {
       if (const Duration left = left_to_wait(known); left > Duration::zero()) return pass_.look_again_in(left);
@@ -137,7 +143,7 @@ class Remediator {
     constexpr Duration kLongest = std::chrono::hours(1);
     const Duration wait =
         std::min<Duration>(minutes(5) * (1LL << std::clamp<std::int64_t>(before->attempts - 1, 0, 4)), kLongest);
-    return wait - (pass_.s.now - before->at);
+    return wait - age_of(pass_, *before);
   }
 
   Pass& pass_;
@@ -149,6 +155,15 @@ class Remediator {
 
 std::vector<RecordedRemediation> due_remediations(Pass& pass) {
   return Remediator(pass).run(false);
+}
+
+Duration age_of(const Pass& pass, const RecordedRemediation& attempt) {
+  return pass.s.now - pass.ages.since(timer_of(attempt), attempt.at);
+}
+
+void run_remediation_timers(Pass& pass) {
+  for (const RecordedRemediation& attempt : pass.index.record->remediations)
+    pass.ages.run(timer_of(attempt), attempt.at);
 }
 
 void plan_remediation(Pass& pass) {

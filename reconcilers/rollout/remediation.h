@@ -13,4 +13,9 @@ namespace gso {
 // Reports stuck pods, and deletes those whose attempt is recorded.
 void plan_remediation(Pass& pass);
 
+// How long ago the attempt was recorded. Attempts that are older than FleetRecord::kRemediationsKept count no more.
+[[nodiscard]] Duration age_of(const Pass& pass, const RecordedRemediation& attempt);
+// Names the timers of these ages, for the attempts of the record.
+void run_remediation_timers(Pass& pass);
+
 }  // namespace gso

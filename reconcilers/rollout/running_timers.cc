@@ -4,9 +4,11 @@
 #include <set>
 
 #include "reconcilers/rollout/canary.h"
+#include "reconcilers/rollout/deferrals.h"
 #include "reconcilers/rollout/managed_keys.h"
 #include "reconcilers/rollout/node_states.h"
 #include "reconcilers/rollout/recorded_timers.h"
+#include "reconcilers/rollout/remediation.h"
 #include "reconcilers/rollout/rollout_view.h"
 #include "reconcilers/rollout/settling.h"
 
@@ -69,6 +71,8 @@ void declare_timers(Pass& pass) {
   run_drifting_timers(pass);
   run_stalls_timers(pass);
   run_hold_timers(pass);
+  run_deferral_timers(pass);
+  run_remediation_timers(pass);
   run_soaking_timers(pass);
   run_unsettled_timers(pass);
 }

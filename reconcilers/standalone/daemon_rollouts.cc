@@ -80,12 +80,14 @@ GateState daemon_gate(Pass& pass, const DaemonNode& node) {
   GateState gate = closed_by_people(pass, *node.policy, switches);
   if (gate.gate == Gate::approval) gate.message += ": " + how_to_approve(pass, node);
   if (!gate.is_open()) return gate;
-  const WallTime settled = node.daemonset->newest_since + std::chrono::ceil<WallTime::duration>(pass.s.settings.settle);
+  const std::string id = k8s::to_string(node.daemonset->key);
+  const WallTime since = node.daemonset->newest_since;
+  const WallTime settled = pass.ages.stored(stored_time(id, "template", since), since) +
+                           std::chrono::ceil<WallTime::duration>(pass.s.settings.settle);
   if (pass.s.now < settled) {
     pass.look_again_in(settled - pass.s.now);
-    return {Gate::settling,
-            fmt::format("DaemonSet {} got its template less than {} ago", k8s::to_string(node.daemonset->key),
-                        k8s::format_go_duration(pass.s.settings.settle))};
+    return {Gate::settling, fmt::format("DaemonSet {} got its template less than {} ago", id,
+                                        k8s::format_go_duration(pass.s.settings.settle))};
   }
   if (anew) return {Gate::new_attempt, "the SharingRollout of an earlier attempt is replaced first"};
   return {};

@@ -62,6 +62,7 @@ class Standalone {
   DaemonRollouts run() {
     for (const DaemonNode& node : nodes_) {
       report(node);
+      if (node.mark.deferred) (void)deferred_until(node);  // Its timer runs on while the node waits for anything else.
       // A node of a template that is unknown has no rollout, and does not start.
       if (const auto at = rollouts_.find(node.rollout()); at != rollouts_.end() && !gated_.contains(at->first)) {
         gated_.emplace(at->first, &node);
@@ -251,6 +252,13 @@ class Standalone {
 
   // --- Which node begins.
 
+  // Of a node with a deferred change, by the wall clock as it goes now.
+  WallTime deferred_until(const DaemonNode& node) {
+    const StoredWait wait = stored_wait(node.name(), "daemon deferral", *node.mark.deferred->deferred_until,
+                                        deferral_length(node.policy->rollout.idle_timeout));
+    return pass_.ages.stored(wait.timer, wait.begun) + wait.length;
+  }
+
   // A node with an old pod.
   void consider(const DaemonNode& node) {
     const bool elsewhere = node.assessment != nullptr && (node.assessment->change || node.assessment->is_unreadable());
@@ -258,9 +266,7 @@ class Standalone {
     if (!node.daemonset->on_delete || !node.mark.problem.empty() || !node.holder.empty() || elsewhere || ends) return;
     if (!node.node->ready) return;
     const bool deferred = node.mark.deferred && !node.is_asked_again();
-    if (deferred && pass_.s.now < *node.mark.deferred->deferred_until) {
-      return pass_.look_again_in(*node.mark.deferred->deferred_until - pass_.s.now);
-    }
+    if (deferred && pass_.s.now < deferred_until(node)) return pass_.look_again_in(deferred_until(node) - pass_.s.now);
     const GateState& gate = rollout_of(node)->gate;
     if (gate.is_open()) return candidates_.push_back(&node);
     if (opens_soon(gate.gate)) return;
@@ -350,7 +356,9 @@ class Standalone {
       for (const DaemonNode* node : progress_[daemonset].serving) {
         TimerKey timer = daemon_soaking_timer(node->name(), *daemonset);
         const WallTime since = pass_.ages.since(timer, recorded_since(pass_, timer));
-        order.emplace_back(std::max(since, node->pod->meta.creation_timestamp), node->name(), std::move(timer));
+        const WallTime created = node->pod->meta.creation_timestamp;
+        const TimerKey exists = stored_time(node->pod->meta.uid.str(), "creation", created);
+        order.emplace_back(std::max(since, pass_.ages.stored(exists, created)), node->name(), std::move(timer));
       }
       std::ranges::sort(order);
       for (const auto& [since, name, timer] : order | std::views::take(most)) {

@@ -366,10 +366,9 @@ class PolicyStatuses {
     if (policy == old_policy) return;
     const auto written = k8s::parse_rfc3339(text_at(before, "updatedAt"));
     const bool flipped = states_of(old_policy) != states_of(policy);
-    if (written && !flipped && pass_.s.now - *written < kInterval) {
-      pass_.look_again_in(kInterval - (pass_.s.now - *written));
-      return;
-    }
+    const bool waits =
+        written && !pass_.ages.held_for(stored_time(std::string(kStatusKey), "status", *written), kInterval, *written);
+    if (waits && !flipped) return;
     report_changes(pass_, sum, old_policy, policy);
     const Json text = {{"version", 1}, {"updatedAt", k8s::format_time(pass_.s.now)}, {"policy", policy}};
     pass_.add(write_state(pass_.s.settings, {{std::string(kStatusKey), dump(text)}}), std::string(kStatusChanged), "");

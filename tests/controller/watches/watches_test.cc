@@ -242,6 +242,28 @@ TEST(HeldSinceTest, AStoredStartCountsOnlyAtTheFirstLookAndNeverLiesInTheFuture)
   EXPECT_EQ(held_since.timers(sim.clock.now(), sim.clock.monotonic()).at(kOne), sim.clock.now());
 }
 
+TEST(HeldSinceTest, AStoredTimeBeginsItsTimerInAnyLookAndAStepOfTheWallClockMovesBoth) {
+  for (const auto step : {-1h, 1h}) {
+    Sim sim;
+    HeldSince held_since(5h);
+    const auto observe = [&](const Plan& plan) { held_since.observe(plan, sim.clock.now(), sim.clock.monotonic()); };
+    observe({});
+    Plan plan;
+    for (const int minutes : {-40, 40}) {
+      const k8s::WallTime time = sim.clock.now() + minutes * 1min;
+      plan.timers.push_back(stored_time("n1", "deferral", time));
+      plan.timer_starts[plan.timers.back()] = time;
+    }
+    observe(plan);
+    sim.clock.run_for(5min);
+    sim.clock.jump_wall_clock(step);
+    observe(plan);
+    const Timers timers = held_since.timers(sim.clock.now(), sim.clock.monotonic());
+    EXPECT_EQ(sim.clock.now() - timers.at(plan.timers[0]), 45min);
+    EXPECT_EQ(sim.clock.now() - timers.at(plan.timers[1]), 5min) << "it lay in the future";
+  }
+}
+
 TEST(HeldSinceTest, TheFirstLookIsOverWithTheFirstPassThatCouldNameAllTimers) {
   Sim sim;
   HeldSince held_since;

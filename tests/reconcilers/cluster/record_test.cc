@@ -14,6 +14,10 @@
 namespace gso::test::record_test {
 namespace {
 
+bool is_never_too_old(const RecordedRemediation& /*attempt*/) {
+  return false;
+}
+
 TEST(Record, KeepsTheTextsOfTheLastTwoVerifiedRevisions) {
   FleetRecord record;
   record.note_verified("ns/map/key", "v1-a", "text a");
@@ -143,7 +147,7 @@ FleetRecord full_record() {
   record.paused_config_maps = {{"ns/map", "uid-of-a-configmap"}};
   record.rollouts.push_back(
       {"p", "ns/map", "key", "v1-b", true, false, true, false, false, "7", {{"ns/plugin", "h2"}}});
-  EXPECT_TRUE(record.note_remediation({MachineId{7}, "plugin", "uid-7", 2, record.recorded_at}));
+  EXPECT_TRUE(record.note_remediation({MachineId{7}, "plugin", "uid-7", 2, record.recorded_at}, is_never_too_old));
   return record;
 }
 
@@ -195,22 +199,28 @@ TEST(Record, AnOddValueAnywhereIsAnErrorOrARecord) {
   }
 }
 
-TEST(Record, AnAttemptOfARemediationCountsForTwoHoursAndReplacesTheOneBefore) {
+TEST(Record, AnAttemptOfARemediationReplacesTheOneBeforeAndThoseThatAreTooOld) {
   FleetRecord record;
   const k8s::WallTime first = *k8s::parse_rfc3339("2026-01-02T03:04:05Z");
-  (void)record.note_remediation({MachineId{7}, "plugin", "uid-1", 1, first});
-  (void)record.note_remediation({MachineId{7}, "plugin", "uid-2", 2, first + std::chrono::minutes(5)});
-  (void)record.note_remediation({MachineId{8}, "plugin", "uid-3", 1, first});
+  const auto note = [&](std::uint64_t machine, std::int64_t attempts, k8s::WallTime at, auto is_too_old) {
+    (void)record.note_remediation({MachineId{machine}, "plugin", "uid", attempts, at}, is_too_old);
+  };
+  note(7, 1, first, is_never_too_old);
+  note(7, 2, first + std::chrono::minutes(5), is_never_too_old);
+  note(8, 1, first, is_never_too_old);
   ASSERT_EQ(record.remediations.size(), 2U);
-  EXPECT_EQ(record.remediation(MachineId{7}, "plugin", first + std::chrono::minutes(6))->attempts, 2);
-  EXPECT_EQ(record.remediation(MachineId{7}, "gfd", first), nullptr);
-  EXPECT_EQ(record.remediation(MachineId{8}, "plugin", first + std::chrono::hours(2)), nullptr);
+  EXPECT_EQ(record.remediation(MachineId{7}, "plugin")->attempts, 2);
+  EXPECT_EQ(record.remediation(MachineId{7}, "gfd"), nullptr);
+  note(9, 1, first, [&](const RecordedRemediation& known) { return known.at == first; });
+  EXPECT_EQ(record.remediation(MachineId{8}, "plugin"), nullptr);
+  EXPECT_EQ(record.remediations.size(), 2U);
 }
 
 TEST(Record, ThousandsOfStuckPodsDoNotMakeTheRecordTooLarge) {
   FleetRecord record;
   const k8s::WallTime first = *k8s::parse_rfc3339("2026-01-02T03:04:05Z");
-  for (std::uint64_t i = 0; i < 3000; ++i) (void)record.note_remediation({MachineId{i}, "plugin", "uid", 1, first});
+  for (std::uint64_t i = 0; i < 3000; ++i)
+    (void)record.note_remediation({MachineId{i}, "plugin", "uid", 1, first}, is_never_too_old);
   EXPECT_EQ(record.remediations.size(), FleetRecord::kMostRemediations);
 }
 

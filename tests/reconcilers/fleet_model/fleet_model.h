@@ -85,6 +85,7 @@ class FleetModel {
   std::map<std::string, NodeConsumers> consumers;  // As listed; `use` puts pods there.
   Timers timers;
   bool first_look = true;
+  k8s::Duration operator_ahead{0};  // How far the operator's wall clock is ahead of the cluster's; step_wall_clock().
   std::map<std::string, std::string> refused_writes;  // Snapshot::refused_writes; such a node's pods are not deleted.
   WallTime now;
   FleetIndex index;
@@ -170,8 +171,9 @@ class FleetModel {
   void stick_labels(const std::string& node, bool stuck);    // GFD keeps the labels of the profile it has.
   void stick_sidecars(const std::string& node, bool stuck);  // Neither a label nor a new pod loads a profile there.
   void delete_pod_of(const std::string& node, std::string_view component);
-  void restart_operator();  // A new index, no timer runs.
-  void kill_operator();     // Also forgets all texts of profiles.
+  void step_wall_clock(Duration by);  // The operator's: its own clock measures on.
+  void restart_operator();            // A new index, no timer runs.
+  void kill_operator();               // Also forgets all texts of profiles.
 
   // --- Observations.
   [[nodiscard]] const Node& node(const std::string& name) const;
@@ -187,6 +189,7 @@ class FleetModel {
   [[nodiscard]] std::string policy_status(const std::string& name) const;
 
  private:
+  [[nodiscard]] Snapshot snapshot() const;
   static constexpr std::string_view kComponents[] = {"plugin", "gfd", "mps"};
   struct Machine {
     NodeSpec spec;

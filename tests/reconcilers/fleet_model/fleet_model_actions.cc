@@ -22,14 +22,30 @@ using k8s::Overloaded;
 
 }  // namespace
 
+// As the operator's clocks show the time.
+Snapshot FleetModel::snapshot() const {
+  Snapshot out{world,     now + std::chrono::duration_cast<WallTime::duration>(operator_ahead),
+               timers,    consumers,
+               settings,  &refused_writes,
+               first_look};
+  out.mono = one_look(now);
+  return out;
+}
+
+void FleetModel::step_wall_clock(Duration by) {
+  operator_ahead += by;
+  for (auto& [timer, since] : timers) since += std::chrono::duration_cast<WallTime::duration>(by);
+}
+
 Plan FleetModel::plan() {
   // Listings that the last plan asked for have arrived.
-  Plan out = plan_all(Snapshot{world, now, timers, consumers, settings, &refused_writes, first_look}, index);
+  const Snapshot seen = snapshot();
+  Plan out = plan_all(seen, index);
   Timers next;
   for (const TimerKey& timer : out.timers) {
     auto it = timers.find(timer);
     const auto stored = out.timer_starts.find(timer);
-    const WallTime start = stored == out.timer_starts.end() ? now : stored->second;
+    const WallTime start = stored == out.timer_starts.end() ? seen.now : stored->second;
     next.emplace(timer, it == timers.end() ? start : it->second);
   }
   first_look = false;
@@ -59,7 +75,7 @@ Plan FleetModel::plan_from_scratch() const {
   FleetIndex fresh;
   // Texts seen earlier are knowledge, not state: without them a planner does more than needed, never less.
   fresh.impl().profiles = index.impl().profiles;
-  return plan_all(Snapshot{world, now, timers, consumers, settings, &refused_writes, first_look}, fresh);
+  return plan_all(snapshot(), fresh);
 }
 
 void FleetModel::apply(const Plan& plan) {

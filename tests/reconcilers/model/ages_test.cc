@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 
+#include <optional>
+
 #include "reconcilers/model/plan.h"
 
 namespace gso::test::ages_test {
@@ -65,6 +67,44 @@ TEST_F(AgesOfTimers, AStoredTimeCountsInTheFirstLookOnly) {
 TEST_F(AgesOfTimers, AStoredTimeInTheFutureCountsAsNow) {
   const Snapshot first = snapshot(true);
   EXPECT_EQ(Ages(first, plan_).since(kSoak, now_ + minutes(7)), now_);
+}
+
+// A stored time, what its timer says, if it runs, and the time that counts: minutes from now.
+struct StoredCase {
+  int stored;
+  std::optional<int> runs;
+  int counts;
+};
+constexpr StoredCase kStoredCases[] = {
+    {-7, std::nullopt, -7},  // In the first look at it,
+    {-7, -9, -9},            // and then as this process has measured: the wall clock was set back, or
+    {-67, -9, -9},           // ahead.
+    {50, std::nullopt, 0},   // It never lies in the future.
+    {50, -9, -9},
+};
+
+TEST_F(AgesOfTimers, AStoredTimeCountsUntilThisProcessHasMeasuredIt) {
+  for (const StoredCase& each : kStoredCases) {
+    for (const bool first_look : {false, true}) {
+      SCOPED_TRACE(testing::Message() << each.stored << " " << each.runs.value_or(99) << " " << first_look);
+      const WallTime time = now_ + minutes(each.stored);
+      const TimerKey timer = stored_time("n01", "deferral", time);
+      running_.clear();
+      if (each.runs) running_[timer] = now_ + minutes(*each.runs);
+      const Snapshot snapshot = this->snapshot(first_look);
+      Plan plan;
+      EXPECT_EQ(Ages(snapshot, plan).stored(timer, time), now_ + minutes(each.counts));
+      EXPECT_THAT(plan.timers, ElementsAre(timer));
+      EXPECT_EQ(plan.timer_starts.contains(timer), !each.runs);
+    }
+  }
+}
+
+TEST_F(AgesOfTimers, AnotherEndOrLengthIsAnotherWait) {
+  const StoredWait wait = stored_wait("n01", "deferral", now_, minutes(10));
+  EXPECT_EQ(wait.begun, now_ - minutes(10));
+  EXPECT_NE(wait.timer, stored_wait("n01", "deferral", now_, minutes(11)).timer);
+  EXPECT_NE(wait.timer, stored_wait("n01", "deferral", now_ + minutes(1), minutes(10)).timer);
 }
 
 TEST_F(AgesOfTimers, ATimerIsKeptOnlyIfItHasRun) {

@@ -165,6 +165,11 @@ Plan SliceCluster::plan() {
   return out;
 }
 
+void SliceCluster::step_wall_clock(std::chrono::seconds by) {
+  now_ += by;
+  for (auto& [timer, since] : timers_) since += by;
+}
+
 void SliceCluster::check_fits(const std::string& name, const Slices& slices) {
   const Json& labels = object("Node", name)["metadata"]["labels"];
   const int memory = std::stoi(labels["nvidia.com/gpu.memory"].get<std::string>());

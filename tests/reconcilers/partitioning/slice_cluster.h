@@ -45,6 +45,8 @@ class SliceCluster {
   void apply(const Plan& plan, bool reports = true);
   void report(const std::string& node);
   void wait(std::chrono::seconds passed) { now_ += passed; }
+  // The operator's wall clock is set; its own measures on.
+  void step_wall_clock(std::chrono::seconds by);
   // Passes five minutes apart until two in succession write nothing; returns how many wrote. Fails the test when the
   // invariants of a step do not hold, or when it never becomes silent.
   int settle(int most = 12);

@@ -134,6 +134,40 @@ TEST_F(StandaloneMps, GiveANodeBackWhoseClientsStayAndTryAgainLater) {
   EXPECT_EQ(mark("n01"), "");
 }
 
+class StandaloneMpsUnderClockSteps : public StandaloneMps, public ::testing::WithParamInterface<std::chrono::hours> {};
+INSTANTIATE_TEST_SUITE_P(Hours, StandaloneMpsUnderClockSteps, ::testing::Values(-1h, 1h));
+
+TEST_P(StandaloneMpsUnderClockSteps, AreDeferredAsLong) {
+  begin(1);
+  fleet->settings.rollout.idle_timeout = 5min;
+  fleet->use("n01", "trainer", std::string(kGpuResource), 1);
+  new_template("new");
+  run(6min);
+  ASSERT_NE(mark("n01").find("deferredUntil"), std::string::npos);
+  fleet->step_wall_clock(GetParam());
+  run(3min);
+  EXPECT_FALSE(fleet->node("n01").unschedulable);
+  run(2min);
+  EXPECT_TRUE(fleet->node("n01").unschedulable);
+}
+
+TEST_P(StandaloneMpsUnderClockSteps, SettleAndSoakAsLong) {
+  begin(3);
+  fleet->settings.rollout.canary_soak = 5min;
+  new_template("new");
+  run(3s);
+  fleet->step_wall_clock(GetParam());
+  run(3s);
+  EXPECT_EQ(in_change(), 0);
+  run(30s);
+  ASSERT_EQ(on("new"), 1);
+  fleet->step_wall_clock(GetParam());
+  run(4min);
+  EXPECT_EQ(on("new"), 1);
+  run(2min);
+  EXPECT_EQ(on("new"), 3);
+}
+
 TEST_F(StandaloneMps, AreNotReplacedOnANodeThatAPersonUncordons) {
   begin(1);
   fleet->use("n01", "trainer", std::string(kGpuResource), 1);
