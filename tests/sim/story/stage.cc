@@ -110,7 +110,9 @@ asio::awaitable<Stage::Held> Stage::start_operator(OperatorSettings more) {
   };
   const std::string budget = std::to_string(options_.max_unavailable);
   std::map<std::string, std::string> all{
-      {"settle-period", text(std::chrono::seconds(10))},
+      // At least a second: times of objects are whole ones, and a pod of the second of its text is replaced again.
+      {"settle-period",
+       k8s::format_go_duration(std::max<k8s::Duration>(scaled(std::chrono::seconds(10)), std::chrono::seconds(1)))},
       {"clock-difference",
        k8s::format_go_duration(std::chrono::floor<std::chrono::seconds>(scaled(std::chrono::seconds(3))))},
       {"node-status-lag", text(std::chrono::seconds(15))},
