@@ -13,7 +13,7 @@ class Watcher::VersionSink final : public ItemSink {
   explicit VersionSink(ObjectKey key) : key_(std::move(key)) {}
   void restart() override { version.clear(); }
   Result<void> item(std::string_view json) override {
-    if (read_object_key(json) == key_) version = read_resource_version(json);
+    if (const auto key = read_object_key(json); key && *key == key_) version = read_resource_version(json);
     return {};
   }
   Result<void> skipped(std::string_view metadata, Error) override { return item(metadata); }

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "reconcilers/cluster/record.h"
+#include "reconcilers/model/ages.h"
 #include "reconcilers/model/snapshot.h"
 
 namespace gso {
