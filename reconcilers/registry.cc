@@ -164,9 +164,9 @@ Plan node_partitioning(const Snapshot& snapshot, FleetIndex& fleet, RolloutViews
   // Where rollouts do not count these nodes (mode Observe), a plan of slices does.
   const SliceNodes slices = slice_nodes(snapshot.world, pass.index, rollouts.labelled);
   const BudgetCount fleet_count = cluster_count(pass.index, slices);
-  const FleetSlots slots{
-      snapshot.settings.cluster_max_unavailable.of(fleet_count.total) - fleet_count.busy - rollouts.started,
-      exhausted_cluster(pass, rollouts.started)};
+  FleetSlots slots{snapshot.settings.cluster_max_unavailable.of(fleet_count.total) - fleet_count.busy -
+                   rollouts.started};
+  if (slots.free <= 0 && !rollouts.labelled.nodes.empty()) slots.why_none = exhausted_cluster(pass, rollouts.started);
   plan_partitioning(pass, pass.index.discovery, slots, std::move(rollouts.labelled), pass.index.partitioning);
   return std::move(pass.plan);
 }

@@ -20,7 +20,8 @@ std::string method_of(std::string_view verb) {
 
 }  // namespace
 
-k8s::ClientOptions client_options(const Runtime& runtime, const Options& options, OutageLog* outages) {
+k8s::ClientOptions client_options(const Runtime& runtime, const Options& options, OutageLog* outages,
+                                  k8s::ServerClock* clock) {
   k8s::ClientOptions out;
   out.field_manager = std::string(kFieldManager);
   out.page_limit = static_cast<int>(options.page_size);
@@ -28,7 +29,7 @@ k8s::ClientOptions client_options(const Runtime& runtime, const Options& options
   out.max_object_bytes = std::min(out.max_object_bytes, largest_answer());
   out.most_writes = static_cast<int>(options.max_in_flight);
   out.seed = runtime.seed;
-  out.on_request = [metrics = runtime.metrics, host = runtime.host, outages](const k8s::RequestRecord& record) {
+  out.on_request = [metrics = runtime.metrics, host = runtime.host, outages, clock](const k8s::RequestRecord& record) {
     const std::string code = record.status == 0 ? "<error>" : std::to_string(record.status);
     metrics->add("rest_client_requests_total", {{"code", code}, {"method", method_of(record.verb)}, {"host", host}});
     metrics->observe("rest_client_request_duration_seconds", {{"verb", std::string(record.verb)}, {"host", host}},
@@ -38,6 +39,7 @@ k8s::ClientOptions client_options(const Runtime& runtime, const Options& options
                    {{"code", code}, {"verb", std::string(record.verb)}, {"host", host}});
     }
     outages->answered(record.status);
+    if (record.status < 500) clock->answered(record.date);  // Others may be a proxy's.
     if (record.status == 429) metrics->add("gpusharing_throttled_total");
   };
   return out;

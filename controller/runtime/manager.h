@@ -38,6 +38,7 @@
 #include "controller/writes/executor.h"
 #include "k8sclient/api/client.h"
 #include "k8sclient/api/dry_run_writer.h"
+#include "k8sclient/server_clock.h"
 #include "reconcilers/fleet/fleet.h"
 #include "reconcilers/kai/pod_annotations.h"
 #include "reconcilers/model/snapshot.h"
@@ -107,6 +108,7 @@ class Manager {
   Runtime runtime_;
   Options options_;
   boost::asio::any_io_executor executor_;
+  k8s::ServerClock server_clock_;
   k8s::Clock* clock_;
   std::shared_ptr<Logger> log_;
   std::shared_ptr<Metrics> metrics_;

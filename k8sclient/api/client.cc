@@ -66,10 +66,10 @@ Duration ApiClient::backoff(int attempt) {
   return std::chrono::duration_cast<Duration>(delay * jitter(random_));
 }
 
-void ApiClient::record(const Call& call, int status, MonoTime begun, bool retry) {
+void ApiClient::record(const Call& call, int status, std::string_view date, MonoTime begun, bool retry) {
   if (status > 0 && status < 500) ++answers_;
   if (!options_.on_request) return;
-  options_.on_request({call.verb, call.resource, status, clock_->monotonic() - begun, retry});
+  options_.on_request({call.verb, call.resource, status, clock_->monotonic() - begun, retry, date});
 }
 
 // Whether the same call may be sent again after `error`.
@@ -125,7 +125,7 @@ asio::awaitable<ApiClient::Attempt> ApiClient::attempt(std::shared_ptr<const Cal
   request.timeout = attempt_timeout(options_.request_timeout, begun, call->deadline);
   request.before_resend = call->before_send;
   Result<HttpResponse> answer = co_await transport_->send(std::move(request));
-  record(*call, answer ? answer->status : 0, begun, retry);
+  record(*call, answer ? answer->status : 0, answer ? answer->header("date") : "", begun, retry);
   Attempt out{std::move(answer), {}};
   // A transport may hold more than was asked for.
   const std::size_t most = call->request.max_body_bytes;
@@ -349,7 +349,7 @@ asio::awaitable<Result<std::unique_ptr<ByteStream>>> ApiClient::open_watch(Gvr g
   call.request.timeout = options_.request_timeout;
   const MonoTime begun = clock_->monotonic();
   Result<std::unique_ptr<ByteStream>> stream = co_await transport_->open(call.request);
-  record(call, stream ? (*stream)->status() : 0, begun, false);
+  record(call, stream ? (*stream)->status() : 0, stream ? (*stream)->header("date") : "", begun, false);
   if (!stream) {
     Error error = stream.error();
     error.message = fmt::format("{}: {}", call.what, error.message);

@@ -44,7 +44,8 @@ struct RequestRecord {
   std::string_view resource;
   int status = 0;
   Duration took{0};
-  bool retry = false;  // Not the first attempt of its call.
+  bool retry = false;     // Not the first attempt of its call.
+  std::string_view date;  // The answer's header; empty: there is no answer, or it has none.
 };
 
 struct ClientOptions {
@@ -145,7 +146,7 @@ class ApiClient final : public Reader, public Writer {
   static bool may_retry(const Call& call, const Error& error);
   static bool is_overload(const Error& error);
   Duration backoff(int attempt);
-  void record(const Call& call, int status, MonoTime begun, bool retry);
+  void record(const Call& call, int status, std::string_view date, MonoTime begun, bool retry);
 
   Transport* transport_;
   Clock* clock_;

@@ -83,6 +83,23 @@ std::optional<WallTime> parse_rfc3339(std::string_view text) {
 }
 
 namespace {
+
+constexpr std::array<std::string_view, 12> kMonths{"Jan", "Feb", "Mar", "Apr", "May", "Jun",
+                                                   "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
+
+}  // namespace
+
+std::optional<WallTime> parse_http_date(std::string_view text) {
+  if (text.size() != 29 || text.substr(3, 2) != ", " || text[7] != ' ' || text[11] != ' ') return std::nullopt;
+  const auto name = std::ranges::find(kMonths, text.substr(8, 3));
+  if (name == kMonths.end()) return std::nullopt;
+  const auto month = static_cast<int>(name - kMonths.begin()) + 1;
+  if (!text.ends_with(" GMT") || text[16] != ' ') return std::nullopt;
+  return parse_rfc3339(
+      fmt::format("{}-{:02}-{}T{}Z", text.substr(12, 4), month, text.substr(5, 2), text.substr(17, 8)));
+}
+
+namespace {
 std::string format_with(WallTime time, bool micro) {
   const auto day_point = floor<days>(time);
   const year_month_day date(day_point);

@@ -26,6 +26,8 @@ struct MonoTime {
 
 // "2026-01-02T03:04:05Z", with optional fraction and "+hh:mm" offset. nullopt when it is anything else.
 [[nodiscard]] std::optional<WallTime> parse_rfc3339(std::string_view text);
+// HTTP's date (RFC 9110, IMF-fixdate): "Sun, 06 Nov 1994 08:49:37 GMT". nullopt when it is anything else.
+[[nodiscard]] std::optional<WallTime> parse_http_date(std::string_view text);
 // metav1.Time: whole seconds, "2026-01-02T03:04:05Z".
 [[nodiscard]] std::string format_time(WallTime time);
 // metav1.MicroTime: "2026-01-02T03:04:05.000000Z" (leases, events).

@@ -50,6 +50,7 @@ HEADERS = {
 K8SCLIENT = [
     ["value"],
     ["clock", "rethrow"],  # k8sclient/clock.h, k8sclient/rethrow.h
+    ["server_clock"],
     ["auth"],
     ["transport"],
     ["api"],

@@ -38,6 +38,16 @@ TEST(Uid, IsTheTextItWasMadeOfAndTakesNoPlaceInThePoolWhenItIsAUuid) {
   }
 }
 
+TEST(HttpDate, IsReadAsServersWriteItAndNothingElseIs) {
+  const auto time = parse_http_date("Sun, 06 Nov 1994 08:49:37 GMT");
+  ASSERT_TRUE(time);
+  EXPECT_EQ(format_time(*time), "1994-11-06T08:49:37Z");
+  for (const char* text : {"", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994", "1994-11-06T08:49:37Z",
+                           "Sun, 06 Nov 1994 08:49:37 CET", "Sun, 31 Feb 1994 08:49:37 GMT",
+                           "Sun, 06 nov 1994 08:49:37 GMT", "Sun, 06 Nov 1994 28:49:37 GMT"})
+    EXPECT_FALSE(parse_http_date(text)) << text;
+}
+
 TEST(Rfc3339, reads_what_kubernetes_writes_and_every_offset) {
   const struct {
     const char* text;

@@ -2,6 +2,8 @@
 #include "tests/sim/apiserver/in_process_transport.h"
 
 #include <algorithm>
+#include <array>
+#include <ctime>
 #include <deque>
 #include <functional>
 #include <optional>
@@ -19,6 +21,15 @@ using k8s::Result;
 
 RequestContext context_of(const ClientIdentity& identity) {
   return {identity.user, identity.user_agent, 0};
+}
+
+std::string http_date(k8s::WallTime time) {
+  const std::time_t seconds = std::chrono::floor<std::chrono::seconds>(time.time_since_epoch()).count();
+  std::tm parts{};
+  std::array<char, 32> out{};
+  const std::size_t length =
+      std::strftime(out.data(), out.size(), "%a, %d %b %Y %H:%M:%S GMT", ::gmtime_r(&seconds, &parts));
+  return {out.data(), length};
 }
 
 HttpResponse bad_gateway(int status) {
@@ -215,6 +226,7 @@ asio::awaitable<Result<HttpResponse>> InProcessTransport::send(HttpRequest reque
   RequestContext context = context_of(state->identity);
   if (const auto rule = pick(Fault::stale)) context.stale_revisions = rule->revisions;
   HttpResponse response = state->server.handle(request, context);
+  response.headers.emplace_back("date", http_date(clock.now()));
   if (state->strikes(Fault::crash_unanswered, info)) co_return crashed();
   state->strike_with_the_answer(info);
   // A slow answer comes after the client gave up: committed all the same.

@@ -24,7 +24,8 @@ void RestartLedger::attach(ApiServer* server) {
 }
 
 void RestartLedger::excuse_for(k8s::Duration length) {
-  excused_until_ = server_->clock().now() + std::chrono::duration_cast<std::chrono::milliseconds>(length);
+  lost_at_ = server_->clock().now();
+  excused_until_ = *lost_at_ + std::chrono::duration_cast<std::chrono::milliseconds>(length);
 }
 
 void RestartLedger::violated(const std::string& what) {
@@ -97,7 +98,9 @@ void RestartLedger::note_deletion(const AuditEntry& entry) {
   }
   // Who deletes a pod for a text waits until the pod that follows proves something.
   const bool is_doubtful = created_[uid] <= content_changed_ + kClocksOfServers && before <= content_changed_;
-  if (!is_doubtful) {
+  // The begin, with the list of the first pod, can be among the writes that the server lost: then the node begins anew.
+  const bool is_unwritten = lost_at_ && before >= *lost_at_ && before < excused_until_;
+  if (!is_doubtful && !is_unwritten) {
     violated("Again: " + k8s::to_string(entry.key) + " came for one that was deleted on " + node + "'s way to " +
              target + ", after the last change of the profiles, and was deleted as well");
     return;

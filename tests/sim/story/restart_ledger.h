@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <tuple>
@@ -29,8 +30,8 @@ class RestartLedger {
   // so much newer than the text that no clocks of two API servers could tell it otherwise: then the node's pods may be
   // replaced once more. Or empty.
   [[nodiscard]] const std::string& violation() const { return violation_; }
-  // The server has lost writes: a node whose begin is lost with them is restarted once more. Until then nothing counts
-  // as a violation.
+  // The server has just lost writes: a node whose begin is lost with them is restarted once more, whenever the operator
+  // can. For so long nothing counts as a violation.
   void excuse_for(k8s::Duration length);
   // Pods that were deleted on a node's way to a revision.
   [[nodiscard]] std::size_t deletions() const { return deletions_; }
@@ -50,6 +51,7 @@ class RestartLedger {
   ApiServer* server_ = nullptr;
   std::string user_;
   std::string violation_;
+  std::optional<k8s::WallTime> lost_at_;
   k8s::WallTime excused_until_{};
   std::size_t deletions_ = 0, idle_writes_ = 0;
   std::string idle_write_;
