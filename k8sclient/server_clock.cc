@@ -18,8 +18,8 @@ std::optional<WallTime> ServerClock::servers() const {
 
 WallTime ServerClock::now() const {
   const WallTime own = own_->now();
-  const std::optional<WallTime> theirs = servers();
-  return theirs && std::chrono::abs(*theirs - own) > kClocksDiffer ? *theirs : own;
+  const std::optional<WallTime> servers_now = servers();
+  return servers_now && std::chrono::abs(*servers_now - own) > kClocksDiffer ? *servers_now : own;
 }
 
 }  // namespace k8s
