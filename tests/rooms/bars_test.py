@@ -34,6 +34,7 @@ FOREIGN = {
     "k8sclient/transport/curl_easy.cc": "HTTP",
     "k8sclient/transport/curl_error.cc": "libcurl's errors",
     "k8sclient/value/error.cc": "the API server's answers",
+    "k8sclient/value/time.cc": "HTTP",
     "reconcilers/cluster/manifest_object.cc": "manifests",
     "reconcilers/cluster/manifests.cc": "manifests",
     "reconcilers/explain/pod_failed.cc": "kubelets' messages",
