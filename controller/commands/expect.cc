@@ -14,7 +14,7 @@
 #include "controller/commands/shared/print_line.h"
 #include "controller/reading/input_file.h"
 #include "reconcilers/lint/checks.h"
-#include "reconcilers/lint/object_kind.h"
+#include "reconcilers/lint/objects.h"
 #include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/printable_json.h"
@@ -39,7 +39,7 @@ struct ProfileText {
   int line_before = 0;  // Of the file, before the text's first line.
 };
 
-// Why the document is neither a profile nor a ConfigMap that the API server takes; empty: it is one of them.
+// Why the document is neither a profile nor a ConfigMap; empty: it is one of them.
 std::string object_problem(const std::string& file, const DocumentValue& value) {
   const std::string_view kind = value.string_at("kind");
   if (kind != "ConfigMap" && is_manifest(value)) {
@@ -48,10 +48,9 @@ std::string object_problem(const std::string& file, const DocumentValue& value) 
         "(version: v1), or a ConfigMap that holds profiles",
         file, value.find("kind")->at.line, value.find("kind")->at.column, shown_value(kind));
   }
-  std::vector<Diagnostic> found;
-  if (kind == "ConfigMap" || lacks_kind(value)) (void)check_kind(value, found);
-  if (found.empty()) return {};
-  return fmt::format("{}:{}:{}: {}", file, found[0].line, found[0].column, found[0].message);
+  if (!lacks_kind(value)) return {};
+  const Diagnostic found = kind_missing(value);
+  return fmt::format("{}:{}:{}: {}", file, found.line, found.column, found.message);
 }
 
 // The profile in the text: the text itself, or a value of the ConfigMap that it is.

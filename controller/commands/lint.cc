@@ -200,7 +200,8 @@ Command make_lint_command() {
     app.add_flag("--codes", lint->codes, "List every diagnostic code, with what it means and what to do");
     app.footer(
         exit_status_of_findings() +
-        "\nAn empty file is a profile without sharing, as for the plugin; nothing at all from stdin is unreadable.");
+        "\nAn empty file is a profile without sharing, as for the plugin; nothing at all from stdin is unreadable.\n"
+        "It checks what concerns GPU sharing; `kubectl apply --dry-run=server` checks the rest.");
     app.add_option_function<std::string>(
            "--kai-gpu-sharing", [lint](const std::string& text) { lint->kai_gpu_sharing = text == "true"; },
            "Whether KAI's GPU sharing is on, for Pods")

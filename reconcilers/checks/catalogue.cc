@@ -74,15 +74,11 @@ CodeSection parser_section() {
           {{"UnknownVersion"}, error, "`version` is not `v1`", "write `version: v1`"},
           {{"InvalidDuration"}, error, "not a Go duration", "write `60s`, `1h30m` or `infinite`"},
           {{"NoResources"}, error, "a section without entries", "add one; to disable sharing, leave the section out"},
-          {{"NameMissing", "PatternMissing"},
-           error,
-           "an entry, an object, a container, a volume or a variable lacks the field",
-           "add it"},
+          {{"NameMissing", "PatternMissing"}, error, "an entry lacks the field", "add it"},
           {{"NameInvalid"},
            error,
-           "not a resource of `nvidia.com/`, or characters that are not allowed in a name, be it of a resource, an "
-           "object, a namespace, a container or a volume",
-           "use `nvidia.com/gpu` or `nvidia.com/mig-<profile>`; for objects lower-case letters, digits, `-` and `.`"},
+           "not a resource of `nvidia.com/`, or characters that are not allowed in its name",
+           "use `nvidia.com/gpu` or `nvidia.com/mig-<profile>`"},
           {{"NameTooLong"}, error, "more than 63 characters with `nvidia.com/`", "shorten it"},
           {{"ReplicasMissing"}, error, "no `replicas`", "add it"},
           {{"ReplicasNotInteger"}, error, "4.5, or beyond 63 bits", "write a whole number"},
@@ -117,8 +113,7 @@ CodeSection ignored_section() {
           {
               {{"UnknownField"},
                warning,
-               "no such field; in a SharingPolicy or ClusterPolicy, or below a container's `resources`, the API server "
-               "drops it",
+               "no such field; in a SharingPolicy or ClusterPolicy the API server drops it",
                "correct the name or the place that the message suggests"},
               {{"WrongCase"}, warning, "the name is case-sensitive", "write it as the message says"},
               {{"UnusualCase"}, info, "accepted in spite of its upper and lower case", "write it in the usual case"},
@@ -174,19 +169,7 @@ CodeSection objects_section() {
       "`plan` and the operator also report `NodesWouldBreak` about a Node that would lose its GPUs by a change of the "
       "ClusterPolicy that the DaemonSets do not have yet: correct it before the GPU Operator applies it.",
       {
-          {{"KindMissing", "KindMisspelt"},
-           error,
-           "an object without a kind, or with one that the API server does not know",
-           "write the kind, in the case that the message has"},
-          {{"APIVersionMissing", "APIVersionWrong"},
-           error,
-           "the API server does not serve the kind in that `apiVersion`",
-           "write the one that the message names"},
-          {{"LabelInvalid", "AnnotationInvalid"},
-           error,
-           "a name or value that no label can have, a name that no annotation can have, or annotations of more than "
-           "256 KiB: the API server refuses the object",
-           "correct it as the message says"},
+          {{"KindMissing"}, error, "an object without a kind", "write its kind"},
           {{"BinaryDataInvalid"},
            error,
            "a value of `binaryData` that the API server refuses",
@@ -248,12 +231,12 @@ std::vector<CodeEntry> kai_pod_entries() {
       {{"ContainerNotFound"}, error, "no container of that name", "correct the name"},
       {{"ResourceNotWhole"},
        error,
-       "a fraction, a negative number or a word as the amount of an extended resource, which the API server refuses: "
+       "a fraction, a negative number or a word as the amount of GPUs, which the API server refuses: "
        "`nvidia.com/gpu: 500m`",
        "write a whole number; for a share of a GPU use a profile or KAI's annotations"},
       {{"RequestUnlikeLimit"},
        error,
-       "an extended resource whose request differs from its limit, or has no limit, which the API server refuses",
+       "a request of GPUs that differs from its limit, or has no limit, which the API server refuses",
        "write the limit alone"},
       {{"AnnotationNoString", "LabelNoString", "SelectorNoString"},
        error,
@@ -332,44 +315,11 @@ std::vector<CodeEntry> mps_client_entries() {
 }
 
 CodeSection pods_section() {
-  CodeSection out{"Pods", "", kai_pod_entries()};
+  CodeSection out{"Pods",
+                  "What concerns GPU sharing. `kubectl apply --dry-run=server` says what else the API server refuses.",
+                  kai_pod_entries()};
   std::ranges::move(mps_client_entries(), std::back_inserter(out.entries));
   return out;
-}
-
-// Pods and workloads, whatever they ask for.
-std::vector<CodeEntry> refused_pod_entries() {
-  return {
-      {{"ContainersMissing"}, error, "a Pod, or a workload's template, without containers", "list at least one"},
-      {{"ImageMissing"}, error, "a container without an image", "write one"},
-      {{"NameTwice"},
-       error,
-       "two containers, init containers or volumes of a pod with one name, or two mounts of a container at one path",
-       "rename one"},
-      {{"RestartPolicyWrong"},
-       error,
-       "a `restartPolicy` that does not exist or that the kind cannot have: Always for Deployments, DaemonSets, "
-       "StatefulSets and ReplicaSets, OnFailure or Never, and one of them written, for Jobs and CronJobs",
-       "write the one that the message names"},
-      {{"VolumeNotFound"}, error, "a `volumeMount` of a volume that the pod does not have", "add the volume"},
-      {{"ResourceInvalid"},
-       error,
-       "a resource that is no standard one and has no domain (`gpu: 1`), an amount that is no quantity (`4GB`), or a "
-       "request above its limit",
-       "see the message"},
-      {{"TolerationInvalid"}, error, "fields of a toleration that do not fit together", "see the message"},
-      {{"SelectorMissing", "SelectorMismatch"},
-       error,
-       "a workload without `spec.selector`, or with one that does not fit the labels of its template",
-       "write the labels of the template under `spec.selector.matchLabels`"},
-  };
-}
-
-CodeSection refused_pods_section() {
-  return {
-      "Pods and workloads that the API server refuses",
-      "By the rules of Kubernetes 1.36. Older API servers store a StatefulSet whose pods they then refuse to create.",
-      refused_pod_entries()};
 }
 
 CodeSection policies_section() {
@@ -406,10 +356,7 @@ CodeSection policies_section() {
            "correct its day or month"},
           {{"ProfileNotUnique"}, error, "not exactly one of `configMapKey` and `inline`", "keep one"},
           {{"UnknownValue"}, error, "not an allowed word", "use one that the message names"},
-          {{"OutOfRange"},
-           error,
-           "a number that is not allowed, also in a workload (`backoffLimit: -1`)",
-           "see the message"},
+          {{"OutOfRange"}, error, "a number that is not allowed", "see the message"},
           {{"EvictNeedsCordon"}, error, "`workloads: Evict` with `cordon: false`", "drop `cordon: false`"},
           {{"DaemonSetRestartInterrupts", "DaemonSetRestartHasNoCanary", "DaemonSetRestartHasNoWindows",
             "DaemonSetRestartPauses"},
@@ -432,8 +379,8 @@ CodeSection policies_section() {
 }
 
 std::vector<CodeSection> sections() {
-  return {yaml_section(),    parser_section(), exit_section(),         ignored_section(), chain_section(),
-          objects_section(), pods_section(),   refused_pods_section(), policies_section()};
+  return {yaml_section(),  parser_section(),  exit_section(), ignored_section(),
+          chain_section(), objects_section(), pods_section(), policies_section()};
 }
 
 std::vector<CodeSection> complete() {

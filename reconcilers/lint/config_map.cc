@@ -1,6 +1,5 @@
 // ConfigMaps that hold profiles.
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -10,15 +9,12 @@
 
 #include "k8sclient/value/base64.h"
 #include "reconcilers/checks/config_map_checks.h"
-#include "reconcilers/cluster/manifest_object.h"
 #include "reconcilers/cluster/profile_cache.h"
 #include "reconcilers/lint/checks.h"
-#include "reconcilers/lint/object_rules.h"
 #include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/labels.h"
 
 namespace gso {
-
 namespace {
 
 // k8s.io/apimachinery/pkg/util/validation, IsConfigMapKey. Empty: the API server accepts the key.
@@ -37,6 +33,80 @@ std::string config_map_key_problem(std::string_view key) {
       "is not '.', and does not begin with '..'",
       shown_value(key), kMostKeyCharacters);
 }
+
+class ConfigMapCheck {
+ public:
+  ConfigMapCheck(const DocumentValue& config_map, std::vector<Diagnostic>& diagnostics)
+      : config_map_(config_map), diagnostics_(diagnostics) {}
+
+  void run() {
+    const bool mappings = are_mappings();
+    const std::vector<ConfigMapEntry> entries = entries_of(config_map_);
+    if (entries.empty() && mappings) add(Severity::warning, "NoProfiles", "data", config_map_.at, std::string(kNoKeys));
+    size(entries);
+    for (const ConfigMapEntry& each : entries) entry(each);
+    name();
+  }
+
+ private:
+  void add(Severity severity, std::string code, std::string path, Position at, std::string message) {
+    diagnostics_.push_back({severity, std::move(code), std::move(path), at.line, at.column, std::move(message)});
+  }
+
+  bool are_mappings() {
+    bool mappings = true;
+    for (const std::string_view field : {"data", "binaryData"}) {
+      const DocumentValue* data = config_map_.find(field);
+      if (data == nullptr || data->is_object() || data->is_null()) continue;
+      mappings = false;
+      add(Severity::error, "WrongType", std::string(field), data->at,
+          fmt::format("expected a mapping from keys to profiles, found {}", kind_name(data->kind)));
+    }
+    return mappings;
+  }
+
+  // A single value that is too large is reported as a profile.
+  void size(const std::vector<ConfigMapEntry>& entries) {
+    constexpr std::size_t kMostBytes = std::size_t{1} << 20;
+    std::size_t bytes = 0;
+    std::size_t most = 0;
+    for (const ConfigMapEntry& each : entries) {
+      bytes += each.text.size();
+      most = std::max(most, each.text.size());
+    }
+    if (bytes <= kMostBytes || most > kMostBytes) return;
+    add(Severity::error, "TooLarge", "data", config_map_.at,
+        fmt::format("the values have {} bytes together, and the API server accepts at most {}", bytes, kMostBytes));
+  }
+
+  void entry(const ConfigMapEntry& entry) {
+    const DocumentValue* data = config_map_.find("data");
+    const std::string& key = entry.member->key;
+    const std::string path = (entry.binary ? "binaryData." : "data.") + key;
+    if (entry.binary && data != nullptr && data->find(key) != nullptr) {
+      add(Severity::error, "KeyTwice", path, entry.member->key_at,
+          fmt::format("data also has the key \"{}\", and the API server refuses the ConfigMap; keep one of the two",
+                      shown_value(key)));
+    }
+    if (std::string problem = config_map_key_problem(key); !problem.empty()) {
+      add(Severity::error, "KeyRefused", path, entry.member->key_at, std::move(problem));
+    } else if (problem = key_label_problem(key); !problem.empty()) {
+      add(Severity::warning, "KeyNoLabelValue", path, entry.member->key_at, std::move(problem));
+    }
+  }
+
+  void name() {
+    const DocumentValue* metadata = config_map_.find("metadata");
+    const std::string_view name = metadata != nullptr ? metadata->string_at("name") : std::string_view();
+    if (const std::string problem = volume_name_problem(name); !name.empty() && !problem.empty()) {
+      add(Severity::info, "NameNoVolumeName", "metadata.name", metadata->find("name")->at,
+          fmt::format("the GPU Operator names a volume after the ConfigMap, and {}", problem));
+    }
+  }
+
+  const DocumentValue& config_map_;
+  std::vector<Diagnostic>& diagnostics_;
+};
 
 }  // namespace
 
@@ -73,105 +143,8 @@ std::vector<ConfigMapEntry> entries_of(const DocumentValue& config_map) {
   return out;
 }
 
-namespace {
-
-class ConfigMapCheck {
- public:
-  ConfigMapCheck(const DocumentValue& config_map, bool has_profiles, std::vector<Diagnostic>& diagnostics)
-      : config_map_(config_map), has_profiles_(has_profiles), diagnostics_(diagnostics) {}
-
-  void run() {
-    static constexpr auto kFields =
-        std::to_array<std::string_view>({"apiVersion", "kind", "metadata", "data", "binaryData", "immutable"});
-    check_case_of_fields(config_map_, kFields, "", diagnostics_);
-    immutable();
-    const bool mappings = are_mappings();
-    const std::vector<ConfigMapEntry> entries = entries_of(config_map_);
-    if (entries.empty() && mappings && has_profiles_) {
-      add(Severity::warning, "NoProfiles", "data", config_map_.at, std::string(kNoKeys));
-    }
-    size(entries);
-    for (const ConfigMapEntry& each : entries) entry(each);
-    if (has_profiles_) name();
-  }
-
- private:
-  void add(Severity severity, std::string code, std::string path, Position at, std::string message) {
-    diagnostics_.push_back({severity, std::move(code), std::move(path), at.line, at.column, std::move(message)});
-  }
-
-  void immutable() {
-    const DocumentValue* value = config_map_.find("immutable");
-    if (value == nullptr || value->is_null() || value->kind == DocumentValue::Kind::boolean) return;
-    add(Severity::error, "WrongType", "immutable", value->at,
-        fmt::format("expected true or false, found {}", found_there(*value)));
-  }
-
-  bool are_mappings() {
-    bool mappings = true;
-    for (const std::string_view field : {"data", "binaryData"}) {
-      const DocumentValue* data = config_map_.find(field);
-      if (data == nullptr || data->is_object() || data->is_null()) continue;
-      mappings = false;
-      add(Severity::error, "WrongType", std::string(field), data->at,
-          fmt::format("expected a mapping from keys to profiles, found {}", kind_name(data->kind)));
-    }
-    return mappings;
-  }
-
-  // A single value that is too large is reported as a profile.
-  void size(const std::vector<ConfigMapEntry>& entries) {
-    constexpr std::size_t kMostBytes = std::size_t{1} << 20;
-    std::size_t bytes = 0;
-    std::size_t most = 0;
-    for (const ConfigMapEntry& each : entries) {
-      bytes += each.text.size();
-      most = std::max(most, each.text.size());
-    }
-    if (bytes <= kMostBytes || most > kMostBytes) return;
-    add(Severity::error, "TooLarge", "data", config_map_.at,
-        fmt::format("the values have {} bytes together, and the API server accepts at most {}", bytes, kMostBytes));
-  }
-
-  void entry(const ConfigMapEntry& entry) {
-    const DocumentValue* data = config_map_.find("data");
-    const std::string& key = entry.member->key;
-    const DocumentValue& value = entry.member->value;
-    const std::string path = (entry.binary ? "binaryData." : "data.") + key;
-    if (!has_profiles_ && !value.is_string() && !value.is_null()) {  // Of those with profiles each key is a document.
-      add(Severity::error, "WrongType", path, value.at,
-          fmt::format("a ConfigMap value must be a string, found {}; put it in quotes", found_there(value)));
-    }
-    if (entry.binary && data != nullptr && data->find(key) != nullptr) {
-      add(Severity::error, "KeyTwice", path, entry.member->key_at,
-          fmt::format("data also has the key \"{}\", and the API server refuses the ConfigMap; keep one of the two",
-                      shown_value(key)));
-    }
-    if (std::string problem = config_map_key_problem(key); !problem.empty()) {
-      add(Severity::error, "KeyRefused", path, entry.member->key_at, std::move(problem));
-    } else if (problem = key_label_problem(key); has_profiles_ && !problem.empty()) {
-      add(Severity::warning, "KeyNoLabelValue", path, entry.member->key_at, std::move(problem));
-    }
-  }
-
-  void name() {
-    const DocumentValue* metadata = config_map_.find("metadata");
-    const std::string_view name = metadata != nullptr ? metadata->string_at("name") : std::string_view();
-    if (const std::string problem = volume_name_problem(name); !name.empty() && !problem.empty()) {
-      add(Severity::info, "NameNoVolumeName", "metadata.name", metadata->find("name")->at,
-          fmt::format("the GPU Operator names a volume after the ConfigMap, and {}", problem));
-    }
-  }
-
-  const DocumentValue& config_map_;
-  const bool has_profiles_;
-  std::vector<Diagnostic>& diagnostics_;
-};
-
-}  // namespace
-
-void check_config_map(const DocumentValue& config_map, bool has_profiles, std::vector<Diagnostic>& diagnostics) {
-  ConfigMapCheck(config_map, has_profiles, diagnostics).run();
+void check_config_map(const DocumentValue& config_map, std::vector<Diagnostic>& diagnostics) {
+  ConfigMapCheck(config_map, diagnostics).run();
 }
 
 }  // namespace gso

@@ -1,6 +1,4 @@
-// See helm_values.h.
-#include "reconcilers/lint/helm_values.h"
-
+// Profiles in the values of a Helm chart.
 #include <algorithm>
 #include <cstddef>
 #include <string_view>
@@ -106,7 +104,7 @@ class ConfigValues {
     config_map.at = keys_.at;
     config_map.members.push_back({"data", keys_.at, keys_});
     std::vector<Diagnostic> of_config_map;
-    check_config_map(config_map, true, of_config_map);
+    check_config_map(config_map, of_config_map);
     constexpr std::string_view kData = "data";
     for (Diagnostic& d : of_config_map) {
       if (d.path.starts_with(kData)) d.path.replace(0, kData.size(), map_path_);

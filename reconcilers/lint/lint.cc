@@ -9,11 +9,7 @@
 
 #include "reconcilers/cluster/manifest_object.h"
 #include "reconcilers/lint/checks.h"
-#include "reconcilers/lint/document_starts.h"
-#include "reconcilers/lint/helm_values.h"
-#include "reconcilers/lint/object_collector.h"
-#include "reconcilers/lint/object_kind.h"
-#include "reconcilers/lint/object_rules.h"
+#include "reconcilers/lint/objects.h"
 #include "reconcilers/model/foreign_text.h"
 #include "reconcilers/profile/document_value.h"
 #include "reconcilers/profile/field_names.h"
@@ -25,6 +21,40 @@ namespace gso {
 namespace {
 
 constexpr std::size_t kMaxFileBytes = std::size_t{256} << 20;  // A List of a whole cluster's ConfigMaps and Pods.
+
+// The offset of the first line, after `skip` others and not at the beginning of the text, that begins a document.
+std::size_t next_document(std::string_view text, int skip) {
+  std::size_t at = 0;
+  for (int line = 0; at < text.size(); ++line) {
+    const std::string_view rest = text.substr(at);
+    if (line >= skip && at > 0 && rest.starts_with("---") &&
+        (rest.size() == 3 || rest[3] == '\n' || rest[3] == ' ' || rest[3] == '\r')) {
+      return at;
+    }
+    const auto end = rest.find('\n');
+    at = end == std::string_view::npos ? text.size() : at + end + 1;
+  }
+  return at;
+}
+
+// If the line is a directive (%YAML, %TAG): where the document that it belongs to begins. The rest of that document can
+// be read without it.
+std::optional<std::size_t> document_of_directive(std::string_view text, int directive) {
+  bool between = true;  // Documents: at the beginning, or behind a "...".
+  bool found = false;
+  std::size_t at = 0;
+  for (int line = 0; at < text.size(); ++line) {
+    const std::string_view rest = text.substr(at);
+    const std::string_view here = rest.substr(0, rest.find('\n'));
+    if (found && here.starts_with("---")) return at;
+    const bool silent = here.empty() || here == "\r" || here.starts_with('%') || here.starts_with('#');
+    between = here.starts_with("...") || (between && silent);
+    if (line == directive) found = between && here.starts_with('%');
+    if (line >= directive && (!found || !silent)) return std::nullopt;
+    at += std::min(rest.size(), here.size() + 1);
+  }
+  return std::nullopt;
+}
 
 class Linter {
  public:
@@ -59,7 +89,7 @@ class Linter {
     if (documents_.empty()) {
       LintedDocument& nothing = add("Profile");
       nothing.profile = Profile{};
-      nothing.diagnostics.push_back({Diagnostic::Severity::info, "NothingWritten", "", 0, 0,
+      nothing.diagnostics.push_back({Severity::info, "NothingWritten", "", 0, 0,
                                      "the file has no content; the plugin treats that as a profile without sharing"});
     }
     refuse_too_large(bytes);
@@ -76,7 +106,7 @@ class Linter {
     const bool is_profile = std::ranges::all_of(documents_, [](const auto& each) { return each.kind == "Profile"; });
     if (bytes <= most || !is_profile || !first.valid()) return;
     first.profile.reset();
-    first.diagnostics.push_back({Diagnostic::Severity::error, "TooLarge", "", 1, 1,
+    first.diagnostics.push_back({Severity::error, "TooLarge", "", 1, 1,
                                  fmt::format("the text has {} bytes; at most {} are allowed", bytes, most)});
   }
 
@@ -216,7 +246,7 @@ class Linter {
       return;
     }
     if (lacks_kind(value)) {
-      (void)check_kind(value, add("Profile").diagnostics);
+      add("Profile").diagnostics.push_back(kind_missing(value));
       return;
     }
     if (const std::vector<ChartProfiles> charts = chart_profiles(value); !charts.empty()) {
@@ -228,7 +258,7 @@ class Linter {
       LintedDocument& nothing = add("Profile");
       nothing.profile = Profile{};
       nothing.diagnostics.push_back(
-          {Diagnostic::Severity::warning, "FurtherDocumentIgnored", "", root.at.line, root.at.column,
+          {Severity::warning, "FurtherDocumentIgnored", "", root.at.line, root.at.column,
            "the first YAML document is empty, which the plugin treats as a profile without sharing; the text that "
            "begins here is ignored. Remove the \"---\" before the text"});
     } else if (documents_.empty()) {
@@ -247,7 +277,7 @@ class Linter {
     };
     std::vector<Diagnostic>& found = documents_.front().diagnostics;
     if (profile_line_ != 0 && std::none_of(found.begin(), found.end(), further)) {
-      found.push_back({Diagnostic::Severity::warning, std::move(code), "", at.line, at.column,
+      found.push_back({Severity::warning, std::move(code), "", at.line, at.column,
                        fmt::format("the plugin uses only the first YAML document; {}", rest)});
     }
   }
@@ -277,19 +307,17 @@ class Linter {
       return;
     }
     // The items of a PodList are Pods: the API server leaves out what they are.
-    std::vector<Diagnostic> head;
-    const bool inherits = !kind.empty() && value.find("kind") == nullptr;
     if (!value.is_object()) {
       wrong_item(value);
-    } else if (inherits || check_kind(value, head)) {
-      object(value, kind, only, std::move(head));
+    } else if (kind.empty()) {
+      named(value, kind).diagnostics.push_back(kind_missing(value));
     } else {
-      named(value, kind).diagnostics = std::move(head);
+      object(value, kind, only);
     }
   }
 
   void wrong_item(const DocumentValue& value) {
-    add("").diagnostics.push_back({Diagnostic::Severity::error, "WrongType", "items", value.at.line, value.at.column,
+    add("").diagnostics.push_back({Severity::error, "WrongType", "items", value.at.line, value.at.column,
                                    "an item of a List must be an object, found " + found_there(value)});
   }
 
@@ -300,65 +328,51 @@ class Linter {
     return linted;
   }
 
-  // `head`: what is wrong with the object's kind and apiVersion.
-  void object(const DocumentValue& value, std::string_view kind, bool only, std::vector<Diagnostic> head) {
+  void object(const DocumentValue& value, std::string_view kind, bool only) {
     const bool other = is_of_other_group(value);
     if (!other) objects_.add(value, kind, next_source());
-    if (kind == "ConfigMap" && !other) {
-      config_map(value, only, std::move(head));
-      return;
-    }
-    if (const std::vector<ChartProfiles> charts = release_profiles(value); !charts.empty()) {
-      const DocumentValue* metadata = value.find("metadata");
-      helm_values(charts, kind, metadata != nullptr ? metadata->string_at("name") : std::string_view());
-      return;
-    }
-    const ObjectRules* rules = other ? nullptr : find_object_rules(kind);
-    const bool served = head.empty();
+    if (kind == "ConfigMap" && !other) return config_map(value, only);
+    const DocumentValue* metadata = value.find("metadata");
+    if (const std::vector<ChartProfiles> charts = release_profiles(value); !charts.empty())
+      return helm_values(charts, kind, metadata != nullptr ? metadata->string_at("name") : std::string_view());
     LintedDocument& linted = named(value, kind);
-    linted.diagnostics = std::move(head);
+    std::vector<Diagnostic>& found = linted.diagnostics;
     const DocumentValue* items = value.find("items");
     if (kind.ends_with("List") && items != nullptr && !items->is_null()) {
-      linted.diagnostics.push_back(
-          {Diagnostic::Severity::error, "WrongType", "items", items->at.line, items->at.column,
-           fmt::format("items of a {} must be a list, found {}", shown_value(kind), found_there(*items))});
-    } else if (other && (kind == "Pod" || kind == "Node" || kind == "ConfigMap" || kind == "SharingPolicy")) {
-      not_checked(linted, value, fmt::format("{} of {}", kind, shown_value(value.string_at("apiVersion"))));
-    } else if (kind == "Pod") {
-      check_pod_at(value, "", rules_, linted.diagnostics);
-    } else if (kind == "SharingPolicy") {
-      linted.left_to_operator = check_policy(value, linted.diagnostics);
-    } else if (kind == "Node") {
-      check_node(value, linted.diagnostics);
-      if (linted.diagnostics.empty()) not_checked(linted, value, kind);
-    } else if (kind == "ClusterPolicy" && !other) {
-      check_cluster_policy(value, linted.diagnostics);
-      if (linted.diagnostics.empty()) not_checked(linted, value, kind);
-    } else if (const auto templates = pod_templates(value); !templates.empty()) {
-      for (const PodTemplate& each : templates) {
-        check_pod_at(*each.pod, each.path, rules_, linted.diagnostics);
-        objects_.add_template(value, kind, each, documents_.back().source);
-      }
-    } else if (rules == nullptr || rules->restart_policy.empty()) {
-      not_checked(linted, value, kind);
+      found.push_back({Severity::error, "WrongType", "items", items->at.line, items->at.column,
+                       fmt::format("items of a {} must be a list, found {}", shown_value(kind), found_there(*items))});
+      return;
     }
-    if (rules != nullptr) {
-      check_metadata(value, *rules, linted.diagnostics);
-      if (served) check_described_pods(value, *rules, linted.diagnostics);
+    if (kind == "Pod" && !other) {
+      check_pod_at(value, "", rules_, found);
+      return sort_and_limit(found);
     }
-    sort_and_limit(linted.diagnostics);
+    if (is_known_object(value, kind)) check_strings(value, {}, found);
+    const std::vector<PodTemplate> templates = pod_templates(value);
+    for (const PodTemplate& each : templates) {
+      check_pod_at(*each.pod, each.path, rules_, found);
+      objects_.add_template(value, kind, each, linted.source);
+    }
+    if (kind == "SharingPolicy") linted.left_to_operator = check_policy(value, found);
+    if (kind == "ClusterPolicy" && !other) check_cluster_policy(value, found);
+    if (kind == "Node" && !other && metadata != nullptr) check_misspelt_labels_of_node(*metadata, found);
+    if (found.empty() && templates.empty() && kind != "SharingPolicy") {
+      not_checked(
+          linted, value,
+          other ? fmt::format("{} of {}", kind, shown_value(value.string_at("apiVersion"))) : std::string(kind));
+    }
+    sort_and_limit(found);
   }
 
   static void not_checked(LintedDocument& linted, const DocumentValue& value, std::string_view what) {
     linted.diagnostics.push_back(
-        {Diagnostic::Severity::info, std::string(kNotChecked), "kind", value.at.line, value.at.column,
+        {Severity::info, std::string(kNotChecked), "kind", value.at.line, value.at.column,
          fmt::format("{} is not checked; lint checks profiles, ConfigMaps, SharingPolicies, Pods and workloads",
                      shown_value(what))});
   }
 
   // `only`: the file contains nothing else, so the ConfigMap is checked even if no value looks like a profile.
-  // `found`: what is wrong with its apiVersion.
-  void config_map(const DocumentValue& value, bool only, std::vector<Diagnostic> found) {
+  void config_map(const DocumentValue& value, bool only) {
     const DocumentValue* metadata = value.find("metadata");
     const std::string name(metadata != nullptr ? metadata->string_at("name") : std::string_view());
     if (is_record(value)) {
@@ -369,8 +383,9 @@ class Linter {
     }
     const int index = index_;
     const bool checked = only || holds_profiles(value);
-    check_metadata(value, *find_object_rules("ConfigMap"), found);
-    check_config_map(value, checked, found);
+    std::vector<Diagnostic> found;
+    check_strings(value, {}, found);
+    if (checked) check_config_map(value, found);
     const std::vector<ConfigMapEntry> entries = checked ? entries_of(value) : std::vector<ConfigMapEntry>();
     if (!found.empty() || entries.empty()) {
       LintedDocument& whole = add("ConfigMap");
@@ -416,7 +431,7 @@ class Linter {
     if (!member.value.is_string()) {
       const bool is_field = find_field(kConfigFields, member.key) != kConfigFields.end();
       linted.diagnostics.push_back(
-          {Diagnostic::Severity::error, "WrongType", fmt::format("{}.{}", parent, member.key), member.value.at.line,
+          {Severity::error, "WrongType", fmt::format("{}.{}", parent, member.key), member.value.at.line,
            member.value.at.column,
            fmt::format("a ConfigMap value must be a string, but this is {}; {}", kind_name(member.value.kind),
                        is_field ? "if it is part of the profile above, indent it deeper than the profile's key"
@@ -424,7 +439,7 @@ class Linter {
       return;
     }
     if (!entry.readable) {
-      linted.diagnostics.push_back({Diagnostic::Severity::error, "BinaryDataInvalid", "binaryData." + member.key,
+      linted.diagnostics.push_back({Severity::error, "BinaryDataInvalid", "binaryData." + member.key,
                                     member.value.at.line, member.value.at.column,
                                     "a value of binaryData must be base64, and the API server refuses this value; "
                                     "encode the value, or write the profile under data"});
@@ -454,7 +469,7 @@ class Linter {
 
 bool LintedDocument::valid() const {
   return std::none_of(diagnostics.begin(), diagnostics.end(),
-                      [](const Diagnostic& d) { return d.severity == Diagnostic::Severity::error; });
+                      [](const Diagnostic& d) { return d.severity == Severity::error; });
 }
 
 std::vector<LintedDocument> lint_text(const std::string& source, std::string_view text, const KaiPodRules& rules,

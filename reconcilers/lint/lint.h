@@ -1,6 +1,6 @@
 // Lint: documents in, diagnostics out. Reads profile documents, ConfigMaps that hold them, SharingPolicies and Pods, in
 // files of several documents and Lists. Pure: no file is opened here. What concerns several documents has files of its
-// own (cluster.cc, nos.cc, kai.cc, memory.cc), and so have the answers (output.cc).
+// own (cluster.cc, pods_beside_objects.cc), and so have the answers (output.cc).
 #pragma once
 
 #include <cstddef>
@@ -13,12 +13,31 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "reconcilers/kai/pod_annotations.h"
-#include "reconcilers/lint/source_lines.h"
 #include "reconcilers/profile/profile.h"
 
 namespace gso {
 
 struct DocumentValue;
+struct Finding;
+struct PlannerSettings;
+struct World;
+
+// The lines of a text for people: split once, however many diagnostics show one of them.
+class SourceLines {
+ public:
+  // Lines end in "\n", "\r" or "\r\n", as editors show them. The text must outlive the object.
+  explicit SourceLines(std::string_view text) : text_(text) {}
+  SourceLines(const SourceLines&) = delete;
+  SourceLines& operator=(const SourceLines&) = delete;
+
+  // The line of that number, from 1, without its end and without a byte order mark; empty if there is none.
+  [[nodiscard]] std::string_view line(int number) const;
+
+ private:
+  std::string_view text_;
+  // Where the lines begin, as far as one was asked for.
+  mutable std::vector<std::size_t> starts_{0};
+};
 
 struct LintedDocument {
   std::string source;  // "profiles.yaml#0": file and index of the document, Lists counted item by item.
@@ -75,6 +94,10 @@ struct ClusterObject {
 // documents of Nodes, DaemonSets, ConfigMaps, ClusterPolicies and SharingPolicies. Nothing happens where no DaemonSet,
 // ClusterPolicy or SharingPolicy is among them.
 void lint_cluster(const std::vector<ClusterObject>& objects, std::vector<LintedDocument>& documents);
+
+// What lint_cluster() finds: what preflight says about DaemonSets, ConfigMaps and ClusterPolicies, about each Node (by
+// name), what DRA offers on it beside the plugin, and what is wrong with SharingPolicies beside them.
+[[nodiscard]] std::vector<Finding> check_cluster(const World& world, const PlannerSettings& settings);
 
 // Profiles that nos has written are read by the device plugin of nos, which has other fields and rules. If the
 // DaemonSet of that plugin mounts the ConfigMap, or only nodes of nos name the key, one info replaces the diagnostics

@@ -1,10 +1,9 @@
-// See misspelt.h.
-#include "reconcilers/lint/misspelt.h"
-
+// Names that look like one that a component reads, and are not: labels, annotations, fields of a ClusterPolicy.
 #include <algorithm>
 #include <array>
 #include <functional>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,6 +11,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "reconcilers/lint/checks.h"
 #include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/kai_names.h"
 #include "reconcilers/model/labels.h"
@@ -56,9 +56,8 @@ std::string_view meant_fraction(std::string_view name) {
 std::vector<std::string> names_of_containers(const DocumentValue& spec) {
   std::vector<std::string> out;
   for (const std::string_view field : {"containers", "initContainers"}) {
-    const DocumentValue* containers = spec.find(field);
-    for (std::size_t i = 0; containers != nullptr && i < containers->items.size(); ++i) {
-      const std::string_view name = containers->items[i].string_at("name");
+    for (const DocumentValue& container : items_of(spec.find(field))) {
+      const std::string_view name = container.string_at("name");
       if (!name.empty()) out.emplace_back(name);
     }
   }
@@ -153,25 +152,15 @@ bool is_misspelt(std::string_view name, std::string_view known) {
 
 }  // namespace
 
-bool is_kai_annotation(std::string_view name) {
-  return name == "mps" || std::ranges::find(kFractions, name) != kFractions.end() || kai::names_nv_fraction(name);
-}
-
 void check_misspelt_metadata(const DocumentValue& metadata, const DocumentValue& spec, std::vector<Diagnostic>& found) {
   PodMetadata check(names_of_containers(spec), found);
-  const DocumentValue* annotations = metadata.find("annotations");
-  for (std::size_t i = 0; annotations != nullptr && i < annotations->members.size(); ++i) {
-    check.annotation(annotations->members[i]);
-  }
-  const DocumentValue* labels = metadata.find("labels");
-  for (std::size_t i = 0; labels != nullptr && i < labels->members.size(); ++i) check.label(labels->members[i]);
+  for (const DocumentMember& annotation : members_of(metadata.find("annotations"))) check.annotation(annotation);
+  for (const DocumentMember& label : members_of(metadata.find("labels"))) check.label(label);
 }
 
 void check_misspelt_labels_of_node(const DocumentValue& metadata, std::vector<Diagnostic>& found) {
   static constexpr std::array<std::string_view, 3> kLabels{kConfigLabel, kNosPartitioning, kHoldAnnotation};
-  const DocumentValue* labels = metadata.find("labels");
-  for (std::size_t i = 0; labels != nullptr && i < labels->members.size(); ++i) {
-    const DocumentMember& label = labels->members[i];
+  for (const DocumentMember& label : members_of(metadata.find("labels"))) {
     if (label.key == kNosPartitioningBefore) continue;
     for (const std::string_view known : kLabels) {
       if (!is_misspelt(label.key, known)) continue;
@@ -179,12 +168,43 @@ void check_misspelt_labels_of_node(const DocumentValue& metadata, std::vector<Di
            fmt::format("nothing reads {}; did you mean \"{}\"?", label.key, known));
     }
   }
-  const DocumentValue* annotations = metadata.find("annotations");
-  for (std::size_t i = 0; annotations != nullptr && i < annotations->members.size(); ++i) {
-    const DocumentMember& annotation = annotations->members[i];
+  for (const DocumentMember& annotation : members_of(metadata.find("annotations"))) {
     if (!is_misspelt(annotation.key, kHoldAnnotation)) continue;
     warn(found, "AnnotationMisspelt", fmt::format("metadata.annotations[{}]", annotation.key), annotation.key_at,
          fmt::format("nothing reads {}; did you mean \"{}\"?", annotation.key, kHoldAnnotation));
+  }
+}
+
+void report_unknown_field(const DocumentMember& member, const std::string& path,
+                          std::span<const std::string_view> fields, std::vector<Diagnostic>& found) {
+  const auto near = nearest_word(member.key, fields);
+  warn(found, "UnknownField", path, member.key_at,
+       near.empty() ? fmt::format("unknown field; the API server drops it. Known fields: {}", fmt::join(fields, ", "))
+                    : fmt::format("unknown field; the API server drops it. Did you mean \"{}\"?", near));
+}
+
+void check_cluster_policy(const DocumentValue& policy, std::vector<Diagnostic>& diagnostics) {
+  static constexpr std::array<std::string_view, 3> kPath{"spec", "devicePlugin", "config"};
+  static constexpr std::array<std::string_view, 2> kMembers{"name", "default"};
+  const DocumentValue* at = &policy;
+  std::string path;
+  for (std::size_t i = 0; i < kPath.size(); ++i) {
+    // Members that were probably meant to be this field; what the others are is for the GPU Operator to say.
+    for (const DocumentMember& member : i == 0 ? std::span<const DocumentMember>() : members_of(at)) {
+      if (member.key != kPath[i] && within_edits(member.key, kPath[i], kMostEdits))
+        report_unknown_field(member, path + "." + member.key, std::span(kPath).subspan(i, 1), diagnostics);
+    }
+    at = at->find(kPath[i]);
+    if (at == nullptr || at->is_null()) return;
+    path += (i == 0 ? "" : ".") + std::string(kPath[i]);
+    if (at->is_object()) continue;
+    diagnostics.push_back({Severity::error, "WrongType", path, at->at.line, at->at.column,
+                           fmt::format("expected a mapping, found {}", kind_name(at->kind))});
+    return;
+  }
+  for (const DocumentMember& member : at->members) {
+    if (std::ranges::find(kMembers, member.key) == kMembers.end())
+      report_unknown_field(member, path + "." + member.key, kMembers, diagnostics);
   }
 }
 

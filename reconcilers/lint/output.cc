@@ -1,10 +1,10 @@
 // Lint's answers: JSON for programs, source lines with a caret for people.
 #include <algorithm>
-#include <array>
 #include <cstddef>
-#include <cstdint>
-#include <span>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -18,6 +18,8 @@ namespace gso {
 namespace {
 
 using nlohmann::ordered_json;
+
+constexpr std::string_view kMark = "\xef\xbb\xbf";  // The byte order mark takes no column.
 
 ordered_json section_json(const SharingSection& section, bool mps) {
   ordered_json out = ordered_json::object();
@@ -40,63 +42,24 @@ ordered_json section_json(const SharingSection& section, bool mps) {
   return out;
 }
 
-// The code point that begins at `at`; moves `at` after it. Bytes that are not UTF-8 count one each: Latin-1's e with an
-// acute accent, 0xe9, would be the beginning of a longer character, and its low bits are those of a tab.
-std::uint32_t next_code_point(std::string_view text, std::size_t& at) {
-  constexpr std::uint32_t kReplacement = 0xfffd;
-  const auto first = static_cast<unsigned char>(text[at++]);
-  if (first < 0x80) return first;
-  const std::size_t more = first < 0xc0 ? 0 : first < 0xe0 ? 1 : first < 0xf0 ? 2 : 3;
-  const std::string_view rest = text.substr(at).substr(0, more);
+// The bytes of the character that begins the text. Of a byte that is not UTF-8 one: Latin-1's e with an acute accent,
+// 0xe9, would be the beginning of a longer character.
+std::size_t size_of_character(std::string_view text) {
+  const auto first = static_cast<unsigned char>(text.front());
+  const std::size_t size = first < 0xc0 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+  const std::string_view whole = text.substr(0, size);
   const auto continues = [](char byte) { return (static_cast<unsigned char>(byte) & 0xc0) == 0x80; };
-  if (more == 0 || rest.size() < more || !std::ranges::all_of(rest, continues)) return kReplacement;
-  std::uint32_t code = first & (0x3fU >> more);
-  for (const char byte : rest) code = code << 6 | (static_cast<unsigned char>(byte) & 0x3fU);
-  at += more;
-  return code;
+  return whole.size() == size && std::ranges::all_of(whole.substr(1), continues) ? size : 1;
 }
 
-struct CodePoints {
-  std::uint32_t first;
-  std::uint32_t last;
-};
-
-bool among(std::uint32_t code, std::span<const CodePoints> ranges) {
-  return std::any_of(ranges.begin(), ranges.end(),
-                     [&](const CodePoints& r) { return code >= r.first && code <= r.last; });
-}
-
-// Columns that a terminal gives a character: 2 for East Asian wide ones and emoji, 0 for marks that combine. Source:
-// Unicode's EastAsianWidth.txt, by blocks.
-int width_of(std::uint32_t code) {
-  static constexpr std::array<CodePoints, 13> kWide{{{0x1100, 0x115f},
-                                                     {0x2e80, 0x303e},
-                                                     {0x3041, 0x33ff},
-                                                     {0x3400, 0x4dbf},
-                                                     {0x4e00, 0xa4cf},
-                                                     {0xa960, 0xa97f},
-                                                     {0xac00, 0xd7a3},
-                                                     {0xf900, 0xfaff},
-                                                     {0xfe30, 0xfe6f},
-                                                     {0xff00, 0xff60},
-                                                     {0xffe0, 0xffe6},
-                                                     {0x1f300, 0x1faff},
-                                                     {0x20000, 0x3fffd}}};
-  static constexpr std::array<CodePoints, 6> kNone{
-      {{0x300, 0x36f}, {0x1ab0, 0x1aff}, {0x200b, 0x200f}, {0x20d0, 0x20ff}, {0xfe00, 0xfe0f}, {0xfe20, 0xfe2f}}};
-  return among(code, kWide) ? 2 : among(code, kNone) || code == 0xfeff ? 0 : 1;
-}
-
-// Blanks as wide as the line up to the column (code points from 1), tabs kept. The line is shown as printable() has it.
+// A blank for each character of the line up to the column (from 1), tabs kept. The line is shown as printable() has it.
 std::string padding(std::string_view line, int column) {
   std::string out;
-  for (std::size_t at = 0; at < line.size() && column > 1; --column) {
-    const std::size_t start = at;
-    const std::uint32_t code = next_code_point(line, at);
-    const std::string_view raw = line.substr(start, at - start);
+  for (; !line.empty() && column > 1; --column) {
+    const std::string_view raw = line.substr(0, size_of_character(line));
     const std::string shown = printable(raw);
-    const std::size_t width = shown == raw ? static_cast<std::size_t>(width_of(code)) : shown.size();
-    out += code == '\t' ? "\t" : std::string(width, ' ');
+    out += raw == "\t" ? "\t" : std::string(shown == raw ? 1 : shown.size(), ' ');
+    line.remove_prefix(raw.size());
   }
   return out;
 }
@@ -144,7 +107,26 @@ Shown shown_at(const LintedDocument& document, const Diagnostic& diagnostic, con
   return shown;
 }
 
+std::string line_of(const std::string& place, const Diagnostic& d) {
+  return one_line(fmt::format("{}: {}: {}{} [{}]", place, to_string(d.severity),
+                              d.path.empty() ? "" : shown_value(d.path) + ": ", shown_message(d.message), d.code));
+}
+
 }  // namespace
+
+std::string_view SourceLines::line(int number) const {
+  const auto wanted = static_cast<std::size_t>(number);
+  while (starts_.size() < wanted) {
+    const auto end = text_.find_first_of("\r\n", starts_.back());
+    if (end == std::string_view::npos) return {};
+    starts_.push_back(end + (text_.substr(end).starts_with("\r\n") ? 2 : 1));
+  }
+  // A text in UTF-16 has other lines.
+  if (number < 1 || text_.starts_with("\xff\xfe") || text_.starts_with("\xfe\xff")) return {};
+  std::string_view out = text_.substr(starts_[wanted - 1]);
+  out = out.substr(0, out.find_first_of("\r\n"));
+  return out.starts_with(kMark) ? out.substr(kMark.size()) : out;
+}
 
 ordered_json normalized_json(const Profile& profile) {
   ordered_json sharing = {{"timeSlicing", ordered_json::object()}};
@@ -178,15 +160,6 @@ std::string lint_json(const std::vector<LintedDocument>& documents) {
   }
   return printable_json(out.dump(1, ' ', false, nlohmann::json::error_handler_t::replace)) + "\n";
 }
-
-namespace {
-
-std::string line_of(const std::string& place, const Diagnostic& d) {
-  return one_line(fmt::format("{}: {}: {}{} [{}]", place, to_string(d.severity),
-                              d.path.empty() ? "" : shown_value(d.path) + ": ", shown_message(d.message), d.code));
-}
-
-}  // namespace
 
 std::string lint_line(const LintedDocument& document, const Diagnostic& diagnostic) {
   const SourceLines none("");

@@ -1,8 +1,11 @@
-// Pods that use GPUs, and the pods of workloads: what the API server refuses, what no component notices, and what makes
-// a client run without the MPS daemon that it was meant to use. KAI's own rules are in reconcilers/kai.
+// Pods that use GPUs, and the pods of workloads: requests of GPUs that the API server refuses, what no component
+// notices, and what makes a client run without the MPS daemon that it was meant to use. KAI's own rules are in
+// reconcilers/kai.
 #include <algorithm>
-#include <initializer_list>
+#include <charconv>
+#include <cmath>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -12,9 +15,9 @@
 
 #include "reconcilers/kai/pod_annotations.h"
 #include "reconcilers/lint/checks.h"
-#include "reconcilers/lint/misspelt.h"
 #include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/quantity.h"
 #include "reconcilers/model/slice_resource.h"
 #include "reconcilers/profile/go_numbers.h"
 #include "reconcilers/profile/resource_name.h"
@@ -34,36 +37,105 @@ bool is_within(std::string_view path, std::string_view directory) {
   return path == directory || (path.starts_with(directory) && path.substr(directory.size()).starts_with('/'));
 }
 
+bool is_of_nvidia(std::string_view resource) {
+  return resource.starts_with("nvidia.com/");
+}
+
+// What a container requests of NVIDIA's resources: whole numbers, and requests that equal the limits. Source:
+// kubernetes/kubernetes, pkg/apis/core/validation (validateResourceQuantityValue, ValidateResourceRequirements).
+class RequestedGpus {
+ public:
+  RequestedGpus(const DocumentValue& container, std::string path, std::vector<Diagnostic>& found)
+      : limits_(find_path(container, {"resources", "limits"})),
+        requests_(find_path(container, {"resources", "requests"})),
+        path_(std::move(path)),
+        found_(found) {}
+
+  void run() {
+    amounts(limits_, "limits");
+    amounts(requests_, "requests");
+    for (const DocumentMember& request : members_of(requests_)) {
+      if (is_of_nvidia(request.key)) equal(request);
+    }
+  }
+
+ private:
+  void add(std::string code, std::string_view list, const DocumentMember& at, std::string message) {
+    found_.push_back({Severity::error, std::move(code), fmt::format("{}.resources.{}[{}]", path_, list, at.key),
+                      at.value.at.line, at.value.at.column, std::move(message)});
+  }
+
+  static bool is_text(const DocumentValue& value) {
+    return value.is_string() || value.kind == DocumentValue::Kind::number;
+  }
+  // nullopt: it has been reported. Null counts as 0.
+  static std::optional<long double> amount_of(const DocumentValue& value) {
+    if (value.is_null()) return 0;
+    return is_text(value) ? parse_quantity(value.text) : std::nullopt;
+  }
+
+  void amounts(const DocumentValue* list, std::string_view name) {
+    for (const DocumentMember& member : members_of(list)) {
+      const auto amount = amount_of(member.value);
+      if (!is_of_nvidia(member.key) || (amount && *amount >= 0 && std::floor(*amount) == *amount)) continue;
+      add("ResourceNotWhole", name, member,
+          fmt::format(
+              "{} of {}: the API server accepts only whole numbers of 0 or more, because devices cannot be "
+              "divided by a request",
+              is_text(member.value) ? shown_value(member.value.text) : std::string(kind_name(member.value.kind)),
+              shown_value(member.key)));
+    }
+  }
+
+  void equal(const DocumentMember& request) {
+    const DocumentValue* limit = limits_ == nullptr ? nullptr : limits_->find(request.key);
+    const auto wanted = amount_of(request.value);
+    if (limit == nullptr) {
+      return add("RequestUnlikeLimit", "requests", request,
+                 fmt::format("{} is requested and has no limit, which the API server refuses: write the number under "
+                             "limits; the request then follows",
+                             shown_value(request.key)));
+    }
+    const auto most = amount_of(*limit);
+    if (!wanted || !most || *wanted == *most) return;
+    add("RequestUnlikeLimit", "requests", request,
+        fmt::format("{} of {} are requested and the limit is {}: the API server wants both to be equal; write the "
+                    "limit alone",
+                    shown_value(request.value.text), shown_value(request.key), shown_value(limit->text)));
+  }
+
+  const DocumentValue* limits_;
+  const DocumentValue* requests_;
+  std::string path_;
+  std::vector<Diagnostic>& found_;
+};
+
 class GpuPodCheck {
  public:
   // `found`: what KAI's check has reported already.
   GpuPodCheck(const DocumentValue& pod, std::vector<Diagnostic>& found) : pod_(pod), found_(found) {
     for (const Diagnostic& d : found) reported_.insert(d.path);
-    const DocumentValue* volumes = find_path(pod, {"spec", "volumes"});
-    for (std::size_t i = 0; volumes != nullptr && i < volumes->items.size(); ++i) {
-      volumes_.try_emplace(volumes->items[i].string_at("name"), &volumes->items[i]);
-    }
+    for (const DocumentValue& volume : items_of(find_path(pod, {"spec", "volumes"})))
+      volumes_.try_emplace(volume.string_at("name"), &volume);
   }
 
   void run() {
     const DocumentValue* metadata = pod_.find("metadata");
-    strings(metadata, "labels", "metadata.labels", "LabelNoString", "a label's value");
-    strings(metadata, "annotations", "metadata.annotations", "AnnotationNoString", "an annotation's value");
+    check_strings(pod_, reported_, found_);
     const DocumentValue* spec = pod_.find("spec");
     if (spec == nullptr || !spec->is_object()) return;
-    strings(spec, "nodeSelector", "spec.nodeSelector", "SelectorNoString", "a label's value");
     if (metadata != nullptr) check_misspelt_metadata(*metadata, *spec, found_);
     host_paths(*spec);
     for (const std::string_view field : {"containers", "initContainers"}) {
-      const DocumentValue* containers = spec->find(field);
-      for (std::size_t i = 0; containers != nullptr && i < containers->items.size(); ++i) {
+      const std::span<const DocumentValue> containers = items_of(spec->find(field));
+      for (std::size_t i = 0; i < containers.size(); ++i) {
         const std::string path = fmt::format("spec.{}[{}]", field, i);
-        pipe_directory(containers->items[i], path);
-        slices(*spec, containers->items[i], path);
-        several(*spec, containers->items[i], path);
-        misspelt_resources(containers->items[i], path);
-        visible_devices(containers->items[i], path);
-        check_extended_resources(containers->items[i], path, found_);
+        pipe_directory(containers[i], path);
+        slices(*spec, containers[i], path);
+        several(*spec, containers[i], path);
+        misspelt_resources(containers[i], path);
+        variables(containers[i], path);
+        RequestedGpus(containers[i], path, found_).run();
       }
     }
   }
@@ -76,34 +148,17 @@ class GpuPodCheck {
     add(Severity::warning, std::move(code), std::move(path), at, std::move(message));
   }
 
-  // KAI's check has reported it already.
-  [[nodiscard]] bool is_reported(const std::string& path) const { return reported_.contains(path); }
-
-  // A mapping of strings, as the API server wants it.
-  void strings(const DocumentValue* parent, std::string_view field, const std::string& path, const char* code,
-               std::string_view what) {
-    const DocumentValue* map = parent == nullptr ? nullptr : parent->find(field);
-    for (std::size_t i = 0; map != nullptr && i < map->members.size(); ++i) {
-      const DocumentMember& member = map->members[i];
-      const std::string place = fmt::format("{}[{}]", path, member.key);
-      if (member.value.is_string() || member.value.is_null() || is_reported(place)) continue;
-      add(Severity::error, code, place, member.value.at,
-          fmt::format("{} is a string, and the API server refuses {}; put it in quotes", what,
-                      kind_name(member.value.kind)));
-    }
-  }
-
   [[nodiscard]] const DocumentValue* volume_of(std::string_view name) const {
     const auto found = volumes_.find(name);
     return found == volumes_.end() ? nullptr : found->second;
   }
 
   void host_paths(const DocumentValue& spec) {
-    const DocumentValue* volumes = spec.find("volumes");
-    for (std::size_t i = 0; volumes != nullptr && i < volumes->items.size(); ++i) {
-      const DocumentValue* path = find_path(volumes->items[i], {"hostPath", "path"});
+    const std::span<const DocumentValue> volumes = items_of(spec.find("volumes"));
+    for (std::size_t i = 0; i < volumes.size(); ++i) {
+      const DocumentValue* path = find_path(volumes[i], {"hostPath", "path"});
       const std::string place = fmt::format("spec.volumes[{}].hostPath.path", i);
-      if (path == nullptr || !is_within(path->text, kMisspeltPipeDirectory) || is_reported(place)) continue;
+      if (path == nullptr || !is_within(path->text, kMisspeltPipeDirectory) || reported_.contains(place)) continue;
       warning("PipeDirectoryMisspelt", place, path->at,
               "the MPS daemon's directory is /tmp/nvidia-mps, not /tmp/nvidia-smp: the kubelet mounts another folder, "
               "and the pod runs without MPS");
@@ -113,17 +168,14 @@ class GpuPodCheck {
   // A client looks for the daemon in the directory that the variable names: that must be what the pod mounts.
   void pipe_directory(const DocumentValue& container, const std::string& path) {
     const DocumentValue* variable = nullptr;
-    const DocumentValue* env = container.find("env");
-    for (std::size_t i = 0; env != nullptr && i < env->items.size(); ++i) {
-      if (env->items[i].string_at("name") == kPipeVariable) variable = env->items[i].find("value");
+    for (const DocumentValue& each : items_of(container.find("env"))) {
+      if (each.string_at("name") == kPipeVariable) variable = each.find("value");
     }
-    if (variable != nullptr && variable->text.find("$(") != std::string::npos) return;
+    if (variable != nullptr && variable->text.contains("$(")) return;
     const std::string_view looks_in = variable != nullptr ? std::string_view(variable->text) : kDefaultPipeDirectory;
     bool reaches = false;
     const DocumentValue* mps_mount = nullptr;
-    const DocumentValue* mounts = container.find("volumeMounts");
-    for (std::size_t i = 0; mounts != nullptr && i < mounts->items.size(); ++i) {
-      const DocumentValue& mount = mounts->items[i];
+    for (const DocumentValue& mount : items_of(container.find("volumeMounts"))) {
       const std::string_view where = mount.string_at("mountPath");
       reaches = reaches || (!where.empty() && is_within(looks_in, where));
       const DocumentValue* volume = volume_of(mount.string_at("name"));
@@ -149,13 +201,12 @@ class GpuPodCheck {
   // Slices of nos: clients must share the IPC namespace and the user of its MPS daemon, and one slice is all that a
   // container can use.
   void slices(const DocumentValue& spec, const DocumentValue& container, const std::string& path) {
-    const DocumentValue* limits = find_path(container, {"resources", "limits"});
     const DocumentMember* slice = nullptr;
     std::int64_t count = 0;
-    for (std::size_t i = 0; limits != nullptr && i < limits->members.size(); ++i) {
-      if (!slice_gigabytes(limits->members[i].key)) continue;
-      slice = &limits->members[i];
-      count += parse_go_int(slice->value.text, 10).value_or(1);
+    for (const DocumentMember& limit : members_of(find_path(container, {"resources", "limits"}))) {
+      if (!slice_gigabytes(limit.key)) continue;
+      slice = &limit;
+      count += parse_go_int(limit.value.text, 10).value_or(1);
     }
     if (slice == nullptr || count <= 0) return;
     const std::string at = fmt::format("{}.resources.limits[{}]", path, slice->key);
@@ -185,9 +236,7 @@ class GpuPodCheck {
   }
 
   void several(const DocumentValue& spec, const DocumentValue& container, const std::string& path) {
-    const DocumentValue* limits = find_path(container, {"resources", "limits"});
-    for (std::size_t i = 0; limits != nullptr && i < limits->members.size(); ++i) {
-      const DocumentMember& limit = limits->members[i];
+    for (const DocumentMember& limit : members_of(find_path(container, {"resources", "limits"}))) {
       const auto count = parse_go_int(limit.value.text, 10);
       if (!count || *count < 2) continue;
       if (limit.key == kGpuResource && selects_mps(spec)) {
@@ -197,7 +246,7 @@ class GpuPodCheck {
                             "and they give the container neither more time nor more memory; ask for 1",
                             *count, shown_value(limit.key)));
       }
-      if (!limit.key.starts_with("nvidia.com/") || !limit.key.ends_with(".shared")) continue;
+      if (!is_of_nvidia(limit.key) || !limit.key.ends_with(".shared")) continue;
       warning("SeveralReplicas", fmt::format("{}.resources.limits[{}]", path, limit.key), limit.value.at,
               fmt::format("{} of {} are replicas of shared GPUs: they give the container neither more time nor more "
                           "memory, under MPS the device plugin refuses them, and they might be on the same GPU; ask "
@@ -209,9 +258,7 @@ class GpuPodCheck {
   void misspelt_resources(const DocumentValue& container, const std::string& path) {
     const DocumentValue* limits = find_path(container, {"resources", "limits"});
     for (const std::string_view list : {"limits", "requests"}) {
-      const DocumentValue* amounts = find_path(container, {"resources", list});
-      for (std::size_t i = 0; amounts != nullptr && i < amounts->members.size(); ++i) {
-        const DocumentMember& amount = amounts->members[i];
+      for (const DocumentMember& amount : members_of(find_path(container, {"resources", list}))) {
         const std::string_view meant = meant_resource(amount.key);
         const bool reported = list == "requests" && limits != nullptr && limits->find(amount.key) != nullptr;
         if (meant.empty() || reported) continue;
@@ -223,23 +270,37 @@ class GpuPodCheck {
   }
 
   // The kubelet adds the plugin's variables before the pod's own, and the last one of a name counts.
-  void visible_devices(const DocumentValue& container, const std::string& path) {
-    constexpr std::string_view kVariable = "NVIDIA_VISIBLE_DEVICES";
+  void variables(const DocumentValue& container, const std::string& path) {
     const DocumentMember* requested = nullptr;
-    const DocumentValue* limits = find_path(container, {"resources", "limits"});
-    for (std::size_t i = 0; limits != nullptr && i < limits->members.size(); ++i) {
-      const DocumentMember& limit = limits->members[i];
-      if (limit.key.starts_with("nvidia.com/") && limit.value.text != "0") requested = &limit;
+    for (const DocumentMember& limit : members_of(find_path(container, {"resources", "limits"}))) {
+      if (is_of_nvidia(limit.key) && limit.value.text != "0") requested = &limit;
     }
-    const DocumentValue* env = find_path(container, {"env"});
-    for (std::size_t i = 0; requested != nullptr && env != nullptr && i < env->items.size(); ++i) {
-      const DocumentValue* value = env->items[i].find("value");
-      if (env->items[i].string_at("name") != kVariable || value == nullptr || value->text != "all") continue;
-      warning("VisibleDevicesSet", fmt::format("{}.env[{}].value", path, i), value->at,
+    const std::span<const DocumentValue> env = items_of(container.find("env"));
+    for (std::size_t i = 0; i < env.size(); ++i) {
+      const DocumentValue* value = env[i].find("value");
+      if (value == nullptr || !value->is_string()) continue;
+      const std::string_view name = env[i].string_at("name");
+      const std::string place = fmt::format("{}.env[{}].value", path, i);
+      if (name == "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE") thread_percentage(*value, place);
+      if (name != "NVIDIA_VISIBLE_DEVICES" || value->text != "all" || requested == nullptr) continue;
+      warning("VisibleDevicesSet", place, value->at,
               fmt::format("{} is \"all\", which replaces what the device plugin sets for {}: the container can use "
                           "every GPU of its node, those of other pods too; remove the variable",
-                          kVariable, shown_value(requested->key)));
+                          name, shown_value(requested->key)));
     }
+  }
+
+  void thread_percentage(const DocumentValue& value, const std::string& path) {
+    const std::string& text = value.text;
+    if (text.empty() || text.contains("$(")) return;  // The kubelet inserts another variable.
+    double percent = -1;
+    const char* const end = text.data() + text.size();
+    const auto read = std::from_chars(text.data(), end, percent);
+    if (read.ec == std::errc() && read.ptr == end && percent >= 0 && percent <= 100) return;
+    warning("ThreadPercentageInvalid", path, value.at,
+            fmt::format("\"{}\" is no percentage from 0 to 100, which CUDA expects in "
+                        "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE",
+                        shown_value(text)));
   }
 
   const DocumentValue& pod_;
@@ -249,32 +310,28 @@ class GpuPodCheck {
   std::map<std::string_view, const DocumentValue*> volumes_;  // By name, the first of each.
 };
 
-// Any object with containers in its spec that stands under a field named like a template: Deployment, Job, CronJob,
-// PyTorchJob, RayCluster, … have it at different places.
-void find_templates(const DocumentValue& value, const std::string& path, bool named, std::vector<PodTemplate>& out) {
-  const DocumentValue* containers = named ? find_path(value, {"spec", "containers"}) : nullptr;
-  if (containers != nullptr && containers->is_array()) {
-    out.push_back({&value, path + "."});
-    return;
-  }
-  for (const DocumentMember& member : value.members) {
-    const bool is_template = member.key.ends_with("emplate");
-    find_templates(member.value, path.empty() ? member.key : path + "." + member.key, is_template, out);
-  }
-  for (std::size_t i = 0; i < value.items.size(); ++i) {
-    find_templates(value.items[i], fmt::format("{}[{}]", path, i), named, out);
-  }
-}
-
 }  // namespace
 
-std::vector<PodTemplate> pod_templates(const DocumentValue& object) {
-  std::vector<PodTemplate> out;
-  if (const DocumentValue* spec = object.find("spec")) find_templates(*spec, "spec", false, out);
-  if (object.string_at("kind") == "PodTemplate") {
-    if (const DocumentValue* pod = object.find("template")) find_templates(*pod, "template", true, out);
-  }
-  return out;
+void check_strings(const DocumentValue& object, const std::set<std::string>& reported,
+                   std::vector<Diagnostic>& diagnostics) {
+  const auto check = [&](const DocumentValue* map, std::string_view path, const char* code, std::string_view what) {
+    for (const DocumentMember& member : members_of(map)) {
+      const bool unquoted =
+          member.value.kind == DocumentValue::Kind::boolean || member.value.kind == DocumentValue::Kind::number;
+      std::string place = unquoted ? fmt::format("{}[{}]", path, member.key) : std::string();
+      if (!unquoted || reported.contains(place)) continue;
+      diagnostics.push_back({Severity::error, code, std::move(place), member.value.at.line, member.value.at.column,
+                             fmt::format("{} is a string, and the API server refuses {}; put it in quotes", what,
+                                         kind_name(member.value.kind))});
+    }
+  };
+  constexpr std::string_view kOfLabel = "a label's value";
+  check(find_path(object, {"metadata", "labels"}), "metadata.labels", "LabelNoString", kOfLabel);
+  check(find_path(object, {"metadata", "annotations"}), "metadata.annotations", "AnnotationNoString",
+        "an annotation's value");
+  check(find_path(object, {"spec", "nodeSelector"}), "spec.nodeSelector", "SelectorNoString", kOfLabel);
+  check(find_path(object, {"spec", "selector", "matchLabels"}), "spec.selector.matchLabels", "SelectorNoString",
+        kOfLabel);
 }
 
 void check_pod_at(const DocumentValue& pod, const std::string& path, const KaiPodRules& rules,
@@ -286,18 +343,6 @@ void check_pod_at(const DocumentValue& pod, const std::string& path, const KaiPo
     if (!d.path.empty()) d.path = path + d.path;
     diagnostics.push_back(std::move(d));
   }
-}
-
-bool needs_other_objects(const DocumentValue& pod) {
-  const DocumentValue* annotations = find_path(pod, {"metadata", "annotations"});
-  for (std::size_t i = 0; annotations != nullptr && i < annotations->members.size(); ++i) {
-    if (is_kai_annotation(annotations->members[i].key)) return true;
-  }
-  return reserves_memory(pod) || asks_for_several(pod);
-}
-
-void check_node(const DocumentValue& node, std::vector<Diagnostic>& diagnostics) {
-  if (const DocumentValue* metadata = node.find("metadata")) check_misspelt_labels_of_node(*metadata, diagnostics);
 }
 
 }  // namespace gso

@@ -2,16 +2,19 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstdint>
+#include <limits>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "reconcilers/lint/checks.h"
-#include "reconcilers/lint/crd_patterns.h"
-#include "reconcilers/lint/field_check.h"
 #include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/maintenance_window.h"
@@ -19,6 +22,7 @@
 #include "reconcilers/model/policy_words.h"
 #include "reconcilers/profile/document_path.h"
 #include "reconcilers/profile/expected_labels.h"
+#include "reconcilers/profile/field_names.h"
 #include "reconcilers/profile/go_numbers.h"
 #include "reconcilers/profile/go_text.h"
 #include "reconcilers/profile/mps.h"
@@ -26,51 +30,7 @@
 namespace gso {
 namespace {
 
-using namespace std::chrono_literals;
-using PolicyWords = FieldCheck::Words;
-
-// Every field of a SharingPolicy's spec, and the one place to add one: "[]" means the items of a list. Fields
-// without a subfield in this list accept any content.
-constexpr auto kFields = std::to_array<std::string_view>({
-    "nodeSelector",
-    "nodeSelector.matchLabels",
-    "nodeSelector.matchExpressions",
-    "nodeSelector.matchExpressions[].key",
-    "nodeSelector.matchExpressions[].operator",
-    "nodeSelector.matchExpressions[].values",
-    "priority",
-    "profile",
-    "profile.configMapKey",
-    "profile.inline",
-    "profile.inline.strategy",
-    "profile.inline.replicas",
-    "profile.inline.renameByDefault",
-    "profile.inline.resource",
-    "profile.inline.failRequestsGreaterThanOne",
-    "mode",
-    "takeover",
-    "deletionPolicy",
-    "revisionHistoryLimit",
-    "rollout",
-    "rollout.mechanism",
-    "rollout.maxUnavailable",
-    "rollout.maxUnavailablePerGroup",
-    "rollout.canary",
-    "rollout.canary.nodesPerGroup",
-    "rollout.canary.soak",
-    "rollout.workloads",
-    "rollout.cordon",
-    "rollout.evictBarePods",
-    "rollout.idleTimeout",
-    "rollout.verifyTimeout",
-    "rollout.maxFailures",
-    "rollout.onFailure",
-    "rollout.maintenanceWindows",
-    "rollout.maintenanceWindows[].cron",
-    "rollout.maintenanceWindows[].duration",
-    "rollout.maintenanceWindows[].timeZone",
-    "rollout.paused",
-});
+using PolicyWords = std::span<const std::string_view>;
 
 constexpr std::int64_t kMostReplicas = 10'000;
 constexpr std::size_t kMostWindows = 16;
@@ -83,9 +43,100 @@ constexpr auto kWorkloads = texts_of(kWorkloadModeWords);
 constexpr auto kOnFailure = texts_of(kOnFailureWords);
 constexpr std::array<std::string_view, 3> kStrategies{"none", "mps", "time-slicing"};
 
-class PolicyCheck : private FieldCheck {
+// A field of a SharingPolicy's spec, and what it may have by itself. What several fields must have together is below.
+struct PolicyField {
+  enum class Type : std::uint8_t { elsewhere, mapping, word, boolean, integer, duration, count_or_percent };
+  std::string_view path;  // "[]" means the items of a list.
+  Type type = Type::elsewhere;
+  PolicyWords words{};
+  std::int64_t least = 0;  // Of an integer; of a duration in seconds.
+  std::int64_t most = 0;
+  std::string_view bounds{};  // Of a duration, as a text; empty: any duration.
+};
+using enum PolicyField::Type;
+
+constexpr std::int64_t kHour = 3600;
+
+// Every field, and the one place to add one. Fields without a subfield in this list accept any content.
+constexpr auto kPolicyFields = std::to_array<PolicyField>({
+    {"nodeSelector", mapping},
+    {"nodeSelector.matchLabels"},
+    {"nodeSelector.matchExpressions"},
+    {"nodeSelector.matchExpressions[].key"},
+    {"nodeSelector.matchExpressions[].operator"},
+    {"nodeSelector.matchExpressions[].values"},
+    {"priority", integer, {}, INT32_MIN, INT32_MAX},
+    {"profile", mapping},
+    {"profile.configMapKey"},
+    {"profile.inline", mapping},
+    {"profile.inline.strategy", word, kStrategies},
+    {"profile.inline.replicas"},
+    {"profile.inline.renameByDefault", boolean},
+    {"profile.inline.resource"},
+    {"profile.inline.failRequestsGreaterThanOne", boolean},
+    {"mode", word, kModes},
+    {"takeover", boolean},
+    {"deletionPolicy", word, kDeletion},
+    {"revisionHistoryLimit", integer, {}, 0, 1000},
+    {"rollout", mapping},
+    {"rollout.mechanism", word, kMechanism},
+    {"rollout.maxUnavailable", count_or_percent},
+    {"rollout.maxUnavailablePerGroup", count_or_percent},
+    {"rollout.canary", mapping},
+    {"rollout.canary.nodesPerGroup", integer, {}, 0, 1000},
+    {"rollout.canary.soak", duration},
+    {"rollout.workloads", word, kWorkloads},
+    {"rollout.cordon", boolean},
+    {"rollout.evictBarePods", boolean},
+    {"rollout.idleTimeout", duration, {}, 1, 720 * kHour, "from 1s to 720h"},
+    {"rollout.verifyTimeout", duration, {}, 1, 24 * kHour, "from 1s to 24h"},
+    {"rollout.maxFailures", integer, {}, 1, 10000},
+    {"rollout.onFailure", word, kOnFailure},
+    {"rollout.maintenanceWindows"},
+    {"rollout.maintenanceWindows[].cron"},
+    {"rollout.maintenanceWindows[].duration"},
+    {"rollout.maintenanceWindows[].timeZone"},
+    {"rollout.paused", boolean},
+});
+
+// As the pattern of SharingPolicy's CRD: ^([0-9]+(\.[0-9]+)?(ns|us|ms|s|m|h))+$ and at most 32 characters. Go's
+// durations have more: a sign, "µs", and a point without digits on one of its sides.
+bool is_crd_duration(std::string_view text) {
+  constexpr std::size_t kMost = 32;
+  static constexpr std::array<std::string_view, 6> kUnits{"ns", "us", "ms", "s", "m", "h"};
+  const auto digits = [&] {
+    const std::size_t end = std::min(text.find_first_not_of("0123456789"), text.size());
+    text.remove_prefix(end);
+    return end > 0;
+  };
+  if (text.empty() || text.size() > kMost) return false;
+  while (!text.empty()) {
+    if (!digits()) return false;
+    if (text.starts_with('.')) {
+      text.remove_prefix(1);
+      if (!digits()) return false;
+    }
+    const auto suffix = std::ranges::find_if(kUnits, [&](std::string_view each) { return text.starts_with(each); });
+    if (suffix == kUnits.end()) return false;
+    text.remove_prefix(suffix->size());
+  }
+  return true;
+}
+
+// As the pattern of the CRD: ^nvidia\.com/[a-z0-9]([a-z0-9.-]*[a-z0-9])?$ and at most 63 characters.
+bool is_nvidia_resource(std::string_view name) {
+  constexpr std::string_view kPrefix = "nvidia.com/";
+  constexpr std::size_t kMost = 63;
+  const auto alphanumeric = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
+  if (!name.starts_with(kPrefix) || name.size() > kMost) return false;
+  name.remove_prefix(kPrefix.size());
+  return !name.empty() && alphanumeric(name.front()) && alphanumeric(name.back()) &&
+         std::ranges::all_of(name, [&](char c) { return alphanumeric(c) || c == '.' || c == '-'; });
+}
+
+class PolicyCheck {
  public:
-  explicit PolicyCheck(std::vector<Diagnostic>& diagnostics) : FieldCheck(diagnostics) {}
+  explicit PolicyCheck(std::vector<Diagnostic>& diagnostics) : diagnostics_(diagnostics) {}
 
   // As check_policy().
   std::size_t run(const DocumentValue& policy) {
@@ -96,15 +147,10 @@ class PolicyCheck : private FieldCheck {
       error("WrongType", spec == nullptr ? policy.at : spec->at, "a SharingPolicy needs a mapping \"spec\"");
       return 0;
     }
-    known_fields(*spec, "");
+    fields(*spec, "");
     std::size_t left_to_operator = 0;
     object(*spec, "nodeSelector",
            [&](const DocumentValue& v) { left_to_operator = check_selector(v, own_key(*spec), path_, diagnostics_); });
-    integer(*spec, "priority", INT32_MIN, INT32_MAX);
-    word(*spec, "mode", kModes);
-    boolean(*spec, "takeover");
-    word(*spec, "deletionPolicy", kDeletion);
-    integer(*spec, "revisionHistoryLimit", 0, 1000);
     object(*spec, "profile", [this](const DocumentValue& v) { profile(v); });
     object(*spec, "rollout", [this](const DocumentValue& v) { rollout(v); });
     return left_to_operator;
@@ -116,7 +162,7 @@ class PolicyCheck : private FieldCheck {
     static constexpr std::array<std::string_view, 5> kHead{"apiVersion", "kind", "metadata", "spec", "status"};
     for (const DocumentMember& member : policy.members) {
       const PathStep step(path_, member.key);
-      if (std::find(kHead.begin(), kHead.end(), member.key) == kHead.end()) unknown_field(member, kHead);
+      if (std::ranges::find(kHead, member.key) == kHead.end()) report_unknown_field(member, path_, kHead, diagnostics_);
     }
     const DocumentValue* version = policy.find("apiVersion");
     if (version == nullptr || version->text != kApiVersion) {
@@ -129,32 +175,113 @@ class PolicyCheck : private FieldCheck {
   // The names of the fields directly below this place.
   static std::vector<std::string_view> fields_below(const std::string& place) {
     std::vector<std::string_view> out;
-    for (const std::string_view field : kFields) {
-      if (field.starts_with(place) && field.find_first_of(".[", place.size()) == std::string_view::npos) {
-        out.push_back(field.substr(place.size()));
-      }
+    for (const PolicyField& field : kPolicyFields) {
+      if (field.path.starts_with(place) && field.path.find_first_of(".[", place.size()) == std::string_view::npos)
+        out.push_back(field.path.substr(place.size()));
     }
     return out;
   }
 
-  // `place`: of the value within the spec, with the '.' that comes before its fields.
-  void known_fields(const DocumentValue& value, const std::string& place) {
-    const auto fields = fields_below(place);
-    if (fields.empty()) {
-      return;
-    }
-    for (const DocumentMember& member : value.members) {
+  // Each field by itself. `place`: of the value within the spec, with the '.' that comes before its fields.
+  void fields(const DocumentValue& value, const std::string& place) {
+    const auto names = fields_below(place);
+    for (const DocumentMember& member : names.empty() ? std::span<const DocumentMember>() : members_of(&value)) {
       const PathStep step(path_, member.key);
-      if (std::find(fields.begin(), fields.end(), member.key) == fields.end()) {
-        unknown_field(member, fields);
+      const std::string path = place + member.key;
+      const auto field = std::ranges::find(kPolicyFields, path, &PolicyField::path);
+      if (field == kPolicyFields.end()) {
+        report_unknown_field(member, path_, names, diagnostics_);
         continue;
       }
-      known_fields(member.value, place + member.key + ".");
+      if (!member.value.is_null()) check(member.value, *field);
+      fields(member.value, path + ".");
       for (std::size_t i = 0; i < member.value.items.size(); ++i) {
         const PathStep item(path_, i);
-        known_fields(member.value.items[i], place + member.key + "[].");
+        fields(member.value.items[i], path + "[].");
       }
     }
+  }
+
+  void check(const DocumentValue& value, const PolicyField& field) {
+    switch (field.type) {
+      case elsewhere:
+        return;
+      case mapping:
+        if (!value.is_object())
+          error("WrongType", value.at, fmt::format("expected a mapping, found {}", kind_name(value.kind)));
+        return;
+      case word:
+        return check_word(value, field.words);
+      case boolean:
+        if (value.kind != DocumentValue::Kind::boolean)
+          error("WrongType", value.at, fmt::format("expected true or false, found {}", kind_name(value.kind)));
+        return;
+      case integer:
+        return check_integer(value, field.least, field.most);
+      case duration:
+        return check_duration(value, field);
+      case count_or_percent:
+        return check_count_or_percent(value);
+    }
+  }
+
+  void check_word(const DocumentValue& value, PolicyWords words) {
+    if (value.is_string() && std::ranges::find(words, value.text) != words.end()) return;
+    const auto near = nearest_word(value.text, words);
+    error("UnknownValue", value.at,
+          fmt::format("\"{}\" is not allowed; {}", shown_value(value.text),
+                      near.empty() ? fmt::format("use one of {}", fmt::join(words, ", "))
+                                   : fmt::format("did you mean \"{}\"?", near)));
+  }
+
+  void check_integer(const DocumentValue& value, std::int64_t least, std::int64_t most) {
+    const auto number = value.kind == DocumentValue::Kind::number ? parse_go_int(value.text, 10) : std::nullopt;
+    if (number && *number >= least && *number <= most) return;
+    const bool quoted = value.is_string() && parse_go_int(value.text, 10);
+    error("OutOfRange", value.at,
+          fmt::format("expected a whole number from {} to {}{}", least, most, quoted ? ", without quotes" : ""));
+  }
+
+  void check_duration(const DocumentValue& value, const PolicyField& field) {
+    constexpr std::int64_t kSecond = 1'000'000'000;
+    const auto parsed = value.is_string() ? parse_go_duration(value.text) : std::nullopt;
+    if (!parsed || !is_crd_duration(value.text)) {
+      error("InvalidDuration", value.at, "expected a duration like \"90s\" or \"1h30m\", in ns, us, ms, s, m, h");
+    } else if (!field.bounds.empty() && (*parsed < field.least * kSecond || *parsed > field.most * kSecond)) {
+      error("OutOfRange", value.at, fmt::format("expected a duration {}", field.bounds));
+    }
+  }
+
+  void check_count_or_percent(const DocumentValue& value) {
+    const bool number = value.kind == DocumentValue::Kind::number;
+    const auto parsed = number || value.is_string() ? IntOrPercent::parse(value.text) : std::nullopt;
+    if (parsed && parsed->value >= 1 && !parsed->percent && !number) {
+      error("OutOfRange", value.at,
+            fmt::format("a count must have no quotes: write {}, or a percentage such as \"10%\"",
+                        shown_value(value.text)));
+    } else if (!parsed || parsed->value < 1 || parsed->percent == number) {
+      error("OutOfRange", value.at, "expected a count of at least 1, or a percentage from \"1%\" to \"100%\"");
+    }
+  }
+
+  // Visits the field of `parent` where it has one that is not null.
+  template <class Visit>
+  void member(const DocumentValue& parent, std::string_view name, Visit visit) {
+    if (const DocumentValue* value = parent.find(name); value != nullptr && !value->is_null()) {
+      const PathStep step(path_, name);
+      visit(*value);
+    }
+  }
+  // The same where it is a mapping.
+  template <class Visit>
+  void object(const DocumentValue& parent, std::string_view name, Visit visit) {
+    member(parent, name, [&](const DocumentValue& value) {
+      if (value.is_object()) visit(value);
+    });
+  }
+
+  void error(std::string code, Position at, std::string message) {
+    diagnostics_.push_back({Severity::error, std::move(code), path_, at.line, at.column, std::move(message)});
   }
 
   // The key that the policy's nodes get as their label; empty: it chooses none.
@@ -186,7 +313,6 @@ class PolicyCheck : private FieldCheck {
   }
 
   void inline_profile(const DocumentValue& value) {
-    word(value, "strategy", kStrategies);
     const DocumentValue* chosen = value.find("strategy");
     if (chosen == nullptr || chosen->is_null()) {
       error("StrategyMissing", value.at, fmt::format("inline needs \"strategy\": {}", fmt::join(kStrategies, ", ")));
@@ -199,8 +325,6 @@ class PolicyCheck : private FieldCheck {
     if (renames != nullptr && renames->boolean && value.string_at("strategy") == "none") {
       error("NothingShared", renames->at, "strategy none does not share: leave renameByDefault out");
     }
-    boolean(value, "renameByDefault");
-    boolean(value, "failRequestsGreaterThanOne");
     const std::string_view strategy = value.string_at("strategy");
     if (const DocumentValue* replicas = value.find("replicas"); replicas != nullptr && strategy == "none") {
       error("NothingShared", replicas->at, "strategy none does not share: leave replicas out");
@@ -214,26 +338,12 @@ class PolicyCheck : private FieldCheck {
         error("ReplicasMissing", value.at,
               fmt::format("strategy {} needs \"replicas\", an integer of 2 or more", strategy));
       }
-      integer(value, "replicas", 2, strategy == "mps" ? kMpsMaxClients : kMostReplicas);
+      member(value, "replicas",
+             [&](const DocumentValue& v) { check_integer(v, 2, strategy == "mps" ? kMpsMaxClients : kMostReplicas); });
     }
   }
 
   void rollout(const DocumentValue& value) {
-    word(value, "mechanism", kMechanism);
-    count_or_percent(value, "maxUnavailable");
-    count_or_percent(value, "maxUnavailablePerGroup");
-    object(value, "canary", [this](const DocumentValue& v) {
-      integer(v, "nodesPerGroup", 0, 1000);
-      duration(v, "soak");
-    });
-    word(value, "workloads", kWorkloads);
-    boolean(value, "cordon");
-    boolean(value, "evictBarePods");
-    boolean(value, "paused");
-    duration(value, "idleTimeout", {1s, 720h, "from 1s to 720h"});
-    duration(value, "verifyTimeout", {1s, 24h, "from 1s to 24h"});
-    integer(value, "maxFailures", 1, 10000);
-    word(value, "onFailure", kOnFailure);
     member(value, "maintenanceWindows", [this](const DocumentValue& v) { windows(v); });
     const DocumentValue* cordon = value.find("cordon");
     const bool never = cordon != nullptr && cordon->kind == DocumentValue::Kind::boolean && !cordon->boolean;
@@ -275,7 +385,7 @@ class PolicyCheck : private FieldCheck {
                                 "no such day exists: the window never opens, and the policy starts no node"});
       }
       const bool wrong = !diagnostics_.empty() && diagnostics_.back().code == "InvalidWindow";
-      if (!wrong) duration(item, "duration");  // Its bounds are the window's.
+      if (!wrong) member(item, "duration", [this](const DocumentValue& v) { check_duration(v, {}); });
     }
   }
 
@@ -308,12 +418,17 @@ class PolicyCheck : private FieldCheck {
             "mechanism DaemonSetRestart does not support maintenanceWindows; remove them");
     }
   }
+
+  std::vector<Diagnostic>& diagnostics_;
+  std::string path_;
 };
 
 }  // namespace
 
-std::span<const std::string_view> policy_fields() {
-  return kFields;
+std::vector<std::string_view> policy_fields() {
+  std::vector<std::string_view> out;
+  for (const PolicyField& field : kPolicyFields) out.push_back(field.path);
+  return out;
 }
 
 std::size_t check_policy(const DocumentValue& policy, std::vector<Diagnostic>& diagnostics) {

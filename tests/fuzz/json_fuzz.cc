@@ -11,7 +11,8 @@
 
 #include "reconcilers/cluster/manifests.h"
 #include "reconcilers/lint/lint.h"
-#include "reconcilers/lint/whole_cluster.h"
+#include "reconcilers/model/plan.h"
+#include "reconcilers/model/snapshot.h"
 #include "reconcilers/profile/device_list.h"
 #include "reconcilers/profile/expected.h"
 #include "reconcilers/profile/node_devices.h"

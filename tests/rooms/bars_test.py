@@ -13,11 +13,11 @@ from function_length_test import sources
 
 # Figure: (limit, target).
 LIMITS = {
-    "product files": (976, 500),
-    "product files of fewer than 40 lines": (294, 40),
+    "product files": (954, 500),
+    "product files of fewer than 40 lines": (284, 40),
     "product files of more than 500 lines": (0, 0),
-    "product lines": (105_400, 80_000),
-    "headers that one other file includes": (74, 0),
+    "product lines": (103_914, 80_000),
+    "headers that one other file includes": (69, 0),
     "structs of a code or reason and a text": (34, 3),
     "places that search our own messages": (22, 0),
     "files that call step()": (2, 1),
@@ -40,9 +40,8 @@ FOREIGN = {
     "reconcilers/explain/pod_failed.cc": "kubelets' messages",
     "reconcilers/explain/pod_kai.cc": "KAI's messages",
     "reconcilers/explain/revision_changes.cc": "texts of a ConfigMap",
-    "reconcilers/lint/pod_spec.cc": "manifests",
+    "reconcilers/lint/output.cc": "manifests",
     "reconcilers/lint/pods.cc": "manifests",
-    "reconcilers/lint/source_lines.cc": "manifests",
     "reconcilers/model/project_pod.cc": "pods",
 }
 

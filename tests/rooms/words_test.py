@@ -66,7 +66,6 @@ ALLOWED = [
     ("reconcilers/profile/", r"[Uu]nit", "units of durations and quantities, and in names of MIG profiles"),
     ("reconcilers/checks/catalogue.cc", r"[Uu]nit", "units of durations and of memory"),
     ("reconcilers/kai/pod_annotations.cc", r"without a unit", "units of memory"),
-    ("reconcilers/lint/source_lines.cc", r"unit", "code units of UTF-16"),
     ("controller/config/options.h", r"unit and range", "units of a setting"),
     ("docs/diagnostics.md", r"[Uu]nit", "units of durations and of memory"),
     ("reconcilers/node/assess.cc", r"is_still_ours", "nodes that the operator still changes although nos partitions them"),

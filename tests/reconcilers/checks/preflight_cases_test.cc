@@ -6,8 +6,10 @@
 #include <vector>
 
 #include "reconcilers/fleet/fleet.h"
-#include "reconcilers/lint/whole_cluster.h"
+#include "reconcilers/lint/lint.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/plan.h"
+#include "reconcilers/model/snapshot.h"
 #include "reconcilers/node/node_labels.h"
 #include "tests/reconcilers/checks/preflight_manifests.h"
 

@@ -9,8 +9,10 @@
 #include <vector>
 
 #include "reconcilers/cluster/manifests.h"
-#include "reconcilers/lint/whole_cluster.h"
+#include "reconcilers/lint/lint.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/plan.h"
+#include "reconcilers/model/snapshot.h"
 #include "reconcilers/node/node_labels.h"
 #include "reconcilers/registry.h"
 #include "tests/reconcilers/checks/preflight_manifests.h"

@@ -44,7 +44,7 @@ const Shape kShapes[] = {
      }},
     {"limits and requests",
      [](int count) {
-       const std::string amounts = repeated(count, R"("example.com/r{0}":"1")");
+       const std::string amounts = repeated(count, R"("nvidia.com/r{0}":"1")");
        return pod_of("", R"("containers":[{"name":"c","image":"i","resources":{"limits":{)" + amounts +
                              R"(},"requests":{)" + amounts + "}}}]");
      }},

@@ -108,11 +108,6 @@ TEST(LintWorkloads, PodsOfTheGuidesAreCheckedAsTheyStandThere) {
       {pod("", "", asks("nvidia.com/gpu: 0") + all), {}},
       {pod("", "", asks("cpu: 1") + all), {}},
       {pod("", "", asks("nvidia.com/gpu: 1") + ", env: [{name: NVIDIA_VISIBLE_DEVICES, value: void}]"), {}},
-      // What the API server drops.
-      {pod("", "", ", resources: {limit: {nvidia.com/gpu: 1}}"), {"UnknownField"}},
-      {pod("", "", ", resources: {nvidia.com/gpu: 1}"), {"UnknownField"}},
-      {pod("", "", ", resources: {Limits: {nvidia.com/gpu: 1}}"), {"WrongCase"}},
-      {pod("", "", ", resources: {limits: {cpu: 1}, requests: {cpu: 1}, claims: []}"), {}},
       // One warning, whether the request is written as well or not.
       {pod("", "", ", resources: {limits: {nvidia.com/gpus: 1}, requests: {nvidia.com/gpus: 1}}"),
        {"ResourceMisspelt"}},
@@ -158,26 +153,60 @@ TEST(LintWorkloads, MisspeltNamesAreReportedWithTheRightOnes) {
   EXPECT_EQ(node("annotations: {gpusharing.dev/hodl: 'true'}"), Codes{"AnnotationMisspelt"});
 }
 
-TEST(LintWorkloads, NegativeNumbersOfWorkloadsAreRefused) {
-  const std::string containers = "spec: {restartPolicy: Never, containers: [{name: c, image: i}]}";
-  const auto job = [&](const std::string& fields) {
-    return codes(lint("apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec: {" + fields + "template: {" +
-                      containers + "}}\n")[0]);
+TEST(LintWorkloads, ThePercentageOfThreadsIsOne) {
+  for (const auto& [value, expected] :
+       std::vector<std::pair<std::string, Codes>>{{"50", {}},
+                                                  {"12.5", {}},
+                                                  {"100", {}},
+                                                  {"$(SHARE)", {}},
+                                                  {"150", {"ThreadPercentageInvalid"}},
+                                                  {"-1", {"ThreadPercentageInvalid"}},
+                                                  {"50%", {"ThreadPercentageInvalid"}}}) {
+    const auto linted = lint(
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c, image: i, env: [{name: "
+        "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE, value: '" +
+        value + "'}]}]}\n");
+    EXPECT_EQ(codes(linted[0]), expected) << value;
+    EXPECT_TRUE(linted[0].valid()) << value;
+  }
+}
+
+// `true` and `4` without quotes.
+TEST(LintWorkloads, LabelsAnnotationsAndSelectorsAreStrings) {
+  const auto told = [](const std::string& text) {
+    std::vector<std::string> out;
+    const auto documents = lint(text);
+    for (const Diagnostic& d : documents[0].diagnostics) {
+      if (d.severity == Diagnostic::Severity::error) out.push_back(d.code + " " + d.path);
+    }
+    return out;
   };
-  EXPECT_EQ(job("backoffLimit: 0, parallelism: 2, "), Codes{});
-  EXPECT_EQ(job("backoffLimit: null, "), Codes{});
-  for (const char* field : {"backoffLimit", "parallelism", "completions", "ttlSecondsAfterFinished"})
-    EXPECT_EQ(job(std::string(field) + ": -1, "), Codes{"OutOfRange"}) << field;
-  const auto documents = lint(
-      "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: j}\nspec: {jobTemplate: {spec: "
-      "{backoffLimit: -1, template: {" +
-      containers + "}}}}\n");
-  ASSERT_EQ(codes(documents[0]), Codes{"OutOfRange"});
-  EXPECT_EQ(documents[0].diagnostics[0].path, "spec.jobTemplate.spec.backoffLimit");
-  EXPECT_EQ(codes(lint("apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\nspec: {replicas: -1, selector: "
-                       "{matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, "
-                       "image: i}]}}}\n")[0]),
-            Codes{"OutOfRange"});
+  const std::string deployment = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: w, labels: {a: ";
+  const std::string selector = "}}\nspec: {selector: {matchLabels: {a: ";
+  const std::string pods = "}}, template: {metadata: {labels: {a: ";
+  const std::string rest = "}}, spec: {containers: [{name: c, image: i}]}}}\n";
+  EXPECT_EQ(told(deployment + "b" + selector + "b" + pods + "b" + rest), Codes{});
+  EXPECT_EQ(told(deployment + "1" + selector + "true" + pods + "2" + rest),
+            (Codes{"LabelNoString metadata.labels[a]", "SelectorNoString spec.selector.matchLabels[a]",
+                   "LabelNoString spec.template.metadata.labels[a]"}));
+  EXPECT_EQ(told("apiVersion: v1\nkind: Node\nmetadata: {name: n, annotations: {a: true}}\n"),
+            Codes{"AnnotationNoString metadata.annotations[a]"});
+  EXPECT_EQ(told("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, labels: {a: 1}}\ndata: {any: 'version: v1'}\n"),
+            Codes{"LabelNoString metadata.labels[a]"});
+  EXPECT_EQ(told("apiVersion: gpusharing.dev/v1alpha1\nkind: SharingPolicy\nmetadata: {name: p, labels: {a: true}}\n"
+                 "spec: {nodeSelector: {matchLabels: {a: b}}}\n"),
+            Codes{"LabelNoString metadata.labels[a]"});
+}
+
+// `kubectl apply --dry-run=server` says it.
+TEST(LintWorkloads, WhatOnlyTheApiServerRefusesIsLeftToIt) {
+  for (const std::string text :
+       {"apiVersion: v1\nkind: Pod\nmetadata: {name: P_, namespace: X Y}\nspec: {containers: []}\n",
+        "apiVersion: v1\nkind: Pod\nmetadata: {}\nspec: {restartPolicy: never, containers: [{image: 4}]}\n",
+        "apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec: {backoffLimit: -1, template: {spec: {containers: "
+        "[{name: c, resources: {limits: {cpu: two}}, volumeMounts: [{name: v}]}]}}}\n"}) {
+    EXPECT_EQ(codes(lint(text)[0]), Codes{}) << text;
+  }
 }
 
 TEST(LintWorkloads, ThePodsOfEveryWorkloadAreChecked) {

@@ -1,25 +1,70 @@
-// Pods against the MPS profiles beside them: inference servers that reserve more memory than a client has, and requests
-// for several GPUs.
+// Pods against the objects beside them: what KAI cannot place there, with the same causes as for pods that wait in a
+// cluster; under MPS profiles, inference servers that reserve more memory than a client has, and requests for several
+// GPUs.
 #include <algorithm>
-#include <initializer_list>
+#include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "reconcilers/checks/inference_memory.h"
+#include "reconcilers/cluster/kai_view.h"
+#include "reconcilers/cluster/manifests.h"
+#include "reconcilers/cluster/node_match.h"
+#include "reconcilers/kai/waiting.h"
 #include "reconcilers/lint/checks.h"
-#include "reconcilers/lint/document_index.h"
 #include "reconcilers/lint/lint.h"
+#include "reconcilers/lint/objects.h"
 #include "reconcilers/model/foreign_text.h"
+#include "reconcilers/model/kai_names.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/profile/document_value.h"
 #include "reconcilers/profile/go_numbers.h"
+#include "reconcilers/profile/profile_document.h"
 
 namespace gso {
 namespace {
+
+// A node's NoExecute taint that evicts KAI's reservation but not this pod.
+std::string evicting_taint(const World& world, const WaitingPod& waiting) {
+  for (const auto& [key, node] : world.nodes.all()) {
+    for (const Taint& taint : node->taints) {
+      if (taint.effect == "NoExecute" && tolerates(waiting.tolerations, taint)) {
+        return fmt::format("{}:NoExecute of node {}", taint.key.view(), key.name);
+      }
+    }
+  }
+  return {};
+}
+
+bool belongs_to_kai(const ClusterObject& object) {
+  return object.kind == "Pod" || object.kind == "Node" || object.kind == "Config" || object.kind == "RuntimeClass";
+}
+
+// kai-config names another scheduler than the one that the Pods were checked by.
+void check_pods_again(const std::vector<ClusterObject>& objects, const KaiPodRules& rules, const std::string& scheduler,
+                      DocumentIndex& documents) {
+  KaiPodRules right = rules;
+  right.kai_scheduler = scheduler;
+  for (const ClusterObject& object : objects) {
+    LintedDocument* document = object.pod ? documents.find(object) : nullptr;
+    if (document == nullptr) {
+      continue;
+    }
+    // What other checks have found of the object stays.
+    std::vector<Diagnostic> former;
+    check_pod_at(*object.pod, object.pod_path, rules, former);
+    std::erase_if(document->diagnostics,
+                  [&](const Diagnostic& d) { return std::ranges::find(former, d) != former.end(); });
+    check_pod_at(*object.pod, object.pod_path, right, document->diagnostics);
+    sort_and_limit(document->diagnostics);
+  }
+}
 
 // A profile that shares GPUs by MPS.
 struct Slices {
@@ -70,14 +115,12 @@ std::vector<Slices> all_slices(const std::vector<ClusterObject>& objects,
 
 std::vector<std::string> texts_of(const DocumentValue* list) {
   std::vector<std::string> out;
-  for (std::size_t i = 0; list != nullptr && i < list->items.size(); ++i) out.push_back(list->items[i].text);
+  for (const DocumentValue& item : items_of(list)) out.push_back(item.text);
   return out;
 }
 
 bool asks_for(const DocumentValue& container, std::string_view resource) {
-  const DocumentValue* resources = container.find("resources");
-  const DocumentValue* limits = resources == nullptr ? nullptr : resources->find("limits");
-  return limits != nullptr && limits->find(resource) != nullptr;
+  return find_path(container, {"resources", "limits", resource}) != nullptr;
 }
 
 // What a label of the profile's nodes is; nullopt: unknown.
@@ -102,20 +145,16 @@ bool can_match(const DocumentValue& requirement, const Slices& slices) {
 
 // Whether the pod's nodeSelector and required nodeAffinity admit nodes under that profile.
 bool can_run_under(const Slices& slices, const DocumentValue& spec) {
-  if (const DocumentValue* selector = spec.find("nodeSelector")) {
-    const bool excluded = std::ranges::any_of(selector->members, [&](const DocumentMember& member) {
-      const auto value = label_under(slices, member.key);
-      return value && *value != member.value.text;
-    });
-    if (excluded) return false;
+  for (const DocumentMember& member : members_of(spec.find("nodeSelector"))) {
+    const auto value = label_under(slices, member.key);
+    if (value && *value != member.value.text) return false;
   }
   const DocumentValue* terms = find_path(
       spec, {"affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms"});
   if (terms == nullptr || terms->items.empty()) return true;
   return std::ranges::any_of(terms->items, [&](const DocumentValue& term) {
-    const DocumentValue* expressions = term.find("matchExpressions");
-    return expressions == nullptr ||
-           std::ranges::all_of(expressions->items, [&](const DocumentValue& each) { return can_match(each, slices); });
+    return std::ranges::all_of(items_of(term.find("matchExpressions")),
+                               [&](const DocumentValue& each) { return can_match(each, slices); });
   });
 }
 
@@ -135,15 +174,12 @@ ServerContainer server_of(const DocumentValue& container) {
   out.image = container.string_at("image");
   out.command = texts_of(container.find("command"));
   out.args = texts_of(container.find("args"));
-  if (const DocumentValue* env = container.find("env")) {
-    for (const DocumentValue& variable : env->items) {
-      const bool elsewhere = variable.find("valueFrom") != nullptr;
-      out.env[std::string(variable.string_at("name"))] =
-          elsewhere ? std::nullopt : std::optional(std::string(variable.string_at("value")));
-    }
+  for (const DocumentValue& variable : items_of(container.find("env"))) {
+    const bool elsewhere = variable.find("valueFrom") != nullptr;
+    out.env[std::string(variable.string_at("name"))] =
+        elsewhere ? std::nullopt : std::optional(std::string(variable.string_at("value")));
   }
-  const DocumentValue* from = container.find("envFrom");
-  out.env_elsewhere = from != nullptr && !from->items.empty();
+  out.env_elsewhere = !items_of(container.find("envFrom")).empty();
   return out;
 }
 
@@ -189,9 +225,9 @@ void each_container(const DocumentValue& pod, Visit visit) {
   const DocumentValue* spec = pod.find("spec");
   if (spec == nullptr) return;
   for (const std::string_view field : {"containers", "initContainers"}) {
-    const DocumentValue* containers = spec->find(field);
-    for (std::size_t i = 0; containers != nullptr && i < containers->items.size(); ++i) {
-      const DocumentValue& container = containers->items[i];
+    const std::span<const DocumentValue> containers = items_of(spec->find(field));
+    for (std::size_t i = 0; i < containers.size(); ++i) {
+      const DocumentValue& container = containers[i];
       // Other init containers have ended before the servers start.
       if (field == "initContainers" && container.string_at("restartPolicy") != "Always") continue;
       visit(*spec, container, fmt::format("spec.{}[{}]", field, i));
@@ -206,22 +242,75 @@ void lint_pod(const DocumentValue& pod, const std::vector<Slices>& all, std::vec
   });
 }
 
+// An annotation by which a Pod asks KAI for a share of a GPU.
+bool asks_kai(std::string_view annotation) {
+  return annotation == "mps" || annotation == kai::kFraction || annotation == kai::kMemory ||
+         annotation == kai::kDeviceCount || annotation == kai::kContainerName || kai::names_nv_fraction(annotation);
+}
+
 }  // namespace
 
-bool reserves_memory(const DocumentValue& pod) {
+bool needs_other_objects(const DocumentValue& pod) {
+  const auto annotations = members_of(find_path(pod, {"metadata", "annotations"}));
+  if (std::ranges::any_of(annotations, [](const DocumentMember& each) { return asks_kai(each.key); })) return true;
   bool found = false;
   each_container(pod, [&](const DocumentValue&, const DocumentValue& container, const std::string&) {
-    found = found || memory_fraction_of(server_of(container)).has_value();
+    found = found || asked_of(container, kGpuResource) > 1 || memory_fraction_of(server_of(container)).has_value();
   });
   return found;
 }
 
-bool asks_for_several(const DocumentValue& pod) {
-  bool found = false;
-  each_container(pod, [&](const DocumentValue&, const DocumentValue& container, const std::string&) {
-    found = found || asked_of(container, kGpuResource) > 1;
-  });
-  return found;
+void lint_kai(const std::vector<ClusterObject>& objects, const KaiPodRules& rules,
+              std::vector<LintedDocument>& documents) {
+  std::vector<ManifestObject> read;
+  for (const ClusterObject& object : objects) {
+    if (belongs_to_kai(object)) {
+      read.push_back({object.source, object.kind, object.api_version, object.name, object.json});
+    }
+  }
+  const bool pods_alone = std::ranges::none_of(
+      objects, [](const ClusterObject& object) { return object.kind != "Pod" && belongs_to_kai(object); });
+  if (read.empty() || pods_alone) {
+    return;
+  }
+  std::vector<std::string> problems;  // Documents have errors of their own.
+  const LoadedManifests loaded = load_readable_objects(read, WallTime{}, problems);
+  const KaiView view = view_kai(loaded.world.kai, KaiSettings{});
+  DocumentIndex index(documents);
+  if (view.configured && view.scheduler_name != rules.kai_scheduler) {
+    check_pods_again(objects, rules, view.scheduler_name, index);
+  }
+  const std::vector<WaitingPod>& waiting = loaded.world.kai.lookups.waiting->pods;
+  const WaitingCauses causes(loaded.world, view, waiting);
+  std::map<ObjectKey, const WaitingPod*> by_name;
+  for (const WaitingPod& each : waiting) by_name.try_emplace(each.pod.meta.key(), &each);
+  for (const ClusterObject& object : objects) {
+    if (object.kind != "Pod") continue;
+    const auto found = by_name.find(ObjectKey{object.ns.empty() ? "default" : object.ns, object.name});
+    const WaitingPod* pod = found == by_name.end() ? nullptr : found->second;
+    LintedDocument* const document = pod == nullptr ? nullptr : index.find(object);
+    if (document == nullptr || !causes.is_of_kai(*pod)) {
+      continue;
+    }
+    const auto add = [&](Diagnostic::Severity severity, const char* code, std::string message) {
+      document->diagnostics.push_back({severity, code, "", object.line, object.column, std::move(message)});
+    };
+    if (const auto cause = causes.impossible(*pod)) {
+      if (cause->code != kSharingOff) {
+        add(Diagnostic::Severity::warning, "KAICannotPlace",
+            "KAI cannot place the pod with the objects in the input: " + cause->text);
+      } else if (!rules.kai_gpu_sharing) {
+        add(Diagnostic::Severity::error, "KAISharingDisabled", cause->text);
+      }
+    }
+    if (const std::string taint = evicting_taint(loaded.world, *pod); !taint.empty()) {
+      add(Diagnostic::Severity::warning, "KAIReservationWithoutToleration",
+          fmt::format("the pod tolerates the taint {}; the reservation pods of older KAI releases do not: they are "
+                      "evicted from the node, and the pod is deleted or never bound",
+                      taint));
+    }
+    sort_and_limit(document->diagnostics);
+  }
 }
 
 bool selects_mps(const DocumentValue& spec) {

@@ -1,0 +1,210 @@
+// See objects.h.
+#include "reconcilers/lint/objects.h"
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "reconcilers/cluster/manifest_object.h"
+#include "reconcilers/lint/checks.h"
+#include "reconcilers/model/foreign_text.h"
+#include "reconcilers/model/json_access.h"
+#include "reconcilers/profile/field_names.h"
+
+namespace gso {
+namespace {
+
+constexpr std::string_view kSharingPolicyKind = "SharingPolicy";
+
+// A kind that lint knows.
+struct KnownKind {
+  std::string_view kind;
+  std::string_view group;  // Empty: the core group.
+};
+constexpr auto kKnownKinds = std::to_array<KnownKind>({{"Pod", ""},
+                                                       {"ConfigMap", ""},
+                                                       {"Node", ""},
+                                                       {"List", ""},
+                                                       {"PodTemplate", ""},
+                                                       {"ReplicationController", ""},
+                                                       {"Deployment", "apps"},
+                                                       {"StatefulSet", "apps"},
+                                                       {"DaemonSet", "apps"},
+                                                       {"ReplicaSet", "apps"},
+                                                       {"ControllerRevision", "apps"},
+                                                       {"Job", "batch"},
+                                                       {"CronJob", "batch"},
+                                                       {"RuntimeClass", "node.k8s.io"},
+                                                       {kSharingPolicyKind, "gpusharing.dev"},
+                                                       {"SharingRollout", "gpusharing.dev"},
+                                                       {"ClusterPolicy", "nvidia.com"}});
+
+const KnownKind* find_known(std::string_view kind) {
+  const auto found = std::ranges::find(kKnownKinds, kind, &KnownKind::kind);
+  return found == kKnownKinds.end() ? nullptr : &*found;
+}
+
+// "Kind: Pod".
+const DocumentMember* misspelt_kind(const DocumentValue& object) {
+  const auto found =
+      std::ranges::find_if(object.members, [](const DocumentMember& m) { return equal_fold(m.key, "kind"); });
+  return found == object.members.end() ? nullptr : &*found;
+}
+
+// Any object with containers in its spec that stands under a field named like a template: Deployment, Job, CronJob,
+// PyTorchJob, RayCluster, … have it at different places.
+void find_templates(const DocumentValue& value, const std::string& path, bool named, std::vector<PodTemplate>& out) {
+  const DocumentValue* containers = named ? find_path(value, {"spec", "containers"}) : nullptr;
+  if (containers != nullptr && containers->is_array()) {
+    out.push_back({&value, path + "."});
+    return;
+  }
+  for (const DocumentMember& member : value.members) {
+    const bool is_template = member.key.ends_with("emplate");
+    find_templates(member.value, path.empty() ? member.key : path + "." + member.key, is_template, out);
+  }
+  for (std::size_t i = 0; i < value.items.size(); ++i) {
+    find_templates(value.items[i], fmt::format("{}[{}]", path, i), named, out);
+  }
+}
+
+std::string id_of(std::string_view source, std::string_view kind, std::string_view name) {
+  std::string out;
+  out.reserve(source.size() + kind.size() + name.size() + 2);
+  for (const std::string_view part : {source, kind, name}) {
+    out += part;
+    out += '\0';
+  }
+  return out;
+}
+
+}  // namespace
+
+bool is_manifest(const DocumentValue& value) {
+  const std::string_view kind = value.string_at("kind");
+  return !kind.empty() &&
+         (value.find("apiVersion") != nullptr || value.find("metadata") != nullptr || find_known(kind) != nullptr);
+}
+
+bool lacks_kind(const DocumentValue& value) {
+  if (value.find("kind") != nullptr || value.find("version") != nullptr) return false;
+  const DocumentValue* metadata = value.find("metadata");
+  const bool has_metadata = metadata != nullptr && metadata->is_object();
+  const bool has_version = value.find("apiVersion") != nullptr;
+  return (has_version && has_metadata) || ((has_version || has_metadata) && misspelt_kind(value) != nullptr);
+}
+
+Diagnostic kind_missing(const DocumentValue& object) {
+  const DocumentMember* misspelt = object.find("kind") == nullptr ? misspelt_kind(object) : nullptr;
+  Position at = misspelt == nullptr ? object.at : misspelt->key_at;
+  std::string message = "the object has no kind; write its kind";
+  if (misspelt != nullptr)
+    message = fmt::format("the object has no kind; write \"kind\" for \"{}\"", shown_value(misspelt->key));
+  if (auto commented = commented_kind(object)) {
+    at = commented->at;
+    message = std::move(commented->message);
+  }
+  return {Severity::error, "KindMissing", "kind", at.line, at.column, std::move(message)};
+}
+
+bool is_of_other_group(const DocumentValue& object) {
+  const KnownKind* known = find_known(object.string_at("kind"));
+  if (known == nullptr || known->kind == kSharingPolicyKind) return false;
+  const std::string_view version = object.string_at("apiVersion");
+  const std::string_view group = version.substr(0, version.contains('/') ? version.find('/') : 0);
+  // Any owner can add kinds to a group with a domain of his own. The others are Kubernetes' own.
+  return group != known->group && group.contains('.') && !group.ends_with(".k8s.io");
+}
+
+bool is_known_object(const DocumentValue& object, std::string_view kind) {
+  return find_known(kind) != nullptr && !is_of_other_group(object);
+}
+
+std::vector<PodTemplate> pod_templates(const DocumentValue& object) {
+  std::vector<PodTemplate> out;
+  if (const DocumentValue* spec = object.find("spec")) find_templates(*spec, "spec", false, out);
+  if (object.string_at("kind") == "PodTemplate") {
+    if (const DocumentValue* pod = object.find("template")) find_templates(*pod, "template", true, out);
+  }
+  return out;
+}
+
+const DocumentValue* ObjectCollector::name_of(const DocumentValue& value) const {
+  return objects_ != nullptr ? find_path(value, {"metadata", "name"}) : nullptr;
+}
+
+void ObjectCollector::add(const DocumentValue& value, std::string_view kind, const std::string& source) {
+  static constexpr std::array<std::string_view, 11> kKinds{
+      "Node", "DaemonSet", "ConfigMap",    "ClusterPolicy", "ControllerRevision", kSharingPolicyKind,
+      "Pod",  "Config",    "RuntimeClass", "DeviceClass",   "ResourceSlice"};
+  const DocumentValue* name = name_of(value);
+  if (name == nullptr || std::ranges::find(kKinds, kind) == kKinds.end()) return;
+  // The field that decides which profile nodes get.
+  const DocumentValue* key =
+      kind == kSharingPolicyKind ? find_path(value, {"spec", "profile", "configMapKey"}) : nullptr;
+  const Position at = key != nullptr ? key->at : name->at;
+  ClusterObject& object = append(kind, kind, *value.find("metadata"), to_json(value), source);
+  object.line = at.line;
+  object.column = at.column;
+  const auto place_of = [&value](std::string_view field) {
+    const DocumentValue* found = find_path(value, {"spec", "devicePlugin", "config", field});
+    return found == nullptr ? Position{} : found->at;
+  };
+  if (kind == "ClusterPolicy") {
+    object.config_name_at = place_of("name");
+    object.config_default_at = place_of("default");
+  }
+  if (kind == "Pod" && needs_other_objects(value)) object.pod = std::make_shared<const DocumentValue>(value);
+}
+
+void ObjectCollector::add_template(const DocumentValue& workload, std::string_view kind, const PodTemplate& of,
+                                   const std::string& source) {
+  const DocumentValue* name = name_of(workload);
+  if (name == nullptr || !needs_other_objects(*of.pod)) return;
+  const DocumentValue* metadata = workload.find("metadata");
+  nlohmann::json pod = to_json(*of.pod);
+  pod["apiVersion"] = "v1";
+  pod["kind"] = "Pod";
+  if (!pod["metadata"].is_object()) pod["metadata"] = nlohmann::json::object();
+  pod["metadata"]["name"] = name->text;
+  if (const auto ns = metadata->string_at("namespace"); !ns.empty()) pod["metadata"]["namespace"] = ns;
+  ClusterObject& object = append("Pod", kind, *metadata, std::move(pod), source);
+  object.line = of.pod->at.line;
+  object.column = of.pod->at.column;
+  object.pod = std::make_shared<const DocumentValue>(*of.pod);
+  object.pod_path = of.path;
+}
+
+ClusterObject& ObjectCollector::append(std::string_view kind, std::string_view document_kind,
+                                       const DocumentValue& metadata, nlohmann::json json, const std::string& source) {
+  fill_metadata(std::string(kind), json);
+  ClusterObject& object = objects_->emplace_back();
+  object.source = source;
+  object.kind = kind;
+  object.document_kind = document_kind;
+  object.ns = metadata.string_at("namespace");
+  object.name = metadata.find("name")->text;
+  const auto version = json.find("apiVersion");
+  object.api_version = version != json.end() && version->is_string() ? version->get<std::string>() : std::string();
+  object.json = dump(json);
+  return object;
+}
+
+DocumentIndex::DocumentIndex(std::vector<LintedDocument>& documents) : documents_(documents) {
+  for (std::size_t i = 0; i < documents.size(); ++i) {
+    const LintedDocument& document = documents[i];
+    if (document.key.empty()) places_.try_emplace(id_of(document.source, document.kind, document.name), i);
+  }
+}
+
+LintedDocument* DocumentIndex::find(const ClusterObject& object) {
+  const auto found = places_.find(id_of(object.source, object.document_kind, object.name));
+  return found == places_.end() ? nullptr : &documents_[found->second];
+}
+
+}  // namespace gso
