@@ -42,10 +42,11 @@ constexpr auto kMechanism = texts_of(kMechanismWords);
 constexpr auto kWorkloads = texts_of(kWorkloadModeWords);
 constexpr auto kOnFailure = texts_of(kOnFailureWords);
 constexpr std::array<std::string_view, 3> kStrategies{"none", "mps", "time-slicing"};
+constexpr std::array<std::string_view, 4> kOperators{"In", "NotIn", "Exists", "DoesNotExist"};
 
 // A field of a SharingPolicy's spec, and what it may have by itself. What several fields must have together is below.
 struct PolicyField {
-  enum class Type : std::uint8_t { elsewhere, mapping, word, boolean, integer, duration, count_or_percent };
+  enum class Type : std::uint8_t { elsewhere, mapping, list, text, word, boolean, integer, duration, count_or_percent };
   std::string_view path;  // "[]" means the items of a list.
   Type type = Type::elsewhere;
   PolicyWords words{};
@@ -53,51 +54,53 @@ struct PolicyField {
   std::int64_t most = 0;
   std::string_view bounds{};  // Of a duration, as a text; empty: any duration.
 };
-using enum PolicyField::Type;
-
-constexpr std::int64_t kHour = 3600;
 
 // Every field, and the one place to add one. Fields without a subfield in this list accept any content.
-constexpr auto kPolicyFields = std::to_array<PolicyField>({
-    {"nodeSelector", mapping},
-    {"nodeSelector.matchLabels"},
-    {"nodeSelector.matchExpressions"},
-    {"nodeSelector.matchExpressions[].key"},
-    {"nodeSelector.matchExpressions[].operator"},
-    {"nodeSelector.matchExpressions[].values"},
-    {"priority", integer, {}, INT32_MIN, INT32_MAX},
-    {"profile", mapping},
-    {"profile.configMapKey"},
-    {"profile.inline", mapping},
-    {"profile.inline.strategy", word, kStrategies},
-    {"profile.inline.replicas"},
-    {"profile.inline.renameByDefault", boolean},
-    {"profile.inline.resource"},
-    {"profile.inline.failRequestsGreaterThanOne", boolean},
-    {"mode", word, kModes},
-    {"takeover", boolean},
-    {"deletionPolicy", word, kDeletion},
-    {"revisionHistoryLimit", integer, {}, 0, 1000},
-    {"rollout", mapping},
-    {"rollout.mechanism", word, kMechanism},
-    {"rollout.maxUnavailable", count_or_percent},
-    {"rollout.maxUnavailablePerGroup", count_or_percent},
-    {"rollout.canary", mapping},
-    {"rollout.canary.nodesPerGroup", integer, {}, 0, 1000},
-    {"rollout.canary.soak", duration},
-    {"rollout.workloads", word, kWorkloads},
-    {"rollout.cordon", boolean},
-    {"rollout.evictBarePods", boolean},
-    {"rollout.idleTimeout", duration, {}, 1, 720 * kHour, "from 1s to 720h"},
-    {"rollout.verifyTimeout", duration, {}, 1, 24 * kHour, "from 1s to 24h"},
-    {"rollout.maxFailures", integer, {}, 1, 10000},
-    {"rollout.onFailure", word, kOnFailure},
-    {"rollout.maintenanceWindows"},
-    {"rollout.maintenanceWindows[].cron"},
-    {"rollout.maintenanceWindows[].duration"},
-    {"rollout.maintenanceWindows[].timeZone"},
-    {"rollout.paused", boolean},
-});
+std::span<const PolicyField> every_field() {
+  using enum PolicyField::Type;
+  constexpr std::int64_t kHour = 3600;
+  static constexpr auto kFields = std::to_array<PolicyField>({
+      {"nodeSelector", mapping},
+      {"nodeSelector.matchLabels", mapping},
+      {"nodeSelector.matchExpressions", list},
+      {"nodeSelector.matchExpressions[].key", text},
+      {"nodeSelector.matchExpressions[].operator", word, kOperators},
+      {"nodeSelector.matchExpressions[].values", list},
+      {"priority", integer, {}, INT32_MIN, INT32_MAX},
+      {"profile", mapping},
+      {"profile.configMapKey"},
+      {"profile.inline", mapping},
+      {"profile.inline.strategy", word, kStrategies},
+      {"profile.inline.replicas"},
+      {"profile.inline.renameByDefault", boolean},
+      {"profile.inline.resource"},
+      {"profile.inline.failRequestsGreaterThanOne", boolean},
+      {"mode", word, kModes},
+      {"takeover", boolean},
+      {"deletionPolicy", word, kDeletion},
+      {"revisionHistoryLimit", integer, {}, 0, 1000},
+      {"rollout", mapping},
+      {"rollout.mechanism", word, kMechanism},
+      {"rollout.maxUnavailable", count_or_percent},
+      {"rollout.maxUnavailablePerGroup", count_or_percent},
+      {"rollout.canary", mapping},
+      {"rollout.canary.nodesPerGroup", integer, {}, 0, 1000},
+      {"rollout.canary.soak", duration},
+      {"rollout.workloads", word, kWorkloads},
+      {"rollout.cordon", boolean},
+      {"rollout.evictBarePods", boolean},
+      {"rollout.idleTimeout", duration, {}, 1, 720 * kHour, "from 1s to 720h"},
+      {"rollout.verifyTimeout", duration, {}, 1, 24 * kHour, "from 1s to 24h"},
+      {"rollout.maxFailures", integer, {}, 1, 10000},
+      {"rollout.onFailure", word, kOnFailure},
+      {"rollout.maintenanceWindows", list},
+      {"rollout.maintenanceWindows[].cron"},
+      {"rollout.maintenanceWindows[].duration"},
+      {"rollout.maintenanceWindows[].timeZone"},
+      {"rollout.paused", boolean},
+  });
+  return kFields;
+}
 
 // As the pattern of SharingPolicy's CRD: ^([0-9]+(\.[0-9]+)?(ns|us|ms|s|m|h))+$ and at most 32 characters. Go's
 // durations have more: a sign, "µs", and a point without digits on one of its sides.
@@ -175,7 +178,7 @@ class PolicyCheck {
   // The names of the fields directly below this place.
   static std::vector<std::string_view> fields_below(const std::string& place) {
     std::vector<std::string_view> out;
-    for (const PolicyField& field : kPolicyFields) {
+    for (const PolicyField& field : every_field()) {
       if (field.path.starts_with(place) && field.path.find_first_of(".[", place.size()) == std::string_view::npos)
         out.push_back(field.path.substr(place.size()));
     }
@@ -188,34 +191,38 @@ class PolicyCheck {
     for (const DocumentMember& member : names.empty() ? std::span<const DocumentMember>() : members_of(&value)) {
       const PathStep step(path_, member.key);
       const std::string path = place + member.key;
-      const auto field = std::ranges::find(kPolicyFields, path, &PolicyField::path);
-      if (field == kPolicyFields.end()) {
+      const auto field = std::ranges::find(every_field(), path, &PolicyField::path);
+      if (field == every_field().end()) {
         report_unknown_field(member, path_, names, diagnostics_);
         continue;
       }
       if (!member.value.is_null()) check(member.value, *field);
       fields(member.value, path + ".");
-      for (std::size_t i = 0; i < member.value.items.size(); ++i) {
-        const PathStep item(path_, i);
-        fields(member.value.items[i], path + "[].");
+      const bool of_mappings = !fields_below(path + "[].").empty();
+      for (std::size_t i = 0; of_mappings && i < member.value.items.size(); ++i) {
+        const PathStep step_of_item(path_, i);
+        const DocumentValue& item = member.value.items[i];
+        expect(item.is_object(), "a mapping", item);
+        fields(item, path + "[].");
       }
     }
   }
 
   void check(const DocumentValue& value, const PolicyField& field) {
+    using enum PolicyField::Type;
     switch (field.type) {
       case elsewhere:
         return;
       case mapping:
-        if (!value.is_object())
-          error("WrongType", value.at, fmt::format("expected a mapping, found {}", kind_name(value.kind)));
-        return;
+        return expect(value.is_object(), "a mapping", value);
+      case list:
+        return expect(value.is_array(), "a list", value);
+      case text:
+        return expect(value.is_string(), "a string", value);
       case word:
         return check_word(value, field.words);
       case boolean:
-        if (value.kind != DocumentValue::Kind::boolean)
-          error("WrongType", value.at, fmt::format("expected true or false, found {}", kind_name(value.kind)));
-        return;
+        return expect(value.kind == DocumentValue::Kind::boolean, "true or false", value);
       case integer:
         return check_integer(value, field.least, field.most);
       case duration:
@@ -223,6 +230,10 @@ class PolicyCheck {
       case count_or_percent:
         return check_count_or_percent(value);
     }
+  }
+
+  void expect(bool right, std::string_view expected, const DocumentValue& value) {
+    if (!right) error("WrongType", value.at, fmt::format("expected {}, found {}", expected, kind_name(value.kind)));
   }
 
   void check_word(const DocumentValue& value, PolicyWords words) {
@@ -357,19 +368,13 @@ class PolicyCheck {
   }
 
   void windows(const DocumentValue& value) {
-    if (value.kind != DocumentValue::Kind::array) {
-      return error("WrongType", value.at, fmt::format("expected a list, found {}", kind_name(value.kind)));
-    }
     if (value.items.size() > kMostWindows)
       error("OutOfRange", value.at,
             fmt::format("expected at most {} windows, found {}", kMostWindows, value.items.size()));
     for (std::size_t i = 0; i < value.items.size(); ++i) {
       const PathStep step(path_, i);
       const DocumentValue& item = value.items[i];
-      if (!item.is_object()) {
-        error("WrongType", item.at, fmt::format("expected a mapping, found {}", kind_name(item.kind)));
-        continue;
-      }
+      if (!item.is_object()) continue;
       MaintenanceWindow window;
       window.cron = item.string_at("cron");
       if (const auto length = parse_go_duration(item.string_at("duration")))
@@ -427,7 +432,7 @@ class PolicyCheck {
 
 std::vector<std::string_view> policy_fields() {
   std::vector<std::string_view> out;
-  for (const PolicyField& field : kPolicyFields) out.push_back(field.path);
+  for (const PolicyField& field : every_field()) out.push_back(field.path);
   return out;
 }
 

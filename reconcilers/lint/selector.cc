@@ -1,13 +1,12 @@
 // The nodeSelector of a SharingPolicy, as the CRD's schema and the API server's rules for labels have it.
-#include <array>
 #include <cstddef>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "k8sclient/value/selectors.h"
 #include "reconcilers/cluster/policy_match.h"
@@ -15,15 +14,12 @@
 #include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/profile/document_path.h"
-#include "reconcilers/profile/field_names.h"
 
 namespace gso {
 namespace {
 
 constexpr std::size_t kMostLabels = 32;
 constexpr std::size_t kMostValues = 256;
-
-constexpr std::array<std::string_view, 4> kOperators{"In", "NotIn", "Exists", "DoesNotExist"};
 
 class SelectorCheck {
  public:
@@ -74,11 +70,6 @@ class SelectorCheck {
     report(Severity::error, code, at, std::move(message));
   }
 
-  void wrong_type(const DocumentValue& value, std::string_view expected) {
-    report(Severity::error, "WrongType", value.at,
-           fmt::format("expected {}, found {}", expected, kind_name(value.kind)));
-  }
-
   // As the CRD has it.
   void limit(std::size_t count, std::size_t most, Position at) {
     if (count > most)
@@ -86,7 +77,6 @@ class SelectorCheck {
   }
 
   void match_labels(const DocumentValue& labels) {
-    if (!labels.is_object()) return wrong_type(labels, "a mapping from labels to values");
     limit(labels.members.size(), kMostLabels, labels.at);
     for (const DocumentMember& label : labels.members) {
       const PathStep step(path_, label.key);
@@ -97,70 +87,43 @@ class SelectorCheck {
   }
 
   void match_expressions(const DocumentValue& expressions) {
-    if (!expressions.is_array()) return wrong_type(expressions, "a list");
     limit(expressions.items.size(), kMostLabels, expressions.at);
     for (std::size_t i = 0; i < expressions.items.size(); ++i) {
       const PathStep step(path_, i);
-      if (!expressions.items[i].is_object()) {
-        wrong_type(expressions.items[i], "a mapping with key, operator and values");
-        continue;
-      }
-      expression(expressions.items[i]);
+      if (expressions.items[i].is_object()) expression(expressions.items[i]);
     }
   }
 
   void expression(const DocumentValue& expression) {
-    const DocumentValue* key = present(expression, "key");
-    if (key == nullptr) {
-      report(Severity::error, "SelectorInvalid", expression.at, "the API server refuses an expression without \"key\"");
-    } else {
-      const PathStep step(path_, "key");
-      if (key->is_string()) {
-        label_key(key->text, key->at);
-      } else {
-        wrong_type(*key, "the name of a label");
-      }
+    for (const std::string_view field : {"key", "operator"}) {
+      if (present(expression, field) != nullptr) continue;
+      report(Severity::error, "SelectorInvalid", expression.at,
+             fmt::format("the API server refuses an expression without \"{}\"", field));
     }
-    const std::optional<k8s::LabelOperator> op = operator_of(expression);
+    const DocumentValue* key = present(expression, "key");
+    if (key != nullptr && key->is_string()) {
+      const PathStep step(path_, "key");
+      label_key(key->text, key->at);
+    }
+    const std::optional<k8s::LabelOperator> op = k8s::parse_label_operator(expression.string_at("operator"));
     const std::vector<std::string> values = values_of(expression, op);
     if (key != nullptr && key->is_string() && op) sharing(key->text, *op, values, key->at);
-  }
-
-  std::optional<k8s::LabelOperator> operator_of(const DocumentValue& expression) {
-    const DocumentValue* op = present(expression, "operator");
-    if (op == nullptr) {
-      report(Severity::error, "SelectorInvalid", expression.at,
-             "the API server refuses an expression without \"operator\"");
-      return std::nullopt;
-    }
-    const PathStep step(path_, "operator");
-    const auto found = op->is_string() ? k8s::parse_label_operator(op->text) : std::nullopt;
-    if (!found) {
-      const auto near = nearest_word(op->text, kOperators);
-      report(Severity::error, "UnknownValue", op->at,
-             fmt::format("\"{}\" is not allowed; {}", shown_value(op->text),
-                         near.empty() ? fmt::format("use one of {}", fmt::join(kOperators, ", "))
-                                      : fmt::format("did you mean \"{}\"?", near)));
-    }
-    return found;
   }
 
   std::vector<std::string> values_of(const DocumentValue& expression, std::optional<k8s::LabelOperator> op) {
     std::vector<std::string> out;
     const DocumentValue* listed = present(expression, "values");
+    if (listed != nullptr && !listed->is_array()) return out;
     const PathStep step(path_, "values");
-    if (listed != nullptr && !listed->is_array()) {
-      wrong_type(*listed, "a list");
-      return out;
-    }
-    for (std::size_t i = 0; listed != nullptr && i < listed->items.size(); ++i) {
+    const std::span<const DocumentValue> items = items_of(listed);
+    for (std::size_t i = 0; i < items.size(); ++i) {
       const PathStep item(path_, i);
-      for (std::string& value : label_value(listed->items[i])) out.push_back(std::move(value));
+      for (std::string& value : label_value(items[i])) out.push_back(std::move(value));
     }
     if (listed != nullptr) limit(listed->items.size(), kMostValues, listed->at);
     if (!op) return out;
     const bool needs = *op == k8s::LabelOperator::in || *op == k8s::LabelOperator::not_in;
-    const bool has = listed != nullptr && !listed->items.empty();
+    const bool has = !items.empty();
     if (needs != has) {
       report(Severity::error, "SelectorInvalid", listed != nullptr ? listed->at : expression.at,
              fmt::format("operator {} {}", k8s::to_string(*op),

@@ -16,7 +16,7 @@ LIMITS = {
     "product files": (954, 500),
     "product files of fewer than 40 lines": (284, 40),
     "product files of more than 500 lines": (0, 0),
-    "product lines": (103_914, 80_000),
+    "product lines": (103_882, 80_000),
     "headers that one other file includes": (69, 0),
     "structs of a code or reason and a text": (34, 3),
     "places that search our own messages": (22, 0),
