@@ -23,7 +23,6 @@
 #include "reconcilers/profile/effective_key.h"
 #include "reconcilers/profile/expected.h"
 #include "reconcilers/profile/mps.h"
-#include "reconcilers/profile/node_devices.h"
 #include "reconcilers/profile/profile.h"
 #include "reconcilers/profile/yaml_node.h"
 

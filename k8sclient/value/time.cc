@@ -183,13 +183,14 @@ std::optional<Duration> parse_go_duration(std::string_view text) {
     if (!term) return std::nullopt;
     total += *term;
   }
-  if (total > static_cast<long double>(std::numeric_limits<std::int64_t>::max())) return std::nullopt;
-  const Duration result(static_cast<std::int64_t>(total));
-  return negative ? -result : result;
+  constexpr auto kMost = std::numeric_limits<std::int64_t>::max();
+  if (total > static_cast<long double>(kMost) + (negative ? 1 : 0)) return std::nullopt;
+  return Duration(static_cast<std::int64_t>(negative ? -total : total));
 }
 
 std::string format_go_duration(Duration duration) {
   if (duration == Duration::zero()) return "0s";
+  if (duration == Duration::min()) return "-2562047h47m16.854775808s";  // Which has no positive.
   const std::string sign = duration < Duration::zero() ? "-" : "";
   if (duration < Duration::zero()) duration = -duration;
   const auto nanos = duration.count();

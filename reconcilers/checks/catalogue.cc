@@ -32,8 +32,15 @@ CodeSection yaml_section() {
           {{"SyntaxError"},
            error,
            "the plugin's YAML library cannot parse the text",
-           "correct the line; an unclosed bracket or quote is reported where it opens or where the next token is "
-           "missing; if either of two lines can be wrong (`mps: 4` with a value nested below it), each has an error"},
+           "correct the line; an unclosed quote is reported where it opens, an unclosed bracket where the next token "
+           "is missing; if either of two lines can be wrong (`mps: 4` with a value nested below it), each has an "
+           "error"},
+          {{"UnsupportedYAML"},
+           error,
+           "a form that the operator does not read, whatever the plugin makes of it: UTF-16, a byte order mark inside "
+           "the text, comments in JSON, and inside `[]` and `{}` a `?` in a text without quotes, a `:` before a "
+           "bracket or comma, a tag without a value",
+           "see the message"},
           {{"UnknownAnchor"},
            error,
            "`*name` without an `&name` before it",

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "reconcilers/model/foreign_text.h"
-#include "reconcilers/profile/expected_labels.h"
+#include "reconcilers/profile/expected.h"
 
 namespace gso {
 

@@ -11,7 +11,7 @@
 #include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/profile/expected.h"
-#include "reconcilers/profile/mps_faults.h"
+#include "reconcilers/profile/mps.h"
 
 namespace gso::check {
 namespace {

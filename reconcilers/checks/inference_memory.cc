@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "reconcilers/profile/go_numbers.h"
+#include "reconcilers/profile/go_text.h"
 
 namespace gso {
 namespace {

@@ -11,8 +11,8 @@
 #include "reconcilers/model/identity.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/profile/device_list.h"
-#include "reconcilers/profile/expected_labels.h"
-#include "reconcilers/profile/mps_faults.h"
+#include "reconcilers/profile/expected.h"
+#include "reconcilers/profile/mps.h"
 
 namespace gso {
 

@@ -200,17 +200,6 @@ std::string found_there(const DocumentValue& value) {
   return std::string(kind_name(value.kind));
 }
 
-std::optional<ManifestProblem> commented_kind(const DocumentValue& object) {
-  if (object.find("kind") != nullptr) return std::nullopt;
-  const auto found = std::ranges::find_if(
-      object.members, [](const DocumentMember& m) { return m.key.starts_with("//") || m.key.starts_with("/*"); });
-  if (found == object.members.end()) return std::nullopt;
-  return ManifestProblem{found->key_at,
-                         fmt::format("the object has no kind, and the API server refuses it; JSON has no comments: "
-                                     "remove the comment that begins here with `{}`",
-                                     found->key.substr(0, 2))};
-}
-
 ManifestProblem locate(const k8s::Error& error, const DocumentValue& object) {
   const std::string message = with_name(error.message, object);
   if (error.causes.empty()) return {object.at, message};

@@ -36,10 +36,6 @@ struct ManifestProblem {
 // `error`: of a projection of the object. The place is that of the field which the error names.
 [[nodiscard]] ManifestProblem locate(const k8s::Error& error, const DocumentValue& object);
 
-// For an object without a kind whose text is JSON with a comment: the comment, which YAML reads as the beginning of the
-// key after it. nullopt for any other object.
-[[nodiscard]] std::optional<ManifestProblem> commented_kind(const DocumentValue& object);
-
 // "the boolean false", "the number 4", "\"text\"", "a list": for messages. Long texts are cut.
 [[nodiscard]] std::string found_there(const DocumentValue& value);
 

@@ -18,7 +18,6 @@
 #include "reconcilers/model/kai_names.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/profile/document_value.h"
-#include "reconcilers/profile/json_text.h"
 #include "reconcilers/profile/yaml_node.h"
 
 namespace gso {
@@ -193,19 +192,14 @@ class Loader {
         : loader_(loader), file_(file), list_kind_(std::move(list_kind)) {}
     void item(const YamlNode& node) override {
       const int index = seen_++;
-      if (index < added_) return;
-      added_ = seen_;
       if (loader_.problems_.size() < kMostProblems) loader_.add_node(file_, index, node, list_kind_);
     }
-    // What is read differently comes after the items that have been added.
-    void restart() override { seen_ = 0; }
 
    private:
     Loader& loader_;
     const std::string& file_;
     std::string list_kind_;
     int seen_ = 0;
-    int added_ = 0;
   };
 
   void add_yaml(const ManifestFile& file) {
@@ -230,11 +224,6 @@ class Loader {
     problems_.push_back(fmt::format("{}:{}:{}: {}", file, at.line, at.column, message));
   }
 
-  void refuse_without_kind(const std::string& file, const DocumentValue& object) {
-    const auto commented = commented_kind(object);
-    refuse(file, commented ? commented->at : object.at, commented ? commented->message : std::string(kKindMissing));
-  }
-
   // `document`: a whole document, which can also be a List (with the items that have not been read one by one).
   void add_node(const std::string& file, int index, const YamlNode& node, std::string_view list_kind,
                 bool document = false) {
@@ -251,7 +240,7 @@ class Loader {
     if (name.empty()) {
       const bool there = kind != nullptr && !kind->is_null();
       if (there) return refuse(file, kind->at, fmt::format("kind must be a string, found {}", found_there(*kind)));
-      return refuse_without_kind(file, value);
+      return refuse(file, value.at, std::string(kKindMissing));
     }
     const DocumentValue* items = value.find("items");
     if (document && name.ends_with("List") && items != nullptr && !items->is_null()) {
@@ -267,7 +256,7 @@ class Loader {
 
   void add_value(const std::string& file, int index, const std::string& kind, const DocumentValue& value) {
     if (!value.is_object()) return refuse(file, value.at, "items must be objects, found " + found_there(value));
-    if (kind.empty()) return refuse_without_kind(file, value);
+    if (kind.empty()) return refuse(file, value.at, std::string(kKindMissing));
     Json object = to_json(value);
     if (auto added = add(fmt::format("{}#{}", file, index), kind, object); !added) {
       const ManifestProblem problem = locate(added.error(), value);

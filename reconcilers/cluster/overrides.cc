@@ -10,9 +10,8 @@
 #include <fmt/format.h>
 
 #include "reconcilers/model/foreign_text.h"
-#include "reconcilers/profile/go_numbers.h"
 #include "reconcilers/profile/go_text.h"
-#include "reconcilers/profile/profile_checks.h"
+#include "reconcilers/profile/profile.h"
 
 namespace gso {
 namespace {

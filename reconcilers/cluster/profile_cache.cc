@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cctype>
 
-#include "reconcilers/profile/revision.h"
+#include "reconcilers/profile/profile.h"
 
 namespace gso {
 

@@ -11,7 +11,7 @@
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/kai_names.h"
 #include "reconcilers/model/project.h"
-#include "reconcilers/profile/go_numbers.h"
+#include "reconcilers/profile/go_text.h"
 
 namespace gso {
 

@@ -12,7 +12,7 @@
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/slice_resource.h"
-#include "reconcilers/profile/resource_name.h"
+#include "reconcilers/profile/field_names.h"
 
 namespace gso {
 namespace {

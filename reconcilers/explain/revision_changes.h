@@ -9,7 +9,7 @@
 #include "reconcilers/cluster/record.h"
 #include "reconcilers/explain/what_if.h"
 #include "reconcilers/model/snapshot.h"
-#include "reconcilers/profile/profile_changes.h"
+#include "reconcilers/profile/profile.h"
 
 namespace gso {
 

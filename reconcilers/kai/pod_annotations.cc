@@ -11,9 +11,8 @@
 #include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/kai_names.h"
 #include "reconcilers/model/labels.h"
-#include "reconcilers/profile/go_numbers.h"
-#include "reconcilers/profile/json_text.h"
-#include "reconcilers/profile/profile_document.h"
+#include "reconcilers/profile/go_text.h"
+#include "reconcilers/profile/profile.h"
 #include "reconcilers/profile/yaml_node.h"
 
 namespace gso {

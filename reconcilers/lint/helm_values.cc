@@ -11,7 +11,7 @@
 #include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/profile/field_names.h"
-#include "reconcilers/profile/profile_document.h"
+#include "reconcilers/profile/profile.h"
 
 namespace gso {
 namespace {

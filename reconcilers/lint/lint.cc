@@ -13,8 +13,7 @@
 #include "reconcilers/model/foreign_text.h"
 #include "reconcilers/profile/document_value.h"
 #include "reconcilers/profile/field_names.h"
-#include "reconcilers/profile/json_text.h"
-#include "reconcilers/profile/profile_document.h"
+#include "reconcilers/profile/profile.h"
 #include "reconcilers/profile/yaml_node.h"
 
 namespace gso {
@@ -73,13 +72,9 @@ class Linter {
       list(text, *list_kind);
       return std::move(documents_);
     }
-    const auto empty = find_empty_root(text);
-    if (empty) {
-      profile(parse_empty_root(text, *empty), add("Profile"));
-    }
     int line = 1;
-    for (bool first = true; !text.empty(); first = false) {
-      const std::size_t rest = first && empty ? next_document(text, empty->behind.line) : read(text, line);
+    while (!text.empty()) {
+      const std::size_t rest = read(text, line);
       line += static_cast<int>(std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(rest), '\n'));
       text.remove_prefix(rest);
     }
@@ -123,22 +118,14 @@ class Linter {
    public:
     Items(Linter& linter, std::string_view kind) : linter_(linter), kind_(kind) {}
     void item(const YamlNode& node) override {
-      if (++seen_ <= read_) {
-        return;
-      }
-      read_ = seen_;
       std::vector<Diagnostic> unused;
       const DocumentValue value = to_document_value(node, DecodeTarget::object, unused);
       linter_.manifest(value, item_kind(value, kind_), false);
     }
-    // What is read differently comes after the items that have been read.
-    void restart() override { seen_ = 0; }
 
    private:
     Linter& linter_;
     std::string_view kind_;
-    int seen_ = 0;
-    int read_ = 0;
   };
 
   void list(std::string_view text, const std::string& kind) {

@@ -19,8 +19,8 @@
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/quantity.h"
 #include "reconcilers/model/slice_resource.h"
-#include "reconcilers/profile/go_numbers.h"
-#include "reconcilers/profile/resource_name.h"
+#include "reconcilers/profile/field_names.h"
+#include "reconcilers/profile/go_text.h"
 
 namespace gso {
 namespace {

@@ -24,8 +24,8 @@
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/profile/document_value.h"
-#include "reconcilers/profile/go_numbers.h"
-#include "reconcilers/profile/profile_document.h"
+#include "reconcilers/profile/go_text.h"
+#include "reconcilers/profile/profile.h"
 
 namespace gso {
 namespace {

@@ -14,16 +14,16 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "k8sclient/value/time.h"
 #include "reconcilers/lint/checks.h"
 #include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/maintenance_window.h"
 #include "reconcilers/model/policy.h"
 #include "reconcilers/model/policy_words.h"
-#include "reconcilers/profile/document_path.h"
-#include "reconcilers/profile/expected_labels.h"
+#include "reconcilers/profile/document_value.h"
+#include "reconcilers/profile/expected.h"
 #include "reconcilers/profile/field_names.h"
-#include "reconcilers/profile/go_numbers.h"
 #include "reconcilers/profile/go_text.h"
 #include "reconcilers/profile/mps.h"
 
@@ -254,11 +254,11 @@ class PolicyCheck {
   }
 
   void check_duration(const DocumentValue& value, const PolicyField& field) {
-    constexpr std::int64_t kSecond = 1'000'000'000;
-    const auto parsed = value.is_string() ? parse_go_duration(value.text) : std::nullopt;
+    using std::chrono::seconds;
+    const auto parsed = value.is_string() ? k8s::parse_go_duration(value.text) : std::nullopt;
     if (!parsed || !is_crd_duration(value.text)) {
       error("InvalidDuration", value.at, "expected a duration like \"90s\" or \"1h30m\", in ns, us, ms, s, m, h");
-    } else if (!field.bounds.empty() && (*parsed < field.least * kSecond || *parsed > field.most * kSecond)) {
+    } else if (!field.bounds.empty() && (*parsed < seconds(field.least) || *parsed > seconds(field.most))) {
       error("OutOfRange", value.at, fmt::format("expected a duration {}", field.bounds));
     }
   }
@@ -377,8 +377,7 @@ class PolicyCheck {
       if (!item.is_object()) continue;
       MaintenanceWindow window;
       window.cron = item.string_at("cron");
-      if (const auto length = parse_go_duration(item.string_at("duration")))
-        window.duration = std::chrono::nanoseconds(*length);
+      if (const auto length = k8s::parse_go_duration(item.string_at("duration"))) window.duration = *length;
       if (item.find("timeZone") != nullptr) window.time_zone = item.string_at("timeZone");
       const DocumentValue* cron = item.find("cron");
       if (std::string problem = window_problem(window); !problem.empty()) {

@@ -13,7 +13,7 @@
 #include "reconcilers/lint/checks.h"
 #include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/labels.h"
-#include "reconcilers/profile/document_path.h"
+#include "reconcilers/profile/document_value.h"
 
 namespace gso {
 namespace {

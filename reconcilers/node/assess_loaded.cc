@@ -11,7 +11,7 @@
 #include "reconcilers/node/assessor.h"
 #include "reconcilers/node/known_daemon.h"
 #include "reconcilers/node/node_phase.h"
-#include "reconcilers/profile/revision.h"
+#include "reconcilers/profile/profile.h"
 
 namespace gso {
 

@@ -1,4 +1,5 @@
-// The GPUs of a machine as people write them down: the annotation gpusharing.dev/devices and `expect --devices`.
+// The GPUs of a machine as people write them down: the annotation gpusharing.dev/devices, `expect --devices`, and a
+// Node's manifest.
 #pragma once
 
 #include <string>
@@ -14,5 +15,9 @@ namespace gso {
 // `ignored`: gets a sentence for each field that does not exist.
 [[nodiscard]] k8s::Result<std::vector<Device>> parse_devices(std::string_view json,
                                                              std::vector<std::string>* ignored = nullptr);
+
+// For `expect --node`: from the annotation gpusharing.dev/devices, else from GFD's labels of a node with one GPU model
+// and no MIG. Errors (reason `decode`) say what the manifest lacks.
+[[nodiscard]] k8s::Result<std::vector<Device>> devices_of_node(std::string_view manifest);
 
 }  // namespace gso

@@ -13,10 +13,8 @@
 
 #include "k8sclient/value/utf8.h"
 #include "reconcilers/model/foreign_text.h"
-#include "reconcilers/profile/decode_target.h"
-#include "reconcilers/profile/document_path.h"
-#include "reconcilers/profile/go_numbers.h"
-#include "reconcilers/profile/yaml_scalar.h"
+#include "reconcilers/profile/field_names.h"
+#include "reconcilers/profile/go_text.h"
 
 namespace gso {
 namespace {
@@ -33,16 +31,39 @@ bool excessive_aliasing(int expanded, int decoded) {
 
 // A float as a key. Upstream writes it in Go's shortest 32-bit form; that differs only for keys that no field has.
 std::string float_key(double value) {
-  if (std::isnan(value)) {
-    return ".nan";
-  }
+  if (std::isnan(value)) return ".nan";
   const auto narrow = static_cast<float>(value);
-  if (std::isinf(narrow)) {
-    return value < 0 ? "-.inf" : ".inf";
-  }
+  if (std::isinf(narrow)) return value < 0 ? "-.inf" : ".inf";
   std::array<char, 32> buffer{};
   const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), narrow).ptr;
   return {buffer.data(), end};
+}
+
+// The target of a field, found as upstream finds it: in `flags`, whose fields are embedded, it looks into the wrong
+// struct, so that strings below flags are not converted.
+DecodeTarget target_of(DecodeTarget target, const std::string& key) {
+  const auto is_text_flag = [&](const SettingField& field) {
+    return field.kind == SettingKind::text && equal_fold(key, field.name);
+  };
+  switch (target) {
+    case DecodeTarget::config:
+      return equal_fold(key, "version") ? DecodeTarget::string
+             : equal_fold(key, "flags") ? DecodeTarget::flags
+                                        : DecodeTarget::none;
+    case DecodeTarget::object:
+      return key == "status" ? DecodeTarget::object_status : DecodeTarget::none;
+    case DecodeTarget::flags:
+      return find_field(kFlagFields, key) != kFlagFields.end() ? DecodeTarget::plugin_flags : DecodeTarget::none;
+    case DecodeTarget::plugin_flags:
+      return std::ranges::any_of(kFlags, is_text_flag) ? DecodeTarget::string : DecodeTarget::none;
+    default:
+      return DecodeTarget::none;
+  }
+}
+
+// Fields of Kubernetes objects that nothing reads, and that are large.
+bool is_left_out(DecodeTarget target, const std::string& key) {
+  return target == DecodeTarget::object_status && key == "images";
 }
 
 class Converter {
@@ -84,9 +105,7 @@ class Converter {
 
   void add(Diagnostic::Severity severity, std::string code, Position at, std::string message) {
     int& count = severity == Diagnostic::Severity::error ? errors_ : warnings_;
-    if (++count > kMaxOfASeverity) {
-      return;  // More diagnostics than anybody reads.
-    }
+    if (++count > kMaxOfASeverity) return;  // More diagnostics than anybody reads.
     Diagnostic found{severity, std::move(code), path_, at.line, at.column, std::move(message)};
     if (std::find(diagnostics_.begin(), diagnostics_.end(), found) == diagnostics_.end()) {
       diagnostics_.push_back(std::move(found));
@@ -98,9 +117,7 @@ class Converter {
 
   // False once the expansion has gone too far; everything after that is skipped.
   bool count(const YamlNode& node) {
-    if (too_many_) {
-      return false;
-    }
+    if (too_many_) return false;
     ++decoded_;
     expanded_ += aliases_.empty() ? 0 : 1;
     if (expanded_ > kMaxExpandedNodes || excessive_aliasing(expanded_, decoded_)) {
@@ -114,9 +131,7 @@ class Converter {
 
   // True when the alias may be followed; leave() must be called then.
   bool enter(const YamlNode& node) {
-    if (aliases_.insert(node.target).second) {
-      return true;
-    }
+    if (aliases_.insert(node.target).second) return true;
     error("AliasContainsItself", node.at,
           fmt::format("the value of anchor &{0} contains itself by *{0}", shown_value(node.value)));
     return false;
@@ -159,9 +174,7 @@ class Converter {
     set(value, *resolved, node);
     const bool convertible = value.kind == DocumentValue::Kind::number || value.kind == DocumentValue::Kind::boolean;
     if (target == DecodeTarget::string && convertible) {
-      if (value.kind == DocumentValue::Kind::boolean) {
-        value.text = value.boolean ? "true" : "false";
-      }
+      if (value.kind == DocumentValue::Kind::boolean) value.text = value.boolean ? "true" : "false";
       value.kind = DocumentValue::Kind::string;
     } else if (const auto* number = std::get_if<double>(&*resolved); number != nullptr && !std::isfinite(*number)) {
       refuse(
@@ -211,20 +224,14 @@ class Converter {
 
   // The key as a string; nullopt after an error, and for a key that `object` is refused for.
   std::optional<std::string> key_text(const YamlNode& node, DocumentValue& object) {
-    if (!count(node)) {
-      return std::nullopt;
-    }
+    if (!count(node)) return std::nullopt;
     const YamlNode* key = &node;
     if (node.kind == YamlNode::Kind::alias) {
       key = node.target;  // A node, never another alias.
-      if (!enter(node)) {
-        return std::nullopt;
-      }
+      if (!enter(node)) return std::nullopt;
       const bool fine = count(*key);
       leave(node);
-      if (!fine) {
-        return std::nullopt;
-      }
+      if (!fine) return std::nullopt;
     }
     if (key->kind != YamlNode::Kind::scalar) {
       error("KeyNotScalar", node.at, "a list or a mapping cannot be a key; a string is needed");
@@ -242,9 +249,7 @@ class Converter {
              fmt::format("\"{}\" cannot be a key; a string is needed", shown_value(key->value)));
       return std::nullopt;
     }
-    if (const auto* real = std::get_if<double>(&*resolved)) {
-      return float_key(*real);
-    }
+    if (const auto* real = std::get_if<double>(&*resolved)) return float_key(*real);
     DocumentValue value;
     set(value, *resolved, *key);
     return value.kind == DocumentValue::Kind::boolean ? (value.boolean ? "true" : "false") : value.text;
@@ -265,9 +270,7 @@ class Converter {
         static_cast<void>(convert(value_node, DecodeTarget::none));  // Upstream reads it too.
         continue;
       }
-      if (is_left_out(target, *key)) {
-        continue;
-      }
+      if (is_left_out(target, *key)) continue;
       const PathStep step(path_, *key);
       put(members, *key, key_node, convert(value_node, target_of(target, *key)));
     }
@@ -304,17 +307,13 @@ class Converter {
       error("MergeNeedsMapping", node.at, "\"<<\" needs a mapping or a list of mappings");
       return;
     }
-    if (!count(node) || (is_alias && !enter(node))) {
-      return;
-    }
+    if (!count(node) || (is_alias && !enter(node))) return;
     if (!is_alias || count(source)) {
       ++merge_depth_;
       fill(source, target, members, object);
       --merge_depth_;
     }
-    if (is_alias) {
-      leave(node);
-    }
+    if (is_alias) leave(node);
   }
 
   std::vector<Diagnostic>& diagnostics_;

@@ -2,6 +2,7 @@
 // is that of sigs.k8s.io/yaml: aliases and merges expanded, keys made strings, the last of equal keys wins.
 #pragma once
 
+#include <cstddef>
 #include <initializer_list>
 #include <string>
 #include <string_view>
@@ -57,6 +58,30 @@ enum class DecodeTarget { none, config, flags, plugin_flags, string, object, obj
 // `diagnostics`. The value is complete only when no error was added.
 [[nodiscard]] DocumentValue to_document_value(const YamlNode& root, DecodeTarget target,
                                               std::vector<Diagnostic>& diagnostics);
+
+// The path of a value in a document ("sharing.mps.resources[0].replicas"), kept while walking down and up again:
+// appends one step to it for as long as it lives.
+class PathStep {
+ public:
+  PathStep(std::string& path, std::string_view key) : path_(path), length_(path.size()) {
+    if (!path.empty()) {
+      path += '.';
+    }
+    path += key;
+  }
+  PathStep(std::string& path, std::size_t index) : path_(path), length_(path.size()) {
+    path += '[';
+    path += std::to_string(index);
+    path += ']';
+  }
+  ~PathStep() { path_.resize(length_); }
+  PathStep(const PathStep&) = delete;
+  PathStep& operator=(const PathStep&) = delete;
+
+ private:
+  std::string& path_;
+  std::size_t length_;
+};
 
 // How values are called in messages: "a string", "a list", …
 [[nodiscard]] std::string_view kind_name(DocumentValue::Kind kind);

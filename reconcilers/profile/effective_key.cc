@@ -45,9 +45,7 @@ EffectiveKey resolve_effective_key(std::string_view label_value, std::string_vie
   // Kubelet's own entries ("..data") and other dot files are no keys for config-manager, as they are none of a
   // ConfigMap.
   const auto has = [&](std::string_view key) { return std::find(keys.begin(), keys.end(), key) != keys.end(); };
-  if (keys.empty()) {
-    return failed("the ConfigMap has no key; config-manager exits, even with the fallback \"empty\"");
-  }
+  if (keys.empty()) return failed("the ConfigMap has no key; config-manager exits, even with the fallback \"empty\"");
   if (!label_value.empty()) {
     return has(label_value)
                ? EffectiveKey{Source::label, std::string(label_value), ""}

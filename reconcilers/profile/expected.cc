@@ -1,7 +1,10 @@
-// The plugin's and the MPS daemon's half of the expected state: allocatable, errors, what an MPS client gets.
+// What GFD, the plugin and the MPS daemon make of a profile and GPUs: labels, allocatable, errors, what an MPS client
+// gets.
 #include "reconcilers/profile/expected.h"
 
 #include <algorithm>
+#include <cctype>
+#include <expected>
 #include <set>
 #include <utility>
 
@@ -9,20 +12,160 @@
 
 #include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/labels.h"
-#include "reconcilers/profile/expected_labels.h"
 #include "reconcilers/profile/mps.h"
-#include "reconcilers/profile/mps_faults.h"
 
 namespace gso {
 namespace {
+
+// --- GFD's labels: full GPUs first, MIG-enabled ones below them, MIG devices above.
+
+using Labels = std::map<std::string, std::string>;
+
+std::string dotted(std::string profile) {
+  std::replace(profile.begin(), profile.end(), '+', '.');
+  return profile;
+}
+
+class ExpectedLabeller {
+ public:
+  ExpectedLabeller(const Profile& profile, const std::vector<Device>& devices) : profile_(profile), devices_(devices) {}
+
+  Labels run() {
+    const auto capable = std::any_of(devices_.begin(), devices_.end(), [](const Device& d) { return d.mig_capable; });
+    labels_["nvidia.com/mig.capable"] = capable ? "true" : "false";
+    labels_["nvidia.com/mps.capable"] = profile_.strategy() == Strategy::mps ? "true" : "false";
+    labels_["nvidia.com/gpu.mode"] = mode();
+    full_gpus();
+    if (profile_.mig_strategy != "none") {
+      labels_["nvidia.com/mig.strategy"] = profile_.mig_strategy;
+      profile_.mig_strategy == "single" ? mig_single() : mig_mixed();
+    }
+    return std::move(labels_);
+  }
+
+ private:
+  void set(std::string_view resource, std::string_view suffix, std::string value) {
+    labels_[fmt::format("{}.{}", resource, suffix)] = std::move(value);
+  }
+
+  [[nodiscard]] std::string mode() const {
+    const auto pci_class = devices_.front().pci_class;
+    const bool same =
+        std::all_of(devices_.begin(), devices_.end(), [&](const Device& d) { return d.pci_class == pci_class; });
+    return same && pci_class == 0x030000 ? "graphics" : same && pci_class == 0x030200 ? "compute" : "unknown";
+  }
+
+  // Product, count, replicas and strategy of a resource. `shares`: false for the whole-GPU labels of a GPU in MIG mode.
+  void base(std::string_view resource, std::string product, std::int64_t count, bool shares) {
+    const std::int64_t replicas = shares ? profile_.gfd_replicas(resource) : 0;
+    const bool shared = replicas > 1;
+    if (shared && !profile_.active()->rename_by_default) product += "-SHARED";
+    set(resource, "product", std::move(product));
+    set(resource, "count", std::to_string(count));
+    set(resource, "replicas", std::to_string(replicas));
+    set(resource, "sharing-strategy", std::string(to_string(shared ? profile_.strategy() : Strategy::none)));
+  }
+
+  void full_gpu(const Device& device, std::int64_t count, bool shares) {
+    base(kGpuResource, sanitise_product(device.name), count, shares);
+    if (device.memory_mib != 0) set(kGpuResource, "memory", std::to_string(device.memory_mib));
+    if (device.compute_major != 0) {
+      set(kGpuResource, "family", std::string(gpu_family(device.compute_major, device.compute_minor)));
+      set(kGpuResource, "compute.major", std::to_string(device.compute_major));
+      set(kGpuResource, "compute.minor", std::to_string(device.compute_minor));
+    }
+  }
+
+  // One model after the other writes the same keys; upstream's order of models is random, the operator's is by name.
+  // The GPUs without MIG come last, so that they win.
+  void full_gpus() {
+    std::map<std::string, std::int64_t> counts;
+    std::map<bool, std::map<std::string, const Device*>> models;
+    for (const Device& device : devices_) {
+      ++counts[device.name];
+      models[!device.mig_enabled][device.name] = &device;
+    }
+    for (const auto& [shares, by_name] : models) {
+      for (const auto& [name, device] : by_name) full_gpu(*device, counts[name], shares);
+    }
+  }
+
+  struct MigKind {
+    const Device* parent = nullptr;
+    const MigDevice* device = nullptr;
+    std::int64_t count = 0;
+  };
+
+  [[nodiscard]] std::map<std::string, MigKind> mig_kinds() const {
+    std::map<std::string, MigKind> kinds;
+    for (const Device& device : devices_) {
+      for (const MigDevice& mig : device.mig_devices) {
+        if (device.mig_enabled) {
+          MigKind& kind = kinds[dotted(mig.profile)];
+          if (kind.count++ == 0) {
+            kind.parent = &device;
+            kind.device = &mig;
+          }
+        }
+      }
+    }
+    return kinds;
+  }
+
+  void mig_labels(const std::string& resource, const std::string& profile, const MigKind& kind) {
+    base(resource, fmt::format("{}-MIG-{}", sanitise_product(kind.parent->name), sanitise_product(profile)), kind.count,
+         true);
+    for (const auto& [name, value] : kind.device->attributes) set(resource, name, std::to_string(value));
+  }
+
+  void mig_single() {
+    const auto first = std::find_if(devices_.begin(), devices_.end(), [](const Device& d) { return d.mig_enabled; });
+    if (first == devices_.end()) return;  // As migStrategy none.
+    const auto kinds = mig_kinds();
+    const bool uniform = std::all_of(devices_.begin(), devices_.end(),
+                                     [](const Device& d) { return d.mig_enabled && !d.mig_devices.empty(); });
+    if (uniform && kinds.size() == 1) {
+      mig_labels(std::string(kGpuResource), kinds.begin()->first, kinds.begin()->second);
+      return;
+    }
+    set(kGpuResource, "product", sanitise_product(first->name) + "-MIG-INVALID");
+    set(kGpuResource, "count", "0");
+    set(kGpuResource, "replicas", "0");
+    set(kGpuResource, "sharing-strategy", "");
+    set(kGpuResource, "memory", "0");
+  }
+
+  void mig_mixed() {
+    for (const auto& [profile, kind] : mig_kinds()) mig_labels("nvidia.com/mig-" + profile, profile, kind);
+  }
+
+  const Profile& profile_;
+  const std::vector<Device>& devices_;
+  Labels labels_;
+};
+
+// The labels as GFD writes them, or why GFD exits.
+std::expected<Labels, std::string> gfd_labels(const Profile& profile, const std::vector<Device>& devices) {
+  if (devices.empty()) {
+    return Labels{};
+  }
+  for (MpsFault& fault : mps_faults(profile, profile.mig_strategy, {&devices})) {
+    if (fault.kind == MpsFault::Kind::mig_enabled) return std::unexpected(std::move(fault.message));
+  }
+  if (profile.mig_strategy != "none" && profile.mig_strategy != "single" && profile.mig_strategy != "mixed") {
+    return std::unexpected(fmt::format("GFD and the plugin exit: migStrategy is \"{}\"; use none, single or mixed",
+                                       shown_value(profile.mig_strategy)));
+  }
+  return ExpectedLabeller(profile, devices).run();
+}
+
+// --- The plugin and the MPS daemon: allocatable, errors, limits.
 
 // The resource that the plugin registers a MIG device as under migStrategy mixed; empty for a compute instance that is
 // smaller than its GPU instance (1c.2g.10gb), which it has no resource for.
 std::string mixed_resource(std::string profile) {
   const auto first_unit = profile.find_first_not_of("0123456789");
-  if (first_unit != std::string::npos && profile[first_unit] == 'c') {
-    return "";
-  }
+  if (first_unit != std::string::npos && profile[first_unit] == 'c') return "";
   std::replace(profile.begin(), profile.end(), '+', '.');
   return "nvidia.com/mig-" + profile;
 }
@@ -35,9 +178,7 @@ struct DeviceMap {
 
 std::optional<std::string> single_strategy_error(const std::vector<Device>& devices) {
   const auto enabled = [](const Device& d) { return d.mig_enabled; };
-  if (std::none_of(devices.begin(), devices.end(), enabled)) {
-    return std::nullopt;
-  }
+  if (std::none_of(devices.begin(), devices.end(), enabled)) return std::nullopt;
   std::set<std::map<std::string, std::int64_t>> kinds;
   for (std::size_t i = 0; i < devices.size(); ++i) {
     if (devices[i].mig_enabled && devices[i].mig_devices.empty()) {
@@ -45,9 +186,7 @@ std::optional<std::string> single_strategy_error(const std::vector<Device>& devi
                          i);
     }
     for (const MigDevice& mig : devices[i].mig_devices) {
-      if (devices[i].mig_enabled) {
-        kinds.insert(mig.attributes);
-      }
+      if (devices[i].mig_enabled) kinds.insert(mig.attributes);
     }
   }
   if (kinds.size() > 1) {
@@ -62,9 +201,7 @@ std::optional<std::string> single_strategy_error(const std::vector<Device>& devi
 
 DeviceMap plugin_devices(const Profile& profile, const std::vector<Device>& devices) {
   DeviceMap map;
-  if (profile.mig_strategy == "single") {
-    map.error = single_strategy_error(devices);
-  }
+  if (profile.mig_strategy == "single") map.error = single_strategy_error(devices);
   for (const Device& device : devices) {
     if (!device.mig_enabled || profile.mig_strategy == "none") {
       ++map.counts[std::string(kGpuResource)];
@@ -95,9 +232,7 @@ std::string registered_name(const Profile& profile, const std::string& resource)
 
 void add_mps_limits(const Profile& profile, const std::vector<Device>& devices, Expectation& expectation) {
   const std::int64_t replicas = profile.plugin_replicas(kGpuResource);
-  if (replicas < 2) {
-    return;
-  }
+  if (replicas < 2) return;
   MpsLimits limits;
   limits.resource = registered_name(profile, std::string(kGpuResource));
   limits.thread_percentage = mps_thread_percentage(replicas);
@@ -112,26 +247,71 @@ void add_mps_limits(const Profile& profile, const std::vector<Device>& devices, 
 void set_allocatable(const Profile& profile, const DeviceMap& map, Expectation& expectation) {
   for (const auto& [resource, count] : map.counts) {
     const std::string name = registered_name(profile, resource);
-    if (name != resource) {
-      expectation.allocatable.emplace(resource, 0);
-    }
+    if (name != resource) expectation.allocatable.emplace(resource, 0);
     // Products beyond 64 bits cannot be registered; they are cut off rather than wrapped.
     std::int64_t total = 0;
-    if (__builtin_mul_overflow(count, profile.plugin_replicas(resource), &total)) {
-      total = INT64_MAX;
-    }
+    if (__builtin_mul_overflow(count, profile.plugin_replicas(resource), &total)) total = INT64_MAX;
     expectation.allocatable[name] = expectation.error ? 0 : total;
   }
 }
 
 }  // namespace
 
+std::string sanitise_product(std::string_view product) {
+  std::string out;
+  bool gap = false;
+  for (const char c : product) {
+    const bool kept = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_' || c == '.';
+    if (c == ' ') {
+      gap = !out.empty();
+    } else if (kept) {
+      if (gap) out += '-';
+      gap = false;
+      out += c;
+    }
+  }
+  return out;
+}
+
+std::string_view gpu_family(int compute_major, int compute_minor) {
+  switch (compute_major) {
+    case 1:
+      return "tesla";
+    case 2:
+      return "fermi";
+    case 3:
+      return "kepler";
+    case 5:
+      return "maxwell";
+    case 6:
+      return "pascal";
+    case 7:
+      return compute_minor < 5 ? "volta" : "turing";
+    case 8:
+      return compute_minor < 9 ? "ampere" : "ada-lovelace";
+    case 9:
+      return "hopper";
+    case 10:
+    case 12:
+      return "blackwell";
+    case 13:
+      return "rubin";
+    default:
+      return "undefined";
+  }
+}
+
+bool is_label_value(std::string_view value) {
+  const auto alnum = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; };
+  return value.empty() || (value.size() <= 63 && alnum(value.front()) && alnum(value.back()) &&
+                           std::all_of(value.begin(), value.end(),
+                                       [&](char c) { return alnum(c) || c == '-' || c == '_' || c == '.'; }));
+}
+
 Expectation expected_state(const Profile& profile, const std::vector<Device>& devices) {
   Expectation expectation;
   std::set<std::string_view> models;
-  for (const Device& device : devices) {
-    models.insert(device.name);
-  }
+  for (const Device& device : devices) models.insert(device.name);
   expectation.labels_unreliable = models.size() > 1;
 
   if (auto labels = gfd_labels(profile, devices); labels) {
@@ -143,18 +323,14 @@ Expectation expected_state(const Profile& profile, const std::vector<Device>& de
   }
   const DeviceMap map = plugin_devices(profile, devices);
   const bool mps = profile.strategy() == Strategy::mps;
-  if (!expectation.error) {
-    expectation.error = map.error;
-  }
+  if (!expectation.error) expectation.error = map.error;
   if (!expectation.error && mps && !devices.empty()) {
     if (auto faults = mps_faults(profile, profile.mig_strategy, {&devices}); !faults.empty()) {
       expectation.error = std::move(faults.front().message);
     }
   }
   set_allocatable(profile, map, expectation);
-  if (mps && !expectation.error && !devices.empty()) {
-    add_mps_limits(profile, devices, expectation);
-  }
+  if (mps && !expectation.error && !devices.empty()) add_mps_limits(profile, devices, expectation);
   return expectation;
 }
 

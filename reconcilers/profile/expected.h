@@ -49,4 +49,13 @@ struct Expectation {
 // For a profile that the parser accepts (ParsedProfile::accepted), valid or not.
 [[nodiscard]] Expectation expected_state(const Profile& profile, const std::vector<Device>& devices);
 
+// GFD's product label: every character outside [A-Za-z0-9-_. ] dropped, blanks to '-'. Never truncated.
+[[nodiscard]] std::string sanitise_product(std::string_view product);
+
+// GFD's family label by compute capability: "turing", "ampere", …; "undefined" for one it does not know.
+[[nodiscard]] std::string_view gpu_family(int compute_major, int compute_minor);
+
+// At most 63 characters, letters and digits at both ends, '-', '_' and '.' between; empty is allowed.
+[[nodiscard]] bool is_label_value(std::string_view value);
+
 }  // namespace gso

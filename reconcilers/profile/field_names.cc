@@ -1,4 +1,4 @@
-// Did-you-mean for field names: by edit distance, by meaning, and by the place a known field belongs to.
+// Did-you-mean: by edit distance, by meaning, and by the place a known field belongs to.
 #include "reconcilers/profile/field_names.h"
 
 #include <algorithm>
@@ -37,54 +37,20 @@ const std::array<Place, 9>& places() {
   return kPlaces;
 }
 
-}  // namespace
+constexpr std::size_t kMostCounted = 64;
 
-std::size_t edit_distance(std::string_view left, std::string_view right) {
-  const auto strip = [](std::string_view text) {
-    std::string out;
-    for (const char c : text.substr(0, 64)) {
-      if (c != '-' && c != '_') {
-        out += folded(c);
-      }
-    }
-    return out;
-  };
-  const std::string a = strip(left);
-  const std::string b = strip(right);
-  std::vector<std::size_t> two_back(b.size() + 1);
-  std::vector<std::size_t> back(b.size() + 1);
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(back.begin(), back.end(), std::size_t{0});
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    row[0] = i;
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t cost = a[i - 1] == b[j - 1] ? 0 : 1;
-      row[j] = std::min({back[j] + 1, row[j - 1] + 1, back[j - 1] + cost});
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
-        row[j] = std::min(row[j], two_back[j - 2] + 1);
-      }
-    }
-    two_back.swap(back);
-    back.swap(row);
-  }
-  return back[b.size()];
-}
-
-namespace {
-
-// The characters that count, at most 64 of the text.
+// The characters that count.
 class Folded {
  public:
   Folded(std::string_view text, std::string_view ignored) {
-    for (const char c : text.substr(0, kMost)) {
+    for (const char c : text.substr(0, kMostCounted)) {
       if (ignored.find(c) == std::string_view::npos) text_[size_++] = folded(c);
     }
   }
   [[nodiscard]] std::string_view view() const { return {text_.data(), size_}; }
 
  private:
-  static constexpr std::size_t kMost = 64;
-  std::array<char, kMost> text_{};
+  std::array<char, kMostCounted> text_{};
   std::size_t size_ = 0;
 };
 
@@ -100,16 +66,30 @@ void drop_common_ends(std::string_view& a, std::string_view& b) {
   }
 }
 
+// --- Resources.
+constexpr std::string_view kDomain = "nvidia.com";
+constexpr std::string_view kShortDomain = "nvidia";
+constexpr std::string_view kPunctuation = "-_.";  // People confuse these.
+constexpr std::size_t kMostEdits = 2;
+
+struct Spelling {
+  std::string_view plain;  // Without the domain.
+  std::string_view meant;
+  std::size_t most_edits;  // Names one edit from "gpu" belong to other plugins.
+};
+constexpr std::array<Spelling, 3> kSpellings{
+    {{"gpu", "nvidia.com/gpu", 0}, {"gpus", "nvidia.com/gpu", 0}, {"gpu.shared", "nvidia.com/gpu.shared", kMostEdits}}};
+
 }  // namespace
 
-bool within_edits(std::string_view left, std::string_view right, std::size_t most, std::string_view ignored) {
+std::size_t edit_distance(std::string_view left, std::string_view right, std::size_t most, std::string_view ignored) {
   const Folded folded_left(left, ignored);
   const Folded folded_right(right, ignored);
   std::string_view a = folded_left.view();
   std::string_view b = folded_right.view();
-  if (std::max(a.size(), b.size()) - std::min(a.size(), b.size()) > most) return false;
+  if (std::max(a.size(), b.size()) - std::min(a.size(), b.size()) > most) return most + 1;
   drop_common_ends(a, b);
-  std::array<std::array<std::size_t, 65>, 3> rows{};  // Of edit_distance(), the last three.
+  std::array<std::array<std::size_t, kMostCounted + 1>, 3> rows{};  // Of the table of distances, the last three.
   std::iota(rows[0].begin(), rows[0].end(), std::size_t{0});
   for (std::size_t i = 1; i <= a.size(); ++i) {
     auto& row = rows[i % 3];
@@ -123,9 +103,9 @@ bool within_edits(std::string_view left, std::string_view right, std::size_t mos
         row[j] = std::min(row[j], two_back[j - 2] + 1);
       least = std::min(least, row[j]);
     }
-    if (least > most) return false;  // No later row has less.
+    if (least > most) return most + 1;  // No later row has less.
   }
-  return rows[a.size() % 3][b.size()] <= most;
+  return std::min(rows[a.size() % 3][b.size()], most + 1);
 }
 
 std::string_view nearest_word(std::string_view word, std::span<const std::string_view> candidates) {
@@ -160,6 +140,19 @@ std::string field_advice(std::string_view key, std::span<const std::string_view>
     }
   }
   return fmt::format("known fields: {}", fmt::join(fields, ", "));
+}
+
+std::string_view meant_resource(std::string_view resource) {
+  const std::size_t slash = resource.find('/');
+  if (slash == std::string_view::npos) return {};
+  const std::string_view domain = resource.substr(0, slash);
+  const std::string_view plain = resource.substr(slash + 1);
+  if (!within_edits(domain, kDomain, kMostEdits, kPunctuation) && !equal_fold(domain, kShortDomain)) return {};
+  for (const Spelling& each : kSpellings) {
+    if (resource == each.meant) return {};
+    if (within_edits(plain, each.plain, each.most_edits, kPunctuation)) return each.meant;
+  }
+  return {};
 }
 
 }  // namespace gso

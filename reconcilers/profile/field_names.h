@@ -1,8 +1,11 @@
-// The fields of plugin config v1, and what a name that is none of them was probably meant to be.
+// The fields of plugin config v1, the names of resources, and what a name that is none of them was probably meant to
+// be.
 #pragma once
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,21 +15,57 @@
 namespace gso {
 
 inline constexpr std::array<std::string_view, 5> kConfigFields{"version", "flags", "resources", "sharing", "imex"};
-inline constexpr std::array<std::string_view, 12> kFlagFields{
-    "migStrategy", "failOnInitError", "mpsRoot",           "nvidiaDriverRoot",        "nvidiaDevRoot", "gdrcopyEnabled",
-    "gdsEnabled",  "mofedEnabled",    "useNodeFeatureAPI", "deviceDiscoveryStrategy", "plugin",        "gfd"};
-inline constexpr std::array<std::string_view, 7> kPluginFields{
-    "passDeviceSpecs",     "deviceListStrategy",           "deviceIDStrategy", "cdiAnnotationPrefix", "nvidiaCTKPath",
-    "containerDriverRoot", "sharedDevicesAllocationPolicy"};
-inline constexpr std::array<std::string_view, 5> kGfdFields{"oneshot", "noTimestamp", "sleepInterval", "outputFile",
-                                                            "machineTypeFile"};
 inline constexpr std::array<std::string_view, 2> kResourcesFields{"gpus", "mig"};
 inline constexpr std::array<std::string_view, 2> kPatternFields{"pattern", "name"};
 inline constexpr std::array<std::string_view, 2> kSharingFields{"timeSlicing", "mps"};
 inline constexpr std::array<std::string_view, 3> kSectionFields{"renameByDefault", "failRequestsGreaterThanOne",
                                                                 "resources"};
 inline constexpr std::array<std::string_view, 4> kEntryFields{"name", "rename", "devices", "replicas"};
-inline constexpr std::array<std::string_view, 2> kImexFields{"channelIDs", "required"};
+
+// How the value of a setting is read. `boolean`: a pointer upstream, which null makes empty; `plain_boolean`: null
+// leaves it as it is. `section`: settings of its own.
+enum class SettingKind : std::uint8_t { text, boolean, plain_boolean, duration, words, numbers, section };
+struct SettingField {
+  std::string_view name;
+  SettingKind kind = SettingKind::text;
+};
+template <std::size_t N>
+[[nodiscard]] consteval std::array<std::string_view, N> names_of(const std::array<SettingField, N>& fields) {
+  std::array<std::string_view, N> out;
+  std::ranges::transform(fields, out.begin(), &SettingField::name);
+  return out;
+}
+
+inline constexpr std::array<SettingField, 12> kFlags{{{"migStrategy"},
+                                                      {"failOnInitError", SettingKind::boolean},
+                                                      {"mpsRoot"},
+                                                      {"nvidiaDriverRoot"},
+                                                      {"nvidiaDevRoot"},
+                                                      {"gdrcopyEnabled", SettingKind::boolean},
+                                                      {"gdsEnabled", SettingKind::boolean},
+                                                      {"mofedEnabled", SettingKind::boolean},
+                                                      {"useNodeFeatureAPI", SettingKind::boolean},
+                                                      {"deviceDiscoveryStrategy"},
+                                                      {"plugin", SettingKind::section},
+                                                      {"gfd", SettingKind::section}}};
+inline constexpr std::array<SettingField, 7> kPluginFlags{{{"passDeviceSpecs", SettingKind::boolean},
+                                                           {"deviceListStrategy", SettingKind::words},
+                                                           {"deviceIDStrategy"},
+                                                           {"cdiAnnotationPrefix"},
+                                                           {"nvidiaCTKPath"},
+                                                           {"containerDriverRoot"},
+                                                           {"sharedDevicesAllocationPolicy"}}};
+inline constexpr std::array<SettingField, 5> kGfdFlags{{{"oneshot", SettingKind::boolean},
+                                                        {"noTimestamp", SettingKind::boolean},
+                                                        {"sleepInterval", SettingKind::duration},
+                                                        {"outputFile"},
+                                                        {"machineTypeFile"}}};
+inline constexpr std::array<SettingField, 2> kImex{
+    {{"channelIDs", SettingKind::numbers}, {"required", SettingKind::plain_boolean}}};
+inline constexpr auto kFlagFields = names_of(kFlags);
+inline constexpr auto kPluginFields = names_of(kPluginFlags);
+inline constexpr auto kGfdFields = names_of(kGfdFlags);
+inline constexpr auto kImexFields = names_of(kImex);
 
 // The field that encoding/json decodes a key into: the one of exactly this name, else one that differs in case only.
 // end() when there is none.
@@ -40,14 +79,21 @@ template <std::size_t N>
 // What to say after "unknown field": the spelling or the place that was probably meant, or which fields exist here.
 [[nodiscard]] std::string field_advice(std::string_view key, std::span<const std::string_view> fields);
 
-// Edits between two words; case, '-' and '_' do not count, and only the first 64 characters do.
-[[nodiscard]] std::size_t edit_distance(std::string_view left, std::string_view right);
-// Whether it is at most `most`; cheap for words that are far apart. Characters of `ignored` count as if they were
-// absent.
-[[nodiscard]] bool within_edits(std::string_view left, std::string_view right, std::size_t most,
-                                std::string_view ignored = "-_");
+// Edits between two words. Only their first 64 characters count, case does not, and characters of `ignored` count as
+// if they were absent. Cheap for words that are more than `most` apart: then the answer is `most` + 1.
+[[nodiscard]] std::size_t edit_distance(std::string_view left, std::string_view right, std::size_t most = 64,
+                                        std::string_view ignored = "-_");
+[[nodiscard]] inline bool within_edits(std::string_view left, std::string_view right, std::size_t most,
+                                       std::string_view ignored = "-_") {
+  return edit_distance(left, right, most, ignored) <= most;
+}
 
 // The candidate nearest to `word` by edit distance (case ignored) if it is near enough to be meant; else empty.
 [[nodiscard]] std::string_view nearest_word(std::string_view word, std::span<const std::string_view> candidates);
+
+// The name that is meant by `resource`: "nvidia.com/gpu" by nvidia.com/gpus, nvidia.com/GPU or nvida.com/gpu. Empty:
+// it is no such name. Other plugins offer nvidia.com/vgpu, nvidia.com/gpumem, nvidia.com/gpu-10gb, and more: those are
+// left alone.
+[[nodiscard]] std::string_view meant_resource(std::string_view resource);
 
 }  // namespace gso

@@ -1,4 +1,4 @@
-// Go's rules for text where the plugin's parser depends on them.
+// Go's rules for text and numbers where the plugin's parser depends on them. (Durations: k8sclient/value/time.h.)
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,23 @@ namespace gso {
 // strings.TrimSpace, of ASCII's blanks.
 [[nodiscard]] std::string_view trim_space(std::string_view text);
 
-// time.ParseDuration, in nanoseconds: "1h30m", "-1.5s", "0". nullopt on a syntax error, an unknown unit and overflow.
-[[nodiscard]] std::optional<std::int64_t> parse_go_duration(std::string_view text);
-
 // github.com/google/uuid's Parse: the 36 characters, also with "urn:uuid:" before or braces around, or 32 hex digits.
 [[nodiscard]] bool is_uuid(std::string_view text);
 
 // A DNS-1123 subdomain, as Kubernetes validates names: at most 253 characters, lower case, digits, '-' and '.', every
 // part beginning and ending with a letter or digit.
 [[nodiscard]] bool is_dns1123_subdomain(std::string_view text);
+
+// strconv.ParseInt and ParseUint with 64 bits. `base` 0: by prefix (0x, 0b, 0o, 0), where underscores may separate
+// digits. nullopt on a syntax error and out of range.
+[[nodiscard]] std::optional<std::int64_t> parse_go_int(std::string_view text, int base);
+[[nodiscard]] std::optional<std::uint64_t> parse_go_uint(std::string_view text, int base);
+
+// strconv.ParseFloat for 64 bits: decimal and hexadecimal, inf and nan in any case. nullopt on a syntax error and on
+// overflow; underflow gives 0.
+[[nodiscard]] std::optional<double> parse_go_float(std::string_view text);
+
+// A finite number as encoding/json writes it: shortest digits, no exponent from 1e-6 up to 1e21.
+[[nodiscard]] std::string json_number(double value);
 
 }  // namespace gso

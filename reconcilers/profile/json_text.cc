@@ -1,6 +1,4 @@
-// JSON strings respelt for YAML.
-#include "reconcilers/profile/json_text.h"
-
+// JSON manifests for a YAML reader: where the two languages read the same text differently.
 #include <algorithm>
 #include <charconv>
 #include <cstddef>
@@ -8,6 +6,8 @@
 #include <utility>
 
 #include <fmt/format.h>
+
+#include "reconcilers/profile/yaml_node.h"
 
 namespace gso {
 namespace {
@@ -25,9 +25,7 @@ bool begins_as_json(std::string_view text) {
 // The code of "\uXXXX" at this place.
 std::optional<std::uint32_t> unicode_escape(std::string_view text, std::size_t at) {
   constexpr std::size_t kLength = 6;
-  if (at + kLength > text.size() || text[at] != '\\' || text[at + 1] != 'u') {
-    return std::nullopt;
-  }
+  if (at + kLength > text.size() || text[at] != '\\' || text[at + 1] != 'u') return std::nullopt;
   std::uint32_t code = 0;
   const char* const end = text.data() + at + kLength;
   const auto read = std::from_chars(text.data() + at + 2, end, code, 16);
@@ -87,60 +85,10 @@ std::size_t copy_escape(std::string_view text, std::size_t at, std::string& out,
   return 6;
 }
 
-bool is_comment(std::string_view rest) {
-  return rest.starts_with("//") || rest.starts_with("/*");
-}
-
-// The offset of the first character that is neither blank nor in a comment, or the end of the text.
-std::size_t skip_comments(std::string_view text, std::size_t at) {
-  while (true) {
-    at = std::min(text.find_first_not_of(kJsonBlanks, at), text.size());
-    if (!is_comment(text.substr(at))) return at;
-    const bool block = text[at + 1] == '*';
-    const std::size_t end = text.find(block ? "*/" : "\n", at + 2);
-    if (end == std::string_view::npos) return text.size();
-    at = end + (block ? 2 : 1);
-  }
-}
-
-// The offset behind the string that begins here; nullopt if it does not end in its line, as every string of JSON does.
-std::optional<std::size_t> skip_string(std::string_view text, std::size_t at) {
-  for (++at; at < text.size() && text[at] != '\n'; ++at) {
-    if (text[at] == '"') return at + 1;
-    at += text[at] == '\\' ? 1 : 0;
-  }
-  return std::nullopt;
-}
-
 }  // namespace
 
-std::optional<std::size_t> find_json_comment(std::string_view text) {
-  constexpr std::string_view kBrackets = "{[";
-  const std::size_t mark = text.starts_with(kJsonByteOrderMark) ? kJsonByteOrderMark.size() : 0;
-  const std::size_t begin = std::min(text.find_first_not_of(kJsonBlanks, mark), text.size());
-  const std::size_t open = skip_comments(text, begin);
-  if (open == text.size() || !kBrackets.contains(text[open])) return std::nullopt;
-  const std::size_t inside = skip_comments(text, open + 1);
-  if (inside == text.size() || (text[inside] != '"' && !kBrackets.contains(text[inside]))) return std::nullopt;
-  if (open != begin) return begin;
-  for (std::size_t at = open + 1; at < text.size();) {
-    if (text[at] == '"') {
-      const auto end = skip_string(text, at);
-      if (!end) return std::nullopt;
-      at = *end;
-    } else if (is_comment(text.substr(at)) && std::string_view(" \t\r\n,{}[]").contains(text[at - 1])) {
-      return at;  // Elsewhere it is a part of a word without quotes: "http://x".
-    } else {
-      ++at;
-    }
-  }
-  return std::nullopt;
-}
-
 std::optional<std::string> json_for_yaml(std::string_view text) {
-  if (!begins_as_json(text)) {
-    return std::nullopt;
-  }
+  if (!begins_as_json(text)) return std::nullopt;
   std::string out;
   out.reserve(text.size() + 64);
   bool changed = false;

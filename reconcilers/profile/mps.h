@@ -1,9 +1,16 @@
-// Limits of MPS: clients for each GPU, and what each client gets.
-// Source: cmd/mps-control-daemon/mps of the device plugin (v0.20.0).
+// MPS: its limits, and what it cannot do, decided in this one place, which the profile's checks, the expected state of
+// a node, preflight and the node step call. Source: cmd/mps-control-daemon and internal/lm of the device plugin,
+// validateFlags of its plugin (v0.20.0).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <vector>
+
+#include "reconcilers/profile/expected.h"
+#include "reconcilers/profile/profile.h"
 
 namespace gso {
 
@@ -35,5 +42,34 @@ inline constexpr std::int64_t kMpsMaxClientsBeforeTuring = 16;  // Below: V100 (
 [[nodiscard]] inline std::string mps_threads_shown(std::int64_t percentage) {
   return std::to_string(percentage) + ".0";
 }
+
+struct MpsFault {
+  enum class Kind : std::uint8_t {
+    mig_enabled,       // A GPU has MIG enabled: GFD exits.
+    mixed_mig,         // migStrategy mixed: the plugin exits, whatever the GPUs are.
+    no_entry,          // No entry for nvidia.com/gpu: the plugin waits forever.
+    too_many_clients,  // More replicas than an MPS server has clients: the MPS daemon exits.
+    single_mig,        // Works only where no GPU has MIG enabled. Severity info.
+    needs_turing,      // Works only from compute capability 7.5 on. Severity info.
+  };
+  Kind kind = Kind::no_entry;
+  Severity severity = Severity::error;
+  std::string_view code;  // MIGEnabled, MPSWithMixedMIG, MPSMatchesNothing, …
+  std::string path;       // The profile's field that is to blame.
+  std::size_t entry = 0;  // Of sharing.mps.resources, where the path names one.
+  std::string message;
+};
+
+// What is known of a node's GPUs.
+struct MpsGpus {
+  const std::vector<Device>* devices = nullptr;  // Null: not known, and only what no GPU can do is a fault.
+  bool mig_enabled = false;                      // MIG is enabled, on GPUs that are not listed.
+};
+
+// Empty where the profile does not share by MPS. `mig_strategy`: the one in force; a DaemonSet's own setting overrides
+// the profile's. Without devices the answer is about the profile alone, and has the two infos as well. Errors first, in
+// the order in which components would exit.
+[[nodiscard]] std::vector<MpsFault> mps_faults(const Profile& profile, std::string_view mig_strategy,
+                                               const MpsGpus& gpus);
 
 }  // namespace gso

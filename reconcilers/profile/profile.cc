@@ -1,16 +1,18 @@
-// Parsing of a profile document, and what a profile means.
+// Parsing of a profile document, what a profile means, its revision.
 #include "reconcilers/profile/profile.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "reconcilers/model/foreign_text.h"
 #include "reconcilers/profile/document_value.h"
-#include "reconcilers/profile/profile_checks.h"
 #include "reconcilers/profile/profile_decoder.h"
-#include "reconcilers/profile/profile_document.h"
 #include "reconcilers/profile/yaml_node.h"
 
 namespace gso {
@@ -48,12 +50,54 @@ std::int64_t replicas_of(const SharingSection* section, std::string_view resourc
   std::int64_t found = 0;
   if (section != nullptr) {
     for (const ReplicatedResource& entry : section->resources) {
-      if (entry.name == resource && (found == 0 || (largest && entry.replicas > found))) {
-        found = entry.replicas;
-      }
+      if (entry.name == resource && (found == 0 || (largest && entry.replicas > found))) found = entry.replicas;
     }
   }
   return found == 0 ? 1 : found;
+}
+
+// --- Its hash, and two of them compared.
+
+constexpr std::string_view kRevisionPrefix = "v1-";
+
+// FNV-1a with 64 bits: the same on every machine and in every build, and fast. Not for secrets.
+std::uint64_t fnv1a(std::string_view text) {
+  std::uint64_t hash = 0xcbf29ce484222325ULL;
+  for (const char c : text) {
+    hash ^= static_cast<unsigned char>(c);
+    hash *= 0x100000001b3ULL;
+  }
+  return hash;
+}
+
+// Length before text, so that no two lists of fields read the same.
+void append(std::string& out, std::string_view text) {
+  out += fmt::format("{}:{};", text.size(), text);
+}
+
+using Fields = std::map<std::string, std::string>;
+
+void add_section(const char* name, const std::optional<SharingSection>& section, Fields& out) {
+  if (!section) return;
+  const std::string path = fmt::format("sharing.{}", name);
+  if (section->rename_by_default) out[path + ".renameByDefault"] = "true";
+  if (section->fail_requests_greater_than_one)
+    out[path + ".failRequestsGreaterThanOne"] = *section->fail_requests_greater_than_one ? "true" : "false";
+  std::map<std::string, int> seen;
+  for (const ReplicatedResource& resource : section->resources) {
+    // A duplicate counts for GFD and the plugin in different ways.
+    const int number = ++seen[resource.name];
+    const std::string again = number > 1 ? fmt::format("#{}", number) : std::string();
+    out[fmt::format("{}.resources[{}{}].replicas", path, resource.name, again)] = std::to_string(resource.replicas);
+  }
+}
+
+Fields fields_of(const Profile& profile) {
+  Fields out = profile.settings;
+  if (profile.mig_strategy != "none") out["flags.migStrategy"] = profile.mig_strategy;
+  add_section("mps", profile.mps, out);
+  add_section("timeSlicing", profile.time_slicing, out);
+  return out;
 }
 
 }  // namespace
@@ -75,9 +119,7 @@ Strategy Profile::strategy() const {
     return std::any_of(section.resources.begin(), section.resources.end(),
                        [](const auto& r) { return r.replicas > 1; });
   };
-  if (mps && shares(*mps)) {
-    return Strategy::mps;
-  }
+  if (mps && shares(*mps)) return Strategy::mps;
   return time_slicing && shares(*time_slicing) ? Strategy::time_slicing : Strategy::none;
 }
 
@@ -123,19 +165,6 @@ ParsedProfile parse_profile_node(const YamlNode& root) {
   return parsed;
 }
 
-ParsedProfile parse_empty_root(std::string_view text, const EmptyRoot& root) {
-  ParsedProfile parsed;
-  if (root.error) {
-    add_diagnostics(*root.error, parsed.diagnostics);
-    return parsed;
-  }
-  parsed = parse_profile(text.substr(0, root.length));
-  parsed.diagnostics.push_back({Diagnostic::Severity::warning, "FurtherTextIgnored", "", root.behind.line,
-                                root.behind.column,
-                                "the document begins with an empty {} or []; the text after it is ignored"});
-  return parsed;
-}
-
 void add_diagnostics(const YamlError& error, std::vector<Diagnostic>& diagnostics) {
   if (error.cause.line > 0) {
     diagnostics.push_back(
@@ -161,22 +190,63 @@ void sort_and_limit(std::vector<Diagnostic>& diagnostics) {
 }
 
 ParsedProfile parse_profile(std::string_view text) {
-  if (const auto empty = find_empty_root(text)) {
-    return parse_empty_root(text, *empty);
-  }
   YamlStream stream(text);
   const auto document = stream.next();
   if (!document) {
     ParsedProfile parsed;  // Nothing in it: a profile without sharing.
     parsed.accepted = !stream.error();
-    if (stream.error()) {
-      add_diagnostics(*stream.error(), parsed.diagnostics);
-    }
+    if (stream.error()) add_diagnostics(*stream.error(), parsed.diagnostics);
     return parsed;
   }
   ParsedProfile parsed = parse_profile_node(*document->root);
   report_rest(stream, parsed.diagnostics);
   return parsed;
+}
+
+std::string revision_of(const Profile& profile) {
+  std::string canonical;
+  append(canonical, profile.mig_strategy);
+  append(canonical, to_string(profile.strategy()));
+  if (const SharingSection* active = profile.active(); active != nullptr) {
+    append(canonical, active->rename_by_default ? "renamed" : "named");
+    append(canonical, active->fail_requests_greater_than_one.value_or(profile.mps.has_value()) ? "one" : "many");
+    std::set<std::string_view> names;
+    for (const ReplicatedResource& resource : active->resources) names.insert(resource.name);
+    for (const std::string_view name : names) {
+      append(canonical, name);
+      append(canonical, std::to_string(profile.plugin_replicas(name)));
+      append(canonical, std::to_string(profile.gfd_replicas(name)));
+    }
+  }
+  for (const auto& [path, value] : profile.settings) {
+    append(canonical, path);
+    append(canonical, value);
+  }
+  return fmt::format("{}{:016x}", kRevisionPrefix, fnv1a(canonical));
+}
+
+bool known_revision_format(std::string_view revision) {
+  return revision.starts_with(kRevisionPrefix) && revision.size() == kRevisionPrefix.size() + 16 &&
+         revision.find_first_not_of("0123456789abcdef", kRevisionPrefix.size()) == std::string_view::npos;
+}
+
+std::vector<FieldChange> profile_changes(const Profile& before, const Profile& after) {
+  const Fields old_fields = fields_of(before);
+  const Fields new_fields = fields_of(after);
+  std::set<std::string> names;
+  for (const Fields* fields : {&old_fields, &new_fields}) {
+    for (const auto& [name, value] : *fields) names.insert(name);
+  }
+  const auto value_in = [](const Fields& fields, const std::string& name) {
+    const auto found = fields.find(name);
+    return found == fields.end() ? std::string() : found->second;
+  };
+  std::vector<FieldChange> out;
+  for (const std::string& name : names) {
+    FieldChange change{name, value_in(old_fields, name), value_in(new_fields, name)};
+    if (change.before != change.after) out.push_back(std::move(change));
+  }
+  return out;
 }
 
 }  // namespace gso

@@ -15,6 +15,9 @@
 
 namespace gso {
 
+struct YamlError;
+struct YamlNode;
+
 struct Diagnostic {
   using Severity = gso::Severity;
   Severity severity = Severity::error;
@@ -75,5 +78,32 @@ struct ParsedProfile {
 
 // Never throws, never crashes; limits on depth, aliases and size are errors with a position.
 [[nodiscard]] ParsedProfile parse_profile(std::string_view text);
+// The same of this document alone, for callers that walk over several.
+[[nodiscard]] ParsedProfile parse_profile_node(const YamlNode& root);
+
+// Adds a diagnostic of the error, and a second one for the line that might be its cause.
+void add_diagnostics(const YamlError& error, std::vector<Diagnostic>& diagnostics);
+// Sorts by line and column; equal places keep their order. Keeps the first hundred errors and the first hundred others,
+// and adds an info with the number of those that were dropped.
+void sort_and_limit(std::vector<Diagnostic>& diagnostics);
+
+// The values that are allowed, if the components refuse this value of a setting with fixed words ("flags.migStrategy");
+// the words of a list are separated by commas. nullopt if they accept it.
+[[nodiscard]] std::optional<std::string> word_complaint(std::string_view path, std::string_view text);
+
+// "v1-" + 16 hex digits of a hash over the normalised profile: equal meaning, equal revision, on every cluster.
+[[nodiscard]] std::string revision_of(const Profile& profile);
+// False for a prefix this release does not know: such a revision reads as unrecorded, never as different.
+[[nodiscard]] bool known_revision_format(std::string_view revision);
+
+// What differs between two profiles, for people who approve a change, to whom a revision says nothing.
+struct FieldChange {
+  std::string field;   // sharing.mps.resources[nvidia.com/gpu].replicas
+  std::string before;  // Empty: not set.
+  std::string after;
+  friend bool operator==(const FieldChange&, const FieldChange&) = default;
+};
+// Fields that a component reads, by name. Empty if both mean the same.
+[[nodiscard]] std::vector<FieldChange> profile_changes(const Profile& before, const Profile& after);
 
 }  // namespace gso

@@ -1,9 +1,8 @@
 // Checks of the plugin (validateFlags), GFD and the MPS daemon that do not depend on the node.
-#include "reconcilers/profile/profile_checks.h"
-
 #include <algorithm>
 #include <array>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,8 +13,8 @@
 
 #include "reconcilers/model/foreign_text.h"
 #include "reconcilers/profile/field_names.h"
-#include "reconcilers/profile/mps_faults.h"
-#include "reconcilers/profile/resource_name.h"
+#include "reconcilers/profile/mps.h"
+#include "reconcilers/profile/profile_decoder.h"
 
 namespace gso {
 namespace {
@@ -83,15 +82,11 @@ std::string advice(std::string_view word, Words words) {
 // instance smaller than its GPU instance (1c.2g.10gb) it does not.
 bool is_mig_resource(std::string_view name) {
   constexpr std::string_view kPrefix = "nvidia.com/mig-";
-  if (!name.starts_with(kPrefix)) {
-    return false;
-  }
+  if (!name.starts_with(kPrefix)) return false;
   name.remove_prefix(kPrefix.size());
   const auto number_then = [&name](std::string_view unit) {
     const auto digits = name.find_first_not_of("0123456789");
-    if (digits == 0 || digits == std::string_view::npos || !name.substr(digits).starts_with(unit)) {
-      return false;
-    }
+    if (digits == 0 || digits == std::string_view::npos || !name.substr(digits).starts_with(unit)) return false;
     name.remove_prefix(digits + unit.size());
     return true;
   };
@@ -137,17 +132,13 @@ class Checker {
   void check_words() {
     for (const AllowedWords& allowed : allowed_words()) {
       const auto found = raw_.settings.find(std::string(allowed.path));
-      if (found == raw_.settings.end()) {
-        continue;
-      }
+      if (found == raw_.settings.end()) continue;
       if (!found->second.misplaced.empty()) {
         check_misplaced(allowed, found->second);
         continue;
       }
       for (const std::string& word : found->second.words.value_or(std::vector{found->second.text})) {
-        if (std::find(allowed.words.begin(), allowed.words.end(), word) != allowed.words.end()) {
-          continue;
-        }
+        if (std::find(allowed.words.begin(), allowed.words.end(), word) != allowed.words.end()) continue;
         const bool joined = found->second.words && word.find(',') != std::string::npos;  // As in the variable.
         add(Diagnostic::Severity::error, std::string(allowed.code), std::string(allowed.path), found->second.at,
             fmt::format(
@@ -216,9 +207,7 @@ class Checker {
     for (std::size_t i = 0; i < raw.resources.size(); ++i) {
       const RawEntry& entry = raw.resources[i];
       const bool mig = is_mig_resource(entry.name);
-      if (entry.name.empty() || entry.name == "nvidia.com/gpu" || (mig && mig_strategy == "mixed")) {
-        continue;
-      }
+      if (entry.name.empty() || entry.name == "nvidia.com/gpu" || (mig && mig_strategy == "mixed")) continue;
       const std::string why =
           !meant_resource(entry.name).empty() ? std::string("; did you mean \"nvidia.com/gpu\"?")
           : mig
@@ -235,9 +224,7 @@ class Checker {
 
   void check_mps(const Profile& profile) {
     const RawSection& mps = *raw_.mps;
-    if (mps.resources.empty()) {
-      return;  // Reported while decoding.
-    }
+    if (mps.resources.empty()) return;  // Reported while decoding.
     check_names(mps, "sharing.mps", profile.mig_strategy);
     for (MpsFault& fault : mps_faults(profile, profile.mig_strategy, {})) {
       // An entry for it is there, and what is wrong with its replicas or name is reported while decoding.
@@ -273,9 +260,7 @@ class Checker {
 std::optional<std::string> word_complaint(std::string_view path, std::string_view text) {
   const auto found = std::find_if(allowed_words().begin(), allowed_words().end(),
                                   [&](const AllowedWords& allowed) { return allowed.path == path; });
-  if (found == allowed_words().end()) {
-    return std::nullopt;
-  }
+  if (found == allowed_words().end()) return std::nullopt;
   const bool list = path == kListStrategyPath;
   while (true) {
     const std::string_view item = list ? text.substr(0, text.find(',')) : text;
@@ -283,9 +268,7 @@ std::optional<std::string> word_complaint(std::string_view path, std::string_vie
     if (std::find(found->words.begin(), found->words.end(), word) == found->words.end()) {
       return advice(word, found->words);
     }
-    if (item.size() == text.size()) {
-      return std::nullopt;
-    }
+    if (item.size() == text.size()) return std::nullopt;
     text.remove_prefix(item.size() + 1);
   }
 }

@@ -1,8 +1,9 @@
-// Decoding of the document: members, flags, imex, custom resources.
+// Decoding of the document: members, settings (flags and imex), custom resources.
 #include "reconcilers/profile/profile_decoder.h"
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <set>
 #include <utility>
@@ -10,14 +11,16 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "k8sclient/value/time.h"
 #include "reconcilers/model/foreign_text.h"
-#include "reconcilers/profile/decode_members.h"
-#include "reconcilers/profile/document_path.h"
-#include "reconcilers/profile/field_names.h"
-#include "reconcilers/profile/go_numbers.h"
 #include "reconcilers/profile/go_text.h"
 
 namespace gso {
+namespace {
+
+constexpr int kMostReported = 500;  // Of unknown fields: each costs a search for advice.
+
+}  // namespace
 
 void ProfileDecoder::error(std::string code, Position at, std::string message) {
   diagnostics_.push_back({Diagnostic::Severity::error, std::move(code), path_, at.line, at.column, std::move(message)});
@@ -45,22 +48,12 @@ void ProfileDecoder::wrong_type(const DocumentValue& value, std::string_view wan
 }
 
 bool ProfileDecoder::expect_object(const DocumentValue& value) {
-  if (!value.is_object()) {
-    wrong_type(value, "a mapping");
-  }
+  if (!value.is_object()) wrong_type(value, "a mapping");
   return value.is_object();
 }
 
-namespace {
-
-constexpr int kMostReported = 500;  // Of unknown fields: each costs a search for advice.
-
-}  // namespace
-
 void ProfileDecoder::unknown_field(const DocumentMember& member, Fields fields) {
-  if (++unknown_fields_ > kMostReported) {
-    return;
-  }
+  if (++unknown_fields_ > kMostReported) return;
   const PathStep step(path_, member.key);
   for (const std::string_view field : fields) {
     if (equal_fold(member.key, field)) {
@@ -83,13 +76,36 @@ std::string ProfileDecoder::misspelling_of(std::string_view field, const Documen
   return found == object.members.end() ? "" : fmt::format("; write \"{}\" for \"{}\"", field, shown_value(found->key));
 }
 
+void ProfileDecoder::members(const DocumentValue& object, Fields fields, bool ignoring_case,
+                             const std::function<void(std::string_view, const DocumentMember&)>& visit) {
+  std::vector<std::string_view> seen;
+  for (const DocumentMember& member : object.members) {
+    auto field = std::find(fields.begin(), fields.end(), member.key);
+    if (field == fields.end() && ignoring_case) {
+      field = std::find_if(fields.begin(), fields.end(), [&](std::string_view f) { return equal_fold(member.key, f); });
+    }
+    if (field == fields.end()) {
+      unknown_field(member, fields);
+      continue;
+    }
+    if (member.key != *field) {
+      const PathStep step(path_, member.key);
+      info("UnusualCase", member.key_at,
+           fmt::format("\"{}\" is read as \"{}\"; use this spelling", shown_value(member.key), *field));
+    }
+    if (std::find(seen.begin(), seen.end(), *field) != seen.end()) {
+      const PathStep step(path_, member.key);
+      warning("DuplicateKey", member.key_at,
+              fmt::format("\"{}\" appears more than once, in different case; one overwrites the other", *field));
+    }
+    seen.push_back(*field);
+    visit(*field, member);
+  }
+}
+
 RawProfile ProfileDecoder::decode(const DocumentValue& document) {
-  if (document.is_null()) {
-    return raw_;
-  }
-  if (!expect_object(document)) {
-    return raw_;
-  }
+  if (document.is_null()) return raw_;
+  if (!expect_object(document)) return raw_;
   reset_misplaced_flags(document);
   members(document, kConfigFields, true, [this](std::string_view field, const DocumentMember& member) {
     const DocumentValue& value = member.value;
@@ -103,14 +119,16 @@ RawProfile ProfileDecoder::decode(const DocumentValue& document) {
     } else if (value.is_null() || !expect_object(value)) {
       return;  // null leaves every part as it is.
     } else if (field == "flags") {
-      flags(value);
+      const PathStep step(path_, field);
+      settings(value, kFlags, kFlagFields);
     } else if (field == "resources") {
       raw_.resources_at = member.key_at;
       resources(value);
     } else if (field == "sharing") {
       sharing(value);
     } else {
-      imex(value);
+      const PathStep step(path_, field);
+      settings(value, kImex, kImexFields);
     }
   });
   if (!raw_.version.empty() && raw_.version != "v1") {
@@ -121,47 +139,59 @@ RawProfile ProfileDecoder::decode(const DocumentValue& document) {
   return raw_;
 }
 
-void ProfileDecoder::drop_settings(std::string_view prefix) {
-  std::erase_if(raw_.settings, [&](const auto& setting) { return setting.first.starts_with(prefix); });
+void ProfileDecoder::settings(const DocumentValue& value, std::span<const SettingField> fields, Fields names) {
+  members(value, names, true, [&](std::string_view field, const DocumentMember& member) {
+    const PathStep step(path_, field);
+    const SettingKind kind = std::ranges::find(fields, field, &SettingField::name)->kind;
+    if (!member.value.is_null()) {
+      setting(member.value, kind);
+    } else if (kind == SettingKind::section) {
+      std::erase_if(raw_.settings, [&](const auto& each) { return each.first.starts_with(path_ + "."); });
+    } else if (kind != SettingKind::plain_boolean) {
+      raw_.settings.erase(path_);
+    }
+  });
+}
+
+void ProfileDecoder::setting(const DocumentValue& value, SettingKind kind) {
+  switch (kind) {
+    case SettingKind::text:
+      return string_setting(value);
+    case SettingKind::boolean:
+    case SettingKind::plain_boolean:
+      return boolean_setting(value);
+    case SettingKind::duration:
+      return duration_setting(value);
+    case SettingKind::words:
+      return device_list_setting(value);
+    case SettingKind::numbers:
+      return channel_ids_setting(value);
+    case SettingKind::section:
+      break;
+  }
+  if (!expect_object(value)) return;
+  path_.ends_with("gfd") ? settings(value, kGfdFlags, kGfdFields) : settings(value, kPluginFlags, kPluginFields);
 }
 
 void ProfileDecoder::string_setting(const DocumentValue& value) {
-  if (value.is_null()) {
-    raw_.settings.erase(path_);
-  } else if (value.is_string()) {
-    raw_.settings[path_] = {value.text, value.at, {}};
-  } else {
-    wrong_type(value, "a string (quote it)");
-  }
+  if (!value.is_string()) return wrong_type(value, "a string (quote it)");
+  raw_.settings[path_] = {value.text, value.at, {}};
 }
 
 void ProfileDecoder::boolean_setting(const DocumentValue& value) {
-  if (value.is_null()) {
-    raw_.settings.erase(path_);
-  } else if (value.kind == DocumentValue::Kind::boolean) {
-    raw_.settings[path_] = {value.boolean ? "true" : "false", value.at, {}};
-  } else {
-    wrong_type(value, "true or false (without quotes)");
-  }
+  if (value.kind != DocumentValue::Kind::boolean) return wrong_type(value, "true or false (without quotes)");
+  raw_.settings[path_] = {value.boolean ? "true" : "false", value.at, {}};
 }
 
 void ProfileDecoder::device_list_setting(const DocumentValue& value) {
-  if (value.is_null()) {
-    raw_.settings.erase(path_);
-    return;
-  }
   std::set<std::string> strategies;
   if (value.is_string()) {
     strategies.insert(value.text);
   } else if (!value.is_array()) {
-    wrong_type(value, "a string or a list of strings");
-    return;
+    return wrong_type(value, "a string or a list of strings");
   }
   for (const DocumentValue& item : value.items) {
-    if (!item.is_string() && !item.is_null()) {
-      wrong_type(item, "a string");
-      return;
-    }
+    if (!item.is_string() && !item.is_null()) return wrong_type(item, "a string");
     strategies.insert(item.text);
   }
   raw_.settings[path_] = {fmt::format("{}", fmt::join(strategies, ",")),
@@ -172,13 +202,11 @@ void ProfileDecoder::device_list_setting(const DocumentValue& value) {
 
 void ProfileDecoder::duration_setting(const DocumentValue& value) {
   constexpr auto kForms = "a duration like \"60s\" or \"1h30m\", or \"infinite\"";
-  if (value.is_null()) {
-    raw_.settings.erase(path_);
-  } else if (value.is_string()) {
-    const auto duration = value.text == "infinite" ? std::optional(std::numeric_limits<std::int64_t>::max())
-                                                   : parse_go_duration(value.text);
+  if (value.is_string()) {
+    const auto duration =
+        value.text == "infinite" ? std::optional(k8s::Duration::max()) : k8s::parse_go_duration(value.text);
     if (duration) {
-      raw_.settings[path_] = {std::to_string(*duration), value.at, {}};
+      raw_.settings[path_] = {std::to_string(duration->count()), value.at, {}};
     } else {
       error("InvalidDuration", value.at,
             fmt::format("\"{}\" is not a duration; write {}", shown_value(value.text), kForms));
@@ -194,129 +222,56 @@ void ProfileDecoder::duration_setting(const DocumentValue& value) {
   }
 }
 
-// Upstream's conversion to JSON looks up the fields of flags.plugin and flags.gfd among the fields of flags itself, and
-// sets each one that it finds there to empty: `flags.plugin.migStrategy: single` makes flags.migStrategy empty.
-void ProfileDecoder::reset_misplaced_flags(const DocumentValue& document) {
-  for (const DocumentMember& flags : document.members) {
-    if (find_field(kConfigFields, flags.key) == kConfigFields.begin() + 1) {
-      for (const DocumentMember& nested : flags.value.members) {
-        if (find_field(kFlagFields, nested.key) != kFlagFields.end()) {
-          reset_misplaced(nested.value, "flags." + nested.key, "flags.", kFlagFields);
-        }
-      }
-    }
-  }
-}
-
-void ProfileDecoder::reset_misplaced(const DocumentValue& value, std::string_view where, std::string_view owner,
-                                     Fields fields) {
-  for (const DocumentMember& member : value.members) {
-    const auto field = std::find_if(fields.begin(), fields.end(), [&](auto f) { return equal_fold(member.key, f); });
-    if (field == fields.end()) {
-      continue;
-    }
-    const std::string path = fmt::format("{}{}", owner, *field);
-    if (*field == "plugin" || *field == "gfd") {
-      const Fields inner = *field == "gfd" ? Fields(kGfdFields) : Fields(kPluginFields);
-      reset_misplaced(member.value, fmt::format("{}.{}", where, member.key), path + ".", inner);
-      continue;
-    }
-    const bool text = path.ends_with("Root") || path.ends_with("Strategy") || path.ends_with("Path") ||
-                      path.ends_with("Prefix") || path.ends_with("Policy") || path.ends_with("File");
-    raw_.settings[path] = {path.ends_with("sleepInterval") ? "0"
-                           : text                          ? ""
-                                                           : "false",
-                           member.key_at, fmt::format("{}.{}", where, member.key)};
-  }
-}
-
-void ProfileDecoder::flags(const DocumentValue& value) {
-  const PathStep step(path_, "flags");
-  members(value, kFlagFields, true, [this](std::string_view field, const DocumentMember& member) {
-    const PathStep inner(path_, field);
-    const bool nested = field == "plugin" || field == "gfd";
-    if (nested && member.value.is_null()) {
-      drop_settings(path_ + ".");
-    } else if (nested) {
-      if (expect_object(member.value)) {
-        field == "gfd" ? gfd_flags(member.value) : plugin_flags(member.value);
-      }
-    } else if (field == "migStrategy" || field == "mpsRoot" || field == "nvidiaDriverRoot" ||
-               field == "nvidiaDevRoot" || field == "deviceDiscoveryStrategy") {
-      string_setting(member.value);
-    } else {
-      boolean_setting(member.value);
-    }
-  });
-}
-
-void ProfileDecoder::plugin_flags(const DocumentValue& value) {
-  members(value, kPluginFields, true, [this](std::string_view field, const DocumentMember& member) {
-    const PathStep inner(path_, field);
-    if (field == "passDeviceSpecs") {
-      boolean_setting(member.value);
-    } else if (field == "deviceListStrategy") {
-      device_list_setting(member.value);
-    } else {
-      string_setting(member.value);
-    }
-  });
-}
-
-void ProfileDecoder::gfd_flags(const DocumentValue& value) {
-  members(value, kGfdFields, true, [this](std::string_view field, const DocumentMember& member) {
-    const PathStep inner(path_, field);
-    if (field == "oneshot" || field == "noTimestamp") {
-      boolean_setting(member.value);
-    } else if (field == "sleepInterval") {
-      duration_setting(member.value);
-    } else {
-      string_setting(member.value);
-    }
-  });
-}
-
 void ProfileDecoder::channel_ids_setting(const DocumentValue& value) {
-  if (value.is_null()) {
-    raw_.settings.erase(path_);
-    return;
-  }
-  if (!value.is_array()) {
-    wrong_type(value, "a list of channel IDs");
-    return;
-  }
+  if (!value.is_array()) return wrong_type(value, "a list of channel IDs");
   std::vector<std::int64_t> ids;
   for (std::size_t i = 0; i < value.items.size(); ++i) {
     const PathStep step(path_, i);
     const DocumentValue& item = value.items[i];
     const auto id = item.kind == DocumentValue::Kind::number ? parse_go_int(item.text, 10) : std::nullopt;
-    if (!id && !item.is_null()) {
-      wrong_type(item, "an integer");
-    }
+    if (!id && !item.is_null()) wrong_type(item, "an integer");
     ids.push_back(id.value_or(0));
   }
   raw_.settings[path_] = {fmt::format("{}", fmt::join(ids, ",")), value.at, {}};
 }
 
-void ProfileDecoder::imex(const DocumentValue& value) {
-  const PathStep step(path_, "imex");
-  members(value, kImexFields, true, [this](std::string_view field, const DocumentMember& member) {
-    const PathStep inner(path_, field);
-    if (field == "channelIDs") {
-      channel_ids_setting(member.value);
-    } else if (!member.value.is_null()) {  // A plain bool: null leaves it as it is.
-      boolean_setting(member.value);
+// Upstream's conversion to JSON looks up the fields of flags.plugin and flags.gfd among the fields of flags itself, and
+// sets each one that it finds there to empty: `flags.plugin.migStrategy: single` makes flags.migStrategy empty.
+void ProfileDecoder::reset_misplaced_flags(const DocumentValue& document) {
+  for (const DocumentMember& flags : document.members) {
+    if (find_field(kConfigFields, flags.key) != std::ranges::find(kConfigFields, "flags")) continue;
+    for (const DocumentMember& nested : flags.value.members) {
+      if (find_field(kFlagFields, nested.key) != kFlagFields.end())
+        reset_misplaced(nested.value, "flags." + nested.key, "flags.", kFlags);
     }
-  });
+  }
+}
+
+void ProfileDecoder::reset_misplaced(const DocumentValue& value, const std::string& where, const std::string& owner,
+                                     std::span<const SettingField> fields) {
+  for (const DocumentMember& member : value.members) {
+    const auto field =
+        std::ranges::find_if(fields, [&](const SettingField& f) { return equal_fold(member.key, f.name); });
+    if (field == fields.end()) continue;
+    const std::string path = owner + std::string(field->name);
+    std::string place = fmt::format("{}.{}", where, member.key);
+    if (field->kind == SettingKind::section) {
+      using Inner = std::span<const SettingField>;
+      reset_misplaced(member.value, place, path + ".", field->name == "gfd" ? Inner(kGfdFlags) : Inner(kPluginFlags));
+      continue;
+    }
+    const std::string_view empty = field->kind == SettingKind::duration  ? "0"
+                                   : field->kind == SettingKind::boolean ? "false"
+                                                                         : "";
+    raw_.settings[path] = {std::string(empty), member.key_at, std::move(place)};
+  }
 }
 
 void ProfileDecoder::resources(const DocumentValue& value) {
   const PathStep step(path_, "resources");
   members(value, kResourcesFields, true, [this](std::string_view field, const DocumentMember& member) {
     const PathStep inner(path_, field);
-    if (member.value.is_null()) {
-      return;
-    }
+    if (member.value.is_null()) return;
     if (!member.value.is_array()) {
       wrong_type(member.value, "a list of {pattern, name}");
       return;
@@ -330,9 +285,7 @@ void ProfileDecoder::resources(const DocumentValue& value) {
 }
 
 void ProfileDecoder::pattern_entry(const DocumentValue& value) {
-  if (!value.is_null() && !expect_object(value)) {
-    return;
-  }
+  if (!value.is_null() && !expect_object(value)) return;
   bool pattern = false;
   bool name = false;
   members(value, kPatternFields, false, [&](std::string_view field, const DocumentMember& member) {
@@ -342,9 +295,7 @@ void ProfileDecoder::pattern_entry(const DocumentValue& value) {
       static_cast<void>(resource_name(member.value));
     } else {
       pattern = true;
-      if (!member.value.is_string() && !member.value.is_null()) {
-        wrong_type(member.value, "a string, for example '*'");
-      }
+      if (!member.value.is_string() && !member.value.is_null()) wrong_type(member.value, "a string, for example '*'");
     }
   });
   if (!pattern) {

@@ -1,7 +1,8 @@
-// Decodes the JSON value of a profile document into a Profile, as encoding/json and the plugin's own unmarshalers do,
-// and says what is refused and what is silently ignored.
+// The two steps from the JSON value of a profile document to a Profile: it is decoded as encoding/json and the plugin's
+// own unmarshalers do, with what is refused and what is silently ignored; then the components look at it.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <span>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "reconcilers/profile/document_value.h"
+#include "reconcilers/profile/field_names.h"
 #include "reconcilers/profile/profile.h"
 
 namespace gso {
@@ -65,8 +67,8 @@ class ProfileDecoder {
 
   // Calls visit(field, member) for every member that upstream decodes into one of `fields`, in upstream's order; the
   // others are reported. `ignoring_case`: encoding/json's own structs; otherwise the plugin's unmarshalers.
-  template <class Visit>
-  void members(const DocumentValue& object, Fields fields, bool ignoring_case, Visit visit);
+  void members(const DocumentValue& object, Fields fields, bool ignoring_case,
+               const std::function<void(std::string_view, const DocumentMember&)>& visit);
   void unknown_field(const DocumentMember& member, Fields fields);
   // "; write "replicas" for "replica"" for a field that the object lacks, if a member that is ignored was probably
   // meant to be it; else empty.
@@ -74,11 +76,10 @@ class ProfileDecoder {
   bool expect_object(const DocumentValue& value);
 
   void reset_misplaced_flags(const DocumentValue& document);
-  void reset_misplaced(const DocumentValue& value, std::string_view where, std::string_view owner, Fields fields);
-  void flags(const DocumentValue& value);
-  void plugin_flags(const DocumentValue& value);
-  void gfd_flags(const DocumentValue& value);
-  void imex(const DocumentValue& value);
+  void reset_misplaced(const DocumentValue& value, const std::string& where, const std::string& owner,
+                       std::span<const SettingField> fields);
+  void settings(const DocumentValue& value, std::span<const SettingField> fields, Fields names);
+  void setting(const DocumentValue& value, SettingKind kind);
   void resources(const DocumentValue& value);
   void pattern_entry(const DocumentValue& value);
   void sharing(const DocumentValue& value);
@@ -95,12 +96,16 @@ class ProfileDecoder {
   void device_list_setting(const DocumentValue& value);
   void duration_setting(const DocumentValue& value);
   void channel_ids_setting(const DocumentValue& value);
-  void drop_settings(std::string_view prefix);
 
   std::vector<Diagnostic>& diagnostics_;
   std::string path_;
   int unknown_fields_ = 0;
   RawProfile raw_;
 };
+
+// What the components make of a decoded document: adds to `diagnostics` what they exit on whatever the hardware, and
+// what they drop, and returns the profile as upstream holds it in memory, with `rename`, `devices` and `resources`
+// dropped.
+[[nodiscard]] Profile check_profile(const RawProfile& raw, std::vector<Diagnostic>& diagnostics);
 
 }  // namespace gso

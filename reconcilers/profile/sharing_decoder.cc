@@ -5,10 +5,6 @@
 #include <fmt/format.h>
 
 #include "reconcilers/model/foreign_text.h"
-#include "reconcilers/profile/decode_members.h"
-#include "reconcilers/profile/document_path.h"
-#include "reconcilers/profile/field_names.h"
-#include "reconcilers/profile/go_numbers.h"
 #include "reconcilers/profile/go_text.h"
 #include "reconcilers/profile/profile_decoder.h"
 
@@ -32,9 +28,7 @@ std::string repaired_name(std::string_view name) {
       out += c;
     }
   }
-  while (!out.empty() && (out.back() == '-' || out.back() == '.')) {
-    out.pop_back();
-  }
+  while (!out.empty() && (out.back() == '-' || out.back() == '.')) out.pop_back();
   return is_dns1123_subdomain(out) ? std::string(kDomainPrefix) + out : std::string();
 }
 
@@ -45,17 +39,11 @@ bool is_unsigned(std::string_view text) {
 // A GPU index, "gpu:mig" indexes, or the UUID of a GPU or a MIG device.
 bool is_device_reference(std::string_view text) {
   const auto is_gpu_uuid = [](std::string_view t) { return t.starts_with("GPU-") && is_uuid(t.substr(4)); };
-  if (is_unsigned(text) || is_gpu_uuid(text)) {
-    return true;
-  }
+  if (is_unsigned(text) || is_gpu_uuid(text)) return true;
   if (const auto colon = text.find(':'); colon != std::string_view::npos) {
-    if (is_unsigned(text.substr(0, colon)) && is_unsigned(text.substr(colon + 1))) {
-      return true;
-    }
+    if (is_unsigned(text.substr(0, colon)) && is_unsigned(text.substr(colon + 1))) return true;
   }
-  if (!text.starts_with("MIG-")) {
-    return false;
-  }
+  if (!text.starts_with("MIG-")) return false;
   text.remove_prefix(4);
   const auto first = text.find('/');
   const auto second = first == std::string_view::npos ? first : text.find('/', first + 1);
@@ -77,9 +65,7 @@ void ProfileDecoder::sharing(const DocumentValue& value) {
       info("EmptySection", member.key_at, "\"mps\" is empty, which means no MPS");
       raw_.mps.reset();
     } else {
-      if (!raw_.mps) {
-        raw_.mps.emplace();
-      }
+      if (!raw_.mps) raw_.mps.emplace();
       raw_.mps->at = member.key_at;
       section(member.value, *raw_.mps);
     }
@@ -87,15 +73,11 @@ void ProfileDecoder::sharing(const DocumentValue& value) {
 }
 
 void ProfileDecoder::section(const DocumentValue& value, RawSection& section) {
-  if (!value.is_null() && !expect_object(value)) {
-    return;
-  }
+  if (!value.is_null() && !expect_object(value)) return;
   bool listed = false;
   section.rename_by_default = section.rename_by_default && value.find("renameByDefault") != nullptr;
   const auto boolean = [this](const DocumentValue& v) {
-    if (v.kind != DocumentValue::Kind::boolean && !v.is_null()) {
-      wrong_type(v, "true or false (without quotes)");
-    }
+    if (v.kind != DocumentValue::Kind::boolean && !v.is_null()) wrong_type(v, "true or false (without quotes)");
   };
   members(value, kSectionFields, false, [&](std::string_view field, const DocumentMember& member) {
     const PathStep inner(path_, field);
@@ -131,9 +113,7 @@ void ProfileDecoder::section(const DocumentValue& value, RawSection& section) {
 
 void ProfileDecoder::entry(const DocumentValue& value, RawEntry& entry, bool rename_by_default) {
   entry.at = value.at;
-  if (!value.is_null() && !expect_object(value)) {
-    return;
-  }
+  if (!value.is_null() && !expect_object(value)) return;
   bool name = false;
   bool replicas = false;
   members(value, kEntryFields, false, [&](std::string_view field, const DocumentMember& member) {
@@ -187,9 +167,7 @@ void ProfileDecoder::replica_count(const DocumentValue& value, RawEntry& entry) 
 
 void ProfileDecoder::rename(const DocumentValue& value, const RawEntry& entry, bool rename_by_default) {
   const auto name = resource_name(value);
-  if (!name || (rename_by_default && *name == entry.name + ".shared")) {
-    return;
-  }
+  if (!name || (rename_by_default && *name == entry.name + ".shared")) return;
   warning(
       "RenameIgnored", value.at,
       rename_by_default
@@ -245,9 +223,7 @@ void ProfileDecoder::devices(const DocumentValue& value) {
   } else if (value.is_array()) {
     for (std::size_t i = 0; i < value.items.size(); ++i) {
       const PathStep step(path_, i);
-      if (!device_reference(value.items[i])) {
-        return;
-      }
+      if (!device_reference(value.items[i])) return;
     }
     ignored();
   } else {

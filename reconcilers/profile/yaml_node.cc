@@ -4,20 +4,18 @@
 #include <yaml.h>
 
 #include <algorithm>
-#include <cstring>
 #include <unordered_map>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "reconcilers/model/foreign_text.h"
-#include "reconcilers/profile/yaml_syntax_error.h"
 
 namespace gso {
 namespace {
 
-// Each means reading the text anew.
-constexpr int kMaxRetries = 16;
+constexpr std::string_view kUnsupported = "UnsupportedYAML";
+constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
 Position position_of(const yaml_mark_t& mark) {
   return {static_cast<int>(mark.line) + 1, static_cast<int>(mark.column) + 1};
@@ -30,19 +28,37 @@ std::string text_of(const yaml_char_t* text) {
 // The lines that end in U+0085, U+2028 or U+2029.
 std::vector<int> odd_breaks(std::string_view text) {
   std::vector<int> lines;
-  const bool any = text.find("\xc2\x85") != std::string_view::npos || text.find("\xe2\x80") != std::string_view::npos;
+  const bool any = text.contains("\xc2\x85") || text.contains("\xe2\x80");
   int line = 1;
   for (std::size_t at = 0; any && at < text.size();) {
     const std::size_t length = break_length(text, at);
     if (length > 0) {
-      if (text[at] != '\r' && text[at] != '\n') {
-        lines.push_back(line);
-      }
+      if (text[at] != '\r' && text[at] != '\n') lines.push_back(line);
       ++line;
     }
     at += std::max<std::size_t>(length, 1);
   }
   return lines;
+}
+
+// With a byte order mark, or of characters of ASCII.
+bool is_utf16(std::string_view text) {
+  const auto zero = [&](std::size_t at) { return at < text.size() && text[at] == '\0'; };
+  return text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff") ||
+         (zero(0) != zero(1) && zero(0) == zero(2) && zero(1) == zero(3));
+}
+
+bool is_json_comment(std::string_view text) {
+  return text.starts_with("//") || text.starts_with("/*");
+}
+
+std::string no_json_comments(std::string_view comment) {
+  return fmt::format("JSON has no comments; remove the comment that begins here with `{}`", comment.substr(0, 2));
+}
+
+// Of a document's %YAML line, if it has one.
+bool is_known_version(const yaml_version_directive_t* version) {
+  return version == nullptr || (version->major == 1 && version->minor == 1);
 }
 
 }  // namespace
@@ -51,12 +67,12 @@ struct YamlStream::Parser {
   yaml_parser_t parser{};
   yaml_event_t event{};
   bool has_event = false;
-  std::string_view text;
-  std::size_t read = 0;
 
-  explicit Parser(std::string_view input) : text(input) {
+  explicit Parser(std::string_view text) {
     yaml_parser_initialize(&parser);
-    yaml_parser_set_input(&parser, &Parser::read_piece, this);
+    yaml_parser_set_encoding(&parser, YAML_UTF8_ENCODING);
+    const char* begin = text.empty() ? "" : text.data();
+    yaml_parser_set_input_string(&parser, reinterpret_cast<const unsigned char*>(begin), text.size());
   }
   ~Parser() {
     drop_event();
@@ -66,19 +82,8 @@ struct YamlStream::Parser {
   Parser& operator=(const Parser&) = delete;
 
   void drop_event() {
-    if (has_event) {
-      yaml_event_delete(&event);
-    }
+    if (has_event) yaml_event_delete(&event);
     has_event = false;
-  }
-
-  static int read_piece(void* data, unsigned char* buffer, std::size_t size, std::size_t* size_read) {
-    auto& self = *static_cast<Parser*>(data);
-    const std::size_t count = std::min({size, kReadPiece, self.text.size() - self.read});
-    std::memcpy(buffer, self.text.data() + self.read, count);
-    self.read += count;
-    *size_read = count;
-    return 1;
   }
 };
 
@@ -96,18 +101,10 @@ struct YamlStream::Builder {
   std::size_t before_item = 0;     // Nodes before the item that is being read.
   bool anchor_in_item = false;
 
-  void restart() {
-    *this = Builder(stream, items);
-    if (items != nullptr) {
-      items->restart();
-    }
-  }
-
   YamlNode& add(YamlNode::Kind kind, const yaml_event_t& event, const yaml_char_t* anchor) {
     YamlNode& node = document.nodes.emplace_back();
     node.kind = kind;
-    node.in_text = position_of(event.start_mark);
-    node.at = stream->shown(node.in_text);
+    node.at = stream->shown(position_of(event.start_mark));
     if (open.empty()) {
       document.root = &node;
     } else {
@@ -120,14 +117,24 @@ struct YamlStream::Builder {
     return node;
   }
 
-  void scalar(const yaml_event_t& event) {
+  // Returns why the scalar is refused, which the plugin's library reads otherwise; empty: it is not.
+  std::string scalar(const yaml_event_t& event) {
     const auto& data = event.data.scalar;
+    const bool key_or_root = open.empty() || (flow_depth > 0 && open.back()->kind == YamlNode::Kind::mapping &&
+                                              open.back()->children.size() % 2 == 0);
     YamlNode& node = add(YamlNode::Kind::scalar, event, data.anchor);
-    node.value = release_held({reinterpret_cast<const char*>(data.value), data.length});
+    node.value = {reinterpret_cast<const char*>(data.value), data.length};
     node.tag = text_of(data.tag);
     node.implicit = data.plain_implicit != 0;
     node.literal = data.style == YAML_LITERAL_SCALAR_STYLE;
     node.folded = data.style == YAML_FOLDED_SCALAR_STYLE;
+    if (data.style != YAML_PLAIN_SCALAR_STYLE) return "";
+    if (key_or_root && is_json_comment(node.value)) return no_json_comments(node.value);
+    if (flow_depth > 0 && node.value.contains('?'))
+      return fmt::format("a '?' ends a value inside [] and {{}}; put \"{}\" in quotes", shown_value(node.value));
+    if (flow_depth > 0 && !node.tag.empty() && node.value.empty())
+      return "a tag inside [] and {} needs a value after it; write one, or leave the tag out";
+    return "";
   }
 
   void collection(YamlNode::Kind kind, const yaml_event_t& event, const yaml_char_t* anchor, bool flow) {
@@ -158,9 +165,7 @@ struct YamlStream::Builder {
       items->item(*closed);
       open.back()->children.pop_back();
       // Nodes that a later alias can refer to stay.
-      while (!anchor_in_item && document.nodes.size() > before_item) {
-        document.nodes.pop_back();
-      }
+      while (!anchor_in_item && document.nodes.size() > before_item) document.nodes.pop_back();
     }
   }
 
@@ -168,9 +173,7 @@ struct YamlStream::Builder {
   bool alias(const yaml_event_t& event) {
     const std::string name = text_of(event.data.alias.anchor);
     const auto found = anchors.find(name);
-    if (found == anchors.end()) {
-      return false;
-    }
+    if (found == anchors.end()) return false;
     YamlNode& node = add(YamlNode::Kind::alias, event, nullptr);
     node.value = name;
     node.target = found->second;
@@ -179,13 +182,19 @@ struct YamlStream::Builder {
 };
 
 YamlStream::YamlStream(std::string_view text, YamlLimits limits)
-    : text_(hold_marks(text.substr(0, limits.bytes))),
-      parser_(std::make_unique<Parser>(text_)),
-      limits_(limits),
-      odd_breaks_(odd_breaks(text_)) {
+    : text_(text.substr(text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0)), limits_(limits) {
   if (text.size() > limits.bytes) {
     fail("TooLarge", {1, 1}, fmt::format("the text has {} bytes; at most {} are allowed", text.size(), limits.bytes));
+    return;
   }
+  if (is_utf16(text_)) {
+    fail(std::string(kUnsupported), {1, 1}, "the text is UTF-16; save it as UTF-8");
+    return;
+  }
+  parser_ = std::make_unique<Parser>(text_);
+  odd_breaks_ = odd_breaks(text_);
+  if (const std::size_t mark = text_.find(kByteOrderMark); mark != std::string_view::npos)
+    mark_ = place_of(text_, mark);
 }
 
 YamlStream::~YamlStream() = default;
@@ -207,139 +216,93 @@ bool YamlStream::pull() {
   return p.has_event;
 }
 
-bool YamlStream::retry(std::size_t offset, Stumble stumble) {
-  auto held = hold(text_, offset, stumble);
-  if (!held || ++retries_ > kMaxRetries) {
-    return false;
-  }
-  text_ = *std::move(held);
-  parser_ = std::make_unique<Parser>(text_);
-  for (int skipped = 0; skipped < documents_;) {
-    if (!pull()) {
-      return false;
-    }
-    skipped += parser_->event.type == YAML_DOCUMENT_END_EVENT ? 1 : 0;
-  }
-  return true;
+bool YamlStream::passes_mark(Position at) const {
+  return mark_ && std::pair(at.line, at.column) > std::pair(mark_->line, mark_->column);
 }
 
-bool YamlStream::retry_after_error() {
+void YamlStream::fail_at_mark() {
+  fail(std::string(kUnsupported), *mark_,
+       "a byte order mark (U+FEFF) is allowed only at the beginning of the text; remove the one here");
+}
+
+void YamlStream::syntax_error(bool in_flow) {
   const yaml_parser_t& p = parser_->parser;
-  if (p.error != YAML_SCANNER_ERROR || p.problem == nullptr) {
-    return false;
-  }
-  const Stumble stumble = stumble_of(p.problem, p.context == nullptr ? "" : p.context);
-  const Position at = position_of(p.problem_mark);
-  return stumble != Stumble::none && retry(offset_of(text_, at), stumble);
-}
-
-bool YamlStream::retry_after_scalar(const Builder& builder) {
-  const YamlNode& node = builder.document.nodes.back();
-  if (builder.flow_depth == 0) {
-    return false;
-  }
-  if (!node.tag.empty()) {
-    const auto offset = tag_running_into_indicator(text_, node.in_text);
-    return offset && retry(*offset, Stumble::tag);
-  }
-  if (parser_->event.data.scalar.style == YAML_PLAIN_SCALAR_STYLE && node.value.find('?') != std::string::npos) {
-    if (auto comment = explain_json_comment(text_, offset_of(text_, node.in_text))) {
-      fail(std::move(comment->code), comment->at, std::move(comment->message));
-      return false;
-    }
-    fail("SyntaxError", node.in_text,
-         fmt::format("a '?' ends a value inside [] and {{}}; put \"{}\" in quotes", shown_value(node.value)));
-  }
-  return false;
-}
-
-void YamlStream::syntax_error(const Builder& builder) {
-  const yaml_parser_t& p = parser_->parser;
-  const std::string problem = p.problem != nullptr ? p.problem : "cannot be read";
-  if (p.error == YAML_READER_ERROR) {
-    fail("SyntaxError", place_of(text_, p.problem_offset), explain_refused_character(text_, problem));
-    return;
-  }
   YamlProblem found;
-  found.problem = problem;
+  found.problem = p.problem != nullptr ? p.problem : "cannot be read";
+  if (p.error == YAML_READER_ERROR) return fail("SyntaxError", place_of(text_, p.problem_offset), found.problem);
   found.context = p.context != nullptr ? p.context : "";
   found.at = position_of(p.problem_mark);
+  found.line = shown(found.at).line;
   found.context_at = position_of(p.context_mark);
-  if (builder.flow_depth > 0) {
-    found.flow = builder.open[builder.open.size() - static_cast<std::size_t>(builder.flow_depth)]->in_text;
+  found.context_line = shown(found.context_at).line;
+  const std::string_view rest = text_.substr(offset_of(text_, found.at));
+  if (passes_mark({found.at.line, found.at.column + 1})) return fail_at_mark();
+  if (in_flow && is_json_comment(rest)) return fail(std::string(kUnsupported), found.at, no_json_comments(rest));
+  if (found.problem == "found unexpected ':'") {
+    return fail(std::string(kUnsupported), found.at,
+                "inside [] and {} a ':' needs a space after it; add one, or put the whole text in quotes");
   }
-  const auto shown_place = [this](Position at) { return shown(at); };
-  error_ = explain_syntax_error(text_, found, shown_place);
+  error_ = explain_syntax_error(text_, found);
   error_->at = shown(error_->at);
   error_->cause = error_->cause.line > 0 ? shown(error_->cause) : Position{};
   done_ = true;
 }
 
-namespace {
-
-// Of a document's %YAML line, if it has one.
-bool is_known_version(const yaml_version_directive_t* version) {
-  return version == nullptr || (version->major == 1 && version->minor == 1);
+void YamlStream::take(Builder& builder) {
+  const yaml_event_t& event = parser_->event;
+  const Position at = position_of(event.start_mark);
+  switch (event.type) {
+    case YAML_STREAM_END_EVENT:
+      done_ = true;
+      break;
+    case YAML_SCALAR_EVENT:
+      if (std::string why = builder.scalar(event); !why.empty()) fail(std::string(kUnsupported), at, std::move(why));
+      break;
+    case YAML_ALIAS_EVENT:
+      if (!builder.alias(event)) {
+        fail("UnknownAnchor", at,
+             fmt::format("anchor &{0} is not defined before *{0}", shown_value(text_of(event.data.alias.anchor))));
+      }
+      break;
+    case YAML_MAPPING_START_EVENT:
+      builder.collection(YamlNode::Kind::mapping, event, event.data.mapping_start.anchor,
+                         event.data.mapping_start.style == YAML_FLOW_MAPPING_STYLE);
+      break;
+    case YAML_SEQUENCE_START_EVENT:
+      builder.collection(YamlNode::Kind::sequence, event, event.data.sequence_start.anchor,
+                         event.data.sequence_start.style == YAML_FLOW_SEQUENCE_STYLE);
+      break;
+    case YAML_MAPPING_END_EVENT:
+    case YAML_SEQUENCE_END_EVENT:
+      builder.close();
+      break;
+    case YAML_DOCUMENT_START_EVENT:
+      if (!is_known_version(event.data.document_start.version_directive))
+        fail("SyntaxError", at, "only %YAML 1.1 is supported; remove the %YAML line");
+      break;
+    default:
+      break;
+  }
 }
-
-}  // namespace
 
 std::optional<YamlDocument> YamlStream::next(YamlItems* items) {
   Builder builder(this, items);
   while (!done_) {
     if (!pull()) {
-      if (retry_after_error()) {
-        builder.restart();
-        continue;
-      }
-      syntax_error(builder);
+      syntax_error(builder.flow_depth > 0);
       break;
     }
-    const yaml_event_t& event = parser_->event;  // Of the parser of this round: a retry makes a new one.
-    switch (event.type) {
-      case YAML_STREAM_END_EVENT:
-        done_ = true;
-        break;
-      case YAML_SCALAR_EVENT:
-        builder.scalar(event);
-        if (retry_after_scalar(builder)) {
-          builder.restart();
-          continue;
-        }
-        break;
-      case YAML_ALIAS_EVENT:
-        if (!builder.alias(event)) {
-          fail("UnknownAnchor", position_of(event.start_mark),
-               fmt::format("anchor &{0} is not defined before *{0}", shown_value(text_of(event.data.alias.anchor))));
-        }
-        break;
-      case YAML_MAPPING_START_EVENT:
-        builder.collection(YamlNode::Kind::mapping, event, event.data.mapping_start.anchor,
-                           event.data.mapping_start.style == YAML_FLOW_MAPPING_STYLE);
-        break;
-      case YAML_SEQUENCE_START_EVENT:
-        builder.collection(YamlNode::Kind::sequence, event, event.data.sequence_start.anchor,
-                           event.data.sequence_start.style == YAML_FLOW_SEQUENCE_STYLE);
-        break;
-      case YAML_MAPPING_END_EVENT:
-      case YAML_SEQUENCE_END_EVENT:
-        builder.close();
-        break;
-      case YAML_DOCUMENT_START_EVENT:
-        if (!is_known_version(event.data.document_start.version_directive)) {
-          fail("SyntaxError", position_of(event.start_mark), "only %YAML 1.1 is supported; remove the %YAML line");
-        }
-        break;
-      case YAML_DOCUMENT_END_EVENT:
-        ++documents_;
-        return std::move(builder.document);
-      default:
-        break;
+    const yaml_event_t& event = parser_->event;
+    if (passes_mark(position_of(event.end_mark))) {
+      fail_at_mark();
+      break;
     }
+    take(builder);
     if (!done_ && builder.open.size() > static_cast<std::size_t>(limits_.depth)) {
       fail("TooDeep", position_of(event.start_mark),
            fmt::format("collections are nested more than {} deep", limits_.depth));
     }
+    if (!done_ && event.type == YAML_DOCUMENT_END_EVENT) return std::move(builder.document);
   }
   return std::nullopt;
 }

@@ -1,18 +1,27 @@
 // YAML text as a tree of nodes with positions, built from libyaml's events: one document at a time, so that what
-// follows the first document can be left alone, as the device plugin does. No scalar is interpreted here.
+// follows the first document can be left alone, as the device plugin does; and what a scalar means.
+//
+// The plugin's YAML library is a port of an older libyaml. Where the two read a text differently, and no profile has
+// such a text, it is refused (UnsupportedYAML).
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
-#include "reconcilers/profile/yaml_dialect.h"
-
 namespace gso {
+
+struct Position {
+  int line = 0;    // From 1; 0 when there is no position.
+  int column = 0;  // From 1, counted in code points.
+  friend bool operator==(const Position&, const Position&) = default;
+};
 
 struct YamlNode {
   enum class Kind { scalar, sequence, mapping, alias } kind = Kind::scalar;
@@ -20,15 +29,20 @@ struct YamlNode {
   bool literal = false;              // Scalar: a literal block ("|"), whose lines are in the text unchanged.
   bool folded = false;               // Scalar: a folded block (">"), whose lines are joined.
   Position at;                       // In the text as it was given.
-  Position in_text;                  // As libyaml counts: from the text's own first line, all breaks of YAML 1.1.
   std::string tag;                   // Long form: tag:yaml.org,2002:int. Tags of collections are not kept (upstream).
   std::string value;                 // Scalar: the text. Alias: the anchor's name.
   const YamlNode* target = nullptr;  // Alias: the node that it repeats.
   std::vector<const YamlNode*> children;  // Sequence: items. Mapping: key, value, key, value, …
 };
 
+// std::monostate is null.
+using YamlScalar = std::variant<std::monostate, bool, std::int64_t, std::uint64_t, double, std::string>;
+// What a YAML 1.1 scalar means, exactly as the plugin's YAML library (go.yaml.in/yaml/v2) resolves it. nullopt when an
+// explicit tag contradicts the text (!!int four, !!binary with bad base64): upstream refuses the document.
+[[nodiscard]] std::optional<YamlScalar> resolve_scalar(const YamlNode& node);
+
 struct YamlError {
-  std::string code;  // SyntaxError, UnknownAnchor, TooDeep, TooLarge
+  std::string code;  // SyntaxError, UnsupportedYAML, UnknownAnchor, TooDeep, TooLarge
   Position at;
   std::string message;
   Position cause{};  // Another line that may be the wrong one; its line is 0 when there is none.
@@ -57,14 +71,14 @@ class YamlItems {
   YamlItems& operator=(const YamlItems&) = delete;
   // One item, with everything below it. It is left out of the document, and its nodes are gone after the call.
   virtual void item(const YamlNode& node) = 0;
-  // The document is read again from its beginning: its items come once more.
-  virtual void restart() = 0;
 };
 
 // Reads the documents of a text one after the other. Never throws on bad input.
 class YamlStream {
  public:
+  // The text must outlive the stream.
   explicit YamlStream(std::string_view text, YamlLimits limits = {});
+  explicit YamlStream(std::string&& text, YamlLimits limits = {}) = delete;
   ~YamlStream();
   YamlStream(const YamlStream&) = delete;
   YamlStream& operator=(const YamlStream&) = delete;
@@ -80,22 +94,43 @@ class YamlStream {
   void fail(std::string code, Position at, std::string message);
   // The place as an editor shows it, from the place as libyaml counts it.
   [[nodiscard]] Position shown(Position at) const;
-  bool pull();  // The next event into the parser; false on a syntax error.
-  void syntax_error(const Builder& builder);
-  // For texts that the plugin's library reads differently: true if the character was replaced (yaml_dialect.h) and
-  // reading has started again.
-  bool retry(std::size_t offset, Stumble stumble);
-  bool retry_after_error();
-  bool retry_after_scalar(const Builder& builder);
+  bool pull();                  // The next event into the parser; false on a syntax error.
+  void take(Builder& builder);  // Adds the event to the document.
+  [[nodiscard]] bool passes_mark(Position at) const;
+  void fail_at_mark();
+  void syntax_error(bool in_flow);
 
-  std::string text_;
+  std::string_view text_;           // Without the byte order mark at its beginning.
   std::unique_ptr<Parser> parser_;  // Reads text_.
-  int documents_ = 0;               // Returned so far.
-  int retries_ = 0;
   YamlLimits limits_;
-  std::vector<int> odd_breaks_;  // Lines, as libyaml counts, that end where an editor sees no end.
+  std::vector<int> odd_breaks_;   // Lines, as libyaml counts, that end where an editor sees no end.
+  std::optional<Position> mark_;  // Of a byte order mark inside the text.
   std::optional<YamlError> error_;
   bool done_ = false;
 };
+
+// What libyaml says about a text that it refuses. Places as libyaml counts them, and the lines as an editor shows them.
+struct YamlProblem {
+  std::string problem;
+  std::string context;  // Empty: none.
+  Position at;
+  int line = 0;
+  Position context_at;
+  int context_line = 0;
+};
+// The error for it, in the same places (yaml_syntax_error.cc).
+[[nodiscard]] YamlError explain_syntax_error(std::string_view text, const YamlProblem& found);
+
+// JSON with its strings spelt so that YAML reads in them what JSON does: surrogate pairs become one escape, and
+// characters that YAML refuses or takes as the end of a line become escapes. nullopt where nothing needs that, and for
+// what does not begin as JSON. Lines stay as they are.
+[[nodiscard]] std::optional<std::string> json_for_yaml(std::string_view text);
+
+// The offset of a place in a text, and the place of an offset, as libyaml counts: lines end in "\n", "\r", "\r\n",
+// U+0085, U+2028 or U+2029.
+[[nodiscard]] std::size_t offset_of(std::string_view text, Position place);
+[[nodiscard]] Position place_of(std::string_view text, std::size_t offset);
+// How many bytes the line break at this offset has; 0 where none is.
+[[nodiscard]] std::size_t break_length(std::string_view text, std::size_t at);
 
 }  // namespace gso

@@ -1,15 +1,14 @@
 // The YAML 1.1 resolution table of the plugin's YAML library.
-#include "reconcilers/profile/yaml_scalar.h"
-
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstdint>
 #include <limits>
 #include <utility>
 
 #include "k8sclient/value/ascii.h"
-#include "reconcilers/profile/go_numbers.h"
+#include "k8sclient/value/base64.h"
+#include "reconcilers/profile/go_text.h"
+#include "reconcilers/profile/yaml_node.h"
 
 namespace gso {
 namespace {
@@ -57,23 +56,15 @@ bool looks_like_yaml_float(std::string_view text) {
   std::size_t i = 0;
   const auto digits = [&] {
     const auto from = i;
-    while (i < text.size() && is_digit(text[i])) {
-      ++i;
-    }
+    while (i < text.size() && is_digit(text[i])) ++i;
     return i - from;
   };
-  if (i < text.size() && (text[i] == '-' || text[i] == '+')) {
-    ++i;
-  }
+  if (i < text.size() && (text[i] == '-' || text[i] == '+')) ++i;
   if (i < text.size() && text[i] == '.') {
     ++i;
-    if (digits() == 0) {
-      return false;
-    }
+    if (digits() == 0) return false;
   } else {
-    if (digits() == 0) {
-      return false;
-    }
+    if (digits() == 0) return false;
     if (i < text.size() && text[i] == '.') {
       ++i;
       digits();
@@ -81,12 +72,8 @@ bool looks_like_yaml_float(std::string_view text) {
   }
   if (i < text.size() && (text[i] == 'e' || text[i] == 'E')) {
     ++i;
-    if (i < text.size() && (text[i] == '-' || text[i] == '+')) {
-      ++i;
-    }
-    if (digits() == 0) {
-      return false;
-    }
+    if (i < text.size() && (text[i] == '-' || text[i] == '+')) ++i;
+    if (digits() == 0) return false;
   }
   return i == text.size();
 }
@@ -110,13 +97,9 @@ class TimestampReader {
              .ok()) {
       return false;
     }
-    if (at_ == text_.size()) {
-      return true;
-    }
+    if (at_ == text_.size()) return true;
     const bool zone = skip('T') || skip('t');
-    if (!zone && !skip(' ')) {
-      return false;
-    }
+    if (!zone && !skip(' ')) return false;
     return time_of_day() && (!zone || time_zone()) && at_ == text_.size();
   }
 
@@ -148,9 +131,7 @@ class TimestampReader {
     }
     if (at_ + 1 < text_.size() && (text_[at_] == '.' || text_[at_] == ',') && is_digit(text_[at_ + 1])) {
       ++at_;
-      while (at_ < text_.size() && is_digit(text_[at_])) {
-        ++at_;
-      }
+      while (at_ < text_.size() && is_digit(text_[at_])) ++at_;
     }
     return true;
   }
@@ -177,26 +158,18 @@ std::optional<Resolved> integer(std::optional<std::uint64_t> value) {
 std::optional<Resolved> resolve_number(const std::string& text) {
   std::string plain = text;
   std::erase(plain, '_');
-  if (auto found = integer(parse_go_int(plain, 0))) {
-    return found;
-  }
-  if (auto found = integer(parse_go_uint(plain, 0))) {
-    return found;
-  }
+  if (auto found = integer(parse_go_int(plain, 0))) return found;
+  if (auto found = integer(parse_go_uint(plain, 0))) return found;
   if (looks_like_yaml_float(plain)) {
     if (const auto value = parse_go_float(plain)) {
       return Resolved{Type::floating, *value};
     }
   }
   if (plain.starts_with("0b")) {
-    if (auto found = integer(parse_go_int(plain.substr(2), 2))) {
-      return found;
-    }
+    if (auto found = integer(parse_go_int(plain.substr(2), 2))) return found;
     return integer(parse_go_uint(plain.substr(2), 2));
   }
-  if (plain.starts_with("-0b")) {
-    return integer(parse_go_int("-" + plain.substr(3), 2));
-  }
+  if (plain.starts_with("-0b")) return integer(parse_go_int("-" + plain.substr(3), 2));
   return std::nullopt;
 }
 
@@ -207,16 +180,12 @@ Resolved resolve_plain(const std::string& text, std::string_view tag) {
   if (!numeric && first != '.' && std::string_view("yYnNtTfFoO~").find(first) == std::string_view::npos) {
     return as_string;
   }
-  if (auto word = resolve_word(text)) {
-    return *std::move(word);
-  }
+  if (auto word = resolve_word(text)) return *std::move(word);
   if (first == '.') {
     const auto value = parse_go_float(text);
     return value ? Resolved{Type::floating, *value} : as_string;
   }
-  if (!numeric) {
-    return as_string;
-  }
+  if (!numeric) return as_string;
   if ((tag.empty() || tag == "timestamp") && TimestampReader(text).matches()) {
     return {Type::timestamp, text};
   }
@@ -241,59 +210,22 @@ std::string_view tag_of(Type type) {
   return "str";
 }
 
-// Base64 with padding, line breaks ignored.
-std::optional<std::string> decode_base64(std::string_view text) {
-  std::string symbols;
-  for (const char c : text) {
-    if (c != '\r' && c != '\n') {
-      symbols += c;
-    }
-  }
-  if (symbols.size() % 4 != 0) {
-    return std::nullopt;
-  }
-  constexpr std::string_view kAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string out;
-  for (std::size_t i = 0; i < symbols.size(); i += 4) {
-    const bool last = i + 4 == symbols.size();
-    const std::size_t padding = !last || symbols[i + 3] != '=' ? 0 : symbols[i + 2] == '=' ? 2 : 1;
-    std::uint32_t bits = 0;
-    for (std::size_t k = 0; k < 4; ++k) {
-      const auto value = k >= 4 - padding ? 0 : kAlphabet.find(symbols[i + k]);
-      if (value == std::string_view::npos) {
-        return std::nullopt;
-      }
-      bits = bits << 6 | static_cast<std::uint32_t>(value);
-    }
-    for (std::size_t k = 0; k < 3 - padding; ++k) {
-      out += static_cast<char>(bits >> (16 - 8 * k) & 0xff);
-    }
-  }
-  return out;
-}
-
 }  // namespace
 
 std::optional<YamlScalar> resolve_scalar(const YamlNode& node) {
-  if (node.tag.empty() && !node.implicit) {
-    return node.value;
-  }
+  if (node.tag.empty() && !node.implicit) return node.value;
   const std::string_view tag =
       node.tag.starts_with(kTagPrefix) ? std::string_view(node.tag).substr(kTagPrefix.size()) : std::string_view();
   if (tag == "binary") {
-    auto decoded = decode_base64(node.value);
+    auto decoded = k8s::base64_decode(node.value);
     return decoded ? std::optional<YamlScalar>(*std::move(decoded)) : std::nullopt;
   }
   if (!node.tag.empty() && !one_of(tag, {"str", "bool", "int", "float", "null", "timestamp"})) {
     return node.value;  // An unknown tag: keep the text.
   }
-  if (tag == "str") {
-    return node.value;
-  }
+  if (tag == "str") return node.value;
   Resolved resolved = resolve_plain(node.value, tag);
-  if (tag.empty() || tag == tag_of(resolved.type)) {
-    return std::move(resolved.value);
-  }
+  if (tag.empty() || tag == tag_of(resolved.type)) return std::move(resolved.value);
   if (tag == "float" && std::holds_alternative<std::int64_t>(resolved.value)) {
     return static_cast<double>(std::get<std::int64_t>(resolved.value));
   }

@@ -15,7 +15,6 @@
 #include "reconcilers/model/snapshot.h"
 #include "reconcilers/profile/device_list.h"
 #include "reconcilers/profile/expected.h"
-#include "reconcilers/profile/node_devices.h"
 #include "reconcilers/profile/profile.h"
 
 namespace {

@@ -10,7 +10,6 @@
 #include "reconcilers/lint/lint.h"
 #include "reconcilers/profile/expected.h"
 #include "reconcilers/profile/profile.h"
-#include "reconcilers/profile/revision.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);

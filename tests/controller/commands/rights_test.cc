@@ -23,7 +23,7 @@
 #include "controller/reading/cluster_reader.h"
 #include "k8sclient/api/client.h"
 #include "reconcilers/cluster/manifests.h"
-#include "reconcilers/profile/revision.h"
+#include "reconcilers/profile/profile.h"
 #include "tests/change_words/change_words.h"
 #include "tests/controller/authorizing_transport.h"
 #include "tests/controller/commands/rollout_commands.h"

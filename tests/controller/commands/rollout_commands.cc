@@ -7,7 +7,7 @@
 #include "reconcilers/cluster/record_text.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/project.h"
-#include "reconcilers/profile/revision.h"
+#include "reconcilers/profile/profile.h"
 #include "tests/change_words/change_words.h"
 
 namespace gso {

@@ -10,7 +10,7 @@
 #include "reconcilers/cluster/profile_cache.h"
 #include "reconcilers/cluster/record_text.h"
 #include "reconcilers/fleet/pass.h"
-#include "reconcilers/profile/revision.h"
+#include "reconcilers/profile/profile.h"
 #include "tests/controller/commands/rollout_commands.h"
 
 namespace gso::rollout_undo_test {

@@ -9,7 +9,7 @@
 
 #include "reconcilers/model/labels.h"
 #include "reconcilers/node/node_change.h"
-#include "reconcilers/profile/revision.h"
+#include "reconcilers/profile/profile.h"
 #include "tests/controller/runtime/plugin_fleet.h"
 
 namespace gso::draining_node_test {

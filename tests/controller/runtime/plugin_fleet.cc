@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "reconcilers/model/labels.h"
-#include "reconcilers/profile/revision.h"
+#include "reconcilers/profile/profile.h"
 
 namespace gso {
 

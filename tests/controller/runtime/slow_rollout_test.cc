@@ -9,7 +9,7 @@
 #include <string>
 
 #include "reconcilers/model/labels.h"
-#include "reconcilers/profile/revision.h"
+#include "reconcilers/profile/profile.h"
 #include "tests/controller/runtime/plugin_fleet.h"
 
 namespace gso::slow_rollout_test {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "reconcilers/model/labels.h"
-#include "reconcilers/profile/revision.h"
+#include "reconcilers/profile/profile.h"
 #include "tests/controller/runtime/plugin_fleet.h"
 #include "tests/sim/kai/kai_objects.h"
 

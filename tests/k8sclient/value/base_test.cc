@@ -110,6 +110,7 @@ TEST(GoDuration, reads_and_writes_as_go_does) {
       {"1.001us", 1'001ns, "1.001µs"},
       {"59.999999999s", 59'999'999'999ns, "59.999999999s"},
       {"2562047h47m16.854775807s", Duration::max(), "2562047h47m16.854775807s"},
+      {"-2562047h47m16.854775808s", Duration::min(), "-2562047h47m16.854775808s"},
       {"0.5000000000000000000000000000001s", 500ms, "500ms"},
   };
   for (const auto& c : cases) {
@@ -124,7 +125,8 @@ TEST(GoDuration, reads_and_writes_as_go_does) {
 TEST(GoDuration, refuses_what_go_refuses) {
   EXPECT_EQ(parse_go_duration("0." + std::string(6000, '0') + "s"), 0s);
   EXPECT_FALSE(parse_go_duration(std::string(6000, '9') + "s"));
-  for (const char* text : {"", "10", "s", "1d", "1h30", "--1s", ".s", "1..5s", "1 s", "10000000h", "-"}) {
+  for (const char* text : {"", "10", "s", "1d", "1h30", "--1s", ".s", "1.", "1..5s", "1 s", "60S", "10000000h", "-",
+                           "2562047h47m16.854775808s", "-2562047h47m16.854775809s"}) {
     EXPECT_FALSE(parse_go_duration(text)) << text;
   }
 }

@@ -29,8 +29,8 @@ std::string first_message(const std::string& text) {
 TEST(LintKinds, ACommentOfJsonThatSwallowsTheKindIsNamed) {
   const std::string text =
       "{\"apiVersion\": \"v1\",\n // a node\n \"kind\":\"Node\", \"metadata\": {\"name\": \"a\"}}\n";
-  EXPECT_EQ(codes_of(text), Codes{"KindMissing"});
-  EXPECT_TRUE(first_message(text).ends_with("JSON has no comments: remove the comment that begins here with `//`"))
+  EXPECT_EQ(codes_of(text), Codes{"UnsupportedYAML"});
+  EXPECT_TRUE(first_message(text).ends_with("JSON has no comments; remove the comment that begins here with `//`"))
       << first_message(text);
 }
 

@@ -226,7 +226,8 @@ void schema_fields(const DocumentValue& schema, const std::string& path, std::ve
 }
 
 std::vector<CrdField> crd_fields() {
-  YamlStream stream(testing::read_file(testing::source_dir() / "crds/gpusharing.dev_sharingpolicies.yaml"));
+  const std::string text = testing::read_file(testing::source_dir() / "crds/gpusharing.dev_sharingpolicies.yaml");
+  YamlStream stream(text);
   const auto document = stream.next();
   std::vector<CrdField> fields;
   if (document) {

@@ -15,7 +15,7 @@
 
 #include "reconcilers/lint/lint.h"
 #include "reconcilers/profile/profile.h"
-#include "reconcilers/profile/revision.h"
+#include "reconcilers/profile/yaml_node.h"
 #include "tests/reconcilers/source_files.h"
 
 namespace gso::profile_cases_test {
@@ -197,7 +197,7 @@ TEST(ProfileCases, LimitsAreErrorsWithAPosition) {
   }
 }
 
-// A file is judged as the plugin judges it, however odd its beginning.
+// A file is judged as the value of a key is, however odd its beginning.
 TEST(ProfileCases, LintOfAFileAndTheParserAgree) {
   for (const std::string text :
        {"{}: v1\n", "{}x\n\n@\n", "[]{}\n", "{} # c\nversion: v1\n", "{}: [\n\a", "# c\n{ }: *x\nsharing: [\n",
@@ -210,20 +210,45 @@ TEST(ProfileCases, LintOfAFileAndTheParserAgree) {
   }
 }
 
-TEST(ProfileCases, WhatStandsBehindAnEmptyRootIsReadForOneToken) {
-  const std::vector<std::pair<std::string, bool>> cases{
-      {"{}: v1", true},        {"{} : *x", true},       {"{}:v1", true},
-      {"{}version: v1", true}, {"[]x", false},          {"{}[a\n@", true},
-      {"{}@", false},          {"{}\"a\n", false},      {"{}? a", false},
-      {"{}- a", false},        {"{\n}: a", false},      {"{}: v1\n\a", false},
-      {"--- {}: a", false},    {"---\n{}: a", true},    {"a: {}: b", false},
-      {"{}!!str[a", true},     {"{}!!str\"a\"", false}, {"{}" + std::string(1100, ' ') + ": a", false}};
-  for (const auto& [text, accepted] : cases) {
-    EXPECT_EQ(parse_profile(text).accepted, accepted) << text;
+// What the plugin's library reads in a way of its own, and no profile has.
+TEST(ProfileCases, UnsupportedYamlIsRefusedWhereItIs) {
+  struct Case {
+    std::string text;
+    Position at;
+    std::string says;
+  };
+  const std::string mark = "\xef\xbb\xbf";
+  const std::vector<Case> cases{
+      {std::string("\xff\xfev\0:\0\n\0", 8), {1, 1}, "UTF-16; save it as UTF-8"},
+      {std::string("v\0:\0 \0b\0", 8), {1, 1}, "UTF-16; save it as UTF-8"},
+      {std::string("\0v\0:\0 \0b", 8), {1, 1}, "UTF-16; save it as UTF-8"},
+      {mark + mark + "version: v1\n", {1, 1}, "byte order mark"},
+      {"version: v1\n" + mark + "flags: {}\n", {2, 1}, "byte order mark"},
+      {"version: v1\nflags:\n  mpsRoot: a" + mark + "b\n", {3, 13}, "byte order mark"},
+      {"version: v1\nx: [a:,b]\n", {2, 6}, "put the whole text in quotes"},
+      {"version: v1\nx: [what?]\n", {2, 5}, "put \"what?\" in quotes"},
+      {"version: v1\nx: [!a, b]\n", {2, 5}, "a tag inside [] and {}"},
+      {"// a profile\n{\"version\": \"v1\"}\n", {1, 1}, "JSON has no comments"},
+      {"{\"version\": \"v1\", // the only one\n \"flags\": {}}\n", {1, 19}, "JSON has no comments"}};
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.text);
+    const ParsedProfile parsed = parse_profile(c.text);
+    EXPECT_FALSE(parsed.accepted);
+    ASSERT_EQ(parsed.diagnostics.size(), 1u);
+    EXPECT_EQ(parsed.diagnostics[0].code, "UnsupportedYAML");
+    EXPECT_EQ((Position{parsed.diagnostics[0].line, parsed.diagnostics[0].column}), c.at);
+    EXPECT_NE(parsed.diagnostics[0].message.find(c.says), std::string::npos) << parsed.diagnostics[0].message;
   }
-  const ParsedProfile refused = parse_profile("# c\n{}  @ \n");
-  EXPECT_EQ(refused.diagnostics.at(0).line, 2);
-  EXPECT_EQ(refused.diagnostics.at(0).column, 5);
+  EXPECT_TRUE(parse_profile(mark + "version: v1\n").valid());
+  EXPECT_TRUE(parse_profile("version: v1\n# why?\nflags: {mpsRoot: \"a?\", nvidiaDevRoot: 'b:'}\n").valid());
+}
+
+// Of a document that is complete nothing behind it is read but the next token, as upstream reads it.
+TEST(ProfileCases, WhatFollowsACompleteDocumentIsIgnoredOrRefused) {
+  const std::vector<std::pair<std::string, bool>> cases{
+      {"{}:v1", true},  {"{}version: v1", false}, {"{}@", false},    {"{}\"a\n", false}, {"{}? a", false},
+      {"{}- a", false}, {"{}: v1", false},       {"[]: v1", false}, {"--- {}: a", false}, {"a: {}: b", false}};
+  for (const auto& [text, accepted] : cases) EXPECT_EQ(parse_profile(text).accepted, accepted) << text;
 }
 
 // libyaml ends a line there, no editor does.
@@ -232,20 +257,7 @@ TEST(ProfileCases, LinesAreCountedAsEditorsCountThem) {
       parse_profile("# \xe2\x80\xa8# \xc2\x85\r\nflags:\n  migStrategy: single\xe2\x80\xa9# such\nversion: v2\n");
   ASSERT_EQ(parsed.diagnostics.size(), 1u) << parsed.first_error();
   EXPECT_EQ(parsed.diagnostics[0].line, 4);
-  EXPECT_EQ(parse_profile("# \xc2\x85# \nversion: [\nflags: {}\n").diagnostics.at(0).line, 2);
-}
-
-// The plugin's library skips a character of each line then, so that nothing it reads is shared.
-TEST(ProfileCases, ASecondByteOrderMarkTakesTheFirstCharacterOfEveryLine) {
-  const std::string marks = "\xef\xbb\xbf\xef\xbb\xbf";
-  const ParsedProfile parsed =
-      parse_profile(marks + "version: v1\nsharing:\n  mps: {resources: [{name: gpu, replicas: 4}]}\n");
-  EXPECT_TRUE(parsed.valid()) << parsed.first_error();
-  EXPECT_EQ(parsed.profile.strategy(), Strategy::none);
-  ASSERT_EQ(parsed.diagnostics.size(), 1u);
-  EXPECT_EQ(parsed.diagnostics[0].code, "UnknownField");
-  EXPECT_EQ(parsed.diagnostics[0].line, 2);
-  EXPECT_FALSE(parse_profile(marks + "version: v2\n").accepted);
+  EXPECT_EQ(parse_profile("# \xc2\x85# \nversion: [\nflags: {}\n").diagnostics.at(0).line, 3);
 }
 
 TEST(ProfileCases, AFloodOfDiagnosticsIsCutButKeepsTheVerdict) {

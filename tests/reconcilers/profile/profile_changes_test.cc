@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "reconcilers/profile/profile_changes.h"
+#include "reconcilers/profile/profile.h"
 
 namespace gso::profile_changes_test {
 namespace {

@@ -9,7 +9,6 @@
 #include "reconcilers/cluster/release.h"
 #include "reconcilers/profile/effective_key.h"
 #include "reconcilers/profile/profile.h"
-#include "reconcilers/profile/revision.h"
 
 namespace gso::profile_meaning_test {
 namespace {

@@ -12,7 +12,6 @@
 #include <fmt/format.h>
 
 #include "reconcilers/profile/field_names.h"
-#include "reconcilers/profile/go_numbers.h"
 #include "reconcilers/profile/go_text.h"
 #include "reconcilers/profile/profile.h"
 
@@ -181,21 +180,6 @@ TEST(ProfileValues, NumbersAreWrittenAsGoWritesJson) {
     } else {
       EXPECT_EQ(json_number(value), "9223372036854776000");  // Shortest digits, then zeros.
     }
-  }
-}
-
-TEST(ProfileValues, DurationsAreThoseOfGo) {
-  EXPECT_EQ(parse_go_duration("60s"), 60'000'000'000);
-  EXPECT_EQ(parse_go_duration("1h30m"), 5'400'000'000'000);
-  EXPECT_EQ(parse_go_duration("-1.5s"), -1'500'000'000);
-  EXPECT_EQ(parse_go_duration(".5ms"), 500'000);
-  EXPECT_EQ(parse_go_duration("0"), 0);
-  EXPECT_EQ(parse_go_duration("1µs"), 1'000);
-  EXPECT_EQ(parse_go_duration("2562047h47m16.854775807s"), INT64_MAX);
-  EXPECT_EQ(parse_go_duration("-2562047h47m16.854775808s"), INT64_MIN);
-  for (const std::string text :
-       {"", "-", "1", "1d", "s", ".s", "1.", "1 s", "2562047h47m16.854775808s", "9999999h", "60S"}) {
-    EXPECT_EQ(parse_go_duration(text), std::nullopt) << text;
   }
 }
 

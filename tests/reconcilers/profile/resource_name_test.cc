@@ -1,5 +1,5 @@
 // Which resource a misspelt name means.
-#include "reconcilers/profile/resource_name.h"
+#include "reconcilers/profile/field_names.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// See mps_faults.h.
-#include "reconcilers/profile/mps_faults.h"
+// What MPS cannot do.
+#include "reconcilers/profile/mps.h"
 
 #include <algorithm>
 #include <utility>
@@ -8,7 +8,6 @@
 
 #include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/labels.h"
-#include "reconcilers/profile/mps.h"
 
 namespace gso {
 namespace {
