@@ -282,7 +282,7 @@ std::vector<CodeEntry> mps_client_entries() {
        "set the flag to the number that the message names"},
       {{kMemoryFractionUnknown},
        info,
-       "such a server takes, or might take, the fraction from a variable or a file, so that it is not certain",
+       "such a server takes, or might take, the fraction from a variable, a shell or a file, so that it is not certain",
        "make sure that it is at most the number that the message names"},
       {{"SeveralReplicas"},
        warning,

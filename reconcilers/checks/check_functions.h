@@ -5,7 +5,7 @@
 
 namespace gso::check {
 
-// --- Which key a node gets, and the key's content (key_checks.cc).
+// --- Which key a node gets, and the key's content (node_checks.cc).
 [[nodiscard]] Complaints config_map_missing(const Setup& setup);
 [[nodiscard]] Complaints key_not_found(const Setup& setup);
 [[nodiscard]] Complaints default_key_not_found(const Setup& setup);
@@ -26,7 +26,7 @@ namespace gso::check {
 [[nodiscard]] Complaints nfd_missing(const Setup& setup);
 [[nodiscard]] Complaints rename_hides_gpu_from_autoscaler(const Setup& setup);
 
-// --- The GPUs (device_checks.cc).
+// --- The GPUs (node_checks.cc).
 [[nodiscard]] Complaints devices_unreadable(const Setup& setup);
 [[nodiscard]] Complaints mig_enabled(const Setup& setup);
 [[nodiscard]] Complaints mps_with_mixed_mig(const Setup& setup);
@@ -38,7 +38,7 @@ namespace gso::check {
 [[nodiscard]] Complaints label_dropped(const Setup& setup);
 [[nodiscard]] Complaints labels_unreliable(const Setup& setup);
 
-// --- The plugin's release (release_checks.cc).
+// --- The plugin's release (installation_checks.cc).
 [[nodiscard]] Complaints mps_not_in_release(const Setup& setup);
 [[nodiscard]] Complaints mps_by_label_unsupported(const Setup& setup);
 [[nodiscard]] Complaints default_first_start(const Setup& setup);

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "k8sclient/value/ascii.h"
 #include "reconcilers/profile/go_text.h"
 
 namespace gso {
@@ -39,7 +40,7 @@ constexpr std::array<std::string_view, 4> kFlagVariables{"args", "opts", "option
 
 std::string lower(std::string_view text) {
   std::string out(text);
-  std::ranges::transform(out, out.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+  std::ranges::transform(out, out.begin(), k8s::to_lower);
   return out;
 }
 
@@ -59,95 +60,46 @@ std::size_t reference_length(std::string_view text) {
   return end == 1 ? 0 : end;
 }
 
-// What the reference becomes; nullopt: the manifest does not show it.
-std::optional<std::string> value_of_reference(std::string_view reference, const ServerContainer& container) {
-  const bool bracketed = reference[1] == '(' || reference[1] == '{';
-  std::string_view name = bracketed ? reference.substr(2, reference.size() - 3) : reference.substr(1);
-  std::optional<std::string> fallback;
-  const bool names_all = std::ranges::all_of(name, is_name_part);
-  if (const std::size_t at = name.find_first_of(":-="); reference[1] == '{' && at != std::string_view::npos) {
-    const std::size_t mark = name[at] == ':' ? at + 1 : at;
-    const bool has_default = mark < name.size() && (name[mark] == '-' || name[mark] == '=');
-    if (!has_default) return std::nullopt;
-    fallback = std::string(name.substr(mark + 1));
-    name = name.substr(0, at);
-  } else if (!names_all) {
-    return std::nullopt;  // A command substitution, or another expansion of the shell.
-  }
-  const auto known = container.env.find(std::string(name));
-  if (known != container.env.end() && (!known->second || !known->second->empty() || !fallback)) return known->second;
-  return container.env_elsewhere ? std::nullopt : fallback;
-}
-
-// Puts known values in the place of references, as the kubelet and a shell do. A variable's value can have references.
+// Puts known values in the place of $(NAME), as the kubelet does, also in the values themselves. What a shell would put
+// there is not evaluated.
 std::string expanded(std::string_view word, const ServerContainer& container, int depth = 0) {
   constexpr int kDeepest = 4;
   std::string out;
   while (!word.empty()) {
-    const std::size_t length = reference_length(word);
-    const std::string_view piece = word.substr(0, std::max<std::size_t>(length, 1));
-    const auto value = length > 0 && depth < kDeepest ? value_of_reference(piece, container) : std::nullopt;
-    out += value ? expanded(*value, container, depth + 1) : std::string(piece);
+    const std::string_view piece = word.substr(0, std::max<std::size_t>(reference_length(word), 1));
+    const bool of_kubelet = piece.starts_with("$(") && depth < kDeepest;
+    const auto known =
+        of_kubelet ? container.env.find(std::string(piece.substr(2, piece.size() - 3))) : container.env.end();
+    const bool shown = known != container.env.end() && known->second;
+    out += shown ? expanded(*known->second, container, depth + 1) : std::string(piece);
     word.remove_prefix(piece.size());
   }
   return out;
 }
 
-// Text with blanks: a line of a shell, or a script.
-bool is_script(std::string_view word) {
-  return word.find_first_of(" \t\n") != std::string_view::npos;
-}
-
-// Without the comments of a shell: from a # that begins a word to the end of the line.
-std::string without_comments(std::string_view script) {
+// A text with blanks is a line of a shell, or a script: without its comments, from a # that begins a word to the end of
+// the line.
+std::string without_comments(std::string_view text) {
+  if (text.find_first_of(" \t\n") == std::string_view::npos) return std::string(text);
   std::string out;
   bool comment = false;
-  char before = '\n';
-  for (const char c : script) {
-    const bool blank_before = before == ' ' || before == '\t' || before == '\n' || before == ';';
-    comment = c != '\n' && (comment || (c == '#' && blank_before));
+  for (const char c : text) {
+    const bool begins_word = out.empty() || std::string_view(" \t\n;").contains(out.back());
+    comment = c != '\n' && (comment || (c == '#' && begins_word));
     if (!comment) out += c;
-    before = c;
   }
   return out;
 }
 
-// Adds the variables that a script sets itself: "UTIL=0.2; exec vllm …", "export UTIL=0.2".
-void add_assignments(std::string_view script, ServerContainer& container) {
-  constexpr std::string_view kEnds = " \t\r\n;&|";
-  while (!script.empty()) {
-    const std::size_t end = std::min(script.find_first_of(kEnds), script.size());
-    const std::string_view word = script.substr(0, end);
-    script.remove_prefix(std::min(end + 1, script.size()));
-    const std::size_t equals = word.find('=');
-    if (equals == std::string_view::npos || equals == 0) continue;
-    const std::string_view name = word.substr(0, equals);
-    if (!std::ranges::all_of(name, is_name_part) || (name[0] >= '0' && name[0] <= '9')) continue;
-    std::string_view value = word.substr(equals + 1);
-    const bool quoted =
-        value.size() > 1 && (value.front() == '"' || value.front() == '\'') && value.back() == value.front();
-    if (quoted) value = value.substr(1, value.size() - 2);
-    container.env[std::string(name)] = std::string(value);
-  }
-}
-
 // Also splits the words of a shell's line, of YAML and of Python: `sh -c "vllm serve … --gpu-memory-utilization 0.9"`
 // is one argument. References stay whole.
-std::vector<std::string> split(const ServerContainer& given) {
-  ServerContainer container = given;
-  for (std::vector<std::string>* words : {&container.command, &container.args}) {
-    for (std::string& word : *words) {
-      if (!is_script(word)) continue;
-      word = without_comments(word);
-      add_assignments(word, container);
-    }
-  }
+std::vector<std::string> split(const ServerContainer& container) {
   constexpr std::string_view kSeparators = " \t\r\n=\"'\\,:;(){}[]&|<>";
   std::vector<std::string> out;
   for (const std::vector<std::string>* words : {&container.command, &container.args}) {
     for (const std::string& word : *words) {
       std::string part;
-      const std::string text = expanded(word, container);
+      const std::string text = expanded(without_comments(word), container);
       for (std::size_t i = 0; i < text.size();) {
         const std::size_t length = std::max<std::size_t>(reference_length(std::string_view(text).substr(i)), 1);
         if (length == 1 && kSeparators.contains(text[i])) {
@@ -209,7 +161,9 @@ std::string other_source(const std::vector<std::string>& words) {
 }
 
 std::string not_shown(std::string_view source) {
-  return fmt::format("{}, whose content is not in the manifest", source.substr(0, kMostOfValue));
+  const bool of_shell = source.starts_with('$') && !source.starts_with("$(");
+  return fmt::format("{}, {}", source.substr(0, kMostOfValue),
+                     of_shell ? "which only a shell evaluates" : "whose content is not in the manifest");
 }
 
 // A variable that the image's entry point might turn into the flag, where nothing in the manifest refers to it. Empty:

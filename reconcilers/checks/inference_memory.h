@@ -23,7 +23,6 @@ struct ServerContainer {
   std::vector<std::string> args;
   // nullopt: the value comes from a Secret, a ConfigMap or a field, and is not in the manifest.
   std::map<std::string, std::optional<std::string>> env;
-  bool env_elsewhere = false;  // envFrom: there might be further variables.
 };
 
 struct MemoryFraction {

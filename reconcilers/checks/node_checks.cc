@@ -1,10 +1,14 @@
-// One node: its policy, who owns its label, and who else uses its GPUs.
+// A node: which key it gets and what that holds, the profile against its GPUs, its policy, who owns its label, and who
+// else uses its GPUs.
+#include <algorithm>
+#include <map>
+#include <set>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "reconcilers/checks/check_functions.h"
-#include "reconcilers/checks/kai_rule.h"
 #include "reconcilers/cluster/config_map_room.h"
 #include "reconcilers/cluster/dra_offers.h"
 #include "reconcilers/cluster/facts.h"
@@ -13,9 +17,82 @@
 #include "reconcilers/cluster/policy_keys.h"
 #include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/profile/expected.h"
+#include "reconcilers/profile/mps.h"
 
 namespace gso::check {
 namespace {
+
+// --- The key.
+
+using Source = EffectiveKey::Source;
+
+std::string sentence(const std::string& text) {
+  return text.ends_with('.') ? text : text + ".";
+}
+
+bool has_key_error(const Setup& setup) {
+  return setup.config_map_exists && setup.profile == nullptr && setup.key.source == Source::error;
+}
+
+// Why no default resolves: for a node without a label, and for one whose pods load the default before the label's key.
+// Empty if one resolves.
+std::string default_error(const Setup& setup) {
+  if (has_key_error(setup) && !setup.labelled)
+    return fmt::format("ConfigMap {}: {}", shown_value(setup.installation.id()), setup.key.error);
+  const bool starts_without =
+      setup.valid_profile() != nullptr && setup.start != nullptr && setup.start->source == Source::error;
+  if (!starts_without) return {};
+  return fmt::format(
+      "ConfigMap {}: {}. Plugin {} needs a default key even on a labelled node: its init container does not see the "
+      "label, and the next restart of a pod leaves the node without GPUs",
+      shown_value(setup.installation.id()), setup.start->error, setup.plugin.version.to_string());
+}
+
+// --- The GPUs.
+
+Complaints mps_complaints(const Setup& setup, MpsFault::Kind kind) {
+  Complaints out;
+  if (!setup.wants_mps()) return out;
+  const std::vector<Device> devices = setup.hardware.devices();
+  for (MpsFault& fault :
+       mps_faults(*setup.valid_profile(), setup.mig_strategy(), {&devices, setup.hardware.mig_enabled})) {
+    if (fault.kind == kind) out.push_back({std::move(fault.path), std::move(fault.message)});
+  }
+  return out;
+}
+
+// The node's expectation under the profile; nullopt if the profile is invalid.
+std::optional<Expectation> expectation_of(const Setup& setup) {
+  if (setup.valid_profile() == nullptr) return std::nullopt;
+  return expected_state(setup.effective_profile(), setup.hardware.devices());
+}
+
+std::string_view section_of(const Profile& profile) {
+  return profile.mps ? "sharing.mps" : "sharing.timeSlicing";
+}
+
+Complaint useless_entry(const Profile& profile, std::size_t index) {
+  return {fmt::format("{}.resources[{}].name", section_of(profile), index),
+          fmt::format("no device of this node is a {}, so the entry has no effect on this node",
+                      profile.active()->resources[index].name)};
+}
+
+// Entries for MIG profiles that GFD's labels do not show.
+Complaints useless_mig_entries(const Setup& setup, const Profile& profile) {
+  Complaints out;
+  const auto& shown = setup.hardware.mig_names;
+  if (shown.empty() || setup.mig_strategy() != "mixed" || profile.mps) return out;
+  for (std::size_t i = 0; i < profile.active()->resources.size(); ++i) {
+    const std::string& name = profile.active()->resources[i].name;
+    if (name.starts_with("nvidia.com/mig-") && std::ranges::find(shown, name) == shown.end()) {
+      out.push_back(useless_entry(profile, i));
+    }
+  }
+  return out;
+}
+
+// --- The node and its policy.
 
 // The policy's own key is not written into the ConfigMap yet.
 bool adds_key(const NodeSetup& setup) {
@@ -28,6 +105,157 @@ std::string_view policy_name(const NodeSetup& setup) {
 }
 
 }  // namespace
+
+// --- The key.
+
+Complaints config_map_missing(const Setup& setup) {
+  if (setup.config_map_exists || setup.key.source != Source::error) return {};
+  return {{"", setup.key.error}};
+}
+
+Complaints key_not_found(const Setup& setup) {
+  if (!has_key_error(setup) || !setup.labelled) return {};
+  const std::string where = fmt::format("ConfigMap {}: {}", shown_value(setup.installation.id()), setup.key.error);
+  const std::string advice =
+      setup.label_left
+          ? fmt::format(
+                "Remove the label {}: the operator generated that key for an inline profile that no policy of "
+                "the node has any more",
+                setup.plugin.node_label)
+          : fmt::format("Correct the label {} (or the policy that sets it), or add the key", setup.plugin.node_label);
+  return {{"", fmt::format("{} Pods that start there crash-loop; those that run keep what they have loaded. {}",
+                           sentence(where), advice)}};
+}
+
+Complaints default_key_not_found(const Setup& setup) {
+  if (setup.plugin.default_key.empty()) return {};
+  const std::string error = default_error(setup);
+  if (error.empty()) return {};
+  return {{"", fmt::format("{} Set {} to a key that exists, or add the key", sentence(error),
+                           default_key_setting(setup.installation))}};
+}
+
+Complaints default_missing(const Setup& setup) {
+  if (!setup.plugin.default_key.empty()) return {};
+  const std::string error = default_error(setup);
+  if (error.empty()) return {};
+  const bool label_helps = setup.start == nullptr && setup.plugin.version.known_below(0, 18, 2);
+  return {{"", fmt::format("{} Set {}, or allow the fallback \"empty\"{}", sentence(error),
+                           default_key_setting(setup.installation),
+                           label_helps ? fmt::format(", or label the node {}=<key>", setup.plugin.node_label) : "")}};
+}
+
+Complaints default_invalid(const Setup& setup) {
+  const bool wrong = setup.valid_profile() != nullptr && setup.start != nullptr && setup.start_profile != nullptr &&
+                     !setup.start_profile->valid;
+  if (!wrong) return {};
+  return {{"", fmt::format("the default key \"{}\" of ConfigMap {} has an error, and plugin {} loads it first at every "
+                           "start, even on a labelled node: {}",
+                           shown_value(setup.start->key), shown_value(setup.installation.id()),
+                           setup.plugin.version.to_string(), setup.start_profile->error)}};
+}
+
+Complaints config_invalid(const Setup& setup) {
+  if (setup.profile == nullptr || setup.profile->valid) return {};
+  return {{"", fmt::format("{} key {}: {}", shown_value(setup.installation.id()), shown_value(setup.key.key),
+                           setup.profile->error)}};
+}
+
+// Errors in parts of the document that no component on this node reads.
+Complaints setting_overridden(const Setup& setup) {
+  Complaints out;
+  if (setup.valid_profile() == nullptr) return out;
+  for (const Diagnostic& d : setup.profile->parsed.diagnostics) {
+    if (d.severity != Severity::error || !setup.profile->overridden.contains(d.code)) continue;
+    out.push_back({d.path, fmt::format("wrong value in key \"{}\" of ConfigMap {}, without effect on this node: the "
+                                       "DaemonSet's own setting overrides it; correct the value anyway",
+                                       shown_value(setup.key.key), shown_value(setup.installation.id()))});
+  }
+  return out;
+}
+
+// --- The GPUs.
+
+// A person wrote it because the labels do not describe the GPUs: without it, a change could not be verified.
+Complaints devices_unreadable(const Setup& setup) {
+  if (setup.hardware.unreadable.empty()) return {};
+  return {
+      {"", fmt::format("the annotation {} cannot be read: {}. Correct or remove it; until then the node is not changed",
+                       kDevicesAnnotation, setup.hardware.unreadable)}};
+}
+
+Complaints mig_enabled(const Setup& setup) {
+  return mps_complaints(setup, MpsFault::Kind::mig_enabled);
+}
+
+Complaints mps_with_mixed_mig(const Setup& setup) {
+  return mps_complaints(setup, MpsFault::Kind::mixed_mig);
+}
+
+Complaints mps_matches_nothing(const Setup& setup) {
+  return mps_complaints(setup, MpsFault::Kind::no_entry);
+}
+
+Complaints mps_replicas_above_maximum(const Setup& setup) {
+  return mps_complaints(setup, MpsFault::Kind::too_many_clients);
+}
+
+Complaints mig_not_uniform(const Setup& setup) {
+  if (setup.valid_profile() == nullptr || setup.mig_strategy() != "single") return {};
+  const std::vector<Device> devices = setup.hardware.devices();
+  const auto enabled = std::ranges::count_if(devices, &Device::mig_enabled);
+  std::set<std::map<std::string, std::int64_t>> kinds;
+  bool empty = false;
+  for (const Device& device : devices) {
+    empty = empty || (device.mig_enabled && device.mig_devices.empty());
+    for (const MigDevice& mig : device.mig_devices) kinds.insert(mig.attributes);
+  }
+  const bool uniform = !empty && kinds.size() <= 1 && std::cmp_equal(enabled, devices.size());
+  if (enabled == 0 || uniform) return {};
+  return {{"flags.migStrategy",
+           "migStrategy single needs MIG devices of one kind on every GPU, or MIG disabled everywhere; the plugin "
+           "exits, and GFD labels the product -MIG-INVALID"}};
+}
+
+// The remaining reasons for which the node would have no GPUs.
+Complaints gpus_cannot_be_served(const NodeSetup& setup) {
+  if (setup.expectation == nullptr || !setup.expectation->error) return {};
+  return {{"", *setup.expectation->error}};
+}
+
+Complaints name_matches_nothing(const Setup& setup) {
+  const Profile* profile = setup.valid_profile();
+  if (profile == nullptr || profile->active() == nullptr) return {};
+  if (setup.hardware.mig_enabled && setup.hardware.written_down == nullptr) return useless_mig_entries(setup, *profile);
+  Complaints out;
+  if (setup.hardware.devices().empty()) return out;
+  const std::optional<Expectation> expectation = expectation_of(setup);
+  for (std::size_t i = 0; i < profile->active()->resources.size(); ++i) {
+    const std::string& name = profile->active()->resources[i].name;
+    const auto& served = expectation->allocatable;
+    if (!served.contains(name) && !served.contains(name + ".shared")) out.push_back(useless_entry(*profile, i));
+  }
+  return out;
+}
+
+Complaints label_dropped(const Setup& setup) {
+  Complaints out;
+  const std::optional<Expectation> expectation = expectation_of(setup);
+  if (!expectation) return out;
+  for (const auto& [label, value] : expectation->dropped_labels) {
+    out.push_back({"", fmt::format("NFD drops label {}: \"{}\" is not a valid label value (at most 63 characters)",
+                                   label, shown_value(value))});
+  }
+  return out;
+}
+
+Complaints labels_unreliable(const Setup& setup) {
+  const std::optional<Expectation> expectation = expectation_of(setup);
+  if (!expectation || !expectation->labels_unreliable) return {};
+  return {{"", "the GPUs are of different models, so GFD's labels change at random; rely only on allocatable"}};
+}
+
+// --- The node and its policy.
 
 Complaints device_plugin_conflict(const NodeSetup& setup) {
   if (setup.claimants.empty()) return {};

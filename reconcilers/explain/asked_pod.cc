@@ -44,8 +44,6 @@ void read_env(const Json& container, ServerContainer& out) {
           elsewhere ? std::nullopt : std::optional(string_field(variable, "value"));
     }
   }
-  const auto from = container.find("envFrom");
-  out.env_elsewhere = from != container.end() && from->is_array() && !from->empty();
 }
 
 // Main containers and sidecars: those that run as long as the pod does.

@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "k8sclient/value/base64.h"
-#include "reconcilers/checks/config_map_checks.h"
+#include "reconcilers/checks/object_checks.h"
 #include "reconcilers/cluster/profile_cache.h"
 #include "reconcilers/lint/checks.h"
 #include "reconcilers/model/foreign_text.h"

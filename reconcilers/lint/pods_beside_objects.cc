@@ -179,7 +179,6 @@ ServerContainer server_of(const DocumentValue& container) {
     out.env[std::string(variable.string_at("name"))] =
         elsewhere ? std::nullopt : std::optional(std::string(variable.string_at("value")));
   }
-  out.env_elsewhere = !items_of(container.find("envFrom")).empty();
   return out;
 }
 

@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "reconcilers/checks/check.h"
-#include "reconcilers/checks/preflight.h"
 #include "reconcilers/cluster/discovery.h"
 #include "reconcilers/cluster/facts.h"
 #include "reconcilers/cluster/label_owners.h"

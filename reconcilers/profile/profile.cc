@@ -135,6 +135,10 @@ std::int64_t Profile::gfd_replicas(std::string_view resource) const {
   return replicas_of(active(), resource, false);
 }
 
+bool excludes_kai(const Profile* profile) {
+  return profile != nullptr && profile->strategy() != Strategy::none;
+}
+
 bool ParsedProfile::valid() const {
   return !has_errors(diagnostics);
 }

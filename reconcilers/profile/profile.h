@@ -64,6 +64,10 @@ struct Profile {
   friend bool operator==(const Profile&, const Profile&) = default;
 };
 
+// S8: replicas multiply nvidia.com/gpu, but KAI's reservations require that one nvidia.com/gpu is one device: KAI must
+// not share GPUs of a node with this profile. Null: the node has no valid profile, which creates no replicas.
+[[nodiscard]] bool excludes_kai(const Profile* profile);
+
 struct ParsedProfile {
   // Upstream's parser takes the document. It may still be invalid: a component exits on what it says.
   bool accepted = false;

@@ -3,10 +3,10 @@
 
 #include <fmt/format.h>
 
-#include "reconcilers/checks/kai_rule.h"
 #include "reconcilers/kai/index.h"
 #include "reconcilers/kai/planners.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/profile/profile.h"
 
 namespace gso {
 

@@ -11,8 +11,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "reconcilers/checks/check.h"
 #include "reconcilers/checks/object_checks.h"
-#include "reconcilers/checks/preflight.h"
 #include "reconcilers/fleet/pass.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"

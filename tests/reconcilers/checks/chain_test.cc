@@ -12,7 +12,6 @@
 
 #include <fmt/format.h>
 
-#include "reconcilers/checks/preflight.h"
 #include "tests/reconcilers/source_files.h"
 
 namespace gso::chain_test {

@@ -1,5 +1,5 @@
-// See setup.h.
-#include "reconcilers/checks/setup.h"
+// The setup of a node, and its preflight.
+#include "reconcilers/checks/check.h"
 
 #include <algorithm>
 #include <utility>
@@ -68,6 +68,9 @@ void add_start(const Setup& setup, Identity& out) {
   out << setup.start->key << (setup.start_profile == nullptr ? setup.start->error : setup.start_profile->error);
 }
 
+// Unused answers are removed when the cache has twice as many as after the last sweep, and at least this many.
+constexpr std::size_t kLeastToSweep = 64;
+
 }  // namespace
 
 std::vector<Device> Hardware::devices() const {
@@ -134,6 +137,35 @@ void describe_node(const Node& node, const GpuFacts& facts, const std::vector<Op
   setup.mps_capable = node.meta.labels.get(kMpsCapable);
   setup.nfd_serves = nfd_serves(node);
   setup.nfd_owns_mps_capable = setup.gfd == nullptr && nfd_owns(node, kMpsCapable);
+}
+
+// --- Preflight.
+
+std::vector<Diagnostic> run_preflight(const Setup& setup) {
+  std::vector<Diagnostic> found;
+  for (const Check& check : checks()) {
+    if (!check.listed || check.of_setup == nullptr) continue;
+    for (Complaint& complaint : check.of_setup(setup)) {
+      found.push_back({complaint.severity.value_or(check.severity), std::string(check.code), std::move(complaint.path),
+                       0, 0, std::move(complaint.message)});
+    }
+  }
+  return found;
+}
+
+PreflightCache::Answer PreflightCache::check(const Setup& setup) {
+  std::string identity = setup.identity();
+  if (identity.empty()) return std::make_shared<const std::vector<Diagnostic>>(run_preflight(setup));
+  if (const auto kept = answers_.find(identity); kept != answers_.end()) {
+    if (Answer answer = kept->second.lock()) return answer;
+  }
+  if (answers_.size() >= std::max(sweep_at_, kLeastToSweep)) {
+    std::erase_if(answers_, [](const auto& entry) { return entry.second.expired(); });
+    sweep_at_ = 2 * answers_.size();
+  }
+  Answer answer = std::make_shared<const std::vector<Diagnostic>>(run_preflight(setup));
+  answers_.insert_or_assign(std::move(identity), answer);
+  return answer;
 }
 
 }  // namespace gso
