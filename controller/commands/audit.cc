@@ -16,7 +16,6 @@
 
 #include "controller/commands/shared/arguments.h"
 #include "controller/commands/shared/print_line.h"
-#include "controller/commands/shared/sarif.h"
 #include "controller/commands/shared/screen.h"
 #include "controller/commands/shared/session.h"
 #include "controller/config/operator_options.h"
@@ -97,55 +96,6 @@ void print_problems(const std::vector<AuditProblem>& problems, bool assumed, std
   if (quiet.empty()) return;
   out << '\n';
   print_line(out, "{}", no_action_text(std::move(quiet)));
-}
-
-// Cells must not contain what ends a cell.
-std::string cell(const std::string& text) {
-  std::string out;
-  for (const char c : one_line(text)) out += c == '|' ? std::string("\\|") : std::string(1, c);
-  return out;
-}
-
-void print_markdown(const Audit& audit, const std::string& heading, std::ostream& out) {
-  out << "# GPU sharing audit\n\n" << heading << "\n";
-  if (audit.problems.empty()) return;
-  out << "| severity | problem | GPUs unusable | where | what to do first |\n|---|---|---|---|---|\n";
-  for (const AuditProblem& problem : audit.problems) {
-    out << fmt::format("| {} | {}: {} | {} | {} | {} |\n", to_string(problem.severity), problem.reason,
-                       cell(problem.message), problem.gpus_lost, cell(first_names(names_of(problem.objects))),
-                       problem.command.empty() ? "" : "`" + cell(problem.command) + "`");
-  }
-}
-
-// Where the first of the objects stands that stands anywhere; else in the first file.
-ObjectPlace place_of(const AuditProblem& problem, const ObjectPlaces& places, const std::string& first_file) {
-  for (const ObjectRef& object : problem.objects) {
-    auto found = places.find({object.kind, object.ns, object.name});
-    if (found == places.end() && object.ns == "default") found = places.find({object.kind, "", object.name});
-    if (found != places.end()) return found->second;
-  }
-  return {first_file, 0, 0};
-}
-
-std::vector<SarifResult> sarif_of(const Audit& audit, const std::vector<ManifestFile>& files) {
-  std::vector<SarifResult> out;
-  const ObjectPlaces places = places_in(files);
-  const std::string first_file = files.empty() ? std::string() : files.front().name;
-  for (const AuditProblem& problem : audit.problems) {
-    SarifResult& result = out.emplace_back();
-    result.severity = problem.severity;
-    result.rule = problem.reason;
-    result.message = problem.message;
-    const ObjectPlace place = place_of(problem, places, first_file);
-    result.file = place.file;
-    result.line = place.line;
-    result.column = place.column;
-    for (const ObjectRef& object : problem.objects) {
-      const std::string name = object.ns.empty() ? object.name : object.ns + "/" + object.name;
-      result.objects.push_back(object.kind + "/" + name);
-    }
-  }
-  return out;
 }
 
 OrderedJson to_json(const AuditProblem& problem) {
@@ -235,8 +185,7 @@ void add_stopped_operator(const NoOperator& stopped, Audit& audit) {
 
 }  // namespace
 
-int audit_view(ClusterView& view, const PlannerSettings& given, k8s::WallTime now, OutputForm form, std::ostream& out,
-               const std::vector<ManifestFile>& files) {
+int audit_view(ClusterView& view, const PlannerSettings& given, k8s::WallTime now, OutputForm form, std::ostream& out) {
   FleetIndex index;
   PlannerSettings settings = settings_of_operator(view.world, given);
   const bool assumed = assume_baseline(view.world, index, settings, now);
@@ -259,23 +208,12 @@ int audit_view(ClusterView& view, const PlannerSettings& given, k8s::WallTime no
     print_document(document_of(found, index, view), form, out);
     return code;
   }
-  if (form == OutputForm::sarif) {
-    print_sarif(sarif_of(found, files), out);
-    return code;
-  }
-  std::ostringstream heading;
-  print_heading(found, view, heading);
-  if (!unknown.empty()) print_line(heading, "{}.", unknown);
-  if (assumed) print_line(heading, "{}.", assumed_baseline_text(view.operator_lease));
   std::ostringstream text;
-  if (form == OutputForm::markdown) {
-    print_markdown(found, heading.str(), text);
-  } else {
-    text << heading.str();
-    print_problems(found.problems, assumed, view.operator_lease, text);
-  }
-  const std::size_t columns = form == OutputForm::markdown ? 0 : screen_of_stdout().columns;
-  out << wrapped_prose(text.str(), columns);
+  print_heading(found, view, text);
+  if (!unknown.empty()) print_line(text, "{}.", unknown);
+  if (assumed) print_line(text, "{}.", assumed_baseline_text(view.operator_lease));
+  print_problems(found.problems, assumed, view.operator_lease, text);
+  out << wrapped_prose(text.str(), screen_of_stdout().columns);
   return code;
 }
 
@@ -309,7 +247,7 @@ int run_audit(const AuditOptions& audit, const Options& options, std::istream& i
     k8s::Result<ClusterView> view = view_of(*files, now, settings);
     if (!view) return refuse(view.error());
     view->no_operator = no_operator_among(view->leases, {settings.operator_namespace, options.lease_name});
-    return audit_view(*view, settings, now, audit.form, out, *files);
+    return audit_view(*view, settings, now, audit.form, out);
   }
   AuditOptions asked = audit;
   asked.lease_name = options.lease_name;
@@ -322,7 +260,7 @@ Command make_audit_command() {
   const auto audit = std::make_shared<AuditOptions>();
   const auto describe = [audit](CLI::App& app, OptionFlags& settings) {
     add_manifests(app, audit->files);
-    add_output(app, audit->form, {"text", "json", "yaml", "markdown", "sarif"});
+    add_output(app, audit->form, {"text", "json", "yaml"});
     add_connection(app, settings);
     app.footer(
         "Reads only; the operator need not be installed. Reports nodes whose GPUs no pod can get, drift, invalid\n"

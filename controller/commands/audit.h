@@ -10,7 +10,6 @@
 #include "controller/commands/shared/output_form.h"
 #include "controller/config/options.h"
 #include "controller/reading/cluster_reader.h"
-#include "controller/reading/manifests.h"
 
 namespace gso {
 
@@ -30,10 +29,9 @@ struct AuditOptions {
 boost::asio::awaitable<int> audit_cluster(k8s::Reader* client, k8s::Clock* clock, AuditOptions audit,
                                           PlannerSettings settings, std::ostream* out, std::ostream* err);
 
-// Of what has been read. `view` gets a record where it has none. `files`: the manifests that have been read, for the
-// form that names places in them; empty: a cluster was read.
+// Of what has been read. `view` gets a record where it has none.
 [[nodiscard]] int audit_view(ClusterView& view, const PlannerSettings& settings, k8s::WallTime now, OutputForm form,
-                             std::ostream& out, const std::vector<ManifestFile>& files = {});
+                             std::ostream& out);
 
 [[nodiscard]] Command make_audit_command();
 

@@ -5,26 +5,31 @@
 #include <istream>
 #include <map>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <ostream>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
-#include "controller/commands/codes.h"
 #include "controller/commands/shared/arguments.h"
 #include "controller/commands/shared/print_line.h"
-#include "controller/commands/shared/sarif.h"
+#include "controller/config/version.h"
 #include "controller/reading/input_file.h"
+#include "reconcilers/checks/catalogue.h"
 #include "reconcilers/lint/lint.h"
 #include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/message_text.h"
+#include "reconcilers/model/printable_json.h"
 
 namespace gso {
 namespace {
+
+using OrderedJson = nlohmann::ordered_json;
 
 // By document: a ConfigMap or the values of a chart are one, with a profile for each key.
 struct Totals {
@@ -148,26 +153,123 @@ void print_for_people(Linted& linted, std::ostream& out) {
   out << summary(totals);
 }
 
-void print_as_sarif(const std::vector<LintedDocument>& documents, std::ostream& out) {
-  std::vector<SarifResult> results;
-  for (const LintedDocument& document : documents) {
-    // Lines of a key's value count from the value's first line. `line_before` places them in the file, where the file
-    // has the value unchanged.
-    const bool placed = document.key.empty() || document.placement.has_value();
-    const int before = document.placement ? document.placement->line_before : 0;
-    for (const Diagnostic& d : document.diagnostics) {
-      if (d.code == kNotChecked) continue;
-      const std::string where = document.key.empty() ? d.path : fmt::format("key {}: {}", document.key, d.path);
-      SarifResult& result = results.emplace_back();
-      result.severity = d.severity;
-      result.rule = d.code;
-      result.message = where.empty() ? d.message : fmt::format("{}: {}", where, d.message);
-      result.file = file_of(document);
-      result.line = placed && d.line > 0 ? d.line + before : 0;
-      result.column = d.column;
+// SARIF 2.1.0, the form in which code review tools take findings: GitHub code scanning, GitLab, editors. A rule must
+// have descriptions, and a result a place in a file.
+OrderedJson rule_of(const std::string& code) {
+  const std::string_view meaning = meaning_of(code);
+  const std::string text = meaning.empty() ? code : std::string(meaning);
+  const std::string_view remedy = remedy_of(code);
+  return {{"id", code},
+          {"shortDescription", {{"text", text}}},
+          {"fullDescription", {{"text", text}}},
+          {"help", {{"text", remedy.empty() ? text : std::string(remedy)}}}};
+}
+
+// A note is what SARIF calls an info.
+std::string_view level_of(Severity severity) {
+  return severity == Severity::error ? "error" : severity == Severity::warning ? "warning" : "note";
+}
+
+// The URI of a file: what is not allowed in a path is escaped.
+std::string uri_of(std::string_view file) {
+  if (file == "-") return "stdin";
+  constexpr std::string_view kHex = "0123456789ABCDEF";
+  std::string out;
+  for (const char c : file) {
+    const auto byte = static_cast<unsigned char>(c);
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                       std::string_view("/-._~").find(c) != std::string_view::npos;
+    if (plain) {
+      out += c;
+    } else {
+      out += {'%', kHex[byte >> 4U], kHex[byte & 0xfU]};
     }
   }
-  print_sarif(results, out);
+  return out;
+}
+
+OrderedJson location_of(const LintedDocument& document, const Diagnostic& found) {
+  // Lines of a key's value count from the value's first line. `line_before` places them in the file, where the file
+  // has the value unchanged.
+  const bool placed = document.key.empty() || document.placement.has_value();
+  const int before = document.placement ? document.placement->line_before : 0;
+  const int line = placed && found.line > 0 ? found.line + before : 0;
+  OrderedJson region{{"startLine", std::max(line, 1)}};
+  if (line > 0) region["startColumn"] = std::max(found.column, 1);
+  return {{"physicalLocation",
+           {{"artifactLocation", {{"uri", uri_of(file_of(document))}}}, {"region", std::move(region)}}}};
+}
+
+void print_sarif(const std::vector<LintedDocument>& documents, std::ostream& out) {
+  OrderedJson rules = OrderedJson::array();
+  std::map<std::string, std::size_t> places;
+  OrderedJson results = OrderedJson::array();
+  for (const LintedDocument& document : documents) {
+    for (const Diagnostic& d : document.diagnostics) {
+      if (d.code == kNotChecked) continue;
+      const auto [at, fresh] = places.try_emplace(d.code, rules.size());
+      if (fresh) rules.push_back(rule_of(d.code));
+      const std::string where = document.key.empty() ? d.path : fmt::format("key {}: {}", document.key, d.path);
+      const std::string message = where.empty() ? d.message : fmt::format("{}: {}", where, d.message);
+      results.push_back({{"ruleId", d.code},
+                         {"ruleIndex", at->second},
+                         {"level", level_of(d.severity)},
+                         {"message", {{"text", shown_message(message)}}},
+                         {"locations", OrderedJson::array({location_of(document, d)})}});
+    }
+  }
+  const OrderedJson driver{{"name", "gpu-sharing-operator"}, {"version", version()}, {"rules", std::move(rules)}};
+  const OrderedJson run{{"tool", {{"driver", driver}}}, {"results", std::move(results)}};
+  const OrderedJson document{{"$schema", "https://json.schemastore.org/sarif-2.1.0.json"},
+                             {"version", "2.1.0"},
+                             {"runs", OrderedJson::array({run})}};
+  out << printable_json(document.dump(1, ' ', false, OrderedJson::error_handler_t::replace)) << "\n";
+}
+
+OrderedJson codes_document() {
+  OrderedJson sections = OrderedJson::array();
+  for (const CodeSection& section : code_catalogue()) {
+    OrderedJson codes = OrderedJson::array();
+    for (const CodeEntry& entry : section.entries) {
+      codes.push_back({{"codes", entry.codes},
+                       {"severity", to_string(entry.severity)},
+                       {"meaning", entry.meaning},
+                       {"remedy", entry.remedy}});
+    }
+    sections.push_back({{"title", section.title}, {"intro", section.intro}, {"codes", std::move(codes)}});
+  }
+  OrderedJson reasons = OrderedJson::array();
+  for (const BlockedReason& reason : blocked_reasons()) {
+    reasons.push_back({{"reason", reason.reason}, {"meaning", reason.meaning}, {"remedy", reason.remedy}});
+  }
+  return {{"sections", std::move(sections)}, {"blockedReasons", std::move(reasons)}};
+}
+
+void print_code(std::string_view code, std::string_view what, std::string_view meaning, std::string_view remedy,
+                std::ostream& out) {
+  out << "  " << code << " (" << what << "): " << meaning << ". To do: " << remedy << "\n";
+}
+
+// `lint --codes`. JSON: {"sections": [{"title", "intro", "codes": [{"codes", "severity", "meaning", "remedy"}]}],
+// "blockedReasons": [{"reason", "meaning", "remedy"}]}, from which docs/reference.py makes the pages. Else one code a
+// line, for people.
+void print_codes(bool json, std::ostream& out) {
+  if (json) {
+    out << codes_document().dump(2) << "\n";
+    return;
+  }
+  for (const CodeSection& section : code_catalogue()) {
+    out << section.title << "\n";
+    for (const CodeEntry& entry : section.entries) {
+      for (const std::string_view code : entry.codes) {
+        print_code(code, to_string(entry.severity), entry.meaning, entry.remedy, out);
+      }
+    }
+  }
+  out << "Why a node is Blocked\n";
+  for (const BlockedReason& reason : blocked_reasons()) {
+    print_code(reason.reason, "reason", reason.meaning, reason.remedy, out);
+  }
 }
 
 }  // namespace
@@ -185,7 +287,7 @@ int run_lint(const LintOptions& options, std::istream& in, std::ostream& out, st
   if (options.json) {
     out << lint_json(linted.documents);
   } else if (options.sarif) {
-    print_as_sarif(linted.documents, out);
+    print_sarif(linted.documents, out);
   } else {
     print_for_people(linted, out);
   }

@@ -63,18 +63,6 @@ std::string pod_in(const std::vector<ManifestFile>& files, const k8s::ObjectKey&
   return {};
 }
 
-ObjectPlaces places_in(const std::vector<ManifestFile>& files) {
-  ObjectPlaces out;
-  for (const ManifestFile& file : files) {
-    std::vector<ClusterObject> objects;
-    (void)lint_text(file.name, file.text, KaiPodRules(), &objects);
-    for (const ClusterObject& object : objects) {
-      out.try_emplace({object.kind, object.ns, object.name}, ObjectPlace{file.name, object.line, object.column});
-    }
-  }
-  return out;
-}
-
 k8s::WallTime present() {
   return std::chrono::time_point_cast<std::chrono::milliseconds>(std::chrono::system_clock::now());
 }

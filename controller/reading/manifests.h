@@ -2,9 +2,7 @@
 #pragma once
 
 #include <iosfwd>
-#include <map>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "controller/reading/cluster_reader.h"
@@ -26,16 +24,6 @@ namespace gso {
 
 // The JSON of one pod among them; empty: it is not there. A pod without a namespace is in `default`.
 [[nodiscard]] std::string pod_in(const std::vector<ManifestFile>& files, const k8s::ObjectKey& pod);
-
-// Where an object stands.
-struct ObjectPlace {
-  std::string file;
-  int line = 0;
-  int column = 0;
-};
-// Of the objects that lint collects, by kind, namespace as it is written, and name.
-using ObjectPlaces = std::map<std::tuple<std::string, std::string, std::string>, ObjectPlace>;
-[[nodiscard]] ObjectPlaces places_in(const std::vector<ManifestFile>& files);
 
 // The present, in milliseconds.
 [[nodiscard]] k8s::WallTime present();

@@ -8,7 +8,7 @@ from scenario import CONFIG_LABEL, expect, expect_that, fleet, mps, scenario, ts
 FORGED = "x\nerror FORGED: run this\ty" + "A" * 20000
 # C1, which begins an escape sequence as ESC does; marks that change the direction of writing; characters without width.
 UNSEEN = "\u009b\u0085\u202e\u2066\u200e\u200f\u061c\u200b\u2060\ufeff\u007f"
-COMMANDS = (["plan", "-"], ["audit", "-f", "-"], ["audit", "-f", "-", "-o", "markdown"], ["explain", "n01", "-f", "-"], ["lint", "-"])
+COMMANDS = (["plan", "-"], ["audit", "-f", "-"], ["explain", "n01", "-f", "-"], ["lint", "-"])
 
 
 def printed(c):

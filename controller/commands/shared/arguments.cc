@@ -10,8 +10,6 @@ namespace {
 OutputForm form_of(const std::string& output) {
   if (output == "wide") return OutputForm::wide;
   if (output == "json") return OutputForm::json;
-  if (output == "markdown") return OutputForm::markdown;
-  if (output == "sarif") return OutputForm::sarif;
   return output == "yaml" ? OutputForm::yaml : OutputForm::text;
 }
 

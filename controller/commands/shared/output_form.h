@@ -7,7 +7,7 @@
 
 namespace gso {
 
-enum class OutputForm { text, wide, json, yaml, markdown, sarif };
+enum class OutputForm { text, wide, json, yaml };
 
 // One JSON or YAML document. `form` is one of these two.
 void print_document(const nlohmann::ordered_json& document, OutputForm form, std::ostream& out);

@@ -13,7 +13,6 @@
 #include <nlohmann/json.hpp>
 
 #include "controller/cli/cli.h"
-#include "controller/commands/shared/sarif.h"
 
 namespace gso::audit_test {
 namespace {
@@ -342,55 +341,6 @@ TEST(Audit, WhatElseRestartsSharesOrMeasuresTheGpusIsReported) {
   EXPECT_THAT(said(fleet + kPlugin + other("nvcr.io/nvidia/k8s/dcgm-exporter:4.2")),
               testing::Not(Contains("MetricsNotAttributed")));
   EXPECT_THAT(said(mps + other("ghcr.io/kai-scheduler/gpu-fractioning/fractiond:v0.1")), Contains("SecondMPSDaemon"));
-}
-
-TEST(Audit, AnswersInMarkdownAndSarif) {
-  const std::string dead = config_map("timeSlicing") + kPlugin + node("n1", 2, 0);
-  const Outcome table = audit(dead, "markdown");
-  EXPECT_EQ(table.code, 1);
-  EXPECT_THAT(table.out, HasSubstr("| severity | problem | GPUs unusable | where | what to do first |"));
-  EXPECT_THAT(table.out, HasSubstr("| n1 | `gpu-sharing-operator explain n1` |"));
-  const Outcome sarif = audit(dead, "sarif");
-  EXPECT_EQ(sarif.code, 1);
-  const Json result = Json::parse(sarif.out)["runs"][0]["results"][0];
-  EXPECT_EQ(result["level"], "error");
-  EXPECT_EQ(result["locations"][0]["logicalLocations"][0]["fullyQualifiedName"], "Node/n1");
-}
-
-// GitHub's code scanning refuses a result without a physical location, and a rule without a short description.
-TEST(Audit, PlacesItsSarifResultsWhereTheirObjectsStand) {
-  const std::string dead = config_map("timeSlicing") + kPlugin + node("n1", 2, 0);
-  const Json run = Json::parse(audit(dead, "sarif").out)["runs"][0];
-  ASSERT_FALSE(run["results"].empty());
-  const Json place = run["results"][0]["locations"][0]["physicalLocation"];
-  EXPECT_EQ(place["artifactLocation"]["uri"], "stdin");
-  EXPECT_EQ(place["region"]["startLine"], std::ranges::count(dead.substr(0, dead.find("kind: Node")), '\n') + 1);
-  for (const Json& rule : run["tool"]["driver"]["rules"]) {
-    for (const char* field : {"shortDescription", "fullDescription", "help"})
-      EXPECT_FALSE(rule.value(field, Json::object()).value("text", "").empty()) << rule;
-  }
-}
-
-TEST(Sarif, WhatIsFoundInAClusterHasAStablePlaceAndIdentity) {
-  const auto printed = [](const SarifResult& result) {
-    std::ostringstream out;
-    print_sarif({result}, out);
-    return Json::parse(out.str())["runs"][0];
-  };
-  SarifResult result;
-  result.rule = "OperatorNotRunning";
-  result.message = "m";
-  result.objects = {"Node/n1", "Node/n2"};
-  const Json run = printed(result);
-  const Json location = run["results"][0]["locations"][0];
-  EXPECT_EQ(location["physicalLocation"],
-            Json::parse(R"({"artifactLocation": {"uri": "cluster"}, "region": {"startLine": 1}})"));
-  EXPECT_EQ(location["logicalLocations"].size(), 2U);
-  EXPECT_EQ(run["tool"]["driver"]["rules"][0]["shortDescription"]["text"], "Operator not running");
-  const Json identity = run["results"][0]["partialFingerprints"]["primaryLocationLineHash"];
-  EXPECT_EQ(printed(result)["results"][0]["partialFingerprints"]["primaryLocationLineHash"], identity);
-  result.objects.pop_back();
-  EXPECT_NE(printed(result)["results"][0]["partialFingerprints"]["primaryLocationLineHash"], identity);
 }
 
 }  // namespace
