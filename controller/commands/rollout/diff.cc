@@ -13,7 +13,6 @@
 
 #include "controller/commands/rollout/edited_text.h"
 #include "controller/commands/rollout/policy_preview.h"
-#include "controller/commands/rollout/quota_changes.h"
 #include "controller/commands/rollout/verbs.h"
 #include "controller/commands/shared/output_form.h"
 #include "controller/commands/shared/print_line.h"
@@ -119,19 +118,6 @@ void print_text(const std::vector<NodeDifference>& all, bool reported, const Fir
   if (stay > 0) out << fmt::format("{} node{} blocked and would not change\n", stay, stay == 1 ? " is" : "s are");
 }
 
-OrderedJson to_json(const QuotaChange& quota, const OfferChange& offer) {
-  return {{"object", quota.object},
-          {"field", quota.field},
-          {"resource", quota.resource},
-          {"offeredBefore", offer.before},
-          {"offeredAfter", offer.after}};
-}
-
-std::string text_of(const QuotaChange& quota, const OfferChange& offer) {
-  return fmt::format("{}: {} counts other devices afterwards: the changed nodes offer {} of {} now and {} afterwards",
-                     quota.object, quota.field, offer.before, quota.resource, offer.after);
-}
-
 std::string text_of(const DroppedKey& dropped) {
   return fmt::format("key {} of ConfigMap {} would be removed, but {} {} it: {}", dropped.key, dropped.config_map,
                      dropped.nodes.size() == 1 ? "one node" : fmt::format("{} nodes", dropped.nodes.size()),
@@ -181,8 +167,6 @@ namespace {
 // What the diff comes to.
 struct Outcome {
   std::vector<NodeDifference> nodes;
-  std::vector<QuotaChange> quotas;
-  std::map<std::string, OfferChange> offers;
   std::string invalid;
   std::vector<std::string> invalid_keys;
   std::vector<DroppedKey> dropped;
@@ -298,8 +282,6 @@ void print(const RolloutCall& call, const Outcome& found) {
       print_line(text, "{} without this file and {} not listed. See: gpu-sharing-operator diff",
                  others == 1 ? "1 node changes" : fmt::format("{} nodes change", others), others == 1 ? "is" : "are");
     for (const RevisionChange& change : found.changes) print_line(text, "{}", shown_message(describe(change)));
-    for (const QuotaChange& quota : found.quotas)
-      print_line(text, "{}", text_of(quota, found.offers.at(quota.resource)));
     if (!found.left_alone.empty()) print_line(text, "{}", left_alone_text(found, call.operator_lease));
     // Its own state can hold changes that nothing stored shows.
     if (found.unrecorded && !call.operator_lease.empty())
@@ -313,12 +295,9 @@ void print(const RolloutCall& call, const Outcome& found) {
     }
     return;
   }
-  OrderedJson document{{"version", kRolloutJsonVersion},  {"nodes", OrderedJson::array()},
-                       {"changes", OrderedJson::array()}, {"quotas", OrderedJson::array()},
-                       {"invalid", found.invalid},        {"findings", OrderedJson::array()},
-                       {"leftAlone", found.left_alone}};
-  for (const QuotaChange& quota : found.quotas)
-    document["quotas"].push_back(to_json(quota, found.offers.at(quota.resource)));
+  OrderedJson document{{"version", kRolloutJsonVersion},   {"nodes", OrderedJson::array()},
+                       {"changes", OrderedJson::array()},  {"invalid", found.invalid},
+                       {"findings", OrderedJson::array()}, {"leftAlone", found.left_alone}};
   for (const NodeDifference& difference : found.nodes) document["nodes"].push_back(to_json(difference));
   for (const RevisionChange& change : found.changes) document["changes"].push_back(to_json(change));
   for (const DroppedKey& dropped : found.dropped) document["findings"].push_back(to_json(dropped));
@@ -399,10 +378,6 @@ asio::awaitable<int> rollout_diff(RolloutCall* call) {
   const k8s::Result<void> read = co_await find_differences(call, all_policies, &found);
   if (!read) co_return call->refuse(read.error().message);
   found.left_alone = drift_left_alone(call->world, call->settings);
-  found.offers = offer_changes(call->world, found.nodes);
-  std::vector<std::string> incomplete;
-  found.quotas = co_await quota_changes(call->client, found.offers, &incomplete);
-  for (const std::string& missing : incomplete) print_line(*call->err, "incomplete: {}", missing);
   if (found.policy) add_changes(*call, found.nodes, found.consumers, now, *found.policy);
   print(*call, found);
   co_return found.wrong() ? kWrongText : 0;

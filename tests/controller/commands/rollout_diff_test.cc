@@ -4,7 +4,6 @@
 
 #include <map>
 
-#include "controller/commands/rollout/quota_changes.h"
 #include "reconcilers/cluster/profile_cache.h"
 #include "reconcilers/cluster/record.h"
 #include "reconcilers/cluster/record_text.h"
@@ -45,48 +44,6 @@ TEST_F(RolloutCommand, DiffIsRefusedWhereAPodOfAChangedNodeCannotBeReadAndNamesI
   options.file = "-";
   EXPECT_EQ(run_with(options, "version: v1\n"), 2) << out.str();
   EXPECT_THAT(err.str(), testing::AllOf(HasSubstr("node gpu-1"), HasSubstr("Pod gpu-operator/odd: ")));
-}
-
-TEST_F(RolloutCommand, DiffNamesQueuesThatMeanSomethingElseAfterwards) {
-  post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", R"({"apiVersion":"apiextensions.k8s.io/v1",
-    "kind":"CustomResourceDefinition","metadata":{"name":"queues.scheduling.run.ai"},"spec":{"group":"scheduling.run.ai",
-    "scope":"Cluster","names":{"plural":"queues","singular":"queue","kind":"Queue","listKind":"QueueList"},
-    "versions":[{"name":"v2","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object",
-      "x-kubernetes-preserve-unknown-fields":true}}}]}})");
-  sim.clock.run_for(std::chrono::seconds(1));
-  post("/apis/scheduling.run.ai/v2/queues", R"({"apiVersion":"scheduling.run.ai/v2","kind":"Queue",
-    "metadata":{"name":"research"},"spec":{"resources":{"gpu":{"quota":8,"limit":-1}}}})");
-  options.verb = Verb::diff;
-  options.file = "-";
-  EXPECT_EQ(run_with(options, "version: v1\n"), 0) << err.str();
-  EXPECT_THAT(out.str(),
-              HasSubstr("KAI queue research: resources.gpu.quota=8 counts other devices afterwards: the changed nodes "
-                        "offer 4 of nvidia.com/gpu now and 2 afterwards\n"));
-  EXPECT_THAT(out.str(), Not(HasSubstr("limit=")));
-  options.json = true;
-  EXPECT_EQ(run_with(options, "version: v1\n"), 0) << err.str();
-  EXPECT_EQ(Json::parse(out.str())["quotas"][0]["offeredAfter"], 2);
-  EXPECT_EQ(Json::parse(out.str())["version"], 1);
-}
-
-TEST(Quotas, ThoseThatCountAChangedResourceAreFound) {
-  const std::map<std::string, OfferChange> offers{{"nvidia.com/gpu", {4, 0}}, {"nvidia.com/gpu.shared", {0, 8}}};
-  const auto fields = [&](const char* resource, const char* json) {
-    std::string out;
-    for (const QuotaChange& quota : quotas_in(resource, json, offers)) out += quota.object + ": " + quota.field + "\n";
-    return out;
-  };
-  EXPECT_EQ(fields("resourcequotas", R"({"metadata":{"name":"q","namespace":"team"},"spec":{"hard":{
-      "pods":"9","requests.nvidia.com/gpu":"8","limits.nvidia.com/gpu.shared":2,"requests.nvidia.com/mig-1g.5gb":"1"}}})"),
-            "ResourceQuota team/q: limits.nvidia.com/gpu.shared=2\nResourceQuota team/q: requests.nvidia.com/gpu=8\n");
-  EXPECT_EQ(fields("clusterqueues", R"({"metadata":{"name":"c"},"spec":{"resourceGroups":[{"flavors":[{"name":"a100",
-      "resources":[{"name":"cpu","nominalQuota":9},{"name":"nvidia.com/gpu","nominalQuota":"4"}]}]}]}})"),
-            "Kueue ClusterQueue c: a100 nvidia.com/gpu=4\n");
-  for (const char* odd :
-       {"", "[]", "{}", R"({"spec":[]})", R"({"spec":{"hard":3,"resourceGroups":{},"resources":{"gpu":"x"}}})"}) {
-    for (const char* resource : {"resourcequotas", "queues", "clusterqueues", "others"})
-      EXPECT_EQ(fields(resource, odd), "");
-  }
 }
 
 TEST_F(RolloutCommand, DiffOfATextThatNoPluginTakesEndsWithOne) {
