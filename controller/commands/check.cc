@@ -131,7 +131,7 @@ std::pair<bool, std::string> sharing_kinds(const SharingKinds& kinds, std::size_
         "ConfigMap";
     if (without) return {true, std::string(what)};
     return {false, fmt::format(
-                       "{}. SharingPolicies cannot be created or changed, and `rollout` cannot approve, abort or undo. "
+                       "{}. SharingPolicies cannot be created or changed, and `rollout` does not work. "
                        "Install the CRDs: `{}`, or upgrade the Helm release with crds.install=true. If they are "
                        "left out on purpose, run this with --without-crds",
                        what, kInstallCrds)};

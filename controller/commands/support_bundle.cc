@@ -266,7 +266,8 @@ void add_rollout_status(Bundle& bundle, const ClusterView& view, const PlannerSe
   const std::string text = rollout_status_text(view, settings, clock, false);
   if (text.empty()) return;
   bundle.archive.add("rollout-status.txt", redacted(text));
-  bundle.archive.add("rollout-status.json", redacted(rollout_status_text(view, settings, clock, true)));
+  const std::string json = rollout_status_text(view, settings, clock, true);
+  if (!json.empty()) bundle.archive.add("rollout-status.json", redacted(json));
 }
 
 // What plan, status, explain and audit would print.

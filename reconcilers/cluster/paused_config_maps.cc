@@ -45,10 +45,13 @@ std::string describe(ConfigMapPause pause, const ObjectKey& config_map) {
   if (pause == ConfigMapPause::annotation)
     return fmt::format("ConfigMap {} has the annotation {}", id, kPausedAnnotation);
   return fmt::format(
-      "ConfigMap {0} had the annotation {1} when it was deleted, and the pause still applies. To end it: "
-      "`gpu-sharing-operator rollout resume`, or `kubectl annotate configmap {2} --namespace {3} {1}=false "
-      "--overwrite`",
-      id, kPausedAnnotation, config_map.name, config_map.ns);
+      "ConfigMap {} had the annotation {} when it was deleted, and the pause still applies. To end it: `{}`", id,
+      kPausedAnnotation, end_pause_command(config_map));
+}
+
+std::string end_pause_command(const ObjectKey& config_map) {
+  return fmt::format("kubectl annotate configmap {} --namespace {} {}=false --overwrite", config_map.name,
+                     config_map.ns, kPausedAnnotation);
 }
 
 std::map<std::string, std::string> update_paused_config_maps(const FleetRecord& record, const World& world,

@@ -26,6 +26,8 @@ enum class ConfigMapPause : std::uint8_t {
 [[nodiscard]] bool is_replaced(const World& world, const FleetRecord* record, const ObjectKey& config_map);
 // For people; empty: not paused.
 [[nodiscard]] std::string describe(ConfigMapPause pause, const ObjectKey& config_map);
+// Ends it, whatever paused the ConfigMap. `rollout resume` does the same where the CRDs are installed.
+[[nodiscard]] std::string end_pause_command(const ObjectKey& config_map);
 
 // What FleetRecord::paused_config_maps must contain now.
 [[nodiscard]] std::map<std::string, std::string> update_paused_config_maps(

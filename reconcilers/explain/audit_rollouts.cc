@@ -38,7 +38,7 @@ namespace {
 // What lifts the pause.
 std::string to_resume(const RolloutView& rollout) {
   const std::string command = resume_command(rollout);
-  // It writes the ConfigMap, for which the CRDs are not needed.
+  // Without the CRDs it is kubectl's.
   if (pause_of_rollout(rollout).by == PausedBy::config_map) return fmt::format("run `{}`", command);
   return to_run(rollout.pass.s.world, command);
 }

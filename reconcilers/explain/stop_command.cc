@@ -6,6 +6,7 @@
 #include <map>
 #include <vector>
 
+#include "reconcilers/cluster/paused_config_maps.h"
 #include "reconcilers/cluster/policy_match.h"
 #include "reconcilers/cluster/recorded_policies.h"
 #include "reconcilers/cluster/unread_decisions.h"
@@ -102,7 +103,7 @@ std::string resume_command(const RolloutView& rollout) {
     case PausedBy::nobody:
       return {};
     case PausedBy::config_map:
-      return resume;
+      return world.policies_served ? resume : end_pause_command(rollout.installation.config_map_key());
     case PausedBy::policy:
     case PausedBy::rollout:
       break;

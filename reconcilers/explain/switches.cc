@@ -91,7 +91,7 @@ std::vector<IdlePause> idle_config_map_pauses(const World& world, const FleetInd
     out.push_back({{"v1", "ConfigMap", key.ns, key.name, ""},
                    fmt::format("is paused (annotation {}{}): edits are not rolled out", kPausedAnnotation,
                                pause == ConfigMapPause::record ? " of a deleted one of this name" : ""),
-                   "gpu-sharing-operator rollout resume"});
+                   world.policies_served ? "gpu-sharing-operator rollout resume" : end_pause_command(key)});
   }
   return out;
 }

@@ -321,15 +321,19 @@ def pause_config_map(c):
     c.annotate("ConfigMap", c.config_map, "gpusharing.dev/paused", "true", c.namespace)
 
 
+def resumes_config_map(c):
+    return f"`kubectl annotate configmap {c.config_map} --namespace {c.namespace} gpusharing.dev/paused=false --overwrite`"
+
+
 @scenario
 def an_audit_without_crds_names_the_command_that_resumes_the_config_map():
-    """The CRDs were never installed and the ConfigMap is paused: the command to go on is `rollout resume`, which works there."""
+    """The CRDs were never installed and the ConfigMap is paused: the command to go on is kubectl's, which works there."""
     c = fleet(3, ts(4), crds=False)
     pause_config_map(c)
     c.edit(any=ts(8))
     c.after("2m")
     message, gone = paused_way_out(c)
-    expect_that("`gpu-sharing-operator rollout resume`" in message, "the command to go on", message)
+    expect_that(resumes_config_map(c) in message, "the command to go on", message)
     expect("findings about policies", gone, [])
 
 
@@ -343,7 +347,7 @@ def an_audit_after_the_crds_have_gone_resumes_the_config_map_and_forgets_nothing
     c.edit(any=ts(8))
     c.after("2m")
     message, gone = paused_way_out(c)
-    expect_that("`gpu-sharing-operator rollout resume`" in message, "the command to go on", message)
+    expect_that(resumes_config_map(c) in message, "the command to go on", message)
     expect_that("forget-policies" not in message, "no command that forgets policies", message)
     expect_that(all("kubectl apply --server-side -f crds/" in text for text in gone), "the command that installs the CRDs", gone)
 

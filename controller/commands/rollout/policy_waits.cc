@@ -146,8 +146,7 @@ void print_waiting(const PolicyWait& wait, const WaitOutlook& outlook, bool has_
                                  : wait.reason == reason_of(Gate::settling) ? "if an operator runs, "
                                                                             : "";
   const bool promises = wait.reason == kRollingOut || wait.reason == reason_of(Gate::outside_window);
-  const std::string who = wait.policy.empty() ? std::string() : fmt::format("policy {} waits: ", wait.policy);
-  print_line(out, "{}{}{}{}{}{}", who, reason, wait.news, stale, shown_message(wait.message),
+  print_line(out, "policy {} waits: {}{}{}{}{}", wait.policy, reason, wait.news, stale, shown_message(wait.message),
              !has_operator && promises ? kNothingStarts : "");
   if (!outlook.runs.empty()) print_line(out, "  {}", outlook.runs);
   print_node_table({}, outlook.steps, out);

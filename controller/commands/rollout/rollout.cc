@@ -28,6 +28,14 @@ int RolloutCall::refuse(std::string_view why) const {
   return 2;
 }
 
+std::string without_crds_text() {
+  return fmt::format(
+      "the SharingPolicy/SharingRollout CRDs are not installed in this cluster: install them with `{}`; without them "
+      "the annotation {}=true of a device plugin's ConfigMap pauses what it serves, and `gpu-sharing-operator status` "
+      "shows the nodes",
+      kInstallCrds, kPausedAnnotation);
+}
+
 asio::awaitable<bool> patch_sharing_object(RolloutCall* call, k8s::Gvr resource, std::string name, std::string body) {
   const k8s::ObjectKey key{"", name};
   const k8s::WriteOptions options;
@@ -69,15 +77,7 @@ asio::awaitable<int> rollout_command(k8s::ApiClient* client, k8s::Clock* clock, 
     // It is unknown whether SharingRollouts or ConfigMaps hold the switches, so none is set.
     co_return call.refuse("the SharingPolicies and SharingRollouts cannot be read (see `incomplete`)");
   } else if (!call.world.policies_served) {
-    const bool pauses = rollout.verb == Verb::pause || rollout.verb == Verb::resume;
-    if (rollout.verb == Verb::status) co_return show_status_without_crds(call);
-    if (!pauses)
-      co_return call.refuse(fmt::format(
-          "the SharingPolicy/SharingRollout CRDs are not installed in this cluster: only `rollout pause`, `resume` and "
-          "`diff` work without them. A rollout in progress continues from the operator's record: `gpu-sharing-operator "
-          "status` shows its nodes. Install them: {}",
-          kInstallCrds));
-    code = co_await pause_config_maps(&call, rollout.verb == Verb::pause);
+    co_return call.refuse(without_crds_text());
   } else if (rollout.verb == Verb::status) {
     code = show_status(call);  // Also of a policy that is gone and still stops its nodes.
   } else if (const std::string unknown = unknown_policy(call.world, rollout.name); !unknown.empty()) {

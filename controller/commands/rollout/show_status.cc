@@ -20,7 +20,6 @@
 #include "controller/commands/shared/output_form.h"
 #include "controller/commands/shared/print_line.h"
 #include "controller/commands/shared/screen.h"
-#include "reconcilers/cluster/paused_config_maps.h"
 #include "reconcilers/cluster/profile_cache.h"
 #include "reconcilers/explain/change_step.h"
 #include "reconcilers/explain/shown_state.h"
@@ -36,7 +35,6 @@
 #include "reconcilers/node/node_phase.h"
 #include "reconcilers/rollout/gates.h"
 #include "reconcilers/rollout/rollout_view.h"
-#include "reconcilers/rollout/stops.h"
 #include "reconcilers/status/overlap.h"
 
 namespace gso {
@@ -206,23 +204,6 @@ void show_rollout(RolloutCall& call, ReadingPass& pass, const RolloutFacts& repo
 
 void print_json(const RolloutCall& call, const OrderedJson& document) {
   print_document(document, OutputForm::json, *call.out);
-}
-
-// Without the CRDs: policies that still stop their nodes by their last specs, and ConfigMaps that are paused.
-std::vector<PolicyWait> waits_without_crds(const ReadingPass& pass, const std::optional<std::string>& policy) {
-  std::vector<PolicyWait> out;
-  for (const auto& [name, held] : pass.index().held_policies) {
-    std::string text = !policy || name == *policy ? gone_policy_text(pass, name) : std::string();
-    if (!text.empty()) out.push_back({name, std::string(kCrdsGone), std::move(text), {}, 0});
-  }
-  std::set<ObjectKey> seen;
-  for (const PluginInstallation& installation : pass.index().discovery.installations) {
-    const ObjectKey key = installation.config_map_key();
-    const ConfigMapPause pause = pause_of(pass.world(), pass.index().record_or_null(), key);
-    if (policy || pause == ConfigMapPause::none || !seen.insert(key).second) continue;
-    out.push_back({"", std::string(reason_of(Gate::paused)), describe(pause, key), {}, 0});
-  }
-  return out;
 }
 
 // What is written to the call's output while this exists is wrapped for the terminal when it ends.
@@ -395,26 +376,6 @@ int show_status(RolloutCall& call) {
   print_idle_pauses(call, index, shown, waiting);
   print_idle_gone(call, pass, gone);
   return exit_status;
-}
-
-int show_status_without_crds(RolloutCall& call) {
-  FleetIndex index;
-  index.refresh(call.world, call.settings);
-  ReadingPass pass(call.world, index, call.settings, call.clock->now());
-  const std::vector<PolicyWait> waiting = waits_without_crds(pass, policy_of(call.options.name));
-  OrderedJson document = empty_document(call);
-  for (const PolicyWait& wait : waiting) document["waiting"].push_back(waiting_json(wait));
-  if (call.options.json) {
-    print_json(call, document);
-  } else {
-    const WrappedOutput text(call);
-    for (const PolicyWait& wait : waiting) print_waiting(wait, outlook_of(pass, wait), !has_stopped(call), *call.out);
-  }
-  return call.refuse(fmt::format(
-      "the SharingPolicy/SharingRollout CRDs are not installed in this cluster, so no rollout is shown. A rollout in "
-      "progress continues from the operator's record: `gpu-sharing-operator status` shows its nodes. `rollout pause`, "
-      "`resume` and `diff` work without the CRDs. Install them: {}",
-      kInstallCrds));
 }
 
 }  // namespace gso

@@ -10,6 +10,7 @@ std::string rollout_status_text(const ClusterView& view, const PlannerSettings& 
                                 bool json) {
   const SharingKinds& kinds = view.sharing_kinds;
   if (kinds.policies == Served::unknown || kinds.rollouts == Served::unknown) return {};
+  if (!view.world.policies_served) return json ? std::string() : without_crds_text() + "\n";
   std::ostringstream out;
   std::ostringstream err;
   RolloutCall call;
@@ -21,7 +22,7 @@ std::string rollout_status_text(const ClusterView& view, const PlannerSettings& 
   call.no_operator = view.no_operator;
   call.out = &out;
   call.err = &err;
-  (void)(view.world.policies_served ? show_status(call) : show_status_without_crds(call));
+  (void)show_status(call);
   return json ? out.str() : out.str() + err.str();
 }
 

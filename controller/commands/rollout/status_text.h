@@ -10,7 +10,7 @@
 namespace gso {
 
 // What `rollout status` prints: each rollout that is in progress or stopped, what waits, and what to type; without the
-// CRDs what it refuses with. Empty: whether there are rollouts is unknown, because they cannot be read.
+// CRDs that they are missing (no JSON). Empty: whether there are rollouts is unknown, because they cannot be read.
 [[nodiscard]] std::string rollout_status_text(const ClusterView& view, const PlannerSettings& settings,
                                               k8s::Clock* clock, bool json);
 

@@ -1,5 +1,5 @@
-// Verbs of `rollout` that set a switch of a SharingRollout, a SharingPolicy or, where the operator's CRDs are not
-// served, of the ConfigMaps that device plugins mount.
+// Verbs of `rollout` that set a switch of a SharingRollout or a SharingPolicy; `resume` also ends the pauses of
+// ConfigMaps that people have annotated.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -94,8 +94,9 @@ const Switch& switch_of(RolloutOptions::Verb verb) {
   }
 }
 
-// The ConfigMaps that plugins mount, each once, and the operator's record, which has pauses of deleted ConfigMaps.
-struct Mounted {
+// The ConfigMaps that plugins mount and that are paused, each once, and the operator's record, which has pauses of
+// deleted ConfigMaps.
+struct PausedConfigMaps {
   std::vector<k8s::ObjectKey> keys;
   std::optional<FleetRecord> record;
 
@@ -105,39 +106,25 @@ struct Mounted {
   }
 };
 
-// Errors: no device plugin mounts a ConfigMap, or the caller is not allowed to read them.
-k8s::Result<Mounted> mounted_config_maps(const RolloutCall& call) {
+// None where a ConfigMap cannot be read.
+PausedConfigMaps paused_config_maps(const RolloutCall& call) {
   FleetIndex index;
   index.refresh(call.world, call.settings);
+  PausedConfigMaps out{{}, index.impl().record};
   std::set<k8s::ObjectKey> found;
-  std::set<std::string> unread;
   for (const PluginInstallation& installation : index.installations()) {
     const k8s::ObjectKey key = installation.config_map_key();
     if (key.name.empty()) continue;
-    if (call.world.configmaps.find(key) != nullptr) {
-      found.insert(key);
-    } else if (call.world.unsynced_namespaces.contains(installation.ns)) {
-      unread.insert(k8s::to_string(key));
-    }
+    const bool read = call.world.configmaps.find(key) != nullptr;
+    if (!read && call.world.unsynced_namespaces.contains(installation.ns)) return {};
+    if (read && out.pause(call.world, key) != ConfigMapPause::none) found.insert(key);
   }
-  if (!unread.empty())
-    return k8s::fail(k8s::Reason::forbidden,
-                     fmt::format("ConfigMap {} cannot be read, so nothing was written", fmt::join(unread, ", ")));
-  if (found.empty()) return k8s::fail(k8s::Reason::invalid, "no device plugin mounts a ConfigMap");
-  return Mounted{{found.begin(), found.end()}, index.impl().record};
-}
-
-// The same, with only those that are paused.
-Mounted paused_config_maps(const RolloutCall& call) {
-  auto mounted = mounted_config_maps(call);
-  if (!mounted) return {};
-  std::erase_if(mounted->keys,
-                [&](const k8s::ObjectKey& key) { return mounted->pause(call.world, key) == ConfigMapPause::none; });
-  return *std::move(mounted);
+  out.keys.assign(found.begin(), found.end());
+  return out;
 }
 
 // Other stops that a `resume` does not lift.
-std::string still_stopped(const RolloutCall& call, const Mounted& paused, const SharingRollout& rollout) {
+std::string still_stopped(const RolloutCall& call, const PausedConfigMaps& paused, const SharingRollout& rollout) {
   const SharingPolicy* policy = call.world.policies.find(rollout.policy);
   if (policy != nullptr && policy->rollout.paused) {
     return fmt::format("policy {} is also paused. Resume it: gpu-sharing-operator rollout resume policy/{}",
@@ -153,19 +140,18 @@ std::string still_stopped(const RolloutCall& call, const Mounted& paused, const 
       rollout.config_map, kPausedAnnotation, stopped->name, stopped->ns, kPausedAnnotation);
 }
 
-asio::awaitable<int> annotate_config_maps(RolloutCall* call, Mounted mounted, bool pause) {
-  for (const k8s::ObjectKey& key : mounted.keys) {
+asio::awaitable<int> end_pauses(RolloutCall* call, PausedConfigMaps paused) {
+  for (const k8s::ObjectKey& key : paused.keys) {
     // The annotation is removed, unless the pause is that of a ConfigMap which this one has replaced.
-    const OrderedJson lifted = is_replaced(call->world, mounted.recorded(), key) ? OrderedJson("false") : OrderedJson();
+    const OrderedJson ended = is_replaced(call->world, paused.recorded(), key) ? OrderedJson("false") : OrderedJson();
     OrderedJson body;
-    body["metadata"]["annotations"][std::string(kPausedAnnotation)] = pause ? OrderedJson("true") : lifted;
+    body["metadata"]["annotations"][std::string(kPausedAnnotation)] = ended;
     const std::string text = body.dump();
     const k8s::WriteOptions options;
     const k8s::Result<std::string> patched =
         co_await call->client->merge_patch(resources::config_maps, key, text, options);
     if (!patched) co_return call->refuse(explain_error(patched.error(), "patch", resources::config_maps, key.ns));
-    *call->out << fmt::format("ConfigMap {}: {} ({})\n", k8s::to_string(key), pause ? "paused" : "resumed",
-                              kPausedAnnotation);
+    *call->out << fmt::format("ConfigMap {}: resumed ({})\n", k8s::to_string(key), kPausedAnnotation);
   }
   co_return 0;
 }
@@ -178,7 +164,7 @@ void print_pause_without_operator(const RolloutCall& call, std::string_view resu
 
 // What a `resume` of a policy leaves paused; empty: nothing.
 std::string paused_too(const RolloutCall& call) {
-  const Mounted paused = paused_config_maps(call);
+  const PausedConfigMaps paused = paused_config_maps(call);
   std::vector<std::string> names;
   for (const k8s::ObjectKey& key : paused.keys) {
     const ConfigMapPause pause = paused.pause(call.world, key);
@@ -341,32 +327,6 @@ void print_next_changes(const RolloutCall& call, const std::vector<AboutToStart>
 
 }  // namespace
 
-asio::awaitable<int> pause_config_maps(RolloutCall* call, bool pause) {
-  const k8s::Result<Mounted> mounted = mounted_config_maps(*call);
-  if (!mounted) co_return call->refuse(mounted.error().message);
-  // A pause of all that the ConfigMaps serve is more than a name asks for.
-  if (!call->options.name.empty()) {
-    std::vector<std::string> names;
-    for (const k8s::ObjectKey& key : mounted->keys) names.push_back(k8s::to_string(key));
-    const std::optional<std::string> policy = policy_of(call->options.name);
-    co_return call->refuse(fmt::format(
-        "{} {} does not exist: the SharingPolicy/SharingRollout CRDs are not installed in this cluster. Without them "
-        "only ConfigMaps can be paused: {}. `rollout {}` without a name {} all of them",
-        policy ? "SharingPolicy" : "SharingRollout", policy.value_or(call->options.name), first_names(names),
-        pause ? "pause" : "resume", pause ? "pauses" : "resumes"));
-  }
-  Mounted meant = *mounted;
-  if (!pause) {
-    // The others have nothing that could be removed.
-    std::erase_if(meant.keys,
-                  [&](const k8s::ObjectKey& key) { return meant.pause(call->world, key) == ConfigMapPause::none; });
-    if (meant.keys.empty()) *call->out << "No ConfigMap that a device plugin mounts is paused\n";
-  }
-  const int code = co_await annotate_config_maps(call, meant, pause);
-  if (pause && code == 0) print_pause_without_operator(*call, "gpu-sharing-operator rollout resume");
-  co_return code;
-}
-
 asio::awaitable<int> set_switch(RolloutCall* call) {
   const RolloutOptions::Verb verb = call->options.verb;
   const bool pauses = verb == RolloutOptions::Verb::pause || verb == RolloutOptions::Verb::resume;
@@ -383,11 +343,11 @@ asio::awaitable<int> set_switch(RolloutCall* call) {
     return wanted.fits(facts) && (verb != RolloutOptions::Verb::approve || awaits_approval(*call, facts));
   };
   const auto chosen = choose(call->world, choice, fits, wanted.none);
-  // ConfigMaps that were paused while the operator's CRDs were not served, or by hand, are found as well.
+  // ConfigMaps that were paused by hand are found as well.
   const bool resumes = verb == RolloutOptions::Verb::resume;
-  const Mounted paused = resumes ? paused_config_maps(*call) : Mounted();
+  const PausedConfigMaps paused = resumes ? paused_config_maps(*call) : PausedConfigMaps();
   if (!chosen && call->options.name.empty() && !paused.keys.empty()) {
-    code = co_await annotate_config_maps(call, paused, false);
+    code = co_await end_pauses(call, paused);
     const std::string also = policies_to_resume(call->world);
     if (!also.empty()) *call->out << "  " << also << "\n";
     co_return code;

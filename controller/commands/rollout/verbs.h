@@ -43,8 +43,8 @@ inline constexpr int kRolloutJsonVersion = 1;
 
 // `rollout status`: exit status 1 if a rollout is stopped (RolloutFacts::is_stopped()), or the operator no longer runs.
 int show_status(RolloutCall& call);
-// The same where rollouts have no objects: what stays stopped is shown, and the rest refused.
-int show_status_without_crds(RolloutCall& call);
+// Why every verb but `diff` is refused where rollouts have no objects, and what can be done there.
+[[nodiscard]] std::string without_crds_text();
 
 int show_history(RolloutCall& call);
 
@@ -55,9 +55,6 @@ boost::asio::awaitable<bool> patch_sharing_object(RolloutCall* call, k8s::Gvr re
 // pause, resume, approve, abort: of the rollouts that are meant, or of a policy. `resume` without a name lifts, where
 // no rollout is paused, the switch that ConfigMaps carry.
 boost::asio::awaitable<int> set_switch(RolloutCall* call);
-// Without the operator's CRDs: annotations of the ConfigMaps that plugins mount are the switch. Refused with a name:
-// neither policies nor rollouts exist.
-boost::asio::awaitable<int> pause_config_maps(RolloutCall* call, bool pause);
 // Writes nothing, and says so with exit status 0, where nothing would be tried again.
 boost::asio::awaitable<int> rollout_start(RolloutCall* call);
 boost::asio::awaitable<int> rollout_undo(RolloutCall* call);

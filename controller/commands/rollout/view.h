@@ -107,7 +107,7 @@ struct RolloutChoice {
 // Why a policy with a change has no rollout under way: the obstacle that its status names (a window, a hold, a
 // driver upgrade), or what its nodes wait for (RollingOut: the soak of a canary).
 struct PolicyWait {
-  std::string policy, reason, message;  // Without a policy: a ConfigMap is paused.
+  std::string policy, reason, message;
   std::vector<std::string> nodes;       // Those that it is about, the first few; none: all that wait.
   std::int64_t count = 0;               // Of them all.
   bool paused = false;                  // spec.rollout.paused of the policy is set.

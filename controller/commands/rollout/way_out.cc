@@ -312,10 +312,6 @@ std::vector<std::string> of_the_wait(ReadingPass& pass, const PolicyWait& wait) 
   const std::string command = "gpu-sharing-operator rollout";
   if (wait.reason == kRollingOut) return pass.stop_commands_of(wait.policy);
   if (wait.reason == kPolicyGone) return {gone_policy_command(world, pass.index(), pass.settings(), wait.policy)};
-  if (wait.reason == kCrdsGone)
-    return {gone_policy_command(world, pass.index(), pass.settings(), wait.policy),
-            forget_policies_command(pass.settings()) + "  # to work without the policies that are gone"};
-  if (wait.policy.empty()) return {command + " resume"};  // Of a ConfigMap.
   if (wait.reason == kConfigInvalid) return {correct_profile_command(pass, wait.policy)};
   if (wait.reason == kHeld) return {};  // hold_texts()
   const bool by_switch =

@@ -423,27 +423,5 @@ TEST_F(Rights, TheDocumentedRolesAreEnoughForWhatTheyAreFor) {
   EXPECT_THAT(unused(documented_rules(), guard->used), testing::IsEmpty());
 }
 
-TEST_F(OurClusterWithoutCrds, WithoutCrdsAPauseIsSaidOnceForEachConfigMap) {
-  std::string second = kPlugin;
-  second.replace(second.find("nvidia-device-plugin-daemonset"), 30, "another");
-  second.replace(second.find("\"matchLabels\":{\"app\":\"plugin\"}"), 30, "\"matchLabels\":{\"app\":\"another\"}");
-  second.replace(second.find("\"labels\":{\"app\":\"plugin\"}"), 25, "\"labels\":{\"app\":\"another\"}");
-  post("/apis/apps/v1/namespaces/gpu-operator/daemonsets", second);
-  std::ostringstream out;
-  std::ostringstream err;
-  RolloutOptions options;
-  options.verb = RolloutOptions::Verb::pause;
-  EXPECT_EQ(sim.run(rollout_command(&client, &sim.clock, options, PlannerSettings(), "", &out, &err)), 0) << err.str();
-  const std::string undo = "  it takes effect when an operator runs. To undo it: gpu-sharing-operator rollout resume\n";
-  EXPECT_EQ(out.str(), "ConfigMap gpu-operator/mps-config: paused (gpusharing.dev/paused)\n" + undo);
-  for (const char* said : {"ConfigMap gpu-operator/mps-config: resumed (gpusharing.dev/paused)\n",
-                           "No ConfigMap that a device plugin mounts is paused\n"}) {
-    out.str("");
-    options.verb = RolloutOptions::Verb::resume;
-    EXPECT_EQ(sim.run(rollout_command(&client, &sim.clock, options, PlannerSettings(), "", &out, &err)), 0);
-    EXPECT_EQ(out.str(), said);
-  }
-}
-
 }  // namespace
 }  // namespace gso::rights_test

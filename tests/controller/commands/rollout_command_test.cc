@@ -271,6 +271,18 @@ TEST_F(RolloutCommand, AResumeLiftsThePauseOfAConfigMapAndSaysWhatElseIsPaused) 
                                    "paused. To resume it: gpu-sharing-operator rollout resume policy/default\n"));
 }
 
+TEST_F(RolloutCommand, AResumeOfAConfigMapThatTwoPluginsMountIsSaidOnce) {
+  std::string second = kPlugin;
+  second.replace(second.find("nvidia-device-plugin-daemonset"), 30, "another");
+  second.replace(second.find("\"matchLabels\":{\"app\":\"plugin\"}"), 30, "\"matchLabels\":{\"app\":\"another\"}");
+  second.replace(second.find("\"labels\":{\"app\":\"plugin\"}"), 25, "\"labels\":{\"app\":\"another\"}");
+  post("/apis/apps/v1/namespaces/gpu-operator/daemonsets", second);
+  merge("/api/v1/namespaces/gpu-operator/configmaps/mps-config",
+        R"({"metadata":{"annotations":{"gpusharing.dev/paused":"true"}}})");
+  EXPECT_EQ(run(Verb::resume), 0) << err.str();
+  EXPECT_EQ(out.str(), "ConfigMap gpu-operator/mps-config: resumed (gpusharing.dev/paused)\n");
+}
+
 TEST_F(RolloutCommand, AResumeOfThePolicyNamesItsRolloutThatIsPaused) {
   rollout("r", "Paused", "v1-2", "any", "version: v1\n", "default", "Paused");
   merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/r", R"({"spec":{"paused":true}})");
@@ -295,36 +307,22 @@ TEST_F(RolloutCommand, AResumeDoesNotListWhatHasEndedBesideWhatHasNot) {
 
 // --- without our CRDs
 
-TEST_F(OurClusterWithoutCrds, PauseAndResumeAreAnAnnotationOfTheConfigMap) {
-  std::ostringstream out;
-  std::ostringstream err;
-  RolloutOptions options;
-  options.verb = Verb::pause;
-  EXPECT_EQ(sim.run(rollout_command(&client, &sim.clock, options, PlannerSettings(), "", &out, &err)), 0) << err.str();
-  const char* path = "/api/v1/namespaces/gpu-operator/configmaps/mps-config";
-  EXPECT_EQ(get(path)["metadata"]["annotations"]["gpusharing.dev/paused"], "true");
-  options.verb = Verb::resume;
-  EXPECT_EQ(sim.run(rollout_command(&client, &sim.clock, options, PlannerSettings(), "", &out, &err)), 0) << err.str();
-  EXPECT_FALSE(get(path)["metadata"].value("annotations", Json::object()).contains("gpusharing.dev/paused"));
-  options.verb = Verb::approve;
-  EXPECT_EQ(sim.run(rollout_command(&client, &sim.clock, options, PlannerSettings(), "", &out, &err)), 2);
-  EXPECT_THAT(err.str(), HasSubstr("the SharingPolicy/SharingRollout CRDs are not installed in this cluster"));
-}
-
-// A pause of a ConfigMap holds more than one policy: it is not set in its place.
-TEST_F(OurClusterWithoutCrds, ANameIsRefusedBecauseOnlyConfigMapsCanBePaused) {
+// Nothing has the switches there. The ConfigMap is not paused in the place of a policy: that would hold more than it.
+TEST_F(OurClusterWithoutCrds, EveryVerbButDiffIsRefusedWithTheCommandThatInstallsThem) {
   const char* path = "/api/v1/namespaces/gpu-operator/configmaps/mps-config";
   const Json before = get(path);
-  for (const char* name : {"policy/default", "policy/nosuch", "r"}) {
-    for (const Verb verb : {Verb::pause, Verb::resume}) {
+  for (const char* name : {"", "policy/default", "r"}) {
+    for (const Verb verb : {Verb::status, Verb::history, Verb::start, Verb::pause, Verb::resume, Verb::approve,
+                            Verb::abort, Verb::undo}) {
       std::ostringstream out;
       std::ostringstream err;
       RolloutOptions options;
       options.verb = verb;
       options.name = name;
       EXPECT_EQ(sim.run(rollout_command(&client, &sim.clock, options, PlannerSettings(), "", &out, &err)), 2);
-      EXPECT_THAT(err.str(), HasSubstr("does not exist: the SharingPolicy/SharingRollout CRDs are not installed"));
-      EXPECT_THAT(err.str(), HasSubstr("gpu-operator/mps-config"));
+      EXPECT_THAT(err.str(), HasSubstr(": the SharingPolicy/SharingRollout CRDs are not installed in this cluster: "
+                                       "install them with `kubectl apply --server-side -f crds/`; without them the "
+                                       "annotation gpusharing.dev/paused=true of a device plugin's ConfigMap pauses "));
       EXPECT_EQ(out.str(), "");
     }
   }

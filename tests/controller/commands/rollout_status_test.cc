@@ -406,36 +406,5 @@ TEST_F(RolloutCommand, StatusOfARolloutThatAwaitsTheApprovalOfAPolicyThatIsGoneN
   }
 }
 
-// The stops outlive the CRDs: what still holds nodes is named with what ends it, although no rollout can be shown.
-TEST_F(OurClusterWithoutCrds, StatusNamesThePoliciesAndConfigMapsThatAreStillStopped) {
-  FleetRecord kept;
-  kept.crds_gone_since = sim.clock.now();
-  kept.policies["research"] = gone_policy("research", R"({"mode":"Observe"})", sim.clock.now());
-  kept.policies["free"] = gone_policy("free", "{}", sim.clock.now());
-  post("/api/v1/namespaces/gpu-sharing-operator/configmaps", state_of(kept));
-  merge("/api/v1/namespaces/gpu-operator/configmaps/mps-config",
-        R"({"metadata":{"annotations":{"gpusharing.dev/paused":"true"}}})");
-  std::ostringstream out;
-  std::ostringstream err;
-  RolloutOptions options;
-  options.verb = Verb::status;
-  EXPECT_EQ(sim.run(rollout_command(&client, &sim.clock, options, PlannerSettings(), "", &out, &err)), 2);
-  EXPECT_THAT(err.str(), HasSubstr("CRDs are not installed in this cluster, so no rollout is shown"));
-  EXPECT_THAT(out.str(), HasSubstr("policy research waits: CRDsGone: SharingPolicy research does not exist any more, "
-                                   "and its stop (mode Observe) still applies\n"
-                                   "  next: kubectl apply --server-side -f crds/\n"
-                                   "  next: kubectl annotate configmap --namespace gpu-sharing-operator "));
-  EXPECT_THAT(out.str(), Not(HasSubstr("free")));
-  EXPECT_THAT(out.str(), testing::ContainsRegex("Paused: .*gpu-operator/mps-config.*\n"
-                                                "  next: gpu-sharing-operator rollout resume\n"));
-  out.str("");
-  options.json = true;
-  (void)sim.run(rollout_command(&client, &sim.clock, options, PlannerSettings(), "", &out, &err));
-  const Json document = Json::parse(out.str());
-  ASSERT_EQ(document["waiting"].size(), 2U);
-  EXPECT_EQ(document["waiting"][0]["policy"], "research");
-  EXPECT_EQ(document["waiting"][1]["reason"], "Paused");
-}
-
 }  // namespace
 }  // namespace gso::rollout_status_test
