@@ -11,7 +11,6 @@
 #include <ostream>
 #include <utility>
 
-#include "controller/cli/called_as_stream.h"
 #include "controller/cli/command_tree.h"
 #include "controller/cli/completion.h"
 #include "controller/cli/printable_stream.h"
@@ -23,6 +22,7 @@ namespace gso {
 namespace {
 
 constexpr int kUsage = 2;
+constexpr std::string_view kProgram = "gpu-sharing-operator";
 constexpr std::string_view kPlugin = "kubectl-gpu_sharing";
 constexpr std::string_view kCompleter = "kubectl_complete-gpu_sharing";  // As kubectl looks for it.
 
@@ -172,25 +172,6 @@ int run_command(const std::vector<std::string>& arguments, std::istream& in, std
   return parsed.run({parsed.options, in, out, err});
 }
 
-// Scripts of shells, archives and logs must stay as they are.
-bool prints_for_people(const std::vector<std::string>& arguments) {
-  return arguments.empty() ||
-         (arguments.front() != "completion" && arguments.front() != "support-bundle" && arguments.front() != "run");
-}
-
-int run_plugin(const std::vector<std::string>& arguments, std::istream& in, std::ostream& out, std::ostream& err) {
-  const std::string called = "kubectl gpu-sharing";
-  if (!prints_for_people(arguments)) return run_command(arguments, in, out, err, called);
-  std::vector<std::string> names;
-  for (const Command& command : all_commands()) names.push_back(command.name);
-  CalledAsStream renamed_out(out, called, names);
-  CalledAsStream renamed_err(err, called, names);
-  const int code = run_command(arguments, in, renamed_out, renamed_err, called);
-  renamed_out.flush();
-  renamed_err.flush();
-  return code;
-}
-
 // `out` is a pipe whose reader has ended, as `head -1` does: it has what it wanted, and no one needs a message. Asked
 // of the system, because other calls have changed errno since the write.
 bool has_lost_its_reader(const std::ostream& out) {
@@ -209,8 +190,9 @@ int run_cli(const std::vector<std::string>& arguments, std::istream& in, std::os
     return print_completions({arguments.begin() + 1, arguments.end()}, out, names_of_cluster);
   }
   PrintableStream messages(err, &err == &std::cerr ? columns_of_stderr() : 0);
-  const int code = name == kPlugin ? run_plugin(arguments, in, out, messages)
-                                   : run_command(arguments, in, out, messages, "gpu-sharing-operator");
+  // Of help and usage. What else is printed names commands of the program, which has one name in all of its texts.
+  const std::string program(name == kPlugin ? "kubectl gpu-sharing" : kProgram);
+  const int code = run_command(arguments, in, out, messages, program);
   // Half an answer must not pass for a whole one in a pipeline.
   out.flush();
   if (out) return code;
