@@ -157,7 +157,7 @@ void print_text(const PodExplanation& e, std::size_t /*columns*/, std::ostream& 
   print_lines("events", e.events, out);
   print_lines("GPU pods of its namespace", e.beside, out);
   if (e.causes.empty() && !e.asks.empty()) out << "No problem found in the objects that were read\n";
-  if (e.causes.empty() && e.asks.empty() && e.state.starts_with("Pending"))
+  if (e.causes.empty() && e.asks.empty() && e.pending)
     out << "The pod requests no GPU: nothing that this command reads keeps it Pending\n";
   std::vector<TextRow> rows{{"NODE", "FOR THIS POD"}};
   constexpr std::size_t kMostRows = 20;
@@ -261,7 +261,7 @@ int answer(Question question, ClusterView& view, std::ostream& out, std::ostream
       std::ranges::any_of(node->findings, [](const Finding& f) { return f.severity == Severity::error; });
   // Nobody ends the change, and no pod gets the node's GPUs before its end.
   const bool left_mid_change = in_change && view.no_operator && (view.no_operator->was_running || !assumed);
-  if (wrong || left_mid_change || node->shown.state == "Failed" || node->shown.state.starts_with("Blocked")) return 1;
+  if (wrong || left_mid_change || node->shown.in_trouble) return 1;
   const bool unread = node->shown.state == kUnknown || !unread_decisions(view.world, question.settings).empty();
   return unread ? 2 : 0;
 }

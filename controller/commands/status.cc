@@ -133,7 +133,7 @@ void print_rollouts(const FleetStatus& status, const std::vector<RolloutFacts>& 
 
 bool in_trouble(const FleetStatus& status, const std::vector<NodeRow>& nodes) {
   const bool stopped = status.no_operator && status.no_operator->was_running;
-  return stopped || std::ranges::any_of(nodes, &NodeRow::in_trouble);
+  return stopped || std::ranges::any_of(nodes, [](const NodeRow& row) { return row.shown.in_trouble; });
 }
 
 // As for `audit`: what was not looked at is not fine.

@@ -25,11 +25,10 @@ struct NodeRow {
   const NodeAssessment* assessment = nullptr;  // Null: no plugin.
   std::vector<GpuBar> slices = {};             // Of a node whose GPUs are partitioned.
   bool policy_is_gone = false;                 // The policy was deleted, and its last spec still governs the node.
-  [[nodiscard]] bool in_trouble() const { return shown.state == "Failed" || shown.state.starts_with("Blocked"); }
   // The place on a screen that is too small for all: those that change come first, those with nothing to do last.
   [[nodiscard]] int rank() const {
     if (assessment != nullptr && assessment->in_change()) return 0;
-    if (in_trouble()) return 1;
+    if (shown.in_trouble) return 1;
     return shown.state == "UpToDate" ? 3 : 2;
   }
 };

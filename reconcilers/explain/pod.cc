@@ -212,6 +212,7 @@ PodExplanation about_pod(const AskedPod& asked) {
   PodExplanation out;
   out.pod = k8s::to_string(asked.pod.meta.key());
   out.state = state_of(asked.pod);
+  out.pending = asked.pod.phase.empty() || asked.pod.phase == "Pending";
   out.asks = asks_of(asked);
   for (const auto& [resource, count] : asked.pod.gpu_requests) out.requests[std::string(resource.view())] = count;
   return out;

@@ -200,7 +200,7 @@ ShownState state_without_record(const ReadingPass& pass, const Node& node) {
   const std::shared_ptr<const NodeChange> change = change_of(node);
   if (change != nullptr && change->failed) {
     const std::string_view written = node.meta.annotations.get(kMessageAnnotation).value_or("");
-    return {std::string(to_string(Phase::failed)), std::string(written.empty() ? change->failed->why : written)};
+    return {std::string(to_string(Phase::failed)), std::string(written.empty() ? change->failed->why : written), true};
   }
   const PlannerSettings& settings = pass.settings();
   return {std::string(kUnknown),
@@ -225,8 +225,8 @@ ShownState shown_state(ReadingPass& pass, const Node& node) {
                         "not be read",
                         ns)};
   }
-  ShownState shown{std::string(state_name(a)), a.message};
   const Phase phase = phase_of(a);
+  ShownState shown{std::string(state_name(a)), a.message, phase == Phase::failed || phase == Phase::blocked};
   const std::string_view why = shown_reason(a);
   if (phase == Phase::blocked || (phase == Phase::held && why != kHeld)) {
     shown.state = fmt::format("{}({})", to_string(phase), why);

@@ -121,20 +121,25 @@ std::string retry_command(const ReadingPass& pass, std::string_view policy) {
           : fmt::format("; it also cordons {} again, which somebody uncordoned", first_names(uncordoned)));
 }
 
+struct WayBack {
+  std::string command;
+  bool to_earlier = false;  // An earlier profile is on record, and the command shows what a return to it would do.
+};
+
 // `rollout undo` where it has a profile to return to; else the place where the profile is corrected.
-std::string go_back_command(const ReadingPass& pass, const SharingRollout& rollout) {
+WayBack way_back(const ReadingPass& pass, const SharingRollout& rollout) {
   const World& world = pass.world();
   const std::string undo = fmt::format("gpu-sharing-operator rollout undo {}", rollout.meta.name);
   const SharingPolicy* policy = world.policies.find(rollout.policy);
   const bool is_inline = policy != nullptr && owns_key(*policy, rollout_key_of(rollout));
   const bool has_text = is_inline ? !inline_text_before(world, rollout).empty()
                                   : has_earlier_text(world, pass.index(), rollout.config_map, rollout.key);
-  if (has_text) return undo + " --dry-run  # to go back";
-  if (is_inline) return undo + "  # to return its nodes to what they ran before this policy's profile";
+  if (has_text) return {undo + " --dry-run  # to go back", true};
+  if (is_inline) return {undo + "  # to return its nodes to what they ran before this policy's profile"};
   const ObjectKey config_map = config_map_key(rollout.config_map);
-  return fmt::format(
+  return {fmt::format(
       "kubectl edit configmap {} --namespace {}  # to correct key {}: no earlier profile of it is on record",
-      config_map.name, config_map.ns, rollout.key);
+      config_map.name, config_map.ns, rollout.key)};
 }
 
 // After nodes have failed: what the whole rollout needs, once for all of them, for whoever decides that. Nodes that
@@ -147,7 +152,7 @@ std::vector<std::string> of_failures(const ReadingPass& pass, const RolloutFacts
   if (of_daemons && (facts.went_wrong() || facts.failed > 0))
     out.push_back(roll_back_chart_command(pass.world(), pass.settings()));
   if (!of_daemons && (facts.went_wrong() || (facts.failed > 0 && !facts.finished())))
-    out.push_back(go_back_command(pass, rollout));
+    out.push_back(way_back(pass, rollout).command);
   if (facts.went_wrong() || facts.failed > 0) {
     out.push_back(retry_command(pass, rollout.policy));
   }
@@ -160,8 +165,8 @@ Names of_stop_by_person(const ReadingPass& pass, const RolloutFacts& facts, cons
   const std::string phase = stop.is_set() ? stop.phase : facts.shown_phase();
   const bool stopped = phase == reason_of(Gate::paused) || phase == reason_of(Gate::aborted);
   if (!stopped || !daemonset_of(facts.rollout->config_map).empty()) return {};
-  std::string command = go_back_command(pass, *facts.rollout);
-  return command.contains("--dry-run") ? Names{std::move(command)} : Names();
+  WayBack back = way_back(pass, *facts.rollout);
+  return back.to_earlier ? Names{std::move(back.command)} : Names();
 }
 
 // The same of each aborted rollout of the policy, for which `rollout status` lists the policy alone.
@@ -185,9 +190,9 @@ std::vector<std::string> of_late_nodes(ReadingPass& pass, const RolloutFacts& fa
     const NodeAssessment* a = pass.index().find(step.node);
     return node != nullptr && a != nullptr && node->ready && !deadline_text(pass, *node, *a).empty();
   });
-  const std::string command = is_late ? go_back_command(pass, *facts.rollout) : std::string();
-  if (!command.contains("--dry-run")) return {};
-  return {command + ", if the new profile is the cause"};
+  const WayBack back = is_late ? way_back(pass, *facts.rollout) : WayBack();
+  if (!back.to_earlier) return {};
+  return {back.command + ", if the new profile is the cause"};
 }
 
 // hold_text() of the first few of those nodes.
