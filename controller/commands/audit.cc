@@ -14,8 +14,8 @@
 #include <string_view>
 #include <utility>
 
-#include "controller/commands/shared/arguments.h"
-#include "controller/commands/shared/print_line.h"
+#include "controller/commands/shared/command.h"
+#include "controller/commands/shared/print.h"
 #include "controller/commands/shared/screen.h"
 #include "controller/commands/shared/session.h"
 #include "controller/config/operator_options.h"

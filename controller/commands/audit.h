@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "controller/commands/shared/output_form.h"
+#include "controller/commands/shared/print.h"
 #include "controller/config/options.h"
 #include "controller/reading/cluster_reader.h"
 

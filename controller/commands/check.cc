@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
-#include "controller/commands/shared/arguments.h"
-#include "controller/commands/shared/print_line.h"
+#include "controller/commands/shared/command.h"
+#include "controller/commands/shared/print.h"
 #include "controller/commands/shared/screen.h"
 #include "controller/commands/shared/session.h"
 #include "controller/config/operator_options.h"
@@ -130,11 +130,11 @@ std::pair<bool, std::string> sharing_kinds(const SharingKinds& kinds, std::size_
         "the SharingPolicy/SharingRollout CRDs are not installed in this cluster; the record is kept in the state "
         "ConfigMap";
     if (without) return {true, std::string(what)};
-    return {false, fmt::format(
-                       "{}. SharingPolicies cannot be created or changed, and `rollout` does not work. "
-                       "Install the CRDs: `{}`, or upgrade the Helm release with crds.install=true. If they are "
-                       "left out on purpose, run this with --without-crds",
-                       what, kInstallCrds)};
+    return {false,
+            fmt::format("{}. SharingPolicies cannot be created or changed, and `rollout` does not work. "
+                        "Install the CRDs: `{}`, or upgrade the Helm release with crds.install=true. If they are "
+                        "left out on purpose, run this with --without-crds",
+                        what, kInstallCrds)};
   }
   const bool rollouts = kinds.rollouts == Served::no;
   return {false,

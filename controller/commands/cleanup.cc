@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <boost/asio/awaitable.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -12,24 +13,33 @@
 #include <ostream>
 #include <random>
 #include <set>
+#include <string>
+#include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
-#include "controller/commands/cleanup_reading.h"
-#include "controller/commands/shared/arguments.h"
-#include "controller/commands/shared/output_form.h"
-#include "controller/commands/shared/print_line.h"
+#include "controller/commands/shared/command.h"
+#include "controller/commands/shared/print.h"
 #include "controller/commands/shared/session.h"
+#include "controller/reading/list_objects.h"
+#include "controller/reading/node_consumers.h"
 #include "controller/runtime/leader_election.h"
 #include "controller/runtime/task_group.h"
 #include "controller/writes/schedule.h"
 #include "k8sclient/api/client.h"
+#include "k8sclient/api/reader.h"
+#include "k8sclient/clock.h"
+#include "k8sclient/value/error.h"
+#include "k8sclient/value/object.h"
 #include "reconcilers/cluster/record_store.h"
 #include "reconcilers/fleet/fleet.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
+#include "reconcilers/model/project.h"
 #include "reconcilers/model/resources.h"
+#include "reconcilers/model/snapshot.h"
 #include "reconcilers/status/cleanup.h"
 
 namespace gso {
@@ -43,6 +53,78 @@ constexpr int kFailed = 1;
 constexpr int kUnreadable = 2;
 constexpr int kPasses = 5;  // A node that changes during cleanup is read again.
 constexpr Duration kCleanupPoll = std::chrono::milliseconds(250);
+
+// --- What is read before anything is written.
+
+// An object that cannot be read might have something of the operator's: nothing is cleaned up around it, and neither
+// the record nor the Lease goes.
+template <class T>
+asio::awaitable<k8s::Result<void>> list_all(k8s::Reader* client, k8s::Gvr gvr,
+                                            k8s::Result<T> (*project)(std::string_view), k8s::Store<T>* store) {
+  const k8s::ListOptions everything;
+  k8s::Result<ListedObjects<T>> listed = co_await list_objects<T>(client, gvr, everything, project);
+  if (!listed) co_return std::unexpected(listed.error());
+  if (!listed->unreadable.empty())
+    co_return k8s::fail(k8s::Reason::decode, describe_unreadable(gvr, listed->unreadable));
+  for (T& object : listed->objects) store->apply(std::move(object));
+  co_return k8s::Result<void>{};
+}
+
+// Nodes, DaemonSets and SharingPolicies. No operand pod is needed, and a ConfigMap only to say what it keeps.
+asio::awaitable<k8s::Result<void>> read_cleanup_objects(k8s::Reader* client, World* world) {
+  k8s::Result<void> listed = co_await list_all<Node>(client, resources::nodes, &project_node, &world->nodes);
+  if (!listed) co_return listed;
+  listed = co_await list_all<DaemonSet>(client, resources::daemon_sets, &project_daemonset, &world->daemonsets);
+  if (!listed) co_return listed;
+  const k8s::Result<bool> served = co_await client->served(resources::sharing_policies);
+  if (!served) co_return std::unexpected(served.error());
+  if (*served)
+    listed = co_await list_all<SharingPolicy>(client, resources::sharing_policies, &project_sharing_policy,
+                                              &world->policies);
+  if (!listed) co_return listed;
+  const k8s::Result<bool> records = co_await client->served(resources::sharing_rollouts);
+  if (!records) co_return std::unexpected(records.error());
+  if (*records)
+    listed = co_await list_all<SharingRollout>(client, resources::sharing_rollouts, &project_sharing_rollout,
+                                               &world->rollouts);
+  co_return listed;
+}
+
+// Those of these nodes whose GPUs pods use, and those where this cannot be read.
+asio::awaitable<NodesInUse> nodes_in_use(k8s::Reader* client, k8s::Clock* clock, PlannerSettings settings, World* world,
+                                         std::set<std::string> nodes) {
+  NodesInUse out;
+  const k8s::CallOptions limits;
+  for (const std::string& node : nodes) {
+    const k8s::Result<NodeConsumers> consumers = co_await read_consumers(client, clock, world, &settings, node, limits);
+    if (!consumers) {
+      out.unknown.emplace(node, consumers.error().message);
+    } else if (!consumers->pods.empty()) {
+      out.used.insert(node);
+    }
+  }
+  co_return out;
+}
+
+// Reads these ConfigMaps into `world`. One that does not exist holds no key.
+asio::awaitable<UnreadConfigMaps> read_config_maps(k8s::Reader* client, World* world, std::set<k8s::ObjectKey> keys) {
+  UnreadConfigMaps unread;
+  const k8s::CallOptions call;
+  for (const k8s::ObjectKey& key : keys) {
+    const k8s::Result<std::string> text = co_await client->get(resources::config_maps, key, call);
+    if (!text && text.error().reason == k8s::Reason::not_found) continue;
+    k8s::Result<ConfigMap> read =
+        text ? project_configmap(*text) : k8s::Result<ConfigMap>(std::unexpected(text.error()));
+    if (read) {
+      world->configmaps.apply(*std::move(read));
+    } else {
+      unread.emplace(key, read.error().message);
+    }
+  }
+  co_return unread;
+}
+
+// --- What is written.
 
 struct CleanupRun {
   k8s::ApiClient* client = nullptr;

@@ -10,8 +10,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "controller/commands/shared/arguments.h"
-#include "controller/commands/shared/print_line.h"
+#include "controller/commands/shared/command.h"
+#include "controller/commands/shared/print.h"
 #include "controller/reading/input_file.h"
 #include "reconcilers/lint/checks.h"
 #include "reconcilers/lint/objects.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "controller/commands/shared/output_form.h"
+#include "controller/commands/shared/print.h"
 #include "controller/config/options.h"
 #include "controller/reading/cluster_reader.h"
 #include "reconcilers/explain/node.h"
@@ -41,7 +41,7 @@ struct ExplainTarget {
                               std::ostream& out, std::ostream& err);
 
 // A pod, for somebody who may read neither nodes nor device plugins: its Events and its namespace are read instead.
-// `pod_json`: the pod. What cannot be read is added to `incomplete`. In explain_pod_alone.cc.
+// `pod_json`: the pod. What cannot be read is added to `incomplete`. In explain_pods.cc.
 boost::asio::awaitable<k8s::Result<PodExplanation>> explain_alone(k8s::Reader* client, k8s::Clock* clock,
                                                                   k8s::ObjectKey pod, std::string pod_json,
                                                                   PlannerSettings settings,
@@ -52,7 +52,7 @@ struct UncreatedPod {
   std::optional<PodExplanation> explanation;  // Its pods could not be created; nullopt: none says so.
   std::string hint;                           // Without one: where to look.
 };
-// `pod`: it does not exist. What cannot be read is added to `incomplete`. In explain_uncreated_pod.cc.
+// `pod`: it does not exist. What cannot be read is added to `incomplete`. In explain_pods.cc.
 boost::asio::awaitable<UncreatedPod> find_uncreated_pod(k8s::Reader* client, k8s::ObjectKey pod,
                                                         std::vector<std::string>* incomplete);
 

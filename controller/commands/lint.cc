@@ -16,8 +16,8 @@
 
 #include <fmt/format.h>
 
-#include "controller/commands/shared/arguments.h"
-#include "controller/commands/shared/print_line.h"
+#include "controller/commands/shared/command.h"
+#include "controller/commands/shared/print.h"
 #include "controller/config/version.h"
 #include "controller/reading/input_file.h"
 #include "reconcilers/checks/catalogue.h"

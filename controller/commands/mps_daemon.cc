@@ -1,5 +1,5 @@
 // The verbs of `mps-daemon`. They know nothing of Kubernetes: the pod that they run in needs no account.
-#include "controller/commands/mps_daemon.h"
+#include "controller/commands/run.h"
 
 #include <fmt/format.h>
 
@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "controller/commands/shared/command.h"
-#include "controller/commands/shared/stop_signals.h"
+#include "controller/commands/shared/session.h"
 #include "controller/config/logging.h"
 #include "controller/mps_daemon/host_daemon.h"
 #include "controller/mps_daemon/standalone_daemon.h"

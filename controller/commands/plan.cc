@@ -13,9 +13,8 @@
 #include <ostream>
 #include <utility>
 
-#include "controller/commands/shared/arguments.h"
-#include "controller/commands/shared/output_form.h"
-#include "controller/commands/shared/print_line.h"
+#include "controller/commands/shared/command.h"
+#include "controller/commands/shared/print.h"
 #include "controller/commands/shared/session.h"
 #include "controller/reading/manifests.h"
 #include "controller/writes/schedule.h"

@@ -16,7 +16,6 @@
 
 #include "controller/commands/shared/command.h"
 #include "controller/commands/shared/session.h"
-#include "controller/commands/shared/stop_signals.h"
 #include "controller/config/logging.h"
 #include "controller/runtime/run_operator.h"
 #include "controller/serving/metrics.h"

@@ -1,4 +1,4 @@
-// `run`: the operator against a real cluster.
+// What runs in pods: `run`, the operator against a real cluster, and `mps-daemon`.
 #pragma once
 
 #include <iosfwd>
@@ -14,5 +14,8 @@ struct Command;
 [[nodiscard]] int run_controller(Options options, std::ostream& err);
 
 [[nodiscard]] Command make_run_command();
+
+// Of the chart's standalone MPS DaemonSet. Its verbs: `run`, `observe`, `ready`, `check`. In mps_daemon.cc.
+[[nodiscard]] Command make_mps_daemon_command();
 
 }  // namespace gso

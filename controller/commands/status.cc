@@ -14,16 +14,14 @@
 
 #include <fmt/format.h>
 
-#include "controller/commands/live/lines.h"
 #include "controller/commands/live/live_screen.h"
+#include "controller/commands/live/view.h"
 #include "controller/commands/rollout/view.h"
-#include "controller/commands/shared/arguments.h"
-#include "controller/commands/shared/print_line.h"
+#include "controller/commands/shared/command.h"
+#include "controller/commands/shared/print.h"
 #include "controller/commands/shared/screen.h"
 #include "controller/commands/shared/session.h"
-#include "controller/commands/shared/stop_signals.h"
-#include "controller/commands/status_daemons.h"
-#include "controller/commands/status_nodes.h"
+#include "controller/commands/status_tables.h"
 #include "controller/commands/status_watch.h"
 #include "controller/config/operator_options.h"
 #include "controller/reading/cluster_reader.h"

@@ -7,9 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "controller/commands/shared/node_filter.h"
-#include "controller/commands/shared/output_form.h"
-#include "controller/commands/shared/text_table.h"
+#include "controller/commands/shared/command.h"
+#include "controller/commands/shared/print.h"
 #include "controller/config/options.h"
 #include "controller/reading/operator_lease.h"
 #include "k8sclient/api/reader.h"

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <utility>
 
-#include "controller/commands/shared/print_line.h"
+#include "controller/commands/shared/print.h"
 #include "controller/config/operator_options.h"
 #include "controller/reading/cluster_reader.h"
 #include "controller/reading/forbidden_hint.h"

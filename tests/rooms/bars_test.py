@@ -13,20 +13,20 @@ from function_length_test import sources
 
 # Figure: (limit, target).
 LIMITS = {
-    "product files": (954, 500),
-    "product files of fewer than 40 lines": (284, 40),
+    "product files": (894, 500),
+    "product files of fewer than 40 lines": (251, 40),
     "product files of more than 500 lines": (0, 0),
-    "product lines": (103_882, 80_000),
-    "headers that one other file includes": (69, 0),
+    "product lines": (102_720, 80_000),
+    "headers that one other file includes": (57, 0),
     "structs of a code or reason and a text": (34, 3),
-    "places that search our own messages": (22, 0),
+    "places that search our own messages": (17, 0),
     "files that call step()": (2, 1),
 }
 
 # Whose texts may be searched: programs and people that are not ours. File: what is searched there.
 FOREIGN = {
+    "controller/cli/cli.cc": "CLI11's errors",
     "controller/cli/completion.cc": "CLI11's names of types",
-    "controller/cli/usage_error.cc": "CLI11's errors",
     "controller/commands/shared/redaction.cc": "anything that could be a secret",
     "controller/commands/shared/screen.cc": "the locale",
     "controller/reading/forbidden_hint.cc": "the API server's answers",

@@ -1,8 +1,12 @@
-// A live view on a terminal: its pages, its keys, and what happens to a terminal meanwhile (another size, Ctrl-Z).
+// A live view on a terminal: its pages, its keyboard, and what happens to a terminal meanwhile (another size, Ctrl-Z).
 #pragma once
+
+#include <termios.h>
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <cstdint>
 #include <functional>
@@ -11,9 +15,6 @@
 #include <string>
 #include <vector>
 
-#include "controller/commands/live/keyboard.h"
-#include "controller/commands/live/keys.h"
-#include "controller/commands/live/lines.h"
 #include "controller/commands/live/view.h"
 #include "controller/commands/shared/screen.h"
 #include "controller/commands/shared/session.h"
@@ -23,9 +24,37 @@
 
 namespace gso {
 
+// The terminal at stdin while a live view reads its keys: they come one by one and are not shown. take() and release()
+// can follow each other, for a process that is suspended. One thread only.
+class Keyboard {
+ public:
+  // Null if stdin is no terminal, or if the process runs in the background of its shell: the keys are not for it then.
+  [[nodiscard]] static std::unique_ptr<Keyboard> of_stdin(boost::asio::io_context& io);
+  ~Keyboard() { release(); }
+  Keyboard(const Keyboard&) = delete;
+  Keyboard& operator=(const Keyboard&) = delete;
+
+  // Keys come without Enter and without echo. Ctrl-C and Ctrl-Z stay signals; Ctrl-\ has no effect, because it would
+  // end the process with the terminal as it is.
+  void take();
+  // The terminal is as it was at the first take().
+  void release();
+
+  // The next bytes; empty: the terminal is gone. Throws operation_aborted if cancelled.
+  [[nodiscard]] boost::asio::awaitable<std::string> read();
+
+ private:
+  Keyboard(boost::asio::io_context& io, int descriptor, const termios& before);
+
+  boost::asio::posix::stream_descriptor input_;
+  termios before_;
+  bool taken_ = false;
+};
+
 // What `explain` prints about a node now, for people.
 using ExplainNode = std::function<boost::asio::awaitable<std::string>(std::string node)>;
 
+// The view on the alternate screen of a terminal.
 class LiveScreen {
  public:
   struct Parts {

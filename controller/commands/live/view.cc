@@ -1,14 +1,207 @@
+// Keys from bytes, the lines with their selection, and pages out of them.
 #include "controller/commands/live/view.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <optional>
 #include <utility>
 
 #include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/message_text.h"
 
 namespace gso {
+
+void append_text(std::vector<LiveLine>& lines, std::string_view text, std::string node, std::string under) {
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    lines.push_back({std::string(text.substr(at, end - at)), std::exchange(node, {}), std::exchange(under, {})});
+    at = end + 1;
+  }
+}
+
+std::string text_of(const std::vector<LiveLine>& lines) {
+  std::string out;
+  for (const LiveLine& line : lines) out += line.text + "\n";
+  return out;
+}
+
+namespace {
+
+constexpr char kEscape = '\x1b';
+// A sequence that is longer is none: what follows an Escape is noise.
+constexpr std::size_t kLongestSequence = 32;
+
+struct Meaning {
+  std::string_view bytes;
+  Key key;
+};
+// Cursor keys send ESC [ in the normal mode and ESC O in the application mode, which a program before us may have left
+// on.
+constexpr Meaning kMeanings[] = {
+    {"k", Key::up},          {"\x1b[A", Key::up},    {"\x1bOA", Key::up},       {"j", Key::down},
+    {"\x1b[B", Key::down},   {"\x1bOB", Key::down},  {"\x1b[5~", Key::page_up}, {"\x1b[6~", Key::page_down},
+    {"g", Key::first},       {"\x1b[H", Key::first}, {"\x1bOH", Key::first},    {"\x1b[1~", Key::first},
+    {"\x1b[7~", Key::first}, {"G", Key::last},       {"\x1b[F", Key::last},     {"\x1bOF", Key::last},
+    {"\x1b[4~", Key::last},  {"\x1b[8~", Key::last}, {"e", Key::open},          {"\r", Key::open},
+    {"\n", Key::open},       {"\x1bOM", Key::open},  {"r", Key::read_again},    {"\x1b", Key::back},
+    {"q", Key::quit},        {"?", Key::help},
+};
+
+std::optional<Key> meaning_of(std::string_view bytes) {
+  const auto* const found = std::ranges::find(kMeanings, bytes, &Meaning::bytes);
+  if (found == std::end(kMeanings)) return std::nullopt;
+  return found->key;
+}
+
+bool within(char c, char first, char last) {
+  return c >= first && c <= last;
+}
+
+// The length of the first key in the text; 0: more bytes are needed. ECMA-48: parameters, intermediates, one final
+// byte.
+std::size_t length_of_key(std::string_view text) {
+  if (text.front() != kEscape) return 1;
+  if (text.size() == 1) return 0;
+  const bool single_shift = text[1] == 'O';
+  // Two keys that came together. With Alt terminals send the same bytes; no key with Alt has a meaning.
+  if (text[1] != '[' && !single_shift) return 1;
+  std::size_t at = 2;
+  if (!single_shift) {
+    while (at < text.size() && within(text[at], ' ', '?')) ++at;
+  }
+  if (at >= kLongestSequence) return at;
+  if (at == text.size()) return 0;
+  // Another byte than a final one ends the sequence and begins the next key: an Escape, for example.
+  return within(text[at], '@', '~') ? at + 1 : at;
+}
+
+}  // namespace
+
+std::vector<Key> KeyDecoder::decode(std::string_view bytes) {
+  rest_ += bytes;
+  std::vector<Key> out;
+  std::size_t at = 0;
+  while (at < rest_.size()) {
+    const std::string_view left = std::string_view(rest_).substr(at);
+    const std::size_t length = length_of_key(left);
+    if (length == 0) break;
+    if (const std::optional<Key> key = meaning_of(left.substr(0, length))) out.push_back(*key);
+    at += length;
+  }
+  rest_.erase(0, at);
+  return out;
+}
+
+std::vector<Key> KeyDecoder::end_escape() {
+  if (!escape_is_open()) return {};
+  rest_.clear();
+  return {Key::back};
+}
+
+namespace {
+
+// `at` moved by that many places, of the places 0 to `last`.
+std::size_t moved(std::size_t at, std::ptrdiff_t by, std::size_t last) {
+  const std::ptrdiff_t to = static_cast<std::ptrdiff_t>(at) + by;
+  return static_cast<std::size_t>(std::clamp<std::ptrdiff_t>(to, 0, static_cast<std::ptrdiff_t>(last)));
+}
+
+}  // namespace
+
+void Selection::follow(const std::vector<LiveLine>& lines, std::size_t rows) {
+  const bool shown = shows_selection();
+  std::vector<NodeLine> now;
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    if (!lines[i].node.empty()) now.push_back({lines[i].node, lines[i].under, i});
+  }
+  const std::vector<NodeLine> before = std::exchange(nodes_, std::move(now));
+  lines_ = lines.size();
+  rows_ = rows;
+  at_ = nodes_.empty() ? 0 : place_after(before);
+  scroll(0);
+  if (shown && !nodes_.empty() && !shows_selection()) reveal();
+}
+
+std::optional<std::size_t> Selection::find(const NodeLine& wanted) const {
+  std::optional<std::size_t> out;
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    if (nodes_[i].node != wanted.node) continue;
+    if (nodes_[i].under == wanted.under) return i;
+    if (!out) out = i;
+  }
+  return out;
+}
+
+// The place of the node that was selected among `before`, or of its nearest neighbour that is still there.
+std::size_t Selection::place_after(const std::vector<NodeLine>& before) const {
+  for (std::size_t i = at_; i < before.size(); ++i) {
+    if (const std::optional<std::size_t> place = find(before[i])) return *place;
+  }
+  for (std::size_t i = std::min(at_, before.size()); i > 0; --i) {
+    if (const std::optional<std::size_t> place = find(before[i - 1])) return *place;
+  }
+  return 0;
+}
+
+void Selection::move(Key key) {
+  const auto page = static_cast<std::ptrdiff_t>(rows_ > 2 ? rows_ - 1 : 1);
+  switch (key) {
+    case Key::up:
+      return step(-1);
+    case Key::down:
+      return step(1);
+    case Key::page_up:
+      return step(-page);
+    case Key::page_down:
+      return step(page);
+    case Key::first:
+      at_ = 0;
+      top_ = 0;
+      return;
+    case Key::last:
+      at_ = nodes_.empty() ? 0 : nodes_.size() - 1;
+      scroll(static_cast<std::ptrdiff_t>(lines_));
+      return;
+    case Key::open:
+    case Key::read_again:
+    case Key::back:
+    case Key::quit:
+    case Key::help:
+      return;
+  }
+}
+
+std::optional<std::size_t> Selection::line() const {
+  if (nodes_.empty()) return std::nullopt;
+  return nodes_[at_].line;
+}
+
+void Selection::step(std::ptrdiff_t by) {
+  const std::size_t to = nodes_.empty() ? at_ : moved(at_, by, nodes_.size() - 1);
+  if (to == at_) return scroll(by);
+  at_ = to;
+  reveal();
+}
+
+void Selection::scroll(std::ptrdiff_t by) {
+  top_ = moved(top_, by, lines_ > rows_ ? lines_ - rows_ : 0);
+}
+
+bool Selection::shows_selection() const {
+  const std::optional<std::size_t> selected = line();
+  return selected && *selected >= top_ && *selected < top_ + rows_;
+}
+
+void Selection::reveal() {
+  const std::size_t selected = nodes_[at_].line;
+  if (selected < top_) top_ = selected;
+  if (selected >= top_ + rows_) top_ = selected + 1 - rows_;
+  // The lines above the first node are its heading.
+  if (at_ == 0 && selected < rows_) top_ = 0;
+}
 
 namespace {
 

@@ -11,13 +11,10 @@
 #include <set>
 #include <sstream>
 
-#include "controller/commands/rollout/edited_text.h"
-#include "controller/commands/rollout/policy_preview.h"
+#include "controller/commands/rollout/edited_file.h"
 #include "controller/commands/rollout/verbs.h"
-#include "controller/commands/shared/output_form.h"
-#include "controller/commands/shared/print_line.h"
+#include "controller/commands/shared/print.h"
 #include "controller/commands/shared/screen.h"
-#include "controller/commands/shared/text_table.h"
 #include "controller/reading/cluster_reader.h"
 #include "controller/reading/node_consumers.h"
 #include "reconcilers/explain/first_starts.h"

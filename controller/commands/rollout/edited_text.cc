@@ -1,4 +1,4 @@
-#include "controller/commands/rollout/edited_text.h"
+#include "controller/commands/rollout/edited_file.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -9,7 +9,6 @@
 #include <optional>
 #include <utility>
 
-#include "controller/commands/rollout/policy_preview.h"
 #include "reconcilers/cluster/config_map_keys.h"
 #include "reconcilers/cluster/manifests.h"
 #include "reconcilers/model/project.h"

@@ -3,19 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <ostream>
 #include <sstream>
 #include <utility>
+#include <vector>
 
-#include "controller/commands/rollout/loaded_revisions.h"
 #include "controller/commands/rollout/verbs.h"
-#include "controller/commands/shared/output_form.h"
-#include "controller/commands/shared/print_line.h"
+#include "controller/commands/shared/print.h"
 #include "controller/commands/shared/screen.h"
-#include "controller/commands/shared/text_table.h"
 #include "reconcilers/cluster/profile_cache.h"
 #include "reconcilers/explain/shown_state.h"
 #include "reconcilers/model/message_text.h"
@@ -24,6 +23,34 @@
 namespace gso {
 
 using OrderedJson = nlohmann::ordered_json;
+
+std::map<RolloutKey, RevisionCounts> loaded_revisions(const World& world, const FleetIndex::Impl& index) {
+  std::map<RolloutKey, RevisionCounts> out;
+  for (const auto& [key, node] : world.nodes.all()) {
+    const NodeAssessment* a = index.find(key.name);
+    if (a == nullptr || loaded_text_is_unknown(*node, *a)) continue;
+    ++out[index.rollout_key_of(*a)][std::string(a->loaded.revision.view())];
+  }
+  return out;
+}
+
+std::string loaded_revisions_text(const World& world, const FleetIndex::Impl& index, std::string_view policy) {
+  RevisionCounts counts;
+  for (const auto& [key, of_rollout] : loaded_revisions(world, index)) {
+    if (key.policy != policy) continue;
+    for (const auto& [revision, count] : of_rollout) {
+      if (!revision.empty()) counts[revision] += count;
+    }
+  }
+  if (counts.size() < 2) return {};
+  std::vector<std::pair<std::string, std::int64_t>> sorted(counts.begin(), counts.end());
+  std::ranges::stable_sort(sorted, std::greater(), &std::pair<std::string, std::int64_t>::second);
+  std::string out;
+  for (const auto& [revision, count] : sorted)
+    out += fmt::format("{}{} {} {}", out.empty() ? "" : ", ", counted(count, "node"), count == 1 ? "runs" : "run",
+                       revision);
+  return out;
+}
 
 namespace {
 

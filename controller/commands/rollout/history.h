@@ -1,11 +1,14 @@
-// `rollout history`: the recorded rollouts, which of them are to what the nodes should run, and what the nodes run.
+// What rolled out before: the recorded rollouts beside what the nodes should run and run now. `rollout history` prints
+// it.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <iosfwd>
+#include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "controller/commands/rollout/view.h"
@@ -13,6 +16,15 @@
 #include "reconcilers/model/snapshot.h"
 
 namespace gso {
+
+using RevisionCounts = std::map<std::string, std::int64_t>;  // By revision: nodes that have loaded it.
+
+// By rollout. Nodes that have loaded a text that is not known are left out.
+[[nodiscard]] std::map<RolloutKey, RevisionCounts> loaded_revisions(const World& world, const FleetIndex::Impl& index);
+
+// "3 nodes run v1-2, 8 nodes run v1-1": of the policy's nodes, the most first. Empty: all of them run the same.
+[[nodiscard]] std::string loaded_revisions_text(const World& world, const FleetIndex::Impl& index,
+                                                std::string_view policy);
 
 // A recorded rollout beside the cluster as it is now.
 struct HistoryEntry {

@@ -1,14 +1,20 @@
-// Reading the world once, and choosing the verb.
+// `rollout`, its verbs and `diff`: names and arguments, one reading of the world, and the choice of the verb.
 #include "controller/commands/rollout/rollout.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+#include <memory>
 #include <ostream>
+#include <sstream>
 #include <utility>
 
 #include "controller/commands/rollout/verbs.h"
 #include "controller/commands/rollout/view.h"
-#include "controller/commands/shared/print_line.h"
+#include "controller/commands/rollout/watch.h"
+#include "controller/commands/shared/command.h"
+#include "controller/commands/shared/print.h"
 #include "controller/commands/shared/session.h"
 #include "controller/config/operator_options.h"
 #include "controller/reading/cluster_reader.h"
@@ -111,6 +117,200 @@ int run_rollout(const RolloutOptions& rollout, const Options& options, std::istr
   return change_cluster(command_of(rollout.verb), options, err, [&](k8s::ApiClient* client, k8s::Clock* clock) {
     return rollout_command(client, clock, asked, settings, input, &out, &err);
   });
+}
+
+std::string rollout_status_text(const ClusterView& view, const PlannerSettings& settings, k8s::Clock* clock,
+                                bool json) {
+  const SharingKinds& kinds = view.sharing_kinds;
+  if (kinds.policies == Served::unknown || kinds.rollouts == Served::unknown) return {};
+  if (!view.world.policies_served) return json ? std::string() : without_crds_text() + "\n";
+  std::ostringstream out;
+  std::ostringstream err;
+  RolloutCall call;
+  call.clock = clock;
+  call.options.json = json;
+  call.settings = settings;
+  call.world = view.world;
+  call.incomplete = view.incomplete;
+  call.no_operator = view.no_operator;
+  call.out = &out;
+  call.err = &err;
+  (void)show_status(call);
+  return json ? out.str() : out.str() + err.str();
+}
+
+// --- Names and arguments.
+
+namespace {
+
+using Verb = RolloutOptions::Verb;
+
+struct VerbText {
+  Verb verb;
+  const char* name;
+  const char* does;
+  const char* argument;  // Nullptr: takes none.
+};
+constexpr const char* kWhichRollout = "SharingRollout, or policy/NAME; optional if only one rollout qualifies";
+constexpr VerbText kVerbs[] = {
+    {Verb::status, "status", "Rollouts in progress: how far they are and what they wait for",
+     "SharingRollout, or policy/NAME; all by default"},
+    {Verb::history, "history", "Rollouts on record, newest first; with a name its text",
+     "SharingRollout, or policy/NAME"},
+    {Verb::start, "start", "Retry nodes that failed, and rollouts that were aborted or undone",
+     "SharingPolicy; `default` by default"},
+    {Verb::pause, "pause",
+     "Start no further node. Nodes with a deleted pod finish; nodes that only wait are uncordoned", kWhichRollout},
+    {Verb::resume, "resume", "Resume what was paused", kWhichRollout},
+    {Verb::approve, "approve", "Approve a rollout of a policy in mode Approve", kWhichRollout},
+    {Verb::abort, "abort",
+     "End a rollout until `start`: nodes with a deleted pod finish, nodes that only wait are uncordoned, all others "
+     "keep what they run",
+     kWhichRollout},
+    {Verb::undo, "undo", "Revert to the last verified profile", kWhichRollout},
+    {Verb::diff, "diff", "Which nodes would restart, and which pods block them", nullptr},
+};
+
+void add_diff(CLI::App& app, RolloutOptions& rollout) {
+  app.add_option(
+         "-f,--file", rollout.file,
+         "ConfigMap, SharingPolicy or profile to compare with, - for stdin; by default what the cluster has now")
+      ->type_name("FILE");
+  app.add_option("--key", rollout.key,
+                 "Key that a profile is for, else the ConfigMap's only key, else the plugin's default key")
+      ->type_name("KEY");
+  app.footer("Reads only. Exit status 1: the profile is invalid, or a key in use would be removed.");
+}
+
+void add_undo(CLI::App& app, RolloutOptions& rollout) {
+  app.add_option("--to-revision", rollout.to_revision, "Revert to this revision (see `rollout history`)")
+      ->type_name("REVISION");
+  app.add_flag("--write-configmap", rollout.write_config_map,
+               "Write the text into the plugin's ConfigMap; refused if Argo CD, Flux or Helm manages the ConfigMap");
+  app.add_flag("--dry-run", rollout.dry_run, "Show what would restart, and the change itself; write nothing");
+  app.footer(
+      "The operator reverts an inline profile of a policy by itself. For every other key the rollout is paused, or\n"
+      "before there is one its policy, and the text is printed.\n"
+      "Exit status: 0 done, 1 another tool manages the ConfigMap (the text is printed), 2 nothing to undo or usage.");
+}
+
+void add_watch(CLI::App& app, RolloutOptions& rollout) {
+  app.add_flag("-w,--watch", rollout.watch,
+               "Watch: a live tree of rollouts and their nodes; without a terminal a line for each change");
+  app.add_flag("--wait", rollout.wait, "Print a line for each change until the rollouts are complete or stopped");
+  app.add_option("--timeout", rollout.timeout_text, "With --wait: how long to wait; without it forever")
+      ->type_name("DURATION");
+  add_node_filter(app, rollout.only);
+  app.footer(
+      "With --watch on a terminal: Up and Down select a node, Enter explains it, q goes back and ends, ? shows all\n"
+      "keys.\n"
+      "Exit status: 0 fine; 1 a rollout is stopped (nodes failed, the profile is invalid, or somebody aborted or "
+      "undid\n"
+      "it), or the operator no longer runs; 2 wrong usage, the cluster cannot be read, or the CRDs are not installed.\n"
+      "With --wait: 0 every node runs its target or is held by somebody; 1 stopped, or nodes are blocked; 3 timed "
+      "out.\n"
+      "Pauses, approvals and closed maintenance windows are waited for. --state, --policy and --selector choose the\n"
+      "nodes of the live tree.");
+}
+
+k8s::Result<void> check_watch(RolloutOptions& rollout) {
+  const auto refuse = [](const char* why) {
+    return k8s::fail(k8s::Reason::invalid, std::string("rollout status: ") + why);
+  };
+  if (!rollout.timeout_text.empty() && !rollout.wait) return refuse("--timeout goes with --wait");
+  if (rollout.json && (rollout.wait || rollout.watch)) return refuse("--watch and --wait have no JSON form");
+  if (rollout.timeout_text.empty()) return {};
+  Duration timeout{};
+  if (auto read = read_any_duration("--timeout", rollout.timeout_text, "30m", timeout); !read) return read;
+  // With kubectl, 0 means no limit; here nobody would be waited for.
+  if (timeout < std::chrono::seconds(1)) return refuse("--timeout is at least 1s; without --timeout it waits forever");
+  rollout.timeout = timeout;
+  return {};
+}
+
+// Completion offers the options in this order.
+void describe_verb(CLI::App& app, OptionFlags& settings, RolloutOptions& rollout, const char* argument) {
+  if (argument != nullptr) app.add_option("NAME", rollout.name, argument);
+  add_connection(app, settings);
+  switch (rollout.verb) {
+    case Verb::pause:
+    case Verb::resume:
+    case Verb::approve:
+    case Verb::abort:
+      app.add_flag("--all", rollout.all, "Apply to all matching rollouts");
+      break;
+    case Verb::start:
+      app.add_flag("--adopt", rollout.adopt, "Also roll out nodes that had drifted before the operator was installed");
+      app.add_flag("--dry-run", rollout.dry_run, "Show what would restart, and the change itself; write nothing");
+      break;
+    case Verb::status:
+      add_output(app, rollout.json);
+      add_watch(app, rollout);
+      break;
+    case Verb::history:
+      add_output(app, rollout.json);
+      break;
+    case Verb::undo:
+      add_output(app, rollout.json);
+      add_undo(app, rollout);
+      break;
+    case Verb::diff:
+      add_output(app, rollout.json);
+      add_diff(app, rollout);
+      break;
+  }
+}
+
+k8s::Result<void> check_key(const RolloutOptions& rollout, const char* command) {
+  if (rollout.key.empty() || !rollout.file.empty()) return {};
+  return k8s::fail(k8s::Reason::invalid, std::string(command) + ": --key goes with --file");
+}
+
+Command command_of_verb(const VerbText& text) {
+  const auto rollout = std::make_shared<RolloutOptions>();
+  rollout->verb = text.verb;
+  const char* argument = text.argument;
+  return {.name = text.name,
+          .summary = text.does,
+          .describe = [rollout, argument](CLI::App& app,
+                                          OptionFlags& settings) { describe_verb(app, settings, *rollout, argument); },
+          .check = [rollout](const Options&) -> k8s::Result<void> {
+            return rollout->verb == Verb::status ? check_watch(*rollout) : check_key(*rollout, "rollout diff");
+          },
+          .run =
+              [rollout](const Invocation& i) {
+                return rollout->watch || rollout->wait ? watch_rollouts(*rollout, i.options, i.out, i.err)
+                                                       : run_rollout(*rollout, i.options, i.in, i.out, i.err);
+              }};
+}
+
+}  // namespace
+
+std::string command_of(RolloutOptions::Verb verb) {
+  const auto* text = std::ranges::find(kVerbs, verb, &VerbText::verb);
+  const std::string name = text == std::end(kVerbs) ? std::string() : text->name;
+  return verb == Verb::diff ? name : "rollout " + name;
+}
+
+Command make_rollout_command() {
+  Command rollout{.name = "rollout", .summary = "Show, control and undo rollouts on the live cluster"};
+  for (const VerbText& text : kVerbs) rollout.verbs.push_back(command_of_verb(text));
+  return rollout;
+}
+
+Command make_diff_command() {
+  const auto rollout = std::make_shared<RolloutOptions>();
+  rollout->verb = Verb::diff;
+  const auto describe = [rollout](CLI::App& app, OptionFlags& settings) {
+    add_diff(app, *rollout);
+    add_output(app, rollout->json);
+    add_connection(app, settings);
+  };
+  return {.name = "diff",
+          .summary = "Which nodes an edit would restart, and which pods block them; same as `rollout diff`",
+          .describe = describe,
+          .check = [rollout](const Options&) { return check_key(*rollout, "diff"); },
+          .run = [rollout](const Invocation& i) { return run_rollout(*rollout, i.options, i.in, i.out, i.err); }};
 }
 
 }  // namespace gso

@@ -8,15 +8,14 @@
 #include <optional>
 #include <string>
 
-#include "controller/commands/shared/node_filter.h"
+#include "controller/commands/shared/command.h"
 #include "controller/config/options.h"
+#include "controller/reading/cluster_reader.h"
 #include "k8sclient/api/client.h"
 #include "k8sclient/clock.h"
 #include "reconcilers/model/snapshot.h"
 
 namespace gso {
-
-struct Command;
 
 struct RolloutOptions {
   enum class Verb { status, history, start, pause, resume, approve, abort, undo, diff } verb = Verb::status;
@@ -47,7 +46,12 @@ boost::asio::awaitable<int> rollout_command(k8s::ApiClient* client, k8s::Clock* 
 [[nodiscard]] int run_rollout(const RolloutOptions& rollout, const Options& options, std::istream& in,
                               std::ostream& out, std::ostream& err);
 
-// `rollout` with its verbs, and `diff`, which is `rollout diff` by a shorter name. In arguments.cc.
+// What `rollout status` prints: each rollout that is in progress or stopped, what waits, and what to type; without the
+// CRDs that they are missing (no JSON). Empty: whether there are rollouts is unknown, because they cannot be read.
+[[nodiscard]] std::string rollout_status_text(const ClusterView& view, const PlannerSettings& settings,
+                                              k8s::Clock* clock, bool json);
+
+// `rollout` with its verbs, and `diff`, which is `rollout diff` by a shorter name.
 [[nodiscard]] Command make_rollout_command();
 [[nodiscard]] Command make_diff_command();
 

@@ -11,31 +11,24 @@
 #include <utility>
 
 #include "controller/commands/rollout/history.h"
-#include "controller/commands/rollout/left_failed.h"
-#include "controller/commands/rollout/unseen_changes.h"
+#include "controller/commands/rollout/policy_waits.h"
 #include "controller/commands/rollout/verbs.h"
 #include "controller/commands/rollout/view.h"
 #include "controller/commands/rollout/wait.h"
 #include "controller/commands/rollout/way_out.h"
-#include "controller/commands/shared/output_form.h"
-#include "controller/commands/shared/print_line.h"
+#include "controller/commands/shared/print.h"
 #include "controller/commands/shared/screen.h"
 #include "reconcilers/cluster/profile_cache.h"
 #include "reconcilers/explain/change_step.h"
 #include "reconcilers/explain/shown_state.h"
 #include "reconcilers/explain/standalone_daemons.h"
 #include "reconcilers/explain/stop_command.h"
-#include "reconcilers/explain/switches.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
-#include "reconcilers/model/message_text.h"
 #include "reconcilers/model/rollout_subject.h"
-#include "reconcilers/node/drift.h"
 #include "reconcilers/node/node_phase.h"
-#include "reconcilers/rollout/gates.h"
 #include "reconcilers/rollout/rollout_view.h"
-#include "reconcilers/status/overlap.h"
 
 namespace gso {
 
@@ -46,11 +39,6 @@ namespace {
 // Without a Lease in the given namespace, an operator can run in another one.
 bool has_stopped(const RolloutCall& call) {
   return call.no_operator && call.no_operator->was_running;
-}
-
-// The plugin's namespace, or the operator's record, could not be read: what its nodes run is not known.
-bool has_unread_nodes(const RolloutCall& call) {
-  return !call.world.unsynced_namespaces.empty();
 }
 
 // The status of a rollout names no deadline of the nodes in a change that it lists.
@@ -222,96 +210,6 @@ class WrappedOutput {
   std::ostream* out_;
   std::ostringstream text_;
 };
-
-// Of ConfigMaps, and of policies without a rollout or a wait that is shown: what they say of it includes the pause.
-void print_idle_pauses(const RolloutCall& call, const FleetIndex& index, const std::vector<RolloutFacts>& shown,
-                       const std::vector<PolicyWait>& waiting) {
-  const std::optional<std::string> policy = policy_of(call.options.name);
-  if (!call.options.name.empty() && !policy) return;
-  for (const IdlePause& pause : idle_pauses(call.world, index.impl())) {
-    const std::string& name = pause.object.name;
-    if (pause.object.kind == "ConfigMap") {
-      if (policy) continue;
-      print_line(*call.out, "ConfigMap {} {}", k8s::to_string(k8s::ObjectKey{pause.object.ns, name}), pause.text);
-      print_line(*call.out, "  next: {}", pause.resume);
-      continue;
-    }
-    const bool has_rollout =
-        std::ranges::any_of(shown, [&](const RolloutFacts& facts) { return facts.rollout->policy == name; });
-    const bool is_said = std::ranges::any_of(
-        waiting, [&](const PolicyWait& wait) { return wait.policy == name && wait.reason == reason_of(Gate::paused); });
-    if (has_rollout || is_said || (policy && name != *policy)) continue;
-    print_line(*call.out, "policy {} {}", name, pause.text);
-    print_line(*call.out, "  next: {}", pause.resume);
-  }
-}
-
-// Of a policy that has never had a rollout, because other policies govern the nodes that it selects; empty: another
-// reason.
-std::string why_without_nodes(const ReadingPass& pass, const std::optional<std::string>& name) {
-  const SharingPolicy* policy = name ? pass.world().policies.find(*name) : nullptr;
-  if (policy == nullptr) return {};
-  const auto nodes = pass.index().policies.find(*name);
-  if (nodes != pass.index().policies.end() && nodes->second.total > 0) return {};
-  const std::string others = other_governors_text(pass.world(), pass.index(), *policy);
-  return ". It governs no node: " + (others.empty() ? "it selects none" : others);
-}
-
-// Policies without an object whose stop still applies while no node waits for its end: the next edit will.
-std::vector<std::string> idle_gone_policies(const RolloutCall& call, const ReadingPass& pass,
-                                            const std::vector<PolicyWait>& waiting) {
-  const std::optional<std::string> policy = policy_of(call.options.name);
-  std::vector<std::string> out;
-  if (!call.options.name.empty() && !policy) return out;
-  for (const auto& [name, held] : pass.index().held_policies) {
-    const auto nodes = pass.index().policies.find(name);
-    const bool governs = nodes != pass.index().policies.end() && nodes->second.total > 0;
-    const bool is_said = std::ranges::any_of(
-        waiting, [&](const PolicyWait& wait) { return wait.policy == name && wait.reason == kPolicyGone; });
-    const bool is_meant = !policy || *policy == name;
-    if (governs && !is_said && is_meant && policy_is_gone(pass.world(), pass.index(), name) &&
-        !gone_policy_text(pass, name).empty())
-      out.push_back(name);
-  }
-  return out;
-}
-
-void print_idle_gone(const RolloutCall& call, const ReadingPass& pass, const std::vector<std::string>& gone) {
-  for (const std::string& policy : gone) {
-    print_line(*call.out, "policy {}: {}: edits are not rolled out to its {}", policy, gone_policy_text(pass, policy),
-               counted(pass.index().policies.at(policy).total, "node"));
-    print_line(*call.out, "  next: {}", gone_policy_command(pass.world(), pass.index(), pass.settings(), policy));
-  }
-}
-
-// Nodes that have loaded their profile and do not show it, of the rollouts, or of the policy or all: no rollout in
-// progress names them. Without those that are held or NotReady, and without drift that the operator leaves alone.
-std::vector<std::string> drifting_nodes(const RolloutCall& call, const ReadingPass& pass,
-                                        const std::vector<RolloutFacts>& shown) {
-  const std::optional<std::string> policy = policy_of(call.options.name);
-  const bool names_rollout = !call.options.name.empty() && !policy;
-  std::vector<std::string> out;
-  for (const std::string& name : pass.index().nodes_in(Bucket::drifting)) {
-    const NodeAssessment* a = pass.index().find(name);
-    if (a == nullptr || (policy && a->policy.view() != *policy) ||
-        (names_rollout && !is_of_any(pass.index(), *a, shown)))
-      continue;
-    out.push_back(name);
-  }
-  return out;
-}
-
-void print_drifting(const RolloutCall& call, const ReadingPass& pass, const std::vector<RolloutFacts>& shown) {
-  if (has_unread_nodes(call) || !std::ranges::all_of(shown, &RolloutFacts::finished)) return;
-  const std::vector<std::string> nodes = drifting_nodes(call, pass, shown);
-  for (std::size_t i = 0; i < std::min(nodes.size(), kMostListedSteps); ++i) {
-    print_line(*call.out, "node {} does not show its profile: {}", nodes[i], drift_text(*pass.index().find(nodes[i])));
-    print_line(*call.out, "  next: gpu-sharing-operator explain {}", nodes[i]);
-  }
-  if (nodes.size() > kMostListedSteps)
-    print_line(*call.out, "{} drift as well\n  next: gpu-sharing-operator audit",
-               counted(nodes.size() - kMostListedSteps, "further node"));
-}
 
 // Failed nodes are left, and nothing goes on: as --wait judges it.
 bool ends_failed(const RolloutCall& call, ReadingPass& pass, const FleetIndex& index,

@@ -9,7 +9,7 @@
 
 #include "controller/commands/rollout/verbs.h"
 #include "controller/commands/rollout/view.h"
-#include "controller/commands/shared/print_line.h"
+#include "controller/commands/shared/print.h"
 #include "reconcilers/cluster/profile_cache.h"
 #include "reconcilers/explain/reading_pass.h"
 #include "reconcilers/explain/stop_command.h"

@@ -9,10 +9,10 @@
 #include <ostream>
 #include <set>
 
-#include "controller/commands/rollout/about_to_start.h"
+#include "controller/commands/rollout/policy_waits.h"
 #include "controller/commands/rollout/verbs.h"
 #include "controller/commands/rollout/view.h"
-#include "controller/commands/shared/print_line.h"
+#include "controller/commands/shared/print.h"
 #include "controller/reading/forbidden_hint.h"
 #include "reconcilers/cluster/paused_config_maps.h"
 #include "reconcilers/fleet/fleet_index.h"

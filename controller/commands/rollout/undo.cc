@@ -5,25 +5,29 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <ostream>
+#include <string>
 #include <utility>
 
-#include "controller/commands/rollout/about_to_start.h"
-#include "controller/commands/rollout/undo_effect.h"
-#include "controller/commands/rollout/undo_target.h"
+#include "controller/commands/rollout/policy_waits.h"
 #include "controller/commands/rollout/verbs.h"
 #include "controller/commands/rollout/view.h"
-#include "controller/commands/shared/output_form.h"
+#include "controller/commands/shared/print.h"
 #include "reconcilers/cluster/gitops_owner.h"
 #include "reconcilers/cluster/profile_cache.h"
 #include "reconcilers/explain/earlier_revision.h"
+#include "reconcilers/explain/reading_pass.h"
+#include "reconcilers/explain/stop_command.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/message_text.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/model/resources.h"
+#include "reconcilers/rollout/gates.h"
 
 namespace gso {
 
@@ -39,6 +43,51 @@ bool has_inline_profile(const World& world, const SharingRollout& rollout) {
   return policy != nullptr && policy->inline_profile &&
          inline_profile_key(policy->meta.name, *policy->inline_profile) == rollout.key;
 }
+
+// --- What follows once a text is restored.
+
+// What starts no node until a person, a calendar or another profile ends that; open: nothing of the kind.
+GateState lasting_stop(const RolloutView& rollout) {
+  GateState ended = ended_by(rollout);
+  if (!ended.is_open()) return ended;
+  const GateState& gate = rollout.gate();
+  return outlasts_retry(gate.gate) ? gate : GateState();
+}
+
+void print_stop(const RolloutView& rollout, const GateState& stop, std::int64_t count, std::ostream& out) {
+  std::string command = stop_command(rollout);
+  if (command.empty()) command = start_command(rollout.key.policy, {});
+  const bool one = count == 1;
+  print_line(out, "{} of policy {} {} not start ({}): {}. To start {}: {}", counted(count, "node"), rollout.key.policy,
+             one ? "does" : "do", stop.reason(), stop.message, one ? "it" : "them", command);
+}
+
+// Which nodes change to the text by themselves and how to prevent that, or what they wait for. `call.world` has the
+// text. Nothing is printed if no node needs it.
+void print_what_follows(const RolloutCall& call, const Undo& undo, std::ostream& out) {
+  FleetIndex index;
+  index.refresh(call.world, call.settings);
+  ReadingPass pass(call.world, index, call.settings, call.clock->now());
+  for (const auto& [key, rollout_nodes] : index.impl().profile_rollouts) {
+    if (key.config_map != undo.config_map || key.key != undo.key) continue;
+    const std::int64_t count = rollout_nodes.tally.of(Phase::pending) + rollout_nodes.tally.moving();
+    const RolloutView* rollout = count > 0 ? pass.rollout(key) : nullptr;
+    if (rollout == nullptr) continue;
+    if (const GateState stop = lasting_stop(*rollout); !stop.is_open()) {
+      print_stop(*rollout, stop, count, out);
+      continue;
+    }
+    const bool was_paused = undo.rollout != nullptr && undo.rollout->paused && undo.rollout->policy == key.policy;
+    print_line(out,
+               "{} of policy {} then {} to it without a resume{}. To prevent that: gpu-sharing-operator rollout "
+               "pause policy/{}",
+               counted(count, "node"), key.policy, count == 1 ? "changes" : "change",
+               was_paused ? fmt::format("; the pause of {} does not stop that", undo.rollout->meta.name) : "",
+               key.policy);
+  }
+}
+
+// --- The undo itself.
 
 asio::awaitable<int> write_back(RolloutCall* call, Undo undo) {
   const k8s::ObjectKey key = config_map_key(undo.config_map);

@@ -1,5 +1,5 @@
-// See undo_target.h.
-#include "controller/commands/rollout/undo_target.h"
+// Which key of a ConfigMap `rollout undo` means, and the revision that it goes back to. Pure, over a World.
+#include "controller/commands/rollout/verbs.h"
 
 #include <fmt/format.h>
 
@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "controller/commands/rollout/loaded_revisions.h"
+#include "controller/commands/rollout/history.h"
 #include "reconcilers/explain/earlier_revision.h"
 #include "reconcilers/fleet/fleet.h"
 #include "reconcilers/model/message_text.h"

@@ -12,8 +12,7 @@
 #include <ostream>
 #include <utility>
 
-#include "controller/commands/shared/print_line.h"
-#include "controller/commands/shared/text_table.h"
+#include "controller/commands/shared/print.h"
 #include "controller/config/did_you_mean.h"
 #include "reconcilers/explain/earlier_revision.h"
 #include "reconcilers/explain/stop_command.h"

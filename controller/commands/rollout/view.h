@@ -104,39 +104,10 @@ struct RolloutChoice {
 // name can mean something.
 [[nodiscard]] std::string unknown_policy(const World& world, std::string_view name);
 
-// Why a policy with a change has no rollout under way: the obstacle that its status names (a window, a hold, a
-// driver upgrade), or what its nodes wait for (RollingOut: the soak of a canary).
-struct PolicyWait {
-  std::string policy, reason, message;
-  std::vector<std::string> nodes;       // Those that it is about, the first few; none: all that wait.
-  std::int64_t count = 0;               // Of them all.
-  bool paused = false;                  // spec.rollout.paused of the policy is set.
-  std::string news = {};                // What has ended the stop before, in front of the message; mostly empty.
-  // Nodes start by themselves.
-  [[nodiscard]] bool goes_on() const;
-  // As RolloutFacts::is_stopped().
-  [[nodiscard]] bool is_stopped() const;
-};
-// Of all policies, or of the one that is named, but for those in `except`. A change that waits for its inputs to settle
-// is in no status, because that would be two writes more for each edit: `pass` knows when it starts. It also knows of
-// an invalid text before a status does, of what came after the status (unseen_changes.h), and of policies that are
-// gone.
-[[nodiscard]] std::vector<PolicyWait> waiting_policies(ReadingPass& pass, const std::optional<std::string>& policy,
-                                                       const std::set<std::string>& except, bool has_operator);
 // The most nodes in a change that `rollout status` lists for a rollout or a wait.
 inline constexpr std::size_t kMostListedSteps = 20;
 // Behind what an operator reported last, which can name a time at which nodes start.
 inline constexpr std::string_view kNothingStarts = "; no node starts until an operator runs";
-// What `rollout status` prints about a wait besides it.
-struct WaitOutlook {
-  std::vector<NodeStep> steps;         // Of the policy's nodes in a change.
-  std::vector<std::string> next;       // Commands that end the wait, for whoever decides that.
-  std::vector<std::string> held = {};  // hold_text() of its nodes: no command for anyone but who set the hold.
-  std::string runs = {};               // loaded_revisions_text() of an aborted rollout's policy.
-};
-// Without an operator the message is the last that one wrote.
-void print_waiting(const PolicyWait& wait, const WaitOutlook& outlook, bool has_operator, std::ostream& out);
-[[nodiscard]] nlohmann::ordered_json waiting_json(const PolicyWait& wait);
 
 // Nodes with the reasons that a status names, then those in a change with their steps, each node once. Nothing, if
 // there are none.

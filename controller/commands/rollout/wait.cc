@@ -7,7 +7,7 @@
 #include <set>
 #include <utility>
 
-#include "controller/commands/rollout/unseen_changes.h"
+#include "controller/commands/rollout/policy_waits.h"
 #include "reconcilers/explain/stop_command.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/labels.h"

@@ -1,30 +1,239 @@
+// The tree, and the watch that shows it.
 #include "controller/commands/rollout/watch.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <memory>
 #include <ostream>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
-#include "controller/commands/live/lines.h"
 #include "controller/commands/live/live_screen.h"
-#include "controller/commands/rollout/tree.h"
+#include "controller/commands/live/view.h"
+#include "controller/commands/rollout/policy_waits.h"
+#include "controller/commands/rollout/view.h"
 #include "controller/commands/rollout/wait.h"
-#include "controller/commands/shared/print_line.h"
+#include "controller/commands/rollout/way_out.h"
+#include "controller/commands/shared/print.h"
 #include "controller/commands/shared/screen.h"
 #include "controller/commands/shared/session.h"
-#include "controller/commands/shared/stop_signals.h"
 #include "controller/commands/status_watch.h"
+#include "reconcilers/explain/change_step.h"
+#include "reconcilers/explain/reading_pass.h"
+#include "reconcilers/explain/shown_state.h"
+#include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/foreign_text.h"
+#include "reconcilers/model/rollout_subject.h"
+#include "reconcilers/node/node_phase.h"
 
 namespace gso {
 
 namespace asio = boost::asio;
+
+namespace {
+
+// How a phase is shown: its place among the nodes, its sign, and its colour.
+struct PhaseSign {
+  int rank;
+  const char* sign;
+  const char* ascii;
+  Paint paint;
+};
+PhaseSign sign_of(Phase phase) {
+  switch (phase) {
+    case Phase::draining:
+    case Phase::restarting:
+    case Phase::verifying:
+    case Phase::following_daemonset:
+      return {0, "◐", "*", Paint::yellow};
+    case Phase::failed:
+      return {1, "✖", "x", Paint::red};
+    case Phase::blocked:
+      return {2, "⚠", "!", Paint::red};
+    case Phase::held:
+      return {3, "‖", "=", Paint::yellow};
+    case Phase::pending:
+    case Phase::unrecorded:
+      return {4, "○", "-", Paint::dim};
+    case Phase::up_to_date:
+    case Phase::unmanaged:
+      break;
+  }
+  return {5, "✔", "+", Paint::green};
+}
+
+struct TreeNode {
+  std::string name;
+  Phase phase = Phase::pending;
+  std::string state, text;
+};
+
+class Tree {
+ public:
+  Tree(ReadingPass& pass, const FleetIndex& index, const TreeScope& scope, k8s::WallTime now, const Screen& screen)
+      : pass_(pass), world_(pass.world()), index_(index), scope_(scope), now_(now), screen_(screen) {}
+
+  std::vector<LiveLine> lines() {
+    std::set<std::string> busy;
+    for (const RolloutFacts& facts : shown_rollouts()) {
+      add_rollout(with_present_counts(facts, index_.impl()));
+      busy.insert(facts.rollout->policy);
+    }
+    const std::optional<std::string> policy = policy_of(scope_.name);
+    if (scope_.name.empty() || policy) {
+      constexpr bool kHasOperator = true;  // That none runs is a line above the tree.
+      for (const PolicyWait& wait : waiting_policies(pass_, policy, busy, kHasOperator))
+        line(fmt::format("policy {} waits ({}): {}", wait.policy, wait.reason, wait.message));
+    }
+    if (out_.empty()) append_text(out_, "No rollout is in progress.\n");
+    return std::move(out_);
+  }
+
+ private:
+  // Those in progress; one that is named also when it has ended.
+  std::vector<RolloutFacts> shown_rollouts() const {
+    const std::optional<std::string> policy = policy_of(scope_.name);
+    std::vector<RolloutFacts> out = all_rollouts(world_);
+    std::erase_if(out, [&](const RolloutFacts& facts) {
+      const SharingRollout& rollout = *facts.rollout;
+      if (!scope_.name.empty() && !policy) return rollout.meta.name != scope_.name;
+      return facts.finished() || (policy && rollout.policy != *policy);
+    });
+    return out;
+  }
+
+  void line(const std::string& text) { append_text(out_, cut_to(text, screen_.columns) + "\n"); }
+
+  void add_rollout(const RolloutFacts& facts) {
+    const SharingRollout& rollout = *facts.rollout;
+    const Paint paint = facts.went_wrong() ? Paint::red : facts.finished() ? Paint::green : Paint::bold;
+    const auto started = k8s::parse_rfc3339(facts.started_at);
+    const std::string_view since = facts.advances() && !facts.stands() ? "  running {}" : "  started {} ago";
+    line(fmt::format(
+        "{}  {}{}", painted(one_line(rollout.meta.name), Paint::bold, screen_),
+        painted(one_line(facts.phase_text()), paint, screen_),
+        started && !facts.finished()
+            ? fmt::format(fmt::runtime(since),
+                          k8s::format_go_duration(std::chrono::floor<std::chrono::seconds>(now_ - *started)))
+            : ""));
+    line(daemonset_of(rollout.config_map).empty()
+             ? fmt::format("  {} key {} to {}, policy {}", rollout.config_map,
+                           rollout.key.empty() ? "(none)" : rollout.key, rollout.to_revision, rollout.policy)
+             : fmt::format("  {} to {}, policy {}", describe_subject(rollout.config_map, rollout.key),
+                           rollout.to_revision, rollout.policy));
+    if (!facts.message.empty()) line(one_line(fmt::format("  {}: {}", facts.reason, facts.message)));
+    const std::string changed = since_completion(facts, index_.impl());
+    line(fmt::format("  {}{}", counts_text(facts), changed.empty() ? "" : "; " + changed));
+    if (!facts.finished()) line(facts.wave == 0 ? "  canary" : fmt::format("  wave {}", facts.wave));
+    add_next(facts);
+    daemonset_of(rollout.config_map).empty() ? add_nodes(rollout) : add_daemons(facts);
+  }
+
+  // The first command of `rollout status`, above the nodes: a terminal might have no room below them.
+  void add_next(const RolloutFacts& facts) {
+    const SharingRollout& rollout = *facts.rollout;
+    RolloutOutlook outlook;
+    outlook.steps = steps_to(pass_, rollout.policy, rollout.config_map + "/" + rollout.key, kMostListedSteps);
+    outlook.stop = recorded_stop(facts, world_.policies.find(rollout.policy));
+    const std::vector<std::string> next = way_out(pass_, facts, outlook);
+    if (!next.empty()) append_text(out_, wrapped(one_line("  next: " + next.front()) + "\n", screen_.columns));
+  }
+
+  // Of a template only the nodes that its SharingRollout names are known.
+  void add_daemons(const RolloutFacts& facts) {
+    for (const RolloutFacts::NodeRow& node : facts.nodes) {
+      branch(&node == &facts.nodes.back(), one_line(fmt::format("{}  {}  {}", node.name, node.state, node.message)),
+             node.name, facts.rollout->meta.name);
+    }
+  }
+
+  std::vector<TreeNode> nodes_of(const SharingRollout& rollout) {
+    std::vector<TreeNode> out;
+    const std::string id = rollout.config_map + "/" + rollout.key;
+    for (const std::string& name : index_.node_names()) {
+      const NodeAssessment& a = *index_.assessment(name);
+      const Node* node = world_.nodes.find(name);
+      if (node == nullptr || a.policy != rollout.policy) continue;
+      if (fmt::format("{}/{}", index_.impl().installation_of(a).id(), a.key.view()) != id) continue;
+      ShownState shown = shown_state(pass_, *node);
+      if (!scope_.only.shows(shown.state, a.policy.view(), node->meta.labels)) continue;
+      out.push_back({name, phase_of(a), std::move(shown.state), std::move(shown.message)});
+    }
+    std::ranges::sort(out, [](const TreeNode& a, const TreeNode& b) {
+      return std::tuple(sign_of(a.phase).rank, std::string_view(a.name)) <
+             std::tuple(sign_of(b.phase).rank, std::string_view(b.name));
+    });
+    return out;
+  }
+
+  void add_nodes(const SharingRollout& rollout) {
+    constexpr std::size_t kMostPending = 10;
+    std::vector<TreeNode> nodes = nodes_of(rollout);
+    std::size_t up_to_date = 0;
+    std::size_t pending = 0;
+    std::erase_if(nodes, [&](const TreeNode& node) {
+      const bool done = node.phase == Phase::up_to_date || node.phase == Phase::unmanaged;
+      const bool beyond = node.phase == Phase::pending && ++pending > kMostPending;
+      up_to_date += done ? 1 : 0;
+      return done || beyond;
+    });
+    std::size_t name = 0;
+    std::size_t state = 0;
+    for (const TreeNode& node : nodes) {
+      name = std::max(name, node.name.size());
+      state = std::max(state, node.state.size());
+    }
+    const std::size_t hidden = pending > kMostPending ? pending - kMostPending : 0;
+    const std::size_t branches = nodes.size() + (hidden > 0 ? 1 : 0) + (up_to_date > 0 ? 1 : 0);
+    std::size_t at = 0;
+    for (const TreeNode& node : nodes) {
+      const PhaseSign sign = sign_of(node.phase);
+      branch(++at == branches,
+             fmt::format("{} {:<{}}  {}{}{}", painted(screen_.utf8 ? sign.sign : sign.ascii, sign.paint, screen_),
+                         node.name, name, painted(node.state, sign.paint, screen_),
+                         std::string(state + 2 - node.state.size(), ' '), one_line(node.text)),
+             node.name, rollout.meta.name);
+    }
+    if (hidden > 0) branch(++at == branches, fmt::format("and {} more pending", hidden));
+    if (up_to_date > 0) {
+      const PhaseSign sign = sign_of(Phase::up_to_date);
+      branch(true, fmt::format("{} {} up to date", painted(screen_.utf8 ? sign.sign : sign.ascii, sign.paint, screen_),
+                               up_to_date));
+    }
+  }
+
+  // `node`: what the branch is about, under the rollout.
+  void branch(bool last, const std::string& text, const std::string& node = {}, const std::string& rollout = {}) {
+    const char* const corner = screen_.utf8 ? (last ? "  └─ " : "  ├─ ") : (last ? "  `- " : "  |- ");
+    std::string whole = corner + text;
+    whole.erase(whole.find_last_not_of(' ') + 1);
+    append_text(out_, cut_to(whole, screen_.columns) + "\n", node, rollout);
+  }
+
+  ReadingPass& pass_;
+  const World& world_;
+  const FleetIndex& index_;
+  const TreeScope& scope_;
+  k8s::WallTime now_;
+  const Screen& screen_;
+  std::vector<LiveLine> out_;
+};
+
+}  // namespace
+
+std::vector<LiveLine> rollout_tree(const World& world, FleetIndex& index, const PlannerSettings& settings,
+                                   const TreeScope& scope, k8s::WallTime now, const Screen& screen) {
+  ReadingPass pass(world, index, settings, now);
+  return Tree(pass, index, scope, now, screen).lines();
+}
+
+// --- The watch.
 
 namespace {
 

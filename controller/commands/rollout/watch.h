@@ -1,4 +1,5 @@
-// `rollout status --watch` and `--wait`: a live tree on a terminal, a line for each change elsewhere.
+// `rollout status --watch` and `--wait`: a live tree of rollouts, their waves and their nodes on a terminal, a line for
+// each change elsewhere.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -8,11 +9,15 @@
 #include <vector>
 
 #include "controller/commands/live/live_screen.h"
+#include "controller/commands/live/view.h"
 #include "controller/commands/rollout/rollout.h"
-#include "controller/commands/shared/node_filter.h"
+#include "controller/commands/shared/command.h"
+#include "controller/commands/shared/screen.h"
 #include "controller/config/options.h"
 #include "k8sclient/api/reader.h"
 #include "k8sclient/clock.h"
+#include "reconcilers/fleet/fleet.h"
+#include "reconcilers/model/snapshot.h"
 
 namespace gso {
 
@@ -34,5 +39,17 @@ class NewLines {
  private:
   std::set<std::string> seen_;
 };
+
+// --- The tree.
+
+// What to show: `name` of a SharingRollout, "policy/NAME", or empty for all in progress.
+struct TreeScope {
+  std::string name;
+  NodeFilter only{};
+};
+// Nodes in a change first, each with its step and the pods that block it; then failed, blocked, held and pending ones;
+// those with nothing to do are counted. Lines fit the screen's columns. `index` is refreshed.
+[[nodiscard]] std::vector<LiveLine> rollout_tree(const World& world, FleetIndex& index, const PlannerSettings& settings,
+                                                 const TreeScope& scope, k8s::WallTime now, const Screen& screen);
 
 }  // namespace gso

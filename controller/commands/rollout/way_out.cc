@@ -9,8 +9,7 @@
 #include <string_view>
 #include <utility>
 
-#include "controller/commands/rollout/loaded_revisions.h"
-#include "controller/commands/rollout/way_out_of_budgets.h"
+#include "controller/commands/rollout/history.h"
 #include "reconcilers/explain/chart_command.h"
 #include "reconcilers/explain/earlier_revision.h"
 #include "reconcilers/explain/node.h"

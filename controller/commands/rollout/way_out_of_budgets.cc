@@ -1,4 +1,4 @@
-#include "controller/commands/rollout/way_out_of_budgets.h"
+#include "controller/commands/rollout/way_out.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

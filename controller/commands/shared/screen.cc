@@ -1,3 +1,4 @@
+// Cut, wrapped, painted, and made safe for a terminal.
 #include "controller/commands/shared/screen.h"
 
 #include <fmt/format.h>
@@ -138,7 +139,7 @@ std::size_t bytes_of(std::string_view text, std::size_t columns) {
 // the line begins.
 std::size_t indentation_of(std::string_view line, std::size_t columns) {
   constexpr std::size_t kDeeper = 2;
-  constexpr std::string_view kGap = "   ";  // Of tables (text_table.h).
+  constexpr std::string_view kGap = "   ";  // Of tables (print.cc).
   const std::size_t begin = std::min(line.find_first_not_of(' '), line.size());
   const std::size_t gap = line.rfind(kGap);
   const std::size_t cell =
@@ -269,6 +270,36 @@ std::string page_of(std::string_view text, const Screen& screen) {
   for (std::size_t i = 0; i < shown; ++i) out += cut_to(lines[i], screen.columns) + "\x1b[K\n";
   if (cut) out += fmt::format("({} more lines)\x1b[K\n", lines.size() - shown);
   return out + "\x1b[J";
+}
+
+PrintableStream::PrintableStream(std::ostream& behind, std::size_t columns)
+    : std::ostream(nullptr), buffer_(behind, columns) {
+  rdbuf(&buffer_);
+}
+
+PrintableStream::~PrintableStream() {
+  buffer_.finish();
+}
+
+void PrintableStream::Buffer::finish() {
+  if (line_.empty()) return;
+  const std::string text = printable(line_);
+  const bool breaks = columns_ > 0 && text.ends_with('\n');
+  behind_ << (breaks ? wrapped_prose(text, columns_) : text) << std::flush;
+  line_.clear();
+}
+
+// A character of several bytes must not be cut: lines are written as a whole.
+PrintableStream::Buffer::int_type PrintableStream::Buffer::overflow(int_type c) {
+  if (traits_type::eq_int_type(c, traits_type::eof())) return traits_type::not_eof(c);
+  line_ += traits_type::to_char_type(c);
+  if (line_.back() == '\n') finish();
+  return c;
+}
+
+int PrintableStream::Buffer::sync() {
+  finish();
+  return behind_ ? 0 : -1;
 }
 
 }  // namespace gso

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstddef>
+#include <ostream>
+#include <streambuf>
 #include <string>
 #include <string_view>
 
@@ -44,5 +46,34 @@ inline constexpr std::string_view kEnterAlternateScreen = "\x1b[?1049h\x1b[?25l"
 inline constexpr std::string_view kLeaveAlternateScreen = "\x1b[?25h\x1b[?1049l";
 // The text as one page over the last one: lines that do not fit are counted in the last row.
 [[nodiscard]] std::string page_of(std::string_view text, const Screen& screen);
+
+// A stream for messages: what comes from a cluster or a file reaches the terminal line by line, with control characters
+// escaped, whoever has written the message, and broken between words.
+class PrintableStream final : public std::ostream {
+ public:
+  // `behind` must outlive this stream. `columns`: of the terminal behind it; 0: lines stay as long as they are.
+  explicit PrintableStream(std::ostream& behind, std::size_t columns = 0);
+  ~PrintableStream() override;
+  PrintableStream(const PrintableStream&) = delete;
+  PrintableStream& operator=(const PrintableStream&) = delete;
+
+ private:
+  class Buffer final : public std::streambuf {
+   public:
+    Buffer(std::ostream& behind, std::size_t columns) : behind_(behind), columns_(columns) {}
+    // Writes what has no line end yet.
+    void finish();
+
+   protected:
+    int_type overflow(int_type c) override;
+    int sync() override;
+
+   private:
+    std::ostream& behind_;
+    std::size_t columns_;
+    std::string line_;
+  };
+  Buffer buffer_;
+};
 
 }  // namespace gso

@@ -1,12 +1,22 @@
-// What the commands that talk to a cluster share: one connection, and a loop that runs a coroutine over it.
+// What the commands that talk to a cluster share: one connection, a loop that runs a coroutine over it, the notice of a
+// long wait, and the signals that end them.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <chrono>
+#include <csignal>
+#include <cstdint>
+#include <cstdlib>
 #include <functional>
 #include <iosfwd>
+#include <map>
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "controller/config/options.h"
 #include "k8sclient/api/client.h"
@@ -17,7 +27,64 @@
 
 namespace gso {
 
-class WaitNotice;
+// One line on stderr when a person's command waits for the API server for more than a few seconds: for which request,
+// and what the server answers meanwhile. It stands between the client and the connection, and knows both.
+//
+//   WaitNotice notice({.behind = &connection, .clock = clock, …});
+//   k8s::ApiClient client(&notice, clock, …);
+//   tasks.spawn(executor, notice.announce());
+class WaitNotice final : public k8s::Transport {
+ public:
+  // A shorter wait is not worth a line.
+  static constexpr k8s::Duration kPatience = std::chrono::seconds(5);
+  struct Parts {
+    k8s::Transport* behind = nullptr;
+    k8s::Clock* clock = nullptr;
+    std::string command;              // Begins the line.
+    std::string server;               // "https://host:port"
+    k8s::Duration request_timeout{};  // A request with its retries ends then.
+    std::ostream* err = nullptr;
+  };
+  explicit WaitNotice(Parts parts) : parts_(std::move(parts)) {}
+
+  boost::asio::awaitable<k8s::Result<k8s::HttpResponse>> send(k8s::HttpRequest request) override;
+  boost::asio::awaitable<k8s::Result<std::unique_ptr<k8s::ByteStream>>> open(k8s::HttpRequest request) override;
+
+  // Writes the line once, when the command has waited for kPatience. Ends then, or by cancellation.
+  boost::asio::awaitable<void> announce();
+  // Nothing is written from now on: a live view shows by itself what cannot be read.
+  void end() { ended_ = true; }
+
+ private:
+  struct Open {
+    std::string what;  // "GET /api/v1/nodes"
+    k8s::MonoTime since;
+  };
+  // A request from here to its answer, or to its cancellation.
+  class Pending {
+   public:
+    Pending(WaitNotice* notice, const k8s::HttpRequest& request);
+    ~Pending() { notice_->open_.erase(number_); }
+    Pending(const Pending&) = delete;
+    Pending& operator=(const Pending&) = delete;
+    void answered(int status) const;
+    void failed(const k8s::Error& error) const;
+
+   private:
+    WaitNotice* notice_;
+    std::uint64_t number_;
+    std::string what_;
+  };
+  void note_failure(std::string failure);
+  [[nodiscard]] std::optional<std::string> reason() const;
+
+  Parts parts_;
+  std::uint64_t requests_ = 0;
+  std::map<std::uint64_t, Open> open_;  // The oldest first.
+  std::optional<k8s::MonoTime> failing_since_;
+  std::string failure_;
+  bool ended_ = false;
+};
 
 // Everything outlives the coroutine that is given this.
 struct Session {
@@ -45,10 +112,9 @@ enum class NoServer {
 
 // Connects as the options say, runs the body to its end and returns the exit status that it gives; 2 with a line on
 // `err` where the configuration of the connection cannot be used, or no server answers. A longer wait for the server is
-// announced there (wait_notice.h). After a 401 a line says whose
-// credentials those were. `command` begins that line. `interaction` is for credential plugins:
-// k8s::terminal_of_process() for a command that a person has typed; they log in before the first request then, and take
-// the time that they need.
+// announced there (WaitNotice). After a 401 a line says whose credentials those were. `command` begins these lines.
+// `interaction` is for credential plugins: k8s::terminal_of_process() for a command that a person has typed; they log
+// in before the first request then, and take the time that they need.
 [[nodiscard]] int run_connected(std::string_view command, const Options& options, k8s::Interaction interaction,
                                 std::ostream& err, const SessionBody& body,
                                 NoServer no_server = NoServer::ends_command);
@@ -69,5 +135,48 @@ using ReadingTask = std::function<boost::asio::awaitable<int>(k8s::Reader* reade
 using ChangingTask = std::function<boost::asio::awaitable<int>(k8s::ApiClient* client, k8s::Clock* clock)>;
 [[nodiscard]] int change_cluster(const std::string& command, const Options& options, std::ostream& err,
                                  const ChangingTask& task);
+
+// SIGTERM, SIGINT and the like for commands that run until they are stopped: notifies `stop` at the first one. cancel()
+// before the io_context is expected to run out of work.
+class StopSignals {
+ public:
+  // The second signal ends the process, so that a stuck shutdown can be interrupted.
+  // `at_exit` is called before the second signal ends the process, in which no destructor runs: it leaves a terminal as
+  // it was.
+  StopSignals(boost::asio::io_context& io, k8s::Signal* stop, std::function<void()> at_exit = {})
+      : set_(io, SIGTERM, SIGINT), stop_(stop), at_exit_(std::move(at_exit)) {
+    wait();
+  }
+  // Each later signal notifies `hurry`, and none ends the process: for a command that first undoes what it has set. A
+  // terminal that closes, and the keyboard's quit, count as well.
+  StopSignals(boost::asio::io_context& io, k8s::Signal* stop, k8s::Signal* hurry)
+      : set_(io, SIGTERM, SIGINT, SIGQUIT), stop_(stop), hurry_(hurry) {
+    struct sigaction present{};
+    const bool ignored = sigaction(SIGHUP, nullptr, &present) == 0 && present.sa_handler == SIG_IGN;
+    if (!ignored) set_.add(SIGHUP);  // Else nohup has asked to outlive the terminal.
+    wait();
+  }
+  void cancel() { set_.cancel(); }
+
+ private:
+  void wait() {
+    set_.async_wait([this](const boost::system::error_code& ec, int number) {
+      if (ec) return;
+      const bool first = !std::exchange(seen_, true);
+      if (!first && hurry_ == nullptr) end(number);
+      (first ? stop_ : hurry_)->notify();
+      wait();
+    });
+  }
+  [[noreturn]] void end(int number) const {
+    if (at_exit_) at_exit_();
+    std::_Exit(128 + number);
+  }
+  boost::asio::signal_set set_;
+  k8s::Signal* stop_;
+  k8s::Signal* hurry_ = nullptr;  // Null: the second signal ends the process.
+  std::function<void()> at_exit_;
+  bool seen_ = false;
+};
 
 }  // namespace gso

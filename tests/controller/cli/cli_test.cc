@@ -16,7 +16,7 @@
 #include <nlohmann/json.hpp>
 
 #include "controller/cli/cli.h"
-#include "controller/cli/printable_stream.h"
+#include "controller/commands/shared/screen.h"
 
 namespace gso::cli_test {
 namespace {

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "controller/commands/live/keys.h"
+#include "controller/commands/live/view.h"
 
 namespace gso::live_keys_test {
 namespace {

@@ -6,8 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "controller/commands/live/lines.h"
-#include "controller/commands/live/selection.h"
 #include "controller/commands/live/view.h"
 
 namespace gso::live_view_test {

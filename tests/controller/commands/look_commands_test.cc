@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "controller/cli/completion_names.h"
+#include "controller/cli/completion.h"
 #include "controller/commands/audit.h"
 #include "controller/commands/explain.h"
 #include "controller/commands/plan.h"

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "controller/cli/completion.h"
-#include "controller/commands/shared/output_form.h"
+#include "controller/commands/shared/archive.h"
+#include "controller/commands/shared/print.h"
 #include "controller/commands/shared/redaction.h"
 #include "controller/commands/shared/session.h"
-#include "controller/commands/shared/tar_archive.h"
 #include "reconcilers/cluster/manifests.h"
 #include "reconcilers/model/message_text.h"
 

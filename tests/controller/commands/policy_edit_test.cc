@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "controller/commands/rollout/policy_edit.h"
+#include "controller/commands/rollout/edited_file.h"
 #include "reconcilers/model/project.h"
 
 namespace gso::policy_edit_test {

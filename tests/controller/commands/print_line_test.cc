@@ -1,5 +1,5 @@
 // What commands print of texts that others have written: lines and cells of tables stay one line each.
-#include "controller/commands/shared/print_line.h"
+#include "controller/commands/shared/print.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,9 +8,8 @@
 #include <string>
 
 #include "controller/commands/rollout/history.h"
-#include "controller/commands/rollout/view.h"
+#include "controller/commands/rollout/policy_waits.h"
 #include "controller/commands/rollout/watch.h"
-#include "controller/commands/shared/text_table.h"
 
 namespace gso::print_line_test {
 namespace {

@@ -12,7 +12,6 @@
 
 #include "controller/commands/audit.h"
 #include "controller/commands/explain.h"
-#include "controller/commands/shared/wait_notice.h"
 #include "controller/commands/status.h"
 #include "controller/runtime/task_group.h"
 #include "tests/controller/scripted_transport.h"

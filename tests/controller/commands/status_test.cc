@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "controller/commands/live/lines.h"
+#include "controller/commands/live/view.h"
 #include "controller/commands/status.h"
-#include "controller/commands/status_nodes.h"
+#include "controller/commands/status_tables.h"
 #include "controller/reading/cluster_reader.h"
 #include "k8sclient/api/client.h"
 #include "reconcilers/cluster/manifests.h"

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "controller/commands/shared/screen.h"
-#include "controller/commands/shared/stop_signals.h"
+#include "controller/commands/shared/session.h"
 #include "controller/commands/status.h"
 #include "controller/commands/status_watch.h"
 #include "reconcilers/cluster/record.h"

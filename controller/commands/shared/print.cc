@@ -1,20 +1,35 @@
-// JSON, and YAML as kubectl lays it out: block style for what holds something, flow style for what is empty, JSON's
-// quotes for what needs any.
-#include "controller/commands/shared/output_form.h"
+// Tables, and documents as JSON or YAML.
+#include "controller/commands/shared/print.h"
 
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cstddef>
 #include <nlohmann/json.hpp>
 #include <ostream>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
+#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/json_access.h"
+#include "reconcilers/model/message_text.h"
 #include "reconcilers/model/printable_json.h"
 
 namespace gso {
 namespace {
+
+constexpr std::size_t kColumnGap = 3;  // Blanks between two columns.
+
+// At most `room` bytes (3 or more), cut between two characters.
+std::string shortened(const std::string& text, std::size_t room) {
+  if (text.size() <= room) return text;
+  return std::string(first_bytes(text, room - 3)) + "...";
+}
+
+// --- JSON, and YAML as kubectl lays it out: block style for what holds something, flow style for what is empty, JSON's
+// quotes for what needs any.
 
 using OrderedJson = nlohmann::ordered_json;
 
@@ -73,6 +88,51 @@ void print(const OrderedJson& value, std::size_t indent, bool first, std::ostrea
 }
 
 }  // namespace
+
+void drop_columns(std::vector<TextRow>& rows, TerminalWidth terminal, const std::vector<std::string_view>& least,
+                  std::size_t room) {
+  for (const std::string_view heading : least) {
+    std::size_t before = 0;
+    for (std::size_t i = 0; i + 1 < rows.front().size(); ++i) {
+      std::size_t widest = 0;
+      for (const TextRow& row : rows) widest = std::max(widest, row[i].size());
+      before += widest + kColumnGap;
+    }
+    if (terminal == 0 || before + room <= terminal) return;
+    const auto found = std::ranges::find(rows.front(), heading);
+    if (found == rows.front().end()) continue;
+    const std::ptrdiff_t column = found - rows.front().begin();
+    for (TextRow& row : rows) row.erase(row.begin() + column);
+  }
+}
+
+std::vector<std::string> table_lines(std::vector<TextRow> rows, TerminalWidth terminal) {
+  constexpr std::size_t kLeastRoom = 20;  // Of the last column.
+  std::vector<std::size_t> widths;
+  for (TextRow& row : rows) {
+    for (std::string& text : row) text = shown_message(text);
+    widths.resize(std::max(widths.size(), row.size()));
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  std::size_t before = 0;
+  for (std::size_t i = 0; i + 1 < widths.size(); ++i) before += widths[i] + kColumnGap;
+  const std::size_t room = terminal == 0 ? std::string::npos : std::max(terminal, before + kLeastRoom) - before;
+  std::vector<std::string> out;
+  for (const TextRow& row : rows) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const bool last = i + 1 == widths.size();
+      line += last ? shortened(row[i], room) : row[i] + std::string(widths[i] + kColumnGap - row[i].size(), ' ');
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    out.push_back(std::move(line));
+  }
+  return out;
+}
+
+void print_table(std::vector<TextRow> rows, std::ostream& out, TerminalWidth terminal) {
+  for (const std::string& line : table_lines(std::move(rows), terminal)) out << line << "\n";
+}
 
 void print_document(const OrderedJson& document, OutputForm form, std::ostream& out) {
   if (form == OutputForm::json) {

@@ -1,9 +1,10 @@
-// A tar archive (POSIX ustar) in memory: a few text files, readable by every tar.
+// A compressed archive in memory: tar (POSIX ustar) and gzip, readable everywhere.
 #pragma once
 
 #include <string>
 #include <string_view>
 
+#include "k8sclient/value/error.h"
 #include "k8sclient/value/time.h"
 
 namespace gso {
@@ -21,5 +22,8 @@ class TarArchive {
   k8s::WallTime modified_;
   std::string bytes_;
 };
+
+// `bytes` compressed, as one member of a .gz file without a name and a time. Errors: `decode`, if zlib has no memory.
+[[nodiscard]] k8s::Result<std::string> gzipped(std::string_view bytes);
 
 }  // namespace gso

@@ -1,17 +1,17 @@
-// The nodes of `status`: a row for each, as tables and as JSON.
+// The tables of `status`, and their JSON: nodes, and standalone MPS daemons.
 #pragma once
 
 #include <iosfwd>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
-#include <nlohmann/json_fwd.hpp>
-
-#include "controller/commands/live/lines.h"
-#include "controller/commands/shared/text_table.h"
+#include "controller/commands/live/view.h"
+#include "controller/commands/shared/print.h"
 #include "controller/commands/status.h"
 #include "reconcilers/explain/shown_state.h"
 #include "reconcilers/explain/slices.h"
+#include "reconcilers/explain/standalone_daemons.h"
 #include "reconcilers/node/assess.h"
 
 namespace gso {
@@ -46,5 +46,10 @@ void print_slices(const std::vector<NodeRow>& nodes, TerminalWidth width, std::o
 // `operator_lease`: as for state_note().
 void print_state_notes(const std::vector<NodeRow>& nodes, bool assumed, std::string_view operator_lease,
                        std::ostream& out);
+
+// Of standalone MPS daemons: after an empty line; nothing without such a DaemonSet.
+void print_daemons(const std::vector<DaemonProgress>& daemons, TerminalWidth width, std::ostream& out);
+// Of the JSON document: "standaloneMps".
+[[nodiscard]] nlohmann::ordered_json daemons_json(const std::vector<DaemonProgress>& daemons);
 
 }  // namespace gso

@@ -1,4 +1,4 @@
-#include "controller/commands/status_nodes.h"
+#include "controller/commands/status_tables.h"
 
 #include <fmt/format.h>
 
@@ -6,10 +6,12 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <ostream>
+#include <string>
 #include <string_view>
 #include <tuple>
 #include <utility>
 
+#include "controller/commands/rollout/view.h"
 #include "reconcilers/cluster/facts.h"
 #include "reconcilers/explain/cordon.h"
 #include "reconcilers/explain/node_json.h"
@@ -207,6 +209,47 @@ void print_state_notes(const std::vector<NodeRow>& nodes, bool assumed, std::str
     out << "\n" << note << "\n";
     seen.push_back(std::move(note));
   }
+}
+
+namespace {
+
+std::string_view mode_of(const DaemonProgress& daemon) {
+  return daemon.watches_host ? "observe" : "run";
+}
+
+}  // namespace
+
+void print_daemons(const std::vector<DaemonProgress>& daemons, TerminalWidth width, std::ostream& out) {
+  if (daemons.empty()) return;
+  std::vector<TextRow> rows{{"STANDALONE-MPS", "MODE", "TEMPLATE", "PROGRESS"}};
+  for (const DaemonProgress& daemon : daemons) {
+    std::string progress =
+        fmt::format("{} {}/{}", progress_bar(daemon.updated, daemon.total), daemon.updated, daemon.total);
+    for (const auto& [what, nodes] :
+         {std::pair("in progress", &daemon.in_progress), std::pair("deferred", &daemon.deferred),
+          std::pair("not ready", &daemon.not_ready)}) {
+      if (!nodes->empty()) progress += fmt::format(", {}: {}", what, first_names(*nodes));
+    }
+    rows.push_back({daemon.daemonset, std::string(mode_of(daemon)), daemon.revision.empty() ? "-" : daemon.revision,
+                    std::move(progress)});
+  }
+  out << "\n";
+  print_table(rows, out, width);
+}
+
+OrderedJson daemons_json(const std::vector<DaemonProgress>& daemons) {
+  auto out = OrderedJson::array();
+  for (const DaemonProgress& daemon : daemons) {
+    out.push_back({{"daemonSet", daemon.daemonset},
+                   {"mode", mode_of(daemon)},
+                   {"template", daemon.revision},
+                   {"updated", daemon.updated},
+                   {"total", daemon.total},
+                   {"inProgress", daemon.in_progress},
+                   {"deferred", daemon.deferred},
+                   {"notReady", daemon.not_ready}});
+  }
+  return out;
 }
 
 }  // namespace gso

@@ -1,4 +1,5 @@
-// What a SharingPolicy that is about to be created or edited would do: for `diff --file`.
+// The file that `rollout diff --file` compares with: a profile, a whole ConfigMap, or a SharingPolicy that is about to
+// be created or edited; and what it concerns.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +11,59 @@
 #include <string_view>
 #include <vector>
 
-#include "controller/commands/rollout/policy_edit.h"
 #include "controller/commands/rollout/verbs.h"
 #include "k8sclient/value/error.h"
+#include "reconcilers/cluster/discovery.h"
 #include "reconcilers/explain/first_starts.h"
 #include "reconcilers/explain/what_if.h"
+#include "reconcilers/fleet/fleet.h"
 #include "reconcilers/lint/lint.h"
+#include "reconcilers/model/policy.h"
+#include "reconcilers/model/snapshot.h"
 
 namespace gso {
+
+// --- A profile or a ConfigMap, in edited_text.cc.
+
+struct EditedText {
+  std::vector<GivenText> maps;  // One for each ConfigMap that it concerns.
+  std::string invalid;          // Of a text that no plugin would take: each key and its first error.
+  std::vector<std::string> invalid_keys;
+};
+// Errors (`invalid`): the file has several documents, and only the first would be read; or --key goes with a
+// SharingPolicy, which has no key.
+[[nodiscard]] k8s::Result<void> check_file(const RolloutCall& call);
+// call.input. Errors (`invalid`): it is neither a ConfigMap that a device plugin mounts nor a profile, or its key is
+// unknown.
+[[nodiscard]] k8s::Result<EditedText> read_edited_text(const RolloutCall& call,
+                                                       const std::vector<PluginInstallation>& installations);
+
+// A key that goes while nodes use it.
+struct DroppedKey {
+  std::string config_map;
+  std::string key;
+  std::vector<std::string> nodes;
+};
+// What a whole ConfigMap leaves out, and who uses it now. `index` is that of the world without it.
+[[nodiscard]] std::vector<DroppedKey> dropped_keys(const World& world, const FleetIndex& index,
+                                                   const EditedText& edited);
+
+// --- A SharingPolicy, in policy_preview.cc: how it differs from the present one, and what it would do.
+
+struct PolicyFieldChange {
+  std::string field;  // "spec.rollout.maxUnavailable"
+  std::string before;
+  std::string after;
+};
+
+// As the operator reads both: a field that is left out has its default. The retry annotation counts, because it starts
+// nodes.
+[[nodiscard]] std::vector<PolicyFieldChange> policy_field_changes(const SharingPolicy& before,
+                                                                  const SharingPolicy& after);
+// The stops that the policy has only afterwards: "mode Observe, paused"; empty: none. A stricter mode is one unless the
+// operator's own limit has it in effect already.
+[[nodiscard]] std::string added_stops(const SharingPolicy& before, const SharingPolicy& after,
+                                      const PlannerSettings& settings);
 
 // Pods that the change of a node would break, under `workloads: Evict`.
 struct EvictedPods {
