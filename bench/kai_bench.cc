@@ -8,7 +8,7 @@
 #include <map>
 
 #include "reconcilers/fleet/fleet.h"
-#include "reconcilers/model/kai_names.h"
+#include "reconcilers/model/kai_objects.h"
 #include "reconcilers/registry.h"
 
 namespace {

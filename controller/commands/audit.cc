@@ -19,14 +19,13 @@
 #include "controller/commands/shared/screen.h"
 #include "controller/commands/shared/session.h"
 #include "controller/config/operator_options.h"
-#include "controller/reading/manifests.h"
-#include "reconcilers/cluster/unread_decisions.h"
+#include "controller/reading/input_file.h"
+#include "reconcilers/cluster/record_store.h"
 #include "reconcilers/explain/audit.h"
 #include "reconcilers/explain/remedy.h"
 #include "reconcilers/explain/shown_state.h"
 #include "reconcilers/explain/what_if.h"
 #include "reconcilers/fleet/fleet_index.h"
-#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/message_text.h"
 
 namespace gso {

@@ -22,9 +22,8 @@
 #include "controller/reading/input_file.h"
 #include "reconcilers/checks/catalogue.h"
 #include "reconcilers/lint/lint.h"
-#include "reconcilers/model/foreign_text.h"
+#include "reconcilers/model/json_access.h"
 #include "reconcilers/model/message_text.h"
-#include "reconcilers/model/printable_json.h"
 
 namespace gso {
 namespace {

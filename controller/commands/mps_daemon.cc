@@ -17,7 +17,6 @@
 #include "controller/commands/shared/command.h"
 #include "controller/commands/shared/session.h"
 #include "controller/config/logging.h"
-#include "controller/mps_daemon/host_daemon.h"
 #include "controller/mps_daemon/standalone_daemon.h"
 
 namespace gso {

@@ -27,9 +27,9 @@
 #include "controller/reading/cluster_reader.h"
 #include "reconcilers/explain/switches.h"
 #include "reconcilers/explain/what_if.h"
-#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/labels.h"
-#include "reconcilers/model/rollout_subject.h"
+#include "reconcilers/model/message_text.h"
+#include "reconcilers/model/policy.h"
 #include "reconcilers/registry.h"
 #include "reconcilers/status/overlap.h"
 

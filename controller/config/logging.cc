@@ -11,9 +11,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/message_text.h"
-#include "reconcilers/model/unprintable.h"
 
 namespace gso {
 namespace {

@@ -1,11 +1,143 @@
-// See option_flags.h.
 #include "controller/config/option_flags.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
+#include <charconv>
 #include <chrono>
 #include <fstream>
 #include <iterator>
+#include <optional>
+
+namespace gso::option_kind {
+
+OptionSpec text(std::string name, std::string group, std::string type, std::string doc, Field<std::string> field) {
+  return {.name = std::move(name),
+          .group = std::move(group),
+          .type = std::move(type),
+          .doc = std::move(doc),
+          .set =
+              [field](Options& o, const std::string& value) {
+                field(o) = value;
+                return std::string();
+              },
+          .get = [field](const Options& o) { return read(field, o); }};
+}
+
+std::set<std::string> split_names(std::string_view text) {
+  std::set<std::string> out;
+  while (!text.empty()) {
+    const std::size_t comma = text.find(',');
+    if (comma != 0) out.emplace(text.substr(0, comma));
+    text = comma == std::string_view::npos ? std::string_view() : text.substr(comma + 1);
+  }
+  return out;
+}
+
+namespace {
+
+// RFC 1123.
+bool is_dns_label(std::string_view name) {
+  const auto plain = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
+  constexpr std::size_t kLongest = 63;
+  return !name.empty() && name.size() <= kLongest && plain(name.front()) && plain(name.back()) &&
+         std::all_of(name.begin(), name.end(), [&](char c) { return plain(c) || c == '-'; });
+}
+
+}  // namespace
+
+OptionSpec namespaces(std::string name, std::string group, std::string doc, Field<std::string> field) {
+  OptionSpec out = text(std::move(name), std::move(group), "NAMESPACE,…", std::move(doc), field);
+  out.set = [field](Options& o, const std::string& value) -> std::string {
+    for (const std::string& one : split_names(value)) {
+      if (!is_dns_label(one)) {
+        return fmt::format("'{}' is not a valid namespace name; separate several names with commas", one);
+      }
+    }
+    field(o) = value;
+    return {};
+  };
+  return out;
+}
+
+OptionSpec boolean(std::string name, std::string group, std::string doc, Field<bool> field) {
+  auto set = [field](Options& o, const std::string& value) -> std::string {
+    std::string lower = value;
+    std::transform(lower.begin(), lower.end(), lower.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    if (lower != "true" && lower != "false") return fmt::format("'{}' is neither true nor false", value);
+    field(o) = lower == "true";
+    return {};
+  };
+  return {.name = std::move(name),
+          .group = std::move(group),
+          .type = "BOOL",
+          .doc = std::move(doc),
+          .flag = true,
+          .set = set,
+          .get = [field](const Options& o) { return read(field, o) ? "true" : "false"; }};
+}
+
+OptionSpec duration(std::string name, std::string group, std::string doc, Field<Duration> field, Range range) {
+  auto set = [field, range](Options& o, const std::string& value) -> std::string {
+    const std::optional<Duration> parsed = k8s::parse_go_duration(value);
+    if (!parsed) return fmt::format("'{}' is not a duration such as 500ms, 10s or 1h30m", value);
+    const bool off = range.or_zero && *parsed == Duration::zero();
+    if (!off && (*parsed < range.least || *parsed > range.most)) {
+      return fmt::format("'{}' must be {}from {} to {}", value, range.or_zero ? "0 or " : "",
+                         k8s::format_go_duration(range.least), k8s::format_go_duration(range.most));
+    }
+    field(o) = *parsed;
+    return {};
+  };
+  return {.name = std::move(name),
+          .group = std::move(group),
+          .type = "DURATION",
+          .doc = fmt::format("{} ({}{} to {})", doc, range.or_zero ? "0 or " : "", k8s::format_go_duration(range.least),
+                             k8s::format_go_duration(range.most)),
+          .set = set,
+          .get = [field](const Options& o) { return k8s::format_go_duration(read(field, o)); }};
+}
+
+OptionSpec integer(std::string name, std::string group, std::string doc, Field<std::int64_t> field, std::int64_t least,
+                   std::int64_t most) {
+  auto set = [field, least, most](Options& o, const std::string& value) -> std::string {
+    std::int64_t number = 0;
+    const char* end = value.data() + value.size();
+    const auto [rest, code] = std::from_chars(value.data(), end, number);
+    if (code != std::errc{} || rest != end || number < least || number > most) {
+      return fmt::format("'{}' is not a whole number from {} to {}", value, least, most);
+    }
+    field(o) = number;
+    return {};
+  };
+  return {.name = std::move(name),
+          .group = std::move(group),
+          .type = "NUMBER",
+          .doc = std::move(doc),
+          .set = set,
+          .get = [field](const Options& o) { return std::to_string(read(field, o)); }};
+}
+
+OptionSpec share(std::string name, std::string group, std::string doc, Field<IntOrPercent> field) {
+  auto set = [field](Options& o, const std::string& value) -> std::string {
+    const std::optional<IntOrPercent> parsed = IntOrPercent::parse(value);
+    if (!parsed || parsed->value < 1) {
+      return fmt::format("'{}' is neither a count of at least 1 nor a percentage from 1% to 100%", value);
+    }
+    field(o) = *parsed;
+    return {};
+  };
+  return {.name = std::move(name),
+          .group = std::move(group),
+          .type = "COUNT|PERCENT",
+          .doc = std::move(doc),
+          .set = set,
+          .get = [field](const Options& o) { return read(field, o).to_string(); }};
+}
+
+}  // namespace gso::option_kind
 
 namespace gso {
 

@@ -7,9 +7,9 @@
 #include <cctype>
 #include <cstddef>
 
-#include "controller/config/option_kinds.h"
+#include "controller/config/option_flags.h"
 #include "controller/runtime/leader_election.h"
-#include "reconcilers/model/policy_words.h"
+#include "reconcilers/model/policy.h"
 
 namespace gso {
 namespace {

@@ -7,8 +7,8 @@
 #include <ranges>
 #include <utility>
 
-#include "reconcilers/cluster/kai_roles.h"
-#include "reconcilers/model/kai_names.h"
+#include "reconcilers/cluster/kai_view.h"
+#include "reconcilers/model/kai_objects.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/model/resources.h"

@@ -11,10 +11,10 @@
 #include <utility>
 
 #include "controller/kai/kai_reads.h"
-#include "reconcilers/cluster/kai_roles.h"
+#include "reconcilers/cluster/kai_view.h"
 #include "reconcilers/kai/judgement.h"
 #include "reconcilers/kai/planners.h"
-#include "reconcilers/model/kai_names.h"
+#include "reconcilers/model/kai_objects.h"
 #include "reconcilers/model/resources.h"
 
 namespace gso {

@@ -8,7 +8,7 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <utility>
 
-#include "reconcilers/cluster/kai_roles.h"
+#include "reconcilers/cluster/kai_view.h"
 #include "reconcilers/model/tenant_memory.h"
 
 namespace gso {

@@ -1,14 +1,26 @@
 #include "controller/mps_daemon/node_gpus.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <sstream>
+#include <string_view>
 #include <utility>
 
 #include "k8sclient/auth/child_process.h"
+#include "reconcilers/model/json_access.h"
 
 namespace gso {
+
 namespace {
 
 namespace asio = boost::asio;
@@ -87,6 +99,142 @@ asio::awaitable<k8s::Result<void>> set_compute_mode(k8s::Clock* clock, std::stri
   co_return k8s::fail(done.error().reason, fmt::format("GPU {}: the compute mode {} was not set: {}. Only root is "
                                                        "allowed to set it: run the container as user 0, privileged",
                                                        uuid, mode, done.error().message));
+}
+
+namespace {
+
+using nlohmann::json;
+
+}  // namespace
+
+k8s::Result<ComputeModes> ComputeModeMemory::read() const {
+  const k8s::Result<std::optional<json>> modes = memory_.read();
+  if (modes && !*modes) return ComputeModes{};
+  const auto is_text = [](const json& mode) { return mode.is_string(); };
+  if (modes && (*modes)->is_object() && std::ranges::all_of(**modes, is_text)) return (*modes)->get<ComputeModes>();
+  return k8s::fail(k8s::Reason::decode,
+                   fmt::format("{}: the compute modes from before the MPS daemon cannot be read. Set the compute mode "
+                               "of each GPU as it should be without MPS (nvidia-smi -c), then delete the file",
+                               memory_.file()));
+}
+
+k8s::Result<void> ComputeModeMemory::write(const ComputeModes& modes) const {
+  return memory_.write(modes);
+}
+
+asio::awaitable<k8s::Result<void>> set_exclusive(k8s::Clock* clock, ComputeModeMemory memory, std::vector<NodeGpu> gpus,
+                                                 Logger* log) {
+  k8s::Result<ComputeModes> modes = memory.read();
+  if (!modes) co_return std::unexpected(modes.error());
+  for (const NodeGpu& gpu : gpus) modes->try_emplace(gpu.uuid, gpu.compute_mode);
+  const k8s::Result<void> written = memory.write(*modes);
+  if (!written) co_return std::unexpected(written.error());
+  for (std::size_t i = 0; i < gpus.size(); ++i) {
+    if (gpus[i].compute_mode == kExclusiveProcess) continue;
+    const k8s::Result<void> set = co_await set_compute_mode(clock, gpus[i].uuid, std::string(kExclusiveProcess));
+    if (!set) {
+      (void)co_await restore_compute_modes(clock, memory, log);
+      co_return std::unexpected(set.error());
+    }
+    log->info("Set compute mode",
+              {{"gpu", gpus[i].uuid}, {"mode", kExclusiveProcess}, {"before", modes->at(gpus[i].uuid)}});
+  }
+  co_return k8s::Result<void>();
+}
+
+asio::awaitable<bool> restore_compute_modes(k8s::Clock* clock, ComputeModeMemory memory, Logger* log) {
+  k8s::Result<ComputeModes> modes = memory.read();
+  if (!modes) log->error("Compute modes not restored", {{"error", modes.error().message}});
+  if (!modes || modes->empty()) co_return modes.has_value();
+  const k8s::Result<std::vector<NodeGpu>> gpus = co_await list_gpus(clock);
+  if (!gpus) {
+    log->error("Compute modes not restored", {{"error", gpus.error().message}});
+    co_return false;
+  }
+  for (std::size_t i = 0; i < gpus->size(); ++i) {
+    const NodeGpu gpu = (*gpus)[i];
+    const auto before = modes->find(gpu.uuid);
+    if (before == modes->end()) continue;
+    const std::string mode = before->second;
+    // Another mode was set by somebody else since: it stays.
+    if (gpu.compute_mode == kExclusiveProcess && mode != kExclusiveProcess) {
+      const k8s::Result<void> set = co_await set_compute_mode(clock, gpu.uuid, mode);
+      if (!set) {
+        log->error("Compute mode not restored", {{"gpu", gpu.uuid}, {"mode", mode}, {"error", set.error().message}});
+        continue;
+      }
+      log->info("Restored compute mode", {{"gpu", gpu.uuid}, {"mode", mode}});
+    }
+    modes->erase(gpu.uuid);
+  }
+  if (modes->empty()) {
+    memory.forget();
+    co_return true;
+  }
+  (void)memory.write(*modes);
+  co_return false;
+}
+
+namespace {
+
+constexpr int kVersion = 1;
+
+// Whether all of the text is on the disk. Otherwise errno says why not.
+bool write_through(const std::string& file, std::string_view text) {
+  const int descriptor = open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
+  if (descriptor < 0) return false;
+  bool good = true;
+  while (good && !text.empty()) {
+    const ssize_t written = write(descriptor, text.data(), text.size());
+    if (written > 0) text.remove_prefix(static_cast<std::size_t>(written));
+    good = written > 0 || (written < 0 && errno == EINTR);
+  }
+  good = good && fsync(descriptor) == 0;
+  const int why = errno;
+  close(descriptor);
+  errno = why;
+  return good;
+}
+
+}  // namespace
+
+std::string boot_id(const std::string& processes) {
+  std::ifstream in(processes + "/sys/kernel/random/boot_id");
+  std::string out;
+  std::getline(in, out);
+  return out;
+}
+
+k8s::Result<std::optional<json>> BootMemory::read() const {
+  std::ifstream in(file_, std::ios::binary);
+  if (!in) return std::optional<json>();
+  std::ostringstream text;
+  text << in.rdbuf();
+  if (text.str().empty()) return std::optional<json>();
+  const json all = json::parse(text.str(), nullptr, false);
+  const json* value = member_at(all, member_);
+  if (number_at(all, "v") != kVersion || member_at(all, "bootId") == nullptr || value == nullptr) {
+    return k8s::fail(k8s::Reason::decode, fmt::format("{}: cannot be read", file_));
+  }
+  if (text_at(all, "bootId") != boot_id_) return std::optional<json>();
+  return std::optional<json>(std::in_place, *value);
+}
+
+k8s::Result<void> BootMemory::write(const json& value) const {
+  const std::string next = file_ + ".next";
+  const json all{{"v", kVersion}, {"bootId", boot_id_}, {member_, value}};
+  if (!write_through(next, all.dump() + "\n")) {
+    return k8s::fail(k8s::Reason::unavailable, fmt::format("{}: cannot be written: {}", next, std::strerror(errno)));
+  }
+  std::error_code ec;
+  std::filesystem::rename(next, file_, ec);
+  if (ec) return k8s::fail(k8s::Reason::unavailable, fmt::format("{}: {}", file_, ec.message()));
+  return {};
+}
+
+void BootMemory::forget() const {
+  std::error_code ignored;
+  std::filesystem::remove(file_, ignored);
 }
 
 }  // namespace gso

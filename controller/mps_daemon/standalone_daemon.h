@@ -3,12 +3,18 @@
 
 #include <boost/asio/awaitable.hpp>
 #include <iosfwd>
+#include <string>
 
 #include "controller/config/logging.h"
 #include "controller/mps_daemon/settings.h"
 #include "k8sclient/clock.h"
 
 namespace gso {
+
+// --- The result of a verb, in a file that its container publishes when it ends (its termination message).
+
+// Replaces the report; nothing without MpsDaemonSettings::report.
+void write_report(const MpsDaemonSettings& settings, const std::string& text);
 
 // How a daemon is asked to end. Notify `stop`: it quits once its clients are gone, or after stop_timeout. Notify
 // `hurry` as well: it is killed at once. The GPUs get the compute mode that they had either way.
@@ -32,5 +38,12 @@ boost::asio::awaitable<int> probe_readiness(k8s::Clock* clock, MpsDaemonSettings
 // whatever its driver's default is by then. Exit status: 0 met, 1 not.
 boost::asio::awaitable<int> report_requirements(k8s::Clock* clock, MpsDaemonSettings settings, Logger* log,
                                                 std::ostream* out);
+
+// --- An MPS control daemon that the host runs, as by systemd: it is only watched.
+
+// Logs when the daemon of the host appears and disappears, and reports where it answers, until `stop` is notified.
+// `once`: until a daemon has answered. Exit status 0.
+boost::asio::awaitable<int> observe_mps_daemon(k8s::Clock* clock, MpsDaemonSettings settings, bool once, Logger* log,
+                                               k8s::Signal* stop);
 
 }  // namespace gso

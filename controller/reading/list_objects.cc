@@ -1,5 +1,7 @@
 #include "controller/reading/list_objects.h"
 
+#include <utility>
+
 #include "reconcilers/model/objects.h"
 #include "reconcilers/model/policy.h"
 
@@ -13,5 +15,23 @@ template boost::asio::awaitable<k8s::Result<ListedObjects<SharingPolicy>>> list_
     k8s::Reader*, k8s::Gvr, k8s::ListOptions, k8s::Result<SharingPolicy> (*)(std::string_view));
 template boost::asio::awaitable<k8s::Result<ListedObjects<SharingRollout>>> list_objects(
     k8s::Reader*, k8s::Gvr, k8s::ListOptions, k8s::Result<SharingRollout> (*)(std::string_view));
+
+boost::asio::awaitable<k8s::Result<bool>> DiscoveryOnce::served(k8s::Gvr gvr) {
+  if (!std::exchange(asked_, true)) {
+    const k8s::CallOptions call;
+    k8s::Result<k8s::ServedKinds> answer = co_await client_->discover(call);
+    kinds_.emplace(std::move(answer));
+    answered_->notify();
+  }
+  while (!kinds_) (void)co_await answered_->wait();
+  const k8s::Result<k8s::ServedKinds>& kinds = *kinds_;
+  // Rights that were narrowed can keep the list of all kinds from a person, and not the document of a group.
+  if (!kinds && kinds.error().reason != k8s::Reason::forbidden) co_return std::unexpected(kinds.error());
+  const std::optional<bool> known = kinds ? kinds->serves(gvr) : std::nullopt;
+  if (known) co_return *known;
+  const k8s::CallOptions call;
+  const k8s::Result<bool> served = co_await client_->served(gvr, call);
+  co_return served;
+}
 
 }  // namespace gso

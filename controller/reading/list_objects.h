@@ -1,23 +1,27 @@
-// list_objects(): all objects of a list as projected values. What cannot be read is named and never dropped without a
-// word: "not there" and "not understood" are different answers.
+// Lists and discovery, read once, with one answer for a kind that the server does not have.
 #pragma once
 
 #include <fmt/format.h>
 
 #include <boost/asio/awaitable.hpp>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "controller/reading/forbidden_hint.h"
+#include "controller/reading/failed_reads.h"
 #include "k8sclient/api/reader.h"
+#include "k8sclient/clock.h"
 #include "k8sclient/value/error.h"
 #include "k8sclient/value/object.h"
 #include "reconcilers/model/message_text.h"
 
 namespace gso {
+
+// --- list_objects(): all objects of a list as projected values. What cannot be read is named and never dropped
+// without a word: "not there" and "not understood" are different answers.
 
 template <class T>
 struct ListedObjects {
@@ -69,5 +73,20 @@ extern template boost::asio::awaitable<k8s::Result<ListedObjects<SharingPolicy>>
     k8s::Reader*, k8s::Gvr, k8s::ListOptions, k8s::Result<SharingPolicy> (*)(std::string_view));
 extern template boost::asio::awaitable<k8s::Result<ListedObjects<SharingRollout>>> list_objects(
     k8s::Reader*, k8s::Gvr, k8s::ListOptions, k8s::Result<SharingRollout> (*)(std::string_view));
+
+// --- Which kinds the API server serves, for one reading of a cluster: asked by one request, when the first kind is.
+
+class DiscoveryOnce {
+ public:
+  explicit DiscoveryOnce(k8s::Reader* client) : client_(client), answered_(client->clock()->make_signal()) {}
+  // Several can ask at once. Errors: those of the request.
+  boost::asio::awaitable<k8s::Result<bool>> served(k8s::Gvr gvr);
+
+ private:
+  k8s::Reader* client_;
+  std::unique_ptr<k8s::Signal> answered_;
+  bool asked_ = false;
+  std::optional<k8s::Result<k8s::ServedKinds>> kinds_;
+};
 
 }  // namespace gso

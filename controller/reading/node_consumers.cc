@@ -7,17 +7,17 @@
 #include <stdexcept>
 #include <utility>
 
-#include "controller/reading/forbidden_hint.h"
+#include "controller/reading/failed_reads.h"
 #include "controller/runtime/task_group.h"
 #include "controller/writes/executor.h"
 #include "k8sclient/rethrow.h"
-#include "reconcilers/cluster/consumers.h"
+#include "reconcilers/cluster/cluster_pods.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/model/resources.h"
 #include "reconcilers/model/tenant_memory.h"
-#include "reconcilers/rollout/unserved_nodes.h"
+#include "reconcilers/rollout/budgets.h"
 
 namespace gso {
 

@@ -18,7 +18,6 @@
 #include <vector>
 
 #include "controller/config/logging.h"
-#include "controller/runtime/end_counter.h"
 #include "controller/runtime/task_group.h"
 #include "k8sclient/api/reader.h"
 #include "k8sclient/clock.h"

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "controller/reading/forbidden_hint.h"
+#include "controller/reading/failed_reads.h"
 #include "k8sclient/value/error.h"
 #include "k8sclient/value/time.h"
 #include "reconcilers/model/json_access.h"

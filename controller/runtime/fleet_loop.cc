@@ -13,7 +13,7 @@
 #include "reconcilers/cluster/record_store.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
-#include "reconcilers/model/policy_words.h"
+#include "reconcilers/model/policy.h"
 #include "reconcilers/model/resources.h"
 #include "reconcilers/rollout/recorded_timers.h"
 #include "reconcilers/status/status.h"

@@ -6,9 +6,9 @@
 
 #include "controller/runtime/fleet_loop.h"
 #include "controller/serving/process_metrics.h"
-#include "reconcilers/cluster/config_map_times.h"
+#include "reconcilers/cluster/cluster_pods.h"
+#include "reconcilers/cluster/config_maps.h"
 #include "reconcilers/cluster/discovery.h"
-#include "reconcilers/cluster/killed_daemons.h"
 #include "reconcilers/cluster/record_store.h"
 #include "reconcilers/model/resources.h"
 

@@ -1,15 +1,88 @@
 // Start and end, and what the operator answers meanwhile; manager_parts.cc makes and connects the parts.
 #include "controller/runtime/manager.h"
 
+#include <fmt/format.h>
+
+#include <string>
+#include <string_view>
 #include <utility>
 
-#include "controller/runtime/readiness.h"
+#include "controller/runtime/leader_election.h"
+#include "controller/serving/routes.h"
+#include "controller/watches/cluster_watches.h"
+#include "controller/watches/daemonset_search.h"
+#include "controller/watches/dynamic_watches.h"
+#include "reconcilers/cluster/config_maps.h"
 #include "reconcilers/cluster/discovery.h"
 #include "reconcilers/cluster/kai_view.h"
-#include "reconcilers/cluster/key_users.h"
+#include "reconcilers/cluster/stale_views.h"
 
 namespace gso {
 namespace {
+
+// --- What /readyz answers: whether this replica could plan now, and what it waits for or works without.
+
+struct ReadinessParts {
+  const ClusterWatches* cluster = nullptr;
+  const DaemonSetSearch* search = nullptr;
+  const DynamicWatches* dynamic = nullptr;
+  const World* world = nullptr;            // Its stale views.
+  const LeaderElector* elector = nullptr;  // Null: this replica leads without a Lease.
+  bool leads = false;
+  std::string_view waits_for;  // RuntimeView::waits_for.
+  std::string_view operator_namespace;
+};
+
+// A retry cannot fix it.
+bool needs_somebody(k8s::Reason reason) {
+  return reason == k8s::Reason::not_found || reason == k8s::Reason::forbidden || reason == k8s::Reason::unauthorized ||
+         reason == k8s::Reason::invalid;
+}
+
+// Not ready while a store has not synced or is outdated, while the record or, for a new leader, the nodes in a change
+// cannot be read, and while the Lease cannot be read or written for a reason that no retry ends. Whether it leads says
+// nothing about that: standbys are ready. What the operator works without is named in the answer, and so are the views
+// whose watches do not deliver.
+ProbeAnswer readiness(const ReadinessParts& parts) {
+  std::string missing;
+  std::string without;
+  for (const auto& status : parts.cluster->status()) {
+    if (status.optional_missing) {
+      without += fmt::format("\nwithout {}: {}", status.gvr.resource, status.error->message);
+      continue;
+    }
+    if (status.readable()) continue;
+    missing += fmt::format("{} not synced{}{}\n", status.gvr.resource, status.error ? ": " : "",
+                           status.error ? status.error->message : "");
+  }
+  if (!parts.search->ended()) {
+    const auto& error = parts.search->error();
+    missing += fmt::format("daemonsets not searched{}{}\n", error ? ": " : "", error ? error->message : "");
+  }
+  for (const StaleView& stale : parts.world->stale_views) {
+    if (stale.reported) without += "\nstale: " + describe(stale);
+  }
+  for (const WatchScope& scope : parts.dynamic->loading()) missing += to_string(scope) + " not synced\n";
+  for (const DynamicWatches::Refusal& refusal : parts.dynamic->refused()) {
+    // Without its record the operator plans nothing at all.
+    const bool needed = refusal.scope.ns == parts.operator_namespace;
+    const std::string line = fmt::format("{}: {}", to_string(refusal.scope), refusal.error.message);
+    if (needed) missing += line + "\n";
+    if (!needed) without += "\nwithout " + line;
+  }
+  if (parts.leads && !parts.waits_for.empty()) {
+    missing += fmt::format("nothing is planned until this leader has read what the one before has written: {}\n",
+                           parts.waits_for);
+  }
+  const LeaderElector* elector = parts.elector;
+  if (elector != nullptr && elector->problem() && needs_somebody(elector->problem()->reason)) {
+    missing += elector->problem()->message + "\n";
+  }
+  if (!missing.empty()) return {false, missing};
+  return {true, (parts.leads ? "ok, leading" : "ok, standing by") + without};
+}
+
+
 
 // A stop waits so long for Events that are queued.
 constexpr Duration kMostForEvents = std::chrono::seconds(1);

@@ -22,7 +22,6 @@
 #include "controller/runtime/expectations.h"
 #include "controller/runtime/fleet_loop.h"
 #include "controller/runtime/leader_election.h"
-#include "controller/runtime/lease_watch.h"
 #include "controller/runtime/outage_log.h"
 #include "controller/runtime/run_operator.h"
 #include "controller/runtime/task_group.h"
@@ -37,7 +36,7 @@
 #include "controller/writes/event_recorder.h"
 #include "controller/writes/executor.h"
 #include "k8sclient/api/client.h"
-#include "k8sclient/api/dry_run_writer.h"
+#include "k8sclient/api/writer.h"
 #include "k8sclient/server_clock.h"
 #include "reconcilers/fleet/fleet.h"
 #include "reconcilers/kai/pod_annotations.h"
@@ -84,7 +83,7 @@ class Manager {
   [[nodiscard]] k8s::Writer* writer(k8s::ApiClient* client);
   // For the webhook. Whether a device plugin reads its profiles from this ConfigMap; false as long as it is unknown.
   [[nodiscard]] bool holds_profiles(const k8s::ObjectKey& config_map) const;
-  // Of each key of that ConfigMap, as they are now (reconcilers/cluster/key_users.h).
+  // Of each key of that ConfigMap, as they are now (reconcilers/cluster/config_maps.h).
   [[nodiscard]] std::function<std::string(const std::string& key)> key_users(const k8s::ObjectKey& config_map) const;
   [[nodiscard]] KaiPodRules kai_pod_rules() const;
   // What is served below /debug.

@@ -3,14 +3,71 @@
 #include <fmt/format.h>
 #include <malloc.h>
 
+#include <algorithm>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "controller/config/operator_options.h"
-#include "controller/runtime/client_settings.h"
 #include "controller/runtime/manager.h"
+#include "controller/runtime/outage_log.h"
+#include "controller/runtime/run_operator.h"
+#include "controller/serving/metrics.h"
+#include "controller/serving/process_metrics.h"
+#include "k8sclient/api/client.h"
+#include "k8sclient/server_clock.h"
+#include "k8sclient/watch/watcher.h"
+#include "reconcilers/model/labels.h"
 
 namespace gso {
 namespace {
+
+// --- How the operator talks to the API server: pages, places for writes, the metrics of client-go, and the log of
+// outages.
+
+// The HTTP method of a client verb, as client-go's rest_client_requests_total has it.
+std::string method_of(std::string_view verb) {
+  if (verb == "LIST" || verb == "WATCH" || verb == "GET") return "GET";
+  if (verb == "APPLY") return "PATCH";
+  return std::string(verb);
+}
+
+// Every request is counted in `runtime.metrics` under the names that client-go uses, its status goes to `outages`, and
+// its date to `clock`. Both must outlive the client.
+k8s::ClientOptions client_options(const Runtime& runtime, const Options& options, OutageLog* outages,
+                                  k8s::ServerClock* clock) {
+  k8s::ClientOptions out;
+  out.field_manager = std::string(kFieldManager);
+  out.page_limit = static_cast<int>(options.page_size);
+  out.max_page_bytes = std::min(out.max_page_bytes, largest_answer());
+  out.max_object_bytes = std::min(out.max_object_bytes, largest_answer());
+  out.most_writes = static_cast<int>(options.max_in_flight);
+  out.seed = runtime.seed;
+  out.on_request = [metrics = runtime.metrics, host = runtime.host, outages, clock](const k8s::RequestRecord& record) {
+    const std::string code = record.status == 0 ? "<error>" : std::to_string(record.status);
+    metrics->add("rest_client_requests_total", {{"code", code}, {"method", method_of(record.verb)}, {"host", host}});
+    metrics->observe("rest_client_request_duration_seconds", {{"verb", std::string(record.verb)}, {"host", host}},
+                     in_seconds(record.took));
+    if (record.retry) {
+      metrics->add("rest_client_request_retries_total",
+                   {{"code", code}, {"verb", std::string(record.verb)}, {"host", host}});
+    }
+    outages->answered(record.status);
+    if (record.status < 500) clock->answered(record.date);  // Others may be a proxy's.
+    if (record.status == 429) metrics->add("gpusharing_throttled_total");
+  };
+  return out;
+}
+
+k8s::WatcherOptions watcher_options(const Runtime& runtime, const Options& options) {
+  k8s::WatcherOptions out;
+  out.watch_list = options.watch_list;
+  out.max_line = std::min(out.max_line, largest_answer());
+  out.seed = runtime.seed;
+  return out;
+}
+
+
 
 const std::string kWatchFailed = "Watch failed";
 const std::string kTooLarge = "An object is too large, and is kept as it was";

@@ -1,11 +1,11 @@
-// See outage_log.h.
 #include "controller/runtime/outage_log.h"
 
 #include <utility>
 
-#include "controller/reading/server_outage.h"
+#include "controller/reading/failed_reads.h"
 
 namespace gso {
+
 namespace {
 
 const std::string kServer = "server";
@@ -75,6 +75,15 @@ void OutageLog::end(const std::string& key) {
   log_->info("Recovered: " + outage.message, {{"subject", outage.subject},
                                               {"failures", outage.failures},
                                               {"after", k8s::format_go_duration(clock_->monotonic() - outage.since)}});
+}
+
+bool ReportedFindings::is_new(std::string text, k8s::MonoTime now) {
+  const auto [known, added] = seen_.insert_or_assign(std::move(text), now);
+  return added;
+}
+
+void ReportedFindings::end_pass(k8s::MonoTime now) {
+  std::erase_if(seen_, [&](const auto& finding) { return now - finding.second >= kForgotten; });
 }
 
 }  // namespace gso

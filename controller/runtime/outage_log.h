@@ -1,5 +1,4 @@
-// What fails again and again is logged once: a line at first, a reminder a minute with the number of failures, and a
-// line on recovery. A failure of the whole server (no answer, rejected credentials) is one outage for all callers.
+// Logs what lasts once when it begins and once when it ends.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +11,9 @@
 #include "k8sclient/value/error.h"
 
 namespace gso {
+
+// --- What fails again and again is logged once: a line at first, a reminder a minute with the number of failures, and
+// a line on recovery. A failure of the whole server (no answer, rejected credentials) is one outage for all callers.
 
 class OutageLog {
  public:
@@ -43,6 +45,22 @@ class OutageLog {
   k8s::Clock* clock_;
   std::shared_ptr<Logger> log_;
   std::map<std::string, Outage> outages_;
+};
+
+// --- Which findings the log has named: each is one line for as long as it lasts.
+
+class ReportedFindings {
+ public:
+  // A finding of this pass, as its whole text. True: it is new, and belongs in the log.
+  [[nodiscard]] bool is_new(std::string text, k8s::MonoTime now);
+  // After all findings of a pass. A pass that lists the pods of a node anew can lack a finding that the passes before
+  // and after it have: only one that has been absent for kForgotten is new when it returns.
+  void end_pass(k8s::MonoTime now);
+
+  static constexpr k8s::Duration kForgotten = std::chrono::minutes(1);
+
+ private:
+  std::map<std::string, k8s::MonoTime> seen_;  // When a pass had it last.
 };
 
 }  // namespace gso

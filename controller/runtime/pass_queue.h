@@ -14,7 +14,7 @@
 #include <optional>
 #include <string>
 
-#include "controller/runtime/rate_limiter.h"
+#include "controller/runtime/token_bucket.h"
 #include "k8sclient/clock.h"
 
 namespace gso {

@@ -1,17 +1,10 @@
-// TaskGroup: coroutines that live and end together. Whoever spawns into a group joins it before anything that the
-// coroutines use goes away.
-//
-//   tasks.spawn(executor, watcher.run());
-//   …
-//   tasks.cancel();          // optional: ends every wait and request of the tasks
-//   co_await tasks.join();   // all have returned
-//
-// One thread only.
+// Coroutines that end together, and a count of those that have.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -19,6 +12,27 @@
 #include "k8sclient/clock.h"
 
 namespace gso {
+
+// --- EndCounter: counts what ends side by side, for whoever waits for most of it and leaves behind what is slower.
+
+// One thread only.
+class EndCounter {
+ public:
+  explicit EndCounter(k8s::Clock* clock);
+  // Something has ended.
+  void note();
+  // Waits until one more ends. False: none has ended within the patience.
+  boost::asio::awaitable<bool> one_more(k8s::Duration patience);
+
+ private:
+  k8s::Clock* clock_;
+  std::uint64_t ended_ = 0;
+  std::unique_ptr<k8s::Signal> changed_;
+};
+
+// --- TaskGroup: coroutines that live and end together. Whoever spawns into a group joins it before anything that the
+// coroutines use goes away. tasks.spawn(executor, watcher.run()); … tasks.cancel();          // optional: ends every
+// wait and request of the tasks co_await tasks.join();   // all have returned One thread only.
 
 class TaskGroup {
  public:

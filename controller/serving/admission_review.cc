@@ -13,7 +13,6 @@
 #include <utility>
 
 #include "reconcilers/lint/admission.h"
-#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/message_text.h"
 

@@ -11,10 +11,9 @@
 #include "controller/config/options.h"
 #include "controller/serving/metrics.h"
 #include "controller/serving/process_metrics.h"
-#include "controller/serving/store_size.h"
 #include "reconcilers/explain/node.h"
 #include "reconcilers/explain/node_json.h"
-#include "reconcilers/model/printable_json.h"
+#include "reconcilers/model/json_access.h"
 
 namespace gso {
 namespace {

@@ -10,8 +10,7 @@
 #include <utility>
 
 #include "controller/serving/process_metrics.h"
-#include "controller/serving/store_size.h"
-#include "reconcilers/cluster/protected_namespaces.h"
+#include "reconcilers/cluster/operand_namespaces.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "reconcilers/cluster/kai_view.h"
-#include "reconcilers/model/kai_names.h"
+#include "reconcilers/model/kai_objects.h"
 #include "reconcilers/model/resources.h"
 #include "reconcilers/model/tenant_memory.h"
 

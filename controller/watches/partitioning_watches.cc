@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-#include "reconcilers/cluster/nos.h"
+#include "reconcilers/cluster/other_systems.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/model/resources.h"
 #include "reconcilers/model/tenant_memory.h"

@@ -26,7 +26,6 @@
 #include "k8sclient/api/reader.h"
 #include "k8sclient/value/error.h"
 #include "k8sclient/watch/store.h"
-#include "k8sclient/watch/store_budget.h"
 #include "k8sclient/watch/watcher.h"
 #include "reconcilers/model/tenant_memory.h"
 

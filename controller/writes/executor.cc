@@ -1,5 +1,5 @@
 // The order of execution: chains, workers and the live check. What goes on beside the passes is in executor_pools.cc,
-// what may be sent when in executor_waits.cc.
+// what may be sent when in executor_pools.cc.
 #include "controller/writes/executor.h"
 
 #include <fmt/format.h>
@@ -10,9 +10,8 @@
 #include <utility>
 
 #include "reconcilers/cluster/record_store.h"
-#include "reconcilers/model/config_map_write.h"
 #include "reconcilers/model/labels.h"
-#include "reconcilers/model/node_write.h"
+#include "reconcilers/model/plan.h"
 #include "reconcilers/model/plan_draft.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/registry.h"

@@ -3,7 +3,7 @@
 // Guarantees
 //  - Order: creations and ConfigMap writes first; then each node's actions in the plan's order, nodes side by side (as
 //    many as Parts::places says); statuses last. A disruptive action is sent only after every earlier action of its
-//    node and every record that it rests on (unwritten_records.h) has been written.
+//    node and every record that it rests on (chain_pool.h) has been written.
 //  - Records, nodes, and statuses have places of their own: node PATCHes that hang delay no record and no status, and
 //    neither delays them.
 //  - A node whose answers take longer than `patience` delays no other: execute() returns without it, and its actions
@@ -44,16 +44,13 @@
 #include <vector>
 
 #include "controller/config/logging.h"
-#include "controller/runtime/end_counter.h"
 #include "controller/runtime/expectations.h"
-#include "controller/runtime/rate_limiter.h"
 #include "controller/runtime/run_operator.h"
 #include "controller/runtime/task_group.h"
+#include "controller/runtime/token_bucket.h"
 #include "controller/serving/metrics.h"
-#include "controller/writes/answer_count.h"
 #include "controller/writes/chain_pool.h"
 #include "controller/writes/schedule.h"
-#include "controller/writes/unwritten_records.h"
 #include "k8sclient/api/writer.h"
 #include "k8sclient/clock.h"
 #include "k8sclient/rethrow.h"

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <simdjson.h>
 
-#include "k8sclient/value/json_scratch.h"
+#include "k8sclient/value/json_access.h"
 #include "k8sclient/value/protobuf_object.h"
 
 namespace k8s {

@@ -1,28 +1,78 @@
-// RequestLane: the line in which the requests of one kind wait for their turn, so that at most as many are open as the
-// server bears (adaptive_limit.h). Reads and each kind of writes have a lane each: what hangs in one delays no other.
-// The Lease and watches have none: the operator cannot delay those by its own requests.
-//
-//   auto place = std::make_shared<RequestLane::Place>(lane);
-//   Result<void> turn = co_await lane->enter(place, deadline);
-//   ... one exchange ...
-//   place->served();  // Or refused(); without either it leaves no trace.
-//
-// A request that is sent again waits outside of its lane, and lines up anew. One thread only.
+// How many requests are on their way: the lanes, and the limit that follows the server's load.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
+#include <chrono>
 #include <cstddef>
 #include <deque>
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
-#include "k8sclient/api/adaptive_limit.h"
 #include "k8sclient/clock.h"
 #include "k8sclient/rethrow.h"
 #include "k8sclient/value/error.h"
 
 namespace k8s {
+
+// --- AdaptiveLimit: how many requests of one kind may be open at once, learnt from the server's answers. Additive
+// increase, multiplicative decrease (AIMD), as TCP does for a network path: the limit grows by one for each round of
+// good answers while it is used in full, and halves when the server refuses a round or becomes slow. After a refusal
+// nothing is sent for a moment, at least for as long as the server asked (Retry-After). Pure: it gets the time with
+// each call. Sources: Jacobson, "Congestion avoidance and control" (1988); the answers of an overloaded kube-apiserver
+// (429 with Retry-After 1 to 32 s: API Priority and Fairness).
+
+struct AdaptiveLimitSettings {
+  double start = 16;
+  double least = 1;
+  double most = 64;
+  double decrease = 0.5;                                    // The limit after a refused round is this much of before.
+  Duration first_pause = std::chrono::milliseconds(200);    // After a refused round; doubled for each further one…
+  Duration longest_pause = std::chrono::seconds(8);         // …up to this,
+  Duration longest_retry_after = std::chrono::seconds(30);  // or as long as the server asks, up to this.
+  // Slow: the median of the last answers took longer than `slow_factor` times the best median seen and than
+  // `slow_least`.
+  double slow_factor = 4;
+  Duration slow_least = std::chrono::milliseconds(500);
+};
+
+class AdaptiveLimit {
+ public:
+  explicit AdaptiveLimit(AdaptiveLimitSettings settings) : settings_(settings), limit_(settings.start) {}
+
+  // Between `least` and `most`.
+  [[nodiscard]] std::size_t limit() const { return static_cast<std::size_t>(limit_); }
+  // Nothing may be sent before.
+  [[nodiscard]] MonoTime paused_until() const { return paused_until_; }
+
+  // The server has done a request that was sent at `begun`. `full`: the limit was reached when it was sent; only then
+  // does its success say that more would be possible.
+  void served(MonoTime begun, MonoTime now, bool full);
+  // The server refused a request for its own state (429, 5xx), or did not answer in time. Requests that were sent
+  // before the last decrease count as the same round: one overload halves the limit once, however many requests it
+  // refuses.
+  void refused(MonoTime begun, MonoTime now, std::optional<Duration> retry_after);
+
+ private:
+  void shrink(MonoTime now);
+  [[nodiscard]] bool is_slow(Duration took);
+
+  AdaptiveLimitSettings settings_;
+  double limit_;
+  MonoTime shrunk_at_;
+  MonoTime paused_until_;
+  int refused_rounds_ = 0;       // Since the last request that was served.
+  std::vector<Duration> round_;  // How long the answers since the last median took.
+  std::optional<Duration> best_median_;
+};
+
+// --- RequestLane: the line in which the requests of one kind wait for their turn, so that at most as many are open as
+// the server bears (request_lane.h). Reads and each kind of writes have a lane each: what hangs in one delays no
+// other. The Lease and watches have none: the operator cannot delay those by its own requests. auto place =
+// std::make_shared<RequestLane::Place>(lane); Result<void> turn = co_await lane->enter(place, deadline); ... one
+// exchange ... place->served();  // Or refused(); without either it leaves no trace. A request that is sent again
+// waits outside of its lane, and lines up anew. One thread only.
 
 class RequestLane {
  public:

@@ -2,24 +2,207 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
-#include "k8sclient/api/html_page.h"
-#include "k8sclient/api/protobuf_status.h"
+#include "k8sclient/value/error.h"
 #include "k8sclient/value/json_access.h"
 #include "k8sclient/value/protobuf_object.h"
 #include "k8sclient/value/utf8.h"
 
 namespace k8s {
+
+// --- See status.h. Not a parser: whatever the page is, some words of it.
+
 namespace {
 
+// A page that is longer says in its beginning what it is.
+constexpr std::size_t kMostRead = 64U * 1024;
+
+bool starts_with_tag(std::string_view text, std::string_view tag) {
+  return text.size() >= tag.size() &&
+         std::equal(tag.begin(), tag.end(), text.begin(), [](char a, char b) { return a == to_lower(b); });
+}
+
+// Where "<title" begins at or behind `from`; npos: nowhere. `tag` is in lower case.
+std::size_t find_tag(std::string_view page, std::string_view tag, std::size_t from = 0) {
+  for (std::size_t at = page.find('<', from); at != std::string_view::npos; at = page.find('<', at + 1)) {
+    if (starts_with_tag(page.substr(at), tag)) return at;
+  }
+  return std::string_view::npos;
+}
+
+// What is between two tags; empty: the page has no such element.
+std::string_view element(std::string_view page, std::string_view open, std::string_view close) {
+  const std::size_t tag = find_tag(page, open);
+  const std::size_t begin = tag == std::string_view::npos ? tag : page.find('>', tag);
+  if (begin == std::string_view::npos) return {};
+  const std::size_t end = std::min(find_tag(page, close, begin), page.size());
+  return page.substr(begin + 1, end - begin - 1);
+}
+
+// Without tags, and without what is in elements that are no text.
+std::string without_tags(std::string_view page) {
+  constexpr std::array<std::array<std::string_view, 2>, 3> kNoText{
+      {{"<script", "</script"}, {"<style", "</style"}, {"<!--", "-->"}}};
+  std::string out;
+  for (std::size_t at = 0; at < page.size();) {
+    if (page[at] != '<') {
+      out += page[at++];
+      continue;
+    }
+    for (const auto& [open, close] : kNoText) {
+      if (!starts_with_tag(page.substr(at), open)) continue;
+      at = close.front() == '<' ? find_tag(page, close, at) : page.find(close, at);
+      at = std::min(at, page.size());
+      break;
+    }
+    at = std::min(page.find('>', at), page.size() - 1) + 1;
+    out += ' ';
+  }
+  return out;
+}
+
+// Between words one blank.
+std::string in_one_line(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    const bool space = static_cast<unsigned char>(c) <= ' ';
+    if (space && (out.empty() || out.back() == ' ')) continue;
+    out += space ? ' ' : c;
+  }
+  if (!out.empty() && out.back() == ' ') out.pop_back();
+  return out;
+}
+
+}  // namespace
+
+bool is_html(std::string_view body) {
+  body.remove_prefix(std::min(body.find_first_not_of(" \t\r\n"), body.size()));
+  return std::ranges::any_of(std::initializer_list<std::string_view>{"<!doctype", "<html", "<head", "<body"},
+                             [&](std::string_view tag) { return starts_with_tag(body, tag); });
+}
+
+std::string words_of_html(std::string_view page) {
+  page = page.substr(0, kMostRead);
+  constexpr std::array<std::array<std::string_view, 2>, 2> kNames{{{"<title", "</title"}, {"<h1", "</h1"}}};
+  for (const auto& [open, close] : kNames) {
+    std::string words = in_one_line(without_tags(element(page, open, close)));
+    if (!words.empty()) return words;
+  }
+  return in_one_line(without_tags(page));
+}
+
+// --- The field numbers are those of generated.proto in k8s.io/apimachinery (pkg/apis/meta/v1).
+
+namespace {
+
+namespace pb = protobuf;
 using Json = nlohmann::json;
+using protozero::pbf_reader;
+
+std::string utf8(std::string_view bytes) {
+  return replace_invalid_utf8(std::string(bytes));
+}
+
+Json read_cause(pbf_reader cause) {
+  constexpr std::uint32_t kReason = pb::text(1);
+  constexpr std::uint32_t kMessage = pb::text(2);
+  constexpr std::uint32_t kField = pb::text(3);
+  Json out = Json::object();
+  while (cause.next()) {
+    switch (cause.tag_and_type()) {
+      case kReason:
+        out["reason"] = utf8(pb::view(cause));
+        break;
+      case kMessage:
+        out["message"] = utf8(pb::view(cause));
+        break;
+      case kField:
+        out["field"] = utf8(pb::view(cause));
+        break;
+      default:
+        cause.skip();
+    }
+  }
+  return out;
+}
+
+Json read_details(pbf_reader details) {
+  constexpr std::uint32_t kCauses = pb::text(4);
+  constexpr std::uint32_t kRetryAfterSeconds = pb::number(5);
+  Json out = Json::object();
+  Json causes = Json::array();
+  while (details.next()) {
+    switch (details.tag_and_type()) {
+      case kCauses:
+        if (causes.size() < kMostCauses) {
+          causes.push_back(read_cause(details.get_message()));
+        } else {
+          details.skip();
+        }
+        break;
+      case kRetryAfterSeconds:
+        if (const std::int32_t seconds = details.get_int32(); seconds > 0) {
+          out["retryAfterSeconds"] = static_cast<std::uint64_t>(seconds);
+        }
+        break;
+      default:
+        details.skip();
+    }
+  }
+  out["causes"] = std::move(causes);
+  return out;
+}
+
+Json read_status(std::string_view message) {
+  constexpr std::uint32_t kMessage = pb::text(3);
+  constexpr std::uint32_t kReason = pb::text(4);
+  constexpr std::uint32_t kDetails = pb::text(5);
+  constexpr std::uint32_t kCode = pb::number(6);
+  pbf_reader status(message.data(), message.size());
+  Json out = {{"kind", "Status"}};
+  while (status.next()) {
+    switch (status.tag_and_type()) {
+      case kMessage:
+        out["message"] = utf8(pb::view(status));
+        break;
+      case kReason:
+        out["reason"] = utf8(pb::view(status));
+        break;
+      case kDetails:
+        out["details"] = read_details(status.get_message());
+        break;
+      case kCode:
+        out["code"] = status.get_int32();
+        break;
+      default:
+        status.skip();
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+nlohmann::json read_protobuf_status(std::string_view object) {
+  const auto opened = open_protobuf(object);
+  if (!opened || opened->kind != "Status") return nullptr;
+  Json status;
+  if (!read_protobuf([&] { status = read_status(opened->message); })) return nullptr;
+  return status;
+}
+
+namespace {
 
 // metav1.StatusReason. ServerTimeout means "busy, ask again" (code 500), Timeout that the request itself ran out (504).
 constexpr std::array<std::pair<std::string_view, Reason>, 20> kStatusReasons{{

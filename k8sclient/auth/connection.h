@@ -40,7 +40,7 @@ struct Connection {
   std::string client_key_file;
   std::string namespace_name = "default";
   std::string user_agent;
-  std::vector<std::pair<std::string, std::string>> headers;  // Sent with every request: impersonation.h.
+  std::vector<std::pair<std::string, std::string>> headers;  // Sent with every request: credentials.h.
   std::string identity;  // Whose credentials they are, for people: 'user "x" of context "y" (kubeconfig …)'.
   std::shared_ptr<CredentialSource> credentials;  // May be null: no Authorization header.
 };

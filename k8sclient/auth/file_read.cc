@@ -1,6 +1,7 @@
 #include "k8sclient/auth/file_read.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
@@ -30,6 +31,13 @@ Result<std::string> read_file(const std::string& path) {
     }
   }
   if (std::ferror(file.get()) != 0) return problem(errno);
+  return out;
+}
+
+Interaction terminal_of_process() {
+  Interaction out;
+  if (isatty(STDIN_FILENO) == 1) out.input = STDIN_FILENO;
+  if (isatty(STDERR_FILENO) == 1) out.messages = STDERR_FILENO;
   return out;
 }
 

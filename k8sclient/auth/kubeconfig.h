@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "k8sclient/auth/connection.h"
+#include "k8sclient/auth/credentials.h"
 #include "k8sclient/auth/exec_credential.h"
-#include "k8sclient/auth/impersonation.h"
-#include "k8sclient/auth/interaction.h"
+#include "k8sclient/auth/file_read.h"
 #include "k8sclient/clock.h"
 #include "k8sclient/value/error.h"
 

@@ -6,6 +6,7 @@
 #include <cstddef>
 
 namespace k8s {
+
 namespace {
 
 // Bytes of the valid UTF-8 sequence at the front of `text`, or 0.

@@ -12,7 +12,6 @@
 #include "k8sclient/api/object_json.h"
 #include "k8sclient/value/error.h"
 #include "k8sclient/watch/store.h"
-#include "k8sclient/watch/store_budget.h"
 #include "k8sclient/watch/watcher.h"
 
 namespace k8s {

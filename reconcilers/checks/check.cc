@@ -6,9 +6,9 @@
 
 #include <fmt/format.h>
 
-#include "reconcilers/cluster/nfd_labels.h"
-#include "reconcilers/model/identity.h"
+#include "reconcilers/cluster/facts.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/object_refs.h"
 
 namespace gso {
 namespace {

@@ -6,12 +6,10 @@
 #include <fmt/format.h>
 
 #include "reconcilers/checks/check_functions.h"
-#include "reconcilers/cluster/overrides.h"
 #include "reconcilers/cluster/plugin_settings.h"
 #include "reconcilers/cluster/profile_cache.h"
-#include "reconcilers/cluster/release.h"
-#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/message_text.h"
 
 namespace gso::check {
 namespace {

@@ -9,14 +9,13 @@
 #include <fmt/format.h>
 
 #include "reconcilers/checks/check_functions.h"
-#include "reconcilers/cluster/config_map_room.h"
+#include "reconcilers/cluster/config_maps.h"
 #include "reconcilers/cluster/dra_offers.h"
 #include "reconcilers/cluster/facts.h"
 #include "reconcilers/cluster/label_owners.h"
 #include "reconcilers/cluster/plugin_settings.h"
-#include "reconcilers/cluster/policy_keys.h"
-#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/message_text.h"
 #include "reconcilers/profile/expected.h"
 #include "reconcilers/profile/mps.h"
 

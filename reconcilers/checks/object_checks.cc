@@ -11,10 +11,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "reconcilers/cluster/config_map_keys.h"
-#include "reconcilers/cluster/overrides.h"
+#include "reconcilers/cluster/config_maps.h"
 #include "reconcilers/cluster/plugin_settings.h"
-#include "reconcilers/model/foreign_text.h"
+#include "reconcilers/model/message_text.h"
 #include "reconcilers/model/object_refs.h"
 #include "reconcilers/profile/effective_key.h"
 #include "reconcilers/profile/expected.h"

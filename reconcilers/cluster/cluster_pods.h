@@ -1,5 +1,4 @@
-// Puts every pod of a cluster where planners expect it: for commands that see the whole cluster at one moment
-// (manifests, or one list). The operator itself watches pods by selector instead.
+// The pods of a cluster as the operator counts them: operands, consumers of GPUs, and daemons that were killed.
 #pragma once
 
 #include <map>
@@ -11,6 +10,9 @@
 #include "reconcilers/model/snapshot.h"
 
 namespace gso {
+
+// --- Puts every pod of a cluster where planners expect it: for commands that see the whole cluster at one moment
+// (manifests, or one list). The operator itself watches pods by selector instead.
 
 class ClusterPods {
  public:
@@ -32,5 +34,24 @@ class ClusterPods {
   std::vector<KaiPod> kai_pods_;      // The same pods as KAI sees them, in the same order.
   std::vector<SlicePod> slice_pods_;  // The same pods as partitioning sees them, in the same order.
 };
+
+// --- Which pods of a node use its GPUs, and which the kubelet rejected there.
+
+// Its template has a container of the device plugin, GFD or an MPS control daemon.
+[[nodiscard]] bool runs_operand(const DaemonSet& daemonset);
+// Pods of one node as listed by spec.nodeName: true for a pod that uses GPUs and is neither finished nor an operand.
+[[nodiscard]] bool is_gpu_consumer(const Pod& pod, const World& world);
+// A pod that the kubelet rejected because no plugin served its GPUs (UnexpectedAdmissionError), that its controller has
+// replaced, in a namespace where the operator is allowed to remove such pods.
+[[nodiscard]] bool is_rejected(const Pod& pod, const PlannerSettings& settings);
+
+// --- MPS control daemons that were killed instead of ending by themselves: MPSUncleanExit.
+
+// How long an unclean exit is reported.
+inline constexpr Duration kUncleanExitReported = std::chrono::hours(1);
+
+// Keeps World::killed_daemons up to date from now on: a pod's last state arrives just before the watch event DELETED,
+// which can be before any pass. `world` outlives its stores' listeners. Call it once, before the stores fill.
+void follow_killed_daemons(World& world);
 
 }  // namespace gso

@@ -8,8 +8,8 @@
 #include <tuple>
 
 #include "reconcilers/cluster/node_match.h"
-#include "reconcilers/cluster/nos.h"
 #include "reconcilers/cluster/operand_namespaces.h"
+#include "reconcilers/cluster/other_systems.h"
 #include "reconcilers/model/labels.h"
 
 namespace gso {

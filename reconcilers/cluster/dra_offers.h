@@ -1,20 +1,25 @@
-// GPUs that a DRA driver offers in addition to the device plugin. The scheduler takes the DRA path for an extended
-// resource that a DeviceClass names on every node where allocatable of it is 0: if such a node also publishes
-// ResourceSlices, the same GPU is allocated twice. Source: filterExtendedResources of Kubernetes 1.36,
-// extendeddynamicresources.go.
+// What DRA offers of the nodes' GPUs, and which claims pods have.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
+#include "k8sclient/value/object.h"
 #include "reconcilers/model/snapshot.h"
 
 namespace gso {
+
+// --- GPUs that a DRA driver offers in addition to the device plugin. The scheduler takes the DRA path for an extended
+// resource that a DeviceClass names on every node where allocatable of it is 0: if such a node also publishes
+// ResourceSlices, the same GPU is allocated twice. Source: filterExtendedResources of Kubernetes 1.36,
+// extendeddynamicresources.go.
 
 // The consequence for a node, for people.
 [[nodiscard]] std::string double_offer(std::string_view device_class);
@@ -52,6 +57,34 @@ class DraOffers {
   std::string device_class_;                               // The first by name; empty: none.
   std::unordered_map<std::string, std::int64_t> offered_;  // Node -> slices with devices.
   std::unordered_set<std::string> changed_;
+};
+
+// --- Which pods among manifests have a ResourceClaim for a GPU: a claim can be for a device of any driver. In doubt
+// it is for a GPU.
+
+class PodClaims {
+ public:
+  // Whether it is a kind that this class reads.
+  [[nodiscard]] static bool reads(std::string_view kind);
+  // A ResourceClaim, ResourceClaimTemplate or DeviceClass.
+  void add(std::string_view kind, std::string_view json);
+  // The pod's JSON; without its claims if each of them is known to be for other devices. After every object was added.
+  [[nodiscard]] std::string without_other_claims(std::string_view pod) const;
+
+ private:
+  // What a claim asks for, and what it got.
+  struct Claim {
+    std::set<std::string> classes;
+    std::set<std::string> drivers;  // Of its allocation; empty: it has none.
+    bool unclear = false;           // A request names no class.
+  };
+  static Claim read(const nlohmann::json& spec, const nlohmann::json& status);
+  [[nodiscard]] bool is_for_gpu(const Claim& claim) const;
+  [[nodiscard]] const Claim* claim_of(const nlohmann::json& pod, const nlohmann::json& entry) const;
+
+  std::map<k8s::ObjectKey, Claim> claims_;
+  std::map<k8s::ObjectKey, Claim> templates_;
+  std::set<std::string> gpu_classes_;  // DeviceClasses that name the GPUs' driver.
 };
 
 }  // namespace gso

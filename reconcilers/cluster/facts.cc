@@ -6,15 +6,20 @@
 #include <algorithm>
 #include <charconv>
 
-#include "reconcilers/cluster/sharing_labels.h"
-#include "reconcilers/model/foreign_text.h"
-#include "reconcilers/model/identity.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/message_text.h"
+#include "reconcilers/model/object_refs.h"
 #include "reconcilers/profile/device_list.h"
 #include "reconcilers/profile/expected.h"
 #include "reconcilers/profile/mps.h"
 
 namespace gso {
+
+bool is_sharing_label(std::string_view label) {
+  if (label == kMpsCapable) return true;
+  return label.starts_with("nvidia.com/") &&
+         (label.ends_with(".replicas") || label.ends_with(".sharing-strategy") || label.ends_with(".product"));
+}
 
 namespace {
 
@@ -53,9 +58,7 @@ void add_mig_facts(const Node& node, GpuFacts& facts) {
                       facts.product.find("-MIG-") != std::string::npos;
 }
 
-}  // namespace
 
-namespace {
 
 // The lowest compute capability of a family, if only the family label exists. Source: GFD's families (expected.h).
 void add_family(const Node& node, GpuFacts& facts) {

@@ -11,9 +11,21 @@
 
 #include "reconcilers/cluster/profile_cache.h"
 #include "reconcilers/model/objects.h"
+#include "reconcilers/model/snapshot.h"
 #include "reconcilers/profile/expected.h"
 
 namespace gso {
+
+// --- The labels by which a node shows how its GPUs are shared: those that GPU Feature Discovery, or without it the
+// operator (node.labels), writes according to the profile. No other label of a node is written or taken back as one.
+
+// Of nvidia.com: mps.capable, and of each resource replicas, sharing-strategy and product.
+[[nodiscard]] bool is_sharing_label(std::string_view label);
+
+// --- One label of Node Feature Discovery's: nfd_owned() of label_owners.h gives all of them.
+
+// NFD owns that label on the node. Each assessment of a node asks for one of the hundred that NFD's annotation lists.
+[[nodiscard]] bool nfd_owns(const Node& node, std::string_view label);
 
 struct GpuFacts {
   std::optional<std::vector<Device>> devices;  // From the annotation gpusharing.dev/devices.

@@ -9,8 +9,7 @@
 #include <utility>
 
 #include "k8sclient/value/time.h"
-#include "reconcilers/cluster/nfd_labels.h"
-#include "reconcilers/cluster/sharing_labels.h"
+#include "reconcilers/cluster/facts.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
 

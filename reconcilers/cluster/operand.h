@@ -1,17 +1,36 @@
-// One NVIDIA operand as its DaemonSet's template describes it: its component, the source of its profiles, and the
-// settings from its flags and environment.
+// One DaemonSet of a device plugin as the operator understands it: component, version, and what its flags and
+// variables override.
 #pragma once
 
+#include <compare>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "reconcilers/cluster/plugin_version.h"
 #include "reconcilers/model/snapshot.h"
 
 namespace gso {
+
+// --- The release of the device plugin in an image.
+
+// The device plugin's version, from an image tag ("v0.17.1", "v0.17.1-ubi9"). Unknown (digest, "latest") counts as the
+// worst case in every rule that depends on it.
+struct PluginVersion {
+  int major = 0;
+  int minor = 0;
+  int patch = 0;
+  bool known = false;
+  [[nodiscard]] static PluginVersion of_image(std::string_view image);
+  // Known and below a.b.c.
+  [[nodiscard]] bool known_below(int a, int b, int c) const;
+  [[nodiscard]] std::string to_string() const;  // "v0.17.1" or "unknown"
+  friend auto operator<=>(const PluginVersion&, const PluginVersion&) = default;
+};
+
+// --- One NVIDIA operand as its DaemonSet's template describes it: its component, the source of its profiles, and the
+// settings from its flags and environment.
 
 enum class Component { plugin, gfd, mps };
 // "plugin", "gfd", "mps": also the keys of the annotation gpusharing.dev/replace.
@@ -82,5 +101,11 @@ inline constexpr std::string_view kStandaloneMpsContainer = "standalone-mps";
 // How an operand's choice of profiles differs from the plugin's ("mounts ConfigMap a, but the plugin mounts b"); empty
 // if both load the same.
 [[nodiscard]] std::string config_difference(const Operand& operand, const Operand& plugin);
+
+// --- Settings of a profile in a component's flags and environment variables.
+
+// By the variable's name; the flag of that name overrides the variable. See Operand::overrides.
+[[nodiscard]] std::map<std::string, Operand::Override> overrides_of(const ContainerSpec& container,
+                                                                    Component component);
 
 }  // namespace gso

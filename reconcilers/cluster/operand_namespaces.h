@@ -1,13 +1,9 @@
-// Whose DaemonSets are believed. Anybody who can create DaemonSets in one namespace can name a container like the
-// device plugin's, so an operand counts only in an operand namespace:
-//  - the operator's own, and those of the setting (PlannerSettings::operand_namespaces);
-//  - those of DaemonSets whose owner is a ClusterPolicy that exists, by name and uid;
-//  - those of the installations that the record has for nodes.
-// If that names none (first start, no ClusterPolicy, no record), all in which an operand's DaemonSet is found count,
-// and the record keeps this choice until the setting names some.
+// Which namespaces are trusted with operands, and in which ones nothing is evicted.
 #pragma once
 
 #include <cstddef>
+#include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -19,6 +15,31 @@
 #include "reconcilers/model/snapshot.h"
 
 namespace gso {
+
+// --- Namespaces where the operator evicts no pod: the planner and the executor ask the same class. The chart's
+// admission policy of evictions has the same namespaces.
+
+// Why a node is Blocked: a pod that must leave runs in such a namespace.
+inline constexpr std::string_view kProtectedNamespace = "ProtectedNamespace";
+
+// Those of one World.
+class ProtectedNamespaces {
+ public:
+  ProtectedNamespaces(const World& world, const PlannerSettings& settings);
+  // Whose namespace it is: "the cluster", "the operator", "the device plugin", "KAI". Empty: none of these, so pods
+  // there can be evicted.
+  [[nodiscard]] std::string_view owner_of(std::string_view ns) const;
+
+ private:
+  std::map<std::string, std::string_view, std::less<>> owners_;
+};
+
+// --- Whose DaemonSets are believed. Anybody who can create DaemonSets in one namespace can name a container like the
+// device plugin's, so an operand counts only in an operand namespace: - the operator's own, and those of the setting
+// (PlannerSettings::operand_namespaces); - those of DaemonSets whose owner is a ClusterPolicy that exists, by name and
+// uid; - those of the installations that the record has for nodes. If that names none (first start, no ClusterPolicy,
+// no record), all in which an operand's DaemonSet is found count, and the record keeps this choice until the setting
+// names some.
 
 // project_daemonset() for operand namespaces: of one that is no operand, only what names it is kept.
 [[nodiscard]] k8s::Result<DaemonSet> project_operand_daemonset(std::string_view json);

@@ -1,5 +1,4 @@
-// Profiles compiled once per content: text -> parsed profile and revision, shared by every node that uses it, and found
-// again by revision while a rollout away from it is under way.
+// Profiles by their text, parsed once, and by their revision.
 #pragma once
 
 #include <map>
@@ -9,12 +8,17 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "reconcilers/cluster/record.h"
 #include "reconcilers/model/policy.h"
+#include "reconcilers/model/snapshot.h"
 #include "reconcilers/profile/profile.h"
 
 namespace gso {
 
-// Codes of errors that are overridden on a node, because its DaemonSets have settings of their own (overrides.h).
+// --- Profiles compiled once per content: text -> parsed profile and revision, shared by every node that uses it, and
+// found again by revision while a rollout away from it is under way.
+
+// Codes of errors that are overridden on a node, because its DaemonSets have settings of their own (plugin_settings.h).
 using OverriddenErrors = std::set<std::string_view>;  // Of static text.
 
 struct CompiledProfile {
@@ -68,5 +72,13 @@ class ProfileCache {
 
 // 16 hex digits (FNV-1a, 64 bits) for names and condition names; no cryptographic promise.
 [[nodiscard]] std::string short_hash(std::string_view text);
+
+// --- The profile of a revision that need not be in its ConfigMap any more: somebody has edited the key since.
+
+// From a text that this process has seen, else from the record, else from a SharingRollout: only the last two survive a
+// restart of the operator. `record` may be null. `overridden`: as for ProfileCache::compile(). Null: none of them has a
+// valid text of that revision.
+[[nodiscard]] ProfilePtr known_profile(std::string_view revision, const World& world, const FleetRecord* record,
+                                       ProfileCache& profiles, const OverriddenErrors& overridden);
 
 }  // namespace gso

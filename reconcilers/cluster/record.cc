@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "reconcilers/model/labels.h"
-#include "reconcilers/model/retry.h"
+#include "reconcilers/model/switch_value.h"
 
 namespace gso {
 

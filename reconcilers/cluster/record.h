@@ -268,7 +268,7 @@ struct FleetRecord {
   };
   std::optional<Forgetting> forgetting;
   std::vector<RecordedSwitches> rollouts;  // Sorted; those with a switch that is on.
-  // ConfigMap of a plugin ("namespace/name") that a person has paused -> its uid (paused_config_maps.h).
+  // ConfigMap of a plugin ("namespace/name") that a person has paused -> its uid (config_maps.h).
   std::map<std::string, std::string> paused_config_maps;
   // The entry of that rollout, or nullptr.
   [[nodiscard]] const RecordedSwitches* rollout(std::string_view policy, std::string_view config_map,

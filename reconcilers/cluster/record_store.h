@@ -1,5 +1,4 @@
-// The record in its ConfigMaps: a head, the state ConfigMap itself, and for a fleet of more than kMostInlined machines
-// shards beside it ("<state>-0" …). Every part stays below 512 KiB, also with the longest node names.
+// How the record is stored, and which of its decisions nobody has read.
 #pragma once
 
 #include <array>
@@ -14,6 +13,19 @@
 #include "reconcilers/model/snapshot.h"
 
 namespace gso {
+
+// --- What the operator decides by and a command could not read: nothing is concluded from its absence.
+
+// SharingPolicies or SharingRollouts could not be read, because of missing permissions for example. A kind that the
+// cluster does not have was read: it has no objects.
+[[nodiscard]] bool sharing_objects_unread(const World& world);
+// The same of the operator's record, the state ConfigMap.
+[[nodiscard]] bool record_unread(const World& world, const PlannerSettings& settings);
+// Which of these could not be read, and what is unknown because of it; empty: all were read.
+[[nodiscard]] std::string unread_decisions(const World& world, const PlannerSettings& settings);
+
+// --- The record in its ConfigMaps: a head, the state ConfigMap itself, and for a fleet of more than kMostInlined
+// machines shards beside it ("<state>-0" …). Every part stays below 512 KiB, also with the longest node names.
 
 // Up to this many machines stay in the head: 50 KiB.
 inline constexpr std::size_t kMostInlined = 1000;

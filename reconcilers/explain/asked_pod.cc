@@ -9,7 +9,7 @@
 
 #include "reconcilers/explain/pod_parts.h"
 #include "reconcilers/model/json_access.h"
-#include "reconcilers/model/kai_names.h"
+#include "reconcilers/model/kai_objects.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/profile/go_text.h"
 

@@ -15,7 +15,6 @@
 #include "reconcilers/explain/cordon.h"
 #include "reconcilers/explain/edit_not_live.h"
 #include "reconcilers/explain/root_causes.h"
-#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/node/assess.h"

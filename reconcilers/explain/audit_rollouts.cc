@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "reconcilers/cluster/policy_match.h"
-#include "reconcilers/cluster/unread_decisions.h"
+#include "reconcilers/cluster/record_store.h"
 #include "reconcilers/explain/earlier_revision.h"
 #include "reconcilers/explain/remedy.h"
 #include "reconcilers/explain/stop_command.h"
@@ -20,7 +20,6 @@
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/object_refs.h"
-#include "reconcilers/model/store_order.h"
 #include "reconcilers/rollout/budgets.h"
 #include "reconcilers/rollout/failures.h"
 #include "reconcilers/rollout/rollout_view.h"

@@ -9,8 +9,8 @@
 
 #include "reconcilers/explain/shown_state.h"
 #include "reconcilers/fleet/fleet_index.h"
-#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/message_text.h"
 #include "reconcilers/node/node_step.h"
 #include "reconcilers/node/pod_faults.h"
 

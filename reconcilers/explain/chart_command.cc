@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "reconcilers/model/foreign_text.h"
-#include "reconcilers/model/store_order.h"
+#include "reconcilers/model/message_text.h"
+#include "reconcilers/model/object_refs.h"
 
 namespace gso {
 namespace {

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/message_text.h"
 

@@ -9,7 +9,7 @@
 #include "reconcilers/cluster/profile_cache.h"
 #include "reconcilers/model/conditions.h"
 #include "reconcilers/model/json_access.h"
-#include "reconcilers/model/store_order.h"
+#include "reconcilers/model/object_refs.h"
 
 namespace gso {
 

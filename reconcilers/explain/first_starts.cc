@@ -9,11 +9,11 @@
 #include "reconcilers/explain/what_if.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/labels.h"
-#include "reconcilers/model/node_write.h"
+#include "reconcilers/model/plan.h"
 #include "reconcilers/node/node_change.h"
 #include "reconcilers/registry.h"
 #include "reconcilers/rollout/gates.h"
-#include "reconcilers/rollout/out_of_reach.h"
+#include "reconcilers/rollout/standstill.h"
 
 namespace gso {
 namespace {

@@ -9,16 +9,15 @@
 #include <string_view>
 #include <utility>
 
+#include "reconcilers/cluster/config_maps.h"
 #include "reconcilers/cluster/facts.h"
-#include "reconcilers/cluster/gitops_owner.h"
-#include "reconcilers/cluster/hami.h"
 #include "reconcilers/cluster/node_match.h"
 #include "reconcilers/cluster/operand_namespaces.h"
+#include "reconcilers/cluster/other_systems.h"
 #include "reconcilers/model/hami_names.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/object_refs.h"
-#include "reconcilers/model/store_order.h"
 #include "reconcilers/node/assess.h"
 #include "reconcilers/profile/profile.h"
 

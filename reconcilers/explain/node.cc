@@ -10,7 +10,7 @@
 
 #include "reconcilers/checks/catalogue.h"
 #include "reconcilers/cluster/facts.h"
-#include "reconcilers/cluster/nos.h"
+#include "reconcilers/cluster/other_systems.h"
 #include "reconcilers/explain/change_step.h"
 #include "reconcilers/explain/cordon.h"
 #include "reconcilers/explain/earlier_revision.h"
@@ -22,8 +22,8 @@
 #include "reconcilers/explain/stop_command.h"
 #include "reconcilers/explain/switches.h"
 #include "reconcilers/fleet/fleet_index.h"
-#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/message_text.h"
 #include "reconcilers/node/node_patch.h"
 #include "reconcilers/registry.h"
 

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "reconcilers/cluster/nos.h"
+#include "reconcilers/cluster/other_systems.h"
 #include "reconcilers/explain/node.h"
 #include "reconcilers/explain/placement_rows.h"
 #include "reconcilers/explain/pod_parts.h"
@@ -17,10 +17,10 @@
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/kai/pod_annotations.h"
 #include "reconcilers/kai/waiting.h"
-#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/json_access.h"
-#include "reconcilers/model/kai_names.h"
+#include "reconcilers/model/kai_objects.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/message_text.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/node/assess.h"
 

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <utility>
 
-#include "reconcilers/cluster/unread_decisions.h"
+#include "reconcilers/cluster/record_store.h"
 #include "reconcilers/explain/remedy.h"
 #include "reconcilers/explain/shown_state.h"
 #include "reconcilers/model/labels.h"

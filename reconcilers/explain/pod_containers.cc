@@ -10,8 +10,8 @@
 
 #include "reconcilers/explain/container_states.h"
 #include "reconcilers/explain/pod_parts.h"
-#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/json_access.h"
+#include "reconcilers/model/message_text.h"
 
 namespace gso {
 namespace {

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "reconcilers/explain/pod_parts.h"
-#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/message_text.h"
 

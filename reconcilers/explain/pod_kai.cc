@@ -10,7 +10,7 @@
 
 #include "reconcilers/explain/pod_parts.h"
 #include "reconcilers/kai/waiting.h"
-#include "reconcilers/model/kai_names.h"
+#include "reconcilers/model/kai_objects.h"
 
 namespace gso {
 namespace {

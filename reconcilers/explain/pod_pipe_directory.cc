@@ -7,7 +7,6 @@
 #include "reconcilers/explain/pod_parts.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/mps_pipe_directory.h"
-#include "reconcilers/model/paths.h"
 
 namespace gso {
 

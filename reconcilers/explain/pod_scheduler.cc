@@ -11,7 +11,6 @@
 
 #include "reconcilers/cluster/kai_view.h"
 #include "reconcilers/explain/pod_parts.h"
-#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/message_text.h"
 

@@ -10,7 +10,6 @@
 
 #include "reconcilers/cluster/node_match.h"
 #include "reconcilers/explain/placement_rows.h"
-#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/message_text.h"
 
 namespace gso {

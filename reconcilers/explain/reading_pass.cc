@@ -10,9 +10,8 @@
 #include "reconcilers/rollout/budgets.h"
 #include "reconcilers/rollout/canary.h"
 #include "reconcilers/rollout/drain.h"
-#include "reconcilers/rollout/reloads.h"
-#include "reconcilers/rollout/settling.h"
-#include "reconcilers/rollout/unserved_nodes.h"
+#include "reconcilers/rollout/gates.h"
+#include "reconcilers/rollout/repairs.h"
 #include "reconcilers/rollout/waits.h"
 
 namespace gso {

@@ -7,13 +7,12 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "reconcilers/cluster/cloud_plugin.h"
 #include "reconcilers/cluster/facts.h"
-#include "reconcilers/cluster/hami.h"
-#include "reconcilers/cluster/nos.h"
-#include "reconcilers/cluster/protected_namespaces.h"
-#include "reconcilers/cluster/recorded_policies.h"
-#include "reconcilers/cluster/unread_decisions.h"
+#include "reconcilers/cluster/operand_namespaces.h"
+#include "reconcilers/cluster/other_systems.h"
+#include "reconcilers/cluster/plugin_settings.h"
+#include "reconcilers/cluster/policy_match.h"
+#include "reconcilers/cluster/record_store.h"
 #include "reconcilers/explain/change_step.h"
 #include "reconcilers/explain/edit_not_live.h"
 #include "reconcilers/explain/reading_pass.h"
@@ -21,12 +20,12 @@
 #include "reconcilers/model/conditions.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
-#include "reconcilers/model/store_order.h"
+#include "reconcilers/model/object_refs.h"
 #include "reconcilers/node/drift.h"
 #include "reconcilers/node/node_change.h"
 #include "reconcilers/node/node_phase.h"
-#include "reconcilers/rollout/out_of_reach.h"
-#include "reconcilers/rollout/wait_texts.h"
+#include "reconcilers/rollout/standstill.h"
+#include "reconcilers/rollout/waits.h"
 #include "reconcilers/status/status.h"
 
 namespace gso {

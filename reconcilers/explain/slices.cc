@@ -8,7 +8,7 @@
 #include <utility>
 #include <variant>
 
-#include "reconcilers/cluster/nos.h"
+#include "reconcilers/cluster/other_systems.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/partitioning/node_slices.h"
 #include "reconcilers/registry.h"

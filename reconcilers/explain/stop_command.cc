@@ -6,13 +6,12 @@
 #include <map>
 #include <vector>
 
-#include "reconcilers/cluster/paused_config_maps.h"
+#include "reconcilers/cluster/config_maps.h"
 #include "reconcilers/cluster/policy_match.h"
-#include "reconcilers/cluster/recorded_policies.h"
-#include "reconcilers/cluster/unread_decisions.h"
+#include "reconcilers/cluster/record_store.h"
 #include "reconcilers/explain/chart_command.h"
 #include "reconcilers/model/message_text.h"
-#include "reconcilers/model/policy_words.h"
+#include "reconcilers/model/policy.h"
 #include "reconcilers/node/assess.h"
 #include "reconcilers/rollout/gates.h"
 #include "reconcilers/rollout/stops.h"

@@ -10,7 +10,7 @@
 #include <tuple>
 #include <utility>
 
-#include "reconcilers/cluster/paused_config_maps.h"
+#include "reconcilers/cluster/config_maps.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/object_refs.h"
 #include "reconcilers/status/overlap.h"

@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "reconcilers/explain/pod_parts.h"
-#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/json_access.h"
+#include "reconcilers/model/message_text.h"
 
 namespace gso {
 namespace {

@@ -9,12 +9,10 @@
 
 #include "reconcilers/explain/node.h"
 #include "reconcilers/explain/reading_pass.h"
-#include "reconcilers/model/config_map_write.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
-#include "reconcilers/model/node_write.h"
+#include "reconcilers/model/plan.h"
 #include "reconcilers/node/drift.h"
-#include "reconcilers/node/served_afterwards.h"
 #include "reconcilers/registry.h"
 
 namespace gso {

@@ -5,10 +5,10 @@
 
 #include <algorithm>
 
-#include "reconcilers/cluster/recorded_policies.h"
+#include "reconcilers/cluster/policy_match.h"
 #include "reconcilers/model/labels.h"
-#include "reconcilers/model/node_write.h"
-#include "reconcilers/model/store_order.h"
+#include "reconcilers/model/object_refs.h"
+#include "reconcilers/model/plan.h"
 
 namespace gso {
 

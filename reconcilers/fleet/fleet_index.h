@@ -18,11 +18,10 @@
 #include "reconcilers/cluster/dra_offers.h"
 #include "reconcilers/cluster/record_store.h"
 #include "reconcilers/fleet/fleet.h"
-#include "reconcilers/fleet/shown_sums.h"
 #include "reconcilers/fleet/tally.h"
 #include "reconcilers/kai/index.h"
 #include "reconcilers/node/assess.h"
-#include "reconcilers/partitioning/planning_cache.h"
+#include "reconcilers/partitioning/partitioned_node.h"
 
 namespace gso {
 

@@ -7,7 +7,7 @@
 #include <cctype>
 
 #include "reconcilers/model/labels.h"
-#include "reconcilers/model/rollout_subject.h"
+#include "reconcilers/model/policy.h"
 
 namespace gso {
 

@@ -6,15 +6,15 @@
 #include <string_view>
 #include <vector>
 
-#include "reconcilers/cluster/protected_namespaces.h"
+#include "reconcilers/cluster/operand_namespaces.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/object_refs.h"
 #include "reconcilers/model/plan_draft.h"
 #include "reconcilers/model/snapshot.h"
 #include "reconcilers/node/node_labels.h"
 #include "reconcilers/node/node_patch.h"
+#include "reconcilers/node/node_phase.h"
 #include "reconcilers/node/node_step.h"
-#include "reconcilers/node/node_use.h"
 
 namespace gso {
 

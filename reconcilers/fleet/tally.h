@@ -7,6 +7,7 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -16,9 +17,25 @@
 #include <vector>
 
 #include "reconcilers/node/assess.h"
-#include "reconcilers/node/mps_ready.h"
+#include "reconcilers/node/node_labels.h"
 
 namespace gso {
+
+// --- What /metrics shows of the nodes, kept up to date as they change: a page of a fleet of any size costs the same.
+
+// Of the nodes that a plugin serves.
+struct ShownSums {
+  using Counts = std::map<std::string, std::int64_t, std::less<>>;
+  using Names = std::set<std::string>;
+  Counts states;                                        // By state_name().
+  std::map<std::string, Counts, std::less<>> profiles;  // "<configmap>/<key>" of the target -> nodes by state_name().
+  std::map<std::string, Names, std::less<>> reasons;    // Why they are Blocked or Held -> nodes.
+  Names failed;                                         // In the phase that people see.
+  Names drifting;                                       // They showed their profile at the baseline.
+
+  // Adds a node (sign 1), or subtracts it (sign -1). What has become zero or empty is removed.
+  void add(const std::string& name, const NodeAssessment& assessment, std::int64_t sign);
+};
 
 // Node counts of a group, a rollout, a policy or the cluster.
 template <class Count>

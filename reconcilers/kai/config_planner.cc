@@ -11,7 +11,7 @@
 #include "reconcilers/kai/index.h"
 #include "reconcilers/kai/planners.h"
 #include "reconcilers/model/json_access.h"
-#include "reconcilers/model/kai_names.h"
+#include "reconcilers/model/kai_objects.h"
 #include "reconcilers/model/labels.h"
 
 namespace gso {

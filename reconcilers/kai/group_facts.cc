@@ -3,7 +3,7 @@
 
 #include "reconcilers/kai/index.h"
 #include "reconcilers/kai/planners.h"
-#include "reconcilers/model/kai_names.h"
+#include "reconcilers/model/kai_objects.h"
 
 namespace gso {
 

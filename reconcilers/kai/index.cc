@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "reconcilers/model/kai_names.h"
+#include "reconcilers/model/kai_objects.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/snapshot.h"

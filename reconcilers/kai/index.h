@@ -12,7 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include "reconcilers/cluster/kai_roles.h"
 #include "reconcilers/cluster/kai_view.h"
 #include "reconcilers/model/kai_world.h"
 

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "reconcilers/cluster/kai_roles.h"
-#include "reconcilers/model/kai_names.h"
+#include "reconcilers/cluster/kai_view.h"
+#include "reconcilers/model/kai_objects.h"
 
 namespace gso {
 

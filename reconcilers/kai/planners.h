@@ -1,5 +1,5 @@
 // The KAI reconcilers' planners, as the registry calls them, in files of their own, and what they share
-// (group_facts.cc, unreserved.cc).
+// (group_facts.cc, stuck.cc).
 #pragma once
 
 #include <cstdint>

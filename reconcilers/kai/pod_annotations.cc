@@ -8,9 +8,9 @@
 
 #include <fmt/format.h>
 
-#include "reconcilers/model/foreign_text.h"
-#include "reconcilers/model/kai_names.h"
+#include "reconcilers/model/kai_objects.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/message_text.h"
 #include "reconcilers/profile/go_text.h"
 #include "reconcilers/profile/profile.h"
 #include "reconcilers/profile/yaml_node.h"

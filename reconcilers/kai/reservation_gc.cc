@@ -9,7 +9,7 @@
 
 #include "reconcilers/kai/index.h"
 #include "reconcilers/kai/planners.h"
-#include "reconcilers/model/kai_names.h"
+#include "reconcilers/model/kai_objects.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/switch_value.h"
 

@@ -7,7 +7,7 @@
 #include <charconv>
 
 #include "reconcilers/cluster/node_match.h"
-#include "reconcilers/model/kai_names.h"
+#include "reconcilers/model/kai_objects.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 

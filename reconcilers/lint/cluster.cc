@@ -13,16 +13,15 @@
 
 #include "reconcilers/checks/check.h"
 #include "reconcilers/checks/object_checks.h"
+#include "reconcilers/cluster/config_maps.h"
 #include "reconcilers/cluster/discovery.h"
 #include "reconcilers/cluster/dra_offers.h"
 #include "reconcilers/cluster/facts.h"
 #include "reconcilers/cluster/manifests.h"
-#include "reconcilers/cluster/nos.h"
-#include "reconcilers/cluster/policy_keys.h"
+#include "reconcilers/cluster/other_systems.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/lint/lint.h"
 #include "reconcilers/lint/objects.h"
-#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 

@@ -8,7 +8,6 @@
 
 #include "reconcilers/cluster/profile_cache.h"
 #include "reconcilers/lint/checks.h"
-#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/profile/field_names.h"
 #include "reconcilers/profile/profile.h"

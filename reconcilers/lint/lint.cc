@@ -10,7 +10,7 @@
 #include "reconcilers/cluster/manifest_object.h"
 #include "reconcilers/lint/checks.h"
 #include "reconcilers/lint/objects.h"
-#include "reconcilers/model/foreign_text.h"
+#include "reconcilers/model/message_text.h"
 #include "reconcilers/profile/document_value.h"
 #include "reconcilers/profile/field_names.h"
 #include "reconcilers/profile/profile.h"

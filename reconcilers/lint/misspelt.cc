@@ -12,8 +12,7 @@
 #include <fmt/ranges.h>
 
 #include "reconcilers/lint/checks.h"
-#include "reconcilers/model/foreign_text.h"
-#include "reconcilers/model/kai_names.h"
+#include "reconcilers/model/kai_objects.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/profile/field_names.h"

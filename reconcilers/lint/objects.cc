@@ -12,8 +12,8 @@
 
 #include "reconcilers/cluster/manifest_object.h"
 #include "reconcilers/lint/checks.h"
-#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/json_access.h"
+#include "reconcilers/model/message_text.h"
 #include "reconcilers/profile/field_names.h"
 
 namespace gso {

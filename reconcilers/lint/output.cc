@@ -10,9 +10,8 @@
 #include <nlohmann/json.hpp>
 
 #include "reconcilers/lint/lint.h"
-#include "reconcilers/model/foreign_text.h"
+#include "reconcilers/model/json_access.h"
 #include "reconcilers/model/message_text.h"
-#include "reconcilers/model/printable_json.h"
 
 namespace gso {
 namespace {

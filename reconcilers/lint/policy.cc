@@ -16,11 +16,10 @@
 
 #include "k8sclient/value/time.h"
 #include "reconcilers/lint/checks.h"
-#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/maintenance_window.h"
+#include "reconcilers/model/message_text.h"
 #include "reconcilers/model/policy.h"
-#include "reconcilers/model/policy_words.h"
 #include "reconcilers/profile/document_value.h"
 #include "reconcilers/profile/expected.h"
 #include "reconcilers/profile/field_names.h"

@@ -11,8 +11,8 @@
 #include "k8sclient/value/selectors.h"
 #include "reconcilers/cluster/policy_match.h"
 #include "reconcilers/lint/checks.h"
-#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/message_text.h"
 #include "reconcilers/profile/document_value.h"
 
 namespace gso {

@@ -8,9 +8,9 @@
 #include <limits>
 #include <utility>
 
-#include "k8sclient/value/json_scratch.h"
+#include "k8sclient/value/json_access.h"
 #include "reconcilers/model/message_text.h"
-#include "reconcilers/model/quantity.h"
+#include "reconcilers/model/slice_resource.h"
 
 namespace gso::json {
 

@@ -12,7 +12,6 @@
 #include "k8sclient/value/uid.h"
 #include "k8sclient/watch/store.h"
 #include "reconcilers/model/kai_objects.h"
-#include "reconcilers/model/kai_wants.h"
 
 namespace gso {
 

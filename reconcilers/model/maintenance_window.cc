@@ -1,6 +1,6 @@
 // Cron fields, local days, and the tz database (libhowardhinnant-date).
 #include "reconcilers/model/maintenance_window.h"
-#include "reconcilers/model/foreign_text.h"
+#include "reconcilers/model/message_text.h"
 
 #include <date/tz.h>
 #include <fmt/format.h>

@@ -1,14 +1,98 @@
-// See message_text.h.
 #include "reconcilers/model/message_text.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-
-#include "reconcilers/model/foreign_text.h"
-#include "reconcilers/model/unprintable.h"
+#include <array>
+#include <utility>
 
 namespace gso {
+
+namespace {
+
+struct Range {
+  char32_t first;
+  char32_t last;
+};
+// Beyond ASCII. Emoji and scripts that join letters by U+200C and U+200D are shown with these escaped.
+constexpr std::array<Range, 10> kRanges{{
+    {0x80, 0x9f},      // C1 controls: U+009B begins an escape sequence as ESC [ does.
+    {0xad, 0xad},      // Soft hyphen.
+    {0x61c, 0x61c},    // Arabic letter mark.
+    {0x180e, 0x180e},  // Mongolian vowel separator.
+    {0x200b, 0x200f},  // Zero width, joiners, marks of direction.
+    {0x2028, 0x202e},  // Separators of lines and paragraphs, embeddings and overrides.
+    {0x2060, 0x2064},  // Word joiner, invisible operators.
+    {0x2066, 0x206f},  // Isolates, deprecated format characters.
+    {0xfeff, 0xfeff},  // Byte order mark.
+    {0xfff9, 0xfffb},  // Interlinear annotations.
+}};
+
+// The character at the beginning of the text, if it has two or three bytes; others are not in the table.
+Unprintable decode(std::string_view text) {
+  const auto byte = [&](std::size_t at) { return at < text.size() ? static_cast<unsigned char>(text[at]) : 0U; };
+  const auto continues = [&](std::size_t at) { return (byte(at) & 0xc0U) == 0x80U; };
+  const unsigned first = byte(0);
+  if ((first & 0xe0U) == 0xc0U && continues(1)) return {2, ((first & 0x1fU) << 6U) | (byte(1) & 0x3fU)};
+  if ((first & 0xf0U) == 0xe0U && continues(1) && continues(2))
+    return {3, ((first & 0x0fU) << 12U) | ((byte(1) & 0x3fU) << 6U) | (byte(2) & 0x3fU)};
+  return {};
+}
+
+}  // namespace
+
+Unprintable unprintable_at(std::string_view text) {
+  if (text.empty()) return {};
+  const auto first = static_cast<unsigned char>(text.front());
+  if ((first < 0x20 && first != '\n' && first != '\t') || first == 0x7f) return {1, first};
+  const Unprintable found = decode(text);
+  const auto holds = [&](const Range& range) {
+    return found.character >= range.first && found.character <= range.last;
+  };
+  return std::ranges::any_of(kRanges, holds) ? found : Unprintable{};
+}
+
+namespace {
+
+// The first so many characters, and "..." in place of the others. Escaping comes afterwards, so that no escape is cut.
+std::string beginning(std::string_view text, std::size_t most) {
+  // Bytes that only continue characters would count as none.
+  constexpr std::size_t kMostBytesOfCharacter = 4;
+  const std::string_view shown = first_characters(first_bytes(text, most * kMostBytesOfCharacter), most);
+  return one_line(shown) + (shown.size() < text.size() ? "..." : "");
+}
+
+}  // namespace
+
+std::string one_line(std::string_view text) {
+  std::string out = printable(text);
+  if (out.find_first_of("\n\t") == std::string::npos) return out;
+  const std::string whole = std::exchange(out, {});
+  for (const char c : whole) {
+    if (c == '\n' || c == '\t') {
+      out += c == '\n' ? "\\n" : "\\t";
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+std::string shown_value(std::string_view value) {
+  return beginning(value, kMostValueCharacters);
+}
+
+std::string shell_word(std::string_view text) {
+  constexpr std::string_view kHarmless = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.,:/=@%+";
+  if (!text.empty() && text.find_first_not_of(kHarmless) == std::string_view::npos) return std::string(text);
+  std::string out = "'";
+  for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
+std::string shown_message(std::string_view message) {
+  return beginning(message, kMostMessageCharacters);
+}
 
 namespace {
 

@@ -1,5 +1,4 @@
-// Messages for people, in statuses, annotations, Events and on a terminal: without control characters, and in statuses
-// and annotations no longer than people read and the API server accepts.
+// Text for people: names and numbers in sentences, and what others wrote, cut and made printable.
 #pragma once
 
 #include <concepts>
@@ -9,6 +8,45 @@
 #include <vector>
 
 namespace gso {
+
+// --- Characters that a terminal does not show as themselves: they move its cursor, end a line, change the direction
+// of writing, or are invisible. What prints text escapes them: message_text.h for people, json_access.h for
+// programs.
+
+struct Unprintable {
+  std::size_t bytes = 0;  // In UTF-8. 0: the text begins with another character.
+  char32_t character = 0;
+};
+
+// Such a character at the beginning of the text. Newline and tab are none.
+[[nodiscard]] Unprintable unprintable_at(std::string_view text);
+
+// --- Text that others have written, within a message of the operator: labels, annotations, conditions, keys and
+// values of ConfigMaps, whatever a file says. None of it must begin a line of its own, or be longer than people read.
+// A message shows such a value by shown_value(). What collects messages (PlanDraft, audit, explain, lint's output) and
+// what prints lines (print_line(), tables) escapes whatever is left.
+
+// Of one value in a message.
+inline constexpr std::size_t kMostValueCharacters = 256;
+// Of a message that no API limits.
+inline constexpr std::size_t kMostMessageCharacters = 4096;
+
+// printable(), and what ends a line or moves within one as "\n", "\t" or "\u2028": the text is one line.
+[[nodiscard]] std::string one_line(std::string_view text);
+
+// At most kMostValueCharacters of the value, on one line; a cut one ends with "...". Never cut in the middle of a
+// character.
+[[nodiscard]] std::string shown_value(std::string_view value);
+
+// The text as one word of a shell, for a command that people paste: as it is if it has only letters, digits and
+// "-_.,:/=@%+", else in single quotes.
+[[nodiscard]] std::string shell_word(std::string_view text);
+
+// A message, on one line and at most kMostMessageCharacters long: whoever has made it, and of what.
+[[nodiscard]] std::string shown_message(std::string_view message);
+
+// --- Messages for people, in statuses, annotations, Events and on a terminal: without control characters, and in
+// statuses and annotations no longer than people read and the API server accepts.
 
 // Of a condition, an entry of a status, or the annotation gpusharing.dev/message.
 inline constexpr std::size_t kMostMessageBytes = 1024;

@@ -5,11 +5,15 @@
 
 #include <algorithm>
 #include <iterator>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <utility>
 
 #include "k8sclient/value/overloaded.h"
-#include "reconcilers/model/foreign_text.h"
+#include "reconcilers/model/json_access.h"
+#include "reconcilers/model/labels.h"
+#include "reconcilers/model/message_text.h"
 
 namespace gso {
 
@@ -259,6 +263,39 @@ OrderedJson to_json(const Finding& finding) {
           {"object", target(finding.object)},
           {"reason", finding.reason},
           {"message", finding.message}};
+}
+
+Node patched(Node node, const PatchNode& patch) {
+  for (const auto& [key, value] : patch.set) node.meta.labels.set(key, value);
+  for (const std::string& key : patch.remove) node.meta.labels.erase(key);
+  for (const auto& [key, value] : patch.set_annotations) node.meta.annotations.set(key, value);
+  for (const std::string& key : patch.remove_annotations) node.meta.annotations.erase(key);
+  if (patch.unschedulable) node.unschedulable = *patch.unschedulable;
+  return node;
+}
+
+bool writes_change(const PatchNode& patch) {
+  if (patch.set_annotations.contains(std::string(kChangeAnnotation))) return true;
+  const auto daemon = patch.set_annotations.find(std::string(kMpsDaemonChangeAnnotation));
+  // A replacement that is deferred has ended.
+  return daemon != patch.set_annotations.end() &&
+         member_at(nlohmann::json::parse(daemon->second, nullptr, false), "deferredUntil") == nullptr;
+}
+
+std::optional<Node> with_change_being_written(const World& world, const Node& stored) {
+  const auto written = world.nodes_being_written.find(stored.meta.name);
+  if (written == world.nodes_being_written.end() || written->second == nullptr) return std::nullopt;
+  return patched(stored, *written->second);
+}
+
+ConfigMap written(const ConfigMap* present, const WriteConfigMap& write) {
+  ConfigMap out = present == nullptr ? ConfigMap() : *present;
+  out.meta.ns = k8s::Interned(write.config_map.ns);
+  out.meta.name = write.config_map.name;
+  out.meta.resource_version.clear();
+  for (const auto& [key, text] : write.set) out.data[key] = std::make_shared<const std::string>(text);
+  for (const std::string& key : write.remove) out.data.erase(key);
+  return out;
 }
 
 }  // namespace gso

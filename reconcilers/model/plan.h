@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <set>
 #include <string>
@@ -12,11 +13,11 @@
 #include <variant>
 #include <vector>
 
-#include <nlohmann/json_fwd.hpp>
-
 #include "k8sclient/value/object.h"
-#include "reconcilers/model/kai_wants.h"
+#include "reconcilers/model/kai_objects.h"
+#include "reconcilers/model/objects.h"
 #include "reconcilers/model/severity.h"
+#include "reconcilers/model/snapshot.h"
 #include "reconcilers/model/timer.h"
 
 namespace gso {
@@ -171,5 +172,25 @@ struct Plan {
 [[nodiscard]] std::string print(const Finding& finding);
 [[nodiscard]] nlohmann::ordered_json to_json(const PlannedAction& action);
 [[nodiscard]] nlohmann::ordered_json to_json(const Finding& finding);
+
+// --- What a write of the operator to a Node makes of it, before the stores show the result.
+
+// The Node as the patch leaves it. Not what the API server adds by itself, such as the taint of a cordon.
+[[nodiscard]] Node patched(Node node, const PatchNode& patch);
+
+// The patch begins a change of the Node or the replacement of its standalone MPS daemon, or writes how far that is.
+[[nodiscard]] bool writes_change(const PatchNode& patch);
+
+// The Node with the change that an unanswered patch writes (World::nodes_being_written). From the moment at which that
+// patch was handed over the node counts as changing, since the API server can execute it at any time: as a canary that
+// has begun, as one that waits for its workload, and so on. A patch that ends a change counts only once the stores show
+// it. nullopt: there is no such patch.
+[[nodiscard]] std::optional<Node> with_change_being_written(const World& world, const Node& stored);
+
+// --- What a write of the operator to a ConfigMap makes of it, before the stores show the result.
+
+// The ConfigMap as the write leaves it. `present`: what is stored; null: the write creates it. Without a
+// resourceVersion, which only the API server gives.
+[[nodiscard]] ConfigMap written(const ConfigMap* present, const WriteConfigMap& write);
 
 }  // namespace gso

@@ -5,7 +5,7 @@
 #include <utility>
 #include <variant>
 
-#include "reconcilers/model/foreign_text.h"
+#include "reconcilers/model/message_text.h"
 
 namespace gso {
 

@@ -1,8 +1,8 @@
-// The operator's own kinds, as planners read them: SharingPolicy (which nodes get which profile, and how it is rolled
-// out) and SharingRollout (the rollout of one revision for one policy and profile key). Field meanings and defaults:
-// crds/.
+// SharingPolicies: their words, their fields, and the rollouts that they make.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -14,6 +14,10 @@
 #include "k8sclient/value/selectors.h"
 
 namespace gso {
+
+// --- The operator's own kinds, as planners read them: SharingPolicy (which nodes get which profile, and how it is
+// rolled out) and SharingRollout (the rollout of one revision for one policy and profile key). Field meanings and
+// defaults: crds/.
 
 // A count, or a percentage that rounds up. At least 1 for a positive percentage of a non-empty set.
 struct IntOrPercent {
@@ -104,7 +108,7 @@ struct SharingPolicy {
 struct SharingRollout {
   k8s::ObjectMeta meta;
   std::string policy;
-  std::string config_map;  // "namespace/name" of the ConfigMap that the plugin mounts (or rollout_subject.h).
+  std::string config_map;  // "namespace/name" of the ConfigMap that the plugin mounts (or policy.h).
   std::string key;
   std::string to_revision;
   std::string profile;  // The text that it rolls out; empty if it was longer than 64 KiB.
@@ -120,5 +124,68 @@ struct SharingRollout {
 [[nodiscard]] bool is_undone(const SharingRollout& rollout);
 // Phases of a SharingRollout that has ended: Completed, Superseded, Failed, RolledBack.
 [[nodiscard]] bool has_ended(std::string_view phase);
+
+// --- The words of a SharingPolicy's closed lists, each beside its value: what is read, checked, printed and offered
+// as a flag.
+
+template <class E>
+struct PolicyWord {
+  std::string_view text;
+  E value;
+};
+
+inline constexpr PolicyWord<PolicyMode> kPolicyModeWords[] = {
+    {"Enforce", PolicyMode::enforce}, {"Approve", PolicyMode::approve}, {"Observe", PolicyMode::observe}};
+inline constexpr PolicyWord<WorkloadMode> kWorkloadModeWords[] = {{"WaitForIdle", WorkloadMode::wait_for_idle},
+                                                                  {"Evict", WorkloadMode::evict},
+                                                                  {"Interrupt", WorkloadMode::interrupt}};
+inline constexpr PolicyWord<OnFailure> kOnFailureWords[] = {{"Pause", OnFailure::pause},
+                                                            {"Rollback", OnFailure::rollback}};
+inline constexpr PolicyWord<Mechanism> kMechanismWords[] = {{"NodeByNode", Mechanism::node_by_node},
+                                                            {"DaemonSetRestart", Mechanism::daemonset_restart}};
+inline constexpr PolicyWord<DeletionPolicy> kDeletionPolicyWords[] = {{"Retain", DeletionPolicy::retain},
+                                                                      {"Revert", DeletionPolicy::revert}};
+
+// The word of the value; `words`: its table, which has each value.
+template <class E, std::size_t N>
+[[nodiscard]] constexpr std::string_view word_of(const PolicyWord<E> (&words)[N], E value) {
+  for (const PolicyWord<E>& word : words) {
+    if (word.value == value) return word.text;
+  }
+  return {};
+}
+
+// The words alone.
+template <class E, std::size_t N>
+[[nodiscard]] constexpr std::array<std::string_view, N> texts_of(const PolicyWord<E> (&words)[N]) {
+  std::array<std::string_view, N> out{};
+  for (std::size_t i = 0; i < N; ++i) out[i] = words[i].text;
+  return out;
+}
+
+// --- What a rollout is of: a key of a ConfigMap, or the template of a DaemonSet of standalone MPS daemons. A rollout
+// of the second kind has no key, and SharingRollout::config_map and RolloutKey::config_map hold "DaemonSet
+// namespace/name".
+
+inline constexpr std::string_view kDaemonSetSubject = "DaemonSet ";
+
+// `daemonset`: "namespace/name".
+[[nodiscard]] inline std::string daemonset_subject(std::string_view daemonset) {
+  return std::string(kDaemonSetSubject) += daemonset;
+}
+// "namespace/name" of the DaemonSet; empty: the rollout is of a ConfigMap's key.
+[[nodiscard]] inline std::string_view daemonset_of(std::string_view config_map) {
+  if (!config_map.starts_with(kDaemonSetSubject)) return {};
+  config_map.remove_prefix(kDaemonSetSubject.size());
+  return config_map;
+}
+// "gpu-operator/mps-config (key any)", "the template of DaemonSet gpu-sharing-operator/mps": for people.
+[[nodiscard]] inline std::string describe_subject(std::string_view config_map, std::string_view key) {
+  if (!daemonset_of(config_map).empty()) return std::string("the template of ") += config_map;
+  std::string out(config_map);
+  out += " (key ";
+  out += key.empty() ? "(none)" : key;
+  return out += ")";
+}
 
 }  // namespace gso

@@ -1,18 +1,21 @@
-// JSON text of one object -> projected value. Reads only the fields that the value keeps (simdjson on demand, no DOM).
-// Defined in project_*.cc, by the kinds that are read alike.
-//
-// Guarantees: never throws; a missing field takes its default; a field of the wrong type, invalid JSON or a missing
-// metadata.name is an Error{decode} that names the field. Unknown fields are ignored.
+// From JSON to the objects of the model.
 #pragma once
 
 #include <string_view>
+#include <vector>
 
 #include "k8sclient/value/error.h"
+#include "reconcilers/model/json_fields.h"
 #include "reconcilers/model/objects.h"
 #include "reconcilers/model/partitioning_world.h"
 #include "reconcilers/model/policy.h"
 
 namespace gso {
+
+// --- JSON text of one object -> projected value. Reads only the fields that the value keeps (simdjson on demand, no
+// DOM). Defined in project_*.cc, by the kinds that are read alike. Guarantees: never throws; a missing field takes its
+// default; a field of the wrong type, invalid JSON or a missing metadata.name is an Error{decode} that names the
+// field. Unknown fields are ignored.
 
 k8s::Result<Node> project_node(std::string_view object);  // Also from protobuf (k8sclient/value/protobuf_object.h).
 k8s::Result<ConfigMap> project_configmap(std::string_view json);
@@ -31,4 +34,83 @@ k8s::Result<ResourceSlice> project_resource_slice(std::string_view json);
 k8s::Result<SharingPolicy> project_sharing_policy(std::string_view json);
 k8s::Result<SharingRollout> project_sharing_rollout(std::string_view json);
 
+// --- Required node affinity, for the projections of pods and of pod templates.
+
 }  // namespace gso
+
+namespace gso::json {
+
+inline bool read_requirement(Fields& fields, Value value, NodeSelectorRequirement& requirement) {
+  return fields.object(value, "matchExpressions", [&](std::string_view key, Value inner) {
+    if (key == "key") return fields.text(inner, "matchExpressions.key", requirement.key);
+    if (key == "operator") return fields.text(inner, "matchExpressions.operator", requirement.op);
+    if (key == "values") {
+      return fields.array(inner, "matchExpressions.values", [&](Value item) {
+        return requirement.values.size() >= kMostEntries ||
+               fields.text(item, "matchExpressions.values", requirement.values.emplace_back());
+      });
+    }
+    return true;
+  });
+}
+
+// Of `affinity`: nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms, one item for each term.
+inline bool read_node_affinity(Fields& fields, Value value, std::vector<std::vector<NodeSelectorRequirement>>& out) {
+  auto term = [&](Value item) {
+    if (out.size() >= kMostEntries) return true;
+    auto& requirements = out.emplace_back();
+    return fields.object(item, "nodeSelectorTerms", [&](std::string_view key, Value inner) {
+      if (key != "matchExpressions" && key != "matchFields") return true;
+      return fields.array(inner, "matchExpressions", [&](Value expression) {
+        return requirements.size() >= kMostEntries || read_requirement(fields, expression, requirements.emplace_back());
+      });
+    });
+  };
+  return fields.object(value, "affinity", [&](std::string_view kind, Value node_affinity) {
+    if (kind != "nodeAffinity") return true;
+    return fields.object(node_affinity, "affinity.nodeAffinity", [&](std::string_view when, Value required) {
+      if (when != "requiredDuringSchedulingIgnoredDuringExecution") return true;
+      return fields.object(required, "affinity.nodeAffinity", [&](std::string_view key, Value terms) {
+        return key == "nodeSelectorTerms" ? fields.array(terms, "nodeSelectorTerms", term) : true;
+      });
+    });
+  });
+}
+
+}  // namespace gso::json
+
+namespace gso {
+
+// --- A toleration, for the projections of pods and of pod templates.
+
+}  // namespace gso
+
+namespace gso::json {
+
+// `field` names the list in errors: "spec.tolerations". `ends`: set to whether the toleration is temporary
+// (tolerationSeconds).
+inline bool read_toleration(Fields& fields, Value value, std::string_view field, Toleration& out, bool* ends) {
+  return fields.object(value, field, [&](std::string_view key, Value inner) {
+    if (key == "key") return fields.text(inner, field, out.key);
+    if (key == "operator") return fields.text(inner, field, out.op);
+    if (key == "value") return fields.text(inner, field, out.value);
+    if (key == "effect") return fields.text(inner, field, out.effect);
+    if (key == "tolerationSeconds") *ends = !Fields::is_null(inner);
+    return true;
+  });
+}
+
+// A list of them, without those that are temporary if `lasting`.
+inline bool read_tolerations(Fields& fields, Value value, std::string_view field, bool lasting,
+                             std::vector<Toleration>& out) {
+  return fields.array(value, field, [&](Value item) {
+    if (out.size() >= kMostEntries) return true;
+    bool ends = false;
+    const bool read = read_toleration(fields, item, field, out.emplace_back(), &ends);
+    if (lasting && ends) out.pop_back();
+    return read;
+  });
+}
+
+}  // namespace gso::json
+

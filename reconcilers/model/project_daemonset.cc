@@ -4,10 +4,8 @@
 #include "reconcilers/model/json_fields.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
-#include "reconcilers/model/paths.h"
+#include "reconcilers/model/mps_pipe_directory.h"
 #include "reconcilers/model/project.h"
-#include "reconcilers/model/project_node_affinity.h"
-#include "reconcilers/model/project_toleration.h"
 
 namespace gso {
 namespace {

@@ -8,7 +8,6 @@
 #include <set>
 
 #include "reconcilers/model/json_fields.h"
-#include "reconcilers/model/kai_names.h"
 #include "reconcilers/model/kai_objects.h"
 
 namespace gso {

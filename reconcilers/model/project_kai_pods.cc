@@ -4,11 +4,10 @@
 #include <algorithm>
 
 #include "reconcilers/model/json_fields.h"
-#include "reconcilers/model/kai_names.h"
 #include "reconcilers/model/kai_objects.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
-#include "reconcilers/model/project_toleration.h"
+#include "reconcilers/model/project.h"
 
 namespace gso {
 namespace {

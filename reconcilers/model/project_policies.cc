@@ -8,9 +8,8 @@
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/json_fields.h"
 #include "reconcilers/model/message_text.h"
-#include "reconcilers/model/policy_words.h"
+#include "reconcilers/model/policy.h"
 #include "reconcilers/model/project.h"
-#include "reconcilers/model/rollout_subject.h"
 
 namespace gso {
 namespace {

@@ -8,8 +8,6 @@
 #include "reconcilers/model/json_fields.h"
 #include "reconcilers/model/partitioning_world.h"
 #include "reconcilers/model/project.h"
-#include "reconcilers/model/project_node_affinity.h"
-#include "reconcilers/model/project_toleration.h"
 #include "reconcilers/model/slice_resource.h"
 
 namespace gso {

@@ -4,8 +4,75 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
+#include <cstdlib>
 
 namespace gso {
+
+namespace {
+
+// What a suffix multiplies by, as a fraction.
+struct Factor {
+  long double times = 1;
+  long double by = 1;
+};
+
+// The number of "e3" or "E-3".
+std::optional<int> exponent_of(std::string_view suffix) {
+  if (!suffix.starts_with('e') && !suffix.starts_with('E')) return std::nullopt;
+  suffix.remove_prefix(1);
+  if (suffix.starts_with('+')) suffix.remove_prefix(1);
+  int value = 0;
+  const char* const end = suffix.data() + suffix.size();
+  const auto [rest, code] = std::from_chars(suffix.data(), end, value);
+  constexpr int kMost = 1000;  // Of either sign: more is no amount of anything.
+  if (code != std::errc{} || rest != end || std::abs(value) > kMost) return std::nullopt;
+  return value;
+}
+
+std::optional<Factor> factor_of(std::string_view suffix) {
+  if (suffix.empty()) return Factor{};
+  if (suffix == "m") return Factor{1, 1e3L};
+  if (suffix == "u") return Factor{1, 1e6L};
+  if (suffix == "n") return Factor{1, 1e9L};
+  constexpr std::string_view kLetters = "kMGTPE";
+  const bool binary = suffix.size() == 2 && suffix[1] == 'i';
+  const auto power = binary && suffix[0] == 'K' ? 0 : kLetters.find(suffix[0]);
+  if ((suffix.size() == 1 || binary) && power != std::string_view::npos && !(binary && suffix[0] == 'k'))
+    return Factor{std::pow(binary ? 1024.0L : 1000.0L, static_cast<long double>(power + 1)), 1};
+  const auto exponent = exponent_of(suffix);
+  if (!exponent) return std::nullopt;
+  const long double power_of_ten = std::pow(10.0L, static_cast<long double>(std::abs(*exponent)));
+  return *exponent < 0 ? Factor{1, power_of_ten} : Factor{power_of_ten, 1};
+}
+
+}  // namespace
+
+std::optional<long double> parse_quantity(std::string_view text) {
+  const bool negative = text.starts_with('-');
+  if (negative || text.starts_with('+')) text.remove_prefix(1);
+  long double digits = 0;
+  long double by = 1;
+  bool any = false;
+  bool point = false;
+  while (!text.empty()) {
+    const char c = text.front();
+    if (c == '.' && !point) {
+      point = true;
+    } else if (c >= '0' && c <= '9') {
+      any = true;
+      digits = digits * 10 + (c - '0');
+      if (point) by *= 10;
+    } else {
+      break;
+    }
+    text.remove_prefix(1);
+  }
+  const auto factor = any ? factor_of(text) : std::nullopt;
+  if (!factor) return std::nullopt;
+  const long double value = digits * factor->times / (by * factor->by);
+  return negative ? -value : value;
+}
 
 namespace {
 constexpr std::string_view kPrefix = "nvidia.com/gpu-";

@@ -90,7 +90,7 @@ struct World {
   // Nodes with writes of the operator, to the Node or to its operand pods, that were handed over and whose result the
   // stores do not show yet -> the patch that writes a change, if that is among them; else null. What the stores show of
   // such a node can be the state before the write. So plan_all() plans nothing for it, and from the moment at which the
-  // patch is handed over it counts as changing (node_write.h) and holds a slot of every budget (S1); a change that ends
+  // patch is handed over it counts as changing (plan.h) and holds a slot of every budget (S1); a change that ends
   // keeps its slot until the stores show it. A write whose answer was lost keeps its node here until a live read has
   // shown the result.
   NodesBeingWritten nodes_being_written;

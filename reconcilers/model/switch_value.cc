@@ -1,4 +1,3 @@
-// See switch_value.h.
 #include "reconcilers/model/switch_value.h"
 
 #include <algorithm>

@@ -6,7 +6,7 @@
 #include <array>
 #include <string_view>
 
-#include "reconcilers/model/foreign_text.h"
+#include "reconcilers/model/message_text.h"
 
 namespace gso {
 namespace {

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <string>
 
-#include "k8sclient/watch/store_budget.h"
+#include "k8sclient/watch/store.h"
 #include "reconcilers/model/kai_objects.h"
 #include "reconcilers/model/objects.h"
 #include "reconcilers/model/partitioning_world.h"

@@ -1,10 +1,4 @@
-// Timers: since when something that planners watch has been true without a gap. Each pass names the timers that run
-// (Plan::timers; ages.h says how); the runtime keeps since when each has run and returns that with the next Snapshot,
-// so that planners call no clock. A timer that a pass does not name has a gap and starts again.
-//
-// Decisions of a person or of the operator are not timers. They are stored: in annotations of the node, in the record,
-// or in the objects that people edit. How long ago a stored time was, a timer says (Timer::stored_time): the wall clock
-// can be set between two looks at it.
+// Timers: what they are named by, and their order.
 #pragma once
 
 #include <compare>
@@ -17,6 +11,13 @@
 #include "k8sclient/value/time.h"
 
 namespace gso {
+
+// --- Timers: since when something that planners watch has been true without a gap. Each pass names the timers that
+// run (Plan::timers; ages.h says how); the runtime keeps since when each has run and returns that with the next
+// Snapshot, so that planners call no clock. A timer that a pass does not name has a gap and starts again. Decisions of
+// a person or of the operator are not timers. They are stored: in annotations of the node, in the record, or in the
+// objects that people edit. How long ago a stored time was, a timer says (Timer::stored_time): the wall clock can be
+// set between two looks at it.
 
 enum class Timer : std::uint8_t {
   // --- Of a node: subject: its name; scope: its target revision, unless the line names another one.
@@ -101,5 +102,11 @@ using Timers = std::map<TimerKey, k8s::WallTime>;
 // Whether the timer watches something in progress: while it runs, the fleet has not converged. Timers of unchanged
 // inputs and texts do not.
 [[nodiscard]] bool shows_progress(Timer timer);
+
+// --- The timers that the parts of a plan have named, put in order.
+
+// Sorts the timers and keeps one of each. Planners name thousands of them for a fleet in change, kind by kind nearly in
+// order: the time that it takes is in proportion to their number then.
+void put_in_order(std::vector<TimerKey>& timers);
 
 }  // namespace gso

@@ -2,7 +2,7 @@
 
 #include <chrono>
 
-#include "reconcilers/model/retry.h"
+#include "reconcilers/model/switch_value.h"
 
 namespace gso {
 

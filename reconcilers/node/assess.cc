@@ -7,13 +7,13 @@
 #include <utility>
 
 #include "reconcilers/cluster/node_match.h"
-#include "reconcilers/cluster/nos.h"
-#include "reconcilers/model/foreign_text.h"
+#include "reconcilers/cluster/other_systems.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/message_text.h"
 #include "reconcilers/node/assessor.h"
-#include "reconcilers/node/lost_labels.h"
+#include "reconcilers/node/drift.h"
+#include "reconcilers/node/node_labels.h"
 #include "reconcilers/node/node_phase.h"
-#include "reconcilers/node/served_afterwards.h"
 
 namespace gso {
 

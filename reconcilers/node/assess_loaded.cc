@@ -3,13 +3,13 @@
 
 #include <algorithm>
 
-#include "reconcilers/cluster/config_map_times.h"
-#include "reconcilers/cluster/known_profile.h"
-#include "reconcilers/cluster/overrides.h"
+#include "reconcilers/cluster/config_maps.h"
+#include "reconcilers/cluster/plugin_settings.h"
+#include "reconcilers/cluster/profile_cache.h"
 #include "reconcilers/cluster/text_history.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/node/assessor.h"
-#include "reconcilers/node/known_daemon.h"
+#include "reconcilers/node/loaded_content.h"
 #include "reconcilers/node/node_phase.h"
 #include "reconcilers/profile/profile.h"
 

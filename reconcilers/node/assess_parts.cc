@@ -5,7 +5,7 @@
 #include <array>
 
 #include "reconcilers/cluster/node_match.h"
-#include "reconcilers/cluster/quarantine.h"
+#include "reconcilers/cluster/other_systems.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/node/assess.h"
 #include "reconcilers/node/mps_daemon_change.h"

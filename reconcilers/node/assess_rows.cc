@@ -3,11 +3,11 @@
 
 #include <utility>
 
-#include "reconcilers/cluster/release.h"
+#include "reconcilers/cluster/plugin_settings.h"
 #include "reconcilers/model/labels.h"
-#include "reconcilers/model/retry.h"
+#include "reconcilers/model/switch_value.h"
 #include "reconcilers/node/assessor.h"
-#include "reconcilers/node/known_daemon.h"
+#include "reconcilers/node/loaded_content.h"
 #include "reconcilers/node/node_phase.h"
 
 namespace gso {

@@ -6,9 +6,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/message_text.h"
 #include "reconcilers/node/mps_daemon_change.h"
 
 namespace gso {

@@ -1,7 +1,7 @@
-// node.labels: the sharing labels on nodes that no GPU Feature Discovery serves. The operator writes a key that no
-// other component owns, and records the previous value in gpusharing.dev/owned.
+// The labels that the operator writes on a node: sharing labels, KAI's mark, and labels that were lost.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
@@ -10,10 +10,51 @@
 #include <vector>
 
 #include "reconcilers/cluster/label_owners.h"
+#include "reconcilers/model/objects.h"
 #include "reconcilers/model/plan.h"
+#include "reconcilers/model/plan_draft.h"
+#include "reconcilers/model/policy.h"
 #include "reconcilers/node/assess.h"
 
 namespace gso {
+
+// --- A policy whose labels have vanished from a node.
+
+// The policy does not select the node, and would if the labels that its selector uses, and that the node lacks, were
+// there. False of a node that has one of them with a value that the selector does not want: somebody gave it to another
+// policy. Any label can be away for a moment (GPU Feature Discovery, a cloud's controller, a node that registers
+// again).
+[[nodiscard]] bool selects_but_for_lost_labels(const SharingPolicy& policy, const Node& node);
+
+// --- node.mps-ready: KAI's mark for nodes where a pod finds an MPS control daemon, nvidia.mps/enabled=true. It
+// follows the daemon, not the configuration: set once the daemon has been Ready for a while, removed when the daemon
+// ends.
+
+enum class MpsDaemon {
+  up,       // Ready, and the node runs the MPS profile that it should.
+  down,     // Missing, not Ready, or the node does not share by MPS.
+  unclear,  // Between two revisions: keep the present label.
+};
+// `assessment`: null if no device plugin selects the node. A daemon of the host itself counts on a Ready node with the
+// annotation gpusharing.dev/mps-host=true. `standalone`: the node's pod of a standalone daemon, which is Ready while
+// the daemon answers; null: none.
+[[nodiscard]] MpsDaemon mps_daemon_on(const Node& node, const NodeAssessment* assessment,
+                                      const PluginInstallation* installation,
+                                      const std::vector<const Pod*>& operand_pods, const Pod* standalone);
+
+enum class MpsMark : std::uint8_t { right, to_set, to_remove, foreign };
+// What the label needs. Only a mark that the operator set is removed. `foreign`: set by a person or another tool, on a
+// node without a daemon.
+[[nodiscard]] MpsMark mps_mark(const Node& node, MpsDaemon daemon);
+
+// Whether the settings and the cluster require that nodes are marked.
+[[nodiscard]] bool marks_mps_nodes(const PlannerSettings& settings, bool kai_served);
+
+// Sets or removes one node's mark once the difference has lasted long enough; reports if it cannot.
+void plan_mps_mark(PlanDraft& draft, const Node& node, MpsMark mark);
+
+// --- node.labels: the sharing labels on nodes that no GPU Feature Discovery serves. The operator writes a key that no
+// other component owns, and records the previous value in gpusharing.dev/owned.
 
 struct LabelChange {
   std::map<std::string, std::string> set;

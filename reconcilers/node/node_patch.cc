@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "reconcilers/cluster/config_map_times.h"
+#include "reconcilers/cluster/config_maps.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/node/node_labels.h"

@@ -7,10 +7,10 @@
 #include <array>
 #include <utility>
 
-#include "reconcilers/cluster/config_map_times.h"
+#include "reconcilers/cluster/config_maps.h"
 #include "reconcilers/cluster/facts.h"
-#include "reconcilers/cluster/known_profile.h"
-#include "reconcilers/cluster/overrides.h"
+#include "reconcilers/cluster/plugin_settings.h"
+#include "reconcilers/cluster/profile_cache.h"
 #include "reconcilers/cluster/text_history.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/object_refs.h"

@@ -109,7 +109,7 @@
 // ends a turn: a stop or an obstacle does not defer the node.
 // A touched node goes on, also if a person uncordons it or its policy is deleted: the policy that governs the node now
 // decides, or the one of the change if it precedes that one. The same applies to an untouched node, if the labels that
-// select it for the policy of the change are missing, and none has another value (lost_labels.h).
+// select it for the policy of the change are missing, and none has another value (node_labels.h).
 // Stop: paused, aborted, undone, Observe, Approve without approval (not for a repair of drift, N7), outside its
 // windows, MaxFailures; or an idle node needs the slot of this one, which only waits for its workloads
 // (rollout/slot_yield.h). Not a stop: settling, GPUOperatorUpdating, a key that is not projected yet, a canary that
@@ -122,7 +122,7 @@
 // workloads; none of them before a hold has ended (C1), or the node was seen Ready again.
 //
 // Beside these rows: pods with a fault that only a new pod fixes (rollout/remediation.h), sharing labels that the
-// operator owns and labels of nodes that left their policy (registry.cc), and the mark for KAI (mps_ready.h). A node in
+// operator owns and labels of nodes that left their policy (registry.cc), and the mark for KAI (node_labels.h). A node in
 // a change that is lost while its MPS daemon terminates is reported (MPSUncleanExit), whichever row applies after C1.
 #pragma once
 
@@ -135,7 +135,6 @@
 #include "reconcilers/model/ages.h"
 #include "reconcilers/node/node_patch.h"
 #include "reconcilers/node/node_phase.h"
-#include "reconcilers/node/node_use.h"
 
 namespace gso {
 

@@ -8,7 +8,7 @@
 
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/object_refs.h"
-#include "reconcilers/partitioning/release.h"
+#include "reconcilers/partitioning/official_plugin.h"
 
 namespace gso {
 

@@ -1,17 +1,47 @@
-// The slices of one node as its labels and annotations report them.
-//
-// Source: nebuly-ai/nos at 12e0a72, pkg/gpu/annotation.go: its gpu-agent writes
-// nos.nebuly.com/status-gpu-<index>-<N>gb-used|free on the Node, every 10 s.
+// The slices of a node: as its annotation keeps them, and as they are written.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "reconcilers/model/objects.h"
 #include "reconcilers/partitioning/geometry.h"
 
 namespace gso {
+
+// --- The annotation gpusharing.dev/partitioning of a node: what must be remembered of the last move of its profile
+// label. It rides in the patch that moves the label, so that no crash separates the two.
+
+struct PartitioningMark {
+  static constexpr int kVersion = 1;
+  std::string key;        // That the label was moved to.
+  std::string good;       // The key before, which the node had shown: the label returns to it if this one fails.
+  WallTime moved{};       // When, by the operator's clock. Whole seconds.
+  std::string before;     // What the label had before the operator moved it first; empty: nothing.
+  bool labelled = false;  // The operator set the node's label nos.nebuly.com/gpu-partitioning beside its former name.
+  // A key that the node did not show in time, and how often in succession that was so.
+  std::string failed;
+  std::int64_t failures = 0;
+  // The annotation is there and cannot be read, or was written by a newer release; every other field is then empty.
+  std::string problem;
+  friend bool operator==(const PartitioningMark&, const PartitioningMark&) = default;
+};
+
+// The annotation's text; equal marks give equal text.
+[[nodiscard]] std::string print_mark(const PartitioningMark& mark);
+// Of the node; the default where it has none. A node whose annotation cannot be read is left alone: it is not known
+// which label it had before, nor which keys it needs.
+[[nodiscard]] PartitioningMark mark_of(const Node& node);
+// The problem, and the command that lifts it; `problem` is not empty.
+[[nodiscard]] std::string unreadable_mark_text(const std::string& node, std::string_view problem);
+// The owner had set only the former name of the label and has removed it: what is left was set by the operator.
+[[nodiscard]] bool is_withdrawn(const Node& node, const PartitioningMark& mark);
+
+// --- The slices of one node as its labels and annotations report them. Source: nebuly-ai/nos at 12e0a72,
+// pkg/gpu/annotation.go: its gpu-agent writes nos.nebuly.com/status-gpu-<index>-<N>gb-used|free on the Node, every 10
+// s.
 
 struct GpuSlices {
   SliceCounts used;

@@ -7,7 +7,7 @@
 #include <variant>
 #include <vector>
 
-#include "reconcilers/cluster/nos.h"
+#include "reconcilers/cluster/other_systems.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/object_refs.h"
 

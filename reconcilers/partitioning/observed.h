@@ -1,15 +1,22 @@
-// node.partitioning under the modes Observe and Off.
+// Modes of node.partitioning, and what is said while it changes nothing.
 #pragma once
 
+#include <cstdint>
 #include <set>
 #include <string>
 #include <string_view>
 
 #include "reconcilers/model/plan.h"
 #include "reconcilers/model/snapshot.h"
-#include "reconcilers/partitioning/mode.h"
 
 namespace gso {
+
+// --- How far node.partitioning goes.
+
+// `off`: nothing is watched or planned. `observe`: what would be written is reported instead.
+enum class PartitioningMode : std::uint8_t { enforce, observe, off };
+
+// --- node.partitioning under the modes Observe and Off.
 
 inline constexpr std::string_view kPartitioningOff = "PartitioningOff";
 

@@ -5,11 +5,107 @@
 #include <functional>
 #include <map>
 #include <set>
+#include <tuple>
 #include <utility>
 
-#include "reconcilers/partitioning/packing_state.h"
-
 namespace gso {
+
+PackState::PackState(const PackInput& the_input)
+    : input(the_input),
+      node_of(the_input.pods.size()),
+      pods_on(the_input.nodes.size()),
+      nodes_(the_input.nodes.size()),
+      versions_(the_input.nodes.size()) {
+  std::map<std::vector<std::int64_t>, std::size_t> known;
+  std::map<std::tuple<std::int32_t, std::size_t, std::size_t>, std::size_t> kinds;
+  for (const PackPod& pod : input.pods) {
+    const auto [at, is_new] = known.try_emplace(pod.slices, known.size());
+    if (is_new) {
+      SizeCounts& counts = signatures_.emplace_back(input.sizes.size());
+      for (const std::int64_t gigabytes : pod.slices)
+        ++counts[static_cast<std::size_t>(std::ranges::lower_bound(input.sizes, gigabytes) - input.sizes.begin())];
+    }
+    signature_of_.push_back(at->second);
+    kinds_.push_back(kinds.try_emplace({pod.priority, at->second, pod.admission}, kinds.size()).first->second);
+  }
+  answers_.assign(signatures_.size(), std::vector<Answer>(nodes_.size()));
+  for (std::size_t n = 0; n < nodes_.size(); ++n) {
+    nodes_[n].demand.resize(input.sizes.size());
+    set_demand(n, nodes_[n].demand);
+  }
+}
+
+SizeCounts PackState::with(const SizeCounts& demand, std::size_t pod, std::int32_t by) const {
+  SizeCounts out = demand;
+  const SizeCounts& wanted = signatures_[signature_of_[pod]];
+  for (std::size_t t = 0; t < out.size(); ++t) out[t] += by * wanted[t];
+  return out;
+}
+
+void PackState::set_demand(std::size_t node, SizeCounts demand) {
+  NodeState& state = nodes_[node];
+  ++work_;
+  if (auto packing = pack_node(input.sizes, input.nodes[node], demand)) state.packing = *std::move(packing);
+  state.demand = std::move(demand);
+  ++versions_[node];
+}
+
+std::optional<PackCost> PackState::find_cost(std::size_t signature, std::size_t node) {
+  const NodeState& state = nodes_[node];
+  SizeCounts demand = state.demand;
+  for (std::size_t t = 0; t < demand.size(); ++t) demand[t] += signatures_[signature][t];
+  ++work_;
+  const auto after = pack_node(input.sizes, input.nodes[node], demand);
+  if (!after) return std::nullopt;
+  const NodePacking& before = state.packing;
+  PackCost out;
+  out.destroyed = after->destroyed - before.destroyed;
+  out.touched = after->changed() && !before.changed() ? 1 : 0;
+  out.disfavoured = out.touched > 0 && input.nodes[node].busy != input.prefer_busy ? 1 : 0;
+  out.added = after->added - before.added;
+  for (std::size_t g = 0; g < after->rooms.size(); ++g) {
+    if (after->free[g] != before.free[g]) out.left += after->rooms[g];
+  }
+  return out;
+}
+
+std::optional<PackCost> PackState::cost(std::size_t pod, std::size_t node) {
+  Answer& answer = answers_[signature_of_[pod]][node];
+  if (answer.version != versions_[node]) {
+    answer.cost = find_cost(signature_of_[pod], node);
+    answer.version = versions_[node];
+  }
+  return answer.cost;
+}
+
+std::optional<PackState::Place> PackState::best_place(std::size_t pod, std::optional<std::size_t> except) {
+  std::optional<Place> best;
+  for (const std::size_t node : input.admissions[input.pods[pod].admission]) {
+    if (node == except) continue;
+    const auto here = cost(pod, node);
+    if (here && (!best || *here < best->cost)) best = Place{node, *here};
+  }
+  return best;
+}
+
+bool PackState::fits_instead(std::size_t pod, std::size_t leaving, std::size_t node) {
+  ++work_;
+  const SizeCounts demand = with(with(nodes_[node].demand, leaving, -1), pod, 1);
+  return pack_node(input.sizes, input.nodes[node], demand).has_value();
+}
+
+void PackState::put(std::size_t pod, std::size_t node) {
+  node_of[pod] = node;
+  pods_on[node].push_back(pod);
+  set_demand(node, with(nodes_[node].demand, pod, 1));
+}
+
+void PackState::take(std::size_t pod) {
+  const std::size_t node = *node_of[pod];
+  node_of[pod].reset();
+  std::erase(pods_on[node], pod);
+  set_demand(node, with(nodes_[node].demand, pod, -1));
+}
 
 namespace {
 
@@ -187,6 +283,134 @@ Packing pack(const PackInput& input) {
   for (PackNode& node : as_it_is.nodes) node.changeable = false;
   Packing held = best_packing(as_it_is);
   return served_by_priority(input, held) >= served_by_priority(input, out) ? held : out;
+}
+
+// --- Branch and bound over the pods in their order: each on every node that can have it, or not served.
+
+namespace {
+
+// What makes an answer better, the first difference decides: how many pods of each priority are not served, the GiB
+// that are (smaller requests first), and what it costs.
+using Score = std::vector<std::int64_t>;
+
+class Search {
+ public:
+  Search(PackState& state, std::size_t steps) : state_(state), steps_(state.work() + steps) {
+    std::map<std::int32_t, std::size_t, std::greater<>> classes;
+    for (const PackPod& pod : state.input.pods) classes.try_emplace(pod.priority, 0);
+    std::size_t next = 0;
+    for (auto& [priority, index] : classes) index = next++;
+    for (const PackPod& pod : state.input.pods) class_of_.push_back(classes.at(pod.priority));
+    classes_ = next;
+  }
+
+  void run() {
+    best_ = state_.node_of;
+    best_score_ = score_of_state();
+    if (cannot_be_better()) return;
+    for (std::size_t pod = 0; pod < best_.size(); ++pod) {
+      if (state_.node_of[pod]) state_.take(pod);
+    }
+    Score none(classes_ + 1);
+    descend(0, none);
+    for (std::size_t pod = 0; pod < best_.size(); ++pod) {
+      if (state_.node_of[pod]) state_.take(pod);
+    }
+    for (std::size_t pod = 0; pod < best_.size(); ++pod) {
+      if (best_[pod]) state_.put(pod, *best_[pod]);
+    }
+  }
+
+ private:
+  // All pods are served, nothing is given up for them, and at most one node changes.
+  [[nodiscard]] bool cannot_be_better() const {
+    const auto costs = best_score_.begin() + static_cast<std::ptrdiff_t>(classes_) + 1;
+    const bool all = std::all_of(best_score_.begin(), costs - 1, [](std::int64_t count) { return count == 0; });
+    return all && costs[0] == 0 && costs[1] <= 1 && costs[2] == 0;
+  }
+
+  // Of the pods that are served now; the others up to `decided` are not, and later ones are taken as served for
+  // nothing.
+  [[nodiscard]] Score with_costs(const Score& served) const {
+    Score out = served;
+    std::int64_t destroyed = 0;
+    std::int64_t touched = 0;
+    std::int64_t disfavoured = 0;
+    std::int64_t added = 0;
+    for (std::size_t node = 0; node < state_.input.nodes.size(); ++node) {
+      const NodePacking& packing = state_.packing(node);
+      if (!packing.changed()) continue;
+      destroyed += packing.destroyed;
+      added += packing.added;
+      ++touched;
+      disfavoured += state_.input.nodes[node].busy != state_.input.prefer_busy ? 1 : 0;
+    }
+    out.insert(out.end(), {destroyed, touched, disfavoured, added});
+    return out;
+  }
+
+  [[nodiscard]] Score score_of_state() const {
+    Score served(classes_ + 1);
+    for (std::size_t pod = 0; pod < state_.input.pods.size(); ++pod) {
+      if (!state_.node_of[pod]) ++served[class_of_[pod]];
+      if (state_.node_of[pod]) served[classes_] += gigabytes(pod);
+    }
+    return with_costs(served);
+  }
+
+  [[nodiscard]] std::int64_t gigabytes(std::size_t pod) const {
+    std::int64_t out = 0;
+    for (const std::int64_t slice : state_.input.pods[pod].slices) out += slice;
+    return out;
+  }
+
+  void descend(std::size_t pod, Score& served) {
+    if (state_.work() > steps_ || with_costs(served) >= best_score_) return;
+    if (pod == state_.input.pods.size()) {
+      best_ = state_.node_of;
+      best_score_ = with_costs(served);
+      return;
+    }
+    // Equal pods are interchangeable: they are served in their order, on nodes in ascending order.
+    const bool repeats = pod > 0 && state_.kind(pod - 1) == state_.kind(pod);
+    const bool skipped = repeats && !state_.node_of[pod - 1];
+    const std::size_t first = repeats && !skipped ? *state_.node_of[pod - 1] : 0;
+    if (!skipped) {
+      for (const auto& [cost, node] : places(pod, first)) {
+        state_.put(pod, node);
+        served[classes_] += gigabytes(pod);
+        descend(pod + 1, served);
+        served[classes_] -= gigabytes(pod);
+        state_.take(pod);
+      }
+    }
+    ++served[class_of_[pod]];
+    descend(pod + 1, served);
+    --served[class_of_[pod]];
+  }
+
+  [[nodiscard]] std::vector<std::pair<PackCost, std::size_t>> places(std::size_t pod, std::size_t first) {
+    std::vector<std::pair<PackCost, std::size_t>> out;
+    for (const std::size_t node : state_.input.admissions[state_.input.pods[pod].admission]) {
+      if (node < first) continue;
+      if (const auto cost = state_.cost(pod, node)) out.emplace_back(*cost, node);
+    }
+    std::ranges::sort(out);
+    return out;
+  }
+
+  PackState& state_;
+  std::size_t steps_;
+  std::vector<std::size_t> class_of_;  // By pod.
+  std::size_t classes_ = 0;
+  std::vector<std::optional<std::size_t>> best_;
+  Score best_score_;
+};
+
+}  // namespace
+
+void search_exhaustively(PackState& state, std::size_t steps) {
+  Search(state, steps).run();
 }
 
 }  // namespace gso

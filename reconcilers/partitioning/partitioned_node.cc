@@ -10,15 +10,37 @@
 
 #include "reconcilers/cluster/facts.h"
 #include "reconcilers/cluster/node_match.h"
-#include "reconcilers/cluster/nos.h"
+#include "reconcilers/cluster/other_systems.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/slice_resource.h"
 #include "reconcilers/model/switch_value.h"
 #include "reconcilers/node/assess.h"
 #include "reconcilers/node/node_change.h"
-#include "reconcilers/partitioning/release.h"
+#include "reconcilers/partitioning/official_plugin.h"
 
 namespace gso {
+
+const Packing& PlanningCache::packing(PackInput input) {
+  // A pass packs up to four times: with and without what is in progress, and as if nothing could be changed.
+  constexpr std::size_t kMost = 8;
+  const auto found = std::ranges::find(packings_, input, &std::pair<PackInput, Packing>::first);
+  if (found != packings_.end()) {
+    packings_.splice(packings_.begin(), packings_, found);
+    return packings_.front().second;
+  }
+  Packing answer = pack(input);
+  packings_.emplace_front(std::move(input), std::move(answer));
+  if (packings_.size() > kMost) packings_.pop_back();
+  return packings_.front().second;
+}
+
+const std::optional<Geometry>& PlanningCache::profile(const std::shared_ptr<const std::string>& text) {
+  constexpr std::size_t kMost = 20'000;
+  if (const auto found = profiles_.find(text); found != profiles_.end()) return found->second;
+  if (profiles_.size() >= kMost)
+    std::erase_if(profiles_, [](const auto& entry) { return entry.first.use_count() == 1; });
+  return profiles_.emplace(text, read_profile(*text)).first->second;
+}
 
 void add_slices(SliceCounts& slices, const SlicePod& pod, std::int64_t by) {
   for (const std::int64_t gigabytes : pod.slices) add_slices(slices, gigabytes, by);

@@ -2,22 +2,39 @@
 // device plugin and ConfigMap that serve it, and whether it can be planned for.
 #pragma once
 
+#include <list>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "reconcilers/cluster/discovery.h"
 #include "reconcilers/model/snapshot.h"
 #include "reconcilers/partitioning/geometry.h"
-#include "reconcilers/partitioning/mark.h"
 #include "reconcilers/partitioning/node_slices.h"
-#include "reconcilers/partitioning/planning_cache.h"
+#include "reconcilers/partitioning/packing.h"
 #include "reconcilers/partitioning/slice_agent.h"
 
 namespace gso {
+
+// --- Results that one pass shares with the next: they follow from their inputs alone.
+
+class PlanningCache {
+ public:
+  // pack(); the answer to one of the last few inputs is found instead of computed.
+  [[nodiscard]] const Packing& packing(PackInput input);
+  // read_profile() of a text that a ConfigMap has.
+  [[nodiscard]] const std::optional<Geometry>& profile(const std::shared_ptr<const std::string>& text);
+
+ private:
+  std::list<std::pair<PackInput, Packing>> packings_;  // The newest first.
+  // Keeps the texts, so that no other text gets their address.
+  std::map<std::shared_ptr<const std::string>, std::optional<Geometry>> profiles_;
+};
 
 // `by` times what the pod asks for (geometry.h).
 void add_slices(SliceCounts& slices, const SlicePod& pod, std::int64_t by);

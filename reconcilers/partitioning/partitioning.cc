@@ -12,21 +12,59 @@
 #include <utility>
 #include <vector>
 
-#include "reconcilers/cluster/nos.h"
+#include "k8sclient/value/time.h"
+#include "reconcilers/cluster/other_systems.h"
 #include "reconcilers/cluster/profile_cache.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/object_refs.h"
+#include "reconcilers/model/plan_draft.h"
 #include "reconcilers/partitioning/actuation.h"
 #include "reconcilers/partitioning/official_plugin.h"
 #include "reconcilers/partitioning/pod_reports.h"
-#include "reconcilers/partitioning/predecessor.h"
-#include "reconcilers/partitioning/refused_places.h"
-#include "reconcilers/partitioning/release.h"
 #include "reconcilers/partitioning/slice_plan.h"
 
 namespace gso {
-
 namespace {
+
+// --- nos's gpu-partitioner, whose job node.partitioning has: two of them would undo each other's labels.
+
+// Its holder renews the Lease every 2 s, and another one takes over after its duration (15 s): twice that, and at least
+// this long, without a renewal means that none runs. Source: the defaults of controller-runtime's leader election.
+constexpr Duration kLeastSilence = std::chrono::seconds(30);
+
+bool is_renewed(PlanDraft& draft, const PartitionerLease& lease) {
+  if (lease.holder.empty() || !lease.renewed) return false;
+  const std::string when = k8s::format_time(*lease.renewed);
+  const TimerKey timer{Timer::partitioner_lease, k8s::to_string(lease.meta.key()),
+                       fmt::format("{}/{}", when, lease.meta.resource_version)};
+  const Duration silence = std::max<Duration>(2 * std::chrono::seconds(lease.duration_seconds), kLeastSilence);
+  // The stored time counts in the first look alone, when a Lease may have been left behind long ago; after that the
+  // operator's own clock does.
+  return !draft.ages.held_for(timer, silence, *lease.renewed);
+}
+
+// The Lease of nos's gpu-partitioner is being renewed, or it is not known yet whether it still is. Adds a finding that
+// says so: then the operator only observes.
+bool predecessor_runs(PlanDraft& draft) {
+  bool runs = false;
+  std::vector<const PartitionerLease*> leases;
+  for (const auto& [key, lease] : draft.s.world.partitioning.leases.all()) leases.push_back(lease.get());
+  std::ranges::sort(leases, {}, [](const PartitionerLease* lease) { return lease->meta.key(); });
+  for (const PartitionerLease* lease : leases) {
+    if (!is_renewed(draft, *lease)) continue;
+    runs = true;
+    const ObjectRef about{"coordination.k8s.io/v1", "Lease", std::string(lease->meta.ns.view()), lease->meta.name,
+                          std::string(lease->meta.uid)};
+    draft.finding(
+        Severity::warning, about, kPartitioningObserves,
+        fmt::format("nos's gpu-partitioner runs ({} renews Lease {}): the operator only observes. It partitions "
+                    "GPUs once that Lease is not renewed any more",
+                    lease->holder, k8s::to_string(lease->meta.key())));
+  }
+  return runs;
+}
+
+
 
 using Pods = std::vector<const SlicePod*>;
 

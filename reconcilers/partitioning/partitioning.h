@@ -13,7 +13,6 @@
 #include "reconcilers/model/plan_draft.h"
 #include "reconcilers/partitioning/node_moves.h"
 #include "reconcilers/partitioning/partitioned_node.h"
-#include "reconcilers/partitioning/planning_cache.h"
 
 namespace gso {
 

@@ -9,7 +9,6 @@
 
 #include "reconcilers/partitioning/partitioned_node.h"
 #include "reconcilers/partitioning/pending_pods.h"
-#include "reconcilers/partitioning/planning_cache.h"
 
 namespace gso {
 
@@ -42,7 +41,7 @@ struct SlicePlan {
   std::vector<bool> changes;                        // By node: `geometry` is not what it carries.
 };
 
-// By pod: the nodes that the scheduler refuses it, ascending (refused_places.h).
+// By pod: the nodes that the scheduler refuses it, ascending (actuation.h).
 using RefusedPlaces = std::vector<std::vector<std::size_t>>;
 
 // `standings`: by node. `pods`: in the order in which they are served, none on a node of `refused`. Nodes change only

@@ -7,7 +7,6 @@
 
 #include <fmt/format.h>
 
-#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/profile/field_names.h"
 

@@ -10,8 +10,8 @@
 
 #include <fmt/format.h>
 
-#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/message_text.h"
 #include "reconcilers/profile/mps.h"
 
 namespace gso {

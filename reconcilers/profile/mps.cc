@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
-#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/message_text.h"
 
 namespace gso {
 namespace {

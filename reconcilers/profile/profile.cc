@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-#include "reconcilers/model/foreign_text.h"
+#include "reconcilers/model/message_text.h"
 #include "reconcilers/profile/document_value.h"
 #include "reconcilers/profile/profile_decoder.h"
 #include "reconcilers/profile/yaml_node.h"

@@ -11,7 +11,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "reconcilers/model/foreign_text.h"
+#include "reconcilers/model/message_text.h"
 #include "reconcilers/profile/field_names.h"
 #include "reconcilers/profile/mps.h"
 #include "reconcilers/profile/profile_decoder.h"

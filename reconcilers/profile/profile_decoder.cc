@@ -12,7 +12,7 @@
 #include <fmt/ranges.h>
 
 #include "k8sclient/value/time.h"
-#include "reconcilers/model/foreign_text.h"
+#include "reconcilers/model/message_text.h"
 #include "reconcilers/profile/go_text.h"
 
 namespace gso {

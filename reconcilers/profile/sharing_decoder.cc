@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "reconcilers/model/foreign_text.h"
+#include "reconcilers/model/message_text.h"
 #include "reconcilers/profile/go_text.h"
 #include "reconcilers/profile/profile_decoder.h"
 

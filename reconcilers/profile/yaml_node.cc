@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include "reconcilers/model/foreign_text.h"
+#include "reconcilers/model/message_text.h"
 
 namespace gso {
 namespace {

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "reconcilers/model/foreign_text.h"
+#include "reconcilers/model/message_text.h"
 #include "reconcilers/profile/yaml_node.h"
 
 namespace gso {

@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "reconcilers/cluster/recorded_policies.h"
+#include "reconcilers/cluster/policy_match.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/profile/go_text.h"
-#include "reconcilers/rollout/recorded_texts.h"
+#include "reconcilers/rollout/next_record.h"
 
 namespace gso {
 

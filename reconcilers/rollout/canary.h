@@ -55,7 +55,7 @@ enum class CanaryNodes : std::uint8_t { any, free };
 [[nodiscard]] std::string awaited_canary(const RolloutView& rollout, const NodeAssessment& assessment,
                                          std::int64_t started);
 
-// Names the timers of verified canaries (running_timers.h).
+// Names the timers of verified canaries (recorded_timers.h).
 void run_soaking_timers(Pass& pass);
 
 // The canaries that the record must hold now. A node that served is recorded in the pass that begins its change, and

@@ -1,14 +1,18 @@
-// The next step of each node in a change, as one pass decides it: the only place that asks step() about the nodes of a
-// fleet. The operator acts on it (change_walk.h), and `explain`, `status` and `rollout status` show it.
+// The nodes in a change: the next step of each, the walk over all of them, and those that the operator does not manage
+// any more.
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 
 #include "reconcilers/fleet/pass.h"
-#include "reconcilers/rollout/slot_yield.h"
+#include "reconcilers/rollout/slots.h"
 
 namespace gso {
+
+// --- The next step of each node in a change, as one pass decides it: the only place that asks step() about the nodes
+// of a fleet. The operator acts on it (change_steps.h), and `explain`, `status` and `rollout status` show it.
 
 class ChangeSteps {
  public:
@@ -30,5 +34,18 @@ class ChangeSteps {
   Pass& pass_;
   SlotYield yield_{pass_};
 };
+
+// --- All nodes in a change, at the cost of those that need something: the others are skipped until their next date.
+
+void plan_changes_in_progress(Pass& pass);
+
+// --- Nodes in a change that the operator does not manage any more: no plugin DaemonSet selects them, the plugin runs
+// without profiles, or nos has taken them over. What the change left there is removed once that is certain.
+
+// How long a node must have been without a plugin with profiles before the marks of a change are removed: longer than
+// the GPU Operator or Helm need to create a DaemonSet again, or NFD to write its labels again.
+inline constexpr Duration kAbandonGrace = std::chrono::minutes(2);
+
+void plan_abandoned(Pass& pass);
 
 }  // namespace gso

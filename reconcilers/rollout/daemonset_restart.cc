@@ -1,13 +1,20 @@
-// See daemonset_restart.h.
 #include "reconcilers/rollout/daemonset_restart.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
+#include <optional>
+#include <string_view>
+#include <utility>
 
-#include "reconcilers/cluster/config_map_times.h"
+#include "reconcilers/cluster/config_maps.h"
+#include "reconcilers/cluster/node_match.h"
+#include "reconcilers/cluster/other_systems.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
+#include "reconcilers/rollout/rollout_view.h"
+#include "reconcilers/rollout/start_conditions.h"
 
 namespace gso {
 
@@ -85,6 +92,143 @@ bool DaemonSetRestarts::wait_for_the_rest(const RolloutView& rollout, const std:
                   rollout.key.config_map, first_names({nodes.begin(), nodes.end()}),
                   k8s::format_go_duration(patience)));
   return true;
+}
+
+namespace {
+
+// The first node by name; empty: nos partitions no node that the installation's DaemonSets select.
+std::string first_node_of_nos(const World& world, const PluginInstallation& installation) {
+  std::string first;
+  for (const auto& [key, node] : world.nodes.all()) {
+    if (!is_partitioned_by_nos(*node) || (!first.empty() && first < key.name)) continue;
+    const bool selected = std::ranges::any_of(
+        installation.operands, [&](const Operand& operand) { return selects(operand, *node, false) != Selects::no; });
+    if (selected) first = key.name;
+  }
+  return first;
+}
+
+// Why the DaemonSets of one installation cannot be restarted; empty: they can be.
+std::string installation_obstacle(const World& world, const PluginInstallation& installation) {
+  if (installation.announcement_unknown) {
+    return fmt::format(
+        "the operator is not allowed to read ClusterPolicy {}, so it cannot know whether the GPU Operator is also "
+        "changing these DaemonSets: grant get, list and watch on clusterpolicies.nvidia.com, or use mechanism "
+        "NodeByNode",
+        installation.owner);
+  }
+  for (const Operand& operand : installation.operands) {
+    if (operand.on_delete) {
+      return fmt::format(
+          "DaemonSet {} has updateStrategy OnDelete, so a restart of the DaemonSet would replace no pod: use "
+          "mechanism NodeByNode",
+          k8s::to_string(operand.key));
+    }
+  }
+  if (std::string node = first_node_of_nos(world, installation); !node.empty()) {
+    return fmt::format(
+        "a restart of the DaemonSets in namespace {} would also restart their pods on node {}, whose GPUs nos "
+        "partitions: exclude the nodes of nos with a nodeAffinity (NotIn), or use mechanism NodeByNode",
+        installation.ns, node);
+  }
+  return {};
+}
+
+// Another policy of this ConfigMap does not restart DaemonSets; empty: all do.
+std::string policy_obstacle(const RolloutView& rollout) {
+  const Pass& pass = rollout.pass;
+  for (const auto& [key, other] : pass.index.profile_rollouts) {
+    if (key.config_map != rollout.key.config_map) continue;
+    const SharingPolicy& policy = pass.index.policy(pass.s.world, key.policy);
+    const bool observes = pass.s.settings.mode_of(policy) == PolicyMode::observe;
+    if (policy.rollout.mechanism == Mechanism::daemonset_restart && !observes) continue;
+    return fmt::format("a restart of the DaemonSets in namespace {} would also restart nodes of policy {}, which {}",
+                       rollout.installation.ns, key.policy,
+                       observes ? "is in mode Observe: its nodes must not change" : "must change one by one");
+  }
+  return {};
+}
+
+// The first of the rollout's pending nodes by name; empty: none is pending.
+std::string first_pending(const ProfileRollout& nodes) {
+  std::string first;
+  for (const auto& [product, group] : nodes.groups) {
+    for (const auto& [available, name] : group.pending) {
+      if (first.empty() || name < first) first = name;
+    }
+  }
+  return first;
+}
+
+// Nodes wait for another rollout of the ConfigMap, which a person or failures have stopped: new pods would read its
+// text. Only its stop is read, not its gate, because the gate asks this function.
+std::string stopped_rollout(const RolloutView& rollout) {
+  const Pass& pass = rollout.pass;
+  for (const auto& [key, nodes] : pass.index.profile_rollouts) {
+    if (key.config_map != rollout.key.config_map || key == rollout.key) continue;
+    const std::string waiting = first_pending(nodes);
+    if (waiting.empty()) continue;
+    const std::optional<Stop>& stop = rollout_of(pass, key).stop();
+    if (!stop) continue;
+    return fmt::format(
+        "a restart of the DaemonSets in namespace {} would also restart node {}, which waits for key {} of policy {} "
+        "({}: {}): end this stop, or use mechanism NodeByNode",
+        rollout.installation.ns, waiting, key.key, key.policy, stop->reason, stop->message);
+  }
+  return {};
+}
+
+// A node that must stay as it is, and why.
+struct Untouchable {
+  std::string_view reason;  // CamelCase.
+  std::string message;
+};
+
+// What the chain of checks, a holder or KAI would say if the node itself started now. A label that another actor owns
+// stays as it is under a restart, too.
+std::optional<Untouchable> untouchable(Pass& pass, const std::string& name, const NodeAssessment& a) {
+  const Node* node = pass.s.world.nodes.find(name);
+  if (node == nullptr || a.phase == Phase::unmanaged) return std::nullopt;
+  if (!a.holder.empty()) return Untouchable{a.holder, describe_holder(a.holder, *node)};
+  if (a.is_blocked() && a.reason != kLabelOwnedByOther) return Untouchable{a.reason, a.message};
+  if (!a.taint.empty()) return Untouchable{kTaintNotTolerated, fmt::format("it has the taint {}", a.taint.view())};
+  if (auto hindrance = kai_hindrance(pass, name, a)) return Untouchable{kKaiReservations, std::move(hindrance->why)};
+  return std::nullopt;
+}
+
+// The first node by name of those that new pods would reach and that must stay as they are. All are asked, so that the
+// lookups of KAI's use are requested together.
+std::string node_obstacle(const RolloutView& rollout) {
+  Pass& pass = rollout.pass;
+  std::string first;
+  Untouchable why;
+  for (const auto& [name, node] : pass.index.nodes) {
+    if (!node.assessment || pass.index.installation_of(*node.assessment).id() != rollout.key.config_map) continue;
+    auto found = untouchable(pass, name, *node.assessment);
+    if (!found || (!first.empty() && first < name)) continue;
+    first = name;
+    why = *std::move(found);
+  }
+  if (first.empty()) return {};
+  return fmt::format(
+      "a restart of the DaemonSets in namespace {} would also restart node {}, which must stay as it is ({}: {}): "
+      "remove this cause, or use mechanism NodeByNode",
+      rollout.installation.ns, first, why.reason, why.message);
+}
+
+}  // namespace
+
+std::string restart_obstacle(const RolloutView& rollout) {
+  const Pass& pass = rollout.pass;
+  // Nodes that need a label or a repair, or that an earlier restart has left behind, change one by one.
+  if (due_restarts(rollout).daemonsets.empty()) return {};
+  for (const PluginInstallation& installation : pass.index.discovery.installations) {
+    if (installation.id() != rollout.key.config_map) continue;
+    if (std::string why = installation_obstacle(pass.s.world, installation); !why.empty()) return why;
+  }
+  if (std::string why = policy_obstacle(rollout); !why.empty()) return why;
+  std::string why = stopped_rollout(rollout);
+  return why.empty() ? node_obstacle(rollout) : why;
 }
 
 }  // namespace gso

@@ -1,5 +1,4 @@
-// Mechanism DaemonSetRestart: if only new pods load a change, the operator restarts the DaemonSets, whose controller
-// then replaces the pods at its own pace. A label is still changed node by node.
+// Mechanism DaemonSetRestart: the restarts, and what prevents them.
 #pragma once
 
 #include <set>
@@ -9,6 +8,9 @@
 #include "reconcilers/rollout/rollout_object.h"
 
 namespace gso {
+
+// --- Mechanism DaemonSetRestart: if only new pods load a change, the operator restarts the DaemonSets, whose
+// controller then replaces the pods at its own pace. A label is still changed node by node.
 
 // What a rollout needs from its DaemonSets now.
 struct DueRestarts {
@@ -37,5 +39,13 @@ class DaemonSetRestarts {
   RolloutObjects& objects_;
   std::set<ObjectKey> restarted_;  // In this pass: several rollouts can share a DaemonSet.
 };
+
+// --- Mechanism DaemonSetRestart: what a restart of the DaemonSets must not touch. Their controller replaces the pods
+// of every node, so the whole fleet of the ConfigMap decides, not only the nodes of the rollout.
+
+class RolloutView;
+
+// Why the DaemonSets that mount the rollout's ConfigMap must not be restarted now, for people; empty: they can be.
+[[nodiscard]] std::string restart_obstacle(const RolloutView& rollout);
 
 }  // namespace gso

@@ -9,15 +9,15 @@
 #include <vector>
 
 #include "reconcilers/checks/catalogue.h"
-#include "reconcilers/cluster/consumers.h"
-#include "reconcilers/cluster/protected_namespaces.h"
+#include "reconcilers/cluster/cluster_pods.h"
+#include "reconcilers/cluster/operand_namespaces.h"
 #include "reconcilers/model/conditions.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
-#include "reconcilers/rollout/deferrals.h"
+#include "reconcilers/node/drift.h"
 #include "reconcilers/rollout/evictions.h"
-#include "reconcilers/rollout/node_drain.h"
 #include "reconcilers/rollout/recorded_timers.h"
+#include "reconcilers/rollout/start_conditions.h"
 
 namespace gso {
 
@@ -243,6 +243,17 @@ void remove_rejected(Pass& pass, const std::string& node) {
                          node, pod.reason.view()),
              false, node);
   }
+}
+
+NodeDrain node_drain_of(const Pass& pass, const std::string& node, const NodeAssessment& a) {
+  NodeDrain out;
+  out.node = node;
+  out.policy = &pass.index.policy(pass.s.world, a.policy.view());
+  out.until = drain_of(pass, a);
+  out.afterwards = a.expectation.get();
+  out.serves = served_afterwards(a);
+  if (a.in_change()) out.since = a.change->listed;
+  return out;
 }
 
 }  // namespace gso

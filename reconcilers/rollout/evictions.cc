@@ -11,7 +11,7 @@
 #include <tuple>
 #include <vector>
 
-#include "reconcilers/cluster/protected_namespaces.h"
+#include "reconcilers/cluster/operand_namespaces.h"
 #include "reconcilers/fleet/fleet.h"
 #include "reconcilers/model/jobs.h"
 #include "reconcilers/model/labels.h"

@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include "reconcilers/fleet/pass.h"
+#include "reconcilers/rollout/drain.h"
 #include "reconcilers/rollout/gang_peers.h"
-#include "reconcilers/rollout/node_drain.h"
 
 namespace gso {
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "reconcilers/fleet/pass.h"
+#include "reconcilers/rollout/next_record.h"
 
 namespace gso {
 
@@ -67,5 +68,10 @@ class RolloutView;
                                                      std::string_view config_map = {});
 // The key is the policy's own inline profile.
 [[nodiscard]] bool owns_key(const SharingPolicy& policy, const RolloutKey& key);
+
+// --- Records the failures of revisions, what a person has undone, and the end of both.
+
+// `complete`: the rollouts whose nodes all show their revision.
+void record_failures(Pass& pass, NextRecord& next, const std::set<RolloutKey>& complete);
 
 }  // namespace gso

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "reconcilers/model/labels.h"
-#include "reconcilers/node/served_afterwards.h"
+#include "reconcilers/node/drift.h"
 
 namespace gso {
 

@@ -7,13 +7,11 @@
 #include <optional>
 #include <set>
 
-#include "reconcilers/cluster/config_map_room.h"
-#include "reconcilers/cluster/config_map_times.h"
-#include "reconcilers/cluster/nos.h"
-#include "reconcilers/cluster/policy_keys.h"
+#include "reconcilers/cluster/config_maps.h"
+#include "reconcilers/cluster/other_systems.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
-#include "reconcilers/model/store_order.h"
+#include "reconcilers/model/object_refs.h"
 #include "reconcilers/rollout/failures.h"
 
 namespace gso {

@@ -15,7 +15,7 @@ namespace gso {
 void plan_managed_keys(Pass& pass);  // Writes, restores and collects these keys.
 void plan_finalizers(Pass& pass);    // Policies with deletionPolicy Revert wait for their nodes.
 
-// Names the timer of each key's present text (running_timers.h): an edit of one key does not restart the time of the
+// Names the timer of each key's present text (recorded_timers.h): an edit of one key does not restart the time of the
 // others.
 void run_text_timers(Pass& pass);
 // Since when the key has had its present text, according to the ConfigMap and the watch; nullopt: it has none. The

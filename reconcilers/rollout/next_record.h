@@ -1,13 +1,25 @@
-// The record after this pass: what plan_outcomes() adds to it, in one write.
+// The record after a pass, in one write; and the last texts of each key in it.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "reconcilers/fleet/pass.h"
 
 namespace gso {
+
+// --- The last texts of each key, in the record: what pods have read that were created between two edits.
+
+// FleetRecord::history as it must be now: with the present texts.
+[[nodiscard]] std::map<std::string, std::vector<RecordedText>> present_history(const Pass& pass);
+// A key of the record has another text now: it is recorded at once, because it can be taken back before anything else
+// is, and kubelets show it to containers for a while after that.
+[[nodiscard]] bool has_new_text(const Pass& pass);
+
+// --- The record after this pass: what plan_outcomes() adds to it, in one write.
 
 // Copied at the first change, because a record can hold thousands of nodes. The copy leaves out what nothing can need
 // any more: keys that their ConfigMap lacks and that are on no node, their texts, and templates of DaemonSets that are

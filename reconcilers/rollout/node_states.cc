@@ -12,7 +12,7 @@
 #include "reconcilers/model/labels.h"
 #include "reconcilers/rollout/managed_keys.h"
 #include "reconcilers/rollout/recorded_timers.h"
-#include "reconcilers/rollout/reloads.h"
+#include "reconcilers/rollout/repairs.h"
 #include "reconcilers/rollout/rollout_view.h"
 
 namespace gso {

@@ -9,7 +9,7 @@
 
 namespace gso {
 
-// Names the timers of nodes that load a profile by themselves (running_timers.h).
+// Names the timers of nodes that load a profile by themselves (recorded_timers.h).
 void run_loading_timers(Pass& pass);
 // The same while the record cannot be read: it is unknown which nodes these are, so the timer of each node runs from
 // when it has got its target. A label that moves meanwhile can come too soon after an edit of its new key.

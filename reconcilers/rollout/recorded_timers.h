@@ -1,6 +1,5 @@
-// Timers that the record keeps. They are of conditions that must last for minutes before the operator acts: without the
-// record, an operator that restarts more often than that would never act. A stored time only seeds its timer when an
-// operator starts (model/ages.h).
+// Timers of conditions that must last for minutes before the operator acts: those that the record keeps, and those
+// that several planners of one pass read.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +10,10 @@
 #include "reconcilers/fleet/pass.h"
 
 namespace gso {
+
+// --- Timers that the record keeps. They are of conditions that must last for minutes before the operator acts:
+// without the record, an operator that restarts more often than that would never act. A stored time only seeds its
+// timer when an operator starts (model/ages.h).
 
 // Runs while a node does not show the profile with which it was verified.
 [[nodiscard]] TimerKey drifting_timer(const std::string& node, const NodeAssessment& assessment);
@@ -48,5 +51,14 @@ void run_hold_timers(Pass& pass);
 // with all others that run: conditions that pass quickly cost no write. It is removed as soon as it has stopped. Holds
 // of nodes in a change are rare, and are recorded at once.
 [[nodiscard]] std::optional<Timers> update_timers(const Pass& pass);
+
+// --- The timers that several planners of one pass read, named once, before any of them reads one. So no timer runs
+// because somebody asked for it, or stops because nobody did: a soak goes on while its rollout is paused. Timers that
+// one chain of steps owns are named there (model/ages.h): those of a node's change (node/node_step.h), of stuck pods,
+// of nodes that are left, of unused keys, and KAI's.
+
+// While the fleet has no record, or one that cannot be read, no node and no rollout waits: most timers do not run.
+// Those that say which text a node can have read run on beside an unreadable one.
+void declare_timers(Pass& pass);
 
 }  // namespace gso

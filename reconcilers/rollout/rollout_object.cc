@@ -1,13 +1,16 @@
-// See rollout_object.h.
 #include "reconcilers/rollout/rollout_object.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <nlohmann/json.hpp>
+#include <optional>
 
+#include "reconcilers/model/conditions.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
-#include "reconcilers/model/rollout_subject.h"
+#include "reconcilers/model/policy.h"
 #include "reconcilers/rollout/stops.h"
 
 namespace gso {
@@ -50,6 +53,125 @@ void RolloutObjects::ensure(const RolloutKey& key, const std::string& target, co
           ? fmt::format("Rolling out {} (key {}) to {} under policy {}", key.config_map, key.key, target, key.policy)
           : fmt::format("Rolling out {} to {} under policy {}", describe_subject(key.config_map, key.key), target,
                         key.policy));
+}
+
+namespace {
+
+// Its switches in the record; null: none was on.
+const RecordedSwitches* recorded(const Index& index, const SharingRollout& rollout) {
+  return index.record ? index.record->rollout(rollout.policy, rollout.config_map, rollout.key, rollout.to_revision)
+                      : nullptr;
+}
+
+}  // namespace
+
+bool says_left(const SharingRollout& rollout) {
+  // Few rollouts have the condition, and every pass asks for all of them: the whole status is parsed only where it is.
+  if (!std::string_view(rollout.status_json).contains(kCurrentCondition)) return false;
+  return !text_at(condition_in(parse_status(rollout.status_json), kCurrentCondition), "status").empty();
+}
+
+bool was_left(const Index& index, const SharingRollout& rollout) {
+  const RecordedSwitches* entry = recorded(index, rollout);
+  return entry != nullptr ? entry->left : says_left(rollout);
+}
+
+namespace {
+
+// When it ended, according to its status; nullopt if it has not ended, or if the time of its abort is unknown: an abort
+// then applies to every template. If an object has no status (lost in a restore from a backup, or not written yet), or
+// says that it is Completed and not since when, the operator assumes that it ended right after its creation: its
+// approval then does not apply to a template that is newer than the object.
+std::optional<WallTime> ended_at(const SharingRollout& rollout) {
+  const WallTime at_once = rollout.meta.creation_timestamp + std::chrono::seconds(1);
+  if (rollout.phase.empty()) return at_once;
+  const nlohmann::json status = parse_status(rollout.status_json);
+  if (rollout.phase == "Completed") return k8s::parse_rfc3339(text_at(status, "completedAt")).value_or(at_once);
+  if (rollout.phase != "Failed") return std::nullopt;
+  const std::string since = since_when(status, rollout.aborted ? kAbortedCondition : "Progressing");
+  return k8s::parse_rfc3339(since);
+}
+
+// It has ended, and nodes wait for pods of a template that arrived later (updateStrategy OnDelete). A template belongs
+// to the rollout itself if nodes still wait for it at the end (aborted), or if nodes get it late.
+bool ended_before_template(const Index& index, const ProfileRollout& profile_rollout, const SharingRollout& rollout) {
+  if (profile_rollout.tally.new_template == 0) return false;
+  // The status is lost, and the record has the switches: the templates that they were set for decide
+  // (is_of_other_templates).
+  if (rollout.phase.empty() && recorded(index, rollout) != nullptr) return false;
+  const std::optional<WallTime> ended = ended_at(rollout);
+  if (!ended) return false;
+  // Creation times are whole seconds. An abort in the same second applies to that template, too.
+  const WallTime oldest = rollout.aborted ? *ended + std::chrono::seconds(1) : *ended;
+  const bool later =
+      std::ranges::any_of(index.discovery.installations[profile_rollout.installation].operands,
+                          [&](const Operand& operand) { return operand.on_delete && operand.newest_since >= oldest; });
+  // A template that returns keeps its first creation time; but then no node is settled on it.
+  const bool nobody_settled =
+      std::ranges::all_of(profile_rollout.groups, [](const auto& group) { return group.second.tally.settled == 0; });
+  return later || (rollout.phase == "Completed" && nobody_settled);
+}
+
+bool waits(const ProfileRollout& profile_rollout, const SharingRollout& rollout) {
+  return profile_rollout.tally.of(Phase::pending) > 0 && !is_undone(rollout);
+}
+
+}  // namespace
+
+std::map<std::string, std::string> templates_of(const PluginInstallation& installation) {
+  std::map<std::string, std::string> out;
+  for (const Operand& operand : installation.operands) {
+    if (!operand.newest_hash.empty()) out.emplace(k8s::to_string(operand.key), operand.newest_hash);
+  }
+  return out;
+}
+
+// Neither names of objects nor hashes contain these characters.
+std::string templates_text(const PluginInstallation& installation) {
+  std::string out;
+  for (const auto& [daemonset, hash] : templates_of(installation)) {
+    out += fmt::format("{}{}={}", out.empty() ? "" : ",", daemonset, hash);
+  }
+  return out;
+}
+
+namespace {
+
+bool has_other_templates(const PluginInstallation& installation, const std::map<std::string, std::string>& then) {
+  return std::ranges::any_of(installation.operands, [&](const Operand& operand) {
+    if (!operand.on_delete || operand.newest_hash.empty()) return false;
+    const auto known = then.find(k8s::to_string(operand.key));
+    return known != then.end() && known->second != operand.newest_hash;
+  });
+}
+
+}  // namespace
+
+bool has_other_templates(const PluginInstallation& installation, std::string_view then) {
+  std::map<std::string, std::string> templates;
+  while (!then.empty()) {
+    const std::string_view entry = then.substr(0, then.find(','));
+    then.remove_prefix(std::min(then.size(), entry.size() + 1));
+    const std::size_t middle = entry.find('=');
+    if (middle != std::string_view::npos) templates.emplace(entry.substr(0, middle), entry.substr(middle + 1));
+  }
+  return has_other_templates(installation, templates);
+}
+
+bool is_of_other_templates(const Index& index, const ProfileRollout& profile_rollout, const SharingRollout& rollout) {
+  const RecordedSwitches* entry = recorded(index, rollout);
+  if (entry == nullptr || entry->paused || rollout.paused) return false;
+  if (!waits(profile_rollout, rollout) || profile_rollout.tally.new_template == 0) return false;
+  return has_other_templates(index.discovery.installations[profile_rollout.installation], entry->templates);
+}
+
+bool ended_earlier(const Index& index, const ProfileRollout& profile_rollout, const SharingRollout& rollout) {
+  return waits(profile_rollout, rollout) &&
+         (was_left(index, rollout) || ended_before_template(index, profile_rollout, rollout));
+}
+
+bool begins_anew(const Index& index, const ProfileRollout& profile_rollout, const SharingRollout& rollout) {
+  return ended_earlier(index, profile_rollout, rollout) || is_of_other_templates(index, profile_rollout, rollout);
 }
 
 }  // namespace gso

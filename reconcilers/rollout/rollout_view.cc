@@ -5,10 +5,10 @@
 #include <algorithm>
 
 #include "reconcilers/cluster/stale_views.h"
-#include "reconcilers/rollout/attempts.h"
 #include "reconcilers/rollout/budgets.h"
 #include "reconcilers/rollout/drain.h"
 #include "reconcilers/rollout/failures.h"
+#include "reconcilers/rollout/rollout_object.h"
 
 namespace gso {
 

@@ -14,10 +14,8 @@
 #include "reconcilers/partitioning/partitioning.h"
 #include "reconcilers/rollout/budgets.h"
 #include "reconcilers/rollout/canary.h"
-#include "reconcilers/rollout/change_trouble.h"
 #include "reconcilers/rollout/gates.h"
-#include "reconcilers/rollout/out_of_reach.h"
-#include "reconcilers/rollout/running_timers.h"
+#include "reconcilers/rollout/recorded_timers.h"
 #include "reconcilers/rollout/standstill.h"
 #include "reconcilers/rollout/waits.h"
 
@@ -37,7 +35,7 @@ class RolloutView {
   const PluginInstallation& installation;
   const std::string target;      // The target of most of its nodes; empty if none has one.
   const SharingRollout* object;  // Null: this revision has no SharingRollout.
-  const bool anew;               // `object` belongs to an earlier attempt (attempts.h).
+  const bool anew;               // `object` belongs to an earlier attempt (rollout_object.h).
   // The fleet has shown this revision before, and nothing else is new.
   const bool verified;
   // Nodes of that product have shown it as well: their group needs no canary.
@@ -132,7 +130,7 @@ class RolloutViews {
   [[nodiscard]] RolloutView* find(const RolloutKey& key);
   // Nodes in a change that wait for their pods, or for a permission (drain.h).
   [[nodiscard]] const std::map<std::string, BlockedBy>& blocked_in_progress();
-  // Names the timers of this pass that several planners read (running_timers.h).
+  // Names the timers of this pass that several planners read (recorded_timers.h).
   void declare_timers() { gso::declare_timers(pass_); }
   // What the views have added so far: timers, and when to plan again.
   [[nodiscard]] Plan take_plan() { return std::move(pass_.plan); }

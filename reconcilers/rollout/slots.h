@@ -1,18 +1,56 @@
-// Slots: what a pass has used of the budgets (S1) so far. A node counts as busy while it is unavailable, whatever the
-// cause. An available node needs a free slot. A busy one is changed in the slot that it holds, and each budget bounds
-// how many of these are in a change at once.
+// Who gets the slots of the budgets: what a pass has used of them so far, idle nodes before busy ones.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
+#include "reconcilers/fleet/pass.h"
 #include "reconcilers/rollout/budgets.h"
 #include "reconcilers/rollout/gang_peers.h"
 
 namespace gso {
+
+// --- BusyNodes: which nodes must wait for their workloads, during a change and before it. Idle nodes start first, and
+// a few busy nodes never stop the other nodes of their policy or of another policy.
+
+class BusyNodes {
+ public:
+  // How many busy nodes of a group are skipped before one of them starts, although later ones might be idle.
+  static constexpr std::size_t kLookAhead = 16;
+  // The limit while none of these busy nodes is allowed to start: the search for idle nodes then continues beyond
+  // kLookAhead. Each node is listed again every kKnown.
+  static constexpr std::size_t kMostLookedAt = 240;
+  // How long a node counts as busy before it is listed again.
+  static constexpr Duration kKnown = std::chrono::minutes(2);
+
+  // `pass` must outlive it.
+  explicit BusyNodes(Pass& pass);
+
+  // The node was seen in use less than kKnown ago, for its present target.
+  [[nodiscard]] bool known(const std::string& node) const { return known_.contains(node); }
+  void note(const std::string& node, const NodeAssessment& assessment);
+  // Nodes of a policy that are out of service and wait for their workloads, including those that start in this pass.
+  [[nodiscard]] std::int64_t waiting(const std::string& policy) const;
+  // The same, of all policies.
+  [[nodiscard]] std::int64_t waiting() const;
+  void start(const std::string& policy) { ++waiting_[policy]; }
+
+ private:
+  [[nodiscard]] bool waits(const std::string& node, const NodeAssessment& assessment) const;
+
+  Pass& pass_;
+  std::set<std::string> known_;
+  std::map<std::string, std::int64_t> waiting_;  // By policy.
+};
+
+// --- Slots: what a pass has used of the budgets (S1) so far. A node counts as busy while it is unavailable, whatever
+// the cause. An available node needs a free slot. A busy one is changed in the slot that it holds, and each budget
+// bounds how many of these are in a change at once.
 
 // Nodes by cluster, policy and group.
 class SlotCounts {
@@ -82,6 +120,32 @@ class Slots {
   // In a change before this pass.
   mutable std::optional<SlotCounts> changing_;
   mutable SlotCounts repaired_;
+};
+
+// --- Idle nodes go first: a node that only waits for its workloads gives its slot to an idle node that needs one.
+
+class RolloutView;
+
+class SlotYield {
+ public:
+  // `pass` must outlive it.
+  explicit SlotYield(Pass& pass) : pass_(pass) {}
+
+  // Why a node leaves its change before a pod of it is deleted; nullopt: it keeps its slot. It leaves if its policy
+  // waits for workloads, some still use it, and no slot is free for a Pending node that is certainly idle, and would be
+  // free without it. A node that stays out of service keeps its slot anyway. Pending nodes that were not listed lately
+  // are listed first, a few per pass. Each idle node takes one slot.
+  [[nodiscard]] std::optional<Stop> stop_for(const std::string& name, const NodeAssessment& a, const BlockedBy& who);
+
+ private:
+  // A Pending node that could start if `name` left its change, and is idle; empty: none is known.
+  [[nodiscard]] std::string idle_node(const std::string& name, const NodeAssessment& a, const RolloutView& rollout);
+  [[nodiscard]] std::string first_idle(const RolloutView& rollout, const Group& group);
+  [[nodiscard]] bool is_candidate(const std::string& name, const NodeAssessment& a);
+
+  Pass& pass_;
+  std::optional<BusyNodes> busy_;  // Made when a node asks: most passes have none that does.
+  std::set<std::string> promised_;
 };
 
 }  // namespace gso

@@ -1,14 +1,44 @@
-// Why a rollout stands still: nodes remain to be changed or have failed, none of them makes progress, and none will
-// before a person, a calendar or another controller acts. Both statuses report it: Progressing is False, with this
-// reason and message.
+// What keeps a rollout, or one of its nodes, from going on.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
+#include <string_view>
+
+#include "reconcilers/fleet/pass.h"
+#include "reconcilers/node/node_step.h"
 
 namespace gso {
 
+// --- Nodes of a rollout that are Pending or in a change, and that the operator must not change now.
+
 class RolloutView;
+
+struct OutOfReach {
+  // Reason (Held, DriverUpgrade, MIGChange, Quarantined, or NodesNotReady, which is not a Blocked reason) -> node ->
+  // why.
+  std::map<std::string, std::map<std::string, std::string>> nodes;
+  // No other node of the rollout can continue: these nodes are all that is left, or its canary.
+  bool stops_all = false;
+};
+[[nodiscard]] OutOfReach out_of_reach_of(const RolloutView& rollout);
+
+// Of a node without a change, for people.
+inline constexpr std::string_view kNotReadyText =
+    "Node is NotReady: skipped until Ready; uses 1 slot of maxUnavailable";
+
+// One node that is Pending or in a change: its reason there, and why. Empty: the operator can change it.
+struct NodeOutOfReach {
+  std::string_view reason;
+  std::string why;
+};
+[[nodiscard]] NodeOutOfReach node_out_of_reach(const NodeAssessment& assessment, const Node& node);
+
+// --- Why a rollout stands still: nodes remain to be changed or have failed, none of them makes progress, and none
+// will before a person, a calendar or another controller acts. Both statuses report it: Progressing is False, with
+// this reason and message.
 
 struct Standstill {
   std::string reason;     // CamelCase.
@@ -22,5 +52,25 @@ struct Standstill {
 // DaemonSets that have stopped replacing the pods of the rollout's nodes, for people; empty: they make progress, or no
 // node waits for them.
 [[nodiscard]] std::string stalled_daemonsets(const RolloutView& rollout);
+
+// --- What keeps a node in progress from showing its profile. Both statuses and the findings report this answer.
+
+struct ChangeTrouble {
+  enum class Kind : std::uint8_t {
+    stands,     // The operator neither deletes the remaining pods nor gives up until the cause is gone.
+    not_ready,  // The node is NotReady, and has not been for as long as verifyTimeout.
+    container,  // A container of its new pods does not start; `reason` is the kubelet's.
+    late,       // It does not show its profile for longer than usual.
+  };
+  std::string reason;   // CamelCase: of the obstacle, or of the container that waits (CrashLoopBackOff).
+  std::string message;  // For people.
+  Kind kind = Kind::late;
+};
+// Of a node in a change, or of one that loads a profile by itself; nullopt: it makes progress, only waits for
+// workloads, or is held (standstill.h).
+[[nodiscard]] std::optional<ChangeTrouble> trouble_of(Pass& pass, const std::string& node,
+                                                      const NodeAssessment& assessment);
+// Of the nodes of a rollout that are in progress, by node.
+[[nodiscard]] std::map<std::string, ChangeTrouble> troubles_of(const RolloutView& rollout);
 
 }  // namespace gso

@@ -4,23 +4,67 @@
 
 #include <algorithm>
 #include <map>
+#include <string>
+#include <utility>
 
+#include "reconcilers/fleet/pass.h"
 #include "reconcilers/model/labels.h"
-#include "reconcilers/rollout/busy_nodes.h"
+#include "reconcilers/model/policy.h"
+#include "reconcilers/node/assess.h"
+#include "reconcilers/node/node_patch.h"
+#include "reconcilers/node/node_phase.h"
+#include "reconcilers/node/node_step.h"
+#include "reconcilers/rollout/canary.h"
 #include "reconcilers/rollout/daemonset_restart.h"
-#include "reconcilers/rollout/deferrals.h"
 #include "reconcilers/rollout/gang_peers.h"
-#include "reconcilers/rollout/kai_gate.h"
 #include "reconcilers/rollout/managed_keys.h"
-#include "reconcilers/rollout/node_start.h"
-#include "reconcilers/rollout/reloads.h"
+#include "reconcilers/rollout/repairs.h"
 #include "reconcilers/rollout/rollout_object.h"
 #include "reconcilers/rollout/rollout_view.h"
+#include "reconcilers/rollout/slots.h"
 #include "reconcilers/rollout/start_conditions.h"
 #include "reconcilers/rollout/stops.h"
 
 namespace gso {
 namespace {
+
+// --- What the start of a node's change writes, once its turn has come (starts.h).
+
+// Plans the patch that takes the node into its change. `live`: nobody on the node has to be waited for, so the
+// deletions of its first pods follow in the same plan. Otherwise the users of its GPUs are listed first.
+void start_node(Pass& pass, const Node& node, const NodeAssessment& a, const RolloutSpec& rollout, bool live) {
+  const std::string& name = node.meta.name;
+  const NodeView view = view_of(pass, node, a);
+  NodeChange change = begin_change(view, {a.transition, a.cause});
+  // A canary that was verified and then stopped serving still counts for or against its revision.
+  const RolloutKey profile_rollout = pass.index.rollout_key_of(a);
+  RolloutView& rollout_view = rollout_of(pass, profile_rollout);
+  const bool was_canary =
+      a.loaded.revision == a.target && !rollout_view.is_verified_on(std::string(a.product.view())) &&
+      (is_recorded_canary(rollout_view, name) || rollout_view.canary_passed(std::string(a.product.view())));
+  change.served = change.served || was_canary;
+  change.had_turn = has_had_turn(pass, name);
+  if (change.served && !rollout_view.canary_passed(std::string(a.product.view())))
+    rollout_view.started_canaries.insert(name);
+  const bool cordon = start_cordons(rollout.cordon, a.transition, live);
+  pass.add(patch_into(view, change, {.cordon = cordon, .live = live}), "Update",
+           fmt::format("{} -> {} ({}, {})", a.loaded.revision.empty() ? "unknown" : a.loaded.revision.view(),
+                       a.target.view(), to_string(a.cause), to_string(a.transition)),
+           true, name);
+  pass.plan.timers.push_back(unchanged_timer(name, a.target.view()));
+  if (!live) {
+    pass.plan.consumers_wanted.insert(name);
+    pass.plan.timers.push_back(draining_timer(name, change));
+    return;
+  }
+  const auto first = first_components(a, change.kind);
+  for (PlannedAction& deletion : deletions(view, change, first, fmt::format("to {}", a.target.view()))) {
+    pass.add(std::move(deletion.action), deletion.reason, std::move(deletion.message), true, name);
+  }
+  pass.plan.timers.push_back(verifying_timer(name, change));
+}
+
+
 
 // How long a node is skipped after the slots were not enough for all nodes of its jobs.
 constexpr Duration kGangWait = std::chrono::minutes(1);
@@ -137,7 +181,7 @@ class Starter {
   };
 
   // Idle nodes start first, in every group of every rollout: a busy node would keep a slot that they could use. It
-  // would have to give it back (slot_yield.h), and its workloads have only one turn.
+  // would have to give it back (slots.h), and its workloads have only one turn.
   void start_groups() {
     for (Candidates& group : groups_) repair_unavailable(group);
     for (Candidates& group : groups_) start_idle(group);

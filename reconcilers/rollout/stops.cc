@@ -6,15 +6,14 @@
 #include <map>
 #include <tuple>
 
-#include "reconcilers/cluster/unread_decisions.h"
-#include "reconcilers/model/foreign_text.h"
+#include "reconcilers/cluster/record_store.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
-#include "reconcilers/model/retry.h"
-#include "reconcilers/model/rollout_subject.h"
-#include "reconcilers/model/store_order.h"
-#include "reconcilers/rollout/attempts.h"
+#include "reconcilers/model/object_refs.h"
+#include "reconcilers/model/policy.h"
+#include "reconcilers/model/switch_value.h"
 #include "reconcilers/rollout/failures.h"
+#include "reconcilers/rollout/rollout_object.h"
 #include "reconcilers/rollout/rollout_view.h"
 
 namespace gso {

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "reconcilers/cluster/recorded_policies.h"
+#include "reconcilers/cluster/policy_match.h"
 #include "reconcilers/fleet/pass.h"
 
 namespace gso {

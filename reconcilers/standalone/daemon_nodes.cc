@@ -8,11 +8,10 @@
 #include "reconcilers/cluster/policy_match.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/mps_pipe_directory.h"
-#include "reconcilers/model/node_write.h"
+#include "reconcilers/model/plan.h"
 #include "reconcilers/model/policy.h"
-#include "reconcilers/model/retry.h"
-#include "reconcilers/model/rollout_subject.h"
-#include "reconcilers/rollout/unserved_nodes.h"
+#include "reconcilers/model/switch_value.h"
+#include "reconcilers/rollout/budgets.h"
 
 namespace gso {
 namespace {

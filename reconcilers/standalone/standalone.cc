@@ -15,9 +15,7 @@
 #include "reconcilers/rollout/recorded_timers.h"
 #include "reconcilers/rollout/rollout_object.h"
 #include "reconcilers/rollout/stops.h"
-#include "reconcilers/standalone/daemon_evictions.h"
 #include "reconcilers/standalone/daemon_nodes.h"
-#include "reconcilers/standalone/daemon_rollouts.h"
 #include "reconcilers/standalone/daemon_writes.h"
 
 namespace gso {

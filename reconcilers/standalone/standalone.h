@@ -28,7 +28,7 @@
 #pragma once
 
 #include "reconcilers/fleet/pass.h"
-#include "reconcilers/rollout/daemon_rollout.h"
+#include "reconcilers/rollout/rollout_object.h"
 #include "reconcilers/rollout/slots.h"
 
 namespace gso {

@@ -8,20 +8,20 @@
 #include <optional>
 #include <tuple>
 
-#include "reconcilers/cluster/nos.h"
+#include "reconcilers/cluster/facts.h"
+#include "reconcilers/cluster/other_systems.h"
 #include "reconcilers/cluster/profile_cache.h"
-#include "reconcilers/cluster/sharing_labels.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/fleet/pass.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
-#include "reconcilers/model/store_order.h"
+#include "reconcilers/model/object_refs.h"
 #include "reconcilers/node/assess.h"
 #include "reconcilers/node/mps_daemon_change.h"
 #include "reconcilers/node/node_labels.h"
-#include "reconcilers/partitioning/mark.h"
-#include "reconcilers/partitioning/release.h"
+#include "reconcilers/partitioning/node_slices.h"
+#include "reconcilers/partitioning/official_plugin.h"
 #include "reconcilers/status/status.h"
 
 namespace gso {

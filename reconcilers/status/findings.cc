@@ -8,19 +8,18 @@
 #include <string_view>
 #include <utility>
 
-#include "reconcilers/cluster/config_map_times.h"
-#include "reconcilers/cluster/killed_daemons.h"
+#include "reconcilers/cluster/cluster_pods.h"
+#include "reconcilers/cluster/config_maps.h"
 #include "reconcilers/cluster/operand_namespaces.h"
 #include "reconcilers/cluster/policy_match.h"
-#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
-#include "reconcilers/model/policy_words.h"
-#include "reconcilers/model/store_order.h"
+#include "reconcilers/model/object_refs.h"
+#include "reconcilers/model/policy.h"
 #include "reconcilers/node/drift.h"
+#include "reconcilers/rollout/gates.h"
 #include "reconcilers/rollout/rollout_view.h"
-#include "reconcilers/rollout/settling.h"
 #include "reconcilers/rollout/stops.h"
 #include "reconcilers/status/status.h"
 

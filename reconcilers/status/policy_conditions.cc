@@ -7,10 +7,12 @@
 
 #include "reconcilers/cluster/policy_match.h"
 #include "reconcilers/model/conditions.h"
+#include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/status/overlap.h"
 #include "reconcilers/status/policy_sum.h"
+#include "reconcilers/status/status.h"
 
 namespace gso {
 
@@ -241,6 +243,43 @@ std::optional<StatusCondition> staged_of(const PolicySum& sum, const nlohmann::j
   }
   if (condition_in(before, "Staged").is_null()) return std::nullopt;
   return StatusCondition{"Staged", true, "Staged", "changes are staged in the policy's waves"};
+}
+
+// --- Phases and conditions in status texts.
+
+using Json = nlohmann::json;
+
+void keep_failed_nodes(Json& status) {
+  const auto nodes = status.find("nodes");
+  if (nodes == status.end() || !nodes->is_array()) return;
+  Json failed = Json::array();
+  for (Json& node : *nodes) {
+    if (text_at(node, "state") == kStateFailed) failed.push_back(std::move(node));
+  }
+  if (failed.empty()) {
+    status.erase("nodes");
+  } else {
+    *nodes = std::move(failed);
+  }
+}
+
+Json condition_list(const std::vector<StatusCondition>& conditions, const Json& before, std::int64_t generation,
+                    WallTime now) {
+  Json out = Json::array();
+  for (const StatusCondition& condition : conditions) {
+    const std::string status = condition.unknown ? "Unknown" : condition.holds ? "True" : "False";
+    std::string since = k8s::format_time(now);
+    const Json known = condition_in(before, condition.type);
+    if (text_at(known, "status") == status) since = text_at(known, "lastTransitionTime", since);
+    Json entry = {{"type", condition.type},
+                  {"status", status},
+                  {"reason", condition.reason},
+                  {"message", cut_message(condition.message)},
+                  {"lastTransitionTime", since}};
+    if (generation > 0) entry["observedGeneration"] = generation;
+    out.push_back(std::move(entry));
+  }
+  return out;
 }
 
 }  // namespace gso

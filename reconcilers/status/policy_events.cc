@@ -1,10 +1,13 @@
 // The Events for changes of a policy's status: each is sent once, with the condition.
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <string>
 
+#include "reconcilers/cluster/record_store.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/status/policy_sum.h"
+#include "reconcilers/status/status.h"
 
 namespace gso {
 
@@ -59,6 +62,19 @@ void report_changes(Pass& pass, const PolicySum& sum, const Json& before, const 
   }
   if (const std::string unstaged = newly_false(before, after, "Staged"); !unstaged.empty())
     report_unstaged(pass, sum, unstaged);
+}
+
+// --- The operator's options in its state ConfigMap, so that the commands of people judge nodes by the same limits.
+
+void plan_options_text(Pass& pass) {
+  const std::optional<std::string>& wanted = pass.s.settings.options_text;
+  const ConfigMap* state = pass.s.world.configmaps.find(state_key(pass.s.settings));
+  if (!wanted || state == nullptr) return;
+  const auto present = state->data.find(std::string(kOptionsKey));
+  const bool none = present == state->data.end() || !present->second;
+  if (none ? wanted->empty() : *present->second == *wanted) return;
+  pass.add(write_state(pass.s.settings, {{std::string(kOptionsKey), *wanted}}), "OptionsChanged",
+           "commands judge by the options of the operator");
 }
 
 }  // namespace gso

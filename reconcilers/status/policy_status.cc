@@ -2,22 +2,69 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
 #include <utility>
 
+#include "reconcilers/fleet/pass.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
-#include "reconcilers/model/policy_words.h"
+#include "reconcilers/model/policy.h"
 #include "reconcilers/node/drift.h"
+#include "reconcilers/rollout/budgets.h"
+#include "reconcilers/rollout/directory_label.h"
 #include "reconcilers/rollout/drain.h"
 #include "reconcilers/rollout/failures.h"
-#include "reconcilers/rollout/reloads.h"
+#include "reconcilers/rollout/label_contest.h"
+#include "reconcilers/rollout/repairs.h"
 #include "reconcilers/rollout/rollout_view.h"
-#include "reconcilers/status/contested_labels.h"
 #include "reconcilers/status/policy_sum.h"
 
 namespace gso {
+namespace {
+
+// --- Labels of nodes that another client keeps changing, for the condition LabelsContested of their policies.
+
+using Sums = std::map<std::string, PolicySum>;
+
+void note(const LabelChange& change, const std::string& node, const std::string& policy, Sums& sums) {
+  const auto sum = sums.find(policy);
+  if (sum == sums.end()) return;
+  for (const auto& [label, until] : change.contested) sum->second.contested[label].insert(node);
+}
+
+void note_sharing_labels(const Pass& pass, Sums& sums) {
+  for (const std::string& name : pass.index.nodes_in(Bucket::label_work)) {
+    const Node* node = pass.s.world.nodes.find(name);
+    const NodeAssessment* a = pass.index.find(name);
+    if (node == nullptr || a == nullptr || !might_be_contested(pass, *node)) continue;
+    note(settled_label_change(pass, *node, *a), name, std::string(a->policy.view()), sums);
+  }
+}
+
+// No plugin needs to serve these nodes.
+void note_directories(const Pass& pass, Sums& sums) {
+  std::optional<NodePolicies> policies;
+  for (const std::string& name : pass.index.nodes_in(Bucket::mps_directory)) {
+    const Node* node = pass.s.world.nodes.find(name);
+    if (node == nullptr || !might_be_contested(pass, *node)) continue;
+    const LabelChange change = directory_label(pass, *node).change;
+    if (change.contested.empty()) continue;
+    if (!policies) policies.emplace(pass.index, pass.s.world);
+    note(change, name, policies->of(*node).meta.name, sums);
+  }
+}
+
+// `sums`: by the name of the policy.
+void note_contested_labels(const Pass& pass, Sums& sums) {
+  note_sharing_labels(pass, sums);
+  note_directories(pass, sums);
+}
+
+}  // namespace
 
 using Json = nlohmann::json;
 

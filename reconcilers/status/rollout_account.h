@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "reconcilers/fleet/pass.h"
-#include "reconcilers/rollout/daemon_rollout.h"
+#include "reconcilers/rollout/rollout_object.h"
 #include "reconcilers/rollout/rollout_view.h"
 
 namespace gso {

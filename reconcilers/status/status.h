@@ -1,5 +1,5 @@
 // Status of SharingPolicy and SharingRollout: JSON texts that change only when their content changes. The header of
-// this folder: what its files share (conditions.cc, progress.cc), and the planners, which have files of their own.
+// this folder: what its files share (policy_conditions.cc, progress.cc), and the planners, which have files of their own.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 #include "reconcilers/fleet/pass.h"
 #include "reconcilers/model/conditions.h"
-#include "reconcilers/rollout/daemon_rollout.h"
+#include "reconcilers/rollout/rollout_object.h"
 
 namespace gso {
 

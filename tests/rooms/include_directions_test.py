@@ -39,9 +39,9 @@ CONTROLLER = [
 # Headers that rooms below their own include: what counts, waits and measures, and what the parts of a running operator
 # have in common. As rooms of their own they cannot include what is above them, so no two rooms need each other.
 HEADERS = {
-    "(tools)": ["controller/runtime/end_counter.h", "controller/runtime/expectations.h",
+    "(tools)": ["controller/runtime/task_group.h", "controller/runtime/expectations.h",
                 "controller/runtime/held_since.h", "controller/runtime/leader_election.h",
-                "controller/runtime/pass_queue.h", "controller/runtime/rate_limiter.h",
+                "controller/runtime/pass_queue.h", "controller/runtime/token_bucket.h",
                 "controller/runtime/task_group.h", "controller/runtime/token_bucket.h",
                 "controller/serving/metrics.h"],
     "(interface)": ["controller/runtime/run_operator.h", "controller/serving/debug_answer.h"],

@@ -9,7 +9,6 @@
 #include <optional>
 #include <utility>
 
-#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/message_text.h"
 
 namespace gso {

@@ -22,10 +22,9 @@
 #include "reconcilers/explain/revision_changes.h"
 #include "reconcilers/explain/what_if.h"
 #include "reconcilers/lint/lint.h"
-#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
-#include "reconcilers/model/policy_words.h"
+#include "reconcilers/model/policy.h"
 
 namespace gso {
 

@@ -9,7 +9,7 @@
 #include <optional>
 #include <utility>
 
-#include "reconcilers/cluster/config_map_keys.h"
+#include "reconcilers/cluster/config_maps.h"
 #include "reconcilers/cluster/manifests.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/profile/effective_key.h"

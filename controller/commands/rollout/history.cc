@@ -18,7 +18,7 @@
 #include "reconcilers/cluster/profile_cache.h"
 #include "reconcilers/explain/shown_state.h"
 #include "reconcilers/model/message_text.h"
-#include "reconcilers/model/rollout_subject.h"
+#include "reconcilers/model/policy.h"
 
 namespace gso {
 

@@ -18,10 +18,10 @@
 #include "controller/commands/shared/session.h"
 #include "controller/config/operator_options.h"
 #include "controller/reading/cluster_reader.h"
-#include "controller/reading/forbidden_hint.h"
+#include "controller/reading/failed_reads.h"
 #include "controller/reading/input_file.h"
 #include "k8sclient/api/client.h"
-#include "reconcilers/cluster/unread_decisions.h"
+#include "reconcilers/cluster/record_store.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/rollout/stops.h"
 

@@ -26,7 +26,7 @@
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
-#include "reconcilers/model/rollout_subject.h"
+#include "reconcilers/model/policy.h"
 #include "reconcilers/node/node_phase.h"
 #include "reconcilers/rollout/rollout_view.h"
 

@@ -16,7 +16,7 @@
 #include "reconcilers/explain/earlier_revision.h"
 #include "reconcilers/fleet/fleet.h"
 #include "reconcilers/model/message_text.h"
-#include "reconcilers/model/rollout_subject.h"
+#include "reconcilers/model/policy.h"
 #include "reconcilers/rollout/rollout_view.h"
 
 namespace gso {

@@ -28,8 +28,8 @@
 #include "reconcilers/explain/reading_pass.h"
 #include "reconcilers/explain/shown_state.h"
 #include "reconcilers/fleet/fleet_index.h"
-#include "reconcilers/model/foreign_text.h"
-#include "reconcilers/model/rollout_subject.h"
+#include "reconcilers/model/message_text.h"
+#include "reconcilers/model/policy.h"
 #include "reconcilers/node/node_phase.h"
 
 namespace gso {

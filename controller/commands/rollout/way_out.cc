@@ -19,7 +19,7 @@
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
-#include "reconcilers/model/rollout_subject.h"
+#include "reconcilers/model/policy.h"
 #include "reconcilers/node/node_change.h"
 #include "reconcilers/rollout/failures.h"
 #include "reconcilers/rollout/gates.h"

@@ -15,7 +15,7 @@
 #include "reconcilers/explain/chart_command.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
-#include "reconcilers/model/rollout_subject.h"
+#include "reconcilers/model/policy.h"
 #include "reconcilers/rollout/budgets.h"
 #include "reconcilers/status/status.h"
 

@@ -12,10 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "reconcilers/model/foreign_text.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/message_text.h"
-#include "reconcilers/model/printable_json.h"
 
 namespace gso {
 namespace {

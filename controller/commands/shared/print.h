@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "reconcilers/model/foreign_text.h"
+#include "reconcilers/model/message_text.h"
 
 namespace gso {
 

@@ -1,5 +1,5 @@
 // Which kinds are served, where a person's rights do not reach the list of all kinds.
-#include "controller/reading/discovery_once.h"
+#include "controller/reading/list_objects.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

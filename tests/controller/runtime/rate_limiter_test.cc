@@ -1,5 +1,5 @@
 // The rate limiter: client-go's cases (util/workqueue default_rate_limiters_test.go), under their names.
-#include "controller/runtime/rate_limiter.h"
+#include "controller/runtime/token_bucket.h"
 
 #include <gtest/gtest.h>
 

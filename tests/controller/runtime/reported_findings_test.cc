@@ -1,5 +1,5 @@
 // A finding is logged once for as long as it lasts, also where single passes lack it.
-#include "controller/runtime/reported_findings.h"
+#include "controller/runtime/outage_log.h"
 
 #include <gtest/gtest.h>
 

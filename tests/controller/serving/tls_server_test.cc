@@ -21,7 +21,6 @@
 #include <string>
 #include <vector>
 
-#include "controller/serving/certificate_files.h"
 #include "controller/serving/http_server.h"
 #include "controller/serving/tls_context.h"
 #include "tests/k8sclient/transport/test_certificates.h"

@@ -1,5 +1,5 @@
 // How many requests may be open, by what the server answered.
-#include "k8sclient/api/adaptive_limit.h"
+#include "k8sclient/api/request_lane.h"
 
 #include <gtest/gtest.h>
 

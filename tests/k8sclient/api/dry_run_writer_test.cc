@@ -1,5 +1,5 @@
 // DryRunWriter: each verb is refused, whatever it is asked for.
-#include "k8sclient/api/dry_run_writer.h"
+#include "k8sclient/api/writer.h"
 
 #include <gmock/gmock.h>
 

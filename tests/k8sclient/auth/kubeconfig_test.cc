@@ -11,7 +11,6 @@
 
 #include "k8sclient/auth/credentials.h"
 #include "k8sclient/auth/in_cluster.h"
-#include "k8sclient/auth/load_connection.h"
 #include "tests/k8sclient/scripted_transport.h"
 
 namespace k8s::test::kubeconfig_test {

@@ -1,5 +1,5 @@
 // The memory that decoders of single objects share, and when it is returned.
-#include "k8sclient/value/json_scratch.h"
+#include "k8sclient/value/json_access.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // A ConfigMap without managedFields proves no change time: only what the operator has watched counts.
-#include "reconcilers/cluster/config_map_times.h"
+#include "reconcilers/cluster/config_maps.h"
 
 #include <gtest/gtest.h>
 

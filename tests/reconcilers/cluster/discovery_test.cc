@@ -10,7 +10,7 @@
 #include <string>
 
 #include "reconcilers/cluster/manifests.h"
-#include "reconcilers/cluster/nos.h"
+#include "reconcilers/cluster/other_systems.h"
 #include "reconcilers/cluster/record_text.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/labels.h"

@@ -1,5 +1,5 @@
 // Who uses a key of the plugin's ConfigMap.
-#include "reconcilers/cluster/key_users.h"
+#include "reconcilers/cluster/config_maps.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // MPSUncleanExit: reported for a daemon that was killed while its pod was deleted, according to its last state.
-#include "reconcilers/cluster/killed_daemons.h"
+#include "reconcilers/cluster/cluster_pods.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

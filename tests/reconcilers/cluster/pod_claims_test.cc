@@ -1,5 +1,5 @@
 // Which pods among manifests count as GPU clients because of their ResourceClaims.
-#include "reconcilers/cluster/pod_claims.h"
+#include "reconcilers/cluster/dra_offers.h"
 
 #include <gtest/gtest.h>
 

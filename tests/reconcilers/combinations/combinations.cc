@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "reconcilers/fleet/fleet_index.h"
-#include "reconcilers/model/kai_names.h"
+#include "reconcilers/model/kai_objects.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/node/node_phase.h"
 #include "tests/reconcilers/fleet_model/fleet_model.h"

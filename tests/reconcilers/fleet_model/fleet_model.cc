@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "reconcilers/cluster/killed_daemons.h"
+#include "reconcilers/cluster/cluster_pods.h"
 #include "reconcilers/model/labels.h"
 
 namespace gso::test {

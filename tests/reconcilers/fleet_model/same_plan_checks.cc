@@ -11,7 +11,7 @@
 
 #include "reconcilers/cluster/facts.h"
 #include "reconcilers/fleet/fleet_index.h"
-#include "reconcilers/model/store_order.h"
+#include "reconcilers/model/object_refs.h"
 #include "reconcilers/node/drift.h"
 #include "reconcilers/node/node_change.h"
 #include "reconcilers/node/node_phase.h"

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "reconcilers/kai/index.h"
-#include "reconcilers/model/kai_names.h"
+#include "reconcilers/model/kai_objects.h"
 #include "reconcilers/registry.h"
 
 namespace gso::test {

@@ -6,7 +6,7 @@
 
 #include "reconcilers/cluster/kai_view.h"
 #include "reconcilers/kai/planners.h"
-#include "reconcilers/model/kai_names.h"
+#include "reconcilers/model/kai_objects.h"
 #include "reconcilers/model/labels.h"
 #include "tests/reconcilers/kai/reservation_rows.h"
 

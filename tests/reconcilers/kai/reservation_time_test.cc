@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "reconcilers/kai/judgement.h"
-#include "reconcilers/model/kai_names.h"
+#include "reconcilers/model/kai_objects.h"
 #include "reconcilers/model/labels.h"
 #include "tests/reconcilers/kai/reservation_rows.h"
 

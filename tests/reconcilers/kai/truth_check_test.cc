@@ -4,7 +4,7 @@
 #include <functional>
 
 #include "reconcilers/kai/index.h"
-#include "reconcilers/model/kai_names.h"
+#include "reconcilers/model/kai_objects.h"
 #include "reconcilers/model/labels.h"
 #include "tests/reconcilers/kai/kai_cluster.h"
 

@@ -1,9 +1,8 @@
 // What others have written, within a line of ours.
-#include "reconcilers/model/foreign_text.h"
+#include "reconcilers/model/message_text.h"
 
 #include <gtest/gtest.h>
 
-#include "reconcilers/model/message_text.h"
 
 namespace gso::foreign_text_test {
 namespace {

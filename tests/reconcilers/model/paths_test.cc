@@ -1,4 +1,4 @@
-#include "reconcilers/model/paths.h"
+#include "reconcilers/model/mps_pipe_directory.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // in_order(): a store keeps its objects in the order of their hashes, which differs between clusters that are equal.
-#include "reconcilers/model/store_order.h"
+#include "reconcilers/model/object_refs.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "reconcilers/model/timer_order.h"
+#include "reconcilers/model/timer.h"
 
 #include <gtest/gtest.h>
 

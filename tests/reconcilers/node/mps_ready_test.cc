@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "reconcilers/model/labels.h"
-#include "reconcilers/node/mps_ready.h"
+#include "reconcilers/node/node_labels.h"
 #include "tests/reconcilers/fleet_model/fleet_model.h"
 
 namespace gso::test::mps_ready_test {

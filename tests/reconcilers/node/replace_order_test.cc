@@ -14,7 +14,7 @@
 #include <set>
 #include <sstream>
 
-#include "reconcilers/node/known_daemon.h"
+#include "reconcilers/node/loaded_content.h"
 
 namespace gso::replace_order_test {
 namespace {

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "reconcilers/cluster/release.h"
+#include "reconcilers/cluster/plugin_settings.h"
 #include "reconcilers/profile/effective_key.h"
 #include "reconcilers/profile/profile.h"
 

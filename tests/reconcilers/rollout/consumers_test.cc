@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "reconcilers/cluster/consumers.h"
+#include "reconcilers/cluster/cluster_pods.h"
 #include "reconcilers/fleet/fleet.h"
 #include "reconcilers/model/project.h"
 

@@ -1,5 +1,5 @@
 // Whoever knows no more than a status reads what busy nodes wait for out of the text that the operator wrote there.
-#include "reconcilers/rollout/wait_texts.h"
+#include "reconcilers/rollout/waits.h"
 
 #include <gtest/gtest.h>
 

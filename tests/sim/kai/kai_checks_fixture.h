@@ -11,7 +11,7 @@
 
 #include "controller/kai/kai_reads.h"
 #include "k8sclient/api/client.h"
-#include "reconcilers/model/kai_names.h"
+#include "reconcilers/model/kai_objects.h"
 #include "reconcilers/registry.h"
 #include "tests/controller/sim_time.h"
 #include "tests/sim/apiserver/api_server.h"

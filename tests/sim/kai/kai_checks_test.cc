@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "k8sclient/api/client.h"
-#include "reconcilers/model/kai_names.h"
+#include "reconcilers/model/kai_objects.h"
 #include "tests/sim/kai/kai_checks_fixture.h"
 
 namespace gso::sim::kai_checks_test {

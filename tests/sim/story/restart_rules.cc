@@ -4,7 +4,7 @@
 #include <optional>
 #include <utility>
 
-#include "reconcilers/model/kai_names.h"
+#include "reconcilers/model/kai_objects.h"
 #include "reconcilers/model/labels.h"
 #include "tests/change_words/change_words.h"
 #include "tests/sim/fleet/kinds.h"

@@ -1,0 +1,256 @@
+#include "reconcilers/cluster/config_maps.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "reconcilers/cluster/discovery.h"
+#include "reconcilers/model/labels.h"
+#include "reconcilers/model/message_text.h"
+#include "reconcilers/model/object_refs.h"
+#include "reconcilers/model/switch_value.h"
+#include "reconcilers/profile/effective_key.h"
+#include "reconcilers/profile/profile.h"
+
+namespace gso {
+
+namespace {
+
+constexpr std::size_t kMostBytes = 1'000'000;
+
+}  // namespace
+
+bool has_room(const ConfigMap& config_map, std::string_view key, std::string_view text, std::size_t more) {
+  std::size_t bytes = more + key.size() + text.size();
+  for (const auto& [name, content] : config_map.data) {
+    if (name != key) bytes += name.size() + (content ? content->size() : 0);
+  }
+  return bytes <= kMostBytes;
+}
+
+namespace {
+
+bool same_data(const ConfigMap& a, const ConfigMap& b) {
+  return a.data.size() == b.data.size() &&
+         std::equal(a.data.begin(), a.data.end(), b.data.begin(), [](auto& x, auto& y) {
+           return x.first == y.first && x.second && y.second && *x.second == *y.second;
+         });
+}
+
+}  // namespace
+
+void follow_config_map_times(World& world, std::function<WallTime()> now) {
+  world.configmaps.add_listener(
+      [&world, now = std::move(now)](const ObjectKey& key, const auto& before, const auto& after) {
+        if (after == nullptr || after->data_time_known) {
+          world.data_seen_since.erase(key);
+          return;
+        }
+        const bool known = world.data_seen_since.contains(key) && before != nullptr && same_data(*before, *after);
+        if (!known) world.data_seen_since[key] = now();
+      });
+}
+
+std::optional<WallTime> data_known_since(const World& world, const ConfigMap& config_map) {
+  if (config_map.data_time_known) return config_map.data_changed;
+  const auto seen = world.data_seen_since.find(config_map.meta.key());
+  return seen == world.data_seen_since.end() ? std::nullopt : std::optional(seen->second);
+}
+
+std::optional<WallTime> data_known_since(const World& world, const ObjectKey& config_map) {
+  const ConfigMap* found = world.configmaps.find(config_map);
+  return found == nullptr ? std::nullopt : data_known_since(world, *found);
+}
+
+namespace {
+
+// Of "namespace/name".
+ObjectKey key_of(const std::string& id) {
+  const std::size_t slash = id.find('/');
+  return slash == std::string::npos ? ObjectKey{"", id} : ObjectKey{id.substr(0, slash), id.substr(slash + 1)};
+}
+
+// Of the ConfigMap that was paused; null: none was.
+const std::string* recorded_uid(const FleetRecord* record, const ObjectKey& config_map) {
+  if (record == nullptr) return nullptr;
+  const auto known = record->paused_config_maps.find(k8s::to_string(config_map));
+  return known == record->paused_config_maps.end() ? nullptr : &known->second;
+}
+
+}  // namespace
+
+bool is_replaced(const World& world, const FleetRecord* record, const ObjectKey& config_map) {
+  const ConfigMap* found = world.configmaps.find(config_map);
+  const std::string* uid = recorded_uid(record, config_map);
+  return found != nullptr && uid != nullptr && found->meta.uid.str() != *uid;
+}
+
+ConfigMapPause pause_of(const World& world, const FleetRecord* record, const ObjectKey& config_map) {
+  const ConfigMap* found = world.configmaps.find(config_map);
+  const auto value = found == nullptr ? std::nullopt : found->meta.annotations.get(kPausedAnnotation);
+  if (is_switched_on(value)) return ConfigMapPause::annotation;
+  if (recorded_uid(record, config_map) == nullptr) return ConfigMapPause::none;
+  const bool lifted = found != nullptr && ((value && says_no(*value)) || !is_replaced(world, record, config_map));
+  return lifted ? ConfigMapPause::none : ConfigMapPause::record;
+}
+
+std::string describe(ConfigMapPause pause, const ObjectKey& config_map) {
+  if (pause == ConfigMapPause::none) return {};
+  const std::string id = k8s::to_string(config_map);
+  if (pause == ConfigMapPause::annotation)
+    return fmt::format("ConfigMap {} has the annotation {}", id, kPausedAnnotation);
+  return fmt::format(
+      "ConfigMap {} had the annotation {} when it was deleted, and the pause still applies. To end it: `{}`", id,
+      kPausedAnnotation, end_pause_command(config_map));
+}
+
+std::string end_pause_command(const ObjectKey& config_map) {
+  return fmt::format("kubectl annotate configmap {} --namespace {} {}=false --overwrite", config_map.name,
+                     config_map.ns, kPausedAnnotation);
+}
+
+std::map<std::string, std::string> update_paused_config_maps(const FleetRecord& record, const World& world,
+                                                             const std::vector<PluginInstallation>& installations) {
+  // A ConfigMap that is known stays known while its DaemonSets are temporarily missing.
+  std::map<std::string, std::string> out = record.paused_config_maps;
+  for (const PluginInstallation& installation : installations) {
+    if (!installation.config_map.empty()) out.try_emplace(k8s::to_string(installation.config_map_key()));
+  }
+  for (auto& [id, uid] : out) {
+    const ObjectKey key = key_of(id);
+    switch (pause_of(world, &record, key)) {
+      case ConfigMapPause::none:
+        uid.clear();
+        break;
+      case ConfigMapPause::annotation:
+        uid = world.configmaps.find(key)->meta.uid.str();
+        break;
+      case ConfigMapPause::record:
+        break;
+    }
+  }
+  std::erase_if(out, [](const auto& entry) { return entry.second.empty(); });
+  return out;
+}
+
+std::string missing_key(const SharingPolicy& policy, std::string_view id, const ConfigMap& config_map) {
+  const std::vector<std::string> keys = keys_of(config_map);
+  return fmt::format(
+      "policy {} names the key \"{}\" (spec.profile.configMapKey), which ConfigMap {} does not have{}; it has {}",
+      policy.meta.name, shown_value(*policy.config_map_key), id, key_advice(*policy.config_map_key, keys),
+      first_names(keys));
+}
+
+bool relies_on_single_key(const PluginInstallation& installation, const ConfigMap& config_map) {
+  const std::vector<std::string> keys = keys_of(config_map);
+  return std::ranges::any_of(installation.operands, [&](const Operand& operand) {
+    return !operand.config_map.empty() &&
+           resolve_effective_key("", operand.default_key, operand.fallbacks, keys).source ==
+               EffectiveKey::Source::fallback_single;
+  });
+}
+
+namespace {
+
+// Key -> nodes whose label names it.
+std::map<std::string, std::vector<std::string>> labelled_nodes(const World& world,
+                                                               const PluginInstallation& installation) {
+  std::map<std::string, std::vector<std::string>> out;
+  for (const Node* node : in_order(world.nodes)) {
+    const Operand* plugin = installation.find(Component::plugin, *node);
+    if (plugin == nullptr || plugin->config_map != installation.config_map || plugin->node_label.empty()) continue;
+    if (const auto key = node->meta.labels.get(plugin->node_label)) out[std::string(*key)].push_back(node->meta.name);
+  }
+  return out;
+}
+
+}  // namespace
+
+KeyUsers::KeyUsers(const World& world, const ObjectKey& config_map) {
+  for (const PluginInstallation& installation : discover(world).installations) {
+    if (installation.config_map_key() != config_map) continue;
+    for (const auto& [key, nodes] : labelled_nodes(world, installation)) {
+      users_[key].push_back(fmt::format("{} {}", nodes.size() == 1 ? "node" : "nodes", first_names(nodes)));
+    }
+    for (const Operand& operand : installation.operands) {
+      if (operand.component != Component::plugin || operand.default_key.empty()) continue;
+      users_[operand.default_key].push_back(fmt::format("DaemonSet {} (DEFAULT_CONFIG)", k8s::to_string(operand.key)));
+    }
+  }
+  for (const SharingPolicy* policy : in_order(world.policies)) {
+    if (policy->config_map_key) users_[*policy->config_map_key].push_back("policy " + policy->meta.name);
+  }
+}
+
+std::string KeyUsers::of(const std::string& key) const {
+  const auto found = users_.find(key);
+  if (found == users_.end()) return {};
+  std::vector<std::string> users = found->second;
+  const std::string last = std::move(users.back());
+  users.pop_back();
+  return users.empty() ? last : fmt::format("{} and {}", fmt::join(users, ", "), last);
+}
+
+namespace {
+
+struct OwnerMark {
+  std::string_view prefix;
+  std::string_view tool;
+};
+// Flux's helm-controller also leaves the marks of Helm: these come last.
+constexpr std::array<OwnerMark, 3> kSyncKeys{{{"argocd.argoproj.io/", "Argo CD"},
+                                              {"kustomize.toolkit.fluxcd.io/", "Flux"},
+                                              {"helm.toolkit.fluxcd.io/", "Flux"}}};
+constexpr std::array<OwnerMark, 5> kSyncManagers{{{"argocd", "Argo CD"},
+                                                  {"kustomize-controller", "Flux"},
+                                                  {"helm-controller", "Flux"},
+                                                  {"flux", "Flux"},
+                                                  {"source-controller", "Flux"}}};
+constexpr std::array<OwnerMark, 1> kHelmKeys{{{"meta.helm.sh/release-name", "Helm"}}};
+constexpr std::array<OwnerMark, 1> kHelmManagers{{{"helm", "Helm"}}};
+
+GitOpsOwner owner_by_keys(const StringMap& map, std::string_view field, std::span<const OwnerMark> marks) {
+  for (const OwnerMark& mark : marks) {
+    for (const auto& entry : map) {
+      if (!entry.key.view().starts_with(mark.prefix)) continue;
+      return {mark.tool, fmt::format("{} {}={}", field, entry.key.view(), shown_value(entry.value.view())), false};
+    }
+  }
+  return {};
+}
+
+GitOpsOwner owner_by_managers(const ConfigMap& config_map, std::span<const OwnerMark> marks) {
+  for (const Interned& manager : config_map.data_managers) {
+    for (const OwnerMark& mark : marks) {
+      if (manager.view().starts_with(mark.prefix))
+        return {mark.tool, fmt::format("field manager {}", shown_value(manager.view())), false};
+    }
+  }
+  return {};
+}
+
+GitOpsOwner owner_of(const ConfigMap& config_map, std::span<const OwnerMark> keys,
+                     std::span<const OwnerMark> managers) {
+  GitOpsOwner out = owner_by_keys(config_map.meta.annotations, "annotations", keys);
+  if (out.tool.empty()) out = owner_by_keys(config_map.meta.labels, "labels", keys);
+  if (out.tool.empty()) out = owner_by_managers(config_map, managers);
+  return out;
+}
+
+}  // namespace
+
+GitOpsOwner gitops_owner(const ConfigMap& config_map) {
+  GitOpsOwner out = owner_of(config_map, kSyncKeys, kSyncManagers);
+  if (!out.tool.empty()) {
+    out.syncs = true;
+    return out;
+  }
+  return owner_of(config_map, kHelmKeys, kHelmManagers);
+}
+
+}  // namespace gso

@@ -1,0 +1,55 @@
+// Pods that are replaced although the node has its target: those that have not read it, and those with a fault that
+// only a new pod fixes.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "reconcilers/fleet/pass.h"
+
+namespace gso {
+
+// --- Nodes whose pods must be replaced so that they load the profile that is their target already: they did not load
+// it by themselves, or have stopped showing it. They start like the nodes of an edit (starts.h).
+
+class RolloutView;
+
+using Reloads = std::map<RolloutKey, std::set<std::string>>;
+// Machines that only have more GPUs than before are recorded instead; nodes that must not be restarted are reported.
+[[nodiscard]] Reloads find_reloads(Pass& pass);
+
+// The machine serves its target with more GPUs than are counted: it is recorded with them, and not restarted. After a
+// label has moved, the capacity is no proof: a plugin that did not reload still serves the former profile.
+[[nodiscard]] bool has_more_devices(const NodeAssessment& assessment);
+
+// Its pods have certainly read its target, and serve it with fewer GPUs than the machine has had: it is recorded and
+// reported (C11 of node/node_step.h), because another restart brings no GPU back. Not a machine that has just joined:
+// how many GPUs it has is not known yet, and one restart finds those that its plugin started too early for. Not one
+// whose label has moved either, for the reason above.
+[[nodiscard]] bool has_read_with_fewer_devices(const NodeAssessment& assessment);
+
+// Reasons why such a node is not restarted now: an obstacle, or the canary of its group starts first.
+inline constexpr std::string_view kReloadBlocked = "ReloadBlocked";
+inline constexpr std::string_view kCanaryFirst = "CanaryFirst";
+// Why no drifting node of the rollout is repaired now, for people: its gate is closed for repairs as well. Empty: some
+// can be, or the gate opens within moments.
+[[nodiscard]] std::string repair_stop(const RolloutView& rollout);
+// Reports why such a node is not restarted now.
+void report_waiting_reload(Pass& pass, const std::string& node, const std::string& reason, const std::string& why);
+
+// --- Remediation: operand pods with a fault that only a new pod fixes (node/pod_faults.h) are deleted once each, with
+// growing delays when that does not help. Each attempt is recorded before the pod is deleted.
+
+// The attempts that are due and not recorded yet.
+[[nodiscard]] std::vector<RecordedRemediation> due_remediations(Pass& pass);
+// Reports stuck pods, and deletes those whose attempt is recorded.
+void plan_remediation(Pass& pass);
+
+// How long ago the attempt was recorded. Attempts that are older than FleetRecord::kRemediationsKept count no more.
+[[nodiscard]] Duration age_of(const Pass& pass, const RecordedRemediation& attempt);
+// Names the timers of these ages, for the attempts of the record.
+void run_remediation_timers(Pass& pass);
+
+}  // namespace gso
