@@ -13,6 +13,8 @@
 #include "k8sclient/rethrow.h"
 #include "reconcilers/cluster/cluster_pods.h"
 #include "reconcilers/fleet/fleet_index.h"
+#include "reconcilers/model/jobs.h"
+#include "reconcilers/model/kai_objects.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/model/resources.h"
@@ -33,8 +35,8 @@ constexpr Duration kLongest = std::chrono::seconds(15);
 // How long refresh() waits for the next list after the last one has ended.
 constexpr Duration kPatience = std::chrono::milliseconds(250);
 constexpr std::size_t kReaders = 8;  // Nodes listed at once.
-// What is kept of one node's pods, beside TenantFed::node_consumers. Anybody who may create pods can name the node,
-// also in pods that no kubelet runs: as long as one of those beyond is left, one is kept.
+// What is kept of one node's rejected pods, beside TenantFed::node_consumers. Anybody who may create pods can name the
+// node, also in pods that no kubelet runs. Those beyond are seen once the others are removed.
 constexpr std::size_t kMostRejected = 256;
 constexpr std::size_t kMostUnreadable = 1024;
 
@@ -63,6 +65,17 @@ asio::awaitable<k8s::Result<void>> list_pods(k8s::Reader* client, k8s::ListOptio
   co_return k8s::fail(k8s::Reason::decode,
                       fmt::format("not all pods of {} can be read, so it is not known which of them use GPUs: {}",
                                   of_what, first_names(unreadable)));
+}
+
+// What else its labels say, nobody reads of a consumer.
+void drop_other_labels(Pod& pod) {
+  k8s::StringMap kept;
+  for (const auto& label : pod.meta.labels) {
+    const std::string_view key = label.key.view();
+    if (is_label_of_a_job(key) || key.starts_with(kai::kGroupLabel)) kept.set(key, label.value.view());
+  }
+  kept.shrink_to_fit();
+  pod.meta.labels = std::move(kept);
 }
 
 // The answer to a pod's eviction is remembered while the pod exists. A pod that is ending goes on ending: a listing
@@ -95,26 +108,36 @@ asio::awaitable<k8s::Result<NodeConsumers>> read_consumers(k8s::Reader* client, 
     std::size_t rejected = pods;
   };
   Room left;
+  std::string beyond;  // A pod for which there was no room.
   const std::function<void()> restart = [&] {
     found.pods.clear();
     found.rejected.clear();
     left = {};
+    beyond.clear();
   };
   const std::function<void(Pod)> take = [&](Pod pod) {
     const bool rejected = is_rejected(pod, *settings);
     if (!rejected && !is_gpu_consumer(pod, *world)) return;
     std::vector<Pod>& kept = rejected ? found.rejected : found.pods;
     std::size_t& room = rejected ? left.rejected : left.pods;
+    drop_other_labels(pod);
     const std::size_t bytes = memory_of(pod);
-    // The first one is kept however large it is: a node with a consumer never looks idle.
-    if (bytes > room && !kept.empty()) return;
-    if (rejected && kept.size() >= kMostRejected) return;
-    room -= std::min(room, bytes);
+    const bool has_place = bytes <= room && (!rejected || kept.size() < kMostRejected);
+    if (!has_place && !rejected) beyond = k8s::to_string(pod.meta.key());
+    if (!has_place) return;
+    room -= bytes;
     kept.push_back(std::move(pod));
   };
   const std::string of_node = "node " + node;
   const k8s::Result<void> listed = co_await list_pods(client, options, of_node, restart, take);
   if (!listed) co_return std::unexpected(listed.error());
+  if (!beyond.empty()) {
+    co_return k8s::fail(
+        k8s::Reason::too_large,
+        fmt::format("the pods of {} that use GPUs are more than can be kept ({} KiB), {} among them: the "
+                    "node waits until there are fewer of them",
+                    of_node, most_bytes(TenantFed::node_consumers) / 1024, shown_value(beyond)));
+  }
   co_return found;
 }
 

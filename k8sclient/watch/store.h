@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <ranges>
@@ -296,18 +297,28 @@ class StoreBudget {
     const T* held = store_->find(object.meta.key());
     const std::size_t before = held == nullptr ? 0 : cost_(*held);
     const std::size_t after = cost_(object);
-    return after <= before || *bytes_ - before + after <= most_;
+    const bool fits = after <= before || *bytes_ - before + after <= most_;
+    if (!fits) smallest_ = std::min(smallest_, after);
+    return fits;
   }
   // The same of a list that replaces the store.
-  void list_begins() { listed_ = 0; }
+  void list_begins() {
+    listed_ = 0;
+    smallest_ = std::numeric_limits<std::size_t>::max();
+  }
   [[nodiscard]] bool take_from_list(const T& object) {
     const std::size_t bytes = cost_(object);
-    if (listed_ + bytes > most_) return false;
+    if (bytes > most_ - std::min(most_, listed_)) {
+      smallest_ = std::min(smallest_, bytes);
+      return false;
+    }
     listed_ += bytes;
     return true;
   }
-  // Enough has gone for another list to be worth it, after objects were left out.
-  [[nodiscard]] bool has_room_again() const { return *bytes_ <= most_ / 4 * 3; }
+  // After objects were left out: so much has gone that another list is worth it, because it takes one of them.
+  [[nodiscard]] bool has_room_again() const {
+    return *bytes_ <= most_ / 4 * 3 && smallest_ <= most_ - std::min(most_, *bytes_);
+  }
 
  private:
   Store<T>* store_;
@@ -315,6 +326,7 @@ class StoreBudget {
   std::size_t most_;
   std::shared_ptr<std::size_t> bytes_ = std::make_shared<std::size_t>(0);  // Of the store's objects.
   std::size_t listed_ = 0;
+  mutable std::size_t smallest_ = std::numeric_limits<std::size_t>::max();  // Of the objects that had no room.
 };
 
 }  // namespace k8s

@@ -101,14 +101,10 @@ bool lacks_kind(const DocumentValue& value) {
 
 Diagnostic kind_missing(const DocumentValue& object) {
   const DocumentMember* misspelt = object.find("kind") == nullptr ? misspelt_kind(object) : nullptr;
-  Position at = misspelt == nullptr ? object.at : misspelt->key_at;
+  const Position at = misspelt == nullptr ? object.at : misspelt->key_at;
   std::string message = "the object has no kind; write its kind";
   if (misspelt != nullptr)
     message = fmt::format("the object has no kind; write \"kind\" for \"{}\"", shown_value(misspelt->key));
-  if (auto commented = commented_kind(object)) {
-    at = commented->at;
-    message = std::move(commented->message);
-  }
   return {Severity::error, "KindMissing", "kind", at.line, at.column, std::move(message)};
 }
 

@@ -46,4 +46,8 @@ bool names_a_job(std::string_view annotation) {
   return std::ranges::any_of(kMarks, [&](const Mark& mark) { return !mark.label && mark.key == annotation; });
 }
 
+bool is_label_of_a_job(std::string_view label) {
+  return std::ranges::any_of(kMarks, [&](const Mark& mark) { return mark.label && mark.key == label; });
+}
+
 }  // namespace gso

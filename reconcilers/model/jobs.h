@@ -25,7 +25,8 @@ struct Job {
 // nullopt for every other pod: replicas of a Deployment or StatefulSet replace each other, and must not all be evicted
 // at once.
 [[nodiscard]] std::optional<Job> job_of(const Pod& pod);
-// Annotations that job_of() reads, for the projection of pods.
+// Annotations, and labels, that job_of() reads, for the projection of pods.
 [[nodiscard]] bool names_a_job(std::string_view annotation);
+[[nodiscard]] bool is_label_of_a_job(std::string_view label);
 
 }  // namespace gso

@@ -34,20 +34,22 @@ k8s::Result<ResourceSlice> project_resource_slice(std::string_view json);
 k8s::Result<SharingPolicy> project_sharing_policy(std::string_view json);
 k8s::Result<SharingRollout> project_sharing_rollout(std::string_view json);
 
-// --- Required node affinity, for the projections of pods and of pod templates.
-
 }  // namespace gso
 
 namespace gso::json {
 
-inline bool read_requirement(Fields& fields, Value value, NodeSelectorRequirement& requirement) {
+// --- Required node affinity, for the projections of pods and of pod templates.
+
+// `room`: how many more values are kept. What is beyond is dropped, as is a list's end (json_fields.h).
+inline bool read_requirement(Fields& fields, Value value, std::size_t& room, NodeSelectorRequirement& requirement) {
   return fields.object(value, "matchExpressions", [&](std::string_view key, Value inner) {
     if (key == "key") return fields.text(inner, "matchExpressions.key", requirement.key);
     if (key == "operator") return fields.text(inner, "matchExpressions.operator", requirement.op);
     if (key == "values") {
       return fields.array(inner, "matchExpressions.values", [&](Value item) {
-        return requirement.values.size() >= kMostEntries ||
-               fields.text(item, "matchExpressions.values", requirement.values.emplace_back());
+        if (requirement.values.size() >= kMostEntries || room == 0) return true;
+        --room;
+        return fields.text(item, "matchExpressions.values", requirement.values.emplace_back());
       });
     }
     return true;
@@ -56,13 +58,15 @@ inline bool read_requirement(Fields& fields, Value value, NodeSelectorRequiremen
 
 // Of `affinity`: nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms, one item for each term.
 inline bool read_node_affinity(Fields& fields, Value value, std::vector<std::vector<NodeSelectorRequirement>>& out) {
+  std::size_t room = 8 * kMostEntries;
   auto term = [&](Value item) {
     if (out.size() >= kMostEntries) return true;
     auto& requirements = out.emplace_back();
     return fields.object(item, "nodeSelectorTerms", [&](std::string_view key, Value inner) {
       if (key != "matchExpressions" && key != "matchFields") return true;
       return fields.array(inner, "matchExpressions", [&](Value expression) {
-        return requirements.size() >= kMostEntries || read_requirement(fields, expression, requirements.emplace_back());
+        return requirements.size() >= kMostEntries || room == 0 ||
+               read_requirement(fields, expression, room, requirements.emplace_back());
       });
     });
   };
@@ -77,15 +81,7 @@ inline bool read_node_affinity(Fields& fields, Value value, std::vector<std::vec
   });
 }
 
-}  // namespace gso::json
-
-namespace gso {
-
 // --- A toleration, for the projections of pods and of pod templates.
-
-}  // namespace gso
-
-namespace gso::json {
 
 // `field` names the list in errors: "spec.tolerations". `ends`: set to whether the toleration is temporary
 // (tolerationSeconds).
@@ -113,4 +109,3 @@ inline bool read_tolerations(Fields& fields, Value value, std::string_view field
 }
 
 }  // namespace gso::json
-

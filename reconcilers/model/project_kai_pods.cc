@@ -87,6 +87,10 @@ k8s::Result<KaiPod> project_kai_pod(std::string_view text) {
     });
   });
   if (!read) return std::unexpected(read.error());
+  // What it costs is bounded for each: as many tolerations as no scheduler needs are dropped.
+  constexpr std::size_t kMostTolerations = 16;
+  if (out.tolerations.size() > kMostTolerations) out.tolerations.resize(kMostTolerations);
+  out.meta.owners = {};
   out.container_index = Interned(gpu_container(out, names, inits));
   return out;
 }

@@ -26,7 +26,7 @@ constexpr auto kBudgets = std::to_array<Budget>({
     {1 * kMiB, 0},
     {2 * kMiB, 8 * kKiB},
     {2 * kMiB, 0},
-    {512 * kKiB, 0},
+    {1 * kMiB, 0},  // Some 600 pods; only nodes that are about to change are listed.
 });
 
 // What the pool of texts and the planners' indexes keep beside the text.

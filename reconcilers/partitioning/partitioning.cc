@@ -64,18 +64,18 @@ bool predecessor_runs(PlanDraft& draft) {
   return runs;
 }
 
-
-
 using Pods = std::vector<const SlicePod*>;
 
 constexpr Timer kTimers[] = {Timer::slices_batch,      Timer::slices_batch_idle, Timer::slices_projecting,
-                             Timer::slices_confirming, Timer::slices_idle,       Timer::partitioner_lease,
-                             Timer::stored_time};
+                             Timer::slices_confirming, Timer::slices_idle,       Timer::partitioner_lease};
 
 // A view with gaps proves nothing: what has been true until now is not taken as having ended.
 void keep_timers(PlanDraft& draft) {
   for (const auto& [timer, since] : draft.s.timers) {
-    if (std::ranges::find(kTimers, timer.timer) != std::end(kTimers)) draft.keep(timer);
+    const bool is_its_own = std::ranges::find(kTimers, timer.timer) != std::end(kTimers);
+    // Of the stored times those of nodes: other planners name what they need, and a new one for each write.
+    const bool is_of_a_node = timer.timer == Timer::stored_time && draft.s.world.nodes.find(timer.subject) != nullptr;
+    if (is_its_own || is_of_a_node) draft.keep(timer);
   }
 }
 

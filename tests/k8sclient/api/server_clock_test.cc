@@ -33,12 +33,18 @@ TEST_F(ServerClockTest, IsTheMachinesOwnWhereBothDifferBySeconds) {
   EXPECT_EQ(clock.now(), own.now());
 }
 
-TEST_F(ServerClockTest, IsTheServersWhereTheMachinesIsWrong) {
+TEST_F(ServerClockTest, IsTheServersOnceAllAnswersOfAMinuteContradictTheMachines) {
   own.jump_wall_clock(-1h);
+  const WallTime wrong = own.now();
   clock.answered(kNoon);
-  EXPECT_EQ(clock.now(), *parse_http_date(kNoon));
+  own.run_for(59s);
+  clock.answered("Thu, 01 Jan 2026 12:00:59 GMT");
+  EXPECT_EQ(clock.now(), wrong + 59s);
+  own.run_for(1s);
+  clock.answered("Thu, 01 Jan 2026 12:01:00 GMT");
+  EXPECT_EQ(clock.now(), *parse_http_date(kNoon) + 60s);
   own.run_for(90s);
-  EXPECT_EQ(clock.now(), *parse_http_date(kNoon) + 90s);
+  EXPECT_EQ(clock.now(), *parse_http_date(kNoon) + 150s);
 }
 
 TEST_F(ServerClockTest, GoesOnWhenTheMachinesClockIsSet) {
@@ -50,19 +56,48 @@ TEST_F(ServerClockTest, GoesOnWhenTheMachinesClockIsSet) {
   EXPECT_EQ(clock.now(), own.now());
 }
 
+TEST_F(ServerClockTest, FollowsAMachineThatIsSetRight) {
+  own.jump_wall_clock(-1h);
+  clock.answered(kNoon);
+  own.run_for(60s);
+  clock.answered("Thu, 01 Jan 2026 12:01:00 GMT");
+  own.jump_wall_clock(1h);
+  own.run_for(1500ms);
+  clock.answered("Thu, 01 Jan 2026 12:01:01 GMT");
+  EXPECT_EQ(clock.now(), own.now());
+}
+
+TEST_F(ServerClockTest, IsTheMachinesOwnWhileOneOfSeveralServersAgrees) {
+  const char* const hour_ahead[] = {"Thu, 01 Jan 2026 13:00:00 GMT", "Thu, 01 Jan 2026 13:00:50 GMT",
+                                    "Thu, 01 Jan 2026 13:01:40 GMT", "Thu, 01 Jan 2026 13:02:30 GMT"};
+  const char* const right[] = {kNoon, "Thu, 01 Jan 2026 12:00:50 GMT", "Thu, 01 Jan 2026 12:01:40 GMT",
+                               "Thu, 01 Jan 2026 12:02:30 GMT"};
+  for (std::size_t i = 0; i < 4; ++i) {
+    clock.answered(hour_ahead[i]);
+    EXPECT_EQ(clock.now(), own.now()) << i;
+    clock.answered(right[i]);
+    EXPECT_EQ(clock.now(), own.now()) << i;
+    own.run_for(50s);
+  }
+}
+
 TEST_F(ServerClockTest, DoesNotJumpWithTheSecondsOfEachAnswer) {
   own.jump_wall_clock(-1h);
   clock.answered(kNoon);
+  own.run_for(60s);
+  clock.answered("Thu, 01 Jan 2026 12:01:00 GMT");
   own.run_for(1500ms);
-  clock.answered("Thu, 01 Jan 2026 12:00:01 GMT");
-  EXPECT_EQ(clock.now(), *parse_http_date(kNoon) + 1500ms);
+  clock.answered("Thu, 01 Jan 2026 12:01:01 GMT");
+  EXPECT_EQ(clock.now(), *parse_http_date(kNoon) + 61500ms);
 }
 
-TEST_F(ServerClockTest, FollowsAServerWhoseClockIsSet) {
+TEST_F(ServerClockTest, FollowsServersWhoseClocksAreSet) {
   clock.answered(kNoon);
-  own.run_for(60s);
-  clock.answered("Thu, 01 Jan 2026 11:01:00 GMT");
-  EXPECT_EQ(clock.now(), *parse_http_date(kNoon) - 1h + 60s);
+  for (const char* date : {"Thu, 01 Jan 2026 11:00:00 GMT", "Thu, 01 Jan 2026 11:01:00 GMT"}) {
+    clock.answered(date);
+    own.run_for(60s);
+  }
+  EXPECT_EQ(clock.now(), *parse_http_date("Thu, 01 Jan 2026 11:02:00 GMT"));
 }
 
 }  // namespace
