@@ -82,8 +82,6 @@ ProbeAnswer readiness(const ReadinessParts& parts) {
   return {true, (parts.leads ? "ok, leading" : "ok, standing by") + without};
 }
 
-
-
 // A stop waits so long for Events that are queued.
 constexpr Duration kMostForEvents = std::chrono::seconds(1);
 

@@ -67,8 +67,6 @@ k8s::WatcherOptions watcher_options(const Runtime& runtime, const Options& optio
   return out;
 }
 
-
-
 const std::string kWatchFailed = "Watch failed";
 const std::string kTooLarge = "An object is too large, and is kept as it was";
 const std::string kLeaseFailed = "Lease could not be acquired or renewed";

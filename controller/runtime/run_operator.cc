@@ -248,8 +248,6 @@ asio::awaitable<void> Servers::join() {
   co_await tasks_.join();
 }
 
-
-
 asio::awaitable<void> forward(k8s::Signal* from, bool* flag, k8s::Signal* to) {
   const bool notified = co_await from->wait();
   if (!notified) co_return;

@@ -98,8 +98,6 @@ std::expected<WatchEvent, std::string> read_protobuf_event(std::string_view fram
   return event;
 }
 
-
-
 namespace ondemand = simdjson::ondemand;
 using Json = nlohmann::json;
 

@@ -58,8 +58,6 @@ void add_mig_facts(const Node& node, GpuFacts& facts) {
                       facts.product.find("-MIG-") != std::string::npos;
 }
 
-
-
 // The lowest compute capability of a family, if only the family label exists. Source: GFD's families (expected.h).
 void add_family(const Node& node, GpuFacts& facts) {
   struct Family {

@@ -183,8 +183,6 @@ std::string read_attempts(const Json& root, FleetRecord& out) {
   return {};
 }
 
-
-
 constexpr int kVersion = 1;
 
 bool read_products(const Json& root, std::map<std::string, std::set<std::string>>& out) {

@@ -17,8 +17,6 @@ std::chrono::sys_seconds second_of(k8s::WallTime time, k8s::Duration by = {}) {
   return std::chrono::floor<std::chrono::seconds>(time + by);
 }
 
-
-
 bool reaches(k8s::WallTime since, const std::optional<k8s::WallTime>& end, const ReadingTime& time,
              k8s::Duration difference) {
   return second_of(since) <= second_of(time.to, difference) &&

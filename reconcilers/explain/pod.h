@@ -33,7 +33,7 @@ struct PodExplanation {
   std::string pod;    // "namespace/name"
   std::string state;  // "Pending, no node has been chosen", "Running on gpu-1", …
   bool pending = false;
-  std::string asks;   // "nvidia.com/gpu=2", "a share of 0.5 of a GPU, from KAI"; empty: no GPU.
+  std::string asks;  // "nvidia.com/gpu=2", "a share of 0.5 of a GPU, from KAI"; empty: no GPU.
   std::map<std::string, std::int64_t> requests;  // Of nvidia.com/*, as the scheduler counts them.
   std::vector<PodCause> causes;                  // The deciding cause first.
   struct NodeVerdict {

@@ -25,8 +25,9 @@ inline constexpr std::string_view kStandaloneMpsCheck = "standalone-mps-check";
 [[nodiscard]] std::string_view reported_pipe_directory(std::string_view message);
 
 // The directory as a label's value: without its first slash, and with '.' for each other one ("run.nvidia-mps"). Empty:
-// it cannot be expressed, because it is not clean (mps_pipe_directory.h), is longer than 64 characters, does not begin and end with
-// a letter or digit, or has characters other than these, '-' and '_'. Two directories never have the same value.
+// it cannot be expressed, because it is not clean (mps_pipe_directory.h), is longer than 64 characters, does not begin
+// and end with a letter or digit, or has characters other than these, '-' and '_'. Two directories never have the same
+// value.
 [[nodiscard]] std::string pipe_directory_label(std::string_view directory);
 // The directory that has this value; empty: none has.
 [[nodiscard]] std::string pipe_directory_of_label(std::string_view value);

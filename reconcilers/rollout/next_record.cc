@@ -42,8 +42,6 @@ std::string id_of(const RolloutKey& key) {
   return fmt::format("{}/{}", key.config_map, key.key);
 }
 
-
-
 // The text of a key that the record does not have yet.
 struct NewText {
   std::string id;

@@ -146,8 +146,6 @@ Verified record_verified(Pass& pass, NextRecord& next) {
   return VerifiedRevisions(pass, next).run();
 }
 
-
-
 class Outcomes {
  public:
   explicit Outcomes(Pass& pass) : pass_(pass), next_(pass), loaded_(pass) {}

@@ -64,8 +64,6 @@ void start_node(Pass& pass, const Node& node, const NodeAssessment& a, const Rol
   pass.plan.timers.push_back(verifying_timer(name, change));
 }
 
-
-
 // How long a node is skipped after the slots were not enough for all nodes of its jobs.
 constexpr Duration kGangWait = std::chrono::minutes(1);
 

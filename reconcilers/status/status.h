@@ -1,5 +1,6 @@
 // Status of SharingPolicy and SharingRollout: JSON texts that change only when their content changes. The header of
-// this folder: what its files share (policy_conditions.cc, progress.cc), and the planners, which have files of their own.
+// this folder: what its files share (policy_conditions.cc, progress.cc), and the planners, which have files of their
+// own.
 #pragma once
 
 #include <string>

@@ -378,8 +378,8 @@ std::vector<RbacRule> documented_rules() {
 // `status --watch`; logs, Events and nos's Lease are asked for where there is something to ask about.
 std::vector<std::string> unused(const std::vector<RbacRule>& rules, const std::set<std::string>& used) {
   const std::set<std::string> exempt{
-      "nvidia.com", "scheduling.run.ai", "kai.scheduler", "node.k8s.io", "apiextensions.k8s.io",
-      "get",        "watch",             "deployments",   "events",      "leases"};
+      "nvidia.com", "scheduling.run.ai", "kai.scheduler", "node.k8s.io", "apiextensions.k8s.io", "get",
+      "watch",      "deployments",       "events",        "leases"};
   std::vector<std::string> out;
   for (const RbacRule& rule : rules) {
     for (const std::string& group : rule.groups) {

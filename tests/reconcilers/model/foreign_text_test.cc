@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-
 namespace gso::foreign_text_test {
 namespace {
 

@@ -246,8 +246,8 @@ TEST(ProfileCases, UnsupportedYamlIsRefusedWhereItIs) {
 // Of a document that is complete nothing behind it is read but the next token, as upstream reads it.
 TEST(ProfileCases, WhatFollowsACompleteDocumentIsIgnoredOrRefused) {
   const std::vector<std::pair<std::string, bool>> cases{
-      {"{}:v1", true},  {"{}version: v1", false}, {"{}@", false},    {"{}\"a\n", false}, {"{}? a", false},
-      {"{}- a", false}, {"{}: v1", false},       {"[]: v1", false}, {"--- {}: a", false}, {"a: {}: b", false}};
+      {"{}:v1", true},  {"{}version: v1", false}, {"{}@", false},    {"{}\"a\n", false},   {"{}? a", false},
+      {"{}- a", false}, {"{}: v1", false},        {"[]: v1", false}, {"--- {}: a", false}, {"a: {}: b", false}};
   for (const auto& [text, accepted] : cases) EXPECT_EQ(parse_profile(text).accepted, accepted) << text;
 }
 
