@@ -320,11 +320,7 @@ DeferralOnNode deferral_on(const Node& node) {
   Fields fields(*root);
   fields.text("to", out.to);
   fields.time("until", out.until);
-  // A release that knows another word for who deferred it must not hold the node forever.
-  std::string by;
-  fields.text("by", by);
-  const auto known = std::ranges::find(kDeferredBy, by, [](Deferral::By one) { return to_string(one); });
-  if (known != std::end(kDeferredBy)) out.by = *known;
+  fields.word("by", kDeferredBy, out.by);
   if (fields.find("retry", false)) fields.text("retry", out.retry);
   fields.flag("evicts", out.evicts);
   if (!fields.problem().empty()) return bad(fields.problem());

@@ -1,4 +1,5 @@
 // Who uses a node's GPUs: what is read, what makes the answer unknown, and what is remembered between two listings.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,6 +13,7 @@
 #include "controller/reading/node_consumers.h"
 #include "controller/writes/executor.h"
 #include "k8sclient/api/client.h"
+#include "reconcilers/model/jobs.h"
 #include "reconcilers/model/tenant_memory.h"
 #include "tests/controller/scripted_transport.h"
 #include "tests/controller/sim_time.h"
@@ -71,16 +73,37 @@ class NodeConsumersTest : public testing::Test {
                               .wake = [this](k8s::Duration after) { woken.push_back(after); }}};
 };
 
-// Anybody who may create pods can name the node in as many as a namespace holds.
-TEST_F(NodeConsumersTest, OfCountlessPodsABoundedNumberIsKept) {
+// Anybody who may create pods can name the node in as many as a namespace holds. A part of them is no answer: among the
+// others can be those that must not be interrupted.
+TEST_F(NodeConsumersTest, MorePodsThanCanBeKeptAreNoAnswer) {
   std::vector<std::string> items;
   for (int i = 0; i < 3000; ++i) items.push_back(pod("p" + std::to_string(i), "1"));
   answer(items);
   const k8s::Result<NodeConsumers> found = read();
+  ASSERT_FALSE(found.has_value());
+  EXPECT_EQ(found.error().reason, k8s::Reason::too_large);
+  EXPECT_THAT(found.error().message, AllOf(HasSubstr("node n1"), HasSubstr("team/p2999"), HasSubstr("waits")));
+}
+
+// As many pods as a kubelet takes, with more labels than most have, are all kept, with the labels that say of which job
+// they are.
+TEST_F(NodeConsumersTest, AllPodsOfAFullNodeAreKeptWhateverTheirLabels) {
+  std::string labels = R"("labels":{"job-name":"train")";
+  for (int i = 0; i < 60; ++i) labels += fmt::format(R"(,"example.com/label-{}":"a-value-of-some-length-{}")", i, i);
+  std::vector<std::string> items;
+  for (int i = 0; i < 250; ++i) {
+    std::string one = pod("p" + std::to_string(i), "1");
+    items.push_back(one.insert(one.find(R"("namespace")"), labels + "},"));
+  }
+  answer(items);
+  const k8s::Result<NodeConsumers> found = read();
   ASSERT_TRUE(found.has_value()) << found.error().message;
-  EXPECT_GT(found->pods.size(), 500U);
+  EXPECT_EQ(found->pods.size(), 250U);
   std::size_t bytes = 0;
-  for (const Pod& one : found->pods) bytes += memory_of(one);
+  for (const Pod& one : found->pods) {
+    EXPECT_TRUE(job_of(one).has_value());
+    bytes += memory_of(one);
+  }
   EXPECT_LE(bytes, most_bytes(TenantFed::node_consumers));
 }
 

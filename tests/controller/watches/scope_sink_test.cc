@@ -89,6 +89,21 @@ TEST(ScopeSink, WhatHasNoRoomIsLeftOutAndCounted) {
   EXPECT_EQ(sink.left_out().count(), 0U) << "what goes is not left out any more";
 }
 
+// Another list would leave it out again.
+TEST(ScopeSink, AnObjectThatIsLargerThanAllRoomCausesNoFurtherList) {
+  k8s::Store<Pod> store;
+  ScopeCounts counts;
+  k8s::StoreBudget<Pod> budget(&store, [](const Pod& pod) { return pod.meta.name.ends_with("2") ? 300U : 100U; }, 200);
+  ScopeSink<Pod> sink(&store, &counts, &project_pod, nullptr, &budget);
+  sink.init();
+  for (int i = 1; i <= 2; ++i) ASSERT_TRUE(sink.init_apply(pod(i)));
+  sink.init_done();
+  EXPECT_EQ(sink.left_out().count(), 1U);
+  EXPECT_FALSE(budget.has_room_again());
+  ASSERT_TRUE(sink.remove(pod(1)));
+  EXPECT_FALSE(budget.has_room_again());
+}
+
 TEST(ScopeSink, ARestoredEtcdIsBelieved) {
   k8s::Store<Pod> store;
   ScopeCounts counts;

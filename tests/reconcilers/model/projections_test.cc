@@ -10,6 +10,7 @@
 #include "reconcilers/model/kai_objects.h"
 #include "reconcilers/model/partitioning_world.h"
 #include "reconcilers/model/project.h"
+#include "reconcilers/model/tenant_memory.h"
 
 namespace gso::projections_test {
 namespace {
@@ -169,12 +170,32 @@ TEST(Projections, OfAnObjectThatATenantFillsLittleIsKept) {
   ASSERT_TRUE(for_kai.has_value()) << for_kai.error().message;
   EXPECT_LE(k8s::Interned::pool_bytes() - before, kMost);
   EXPECT_EQ(for_kai->meta.labels.get("runai-gpu-group"), "g") << "whatever stands before it";
-  EXPECT_LE(for_kai->tolerations.size(), 64U);
+  EXPECT_LE(for_kai->tolerations.size(), 16U);
+  EXPECT_LE(memory_of(*for_kai), 32U << 10U);
   const auto for_slices = project_slice_pod(json);
   ASSERT_TRUE(for_slices.has_value()) << for_slices.error().message;
   EXPECT_LE(k8s::Interned::pool_bytes() - before, kMost);
   EXPECT_LE(for_slices->slices.size(), 1000U);
   EXPECT_LE(for_slices->affinity_terms.size() + for_slices->tolerations.size() + for_slices->requests.size(), 200U);
+}
+
+TEST(Projections, TheValuesOfAllTermsOfAPodsAffinityAreBoundedTogether) {
+  constexpr int kMany = 60;
+  const std::string expression =
+      R"({"key":"k","operator":"In","values":[)" + many(R"("a-value-of-a-node-{0}")", kMany) + "]}";
+  std::string expressions = expression;
+  for (int i = 1; i < kMany; ++i) expressions += "," + expression;
+  std::string terms;
+  for (int i = 0; i < kMany; ++i)
+    terms += fmt::format(R"({}{{"matchExpressions":[{}]}})", terms.empty() ? "" : ",", expressions);
+  const auto pod = project_slice_pod(
+      R"({"metadata":{"name":"p","namespace":"n"},"spec":{"containers":[{"name":"c","resources":{"limits":)"
+      R"({"nvidia.com/gpu-1gb":"1"}}}],"affinity":{"nodeAffinity":)"
+      R"({"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[)" +
+      terms + "]}}}}}");
+  ASSERT_TRUE(pod.has_value()) << pod.error().message;
+  EXPECT_FALSE(pod->affinity_terms.empty());
+  EXPECT_LE(memory_of(*pod), 256U << 10U);
 }
 
 TEST(Projections, OfAPodOfKaiOnlyTheAnnotationsThatAreReadAreKeptAndNoLongerThanAName) {
