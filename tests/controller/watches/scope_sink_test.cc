@@ -93,7 +93,8 @@ TEST(ScopeSink, WhatHasNoRoomIsLeftOutAndCounted) {
 TEST(ScopeSink, AnObjectThatIsLargerThanAllRoomCausesNoFurtherList) {
   k8s::Store<Pod> store;
   ScopeCounts counts;
-  k8s::StoreBudget<Pod> budget(&store, [](const Pod& pod) { return pod.meta.name.ends_with("2") ? 300U : 100U; }, 200);
+  k8s::StoreBudget<Pod> budget(
+      &store, [](const Pod& pod) -> std::size_t { return pod.meta.name.ends_with("2") ? 300 : 100; }, 200);
   ScopeSink<Pod> sink(&store, &counts, &project_pod, nullptr, &budget);
   sink.init();
   for (int i = 1; i <= 2; ++i) ASSERT_TRUE(sink.init_apply(pod(i)));
