@@ -85,8 +85,7 @@ TEST_F(NodeConsumersTest, MorePodsThanCanBeKeptAreNoAnswer) {
   EXPECT_THAT(found.error().message, AllOf(HasSubstr("node n1"), HasSubstr("team/p2999"), HasSubstr("waits")));
 }
 
-// As many pods as a kubelet takes, with more labels than most have, are all kept, with the labels that say of which job
-// they are.
+// As many pods as a kubelet takes, with more labels than most have, are all kept, with the labels that name their jobs.
 TEST_F(NodeConsumersTest, AllPodsOfAFullNodeAreKeptWhateverTheirLabels) {
   std::string labels = R"("labels":{"job-name":"train")";
   for (int i = 0; i < 60; ++i) labels += fmt::format(R"(,"example.com/label-{}":"a-value-of-some-length-{}")", i, i);
