@@ -196,10 +196,8 @@ edit_rolls_the_others() {
 # emulator lets it go too.
 deleted_node_stops_nobody() {
   set_replicas any 5
-  await 120 node_after_its_canary
-  local node
-  node=$(node_after_its_canary)
-  kubectl delete node "$node" --wait=false
+  await 120 node_after_its_canary  # A second look can come after its change.
+  kubectl delete node "$(<"$work/node-in-change")" --wait=false
   await 180 replicas_are 5 10
   await 60 no_rollout_runs
   await 30 up_to_date 11
@@ -208,7 +206,7 @@ deleted_node_stops_nobody() {
 
 node_after_its_canary() {
   kubectl get nodes --selector 'nvidia.com/gpu.replicas=5,!gpusharing.dev/state' --output name | grep -q '^node/a100-' || return 1
-  kubectl get nodes --selector gpusharing.dev/state=Updating --output name | sed -n 's|^node/\(a100-.*\)|\1|p' | grep -m 1 .
+  kubectl get nodes --selector gpusharing.dev/state=Updating --output name | sed -n 's|^node/\(a100-.*\)|\1|p' | grep -m 1 . >"$work/node-in-change"
 }
 
 ends_cleanly() {
