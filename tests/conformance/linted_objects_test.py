@@ -59,7 +59,7 @@ CONFIG_MAPS = [
     config_map(binaryData={"b": "dmVyc2lvbjogdjEK"}), config_map(binaryData={"b": "%"}),
     config_map(binaryData={"any": "dmVyc2lvbjogdjEK"}),
     config_map(data={key: "version: v1\n#" + "x" * 600_000 for key in ("a", "b")}),
-    without(config_map(), "kind"),
+    {key: value for key, value in config_map().items() if key != "kind"},
 ]
 
 # As people write them, each with one slip.
