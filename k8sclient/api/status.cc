@@ -21,7 +21,7 @@
 
 namespace k8s {
 
-// --- See status.h. Not a parser: whatever the page is, some words of it.
+// --- A page of HTML. Not a parser: whatever the page is, some words of it.
 
 namespace {
 

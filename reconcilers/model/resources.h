@@ -9,7 +9,6 @@ inline const k8s::Gvr nodes{"", "v1", "nodes"};
 inline const k8s::Gvr pods{"", "v1", "pods"};
 inline const k8s::Gvr namespaces{"", "v1", "namespaces"};
 inline const k8s::Gvr config_maps{"", "v1", "configmaps"};
-inline const k8s::Gvr resource_quotas{"", "v1", "resourcequotas"};
 inline const k8s::Gvr core_events{"", "v1", "events"};
 inline const k8s::Gvr events{"events.k8s.io", "v1", "events"};
 inline const k8s::Gvr daemon_sets{"apps", "v1", "daemonsets"};
@@ -31,6 +30,5 @@ inline const k8s::Gvr sharing_policies{"gpusharing.dev", "v1alpha1", "sharingpol
 inline const k8s::Gvr sharing_rollouts{"gpusharing.dev", "v1alpha1", "sharingrollouts"};
 inline const k8s::Gvr kai_configs{"kai.scheduler", "v1", "configs"};
 inline const k8s::Gvr bind_requests{"scheduling.run.ai", "v1alpha2", "bindrequests"};
-inline const k8s::Gvr kai_queues{"scheduling.run.ai", "v2", "queues"};
 
 }  // namespace gso::resources
