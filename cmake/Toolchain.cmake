@@ -13,6 +13,10 @@ target_compile_options(gso_options INTERFACE
 # (-Wnull-dereference would be another: it is in no group of warnings, and stays off.)
 target_compile_options(gso_options INTERFACE -Wno-maybe-uninitialized
   -Wno-mismatched-new-delete -Wno-restrict $<$<CXX_COMPILER_ID:Clang>:-Wno-unknown-warning-option>)
+# clang sees libstdc++'s own use of what it deprecates, with each stable sort, and warns of members that a designated
+# initializer leaves to their defaults, which g++ does not.
+target_compile_options(gso_options INTERFACE
+  $<$<CXX_COMPILER_ID:Clang>:-Wno-deprecated-declarations -Wno-missing-designated-field-initializers>)
 if(GSO_WERROR)
   target_compile_options(gso_options INTERFACE -Werror)
 endif()

@@ -65,8 +65,12 @@ suite() {
   [ "$status" -eq 0 ] || [ "$status" -eq 77 ] || [ "$failed" -gt 0 ] || failed=1
   report "$name" "$passed" "$failed" "$skipped" $((SECONDS - from))
   [ "$status" -ne 77 ] || tail -n 1 "$OUT/$name.log"
-  [ "$failed" -eq 0 ] || grep -vE '^(ok|PASS|SKIP)\b' "$OUT/$name.log" | tail -n 60 >&2
+  [ "$failed" -eq 0 ] || grep -vE '^(ok|PASS|SKIP)\b' "$OUT/$name.log" | tail -n 60 | keep_failure "$name" >&2
 }
+
+# keep_failure NAME: passes the end of a failed suite's log on, and keeps it to be printed once more at the very end: of a
+# long log a service often keeps the last part only.
+keep_failure() { sed "s/^/$1: /" | tee -a "$OUT/failures.log"; }
 
 # Reads one of GoogleTest's reports.
 report_gtest() {  # FILE
@@ -103,7 +107,7 @@ run_ctest() {
     if [ "$why" = Passed ]; then report "$name" 1 0 0 0; else report "$name" 0 0 1 0; fi
   done < <(sed -n -E 's/^ *[0-9]+\/[0-9]+ Test +#[0-9]+: (\S+) \.*(\*\*\*)? *(Passed|Skipped).*/\1 \3/p' "$log") || true
   if [ "$status" -ne 0 ]; then
-    grep -vE '^\[ +(OK|RUN) +\]' "$log" | tail -n 120 >&2
+    grep -vE '^\[ +(OK|RUN) +\]' "$log" | tail -n 120 | keep_failure ctest >&2
     [ "$FAILED" -gt 0 ] || report "ctest $*" 0 1 0 $((SECONDS - from))
   fi
   mv "$log" "$OUT/ctest-$PRESET-${*: -1}.log"
@@ -198,7 +202,7 @@ await_control_plane() {
   say "waiting for the control plane"
   while [ ! -e "$OUT/control-plane-built" ] && kill -0 "$BACKGROUND" 2>/dev/null; do sleep 1; done
   [ ! -e "$OUT/control-plane-built" ] || return 0
-  tail -n 40 "$OUT/prepare_full.log" >&2
+  tail -n 40 "$OUT/prepare_full.log" | keep_failure control-plane >&2
   report control-plane 0 1 0 0
   return 1
 }
@@ -329,12 +333,13 @@ case $MODE in
     ;;
   *)
     mkdir -p "$OUT/gtest"
-    rm -f "$OUT"/gtest/*
+    rm -f "$OUT"/gtest/* "$OUT/failures.log"
     run_one "$@"
     ;;
 esac
 
 say "finished after $((SECONDS - STARTED)) s; logs in $OUT"
+[ ! -s "$OUT/failures.log" ] || { echo "what failed, once more:"; tail -n 80 "$OUT/failures.log" | cut -c1-400; }
 [ ${#SKIPPED_NAMES[@]} -eq 0 ] || printf 'skipped: %s\n' "$(IFS=,; echo "${SKIPPED_NAMES[*]}")"
 [ ${#FAILED_NAMES[@]} -eq 0 ] || printf 'failed: %s\n' "${FAILED_NAMES[*]}"
 printf '%d passed, %d failed, %d skipped\n' "$PASSED" "$FAILED" "$SKIPPED"
