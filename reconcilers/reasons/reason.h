@@ -1,0 +1,16 @@
+// Why something does not go on, or what was found: a code, and the sentence about it. Every decision that says no
+// returns this type, so that statuses, findings, explain, audit and the commands show one answer, and nobody reads the
+// sentence to learn what it says.
+#pragma once
+
+#include <string>
+
+namespace gso {
+
+struct Reason {
+  std::string code;     // CamelCase, stable: of labels.h or of a check; of a container that waits, the kubelet's.
+  std::string message;  // For people.
+  friend auto operator<=>(const Reason&, const Reason&) = default;
+};
+
+}  // namespace gso
