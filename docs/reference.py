@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Writes the reference pages: custom-resources.md from crds/, command-line.md from the binary's --help,
-diagnostics.md and the table of reasons in runbooks.md from its checks (`lint --codes`).
+the tables of codes.md from `lint --codes`.
 
 usage: reference.py BINARY [--check]      with --check it writes nothing, and fails where a page is not up to date
 """
@@ -124,33 +124,21 @@ def code_table(headline, rows):
            ["| " + " | ".join(cell(c) for c in row) + " |" for row in rows] + [""]
 
 
-def diagnostics(known):
-    out = ["# Diagnostics", "",
-           "Every code that `lint` prints, and that the operator's preflight (`plan`, and the running controller) reports about",
-           "nodes, DaemonSets, ConfigMaps, ClusterPolicies and SharingPolicies. Generated from the checks by `./dev docs`;",
-           "`gpu-sharing-operator lint --codes` prints the same. Codes are stable: they are never renamed, and one that is no longer",
-           "needed is not reused. What a rule rests on is in [profiles.md](profiles.md).", "",
-           "- `error`: the plugin, GFD or the MPS daemon would refuse it or exit, or the node would have no GPUs.",
-           "- `warning`: something is silently ignored, or labels would be wrong.",
-           "- `info`: works, and is worth knowing.", "",
-           "A code without a word beside it is an error.", ""]
+def codes(known, text):
+    begin, end = "<!-- codes: begin -->\n", "<!-- codes: end -->"
+    before, _, rest = text.partition(begin)
+    _, _, after = rest.partition(end)
+    out = []
     for section in known["sections"]:
         out += [f"## {section['title']}", ""]
         if section["intro"]:
             out += [section["intro"], ""]
         out += code_table("code", [
             (", ".join(f"`{code}`" for code in entry["codes"])
-             + ("" if entry["severity"] == "error" else f" ({entry['severity']})"), entry["meaning"], entry["remedy"])
+             + "".join(f" ({said})" for said in (entry["severity"] if entry["severity"] != "error" else "", entry["seen"]) if said),
+             entry["meaning"], entry["remedy"])
             for entry in section["codes"]])
-    return "\n".join(out).rstrip() + "\n"
-
-
-def runbooks(known, text):
-    begin, end = "<!-- reasons: begin -->\n", "<!-- reasons: end -->"
-    before, _, rest = text.partition(begin)
-    _, _, after = rest.partition(end)
-    rows = [(f"`{entry['reason']}`", entry["meaning"], entry["remedy"]) for entry in known["blockedReasons"]]
-    return before + begin + "\n".join(code_table("reason", rows)).rstrip() + "\n" + end + after
+    return before + begin + "\n".join(out).rstrip() + "\n" + end + after
 
 
 def main():
@@ -161,7 +149,7 @@ def main():
     known = json.loads(subprocess.run([arguments[0], "lint", "--codes", "-o", "json"], check=True, capture_output=True,
                                       text=True).stdout)
     pages = {"custom-resources.md": custom_resources(), "command-line.md": command_line(all_commands),
-             "diagnostics.md": diagnostics(known), "runbooks.md": runbooks(known, (DOCS / "runbooks.md").read_text(encoding="utf-8"))}
+             "codes.md": codes(known, (DOCS / "codes.md").read_text(encoding="utf-8"))}
     stale = [name for name, text in pages.items()
              if not (DOCS / name).exists() or (DOCS / name).read_text(encoding="utf-8") != text]
     if "--check" not in sys.argv[1:]:

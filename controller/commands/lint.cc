@@ -229,29 +229,20 @@ OrderedJson codes_document() {
   OrderedJson sections = OrderedJson::array();
   for (const CodeSection& section : code_catalogue()) {
     OrderedJson codes = OrderedJson::array();
-    for (const CodeEntry& entry : section.entries) {
-      codes.push_back({{"codes", entry.codes},
-                       {"severity", to_string(entry.severity)},
-                       {"meaning", entry.meaning},
-                       {"remedy", entry.remedy}});
+    for (const CodeRow& row : section.rows) {
+      codes.push_back({{"codes", row.names()},
+                       {"severity", to_string(row.severity)},
+                       {"seen", row.seen},
+                       {"meaning", row.meaning},
+                       {"remedy", row.remedy}});
     }
     sections.push_back({{"title", section.title}, {"intro", section.intro}, {"codes", std::move(codes)}});
   }
-  OrderedJson reasons = OrderedJson::array();
-  for (const BlockedReason& reason : blocked_reasons()) {
-    reasons.push_back({{"reason", reason.reason}, {"meaning", reason.meaning}, {"remedy", reason.remedy}});
-  }
-  return {{"sections", std::move(sections)}, {"blockedReasons", std::move(reasons)}};
+  return {{"sections", std::move(sections)}};
 }
 
-void print_code(std::string_view code, std::string_view what, std::string_view meaning, std::string_view remedy,
-                std::ostream& out) {
-  out << "  " << code << " (" << what << "): " << meaning << ". To do: " << remedy << "\n";
-}
-
-// `lint --codes`. JSON: {"sections": [{"title", "intro", "codes": [{"codes", "severity", "meaning", "remedy"}]}],
-// "blockedReasons": [{"reason", "meaning", "remedy"}]}, from which docs/reference.py makes the pages. Else one code a
-// line, for people.
+// `lint --codes`. JSON: {"sections": [{"title", "intro", "codes": [{"codes", "severity", "seen", "meaning",
+// "remedy"}]}]}, from which docs/reference.py makes a page. Else one code a line, for people.
 void print_codes(bool json, std::ostream& out) {
   if (json) {
     out << codes_document().dump(2) << "\n";
@@ -259,15 +250,12 @@ void print_codes(bool json, std::ostream& out) {
   }
   for (const CodeSection& section : code_catalogue()) {
     out << section.title << "\n";
-    for (const CodeEntry& entry : section.entries) {
-      for (const std::string_view code : entry.codes) {
-        print_code(code, to_string(entry.severity), entry.meaning, entry.remedy, out);
+    for (const CodeRow& row : section.rows) {
+      for (const std::string_view code : row.names()) {
+        out << "  " << code << " (" << to_string(row.severity) << "): " << row.meaning << ". To do: " << row.remedy
+            << "\n";
       }
     }
-  }
-  out << "Why a node is Blocked\n";
-  for (const BlockedReason& reason : blocked_reasons()) {
-    print_code(reason.reason, "reason", reason.meaning, reason.remedy, out);
   }
 }
 

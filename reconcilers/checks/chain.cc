@@ -52,9 +52,6 @@ constexpr Check kChecks[] = {
      .blocks = kDevicePluginConflict,
      .stage = Stage::profile,
      .listed = false,
-     .meaning = "device plugins of several installations are for the node, and none of them is recorded for it: the "
-                "operator does not choose between them",
-     .remedy = "keep all but one off the node (`nodeSelector`, affinity), or set `operandNamespaces`",
      .of_node = check::device_plugin_conflict},
     {.code = "ConfigMapMissing",
      .blocks = kConfigInvalid,
@@ -83,29 +80,18 @@ constexpr Check kChecks[] = {
      .meaning = "no default, and no fallback resolves; from v0.18.2 on a label does not help",
      .remedy = "set a default key, or allow the fallback `empty`",
      .of_setup = check::default_missing},
-    {.code = "ConfigInvalid",
-     .blocks = kConfigInvalid,
-     .stage = Stage::profile,
-     .meaning = "the profile that the node should run has an error",
-     .remedy = "correct the key that the message names",
-     .of_setup = check::config_invalid},
+    {.code = "ConfigInvalid", .blocks = kConfigInvalid, .stage = Stage::profile, .of_setup = check::config_invalid},
 
     // --- Whether the node can be changed to it: the node and its policy,
     {.code = kTaintNotTolerated,
      .blocks = kTaintNotTolerated,
      .writes_to_node = true,
      .listed = false,
-     .meaning = "the node has a taint that the device plugin, GFD or the MPS daemon does not tolerate: their pods keep "
-                "running, but a deleted pod would not start again",
-     .remedy = "remove the taint, or add a toleration to the DaemonSets",
      .of_node = check::taint_not_tolerated},
     {.code = kLabelOwnedByOther,
      .blocks = kLabelOwnedByOther,
      .writes_to_node = true,
      .listed = false,
-     .meaning = "the policy wants another value of the plugin's node label, but someone other than the operator set "
-                "the current one",
-     .remedy = "remove that label, or set `takeover: true` in the policy",
      .of_node = check::label_owned_by_other},
     {.code = "ConfigMapImmutable",
      .blocks = kConfigInvalid,
@@ -120,29 +106,13 @@ constexpr Check kChecks[] = {
          "the ConfigMap has nearly 1 MiB, the most that the API server stores, and an inline profile needs a key in it",
      .remedy = "remove keys that nobody uses, or use an existing key",
      .of_node = check::config_map_full},
-    {.code = kLabelsMissing,
-     .blocks = kLabelsMissing,
-     .listed = false,
-     .meaning = "GPU Feature Discovery runs for the node, but its label `nvidia.com/gpu.product` is missing: the "
-                "change of the node does not start, because its group is unknown",
-     .remedy = "check the pods of GPU Feature Discovery and Node Feature Discovery",
-     .of_node = check::labels_missing},
+    {.code = kLabelsMissing, .blocks = kLabelsMissing, .listed = false, .of_node = check::labels_missing},
     // the GPUs and who else uses them,
     {.code = kDevicesUnreadable,
      .blocks = kDevicesUnreadable,
      .writes_to_node = true,
-     .meaning =
-         "the node's annotation `gpusharing.dev/devices` cannot be read, so it is unknown what the node must show: "
-         "its change does not start",
-     .remedy = "correct the annotation (`expect --devices` checks the same form), or remove it: `kubectl annotate node "
-               "NODE gpusharing.dev/devices-`",
      .of_setup = check::devices_unreadable},
-    {.code = kMigEnabled,
-     .blocks = kMigEnabled,
-     .writes_to_node = true,
-     .meaning = "the profile uses MPS where a GPU has MIG enabled: GFD exits, and the labels become outdated",
-     .remedy = "disable MIG there, or use time-slicing",
-     .of_setup = check::mig_enabled},
+    {.code = kMigEnabled, .blocks = kMigEnabled, .writes_to_node = true, .of_setup = check::mig_enabled},
     {.code = "MPSWithMixedMIG",
      .blocks = kMigEnabled,
      .writes_to_node = true,
@@ -153,19 +123,11 @@ constexpr Check kChecks[] = {
      .blocks = kKaiReservations,
      .writes_to_node = true,
      .listed = false,
-     .meaning = "KAI shares GPUs of the node by reservations, and the profile shares them by replicas: the two cannot "
-                "be combined",
-     .remedy = "drain the fraction pods, or keep KAI off the node ([kai.md](kai.md))",
      .of_node = check::kai_reservations},
     {.code = kDraDoubleOffer,
      .blocks = kDraDoubleOffer,
      .writes_to_node = true,
      .listed = false,
-     .meaning = "a DRA driver publishes ResourceSlices of `gpu.nvidia.com` for the node, and a DeviceClass has "
-                "`extendedResourceName: nvidia.com/gpu`: whenever the plugin offers no GPU, for example during a "
-                "restart, the scheduler assigns the same GPU a second time",
-     .remedy = "remove `extendedResourceName` from the DeviceClass, or keep the DRA driver off nodes of the device "
-               "plugin",
      .of_node = check::dra_double_offer},
     // the installation,
     {.code = "SettingInvalid",
@@ -193,9 +155,6 @@ constexpr Check kChecks[] = {
     {.code = kStandaloneMpsConflict,
      .blocks = kStandaloneMpsConflict,
      .writes_to_node = true,
-     .meaning = "the profile shares by MPS, and the chart's standalone MPS daemon is for the node as well: two daemons "
-                "must not serve one GPU",
-     .remedy = "take the node out of `standaloneMps.nodeSelector`, or choose a profile without MPS",
      .of_setup = check::standalone_mps_conflict},
     {.code = "MPSDaemonMissing",
      .blocks = kProviderUnsupported,
@@ -220,12 +179,6 @@ constexpr Check kChecks[] = {
     {.code = kMpsByLabelUnsupported,
      .blocks = kMpsByLabelUnsupported,
      .writes_to_node = true,
-     .meaning = "a node's label selects an MPS profile that is not the default: from v0.18.2 on the MPS daemon keeps "
-                "the default",
-     .remedy =
-         "remove a label that the message calls left over; else set `fixes.mpsSignal` (plugin v0.20.0 or later), or "
-         "make a key of your own with that profile the default: all nodes without a label would then run it, so label "
-         "those that need another profile first",
      .of_setup = check::mps_by_label_unsupported},
     // and whether the GPUs would be served.
     {.code = "MIGNotUniform",

@@ -144,8 +144,10 @@ struct Check {
   CheckStage stage = CheckStage::change;
   // Preflight lists it for the node; otherwise the node's phase, or a finding about another object, reports it.
   bool listed = true;
-  std::string_view meaning = {};  // For the documentation: its meaning,
-  std::string_view remedy = {};   // and its remedy.
+  // For the documentation. Empty where the code is itself the reason of a Blocked node, whose row has them
+  // (reconcilers/reasons/codes_of_blocked_nodes.cc).
+  std::string_view meaning = {};
+  std::string_view remedy = {};
   // Exactly one of the two is set. Answers of the first kind are cached for all nodes with an equal setup.
   Complaints (*of_setup)(const Setup& setup) = nullptr;
   Complaints (*of_node)(const NodeSetup& setup) = nullptr;

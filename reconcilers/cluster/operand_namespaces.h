@@ -19,9 +19,6 @@ namespace gso {
 // --- Namespaces where the operator evicts no pod: the planner and the executor ask the same class. The chart's
 // admission policy of evictions has the same namespaces.
 
-// Why a node is Blocked: a pod that must leave runs in such a namespace.
-inline constexpr std::string_view kProtectedNamespace = "ProtectedNamespace";
-
 // Those of one World.
 class ProtectedNamespaces {
  public:

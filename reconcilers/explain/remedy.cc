@@ -290,8 +290,8 @@ std::string writer_log_command(const FleetIndex::Impl& index, const Node& node, 
 std::string command_of_reason(const World& world, const FleetIndex::Impl& index, const PlannerSettings& settings,
                               const Node& node, const NodeAssessment& a, std::string_view reason) {
   if (reason == kForbidden) return upgrade_chart_command(world, settings, "--set eviction.enabled=true");
-  const auto known = std::ranges::find(blocked_reasons(), reason, &BlockedReason::reason);
-  if (known == blocked_reasons().end() || known->command.empty()) return {};
+  const CodeRow* known = find_blocked_reason(reason);
+  if (known == nullptr || known->command.empty()) return {};
   return Chooser(world, index, node, a).fill(known->command);
 }
 

@@ -124,6 +124,8 @@ inline constexpr std::string_view kBudgetExhausted = "BudgetExhausted";
 inline constexpr std::string_view kDeferred = "Deferred";
 inline constexpr std::string_view kWaitingForWorkloads = "WaitingForWorkloads";
 inline constexpr std::string_view kPdbRefuses = "PDBRefuses";
+// A pod that must leave runs where the operator evicts none.
+inline constexpr std::string_view kProtectedNamespace = "ProtectedNamespace";
 inline constexpr std::string_view kForbidden =
     "Forbidden";  // Also the reason of findings and Events about any missing permission.
 inline constexpr std::string_view kLabelOwnedByOther = "LabelOwnedByOther";

@@ -149,8 +149,8 @@ std::optional<BlockedBy> last_reported(const Pass& pass, const std::string& name
   if (rollout == nullptr) return std::nullopt;
   for (const nlohmann::json& entry : list_at(parse_status(rollout->status_json), "nodes")) {
     if (!entry.is_object() || text_at(entry, "name") != name || text_at(entry, "state") != "Waiting") continue;
-    const auto known = std::ranges::find(blocked_reasons(), text_at(entry, "reason"), &BlockedReason::reason);
-    if (known != blocked_reasons().end()) return BlockedBy{known->reason, text_at(entry, "message")};
+    const CodeRow* known = find_blocked_reason(text_at(entry, "reason"));
+    if (known != nullptr) return BlockedBy{known->codes.front(), text_at(entry, "message")};
   }
   return std::nullopt;
 }

@@ -52,7 +52,7 @@ bool has_row(const std::string& pages, const std::string& reason) {
 const std::regex kNamedConstant(R"re(string_view k\w+ = "(\w+)";)re");
 
 TEST(Runbooks, EveryReasonOfABlockedNodeHasARow) {
-  const std::string page = read("docs/runbooks.md");
+  const std::string page = read("docs/codes.md");
   const std::size_t from = page.find("## Why a node is Blocked");
   ASSERT_NE(from, std::string::npos);
   const std::string table = page.substr(from, page.find("\n## ", from + 1) - from);
@@ -63,7 +63,7 @@ TEST(Runbooks, EveryReasonOfABlockedNodeHasARow) {
 
 TEST(Runbooks, EveryReasonOfAFindingHasARowSomewhere) {
   std::string pages;
-  for (const char* page : {"runbooks", "diagnostics", "kai", "rollouts", "looking"}) {
+  for (const char* page : {"codes", "kai", "rollouts", "looking"}) {
     pages += read(std::filesystem::path("docs") / (std::string(page) + ".md"));
   }
   const std::string code = sources();

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""docs/events.md against the code: every reason of an Event that the code names is on the page, and every reason on the page is
+"""docs/codes.md against the code: every reason of an Event that the code names is on the page, and every reason on the page is
 one of the code's. Prints "N passed, N failed"."""
 import pathlib
 import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PAGE = (ROOT / "docs/events.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs/codes.md").read_text(encoding="utf-8")
 SOURCES = {path: path.read_text(encoding="utf-8") for room in ("reconcilers", "controller") for path in sorted((ROOT / room).rglob("*.[ch]*"))}
 CONSTANTS = {name: value for text in SOURCES.values()
              for name, value in re.findall(r'constexpr (?:std::string_view|const char\*) (k\w+) =\s+"([A-Z]\w+)"', text)}
@@ -26,8 +26,8 @@ def main():
     literals = {word for text in SOURCES.values() for word in re.findall(r'"([A-Z][A-Za-z]+)"', text)}
     rows = [line.split("|")[1] for line in PAGE.splitlines() if line.startswith("| ") and "`" in line.split("|")[1]]
     named = {word for row in rows for word in re.findall(r"`([A-Z]\w+)`", row)}
-    failures = [f"the code writes Events with the reason {word}, which docs/events.md does not name" for word in sorted(written - named)]
-    failures += [f"docs/events.md names {word}, which the code does not have" for word in sorted(named - literals)]
+    failures = [f"the code writes Events with the reason {word}, which docs/codes.md does not name" for word in sorted(written - named)]
+    failures += [f"docs/codes.md names {word}, which the code does not have" for word in sorted(named - literals)]
     if len(written) < 15:
         failures.append(f"the code was not understood: {sorted(written)}")
     print(*failures, sep="\n")

@@ -11,6 +11,7 @@ import sys
 # reconcilers/, from the bottom to the top; rooms of one line stand beside each other and do not include each other.
 RECONCILERS = [
     ["model"],
+    ["reasons"],
     ["profile"],
     ["cluster"],
     ["checks"],

@@ -1,0 +1,56 @@
+// Every code that the operator says something by: of lint and preflight, of Blocked nodes, of findings, Events and
+// conditions. A code has one row here, or in one of the tables of checks (reconcilers/checks), and everything that is
+// said about the code itself follows from that row: `lint --codes`, remedies, and docs/codes.md (`./dev docs`).
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "reconcilers/model/severity.h"
+
+namespace gso {
+
+struct CodeRow {
+  // CamelCase, stable; several with the same meaning. The first is always there, and no empty one comes before another.
+  std::array<std::string_view, 5> codes;
+  Severity severity = Severity::error;
+  std::string_view meaning = {};  // Empty: the table of checks has it.
+  std::string_view remedy = {};
+  // Where people meet it, for the documentation: "finding; Event on the Node". Empty: what its section says.
+  std::string_view seen = {};
+  // The next command for a node that is Blocked, completed by next_step(): {node}, {namespace} and {configmap} (the
+  // plugin's), {label} (the plugin's node label), {policy}. Empty: the command depends on other facts.
+  std::string_view command = {};
+
+  [[nodiscard]] constexpr std::span<const std::string_view> names() const {
+    return {codes.begin(), std::ranges::find(codes, std::string_view())};
+  }
+};
+
+struct CodeSection {
+  enum class Kind : std::uint8_t {
+    checked,   // Diagnostics of lint and preflight.
+    blocks,    // Reasons of Blocked nodes.
+    reported,  // Findings, Events and conditions.
+  };
+  std::string_view title;
+  std::string_view intro;  // Can be empty.
+  std::vector<CodeRow> rows;
+  Kind kind = Kind::checked;
+};
+
+// The section of ConfigMaps, ClusterPolicies and DaemonSets, whose checks have a table of their own.
+inline constexpr std::string_view kTitleOfObjects = "ConfigMaps, ClusterPolicies and DaemonSets";
+
+[[nodiscard]] CodeSection codes_of_blocked_nodes();
+[[nodiscard]] CodeSection codes_reported_of_nodes();
+// Those of nodes among them.
+[[nodiscard]] std::vector<CodeSection> codes_reported();
+[[nodiscard]] std::vector<CodeSection> codes_of_profiles();
+[[nodiscard]] std::vector<CodeSection> codes_of_manifests();
+
+}  // namespace gso
