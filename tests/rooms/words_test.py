@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks that one word has one meaning: words_test.py [PROJECT].
 
-Words that the vocabulary of ARCHITECTURE.md has replaced must not return: in identifiers, messages and comments of the
+Words that the vocabulary of docs/concepts.md has replaced must not return: in identifiers, messages and comments of the
 product, and in docs/. They are whole words: "_" separates words as a blank does, and a line break as well.
 
 In the tests, the chart, the scripts and the benches, the words of IN_SENTENCES must not occur in sentences: in comments,
