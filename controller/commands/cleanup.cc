@@ -99,6 +99,8 @@ asio::awaitable<NodesInUse> nodes_in_use(k8s::Reader* client, k8s::Clock* clock,
     const k8s::Result<NodeConsumers> consumers = co_await read_consumers(client, clock, world, &settings, node, limits);
     if (!consumers) {
       out.unknown.emplace(node, consumers.error().message);
+    } else if (!consumers->unknown.empty()) {
+      out.unknown.emplace(node, consumers->unknown);
     } else if (!consumers->pods.empty()) {
       out.used.insert(node);
     }

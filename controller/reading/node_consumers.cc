@@ -34,16 +34,20 @@ constexpr Duration kJobsAge = std::chrono::seconds(30);
 constexpr Duration kLongest = std::chrono::seconds(15);
 // How long refresh() waits for the next list after the last one has ended.
 constexpr Duration kPatience = std::chrono::milliseconds(250);
+// Until the node is listed again after a list has failed: at first, and at most.
+constexpr Duration kFirstPause = std::chrono::seconds(1);
+constexpr Duration kLongestPause = std::chrono::seconds(30);
 constexpr std::size_t kReaders = 8;  // Nodes listed at once.
 // What is kept of one node's rejected pods, beside TenantFed::node_consumers. Anybody who may create pods can name the
 // node, also in pods that no kubelet runs. Those beyond are seen once the others are removed.
 constexpr std::size_t kMostRejected = 256;
+const std::string kListFailed = "Listing the pods of a node failed";
 constexpr std::size_t kMostUnreadable = 1024;
 
 // Lists pods and hands over each; calls `restart` where the list starts over. Pods that cannot be decoded do not end
-// the list, so that the error names all of them. `of_what`: whose pods these are, for that error.
-asio::awaitable<k8s::Result<void>> list_pods(k8s::Reader* client, k8s::ListOptions options, std::string of_what,
-                                             std::function<void()> restart, std::function<void(Pod)> take) {
+// the list: the answer names them, and is empty if there are none.
+asio::awaitable<k8s::Result<std::string>> list_pods(k8s::Reader* client, k8s::ListOptions options,
+                                                    std::function<void()> restart, std::function<void(Pod)> take) {
   std::vector<std::string> unreadable;
   k8s::ItemFunction sink([&](std::optional<std::string_view> json) -> k8s::Result<void> {
     if (!json) {
@@ -61,10 +65,7 @@ asio::awaitable<k8s::Result<void>> list_pods(k8s::Reader* client, k8s::ListOptio
   });
   const k8s::Result<std::string> listed = co_await client->list(resources::pods, options, &sink);
   if (!listed) co_return unlisted(listed.error(), resources::pods, options.ns);
-  if (unreadable.empty()) co_return k8s::Result<void>{};
-  co_return k8s::fail(k8s::Reason::decode,
-                      fmt::format("not all pods of {} can be read, so it is not known which of them use GPUs: {}",
-                                  of_what, first_names(unreadable)));
+  co_return unreadable.empty() ? std::string() : first_names(unreadable);
 }
 
 // What else its labels say, nobody reads of a consumer.
@@ -128,21 +129,20 @@ asio::awaitable<k8s::Result<NodeConsumers>> read_consumers(k8s::Reader* client, 
     room -= bytes;
     kept.push_back(std::move(pod));
   };
-  const std::string of_node = "node " + node;
-  const k8s::Result<void> listed = co_await list_pods(client, options, of_node, restart, take);
-  if (!listed) co_return std::unexpected(listed.error());
-  if (!beyond.empty()) {
-    co_return k8s::fail(
-        k8s::Reason::too_large,
-        fmt::format("the pods of {} that use GPUs are more than can be kept ({} KiB), {} among them: the "
-                    "node waits until there are fewer of them",
-                    of_node, most_bytes(TenantFed::node_consumers) / 1024, shown_value(beyond)));
+  const k8s::Result<std::string> unreadable = co_await list_pods(client, options, restart, take);
+  if (!unreadable) co_return std::unexpected(unreadable.error());
+  if (!unreadable->empty()) {
+    found.unknown = fmt::format("not all pods of node {} can be read: {}", node, *unreadable);
+  } else if (!beyond.empty()) {
+    found.unknown =
+        fmt::format("the pods of node {} that use GPUs are more than can be kept ({} KiB), {} among them: delete some",
+                    node, most_bytes(TenantFed::node_consumers) / 1024, shown_value(beyond));
   }
   co_return found;
 }
 
 NodeConsumersReader::NodeConsumersReader(Parts parts)
-    : parts_(std::move(parts)), lists_ended_(parts_.clock), readers_(parts_.clock) {
+    : parts_(std::move(parts)), outages_(parts_.clock, parts_.log), lists_ended_(parts_.clock), readers_(parts_.clock) {
   // The next refresh() throws it.
   readers_.on_failure([this](const std::string&) { parts_.wake(Duration::zero()); });
 }
@@ -198,9 +198,10 @@ asio::awaitable<k8s::Result<std::set<std::string>>> NodeConsumersReader::nodes_o
     const bool member = its && its->id() == id && !pod.node_name.empty() && is_gpu_consumer(pod, *parts_.world);
     if (member) found.nodes.insert(std::string(pod.node_name.view()));
   };
-  const std::string of_job = "job " + id;
-  const k8s::Result<void> listed = co_await list_pods(parts_.client, options, of_job, restart, take);
-  if (!listed) co_return std::unexpected(listed.error());
+  const k8s::Result<std::string> unreadable = co_await list_pods(parts_.client, options, restart, take);
+  if (!unreadable) co_return std::unexpected(unreadable.error());
+  if (!unreadable->empty())
+    co_return k8s::fail(k8s::Reason::decode, fmt::format("not all pods of job {} can be read: {}", id, *unreadable));
   jobs_[id] = found;
   co_return found.nodes;
 }
@@ -253,26 +254,46 @@ asio::awaitable<void> NodeConsumersReader::list_node(std::shared_ptr<Run> run, s
   const Ends ends{this, node};
   k8s::Result<NodeConsumers> found = co_await read_with_jobs(node);
   if (found) {
-    keep_answers(listings_[node], *found);
-    listings_[node] = *std::move(found);
-    run->outcome.listed = true;
+    note_listed(node, *std::move(found));
   } else {
-    run->outcome.failed = true;
-    parts_.log->warning("Could not list the pods of a node", {{"node", node}, {"error", found.error().message}});
+    note_failed(node, found.error());
   }
+  run->any_ended = true;
   if (run->left && !stopping_) parts_.wake(Duration::zero());
 }
 
-asio::awaitable<NodeConsumersReader::Outcome> NodeConsumersReader::refresh(std::set<std::string> nodes) {
+void NodeConsumersReader::note_listed(const std::string& node, NodeConsumers found) {
+  outages_.worked(kListFailed, "node " + node);
+  failures_.erase(node);
+  keep_answers(listings_[node], found);
+  listings_[node] = std::move(found);
+}
+
+// Nothing is known of the present: the node counts as in use, and is listed again after a while.
+void NodeConsumersReader::note_failed(const std::string& node, const k8s::Error& error) {
+  outages_.failed(kListFailed, "node " + node, error);
+  Failures& failures = failures_[node];
+  failures.pause = std::clamp(failures.pause * 2, kFirstPause, kLongestPause);
+  failures.next_look = parts_.clock->monotonic() + failures.pause;
+  NodeConsumers& former = listings_[node];
+  former.failed = true;
+  former.unknown = fmt::format("its pods cannot be listed: {}", error.message);
+}
+
+asio::awaitable<bool> NodeConsumersReader::refresh(std::set<std::string> nodes) {
   const k8s::MonoTime now = parts_.clock->monotonic();
   auto run = std::make_shared<Run>();
   std::erase_if(listings_, [&](const auto& entry) {
     return !nodes.contains(entry.first) && now - entry.second.listed_at > kListingKept;
   });
+  std::erase_if(failures_, [&](const auto& entry) { return !listings_.contains(entry.first); });
   for (const std::string& node : nodes) {
     auto it = listings_.find(node);
     const bool fresh = it != listings_.end() && now - it->second.listed_at < kListingAge;
-    if (fresh) {
+    const auto failed = failures_.find(node);
+    if (failed != failures_.end() && now < failed->second.next_look) {
+      parts_.wake(failed->second.next_look - now);
+    } else if (fresh) {
       parts_.wake(kListingAge);
     } else if (!being_listed_.contains(node)) {
       run->nodes.push_back(node);
@@ -284,7 +305,7 @@ asio::awaitable<NodeConsumersReader::Outcome> NodeConsumersReader::refresh(std::
   while (run->workers > 0 && one_ended) one_ended = co_await lists_ended_.one_more(kPatience);
   run->left = true;
   if (!readers_.failure().empty()) throw std::runtime_error(readers_.failure());
-  co_return run->outcome;
+  co_return run->any_ended;
 }
 
 }  // namespace gso

@@ -2,8 +2,9 @@
 //
 //   k8s::Result<NodeConsumers> used = co_await read_consumers(client, clock, &world, &settings, node, limits);
 //
-// Guarantee: an answer is complete, or it is an error that names what cannot be read. A pod that cannot be decoded
-// could use the GPUs, so it makes the answer unknown: no caller concludes from it that the GPUs are free.
+// Guarantee: an answer is complete, or NodeConsumers::unknown names what cannot be read or kept. A pod that cannot be
+// decoded could use the GPUs: no caller concludes from such an answer that the GPUs are free. It concerns that node
+// alone: whoever can create pods there keeps no other node waiting.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -18,6 +19,7 @@
 #include <vector>
 
 #include "controller/config/logging.h"
+#include "controller/runtime/outage_log.h"
 #include "controller/runtime/task_group.h"
 #include "k8sclient/api/reader.h"
 #include "k8sclient/clock.h"
@@ -31,8 +33,7 @@ namespace gso {
 struct Execution;  // controller/writes/executor.h
 
 // The pods of one node that use its GPUs, and those that the kubelet rejected there, as of now. `limits`: of each
-// request. Errors: the list's, with the missing rule where it is forbidden; `decode` names the node and the pods that
-// cannot be read.
+// request. Errors: the list's, with the missing rule where it is forbidden.
 boost::asio::awaitable<k8s::Result<NodeConsumers>> read_consumers(k8s::Reader* client, k8s::Clock* clock,
                                                                   const World* world, const PlannerSettings* settings,
                                                                   std::string node, k8s::CallOptions limits);
@@ -54,14 +55,11 @@ class NodeConsumersReader {
   };
   explicit NodeConsumersReader(Parts parts);
 
-  struct Outcome {
-    bool listed = false;  // There are new listings to plan with.
-    bool failed = false;  // A node's pods could not be read: its former listing stays.
-  };
-  // Lists the pods of these nodes, a few nodes at a time, and forgets old listings of others. A node that was listed a
-  // moment ago is not listed again. A list that takes a quarter of a second longer than all others is left behind: it
-  // goes on, its node is not listed beside it, and `wake` follows when it has ended.
-  boost::asio::awaitable<Outcome> refresh(std::set<std::string> nodes);
+  // True: there are new answers to plan with. Lists the pods of these nodes, a few nodes at a time, and forgets old
+  // listings of others. A node that was listed a moment ago is not listed again, one whose lists fail after 1 s to 30
+  // s. A list that takes a quarter of a second longer than all others is left behind: it goes on, its node is not
+  // listed beside it, and `wake` follows when it has ended.
+  boost::asio::awaitable<bool> refresh(std::set<std::string> nodes);
   // Lists that have been left behind go on.
   [[nodiscard]] bool is_busy() const { return !being_listed_.empty(); }
   // Begins no further request.
@@ -86,9 +84,11 @@ class NodeConsumersReader {
   struct Run {
     std::vector<std::string> nodes;
     std::size_t workers = 0;
-    Outcome outcome;
+    bool any_ended = false;
     bool left = false;  // refresh() has returned.
   };
+  void note_listed(const std::string& node, NodeConsumers found);
+  void note_failed(const std::string& node, const k8s::Error& error);
   boost::asio::awaitable<void> work(std::shared_ptr<Run> run);
   boost::asio::awaitable<void> list_node(std::shared_ptr<Run> run, std::string node);
   boost::asio::awaitable<k8s::Result<NodeConsumers>> read_with_jobs(std::string node);
@@ -100,6 +100,12 @@ class NodeConsumersReader {
   std::map<std::string, NodeConsumers> listings_;
   std::map<std::string, JobNodes> jobs_;  // By Job::id.
   std::set<std::string> being_listed_;
+  struct Failures {
+    k8s::Duration pause{};  // Until the next list.
+    k8s::MonoTime next_look{};
+  };
+  std::map<std::string, Failures, std::less<>> failures_;  // By node: its last list failed.
+  OutageLog outages_;
   EndCounter lists_ended_;
   bool stopping_ = false;
   TaskGroup readers_;

@@ -144,6 +144,10 @@ boost::asio::awaitable<void> FleetLoop::pass() {
     co_return;
   }
   if (!view_is_current()) co_return;
+  if (parts_.clock_in_doubt()) {
+    wake(std::chrono::seconds(1));
+    co_return;
+  }
   note_nodes_being_written();
 
   std::optional<Plan> made = make_plan();
@@ -174,9 +178,8 @@ boost::asio::awaitable<void> FleetLoop::pass() {
 // True if there are new listings.
 boost::asio::awaitable<bool> FleetLoop::list_consumers(std::set<std::string> wanted) {
   if (wanted.empty() || stopping_) co_return false;
-  const NodeConsumersReader::Outcome outcome = co_await parts_.consumers->refresh(std::move(wanted));
-  if (outcome.failed) queue_.add_rate_limited();
-  co_return outcome.listed;
+  const bool listed = co_await parts_.consumers->refresh(std::move(wanted));
+  co_return listed;
 }
 
 // True if the stores show every write that concerns the whole fleet; else schedules another pass.

@@ -72,7 +72,8 @@ class FleetLoop {
     EventRecorder* recorder = nullptr;
     std::function<void(boost::asio::awaitable<void>)> spawn;  // Runs a task beside the loop, until the operator ends.
     std::function<bool()> leading;                            // This replica plans and writes.
-    std::function<void(k8s::Error)> on_fatal;                 // The operator cannot go on.
+    std::function<bool()> clock_in_doubt;      // The time is not known: nothing is planned, for a minute at most.
+    std::function<void(k8s::Error)> on_fatal;  // The operator cannot go on.
     std::shared_ptr<Logger> log;
     std::shared_ptr<Metrics> metrics;
     std::shared_ptr<RuntimeView> view;

@@ -173,6 +173,13 @@ void Manager::stopped_leading() {
   }
 }
 
+void Manager::report_clock(k8s::Duration ahead) {
+  if (ahead == k8s::Duration::zero())
+    return log_->info("A server agrees with this machine's clock, which counts again");
+  log_->warning("This machine's clock contradicts every API server: the servers' time counts",
+                {{"ahead", k8s::format_go_duration(ahead)}});
+}
+
 void Manager::become_fatal(k8s::Error error) {
   if (fatal_) return;
   log_->error("Shutting down on error", {{"error", error.message}});

@@ -103,6 +103,7 @@ class Manager {
   [[nodiscard]] bool can_land_still() const;
   void stopped_leading();
   void become_fatal(k8s::Error error);
+  void report_clock(k8s::Duration ahead);
 
   Runtime runtime_;
   Options options_;

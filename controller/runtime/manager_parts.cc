@@ -84,7 +84,7 @@ Manager::Manager(Runtime runtime, Options options, boost::asio::any_io_executor 
     : runtime_(std::move(runtime)),
       options_(std::move(options)),
       executor_(std::move(executor)),
-      server_clock_(runtime_.clock),
+      server_clock_(runtime_.clock, [this](Duration ahead) { report_clock(ahead); }),
       clock_(&server_clock_),
       log_(runtime_.log),
       metrics_(runtime_.metrics),
@@ -281,6 +281,7 @@ void Manager::make_loop() {
   parts.recorder = recorder_.get();
   parts.spawn = [this](boost::asio::awaitable<void> task) { services_.spawn(executor_, std::move(task)); };
   parts.leading = [this] { return leading(); };
+  parts.clock_in_doubt = [this] { return server_clock_.in_doubt(); };
   parts.on_fatal = [this](k8s::Error error) { become_fatal(std::move(error)); };
   parts.log = log_;
   parts.metrics = metrics_;

@@ -120,15 +120,19 @@ bool Fields::time(Value value, std::string_view field, std::optional<k8s::WallTi
 
 namespace {
 
-// Rounded up, as the scheduler counts.
+// Rounded up, as the scheduler counts. What 64 bits cannot hold is the most that they can: the API server accepts it
+// from anybody who may create a pod.
 std::optional<std::int64_t> whole_quantity(std::string_view text, std::int64_t parts) {
   std::int64_t whole = 0;
   const char* end = text.data() + text.size();
   const auto [rest, code] = std::from_chars(text.data(), end, whole);
   if (parts == 1 && code == std::errc{} && rest == end) return whole;
   const auto value = parse_quantity(text);
-  if (!value || !(std::abs(*value) < 9e18L / static_cast<long double>(parts))) return std::nullopt;
-  return static_cast<std::int64_t>(std::ceil(*value * static_cast<long double>(parts)));
+  if (!value) return std::nullopt;
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  const long double rounded = std::ceil(*value * static_cast<long double>(parts));
+  if (!(std::abs(rounded) < static_cast<long double>(kMost))) return rounded > 0 ? kMost : -kMost;
+  return static_cast<std::int64_t>(rounded);
 }
 
 }  // namespace

@@ -123,6 +123,8 @@ inline constexpr std::string_view kShardKey = "nodes.json";
 inline constexpr std::string_view kBudgetExhausted = "BudgetExhausted";
 inline constexpr std::string_view kDeferred = "Deferred";
 inline constexpr std::string_view kWaitingForWorkloads = "WaitingForWorkloads";
+// Some of its pods cannot be read or listed, or there are too many.
+inline constexpr std::string_view kWorkloadsUnknown = "WorkloadsUnknown";
 inline constexpr std::string_view kPdbRefuses = "PDBRefuses";
 // A pod that must leave runs where the operator evicts none.
 inline constexpr std::string_view kProtectedNamespace = "ProtectedNamespace";

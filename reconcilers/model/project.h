@@ -40,7 +40,8 @@ namespace gso::json {
 
 // --- Required node affinity, for the projections of pods and of pod templates.
 
-// `room`: how many more values are kept. What is beyond is dropped, as is a list's end (json_fields.h).
+// `room`: how many more values are kept. What is beyond is dropped, as is a list's end (json_fields.h). Of a value that
+// is longer than any name or label, and so matches nothing, the beginning is kept.
 inline bool read_requirement(Fields& fields, Value value, std::size_t& room, NodeSelectorRequirement& requirement) {
   return fields.object(value, "matchExpressions", [&](std::string_view key, Value inner) {
     if (key == "key") return fields.text(inner, "matchExpressions.key", requirement.key);
@@ -49,7 +50,10 @@ inline bool read_requirement(Fields& fields, Value value, std::size_t& room, Nod
       return fields.array(inner, "matchExpressions.values", [&](Value item) {
         if (requirement.values.size() >= kMostEntries || room == 0) return true;
         --room;
-        return fields.text(item, "matchExpressions.values", requirement.values.emplace_back());
+        std::string_view read;
+        if (!fields.view(item, "matchExpressions.values", read)) return false;
+        requirement.values.emplace_back(read.substr(0, kMostName + 1));
+        return true;
       });
     }
     return true;

@@ -161,9 +161,13 @@ bool read_pod_volume(Fields& fields, Value value, Volume& volume) {
   });
 }
 
+// More GPUs than any cluster has: the requests of all pods of a node can be added up.
+constexpr std::int64_t kMostRequested = 1'000'000'000'000;
+
 void add(ResourceCounts& sum, const ResourceCounts& counts) {
   for (const auto& [resource, count] : counts) {
-    if (sum.size() < json::kMostEntries || sum.contains(resource)) sum[resource] += count;
+    if (sum.size() < json::kMostEntries || sum.contains(resource))
+      sum[resource] = std::min(sum[resource] + std::min(count, kMostRequested), kMostRequested);
   }
 }
 

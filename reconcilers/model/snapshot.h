@@ -105,6 +105,11 @@ struct World {
 struct NodeConsumers {
   MonoTime listed_at{};
   std::vector<Pod> pods;
+  // Why these are not all pods that might use the node's GPUs, for people: some cannot be read, or there are more than
+  // can be kept. The node counts as in use. Empty: they are all.
+  std::string unknown;
+  // The last list failed, and `unknown` says why: the rest is as listed before. Lists go on.
+  bool failed = false;
   // Jobs with a member among `pods` (Job::id) -> the nodes where their members run. Only under `workloads: Evict`.
   std::map<std::string, std::set<std::string>> jobs;
   // By pod uid: how its last eviction was refused: by a PodDisruptionBudget, or because the operator is not allowed to

@@ -104,7 +104,7 @@ std::int64_t NodeUse::requested(std::string_view resource) const {
 }
 
 std::string NodeUse::names() const {
-  return names_of(waiting);
+  return waiting.empty() && !unknown.empty() ? "pods that are not known" : names_of(waiting);
 }
 
 std::string names_of(const std::vector<const Pod*>& pods) {
@@ -121,7 +121,9 @@ NodeUse use_of(const Snapshot& snapshot, const std::string& node, Duration withi
   if (it == snapshot.consumers.end()) return out;
   // As precise as the timers by which `within` is measured.
   const auto age = std::chrono::floor<WallTime::duration>(snapshot.mono - it->second.listed_at);
-  out.fresh = age <= std::min(within, kListingFresh);
+  out.listed = age <= std::min(within, kListingFresh) && !it->second.failed;
+  out.fresh = out.listed || it->second.failed;
+  out.unknown = it->second.unknown;
   for (const Pod& pod : it->second.pods) {
     if (!is_gpu_consumer(pod, snapshot.world)) continue;
     const auto* owner = pod.meta.controller();
@@ -147,7 +149,7 @@ bool drained(Drain drain, const NodeUse& use, const NodeAssessment& assessment) 
 
 bool drained(Drain drain, const NodeUse& use, const std::map<std::string, std::int64_t>& serves) {
   if (drain == Drain::nothing) return true;
-  if (!use.fresh) return false;
+  if (!use.fresh || !use.unknown.empty()) return false;
   if (drain == Drain::idle) return use.waiting.empty();
   return std::ranges::all_of(serves, [&](const auto& entry) { return use.requested(entry.first) <= entry.second; });
 }

@@ -52,12 +52,17 @@ namespace gso {
 
 // The GPU consumers of a node as last listed.
 struct NodeUse {
-  bool fresh = false;               // Listed a moment ago.
+  bool fresh = false;        // Listed a moment ago, or its list fails: nothing more is known of the present.
+  bool listed = false;       // Listed a moment ago. If not, another list is wanted.
+  std::string_view unknown;  // NodeConsumers::unknown. Not empty: the node counts as in use, whatever is in the lists.
   std::vector<const Pod*> waiting;  // Pods that a disruption would break and that can leave.
   // Pods of DaemonSets and static pods. Only reported: the operator neither waits for them nor evicts them.
   std::vector<const Pod*> daemonset_owned;
   [[nodiscard]] std::int64_t requested(std::string_view resource) const;
-  [[nodiscard]] std::string names() const;  // Of `waiting`.
+  // Of `waiting`; "pods that are not known" if it waits for no other.
+  [[nodiscard]] std::string names() const;
+  // No pod has to be waited for, as far as that listing says.
+  [[nodiscard]] bool is_idle() const { return waiting.empty() && unknown.empty(); }
 };
 // "ns/a, ns/b and 3 more"
 [[nodiscard]] std::string names_of(const std::vector<const Pod*>& pods);

@@ -71,7 +71,7 @@ bool ChangeStep::has_shown_it() {
 
 bool ChangeStep::knows_rejected() {
   if (snapshot_.settings.remove_rejected_pods.empty()) return true;
-  if (use_of(snapshot_, name(), snapshot_.now - ages_.since(shown_timer(name(), change_))).fresh) return true;
+  if (use_of(snapshot_, name(), snapshot_.now - ages_.since(shown_timer(name(), change_))).listed) return true;
   out_.plan.consumers_wanted.insert(name());
   ages_.look_again_in(std::chrono::seconds(1));
   return false;

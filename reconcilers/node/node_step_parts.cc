@@ -115,8 +115,8 @@ bool ChangeStep::is_drained(Drain drain) {
   const Duration waited = snapshot_.now - ages_.since(draining, stored);
   const NodeUse use = use_of(snapshot_, name(), snapshot_.now - ages_.since(draining));
   if (drained(drain, use, facts_)) return true;
+  if (!use.listed) out_.plan.consumers_wanted.insert(name());
   if (!use.fresh) {
-    out_.plan.consumers_wanted.insert(name());
     ages_.look_again_in(std::chrono::seconds(10));
     return false;
   }
@@ -145,10 +145,8 @@ bool ChangeStep::would_wait_for_workloads(const ChangePlan& next) {
   const NodeUse use = use_of(snapshot_, name());
   if (drained(drain, use, facts_)) return false;
   ages_.look_again_in(std::chrono::seconds(10));
-  if (!use.fresh) {
-    out_.plan.consumers_wanted.insert(name());
-    return true;
-  }
+  if (!use.listed) out_.plan.consumers_wanted.insert(name());
+  if (!use.fresh) return true;
   finding(Severity::info, kWaitingForWorkloads,
           fmt::format("its new pods can still show what they have read, and then it is queued again: the change to {} "
                       "would wait for {}",
@@ -204,7 +202,7 @@ bool ChangeStep::has_waited_for_workloads() const {
   if (!change_.cordoned || drain_for(facts_, change_.kind, rollout_.workloads) == Drain::nothing) return false;
   // In doubt it has: a node that is idle loses nothing by that.
   const bool listed = snapshot_.consumers.contains(name());
-  return !listed || !use_of(snapshot_, name()).waiting.empty();
+  return !listed || !use_of(snapshot_, name()).is_idle();
 }
 
 bool ChangeStep::queue_again(std::string_view reason, std::string message) {

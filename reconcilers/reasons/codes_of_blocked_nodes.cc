@@ -28,6 +28,13 @@ constexpr CodeRow kBlockedNodes[] = {
      "`rollout.evictBarePods: true`) or `Interrupt`",
      "",
      "kubectl get pods --all-namespaces --field-selector spec.nodeName={node}"},
+    {{kWorkloadsUnknown},
+     error,
+     "it is not known which pods use the node's GPUs: its pods cannot be listed, some cannot be read, or there are "
+     "more than the operator keeps; the message says which. The node counts as in use, and no other node waits for it",
+     "delete the pods that the message names, or grant the permission that it names",
+     "",
+     "kubectl get pods --all-namespaces --field-selector spec.nodeName={node}"},
     {{kDeferred},
      error,
      "the operator has cordoned the node for its pods once, or a person uncordoned it meanwhile: it is changed "

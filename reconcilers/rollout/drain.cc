@@ -107,6 +107,11 @@ std::optional<BlockedBy> blocked_by_pods(const Pass& pass, const std::string& no
   const NodeUse use = use_of(pass.s, node);
   const NodeDrain drain = node_drain_of(pass, node, a);
   const std::string excess = excess_of_daemonsets(use, drain);
+  if (!use.unknown.empty()) {
+    return BlockedBy{kWorkloadsUnknown,
+                     fmt::format("it is not known which pods use the node's GPUs: {}{}", use.unknown,
+                                 use.waiting.empty() ? "" : fmt::format("; known are {}", use.names()))};
+  }
   if (use.waiting.empty()) {
     return excess.empty() ? std::nullopt : std::optional(BlockedBy{kWaitingForWorkloads, excess});
   }

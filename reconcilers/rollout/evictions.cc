@@ -353,10 +353,9 @@ void evict_consumers(Pass& pass, const Eviction& eviction, const NodeUse& use) {
                     peers.jobs_text(), fmt::join(peers.pending, ", ")));
     return;
   }
-  if (!peers.unlisted.empty()) {
-    pass.plan.consumers_wanted.insert(peers.unlisted.begin(), peers.unlisted.end());
-    return;
-  }
+  pass.plan.consumers_wanted.insert(peers.unlisted.begin(), peers.unlisted.end());
+  pass.plan.consumers_wanted.insert(peers.unlistable.begin(), peers.unlistable.end());
+  if (!peers.unlisted.empty() || !peers.unlistable.empty()) return;
   const std::set<std::string> staying = jobs_that_stay(pass, eviction, stranded(use, eviction.drain.afterwards));
   const std::set<std::string> chosen = chosen_on(pass, eviction.drain, use, staying);
   const std::set<std::string> leaving = jobs_that_leave(pass, eviction, staying);

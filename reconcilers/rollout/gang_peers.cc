@@ -36,8 +36,9 @@ GangPeers gang_peers_of(const Snapshot& snapshot, const std::string& node, const
     const std::string name = std::move(next.back());
     next.pop_back();
     if (rules.waits(name)) out.pending.insert(name);
-    if (!use_of(snapshot, name).fresh) {
-      out.unlisted.insert(name);
+    const NodeUse use = use_of(snapshot, name);
+    if (!use.listed) {
+      (use.fresh ? out.unlistable : out.unlisted).insert(name);
       continue;
     }
     for (const auto& [job, members] : snapshot.consumers.at(name).jobs) {

@@ -370,7 +370,8 @@ class Starter {
       ++started_[{key, std::string(a.product.view())}];
       return Outcome::started;
     }
-    if (peers.pending.size() <= 1) return std::nullopt;
+    // It waits alone until they can be listed, or for idleTimeout, and evicts no pod meanwhile.
+    if (!peers.unlistable.empty() || peers.pending.size() <= 1) return std::nullopt;
     const bool hopeless = !slots_.fit_ever(key, profile_rollout, peers);
     if (hopeless && only_peers_are_left(profile_rollout, std::string(a.product.view()), peers)) return std::nullopt;
     if (hopeless || !take_slots(key, profile_rollout, peers)) {

@@ -11,6 +11,7 @@
 #include "reconcilers/cluster/node_match.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
+#include "reconcilers/node/applying_deferral.h"
 #include "reconcilers/rollout/gates.h"
 #include "reconcilers/rollout/recorded_timers.h"
 #include "reconcilers/rollout/rollout_object.h"
@@ -204,12 +205,12 @@ class Standalone {
     const TimerKey draining{Timer::mps_draining, node.name(), change.to};
     const NodeUse use = use_of(pass_.s, node.name(), pass_.s.now - pass_.ages.since(draining, change.begun));
     const bool patient = !pass_.ages.held_for(draining, rollout.idle_timeout, change.begun);
-    if (use.fresh && use.waiting.empty()) return delete_old_pod(pass_, node);
+    if (use.fresh && use.is_idle()) return delete_old_pod(pass_, node);
     pass_.plan.consumers_wanted.insert(node.name());
     pass_.look_again_in(kListAgain);
     if (!use.fresh) return;
     if (!patient) return defer_change(pass_, node, fmt::format("{} did not end within idleTimeout", use.names()));
-    const std::string why = why_clients_stay(pass_, node, use);
+    const std::string why = use.unknown.empty() ? why_clients_stay(pass_, node, use) : fmt::format(". {}", use.unknown);
     const std::string waits = fmt::format(
         "the standalone MPS daemon is replaced once {} {} ended: {} would break with the daemon{}", use.names(),
         use.waiting.size() == 1 ? "has" : "have", use.waiting.size() == 1 ? "it" : "they", why);
@@ -284,7 +285,7 @@ class Standalone {
       }
       const NodeUse use = use_of(pass_.s, node->name());
       if (use.fresh) {
-        (use.waiting.empty() ? idle : busy).push_back(node);
+        (use.is_idle() ? idle : busy).push_back(node);
       } else if (may_start(*node) && ++unknown <= kMostListed) {
         pass_.plan.consumers_wanted.insert(node->name());
       }

@@ -45,7 +45,7 @@ HEADERS = {
                 "controller/runtime/pass_queue.h", "controller/runtime/token_bucket.h",
                 "controller/runtime/task_group.h", "controller/runtime/token_bucket.h",
                 "controller/serving/metrics.h"],
-    "(interface)": ["controller/runtime/run_operator.h", "controller/serving/debug_answer.h"],
+    "(interface)": ["controller/runtime/outage_log.h", "controller/runtime/run_operator.h", "controller/serving/debug_answer.h"],
 }
 # k8sclient/
 K8SCLIENT = [

@@ -322,6 +322,7 @@ asio::awaitable<k8s::Result<void>> find_differences(RolloutCall* call, std::stri
     k8s::Result<NodeConsumers> consumers =
         co_await read_consumers(call->client, call->clock, &call->world, &call->settings, difference.node, limits);
     if (!consumers) co_return std::unexpected(consumers.error());
+    if (!consumers->unknown.empty()) co_return k8s::fail(k8s::Reason::decode, consumers->unknown);
     find_obstacles(difference, call->world, call->settings, *consumers);
     consumers->listed_at = one_look(now);
     found->consumers.insert_or_assign(difference.node, *std::move(consumers));

@@ -1,8 +1,10 @@
 #include "k8sclient/server_clock.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <boost/asio/io_context.hpp>
+#include <vector>
 
 #include "tests/sim/sim_clock.h"
 
@@ -17,7 +19,9 @@ class ServerClockTest : public testing::Test {
  protected:
   boost::asio::io_context io;
   gso::sim::SimClock own{io, *parse_http_date(kNoon)};
-  ServerClock clock{&own};
+  std::vector<Duration> switched;
+  ServerClock clock{&own,
+                    [this](Duration ahead) { switched.push_back(std::chrono::round<std::chrono::hours>(ahead)); }};
 };
 
 TEST_F(ServerClockTest, IsTheMachinesOwnUntilAServerHasAnswered) {
@@ -93,11 +97,49 @@ TEST_F(ServerClockTest, DoesNotJumpWithTheSecondsOfEachAnswer) {
 
 TEST_F(ServerClockTest, FollowsServersWhoseClocksAreSet) {
   clock.answered(kNoon);
-  for (const char* date : {"Thu, 01 Jan 2026 11:00:00 GMT", "Thu, 01 Jan 2026 11:01:00 GMT"}) {
+  for (const char* date : {"Thu, 01 Jan 2026 11:00:00 GMT", "Thu, 01 Jan 2026 11:30:00 GMT"}) {
     clock.answered(date);
-    own.run_for(60s);
+    EXPECT_EQ(clock.now(), own.now()) << "others might agree with it still";
+    own.run_for(30min);
   }
-  EXPECT_EQ(clock.now(), *parse_http_date("Thu, 01 Jan 2026 11:02:00 GMT"));
+  clock.answered("Thu, 01 Jan 2026 12:00:00 GMT");
+  EXPECT_EQ(clock.now(), *parse_http_date("Thu, 01 Jan 2026 12:00:00 GMT"));
+  EXPECT_EQ(switched, std::vector<Duration>{-1h});
+}
+
+// An idle leader hears little but the server that its Lease's connection has reached.
+TEST_F(ServerClockTest, IsTheMachinesOwnWhileTheOnlyServerThatItHearsForMinutesIsWrong) {
+  clock.answered(kNoon);
+  for (int minute = 1; minute <= 30; ++minute) {
+    own.run_for(60s);
+    clock.answered(fmt::format("Thu, 01 Jan 2026 13:{:02}:00 GMT", minute));
+    EXPECT_EQ(clock.now(), own.now()) << minute;
+  }
+  EXPECT_TRUE(switched.empty());
+}
+
+// A program that starts on a machine whose clock is wrong decides nothing by it.
+TEST_F(ServerClockTest, IsInDoubtFromTheFirstContradictionUntilAMinuteHasPassedOrAServerAgrees) {
+  EXPECT_FALSE(clock.in_doubt());
+  own.jump_wall_clock(8h);
+  clock.answered(kNoon);
+  EXPECT_TRUE(clock.in_doubt());
+  own.run_for(60s);
+  EXPECT_TRUE(clock.in_doubt());
+  clock.answered("Thu, 01 Jan 2026 12:01:00 GMT");
+  EXPECT_FALSE(clock.in_doubt());
+  EXPECT_EQ(clock.now(), *parse_http_date("Thu, 01 Jan 2026 12:01:00 GMT"));
+  EXPECT_EQ(switched, std::vector<Duration>{-8h});
+}
+
+TEST_F(ServerClockTest, IsNotInDoubtForeverWhereServersDisagree) {
+  own.jump_wall_clock(8h);
+  for (int i = 0; i < 4; ++i) {
+    clock.answered(i % 2 == 0 ? kNoon : "Thu, 01 Jan 2026 15:00:00 GMT");
+    own.run_for(25s);
+  }
+  EXPECT_FALSE(clock.in_doubt());
+  EXPECT_EQ(clock.now(), own.now());
 }
 
 }  // namespace

@@ -83,6 +83,7 @@ class FleetModel {
   World world;
   PlannerSettings settings;
   std::map<std::string, NodeConsumers> consumers;  // As listed; `use` puts pods there.
+  std::map<std::string, std::string> unlistable;   // Nodes whose lists fail, and the error.
   Timers timers;
   bool first_look = true;
   k8s::Duration operator_ahead{0};  // How far the operator's wall clock is ahead of the cluster's; step_wall_clock().

@@ -57,6 +57,10 @@ Plan FleetModel::plan() {
 // Like the runtime: with the nodes of each pod's job, and the evictions that budgets have refused.
 void FleetModel::list_consumers(const std::string& name) {
   NodeConsumers& listing = consumers[name];
+  const auto fails = unlistable.find(name);
+  if (std::exchange(listing.failed, fails != unlistable.end())) listing.unknown.clear();
+  if (listing.failed) listing.unknown = fails->second;
+  if (listing.failed) return;
   listing.listed_at = one_look(now);
   listing.jobs.clear();
   for (const Pod& pod : listing.pods) {

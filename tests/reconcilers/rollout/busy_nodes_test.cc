@@ -5,6 +5,7 @@
 
 #include "reconcilers/cluster/profile_cache.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/object_refs.h"
 #include "reconcilers/node/node_change.h"
 #include "tests/reconcilers/fleet_model/fleet_model.h"
 
@@ -78,6 +79,49 @@ TEST(BusyNodes, StartAlthoughMoreNodesAreDeferredThanCanBeLookedAt) {
   for (int second = 0; second < 240 && !fleet->node("n00151").unschedulable; ++second) fleet->tick();
   EXPECT_TRUE(fleet->node("n00151").unschedulable);
 }
+
+// Anybody who may create pods can make the pods of one node more than can be kept, or unreadable; and a list can fail.
+struct Unknown {
+  const char* name;
+  const char* rollout;
+  bool fails;  // The list; else it says that it is not all.
+};
+class UnknownWorkloads : public testing::TestWithParam<Unknown> {};
+
+TEST_P(UnknownWorkloads, KeepNoOtherNodeWaitingAndAreNamed) {
+  const auto fleet = fleet_of(4, GetParam().rollout);
+  const std::string before(*fleet->node("n01").meta.annotations.get(kRevisionAnnotation));
+  if (GetParam().fails) {
+    fleet->unlistable["n01"] = "the list of its pods was refused";
+  } else {
+    fleet->consumers["n01"].unknown = "the list of its pods was refused";
+  }
+  fleet->edit("any", "mps-8");
+  std::string said;
+  for (int second = 0; second < 900; ++second) {
+    fleet->tick();
+    for (const SharingRollout* rollout : in_order(fleet->world.rollouts)) {
+      if (rollout->status_json.contains("the list of its pods was refused")) said = rollout->status_json;
+    }
+  }
+  for (const char* name : {"n02", "n03", "n04"})
+    EXPECT_NE(fleet->node(name).meta.annotations.get(kRevisionAnnotation), before) << name << " waits for n01";
+  EXPECT_EQ(fleet->node("n01").meta.annotations.get(kRevisionAnnotation), before) << "its pods may be interrupted";
+  EXPECT_TRUE(said.contains("\"WorkloadsUnknown\"")) << said;
+  fleet->unlistable.clear();
+  fleet->consumers["n01"].unknown.clear();
+  EXPECT_TRUE(fleet->settle());
+  EXPECT_NE(fleet->node("n01").meta.annotations.get(kRevisionAnnotation), before);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    , UnknownWorkloads,
+    testing::Values(Unknown{"AListThatFails", "{maxUnavailable: 1}", true},
+                    Unknown{"AListThatIsNotAll", "{maxUnavailable: 1}", false},
+                    Unknown{"AListThatFailsUnderEvict", "{workloads: Evict, maxUnavailable: 1}", true},
+                    Unknown{"AListThatIsNotAllUnderEvict", "{workloads: Evict, maxUnavailable: 1}", false},
+                    Unknown{"TwoAtATime", "{maxUnavailable: 2, canary: {nodesPerGroup: 0}}", true}),
+    [](const auto& each) { return std::string(each.param.name); });
 
 TEST(GangPeers, ANodeThatHasWaitedForSlotsForItsJobAsksForNoPassAtOnce) {
   const auto fleet = fleet_of(4,
