@@ -113,6 +113,31 @@ JSON
   [[ -z $(kubectl get nodes --field-selector spec.unschedulable=true --output name) ]]
 }
 
+# On one node more pods that use GPUs than the operator keeps, and one that wants more GPUs than there are: whether the node is free is not known.
+crowd() {
+  python3 - "$1" <<'PY'
+import json, sys
+for i in range(81):
+    meta = {"name": "crowd-%d" % i, "labels": {"app": "crowd"}, "annotations": {"gpu-%d" % n: "x" * 245 for n in range(60)}}
+    container = {"name": "c", "image": "x", "env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]}
+    if i == 80:
+        container["resources"] = {"limits": {"nvidia.com/gpu": "9200P"}}
+    spec = {"nodeName": sys.argv[1], "terminationGracePeriodSeconds": 0, "containers": [container]}
+    print(json.dumps({"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}))
+PY
+}
+a_crowded_node_holds_up_no_other() {
+  local node
+  node=$(kubectl get nodes --selector nvidia.com/gpu.replicas=7 --output 'jsonpath={.items[0].metadata.name}')
+  crowd "$node" | tenant create -f - >/dev/null
+  set_replicas any 3
+  await 240 replicas_are 3 10
+  await 60 says_workloads_unknown
+  tenant delete pods --selector app=crowd --grace-period=0 --force --wait=false >/dev/null
+  is_carried_through 3 11
+}
+says_workloads_unknown() { kubectl get sharingrollouts --output yaml | grep WorkloadsUnknown; }
+
 # What a tenant names must not reach a terminal or a log as it is.
 names_of_tenants_are_printed_as_text() {
   tenant create -f - <<<'{"apiVersion":"v1","kind":"Pod","metadata":{"name":"painted","annotations":{"gpu-fraction":"0.5\u001b[2J\u009b31m\nforged line\u202e"}},
@@ -131,6 +156,7 @@ check "DaemonSets of the tenant that look like the device plugin steer nothing" 
 check "they are a finding, and nothing else" it_is_a_finding_only
 check "objects of a megabyte fill no memory, at no start either" large_objects_fill_nothing
 check "pods with KAI's marks block and cordon nothing" marked_pods_block_nothing
+check "pods that crowd one node, or cannot be counted, hold up no other node" a_crowded_node_holds_up_no_other
 check "what a tenant writes is printed as text" names_of_tenants_are_printed_as_text
 judge
 close_checks
