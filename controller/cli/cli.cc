@@ -16,7 +16,7 @@
 #include "controller/cli/command_tree.h"
 #include "controller/cli/completion.h"
 #include "controller/commands/shared/screen.h"
-#include "controller/config/did_you_mean.h"
+#include "controller/config/options.h"
 
 namespace gso {
 namespace {

@@ -18,7 +18,7 @@
 #include "controller/commands/shared/print.h"
 #include "controller/commands/shared/screen.h"
 #include "controller/commands/shared/session.h"
-#include "controller/config/operator_options.h"
+#include "controller/config/options.h"
 #include "controller/reading/input_file.h"
 #include "reconcilers/cluster/record_store.h"
 #include "reconcilers/explain/audit.h"

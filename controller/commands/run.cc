@@ -19,7 +19,7 @@
 #include "controller/config/logging.h"
 #include "controller/runtime/run_operator.h"
 #include "controller/serving/metrics.h"
-#include "k8sclient/auth/in_cluster.h"
+#include "k8sclient/auth/connection.h"
 
 namespace gso {
 namespace {

@@ -23,7 +23,7 @@
 #include "controller/commands/shared/session.h"
 #include "controller/commands/status_tables.h"
 #include "controller/commands/status_watch.h"
-#include "controller/config/operator_options.h"
+#include "controller/config/options.h"
 #include "controller/reading/cluster_reader.h"
 #include "reconcilers/explain/switches.h"
 #include "reconcilers/explain/what_if.h"

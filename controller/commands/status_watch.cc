@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "controller/commands/shared/print.h"
-#include "controller/config/operator_options.h"
+#include "controller/config/options.h"
 #include "controller/reading/cluster_reader.h"
 #include "controller/reading/failed_reads.h"
 #include "controller/runtime/task_group.h"

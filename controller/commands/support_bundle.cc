@@ -24,7 +24,7 @@
 #include "controller/commands/shared/redaction.h"
 #include "controller/commands/shared/session.h"
 #include "controller/commands/status.h"
-#include "controller/config/operator_options.h"
+#include "controller/config/options.h"
 #include "controller/config/version.h"
 #include "controller/reading/cluster_reader.h"
 #include "controller/reading/failed_reads.h"

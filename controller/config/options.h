@@ -137,7 +137,21 @@ struct OptionSpec {
 // similar setting. Those that Kubernetes sets for Services (GSO_METRICS_SERVICE_HOST, …_PORT_8080_TCP, …) are left out.
 [[nodiscard]] std::vector<std::string> unknown_variables(const std::vector<std::string>& environment);
 
+// "; did you mean 'lint'?": names the most similar of `words`, as the end of a sentence; empty if none is similar.
+[[nodiscard]] std::string did_you_mean(std::string_view mistyped, const std::vector<std::string>& words);
+
 // Relations between fields, e.g. lease_duration > renew_deadline. Errors (reason invalid) name both.
 [[nodiscard]] k8s::Result<void> validate(const Options& options);
+
+// --- The options by which the running operator plans, as its state ConfigMap has them for the commands of people:
+// without them `status` would name a budget or a settle period that is not the operator's.
+
+// The planned_by options that differ from their defaults: {"settle-period":"1m0s"}. Empty: none.
+[[nodiscard]] std::string print_operator_options(const Options& options);
+
+// The settings of the operator whose state ConfigMap is in `world`, for a command that would judge by `own`: `own`
+// where that ConfigMap says nothing. Namespace, name of the ConfigMap and what only a command asks for stay. Options
+// that this release does not know, and values that it does not take, are left out.
+[[nodiscard]] PlannerSettings settings_of_operator(const World& world, const PlannerSettings& own);
 
 }  // namespace gso

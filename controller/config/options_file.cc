@@ -1,16 +1,27 @@
-// The --config file: one YAML mapping of the names in option_specs(). And names that are none, there and in the
-// environment.
+// Settings as texts: the --config file (one YAML mapping of the names in option_specs()), the record of those that the
+// operator plans by, and names that are none.
+#include "controller/config/options.h"
+
 #include <fmt/format.h>
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <nlohmann/json.hpp>
+#include <utility>
 #include <vector>
 
-#include "controller/config/did_you_mean.h"
-#include "controller/config/options.h"
+#include "reconcilers/cluster/record_store.h"
+#include "reconcilers/model/labels.h"
+#include "reconcilers/profile/field_names.h"
 
 namespace gso {
 namespace {
+
+// More edits than this are another word, not a typing error.
+std::size_t most_edits(std::string_view word) {
+  return word.size() < 4 ? 1 : word.size() < 8 ? 2 : 3;
+}
 
 const OptionSpec* find(std::string_view name) {
   const auto& specs = option_specs();
@@ -43,6 +54,22 @@ std::string apply_entry(Options& options, const YAML::Node& key, const YAML::Nod
 }
 
 }  // namespace
+
+std::string did_you_mean(std::string_view mistyped, const std::vector<std::string>& words) {
+  const std::string* found = nullptr;
+  std::size_t best = most_edits(mistyped) + 1;
+  constexpr std::size_t kBeginning = 3;
+  for (const std::string& word : words) {
+    // The beginning of a word is that word, cut off, rather than another one with an error in it.
+    const bool begins = mistyped.size() >= kBeginning && word.starts_with(mistyped);
+    const std::size_t edits = begins ? 0 : edit_distance(mistyped, word);
+    if (edits < best) {
+      best = edits;
+      found = &word;
+    }
+  }
+  return found == nullptr ? "" : fmt::format("; did you mean '{}'?", *found);
+}
 
 std::vector<std::string> unknown_variables(const std::vector<std::string>& environment) {
   std::vector<std::string> known{"GSO_CONFIG"};
@@ -80,6 +107,39 @@ k8s::Result<void> apply_config_file(Options& options, std::string_view file_name
     return fail(e.mark, e.msg);
   }
   return {};
+}
+
+std::string print_operator_options(const Options& options) {
+  const Options defaults;
+  nlohmann::json out = nlohmann::json::object();
+  for (const OptionSpec& spec : option_specs()) {
+    if (!spec.planned_by) continue;
+    std::string value = spec.get(options);
+    if (value != spec.get(defaults)) out[spec.name] = std::move(value);
+  }
+  return out.empty() ? std::string() : out.dump();
+}
+
+PlannerSettings settings_of_operator(const World& world, const PlannerSettings& own) {
+  const ConfigMap* state = world.configmaps.find(state_key(own));
+  if (state == nullptr) return own;
+  const auto text = state->data.find(std::string(kOptionsKey));
+  if (text == state->data.end() || !text->second || text->second->empty()) return own;
+  const nlohmann::json given = nlohmann::json::parse(*text->second, nullptr, false);
+  if (!given.is_object()) return own;
+  Options options;
+  for (const OptionSpec& spec : option_specs()) {
+    const auto value = given.find(spec.name);
+    if (!spec.planned_by || value == given.end() || !value->is_string()) continue;
+    Options tried = options;
+    if (spec.set(tried, value->get<std::string>()).empty()) options = std::move(tried);
+  }
+  PlannerSettings out = options.planner_settings();
+  out.operator_namespace = own.operator_namespace;
+  out.state_config_map = own.state_config_map;
+  out.adopt_drift = own.adopt_drift;
+  out.kai.explain_all = own.kai.explain_all;
+  return out;
 }
 
 }  // namespace gso

@@ -18,7 +18,7 @@
 #include <sstream>
 
 #include "controller/mps_daemon/control_pipe.h"
-#include "k8sclient/value/utf8.h"
+#include "k8sclient/value/encoding.h"
 
 namespace gso {
 

@@ -21,7 +21,7 @@
 #include "controller/mps_daemon/node_gpus.h"
 #include "controller/mps_daemon/settings.h"
 #include "k8sclient/auth/child_process.h"
-#include "k8sclient/rethrow.h"
+#include "k8sclient/value/error.h"
 
 namespace gso {
 

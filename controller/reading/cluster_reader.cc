@@ -16,7 +16,7 @@
 #include <utility>
 
 #include "controller/config/logging.h"
-#include "controller/config/operator_options.h"
+#include "controller/config/options.h"
 #include "controller/kai/kai_reads.h"
 #include "controller/kai/lookup_queue.h"
 #include "controller/reading/failed_reads.h"

@@ -14,7 +14,7 @@
 #include <istream>
 #include <utility>
 
-#include "controller/config/operator_options.h"
+#include "controller/config/options.h"
 #include "reconcilers/lint/lint.h"
 
 namespace gso {

@@ -10,7 +10,7 @@
 #include "controller/reading/failed_reads.h"
 #include "controller/runtime/task_group.h"
 #include "controller/writes/executor.h"
-#include "k8sclient/rethrow.h"
+#include "k8sclient/value/error.h"
 #include "reconcilers/cluster/cluster_pods.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/jobs.h"

@@ -82,7 +82,7 @@ LeaderElector::LeaderElector(k8s::ApiClient* client, k8s::Clock* clock, LeaderEl
       clock_(clock),
       options_(std::move(options)),
       events_(std::move(events)),
-      random_(options_.seed),
+      jitter_(options_.seed),
       wake_(clock->make_signal()),
       ended_(clock->make_signal()) {}
 
@@ -116,11 +116,6 @@ void LeaderElector::note_success() {
   events_.recovered();
 }
 
-Duration LeaderElector::jittered_retry() {
-  std::uniform_real_distribution<double> extra(0.0, kJitterFactor);
-  return std::chrono::duration_cast<Duration>(options_.retry_period * (1.0 + extra(random_)));
-}
-
 boost::asio::awaitable<void> LeaderElector::run() {
   running_ = true;
   while (!stopping_) {
@@ -133,7 +128,8 @@ boost::asio::awaitable<void> LeaderElector::run() {
       set_leading(false);
       continue;
     }
-    MonoTime next = clock_->monotonic() + (leading_ ? options_.retry_period : jittered_retry());
+    MonoTime next = clock_->monotonic() +
+                    (leading_ ? options_.retry_period : jitter_(options_.retry_period, 1.0, 1.0 + kJitterFactor));
     if (leading_) next = std::min(next, last_renew_ + options_.renew_deadline);
     co_await wake_->wait_until(next);
   }

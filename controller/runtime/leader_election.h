@@ -17,12 +17,12 @@
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
-#include <random>
 #include <string>
 #include <string_view>
 
 #include "k8sclient/api/client.h"
 #include "k8sclient/api/reader.h"
+#include "k8sclient/backoff.h"
 #include "k8sclient/clock.h"
 #include "k8sclient/value/error.h"
 #include "k8sclient/value/object.h"
@@ -118,13 +118,12 @@ class LeaderElector {
   [[nodiscard]] bool record_expired() const;
   [[nodiscard]] MonoTime attempt_deadline() const;
   [[nodiscard]] std::string next_record() const;
-  Duration jittered_retry();
 
   k8s::ApiClient* client_;
   k8s::Clock* clock_;
   LeaderElectionOptions options_;
   LeaderElectionEvents events_;
-  std::mt19937_64 random_;
+  k8s::Jitter jitter_;
   std::unique_ptr<k8s::Signal> wake_;
   std::unique_ptr<k8s::Signal> ended_;
   bool running_ = false;

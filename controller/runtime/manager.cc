@@ -200,7 +200,6 @@ std::string Manager::leader() const {
 }
 
 k8s::Result<void> Manager::may_write() const {
-  if (options_.dry_run) return k8s::fail(k8s::Reason::cancelled, "a dry run writes nothing");
   if (crashed_ || stopping_) return k8s::fail(k8s::Reason::cancelled, "shutting down");
   if (elector_ != nullptr && !elector_->may_write()) return k8s::fail(k8s::Reason::cancelled, "the lease is not held");
   return {};

@@ -36,8 +36,7 @@
 #include "controller/writes/event_recorder.h"
 #include "controller/writes/executor.h"
 #include "k8sclient/api/client.h"
-#include "k8sclient/api/writer.h"
-#include "k8sclient/server_clock.h"
+#include "k8sclient/clock.h"
 #include "reconcilers/fleet/fleet.h"
 #include "reconcilers/kai/pod_annotations.h"
 #include "reconcilers/model/snapshot.h"
@@ -74,13 +73,10 @@ class Manager {
   [[nodiscard]] ProbeAnswer ready() const;
   [[nodiscard]] ProbeAnswer live() const;
   [[nodiscard]] bool leading() const;
-  // Consulted just before each write is sent: the Lease is held, nothing is ending, and this is no dry run. Errors:
-  // `cancelled`.
+  // Consulted just before each write is sent: the Lease is held, and nothing is ending. Errors: `cancelled`.
   [[nodiscard]] k8s::Result<void> may_write() const;
   // Of a client that sends its requests apart from the operator's own: the same metrics and retries.
   [[nodiscard]] const k8s::ClientOptions& client_settings() const { return client_.options(); }
-  // What this process may write with: in a dry run nothing is sent.
-  [[nodiscard]] k8s::Writer* writer(k8s::ApiClient* client);
   // For the webhook. Whether a device plugin reads its profiles from this ConfigMap; false as long as it is unknown.
   [[nodiscard]] bool holds_profiles(const k8s::ObjectKey& config_map) const;
   // Of each key of that ConfigMap, as they are now (reconcilers/cluster/config_maps.h).
@@ -117,7 +113,6 @@ class Manager {
 
   OutageLog outages_;
   k8s::ApiClient client_;
-  k8s::DryRunWriter dry_run_writer_;
   World world_;
   FleetIndex index_;
   Expectations expectations_;

@@ -8,14 +8,14 @@
 #include <string_view>
 #include <utility>
 
-#include "controller/config/operator_options.h"
+#include "controller/config/options.h"
 #include "controller/runtime/manager.h"
 #include "controller/runtime/outage_log.h"
 #include "controller/runtime/run_operator.h"
 #include "controller/serving/metrics.h"
 #include "controller/serving/process_metrics.h"
 #include "k8sclient/api/client.h"
-#include "k8sclient/server_clock.h"
+#include "k8sclient/clock.h"
 #include "k8sclient/watch/watcher.h"
 #include "reconcilers/model/labels.h"
 
@@ -43,6 +43,7 @@ k8s::ClientOptions client_options(const Runtime& runtime, const Options& options
   out.max_object_bytes = std::min(out.max_object_bytes, largest_answer());
   out.most_writes = static_cast<int>(options.max_in_flight);
   out.seed = runtime.seed;
+  out.reads_only = options.dry_run;
   out.on_request = [metrics = runtime.metrics, host = runtime.host, outages, clock](const k8s::RequestRecord& record) {
     const std::string code = record.status == 0 ? "<error>" : std::to_string(record.status);
     metrics->add("rest_client_requests_total", {{"code", code}, {"method", method_of(record.verb)}, {"host", host}});
@@ -211,11 +212,6 @@ void Manager::make_lease_watch(const k8s::ObjectKey& lease) {
   lease_watch_ = std::make_unique<LeaseWatch>(&client_, lease, watcher_options(runtime_, options_), std::move(events));
 }
 
-k8s::Writer* Manager::writer(k8s::ApiClient* client) {
-  if (options_.dry_run) return &dry_run_writer_;
-  return client;
-}
-
 void Manager::make_writers() {
   WriteGate gate;
   gate.check = [this] { return may_write(); };
@@ -237,7 +233,7 @@ void Manager::make_writers() {
   EventRecorderOptions recording;
   recording.reporting_instance = runtime_.instance;
   recording.seed = runtime_.seed;
-  recorder_ = std::make_unique<EventRecorder>(writer(&client_), clock_, std::move(recording), std::move(hooks));
+  recorder_ = std::make_unique<EventRecorder>(&client_, clock_, std::move(recording), std::move(hooks));
 
   ExecutorOptions execution;
   execution.status_interval = options_.status_interval;
@@ -245,7 +241,7 @@ void Manager::make_writers() {
   execution.state_config_map = {settings_.operator_namespace, settings_.state_config_map};
   execution.state_in_memory = settings_.rollouts == PolicyMode::observe;
   Executor::Parts parts;
-  parts.client = writer(&client_);
+  parts.client = &client_;
   parts.places = [this](k8s::WriteKind kind) { return client_.writes(kind).limit(); };
   parts.clock = clock_;
   parts.world = &world_;

@@ -1,16 +1,10 @@
 #include "controller/runtime/pass_queue.h"
 
-#include <string>
+#include <algorithm>
+#include <chrono>
 #include <utility>
 
 namespace gso {
-namespace {
-
-// What the rate limiter counts failures of.
-const std::string kPass = "pass";
-
-}  // namespace
-
 PassQueue::PassQueue(k8s::Clock* clock, PassQueueHooks hooks)
     : clock_(clock), hooks_(std::move(hooks)), changed_(clock->make_signal()) {}
 
@@ -37,15 +31,12 @@ void PassQueue::add_after(Duration delay) {
 }
 
 void PassQueue::add_rate_limited() {
-  add_after(limiter_.when(kPass, clock_->monotonic()));
+  constexpr k8s::Backoff kBackoff{std::chrono::milliseconds(5), std::chrono::seconds(1000)};
+  add_after(std::max(kBackoff.after(failures_++), retries_.take(clock_->monotonic())));
 }
 
 void PassQueue::forget() {
-  limiter_.forget(kPass);
-}
-
-int PassQueue::num_requeues() const {
-  return limiter_.num_requeues(kPass);
+  failures_ = 0;
 }
 
 void PassQueue::move_due() {

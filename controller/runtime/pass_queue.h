@@ -14,10 +14,13 @@
 #include <optional>
 #include <string>
 
-#include "controller/runtime/token_bucket.h"
+#include "k8sclient/backoff.h"
 #include "k8sclient/clock.h"
 
 namespace gso {
+
+using k8s::Duration;
+using k8s::MonoTime;
 
 // The queue's name in metrics, and that of its controller.
 inline const std::string kFleet = "fleet";
@@ -39,11 +42,12 @@ class PassQueue {
   void add();
   // add() once `delay` has passed. A time that is set already is only replaced by an earlier one.
   void add_after(Duration delay);
-  // A pass failed: add_after() with the rate limiter's answer for one more failure.
+  // A pass failed: add_after() once more, as client-go does it (DefaultTypedControllerRateLimiter): after 5 ms, twice
+  // as long after each further failure up to 1000 s, and 10 a second at most after 100 at once.
   void add_rate_limited();
   // A pass succeeded: the next failure waits shortly again.
   void forget();
-  [[nodiscard]] int num_requeues() const;
+  [[nodiscard]] int num_requeues() const { return failures_; }
 
   // True: a pass begins, and done() must follow. False: shut down, and nothing was queued any more.
   boost::asio::awaitable<bool> get();
@@ -66,7 +70,8 @@ class PassQueue {
   void move_due();
 
   k8s::Clock* clock_;
-  RateLimiter limiter_;
+  int failures_ = 0;                   // Of passes, in a row.
+  k8s::TokenBucket retries_{10, 100};  // So many a second, and at once.
   PassQueueHooks hooks_;
   std::optional<MonoTime> added_at_;       // Since when a pass is due that has not begun.
   std::optional<MonoTime> running_since_;  // Of the pass that is running.

@@ -88,6 +88,7 @@ bool is_on(const std::string& address) {
 
 k8s::ClientOptions client_options(const Manager& manager) {
   k8s::ClientOptions out = manager.client_settings();
+  out.reads_only = false;  // Reviews change nothing.
   out.most_reads = 1;
   out.most_writes = static_cast<int>(ScrapeAccessLimits{}.most_open) + 1;
   return out;

@@ -17,7 +17,7 @@
 #include <string>
 
 #include "controller/config/options.h"
-#include "controller/serving/debug_answer.h"
+#include "controller/serving/http_message.h"
 #include "k8sclient/clock.h"
 #include "k8sclient/transport/transport.h"
 #include "k8sclient/value/error.h"

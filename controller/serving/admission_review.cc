@@ -30,7 +30,7 @@ constexpr std::size_t kMostHeadBytes = 2048;
 // Objects of other kinds are allowed unread.
 struct JudgedKind {
   std::string_view kind;
-  TokenBucket AdmissionTime::* time;
+  k8s::TokenBucket AdmissionTime::* time;
 };
 constexpr auto kJudgedKinds = std::to_array<JudgedKind>({{"ConfigMap", &AdmissionTime::config_maps},
                                                          {"SharingPolicy", &AdmissionTime::policies},
@@ -221,7 +221,7 @@ const JudgedKind* judged_kind(const Review& review, const AdmissionParts& parts)
 struct Charge {
   const AdmissionParts& parts;
   k8s::MonoTime begun = parts.clock == nullptr ? k8s::MonoTime() : parts.clock->monotonic();
-  TokenBucket* bucket = &parts.time->workloads;
+  k8s::TokenBucket* bucket = &parts.time->workloads;
 
   explicit Charge(const AdmissionParts& the_parts) : parts(the_parts) {}
   Charge(const Charge&) = delete;

@@ -12,9 +12,9 @@
 #include <memory>
 #include <string_view>
 
-#include "controller/runtime/token_bucket.h"
 #include "controller/serving/http_message.h"
 #include "controller/serving/metrics.h"
+#include "k8sclient/backoff.h"
 #include "k8sclient/clock.h"
 #include "k8sclient/value/object.h"
 #include "reconcilers/kai/pod_annotations.h"
@@ -30,9 +30,9 @@ inline constexpr std::size_t kMostAdmissionBytes = std::size_t{8} << 20;
 // Milliseconds of the one thread, by who writes the objects: a tenant's pods cost no check of a profile. Together they
 // are at most half of the thread's time, and a second at once.
 struct AdmissionTime {
-  TokenBucket config_maps{200, 400};
-  TokenBucket policies{150, 300};
-  TokenBucket workloads{150, 300};  // Of anybody: also the reading of what is not judged.
+  k8s::TokenBucket config_maps{200, 400};
+  k8s::TokenBucket policies{150, 300};
+  k8s::TokenBucket workloads{150, 300};  // Of anybody: also the reading of what is not judged.
 };
 
 struct AdmissionParts {

@@ -13,7 +13,7 @@
 #include "controller/runtime/held_since.h"
 #include "controller/runtime/pass_queue.h"
 #include "controller/runtime/run_operator.h"
-#include "controller/serving/debug_answer.h"
+#include "controller/serving/http_message.h"
 #include "controller/watches/cluster_watches.h"
 #include "controller/watches/dynamic_watches.h"
 #include "controller/writes/executor.h"

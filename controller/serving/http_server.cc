@@ -1,4 +1,4 @@
-// The listener, and what is said over one connection. http_server_places.cc: who gives way to whom.
+// The listener, what is said over one connection, and who gives way to whom.
 #include "controller/serving/http_server.h"
 
 #include <fmt/format.h>
@@ -17,12 +17,13 @@
 #include <boost/beast/http/write.hpp>
 #include <charconv>
 #include <exception>
+#include <map>
 #include <optional>
 #include <stdexcept>
+#include <tuple>
 #include <utility>
 #include <vector>
 
-#include "controller/serving/http_connection.h"
 #include "controller/serving/tls_context.h"
 
 namespace gso {
@@ -36,6 +37,13 @@ constexpr std::uint32_t kHeaderLimit = 16384;  // A token with many claims has s
 constexpr std::size_t kFirstRead = 4096;       // Of a kept connection's next request.
 
 constexpr std::size_t kDroppedAtOnce = 16384;  // Of a body that is not read.
+
+// Within this time a client that has just connected sends its request, unless it means not to: it does not give way
+// before.
+constexpr k8s::Duration kTimeToAsk = std::chrono::milliseconds(50);
+// The same for a body, or for an answer that is read.
+constexpr k8s::Duration kTimeToSend = std::chrono::milliseconds(250);
+constexpr k8s::Duration kLongestWait = std::chrono::seconds(1);  // For bytes of the budget.
 
 using Answer = http::response<http::string_body>;
 
@@ -125,6 +133,42 @@ bool is_malformed(const boost::system::error_code& error) {
 }
 
 }  // namespace
+
+// One connection: what it is doing, since when, and whether it can give way to another one.
+struct HttpServer::Connection {
+  // In the order in which connections give way. One whose request is being answered never does.
+  enum class Stage { asks, reads, idle, is_answered };
+  Connection(Tcp::socket s, k8s::MonoTime now) : socket(std::move(s)), since(now) {
+    boost::system::error_code ec;
+    const Tcp::endpoint other = socket.remote_endpoint(ec);
+    if (!ec) client = other.address();
+  }
+  void enter(Stage next, k8s::MonoTime now, k8s::Duration allowed) {
+    stage = next;
+    since = now;
+    deadline = now + allowed;
+  }
+  void close() {
+    boost::system::error_code ec;
+    socket.shutdown(Tcp::socket::shutdown_both, ec);
+    socket.close(ec);
+  }
+  // Whether it can be closed for another client: nothing that it has sent is unread, and it had time to send more.
+  [[nodiscard]] bool is_slow(k8s::MonoTime now, k8s::Duration allowed) const {
+    if (stage == Stage::idle) return true;
+    if (stage == Stage::is_answered || now - since < allowed) return false;
+    boost::system::error_code ec;
+    return stage == Stage::reads || socket.available(ec) == 0 || ec;
+  }
+  Tcp::socket socket;
+  asio::ip::address client;
+  Stage stage = Stage::asks;
+  k8s::MonoTime since;  // Of the stage.
+  k8s::MonoTime deadline;
+  k8s::MonoTime close_after;  // With the first answer from then on.
+  std::size_t reserved = 0;   // Bytes of the memory budget.
+  bool gives_way = false;     // Closed for another client.
+};
 
 // What has come of one request.
 struct HttpServer::Asked {
@@ -365,6 +409,88 @@ asio::awaitable<bool> HttpServer::send(Stream* stream, std::shared_ptr<Connectio
   connection->since = clock_->monotonic();
   const auto [write_error, written] = co_await http::async_write(*stream, message, kAsTuple);
   co_return !write_error;
+}
+
+// --- Who may hold a connection, or bytes of the memory, and who gives way: rules of http_server.h.
+
+// Each turn closes one connection or waits until one can be closed: a new client is accepted after kTimeToAsk at the
+// latest, unless each of the others is being answered.
+asio::awaitable<void> HttpServer::make_room() {
+  for (bool patient = true; !stopping_ && connections() >= options_.max_connections;) {
+    if (Connection* const first = first_to_go(patient)) {
+      first->gives_way = true;
+      first->close();  // Its coroutine ends a moment later.
+    } else {
+      patient = co_await room_->wait_until(clock_->monotonic() + kTimeToAsk);
+    }
+  }
+}
+
+// Those without a complete request come first, then those that do not read their answer, then those that are kept for a
+// next request. Among these it is the oldest one of the address that has the most: whoever opens many connections
+// closes his own.
+HttpServer::Connection* HttpServer::first_to_go(bool patient) const {
+  const k8s::MonoTime now = clock_->monotonic();
+  const auto can_go = [&](const Connection& each) {
+    return !each.gives_way && (patient ? each.is_slow(now, kTimeToAsk) : each.stage != Connection::Stage::is_answered);
+  };
+  std::map<asio::ip::address, std::size_t> of_address;
+  for (const auto& each : open_) ++of_address[each->client];
+  const auto rank = [&](const Connection& each) {
+    return std::tuple(each.stage, open_.size() - of_address[each.client], each.since);
+  };
+  Connection* first = nullptr;
+  for (const auto& each : open_) {
+    if (can_go(*each) && (first == nullptr || rank(*each) < rank(*first))) first = each.get();
+  }
+  return first;
+}
+
+asio::awaitable<bool> HttpServer::reserve(std::shared_ptr<Connection> connection, std::size_t bytes) {
+  // Whatever is larger than the whole budget goes alone.
+  bytes = std::min(bytes - std::min(bytes, kBytesOfEach), options_.memory_budget);
+  const k8s::MonoTime until = clock_->monotonic() + kLongestWait;
+  while (in_use_ + bytes > options_.memory_budget) {
+    if (stopping_ || connection->gives_way || clock_->monotonic() >= until) co_return false;
+    close_slowest_holder();
+    (void)co_await room_->wait_until(std::min(until, clock_->monotonic() + kTimeToSend));
+  }
+  connection->reserved += bytes;
+  in_use_ += bytes;
+  co_return true;
+}
+
+void HttpServer::release(Connection* connection) {
+  in_use_ -= std::exchange(connection->reserved, 0);
+  room_->notify();
+}
+
+// One at a time, as its bytes are free only when its coroutine has ended.
+void HttpServer::close_slowest_holder() {
+  const k8s::MonoTime now = clock_->monotonic();
+  Connection* slowest = nullptr;
+  for (const auto& each : open_) {
+    if (each->reserved == 0 || each->stage == Connection::Stage::is_answered) continue;
+    if (each->gives_way) return;
+    if (now - each->since >= kTimeToSend && (slowest == nullptr || each->since < slowest->since)) slowest = each.get();
+  }
+  if (slowest == nullptr) return;
+  slowest->gives_way = true;
+  slowest->close();
+}
+
+asio::awaitable<void> HttpServer::reap() {
+  while (!stopping_) {
+    if (open_.empty()) {
+      (void)co_await wake_->wait();
+      continue;
+    }
+    co_await wake_->wait_until(clock_->monotonic() + std::min(options_.header_timeout, options_.request_timeout) / 2);
+    const k8s::MonoTime now = clock_->monotonic();
+    for (const auto& connection : open_) {
+      if (connection->deadline <= now) connection->close();
+    }
+  }
 }
 
 }  // namespace gso

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-#include "controller/runtime/token_bucket.h"
+#include "k8sclient/backoff.h"
 
 namespace gso {
 namespace {
@@ -19,7 +19,7 @@ HttpAnswer probe_answer(const ProbeAnswer& probe) {
 
 struct Served {
   Routes routes;
-  TokenBucket renders{5, 20};
+  k8s::TokenBucket renders{5, 20};
   std::map<Metrics::Format, std::string> pages;  // The last ones.
 };
 

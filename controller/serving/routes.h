@@ -8,7 +8,6 @@
 #include <optional>
 #include <string>
 
-#include "controller/serving/debug_answer.h"
 #include "controller/serving/http_message.h"
 #include "controller/serving/metrics.h"
 #include "k8sclient/clock.h"

@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "controller/runtime/token_bucket.h"
 #include "controller/serving/http_message.h"
 #include "k8sclient/api/writer.h"
+#include "k8sclient/backoff.h"
 #include "k8sclient/clock.h"
 
 namespace gso {
@@ -64,7 +64,7 @@ class ScrapeAccess {
   k8s::Writer* client_;
   k8s::Clock* clock_;
   ScrapeAccessLimits limits_;
-  TokenBucket questions_;
+  k8s::TokenBucket questions_;
   std::shared_ptr<std::size_t> open_ = std::make_shared<std::size_t>(0);
   std::map<std::string, Verdict> answers_;  // By the hash of the credentials and the path.
 };

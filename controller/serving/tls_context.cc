@@ -10,7 +10,7 @@
 #include <ctime>
 #include <utility>
 
-#include "k8sclient/auth/file_read.h"
+#include "k8sclient/auth/connection.h"
 
 namespace gso {
 

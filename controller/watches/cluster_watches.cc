@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "controller/watches/reporting_sink.h"
+#include "controller/watches/scoped_watch.h"
 #include "k8sclient/api/discovery.h"
-#include "k8sclient/watch/store_sink.h"
+#include "k8sclient/watch/watcher.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/model/resources.h"

@@ -15,6 +15,10 @@
 
 namespace gso {
 
+boost::asio::awaitable<void> ScopedWatch::run(std::shared_ptr<ScopedWatch> self) {
+  co_await self->watcher_->run();
+}
+
 k8s::Gvr resource_of(WatchScope::Kind kind) {
   switch (kind) {
     case WatchScope::Kind::pods:
@@ -88,14 +92,14 @@ void DynamicWatches::want(const std::vector<WatchScope>& scopes) {
   beyond_.clear();
   for (std::size_t i = kMost; i < wanted.size(); ++i) beyond_.insert(wanted[i].ns);
   if (wanted.size() > kMost) wanted.resize(kMost);
-  watches_.want(wanted, [this](const WatchScope& scope) { return open_one(scope); });
+  keep_open(wanted, [this](const WatchScope& scope) { return open_one(scope); });
   update();
 }
 
 void DynamicWatches::update() {
   std::set<std::string> unsynced = beyond_;
   std::set<std::string> loading;
-  for (const auto& [scope, watch] : watches_.all()) {
+  for (const auto& [scope, watch] : watches()) {
     if (watch->readable()) continue;
     unsynced.insert(scope.ns);
     if (!watch->refusal()) loading.insert(scope.ns);
@@ -109,32 +113,32 @@ void DynamicWatches::update() {
     world_->daemonsets.mark_synced();
     changed_();
   }
-  if (watches_.synced()) watches_.release_retired();
+  release_retired();
   if (changed) changed_();
 }
 
 void DynamicWatches::for_each_synced(const std::function<void(const WatchScope&, const ScopedWatch&)>& f) const {
-  for (const auto& [scope, watch] : watches_.all()) {
+  for (const auto& [scope, watch] : watches()) {
     if (watch->synced()) f(scope, *watch);
   }
 }
 
 std::vector<WatchScope> DynamicWatches::loading() const {
   std::vector<WatchScope> out;
-  for (const auto& [scope, watch] : watches_.all()) {
+  for (const auto& [scope, watch] : watches()) {
     if (!watch->synced() && !watch->refusal()) out.push_back(scope);
   }
   return out;
 }
 
 bool DynamicWatches::synced(WatchScope::Kind kind) const {
-  return std::ranges::all_of(watches_.all(),
+  return std::ranges::all_of(watches(),
                              [&](const auto& entry) { return entry.first.kind != kind || entry.second->synced(); });
 }
 
 std::size_t DynamicWatches::open(WatchScope::Kind kind) const {
   return static_cast<std::size_t>(
-      std::ranges::count_if(watches_.all(), [&](const auto& entry) { return entry.first.kind == kind; }));
+      std::ranges::count_if(watches(), [&](const auto& entry) { return entry.first.kind == kind; }));
 }
 
 }  // namespace gso

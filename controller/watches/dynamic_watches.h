@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-#include "controller/watches/watch_family.h"
+#include "controller/watches/scoped_watch.h"
 #include "reconcilers/cluster/discovery.h"
 #include "reconcilers/model/snapshot.h"
 

@@ -121,7 +121,7 @@ std::string KaiWatches::find_gap(const ClusterWatches& cluster) const {
     if (!cluster.current(gvr)) return "the watch of " + gvr.resource + " has failed and is being opened again";
     if (const std::string text = cluster.left_out(gvr); !text.empty()) return gvr.resource + ": " + text;
   }
-  for (const auto& [scope, watch] : watches_.all()) {
+  for (const auto& [scope, watch] : watches()) {
     if (scope.kind == KaiScope::Kind::runtime_classes) continue;  // Nothing is deleted on their account.
     if (watch->refusal() && !watch->synced()) {
       return fmt::format("{} cannot be watched: {}", to_string(scope), watch->refusal()->message);
@@ -130,24 +130,24 @@ std::string KaiWatches::find_gap(const ClusterWatches& cluster) const {
     if (!watch->current()) return fmt::format("the watch of {} has failed and is being opened again", to_string(scope));
     if (const std::string text = watch->left_out(); !text.empty()) return fmt::format("{}: {}", to_string(scope), text);
   }
-  return watches_.has_retired() ? "the set of KAI watches has just changed" : std::string();
+  return has_retired() ? "the set of KAI watches has just changed" : std::string();
 }
 
 void KaiWatches::update(ClusterWatches& cluster, const KaiSettings& settings) {
   KaiWorld& kai = world_->kai;
   pod_budget_.set_most(most_bytes(TenantFed::kai_pods, world_->nodes.size()));
   cluster.use_room();
-  watches_.use_room();
+  use_room();
   kai.configs_served = cluster.served(resources::kai_configs);
   kai.bind_requests_served = cluster.served(resources::bind_requests);
-  watches_.want(wanted(settings), [this](const KaiScope& scope) { return open_one(scope); });
-  if (watches_.synced()) watches_.release_retired();
-  const auto schemas = std::ranges::count_if(watches_.all(), [](const auto& entry) {
+  keep_open(wanted(settings), [this](const KaiScope& scope) { return open_one(scope); });
+  release_retired();
+  const auto schemas = std::ranges::count_if(watches(), [](const auto& entry) {
     return entry.first.kind == KaiScope::Kind::schema && entry.second->synced();
   });
   kai.schemas_known = schemas == 2;
   // A failed watch can be outdated by any time: pods that it does not show can still be on a node.
-  const bool pods_known = std::ranges::all_of(watches_.all(), [](const auto& entry) {
+  const bool pods_known = std::ranges::all_of(watches(), [](const auto& entry) {
     const bool pods =
         entry.first.kind == KaiScope::Kind::grouped_pods || entry.first.kind == KaiScope::Kind::reservations;
     return !pods || (entry.second->current() && entry.second->left_out().empty());

@@ -93,7 +93,7 @@ std::vector<PartitioningScope> PartitioningWatches::wanted(PartitioningMode mode
 
 // Why nothing can be planned, where a person must act; empty: nothing is missing, or only for a moment.
 std::string PartitioningWatches::find_gap() const {
-  for (const auto& [scope, watch] : watches_.all()) {
+  for (const auto& [scope, watch] : watches()) {
     if (scope.kind != Kind::pods_of_node && watch->refusal())
       return fmt::format("{} cannot be watched: {}", to_string(scope), watch->refusal()->message);
     if (const std::string text = watch->left_out(); !text.empty()) return fmt::format("{}: {}", to_string(scope), text);
@@ -103,15 +103,15 @@ std::string PartitioningWatches::find_gap() const {
 
 void PartitioningWatches::update(PartitioningMode mode) {
   if (std::exchange(outdated_, false) || std::exchange(mode_, mode) != mode)
-    watches_.want(wanted(mode), [this](const PartitioningScope& scope) { return open_one(scope); });
-  if (watches_.synced()) watches_.release_retired();
+    keep_open(wanted(mode), [this](const PartitioningScope& scope) { return open_one(scope); });
+  release_retired();
   PartitioningWorld& partitioning = world_->partitioning;
   pod_budget_.set_most(most_bytes(TenantFed::slice_pods, labelled_.size()));
-  watches_.use_room();
+  use_room();
   // Without a labelled node there is nothing to know.
   partitioning.pending_known = partitioning.leases_known = true;
   partitioning.nodes_known.clear();
-  for (const auto& [scope, watch] : watches_.all()) {
+  for (const auto& [scope, watch] : watches()) {
     const bool known = watch->current() && watch->left_out().empty();
     if (scope.kind == Kind::pods_of_node && known) partitioning.nodes_known.insert(scope.node);
     if (scope.kind == Kind::pending_pods) partitioning.pending_known = known;

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "controller/runtime/task_group.h"
-#include "controller/watches/watch_family.h"
+#include "controller/watches/scoped_watch.h"
 #include "k8sclient/api/reader.h"
 #include "k8sclient/watch/watcher.h"
 #include "reconcilers/model/snapshot.h"

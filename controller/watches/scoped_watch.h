@@ -1,5 +1,5 @@
-// Watches that fill a shared store by scope: how the store's objects are counted, one such watch, and the set of those
-// that are wanted, opened and closed by difference.
+// Watches that fill a shared store by scope: how the store's objects are counted, one such watch, and the families of
+// those that are wanted, opened and closed by difference.
 //
 // Guarantees
 //  - An object leaves the store only when a synced scope no longer has it.
@@ -22,7 +22,6 @@
 #include <vector>
 
 #include "controller/runtime/task_group.h"
-#include "controller/watches/reporting_sink.h"
 #include "k8sclient/api/reader.h"
 #include "k8sclient/value/error.h"
 #include "k8sclient/watch/store.h"
@@ -30,6 +29,46 @@
 #include "reconcilers/model/tenant_memory.h"
 
 namespace gso {
+
+// --- ReportingSink: passes a watch on to another sink, and reports when its view became complete or something failed.
+
+class ReportingSink final : public k8s::WatchSink {
+ public:
+  struct Reports {
+    std::function<void()> complete;                 // init_done or absent.
+    std::function<void(const k8s::Error&)> failed;  // Any error; the watcher retries by itself.
+  };
+  ReportingSink(k8s::WatchSink* target, Reports reports) : target_(target), reports_(std::move(reports)) {}
+
+  void init() override { target_->init(); }
+  k8s::Result<void> init_apply(std::string_view json) override { return target_->init_apply(json); }
+  k8s::Result<void> init_remove(std::string_view json) override { return target_->init_remove(json); }
+  void init_done() override {
+    target_->init_done();
+    reports_.complete();
+  }
+  k8s::Result<void> apply(std::string_view json) override { return target_->apply(json); }
+  k8s::Result<void> remove(std::string_view json) override { return target_->remove(json); }
+  void absent() override {
+    target_->absent();
+    reports_.complete();
+  }
+  void skip(std::string_view metadata, const k8s::Error& why) override {
+    target_->skip(metadata, why);
+    reports_.failed(why);
+  }
+  void on_error(const k8s::Error& error) override {
+    target_->on_error(error);
+    reports_.failed(error);
+  }
+  void on_relist() override { target_->on_relist(); }
+
+ private:
+  k8s::WatchSink* target_;
+  Reports reports_;
+};
+
+// --- ScopeSink: what one scope brings, in a store that it shares with others.
 
 // A name in 16 bytes: scopes name every pod of a fleet, which as text would be as large as half of its store. Two names
 // of one store have the same print with a probability of about 2^-90 at 100,000 pods.
@@ -249,6 +288,8 @@ class ScopedWatch {
   void release() { release_(); }
 
  private:
+  // In dynamic_watches.cc: g++ numbers the fields of a coroutine's frame anew in each file, which an optimised link
+  // then reports as two types of one name.
   static boost::asio::awaitable<void> run(std::shared_ptr<ScopedWatch> self);
 
   struct Room {
@@ -267,47 +308,31 @@ class ScopedWatch {
   std::optional<k8s::Error> refusal_;
 };
 
-// The wanted scopes and their watches, in the order of Scope.
-template <class Scope>
-class ScopedWatches {
- public:
-  using Watches = std::map<Scope, std::shared_ptr<ScopedWatch>>;  // Shared with the watch's coroutine.
+// --- WatchFamily: watches that follow from other objects. What those of KAI, of partitioning and of the device plugins
+// have in common: scopes of its own, one watch for each scope that is wanted, and which of them the server refuses.
 
-  // Stops what is not in `scopes`, and opens what is new by start(scope).
-  template <class Start>
-  void want(const std::vector<Scope>& scopes, Start start) {
-    for (auto it = watches_.begin(); it != watches_.end();) {
-      if (std::ranges::find(scopes, it->first) != scopes.end()) {
-        ++it;
-        continue;
-      }
-      it->second->stop();
-      retired_.push_back(std::move(it->second));
-      it = watches_.erase(it);
-    }
-    for (const Scope& scope : scopes) {
-      if (!watches_.contains(scope)) watches_.emplace(scope, start(scope));
-    }
-  }
-  // Every wanted scope has had a complete view.
-  [[nodiscard]] bool synced() const {
-    return std::ranges::all_of(watches_, [](const auto& entry) { return entry.second->synced(); });
-  }
-  // Takes out of the stores what only scopes of before hold.
-  void release_retired() {
-    for (const auto& watch : std::exchange(retired_, {})) watch->release();
-  }
-  [[nodiscard]] bool has_retired() const { return !retired_.empty(); }
+// With what watches are opened. Everything must outlive them; `tasks` runs them and is joined by its owner.
+struct WatchResources {
+  k8s::Reader* client = nullptr;
+  k8s::WatcherOptions defaults;
+  TaskGroup* tasks = nullptr;
+  boost::asio::any_io_executor executor;
+};
+
+template <class Scope>
+class WatchFamily {
+ public:
+  WatchFamily(const WatchFamily&) = delete;
+  WatchFamily& operator=(const WatchFamily&) = delete;
+
+  // Ends all of them.
   void stop() {
     for (auto& [scope, watch] : watches_) watch->stop();
   }
+  // Watcher::list_again() of all of them.
   void list_again() {
     for (auto& [scope, watch] : watches_) watch->list_again();
   }
-  void use_room() {
-    for (auto& [scope, watch] : watches_) watch->use_room();
-  }
-
   struct Refusal {
     Scope scope;
     k8s::Error error;
@@ -320,10 +345,65 @@ class ScopedWatches {
     }
     return out;
   }
-  [[nodiscard]] const Watches& all() const { return watches_; }
-  [[nodiscard]] std::size_t size() const { return watches_.size(); }
+  [[nodiscard]] std::size_t open() const { return watches_.size(); }
+
+ protected:
+  struct ScopeReports {
+    std::function<void(const Scope&)> complete;  // Its view has become complete.
+    std::function<void(const Scope&, const k8s::Error&)> failed;
+  };
+  WatchFamily(WatchResources resources, ScopeReports reports)
+      : resources_(std::move(resources)), reports_(std::move(reports)) {}
+  ~WatchFamily() = default;
+
+  // Those that all have, and a seed of the scope's own: not all of them reconnect at once.
+  [[nodiscard]] k8s::WatcherOptions options_of(const Scope& scope) const {
+    k8s::WatcherOptions options = resources_.defaults;
+    options.seed += std::hash<std::string>{}(to_string(scope));
+    return options;
+  }
+  // `watch` has its sink.
+  void start(const Scope& scope, const std::shared_ptr<ScopedWatch>& watch, k8s::Gvr resource,
+             k8s::WatcherOptions options) {
+    ScopedWatch::Reports reports{
+        .complete = [this, scope] { reports_.complete(scope); },
+        .failed = [this, scope](const k8s::Error& error) { reports_.failed(scope, error); },
+    };
+    ScopedWatch::start(watch, resources_.client, std::move(resource), std::move(options), resources_.tasks,
+                       resources_.executor, std::move(reports));
+  }
+  // Stops what is not in `scopes`, and opens what is new by open_one(scope).
+  template <class Open>
+  void keep_open(const std::vector<Scope>& scopes, Open open_one) {
+    for (auto it = watches_.begin(); it != watches_.end();) {
+      if (std::ranges::find(scopes, it->first) != scopes.end()) {
+        ++it;
+        continue;
+      }
+      it->second->stop();
+      retired_.push_back(std::move(it->second));
+      it = watches_.erase(it);
+    }
+    for (const Scope& scope : scopes) {
+      if (!watches_.contains(scope)) watches_.emplace(scope, open_one(scope));
+    }
+  }
+  // Once every wanted scope has had a complete view, takes out of the stores what only scopes of before hold.
+  void release_retired() {
+    if (!std::ranges::all_of(watches_, [](const auto& entry) { return entry.second->synced(); })) return;
+    for (const auto& watch : std::exchange(retired_, {})) watch->release();
+  }
+  [[nodiscard]] bool has_retired() const { return !retired_.empty(); }
+  void use_room() {
+    for (auto& [scope, watch] : watches_) watch->use_room();
+  }
+  // The wanted scopes and their watches, in the order of Scope. Shared with the watch's coroutine.
+  using Watches = std::map<Scope, std::shared_ptr<ScopedWatch>>;
+  [[nodiscard]] const Watches& watches() const { return watches_; }
 
  private:
+  WatchResources resources_;
+  ScopeReports reports_;
   Watches watches_;
   std::vector<std::shared_ptr<ScopedWatch>> retired_;
 };

@@ -78,6 +78,7 @@ using Json = nlohmann::json;
 constexpr std::size_t kNoteLimit = 1024;  // events.k8s.io/v1: note.
 constexpr std::size_t kNameLimit = 128;   // reason, action, reportingInstance.
 constexpr int kAttempts = 3;
+constexpr k8s::Backoff kRetry{std::chrono::seconds(1), std::chrono::seconds(10)};
 // Between two looks at what can be forgotten.
 constexpr Duration kForgetEvery = std::chrono::minutes(1);
 
@@ -282,7 +283,7 @@ boost::asio::awaitable<void> EventRecorder::send(Queued next) {
       hooks_.failed(sent.error());
       co_return;
     }
-    co_await wake_->wait_until(clock_->monotonic() + std::chrono::seconds(attempt));
+    co_await wake_->wait_until(clock_->monotonic() + kRetry.after(attempt - 1));
   }
   hooks_.counted("dropped");
 }

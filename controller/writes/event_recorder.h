@@ -20,8 +20,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "controller/runtime/token_bucket.h"
 #include "k8sclient/api/writer.h"
+#include "k8sclient/backoff.h"
 #include "k8sclient/clock.h"
 #include "k8sclient/value/error.h"
 #include "reconcilers/model/plan.h"
@@ -78,7 +78,7 @@ class EventCorrelator {
   [[nodiscard]] bool is_one_of_many(const EventId& group, const EventId& id, k8s::MonoTime now);
 
   std::unordered_map<EventId, Group, EventIdHash> groups_;
-  std::unordered_map<EventId, TokenBucket, EventIdHash> objects_;
+  std::unordered_map<EventId, k8s::TokenBucket, EventIdHash> objects_;
 };
 
 using k8s::Duration;
@@ -163,7 +163,7 @@ class EventRecorder {
   std::unique_ptr<k8s::Signal> sent_;  // The queue is empty, and nothing is on its way.
   std::uint64_t pass_ = 0;
   std::uint64_t name_counter_;
-  TokenBucket bucket_;
+  k8s::TokenBucket bucket_;
   MonoTime forgot_at_;
   bool sending_ = false;
   bool stopping_ = false;

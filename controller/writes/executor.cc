@@ -1,12 +1,15 @@
-// The order of execution: chains, workers and the live check. What goes on beside the passes is in executor_pools.cc,
-// what may be sent when in executor_pools.cc.
+// The order of execution: chains, the live check, and what goes on beside the passes. What is sent, and when it may be
+// sent again, is in executor_results.cc.
 #include "controller/writes/executor.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <boost/asio/this_coro.hpp>
+#include <exception>
 #include <iterator>
+#include <stdexcept>
+#include <string_view>
 #include <utility>
 
 #include "reconcilers/cluster/record_store.h"
@@ -26,14 +29,6 @@ void earlier(std::optional<Duration>& slot, std::optional<Duration> wait) {
 // After a last look that confirmed no deletion, and after one that confirmed some of them.
 constexpr Duration kLookAgain = std::chrono::seconds(10);
 constexpr Duration kLookOn = std::chrono::seconds(1);
-
-RateLimiter::Settings backoff_settings() {
-  // A failing object is retried ever more slowly. It does not delay others: the common bucket is never empty.
-  return {.base = std::chrono::milliseconds(250),
-          .longest = std::chrono::minutes(5),
-          .refill_per_second = 1e9,
-          .burst = 1e9};
-}
 
 }  // namespace
 
@@ -55,20 +50,11 @@ std::string subject_of(const PlannedAction& planned) {
 Executor::Executor(Parts parts, ExecutorOptions options)
     : parts_(std::move(parts)),
       options_(std::move(options)),
-      backoff_(backoff_settings()),
       answered_(parts_.clock->make_signal()),
       chains_ended_(parts_.clock),
       reservations_(parts_.clock),
-      record_pool_(make_pool(k8s::WriteKind::record)),
-      pool_(make_pool(k8s::WriteKind::object)),
-      status_pool_(make_pool(k8s::WriteKind::status)) {
-  // The next execute() throws it.
-  for (ChainPool* pool : {&record_pool_, &pool_, &status_pool_})
-    pool->on_failure([this](const std::string&) { parts_.ended_late({}); });
-}
-
-ChainPool Executor::make_pool(k8s::WriteKind kind) {
-  return ChainPool(parts_.clock, [this, kind] { return parts_.places(kind); });
+      queue_(parts_.clock, [this](k8s::WriteKind kind) { return parts_.places(kind); }) {
+  queue_.on_failure([this](const std::string&) { parts_.ended_late({}); });  // The next execute() throws it.
 }
 
 void Execution::add(Execution&& other) {
@@ -91,6 +77,7 @@ void Execution::add(Execution&& other) {
 boost::asio::awaitable<Execution> Executor::execute(std::vector<PlannedAction> actions) {
   const auto run = std::make_shared<Run>(Run{std::make_shared<Pass>(), {}});
   Pass& pass = *run->pass;
+  pass.executor = co_await boost::asio::this_coro::executor;
   pass.full = actions.size() >= PlanDraft::kMostActions;
   run->result = std::exchange(late_, {});
   ended_since_planned_.clear();  // The plan was made a moment ago, from all of them.
@@ -117,9 +104,7 @@ boost::asio::awaitable<Execution> Executor::execute(std::vector<PlannedAction> a
 }
 
 boost::asio::awaitable<bool> Executor::finish(MonoTime deadline) {
-  bool ended = co_await record_pool_.join_until(deadline);
-  if (ended) ended = co_await pool_.join_until(deadline);
-  if (ended) ended = co_await status_pool_.join_until(deadline);
+  bool ended = co_await queue_.join_until(deadline);
   if (ended) ended = co_await reservations_.join_until(deadline);
   co_return ended;
 }
@@ -131,7 +116,7 @@ boost::asio::awaitable<bool> Executor::finish_sent(MonoTime deadline) {
 
 NodesBeingWritten Executor::nodes_being_written() {
   NodesBeingWritten out = parts_.expectations->nodes();
-  for (const auto& [subject, chain] : pool_.running()) {
+  for (const auto& [subject, chain] : queue_.running(k8s::WriteKind::object)) {
     if (chain.node.empty()) continue;
     std::shared_ptr<const PatchNode>& change = out[chain.node];
     for (const PlannedAction& step : chain.steps) {
@@ -158,6 +143,126 @@ void Executor::keep_state_in_memory(std::vector<PlannedAction>& actions) {
   });
 }
 
+// --- What goes on beside the passes, each until it is answered.
+
+void Executor::note_unwritten(const RunPtr& run, const std::vector<PlannedAction>& steps) {
+  for (const PlannedAction& step : steps) run->pass->unwritten.add(step);
+}
+
+boost::asio::awaitable<void> Executor::run_records(RunPtr run) {
+  constexpr k8s::WriteKind kRecord = k8s::WriteKind::record;
+  // This plan was made without their answers, also of those that it has not planned again.
+  for (const auto& [subject, chain] : queue_.running(kRecord)) note_unwritten(run, chain.steps);
+  for (Chain& chain : run->pass->schedule.records) {
+    const std::vector<PlannedAction> steps = chain.steps;
+    if (!queue(run, kRecord, std::move(chain))) note_unwritten(run, steps);
+  }
+  co_await wait_for(run, kRecord);
+  for (const Chain& chain : take_back(run, kRecord)) note_unwritten(run, chain.steps);
+  for (const auto& [subject, chain] : queue_.running(kRecord)) note_unwritten(run, chain.steps);
+}
+
+boost::asio::awaitable<void> Executor::run_nodes(RunPtr run) {
+  constexpr k8s::WriteKind kObject = k8s::WriteKind::object;
+  std::vector<Chain> nodes = std::move(run->pass->schedule.subjects);
+  const auto rest = std::stable_partition(nodes.begin(), nodes.end(), [](const Chain& chain) {
+    return !std::any_of(chain.steps.begin(), chain.steps.end(), is_reservation_deletion);
+  });
+  const std::vector<Chain> reservations(std::make_move_iterator(rest), std::make_move_iterator(nodes.end()));
+  nodes.erase(rest, nodes.end());
+  if (!reservations.empty()) {
+    // One last look at a time, as a subject of its own.
+    queue(run, kObject, {"reservations", "", {}}, reservations.size(), [this, reservations](RunPtr own, const Chain&) {
+      return collect_reservations(std::move(own), reservations);
+    });
+  }
+  for (Chain& chain : nodes) queue(run, kObject, std::move(chain));
+  co_await wait_for(run, kObject);
+  take_back(run, kObject);
+}
+
+boost::asio::awaitable<void> Executor::run_statuses(RunPtr run) {
+  for (Chain& chain : run->pass->schedule.statuses) queue(run, k8s::WriteKind::status, std::move(chain));
+  co_await wait_for(run, k8s::WriteKind::status);
+  take_back(run, k8s::WriteKind::status);
+}
+
+// As long as one after the other ends: only those that are slower than the others are left behind. Records are waited
+// for until one time. While more is to be planned, none of the nodes that have begun is waited for.
+boost::asio::awaitable<void> Executor::wait_for(RunPtr run, k8s::WriteKind kind) {
+  const bool of_records = kind == k8s::WriteKind::record;
+  const bool all = kind != k8s::WriteKind::object || !run->pass->full;
+  const MonoTime deadline = parts_.clock->monotonic() + options_.record_patience;
+  const auto waits = [&] { return run->pass->queued_of(kind) > 0 && !crashed_ && (all || queue_.some_wait(kind)); };
+  bool one_ended = true;
+  while (waits() && one_ended) {
+    const Duration patience = of_records ? deadline - parts_.clock->monotonic() : options_.patience;
+    one_ended = co_await chains_ended_.one_more(patience);
+  }
+}
+
+std::vector<Chain> Executor::take_back(const RunPtr& run, k8s::WriteKind kind) {
+  if (!queue_.failure().empty()) throw std::runtime_error(queue_.failure());  // A bug: do not ignore it.
+  std::vector<Chain> out = queue_.take_back(kind);
+  for (const Chain& chain : out) {
+    --run->pass->queued_of(kind);
+    defer(run, "no-place", chain.steps.size(), std::nullopt);  // ended_late() asks for that pass.
+  }
+  return out;
+}
+
+const char* Executor::kept_from(k8s::WriteKind kind, const std::string& subject) const {
+  if (queue_.has(kind, subject) || ended_since_planned_.contains(subject)) return "under-way";
+  // The status of an object whose creation is not answered yet finds none, or one that this plan has not seen.
+  if (kind == k8s::WriteKind::status && queue_.has(k8s::WriteKind::record, subject)) return "under-way";
+  return queue_.has_room(kind) ? "" : "no-place";
+}
+
+bool Executor::queue(const RunPtr& run, k8s::WriteKind kind, Chain chain) {
+  const std::size_t writes = chain.steps.size();
+  return queue(run, kind, std::move(chain), writes,
+               [this](RunPtr own, Chain next) { return run_chain(std::move(own), std::move(next)); });
+}
+
+bool Executor::queue(const RunPtr& run, k8s::WriteKind kind, Chain chain, std::size_t writes, Body body) {
+  const std::string_view cause = kept_from(kind, chain.subject);
+  if (!cause.empty()) {
+    defer(run, cause.data(), writes, std::nullopt);
+    return false;
+  }
+  ++run->pass->queued_of(kind);
+  queue_.add(run->pass->executor, kind, std::move(chain), [this, run, kind, body = std::move(body)](Chain next) {
+    return run_beside(run, kind, std::move(next), body);
+  });
+  return true;  // It can have ended by now.
+}
+
+boost::asio::awaitable<void> Executor::run_beside(RunPtr run, k8s::WriteKind kind, Chain chain, Body body) {
+  const std::string subject = chain.subject;
+  const auto own = std::make_shared<Run>(Run{run->pass, {}});
+  std::exception_ptr thrown;
+  try {
+    co_await body(own, std::move(chain));
+  } catch (...) {  // Its cancellation, or a bug.
+    thrown = std::current_exception();
+  }
+  note_end(run, kind, subject, std::move(own->result));
+  if (thrown != nullptr) std::rethrow_exception(thrown);
+}
+
+void Executor::note_end(const RunPtr& run, k8s::WriteKind kind, const std::string& subject, Execution found) {
+  --run->pass->queued_of(kind);
+  chains_ended_.note();
+  if (!run->pass->left) {
+    run->result.without_record.merge(found.without_record);
+    run->result.add(std::move(found));
+    return;
+  }
+  ended_since_planned_.insert(subject);
+  parts_.ended_late(found);
+  late_.add(std::move(found));
+}
+
 // Sends the deletions of reservations that a last look confirms.
 boost::asio::awaitable<void> Executor::collect_reservations(RunPtr run, std::vector<Chain> reservations) {
   std::vector<PlannedAction> deletions;
@@ -180,9 +285,8 @@ boost::asio::awaitable<void> Executor::run_chains(RunPtr run, std::vector<Chain>
   auto all = std::make_shared<Work>();
   all->run = run;
   all->chains = std::move(chains);
-  const auto executor = co_await boost::asio::this_coro::executor;
   const std::size_t workers = std::min(parts_.places(k8s::WriteKind::object), all->chains.size());
-  for (std::size_t i = 0; i < workers; ++i) reservations_.spawn(executor, work(all));
+  for (std::size_t i = 0; i < workers; ++i) reservations_.spawn(run->pass->executor, work(all));
   co_await reservations_.join();
 }
 
@@ -239,10 +343,7 @@ boost::asio::awaitable<bool> Executor::view_of_node_holds(RunPtr run, std::strin
   if (!read) {
     parts_.log->warning("Could not read the node before disrupting it",
                         {{"node", node}, {"error", read.error().message}});
-    const MonoTime now = parts_.clock->monotonic();
-    const Duration wait = backoff_.when(read_of_node(node), now);
-    retries_[read_of_node(node)] = {now + wait, node};
-    earlier(run->result.requeue_after, wait);
+    back_off(run, read_of_node(node), node, std::nullopt);
     co_return false;
   }
   forget(read_of_node(node));  // Also where it is gone.

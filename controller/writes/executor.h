@@ -3,7 +3,7 @@
 // Guarantees
 //  - Order: creations and ConfigMap writes first; then each node's actions in the plan's order, nodes side by side (as
 //    many as Parts::places says); statuses last. A disruptive action is sent only after every earlier action of its
-//    node and every record that it rests on (chain_pool.h) has been written.
+//    node and every record that it rests on (UnwrittenRecords) has been written.
 //  - Records, nodes, and statuses have places of their own: node PATCHes that hang delay no record and no status, and
 //    neither delays them.
 //  - A node whose answers take longer than `patience` delays no other: execute() returns without it, and its actions
@@ -32,8 +32,13 @@
 //    others go on.
 #pragma once
 
+#include <array>
+#include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -47,13 +52,12 @@
 #include "controller/runtime/expectations.h"
 #include "controller/runtime/run_operator.h"
 #include "controller/runtime/task_group.h"
-#include "controller/runtime/token_bucket.h"
 #include "controller/serving/metrics.h"
-#include "controller/writes/chain_pool.h"
 #include "controller/writes/schedule.h"
+#include "controller/writes/write_queue.h"
 #include "k8sclient/api/writer.h"
 #include "k8sclient/clock.h"
-#include "k8sclient/rethrow.h"
+#include "k8sclient/value/error.h"
 #include "reconcilers/model/plan.h"
 #include "reconcilers/model/snapshot.h"
 
@@ -107,6 +111,27 @@ struct Execution {
   void add(Execution&& other);
 };
 
+// How many writes the API server has answered within the last second, which is what it can be given
+// for the next one. One thread only.
+class AnswerCount {
+ public:
+  void note(k8s::MonoTime now) {
+    forget_before(now);
+    answered_.push_back(now);
+  }
+  [[nodiscard]] std::size_t of_last_second(k8s::MonoTime now) {
+    forget_before(now);
+    return answered_.size();
+  }
+
+ private:
+  void forget_before(k8s::MonoTime now) {
+    while (!answered_.empty() && now - answered_.front() >= std::chrono::seconds(1)) answered_.pop_front();
+  }
+
+  std::deque<k8s::MonoTime> answered_;
+};
+
 class Executor {
  public:
   struct Parts {
@@ -142,9 +167,7 @@ class Executor {
   boost::asio::awaitable<bool> finish_sent(MonoTime deadline);
 
   // Records, actions of nodes, or statuses go on beside the passes.
-  [[nodiscard]] bool is_busy() const {
-    return !record_pool_.running().empty() || !pool_.running().empty() || !status_pool_.running().empty();
-  }
+  [[nodiscard]] bool is_busy() const { return queue_.is_busy(); }
   // Writes that were sent and are not answered yet.
   [[nodiscard]] std::int64_t in_flight() const { return in_flight_; }
   // For Snapshot::answered_lately.
@@ -157,14 +180,12 @@ class Executor {
   // How many things are remembered from pass to pass: what backs off, what was refused, statuses just sent, lines of a
   // dry run. What is over and not planned any more is forgotten at the next pass.
   [[nodiscard]] std::size_t remembered() const {
-    return backoff_.size() + retries_.size() + terminal_.size() + statuses_.size() + dry_run_logged_.size();
+    return retries_.size() + terminal_.size() + statuses_.size() + dry_run_logged_.size();
   }
   // Cancels the requests that have no answer yet and what waits for its turn; execute() and finish() return soon.
   void cancel() {
-    record_pool_.cancel();
+    queue_.cancel();
     reservations_.cancel();
-    pool_.cancel();
-    status_pool_.cancel();
   }
   // As if the process had died: nothing more is sent.
   void crash() {
@@ -193,11 +214,11 @@ class Executor {
     UnwrittenRecords unwritten;  // When the first chain of a node could begin, and what has failed since.
     std::map<std::string, std::shared_ptr<const Node>> planned_from;  // Nodes to disrupt, as the plan saw them.
     std::map<BasisKey, Basis> bases;                                  // Of objects that exist.
-    std::size_t records = 0;                                          // Chains in the pool of records,
-    std::size_t beside = 0;                                           // in that of nodes,
-    std::size_t statuses = 0;                                         // and in that of statuses.
+    std::array<std::size_t, k8s::kWriteKinds> queued{};               // Its chains in the queue, by kind.
+    boost::asio::any_io_executor executor;                            // Which runs its chains.
     bool full = false;                                                // Of the plan: more is to be planned.
     bool left = false;                                                // execute() has returned.
+    [[nodiscard]] std::size_t& queued_of(k8s::WriteKind kind) { return queued.at(static_cast<std::size_t>(kind)); }
   };
   // What is found on the way, by execute() itself or by one chain. That of a chain is handed on when the chain ends: to
   // its execute() if that still waits, else to the next one.
@@ -213,31 +234,31 @@ class Executor {
     std::size_t next = 0;
   };
 
-  // Gives the chains of records to their pool, waits for them for a while, and notes which are not written.
+  // What a chain does. `own`: what it finds.
+  using Body = std::function<boost::asio::awaitable<void>(RunPtr own, Chain chain)>;
+
+  // Gives the chains of records to the queue, waits for them for a while, and notes which are not written.
   boost::asio::awaitable<void> run_records(RunPtr run);
-  // Its places are those of a kind of writes.
-  [[nodiscard]] ChainPool make_pool(k8s::WriteKind kind);
   void note_unwritten(const RunPtr& run, const std::vector<PlannedAction>& steps);
   // Runs all of them, and returns when they have ended.
   boost::asio::awaitable<void> run_chains(RunPtr run, std::vector<Chain> chains);
   boost::asio::awaitable<void> work(std::shared_ptr<Work> work);
-  // Why what is planned of that subject is not sent, as gpusharing_writes_deferred_total names it; empty: it is. Chains
-  // of the subject go on beside, or have ended since this plan was made; or the pool has no room.
-  [[nodiscard]] const char* kept_from(const ChainPool& pool, const std::string& subject) const;
-  // Gives the chains of nodes, and the last look at reservations, to the pool, and waits for them.
+  // The chains of nodes, and the last look at reservations.
   boost::asio::awaitable<void> run_nodes(RunPtr run);
-  boost::asio::awaitable<void> wait_for_nodes(RunPtr run);
-  using Count = std::size_t Pass::*;
-  // False: it is not sent, and why is counted.
-  boost::asio::awaitable<bool> add_to_pool(RunPtr run, ChainPool* pool, Count count, Chain chain,
-                                           std::vector<Chain> reservations);
-  boost::asio::awaitable<void> run_beside(RunPtr run, Count count, Chain chain, std::vector<Chain> reservations);
-  // Also of one that was cancelled or has thrown.
-  void note_end(const RunPtr& run, Count count, const std::string& subject, Execution found);
-  // The same for statuses, which do not wait behind nodes.
+  // Statuses do not wait behind nodes.
   boost::asio::awaitable<void> run_statuses(RunPtr run);
+  // Why what is planned of that subject is not sent, as gpusharing_writes_deferred_total names it; empty: it is. Chains
+  // of the subject go on beside, or have ended since this plan was made; or the queue has no room.
+  [[nodiscard]] const char* kept_from(k8s::WriteKind kind, const std::string& subject) const;
+  // Gives the chain to the queue; `writes`: how many that are. False: it is not sent, and why is counted.
+  bool queue(const RunPtr& run, k8s::WriteKind kind, Chain chain, std::size_t writes, Body body);
+  bool queue(const RunPtr& run, k8s::WriteKind kind, Chain chain);
+  boost::asio::awaitable<void> run_beside(RunPtr run, k8s::WriteKind kind, Chain chain, Body body);
+  // Also of one that was cancelled or has thrown.
+  void note_end(const RunPtr& run, k8s::WriteKind kind, const std::string& subject, Execution found);
+  boost::asio::awaitable<void> wait_for(RunPtr run, k8s::WriteKind kind);
   // After the wait: the next pass plans anew what has found no place, because by then the view of it would be old.
-  std::vector<Chain> take_back(const RunPtr& run, ChainPool& pool, Count count);
+  std::vector<Chain> take_back(const RunPtr& run, k8s::WriteKind kind);
   boost::asio::awaitable<void> run_chain(RunPtr run, Chain chain);
   boost::asio::awaitable<void> collect_reservations(RunPtr run, std::vector<Chain> reservations);
   boost::asio::awaitable<bool> view_of_node_holds(RunPtr run, std::string node);
@@ -269,10 +290,10 @@ class Executor {
   [[nodiscard]] std::optional<Duration> status_wait(const PlannedAction& planned) const;
   Outcome succeed(const RunPtr& run, const PlannedAction& planned, const std::string& answer);
   Outcome fail(const RunPtr& run, const PlannedAction& planned, const k8s::Error& error);
-  // Not sent again for `wait`.
-  void wait_out(const RunPtr& run, const PlannedAction& planned, Duration wait);
-  // The same for longer after each failure of the object, for `wait` at least.
-  void back_off(const RunPtr& run, const PlannedAction& planned, std::optional<Duration> wait);
+  // The subject, which concerns the node, is not tried again for `wait`.
+  void wait_out(const RunPtr& run, const std::string& subject, const std::string& node, Duration wait);
+  // The same for longer after each failure, for `wait` at least.
+  void back_off(const RunPtr& run, const std::string& subject, const std::string& node, std::optional<Duration> wait);
   void give_up(const RunPtr& run, const PlannedAction& planned, const k8s::Error& error);
   void report(const RunPtr& run, const PlannedAction& planned, const k8s::Error& error);
   void report_remembered(const RunPtr& run);
@@ -295,12 +316,12 @@ class Executor {
 
   Parts parts_;
   ExecutorOptions options_;
-  RateLimiter backoff_;
   struct Retry {
     MonoTime at;
     std::string node;  // Whose action it is.
+    int failures = 0;  // In a row.
   };
-  std::map<std::string, Retry> retries_;  // By subject of one action, or "get nodes n"; a key of each backoff.
+  std::map<std::string, Retry> retries_;  // By subject of one action, or "get nodes n".
   struct Terminal {
     PlannedAction action;
     k8s::Error error;
@@ -321,13 +342,11 @@ class Executor {
   std::uint64_t remembered_ = 0;  // Versions of the state that is kept in memory.
   bool crashed_ = false;
   Execution late_;           // Of actions that ended after their execute() had returned.
-  EndCounter chains_ended_;  // Of the pools, whatever plan they are of.
+  EndCounter chains_ended_;  // Whatever plan they are of.
   // Subjects of chains of earlier plans that have ended since the last execute() began.
   std::set<std::string> ended_since_planned_;
   TaskGroup reservations_;  // Of the deletions that a last look has confirmed.
-  ChainPool record_pool_;
-  ChainPool pool_;  // Of nodes, and the last look.
-  ChainPool status_pool_;
+  WriteQueue queue_;        // Records; nodes and the last look; statuses.
 };
 
 // `phase` of a status text; empty without one (executor_results.cc).

@@ -1,4 +1,4 @@
-// Sending one action, and what its answer means.
+// Sending one action, what its answer means, and what may be sent when.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,6 +7,7 @@
 
 #include "controller/writes/executor.h"
 #include "k8sclient/api/object_json.h"
+#include "k8sclient/backoff.h"
 #include "reconcilers/cluster/operand_namespaces.h"
 #include "reconcilers/cluster/record_store.h"
 #include "reconcilers/model/json_access.h"
@@ -337,7 +338,7 @@ Executor::Outcome Executor::fail(const RunPtr& run, const PlannedAction& planned
   if (gone) {
     // The object was deleted meanwhile; its watch will show it.
     parts_.log->info("The object to write is gone", {{"action", subject_of(planned)}});
-    back_off(run, planned, std::nullopt);
+    back_off(run, subject_of(planned), planned.node, std::nullopt);
   } else if (error.reason == k8s::Reason::forbidden || error.reason == k8s::Reason::invalid) {
     give_up(run, planned, error);
   } else {
@@ -352,9 +353,9 @@ Executor::Outcome Executor::fail(const RunPtr& run, const PlannedAction& planned
       run->result.evictions[planned.node][target.uid] = {std::move(answer), false};
     }
     if (is_overload(error) && !budget) {
-      wait_out(run, planned, wait.value_or(kOverloadWait));
+      wait_out(run, subject_of(planned), planned.node, wait.value_or(kOverloadWait));
     } else {
-      back_off(run, planned, wait);
+      back_off(run, subject_of(planned), planned.node, wait);
     }
     // After a conflict nothing was written, but the view of the object is old.
     const bool maybe_written = k8s::outcome_unknown(error);
@@ -366,13 +367,17 @@ Executor::Outcome Executor::fail(const RunPtr& run, const PlannedAction& planned
   return Outcome::stopped;
 }
 
-void Executor::back_off(const RunPtr& run, const PlannedAction& planned, std::optional<Duration> wait) {
-  const Duration grown = backoff_.when(subject_of(planned), parts_.clock->monotonic());
-  wait_out(run, planned, std::max(grown, wait.value_or(Duration::zero())));
+void Executor::back_off(const RunPtr& run, const std::string& subject, const std::string& node,
+                        std::optional<Duration> wait) {
+  // A failing object is retried ever more slowly. It does not delay others.
+  constexpr k8s::Backoff kBackoff{std::chrono::milliseconds(250), std::chrono::minutes(5)};
+  wait_out(run, subject, node, std::max(kBackoff.after(retries_[subject].failures++), wait.value_or(Duration::zero())));
 }
 
-void Executor::wait_out(const RunPtr& run, const PlannedAction& planned, Duration wait) {
-  retries_[subject_of(planned)] = {parts_.clock->monotonic() + wait, planned.node};
+void Executor::wait_out(const RunPtr& run, const std::string& subject, const std::string& node, Duration wait) {
+  Retry& retry = retries_[subject];
+  retry.at = parts_.clock->monotonic() + wait;
+  retry.node = node;
   run->result.requeue_after = std::min(run->result.requeue_after.value_or(wait), wait);
 }
 
@@ -412,6 +417,66 @@ void Executor::report(const RunPtr& run, const PlannedAction& planned, const k8s
                                 .reason = std::string(forbidden ? kForbidden : "Invalid"),
                                 .action = planned.reason.empty() ? "Write" : planned.reason,
                                 .note = text});
+}
+
+// --- What may be sent when: the backoff of what failed, refusals that are remembered, and how often a status is
+// written.
+
+std::string Executor::read_of_node(const std::string& node) {
+  return "get nodes " + node;
+}
+
+std::optional<Duration> Executor::not_before(const PlannedAction& planned) {
+  const std::string subject = subject_of(planned);
+  const MonoTime now = parts_.clock->monotonic();
+  if (auto it = terminal_.find(subject); it != terminal_.end()) {
+    if (it->second.action.action == planned.action && now < it->second.retry_at) return it->second.retry_at - now;
+    if (it->second.action.action != planned.action) terminal_.erase(it);
+  }
+  if (auto it = retries_.find(subject); it != retries_.end()) {
+    if (now < it->second.at) return it->second.at - now;
+  }
+  return status_wait(planned);
+}
+
+std::optional<Duration> Executor::status_wait(const PlannedAction& planned) const {
+  const auto* patch = std::get_if<PatchStatus>(&planned.action);
+  if (patch == nullptr) return std::nullopt;
+  auto it = statuses_.find(subject_of(planned));
+  if (it == statuses_.end() || it->second.phase != phase_of_status(patch->status_json)) return std::nullopt;
+  const Duration passed = parts_.clock->monotonic() - it->second.at;
+  return passed < options_.status_interval ? std::optional(options_.status_interval - passed) : std::nullopt;
+}
+
+// Pod names do not repeat: entries that are neither pending nor wanted would be kept forever. For a node that is being
+// written nothing is planned, and its failures go on counting.
+void Executor::forget_what_is_over(const std::vector<PlannedAction>& actions) {
+  if (remembered() == 0) return;
+  const MonoTime now = parts_.clock->monotonic();
+  std::erase_if(statuses_, [&](const auto& entry) { return now - entry.second.at >= options_.status_interval; });
+  std::set<std::string> planned;
+  for (const PlannedAction& action : actions) {
+    planned.insert(subject_of(action));
+    if (!action.node.empty()) planned.insert(read_of_node(action.node));
+  }
+  std::erase_if(terminal_, [&](const auto& entry) { return !planned.contains(entry.first); });
+  const NodesBeingWritten written = nodes_being_written();
+  std::erase_if(retries_, [&](const auto& entry) {
+    const Retry& retry = entry.second;
+    return now >= retry.at && !planned.contains(entry.first) && !written.contains(retry.node);
+  });
+}
+
+void Executor::forget(const std::string& subject) {
+  retries_.erase(subject);
+  terminal_.erase(subject);
+}
+
+// Repeats the findings and Events of refusals that still apply, so that they remain while no write is sent.
+void Executor::report_remembered(const RunPtr& run) {
+  for (const auto& [subject, refused] : terminal_) {
+    if (parts_.clock->monotonic() < refused.retry_at) report(run, refused.action, refused.error);
+  }
 }
 
 }  // namespace gso

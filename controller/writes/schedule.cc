@@ -13,6 +13,9 @@
 
 #include "k8sclient/value/overloaded.h"
 #include "reconcilers/model/json_access.h"
+#include "reconcilers/model/labels.h"
+#include "reconcilers/model/snapshot.h"
+#include "reconcilers/node/node_change.h"
 
 namespace gso {
 namespace {
@@ -175,6 +178,63 @@ std::vector<PlannedAction> in_execution_order(std::vector<PlannedAction> actions
     return kind == k8s::WriteKind::event ? k8s::WriteKind::object : kind;
   });
   return actions;
+}
+
+namespace {
+
+// spec.policy of a SharingRollout; empty if it cannot be read.
+std::string policy_in(const std::string& rollout_json) {
+  const Json rollout = Json::parse(rollout_json, nullptr, false);
+  const Json::json_pointer policy("/spec/policy");
+  if (!rollout.is_object() || !rollout.contains(policy) || !rollout[policy].is_string()) return {};
+  return rollout[policy].get<std::string>();
+}
+
+// The policy that the record belongs to; empty: none, or unknown.
+std::string policy_of(const PlannedAction& record) {
+  if (const auto* finalizers = std::get_if<PatchFinalizers>(&record.action)) return finalizers->object.name;
+  const auto* create = std::get_if<CreateObject>(&record.action);
+  if (create == nullptr) return {};
+  return create->object.kind == "SharingPolicy" ? create->object.name : policy_in(create->json);
+}
+
+// The policy of the change that the chain begins or continues; empty: none, or unknown.
+std::string policy_of(const Chain& chain, const World& world) {
+  for (const PlannedAction& step : chain.steps) {
+    const auto* patch = std::get_if<PatchNode>(&step.action);
+    if (patch == nullptr) continue;
+    const auto begun = patch->set_annotations.find(std::string(kChangeAnnotation));
+    if (begun == patch->set_annotations.end()) continue;
+    const k8s::Result<NodeChange> change = parse_change(begun->second);
+    return change ? change->policy : std::string();
+  }
+  const Node* node = world.nodes.find(chain.node);
+  const std::shared_ptr<const NodeChange> change = node == nullptr ? nullptr : change_of(*node);
+  return change == nullptr ? std::string() : change->policy;
+}
+
+}  // namespace
+
+bool is_record(const Action& action) {
+  return std::holds_alternative<CreateObject>(action) || std::holds_alternative<WriteConfigMap>(action) ||
+         std::holds_alternative<PatchFinalizers>(action);
+}
+
+void UnwrittenRecords::add(const PlannedAction& record) {
+  if (!is_record(record.action)) return;
+  std::string policy = policy_of(record);
+  if (policy.empty()) {
+    all_ = true;
+  } else {
+    policies_.insert(std::move(policy));
+  }
+}
+
+bool UnwrittenRecords::hold(const Chain& chain, const World& world) const {
+  if (!chain.disruptive()) return false;
+  if (all_ || policies_.empty()) return all_;
+  const std::string policy = policy_of(chain, world);
+  return policy.empty() || policies_.contains(policy);
 }
 
 ObjectRef target_of(const Action& action) {

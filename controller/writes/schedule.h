@@ -7,6 +7,8 @@
 // All PatchNode parts of one node become one merge patch, at the place of the first: one writer per Node.
 #pragma once
 
+#include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -15,6 +17,8 @@
 #include "reconcilers/model/plan.h"
 
 namespace gso {
+
+struct World;
 
 struct Chain {
   std::string subject;  // "node/<name>" or "<Kind>/<ns>/<name>": chains of one subject never run side by side.
@@ -41,6 +45,34 @@ struct Schedule {
 
 // record: creations and ConfigMap writes; status: status patches and deletions of our objects; event: Events.
 [[nodiscard]] k8s::WriteKind kind_of(const Action& action);
+
+// --- UnwrittenRecords: the records of a plan that are not written, because they were refused, must wait, or are not
+// answered yet; and which disruptions rest on them.
+//  - On a SharingPolicy or SharingRollout rest the nodes whose change belongs to that policy.
+//  - On a ConfigMap rests every disruption: the record has the stops and canaries of all policies, and the keys of
+//  inline
+//    profiles are read by whatever pod starts.
+//  - What belongs to no policy that can be read (a reservation, the restart of a DaemonSet, the standalone MPS daemon
+//  of
+//    a node) rests on each record.
+
+// Whether a plan's disruptions can rest on the action: creations, and writes of the operator's own data. Keys in the
+// ConfigMap of somebody else are none: what needs them is planned once they are there.
+[[nodiscard]] bool is_record(const Action& action);
+
+class UnwrittenRecords {
+ public:
+  // Ignored unless is_record().
+  void add(const PlannedAction& record);
+  // The chain's disruptive steps must not be sent. `world` has the changes that nodes are in.
+  [[nodiscard]] bool hold(const Chain& chain, const World& world) const;
+
+ private:
+  bool all_ = false;
+  std::set<std::string, std::less<>> policies_;
+};
+
+// --- What an action is for the API server.
 
 // What is written to: {"v1", "Node", "", "n1"}.
 [[nodiscard]] ObjectRef target_of(const Action& action);

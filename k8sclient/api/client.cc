@@ -6,10 +6,9 @@
 #include <boost/system/system_error.hpp>
 #include <utility>
 
-#include "k8sclient/api/list_page.h"
 #include "k8sclient/api/object_json.h"
 #include "k8sclient/api/status.h"
-#include "k8sclient/value/paths.h"
+#include "k8sclient/value/object.h"
 
 namespace k8s {
 namespace {
@@ -43,7 +42,7 @@ ApiClient::ApiClient(Transport* transport, Clock* clock, ClientOptions options)
     : transport_(transport),
       clock_(clock),
       options_(std::move(options)),
-      random_(options_.seed),
+      jitter_(options_.seed),
       reads_(std::make_shared<RequestLane>(clock, lane_settings(options_.most_reads, options_.longest_pause))) {
   const std::array<int, kWriteKinds> most{options_.most_records, options_.most_writes, options_.most_statuses,
                                           options_.most_events};
@@ -56,14 +55,6 @@ ApiClient::ApiClient(Transport* transport, Clock* clock, ClientOptions options)
 ApiClient::~ApiClient() {
   reads_->close();
   for (const auto& lane : writes_) lane->close();
-}
-
-Duration ApiClient::backoff(int attempt) {
-  Duration delay = options_.first_backoff;
-  for (int i = 0; i < attempt && delay < options_.last_backoff; ++i) delay *= 2;
-  delay = std::min(delay, options_.last_backoff);
-  std::uniform_real_distribution<double> jitter(1.0, 1.5);
-  return std::chrono::duration_cast<Duration>(delay * jitter(random_));
 }
 
 void ApiClient::record(const Call& call, int status, std::string_view date, MonoTime begun, bool retry) {
@@ -171,7 +162,8 @@ asio::awaitable<Result<HttpResponse>> ApiClient::execute(Call planned) {
     if (!made.sent && !last_failure.empty()) error.message += "; before that: " + last_failure;
     if (!may_retry(*call, error) || attempts >= call->max_retries) co_return std::unexpected(std::move(error));
     const Duration asked = error.retry_after.value_or(std::chrono::milliseconds(0));
-    const Duration delay = std::max(backoff(attempts), asked);
+    const Backoff backoff{options_.first_backoff, options_.last_backoff};
+    const Duration delay = std::max<Duration>(jitter_(backoff.after(attempts), 1.0, 1.5), asked);
     const bool too_late = call->deadline != MonoTime::never() && clock_->monotonic() + delay >= call->deadline;
     if (too_late || waited + delay > options_.max_retry_wait) co_return std::unexpected(std::move(error));
     waited += delay;

@@ -21,13 +21,13 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <random>
 #include <string>
 #include <string_view>
 
 #include "k8sclient/api/reader.h"
 #include "k8sclient/api/request_lane.h"
 #include "k8sclient/api/writer.h"
+#include "k8sclient/backoff.h"
 #include "k8sclient/clock.h"
 #include "k8sclient/transport/transport.h"
 #include "k8sclient/value/error.h"
@@ -60,12 +60,13 @@ struct ClientOptions {
   Duration longest_pause = std::chrono::seconds(8);    // Of a lane, while the server refuses what is sent.
   Duration first_backoff = std::chrono::milliseconds(200);  // Doubled each time, up to last_backoff, times 1..1.5.
   Duration last_backoff = std::chrono::seconds(10);
-  std::uint64_t seed = 0;                                // Of the jitter.
-  int most_reads = 16;                                   // Open at once, without watches and the Lease.
-  int most_writes = 32;                                  // Of WriteKind::object open at once, without the Lease.
-  int most_records = 8;                                  // Beside those, at most as many as `most_writes`.
-  int most_statuses = 8;                                 // The same.
-  int most_events = 2;                                   // The same.
+  std::uint64_t seed = 0;   // Of the jitter.
+  bool reads_only = false;  // Each write ends with `cancelled`, unsent: no mistake of a dry run can change anything.
+  int most_reads = 16;      // Open at once, without watches and the Lease.
+  int most_writes = 32;     // Of WriteKind::object open at once, without the Lease.
+  int most_records = 8;     // Beside those, at most as many as `most_writes`.
+  int most_statuses = 8;    // The same.
+  int most_events = 2;      // The same.
   std::function<void(const RequestRecord&)> on_request;  // Metrics hook, after each exchange.
 };
 
@@ -145,13 +146,12 @@ class ApiClient final : public Reader, public Writer {
   void learn_page(const std::string& collection, int limit, int asked, std::size_t bytes);
   static bool may_retry(const Call& call, const Error& error);
   static bool is_overload(const Error& error);
-  Duration backoff(int attempt);
   void record(const Call& call, int status, std::string_view date, MonoTime begun, bool retry);
 
   Transport* transport_;
   Clock* clock_;
   ClientOptions options_;
-  std::mt19937_64 random_;
+  Jitter jitter_;
   std::shared_ptr<RequestLane> reads_;
   std::array<std::shared_ptr<RequestLane>, kWriteKinds> writes_;  // By WriteKind.
   std::map<std::string, int> page_limits_;  // Of collections whose objects are large, by path; bounded.

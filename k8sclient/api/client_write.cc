@@ -6,7 +6,7 @@
 
 #include "k8sclient/api/client.h"
 #include "k8sclient/value/json_access.h"
-#include "k8sclient/value/paths.h"
+#include "k8sclient/value/object.h"
 
 namespace k8s {
 namespace {
@@ -32,6 +32,7 @@ Json delete_options_json(const DeleteOptions& options, bool dry_run) {
 }  // namespace
 
 asio::awaitable<Result<std::string>> ApiClient::send_write(Call call, WriteOptions options) {
+  if (options_.reads_only) co_return fail(Reason::cancelled, call.what + ": a dry run writes nothing");
   call.write = options.kind;
   call.deadline = options.deadline;
   call.max_retries = options.max_retries.value_or(options_.max_retries);

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "k8sclient/backoff.h"
+
 namespace k8s {
 
 namespace {
@@ -12,8 +14,6 @@ namespace {
 constexpr std::size_t kAnswersOfAMedian = 16;
 // The best median becomes worse by this part each time, so that a server that is slower for good is accepted.
 constexpr double kForget = 1.02;
-// A pause doubles so often at most; more would overflow.
-constexpr int kMostDoublings = 10;
 
 }  // namespace
 
@@ -45,8 +45,8 @@ void AdaptiveLimit::refused(MonoTime begun, MonoTime now, std::optional<Duration
   if (retry_after) paused_until_ = std::max(paused_until_, now + std::min(*retry_after, settings_.longest_retry_after));
   if (begun < shrunk_at_) return;
   shrink(now);
-  const Duration pause = settings_.first_pause * (1 << std::min(refused_rounds_++, kMostDoublings));
-  paused_until_ = std::max(paused_until_, now + std::min(pause, settings_.longest_pause));
+  const Backoff backoff{settings_.first_pause, settings_.longest_pause};
+  paused_until_ = std::max(paused_until_, now + backoff.after(refused_rounds_++));
 }
 
 void RequestLane::Place::served() {

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "k8sclient/clock.h"
-#include "k8sclient/rethrow.h"
 #include "k8sclient/value/error.h"
 
 namespace k8s {

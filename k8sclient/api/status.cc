@@ -14,10 +14,10 @@
 #include <utility>
 #include <vector>
 
+#include "k8sclient/value/encoding.h"
 #include "k8sclient/value/error.h"
 #include "k8sclient/value/json_access.h"
 #include "k8sclient/value/protobuf_object.h"
-#include "k8sclient/value/utf8.h"
 
 namespace k8s {
 

@@ -1,4 +1,5 @@
-// Writes to the API server, and those that are only tried.
+// Writer: the writing verbs of the Kubernetes API, and what they take. Only the executor, the recorder of Events, the
+// election and the commands that change something are given one. client.h implements it.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -14,9 +15,6 @@
 #include "k8sclient/value/object.h"
 
 namespace k8s {
-
-// --- Writer: the writing verbs of the Kubernetes API, and what they take. Only the executor, the recorder of Events,
-// the election and the commands that change something are given one. client.h implements it.
 
 // What a write is for, in the order in which a plan sends them. Each kind has places of its own (ClientOptions): writes
 // of one kind that hang, or that the server refuses, delay none of another.
@@ -74,25 +72,6 @@ class Writer {
   // here (the planner decides when to ask again).
   virtual boost::asio::awaitable<Result<void>> evict(ObjectKey pod, DeleteOptions preconditions = {},
                                                      WriteOptions options = {}) = 0;
-};
-
-// --- DryRunWriter: what a dry run is given in place of the client's Writer. No mistake of a caller can write anything
-// then.
-
-// Sends nothing: each verb ends with `cancelled`, whatever its options are.
-class DryRunWriter final : public Writer {
- public:
-  boost::asio::awaitable<Result<std::string>> create(Gvr gvr, std::string ns, std::string json,
-                                                     WriteOptions options) override;
-  boost::asio::awaitable<Result<std::string>> update(Gvr gvr, ObjectKey key, std::string json,
-                                                     WriteOptions options) override;
-  boost::asio::awaitable<Result<std::string>> merge_patch(Gvr gvr, ObjectKey key, std::string json,
-                                                          WriteOptions options) override;
-  boost::asio::awaitable<Result<std::string>> apply(Gvr gvr, ObjectKey key, std::string json,
-                                                    WriteOptions options) override;
-  boost::asio::awaitable<Result<void>> remove(Gvr gvr, ObjectKey key, DeleteOptions preconditions,
-                                              WriteOptions options) override;
-  boost::asio::awaitable<Result<void>> evict(ObjectKey pod, DeleteOptions preconditions, WriteOptions options) override;
 };
 
 }  // namespace k8s

@@ -23,7 +23,7 @@
 #include <memory>
 #include <string_view>
 
-#include "k8sclient/rethrow.h"
+#include "k8sclient/value/error.h"
 
 namespace k8s {
 namespace {

@@ -14,7 +14,8 @@
 #include <utility>
 
 #include "k8sclient/auth/child_process.h"
-#include "k8sclient/rethrow.h"
+#include "k8sclient/backoff.h"
+#include "k8sclient/value/error.h"
 #include "k8sclient/value/json_access.h"
 
 namespace k8s {
@@ -26,8 +27,7 @@ using Json = nlohmann::json;
 // A credential is renewed this long before it expires, so that a request on its way does not arrive too late.
 constexpr std::chrono::seconds kExpiryMargin{10};
 // A plugin that has failed is not run again for so long; twice as long after each further failure, up to a minute.
-constexpr Duration kFirstBackoff = std::chrono::seconds(1);
-constexpr Duration kLastBackoff = std::chrono::minutes(1);
+constexpr Backoff kBackoff{std::chrono::seconds(1), std::chrono::minutes(1)};
 
 // KUBERNETES_EXEC_INFO: the ExecCredential that the plugin answers.
 std::string exec_info(const ExecConfig& config) {
@@ -91,7 +91,7 @@ struct ExecState {
 
   [[nodiscard]] bool may_run() const { return !running && clock->monotonic() >= not_before; }
   void note_failure(Error error) {
-    const Duration wait = std::min(kFirstBackoff * (1 << std::min(failures++, 6)), kLastBackoff);
+    const Duration wait = kBackoff.after(failures++);
     not_before = clock->monotonic() + wait;
     error.message += fmt::format("; the plugin is run again after {}", format_go_duration(wait));
     last_error = std::move(error);

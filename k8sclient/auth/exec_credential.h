@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "k8sclient/auth/connection.h"
-#include "k8sclient/auth/file_read.h"
 #include "k8sclient/clock.h"
 #include "k8sclient/value/error.h"
 

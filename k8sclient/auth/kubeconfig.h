@@ -16,9 +16,7 @@
 #include <vector>
 
 #include "k8sclient/auth/connection.h"
-#include "k8sclient/auth/credentials.h"
 #include "k8sclient/auth/exec_credential.h"
-#include "k8sclient/auth/file_read.h"
 #include "k8sclient/clock.h"
 #include "k8sclient/value/error.h"
 
@@ -74,7 +72,7 @@ struct Kubeconfig {
   std::map<std::string, KubeContext, std::less<>> contexts;
 };
 
-// One file's text (kubeconfig_yaml.cc). Errors: `invalid`, with file, line and what would be right. Unknown fields are
+// One file's text (kubeconfig.cc). Errors: `invalid`, with file, line and what would be right. Unknown fields are
 // ignored.
 [[nodiscard]] Result<Kubeconfig> parse_kubeconfig(std::string_view text, const std::string& file);
 

@@ -15,7 +15,7 @@
 #include <charconv>
 #include <iterator>
 
-#include "k8sclient/transport/curl_error.h"
+#include "k8sclient/transport/curl_target.h"
 
 namespace k8s {
 namespace {

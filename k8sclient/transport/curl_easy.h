@@ -13,26 +13,9 @@
 #include <utility>
 
 #include "k8sclient/transport/curl_multi.h"
-#include "k8sclient/transport/curl_transport.h"
-#include "k8sclient/transport/tls_files.h"
+#include "k8sclient/transport/curl_target.h"
 
 namespace k8s {
-
-// One API server, checked and split up once. Shared by all its exchanges.
-struct CurlTarget {
-  Connection connection;
-  CurlTransportOptions options;
-  std::shared_ptr<TransportStats> stats;  // Never null.
-  bool tls = true;
-  bool bypass_proxies = false;  // A loopback server is never reached through a proxy of the environment.
-  std::string authority;        // "host:port", as messages and the Host header show it.
-  std::string url_base;         // Scheme, authority (of tls_server_name where given) and prefix.
-  std::string connect_to;       // libcurl's "name:port:host:port" when the URL's host is not the server's.
-};
-
-// Fails with `invalid` when the server's address cannot be used (curl_target.cc).
-[[nodiscard]] Result<std::shared_ptr<const CurlTarget>> make_curl_target(Connection connection,
-                                                                         CurlTransportOptions options);
 
 class CurlExchange final : public CurlTransfer {
  public:

@@ -23,7 +23,7 @@
 #include <utility>
 #include <vector>
 
-#include "k8sclient/rethrow.h"
+#include "k8sclient/value/error.h"
 
 namespace k8s {
 namespace asio = boost::asio;

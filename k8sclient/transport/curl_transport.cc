@@ -14,10 +14,10 @@
 #include <utility>
 #include <vector>
 
-#include "k8sclient/rethrow.h"
 #include "k8sclient/transport/curl_easy.h"
 #include "k8sclient/transport/curl_multi.h"
-#include "k8sclient/transport/tls_files.h"
+#include "k8sclient/transport/curl_target.h"
+#include "k8sclient/value/error.h"
 
 namespace k8s {
 namespace {

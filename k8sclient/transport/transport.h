@@ -2,12 +2,14 @@
 // implements the same interface in process; curl_transport.h implements it over TLS and HTTP/2.
 #pragma once
 
+#include <algorithm>
 #include <boost/asio/awaitable.hpp>
 #include <chrono>
 #include <cstddef>
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -16,7 +18,22 @@
 namespace k8s {
 
 enum class Method { get, post, put, patch, del };
-[[nodiscard]] std::string_view to_string(Method method);  // "GET", "POST", …, "DELETE"
+// "GET", "POST", …, "DELETE".
+[[nodiscard]] inline std::string_view to_string(Method method) {
+  switch (method) {
+    case Method::get:
+      return "GET";
+    case Method::post:
+      return "POST";
+    case Method::put:
+      return "PUT";
+    case Method::patch:
+      return "PATCH";
+    case Method::del:
+      return "DELETE";
+  }
+  return "GET";
+}
 
 // Which connection a request travels on. Lease renewals never queue behind writes (performance facts: one flow's
 // PATCH flood can starve its own lease).
@@ -44,7 +61,11 @@ struct HttpResponse {
   std::string body;
 
   // The first header of that (lower case) name, or empty.
-  [[nodiscard]] std::string_view header(std::string_view name) const;
+  [[nodiscard]] std::string_view header(std::string_view name) const {
+    const auto found =
+        std::ranges::find(headers, name, [](const auto& entry) -> std::string_view { return entry.first; });
+    return found == headers.end() ? std::string_view() : std::string_view(found->second);
+  }
 };
 
 // One streamed answer (a watch). Destroying it closes the stream.

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <string>
 
-#include "k8sclient/value/utf8.h"
+#include "k8sclient/value/encoding.h"
 
 namespace k8s {
 namespace {

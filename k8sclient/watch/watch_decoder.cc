@@ -14,9 +14,9 @@
 #include <utility>
 #include <vector>
 
+#include "k8sclient/value/encoding.h"
 #include "k8sclient/value/json_access.h"
 #include "k8sclient/value/protobuf_object.h"
-#include "k8sclient/value/utf8.h"
 
 namespace k8s {
 namespace {

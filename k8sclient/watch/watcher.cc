@@ -46,7 +46,7 @@ Watcher::Watcher(Reader* client, Gvr gvr, WatcherOptions options, WatchSink* sin
       options_(std::move(options)),
       sink_(sink),
       rules_{options_.watch_list},
-      random_(options_.seed),
+      jitter_(options_.seed),
       wake_(clock_->make_signal()) {}
 
 asio::awaitable<void> Watcher::run() {
@@ -255,7 +255,7 @@ asio::awaitable<WatchInput> Watcher::open(bool initial_events) {
   options.field_selector = options_.field_selector;
   options.send_initial_events = initial_events;
   options.protobuf = options_.protobuf;
-  options.timeout = std::chrono::seconds(timeouts(random_));
+  options.timeout = std::chrono::seconds(timeouts(jitter_.random()));
   if (!initial_events) options.resource_version = std::get<InitListed>(state_).resource_version;
   const std::chrono::seconds life = options.timeout + options_.timeout_margin;
   Result<std::unique_ptr<ByteStream>> stream = co_await client_->open_watch(gvr_, std::move(options));
@@ -346,8 +346,8 @@ void Watcher::count(const WatchInput& input) {
 }
 
 asio::awaitable<void> Watcher::pause(WatchPause kind, std::optional<Error> error) {
-  Duration delay = kind == WatchPause::refused  ? jittered(options_.refused_retry, 3.0)
-                   : kind == WatchPause::absent ? jittered(options_.absent_retry, 1.5)
+  Duration delay = kind == WatchPause::refused  ? jitter_(options_.refused_retry, 1.0, 3.0)
+                   : kind == WatchPause::absent ? jitter_(options_.absent_retry, 1.0, 1.5)
                                                 : next_backoff();
   if (error && error->retry_after) delay = std::max<Duration>(delay, *error->retry_after);
   bool woken = co_await wake_->wait_until(clock_->monotonic() + delay);
@@ -357,23 +357,89 @@ asio::awaitable<void> Watcher::pause(WatchPause kind, std::optional<Error> error
     const Result<bool> served = co_await client_->served(gvr_);
     if (stopping_ || !served || *served) break;
     confirmed_at_ = clock_->monotonic();
-    woken = co_await wake_->wait_until(clock_->monotonic() + jittered(options_.absent_retry, 1.5));
+    woken = co_await wake_->wait_until(clock_->monotonic() + jitter_(options_.absent_retry, 1.0, 1.5));
   }
   // Until the next list says what there is, nothing is known.
   if (api_ == ApiState::absent) api_ = ApiState::unknown;
 }
 
-Duration Watcher::jittered(Duration base, double most) {
-  std::uniform_real_distribution<double> factor(1.0, most);
-  return std::chrono::duration_cast<Duration>(base * factor(random_));
-}
-
 Duration Watcher::next_backoff() {
   const MonoTime now = clock_->monotonic();
-  const bool fresh = backoff_ == Duration::zero() || now - last_failure_ > options_.backoff_reset;
-  backoff_ = fresh ? options_.first_backoff : std::min(backoff_ * 2, options_.last_backoff);
+  if (now - last_failure_ > options_.backoff_reset) failures_ = 0;
+  const Duration grown = Backoff{options_.first_backoff, options_.last_backoff}.after(failures_++);
   last_failure_ = now;
-  return std::min(jittered(backoff_, 2.0), options_.last_backoff);
+  return std::min(jitter_(grown, 1.0, 2.0), options_.last_backoff);
+}
+
+// --- What can be concluded from a watcher's view: when it was confirmed, and whether the server still has what it
+// shows.
+
+// The version of one object, empty: it is not there. Some servers do not know the selector, and list another one.
+class Watcher::VersionSink final : public ItemSink {
+ public:
+  explicit VersionSink(ObjectKey key) : key_(std::move(key)) {}
+  void restart() override { version.clear(); }
+  Result<void> item(std::string_view json) override {
+    if (const auto key = read_object_key(json); key && *key == key_) version = read_resource_version(json);
+    return {};
+  }
+  Result<void> skipped(std::string_view metadata, Error) override { return item(metadata); }
+
+  std::string version;
+
+ private:
+  ObjectKey key_;
+};
+
+void Watcher::confirm(bool by_watch) {
+  const MonoTime now = clock_->monotonic();
+  listed_at_ = now;
+  renew_at_ =
+      options_.renew_after <= Duration::zero() ? MonoTime::never() : now + jitter_(options_.renew_after, 0.8, 1.0);
+  api_ = ApiState::served;
+  // A list replaces no watch that fails: it is as old as the time until the next one.
+  if (by_watch || !complete_) {
+    confirmed_at_ = now;
+    delivers_ = true;
+  }
+  complete_ = true;
+}
+
+View Watcher::view() const {
+  const bool absent = api_ == ApiState::absent;
+  const MonoTime now = clock_->monotonic();
+  const bool confirmed = confirmed_at_ && now - *confirmed_at_ <= options_.max_age;
+  if (absent && confirmed) return {ViewState::current, confirmed_at_};
+  if (!complete_ || !confirmed_at_) return {ViewState::unread, confirmed_at_};
+  if (confirmed && delivers_) return {ViewState::current, confirmed_at_};
+  const bool recent = confirmed || now - listed_at_ <= options_.max_age;
+  return {recent ? ViewState::recent : ViewState::stale, confirmed_at_};
+}
+
+// The initial objects of a view come in the order of their names.
+void Watcher::note_newest(std::string_view object, const std::string& resource_version, bool deleted) {
+  if (newest_ && older(resource_version, newest_->resource_version)) return;
+  if (Result<ObjectKey> key = read_object_key(object)) newest_ = Newest{*std::move(key), resource_version, deleted};
+}
+
+boost::asio::awaitable<WatchInput> Watcher::read_version() {
+  ListOptions options;
+  options.ns = options_.ns;
+  options.label_selector = options_.label_selector;
+  options.field_selector = options_.field_selector;
+  options.page_limit = 1;
+  const Newest newest = newest_.value_or(Newest{});
+  if (newest_) {
+    options.ns = newest.key.ns;
+    options.field_selector.terms.push_back({"metadata.name", newest.key.name});
+  }
+  VersionSink items(newest.key);
+  Result<ListPage> page = co_await client_->list_page(gvr_, std::move(options), "", &items);
+  if (!page) co_return Failed{page.error()};
+  VersionRead read{std::move(page->resource_version)};
+  if (newest_)
+    read.newest = NewestChange{to_string(newest.key), newest.resource_version, items.version, newest.deleted};
+  co_return read;
 }
 
 }  // namespace k8s

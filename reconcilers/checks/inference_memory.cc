@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "k8sclient/value/utf8.h"
+#include "k8sclient/value/encoding.h"
 #include "reconcilers/profile/go_text.h"
 
 namespace gso {

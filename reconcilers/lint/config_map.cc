@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "k8sclient/value/base64.h"
+#include "k8sclient/value/encoding.h"
 #include "reconcilers/checks/object_checks.h"
 #include "reconcilers/cluster/profile_cache.h"
 #include "reconcilers/lint/checks.h"

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "k8sclient/value/uid.h"
+#include "k8sclient/value/interned.h"
 #include "k8sclient/watch/store.h"
 #include "reconcilers/model/kai_objects.h"
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "k8sclient/value/base64.h"
+#include "k8sclient/value/encoding.h"
 #include "k8sclient/value/protobuf_object.h"
 #include "reconcilers/model/hami_names.h"
 #include "reconcilers/model/json_fields.h"

@@ -156,7 +156,7 @@ struct PlannerSettings {
   KaiSettings kai;
   PartitioningSettings partitioning;
   // The operator's options that are not the defaults, as its state ConfigMap says them to the commands of people
-  // (controller/config/operator_options.h); empty: there are none. nullopt: nothing is said, because this is no
+  // (controller/config/options.h); empty: there are none. nullopt: nothing is said, because this is no
   // operator.
   std::optional<std::string> options_text = std::nullopt;
 };

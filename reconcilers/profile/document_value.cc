@@ -11,7 +11,7 @@
 
 #include <fmt/format.h>
 
-#include "k8sclient/value/utf8.h"
+#include "k8sclient/value/encoding.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/profile/field_names.h"
 #include "reconcilers/profile/go_text.h"

@@ -9,7 +9,7 @@
 #include <system_error>
 #include <utility>
 
-#include "k8sclient/value/utf8.h"
+#include "k8sclient/value/encoding.h"
 
 namespace gso {
 namespace {

@@ -5,8 +5,7 @@
 #include <limits>
 #include <utility>
 
-#include "k8sclient/value/base64.h"
-#include "k8sclient/value/utf8.h"
+#include "k8sclient/value/encoding.h"
 #include "reconcilers/profile/go_text.h"
 #include "reconcilers/profile/yaml_node.h"
 

@@ -6,7 +6,6 @@
 #include <string>
 #include <string_view>
 
-#include "k8sclient/api/list_page.h"
 #include "k8sclient/api/object_json.h"
 
 namespace {

@@ -32,7 +32,7 @@ FOREIGN = {
     "controller/reading/failed_reads.cc": "the API server's answers",
     "controller/reading/failed_reads.cc": "the client's errors, to leave out a request's path",
     "k8sclient/transport/curl_easy.cc": "HTTP",
-    "k8sclient/transport/curl_error.cc": "libcurl's errors",
+    "k8sclient/transport/curl_target.cc": "libcurl's errors",
     "k8sclient/value/error.cc": "the API server's answers",
     "k8sclient/value/time.cc": "HTTP",
     "reconcilers/cluster/manifest_object.cc": "manifests",

@@ -42,16 +42,14 @@ CONTROLLER = [
 HEADERS = {
     "(tools)": ["controller/runtime/task_group.h", "controller/runtime/expectations.h",
                 "controller/runtime/held_since.h", "controller/runtime/leader_election.h",
-                "controller/runtime/pass_queue.h", "controller/runtime/token_bucket.h",
-                "controller/runtime/task_group.h", "controller/runtime/token_bucket.h",
+                "controller/runtime/pass_queue.h",
                 "controller/serving/metrics.h"],
-    "(interface)": ["controller/runtime/outage_log.h", "controller/runtime/run_operator.h", "controller/serving/debug_answer.h"],
+    "(interface)": ["controller/runtime/outage_log.h", "controller/runtime/run_operator.h", "controller/serving/http_message.h"],
 }
 # k8sclient/
 K8SCLIENT = [
     ["value"],
-    ["clock", "rethrow"],  # k8sclient/clock.h, k8sclient/rethrow.h
-    ["server_clock"],
+    ["backoff", "clock"],
     ["auth"],
     ["transport"],
     ["api"],

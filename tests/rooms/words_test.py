@@ -60,7 +60,7 @@ ALLOWED = [
     ("controller/writes/executor.", r"flight", "write requests that have no answer yet, not nodes"),
     ("tests/sim/apiserver/", r"\"[^\"]*may not", "messages of the real API server"),
     ("tests/sim/story/", r"\b[Tt]old\b|\b[Tt]ells?\b|\btelling\b|tell_short", "stories are told"),
-    ("k8sclient/rethrow.h", r"asio::detached", "why it is not used"),
+    ("k8sclient/value/error.h", r"asio::detached", "why it is not used"),
     ("docs/", r"max-in-flight|writes_in_flight", "the public setting and the public metric"),
     ("k8sclient/value/time.cc", r"[Uu]nit", "units of time"),
     ("reconcilers/profile/", r"[Uu]nit", "units of durations and quantities, and in names of MIG profiles"),

@@ -16,7 +16,7 @@
 #include "controller/commands/shared/command.h"
 #include "controller/commands/shared/print.h"
 #include "controller/commands/shared/session.h"
-#include "controller/config/operator_options.h"
+#include "controller/config/options.h"
 #include "controller/reading/cluster_reader.h"
 #include "controller/reading/failed_reads.h"
 #include "controller/reading/input_file.h"

@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "controller/commands/shared/print.h"
-#include "controller/config/did_you_mean.h"
+#include "controller/config/options.h"
 #include "reconcilers/explain/earlier_revision.h"
 #include "reconcilers/explain/stop_command.h"
 #include "reconcilers/model/json_access.h"

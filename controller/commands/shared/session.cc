@@ -17,7 +17,7 @@
 #include "controller/runtime/task_group.h"
 #include "controller/serving/process_metrics.h"
 #include "k8sclient/api/client.h"
-#include "k8sclient/auth/in_cluster.h"
+#include "k8sclient/auth/connection.h"
 #include "k8sclient/transport/curl_transport.h"
 #include "k8sclient/value/time.h"
 #include "reconcilers/model/labels.h"

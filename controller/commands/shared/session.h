@@ -21,7 +21,6 @@
 #include "controller/config/options.h"
 #include "k8sclient/api/client.h"
 #include "k8sclient/auth/connection.h"
-#include "k8sclient/auth/file_read.h"
 #include "k8sclient/clock.h"
 #include "k8sclient/transport/transport.h"
 

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "controller/config/operator_options.h"
+#include "controller/config/options.h"
 
 namespace gso::operator_options_test {
 namespace {

@@ -56,6 +56,30 @@ TEST_F(ClientTest, each_verb_sends_what_the_api_server_expects) {
   EXPECT_EQ(records.at(4).resource, "daemonsets");
 }
 
+TEST_F(ClientTest, a_client_that_only_reads_refuses_each_write_and_names_the_object) {
+  ClientOptions reading = options();
+  reading.reads_only = true;
+  ApiClient reader(&transport, &clock, reading);
+  const ObjectKey node{"", "n1"};
+  const ObjectKey pod{"ns", "p1"};
+  const Result<std::string> answers[] = {
+      await(reader.create(kNodes, "", "{}")), await(reader.update(kNodes, node, "{}")),
+      await(reader.merge_patch(kNodes, node, "{}")), await(reader.apply(kNodes, node, "{}"))};
+  for (const Result<std::string>& answer : answers) {
+    ASSERT_FALSE(answer);
+    EXPECT_EQ(answer.error().reason, Reason::cancelled);
+    EXPECT_THAT(answer.error().message, testing::HasSubstr("nodes"));
+  }
+  const Result<void> removed = await(reader.remove({"", "v1", "pods"}, pod));
+  const Result<void> evicted = await(reader.evict(pod));
+  ASSERT_FALSE(removed);
+  ASSERT_FALSE(evicted);
+  EXPECT_EQ(removed.error().message, "delete pods ns/p1: a dry run writes nothing");
+  EXPECT_EQ(evicted.error().message, "evict pods ns/p1: a dry run writes nothing");
+  EXPECT_EQ(evicted.error().reason, Reason::cancelled);
+  EXPECT_THAT(transport.requests, IsEmpty());
+}
+
 TEST_F(ClientTest, deletes_and_evictions_carry_their_preconditions) {
   transport.otherwise(Answer::ok("{}"));
   DeleteOptions options;

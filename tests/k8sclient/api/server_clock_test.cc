@@ -1,4 +1,4 @@
-#include "k8sclient/server_clock.h"
+#include "k8sclient/clock.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

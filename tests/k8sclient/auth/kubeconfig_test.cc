@@ -9,8 +9,7 @@
 #include <map>
 #include <string>
 
-#include "k8sclient/auth/credentials.h"
-#include "k8sclient/auth/in_cluster.h"
+#include "k8sclient/auth/connection.h"
 #include "tests/k8sclient/scripted_transport.h"
 
 namespace k8s::test::kubeconfig_test {

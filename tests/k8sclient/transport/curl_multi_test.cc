@@ -4,8 +4,8 @@
 #include <boost/asio/post.hpp>
 #include <stdexcept>
 
-#include "k8sclient/rethrow.h"
 #include "k8sclient/transport/curl_multi.h"
+#include "k8sclient/value/error.h"
 #include "tests/k8sclient/transport/scripted_tcp.h"
 #include "tests/k8sclient/transport/transport_fixture.h"
 

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "k8sclient/transport/tls_files.h"
+#include "k8sclient/transport/curl_target.h"
 #include "tests/k8sclient/transport/transport_fixture.h"
 
 namespace k8s::test::curl_transport_rotation_test {

@@ -5,12 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "k8sclient/value/base64.h"
+#include "k8sclient/value/encoding.h"
 #include "k8sclient/value/error.h"
 #include "k8sclient/value/interned.h"
 #include "k8sclient/value/object.h"
 #include "k8sclient/value/time.h"
-#include "k8sclient/value/utf8.h"
 #include "k8sclient/watch/store.h"
 
 namespace k8s::base_test {

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "k8sclient/value/paths.h"
+#include "k8sclient/value/object.h"
 #include "k8sclient/value/selectors.h"
 
 namespace k8s::selectors_test {

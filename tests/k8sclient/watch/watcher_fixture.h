@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "k8sclient/api/client.h"
-#include "k8sclient/watch/store_sink.h"
 #include "k8sclient/watch/watcher.h"
 #include "tests/k8sclient/scripted_transport.h"
 

@@ -14,7 +14,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "k8sclient/value/base64.h"
+#include "k8sclient/value/encoding.h"
 #include "k8sclient/value/time.h"
 #include "tests/sim/apiserver/builtin_types.h"
 

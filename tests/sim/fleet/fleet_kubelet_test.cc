@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "k8sclient/value/paths.h"
+#include "k8sclient/value/object.h"
 #include "tests/sim/apiserver/local_request.h"
 #include "tests/sim/fleet/one_node.h"
 

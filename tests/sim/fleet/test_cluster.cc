@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <utility>
 
-#include "k8sclient/value/paths.h"
+#include "k8sclient/value/object.h"
 #include "tests/sim/apiserver/local_request.h"
 #include "tests/sim/fleet/kinds.h"
 

@@ -1,6 +1,7 @@
-// Characters: ASCII, and valid UTF-8.
+// Texts and their bytes: ASCII, UTF-8 and base64.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -27,5 +28,11 @@ namespace k8s {
 
 // Such a text needs no replacement, and no copy of its own for that.
 [[nodiscard]] bool is_valid_utf8(std::string_view text);
+
+// --- Base64, as kubeconfig's *-data fields carry it.
+
+// Standard alphabet with padding; line breaks are ignored, as Go does. nullopt for anything else.
+[[nodiscard]] std::optional<std::string> base64_decode(std::string_view text);
+[[nodiscard]] std::string base64_encode(std::string_view bytes);
 
 }  // namespace k8s
