@@ -10,7 +10,8 @@
 
 namespace k8s {
 
-// The waits of something that fails again and again: `first`, twice as long after each further failure, up to `longest`.
+// The waits of something that fails again and again: `first`, twice as long after each further failure, up to
+// `longest`.
 struct Backoff {
   Duration first;
   Duration longest;

@@ -13,11 +13,11 @@ from function_length_test import sources
 
 # Figure: (limit, target).
 LIMITS = {
-    "product files": (639, 500),
-    "product files of fewer than 40 lines": (85, 40),
+    "product files": (607, 500),
+    "product files of fewer than 40 lines": (73, 40),
     "product files of more than 500 lines": (0, 0),
     "product lines": (99_578, 80_000),
-    "headers that one other file includes": (14, 0),
+    "headers that one other file includes": (13, 0),
     "structs of a code or reason and a text": (34, 3),
     "places that search our own messages": (17, 0),
     "files that call step()": (2, 1),

@@ -1,24 +1,25 @@
-// Metrics that are written at a scrape: stores and watches, nodes by state, rollouts by phase. Reads memory only, and
-// of nodes only the sums that the index keeps (ShownSums); a standby shows no state of the fleet, since it assesses
-// nothing.
-//
-//   FleetMetrics fleet({.clock = clock, .world = &world, …});
-//   metrics.on_render([&](Metrics& page) { fleet.fill(page); });
+// What the operator shows of itself: metrics of the fleet, and /debug.
 #pragma once
 
 #include <functional>
 #include <map>
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
+#include "controller/config/logging.h"
+#include "controller/reading/node_consumers.h"
 #include "controller/runtime/expectations.h"
+#include "controller/runtime/held_since.h"
 #include "controller/runtime/pass_queue.h"
 #include "controller/runtime/run_operator.h"
+#include "controller/serving/http_message.h"
 #include "controller/serving/metrics.h"
 #include "controller/watches/cluster_watches.h"
 #include "controller/watches/dynamic_watches.h"
 #include "controller/watches/kai_watches.h"
 #include "controller/watches/partitioning_watches.h"
+#include "controller/writes/executor.h"
 #include "k8sclient/api/client.h"
 #include "k8sclient/clock.h"
 #include "reconcilers/fleet/fleet.h"
@@ -26,6 +27,13 @@
 #include "reconcilers/node/assess.h"
 
 namespace gso {
+
+// --- FleetMetrics: metrics that are written at a scrape: stores and watches, nodes by state, rollouts by phase. Reads
+// memory only, and of nodes only the sums that the index keeps (ShownSums); a standby shows no state of the fleet,
+// since it assesses nothing.
+//
+//   FleetMetrics fleet({.clock = clock, .world = &world, …});
+//   metrics.on_render([&](Metrics& page) { fleet.fill(page); });
 
 class FleetMetrics {
  public:
@@ -74,6 +82,41 @@ class FleetMetrics {
   Parts parts_;
   std::unique_ptr<NamedByPlan> named_;              // By the plan of the last pass that a page has shown.
   std::map<std::string, MonoTime> cordoned_since_;  // By node, as seen at scrapes.
+};
+
+// --- /debug: what the operator holds and is about to do, as JSON. Reads memory only, and changes nothing but the log
+// level.
+
+class DebugPages {
+ public:
+  // Everything that is passed as a pointer must outlive this object.
+  struct Parts {
+    k8s::Clock* clock = nullptr;
+    const World* world = nullptr;
+    FleetIndex* index = nullptr;  // Only read.
+    const PlannerSettings* settings = nullptr;
+    const ClusterWatches* cluster = nullptr;
+    const DynamicWatches* dynamic = nullptr;
+    const PassQueue* queue = nullptr;
+    const HeldSince* held_since = nullptr;
+    const NodeConsumersReader* consumers = nullptr;
+    const Executor* executor = nullptr;
+    std::function<bool()> synced;
+    std::function<bool()> leading;
+    std::function<std::string()> leader;  // Who leads, as far as is known; empty: no replica.
+    std::shared_ptr<Logger> log;
+    std::shared_ptr<const RuntimeView> view;
+  };
+  explicit DebugPages(Parts parts) : parts_(std::move(parts)) {}
+
+  [[nodiscard]] DebugAnswer answer(const DebugRequest& request);
+
+ private:
+  [[nodiscard]] nlohmann::ordered_json cache() const;
+  [[nodiscard]] nlohmann::ordered_json queue() const;
+  [[nodiscard]] DebugAnswer node(const std::string& name) const;
+
+  Parts parts_;
 };
 
 }  // namespace gso
