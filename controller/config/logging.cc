@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "k8sclient/value/encoding.h"
 #include "reconcilers/model/message_text.h"
 
 namespace gso {
@@ -22,9 +23,7 @@ std::string_view level_name(LogLevel level) {
 }
 
 bool secret(std::string_view key) {
-  std::string lower(key);
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string lower = k8s::lower(key);
   constexpr std::array<std::string_view, 5> kSecrets{"token", "password", "secret", "authorization", "privatekey"};
   return std::any_of(kSecrets.begin(), kSecrets.end(),
                      [&](std::string_view word) { return lower.find(word) != std::string::npos; });
@@ -38,11 +37,8 @@ std::string quoted(std::string_view text) {
   std::string out = "\"";
   for (std::size_t i = 0; i < text.size();) {
     const auto c = static_cast<unsigned char>(text[i]);
-    const std::size_t length = c < 0x80 ? 1 : (c >> 5) == 6 ? 2 : (c >> 4) == 14 ? 3 : (c >> 3) == 30 ? 4 : 0;
-    bool valid = length != 0 && i + length <= text.size() && c != 0xC0 && c != 0xC1;
-    for (std::size_t k = 1; valid && k < length; ++k) {
-      valid = (static_cast<unsigned char>(text[i + k]) >> 6) == 2;
-    }
+    const std::size_t length = k8s::utf8_sequence(text.substr(i));
+    const bool valid = length != 0;
     const Unprintable hidden = valid ? unprintable_at(text.substr(i)) : Unprintable{};
     if (!valid) {
       out += "\\ufffd";

@@ -2,13 +2,14 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <chrono>
 #include <fstream>
 #include <iterator>
 #include <optional>
+
+#include "k8sclient/value/encoding.h"
+#include "k8sclient/value/selectors.h"
 
 namespace gso::option_kind {
 
@@ -37,12 +38,9 @@ std::set<std::string> split_names(std::string_view text) {
 
 namespace {
 
-// RFC 1123.
 bool is_dns_label(std::string_view name) {
-  const auto plain = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
   constexpr std::size_t kLongest = 63;
-  return !name.empty() && name.size() <= kLongest && plain(name.front()) && plain(name.back()) &&
-         std::all_of(name.begin(), name.end(), [&](char c) { return plain(c) || c == '-'; });
+  return name.size() <= kLongest && name.find('.') == std::string_view::npos && k8s::is_dns_subdomain(name);
 }
 
 }  // namespace
@@ -63,9 +61,7 @@ OptionSpec namespaces(std::string name, std::string group, std::string doc, Fiel
 
 OptionSpec boolean(std::string name, std::string group, std::string doc, Field<bool> field) {
   auto set = [field](Options& o, const std::string& value) -> std::string {
-    std::string lower = value;
-    std::transform(lower.begin(), lower.end(), lower.begin(),
-                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    const std::string lower = k8s::lower(value);
     if (lower != "true" && lower != "false") return fmt::format("'{}' is neither true nor false", value);
     field(o) = lower == "true";
     return {};

@@ -36,76 +36,73 @@ constexpr const char* kPolicy = "Planning, what the SharingPolicy 'default' star
 void add_connection(std::vector<OptionSpec>& out) {
   out.push_back(text("kubeconfig", kConnection, "FILE",
                      "Path of the kubeconfig. Default: $KUBECONFIG, else in-cluster, else ~/.kube/config",
-                     [](Options& o) -> auto& { return o.kubeconfig; }));
+                     &Options::kubeconfig));
   out.push_back(text("context", kConnection, "NAME", "Context of the kubeconfig. Default: its current-context",
-                     [](Options& o) -> auto& { return o.context; }));
+                     &Options::context));
   out.push_back(text("namespace", kConnection, "NAME",
                      "Namespace of the Lease and the state ConfigMap. Default: the pod's, else gpu-sharing-operator",
-                     [](Options& o) -> auto& { return o.namespace_; }));
+                     &Options::namespace_));
 }
 
 void add_election(std::vector<OptionSpec>& out) {
   out.push_back(boolean("leader-elect", kElection, "Write only while holding a Lease, so that replicas can stand by",
-                        [](Options& o) -> auto& { return o.leader_elect; }));
-  out.push_back(
-      text("lease-name", kElection, "NAME", "Name of the Lease", [](Options& o) -> auto& { return o.lease_name; }));
+                        &Options::leader_elect));
+  out.push_back(text("lease-name", kElection, "NAME", "Name of the Lease", &Options::lease_name));
   out.push_back(text("identity", kElection, "NAME",
                      "Holder identity, unique per process. Default: pod or host name, then pod uid or a random UUID",
-                     [](Options& o) -> auto& { return o.identity; }));
+                     &Options::identity));
   out.push_back(duration("lease-duration", kElection, "How long others wait after a renewal, more than renew-deadline",
-                         [](Options& o) -> auto& { return o.lease_duration; }, {1s, 1h}));
+                         &Options::lease_duration, {1s, 1h}));
   out.push_back(duration("renew-deadline", kElection,
                          "How long the leader writes after its last renewal; more than 1.2 times retry-period",
-                         [](Options& o) -> auto& { return o.renew_deadline; }, {100ms, 1h}));
+                         &Options::renew_deadline, {100ms, 1h}));
   out.push_back(duration("retry-period", kElection, "Time between two attempts to acquire or renew",
-                         [](Options& o) -> auto& { return o.retry_period; }, {100ms, 1h}));
+                         &Options::retry_period, {100ms, 1h}));
   out.push_back(boolean("exit-on-lease-loss", kElection, "Exit when the lease is lost, instead of standing by",
-                        [](Options& o) -> auto& { return o.exit_on_lease_loss; }));
+                        &Options::exit_on_lease_loss));
 }
 
 void add_webhook(std::vector<OptionSpec>& out) {
   out.push_back(text("webhook-bind-address", kServing, "HOST:PORT",
-                     "Address of the validating webhook, over TLS; 0 switches it off",
-                     [](Options& o) -> auto& { return o.webhook_bind_address; }));
+                     "Address of the validating webhook, over TLS; 0 switches it off", &Options::webhook_bind_address));
   out.push_back(text("webhook-cert-file", kServing, "FILE",
                      "Certificate chain (PEM) of the webhook, read again when it changes; the webhook needs it",
-                     [](Options& o) -> auto& { return o.webhook_cert_file; }));
+                     &Options::webhook_cert_file));
   out.push_back(text("webhook-private-key-file", kServing, "FILE", "Private key (PEM) of webhook-cert-file",
-                     [](Options& o) -> auto& { return o.webhook_private_key_file; }));
+                     &Options::webhook_private_key_file));
   out.push_back(text("webhook-client-ca", kServing, "FILE",
                      "Authorities (PEM) of client certificates: the webhook answers only clients that send one. "
                      "Default: it answers every client",
-                     [](Options& o) -> auto& { return o.webhook_client_ca; }));
+                     &Options::webhook_client_ca));
   out.push_back(boolean("webhook-refuse-pods", kServing,
                         "The webhook refuses Pods with errors, instead of warning about them",
-                        [](Options& o) -> auto& { return o.webhook_refuse_pods; }));
+                        &Options::webhook_refuse_pods));
 }
 
 void add_serving(std::vector<OptionSpec>& out) {
   out.push_back(text("metrics-bind-address", kServing, "HOST:PORT", "Address of /metrics; 0 switches it off",
-                     [](Options& o) -> auto& { return o.metrics_bind_address; }));
+                     &Options::metrics_bind_address));
   out.push_back(text("health-probe-bind-address", kServing, "HOST:PORT",
                      "Address of /healthz, /livez and /readyz; 0 switches them off",
-                     [](Options& o) -> auto& { return o.health_probe_bind_address; }));
+                     &Options::health_probe_bind_address));
   out.push_back(text("debug-bind-address", kServing, "HOST:PORT",
                      "Address of /debug, on loopback, such as 127.0.0.1:8082; 0 switches it off",
-                     [](Options& o) -> auto& { return o.debug_bind_address; }));
+                     &Options::debug_bind_address));
   out.push_back(
       boolean("metrics-secure", kServing,
               "Serve /metrics over TLS, only to clients that are allowed to get the non-resource URL /metrics",
-              [](Options& o) -> auto& { return o.metrics_secure; }));
+              &Options::metrics_secure));
   out.push_back(text("tls-cert-file", kServing, "FILE",
                      "Certificate chain (PEM) of the TLS server, read again when it changes; metrics-secure needs it",
-                     [](Options& o) -> auto& { return o.tls_cert_file; }));
+                     &Options::tls_cert_file));
   out.push_back(text("tls-private-key-file", kServing, "FILE", "Private key (PEM) of tls-cert-file",
-                     [](Options& o) -> auto& { return o.tls_private_key_file; }));
+                     &Options::tls_private_key_file));
   out.push_back(text("client-ca-file", kServing, "FILE",
                      "Certificate authorities (PEM) of clients of the TLS server. Default: clients send a token",
-                     [](Options& o) -> auto& { return o.client_ca_file; }));
+                     &Options::client_ca_file));
   add_webhook(out);
   out.push_back(choice<LogFormat>("log-format", kServing, "Form of the log lines on stderr",
-                                  {{"json", LogFormat::json}, {"text", LogFormat::text}},
-                                  [](Options& o) -> auto& { return o.log_format; }));
+                                  {{"json", LogFormat::json}, {"text", LogFormat::text}}, &Options::log_format));
   out.push_back(choice<LogLevel>("log-level", kServing, "Least severity that is logged",
                                  {{"trace", LogLevel::trace},
                                   {"debug", LogLevel::debug},
@@ -113,89 +110,85 @@ void add_serving(std::vector<OptionSpec>& out) {
                                   {"warn", LogLevel::warning},
                                   {"error", LogLevel::error},
                                   {"off", LogLevel::off}},
-                                 [](Options& o) -> auto& { return o.log_level; }));
+                                 &Options::log_level));
 }
 
 void add_running(std::vector<OptionSpec>& out) {
   out.push_back(boolean("watch-list", kRunning, "Stream initial lists (WatchList) where the server offers it",
-                        [](Options& o) -> auto& { return o.watch_list; }));
-  out.push_back(integer(
-      "page-size", kRunning, "Objects in one page of a list", [](Options& o) -> auto& { return o.page_size; }, 1,
-      10'000));
+                        &Options::watch_list));
+  out.push_back(integer("page-size", kRunning, "Objects in one page of a list", &Options::page_size, 1, 10'000));
   out.push_back(integer(
       "max-in-flight", kRunning,
       "Concurrent writes at most. The operator lowers the number by itself while the API server is slow or refuses "
       "requests",
-      [](Options& o) -> auto& { return o.max_in_flight; }, 1, 64));
-  out.push_back(boolean("dry-run", kRunning, "Plan and log, write nothing (not even the Lease)",
-                        [](Options& o) -> auto& { return o.dry_run; }));
+      &Options::max_in_flight, 1, 64));
+  out.push_back(boolean("dry-run", kRunning, "Plan and log, write nothing (not even the Lease)", &Options::dry_run));
   out.push_back(boolean("insecure-skip-tls-verify", kRunning,
                         "Use a kubeconfig that says not to verify the API server's certificate; whoever answers in its "
                         "place gets the operator's token",
-                        [](Options& o) -> auto& { return o.insecure_skip_tls_verify; }));
+                        &Options::insecure_skip_tls_verify));
   out.push_back(duration("batch-window", kRunning, "Events that arrive within this time share one planning pass",
-                         [](Options& o) -> auto& { return o.batch_window; }, {0s, 1min}));
+                         &Options::batch_window, {0s, 1min}));
   out.push_back(duration("status-interval", kRunning,
                          "Minimum time between two status writes of one object whose phase is unchanged",
-                         [](Options& o) -> auto& { return o.status_interval; }, {0s, 1h}));
+                         &Options::status_interval, {0s, 1h}));
   out.push_back(duration("resync-period", kRunning, "A planning pass even when nothing happened, 0 for none",
-                         [](Options& o) -> auto& { return o.resync_period; }, {1s, 24h, true}));
+                         &Options::resync_period, {1s, 24h, true}));
   out.push_back(duration("discovery-period", kRunning, "How often to check whether missing APIs are served now",
-                         [](Options& o) -> auto& { return o.discovery_period; }, {1s, 24h}));
+                         &Options::discovery_period, {1s, 24h}));
   out.push_back(duration("shutdown-timeout", kRunning, "How long a shutdown waits for writes that are not answered yet",
-                         [](Options& o) -> auto& { return o.shutdown_timeout; }, {0s, 10min}));
+                         &Options::shutdown_timeout, {0s, 10min}));
   out.push_back(duration("assume-observed-for", kRunning, "Treat conditions seen at startup as already this old",
-                         [](Options& o) -> auto& { return o.assume_observed_for; }, {0s, 8760h}));
+                         &Options::assume_observed_for, {0s, 8760h}));
 }
 
 void add_planning(std::vector<OptionSpec>& out) {
   out.push_back(duration("settle-period", kPlanning, "How long inputs must be unchanged before a rollout starts",
-                         [](Options& o) -> auto& { return o.settle_period; }, {0s, 24h}));
+                         &Options::settle_period, {0s, 24h}));
   out.push_back(duration("configmap-propagation", kPlanning,
                          "How long kubelets can take to project a new ConfigMap key into running pods; a label selects "
                          "the key only afterwards",
-                         [](Options& o) -> auto& { return o.configmap_propagation; }, {0s, 1h}));
+                         &Options::configmap_propagation, {0s, 1h}));
   out.push_back(
       duration("clock-difference", kPlanning,
                "By how much the clocks of two API servers can differ; a pod that was created so soon after an "
                "edit has not certainly read it",
-               [](Options& o) -> auto& { return o.clock_difference; }, {0s, 1min}));
+               &Options::clock_difference, {0s, 1min}));
   out.push_back(duration("node-status-lag", kPlanning,
                          "How long a restarted node must show its new state; more than kubelet's 10s",
-                         [](Options& o) -> auto& { return o.node_status_lag; }, {0s, 10min}));
+                         &Options::node_status_lag, {0s, 10min}));
   out.push_back(share("cluster-max-unavailable", kPlanning, "Most GPU nodes out of service at once, over all policies",
-                      [](Options& o) -> auto& { return o.cluster_max_unavailable; }));
-  out.push_back(integer(
-      "revision-history-limit", kPlanning, "Finished SharingRollouts that are kept per policy",
-      [](Options& o) -> auto& { return o.revision_history_limit; }, 0, 1000));
+                      &Options::cluster_max_unavailable));
+  out.push_back(integer("revision-history-limit", kPlanning, "Finished SharingRollouts that are kept per policy",
+                        &Options::revision_history_limit, 0, 1000));
   out.push_back(choice<PlannerSettings::LabelMode>(
       "label-mode", kPlanning,
       "auto writes sharing labels that no other component owns, and verifies the labels that NFD owns",
       {{"auto", PlannerSettings::LabelMode::automatic},
        {"enforce", PlannerSettings::LabelMode::enforce},
        {"verify", PlannerSettings::LabelMode::verify}},
-      [](Options& o) -> auto& { return o.label_mode; }));
+      &Options::label_mode));
   out.push_back(choice<PolicyMode>(
       "max-mode", kPlanning,
       "Upper limit for the mode of every policy; Observe writes no Pod and no ConfigMap, and no Node except its labels",
-      names_of(kPolicyModeWords), [](Options& o) -> auto& { return o.max_mode; }));
+      names_of(kPolicyModeWords), &Options::max_mode));
   out.push_back(
       namespaces("operand-namespaces", kPlanning,
                  "Namespaces whose DaemonSets can be a device plugin's, beside those of the ClusterPolicy and of the "
                  "record; a device plugin elsewhere is only reported",
-                 [](Options& o) -> auto& { return o.operand_namespaces; }));
+                 &Options::operand_namespaces));
   out.push_back(
       namespaces("remove-rejected-pods", kPlanning,
                  "Remove pods that a node refused (UnexpectedAdmissionError) while it was restarted, in these "
                  "namespaces; empty: nowhere",
-                 [](Options& o) -> auto& { return o.remove_rejected_pods; }));
+                 &Options::remove_rejected_pods));
   out.push_back(boolean("adopt-drift", kPlanning,
                         "Also roll out nodes that had drifted before the operator was installed",
-                        [](Options& o) -> auto& { return o.adopt_drift; }));
+                        &Options::adopt_drift));
   out.push_back(boolean("mps-signal-fixed", kPlanning,
                         "New MPS pods name a process that their sidecar can signal (the chart sets it with "
                         "fixes.mpsSignal), so that node labels can select MPS profiles from plugin v0.20.0 on",
-                        [](Options& o) -> auto& { return o.mps_signal_fixed; }));
+                        &Options::mps_signal_fixed));
 }
 
 void add_kai(std::vector<OptionSpec>& out) {
@@ -203,22 +196,21 @@ void add_kai(std::vector<OptionSpec>& out) {
       "kai-reservations", kKai,
       "Enforce deletes stale reservation pods, Observe reports which it would delete, Off ignores them",
       {{"Enforce", KaiGcMode::enforce}, {"Observe", KaiGcMode::observe}, {"Off", KaiGcMode::off}},
-      [](Options& o) -> auto& { return o.kai_reservations; }));
+      &Options::kai_reservations));
   out.push_back(duration("kai-grace", kKai,
                          "Minimum age of a reservation, and how long it must have been orphaned, before it is deleted; "
                          "KAI's own timeouts can extend it",
-                         [](Options& o) -> auto& { return o.kai_grace; }, {1min, 168h}));
+                         &Options::kai_grace, {1min, 168h}));
   out.push_back(duration("kai-recheck-interval", kKai, "How often orphaned reservations are checked again",
-                         [](Options& o) -> auto& { return o.kai_recheck_interval; }, {5s, 24h}));
+                         &Options::kai_recheck_interval, {5s, 24h}));
   out.push_back(choice<MpsReadyMode>(
       "mps-ready", kKai, "Whether nodes with an MPS daemon get the label nvidia.mps/enabled; Auto: where KAI is served",
-      {{"Auto", MpsReadyMode::automatic}, {"On", MpsReadyMode::on}, {"Off", MpsReadyMode::off}},
-      [](Options& o) -> auto& { return o.mps_ready; }));
+      {{"Auto", MpsReadyMode::automatic}, {"On", MpsReadyMode::on}, {"Off", MpsReadyMode::off}}, &Options::mps_ready));
   out.push_back(boolean("kai-gc-without-crds", kKai,
                         "Also look for reservations in clusters where KAI was removed together with its CRDs",
-                        [](Options& o) -> auto& { return o.kai_gc_without_crds; }));
+                        &Options::kai_gc_without_crds));
   out.push_back(duration("kai-node-interval", kKai, "Least time between two deletions of reservations on one node",
-                         [](Options& o) -> auto& { return o.kai_node_interval; }, {0s, 24h}));
+                         &Options::kai_node_interval, {0s, 24h}));
 }
 
 void add_partitioning(std::vector<OptionSpec>& out) {
@@ -227,7 +219,7 @@ void add_partitioning(std::vector<OptionSpec>& out) {
       "Enforce gives nodes labelled nos.nebuly.com/gpu-partitioning=mps the slices that pending pods ask for, Observe "
       "reports what it would change, Off ignores them",
       {{"Enforce", PartitioningMode::enforce}, {"Observe", PartitioningMode::observe}, {"Off", PartitioningMode::off}},
-      [](Options& o) -> auto& { return o.partitioning_mode; }));
+      &Options::partitioning_mode));
   out.push_back(duration("partitioning-batch-timeout", kPartitioning,
                          "Longest time that a pending pod waits for others, so that they are placed together",
                          [](Options& o) -> auto& { return o.partitioning.batch_timeout; }, {0s, 1h}));
@@ -254,7 +246,7 @@ void add_partitioning(std::vector<OptionSpec>& out) {
 void add_policy(std::vector<OptionSpec>& out) {
   out.push_back(choice<PolicyMode>(
       "mode", kPolicy, "Enforce rolls out, Approve waits for approval of each rollout, Observe only reports",
-      names_of(kPolicyModeWords), [](Options& o) -> auto& { return o.mode; }));
+      names_of(kPolicyModeWords), &Options::mode));
   out.push_back(share("max-unavailable", kPolicy, "Most nodes of a policy out of service at once",
                       [](Options& o) -> auto& { return o.rollout.max_unavailable; }));
   out.push_back(share("max-unavailable-per-group", kPolicy, "The same per group (product and profile)",

@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "k8sclient/auth/child_process.h"
+#include "k8sclient/value/encoding.h"
 #include "reconcilers/model/json_access.h"
 
 namespace gso {
@@ -24,20 +25,16 @@ namespace gso {
 namespace {
 
 namespace asio = boost::asio;
+using k8s::trimmed;
+using nlohmann::json;
 constexpr const char* kQuery = "--query-gpu=uuid,driver_version,compute_mode,mig.mode.current";
 constexpr k8s::Duration kLimit = std::chrono::seconds(60);  // Without persistence mode the driver starts first.
-
-std::string trimmed(std::string_view text) {
-  const auto begin = text.find_first_not_of(" \t\r\n");
-  if (begin == std::string_view::npos) return {};
-  return std::string(text.substr(begin, text.find_last_not_of(" \t\r\n") - begin + 1));
-}
 
 std::vector<std::string> split(std::string_view text, char separator) {
   std::vector<std::string> out;
   while (true) {
     const auto end = text.find(separator);
-    out.push_back(trimmed(text.substr(0, end)));
+    out.emplace_back(trimmed(text.substr(0, end)));
     if (end == std::string_view::npos) return out;
     text.remove_prefix(end + 1);
   }
@@ -70,7 +67,7 @@ asio::awaitable<k8s::Result<std::string>> nvidia_smi(k8s::Clock* clock, std::vec
                                     done.error().message));
   }
   if (done->exit_code == 0) co_return done->out;
-  const std::string said = trimmed(done->err.empty() ? done->out : done->err);
+  const std::string_view said = trimmed(done->err.empty() ? done->out : done->err);
   co_return k8s::fail(k8s::Reason::unavailable,
                       done->timed_out ? fmt::format("nvidia-smi gave no answer within 60s: restart the node's driver")
                                       : fmt::format("nvidia-smi failed: {}", said));
@@ -100,12 +97,6 @@ asio::awaitable<k8s::Result<void>> set_compute_mode(k8s::Clock* clock, std::stri
                                                        "allowed to set it: run the container as user 0, privileged",
                                                        uuid, mode, done.error().message));
 }
-
-namespace {
-
-using nlohmann::json;
-
-}  // namespace
 
 k8s::Result<ComputeModes> ComputeModeMemory::read() const {
   const k8s::Result<std::optional<json>> modes = memory_.read();

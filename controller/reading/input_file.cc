@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "controller/config/options.h"
+#include "k8sclient/value/encoding.h"
 #include "reconcilers/lint/lint.h"
 
 namespace gso {
@@ -43,9 +44,7 @@ bool begins_like_a_document(const fs::path& path) {
 
 // In any case: DEVICES.YAML comes from a system that keeps none.
 bool is_document_file(const fs::path& path) {
-  std::string extension = path.extension().string();
-  std::ranges::transform(extension, extension.begin(),
-                         [](char c) { return c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c; });
+  const std::string extension = k8s::lower(path.extension().string());
   if (extension == ".yaml" || extension == ".yml" || extension == ".json") return true;
   const std::string name = path.filename().string();
   return extension.empty() && !name.starts_with('.') && begins_like_a_document(path);

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "controller/reading/failed_reads.h"
+#include "controller/runtime/leader_election.h"
 #include "k8sclient/value/error.h"
 #include "k8sclient/value/time.h"
 #include "reconcilers/model/json_access.h"
@@ -25,18 +26,17 @@ constexpr k8s::Duration kGlance = std::chrono::seconds(5);
 
 LeaseFacts lease_facts(const std::string& lease_json) {
   LeaseFacts out;
-  const auto lease = nlohmann::json::parse(lease_json, nullptr, false);
-  const auto spec = object_at(lease, "spec");
-  if (spec.empty()) {
+  const std::optional<LeaseRecord> lease = read_lease(lease_json);
+  if (!lease) {
     out.problem = "the Lease has no spec";
     return out;
   }
   constexpr std::int64_t kUsual = 15;  // Seconds, where the Lease does not say.
   constexpr std::int64_t kMost = 3600;
-  const std::int64_t duration = number_at(spec, "leaseDurationSeconds");
+  const std::int64_t duration = lease->duration_seconds;
   out.duration = std::chrono::seconds(duration > 0 ? std::min(duration, kMost) : kUsual);
-  out.holder = text_at(spec, "holderIdentity");
-  out.renew_time = text_at(spec, "renewTime", "ever");
+  out.holder = lease->holder;
+  if (!lease->renew_time.empty()) out.renew_time = lease->renew_time;
   if (out.holder.empty()) out.problem = "the Lease has no holder";
   return out;
 }

@@ -22,14 +22,13 @@ constexpr std::string_view kObserveMode = "Observe";
 constexpr double kJitterFactor = 1.2;  // client-go's JitterFactor.
 
 LeaseRecord record_of(const Json& lease) {
+  const Json spec = object_at(lease, "spec");
   LeaseRecord record;
-  auto spec = lease.find("spec");
-  if (spec == lease.end() || !spec->is_object()) return record;
-  record.holder = text_at(*spec, "holderIdentity");
-  record.duration_seconds = number_at(*spec, "leaseDurationSeconds");
-  record.acquire_time = text_at(*spec, "acquireTime");
-  record.renew_time = text_at(*spec, "renewTime");
-  record.transitions = number_at(*spec, "leaseTransitions");
+  record.holder = text_at(spec, "holderIdentity");
+  record.duration_seconds = number_at(spec, "leaseDurationSeconds");
+  record.acquire_time = text_at(spec, "acquireTime");
+  record.renew_time = text_at(spec, "renewTime");
+  record.transitions = number_at(spec, "leaseTransitions");
   return record;
 }
 
@@ -43,6 +42,11 @@ k8s::Error without_namespace(const k8s::ObjectKey& lease, k8s::Error error) {
 }
 
 }  // namespace
+
+std::optional<LeaseRecord> read_lease(std::string_view json) {
+  const Json lease = Json::parse(json, nullptr, false);
+  return object_at(lease, "spec").empty() ? std::nullopt : std::optional(record_of(lease));
+}
 
 k8s::Result<void> validate(const LeaderElectionOptions& options) {
   const auto text = [](Duration d) { return k8s::format_go_duration(d); };
@@ -303,10 +307,7 @@ k8s::WatcherOptions only(const k8s::ObjectKey& lease, k8s::WatcherOptions option
 }
 
 std::string holder_of(std::string_view json) {
-  const auto lease = nlohmann::json::parse(json, nullptr, false);
-  const auto pointer = nlohmann::json::json_pointer("/spec/holderIdentity");
-  if (!lease.is_object() || !lease.contains(pointer) || !lease.at(pointer).is_string()) return {};
-  return lease.at(pointer).get<std::string>();
+  return read_lease(json).value_or(LeaseRecord()).holder;
 }
 
 }  // namespace

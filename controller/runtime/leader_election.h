@@ -61,6 +61,9 @@ struct LeaseRecord {
   friend bool operator==(const LeaseRecord&, const LeaseRecord&) = default;
 };
 
+// What the text of a Lease says; nullopt: it has no spec.
+[[nodiscard]] std::optional<LeaseRecord> read_lease(std::string_view json);
+
 struct LeaderElectionEvents {
   std::function<void()> started_leading = [] {};
   std::function<void()> stopped_leading = [] {};

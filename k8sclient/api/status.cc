@@ -110,85 +110,56 @@ namespace pb = protobuf;
 using Json = nlohmann::json;
 using protozero::pbf_reader;
 
-std::string utf8(std::string_view bytes) {
-  return replace_invalid_utf8(std::string(bytes));
-}
-
-Json read_cause(pbf_reader cause) {
-  constexpr std::uint32_t kReason = pb::text(1);
-  constexpr std::uint32_t kMessage = pb::text(2);
-  constexpr std::uint32_t kField = pb::text(3);
+// The texts of a message, under the names that JSON has for them. `other` reads further fields: true if it has.
+template <class Other>
+Json read_message(pbf_reader message, std::initializer_list<std::pair<std::uint32_t, const char*>> texts, Other other) {
   Json out = Json::object();
-  while (cause.next()) {
-    switch (cause.tag_and_type()) {
-      case kReason:
-        out["reason"] = utf8(pb::view(cause));
-        break;
-      case kMessage:
-        out["message"] = utf8(pb::view(cause));
-        break;
-      case kField:
-        out["field"] = utf8(pb::view(cause));
-        break;
-      default:
-        cause.skip();
+  while (message.next()) {
+    const std::uint32_t field = message.tag_and_type();
+    const auto* const text = std::ranges::find(texts, field, [](const auto& named) { return named.first; });
+    if (text != texts.end()) {
+      out[text->second] = replace_invalid_utf8(std::string(pb::view(message)));
+    } else if (!other(field, message, out)) {
+      message.skip();
     }
   }
   return out;
+}
+
+Json read_cause(pbf_reader cause) {
+  return read_message(cause, {{pb::text(1), "reason"}, {pb::text(2), "message"}, {pb::text(3), "field"}},
+                      [](std::uint32_t, pbf_reader&, Json&) { return false; });
 }
 
 Json read_details(pbf_reader details) {
   constexpr std::uint32_t kCauses = pb::text(4);
   constexpr std::uint32_t kRetryAfterSeconds = pb::number(5);
-  Json out = Json::object();
   Json causes = Json::array();
-  while (details.next()) {
-    switch (details.tag_and_type()) {
-      case kCauses:
-        if (causes.size() < kMostCauses) {
-          causes.push_back(read_cause(details.get_message()));
-        } else {
-          details.skip();
-        }
-        break;
-      case kRetryAfterSeconds:
-        if (const std::int32_t seconds = details.get_int32(); seconds > 0) {
-          out["retryAfterSeconds"] = static_cast<std::uint64_t>(seconds);
-        }
-        break;
-      default:
-        details.skip();
+  Json out = read_message(details, {}, [&causes](std::uint32_t field, pbf_reader& value, Json& into) {
+    if (field == kCauses && causes.size() < kMostCauses) {
+      causes.push_back(read_cause(value.get_message()));
+      return true;
     }
-  }
+    if (field != kRetryAfterSeconds) return false;
+    const std::int32_t seconds = value.get_int32();
+    if (seconds > 0) into["retryAfterSeconds"] = static_cast<std::uint64_t>(seconds);
+    return true;
+  });
   out["causes"] = std::move(causes);
   return out;
 }
 
 Json read_status(std::string_view message) {
-  constexpr std::uint32_t kMessage = pb::text(3);
-  constexpr std::uint32_t kReason = pb::text(4);
   constexpr std::uint32_t kDetails = pb::text(5);
   constexpr std::uint32_t kCode = pb::number(6);
-  pbf_reader status(message.data(), message.size());
-  Json out = {{"kind", "Status"}};
-  while (status.next()) {
-    switch (status.tag_and_type()) {
-      case kMessage:
-        out["message"] = utf8(pb::view(status));
-        break;
-      case kReason:
-        out["reason"] = utf8(pb::view(status));
-        break;
-      case kDetails:
-        out["details"] = read_details(status.get_message());
-        break;
-      case kCode:
-        out["code"] = status.get_int32();
-        break;
-      default:
-        status.skip();
-    }
-  }
+  Json out =
+      read_message(pbf_reader(message.data(), message.size()), {{pb::text(3), "message"}, {pb::text(4), "reason"}},
+                   [](std::uint32_t field, pbf_reader& value, Json& into) {
+                     if (field == kDetails) into["details"] = read_details(value.get_message());
+                     if (field == kCode) into["code"] = value.get_int32();
+                     return field == kDetails || field == kCode;
+                   });
+  out["kind"] = "Status";
   return out;
 }
 

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "k8sclient/auth/kubeconfig.h"
+#include "k8sclient/value/encoding.h"
 
 namespace k8s {
 
@@ -78,12 +79,10 @@ class StaticToken final : public CredentialSource {
 Result<std::string> read_token(const std::string& path) {
   Result<std::string> text = read_file(path);
   if (!text) return text;
-  constexpr std::string_view kSpace = " \t\r\n";
-  const std::size_t begin = text->find_first_not_of(kSpace);
-  if (begin == std::string::npos) return fail(Reason::invalid, fmt::format("token file {} is empty", path));
-  std::string token = text->substr(begin, text->find_last_not_of(kSpace) - begin + 1);
+  std::string token(trimmed(*text));
+  if (token.empty()) return fail(Reason::invalid, fmt::format("token file {} is empty", path));
   // Anything else would end up as a second header line.
-  if (token.find_first_of(kSpace) != std::string::npos) {
+  if (token.find_first_of(" \t\r\n") != std::string::npos) {
     return fail(Reason::invalid, fmt::format("token file {} must hold one token and nothing else", path));
   }
   return token;

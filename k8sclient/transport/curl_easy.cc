@@ -11,26 +11,15 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <iterator>
+
+#include "k8sclient/value/encoding.h"
 
 #include "k8sclient/transport/curl_target.h"
 
 namespace k8s {
 namespace {
-
-std::string lower(std::string_view text) {
-  std::string result(text);
-  std::ranges::transform(result, result.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return result;
-}
-
-std::string_view trim(std::string_view text) {
-  const auto first = text.find_first_not_of(" \t\r\n");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1);
-}
 
 bool has_control_character(std::string_view text) {
   return std::ranges::any_of(text, [](unsigned char c) { return c < 0x20 || c == 0x7f; });
@@ -286,13 +275,13 @@ bool CurlExchange::on_header(std::string_view line) {
     }
     return true;
   }
-  if (trim(line).empty()) {
+  if (trimmed(line).empty()) {
     headers_complete_ = response_.status >= 200;
     if (headers_complete_ && kind_ == Kind::stream) signal_->notify();
     return true;
   }
   if (const auto colon = line.find(':'); colon != std::string_view::npos) {
-    response_.headers.emplace_back(lower(line.substr(0, colon)), trim(line.substr(colon + 1)));
+    response_.headers.emplace_back(lower(line.substr(0, colon)), trimmed(line.substr(colon + 1)));
   }
   return true;
 }

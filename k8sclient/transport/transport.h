@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <boost/asio/awaitable.hpp>
 #include <chrono>
 #include <cstddef>
@@ -18,21 +19,9 @@
 namespace k8s {
 
 enum class Method { get, post, put, patch, del };
-// "GET", "POST", …, "DELETE".
 [[nodiscard]] inline std::string_view to_string(Method method) {
-  switch (method) {
-    case Method::get:
-      return "GET";
-    case Method::post:
-      return "POST";
-    case Method::put:
-      return "PUT";
-    case Method::patch:
-      return "PATCH";
-    case Method::del:
-      return "DELETE";
-  }
-  return "GET";
+  constexpr std::array<std::string_view, 5> kNames{"GET", "POST", "PUT", "PATCH", "DELETE"};
+  return kNames.at(static_cast<std::size_t>(method));
 }
 
 // Which connection a request travels on. Lease renewals never queue behind writes (performance facts: one flow's

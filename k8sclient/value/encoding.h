@@ -1,6 +1,7 @@
 // Texts and their bytes: ASCII, UTF-8 and base64.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -21,10 +22,22 @@ namespace k8s {
   return is_digit(c) || (to_lower(c) >= 'a' && to_lower(c) <= 'f');
 }
 
+[[nodiscard]] std::string lower(std::string_view text);
+
+// Without blanks, tabs and line ends around it.
+[[nodiscard]] constexpr std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kSpace = " \t\r\n";
+  const std::size_t begin = text.find_first_not_of(kSpace);
+  return begin == std::string_view::npos ? "" : text.substr(begin, text.find_last_not_of(kSpace) - begin + 1);
+}
+
 // --- Text from outside that ends up in JSON, which must be UTF-8.
 
 // Every byte that is not part of valid UTF-8 becomes U+FFFD, as Go's encoding/json writes it.
 [[nodiscard]] std::string replace_invalid_utf8(std::string text);
+
+// Bytes of the valid UTF-8 sequence at the front of a text that is not empty; 0: there is none.
+[[nodiscard]] std::size_t utf8_sequence(std::string_view text);
 
 // Such a text needs no replacement, and no copy of its own for that.
 [[nodiscard]] bool is_valid_utf8(std::string_view text);

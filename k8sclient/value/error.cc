@@ -1,6 +1,7 @@
 #include "k8sclient/value/error.h"
 
 #include <algorithm>
+#include <array>
 
 namespace k8s {
 
@@ -20,59 +21,17 @@ bool outcome_unknown(const Error& error) {
 }
 
 bool retryable(Reason reason) {
-  switch (reason) {
-    case Reason::conflict:
-    case Reason::expired:
-    case Reason::unauthorized:
-    case Reason::too_many_requests:
-    case Reason::timeout:
-    case Reason::unavailable:
-    case Reason::transport:
-    case Reason::decode:
-      return true;
-    case Reason::not_found:
-    case Reason::already_exists:
-    case Reason::invalid:
-    case Reason::forbidden:
-    case Reason::too_large:
-    case Reason::cancelled:
-      return false;
-  }
-  return false;
+  using enum Reason;
+  constexpr std::array kFinal{not_found, already_exists, invalid, forbidden, too_large, cancelled};
+  return std::ranges::find(kFinal, reason) == kFinal.end();
 }
 
 std::string_view to_string(Reason reason) {
-  switch (reason) {
-    case Reason::not_found:
-      return "not_found";
-    case Reason::already_exists:
-      return "already_exists";
-    case Reason::conflict:
-      return "conflict";
-    case Reason::expired:
-      return "expired";
-    case Reason::invalid:
-      return "invalid";
-    case Reason::forbidden:
-      return "forbidden";
-    case Reason::unauthorized:
-      return "unauthorized";
-    case Reason::too_many_requests:
-      return "too_many_requests";
-    case Reason::timeout:
-      return "timeout";
-    case Reason::unavailable:
-      return "unavailable";
-    case Reason::transport:
-      return "transport";
-    case Reason::decode:
-      return "decode";
-    case Reason::too_large:
-      return "too_large";
-    case Reason::cancelled:
-      return "cancelled";
-  }
-  return "unknown";
+  // In the order of Reason.
+  constexpr std::array<std::string_view, 14> kNames{
+      "not_found",         "already_exists", "conflict",    "expired",   "invalid", "forbidden", "unauthorized",
+      "too_many_requests", "timeout",        "unavailable", "transport", "decode",  "too_large", "cancelled"};
+  return kNames.at(static_cast<std::size_t>(reason));
 }
 
 }  // namespace k8s

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <set>
 #include <utility>
 
@@ -19,18 +20,6 @@ bool name_characters(std::string_view text) {
   return !text.empty() && alphanumeric(text.front()) && alphanumeric(text.back()) &&
          std::all_of(text.begin(), text.end(),
                      [](char c) { return alphanumeric(c) || c == '.' || c == '_' || c == '-'; });
-}
-
-bool dns_subdomain(std::string_view text) {
-  if (text.empty() || text.size() > 253) return false;
-  while (true) {
-    const std::string_view label = text.substr(0, text.find('.'));
-    const auto good = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-'; };
-    if (label.empty() || label.front() == '-' || label.back() == '-') return false;
-    if (!std::all_of(label.begin(), label.end(), good)) return false;
-    if (label.size() == text.size()) return true;
-    text.remove_prefix(label.size() + 1);
-  }
 }
 
 std::string term_text(const LabelRequirement& requirement) {
@@ -154,18 +143,21 @@ class Parser {
 
 }  // namespace
 
-std::string_view to_string(LabelOperator op) {
-  switch (op) {
-    case LabelOperator::in:
-      return "In";
-    case LabelOperator::not_in:
-      return "NotIn";
-    case LabelOperator::exists:
-      return "Exists";
-    case LabelOperator::does_not_exist:
-      return "DoesNotExist";
+bool is_dns_subdomain(std::string_view text) {
+  if (text.empty() || text.size() > 253) return false;
+  while (true) {
+    const std::string_view label = text.substr(0, text.find('.'));
+    const auto good = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-'; };
+    if (label.empty() || label.front() == '-' || label.back() == '-') return false;
+    if (!std::all_of(label.begin(), label.end(), good)) return false;
+    if (label.size() == text.size()) return true;
+    text.remove_prefix(label.size() + 1);
   }
-  return "";
+}
+
+std::string_view to_string(LabelOperator op) {
+  constexpr std::array<std::string_view, 4> kNames{"In", "NotIn", "Exists", "DoesNotExist"};
+  return kNames.at(static_cast<std::size_t>(op));
 }
 
 std::optional<LabelOperator> parse_label_operator(std::string_view text) {
@@ -251,7 +243,7 @@ Result<void> LabelSelector::validate() const {
 std::optional<std::string> label_key_problem(std::string_view key) {
   const std::size_t slash = key.find('/');
   const std::string_view name = slash == std::string_view::npos ? key : key.substr(slash + 1);
-  if (slash != std::string_view::npos && !dns_subdomain(key.substr(0, slash))) {
+  if (slash != std::string_view::npos && !is_dns_subdomain(key.substr(0, slash))) {
     return fmt::format("label key \"{}\": the part before '/' must be a lower case DNS name of at most 253 characters",
                        key);
   }

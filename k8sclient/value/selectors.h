@@ -58,6 +58,10 @@ struct LabelSelector {
 [[nodiscard]] std::optional<std::string> label_key_problem(std::string_view key);
 [[nodiscard]] std::optional<std::string> label_value_problem(std::string_view value);
 
+// Labels of lower case letters, digits and '-' that begin and end with neither a '-' nor anything else, joined by '.':
+// at most 253 characters (RFC 1123).
+[[nodiscard]] bool is_dns_subdomain(std::string_view text);
+
 // One term of a field selector: "spec.nodeName=n1" or "metadata.name!=a".
 struct FieldTerm {
   std::string path;
