@@ -20,7 +20,7 @@ struct Access {
   std::vector<std::string> verbs;
 };
 
-// Its deletions need a final check with fresh lists (controller/kai/kai_reads.h).
+// Its deletions need a final check with fresh lists (controller/kai/kai_lookups.h).
 inline constexpr std::string_view kReservationGc = "pod.reservation-gc";
 inline constexpr std::string_view kKaiConfig = "kai.config";
 // Without a record it plans nothing but the baseline.

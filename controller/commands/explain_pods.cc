@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "controller/reading/failed_reads.h"
+#include "controller/reading/reads.h"
 #include "k8sclient/api/reader.h"
 #include "k8sclient/value/error.h"
 #include "k8sclient/value/object.h"

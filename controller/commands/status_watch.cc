@@ -16,7 +16,7 @@
 #include "controller/commands/shared/print.h"
 #include "controller/config/options.h"
 #include "controller/reading/cluster_reader.h"
-#include "controller/reading/failed_reads.h"
+#include "controller/reading/reads.h"
 #include "controller/runtime/task_group.h"
 #include "controller/watches/cluster_watches.h"
 #include "controller/watches/daemonset_search.h"

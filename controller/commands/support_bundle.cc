@@ -27,7 +27,7 @@
 #include "controller/config/options.h"
 #include "controller/config/version.h"
 #include "controller/reading/cluster_reader.h"
-#include "controller/reading/failed_reads.h"
+#include "controller/reading/reads.h"
 #include "controller/watches/dynamic_watches.h"
 #include "controller/writes/event_recorder.h"
 #include "reconcilers/explain/node.h"

@@ -10,7 +10,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "controller/kai/kai_reads.h"
+#include "controller/kai/kai_lookups.h"
 #include "reconcilers/cluster/kai_view.h"
 #include "reconcilers/kai/judgement.h"
 #include "reconcilers/kai/planners.h"

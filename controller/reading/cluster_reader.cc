@@ -17,10 +17,8 @@
 
 #include "controller/config/logging.h"
 #include "controller/config/options.h"
-#include "controller/kai/kai_reads.h"
-#include "controller/kai/lookup_queue.h"
-#include "controller/reading/failed_reads.h"
-#include "controller/reading/list_objects.h"
+#include "controller/kai/kai_lookups.h"
+#include "controller/reading/reads.h"
 #include "controller/runtime/task_group.h"
 #include "controller/watches/dynamic_watches.h"
 #include "reconcilers/cluster/cluster_pods.h"

@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "controller/reading/failed_reads.h"
+#include "controller/reading/reads.h"
 #include "controller/runtime/task_group.h"
 #include "controller/writes/executor.h"
 #include "k8sclient/value/error.h"

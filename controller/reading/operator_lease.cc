@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "controller/reading/failed_reads.h"
+#include "controller/reading/reads.h"
 #include "controller/runtime/leader_election.h"
 #include "k8sclient/value/error.h"
 #include "k8sclient/value/time.h"

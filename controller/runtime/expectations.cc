@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "controller/reading/list_objects.h"
+#include "controller/reading/reads.h"
 #include "controller/writes/schedule.h"
 #include "k8sclient/watch/watch_machine.h"
 #include "reconcilers/cluster/record_store.h"

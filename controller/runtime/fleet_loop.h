@@ -21,7 +21,7 @@
 #include <string>
 
 #include "controller/config/logging.h"
-#include "controller/kai/lookup_queue.h"
+#include "controller/kai/kai_lookups.h"
 #include "controller/reading/node_consumers.h"
 #include "controller/runtime/expectations.h"
 #include "controller/runtime/held_since.h"

@@ -16,8 +16,7 @@
 #include <string>
 
 #include "controller/config/logging.h"
-#include "controller/kai/kai_reads.h"
-#include "controller/kai/lookup_queue.h"
+#include "controller/kai/kai_lookups.h"
 #include "controller/reading/node_consumers.h"
 #include "controller/runtime/expectations.h"
 #include "controller/runtime/fleet_loop.h"

@@ -292,41 +292,29 @@ void Manager::make_loop() {
 }
 
 void Manager::make_pages() {
-  FleetMetrics::Parts metrics;
-  metrics.clock = clock_;
-  metrics.client = &client_;
-  metrics.world = &world_;
-  metrics.index = &index_;
-  metrics.cluster = &cluster_;
-  metrics.dynamic = &dynamic_;
-  metrics.kai = &kai_watches_;
-  metrics.partitioning = &partitioning_watches_;
-  metrics.queue = &loop_->queue();
-  metrics.expectations = &expectations_;
-  metrics.leading = [this] { return leading(); };
-  metrics.view = view_;
-  metrics.lease_name = options_.lease_name;
-  metrics.settings = &settings_;
-  metrics.hides_tenants = !options_.metrics_secure;
-  fleet_metrics_ = std::make_unique<FleetMetrics>(std::move(metrics));
-
-  DebugPages::Parts pages;
-  pages.clock = clock_;
-  pages.world = &world_;
-  pages.index = &index_;
-  pages.settings = &settings_;
-  pages.cluster = &cluster_;
-  pages.dynamic = &dynamic_;
-  pages.queue = &loop_->queue();
-  pages.held_since = &loop_->held_since();
-  pages.consumers = &consumers_;
-  pages.executor = plan_executor_.get();
-  pages.synced = [this] { return loop_->synced(); };
-  pages.leading = [this] { return leading(); };
-  pages.leader = [this] { return leader(); };
-  pages.log = log_;
-  pages.view = view_;
-  debug_pages_ = std::make_unique<DebugPages>(std::move(pages));
+  const PageParts parts{.clock = clock_,
+                        .client = &client_,
+                        .world = &world_,
+                        .index = &index_,
+                        .settings = &settings_,
+                        .cluster = &cluster_,
+                        .dynamic = &dynamic_,
+                        .kai = &kai_watches_,
+                        .partitioning = &partitioning_watches_,
+                        .queue = &loop_->queue(),
+                        .held_since = &loop_->held_since(),
+                        .expectations = &expectations_,
+                        .consumers = &consumers_,
+                        .executor = plan_executor_.get(),
+                        .synced = [this] { return loop_->synced(); },
+                        .leading = [this] { return leading(); },
+                        .leader = [this] { return leader(); },
+                        .log = log_,
+                        .view = view_,
+                        .lease_name = options_.lease_name,
+                        .hides_tenants = !options_.metrics_secure};
+  fleet_metrics_ = std::make_unique<FleetMetrics>(parts);
+  debug_pages_ = std::make_unique<DebugPages>(parts);
 }
 
 void Manager::view_complete(const std::string& resource, std::size_t objects) {

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "controller/reading/failed_reads.h"
+#include "controller/reading/reads.h"
 
 namespace gso {
 

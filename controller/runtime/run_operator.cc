@@ -22,7 +22,7 @@
 #include "controller/serving/admission_review.h"
 #include "controller/serving/http_server.h"
 #include "controller/serving/metrics.h"
-#include "controller/serving/scrape_access.h"
+#include "controller/serving/routes.h"
 #include "controller/serving/tls_context.h"
 #include "k8sclient/api/client.h"
 #include "k8sclient/value/error.h"

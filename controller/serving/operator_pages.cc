@@ -121,7 +121,7 @@ struct FleetMetrics::NamedByPlan {
   AffectedObjects affected;
 };
 
-FleetMetrics::FleetMetrics(Parts parts) : parts_(std::move(parts)) {}
+FleetMetrics::FleetMetrics(PageParts parts) : parts_(std::move(parts)) {}
 FleetMetrics::~FleetMetrics() = default;
 
 void FleetMetrics::declare_zeros(Metrics& metrics) {

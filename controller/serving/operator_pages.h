@@ -28,6 +28,33 @@
 
 namespace gso {
 
+// What the pages show. Everything that is passed as a pointer must outlive them.
+struct PageParts {
+  k8s::Clock* clock = nullptr;
+  const k8s::ApiClient* client = nullptr;
+  const World* world = nullptr;
+  FleetIndex* index = nullptr;  // Only read.
+  const PlannerSettings* settings = nullptr;
+  const ClusterWatches* cluster = nullptr;
+  const DynamicWatches* dynamic = nullptr;
+  const KaiWatches* kai = nullptr;
+  const PartitioningWatches* partitioning = nullptr;
+  const PassQueue* queue = nullptr;
+  const HeldSince* held_since = nullptr;
+  const Expectations* expectations = nullptr;
+  const NodeConsumersReader* consumers = nullptr;
+  const Executor* executor = nullptr;
+  std::function<bool()> synced;
+  std::function<bool()> leading;
+  std::function<std::string()> leader;  // Who leads, as far as is known; empty: no replica.
+  std::shared_ptr<Logger> log;
+  std::shared_ptr<const RuntimeView> view;  // Of the last plan: its findings.
+  std::string lease_name;
+  // Everybody who can connect reads the metrics: they name nodes, policies and the objects of GPU systems (operator,
+  // device plugin, KAI), and no object of a tenant.
+  bool hides_tenants = true;
+};
+
 // --- FleetMetrics: metrics that are written at a scrape: stores and watches, nodes by state, rollouts by phase. Reads
 // memory only, and of nodes only the sums that the index keeps (ShownSums); a standby shows no state of the fleet,
 // since it assesses nothing.
@@ -37,27 +64,7 @@ namespace gso {
 
 class FleetMetrics {
  public:
-  // Everything that is passed as a pointer must outlive this object.
-  struct Parts {
-    k8s::Clock* clock = nullptr;
-    const k8s::ApiClient* client = nullptr;
-    const World* world = nullptr;
-    const FleetIndex* index = nullptr;
-    const ClusterWatches* cluster = nullptr;
-    const DynamicWatches* dynamic = nullptr;
-    const KaiWatches* kai = nullptr;
-    const PartitioningWatches* partitioning = nullptr;
-    const PassQueue* queue = nullptr;
-    const Expectations* expectations = nullptr;
-    std::function<bool()> leading;
-    std::shared_ptr<const RuntimeView> view;  // Of the last plan: its findings.
-    std::string lease_name;
-    const PlannerSettings* settings = nullptr;
-    // Everybody who can connect reads the page: it names nodes, policies and the objects of GPU systems (operator,
-    // device plugin, KAI), and no object of a tenant.
-    bool hides_tenants = true;
-  };
-  explicit FleetMetrics(Parts parts);
+  explicit FleetMetrics(PageParts parts);
   ~FleetMetrics();
 
   // Sets counters to 0 that grow only later: no query sees an increase from no series to 1.
@@ -79,7 +86,7 @@ class FleetMetrics {
   [[nodiscard]] Duration allowed_cordon(const std::string& node) const;
   void fill_cordons(Metrics& metrics, AffectedObjects& affected);
 
-  Parts parts_;
+  PageParts parts_;
   std::unique_ptr<NamedByPlan> named_;              // By the plan of the last pass that a page has shown.
   std::map<std::string, MonoTime> cordoned_since_;  // By node, as seen at scrapes.
 };
@@ -89,25 +96,7 @@ class FleetMetrics {
 
 class DebugPages {
  public:
-  // Everything that is passed as a pointer must outlive this object.
-  struct Parts {
-    k8s::Clock* clock = nullptr;
-    const World* world = nullptr;
-    FleetIndex* index = nullptr;  // Only read.
-    const PlannerSettings* settings = nullptr;
-    const ClusterWatches* cluster = nullptr;
-    const DynamicWatches* dynamic = nullptr;
-    const PassQueue* queue = nullptr;
-    const HeldSince* held_since = nullptr;
-    const NodeConsumersReader* consumers = nullptr;
-    const Executor* executor = nullptr;
-    std::function<bool()> synced;
-    std::function<bool()> leading;
-    std::function<std::string()> leader;  // Who leads, as far as is known; empty: no replica.
-    std::shared_ptr<Logger> log;
-    std::shared_ptr<const RuntimeView> view;
-  };
-  explicit DebugPages(Parts parts) : parts_(std::move(parts)) {}
+  explicit DebugPages(PageParts parts) : parts_(std::move(parts)) {}
 
   [[nodiscard]] DebugAnswer answer(const DebugRequest& request);
 
@@ -116,7 +105,7 @@ class DebugPages {
   [[nodiscard]] nlohmann::ordered_json queue() const;
   [[nodiscard]] DebugAnswer node(const std::string& name) const;
 
-  Parts parts_;
+  PageParts parts_;
 };
 
 }  // namespace gso

@@ -1,14 +1,19 @@
-// See routes.h.
 #include "controller/serving/routes.h"
 
+#include <fmt/format.h>
+#include <openssl/evp.h>
+
 #include <map>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "k8sclient/backoff.h"
+#include "reconcilers/model/json_access.h"
 
 namespace gso {
+
 namespace {
 
 namespace asio = boost::asio;
@@ -79,6 +84,173 @@ HttpHandler make_handler(Routes routes) {
   const auto served = std::make_shared<Served>();
   served->routes = std::move(routes);
   return [served](HttpRequest request) { return answer(served, std::move(request)); };
+}
+
+namespace {
+
+using Json = nlohmann::json;
+
+const k8s::Gvr& token_reviews() {
+  static const k8s::Gvr kReviews("authentication.k8s.io", "v1", "tokenreviews");
+  return kReviews;
+}
+const k8s::Gvr& access_reviews() {
+  static const k8s::Gvr kReviews("authorization.k8s.io", "v1", "subjectaccessreviews");
+  return kReviews;
+}
+
+// Also of a question that is cancelled or throws, and of a coroutine that is destroyed after its ScrapeAccess.
+class OpenQuestion {
+ public:
+  explicit OpenQuestion(std::shared_ptr<std::size_t> count) : count_(std::move(count)) { ++*count_; }
+  ~OpenQuestion() { --*count_; }
+  OpenQuestion(const OpenQuestion&) = delete;
+  OpenQuestion& operator=(const OpenQuestion&) = delete;
+
+ private:
+  std::shared_ptr<std::size_t> count_;
+};
+
+// RFC 6750: the scheme's case does not matter.
+std::string bearer_token(std::string_view header) {
+  constexpr std::string_view kScheme = "bearer ";
+  if (header.size() <= kScheme.size()) return {};
+  for (std::size_t i = 0; i < kScheme.size(); ++i) {
+    if ((i + 1 < kScheme.size() ? header[i] | 0x20 : header[i]) != kScheme[i]) return {};
+  }
+  return std::string(header.substr(kScheme.size()));
+}
+
+std::string hash_of(const std::string& text) {
+  unsigned char digest[EVP_MAX_MD_SIZE];
+  unsigned int size = 0;
+  if (EVP_Digest(text.data(), text.size(), digest, &size, EVP_sha256(), nullptr) != 1) return {};
+  return {reinterpret_cast<const char*>(digest), size};
+}
+
+// Credentials and path as one text that no other ones have.
+std::string credentials_of(const HttpRequest& request) {
+  if (request.client) {
+    return dump(Json::array({"certificate", request.client->user, request.client->groups, request.path}));
+  }
+  return dump(Json::array({"token", bearer_token(request.authorization), request.path}));
+}
+
+}  // namespace
+
+ScrapeAccess::ScrapeAccess(k8s::Writer* client, k8s::Clock* clock, ScrapeAccessLimits limits)
+    : client_(client), clock_(clock), limits_(limits), questions_(limits.per_second, limits.burst) {}
+
+asio::awaitable<std::optional<HttpAnswer>> ScrapeAccess::check(HttpRequest request) {
+  if (!request.client && bearer_token(request.authorization).empty()) {
+    HttpAnswer answer = text_answer(401, "send a bearer token, or a client certificate\n");
+    answer.headers.emplace_back("WWW-Authenticate", "Bearer");
+    co_return answer;
+  }
+  const std::string key = hash_of(credentials_of(request));
+  const k8s::MonoTime now = clock_->monotonic();
+  const auto known = answers_.find(key);
+  Verdict verdict;
+  if (known != answers_.end() && now < known->second.until) {
+    verdict = known->second;
+  } else if (*open_ >= limits_.most_open || !questions_.try_take(now)) {
+    co_return text_answer(429, "too many clients ask at once; try again\n");
+  } else {
+    const OpenQuestion open(open_);
+    verdict = co_await ask(std::move(request));
+    remember(key, verdict);
+  }
+  if (verdict.status == 200) co_return std::nullopt;
+  co_return text_answer(verdict.status, verdict.text + "\n");
+}
+
+asio::awaitable<ScrapeAccess::Verdict> ScrapeAccess::ask(HttpRequest request) {
+  Verdict out;
+  const std::string path = request.path;
+  k8s::Result<Account> account = co_await identify(std::move(request));
+  k8s::Result<bool> allowed = false;
+  if (account && !account->json.empty()) allowed = co_await may_get(*account, path);
+  if (!account || !allowed) {
+    out.status = 503;
+    out.text = "the API server does not say whether this client is allowed: " +
+               (account ? allowed.error() : account.error()).message;
+    co_return out;  // Not remembered: `until` has passed.
+  }
+  if (account->json.empty()) {
+    out.status = 401;
+    out.text = "the API server does not know these credentials";
+  } else if (!*allowed) {
+    out.status = 403;
+    out.text =
+        fmt::format("{} is not allowed to get {}: bind it to a ClusterRole with nonResourceURLs: [{}] and verbs: [get]",
+                    account->name, path, path);
+  }
+  out.until = clock_->monotonic() + (out.status == 200 ? limits_.allowed_for : limits_.refused_for);
+  co_return out;
+}
+
+asio::awaitable<k8s::Result<ScrapeAccess::Account>> ScrapeAccess::identify(HttpRequest request) {
+  Account out;
+  if (request.client) {
+    Json groups = request.client->groups;
+    groups.push_back("system:authenticated");
+    out.name = request.client->user;
+    out.json = dump(Json{{"user", out.name}, {"groups", std::move(groups)}});
+    co_return out;
+  }
+  std::string body = dump(Json{{"apiVersion", "authentication.k8s.io/v1"},
+                               {"kind", "TokenReview"},
+                               {"spec", {{"token", bearer_token(request.authorization)}}}});
+  const k8s::Result<std::string> answer = co_await review(token_reviews(), std::move(body));
+  if (!answer) co_return std::unexpected(answer.error());
+  const Json status = Json::parse(*answer, nullptr, false);
+  const Json user = object_at(status, "user");
+  if (!flag_at(status, "authenticated")) co_return out;
+  out.name = text_at(user, "username");
+  Json account{{"user", out.name}};
+  for (const char* field : {"uid", "groups", "extra"}) {
+    if (const Json* const value = member_at(user, field)) account[field] = *value;
+  }
+  if (!out.name.empty()) out.json = dump(account);
+  co_return out;
+}
+
+asio::awaitable<k8s::Result<bool>> ScrapeAccess::may_get(Account account, std::string path) {
+  Json spec = Json::parse(account.json, nullptr, false);
+  spec["nonResourceAttributes"] = {{"path", path}, {"verb", "get"}};
+  std::string body =
+      dump(Json{{"apiVersion", "authorization.k8s.io/v1"}, {"kind", "SubjectAccessReview"}, {"spec", std::move(spec)}});
+  const k8s::Result<std::string> answer = co_await review(access_reviews(), std::move(body));
+  if (!answer) co_return std::unexpected(answer.error());
+  const Json status = Json::parse(*answer, nullptr, false);
+  co_return flag_at(status, "allowed") && !flag_at(status, "denied");
+}
+
+asio::awaitable<k8s::Result<std::string>> ScrapeAccess::review(k8s::Gvr kind, std::string body) {
+  k8s::WriteOptions options;
+  options.deadline = clock_->monotonic() + limits_.timeout;
+  options.max_retries = 0;
+  const k8s::Result<std::string> answer =
+      co_await client_->create(kind, std::string(), std::move(body), std::move(options));
+  if (!answer) co_return std::unexpected(answer.error());
+  const Json reviewed = Json::parse(*answer, nullptr, false);
+  const Json* const status = member_at(reviewed, "status");
+  if (status == nullptr) {
+    co_return k8s::fail(k8s::Reason::decode, fmt::format("the answer to {} has no status", kind.resource));
+  }
+  co_return dump(*status);
+}
+
+void ScrapeAccess::remember(const std::string& key, const Verdict& verdict) {
+  const k8s::MonoTime now = clock_->monotonic();
+  if (verdict.until <= now) return;
+  std::erase_if(answers_, [now](const auto& entry) { return entry.second.until <= now; });
+  if (answers_.size() >= limits_.most_remembered) {
+    // Whoever floods with bad tokens pushes out no one that is allowed.
+    std::erase_if(answers_, [](const auto& entry) { return entry.second.status != 200; });
+    if (answers_.size() >= limits_.most_remembered) return;
+  }
+  answers_[key] = verdict;
 }
 
 }  // namespace gso

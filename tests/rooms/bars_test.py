@@ -13,10 +13,10 @@ from function_length_test import sources
 
 # Figure: (limit, target).
 LIMITS = {
-    "product files": (607, 500),
-    "product files of fewer than 40 lines": (73, 40),
+    "product files": (601, 500),
+    "product files of fewer than 40 lines": (72, 40),
     "product files of more than 500 lines": (0, 0),
-    "product lines": (99_578, 80_000),
+    "product lines": (99_523, 80_000),
     "headers that one other file includes": (13, 0),
     "structs of a code or reason and a text": (34, 3),
     "places that search our own messages": (17, 0),
@@ -29,8 +29,8 @@ FOREIGN = {
     "controller/cli/completion.cc": "CLI11's names of types",
     "controller/commands/shared/redaction.cc": "anything that could be a secret",
     "controller/commands/shared/screen.cc": "the locale",
-    "controller/reading/failed_reads.cc": "the API server's answers",
-    "controller/reading/failed_reads.cc": "the client's errors, to leave out a request's path",
+    "controller/reading/reads.cc": "the API server's answers",
+    "controller/reading/reads.cc": "the client's errors, to leave out a request's path",
     "k8sclient/transport/curl_easy.cc": "HTTP",
     "k8sclient/transport/curl_target.cc": "libcurl's errors",
     "k8sclient/value/error.cc": "the API server's answers",

@@ -92,7 +92,7 @@ controller/serving/operator_pages.cc -> controller/commands/explain.h
 controller/reading/node_consumers.cc -> controller/commands/shared/session.h
 controller/commands/run.cc -> controller/cli/cli.h
 controller/writes/executor.cc -> controller/reading/node_consumers.h
-controller/watches/cluster_watches.cc -> controller/kai/lookup_queue.h
+controller/watches/cluster_watches.cc -> controller/kai/kai_lookups.h
 controller/serving/operator_pages.cc -> controller/runtime/fleet_loop.h
 controller/config/options.h -> controller/runtime/run_operator.h
 controller/serving/metrics.h -> controller/config/options.h

@@ -13,7 +13,7 @@
 #include "controller/commands/rollout/verbs.h"
 #include "controller/commands/rollout/view.h"
 #include "controller/commands/shared/print.h"
-#include "controller/reading/failed_reads.h"
+#include "controller/reading/reads.h"
 #include "reconcilers/cluster/config_maps.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/labels.h"

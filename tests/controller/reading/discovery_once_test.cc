@@ -1,5 +1,5 @@
 // Which kinds are served, where a person's rights do not reach the list of all kinds.
-#include "controller/reading/list_objects.h"
+#include "controller/reading/reads.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

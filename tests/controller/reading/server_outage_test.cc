@@ -1,5 +1,5 @@
 // An outage of the API server as one line: its first time and cause, whatever fails after them.
-#include "controller/reading/failed_reads.h"
+#include "controller/reading/reads.h"
 
 #include <gtest/gtest.h>
 

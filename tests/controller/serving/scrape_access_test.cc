@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "controller/serving/routes.h"
-#include "controller/serving/scrape_access.h"
 #include "k8sclient/api/client.h"
 #include "tests/controller/scripted_transport.h"
 #include "tests/controller/sim_time.h"

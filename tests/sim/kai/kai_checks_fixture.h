@@ -9,7 +9,7 @@
 #include <set>
 #include <string>
 
-#include "controller/kai/kai_reads.h"
+#include "controller/kai/kai_lookups.h"
 #include "k8sclient/api/client.h"
 #include "reconcilers/model/kai_objects.h"
 #include "reconcilers/registry.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "controller/kai/lookup_queue.h"
+#include "controller/kai/kai_lookups.h"
 #include "k8sclient/api/client.h"
 #include "tests/sim/kai/kai_checks_fixture.h"
 

@@ -1,9 +1,11 @@
-// Lists and discovery, read once, with one answer for a kind that the server does not have.
+// Reads for whoever typed a command: lists and discovery, read once, and what a failed read means (no permission, or no
+// server).
 #pragma once
 
 #include <fmt/format.h>
 
 #include <boost/asio/awaitable.hpp>
+#include <expected>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,7 +13,6 @@
 #include <utility>
 #include <vector>
 
-#include "controller/reading/failed_reads.h"
 #include "k8sclient/api/reader.h"
 #include "k8sclient/clock.h"
 #include "k8sclient/value/error.h"
@@ -19,6 +20,55 @@
 #include "reconcilers/model/message_text.h"
 
 namespace gso {
+
+// --- Explains a 403 so that it can be granted: what, to whom, and the missing rule.
+
+// The request that was refused. `verbs`: what a rule must allow; the first one is the verb that was refused.
+struct Attempt {
+  std::vector<std::string> verbs{"list"};
+  k8s::Gvr gvr;
+  std::string ns;           // Empty: in all namespaces, or a cluster-scoped kind.
+  std::string subresource;  // "status", "log"; empty: the object itself.
+  std::string name = {};    // Of one object; empty: of any.
+};
+
+// A 403: 'configmaps of namespace gpu-operator cannot be listed by User "x". Missing permission: add {apiGroups: …} to
+// a Role of that namespace (docs/rights.md)'. Any other error: its own text.
+[[nodiscard]] std::string explain_error(const k8s::Error& error, const Attempt& attempt);
+// The same of one verb on objects themselves (coroutines name no aggregates).
+[[nodiscard]] std::string explain_error(const k8s::Error& error, std::string_view verb, const k8s::Gvr& gvr,
+                                        const std::string& ns);
+
+// The same as an error, of a list. `ns`: empty for all, or a cluster-scoped kind.
+[[nodiscard]] std::unexpected<k8s::Error> unlisted(const k8s::Error& error, const k8s::Gvr& gvr,
+                                                   const std::string& ns = {});
+
+// Adds a line that is not there yet.
+void append_unique(std::vector<std::string>& lines, std::string line);
+
+// --- An API server that gives no answer, in one line that stays the same for as long as the outage lasts.
+
+// No answer came, or that of something before the server that cannot reach it either.
+[[nodiscard]] bool is_no_answer(const k8s::Error& error);
+
+// A request's error without what differs from one attempt to the next: the query of its path.
+[[nodiscard]] std::string without_query(std::string message);
+
+class ServerOutage {
+ public:
+  // An outage that is on goes on: its time and cause are those of its first error. Only of is_no_answer().
+  void failed(const k8s::Error& error, k8s::WallTime now);
+  void over() { line_.clear(); }
+
+  [[nodiscard]] bool is_on() const { return !line_.empty(); }
+  // "the API server at HOST cannot be reached since TIME, and this view is older: CAUSE"; empty: no outage.
+  [[nodiscard]] const std::string& line() const { return line_; }
+
+ private:
+  std::string line_;
+};
+
+// --- Lists and discovery, read once, with one answer for a kind that the server does not have.
 
 // --- list_objects(): all objects of a list as projected values. What cannot be read is named and never dropped
 // without a word: "not there" and "not understood" are different answers.
@@ -59,7 +109,7 @@ boost::asio::awaitable<k8s::Result<ListedObjects<T>>> list_objects(k8s::Reader* 
   co_return out;
 }
 
-// Kinds that several files list: compiled once, in list_objects.cc. (g++ numbers the fields of a coroutine's frame anew
+// Kinds that several files list: compiled once, in reads.cc. (g++ numbers the fields of a coroutine's frame anew
 // in each file, which an optimised link then reports as two types of one name.)
 struct DaemonSet;
 struct Node;

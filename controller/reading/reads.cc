@@ -1,5 +1,5 @@
 // From a Status to the rule that would have let it through.
-#include "controller/reading/failed_reads.h"
+#include "controller/reading/reads.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -10,6 +10,8 @@
 #include <utility>
 
 #include "k8sclient/value/time.h"
+#include "reconcilers/model/objects.h"
+#include "reconcilers/model/policy.h"
 
 namespace gso {
 
@@ -101,6 +103,33 @@ void ServerOutage::failed(const k8s::Error& error, k8s::WallTime now) {
   const std::string host = named ? " at " + message.substr(on + kOn.size(), colon - on - kOn.size()) : std::string();
   line_ = fmt::format("the API server{} cannot be reached since {}, and this view is older: {}", host,
                       k8s::format_time(now), named ? message.substr(colon + 2) : message);
+}
+
+template boost::asio::awaitable<k8s::Result<ListedObjects<DaemonSet>>> list_objects(
+    k8s::Reader*, k8s::Gvr, k8s::ListOptions, k8s::Result<DaemonSet> (*)(std::string_view));
+template boost::asio::awaitable<k8s::Result<ListedObjects<Node>>> list_objects(k8s::Reader*, k8s::Gvr, k8s::ListOptions,
+                                                                               k8s::Result<Node> (*)(std::string_view));
+template boost::asio::awaitable<k8s::Result<ListedObjects<SharingPolicy>>> list_objects(
+    k8s::Reader*, k8s::Gvr, k8s::ListOptions, k8s::Result<SharingPolicy> (*)(std::string_view));
+template boost::asio::awaitable<k8s::Result<ListedObjects<SharingRollout>>> list_objects(
+    k8s::Reader*, k8s::Gvr, k8s::ListOptions, k8s::Result<SharingRollout> (*)(std::string_view));
+
+boost::asio::awaitable<k8s::Result<bool>> DiscoveryOnce::served(k8s::Gvr gvr) {
+  if (!std::exchange(asked_, true)) {
+    const k8s::CallOptions call;
+    k8s::Result<k8s::ServedKinds> answer = co_await client_->discover(call);
+    kinds_.emplace(std::move(answer));
+    answered_->notify();
+  }
+  while (!kinds_) (void)co_await answered_->wait();
+  const k8s::Result<k8s::ServedKinds>& kinds = *kinds_;
+  // Rights that were narrowed can keep the list of all kinds from a person, and not the document of a group.
+  if (!kinds && kinds.error().reason != k8s::Reason::forbidden) co_return std::unexpected(kinds.error());
+  const std::optional<bool> known = kinds ? kinds->serves(gvr) : std::nullopt;
+  if (known) co_return *known;
+  const k8s::CallOptions call;
+  const k8s::Result<bool> served = co_await client_->served(gvr, call);
+  co_return served;
 }
 
 }  // namespace gso
