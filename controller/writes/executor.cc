@@ -299,7 +299,9 @@ boost::asio::awaitable<void> Executor::work(std::shared_ptr<Work> work) {
 
 boost::asio::awaitable<void> Executor::run_chain(RunPtr run, Chain chain) {
   const std::size_t total = chain.steps.size();
-  const bool unrecorded = run->pass->unwritten.hold(chain, *parts_.world);
+  const auto planned_from = run->pass->planned_from.find(chain.node);
+  const Node* const node = planned_from == run->pass->planned_from.end() ? nullptr : planned_from->second.get();
+  const bool unrecorded = run->pass->unwritten.hold(chain, node);
   if (chain.disruptive() && !chain.is_preconditioned() && !unrecorded && !chain.node.empty()) {
     const bool holds = co_await view_of_node_holds(run, chain.node);
     if (!holds) {

@@ -308,7 +308,7 @@ class Executor {
   void note_bases(Pass& pass, const std::vector<PlannedAction>& actions) const;
   // Null: the object does not exist yet.
   [[nodiscard]] static const Basis* basis_of(const RunPtr& run, const Action& action);
-  [[nodiscard]] static std::string version_of(const RunPtr& run, const Action& action);
+  [[nodiscard]] static std::string patch_of(const Action& action, const Basis* basis);
   [[nodiscard]] std::string apply_body(const WriteConfigMap& write, const Basis* basis) const;
   // The node has loaded a text outside a rollout: the alert names it.
   void note_ungated(const std::string& node);

@@ -8,6 +8,7 @@
 #include "controller/writes/executor.h"
 #include "k8sclient/api/object_json.h"
 #include "k8sclient/backoff.h"
+#include "k8sclient/value/overloaded.h"
 #include "reconcilers/cluster/operand_namespaces.h"
 #include "reconcilers/cluster/record_store.h"
 #include "reconcilers/model/json_access.h"
@@ -148,43 +149,26 @@ boost::asio::awaitable<k8s::Result<std::string>> Executor::send_object(RunPtr ru
   const ObjectRef target = target_of(action);
   const k8s::Gvr resource = resource_of(target);
   const ObjectKey key = key_of(target);
-  k8s::Result<std::string> answer = k8s::fail(k8s::Reason::invalid, "no request for this action");
-  if (const auto* node = std::get_if<PatchNode>(&action)) {
-    const std::string body = merge_patch_of(*node);
-    answer = co_await client->merge_patch(resource, key, body, options);
-  } else if (const auto* write = std::get_if<WriteConfigMap>(&action)) {
+  k8s::Result<std::string> answer = std::string();
+  if (const auto* write = std::get_if<WriteConfigMap>(&action)) {
     const std::string body = apply_body(*write, basis_of(run, action));
     // The operator owns every key that is sent: all keys of the state ConfigMap, and in the plugin's ConfigMap the keys
     // named here.
     options.force = true;
     options.metadata_only = false;  // What an apply leaves behind is in its answer alone: the audit log shows it.
     answer = co_await client->apply(resource, key, body, options);
-  } else if (const auto* keys = std::get_if<PatchConfigMap>(&action)) {
-    const std::string body = with_version(merge_patch_of(*keys), version_of(run, action));
-    answer = co_await client->merge_patch(resource, key, body, options);
   } else if (const auto* create = std::get_if<CreateObject>(&action)) {
     answer = co_await client->create(resource, target.ns, create->json, options);
-  } else if (const auto* status = std::get_if<PatchStatus>(&action)) {
-    const Basis* basis = basis_of(run, action);
-    const std::string changes = merge_patch_between(basis == nullptr ? "" : *basis->status, status->status_json);
-    const std::string body = with_version(R"({"status":)" + changes + "}", version_of(run, action));
-    options.subresource = "status";
-    answer = co_await client->merge_patch(resource, key, body, options);
-  } else if (const auto* finalizers = std::get_if<PatchFinalizers>(&action)) {
-    const Json body{
-        {"metadata", {{"resourceVersion", finalizers->resource_version}, {"finalizers", finalizers->finalizers}}}};
-    const std::string text = body.dump();
-    answer = co_await client->merge_patch(resource, key, text, options);
-  } else if (const auto* restart = std::get_if<RestartDaemonSet>(&action)) {
-    const std::string text = restart_body(*restart);
-    answer = co_await client->merge_patch(resource, key, text, options);
   } else if (const auto* remove = std::get_if<DeleteObject>(&action)) {
     k8s::DeleteOptions preconditions;
     preconditions.uid = remove->object.uid;
     preconditions.propagation_policy = "Background";
     const k8s::Result<void> removed = co_await client->remove(resource, key, preconditions, options);
-    answer = std::string();
     if (!removed) answer = std::unexpected(removed.error());
+  } else {
+    if (std::holds_alternative<PatchStatus>(action)) options.subresource = "status";
+    const std::string patch = patch_of(action, basis_of(run, action));
+    answer = co_await client->merge_patch(resource, key, patch, options);
   }
   co_return answer;
 }
@@ -211,9 +195,25 @@ void Executor::note_bases(Pass& pass, const std::vector<PlannedAction>& actions)
   }
 }
 
-std::string Executor::version_of(const RunPtr& run, const Action& action) {
-  const Basis* basis = basis_of(run, action);
-  return basis == nullptr ? std::string() : basis->version();
+// The merge patch of an action that is one.
+std::string Executor::patch_of(const Action& action, const Basis* basis) {
+  const std::string version = basis == nullptr ? std::string() : basis->version();
+  return std::visit(
+      k8s::Overloaded{
+          [](const PatchNode& node) { return merge_patch_of(node); },
+          [&](const PatchConfigMap& keys) { return with_version(merge_patch_of(keys), version); },
+          [&](const PatchStatus& status) {
+            const std::string changes = merge_patch_between(basis == nullptr ? "" : *basis->status, status.status_json);
+            return with_version(R"({"status":)" + changes + "}", version);
+          },
+          [](const PatchFinalizers& change) {
+            return Json{{"metadata", {{"resourceVersion", change.resource_version}, {"finalizers", change.finalizers}}}}
+                .dump();
+          },
+          [](const RestartDaemonSet& restart) { return restart_body(restart); },
+          [](const auto&) { return std::string(); },
+      },
+      action);
 }
 
 const Executor::Basis* Executor::basis_of(const RunPtr& run, const Action& action) {

@@ -14,7 +14,6 @@
 #include "k8sclient/value/overloaded.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
-#include "reconcilers/model/snapshot.h"
 #include "reconcilers/node/node_change.h"
 
 namespace gso {
@@ -199,7 +198,7 @@ std::string policy_of(const PlannedAction& record) {
 }
 
 // The policy of the change that the chain begins or continues; empty: none, or unknown.
-std::string policy_of(const Chain& chain, const World& world) {
+std::string policy_of(const Chain& chain, const Node* node) {
   for (const PlannedAction& step : chain.steps) {
     const auto* patch = std::get_if<PatchNode>(&step.action);
     if (patch == nullptr) continue;
@@ -208,7 +207,6 @@ std::string policy_of(const Chain& chain, const World& world) {
     const k8s::Result<NodeChange> change = parse_change(begun->second);
     return change ? change->policy : std::string();
   }
-  const Node* node = world.nodes.find(chain.node);
   const std::shared_ptr<const NodeChange> change = node == nullptr ? nullptr : change_of(*node);
   return change == nullptr ? std::string() : change->policy;
 }
@@ -230,10 +228,10 @@ void UnwrittenRecords::add(const PlannedAction& record) {
   }
 }
 
-bool UnwrittenRecords::hold(const Chain& chain, const World& world) const {
+bool UnwrittenRecords::hold(const Chain& chain, const Node* node) const {
   if (!chain.disruptive()) return false;
   if (all_ || policies_.empty()) return all_;
-  const std::string policy = policy_of(chain, world);
+  const std::string policy = policy_of(chain, node);
   return policy.empty() || policies_.contains(policy);
 }
 

@@ -14,11 +14,10 @@
 
 #include "k8sclient/api/writer.h"
 #include "k8sclient/value/object.h"
+#include "reconcilers/model/objects.h"
 #include "reconcilers/model/plan.h"
 
 namespace gso {
-
-struct World;
 
 struct Chain {
   std::string subject;  // "node/<name>" or "<Kind>/<ns>/<name>": chains of one subject never run side by side.
@@ -64,8 +63,9 @@ class UnwrittenRecords {
  public:
   // Ignored unless is_record().
   void add(const PlannedAction& record);
-  // The chain's disruptive steps must not be sent. `world` has the changes that nodes are in.
-  [[nodiscard]] bool hold(const Chain& chain, const World& world) const;
+  // The chain's disruptive steps must not be sent. `node`: as it was planned from, with the change that it is in; null:
+  // the chain concerns none.
+  [[nodiscard]] bool hold(const Chain& chain, const Node* node) const;
 
  private:
   bool all_ = false;

@@ -114,15 +114,12 @@ using protozero::pbf_reader;
 template <class Other>
 Json read_message(pbf_reader message, std::initializer_list<std::pair<std::uint32_t, const char*>> texts, Other other) {
   Json out = Json::object();
-  while (message.next()) {
-    const std::uint32_t field = message.tag_and_type();
+  pb::each_field(message, [&](std::uint32_t field, pbf_reader& value) {
     const auto* const text = std::ranges::find(texts, field, [](const auto& named) { return named.first; });
-    if (text != texts.end()) {
-      out[text->second] = replace_invalid_utf8(std::string(pb::view(message)));
-    } else if (!other(field, message, out)) {
-      message.skip();
-    }
-  }
+    if (text == texts.end()) return other(field, value, out);
+    out[text->second] = replace_invalid_utf8(std::string(pb::view(value)));
+    return true;
+  });
   return out;
 }
 

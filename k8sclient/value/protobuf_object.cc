@@ -25,19 +25,11 @@ std::optional<ProtobufObject> open_protobuf(std::string_view object) {
   object.remove_prefix(kMagic.size());
   ProtobufObject out;
   const bool read = read_protobuf([&] {
-    protozero::pbf_reader unknown(object.data(), object.size());
-    while (unknown.next()) {
-      switch (unknown.tag_and_type()) {
-        case kTypeMeta:
-          out.kind = protobuf::only_text(unknown.get_message(), kKind);
-          break;
-        case kRaw:
-          out.message = protobuf::view(unknown);
-          break;
-        default:
-          unknown.skip();
-      }
-    }
+    protobuf::each_field({object.data(), object.size()}, [&](std::uint32_t field, protozero::pbf_reader& value) {
+      if (field == kTypeMeta) out.kind = protobuf::only_text(value.get_message(), kKind);
+      if (field == kRaw) out.message = protobuf::view(value);
+      return field == kTypeMeta || field == kRaw;
+    });
   });
   if (!read) return std::nullopt;
   return out;
@@ -50,13 +42,10 @@ namespace {
 std::optional<WallTime> read_time(protozero::pbf_reader time) {
   constexpr std::uint32_t kSeconds = number(1);  // metav1.Time has whole seconds: nanoseconds are never written.
   std::optional<std::int64_t> seconds;
-  while (time.next()) {
-    if (time.tag_and_type() == kSeconds) {
-      seconds = time.get_int64();
-    } else {
-      time.skip();
-    }
-  }
+  each_field(time, [&](std::uint32_t field, protozero::pbf_reader& value) {
+    if (field == kSeconds) seconds = value.get_int64();
+    return field == kSeconds;
+  });
   constexpr std::int64_t kFirst = -62'135'596'800;  // Of the year 1.
   constexpr std::int64_t kLast = 253'402'300'799;   // Of the year 9999.
   if (!seconds || *seconds < kFirst || *seconds > kLast) return std::nullopt;
@@ -72,30 +61,18 @@ std::string_view any_text(std::string_view bytes, std::string& replaced) {
 }
 
 OwnerReference read_owner(protozero::pbf_reader owner) {
-  constexpr std::uint32_t kKind = text(1);
-  constexpr std::uint32_t kName = text(3);
-  constexpr std::uint32_t kUid = text(4);
   constexpr std::uint32_t kController = number(6);
   OwnerReference out;
   std::string replaced;
-  while (owner.next()) {
-    switch (owner.tag_and_type()) {
-      case kKind:
-        out.kind = Interned(any_text(view(owner), replaced));
-        break;
-      case kName:
-        out.name = Interned(any_text(view(owner), replaced));
-        break;
-      case kUid:
-        out.uid = Interned(any_text(view(owner), replaced));
-        break;
-      case kController:
-        out.controller = owner.get_bool();
-        break;
-      default:
-        owner.skip();
-    }
-  }
+  each_field(owner, [&](std::uint32_t field, protozero::pbf_reader& value) {
+    Interned* const wanted = field == text(1)   ? &out.kind
+                             : field == text(3) ? &out.name
+                             : field == text(4) ? &out.uid
+                                                : nullptr;
+    if (wanted != nullptr) *wanted = Interned(any_text(view(value), replaced));
+    if (field == kController) out.controller = value.get_bool();
+    return wanted != nullptr || field == kController;
+  });
   return out;
 }
 
@@ -103,13 +80,10 @@ OwnerReference read_owner(protozero::pbf_reader owner) {
 
 std::string_view only_text(protozero::pbf_reader message, std::uint32_t field) {
   std::string_view out;
-  while (message.next()) {
-    if (message.tag_and_type() == field) {
-      out = view(message);
-    } else {
-      message.skip();
-    }
-  }
+  each_field(message, [&](std::uint32_t read, protozero::pbf_reader& value) {
+    if (read == field) out = view(value);
+    return read == field;
+  });
   return out;
 }
 
@@ -117,18 +91,11 @@ MapEntry read_map_entry(protozero::pbf_reader entry) {
   constexpr std::uint32_t kKey = text(1);
   constexpr std::uint32_t kValue = text(2);
   MapEntry out;
-  while (entry.next()) {
-    switch (entry.tag_and_type()) {
-      case kKey:
-        out.key = view(entry);
-        break;
-      case kValue:
-        out.value = view(entry);
-        break;
-      default:
-        entry.skip();
-    }
-  }
+  each_field(entry, [&](std::uint32_t field, protozero::pbf_reader& value) {
+    if (field != kKey && field != kValue) return false;
+    (field == kKey ? out.key : out.value) = view(value);
+    return true;
+  });
   return out;
 }
 

@@ -49,6 +49,15 @@ constexpr std::uint32_t number(std::uint32_t field) {
   return {bytes.data(), bytes.size()};
 }
 
+// Calls read(field, value) for each field of a message, which reads the value of `value` and returns true, or returns
+// false: then the field is skipped.
+template <class Read>
+void each_field(protozero::pbf_reader message, Read read) {
+  while (message.next()) {
+    if (!read(message.tag_and_type(), message)) message.skip();
+  }
+}
+
 // The text of a message that is read for this field alone (text(n)); empty: it has none.
 [[nodiscard]] std::string_view only_text(protozero::pbf_reader message, std::uint32_t field);
 

@@ -35,20 +35,12 @@ Frame read_frame(std::string_view bytes) {
   constexpr std::uint32_t kType = pb::text(1);
   constexpr std::uint32_t kObject = pb::text(2);
   constexpr std::uint32_t kRaw = pb::text(1);  // Of the RawExtension.
-  pbf_reader event(bytes.data(), bytes.size());
   Frame out;
-  while (event.next()) {
-    switch (event.tag_and_type()) {
-      case kType:
-        out.type = pb::view(event);
-        break;
-      case kObject:
-        out.object = pb::only_text(event.get_message(), kRaw);
-        break;
-      default:
-        event.skip();
-    }
-  }
+  pb::each_field({bytes.data(), bytes.size()}, [&](std::uint32_t field, pbf_reader& value) {
+    if (field == kType) out.type = pb::view(value);
+    if (field == kObject) out.object = pb::only_text(value.get_message(), kRaw);
+    return field == kType || field == kObject;
+  });
   return out;
 }
 

@@ -258,19 +258,18 @@ TEST(UnwrittenRecords, HoldWhatRestsOnThem) {
       {"a key of somebody else", {"", PatchConfigMap{{"ns", "kai"}, {}, {}}, "", "", false, ""}, false, false, false},
       {"a status", status_of("Progressing", 1), false, false, false},
   };
-  World world;
   for (const Case& c : cases) {
     UnwrittenRecords unwritten;
     const Chain of_a{"node/n1", "n1", {start("n1", "a"), drop_pod("n1", "p1", "u1")}};
     const Chain of_b{"node/n2", "n2", {start("n2", "b")}};
     const Chain of_none{"node/n3", "n3", {drop_pod("n3", "p3", "u3")}};
     const Chain harmless{"node/n1", "n1", {patch("n1", {{"x", "1"}})}};
-    EXPECT_FALSE(unwritten.hold(of_a, world) || unwritten.hold(of_none, world)) << c.name;
+    EXPECT_FALSE(unwritten.hold(of_a, nullptr) || unwritten.hold(of_none, nullptr)) << c.name;
     unwritten.add(c.record);
-    EXPECT_EQ(unwritten.hold(of_a, world), c.of_a) << c.name;
-    EXPECT_EQ(unwritten.hold(of_b, world), c.of_b) << c.name;
-    EXPECT_EQ(unwritten.hold(of_none, world), c.of_none) << c.name;
-    EXPECT_FALSE(unwritten.hold(harmless, world)) << c.name;
+    EXPECT_EQ(unwritten.hold(of_a, nullptr), c.of_a) << c.name;
+    EXPECT_EQ(unwritten.hold(of_b, nullptr), c.of_b) << c.name;
+    EXPECT_EQ(unwritten.hold(of_none, nullptr), c.of_none) << c.name;
+    EXPECT_FALSE(unwritten.hold(harmless, nullptr)) << c.name;
   }
 }
 
