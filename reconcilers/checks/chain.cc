@@ -294,12 +294,12 @@ const Check* find_check(std::string_view code) {
   return found == std::end(kChecks) ? nullptr : found;
 }
 
-std::optional<Block> first_block(const NodeSetup& setup, CheckStage from, CheckStage to) {
+std::optional<Reason> first_block(const NodeSetup& setup, CheckStage from, CheckStage to) {
   for (const Check& check : kChecks) {
     if (check.blocks.empty() || check.stage < from || check.stage > to) continue;
     for (Complaint& complaint : check.of_setup != nullptr ? check.of_setup(setup.setup) : check.of_node(setup)) {
       const bool error = complaint.severity.value_or(check.severity) == Severity::error;
-      if (error && complaint.blocks) return Block{&check, std::move(complaint.message)};
+      if (error && complaint.blocks) return Reason{check.code, std::move(complaint.message)};
     }
   }
   return std::nullopt;

@@ -21,6 +21,7 @@
 #include "reconcilers/model/snapshot.h"
 #include "reconcilers/profile/effective_key.h"
 #include "reconcilers/profile/profile.h"
+#include "reconcilers/reasons/reason.h"
 
 namespace gso {
 
@@ -158,13 +159,8 @@ struct Check {
 // Null: no check with that code exists.
 [[nodiscard]] const Check* find_check(std::string_view code);
 
-// Why a node is blocked.
-struct Block {
-  const Check* check = nullptr;
-  std::string message;
-};
-// The first check from the first to the second of these stages that blocks the node.
-[[nodiscard]] std::optional<Block> first_block(const NodeSetup& setup, CheckStage from, CheckStage to);
+// The code of the first check from the first to the second of these stages that blocks the node, and what it found.
+[[nodiscard]] std::optional<Reason> first_block(const NodeSetup& setup, CheckStage from, CheckStage to);
 
 // --- Preflight: problems of the setup of a node and of its operands for the profile that the node should run, found
 // before anything is changed.

@@ -160,7 +160,7 @@ void add_node(ReadingPass& pass, const Node& node, const FleetIndex& index, cons
   if (pass.world().unsynced_namespaces.contains(index.impl().installation_of(*a).ns)) return;
   const bool waits = a->in_change() || a->phase == Phase::pending;
   if (const auto refused = waits ? refusal_of(pass.world(), node.meta.name) : std::nullopt) {
-    out.findings.push_back({Severity::warning, ref, std::string(refused->reason), refused->message});
+    out.findings.push_back({Severity::warning, ref, refused->code, refused->message});
   }
   add_outage(pass, node, *a, shown, out);
 }

@@ -183,11 +183,11 @@ std::optional<std::string> full_budget_text(const RolloutView& rollout, const st
 // No gate is closed, and no node makes progress.
 std::optional<RolloutFinding> standing_rollout(const RolloutView& rollout) {
   if (const auto& standstill = rollout.standstill()) {
-    const bool full = standstill->reason == kBudgetExhausted;
+    const bool full = standstill->code == kBudgetExhausted;
     const auto text = full ? full_budget_text(rollout, standstill->message) : std::optional(standstill->message);
     if (!text) return std::nullopt;
-    RolloutFinding out = finding_of(rollout, Severity::warning, standstill->reason, "starts no node", *text);
-    if (standstill->reason == kHeld) out.held = standstill->node;
+    RolloutFinding out = finding_of(rollout, Severity::warning, standstill->code, "starts no node", *text);
+    if (standstill->code == kHeld) out.held = rollout.out_of_reach().only_one();
     return out;
   }
   const std::vector<std::string> draining = waiting_for_pods(rollout);

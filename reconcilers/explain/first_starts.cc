@@ -114,8 +114,8 @@ std::string short_wait_of(ReadingPass& pass, const NodeAssessment& a, const std:
 // `settling`: when the nodes of its policy start at the earliest, where that is known.
 std::string why_it_waits(ReadingPass& pass, const Node& node, const NodeAssessment& a,
                          const std::map<std::string, NodeConsumers>& consumers, const std::string& settling) {
-  if (std::string why = node_out_of_reach(a, node).why; !why.empty()) return why;
-  if (const Stop* stop = pass.stop_of(a)) return stop->reason + ": " + stop->message;
+  if (const auto why = node_out_of_reach(a, node)) return why->message;
+  if (const Reason* stop = pass.stop_of(a)) return stop->code + ": " + stop->message;
   if (std::string group = pass.wait_of(a); !group.empty()) return group;
   const auto listed = consumers.find(node.meta.name);
   return listed != consumers.end() && !listed->second.pods.empty() ? "pods use its GPUs: idle nodes start first"

@@ -67,17 +67,17 @@ std::string budget_in(std::string_view message) {
 }
 
 // What the owners of the pods, or of their budgets, can do.
-std::string by_owners(const BlockedBy& blocked, const ReportedStay& stay) {
-  if (blocked.reason == kPdbRefuses) {
+std::string by_owners(const Reason& blocked, const ReportedStay& stay) {
+  if (blocked.code == kPdbRefuses) {
     const std::string budget = budget_in(blocked.message);
     return fmt::format(
         "the owners of the pods scale the workload up, or whoever owns {} changes it, so that a pod can be evicted",
         budget.empty() ? "its PodDisruptionBudget" : "PodDisruptionBudget " + budget);
   }
-  if (blocked.reason == kRenameStrandsPods)
+  if (blocked.code == kRenameStrandsPods)
     return "the owners of the pods request the resource that the node will serve, or the owner of the profile keeps "
            "its name";
-  if (blocked.reason == kProtectedNamespace)
+  if (blocked.code == kProtectedNamespace)
     return "the owners of the pods delete them, or move them to another namespace: the operator evicts no pod there";
   if (!stay.annotation.empty())
     return fmt::format(
@@ -88,8 +88,8 @@ std::string by_owners(const BlockedBy& blocked, const ReportedStay& stay) {
 }
 
 // The API server forbids another write than an eviction: the pods do not keep the node.
-bool is_of_another_write(const BlockedBy& blocked) {
-  return blocked.reason == kForbidden && !blocked.message.contains(kNotAllowedToEvict);
+bool is_of_another_write(const Reason& blocked) {
+  return blocked.code == kForbidden && !blocked.message.contains(kNotAllowedToEvict);
 }
 
 // Nothing is listed, and the policy evicts already: what the operator reports of the pods is all that is known.
@@ -178,32 +178,32 @@ bool is_about_pods(std::string_view reason) {
   return std::ranges::find(kReasons, reason) != kReasons.end();
 }
 
-PodAdvice advice_on_pods(const ReadingPass& pass, const Node& node, const NodeAssessment& a, const BlockedBy& blocked) {
-  if (blocked.reason == kDeferred) return advice_on_deferred(pass, node, a);
+PodAdvice advice_on_pods(const ReadingPass& pass, const Node& node, const NodeAssessment& a, const Reason& blocked) {
+  if (blocked.code == kDeferred) return advice_on_deferred(pass, node, a);
   const SharingPolicy& policy = pass.index().policy(pass.world(), a.policy.view());
   const bool has_object =
       pass.world().policies.find(a.policy.view()) != nullptr || sharing_objects_unread(pass.world());
   const WorkloadMode mode = policy.rollout.workloads;
   const ReportedStay stay = reported_stay(blocked.message);
   PodAdvice out;
-  out.command = command_of_reason(pass.world(), pass.index(), pass.settings(), node, a, blocked.reason);
-  if (const std::string budget = blocked.reason == kPdbRefuses ? budget_in(blocked.message) : ""; !budget.empty())
+  out.command = command_of_reason(pass.world(), pass.index(), pass.settings(), node, a, blocked.code);
+  if (const std::string budget = blocked.code == kPdbRefuses ? budget_in(blocked.message) : ""; !budget.empty())
     out.command += fmt::format(" --field-selector metadata.name={}", budget);
   out.owners = by_owners(blocked, stay);
-  if (blocked.reason == kRenameStrandsPods || is_of_another_write(blocked)) return out;
-  if (mode == WorkloadMode::evict && blocked.reason == kForbidden)
+  if (blocked.code == kRenameStrandsPods || is_of_another_write(blocked)) return out;
+  if (mode == WorkloadMode::evict && blocked.code == kForbidden)
     out.decisions.push_back(
         {"whoever installs the operator lets it evict pods: chart value eviction.enabled=true (helm upgrade)", {}});
   if (mode == WorkloadMode::interrupt) return out;
   const bool evicts_unlisted = mode == WorkloadMode::evict && !pass.has_listed(node.meta.name);
   std::string why;
-  std::ranges::move(evicts_unlisted ? by_evicting_more(policy, has_object, blocked.reason, stay)
+  std::ranges::move(evicts_unlisted ? by_evicting_more(policy, has_object, blocked.code, stay)
                                     : by_evicting(pass, node.meta.name, a, policy, has_object, why),
                     std::back_inserter(out.decisions));
   if (!why.empty() && mode == WorkloadMode::wait_for_idle)
     out.owners += fmt::format(". `workloads: Evict` does not help here: {}", why);
   // The pods are being evicted already.
-  if (mode == WorkloadMode::evict && blocked.reason == kWaitingForWorkloads && !stay.is_any()) return out;
+  if (mode == WorkloadMode::evict && blocked.code == kWaitingForWorkloads && !stay.is_any()) return out;
   constexpr std::string_view kInterrupts = "the operator does not wait, and the GPU work of the pods fails";
   out.decisions.push_back(has_object
                               ? by_policy(policy.meta.name, {{"workloads", "Interrupt"}}, std::string(kInterrupts))
@@ -215,15 +215,15 @@ PodChoices pod_choices(ReadingPass& pass, const Node& node, const NodeAssessment
   const std::string& name = node.meta.name;
   const bool can_wait = a.phase == Phase::draining || a.phase == Phase::pending || a.phase == Phase::restarting;
   if (!can_wait || pass.stop_of(a) != nullptr) return {};
-  const std::optional<BlockedBy> listed = pass.blocked_by_pods(name, a);
+  const std::optional<Reason> listed = pass.blocked_by_pods(name, a);
   const bool deferred = a.phase == Phase::pending && pass.index().nodes_in(Bucket::deferred).contains(name);
   if (blocking_pods_of(pass.world(), name).empty() && !(deferred && listed)) return {};
   // How the server answers evictions, only the operator knows.
-  const std::optional<BlockedBy> refused = refusal_of(pass.world(), name);
-  const bool plain = listed ? listed->reason == kWaitingForWorkloads : !pass.has_listed(name);
+  const std::optional<Reason> refused = refusal_of(pass.world(), name);
+  const bool plain = listed ? listed->code == kWaitingForWorkloads : !pass.has_listed(name);
   const bool is_refused = plain && refused && !is_of_another_write(*refused);
   const PodAdvice advice = advice_on_pods(
-      pass, node, a, is_refused ? *refused : listed.value_or(BlockedBy{kWaitingForWorkloads, std::string()}));
+      pass, node, a, is_refused ? *refused : listed.value_or(Reason{kWaitingForWorkloads, std::string()}));
   PodChoices out;
   out.command = advice.command;
   out.options.emplace_back("nobody acts: the operator changes the node when the pods have ended");

@@ -36,7 +36,7 @@ struct PodAdvice {
 // the policy's `rollout`, from why the pods stay and, where the pass has listed the pods, from what each setting would
 // bring.
 [[nodiscard]] PodAdvice advice_on_pods(const ReadingPass& pass, const Node& node, const NodeAssessment& assessment,
-                                       const BlockedBy& blocked);
+                                       const Reason& blocked);
 
 // Of a node that waits for pods, with the alternatives as `explain` lists them, one a line. Empty: the node does not
 // wait for pods, or its rollout is stopped as well.

@@ -66,7 +66,7 @@ const Step* ReadingPass::step_of(const Node& node, const NodeAssessment& a) {
   return &known_.emplace(name, steps_.of(node, a)).first->second;
 }
 
-const Stop* ReadingPass::stop_of(const NodeAssessment& a) {
+const Reason* ReadingPass::stop_of(const NodeAssessment& a) {
   if (!pass_.index.record) return nullptr;
   const RolloutView* rollout = views_.find(pass_.index.rollout_key_of(a));
   return rollout != nullptr && rollout->stop() ? &*rollout->stop() : nullptr;
@@ -134,7 +134,7 @@ std::string ReadingPass::why_not_repaired(const std::string& node, const NodeAss
   return is_busy(a) ? std::string() : rollout->exhausted(std::string(a.product.view()));
 }
 
-std::optional<BlockedBy> ReadingPass::blocked_by_pods(const std::string& node, const NodeAssessment& a) const {
+std::optional<Reason> ReadingPass::blocked_by_pods(const std::string& node, const NodeAssessment& a) const {
   return gso::blocked_by_pods(pass_, node, a);
 }
 

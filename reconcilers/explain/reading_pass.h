@@ -37,7 +37,7 @@ class ReadingPass {
   [[nodiscard]] const Step* step_of(const Node& node, const NodeAssessment& assessment);
   // Why the rollout of a node that needs a change starts no node, if a person, a calendar or failures stop it; null:
   // nothing does that.
-  [[nodiscard]] const Stop* stop_of(const NodeAssessment& assessment);
+  [[nodiscard]] const Reason* stop_of(const NodeAssessment& assessment);
   // stop_command() of that rollout.
   [[nodiscard]] std::string stop_command_of(const NodeAssessment& assessment);
   // stop_command() of each rollout of the policy whose nodes need a change, if all of them are stopped by a person, a
@@ -55,8 +55,7 @@ class ReadingPass {
   [[nodiscard]] std::string why_not_repaired(const std::string& node, const NodeAssessment& assessment);
   // Why pods of the node keep it from its change, by the listing of its consumers; nullopt: none does, or none was
   // listed.
-  [[nodiscard]] std::optional<BlockedBy> blocked_by_pods(const std::string& node,
-                                                         const NodeAssessment& assessment) const;
+  [[nodiscard]] std::optional<Reason> blocked_by_pods(const std::string& node, const NodeAssessment& assessment) const;
   // The pods of the node are known; the operator's statuses say what else is.
   [[nodiscard]] bool has_listed(const std::string& node) const { return snapshot_.consumers.contains(node); }
   // eviction_outlook() of such a node.

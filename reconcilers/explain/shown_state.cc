@@ -93,10 +93,10 @@ std::string blocking_pods_of(const World& world, std::string_view node) {
   return waits_for_pods(entry) ? text_at(entry, "message") : std::string();
 }
 
-std::optional<BlockedBy> refusal_of(const World& world, std::string_view node) {
+std::optional<Reason> refusal_of(const World& world, std::string_view node) {
   const nlohmann::json entry = waiting_entry(world, node);
   for (const std::string_view reason : {kPdbRefuses, kForbidden}) {
-    if (text_at(entry, "reason") == reason) return BlockedBy{reason, text_at(entry, "message")};
+    if (text_at(entry, "reason") == reason) return Reason{reason, text_at(entry, "message")};
   }
   return std::nullopt;
 }
@@ -129,10 +129,10 @@ std::string progressing(const std::string& status_json) {
 // it can speak of no other group.
 std::string waits_for(ReadingPass& pass, const Node& node, const NodeAssessment& a) {
   const World& world = pass.world();
-  if (std::string why = node_out_of_reach(a, node).why; !why.empty()) return why;
+  if (const auto why = node_out_of_reach(a, node)) return why->message;
   const SharingPolicy* policy = world.policies.find(a.policy.view());
-  const Stop* stop = policy == nullptr ? nullptr : pass.stop_of(a);
-  if (stop != nullptr) return fmt::format("{}: {}", stop->reason, stop->message);
+  const Reason* stop = policy == nullptr ? nullptr : pass.stop_of(a);
+  if (stop != nullptr) return fmt::format("{}: {}", stop->code, stop->message);
   if (std::string wait = text_at(waiting_entry(world, node.meta.name), "message"); !wait.empty()) return wait;
   if (policy == nullptr && !sharing_objects_unread(world)) {
     const std::string gone = gone_policy_text(pass, a.policy.view());
@@ -243,7 +243,7 @@ ShownState shown_state(ReadingPass& pass, const Node& node) {
   } else if (std::string why_none = a.phase == Phase::unrecorded ? unrecorded_text(pass, a) : std::string();
              !why_none.empty()) {
     shown.message = std::move(why_none);
-  } else if (const Stop* stop = a.loads_by_itself() && !a.matches() ? pass.stop_of(a) : nullptr) {
+  } else if (const Reason* stop = a.loads_by_itself() && !a.matches() ? pass.stop_of(a) : nullptr) {
     shown.message = "must show its profile by itself, because the operator does not restart it now: " + stop->message;
   } else if (a.in_change()) {
     shown.message = change_step(pass, node, a);

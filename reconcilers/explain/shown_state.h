@@ -40,7 +40,7 @@ inline constexpr std::string_view kUnknown = "Unknown";
 // How the API server refuses what the operator requests on a node that waits: PDBRefuses, or Forbidden. Only the
 // operator receives these answers, so they are read from the SharingRollout, as in blocking_pods_of(). nullopt: it
 // refuses nothing.
-[[nodiscard]] std::optional<BlockedBy> refusal_of(const World& world, std::string_view node);
+[[nodiscard]] std::optional<Reason> refusal_of(const World& world, std::string_view node);
 // That the stop of a policy still applies although the policy does not exist any more; empty: it has none, or exists.
 [[nodiscard]] std::string gone_policy_text(const ReadingPass& pass, std::string_view policy);
 

@@ -60,8 +60,8 @@ bool Assessor::c1_to_c12_change() {
   if (!out_.change) return false;
   out_.phase = phase_in_change(out_, pods_);
   if (auto found = first_block_of(CheckStage::profile, CheckStage::profile)) {
-    out_.reason = found->check->blocks;
-    out_.blocked_by = found->check;
+    out_.blocked_by = find_check(found->code);
+    out_.reason = out_.blocked_by->blocks;
     out_.message = std::move(found->message);
     return true;
   }

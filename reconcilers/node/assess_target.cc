@@ -252,17 +252,18 @@ NodeSetup Assessor::setup() const {
           .awaited_by = awaited_by_};
 }
 
-std::optional<Block> Assessor::first_block_of(CheckStage from, CheckStage to) const {
+std::optional<Reason> Assessor::first_block_of(CheckStage from, CheckStage to) const {
   return first_block(setup(), from, to);
 }
 
 // True if a check was given.
-bool Assessor::block_by(std::optional<Block> found) {
+bool Assessor::block_by(std::optional<Reason> found) {
   if (!found) return false;
   // A key that was once verified on the node was removed from the ConfigMap: the node is not at fault.
-  const bool write = found->check->writes_to_node && (found->check->code != "KeyNotFound" || names_unknown_key());
-  block(found->check->blocks, std::move(found->message), write);
-  out_.blocked_by = found->check;
+  const Check& check = *find_check(found->code);
+  block(check.blocks, std::move(found->message),
+        check.writes_to_node && (check.code != "KeyNotFound" || names_unknown_key()));
+  out_.blocked_by = &check;
   return true;
 }
 

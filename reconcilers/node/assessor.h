@@ -159,8 +159,8 @@ class Assessor {
   void block(std::string_view reason, std::string message, bool write);
   void describe_setup();
   [[nodiscard]] NodeSetup setup() const;
-  [[nodiscard]] std::optional<Block> first_block_of(CheckStage from, CheckStage to) const;
-  bool block_by(std::optional<Block> found);
+  [[nodiscard]] std::optional<Reason> first_block_of(CheckStage from, CheckStage to) const;
+  bool block_by(std::optional<Reason> found);
   void find_missing_labels();
   void find_reload_obstacle();
   void find_obstacle();

@@ -364,8 +364,8 @@ std::string label_left_behind(const Node& node, const NodeAssessment& a, bool ve
 
 }  // namespace
 
-std::vector<LabelProblem> label_problems(const Node& node, const NodeAssessment& a, const PlannerSettings& settings) {
-  std::vector<LabelProblem> out;
+std::vector<Reason> label_problems(const Node& node, const NodeAssessment& a, const PlannerSettings& settings) {
+  std::vector<Reason> out;
   if (const std::string_view text = unknown_label_mode(node); !text.empty()) {
     out.push_back(
         {kLabelModeUnknown,

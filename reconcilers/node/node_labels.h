@@ -15,6 +15,7 @@
 #include "reconcilers/model/plan_draft.h"
 #include "reconcilers/model/policy.h"
 #include "reconcilers/node/assess.h"
+#include "reconcilers/reasons/reason.h"
 
 namespace gso {
 
@@ -106,11 +107,7 @@ void add_to(PatchNode& patch, const LabelChange& change);
 
 // What a person must know about the sharing labels of a node: a mode that is unknown, and labels that GPU Feature
 // Discovery has left behind. They do not fit what the node serves, and no component corrects them.
-struct LabelProblem {
-  std::string_view reason;
-  std::string message;
-};
-[[nodiscard]] std::vector<LabelProblem> label_problems(const Node& node, const NodeAssessment& assessment,
-                                                       const PlannerSettings& settings);
+[[nodiscard]] std::vector<Reason> label_problems(const Node& node, const NodeAssessment& assessment,
+                                                 const PlannerSettings& settings);
 
 }  // namespace gso

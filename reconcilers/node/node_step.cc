@@ -156,7 +156,7 @@ bool ChangeStep::c3_back_out() {
   }
   // Whatever else appeared: the operator must not write to the node.
   if (input_.stop && snapshot_.settings.rollouts == PolicyMode::observe) {
-    finding(Severity::warning, input_.stop->reason,
+    finding(Severity::warning, input_.stop->code,
             fmt::format("{}: the node was being drained for {}{}", input_.stop->message, change_.to,
                         change_.cordoned ? " and stays cordoned: `cleanup`, or a max-mode other than Observe, "
                                            "uncordons it"
@@ -169,7 +169,7 @@ bool ChangeStep::c3_back_out() {
   if (facts_.cause == ChangeCause::ended && !is_from_the_future(pods_, snapshot_.now)) {
     return back_out("NoLongerNeeded", fmt::format("the node shows {} without the change", change_.to));
   }
-  return input_.stop && queue_again(input_.stop->reason, input_.stop->message);
+  return input_.stop && queue_again(input_.stop->code, input_.stop->message);
 }
 
 bool ChangeStep::c4_wait() {

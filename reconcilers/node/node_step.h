@@ -136,23 +136,12 @@
 #include "reconcilers/model/ages.h"
 #include "reconcilers/node/node_patch.h"
 #include "reconcilers/node/node_phase.h"
+#include "reconcilers/reasons/reason.h"
 
 namespace gso {
 
 // How long plugin and GFD may take to reload by themselves after a label changed, before their pods are replaced.
 inline constexpr Duration kReloadGrace = std::chrono::minutes(2);
-
-// Why a node that only waits is uncordoned and queued again (C3).
-struct Stop {
-  std::string reason;   // CamelCase.
-  std::string message;  // For people.
-};
-
-// Why a node waits for its workloads: one of the Blocked reasons, and a text for people that names the workloads.
-struct BlockedBy {
-  std::string_view reason;
-  std::string message;
-};
 
 // KAI's use of a node's GPUs, if it prevents a restart into replicas (S8).
 struct KaiHindrance {
@@ -169,8 +158,9 @@ struct StepInput {
   // The profile of change.to, if the node has another target now; null: it is unknown, or new pods can have read
   // another.
   ProfilePtr begun_for;
-  std::optional<Stop> stop;
-  std::optional<BlockedBy> blocked_by_pods;                  // According to the last list of its consumers.
+  std::optional<Reason> stop;  // Why a node that only waits is uncordoned and queued again (C3).
+  // Why it waits for its workloads, one of the Blocked reasons, which names them: by the last list of its consumers.
+  std::optional<Reason> blocked_by_pods;
   std::function<std::optional<KaiHindrance>()> kai_hinders;  // Asked only before pods are replaced.
   // Since when nobody holds the node any more, if somebody did during this change (C1): no stored time starts a
   // deadline before that.

@@ -120,21 +120,21 @@ bool ChangeStep::is_drained(Drain drain) {
     ages_.look_again_in(std::chrono::seconds(10));
     return false;
   }
-  const BlockedBy who = input_.blocked_by_pods.value_or(BlockedBy{kWaitingForWorkloads, "waits"});
+  const Reason who = input_.blocked_by_pods.value_or(Reason{kWaitingForWorkloads, "waits"});
   if (change_.had_turn && !touched) {
-    defer(Deferral::By::idle_timeout, who.reason, fmt::format("workloads have come: {}", who.message));
+    defer(Deferral::By::idle_timeout, who.code, fmt::format("workloads have come: {}", who.message));
     return false;
   }
   if (waited >= rollout_.idle_timeout && !touched) {
-    defer(Deferral::By::idle_timeout, who.reason,
+    defer(Deferral::By::idle_timeout, who.code,
           fmt::format("still in use after {}: {}", k8s::format_go_duration(rollout_.idle_timeout), who.message));
     return false;
   }
   ages_.look_again_in(waited >= rollout_.idle_timeout
                           ? Duration(std::chrono::seconds(10))
                           : std::min<Duration>(std::chrono::seconds(10), rollout_.idle_timeout - waited));
-  const bool plain = who.reason == kWaitingForWorkloads;
-  finding(plain ? Severity::info : Severity::warning, who.reason, who.message);
+  const bool plain = who.code == kWaitingForWorkloads;
+  finding(plain ? Severity::info : Severity::warning, who.code, who.message);
   out_.evicts = rollout_.workloads == WorkloadMode::evict && !uncordoned;
   return false;
 }
@@ -181,8 +181,8 @@ void ChangeStep::uncordon_and_defer() {
       "someone uncordoned the node during the drain: the change to {} is deferred; retry in {}, or now: "
       "`gpu-sharing-operator rollout start {}`",
       change_.to, k8s::format_go_duration(deferral_length(rollout_.idle_timeout)), input_.policy.meta.name);
-  const BlockedBy who = input_.blocked_by_pods.value_or(BlockedBy{kWaitingForWorkloads, ""});
-  defer(Deferral::By::person, who.reason, message);
+  const Reason who = input_.blocked_by_pods.value_or(Reason{kWaitingForWorkloads, ""});
+  defer(Deferral::By::person, who.code, message);
   event(false, "Uncordoned", "Drain", message);
 }
 

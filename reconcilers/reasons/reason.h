@@ -4,12 +4,16 @@
 #pragma once
 
 #include <string>
+#include <string_view>
+#include <utility>
 
 namespace gso {
 
 struct Reason {
   std::string code;     // CamelCase, stable: of labels.h or of a check; of a container that waits, the kubelet's.
   std::string message;  // For people.
+  Reason() = default;
+  Reason(std::string_view why, std::string text) : code(why), message(std::move(text)) {}
   friend auto operator<=>(const Reason&, const Reason&) = default;
 };
 

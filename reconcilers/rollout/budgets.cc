@@ -187,25 +187,15 @@ SlotHold slot_hold(const World& world, const Index& index, const std::string& na
 }
 
 std::string_view describe(SlotHold hold) {
-  switch (hold) {
-    case SlotHold::none:
-      return "not known";
-    case SlotHold::in_change:
-      return "in change";
-    case SlotHold::failed:
-      return "failed";
-    case SlotHold::unreadable:
-      return "its change cannot be read";
-    case SlotHold::not_ready:
-      return "NotReady";
-    case SlotHold::cordoned:
-      return "cordoned, not by the operator";
-    case SlotHold::cordoned_by_operator:
-      return "cordoned by the operator, for a change that did not finish";
-    case SlotHold::no_gpus:
-      return "offers no GPUs";
-  }
-  return {};
+  constexpr std::string_view kTexts[] = {"not known",
+                                         "in change",
+                                         "failed",
+                                         "its change cannot be read",
+                                         "NotReady",
+                                         "cordoned, not by the operator",
+                                         "cordoned by the operator, for a change that did not finish",
+                                         "offers no GPUs"};  // In the order of SlotHold.
+  return kTexts[static_cast<std::size_t>(hold)];
 }
 
 BudgetCount count_of(const Tally& tally) {

@@ -23,24 +23,43 @@ bool ChangeSteps::is_undecided(const std::string& node, const NodeAssessment& a)
   return !pass_.index.record || !pass_.plannable(a) || pass_.s.world.nodes_being_written.contains(node);
 }
 
-Step ChangeSteps::of(const Node& node, const NodeAssessment& a) {
+namespace {
+
+// `hindrance`: what KAI was found to use, once the step has asked for it.
+Step step_of(Pass& pass, const Node& node, const NodeAssessment& a, std::optional<Reason> stop,
+             std::optional<Reason> who, std::optional<KaiHindrance>& hindrance) {
   const std::string& name = node.meta.name;
-  const NodeView view = view_of(pass_, node, a);
-  const SharingPolicy& policy = pass_.index.policy(pass_.s.world, a.policy.view());
-  std::optional<BlockedBy> who = blocked_by_pods(pass_, name, a);
-  std::optional<Stop> stop = stop_for(name, a, who);
-  ProfilePtr begun_for = profile_begun_for(view, pass_.index.record_or_null(), pass_.index.profiles);
-  StepInput input{view, policy, std::move(begun_for), std::move(stop), std::move(who), {}};
-  input.kai_hinders = [this, &name, &a] { return kai_hindrance(pass_, name, a); };
-  input.released = released_since(pass_, name, *a.change);
-  return step(input);
+  const NodeView view = view_of(pass, node, a);
+  return step({view, pass.index.policy(pass.s.world, a.policy.view()),
+               profile_begun_for(view, pass.index.record_or_null(), pass.index.profiles), std::move(stop),
+               std::move(who), [&] { return hindrance = kai_hindrance(pass, name, a); },
+               released_since(pass, name, *a.change)});
 }
 
-std::optional<Stop> ChangeSteps::stop_for(const std::string& name, const NodeAssessment& a,
-                                          const std::optional<BlockedBy>& who) {
+}  // namespace
+
+Step ChangeSteps::of(const Node& node, const NodeAssessment& a) {
+  std::optional<Reason> who = blocked_by_pods(pass_, node.meta.name, a);
+  std::optional<Reason> stop = stop_for(node.meta.name, a, who);
+  std::optional<KaiHindrance> hindrance;
+  return step_of(pass_, node, a, std::move(stop), std::move(who), hindrance);
+}
+
+// Neither a stop nor blocking pods matter for the row once a pod of the node has been deleted.
+std::optional<Reason> obstacle_half_way(Pass& pass, const Node& node, const NodeAssessment& a) {
+  if (a.phase != Phase::restarting) return std::nullopt;
+  std::optional<KaiHindrance> hindrance;
+  if (step_of(pass, node, a, std::nullopt, std::nullopt, hindrance).row != StepRow::c4) return std::nullopt;
+  if (!a.reason.empty()) return Reason{a.reason, a.message};
+  if (!hindrance || !hindrance->certain) return std::nullopt;
+  return Reason{kKaiReservations, finding_of(node.meta.name, *hindrance).message};
+}
+
+std::optional<Reason> ChangeSteps::stop_for(const std::string& name, const NodeAssessment& a,
+                                            const std::optional<Reason>& who) {
   RolloutView* rollout = find_rollout(pass_, pass_.index.rollout_key_of(a));
   if (rollout != nullptr) {
-    const std::optional<Stop>& stop = is_drift_repair(*a.change) ? rollout->stop_of_repairs() : rollout->stop();
+    const std::optional<Reason>& stop = is_drift_repair(*a.change) ? rollout->stop_of_repairs() : rollout->stop();
     if (stop) return stop;
   }
   return who ? yield_.stop_for(name, a, *who) : std::nullopt;

@@ -28,12 +28,16 @@ class ChangeSteps {
 
  private:
   // What stops the rollout of the node, or makes the node leave its change.
-  [[nodiscard]] std::optional<Stop> stop_for(const std::string& name, const NodeAssessment& a,
-                                             const std::optional<BlockedBy>& who);
+  [[nodiscard]] std::optional<Reason> stop_for(const std::string& name, const NodeAssessment& a,
+                                               const std::optional<Reason>& who);
 
   Pass& pass_;
   SlotYield yield_{pass_};
 };
+
+// What prevents the next step of a node whose pods are being replaced (C4), whatever stops its rollout, while no
+// deadline runs: an obstacle, or KAI's use of its GPUs as far as that is certain. nullopt: nothing does.
+[[nodiscard]] std::optional<Reason> obstacle_half_way(Pass& pass, const Node& node, const NodeAssessment& assessment);
 
 // --- All nodes in a change, at the cost of those that need something: the others are skipped until their next date.
 

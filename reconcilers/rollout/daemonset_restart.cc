@@ -168,31 +168,25 @@ std::string stopped_rollout(const RolloutView& rollout) {
     if (key.config_map != rollout.key.config_map || key == rollout.key) continue;
     const std::string waiting = first_pending(nodes);
     if (waiting.empty()) continue;
-    const std::optional<Stop>& stop = rollout_of(pass, key).stop();
+    const std::optional<Reason>& stop = rollout_of(pass, key).stop();
     if (!stop) continue;
     return fmt::format(
         "a restart of the DaemonSets in namespace {} would also restart node {}, which waits for key {} of policy {} "
         "({}: {}): end this stop, or use mechanism NodeByNode",
-        rollout.installation.ns, waiting, key.key, key.policy, stop->reason, stop->message);
+        rollout.installation.ns, waiting, key.key, key.policy, stop->code, stop->message);
   }
   return {};
 }
 
-// A node that must stay as it is, and why.
-struct Untouchable {
-  std::string_view reason;  // CamelCase.
-  std::string message;
-};
-
-// What the chain of checks, a holder or KAI would say if the node itself started now. A label that another actor owns
-// stays as it is under a restart, too.
-std::optional<Untouchable> untouchable(Pass& pass, const std::string& name, const NodeAssessment& a) {
+// Why a node must stay as it is: what the chain of checks, a holder or KAI would say if the node itself started now. A
+// label that another actor owns stays as it is under a restart, too.
+std::optional<Reason> untouchable(Pass& pass, const std::string& name, const NodeAssessment& a) {
   const Node* node = pass.s.world.nodes.find(name);
   if (node == nullptr || a.phase == Phase::unmanaged) return std::nullopt;
-  if (!a.holder.empty()) return Untouchable{a.holder, describe_holder(a.holder, *node)};
-  if (a.is_blocked() && a.reason != kLabelOwnedByOther) return Untouchable{a.reason, a.message};
-  if (!a.taint.empty()) return Untouchable{kTaintNotTolerated, fmt::format("it has the taint {}", a.taint.view())};
-  if (auto hindrance = kai_hindrance(pass, name, a)) return Untouchable{kKaiReservations, std::move(hindrance->why)};
+  if (!a.holder.empty()) return Reason{a.holder, describe_holder(a.holder, *node)};
+  if (a.is_blocked() && a.reason != kLabelOwnedByOther) return Reason{a.reason, a.message};
+  if (!a.taint.empty()) return Reason{kTaintNotTolerated, fmt::format("it has the taint {}", a.taint.view())};
+  if (auto hindrance = kai_hindrance(pass, name, a)) return Reason{kKaiReservations, std::move(hindrance->why)};
   return std::nullopt;
 }
 
@@ -201,7 +195,7 @@ std::optional<Untouchable> untouchable(Pass& pass, const std::string& name, cons
 std::string node_obstacle(const RolloutView& rollout) {
   Pass& pass = rollout.pass;
   std::string first;
-  Untouchable why;
+  Reason why;
   for (const auto& [name, node] : pass.index.nodes) {
     if (!node.assessment || pass.index.installation_of(*node.assessment).id() != rollout.key.config_map) continue;
     auto found = untouchable(pass, name, *node.assessment);
@@ -213,7 +207,7 @@ std::string node_obstacle(const RolloutView& rollout) {
   return fmt::format(
       "a restart of the DaemonSets in namespace {} would also restart node {}, which must stay as it is ({}: {}): "
       "remove this cause, or use mechanism NodeByNode",
-      rollout.installation.ns, first, why.reason, why.message);
+      rollout.installation.ns, first, why.code, why.message);
 }
 
 }  // namespace

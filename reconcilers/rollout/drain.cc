@@ -88,41 +88,40 @@ NodeUse stranded(const NodeUse& use, const NodeExpectation* afterwards) {
 }
 
 // A missing permission concerns all of them alike: one answer is reported.
-std::optional<BlockedBy> refused_evictions(const Pass& pass, const std::string& node, const NodeUse& use) {
+std::optional<Reason> refused_evictions(const Pass& pass, const std::string& node, const NodeUse& use) {
   constexpr std::size_t kAnswers = 3;
   const auto listing = pass.s.consumers.find(node);
   if (listing == pass.s.consumers.end()) return std::nullopt;
   const Answered forbidden = answered(use, listing->second.forbidden, 1);
   if (!forbidden.answers.empty()) {
-    return BlockedBy{kForbidden,
-                     fmt::format("{} {}: {}", kNotAllowedToEvict, forbidden.use.names(), forbidden.answers.front())};
+    return Reason{kForbidden,
+                  fmt::format("{} {}: {}", kNotAllowedToEvict, forbidden.use.names(), forbidden.answers.front())};
   }
   const Answered held = answered(use, listing->second.refused, kAnswers);
   if (held.answers.empty()) return std::nullopt;
-  return BlockedBy{kPdbRefuses, fmt::format("a PodDisruptionBudget prevents the eviction of {}: {}", held.use.names(),
-                                            fmt::join(held.answers, "; "))};
+  return Reason{kPdbRefuses, fmt::format("a PodDisruptionBudget prevents the eviction of {}: {}", held.use.names(),
+                                         fmt::join(held.answers, "; "))};
 }
 
-std::optional<BlockedBy> blocked_by_pods(const Pass& pass, const std::string& node, const NodeAssessment& a) {
+std::optional<Reason> blocked_by_pods(const Pass& pass, const std::string& node, const NodeAssessment& a) {
   const NodeUse use = use_of(pass.s, node);
   const NodeDrain drain = node_drain_of(pass, node, a);
   const std::string excess = excess_of_daemonsets(use, drain);
   if (!use.unknown.empty()) {
-    return BlockedBy{kWorkloadsUnknown,
+    return Reason{kWorkloadsUnknown,
                      fmt::format("it is not known which pods use the node's GPUs: {}{}", use.unknown,
                                  use.waiting.empty() ? "" : fmt::format("; known are {}", use.names()))};
   }
   if (use.waiting.empty()) {
-    return excess.empty() ? std::nullopt : std::optional(BlockedBy{kWaitingForWorkloads, excess});
+    return excess.empty() ? std::nullopt : std::optional(Reason{kWaitingForWorkloads, excess});
   }
   if (const NodeUse lost = stranded(use, drain.afterwards); !lost.waiting.empty()) {
-    return BlockedBy{kRenameStrandsPods, strands_message(lost, *drain.afterwards)};
+    return Reason{kRenameStrandsPods, strands_message(lost, *drain.afterwards)};
   }
   auto answer = refused_evictions(pass, node, use);
-  BlockedBy out =
-      answer ? std::move(*answer) : BlockedBy{kWaitingForWorkloads, fmt::format("waits for {}", use.names())};
+  Reason out = answer ? std::move(*answer) : Reason{kWaitingForWorkloads, fmt::format("waits for {}", use.names())};
   if (const auto why = why_pods_stay(pass, drain, use)) {
-    if (out.reason == kWaitingForWorkloads) out.reason = why->reason;
+    if (out.code == kWaitingForWorkloads) out.code = why->code;
     out.message += "; " + why->message;
   }
   if (!excess.empty()) out.message += "; " + excess;
@@ -149,21 +148,21 @@ std::string deadline_text(const Pass& pass, const SeenNode& seen) {
 
 // The pods of the node have not been listed since this operator was started. Until they are, its SharingRollout's
 // status has what the operator before it saw.
-std::optional<BlockedBy> last_reported(const Pass& pass, const std::string& name, const NodeAssessment& a) {
+std::optional<Reason> last_reported(const Pass& pass, const std::string& name, const NodeAssessment& a) {
   const SharingRollout* rollout = pass.s.world.rollouts.find(rollout_name(pass.index.rollout_key_of(a), a.change->to));
   if (rollout == nullptr) return std::nullopt;
   for (const nlohmann::json& entry : list_at(parse_status(rollout->status_json), "nodes")) {
     if (!entry.is_object() || text_at(entry, "name") != name || text_at(entry, "state") != "Waiting") continue;
     const CodeRow* known = find_blocked_reason(text_at(entry, "reason"));
-    if (known != nullptr) return BlockedBy{known->codes.front(), text_at(entry, "message")};
+    if (known != nullptr) return Reason{known->codes.front(), text_at(entry, "message")};
   }
   return std::nullopt;
 }
 
 }  // namespace
 
-std::map<std::string, BlockedBy> find_blocked_in_progress(const Pass& pass) {
-  std::map<std::string, BlockedBy> out;
+std::map<std::string, Reason> find_blocked_in_progress(const Pass& pass) {
+  std::map<std::string, Reason> out;
   for (const std::string& name : pass.index.nodes_in(Bucket::changing)) {
     const NodeAssessment& a = *pass.index.find(name);
     if (a.phase != Phase::draining || !a.holder.empty() || pass.s.consumers.contains(name)) continue;
@@ -179,7 +178,7 @@ std::map<std::string, BlockedBy> find_blocked_in_progress(const Pass& pass) {
   }
   if (pass.s.refused_writes == nullptr || pass.s.refused_writes->empty()) return out;
   for (const std::string& name : pass.index.nodes_in(Bucket::changing)) {
-    if (const std::string* right = refused_write(pass, name)) out.insert_or_assign(name, BlockedBy{kForbidden, *right});
+    if (const std::string* right = refused_write(pass, name)) out.insert_or_assign(name, Reason{kForbidden, *right});
   }
   return out;
 }
@@ -225,13 +224,13 @@ bool is_of_workloads(std::string_view reason) {
          reason == kRenameStrandsPods || reason == kForbidden || reason == kProtectedNamespace;
 }
 
-std::map<std::string, BlockedBy> blocked_in_queue(const Pass& pass) {
-  std::map<std::string, BlockedBy> out;
+std::map<std::string, Reason> blocked_in_queue(const Pass& pass) {
+  std::map<std::string, Reason> out;
   for (const std::string& name : pass.index.nodes_in(Bucket::deferred)) {
     const NodeAssessment& a = *pass.index.find(name);
     const auto pods = blocked_by_pods(pass, name, a);
-    BlockedBy who{pods ? pods->reason : kDeferred,
-                  deferral_text(pass, name, pass.index.policy(pass.s.world, a.policy.view()))};
+    Reason who{pods ? std::string_view(pods->code) : kDeferred,
+               deferral_text(pass, name, pass.index.policy(pass.s.world, a.policy.view()))};
     if (pods) who.message += "; " + pods->message;
     out.emplace(name, std::move(who));
   }

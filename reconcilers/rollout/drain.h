@@ -12,16 +12,16 @@
 namespace gso {
 
 // According to the node's last listing; nullopt: no pod blocks it, or the node has not been listed.
-[[nodiscard]] std::optional<BlockedBy> blocked_by_pods(const Pass& pass, const std::string& node,
-                                                       const NodeAssessment& assessment);
+[[nodiscard]] std::optional<Reason> blocked_by_pods(const Pass& pass, const std::string& node,
+                                                    const NodeAssessment& assessment);
 // The write of this node's change that the operator is not allowed to send, with the missing permission; null: no such
 // write is known.
 [[nodiscard]] const std::string* refused_write(const Pass& pass, const std::string& node);
 // The same, by node, for nodes in a change that have waited since an earlier pass, or that the operator is not allowed
 // to write. All rollouts and both statuses read it: RolloutViews finds it once for each pass.
-[[nodiscard]] std::map<std::string, BlockedBy> find_blocked_in_progress(const Pass& pass);
+[[nodiscard]] std::map<std::string, Reason> find_blocked_in_progress(const Pass& pass);
 // The same, by node, for nodes at the back of the queue: after idleTimeout, or because a person uncordoned them.
-[[nodiscard]] std::map<std::string, BlockedBy> blocked_in_queue(const Pass& pass);
+[[nodiscard]] std::map<std::string, Reason> blocked_in_queue(const Pass& pass);
 // A node that one of them names with that reason waits for workloads: nobody can foretell until when.
 [[nodiscard]] bool is_of_workloads(std::string_view reason);
 
@@ -34,7 +34,7 @@ namespace gso {
 [[nodiscard]] NodeUse stranded(const NodeUse& use, const NodeExpectation* afterwards);
 
 // Those of these pods whose last requested eviction was refused, with the answers; nullopt: none was.
-[[nodiscard]] std::optional<BlockedBy> refused_evictions(const Pass& pass, const std::string& node, const NodeUse& use);
+[[nodiscard]] std::optional<Reason> refused_evictions(const Pass& pass, const std::string& node, const NodeUse& use);
 
 // Pods that were bound while no device was registered stay Failed; their controllers have created replacements.
 void remove_rejected(Pass& pass, const std::string& node);

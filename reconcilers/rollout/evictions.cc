@@ -292,7 +292,7 @@ std::vector<std::string> reasons_of(const Staying& staying, const SharingPolicy&
 
 }  // namespace
 
-std::optional<BlockedBy> why_pods_stay(const Pass& pass, const NodeDrain& drain, const NodeUse& use) {
+std::optional<Reason> why_pods_stay(const Pass& pass, const NodeDrain& drain, const NodeUse& use) {
   if (drain.policy->rollout.workloads != WorkloadMode::evict) return std::nullopt;
   const Staying staying = staying_of(pass, drain, use);
   if (staying.empty()) return std::nullopt;
@@ -302,8 +302,8 @@ std::optional<BlockedBy> why_pods_stay(const Pass& pass, const NodeDrain& drain,
   std::vector<std::string> why = reasons_of(staying, *drain.policy);
   if (!fits && !leavers_on(pass, drain, use, {}).sorted.empty())
     why.emplace_back("Until then no other pod of the node is evicted");
-  return BlockedBy{staying.by_owner.empty() ? kWaitingForWorkloads : kProtectedNamespace,
-                   fmt::format("{}", fmt::join(why, ". "))};
+  return Reason{staying.by_owner.empty() ? kWaitingForWorkloads : kProtectedNamespace,
+                fmt::format("{}", fmt::join(why, ". "))};
 }
 
 ReportedStay reported_stay(std::string_view message) {

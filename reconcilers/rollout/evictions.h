@@ -22,7 +22,7 @@ inline constexpr std::string_view kPodsOfDaemonSets = "pods of DaemonSets or sta
 // Under `workloads: Evict`: which pods the node waits for because an annotation forbids their eviction, because they
 // have no controller or because of their namespace (protected_namespaces.h), and how to continue. nullopt if no such
 // pod keeps the node waiting.
-[[nodiscard]] std::optional<BlockedBy> why_pods_stay(const Pass& pass, const NodeDrain& drain, const NodeUse& use);
+[[nodiscard]] std::optional<Reason> why_pods_stay(const Pass& pass, const NodeDrain& drain, const NodeUse& use);
 
 // Why pods stay, as far as a status says it with the sentences of why_pods_stay(): for whoever has not listed the pods.
 struct ReportedStay {

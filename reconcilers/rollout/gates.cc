@@ -96,6 +96,24 @@ const GateRow& row_of(Gate gate) {
 
 namespace {
 
+// What the conditions below ask about: a rollout of a profile, or of a template. One of the two is null.
+struct GateSubject {
+  explicit GateSubject(const RolloutView& rollout) : pass(rollout.pass), policy(rollout.policy), profile(&rollout) {}
+  explicit GateSubject(const TemplateRollout& rollout)
+      : pass(rollout.pass), policy(rollout.policy), daemons(&rollout) {}
+
+  [[nodiscard]] bool anew() const { return profile != nullptr ? profile->anew : daemons->anew; }
+  [[nodiscard]] Switches switches() const {
+    if (profile == nullptr) return daemons->switches;
+    return anew() ? Switches() : switches_of(pass, profile->key, profile->target, profile->object);
+  }
+
+  Pass& pass;
+  const SharingPolicy& policy;
+  const RolloutView* profile = nullptr;
+  const TemplateRollout* daemons = nullptr;
+};
+
 // The policy's own profile was rolled back, and this rollout restores its nodes. The person who approved the change
 // does not need to approve its rollback.
 bool goes_back(const RolloutView& rollout) {
@@ -103,76 +121,63 @@ bool goes_back(const RolloutView& rollout) {
          !owns_key(rollout.policy, rollout.key);
 }
 
-// --- Why a gate is closed, for people; empty: it is open. First the switches that people have set.
+// --- Why a gate is closed. First the switches that people have set.
 
-std::string closed_by_pause_of(const SharingPolicy& policy) {
-  return policy.rollout.paused ? "spec.rollout.paused of the policy is set" : "";
-}
-
-Pause pause_above(const RolloutView& rollout) {
-  const Pass& pass = rollout.pass;
-  const ObjectKey config_map = rollout.installation.config_map_key();
+Pause pause_above(const GateSubject& subject) {
+  std::string of_policy = subject.policy.rollout.paused ? "spec.rollout.paused of the policy is set" : "";
+  if (subject.profile == nullptr) return of_policy.empty() ? Pause() : Pause{PausedBy::policy, std::move(of_policy)};
+  const Pass& pass = subject.pass;
+  const ObjectKey config_map = subject.profile->installation.config_map_key();
   const ConfigMapPause pause = pause_of(pass.s.world, pass.index.record_or_null(), config_map);
-  if (std::string why = closed_by_pause_of(rollout.policy); !why.empty()) {
+  if (!of_policy.empty()) {
     // Who resumes the policy must know that this alone starts no node.
-    if (pause != ConfigMapPause::none) why += ", and " + describe(pause, config_map);
-    return {PausedBy::policy, std::move(why)};
+    if (pause != ConfigMapPause::none) of_policy += ", and " + describe(pause, config_map);
+    return {PausedBy::policy, std::move(of_policy)};
   }
   if (pause == ConfigMapPause::none) return {};
   return {PausedBy::config_map, describe(pause, config_map)};
 }
 
 // Of the policy and of the ConfigMap.
-std::string closed_by_pause_above(const RolloutView& rollout) {
-  return pause_above(rollout).why;
+std::string closed_by_pause_above(const GateSubject& subject) {
+  return pause_above(subject).why;
 }
 
-Switches switches_on(const RolloutView& rollout) {
-  return rollout.anew ? Switches() : switches_of(rollout.pass, rollout.key, rollout.target, rollout.object);
-}
-
-std::string closed_by_mode_of(const PlannerSettings& settings, const SharingPolicy& policy) {
-  const PolicyMode mode = settings.mode_of(policy);
+std::string closed_by_mode(const GateSubject& subject) {
+  const PolicyMode mode = subject.pass.s.settings.mode_of(subject.policy);
   if (mode != PolicyMode::observe) return {};
-  return policy.mode != mode ? "the operator runs with max-mode Observe: nothing is changed"
-                             : "the policy's mode is Observe: nothing is changed";
-}
-
-std::string closed_by_mode(const RolloutView& rollout) {
-  return closed_by_mode_of(rollout.pass.s.settings, rollout.policy);
+  return subject.policy.mode != mode ? "the operator runs with max-mode Observe: nothing is changed"
+                                     : "the policy's mode is Observe: nothing is changed";
 }
 
 // It governs its nodes only because of its stop. An approved change, or one in a window, could remove them from it.
-std::string closed_by_selector(const RolloutView& rollout) {
-  return selector_problem(rollout.policy);
+std::string closed_by_selector(const GateSubject& subject) {
+  return selector_problem(subject.policy);
 }
 
-std::string aborted_text(const SharingPolicy& policy) {
+std::string closed_by_person(const GateSubject& subject) {
+  if (!subject.switches().aborted) return {};
   return fmt::format(
       "the rollout was aborted; the remaining nodes are not changed. Retry: `gpu-sharing-operator rollout start {}`",
-      policy.meta.name);
+      subject.policy.meta.name);
 }
 
-std::string closed_by_person(const RolloutView& rollout) {
-  return switches_on(rollout).aborted ? aborted_text(rollout.policy) : "";
-}
-
-std::string closed_by_undo(const RolloutView& rollout) {
-  if (!switches_on(rollout).undone) return {};
+std::string closed_by_undo(const GateSubject& subject) {
+  if (!subject.switches().undone) return {};
   return fmt::format("rolled back by a person. Retry: `gpu-sharing-operator rollout start {}`",
-                     rollout.policy.meta.name);
+                     subject.policy.meta.name);
 }
 
-constexpr const char* kPausedItself = "spec.paused of the rollout is set";
-
-std::string closed_by_own_pause(const RolloutView& rollout) {
-  return switches_on(rollout).paused ? kPausedItself : "";
+std::string closed_by_own_pause(const GateSubject& subject) {
+  return subject.switches().paused ? "spec.paused of the rollout is set" : "";
 }
 
-std::string closed_without_approval(const RolloutView& rollout) {
-  const bool asks = rollout.pass.s.settings.mode_of(rollout.policy) == PolicyMode::approve && !goes_back(rollout);
-  if (!asks || switches_on(rollout).approved) return {};
-  const bool has_object = rollout.object != nullptr && !rollout.anew;
+std::string closed_without_approval(const GateSubject& subject) {
+  if (subject.pass.s.settings.mode_of(subject.policy) != PolicyMode::approve) return {};
+  const RolloutView* profile = subject.profile;
+  if ((profile != nullptr && goes_back(*profile)) || subject.switches().approved) return {};
+  if (profile == nullptr) return subject.daemons->approval();
+  const bool has_object = profile->object != nullptr && !profile->anew;
   return has_object ? "waits for spec.approved" : "waits for spec.approved of its SharingRollout";
 }
 
@@ -209,24 +214,21 @@ std::string closed_by_stale_view(const RolloutView& rollout) {
 
 // --- Time, and changes that other controllers are about to make.
 
-std::string closed_by_windows_of(PlanDraft& draft, const SharingPolicy& policy) {
-  const WindowState windows = windows_at(policy.rollout.windows, draft.s.now);
-  if (windows.until) draft.look_again_in(*windows.until - draft.s.now);
+std::string closed_by_window(const GateSubject& subject) {
+  Pass& pass = subject.pass;
+  const WindowState windows = windows_at(subject.policy.rollout.windows, pass.s.now);
+  if (windows.until) pass.look_again_in(*windows.until - pass.s.now);
   if (windows.open) return {};
   if (windows.until) return "the next maintenance window opens at " + k8s::format_time(*windows.until);
   if (windows.problem.empty()) return "no maintenance window opens in the next five years";
   return "a maintenance window cannot be read: " + windows.problem;
 }
 
-std::string closed_by_window(const RolloutView& rollout) {
-  return closed_by_windows_of(rollout.pass, rollout.policy);
-}
-
 // A retry ends the stop, and starts nothing outside a maintenance window.
 std::string closed_by_failures(const RolloutView& rollout) {
   const std::string& why = rollout.too_many_failures();
   if (why.empty()) return {};
-  const std::string window = closed_by_window(rollout);
+  const std::string window = closed_by_window(GateSubject(rollout));
   return why + last_verified_text(rollout) + (window.empty() ? "" : "; a retry also waits: " + window);
 }
 
@@ -289,15 +291,21 @@ std::string closed_until_settled(const RolloutView& rollout) {
                      rollout.installation.id(), k8s::format_go_duration(settle));
 }
 
-std::string closed_by_earlier_attempt(const RolloutView& rollout) {
-  return rollout.anew ? "the SharingRollout of an earlier attempt is replaced first" : "";
+std::string closed_by_settling(const GateSubject& subject) {
+  return subject.profile != nullptr ? closed_until_settled(*subject.profile) : subject.daemons->settling();
 }
 
-// --- All conditions, in the order in which they are checked: the first one that applies is reported.
+std::string closed_by_earlier_attempt(const GateSubject& subject) {
+  return subject.anew() ? "the SharingRollout of an earlier attempt is replaced first" : "";
+}
+
+// --- All conditions, in the order in which they are checked: the first one that applies is reported. Each says for
+// people why the gate is closed; empty: it is open.
 
 struct Condition {
   Gate gate;
-  std::string (*why)(const RolloutView&);  // For people; empty: the gate is open.
+  std::string (*why)(const GateSubject&);                   // Null: it applies to profiles only.
+  std::string (*of_profile)(const RolloutView&) = nullptr;  // Then this one.
 };
 
 constexpr Condition kConditions[] = {
@@ -308,14 +316,14 @@ constexpr Condition kConditions[] = {
     {Gate::undone, closed_by_undo},
     {Gate::paused, closed_by_own_pause},
     {Gate::approval, closed_without_approval},
-    {Gate::view_stale, closed_by_stale_view},
-    {Gate::gpu_operator_updating, closed_by_announcement},
-    {Gate::max_failures, closed_by_failures},
-    {Gate::canary_drifting, drifting_canary},
-    {Gate::mechanism_unusable, closed_by_mechanism},
-    {Gate::key_not_projected, closed_by_propagation},
+    {Gate::view_stale, nullptr, closed_by_stale_view},
+    {Gate::gpu_operator_updating, nullptr, closed_by_announcement},
+    {Gate::max_failures, nullptr, closed_by_failures},
+    {Gate::canary_drifting, nullptr, drifting_canary},
+    {Gate::mechanism_unusable, nullptr, closed_by_mechanism},
+    {Gate::key_not_projected, nullptr, closed_by_propagation},
     {Gate::outside_window, closed_by_window},
-    {Gate::settling, closed_until_settled},
+    {Gate::settling, closed_by_settling},
     {Gate::new_attempt, closed_by_earlier_attempt},
 };
 
@@ -340,40 +348,41 @@ bool prevents(const GateRow& gate, GateUse use) {
   return true;
 }
 
-}  // namespace
+GateState first_closed(const GateSubject& subject, GateUse use) {
+  for (const Condition& condition : kConditions) {
+    const bool applies = condition.why != nullptr || subject.profile != nullptr;
+    if (!applies || !prevents(row_of(condition.gate), use)) continue;
+    std::string why = condition.why != nullptr ? condition.why(subject) : condition.of_profile(*subject.profile);
+    if (!why.empty()) return {condition.gate, std::move(why)};
+  }
+  return {};
+}
 
-GateState closed_by_abort(const RolloutView& rollout) {
-  std::string why = closed_by_person(rollout);
+GateState closed_by_abort(const GateSubject& subject) {
+  std::string why = closed_by_person(subject);
   return why.empty() ? GateState() : GateState{Gate::aborted, std::move(why)};
 }
 
+}  // namespace
+
+GateState closed_by_abort(const RolloutView& rollout) {
+  return closed_by_abort(GateSubject(rollout));
+}
+
 GateState first_closed_gate(const RolloutView& rollout, GateUse use) {
-  for (const Condition& condition : kConditions) {
-    if (!prevents(row_of(condition.gate), use)) continue;
-    if (std::string why = condition.why(rollout); !why.empty()) return {condition.gate, std::move(why)};
-  }
-  return {};
+  return first_closed(GateSubject(rollout), use);
+}
+
+GateState first_closed_gate(const TemplateRollout& rollout) {
+  const GateSubject subject(rollout);
+  GateState aborted = closed_by_abort(subject);
+  return aborted.is_open() ? first_closed(subject, GateUse::start) : aborted;
 }
 
 std::optional<WallTime> settled_at(const RolloutView& rollout) {
   if (rollout.gate().gate != Gate::settling || waits_out_deletion(rollout)) return std::nullopt;
   return rollout.pass.ages.since(settled_timer(rollout.pass, rollout.profile_rollout.installation)) +
          std::chrono::ceil<std::chrono::milliseconds>(settle_time(rollout));
-}
-
-GateState closed_by_people(PlanDraft& draft, const SharingPolicy& policy, const Switches& switches) {
-  const PlannerSettings& settings = draft.s.settings;
-  if (switches.aborted) return {Gate::aborted, aborted_text(policy)};  // It has ended, whatever else holds it.
-  if (std::string why = closed_by_mode_of(settings, policy); !why.empty()) return {Gate::observe, std::move(why)};
-  if (std::string why = closed_by_pause_of(policy); !why.empty()) return {Gate::paused, std::move(why)};
-  if (std::string why = selector_problem(policy); !why.empty()) return {Gate::paused, std::move(why)};
-  if (switches.paused) return {Gate::paused, kPausedItself};
-  if (settings.mode_of(policy) == PolicyMode::approve && !switches.approved) {
-    return {Gate::approval, "the policy's mode is Approve, and nobody has approved this change"};
-  }
-  if (std::string why = closed_by_windows_of(draft, policy); !why.empty())
-    return {Gate::outside_window, std::move(why)};
-  return {};
 }
 
 Gate first_gate_in_spec(const SharingPolicy& policy) {
@@ -383,8 +392,9 @@ Gate first_gate_in_spec(const SharingPolicy& policy) {
 }
 
 Pause pause_of_rollout(const RolloutView& rollout) {
-  if (Pause above = pause_above(rollout); above.by != PausedBy::nobody) return above;
-  std::string own = closed_by_own_pause(rollout);
+  const GateSubject subject(rollout);
+  if (Pause above = pause_above(subject); above.by != PausedBy::nobody) return above;
+  std::string own = closed_by_own_pause(subject);
   return own.empty() ? Pause() : Pause{PausedBy::rollout, std::move(own)};
 }
 

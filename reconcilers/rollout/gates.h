@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -10,6 +11,7 @@
 #include "reconcilers/fleet/pass.h"
 #include "reconcilers/model/policy.h"
 #include "reconcilers/model/snapshot.h"
+#include "reconcilers/rollout/stops.h"
 
 namespace gso {
 
@@ -83,12 +85,19 @@ struct GateState {
 };
 
 class RolloutView;
-class PlanDraft;
-struct Switches;
 
-// The first gate that a policy (its mode, its pause, its selector, its maintenance windows) or the switches of a
-// rollout close, without regard to what is rolled out.
-[[nodiscard]] GateState closed_by_people(PlanDraft& draft, const SharingPolicy& policy, const Switches& switches);
+// The rollout of a template to standalone MPS daemons, as far as gates ask about it: the gates that people close, the
+// windows, and these.
+struct TemplateRollout {
+  Pass& pass;
+  const SharingPolicy& policy;
+  Switches switches;                      // Those in effect.
+  bool anew = false;                      // Its SharingRollout is of an earlier attempt.
+  std::function<std::string()> approval;  // What is said while nobody has approved it.
+  std::function<std::string()> settling;  // Why the template has not settled; empty: it has.
+};
+// The first closed gate. An aborted rollout has ended, whatever else holds it.
+[[nodiscard]] GateState first_closed_gate(const TemplateRollout& rollout);
 
 // What a caller wants to do. GateRow says which gates prevent it.
 enum class GateUse : std::uint8_t {

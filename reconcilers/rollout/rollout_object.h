@@ -37,8 +37,7 @@ struct DaemonRollout {
   struct Row {
     std::string name;
     std::string_view state;
-    std::string reason;
-    std::string message;
+    Reason why;
   };
   std::vector<Row> nodes;
 };

@@ -55,19 +55,19 @@ bool RolloutView::may_repair() const {
   return *may_repair_;
 }
 
-const std::optional<Stop>& RolloutView::first_stop(std::optional<std::optional<Stop>>& known, GateUse use) const {
+const std::optional<Reason>& RolloutView::first_stop(std::optional<std::optional<Reason>>& known, GateUse use) const {
   if (known) return *known;
   GateState closed = first_closed_gate(*this, use);
   known.emplace();
-  if (!closed.is_open()) *known = Stop{closed.reason(), std::move(closed.message)};
+  if (!closed.is_open()) *known = Reason{closed.reason(), std::move(closed.message)};
   return *known;
 }
 
-const std::optional<Stop>& RolloutView::stop() const {
+const std::optional<Reason>& RolloutView::stop() const {
   return first_stop(stop_, GateUse::wait);
 }
 
-const std::optional<Stop>& RolloutView::stop_of_repairs() const {
+const std::optional<Reason>& RolloutView::stop_of_repairs() const {
   return first_stop(stop_of_repairs_, GateUse::wait_for_repair);
 }
 
@@ -143,7 +143,7 @@ const std::string& RolloutView::stalled() const {
   return *stalled_;
 }
 
-const std::optional<Standstill>& RolloutView::standstill() const {
+const std::optional<Reason>& RolloutView::standstill() const {
   if (!standstill_) standstill_.emplace(standstill_of(*this));
   return *standstill_;
 }
@@ -196,7 +196,7 @@ RolloutView* RolloutViews::find(const RolloutKey& key) {
   return &views_.try_emplace(key, pass_, profile_rollout->first, profile_rollout->second).first->second;
 }
 
-const std::map<std::string, BlockedBy>& RolloutViews::blocked_in_progress() {
+const std::map<std::string, Reason>& RolloutViews::blocked_in_progress() {
   if (!blocked_in_progress_) blocked_in_progress_ = find_blocked_in_progress(pass_);
   return *blocked_in_progress_;
 }

@@ -49,9 +49,9 @@ class RolloutView {
   // Nodes that stopped showing what they have loaded are allowed to be restarted into it.
   [[nodiscard]] bool may_repair() const;
   // Why nodes that only wait are uncordoned and queued again; nullopt: they keep waiting.
-  [[nodiscard]] const std::optional<Stop>& stop() const;
+  [[nodiscard]] const std::optional<Reason>& stop() const;
   // The same for a node in a drift repair, which needs no approval.
-  [[nodiscard]] const std::optional<Stop>& stop_of_repairs() const;
+  [[nodiscard]] const std::optional<Reason>& stop_of_repairs() const;
 
   // The canary of one group of the rollout.
   [[nodiscard]] const Canary& canary(const std::string& product) const;
@@ -79,7 +79,7 @@ class RolloutView {
   // DaemonSets that have stopped replacing pods of its nodes, for people; empty: none.
   [[nodiscard]] const std::string& stalled() const;
   // Why nothing moves, until somebody acts; nullopt: nodes make progress, or nothing remains to be done.
-  [[nodiscard]] const std::optional<Standstill>& standstill() const;
+  [[nodiscard]] const std::optional<Reason>& standstill() const;
 
   // Nodes that run the target according to the record alone, while their pods may be older than its text: the record
   // was lost during this rollout, and taken anew from what the nodes show. By name.
@@ -103,9 +103,9 @@ class RolloutView {
  private:
   mutable std::optional<GateState> gate_;
   mutable std::optional<bool> may_repair_;
-  const std::optional<Stop>& first_stop(std::optional<std::optional<Stop>>& known, GateUse use) const;
-  mutable std::optional<std::optional<Stop>> stop_;
-  mutable std::optional<std::optional<Stop>> stop_of_repairs_;
+  const std::optional<Reason>& first_stop(std::optional<std::optional<Reason>>& known, GateUse use) const;
+  mutable std::optional<std::optional<Reason>> stop_;
+  mutable std::optional<std::optional<Reason>> stop_of_repairs_;
   mutable std::map<std::string, Canary> canaries_;
   mutable std::optional<std::set<std::string>> failed_;
   mutable std::optional<std::string> too_many_failures_;
@@ -117,7 +117,7 @@ class RolloutView {
   mutable std::optional<bool> waits_briefly_;
   mutable std::optional<std::map<std::string, ChangeTrouble>> troubles_;
   mutable std::optional<std::string> stalled_;
-  mutable std::optional<std::optional<Standstill>> standstill_;
+  mutable std::optional<std::optional<Reason>> standstill_;
   mutable std::optional<std::vector<std::string>> assumed_;
 };
 
@@ -129,7 +129,7 @@ class RolloutViews {
   // Null: no node belongs to such a rollout.
   [[nodiscard]] RolloutView* find(const RolloutKey& key);
   // Nodes in a change that wait for their pods, or for a permission (drain.h).
-  [[nodiscard]] const std::map<std::string, BlockedBy>& blocked_in_progress();
+  [[nodiscard]] const std::map<std::string, Reason>& blocked_in_progress();
   // Names the timers of this pass that several planners read (recorded_timers.h).
   void declare_timers() { gso::declare_timers(pass_); }
   // What the views have added so far: timers, and when to plan again.
@@ -141,7 +141,7 @@ class RolloutViews {
  private:
   Pass pass_;
   std::map<RolloutKey, RolloutView> views_;
-  std::optional<std::map<std::string, BlockedBy>> blocked_in_progress_;
+  std::optional<std::map<std::string, Reason>> blocked_in_progress_;
 };
 
 // The target revision of most nodes of a rollout; empty if none has one.

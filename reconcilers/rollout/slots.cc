@@ -180,7 +180,7 @@ namespace {
 constexpr std::string_view kIdleNodesFirst = "IdleNodesFirst";
 }  // namespace
 
-std::optional<Stop> SlotYield::stop_for(const std::string& name, const NodeAssessment& a, const BlockedBy& who) {
+std::optional<Reason> SlotYield::stop_for(const std::string& name, const NodeAssessment& a, const Reason& who) {
   const RolloutSpec& spec = pass_.index.policy(pass_.s.world, a.policy.view()).rollout;
   if (a.phase != Phase::draining || !a.holder.empty() || spec.workloads != WorkloadMode::wait_for_idle)
     return std::nullopt;
@@ -193,9 +193,9 @@ std::optional<Stop> SlotYield::stop_for(const std::string& name, const NodeAsses
     const std::string idle = idle_node(name, a, rollout);
     if (idle.empty()) continue;
     promised_.insert(idle);
-    return Stop{std::string(kIdleNodesFirst),
-                fmt::format("idle node {} needs the slot, and this node still waits ({}): it is queued again", idle,
-                            who.message)};
+    return Reason{std::string(kIdleNodesFirst),
+                  fmt::format("idle node {} needs the slot, and this node still waits ({}): it is queued again", idle,
+                              who.message)};
   }
   return std::nullopt;
 }

@@ -135,7 +135,7 @@ class SlotYield {
   // waits for workloads, some still use it, and no slot is free for a Pending node that is certainly idle, and would be
   // free without it. A node that stays out of service keeps its slot anyway. Pending nodes that were not listed lately
   // are listed first, a few per pass. Each idle node takes one slot.
-  [[nodiscard]] std::optional<Stop> stop_for(const std::string& name, const NodeAssessment& a, const BlockedBy& who);
+  [[nodiscard]] std::optional<Reason> stop_for(const std::string& name, const NodeAssessment& a, const Reason& who);
 
  private:
   // A Pending node that could start if `name` left its change, and is idle; empty: none is known.

@@ -12,6 +12,7 @@
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/node/node_step.h"
 #include "reconcilers/node/pod_faults.h"
+#include "reconcilers/rollout/change_steps.h"
 #include "reconcilers/rollout/drain.h"
 #include "reconcilers/rollout/failures.h"
 #include "reconcilers/rollout/node_states.h"
@@ -22,11 +23,10 @@
 
 namespace gso {
 
-NodeOutOfReach node_out_of_reach(const NodeAssessment& a, const Node& node) {
+std::optional<Reason> node_out_of_reach(const NodeAssessment& a, const Node& node) {
   const std::string_view reason = excuse_of(a);
-  if (reason.empty() || (reason == kNodesNotReady && a.change)) return {};
-  if (reason == kNodesNotReady) return {reason, std::string(kNotReadyText)};
-  return {reason, describe_holder(reason, node)};
+  if (reason.empty() || (reason == kNodesNotReady && a.change)) return std::nullopt;
+  return Reason{reason, reason == kNodesNotReady ? std::string(kNotReadyText) : describe_holder(reason, node)};
 }
 
 OutOfReach out_of_reach_of(const RolloutView& rollout) {
@@ -38,9 +38,9 @@ OutOfReach out_of_reach_of(const RolloutView& rollout) {
     const NodeAssessment& a = *rollout.pass.index.find(name);
     const Node* node = rollout.pass.s.world.nodes.find(name);
     if (node == nullptr) return false;
-    const auto [reason, why] = node_out_of_reach(a, *node);
-    if (reason.empty()) return false;
-    out.nodes[std::string(reason)].emplace(name, why);
+    const auto why = node_out_of_reach(a, *node);
+    if (!why) return false;
+    out.nodes[why->code].emplace(name, why->message);
     ++count[std::string(a.product.view())];
     return true;
   };
@@ -91,7 +91,7 @@ bool is_gated(const RolloutView& rollout) {
 }
 
 // In mode Observe the message says what would be done; outside the windows, what waits for the next one.
-Standstill behind_gate(const RolloutView& rollout) {
+Reason behind_gate(const RolloutView& rollout) {
   const GateState& gate = rollout.gate();
   const Tally& nodes = rollout.profile_rollout.tally;
   const std::int64_t pending = nodes.of(Phase::pending);
@@ -118,29 +118,28 @@ bool some_load(const RolloutView& rollout, bool gated) {
 }
 
 // What these nodes wait for, which is not their gate. nullopt: the next passes restart or record them.
-std::optional<Standstill> behind_reloads(const RolloutView& rollout, const std::vector<std::string>& overdue) {
+std::optional<Reason> behind_reloads(const RolloutView& rollout, const std::vector<std::string>& overdue) {
   std::vector<std::string> lost;
-  std::optional<Standstill> out;
+  std::optional<Reason> out;
   for (const std::string& name : overdue) {
     const NodeAssessment& a = *rollout.pass.index.find(name);
     const std::string full = is_busy(a) ? std::string() : rollout.exhausted(std::string(a.product.view()));
     if (!a.ready) {
       lost.push_back(name);
     } else if (!a.labels_missing.empty()) {
-      out = out.value_or(Standstill{std::string(kLabelsMissing), fmt::format("{}: {}", name, a.labels_missing.view())});
+      out = out.value_or(Reason{kLabelsMissing, fmt::format("{}: {}", name, a.labels_missing.view())});
     } else if (!a.reload_obstacle.empty()) {
-      out = out.value_or(Standstill{std::string(kReloadBlocked),
-                                    fmt::format("{} must be restarted: {}", name, a.reload_obstacle.view())});
-    } else if (!full.empty()) {
       out =
-          out.value_or(Standstill{std::string(kBudgetExhausted), fmt::format("{} must be restarted: {}", name, full)});
+          out.value_or(Reason{kReloadBlocked, fmt::format("{} must be restarted: {}", name, a.reload_obstacle.view())});
+    } else if (!full.empty()) {
+      out = out.value_or(Reason{kBudgetExhausted, fmt::format("{} must be restarted: {}", name, full)});
     } else {
       return std::nullopt;
     }
   }
   if (out || lost.empty()) return out;
-  return Standstill{std::string(kNodesNotReady),
-                    "the remaining nodes are NotReady, and are verified once they are Ready: " + first_names(lost)};
+  return Reason{kNodesNotReady,
+                "the remaining nodes are NotReady, and are verified once they are Ready: " + first_names(lost)};
 }
 
 // Nodes in a change that stand: held, or by their trouble.
@@ -157,11 +156,11 @@ bool some_move(const RolloutView& rollout, bool gated) {
 }
 
 // The first node whose change stands. Where the operator lacks a permission, the next node would be refused as well.
-std::optional<Standstill> behind_change(const RolloutView& rollout, bool some_start) {
+std::optional<Reason> behind_change(const RolloutView& rollout, bool some_start) {
   for (const auto& [name, trouble] : rollout.troubles()) {
-    if (trouble.kind != ChangeTrouble::Kind::stands || (some_start && trouble.reason != kForbidden)) continue;
-    const std::string_view state = trouble.reason == kLabelsMissing ? "serves" : "out of service";
-    return Standstill{trouble.reason, fmt::format("{} is mid-change and {}: {}", name, state, trouble.message)};
+    if (trouble.kind != ChangeTrouble::Kind::stands || (some_start && trouble.code != kForbidden)) continue;
+    const std::string_view state = trouble.code == kLabelsMissing ? "serves" : "out of service";
+    return Reason{trouble.code, fmt::format("{} is mid-change and {}: {}", name, state, trouble.message)};
   }
   return std::nullopt;
 }
@@ -175,11 +174,11 @@ bool names_all_failed(const RolloutView& rollout) {
 }
 
 // Only nodes that failed remain: none is tried again before the profile changes or somebody asks for it.
-std::optional<Standstill> behind_failures(const RolloutView& rollout) {
+std::optional<Reason> behind_failures(const RolloutView& rollout) {
   if (rollout.present_failures() == 0 && !is_doubtful(rollout)) return std::nullopt;
   std::string failed = failed_nodes_text(rollout);
-  if (!is_gated(rollout)) return Standstill{std::string(kVerificationFailed), std::move(failed)};
-  Standstill out = behind_gate(rollout);
+  if (!is_gated(rollout)) return Reason{kVerificationFailed, std::move(failed)};
+  Reason out = behind_gate(rollout);
   if (rollout.gate().gate != Gate::max_failures) return out;
   // The gate names the nodes that count; a text that names them twice says nothing more.
   out.message = names_all_failed(rollout) ? fmt::format("{}. Retry: `gpu-sharing-operator rollout start {}`",
@@ -204,26 +203,26 @@ std::string behind_canary_text(const std::vector<std::string>& names) {
 }
 
 // What the Pending nodes wait for, if none of them can start.
-std::optional<Standstill> behind_waits(const Waits& waits) {
+std::optional<Reason> behind_waits(const Waits& waits) {
   if (waits.some_start) return std::nullopt;
-  if (!waits.exhausted.empty()) return Standstill{std::string(kBudgetExhausted), waits.exhausted};
+  if (!waits.exhausted.empty()) return Reason{kBudgetExhausted, waits.exhausted};
   if (waits.has_slot) return std::nullopt;
   if (!waits.deferred.empty()) {
     std::map<std::string, std::string> why;
     for (const auto& [name, who] : waits.deferred) why.emplace(name, who.message);
-    return Standstill{std::string(waits.deferred.begin()->second.reason), first_of(why)};
+    return Reason{waits.deferred.begin()->second.code, first_of(why)};
   }
   if (!waits.not_ready.empty()) {
-    return Standstill{std::string(kNodesNotReady), "the remaining nodes are NotReady: " + first_names(waits.not_ready) +
-                                                       behind_canary_text(waits.behind_canary)};
+    return Reason{kNodesNotReady, "the remaining nodes are NotReady: " + first_names(waits.not_ready) +
+                                      behind_canary_text(waits.behind_canary)};
   }
   if (waits.held.empty()) return std::nullopt;
-  return Standstill{std::string(kHeld), "the remaining nodes are held: " + first_names(waits.held) +
-                                            behind_canary_text(waits.behind_canary)};
+  return Reason{kHeld,
+                "the remaining nodes are held: " + first_names(waits.held) + behind_canary_text(waits.behind_canary)};
 }
 
 // Drifting nodes that have no slot for their repair, if none of them has one.
-std::optional<Standstill> behind_repairs(const RolloutView& rollout) {
+std::optional<Reason> behind_repairs(const RolloutView& rollout) {
   std::string full;
   for (const std::string& name : rollout.pass.index.nodes_in(Bucket::repairable)) {
     const NodeAssessment& a = *rollout.pass.index.find(name);
@@ -232,7 +231,7 @@ std::optional<Standstill> behind_repairs(const RolloutView& rollout) {
     if (why.empty()) return std::nullopt;
     if (full.empty()) full = why;
   }
-  return Standstill{std::string(kBudgetExhausted), full};
+  return Reason{kBudgetExhausted, full};
 }
 
 }  // namespace
@@ -250,7 +249,7 @@ std::string stalled_daemonsets(const RolloutView& rollout) {
       counted(following, "node"), following == 1 ? "s" : "", ns, k8s::format_go_duration(patience), ns);
 }
 
-std::optional<Standstill> standstill_of(const RolloutView& rollout) {
+std::optional<Reason> standstill_of(const RolloutView& rollout) {
   const Tally& nodes = rollout.profile_rollout.tally;
   const std::int64_t pending = nodes.of(Phase::pending);
   if (pending + nodes.moving() + rollout.repairs_left() == 0) return behind_failures(rollout);
@@ -260,11 +259,9 @@ std::optional<Standstill> standstill_of(const RolloutView& rollout) {
   const bool open = pending > 0 && rollout.gate().is_open();
   if (auto change = behind_change(rollout, open && rollout.waits().some_start)) return change;
   if (const OutOfReach& out = rollout.out_of_reach(); out.stops_all) {
-    const auto& [reason, held] = *out.nodes.begin();
-    return Standstill{reason, first_of(held), held.size() == 1 ? held.begin()->first : std::string()};
+    return Reason{out.nodes.begin()->first, first_of(out.nodes.begin()->second)};
   }
-  if (pending == 0 && !rollout.stalled().empty())
-    return Standstill{std::string(kRollingUpdateStalled), rollout.stalled()};
+  if (pending == 0 && !rollout.stalled().empty()) return Reason{kRollingUpdateStalled, rollout.stalled()};
   if (open) return behind_waits(rollout.waits());
   if (rollout.repairs_left() > 0) return behind_repairs(rollout);
   return behind_reloads(rollout, overdue_loaders(rollout));
@@ -278,27 +275,6 @@ using Kind = ChangeTrouble::Kind;
 // writes.
 constexpr Duration kUsual = std::chrono::minutes(2);
 constexpr std::size_t kMostSelfLoading = 200;  // Of the nodes that load a profile by themselves.
-
-// What prevents the next step of a node in progress, while no deadline runs. The step is asked for its row without a
-// stop and without blocking pods: neither matters for the row once a pod of the node has been deleted.
-std::optional<ChangeTrouble> obstacle_of(Pass& pass, const Node& node, const NodeAssessment& a) {
-  if (a.phase != Phase::restarting) return std::nullopt;
-  const std::string& name = node.meta.name;
-  const NodeView view = view_of(pass, node, a);
-  std::optional<KaiHindrance> hindrance;
-  const auto kai_hinders = [&] { return hindrance = kai_hindrance(pass, name, a); };
-  const Step next = step({view, pass.index.policy(pass.s.world, a.policy.view()),
-                          profile_begun_for(view, pass.index.record_or_null(), pass.index.profiles), std::nullopt,
-                          std::nullopt, kai_hinders});
-  switch (next.row) {
-    case StepRow::c4:
-      if (!a.reason.empty()) return ChangeTrouble{std::string(a.reason), a.message, Kind::stands};
-      if (!hindrance || !hindrance->certain) return std::nullopt;
-      return ChangeTrouble{std::string(kKaiReservations), finding_of(name, *hindrance).message, Kind::stands};
-    default:
-      return std::nullopt;
-  }
-}
 
 // The pods that stay: those that the change has not listed for replacement.
 NodePods staying(const NodeAssessment& a, const NodePods& pods) {
@@ -344,13 +320,12 @@ bool has_waited(Pass& pass, const std::string& name, const NodeAssessment& a, Du
 std::optional<ChangeTrouble> trouble_of(Pass& pass, const std::string& name, const NodeAssessment& a) {
   if (!a.holder.empty() || (!a.in_change() && !a.loads_by_itself())) return std::nullopt;
   if (a.in_change()) {
-    if (const std::string* right = refused_write(pass, name))
-      return ChangeTrouble{std::string(kForbidden), *right, Kind::stands};
+    if (const std::string* right = refused_write(pass, name)) return ChangeTrouble{{kForbidden, *right}, Kind::stands};
   }
   const Node* node = pass.s.world.nodes.find(name);
   if (node == nullptr) return std::nullopt;
   if (a.in_change()) {
-    if (auto obstacle = obstacle_of(pass, *node, a)) return obstacle;
+    if (auto obstacle = obstacle_half_way(pass, *node, a)) return ChangeTrouble{*std::move(obstacle), Kind::stands};
     if (!a.ready) {
       // Nothing ends the change until the node is Ready again.
       const Duration patience = pass.index.policy(pass.s.world, a.policy.view()).rollout.verify_timeout;
@@ -358,24 +333,22 @@ std::optional<ChangeTrouble> trouble_of(Pass& pass, const std::string& name, con
       const bool stands = pass.ages.has_run_for(lost, patience, recorded_since(pass, lost));
       std::string message(kNotReadyInChangeText);
       if (stands) message += ". Make it Ready, or delete the Node (a canary that is deleted counts as one failure)";
-      return ChangeTrouble{std::string(kNodesNotReady), std::move(message), stands ? Kind::stands : Kind::not_ready};
+      return ChangeTrouble{{kNodesNotReady, std::move(message)}, stands ? Kind::stands : Kind::not_ready};
     }
   }
   if (a.phase == Phase::draining || a.matches() || !a.ready) return std::nullopt;
   const NodePods now = staying(a, sort_pods(pass.index.installation_of(a), pass.index.pods_of(name)));
   if (std::string why = failing_container(now); !why.empty()) {
-    return ChangeTrouble{std::move(why), fmt::format("{}; {}", shown_difference(a), first_problem(now)),
-                         Kind::container};
+    return ChangeTrouble{{why, fmt::format("{}; {}", shown_difference(a), first_problem(now))}, Kind::container};
   }
   if (!has_waited(pass, name, a, kUsual)) return std::nullopt;
   if (!a.labels_missing.empty()) {
     // C11: without labels the change neither ends nor fails.
     const Duration patience = pass.index.policy(pass.s.world, a.policy.view()).rollout.verify_timeout;
     const bool stands = a.in_change() && has_waited(pass, name, a, patience);
-    return ChangeTrouble{std::string(kLabelsMissing), std::string(a.labels_missing.view()),
-                         stands ? Kind::stands : Kind::late};
+    return ChangeTrouble{{kLabelsMissing, std::string(a.labels_missing.view())}, stands ? Kind::stands : Kind::late};
   }
-  return ChangeTrouble{std::string(to_string(a.phase)), shown_difference(a), Kind::late};
+  return ChangeTrouble{{to_string(a.phase), shown_difference(a)}, Kind::late};
 }
 
 std::map<std::string, ChangeTrouble> troubles_of(const RolloutView& rollout) {

@@ -22,6 +22,11 @@ struct OutOfReach {
   std::map<std::string, std::map<std::string, std::string>> nodes;
   // No other node of the rollout can continue: these nodes are all that is left, or its canary.
   bool stops_all = false;
+  // The one node that stops the rollout; empty: several do, or none.
+  [[nodiscard]] std::string only_one() const {
+    const bool one = stops_all && nodes.begin()->second.size() == 1;
+    return one ? nodes.begin()->second.begin()->first : std::string();
+  }
 };
 [[nodiscard]] OutOfReach out_of_reach_of(const RolloutView& rollout);
 
@@ -29,25 +34,16 @@ struct OutOfReach {
 inline constexpr std::string_view kNotReadyText =
     "Node is NotReady: skipped until Ready; uses 1 slot of maxUnavailable";
 
-// One node that is Pending or in a change: its reason there, and why. Empty: the operator can change it.
-struct NodeOutOfReach {
-  std::string_view reason;
-  std::string why;
-};
-[[nodiscard]] NodeOutOfReach node_out_of_reach(const NodeAssessment& assessment, const Node& node);
+// One node that is Pending or in a change: its reason there, and why. nullopt: the operator can change it.
+[[nodiscard]] std::optional<Reason> node_out_of_reach(const NodeAssessment& assessment, const Node& node);
 
 // --- Why a rollout stands still: nodes remain to be changed or have failed, none of them makes progress, and none
 // will before a person, a calendar or another controller acts. Both statuses report it: Progressing is False, with
 // this reason and message.
 
-struct Standstill {
-  std::string reason;     // CamelCase.
-  std::string message;    // For people.
-  std::string node = {};  // The one node that the operator must not change now, where that is the cause.
-};
 // nullopt: nothing remains to be done and no failure counts against the revision, a node makes progress or can start,
 // or time alone ends the wait (a soak).
-[[nodiscard]] std::optional<Standstill> standstill_of(const RolloutView& rollout);
+[[nodiscard]] std::optional<Reason> standstill_of(const RolloutView& rollout);
 
 // DaemonSets that have stopped replacing the pods of the rollout's nodes, for people; empty: they make progress, or no
 // node waits for them.
@@ -55,15 +51,14 @@ struct Standstill {
 
 // --- What keeps a node in progress from showing its profile. Both statuses and the findings report this answer.
 
-struct ChangeTrouble {
+// Its code: of the obstacle, or of the container that waits (CrashLoopBackOff).
+struct ChangeTrouble : Reason {
   enum class Kind : std::uint8_t {
     stands,     // The operator neither deletes the remaining pods nor gives up until the cause is gone.
     not_ready,  // The node is NotReady, and has not been for as long as verifyTimeout.
-    container,  // A container of its new pods does not start; `reason` is the kubelet's.
+    container,  // A container of its new pods does not start; the code is the kubelet's.
     late,       // It does not show its profile for longer than usual.
   };
-  std::string reason;   // CamelCase: of the obstacle, or of the container that waits (CrashLoopBackOff).
-  std::string message;  // For people.
   Kind kind = Kind::late;
 };
 // Of a node in a change, or of one that loads a profile by itself; nullopt: it makes progress, only waits for

@@ -128,7 +128,7 @@ class Finder {
   // What the first node that asks for a slot needs; nullopt: no node asks.
   [[nodiscard]] std::optional<Slot> first_that_asks(const Group& group) {
     std::vector<std::string> not_ready, held, behind;
-    std::map<std::string, BlockedBy> deferred;
+    std::map<std::string, Reason> deferred;
     for (const auto& [available, name] : group.pending) {
       const NodeAssessment& a = *pass_.index.find(name);
       if (const auto queued = queued_.find(name); queued != queued_.end()) {
@@ -203,10 +203,10 @@ class Finder {
 
   const RolloutView& rollout_;
   Pass& pass_;
-  const std::map<std::string, BlockedBy> queued_;  // Deferred nodes.
-  std::set<std::string> busy_;                     // Waiting nodes that were seen in use.
-  std::vector<std::string> draining_;              // Nodes that wait for their workloads,
-  std::vector<std::string> draining_of_policy_;    // and those of them that the policy governs.
+  const std::map<std::string, Reason> queued_;   // Deferred nodes.
+  std::set<std::string> busy_;                   // Waiting nodes that were seen in use.
+  std::vector<std::string> draining_;            // Nodes that wait for their workloads,
+  std::vector<std::string> draining_of_policy_;  // and those of them that the policy governs.
   std::vector<std::pair<std::string, std::string>> groups_;
   Waits out_;
 };

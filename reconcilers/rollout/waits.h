@@ -42,7 +42,7 @@ struct Waits {
   bool some_start = false;                      // Some node can start, or will when its canary has soaked.
   bool has_slot = false;                        // Some node that asks has room in every budget, or needs none.
   std::string exhausted;                        // If no node has a slot: the full budgets.
-  std::map<std::string, BlockedBy> deferred;    // If no node asks: the deferred nodes, and what each waits for.
+  std::map<std::string, Reason> deferred;       // If no node asks: the deferred nodes, and what each waits for.
   // Nodes of groups in which no node asks; the last ones are cordoned and wait for a canary that is not.
   std::vector<std::string> not_ready, held, behind_canary;
 };

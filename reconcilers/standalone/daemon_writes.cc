@@ -167,8 +167,7 @@ void count(const DaemonNode& node, DaemonRollout& out) {
   const bool serves = node.pod != nullptr && is_serving(*node.pod);
   const bool waits = node.in_change() || node.is_outdated();
   if (waits && !node.holder.empty()) {
-    out.nodes.push_back(
-        {node.name(), to_string(Phase::held), std::string(node.holder), describe_holder(node.holder, *node.node)});
+    out.nodes.push_back({node.name(), to_string(Phase::held), {node.holder, describe_holder(node.holder, *node.node)}});
   }
   if (node.in_change()) {
     ++out.in_change;
@@ -210,11 +209,11 @@ DaemonRollouts count_daemons(const std::vector<DaemonNode>& nodes) {
 void note_failed(DaemonRollout& rollout, const std::string& node, std::string message) {
   --rollout.in_change;
   ++rollout.failed;
-  rollout.nodes.push_back({node, kStateFailed, std::string(kStandaloneMpsFailed), std::move(message)});
+  rollout.nodes.push_back({node, kStateFailed, {kStandaloneMpsFailed, std::move(message)}});
 }
 
 void note_waiting(DaemonRollout& rollout, const std::string& node, std::string_view reason, std::string message) {
-  rollout.nodes.push_back({node, kWaiting, std::string(reason), std::move(message)});
+  rollout.nodes.push_back({node, kWaiting, {reason, std::move(message)}});
 }
 
 GateState daemon_gate(Pass& pass, const DaemonNode& node) {
@@ -225,20 +224,21 @@ GateState daemon_gate(Pass& pass, const DaemonNode& node) {
   const DaemonSet* daemonset = pass.s.world.daemonsets.find(node.daemonset->key);
   switches.approved =
       switches.approved || (daemonset != nullptr && daemonset->meta.annotations.get(kApprovedAnnotation) == target);
-  GateState gate = closed_by_people(pass, *node.policy, switches);
-  if (gate.gate == Gate::approval) gate.message += ": " + how_to_approve(pass, node);
-  if (!gate.is_open()) return gate;
-  const std::string id = k8s::to_string(node.daemonset->key);
-  const WallTime since = node.daemonset->newest_since;
-  const WallTime settled = pass.ages.stored(stored_time(id, "template", since), since) +
-                           std::chrono::ceil<WallTime::duration>(pass.s.settings.settle);
-  if (pass.s.now < settled) {
+  switches.undone = false;  // A template is taken back in the DaemonSet.
+  const auto approval = [&] {
+    return "the policy's mode is Approve, and nobody has approved this change: " + how_to_approve(pass, node);
+  };
+  const auto settling = [&]() -> std::string {
+    const std::string id = k8s::to_string(node.daemonset->key);
+    const WallTime since = node.daemonset->newest_since;
+    const WallTime settled = pass.ages.stored(stored_time(id, "template", since), since) +
+                             std::chrono::ceil<WallTime::duration>(pass.s.settings.settle);
+    if (pass.s.now >= settled) return {};
     pass.look_again_in(settled - pass.s.now);
-    return {Gate::settling, fmt::format("DaemonSet {} got its template less than {} ago", id,
-                                        k8s::format_go_duration(pass.s.settings.settle))};
-  }
-  if (anew) return {Gate::new_attempt, "the SharingRollout of an earlier attempt is replaced first"};
-  return {};
+    return fmt::format("DaemonSet {} got its template less than {} ago", id,
+                       k8s::format_go_duration(pass.s.settings.settle));
+  };
+  return first_closed_gate({pass, *node.policy, switches, anew, approval, settling});
 }
 
 }  // namespace gso

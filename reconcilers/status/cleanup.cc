@@ -247,11 +247,10 @@ void end_rollout(const SharingRollout& rollout, WallTime now, Cleanup& out) {
   Json status = old;
   status["phase"] = "Superseded";
   keep_failed_nodes(status);
-  const std::vector<StatusCondition> conditions{
-      {"Ready", false, std::string(kOperatorRemoved), std::string(kWhy)},
-      {"Progressing", false, std::string(kOperatorRemoved), std::string(kWhy)},
-      // Its switches must have no effect after a reinstallation.
-      {std::string(kCurrentCondition), false, std::string(kOperatorRemoved), std::string(kWhy)}};
+  const std::vector<StatusCondition> conditions{{"Ready", false, kOperatorRemoved, std::string(kWhy)},
+                                                {"Progressing", false, kOperatorRemoved, std::string(kWhy)},
+                                                // Its switches must have no effect after a reinstallation.
+                                                {kCurrentCondition, false, kOperatorRemoved, std::string(kWhy)}};
   status["conditions"] = condition_list(conditions, old, rollout.meta.generation, now);
   PatchStatus patch{{std::string(kApiVersion), "SharingRollout", "", rollout.meta.name, rollout.meta.uid},
                     patch_text(old, std::move(status))};
@@ -274,7 +273,7 @@ void end_policy(const SharingPolicy& policy, WallTime now, Cleanup& out) {
   for (const char* field : {"currentRollout", "estimatedCompletion", "oldestInProgress"}) status.erase(field);
   std::vector<StatusCondition> conditions;
   for (const char* type : {"Ready", "Progressing", "Degraded", "ConfigValid"})
-    conditions.push_back({type, false, std::string(kOperatorRemoved), std::string(kWhy), true});
+    conditions.push_back({type, false, kOperatorRemoved, std::string(kWhy), true});
   status["conditions"] = condition_list(conditions, old, policy.meta.generation, now);
   PatchStatus patch{{std::string(kApiVersion), "SharingPolicy", "", policy.meta.name, policy.meta.uid},
                     patch_text(old, std::move(status))};

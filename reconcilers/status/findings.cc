@@ -286,7 +286,7 @@ void find_failing_pods(Pass& pass) {
     }
   }
   for (const auto& [name, trouble] : failing | std::views::take(kMost))
-    pass.finding(Severity::warning, node_ref(std::string(name)), trouble->reason, trouble->message);
+    pass.finding(Severity::warning, node_ref(std::string(name)), trouble->code, trouble->message);
 }
 
 // Before the record exists nothing is Blocked, but a policy's mistake is reported anyway.
@@ -355,8 +355,8 @@ void find_label_problems(Pass& pass) {
   report_first(pass.index.nodes_in(Bucket::label_problems), [&](const std::string& name) {
     const Node* node = pass.s.world.nodes.find(name);
     if (node == nullptr) return false;
-    for (LabelProblem& problem : label_problems(*node, *pass.index.find(name), pass.s.settings))
-      pass.finding(Severity::warning, node_ref(name), problem.reason, std::move(problem.message));
+    for (Reason& problem : label_problems(*node, *pass.index.find(name), pass.s.settings))
+      pass.finding(Severity::warning, node_ref(name), problem.code, std::move(problem.message));
     return true;
   });
 }

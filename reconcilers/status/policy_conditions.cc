@@ -49,18 +49,17 @@ StatusCondition config_valid_of(const PolicySum& sum) {
   if (sum.invalid.empty()) return {"ConfigValid", true, "Valid", "every profile in use parses"};
   std::string message;
   for (const std::string& text : sum.invalid) message += (message.empty() ? "" : "; ") + text;
-  return {"ConfigValid", false, std::string(kConfigInvalid), message};
+  return {"ConfigValid", false, kConfigInvalid, message};
 }
 
 StatusCondition degraded_of(const PolicySum& sum) {
   if (!sum.failed.empty()) {
-    return {"Degraded", true, std::string(kVerificationFailed),
-            "failed: " + join_names({sum.failed.begin(), sum.failed.end()})};
+    return {"Degraded", true, kVerificationFailed, "failed: " + join_names({sum.failed.begin(), sum.failed.end()})};
   }
-  if (!sum.rolled_back.empty()) return {"Degraded", true, std::string(kRolledBack), sum.rolled_back};
-  if (!sum.failed_before.empty()) return {"Degraded", true, std::string(kMaxFailures), sum.failed_before};
+  if (!sum.rolled_back.empty()) return {"Degraded", true, kRolledBack, sum.rolled_back};
+  if (!sum.failed_before.empty()) return {"Degraded", true, kMaxFailures, sum.failed_before};
   if (!sum.unhealthy.empty()) {
-    return {"Degraded", true, std::string(kDeviceUnhealthy),
+    return {"Degraded", true, kDeviceUnhealthy,
             fmt::format("nodes serve fewer devices than they have: {}; {}", join_names(sum.unhealthy),
                         sum.missing_devices)};
   }
@@ -68,19 +67,19 @@ StatusCondition degraded_of(const PolicySum& sum) {
 }
 
 StatusCondition standing_condition(const PolicySum& sum) {
-  const Standstill& why = sum.standing.front().second;
+  const Reason& why = sum.standing.front().second;
   std::string message = sum.standing.size() == 1 ? why.message : "";
   for (const auto& [key, other] : sum.standing) {
     if (sum.standing.size() == 1) break;
-    const std::string reason = other.reason == why.reason ? "" : other.reason + ": ";
+    const std::string reason = other.code == why.code ? "" : other.code + ": ";
     message +=
         fmt::format("{}key {}: {}{}", message.empty() ? "" : "; ", key.empty() ? "(none)" : key, reason, other.message);
   }
-  return {"Progressing", false, why.reason, std::move(message)};
+  return {"Progressing", false, why.code, std::move(message)};
 }
 
 StatusCondition left_mid_change_condition(const PolicySum& sum) {
-  return {"Progressing", false, std::string(kObserve),
+  return {"Progressing", false, kObserve,
           fmt::format("mid-change and not continued (drained nodes stay cordoned): {}; the operator runs with max-mode "
                       "Observe. To finish the changes, set max-mode Enforce. `cleanup` uncordons the nodes and removes "
                       "the operator's marks; nodes keep what they run",
@@ -114,7 +113,7 @@ std::string drift_condition_text(const PolicySum& sum) {
 
 StatusCondition ready_without_nodes(const PolicySum& sum) {
   if (!sum.awaited.empty()) {
-    return {"Ready", false, std::string(kLabelsMissing),
+    return {"Ready", false, kLabelsMissing,
             fmt::format("governs no node, but selects by labels that are missing on: {}. Check the pods of GPU Feature "
                         "Discovery and Node Feature Discovery",
                         join_names(sum.awaited))};
@@ -136,19 +135,19 @@ StatusCondition ready_without_nodes(const PolicySum& sum) {
 
 StatusCondition ready_of(const PolicySum& sum) {
   if (std::string problem = selector_problem(*sum.policy); !problem.empty()) {
-    return {"Ready", false, std::string(kSelectorOnSharingLabel), std::move(problem)};
+    return {"Ready", false, kSelectorOnSharingLabel, std::move(problem)};
   }
   if (sum.tally.total == 0) return ready_without_nodes(sum);
-  if (!sum.rolled_back.empty()) return {"Ready", false, std::string(kRolledBack), sum.rolled_back};
+  if (!sum.rolled_back.empty()) return {"Ready", false, kRolledBack, sum.rolled_back};
   if (!sum.assumed.empty()) {
-    return {"Ready", false, std::string(kUnproven), unproven_text(join_names(sum.assumed), sum.policy->meta.name)};
+    return {"Ready", false, kUnproven, unproven_text(join_names(sum.assumed), sum.policy->meta.name)};
   }
   if (sum.tally.settled == sum.tally.total) return {"Ready", true, "UpToDate", "every node runs and shows its profile"};
   for (const auto& [reason, nodes] : sum.blocked) {
     return {"Ready", false, reason, "blocked: " + join_names({nodes.begin(), nodes.end()})};
   }
   if (!sum.failed.empty()) {
-    return {"Ready", false, std::string(kVerificationFailed),
+    return {"Ready", false, kVerificationFailed,
             "failed to verify: " + join_names({sum.failed.begin(), sum.failed.end()})};
   }
   const std::int64_t moving = sum.tally.moving();
@@ -157,7 +156,7 @@ StatusCondition ready_of(const PolicySum& sum) {
     const std::string unsettled = first_names(sum.unsettled, static_cast<std::size_t>(work));
     const bool waits = moving == 0 && !sum.closed.empty() && sum.closed.front().second.gate == Gate::observe;
     if (waits || !sum.left_mid_change.empty()) {
-      return {"Ready", false, std::string(kObserve),
+      return {"Ready", false, kObserve,
               fmt::format("not up to date, and not changed in mode Observe ({} of {}): {}", work, sum.tally.total,
                           unsettled)};
     }
@@ -165,7 +164,7 @@ StatusCondition ready_of(const PolicySum& sum) {
             fmt::format("not up to date yet ({} of {}): {}", work, sum.tally.total, unsettled)};
   }
   if (sum.unlabelled > 0 && std::cmp_equal(sum.unlabelled, sum.drifting.size())) {
-    return {"Ready", false, std::string(kLabelsMissing),
+    return {"Ready", false, kLabelsMissing,
             fmt::format("not verified without labels: {} ({})", join_names(sum.drifting), sum.labels_missing)};
   }
   if (sum.drifting.empty() && !sum.excused.empty()) {
@@ -173,15 +172,14 @@ StatusCondition ready_of(const PolicySum& sum) {
             "nodes do not show the profile that they run, and are not repaired now: " + join_names(sum.excused)};
   }
   if (sum.drifting_since_install > 0 && std::cmp_equal(sum.drifting_since_install, sum.drifting.size())) {
-    return {"Ready", false, std::string(kPreexistingDrift),
-            preexisting_drift_text(drifting_with_first(sum), sum.policy->meta.name)};
+    return {"Ready", false, kPreexistingDrift, preexisting_drift_text(drifting_with_first(sum), sum.policy->meta.name)};
   }
-  return {"Ready", false, std::string(kDrift), drift_condition_text(sum)};
+  return {"Ready", false, kDrift, drift_condition_text(sum)};
 }
 
 std::optional<StatusCondition> overlapped_of(const Pass& pass, const PolicySum& sum, const nlohmann::json& before) {
   const std::string message = overlap_text(pass.s.world, pass.index, *sum.policy);
-  if (!message.empty()) return StatusCondition{"Overlapped", true, std::string(kPolicyOverlap), message};
+  if (!message.empty()) return StatusCondition{"Overlapped", true, kPolicyOverlap, message};
   if (condition_in(before, "Overlapped").is_null()) return std::nullopt;
   return StatusCondition{"Overlapped", false, "NoOverlap", "no other policy governs a node that this one selects"};
 }
@@ -206,7 +204,7 @@ std::optional<StatusCondition> contested_of(const PolicySum& sum, const nlohmann
     message += fmt::format("{}on {}: {}", message.empty() ? "" : "; ", join_names({nodes.begin(), nodes.end()}),
                            contested_text(label, *nodes.begin()));
   }
-  if (!message.empty()) return StatusCondition{type, true, std::string(kLabelContested), std::move(message)};
+  if (!message.empty()) return StatusCondition{type, true, kLabelContested, std::move(message)};
   if (condition_in(before, type).is_null()) return std::nullopt;
   return StatusCondition{type, false, "NotContested", "no other client keeps changing labels that the operator wrote"};
 }
@@ -217,25 +215,25 @@ std::optional<StatusCondition> selector_condition_of(const PolicySum& sum, const
   std::string message;
   for (const SelectorNote& note : notes) message += (message.empty() ? "" : "; ") + note.message;
   if (!notes.empty()) {
-    return StatusCondition{std::string(kType), false, std::string(notes.front().code), std::move(message)};
+    return StatusCondition{kType, false, notes.front().code, std::move(message)};
   }
   if (condition_in(before, kType).is_null()) return std::nullopt;
-  return StatusCondition{std::string(kType), true, "Stable", "the selector uses no label that changes by itself"};
+  return StatusCondition{kType, true, "Stable", "the selector uses no label that changes by itself"};
 }
 
 std::optional<StatusCondition> staged_of(const PolicySum& sum, const nlohmann::json& before) {
   if (!sum.breaking.empty()) {
-    return StatusCondition{"Staged", false, std::string(kNodesWouldBreak),
+    return StatusCondition{"Staged", false, kNodesWouldBreak,
                            fmt::format("{}. These nodes will lose their GPUs at the next restart: {}", sum.break_reason,
                                        join_names(sum.breaking))};
   }
   if (!sum.unstaged.empty()) {
-    return StatusCondition{"Staged", false, std::string(kUnstagedClusterPolicy),
+    return StatusCondition{"Staged", false, kUnstagedClusterPolicy,
                            sum.unstaged + ": the operator verifies this change but does not stage it"};
   }
   if (!sum.unread_owner.empty()) {
     return StatusCondition{
-        "Staged", false, std::string(kClusterPolicyForbidden),
+        "Staged", false, kClusterPolicyForbidden,
         fmt::format("the operator is not allowed to read ClusterPolicy {}: it sees an announced change only once the "
                     "DaemonSets have it, and cannot name nodes that the change would break; grant get, list and watch "
                     "on clusterpolicies.nvidia.com",
@@ -273,8 +271,8 @@ Json condition_list(const std::vector<StatusCondition>& conditions, const Json& 
     if (text_at(known, "status") == status) since = text_at(known, "lastTransitionTime", since);
     Json entry = {{"type", condition.type},
                   {"status", status},
-                  {"reason", condition.reason},
-                  {"message", cut_message(condition.message)},
+                  {"reason", condition.why.code},
+                  {"message", cut_message(condition.why.message)},
                   {"lastTransitionTime", since}};
     if (generation > 0) entry["observedGeneration"] = generation;
     out.push_back(std::move(entry));

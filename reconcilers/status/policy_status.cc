@@ -106,7 +106,7 @@ class PolicyStatuses {
       if (auto it = sums_.find(policy); it != sums_.end()) it->second.awaited.assign(nodes.begin(), nodes.end());
     }
     for (auto& [name, sum] : sums_) add_gone(name, sum);
-    const std::map<std::string, BlockedBy>& draining = pass_.rollouts->blocked_in_progress();
+    const std::map<std::string, Reason>& draining = pass_.rollouts->blocked_in_progress();
     const std::map<std::string_view, const ChangeTrouble*> standing = standing_troubles();
     for (const std::string& name : pass_.index.nodes_in(Bucket::changing)) {
       const NodeAssessment& a = *pass_.index.find(name);
@@ -115,14 +115,14 @@ class PolicyStatuses {
       note_in_progress(pass_, name, it->second.oldest);
       if (pass_.s.settings.rollouts == PolicyMode::observe) it->second.left_mid_change.push_back(name);
       if (const auto who = draining.find(name); who != draining.end()) {
-        it->second.waiting[std::string(who->second.reason)].emplace(name, who->second.message);
+        it->second.waiting[who->second.code].emplace(name, who->second.message);
       } else if (const auto trouble = standing.find(name); trouble != standing.end()) {
-        it->second.waiting[trouble->second->reason].emplace(name, trouble->second->message);
+        it->second.waiting[trouble->second->code].emplace(name, trouble->second->message);
       }
     }
     for (const auto& [name, who] : queued_) {
       auto it = sums_.find(std::string(pass_.index.find(name)->policy.view()));
-      if (it != sums_.end()) it->second.waiting[std::string(who.reason)].emplace(name, who.message);
+      if (it != sums_.end()) it->second.waiting[who.code].emplace(name, who.message);
     }
     for (const std::string& name : pass_.index.nodes_in(Bucket::missing_devices)) {
       const NodeAssessment& a = *pass_.index.find(name);
@@ -315,10 +315,10 @@ class PolicyStatuses {
     if (auto condition = reverting(pass_, *sum.policy)) return *condition;
     if (!sum.left_mid_change.empty()) return left_mid_change_condition(sum);
     if (sum.rollouts_with_work == 0) {
-      return {"Progressing", false, std::string(kNothingToDo), "nothing is being changed"};
+      return {"Progressing", false, kNothingToDo, "nothing is being changed"};
     }
     if (std::ssize(sum.standing) == sum.rollouts_with_work) return standing_condition(sum);
-    return {"Progressing", true, std::string(kRollingOut), text_by_key(sum.waits.empty() ? sum.progress : sum.waits)};
+    return {"Progressing", true, kRollingOut, text_by_key(sum.waits.empty() ? sum.progress : sum.waits)};
   }
 
   // Nodes that cannot be changed, or that are out of service and wait for their workloads. The message is the first
@@ -422,7 +422,7 @@ class PolicyStatuses {
   }
 
   Pass& pass_;
-  std::map<std::string, BlockedBy> queued_;  // Nodes at the back of the queue.
+  std::map<std::string, Reason> queued_;  // Nodes at the back of the queue.
   std::map<std::string, PolicySum> sums_;
 };
 

@@ -57,7 +57,7 @@ struct PolicySum {
   // Rollouts with nodes that need a change, are in progress or have failed; those of them that stand still, with the
   // profile key.
   std::int64_t rollouts_with_work = 0;
-  std::vector<std::pair<std::string, Standstill>> standing;
+  std::vector<std::pair<std::string, Reason>> standing;
   std::vector<std::string> unhealthy;  // Nodes with fewer devices than before, and what the first one shows.
   std::string missing_devices;
   OldestInProgress oldest;

@@ -32,11 +32,12 @@ namespace {
 constexpr std::size_t kMostNodes = 20;
 constexpr std::size_t kNamed = 5;  // Names in a finding about many nodes.
 
-struct NodeFinding {
+// What was found, and the plugin of the nodes. In an order, so that equal fleets give equal plans: fleets share the
+// results, which have none.
+using FoundOnNodes = std::tuple<Reason, ObjectKey>;
+
+struct NodesFound {
   Severity severity = Severity::info;
-  std::string code;
-  std::string message;
-  ObjectKey daemonset;
   std::size_t count = 0;           // Number of nodes,
   std::vector<std::string> nodes;  // and those that the message can name.
 };
@@ -55,14 +56,13 @@ bool is_mid_update(Pass& pass, const std::string& code, const PluginInstallation
 }
 
 // Adds identical nodes: their number, and enough names for the message. Never walks all of them.
-void add_nodes(NodeFinding& entry, const std::set<std::string>& names) {
+void add_nodes(NodesFound& entry, const std::set<std::string>& names) {
   entry.count += names.size();
   for (const std::string& name : names | std::views::take(kMostNodes + kNamed)) entry.nodes.push_back(name);
 }
 
-// Sorted by message and plugin, so that equal fleets give equal plans: fleets share the results, which have no order.
-std::map<std::tuple<std::string, std::string, ObjectKey>, NodeFinding> collect(Pass& pass) {
-  std::map<std::tuple<std::string, std::string, ObjectKey>, NodeFinding> merged;
+std::map<FoundOnNodes, NodesFound> collect(Pass& pass) {
+  std::map<FoundOnNodes, NodesFound> merged;
   for (const auto& [key, nodes] : pass.index.setups) {
     const auto& [answer, id, blocked] = key;
     const NodeAssessment& first = *pass.index.find(*nodes.begin());
@@ -77,9 +77,8 @@ std::map<std::tuple<std::string, std::string, ObjectKey>, NodeFinding> collect(P
         if (left.empty()) continue;
       }
       const std::string message = d.path.empty() ? d.message : fmt::format("{}: {}", d.path, d.message);
-      const ObjectKey daemonset = plugin_of(installation);
-      NodeFinding& entry = merged[{d.code, message, daemonset}];
-      if (entry.count == 0) entry = {d.severity, d.code, message, daemonset, 0, {}};
+      NodesFound& entry = merged[{{d.code, message}, plugin_of(installation)}];
+      if (entry.count == 0) entry.severity = d.severity;
       add_nodes(entry, d.code == kLabelDropped ? left : nodes);
     }
   }
@@ -92,19 +91,20 @@ void plan_preflight(Pass& pass) {
   for (const Finding& found : check_operand_setup(pass.s.world, pass.index.discovery)) {
     pass.finding(found.severity, found.object, found.reason, found.message);
   }
-  for (auto& [what, merged] : collect(pass)) {
+  for (auto& [found, merged] : collect(pass)) {
+    const auto& [what, plugin] = found;
     std::sort(merged.nodes.begin(), merged.nodes.end());
-    const ObjectRef daemonset = daemonset_ref(merged.daemonset);
+    const ObjectRef daemonset = daemonset_ref(plugin);
     const std::size_t each = merged.severity == Severity::info ? 0 : std::min(kMostNodes, merged.count);
     for (std::size_t i = 0; i < each; ++i) {
-      pass.finding(merged.severity, node_ref(merged.nodes[i]), merged.code, merged.message);
+      pass.finding(merged.severity, node_ref(merged.nodes[i]), what.code, what.message);
     }
     if (const std::size_t rest = merged.count - each; rest > 0) {
       const auto first = merged.nodes.begin() + static_cast<std::ptrdiff_t>(each);
       const std::vector<std::string> named(first, first + static_cast<std::ptrdiff_t>(std::min(rest, kNamed)));
-      pass.finding(merged.severity, daemonset, merged.code,
+      pass.finding(merged.severity, daemonset, what.code,
                    fmt::format("on {} ({}{}): {}", counted(rest, each > 0 ? "further node" : "node"),
-                               fmt::join(named, ", "), rest > kNamed ? ", …" : "", merged.message));
+                               fmt::join(named, ", "), rest > kNamed ? ", …" : "", what.message));
     }
   }
 }

@@ -85,21 +85,20 @@ void add_progress(Pass& pass, const SharingPolicy& policy, const Progress& progr
 namespace {
 
 // Why the label of one node is not reverted now; nullopt: it will be.
-std::optional<Standstill> revert_obstacle(const Pass& pass, const std::string& name, const NodeAssessment& a) {
+std::optional<Reason> revert_obstacle(const Pass& pass, const std::string& name, const NodeAssessment& a) {
   const Node* node = pass.s.world.nodes.find(name);
-  if (node != nullptr && !a.holder.empty()) return Standstill{std::string(a.holder), describe_holder(a.holder, *node)};
-  if (a.is_blocked()) return Standstill{std::string(a.reason), a.message};
+  if (node != nullptr && !a.holder.empty()) return Reason{a.holder, describe_holder(a.holder, *node)};
+  if (a.is_blocked()) return Reason{a.reason, a.message};
   const SharingPolicy& governs = pass.index.policy(pass.s.world, a.policy.view());
   if (pass.s.settings.mode_of(governs) == PolicyMode::observe)
-    return Standstill{std::string(kObserve),
-                      fmt::format("policy {}, which governs it now, is in mode Observe", a.policy.view())};
+    return Reason{kObserve, fmt::format("policy {}, which governs it now, is in mode Observe", a.policy.view())};
   RolloutView* rollout = pass.rollouts == nullptr ? nullptr : find_rollout(pass, pass.index.rollout_key_of(a));
   return rollout == nullptr || a.phase != Phase::pending ? std::nullopt : rollout->standstill();
 }
 
 // The first node with a label of that policy, and why none of them is reverted now; nullopt: some are.
-std::optional<std::pair<std::string, Standstill>> standing_revert(const Pass& pass, const std::string& policy) {
-  std::optional<std::pair<std::string, Standstill>> out;
+std::optional<std::pair<std::string, Reason>> standing_revert(const Pass& pass, const std::string& policy) {
+  std::optional<std::pair<std::string, Reason>> out;
   for (const auto& [name, node] : pass.index.nodes) {
     if (!node.assessment || node.assessment->label_by != policy) continue;
     const auto obstacle = revert_obstacle(pass, name, *node.assessment);
@@ -144,7 +143,7 @@ StatusCondition without_a_stop(const Pass& pass, const std::string& policy, cons
   const std::string others = unserved.empty() ? "" : "; " + unserved_text(unserved);
   if (const auto standing = standing_revert(pass, policy)) {
     const auto& [name, why] = *standing;
-    return {"Progressing", false, why.reason,
+    return {"Progressing", false, why.code,
             fmt::format("{}, which the operator does not revert now: {}: {}{}; {}", nodes, name, why.message, others,
                         kLetGo)};
   }
@@ -165,14 +164,14 @@ std::optional<StatusCondition> reverting(const Pass& pass, const SharingPolicy& 
     if (unknown.empty())
       return StatusCondition{"Progressing", false, "Unmanaged", unserved_text(unserved) + "; " + std::string(kLetGo)};
     return StatusCondition{
-        "Progressing", false, std::string(kOwnedUnreadable),
+        "Progressing", false, kOwnedUnreadable,
         fmt::format("whether nodes still have its label is unknown: annotation {} cannot be read on {}",
                     kOwnedAnnotation, first_names(unknown))};
   }
   const std::string nodes =
       fmt::format("{} still ha{} its label", counted(left->second, "node"), left->second == 1 ? "s" : "ve");
   if (pass.s.settings.rollouts == PolicyMode::observe) {
-    return StatusCondition{"Progressing", false, std::string(kObserve),
+    return StatusCondition{"Progressing", false, kObserve,
                            fmt::format("{}, and the operator runs with max-mode Observe: {}", nodes, kLetGo)};
   }
   const bool stopped = pass.index.held_policies.contains(policy.meta.name) && pass.index.record &&
@@ -183,7 +182,7 @@ std::optional<StatusCondition> reverting(const Pass& pass, const SharingPolicy& 
     const Gate gate = first_gate_in_spec(policy);
     const std::string_view reason = gate == Gate::open ? kPolicyGone : reason_of(gate);
     return StatusCondition{
-        "Progressing", false, std::string(reason),
+        "Progressing", false, reason,
         fmt::format("{}, and the operator does not revert nodes while the policy has a stop ({}). Remove the stop from "
                     "the policy; {}",
                     nodes, stops.empty() ? "a paused or aborted rollout" : stops, kLetGo)};

@@ -15,21 +15,20 @@ namespace gso {
 
 struct RolloutPhase {
   std::string name;
-  std::string reason;
-  std::string message;
+  Reason why;
   // Progressing, but nothing moves until somebody acts (standstill.h).
   bool stands = false;
   // progress_text(): part of the conditions, but not a reason for an Event.
   std::string progress{};
   [[nodiscard]] std::string said() const {
-    return message.empty() || progress.empty() ? message + progress : message + "; " + progress;
+    return why.message.empty() || progress.empty() ? why.message + progress : why.message + "; " + progress;
   }
 };
 
 // The next content of a SharingRollout's status.
 struct Account {
-  RolloutPhase phase{"Superseded", "Superseded",
-                     "the profile has changed again, or no node of the policy uses it any more"};
+  RolloutPhase phase{"Superseded",
+                     {"Superseded", "the profile has changed again, or no node of the policy uses it any more"}};
   nlohmann::json status = nlohmann::json::object();  // The present status, updated where it differs.
   bool left = false;                                 // is_left()
   bool anew = false;                                 // RolloutView::anew
@@ -43,8 +42,7 @@ struct Account {
 
 // An entry of status.nodes, and the most that the CRD takes.
 inline constexpr std::size_t kMostRolloutNodes = 50;
-[[nodiscard]] nlohmann::json rollout_node(std::string_view name, std::string_view state, std::string_view reason,
-                                          std::string_view message);
+[[nodiscard]] nlohmann::json rollout_node(std::string_view name, std::string_view state, const Reason& why);
 // Deletes the object of an earlier attempt: the next pass creates the new one before it starts a node.
 void replace_attempt(Pass& pass, const SharingRollout& rollout, std::string why);
 

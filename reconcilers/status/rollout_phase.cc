@@ -95,8 +95,8 @@ std::optional<RolloutPhase> blocked_everywhere(const RolloutView& view) {
     if (std::ranges::any_of(nodes, has_it)) return std::nullopt;
     why += fmt::format("{}{} ({})", why.empty() ? "" : "; ", join_names({nodes.begin(), nodes.end()}), reason);
   }
-  return RolloutPhase{"Paused", by_reason.begin()->first,
-                      "no node has the revision, and none can be changed now: " + why};
+  return RolloutPhase{"Paused",
+                      {by_reason.begin()->first, "no node has the revision, and none can be changed now: " + why}};
 }
 
 }  // namespace
@@ -104,7 +104,7 @@ std::optional<RolloutPhase> blocked_everywhere(const RolloutView& view) {
 RolloutPhase rollout_phase_of(const RolloutView& view, const SharingRollout& rollout) {
   const ProfileRollout& profile_rollout = view.profile_rollout;
   if (GateState aborted = closed_by_abort(view); !aborted.is_open())
-    return {std::string(row_of(aborted.gate).phase), aborted.reason(), std::move(aborted.message)};
+    return {std::string(row_of(aborted.gate).phase), {aborted.reason(), std::move(aborted.message)}};
   const std::int64_t pending = profile_rollout.tally.of(Phase::pending);
   const std::int64_t moving = profile_rollout.tally.changing;
   const std::int64_t left = pending + moving + view.repairs_left();
@@ -117,38 +117,41 @@ RolloutPhase rollout_phase_of(const RolloutView& view, const SharingRollout& rol
     // A node that joins or drifts later does not reopen a completed rollout before its repair begins.
     const auto drifted = completed ? std::vector<std::string>() : drifted_at_install(view);
     if (!drifted.empty())
-      return {"Paused", std::string(kPreexistingDrift), preexisting_drift_text(join_names(drifted), rollout.policy)};
+      return {"Paused", {kPreexistingDrift, preexisting_drift_text(join_names(drifted), rollout.policy)}};
     if (!view.assumed().empty())
-      return {"Paused", std::string(kUnproven), unproven_text(join_names(view.assumed()), rollout.policy)};
+      return {"Paused", {kUnproven, unproven_text(join_names(view.assumed()), rollout.policy)}};
     const auto unlabelled = profile_rollout.blocked.find(std::string(kLabelsMissing));
     if (!completed && unlabelled != profile_rollout.blocked.end()) {
-      return {"Paused", std::string(kLabelsMissing),
-              fmt::format("waits for the labels of {}. Check the pods of GPU Feature Discovery and Node Feature "
-                          "Discovery",
-                          join_names({unlabelled->second.begin(), unlabelled->second.end()}))};
+      return {"Paused",
+              {kLabelsMissing,
+               fmt::format("waits for the labels of {}. Check the pods of GPU Feature Discovery and Node Feature "
+                           "Discovery",
+                           join_names({unlabelled->second.begin(), unlabelled->second.end()}))}};
     }
     const auto without_key = completed ? std::vector<std::string>() : lost_their_key(view);
     if (!without_key.empty()) {
-      return {"Paused", std::string(kConfigInvalid),
-              fmt::format("waits for nodes that have lost this key: {}. {}", join_names(without_key),
-                          view.pass.index.find(without_key.front())->message)};
+      return {"Paused",
+              {kConfigInvalid, fmt::format("waits for nodes that have lost this key: {}. {}", join_names(without_key),
+                                           view.pass.index.find(without_key.front())->message)}};
     }
     if (other == 0 || completed)
-      return {"Completed", "Completed", "every node that can be changed has the revision" + failed_before(view)};
+      return {"Completed", {"Completed", "every node that can be changed has the revision" + failed_before(view)}};
   }
   const GateState& gate = view.gate();
-  const std::optional<Standstill>& still = view.standstill();
+  const std::optional<Reason>& still = view.standstill();
   const std::string& why = still ? still->message : gate.message;
   if (const std::string phase(row_of(gate.gate).phase); !phase.empty())
-    return {phase, gate.reason(), gate.gate == Gate::approval ? why + on_their_way(view) : why};
+    return {phase, {gate.reason(), gate.gate == Gate::approval ? why + on_their_way(view) : why}};
   if (blocked) return *blocked;
   if (left == 0 && failed) {
-    return {"Failed", std::string(kVerificationFailed), failed_nodes_text(view)};
+    return {"Failed", {kVerificationFailed, failed_nodes_text(view)}};
   }
-  if (still) return {"Progressing", still->reason, still->message, true};
-  if (!gate.is_open()) return {"Progressing", gate.reason(), gate.message};
-  return {"Progressing", std::string(kRollingOut),
-          std::string(profile_rollout.tally.new_template > 0 ? kNewerTemplate : ""), false, progress_text(view)};
+  if (still) return {"Progressing", *still, true};
+  if (!gate.is_open()) return {"Progressing", {gate.reason(), gate.message}};
+  return {"Progressing",
+          {kRollingOut, std::string(profile_rollout.tally.new_template > 0 ? kNewerTemplate : "")},
+          false,
+          progress_text(view)};
 }
 
 // --- Deletes finished SharingRollouts beyond the limit of their policy, oldest first.
@@ -190,28 +193,29 @@ RolloutPhase held_everywhere(const DaemonRollout& daemons) {
   std::string reason(kHeld);
   for (const DaemonRollout::Row& row : daemons.nodes) {
     if (row.state != to_string(Phase::held)) continue;
-    if (names.empty()) reason = row.reason;
+    if (names.empty()) reason = row.why.code;
     names.push_back(row.name);
   }
-  return {"Paused", std::move(reason), "no node runs the template, and none can be changed now: " + first_names(names)};
+  return {"Paused", {reason, "no node runs the template, and none can be changed now: " + first_names(names)}};
 }
 
 RolloutPhase daemon_phase_of(const DaemonRollout& daemons) {
   const GateState& gate = daemons.gate;
-  if (gate.gate == Gate::aborted) return {std::string(row_of(gate.gate).phase), gate.reason(), gate.message};
+  if (gate.gate == Gate::aborted) return {std::string(row_of(gate.gate).phase), {gate.reason(), gate.message}};
   const std::int64_t left = daemons.pending + daemons.in_change;
   if (left == 0 && daemons.failed == 0) {
     if (daemons.updated == 0 && daemons.blocked > 0) return held_everywhere(daemons);
-    return {"Completed", "Completed",
-            daemons.blocked == 0 ? "every node runs the template" : "every node that can be changed runs the template"};
+    return {"Completed",
+            {"Completed", daemons.blocked == 0 ? "every node runs the template"
+                                               : "every node that can be changed runs the template"}};
   }
   if (const std::string phase(row_of(gate.gate).phase); !phase.empty() && daemons.pending > 0)
-    return {phase, gate.reason(), gate.message};
+    return {phase, {gate.reason(), gate.message}};
   if (left == 0) {
-    return {"Failed", std::string(kVerificationFailed), why_failed(daemons)};
+    return {"Failed", {kVerificationFailed, why_failed(daemons)}};
   }
-  if (!gate.is_open()) return {"Progressing", gate.reason(), gate.message};
-  return {"Progressing", std::string(kRollingOut), {}};
+  if (!gate.is_open()) return {"Progressing", {gate.reason(), gate.message}};
+  return {"Progressing", {kRollingOut, {}}};
 }
 
 // The object is deleted when nothing else keeps nodes from starting, or when they wait for an approval.
@@ -251,7 +255,7 @@ bool account_of_daemons(Pass& pass, const DaemonRollout& daemons, const SharingR
   out.status.erase("nodes");
   for (const DaemonRollout::Row& row : daemons.nodes) {
     nlohmann::json& nodes = out.status["nodes"];
-    if (nodes.size() < kMostRolloutNodes) nodes.push_back(rollout_node(row.name, row.state, row.reason, row.message));
+    if (nodes.size() < kMostRolloutNodes) nodes.push_back(rollout_node(row.name, row.state, row.why));
   }
   return true;
 }

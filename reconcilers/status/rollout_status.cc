@@ -76,38 +76,39 @@ Json nodes_of(const RolloutView& view) {
   const std::set<std::string>& failed = view.failed();
   Json out = Json::array();
   std::set<std::string> named;  // The list is a map by name: keep the first reason.
-  auto add = [&](const std::string& name, std::string_view state, std::string_view reason, std::string_view message) {
+  auto add = [&](const std::string& name, std::string_view state, const Reason& why) {
     if (out.size() >= kMostRolloutNodes || !named.insert(name).second) return;
-    out.push_back(rollout_node(name, state, reason, message));
+    out.push_back(rollout_node(name, state, why));
   };
   for (const std::string& name : failed) {
     const Node* node = pass.s.world.nodes.find(name);
-    add(name, kStateFailed, kVerificationFailed,
-        node ? node->meta.annotations.get(kMessageAnnotation).value_or("") : std::string_view());
+    add(name, kStateFailed,
+        {kVerificationFailed,
+         std::string(node ? node->meta.annotations.get(kMessageAnnotation).value_or("") : std::string_view())});
   }
   for (const auto& [reason, names] : view.profile_rollout.blocked) {
     for (const std::string& name : names) {
       const NodeAssessment& a = *pass.index.find(name);
-      if (!failed.contains(name)) add(name, to_string(phase_of(a)), reason, a.message);  // Blocked, or Held.
+      if (!failed.contains(name)) add(name, to_string(phase_of(a)), {reason, a.message});  // Blocked, or Held.
     }
   }
-  const std::map<std::string, BlockedBy> queued = blocked_in_queue(pass);
+  const std::map<std::string, Reason> queued = blocked_in_queue(pass);
   for (const auto* waiting : {&pass.rollouts->blocked_in_progress(), &queued}) {
     for (const auto& [name, who] : *waiting) {
-      if (view.has(*pass.index.find(name))) add(name, "Waiting", who.reason, who.message);
+      if (view.has(*pass.index.find(name))) add(name, "Waiting", who);
     }
   }
   for (const auto& [reason, nodes] : view.out_of_reach().nodes) {
     for (const auto& [name, why] : nodes) {
       const Phase phase = phase_of(*pass.index.find(name));
-      add(name, phase == Phase::held ? to_string(phase) : "Waiting", reason, why);
+      add(name, phase == Phase::held ? to_string(phase) : "Waiting", {reason, why});
     }
   }
   for (const auto& [name, trouble] : view.troubles()) {
     using enum ChangeTrouble::Kind;
     const bool waits = trouble.kind == stands || trouble.kind == not_ready;
     const std::string_view state = waits ? "Waiting" : to_string(phase_of(*pass.index.find(name)));
-    add(name, state, trouble.reason, trouble.message);
+    add(name, state, trouble);
   }
   return out;
 }
@@ -152,7 +153,7 @@ PatchStatus status_patch(const SharingRollout& rollout, const Json& status) {
 }
 
 void note_left(Pass& pass, const SharingRollout& rollout, Json status) {
-  const Json added = condition_list({{std::string(kCurrentCondition), false, "Superseded", std::string(kLeft)}}, {},
+  const Json added = condition_list({{kCurrentCondition, false, "Superseded", std::string(kLeft)}}, {},
                                     rollout.meta.generation, pass.s.now);
   Json conditions = list_at(status, "conditions");
   conditions.push_back(added.front());
@@ -216,10 +217,11 @@ bool account_of_other(Pass& pass, const SharingRollout& rollout, Account& out) {
   }
   if (const auto* failure = failure_of(pass, rollout); failure != nullptr && failure->rolled_back) {
     constexpr std::string_view kBack = "the policy's nodes return to the last verified profile";
-    out.phase = {"RolledBack", std::string(failure->nodes.empty() ? kUndone : kMaxFailures),
-                 failure->nodes.empty()
-                     ? fmt::format("rolled back by a person: {}", kBack)
-                     : fmt::format("failed on {}: {}", counted(failure->nodes.size(), "node"), kBack)};
+    out.phase = {
+        "RolledBack",
+        {failure->nodes.empty() ? kUndone : kMaxFailures,
+         failure->nodes.empty() ? fmt::format("rolled back by a person: {}", kBack)
+                                : fmt::format("failed on {}: {}", counted(failure->nodes.size(), "node"), kBack)}};
   }
   return true;
 }
@@ -249,27 +251,26 @@ void write_account(Pass& pass, const SharingRollout& rollout, Account account) {
   if (phase.name != "Completed") status.erase("completedAt");
   status["phase"] = phase.name;
   std::vector<StatusCondition> conditions{
-      {"Ready", phase.name == "Completed", phase.reason, phase.said()},
-      {"Progressing", phase.name == "Progressing" && !phase.stands, phase.reason, phase.said()}};
-  if (account.left) conditions.push_back({std::string(kCurrentCondition), false, "Superseded", std::string(kLeft)});
-  if (account.anew)
-    conditions.push_back(
-        {std::string(kCurrentCondition), false, std::string(reason_of(Gate::new_attempt)), std::string(kAnew)});
-  if (phase.reason == reason_of(Gate::aborted))
-    conditions.push_back({std::string(kAbortedCondition), true, phase.reason, phase.message});
+      {"Ready", phase.name == "Completed", phase.why.code, phase.said()},
+      {"Progressing", phase.name == "Progressing" && !phase.stands, phase.why.code, phase.said()}};
+  if (account.left) conditions.push_back({kCurrentCondition, false, "Superseded", std::string(kLeft)});
+  if (account.anew) conditions.push_back({kCurrentCondition, false, reason_of(Gate::new_attempt), std::string(kAnew)});
+  if (phase.why.code == reason_of(Gate::aborted))
+    conditions.push_back({kAbortedCondition, true, phase.why.code, phase.why.message});
   status["conditions"] = condition_list(conditions, status, rollout.meta.generation, pass.s.now);
   if (rollout.meta.generation > 0) status["observedGeneration"] = rollout.meta.generation;
   PatchStatus patch = status_patch(rollout, status);
   if (patch.status_json == rollout.status_json) return;
   if (phase.name != rollout.phase) {
-    const bool aborted = phase.reason == reason_of(Gate::aborted);
-    const bool bad = (phase.name == "Failed" && !aborted) || phase.name == "RolledBack" || phase.reason == kMaxFailures;
+    const bool aborted = phase.why.code == reason_of(Gate::aborted);
+    const bool bad =
+        (phase.name == "Failed" && !aborted) || phase.name == "RolledBack" || phase.why.code == kMaxFailures;
     const std::string& subject = rollout.key.empty() ? rollout.config_map : rollout.key;
-    pass.event(patch.object, bad, phase.reason, "Rollout",
-               fmt::format("{} to {}: {}{}{}", subject, rollout.to_revision, aborted ? phase.reason : phase.name,
-                           phase.message.empty() ? "" : ": ", phase.message));
+    pass.event(patch.object, bad, phase.why.code, "Rollout",
+               fmt::format("{} to {}: {}{}{}", subject, rollout.to_revision, aborted ? phase.why.code : phase.name,
+                           phase.why.message.empty() ? "" : ": ", phase.why.message));
   }
-  pass.add(std::move(patch), phase.name, phase.message);
+  pass.add(std::move(patch), phase.name, phase.why.message);
 }
 
 // False if nothing must be written, or the DaemonSet's namespace cannot be read.
@@ -300,8 +301,8 @@ void plan_status(Pass& pass, const DaemonRollouts& daemons, const SharingRollout
 
 }  // namespace
 
-Json rollout_node(std::string_view name, std::string_view state, std::string_view reason, std::string_view message) {
-  return {{"name", name}, {"state", state}, {"reason", reason}, {"message", cut_message(message)}};
+Json rollout_node(std::string_view name, std::string_view state, const Reason& why) {
+  return {{"name", name}, {"state", state}, {"reason", why.code}, {"message", cut_message(why.message)}};
 }
 
 void replace_attempt(Pass& pass, const SharingRollout& rollout, std::string why) {

@@ -5,12 +5,14 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json_fwd.hpp>
 
 #include "reconcilers/fleet/pass.h"
 #include "reconcilers/model/conditions.h"
+#include "reconcilers/reasons/reason.h"
 #include "reconcilers/rollout/rollout_object.h"
 
 namespace gso {
@@ -19,9 +21,12 @@ namespace gso {
 struct StatusCondition {
   std::string type;
   bool holds = false;
-  std::string reason;
-  std::string message;
+  Reason why;
   bool unknown = false;  // Status Unknown: no operator is left to evaluate it.
+
+  StatusCondition(std::string_view kind, bool is_true, std::string_view code, std::string message,
+                  bool is_unknown = false)
+      : type(kind), holds(is_true), why(code, std::move(message)), unknown(is_unknown) {}
 };
 
 // Reason of a status write, by PatchStatus or into the state ConfigMap. Such writes are too frequent for a log line

@@ -20,7 +20,7 @@ LIMITS = {
     "headers that one other file includes": (13, 0),
     "structs of a code or reason and a text": (34, 3),
     "places that search our own messages": (17, 0),
-    "files that call step()": (2, 1),
+    "files that call step()": (1, 1),
 }
 
 # Whose texts may be searched: programs and people that are not ours. File: what is searched there.

@@ -63,8 +63,8 @@ class NodeStep : public testing::Test {
   bool first_look = false;
   std::optional<WallTime> released;
   std::chrono::milliseconds retargeted = std::chrono::seconds(2);  // Since when the node has its present target.
-  std::optional<Stop> stop;
-  std::optional<BlockedBy> blocked_by_pods;
+  std::optional<Reason> stop;
+  std::optional<Reason> blocked_by_pods;
   std::optional<KaiHindrance> kai;
 };
 

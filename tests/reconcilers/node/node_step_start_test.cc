@@ -13,7 +13,7 @@ using std::chrono::seconds;
 
 TEST_F(NodeStep, C1_ANodeThatSomebodyHoldsIsLeftAloneAndNoDeadlineRuns) {
   facts.holder = kHeld;
-  stop = Stop{"Paused", ""};
+  stop = Reason{"Paused", ""};
   const Step taken = take();
   EXPECT_EQ(phase_of(facts), Phase::held);
   EXPECT_EQ(taken.row, StepRow::c1);
@@ -73,7 +73,7 @@ TEST_F(NodeStep, C3_AnUntouchedNodeIsBackedOutWhenAnObstacleComesUp) {
 }
 
 TEST_F(NodeStep, C3_AnUntouchedNodeIsBackedOutByAStop) {
-  stop = Stop{"Aborted", "spec.aborted of the rollout is set"};
+  stop = Reason{"Aborted", "spec.aborted of the rollout is set"};
   EXPECT_EQ(actions(take()), Actions{"out(Aborted)"});
 }
 
@@ -92,7 +92,7 @@ TEST_F(NodeStep, C3_BeforeItsLabelIsWrittenANodeIsUntouchedAlsoIfAListedPodIsGon
   change.cause = ChangeCause::policy;
   facts.label = Interned("gold");
   remove("old-gfd");
-  stop = Stop{"IdleNodesFirst", "idle node n2 needs the slot"};
+  stop = Reason{"IdleNodesFirst", "idle node n2 needs the slot"};
   EXPECT_EQ(actions(take()), Actions{"out(IdleNodesFirst)"});
   EXPECT_EQ(facts.phase, Phase::draining);
   change.touched = Touched::yes;
@@ -102,7 +102,7 @@ TEST_F(NodeStep, C3_BeforeItsLabelIsWrittenANodeIsUntouchedAlsoIfAListedPodIsGon
 
 TEST_F(NodeStep, C3_UnderTheOperatorsOwnObserveNothingIsWrittenAndAFindingNamesTheCordon) {
   settings.rollouts = PolicyMode::observe;
-  stop = Stop{"Observe", "the operator runs with max-mode Observe"};
+  stop = Reason{"Observe", "the operator runs with max-mode Observe"};
   change.cordoned = node.unschedulable = true;
   const Step taken = take();
   EXPECT_EQ(actions(taken), Actions{});
@@ -112,7 +112,7 @@ TEST_F(NodeStep, C3_UnderTheOperatorsOwnObserveNothingIsWrittenAndAFindingNamesT
 
 TEST_F(NodeStep, C3_UnderTheOperatorsOwnObserveANewTargetIsNoReasonToWriteEither) {
   settings.rollouts = PolicyMode::observe;
-  stop = Stop{"Observe", "the operator runs with max-mode Observe"};
+  stop = Reason{"Observe", "the operator runs with max-mode Observe"};
   aim_at(kMpsFour);
   const Step taken = take();
   EXPECT_EQ(actions(taken), Actions{});
@@ -130,7 +130,7 @@ TEST_F(NodeStep, C3_AStopBacksNoNodeOutWhoseLabelIsWritten) {
   change.cause = ChangeCause::policy;
   change.pods.clear();
   shows_something_else();
-  stop = Stop{"Paused", ""};
+  stop = Reason{"Paused", ""};
   const Step taken = take();
   EXPECT_EQ(actions(taken), Actions{});
   EXPECT_EQ(phase_of(facts), Phase::verifying);
@@ -141,7 +141,7 @@ TEST_F(NodeStep, C3_AStopBacksNoNodeOutWhoseLabelIsWrittenWhileItsDaemonStillRun
   change.kind = Transition::leave_mps;
   change.pods = {{Component::mps, {"old-mps"}}};
   add_pod("old-mps", Component::mps, now - hours(2));
-  stop = Stop{"Paused", ""};
+  stop = Reason{"Paused", ""};
   const Step taken = take();
   EXPECT_EQ(actions(taken), Actions{});
   EXPECT_EQ(phase_of(facts), Phase::restarting);
@@ -211,7 +211,7 @@ TEST_F(NodeStep, C4_ATouchedNodeThatKaiUsesIsNotFinished) {
 
 TEST_F(NodeStep, C4_AStopDoesNotHoldATouchedNode) {
   remove("old-gfd");
-  stop = Stop{"Paused", ""};
+  stop = Reason{"Paused", ""};
   EXPECT_EQ(actions(take()), Actions{"delete old-plugin"});
 }
 
@@ -235,7 +235,7 @@ TEST_F(NodeStep, C5_ANodeWhoseLabelWasWrittenGoesOnWhenItsPolicyWantsItsFormerKe
   change.touched = Touched::yes;
   change.to = "v1-other";
   facts.label = Interned("any");
-  stop = Stop{"Paused", ""};
+  stop = Reason{"Paused", ""};
   const Step taken = take();
   ASSERT_EQ(actions(taken), Actions{"into(Superseded)"});
   const auto& patch = std::get<PatchNode>(taken.plan.actions.front().action);
@@ -302,7 +302,7 @@ TEST_F(DisruptiveStep, C6_WhatOthersDeleteBeginsNoChange) {
   remove("old-gfd");
   add_pod("others-gfd", Component::gfd, now - seconds(30));
   list_consumers({"train-0"});
-  blocked_by_pods = BlockedBy{kWaitingForWorkloads, "waits for team/train-0"};
+  blocked_by_pods = Reason{kWaitingForWorkloads, "waits for team/train-0"};
   EXPECT_EQ(actions(take()), Actions{});
   EXPECT_EQ(phase_of(facts), Phase::draining);
   consumers.clear();
@@ -324,14 +324,14 @@ TEST_F(DisruptiveStep, C6_WhatOthersDeleteBeginsNoChange) {
 // Marked, and the operator was killed before it deleted a pod: the mark decides.
 TEST_F(DisruptiveStep, C6_AMarkedChangeGoesOnAlsoIfAllItsPodsAreThere) {
   change.touched = Touched::yes;
-  stop = Stop{"Paused", ""};
+  stop = Reason{"Paused", ""};
   list_consumers({});
   EXPECT_EQ(actions(take()), (Actions{"delete old-mps", "delete old-gfd"}));
 }
 
 TEST_F(DisruptiveStep, C3_WorkloadsThatWereWaitedForHaveHadTheirTurn) {
   change.touched = Touched::no;
-  stop = Stop{"Paused", "spec.rollout.paused of the policy is set"};
+  stop = Reason{"Paused", "spec.rollout.paused of the policy is set"};
   const auto remembered = [&] {
     const Step taken = take();
     const auto& patch = std::get<PatchNode>(taken.plan.actions.front().action);
@@ -351,7 +351,7 @@ TEST_F(DisruptiveStep, C6_ANodeWhoseWorkloadsHadTheirTurnDoesNotWaitForThemAgain
   change.touched = Touched::no;
   change.had_turn = true;
   list_consumers({"train-0"});
-  blocked_by_pods = BlockedBy{kWaitingForWorkloads, "waits for team/train-0"};
+  blocked_by_pods = Reason{kWaitingForWorkloads, "waits for team/train-0"};
   EXPECT_EQ(actions(take()), Actions{"out(WaitingForWorkloads) uncordon"});
   consumers.clear();
   list_consumers({});
@@ -366,7 +366,7 @@ class ReplacedFailure : public DisruptiveStep {
     failed_.to = "v1-failed";
     failed_.failed = NodeChange::Failure{"the plugin crashes", ""};
     change.touched = Touched::no;
-    stop = Stop{"Paused", "spec.rollout.paused of the policy is set"};
+    stop = Reason{"Paused", "spec.rollout.paused of the policy is set"};
     list_consumers({});
   }
 
@@ -437,7 +437,7 @@ TEST_F(DisruptiveStep, C6_AListingFromBeforeTheCordonProvesNothing) {
 
 TEST_F(DisruptiveStep, C6_ADrainWaitsForWorkloadsAndNamesThem) {
   list_consumers({"train-0"});
-  blocked_by_pods = BlockedBy{kWaitingForWorkloads, "waits for team/train-0"};
+  blocked_by_pods = Reason{kWaitingForWorkloads, "waits for team/train-0"};
   const Step taken = take();
   EXPECT_EQ(actions(taken), Actions{});
   EXPECT_EQ(reasons(taken), Actions{"WaitingForWorkloads"});
@@ -457,7 +457,7 @@ TEST_F(DisruptiveStep, C6_AnIdleNodeLosesDaemonAndGfdBeforeThePlugin) {
 
 TEST_F(DisruptiveStep, C6_ANodeThatStaysBusyIsUncordonedAndDeferred) {
   list_consumers({"train-0"});
-  blocked_by_pods = BlockedBy{kWaitingForWorkloads, "waits for team/train-0"};
+  blocked_by_pods = Reason{kWaitingForWorkloads, "waits for team/train-0"};
   ran_for(Timer::draining, hours(1));
   const Step taken = take();
   ASSERT_EQ(actions(taken), Actions{"out(WaitingForWorkloads) uncordon"});
@@ -467,7 +467,7 @@ TEST_F(DisruptiveStep, C6_ANodeThatStaysBusyIsUncordonedAndDeferred) {
 
 // The operator is restarted: the first look asks for the node's consumers, the second one decides.
 TEST_F(DisruptiveStep, C6_AfterARestartTheIdleTimeoutGoesOnFromWhenThePodsWereListed) {
-  blocked_by_pods = BlockedBy{kWaitingForWorkloads, "waits for team/train-0"};
+  blocked_by_pods = Reason{kWaitingForWorkloads, "waits for team/train-0"};
   for (const auto& [listed_ago, expected] : std::vector<std::pair<Duration, Actions>>{
            {minutes(58), {}}, {hours(1), {"out(WaitingForWorkloads) uncordon"}}}) {
     change.listed = now - std::chrono::duration_cast<seconds>(listed_ago);
@@ -486,7 +486,7 @@ TEST_F(DisruptiveStep, C6_AfterARestartTheIdleTimeoutGoesOnFromWhenThePodsWereLi
 }
 
 TEST_F(DisruptiveStep, C6_AfterAHoldTheIdleTimeoutStartsWhenItEnded) {
-  blocked_by_pods = BlockedBy{kWaitingForWorkloads, "waits for team/train-0"};
+  blocked_by_pods = Reason{kWaitingForWorkloads, "waits for team/train-0"};
   change.listed = now - hours(5);
   for (const auto& [released_ago, expected] : std::vector<std::pair<Duration, Actions>>{
            {minutes(58), {}}, {hours(1), {"out(WaitingForWorkloads) uncordon"}}}) {
