@@ -31,7 +31,7 @@
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/policy.h"
 #include "reconcilers/registry.h"
-#include "reconcilers/status/overlap.h"
+#include "reconcilers/status/status.h"
 
 namespace gso {
 namespace {

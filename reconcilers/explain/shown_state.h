@@ -7,7 +7,7 @@
 
 #include "reconcilers/model/snapshot.h"
 #include "reconcilers/node/assess.h"
-#include "reconcilers/node/drift.h"
+#include "reconcilers/node/node_phase.h"
 #include "reconcilers/node/node_step.h"
 
 namespace gso {

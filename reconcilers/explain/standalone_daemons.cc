@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "reconcilers/standalone/daemon_nodes.h"
+#include "reconcilers/standalone/standalone.h"
 
 namespace gso {
 namespace {

@@ -9,7 +9,7 @@
 #include "reconcilers/fleet/fleet.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/snapshot.h"
-#include "reconcilers/node/phase.h"
+#include "reconcilers/node/assess.h"
 
 namespace gso {
 

@@ -13,7 +13,7 @@
 #include "reconcilers/cluster/config_maps.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/object_refs.h"
-#include "reconcilers/status/overlap.h"
+#include "reconcilers/status/status.h"
 
 namespace gso {
 namespace {

@@ -12,7 +12,7 @@
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/plan.h"
-#include "reconcilers/node/drift.h"
+#include "reconcilers/node/node_phase.h"
 #include "reconcilers/registry.h"
 
 namespace gso {

@@ -25,7 +25,7 @@ inline constexpr std::string_view kMessageAnnotation = "gpusharing.dev/message";
 // The change in progress, and the deferred change (reconcilers/node/node_change.h): JSON with a version.
 inline constexpr std::string_view kChangeAnnotation = "gpusharing.dev/change";
 inline constexpr std::string_view kDeferredAnnotation = "gpusharing.dev/deferred";
-// The replacement of the node's standalone MPS daemon (reconcilers/node/mps_daemon_change.h): JSON with a version.
+// The replacement of the node's standalone MPS daemon (reconcilers/node/node_change.h): JSON with a version.
 inline constexpr std::string_view kMpsDaemonChangeAnnotation = "gpusharing.dev/mps-daemon-change";
 // Devices of the node, if GFD's label does not show them (two models, or no GFD).
 inline constexpr std::string_view kGpuCountAnnotation = "gpusharing.dev/gpu-count";

@@ -11,7 +11,6 @@
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/node/assessor.h"
-#include "reconcilers/node/drift.h"
 #include "reconcilers/node/node_labels.h"
 #include "reconcilers/node/node_phase.h"
 

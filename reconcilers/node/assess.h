@@ -20,13 +20,31 @@
 #include "reconcilers/cluster/record.h"
 #include "reconcilers/model/snapshot.h"
 #include "reconcilers/node/node_change.h"
-#include "reconcilers/node/phase.h"
 #include "reconcilers/node/replace_order.h"
 #include "reconcilers/profile/effective_key.h"
 
 namespace gso {
 
 struct ReadingTime;  // reconcilers/cluster/text_history.h
+
+// The phases of a node, by the names that people are shown everywhere.
+enum class Phase : std::uint8_t {
+  unmanaged,   // No plugin installation with profiles serves the node.
+  unrecorded,  // No baseline yet.
+  up_to_date,  // Runs its target.
+  pending,     // Needs a change and waits for the rollout.
+  draining,    // In a change; no pod of it has been deleted yet.
+  restarting,  // In a change; pods remain to be replaced, or their successors are not Ready yet.
+  verifying,   // The operator checks that it shows its profile, after a change or after it loaded one by itself.
+  following_daemonset,  // Its DaemonSet controller replaces the pods (RollingUpdate).
+  failed,               // Its last change did not verify.
+  blocked,              // Cannot be changed now, for a reason.
+  held,                 // Another actor or a person holds it, or its change cannot be read.
+};
+inline constexpr std::size_t kPhases = 11;
+
+// Unmanaged, Unrecorded, UpToDate, Pending, …
+[[nodiscard]] std::string_view to_string(Phase phase);
 
 // How the loaded revision is known.
 enum class Proof : std::uint8_t {
@@ -253,6 +271,17 @@ struct AssessContext {
 // lists and has not deleted do not count: it began, and failed, beside them. In assess_loaded.cc.
 using Loaders = std::vector<std::pair<const Operand*, const Pod*>>;
 [[nodiscard]] bool created_from_an_older_template(const NodeChange& change, const Loaders& loaders);
+// An MPS daemon that stays although the text of its node is unknown: nothing shows the migStrategy by which a
+// daemon has built its devices, but what it runs with can be known otherwise.
+//
+// `by_sight`: from what the node shows (transition_from() of `shown`). If the daemon would be the same, it is not
+// replaced. `daemon`: the profile that it certainly runs; null: unknown.
+[[nodiscard]] Transition keep_daemon(Transition by_sight, const Shape& shown, const ProfilePtr& daemon,
+                                     const Profile& after);
+
+// The profile of the daemon of a node in a change: a change that keeps it was begun for a text with the daemon's
+// settings. `begun_for`: the profile of change.to; null: unknown. Null: the change replaces the daemon.
+[[nodiscard]] ProfilePtr of_kept_daemon(const NodeChange& change, const ProfilePtr& begun_for);
 // Higher priority first, then older, then by name; the built-in `default` if the cluster has none. `held`: policies
 // that govern although they have no object (cluster/recorded_policies.h).
 [[nodiscard]] std::vector<const SharingPolicy*> policies_in_order(const World& world, const SharingPolicy& built_in,

@@ -9,7 +9,6 @@
 #include "reconcilers/cluster/text_history.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/node/assessor.h"
-#include "reconcilers/node/loaded_content.h"
 #include "reconcilers/node/node_phase.h"
 #include "reconcilers/profile/profile.h"
 
@@ -357,6 +356,16 @@ Interned Assessor::reference(std::string_view installation, std::string_view key
   const std::string prefix = installation_.ns + "/";
   if (installation.starts_with(prefix)) installation.remove_prefix(prefix.size());
   return Interned(fmt::format("{}/{}", installation, key));
+}
+
+Transition keep_daemon(Transition by_sight, const Shape& shown, const ProfilePtr& daemon, const Profile& after) {
+  if (by_sight != Transition::change_mps || shown != shape_of(after) || daemon == nullptr) return by_sight;
+  const bool is_same = !steps_for(transition_between(daemon->profile(), after)).touches_mps;
+  return is_same ? Transition::reshare : by_sight;
+}
+
+ProfilePtr of_kept_daemon(const NodeChange& change, const ProfilePtr& begun_for) {
+  return steps_for(change.kind).touches_mps ? nullptr : begun_for;
 }
 
 }  // namespace gso

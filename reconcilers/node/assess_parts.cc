@@ -8,7 +8,7 @@
 #include "reconcilers/cluster/other_systems.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/node/assess.h"
-#include "reconcilers/node/mps_daemon_change.h"
+#include "reconcilers/node/node_change.h"
 
 namespace gso {
 

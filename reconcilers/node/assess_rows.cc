@@ -7,7 +7,6 @@
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/switch_value.h"
 #include "reconcilers/node/assessor.h"
-#include "reconcilers/node/loaded_content.h"
 #include "reconcilers/node/node_phase.h"
 
 namespace gso {

@@ -268,6 +268,16 @@ LabelChange release_label(const Node& node, std::string_view key) {
   return change;
 }
 
+LabelChange hand_over_label(const Node& node, std::string_view key, std::string_view policy) {
+  LabelChange change;
+  OwnedLabels owned = owned_labels(node);
+  const auto label = owned.find(std::string(key));
+  if (label == owned.end() || label->second.policy == policy) return change;
+  label->second.policy = policy;
+  change.owned = std::move(owned);
+  return change;
+}
+
 LabelChange policy_label(const Node& node, std::string_view key, const NodeAssessment& assessment) {
   if (is_owner_unknown(node)) return {};
   const std::string value(assessment.label->view());

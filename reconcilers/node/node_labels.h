@@ -94,6 +94,8 @@ struct LabelRules {
 // Ends the operator's ownership, and restores what stood before, unless another client has changed the label since.
 // Empty if the operator does not own it.
 [[nodiscard]] LabelChange take_back_label(const Node& node, std::string_view key);
+// The operator's label `key` stays, and becomes that policy's. Its value from before the first policy stays recorded.
+[[nodiscard]] LabelChange hand_over_label(const Node& node, std::string_view key, std::string_view policy);
 // Ends the operator's ownership and leaves the label as it is.
 [[nodiscard]] LabelChange release_label(const Node& node, std::string_view key);
 

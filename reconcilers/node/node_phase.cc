@@ -1,15 +1,27 @@
 #include "reconcilers/node/node_phase.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <array>
+#include <chrono>
+#include <string>
 
 #include "reconcilers/cluster/cluster_pods.h"
 #include "reconcilers/cluster/label_owners.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
-#include "reconcilers/node/drift.h"
+#include "reconcilers/model/switch_value.h"
 #include "reconcilers/node/node_patch.h"
 
 namespace gso {
+
+std::string_view to_string(Phase phase) {
+  constexpr std::array<std::string_view, kPhases> kNames{"Unmanaged", "Unrecorded", "UpToDate",  "Pending",
+                                                         "Draining",  "Restarting", "Verifying", "FollowingDaemonSet",
+                                                         "Failed",    "Blocked",    "Held"};
+  return kNames[static_cast<std::size_t>(phase)];
+}
 
 std::size_t pods_left(const NodeChange& change, const NodePods& pods, Component component, bool terminating) {
   const auto listed = change.pods.find(component);
@@ -160,6 +172,67 @@ bool starts_live(Drain drain, bool is_drained) {
 
 bool start_cordons(const std::optional<bool>& asked, Transition transition, bool live) {
   return asked.value_or(!live || steps_for(transition).disruptive);
+}
+
+std::string_view baseline_excuse(const NodeAssessment& a) {
+  switch (a.at_install) {
+    case AtInstall::drifted:
+      return kPreexistingDrift;
+    case AtInstall::unproven:
+      return a.verified.serving ? kUnproven : std::string_view();
+    case AtInstall::shown:
+      break;
+  }
+  return {};
+}
+
+std::string_view state_name(const NodeAssessment& a) {
+  if (!drifts(a)) return to_string(phase_of(a));
+  const std::string_view excuse = baseline_excuse(a);
+  return excuse.empty() ? kDrift : excuse;
+}
+
+std::string drift_text(const NodeAssessment& a) {
+  std::string text = a.labels_missing.empty() ? shown_difference(a) : std::string(a.labels_missing.view());
+  const std::string_view obstacle = a.reload_obstacle.view();
+  const bool says_why = obstacle.empty() || text.find(obstacle) != std::string::npos;
+  return says_why ? text : fmt::format("{}; its pods are not restarted: {}", text, obstacle);
+}
+
+std::optional<std::int64_t> served_afterwards(const NodeAssessment& assessment, std::string_view resource) {
+  if (!assessment.expectation) return std::nullopt;
+  const std::string name(resource);
+  const auto counted = assessment.expectation->capacity.find(name);
+  if (counted != assessment.expectation->capacity.end()) return counted->second;
+  const auto uncounted = assessment.expectation->divisible.find(name);
+  if (uncounted == assessment.expectation->divisible.end()) return std::nullopt;
+  return uncounted->second * std::max<std::int64_t>(1, assessment.measured_gpus);
+}
+
+std::map<std::string, std::int64_t> served_afterwards(const NodeAssessment& assessment) {
+  if (!assessment.expectation) return {};
+  std::map<std::string, std::int64_t> out = assessment.expectation->capacity;
+  for (const auto& [resource, replicas] : assessment.expectation->divisible)
+    out[resource] = served_afterwards(assessment, resource).value_or(0);
+  return out;
+}
+
+bool is_count_known(const NodeAssessment& assessment, const std::string& resource) {
+  return assessment.measured_gpus > 0 || !assessment.expectation ||
+         !assessment.expectation->divisible.contains(resource);
+}
+
+std::optional<Deferral> applying_deferral(const Node& node, const NodeAssessment& a, const SharingPolicy* policy) {
+  std::optional<Deferral> deferral = deferral_of(node);
+  const std::string_view retry = policy == nullptr ? std::string_view() : retry_of(*policy);
+  if (!deferral || deferral->to != a.target.view() || asks_again(deferral->retry, retry)) return std::nullopt;
+  const bool evicts = policy != nullptr && policy->rollout.workloads == WorkloadMode::evict;
+  return evicts && !deferral->evicts ? std::nullopt : deferral;
+}
+
+Duration deferral_length(Duration idle_timeout) {
+  constexpr Duration kNoPatience = std::chrono::seconds(10);
+  return idle_timeout < kNoPatience ? std::chrono::minutes(1) : idle_timeout;
 }
 
 }  // namespace gso

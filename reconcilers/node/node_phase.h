@@ -1,4 +1,4 @@
-// The phase of a node as people see it, and who uses it.
+// The phase of a node as people see it, its drift, who uses it, and for how long its change is deferred.
 #pragma once
 
 #include <chrono>
@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "reconcilers/model/objects.h"
 #include "reconcilers/model/snapshot.h"
 #include "reconcilers/node/assess.h"
 #include "reconcilers/node/node_change.h"
@@ -88,5 +89,44 @@ enum class Drain {
 // A change that begins cordons the node: new pods would delay it, or break with the MPS daemon. `asked`: what the
 // policy says (RolloutSpec::cordon). `live`: the answer of starts_live().
 [[nodiscard]] bool start_cordons(const std::optional<bool>& asked, Transition transition, bool live);
+
+// --- What drift looks like, also in the state that people see, and drift that is left alone because of what the
+// baseline knows about the node.
+
+// Why drift of this node is not repaired although it could be: PreexistingDrift (it did not show its profile at the
+// baseline either), or Unproven (it did, but its pods are older than the last change of the profile's text, which a
+// restart would load; it still serves GPUs, and would lose what it serves). A node of unproven text that serves nothing
+// has nothing to lose. Empty: neither, so that N7 repairs it.
+[[nodiscard]] std::string_view baseline_excuse(const NodeAssessment& assessment);
+
+// The state of a node in one word, as tables and metrics show it: UpToDate means the nodes that a policy counts as
+// such.
+[[nodiscard]] std::string_view state_name(const NodeAssessment& assessment);
+
+// Of a drifting node, for people: what it shows instead of its profile, and why its pods are not restarted for that if
+// they are not. Never empty.
+[[nodiscard]] std::string drift_text(const NodeAssessment& assessment);
+
+// --- What a node will certainly serve once it shows its target.
+
+// How many of a resource. If the number of the node's GPUs is not known, as many as its capacity proves, else one
+// GPU's. nullopt: the target says nothing about that resource.
+[[nodiscard]] std::optional<std::int64_t> served_afterwards(const NodeAssessment& assessment,
+                                                            std::string_view resource);
+// The same of every resource that the target is about. Empty without a target.
+[[nodiscard]] std::map<std::string, std::int64_t> served_afterwards(const NodeAssessment& assessment);
+// The number is exact.
+[[nodiscard]] bool is_count_known(const NodeAssessment& assessment, const std::string& resource);
+
+// --- Whether a deferral on a node still applies, and for how long a change is deferred.
+
+// The node's deferral, if it is of its present target and nobody has given its workloads another turn since: by
+// another attempt (retry.h), or by a policy that evicts them now. `policy`: the one that governs the node; null: none.
+[[nodiscard]] std::optional<Deferral> applying_deferral(const Node& node, const NodeAssessment& assessment,
+                                                        const SharingPolicy* policy);
+
+// For as long as the policy lets a node wait for its workloads (idleTimeout). A node whose policy has no patience,
+// which is less than ten seconds, is left alone for a minute: it is not cordoned and uncordoned in every pass.
+[[nodiscard]] Duration deferral_length(Duration idle_timeout);
 
 }  // namespace gso

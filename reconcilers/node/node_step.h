@@ -32,7 +32,8 @@
 //                                          the target for verifyTimeout, it starts like a node of N8, without a canary
 //                                          or an approval; not if an obstacle would block that, RollingUpdate has yet
 //                                          to replace its pods (so in N5), it is deferred, or has a baseline_excuse()
-//                                          (drift.h). If only devices are missing: reported, and nothing is restarted
+//                                          (node_phase.h). If only devices are missing: reported, and nothing is
+//                                          restarted
 //   N8  needs a change: another text, a    Blocked by an obstacle; Held by a holder, or by a deferral that cannot be
 //       label that a policy wants, a new   read; otherwise Pending. An obstacle is named before a holder, because it
 //       template under OnDelete, or pods   remains when the holder is done. rollout/ starts Pending nodes that are
@@ -112,7 +113,7 @@
 // select it for the policy of the change are missing, and none has another value (node_labels.h).
 // Stop: paused, aborted, undone, Observe, Approve without approval (not for a repair of drift, N7), outside its
 // windows, MaxFailures; or an idle node needs the slot of this one, which only waits for its workloads
-// (rollout/slot_yield.h). Not a stop: settling, GPUOperatorUpdating, a key that is not projected yet, a canary that
+// (rollout/slots.h). Not a stop: settling, GPUOperatorUpdating, a key that is not projected yet, a canary that
 // stopped showing its profile, a full budget. Holder: a person (gpusharing.dev/hold), a driver upgrade, a MIG change,
 // a remediation system. Obstacle: the first check of the chain that blocks the node (reconcilers/checks/chain.cc).
 // Deadlines: idleTimeout counts from the first wait for workloads, verifyTimeout from the end of C6; a new list starts

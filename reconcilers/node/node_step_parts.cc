@@ -8,8 +8,8 @@
 
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/object_refs.h"
-#include "reconcilers/node/applying_deferral.h"
 #include "reconcilers/node/node_labels.h"
+#include "reconcilers/node/node_phase.h"
 
 namespace gso {
 

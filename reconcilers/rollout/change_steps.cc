@@ -15,7 +15,7 @@
 #include "reconcilers/rollout/evictions.h"
 #include "reconcilers/rollout/recorded_timers.h"
 #include "reconcilers/rollout/rollout_view.h"
-#include "reconcilers/rollout/start_conditions.h"
+#include "reconcilers/rollout/slots.h"
 
 namespace gso {
 

@@ -14,7 +14,7 @@
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/rollout/rollout_view.h"
-#include "reconcilers/rollout/start_conditions.h"
+#include "reconcilers/rollout/slots.h"
 
 namespace gso {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "reconcilers/rollout/rollout_object.h"
+#include "reconcilers/rollout/rollout_view.h"
 
 namespace gso {
 

@@ -17,7 +17,6 @@
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/switch_value.h"
 #include "reconcilers/rollout/drain.h"
-#include "reconcilers/rollout/gang_peers.h"
 
 namespace gso {
 

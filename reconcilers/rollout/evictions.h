@@ -8,7 +8,6 @@
 
 #include "reconcilers/fleet/pass.h"
 #include "reconcilers/rollout/drain.h"
-#include "reconcilers/rollout/gang_peers.h"
 
 namespace gso {
 

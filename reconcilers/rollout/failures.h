@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "reconcilers/fleet/pass.h"
-#include "reconcilers/rollout/next_record.h"
+#include "reconcilers/rollout/record_writes.h"
 
 namespace gso {
 

@@ -1,17 +1,20 @@
-// Sharing labels that another client keeps taking away together with the annotation gpusharing.dev/owned, in which the
-// operator counts how often it has set a label again. The node then looks as if the operator had never labelled it, so
-// these writes are remembered beside it, as timers of the kind `labelling`, until the operator ends.
-//
-// The scope of such a timer is "set N LABEL,LABEL" once the store shows those labels: the N-th of the last writes to
-// that node, which counts for kRewriteWindow; and "written N LABEL,LABEL" before that.
+// Labels that the operator writes and that another client keeps taking away; and the label that names where clients
+// find a node's standalone MPS daemon.
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "reconcilers/fleet/pass.h"
 #include "reconcilers/node/node_labels.h"
 
 namespace gso {
+
+// --- Sharing labels that another client keeps taking away together with the annotation gpusharing.dev/owned, in which
+// the operator counts how often it has set a label again. The node then looks as if the operator had never labelled
+// it, so these writes are remembered beside it, as timers of the kind `labelling`, until the operator ends. The scope
+// of such a timer is "set N LABEL,LABEL" once the store shows those labels: the N-th of the last writes to that node,
+// which counts for kRewriteWindow; and "written N LABEL,LABEL" before that.
 
 // The rules of now for that node's labels: one that the last kMostRewrites writes to it contained is contested.
 [[nodiscard]] LabelRules label_rules(const Pass& pass, const Node& node);
@@ -28,5 +31,23 @@ void note_label_write(Pass& pass, const Node& node, const LabelChange& change);
 
 // Whether the labels of the node can be contested: the operator has written some that it does not own, or owns some.
 [[nodiscard]] bool might_be_contested(const Pass& pass, const Node& node);
+
+// --- The label gpusharing.dev/mps-pipe-directory of a Node, as the pod of its standalone MPS daemon asks for it now:
+// where clients find the daemon. When it is written: standalone/standalone.h.
+
+struct DirectoryLabel {
+  enum class Daemon {
+    none,     // The node has no pod of a standalone daemon.
+    silent,   // It has one that is not Ready or has reported no directory, or the label is not the operator's to write.
+    serving,  // In `directory`.
+  };
+  Daemon daemon = Daemon::silent;
+  std::string_view directory;  // On the node; as long as the pod is in the stores.
+  std::string value;           // Of `directory`; empty: no label's value can express it.
+  // What the operator writes for it. Empty: nothing, because the label is right or contested, or is another client's.
+  LabelChange change;
+};
+
+[[nodiscard]] DirectoryLabel directory_label(const Pass& pass, const Node& node);
 
 }  // namespace gso

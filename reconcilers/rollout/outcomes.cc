@@ -1,4 +1,3 @@
-#include "reconcilers/rollout/outcomes.h"
 
 #include <fmt/format.h>
 
@@ -14,10 +13,9 @@
 #include "reconcilers/fleet/pass.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
-#include "reconcilers/rollout/baseline.h"
 #include "reconcilers/rollout/canary.h"
 #include "reconcilers/rollout/failures.h"
-#include "reconcilers/rollout/next_record.h"
+#include "reconcilers/rollout/record_writes.h"
 #include "reconcilers/rollout/recorded_timers.h"
 #include "reconcilers/rollout/repairs.h"
 #include "reconcilers/rollout/rollout_view.h"

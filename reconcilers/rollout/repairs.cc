@@ -8,12 +8,12 @@
 
 #include "reconcilers/cluster/machine_text.h"
 #include "reconcilers/model/labels.h"
-#include "reconcilers/node/applying_deferral.h"
+#include "reconcilers/node/node_phase.h"
 #include "reconcilers/node/pod_faults.h"
 #include "reconcilers/rollout/node_states.h"
 #include "reconcilers/rollout/recorded_timers.h"
 #include "reconcilers/rollout/rollout_view.h"
-#include "reconcilers/rollout/start_conditions.h"
+#include "reconcilers/rollout/slots.h"
 
 namespace gso {
 

@@ -12,7 +12,7 @@
 namespace gso {
 
 // --- Nodes whose pods must be replaced so that they load the profile that is their target already: they did not load
-// it by themselves, or have stopped showing it. They start like the nodes of an edit (starts.h).
+// it by themselves, or have stopped showing it. They start like the nodes of an edit (starts.cc).
 
 class RolloutView;
 

@@ -19,7 +19,7 @@
 #include "reconcilers/rollout/recorded_timers.h"
 #include "reconcilers/rollout/repairs.h"
 #include "reconcilers/rollout/rollout_view.h"
-#include "reconcilers/rollout/start_conditions.h"
+#include "reconcilers/rollout/slots.h"
 
 namespace gso {
 

@@ -1,4 +1,3 @@
-#include "reconcilers/rollout/starts.h"
 
 #include <fmt/format.h>
 
@@ -16,19 +15,17 @@
 #include "reconcilers/node/node_step.h"
 #include "reconcilers/rollout/canary.h"
 #include "reconcilers/rollout/daemonset_restart.h"
-#include "reconcilers/rollout/gang_peers.h"
+#include "reconcilers/rollout/drain.h"
 #include "reconcilers/rollout/managed_keys.h"
 #include "reconcilers/rollout/repairs.h"
-#include "reconcilers/rollout/rollout_object.h"
 #include "reconcilers/rollout/rollout_view.h"
 #include "reconcilers/rollout/slots.h"
-#include "reconcilers/rollout/start_conditions.h"
 #include "reconcilers/rollout/stops.h"
 
 namespace gso {
 namespace {
 
-// --- What the start of a node's change writes, once its turn has come (starts.h).
+// --- What the start of a node's change writes, once its turn has come.
 
 // Plans the patch that takes the node into its change. `live`: nobody on the node has to be waited for, so the
 // deletions of its first pods follow in the same plan. Otherwise the users of its GPUs are listed first.

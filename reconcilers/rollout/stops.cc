@@ -13,7 +13,6 @@
 #include "reconcilers/model/policy.h"
 #include "reconcilers/model/switch_value.h"
 #include "reconcilers/rollout/failures.h"
-#include "reconcilers/rollout/rollout_object.h"
 #include "reconcilers/rollout/rollout_view.h"
 
 namespace gso {

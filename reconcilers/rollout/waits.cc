@@ -17,7 +17,6 @@
 #include "reconcilers/rollout/gates.h"
 #include "reconcilers/rollout/rollout_view.h"
 #include "reconcilers/rollout/slots.h"
-#include "reconcilers/rollout/start_conditions.h"
 
 namespace gso {
 

@@ -1,17 +1,26 @@
-#include "reconcilers/standalone/daemon_nodes.h"
+#include "reconcilers/standalone/standalone.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <optional>
+#include <string>
+#include <utility>
 
+#include "reconcilers/cluster/node_match.h"
 #include "reconcilers/cluster/policy_match.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/mps_pipe_directory.h"
 #include "reconcilers/model/plan.h"
 #include "reconcilers/model/policy.h"
 #include "reconcilers/model/switch_value.h"
+#include "reconcilers/node/node_phase.h"
 #include "reconcilers/rollout/budgets.h"
+#include "reconcilers/rollout/drain.h"
+#include "reconcilers/rollout/evictions.h"
+#include "reconcilers/rollout/rollout_view.h"
+#include "reconcilers/rollout/stops.h"
 
 namespace gso {
 namespace {
@@ -91,6 +100,231 @@ DaemonGroups groups_of(const std::vector<DaemonNode>& nodes) {
     group.busy += node.busy ? 1 : 0;
   }
   return out;
+}
+
+// --- What is written to a node, and the clients that leave it.
+
+namespace {
+
+// Reasons of actions and Events.
+constexpr std::string_view kBegun = "StandaloneMPSDraining";
+constexpr std::string_view kReplaced = "StandaloneMPSReplaced";
+constexpr std::string_view kBackedOut = "StandaloneMPSBackedOut";
+constexpr std::string_view kDeleted = "StandaloneMPSRestart";
+
+PatchNode uncordon(const DaemonNode& node) {
+  PatchNode patch;
+  patch.name = node.name();
+  if (node.in_change() && node.mark.change->cordoned && node.node->unschedulable) {
+    patch.unschedulable = false;
+    patch.resource_version = node.node->meta.resource_version;
+  }
+  return patch;
+}
+
+void set_mark(PatchNode& patch, const MpsDaemonChange& change) {
+  patch.set_annotations[std::string(kMpsDaemonChangeAnnotation)] = print_mps_daemon_change(change);
+}
+
+PatchNode marked(const DaemonNode& node, const MpsDaemonChange& change) {
+  PatchNode patch;
+  patch.name = node.name();
+  patch.resource_version = node.node->meta.resource_version;
+  set_mark(patch, change);
+  return patch;
+}
+
+}  // namespace
+
+void begin_change(Pass& pass, const DaemonNode& node) {
+  MpsDaemonChange change;
+  change.daemonset = k8s::to_string(node.daemonset->key);
+  change.to = node.daemonset->newest_hash;
+  change.begun = pass.s.now;
+  change.cordoned = !node.node->unschedulable && node.policy->rollout.cordon.value_or(true);
+  PatchNode patch = marked(node, change);
+  if (change.cordoned) patch.unschedulable = true;
+  pass.add(std::move(patch), kBegun,
+           fmt::format("DaemonSet {} has a new template: the node is drained of GPU clients", change.daemonset), true,
+           node.name());
+}
+
+void leave_change(Pass& pass, const DaemonNode& node, std::string_view why) {
+  PatchNode patch = uncordon(node);
+  patch.remove_annotations.insert(std::string(kMpsDaemonChangeAnnotation));
+  pass.add(std::move(patch), kReplaced, std::string(why), false, node.name());
+}
+
+void defer_change(Pass& pass, const DaemonNode& node, std::string_view why) {
+  MpsDaemonChange change = *node.mark.change;
+  change.cordoned = false;
+  change.failed = false;
+  change.deferred_until =
+      pass.s.now + std::chrono::ceil<WallTime::duration>(deferral_length(node.policy->rollout.idle_timeout));
+  change.retry = retry_of(*node.policy);
+  PatchNode patch = uncordon(node);
+  set_mark(patch, change);
+  pass.add(std::move(patch), kBackedOut,
+           fmt::format("{}; the daemon is not replaced before {}", why, k8s::format_time(*change.deferred_until)),
+           false, node.name());
+}
+
+void mark_failed(Pass& pass, const DaemonNode& node) {
+  MpsDaemonChange change = *node.mark.change;
+  change.to = node.daemonset->newest_hash;
+  change.failed = true;
+  change.retry = retry_of(*node.policy);
+  pass.add(marked(node, change), kStandaloneMpsFailed, "its new daemon is not Ready in time", false, node.name());
+}
+
+void try_again(Pass& pass, const DaemonNode& node) {
+  MpsDaemonChange change = *node.mark.change;
+  change.begun = pass.s.now;
+  change.failed = false;
+  change.retry = retry_of(*node.policy);
+  pass.add(marked(node, change), kBegun, "a person has asked for another attempt (rollout start)", false, node.name());
+  if (node.pod != nullptr && !node.pod->meta.deletion_timestamp) delete_old_pod(pass, node);
+}
+
+void delete_old_pod(Pass& pass, const DaemonNode& node) {
+  pass.add(
+      DeletePod{node.pod->meta.key(), std::string(node.pod->meta.uid), std::nullopt, std::nullopt}, kDeleted,
+      fmt::format("node {} gets the new template of DaemonSet {}", node.name(), k8s::to_string(node.daemonset->key)),
+      true, node.name());
+}
+
+namespace {
+
+NodeDrain drain_of_daemon(const DaemonNode& node) {
+  NodeDrain out;
+  out.node = node.name();
+  out.policy = node.policy;
+  out.until = Drain::idle;
+  if (node.in_change()) out.since = node.mark.change->begun;
+  return out;
+}
+
+// A node of the same policy and DaemonSet.
+const DaemonNode* find_peer(const DaemonNode& of, const std::vector<DaemonNode>& nodes, const std::string& name) {
+  const auto found = std::ranges::find_if(nodes, [&](const DaemonNode& other) { return other.name() == name; });
+  return found == nodes.end() || found->rollout() != of.rollout() ? nullptr : &*found;
+}
+
+bool waits_for_change(const DaemonNode& node) {
+  return !node.in_change() && node.is_outdated() && node.node->ready && node.holder.empty();
+}
+
+}  // namespace
+
+void evict_clients(Pass& pass, const DaemonNode& node, const std::vector<DaemonNode>& nodes, const NodeUse& use) {
+  const auto waits = [&](const std::string& name) {
+    const DaemonNode* peer = find_peer(node, nodes, name);
+    return peer != nullptr && waits_for_change(*peer);
+  };
+  const auto counts = [&](const std::string& name) {
+    const DaemonNode* peer = find_peer(node, nodes, name);
+    return peer != nullptr && (peer->in_change() || waits_for_change(*peer));
+  };
+  const DrainOf drain_of_peer = [&](const std::string& name) -> std::optional<NodeDrain> {
+    const DaemonNode* peer = find_peer(node, nodes, name);
+    return peer == nullptr ? std::nullopt : std::optional(drain_of_daemon(*peer));
+  };
+  evict_consumers(
+      pass,
+      {drain_of_daemon(node), gang_peers_of(pass.s, node.name(), {counts, waits}), drain_of_peer,
+       fmt::format("standalone MPS daemon is replaced (DaemonSet {})", k8s::to_string(node.daemonset->key))},
+      use);
+}
+
+std::string why_clients_stay(const Pass& pass, const DaemonNode& node, const NodeUse& use) {
+  std::string out;
+  for (const auto& why : {refused_evictions(pass, node.name(), use), why_pods_stay(pass, drain_of_daemon(node), use)}) {
+    if (why) out += "; " + why->message;
+  }
+  return out;
+}
+
+namespace {
+
+constexpr std::string_view kWaiting = "Waiting";
+
+void count(const DaemonNode& node, DaemonRollout& out) {
+  ++out.total;
+  const bool serves = node.pod != nullptr && is_serving(*node.pod);
+  const bool waits = node.in_change() || node.is_outdated();
+  if (waits && !node.holder.empty()) {
+    out.nodes.push_back({node.name(), to_string(Phase::held), {node.holder, describe_holder(node.holder, *node.node)}});
+  }
+  if (node.in_change()) {
+    ++out.in_change;
+  } else if (waits) {
+    ++(node.holder.empty() ? out.pending : out.blocked);
+    if (node.mark.deferred) {
+      note_waiting(out, node.name(), kDeferred,
+                   fmt::format("its GPU clients did not end, or a person uncordoned it: the next try is at {}",
+                               k8s::format_time(*node.mark.deferred->deferred_until)));
+    }
+  } else if (serves) {
+    ++out.updated;
+  } else if (node.daemonset->watches_host) {  // Its pods are replaced without a mark.
+    ++out.in_change;
+  }
+}
+
+// A person approves the template by its SharingRollout or, in a cluster without these, by the DaemonSet.
+std::string how_to_approve(const Pass& pass, const DaemonNode& node) {
+  if (pass.s.world.policies_served)
+    return "gpu-sharing-operator rollout approve " + rollout_name(node.rollout(), node.daemonset->newest_hash);
+  return fmt::format("kubectl annotate daemonset --namespace {} {} {}={}", node.daemonset->key.ns,
+                     node.daemonset->key.name, kApprovedAnnotation, node.daemonset->newest_hash);
+}
+
+}  // namespace
+
+DaemonRollouts count_daemons(const std::vector<DaemonNode>& nodes) {
+  DaemonRollouts out;
+  for (const DaemonNode& node : nodes) {
+    if (node.daemonset == nullptr || node.daemonset->newest_hash.empty()) continue;
+    DaemonRollout& rollout = out[node.rollout()];
+    rollout.target = node.daemonset->newest_hash;
+    count(node, rollout);
+  }
+  return out;
+}
+
+void note_failed(DaemonRollout& rollout, const std::string& node, std::string message) {
+  --rollout.in_change;
+  ++rollout.failed;
+  rollout.nodes.push_back({node, kStateFailed, {kStandaloneMpsFailed, std::move(message)}});
+}
+
+void note_waiting(DaemonRollout& rollout, const std::string& node, std::string_view reason, std::string message) {
+  rollout.nodes.push_back({node, kWaiting, {reason, std::move(message)}});
+}
+
+GateState daemon_gate(Pass& pass, const DaemonNode& node) {
+  const std::string& target = node.daemonset->newest_hash;
+  const SharingRollout* object = pass.s.world.rollouts.find(rollout_name(node.rollout(), target));
+  const bool anew = object != nullptr && was_left(pass.index, *object);
+  Switches switches = anew ? Switches() : switches_of(pass, node.rollout(), target, object);
+  const DaemonSet* daemonset = pass.s.world.daemonsets.find(node.daemonset->key);
+  switches.approved =
+      switches.approved || (daemonset != nullptr && daemonset->meta.annotations.get(kApprovedAnnotation) == target);
+  switches.undone = false;  // A template is taken back in the DaemonSet.
+  const auto approval = [&] {
+    return "the policy's mode is Approve, and nobody has approved this change: " + how_to_approve(pass, node);
+  };
+  const auto settling = [&]() -> std::string {
+    const std::string id = k8s::to_string(node.daemonset->key);
+    const WallTime since = node.daemonset->newest_since;
+    const WallTime settled = pass.ages.stored(stored_time(id, "template", since), since) +
+                             std::chrono::ceil<WallTime::duration>(pass.s.settings.settle);
+    if (pass.s.now >= settled) return {};
+    pass.look_again_in(settled - pass.s.now);
+    return fmt::format("DaemonSet {} got its template less than {} ago", id,
+                       k8s::format_go_duration(pass.s.settings.settle));
+  };
+  return first_closed_gate({pass, *node.policy, switches, anew, approval, settling});
 }
 
 }  // namespace gso

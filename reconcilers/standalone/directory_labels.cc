@@ -1,4 +1,4 @@
-#include "reconcilers/standalone/directory_labels.h"
+#include "reconcilers/standalone/standalone.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "reconcilers/model/labels.h"
-#include "reconcilers/rollout/directory_label.h"
 #include "reconcilers/rollout/label_contest.h"
 
 namespace gso {

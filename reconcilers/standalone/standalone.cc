@@ -14,10 +14,8 @@
 #include "reconcilers/node/applying_deferral.h"
 #include "reconcilers/rollout/gates.h"
 #include "reconcilers/rollout/recorded_timers.h"
-#include "reconcilers/rollout/rollout_object.h"
+#include "reconcilers/rollout/rollout_view.h"
 #include "reconcilers/rollout/stops.h"
-#include "reconcilers/standalone/daemon_nodes.h"
-#include "reconcilers/standalone/daemon_writes.h"
 
 namespace gso {
 namespace {

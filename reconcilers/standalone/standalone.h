@@ -27,8 +27,16 @@
 // watch a daemon of the host are replaced without a drain, one at a time: no client connects to them.
 #pragma once
 
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
 #include "reconcilers/fleet/pass.h"
-#include "reconcilers/rollout/rollout_object.h"
+#include "reconcilers/node/node_change.h"
+#include "reconcilers/rollout/budgets.h"
+#include "reconcilers/rollout/rollout_view.h"
 #include "reconcilers/rollout/slots.h"
 
 namespace gso {
@@ -36,5 +44,102 @@ namespace gso {
 // `slots`: those that changes of profiles have taken in this pass are no longer free. The rollouts of templates, for
 // the status of their SharingRollouts.
 [[nodiscard]] DaemonRollouts plan_standalone_mps(Pass& pass, Slots& slots);
+
+// --- The label gpusharing.dev/mps-pipe-directory of a Node: where clients find the standalone MPS daemon that runs
+// there, so that pods can select the nodes whose directory they mount.
+//
+//   the node's pod of such a daemon      then the label
+//   Ready, and reports a directory       names it; of several reports the newest one
+//   Ready, and reports one that no       is removed; a finding names the directory
+//   label's value can express
+//   Ready, but another client keeps      stays as it is, by the rule for all labels (node_labels.h); a finding, and the
+//   changing the label                   condition of the policy
+//   otherwise there                      stays as it is: the daemon restarts, or its report was lost
+//   none, and its replacement is         stays as it is
+//   in progress
+//   none, for two minutes                is removed, unless another client has set it: then a finding says so
+// A view with gaps changes nothing. Nodes that a person holds and nodes whose labels the operator only verifies are
+// left as they are.
+
+// The reason of the writes. They have the annotation gpusharing.dev/owned, as a whole.
+inline constexpr std::string_view kDirectoryLabelled = "MPSDirectory";
+// The reason of a node without such a daemon that has the label all the same.
+inline constexpr std::string_view kMpsDirectoryOfOthers = "MPSDirectoryOfOthers";
+
+void plan_directory_labels(Pass& pass);
+
+// --- The nodes of standalone MPS daemons, read once per pass (daemon_nodes.cc).
+
+// One node. All referenced objects outlive it.
+struct DaemonNode {
+  const Node* node = nullptr;
+  const NodeAssessment* assessment = nullptr;  // Null: no device plugin serves the node.
+  const Operand* daemonset = nullptr;          // The pod's, else the mark's; null: it is gone.
+  const Pod* pod = nullptr;
+  const SharingPolicy* policy = nullptr;  // Never null.
+  MpsDaemonChangeOnNode mark;
+  std::string_view holder;  // Not the mark itself. Empty: nobody.
+  std::string product;
+  bool busy = false;  // It holds a slot: out of service, in whoever's change, or its mark cannot be read.
+  [[nodiscard]] const std::string& name() const { return node->meta.name; }
+  // The pod was created from an older template; false if the newest one is not known.
+  [[nodiscard]] bool is_outdated() const;
+  [[nodiscard]] bool in_change() const { return mark.change.has_value(); }
+  // Its daemon of the newest template was not Ready in time, and is not tried again by itself.
+  [[nodiscard]] bool has_failed() const;
+  // A person has asked for another attempt since the change failed or was deferred (`rollout start`).
+  [[nodiscard]] bool is_asked_again() const;
+  // Nodes of one policy and DaemonSet; those of one product among them are a group.
+  [[nodiscard]] RolloutKey rollout() const;
+  [[nodiscard]] std::pair<RolloutKey, std::string> group() const { return {rollout(), product}; }
+};
+// Why its pod does not serve, for people.
+[[nodiscard]] std::string why_not_ready(const DaemonNode& node);
+// `index` is up to date with `world`.
+[[nodiscard]] std::vector<DaemonNode> read_daemon_nodes(const World& world, const Index& index);
+
+using DaemonGroups = std::map<std::pair<RolloutKey, std::string>, BudgetCount>;
+[[nodiscard]] DaemonGroups groups_of(const std::vector<DaemonNode>& nodes);
+
+// --- What is written to a node while its standalone MPS daemon is replaced: the mark
+// (gpusharing.dev/mps-daemon-change), the cordon, and the deletion of the old pod. When each of them is due:
+// standalone.h.
+
+// The node is marked and, unless it is cordoned already or the policy says otherwise, cordoned. It has a DaemonSet.
+void begin_change(Pass& pass, const DaemonNode& node);
+// The mark is taken off, and the operator's cordon.
+void leave_change(Pass& pass, const DaemonNode& node, std::string_view why);
+
+// Of a node in a change:
+// The operator's cordon is taken off, and the mark says until when the node does not begin again.
+void defer_change(Pass& pass, const DaemonNode& node, std::string_view why);
+// The mark says that the daemon of the newest template has failed.
+void mark_failed(Pass& pass, const DaemonNode& node);
+// `rollout start`: the pod, if the node has one, is created anew, and its time to get Ready begins again.
+void try_again(Pass& pass, const DaemonNode& node);
+
+// The DaemonSet's controller creates a pod of the newest template instead. The node has a pod.
+void delete_old_pod(Pass& pass, const DaemonNode& node);
+
+// --- The GPU clients of a node whose standalone MPS daemon is replaced, under `workloads: Evict`: which of them are
+// evicted is decided as for changes of profiles (rollout/evictions.h).
+
+// `nodes`: those that could change together with it, because pods of one job run on them.
+void evict_clients(Pass& pass, const DaemonNode& node, const std::vector<DaemonNode>& nodes, const NodeUse& use);
+// Which clients the operator does not evict, or was not allowed to, and why: the end of a sentence. Empty: none.
+[[nodiscard]] std::string why_clients_stay(const Pass& pass, const DaemonNode& node, const NodeUse& use);
+
+// --- The rollouts of templates to standalone MPS daemons: what closes their gates, and how far their nodes are.
+
+// What the nodes and their pods show. Which of them have failed, the gate and the wave are left open.
+[[nodiscard]] DaemonRollouts count_daemons(const std::vector<DaemonNode>& nodes);
+// Counts a node that is in a change as failed.
+void note_failed(DaemonRollout& rollout, const std::string& node, std::string message);
+// Names a node that waits.
+void note_waiting(DaemonRollout& rollout, const std::string& node, std::string_view reason, std::string message);
+
+// Why no node of that node's rollout starts now, but for failures. Settling of the template, and an earlier attempt
+// whose SharingRollout is replaced first, open by themselves.
+[[nodiscard]] GateState daemon_gate(Pass& pass, const DaemonNode& node);
 
 }  // namespace gso

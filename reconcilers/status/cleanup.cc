@@ -18,7 +18,7 @@
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/object_refs.h"
 #include "reconcilers/node/assess.h"
-#include "reconcilers/node/mps_daemon_change.h"
+#include "reconcilers/node/node_change.h"
 #include "reconcilers/node/node_labels.h"
 #include "reconcilers/partitioning/node_slices.h"
 #include "reconcilers/partitioning/official_plugin.h"

@@ -17,7 +17,7 @@
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/object_refs.h"
 #include "reconcilers/model/policy.h"
-#include "reconcilers/node/drift.h"
+#include "reconcilers/node/node_phase.h"
 #include "reconcilers/rollout/gates.h"
 #include "reconcilers/rollout/rollout_view.h"
 #include "reconcilers/rollout/stops.h"

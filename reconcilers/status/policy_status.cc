@@ -13,15 +13,14 @@
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/policy.h"
-#include "reconcilers/node/drift.h"
+#include "reconcilers/node/node_phase.h"
 #include "reconcilers/rollout/budgets.h"
-#include "reconcilers/rollout/directory_label.h"
 #include "reconcilers/rollout/drain.h"
 #include "reconcilers/rollout/failures.h"
 #include "reconcilers/rollout/label_contest.h"
 #include "reconcilers/rollout/repairs.h"
 #include "reconcilers/rollout/rollout_view.h"
-#include "reconcilers/status/policy_sum.h"
+#include "reconcilers/status/account.h"
 
 namespace gso {
 namespace {

@@ -15,14 +15,12 @@
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
-#include "reconcilers/node/phase.h"
+#include "reconcilers/node/assess.h"
 #include "reconcilers/rollout/failures.h"
-#include "reconcilers/rollout/rollout_object.h"
 #include "reconcilers/rollout/rollout_view.h"
 #include "reconcilers/rollout/stops.h"
 #include "reconcilers/rollout/waits.h"
-#include "reconcilers/status/policy_sum.h"
-#include "reconcilers/status/rollout_account.h"
+#include "reconcilers/status/account.h"
 #include "reconcilers/status/status.h"
 
 namespace gso {

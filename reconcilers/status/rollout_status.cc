@@ -14,11 +14,9 @@
 #include "reconcilers/rollout/canary.h"
 #include "reconcilers/rollout/drain.h"
 #include "reconcilers/rollout/failures.h"
-#include "reconcilers/rollout/rollout_object.h"
 #include "reconcilers/rollout/rollout_view.h"
 #include "reconcilers/rollout/stops.h"
-#include "reconcilers/status/policy_sum.h"
-#include "reconcilers/status/rollout_account.h"
+#include "reconcilers/status/account.h"
 #include "reconcilers/status/status.h"
 
 namespace gso {

@@ -13,7 +13,7 @@
 #include "reconcilers/fleet/pass.h"
 #include "reconcilers/model/conditions.h"
 #include "reconcilers/reasons/reason.h"
-#include "reconcilers/rollout/rollout_object.h"
+#include "reconcilers/rollout/rollout_view.h"
 
 namespace gso {
 
@@ -66,6 +66,14 @@ void add_progress(Pass& pass, const SharingPolicy& policy, const Progress& progr
                   nlohmann::json& status);
 // The condition Progressing of a deleted policy that waits for its nodes under the finalizer; nullopt for others.
 [[nodiscard]] std::optional<StatusCondition> reverting(const Pass& pass, const SharingPolicy& policy);
+
+// "2 of the selected nodes are governed by policy team: its priority is higher": which policies won nodes that this one
+// selects, how many, and why. Empty: none did. Always empty for policy `default`, which every other one wins against.
+[[nodiscard]] std::string overlap_text(const World& world, const FleetIndex::Impl& index, const SharingPolicy& policy);
+// The same of all nodes that the policy selects and does not govern, also of `default` and of a policy that is being
+// deleted, and of nodes that no policy governs.
+[[nodiscard]] std::string other_governors_text(const World& world, const FleetIndex::Impl& index,
+                                               const SharingPolicy& policy);
 
 // The planners of policy.status and of the SharingRollouts' status.
 void plan_default_policy(Pass& pass);

@@ -25,7 +25,6 @@
 #include "reconcilers/model/project.h"
 #include "reconcilers/node/assess.h"
 #include "reconcilers/rollout/stops.h"
-#include "reconcilers/status/overlap.h"
 #include "reconcilers/status/status.h"
 
 namespace gso {

@@ -17,7 +17,7 @@
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/resources.h"
 #include "reconcilers/rollout/rollout_view.h"
-#include "reconcilers/standalone/daemon_nodes.h"
+#include "reconcilers/standalone/standalone.h"
 #include "reconcilers/status/status.h"
 
 namespace gso {

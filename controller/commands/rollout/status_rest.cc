@@ -20,11 +20,10 @@
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
-#include "reconcilers/node/drift.h"
 #include "reconcilers/node/node_phase.h"
 #include "reconcilers/rollout/failures.h"
 #include "reconcilers/rollout/gates.h"
-#include "reconcilers/status/overlap.h"
+#include "reconcilers/status/status.h"
 
 namespace gso {
 

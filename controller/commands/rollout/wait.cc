@@ -12,7 +12,6 @@
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
-#include "reconcilers/node/drift.h"
 #include "reconcilers/node/node_phase.h"
 #include "reconcilers/rollout/rollout_view.h"
 

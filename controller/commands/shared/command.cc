@@ -8,7 +8,7 @@
 #include <cctype>
 #include <iterator>
 
-#include "reconcilers/node/phase.h"
+#include "reconcilers/node/assess.h"
 
 namespace gso {
 

@@ -12,7 +12,6 @@
 #include "reconcilers/cluster/facts.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/object_refs.h"
-#include "reconcilers/node/drift.h"
 #include "reconcilers/node/node_change.h"
 #include "reconcilers/node/node_phase.h"
 #include "reconcilers/registry.h"

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "reconcilers/node/drift.h"
+#include "reconcilers/node/node_phase.h"
 #include "tests/reconcilers/node/labelled_node.h"
 
 namespace gso::test::node_labels_test {

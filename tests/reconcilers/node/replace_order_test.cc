@@ -14,7 +14,7 @@
 #include <set>
 #include <sstream>
 
-#include "reconcilers/node/loaded_content.h"
+#include "reconcilers/node/assess.h"
 
 namespace gso::replace_order_test {
 namespace {

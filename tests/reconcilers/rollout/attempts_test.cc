@@ -1,5 +1,5 @@
 // What a SharingRollout's status says of its attempt, also a status that a person or an older release wrote.
-#include "reconcilers/rollout/rollout_object.h"
+#include "reconcilers/rollout/rollout_view.h"
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,7 @@
 
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/mps_pipe_directory.h"
-#include "reconcilers/node/mps_daemon_change.h"
+#include "reconcilers/node/node_change.h"
 
 namespace gso::test {
 

@@ -12,7 +12,7 @@
 #include "reconcilers/model/plan.h"
 #include "reconcilers/model/policy.h"
 #include "reconcilers/node/assess.h"
-#include "reconcilers/node/mps_daemon_change.h"
+#include "reconcilers/node/node_change.h"
 #include "tests/reconcilers/standalone/standalone_fleet.h"
 
 namespace gso::test::standalone_test {

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "reconcilers/model/labels.h"
-#include "reconcilers/node/mps_daemon_change.h"
+#include "reconcilers/node/node_change.h"
 #include "tests/reconcilers/standalone/standalone_fleet.h"
 
 namespace gso::test::template_rollouts_test {
