@@ -18,7 +18,7 @@
 #include "k8sclient/api/reader.h"
 #include "k8sclient/value/error.h"
 #include "k8sclient/value/object.h"
-#include "reconcilers/explain/uncreated_pod.h"
+#include "reconcilers/explain/pod.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/model/resources.h"

@@ -25,7 +25,7 @@
 #include "controller/commands/status_watch.h"
 #include "controller/config/operator_options.h"
 #include "controller/reading/cluster_reader.h"
-#include "reconcilers/explain/switches.h"
+#include "reconcilers/explain/audit.h"
 #include "reconcilers/explain/what_if.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"

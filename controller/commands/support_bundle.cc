@@ -31,7 +31,6 @@
 #include "controller/watches/dynamic_watches.h"
 #include "controller/writes/event_recorder.h"
 #include "reconcilers/explain/node.h"
-#include "reconcilers/explain/shown_state.h"
 #include "reconcilers/explain/what_if.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"

@@ -12,7 +12,6 @@
 #include "controller/serving/metrics.h"
 #include "controller/serving/process_metrics.h"
 #include "reconcilers/explain/node.h"
-#include "reconcilers/explain/node_json.h"
 #include "reconcilers/model/json_access.h"
 
 namespace gso {

@@ -16,15 +16,9 @@
 #include "reconcilers/checks/catalogue.h"
 #include "reconcilers/cluster/facts.h"
 #include "reconcilers/cluster/other_systems.h"
-#include "reconcilers/explain/audit_rollouts.h"
-#include "reconcilers/explain/cordon.h"
-#include "reconcilers/explain/neighbours.h"
+#include "reconcilers/explain/commands.h"
 #include "reconcilers/explain/node.h"
 #include "reconcilers/explain/reading_pass.h"
-#include "reconcilers/explain/remedy.h"
-#include "reconcilers/explain/root_causes.h"
-#include "reconcilers/explain/shown_state.h"
-#include "reconcilers/explain/switches.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
@@ -34,6 +28,7 @@
 #include "reconcilers/rollout/stops.h"
 
 namespace gso {
+
 namespace {
 
 // No planner reports an invalid profile that no node uses, although a node could be labelled with it later.

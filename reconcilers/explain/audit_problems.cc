@@ -1,5 +1,5 @@
-// See audit_problems.h.
-#include "reconcilers/explain/audit_problems.h"
+// Findings as problems: equal ones merged, ranked by the GPUs that nobody can use because of them.
+#include "reconcilers/explain/audit.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -12,9 +12,7 @@
 
 #include "reconcilers/checks/check.h"
 #include "reconcilers/cluster/facts.h"
-#include "reconcilers/explain/cordon.h"
-#include "reconcilers/explain/edit_not_live.h"
-#include "reconcilers/explain/root_causes.h"
+#include "reconcilers/explain/node.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/node/assess.h"
@@ -22,6 +20,7 @@
 #include "reconcilers/rollout/stops.h"
 
 namespace gso {
+
 namespace {
 
 std::int64_t amount(const ResourceCounts& counts, const std::string& resource) {

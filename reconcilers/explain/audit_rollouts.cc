@@ -1,4 +1,5 @@
-#include "reconcilers/explain/audit_rollouts.h"
+// Rollouts that nodes wait for and that start none of them.
+#include "reconcilers/explain/audit.h"
 
 #include <fmt/format.h>
 
@@ -11,9 +12,8 @@
 
 #include "reconcilers/cluster/policy_match.h"
 #include "reconcilers/cluster/record_store.h"
-#include "reconcilers/explain/earlier_revision.h"
-#include "reconcilers/explain/remedy.h"
-#include "reconcilers/explain/stop_command.h"
+#include "reconcilers/explain/commands.h"
+#include "reconcilers/explain/revisions.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/conditions.h"
 #include "reconcilers/model/json_access.h"

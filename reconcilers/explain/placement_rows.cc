@@ -1,12 +1,12 @@
-// See placement_rows.h.
-#include "reconcilers/explain/placement_rows.h"
+// What can keep a waiting pod off a node, one row for each obstacle: its name, what is said about it, and what to do.
+#include "reconcilers/explain/pod_parts.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <utility>
-
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "reconcilers/cluster/node_match.h"
 #include "reconcilers/model/labels.h"
@@ -15,6 +15,7 @@
 #include "reconcilers/profile/field_names.h"
 
 namespace gso {
+
 namespace {
 
 constexpr std::string_view kShared = ".shared";

@@ -1,23 +1,320 @@
-// What the node of a pod has to do with its trouble: see pod_parts.h.
+// A pod that has its node: what the node has to do with its trouble, what its kubelet says, and how it ends.
+#include "reconcilers/explain/pod_parts.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "reconcilers/explain/commands.h"
 #include "reconcilers/explain/node.h"
-#include "reconcilers/explain/pod_parts.h"
-#include "reconcilers/explain/remedy.h"
 #include "reconcilers/fleet/fleet_index.h"
+#include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/message_text.h"
+#include "reconcilers/model/mps_pipe_directory.h"
 #include "reconcilers/node/assess.h"
 
 namespace gso {
+
+namespace {
+
+using Json = nlohmann::json;
+
+std::optional<ContainerRun> run_in(const Json& state) {
+  const Json terminated = object_at(state, "terminated");
+  if (terminated.empty()) return std::nullopt;
+  return ContainerRun{text_at(terminated, "reason"), number_at(terminated, "exitCode"), text_at(terminated, "message")};
+}
+
+}  // namespace
+
+std::vector<ContainerState> container_states(const AskedPod& asked) {
+  std::vector<ContainerState> out;
+  const Json status = object_at<Json>(asked.object, "status");
+  for (const char* list : {"initContainerStatuses", "containerStatuses"}) {
+    const bool init = std::string_view(list) == "initContainerStatuses";
+    for (const Json& reported : list_at(status, list)) {
+      const Json state = object_at(reported, "state");
+      const Json waiting = object_at(state, "waiting");
+      ContainerState container;
+      container.name = text_at(reported, "name");
+      container.init_step =
+          init && std::ranges::find(asked.containers, container.name, &ServerContainer::name) == asked.containers.end();
+      container.running = member_at(state, "running") != nullptr;
+      container.restarts = number_at(reported, "restartCount");
+      container.waiting_reason = text_at(waiting, "reason");
+      container.waiting_message = text_at(waiting, "message");
+      container.ended = run_in(state);
+      container.last = run_in(object_at(reported, "lastState"));
+      out.push_back(std::move(container));
+    }
+  }
+  return out;
+}
+
+std::string how_it_ended(const ContainerRun& run, std::int64_t restarts) {
+  std::string out = run.reason.empty() ? fmt::format("exit code {}", run.exit_code)
+                                       : fmt::format("{} (exit code {})", shown_value(run.reason), run.exit_code);
+  if (restarts > 0) out += ", " + counted(restarts, "restart");
+  if (!run.message.empty()) out += ": " + quoted_report(run.message);
+  return out;
+}
+
+std::string quoted_report(std::string_view text) {
+  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.remove_suffix(1);
+  if (text.size() <= 2 * kMostValueCharacters) return one_line(text);
+  return fmt::format("{} ... {}", one_line(first_bytes(text, kMostValueCharacters)),
+                     one_line(last_bytes(text, kMostValueCharacters)));
+}
+
+// --- Why a container of a pod that has its node does not run.
+
+namespace {
+
+// An image with CUDA has gigabytes: pulling it takes minutes.
+constexpr Duration kUsualCreation = std::chrono::minutes(10);
+
+bool is_being_created(const ContainerState& container) {
+  return container.waiting_reason == "ContainerCreating" || container.waiting_reason == "PodInitializing";
+}
+
+PodCause waiting(const AskedPod& asked, const ContainerState& container) {
+  // Every other reason names a container that has not been started: it has no log, and no previous one.
+  const bool ran = container.waiting_reason == "CrashLoopBackOff" && (container.last || container.restarts > 0);
+  std::string text =
+      fmt::format("container {} waits: {}", shown_value(container.name), shown_value(container.waiting_reason));
+  if (ran && container.last) {
+    text += " after " + how_it_ended(*container.last, container.restarts);
+  } else if (!container.waiting_message.empty()) {
+    text += ": " + quoted_report(container.waiting_message);
+  }
+  PodCause out{Severity::error, "ContainerWaits", std::move(text),
+               ran ? logs_of(asked, container.name) + " --previous" : describe_pod(asked)};
+  if (ran && container.last && container.last->out_of_memory()) out.options.emplace_back(kOutOfMemoryCure);
+  return out;
+}
+
+// When the kubelet began with the pod, or else when the pod was made.
+WallTime begun(const AskedPod& asked) {
+  const std::string started = text_at(object_at<Json>(asked.object, "status"), "startTime");
+  return k8s::parse_rfc3339(started).value_or(asked.pod.meta.creation_timestamp);
+}
+
+// No container has run yet, and nothing says that one cannot.
+std::optional<PodCause> being_created(const AskedPod& asked, const std::vector<ContainerState>& containers,
+                                      WallTime now) {
+  if (asked.pod.phase != "Pending" && !asked.pod.phase.empty()) return std::nullopt;
+  // An init step that downloads a model takes as long as it takes.
+  const bool at_work =
+      std::ranges::any_of(containers, [](const ContainerState& c) { return c.init_step && c.running; });
+  const auto waits = std::ranges::find_if(containers, is_being_created);
+  if (at_work || (waits == containers.end() && !containers.empty())) return std::nullopt;
+  const WallTime since = begun(asked);
+  const bool long_ago = since != WallTime{} && now - since >= kUsualCreation;
+  const std::string for_how_long = since == WallTime{} ? std::string() : " since " + k8s::format_time(since);
+  const std::string node = shown_value(asked.pod.node_name.view());
+  return PodCause{
+      long_ago ? Severity::error : Severity::info, "ContainerCreating",
+      containers.empty()
+          ? fmt::format("the kubelet of node {} has reported no container of the pod{}", node, for_how_long)
+          : fmt::format("{} on node {}{}: the kubelet pulls images, mounts volumes or sets up the network; the pod's "
+                        "Events name what does not finish",
+                        shown_value(waits->waiting_reason), node, for_how_long),
+      describe_pod(asked)};
+}
+
+}  // namespace
+
+std::string logs_of(const AskedPod& asked, std::string_view container) {
+  return fmt::format("kubectl logs {} {} --container {}", asked.pod.meta.name, asked.in_namespace(), container);
+}
+
+std::vector<PodCause> container_causes(const AskedPod& asked, WallTime now) {
+  std::vector<PodCause> out;
+  // The containers of a pod that is deleted end, which is no fault.
+  if (asked.pod.meta.deletion_timestamp) return out;
+  const std::vector<ContainerState> containers = container_states(asked);
+  for (const ContainerState& container : containers) {
+    if (!container.waiting_reason.empty() && !is_being_created(container)) out.push_back(waiting(asked, container));
+    if (!container.ended || !container.ended->failed()) continue;
+    PodCause ended{Severity::error, "ContainerEnded",
+                   fmt::format("container {} has ended: {}", shown_value(container.name),
+                               how_it_ended(*container.ended, container.restarts)),
+                   logs_of(asked, container.name)};
+    if (container.ended->out_of_memory()) ended.options.emplace_back(kOutOfMemoryCure);
+    out.push_back(std::move(ended));
+  }
+  if (!out.empty()) return out;
+  if (auto creating = being_created(asked, containers, now)) out.push_back(*std::move(creating));
+  return out;
+}
+
+// --- A pod that has failed for good: rejected by its node's kubelet, evicted, or ended by its containers.
+
+namespace {
+
+constexpr std::string_view kRejectedByPlugin = "UnexpectedAdmissionError";
+// What the device plugin answers under failRequestsGreaterThanOne.
+constexpr std::string_view kTooLargeRequest = "maximum request size for shared resources";
+
+std::string status_message(const AskedPod& asked) {
+  return quoted_report(text_at(object_at<Json>(asked.object, "status"), "message"));
+}
+
+// The plugin has refused more than one replica, or would.
+std::optional<PodCause> refused_request(const Snapshot& snapshot, const FleetIndex& index, const AskedPod& asked) {
+  const Node* node = snapshot.world.nodes.find(asked.pod.node_name.view());
+  const bool said = status_message(asked).find(kTooLargeRequest) != std::string::npos;
+  for (const auto& [name, count] : asked.pod.gpu_requests) {
+    const std::string resource(name.view());
+    const bool refuses = said ? asked.most_of_a_container(resource) > 1
+                              : node != nullptr && refuses_request(index, *node, asked, resource);
+    if (!refuses) continue;
+    Cure cure = ask_for(asked, resource, 1, resource);
+    return PodCause{Severity::error, "RequestRefused",
+                    fmt::format("the pod requests {} {}, but the plugin of node {} refuses more than one per container "
+                                "(failRequestsGreaterThanOne)",
+                                count, resource, asked.pod.node_name.view()),
+                    std::move(cure.command), std::move(cure.options)};
+  }
+  return std::nullopt;
+}
+
+std::string who_creates_another(const AskedPod& asked) {
+  const AskedPod::Workload owner = asked.workload();
+  return owner.kind.empty() ? "nothing creates this pod anew: whoever created it deletes it and creates it again"
+                            : fmt::format("{} {} creates another pod", owner.kind, owner.name);
+}
+
+PodCause not_given(const Snapshot& snapshot, const AskedPod& asked) {
+  const std::string node(asked.pod.node_name.view());
+  const std::string says = status_message(asked);
+  PodCause out{Severity::error,
+               "DeviceNotGiven",
+               fmt::format("the kubelet of node {} rejected the pod, which never runs: {}", node,
+                           says.empty() ? "it could not allocate a device, and gave no reason" : says),
+               describe_pod(asked),
+               {who_creates_another(asked)}};
+  if (says.find("unhealthy") == std::string::npos) return out;
+  out.text += fmt::format(
+      ". The node's device plugin reports a GPU as unhealthy, or was not running. A pod that is created again can be "
+      "placed there again");
+  out.options.emplace_back(
+      "whoever runs the node looks for XID errors, in the log of its device plugin and in its kernel log, and cordons "
+      "the node until the GPU works");
+  if (snapshot.world.nodes.find(node) != nullptr) out.command = "gpu-sharing-operator explain " + node;
+  return out;
+}
+
+}  // namespace
+
+PodCause failed_pod(const Snapshot& snapshot, const FleetIndex& index, const AskedPod& asked) {
+  if (asked.pod.reason == kRejectedByPlugin) {
+    if (auto refused = refused_request(snapshot, index, asked)) return *std::move(refused);
+    return not_given(snapshot, asked);
+  }
+  PodCause out{Severity::error, "Failed", "the pod has failed", describe_pod(asked)};
+  const std::string says = status_message(asked);
+  if (!asked.pod.reason.empty()) out.text += ": " + shown_value(asked.pod.reason.view());
+  if (!says.empty()) out.text += ": " + says;
+  bool first = true;
+  for (const ContainerState& container : container_states(asked)) {
+    if (!container.ended || !container.ended->failed()) continue;
+    out.text += fmt::format("; container {} ended: {}", shown_value(container.name),
+                            how_it_ended(*container.ended, container.restarts));
+    if (!std::exchange(first, false)) continue;
+    // Where the kubelet has ended the pod, its reason is the cause, and not what its containers printed.
+    if (asked.pod.reason.empty()) out.command = logs_of(asked, container.name);
+    if (container.ended->out_of_memory()) out.options.emplace_back(kOutOfMemoryCure);
+  }
+  return out;
+}
+
+// --- A pod that is deleted and still there, or whose state is not known.
+
+namespace {
+
+// The kubelet reports the end of containers, and the API server deletes the pod, a moment after the grace period.
+constexpr Duration kUsualEnd = std::chrono::minutes(1);
+
+std::vector<std::string> finalizers_of(const AskedPod& asked) {
+  std::vector<std::string> out;
+  const Json metadata = object_at<Json>(asked.object, "metadata");
+  for (const Json& finalizer : list_at(metadata, "finalizers")) {
+    if (finalizer.is_string()) out.push_back(shown_value(finalizer.get<std::string>()));
+  }
+  return out;
+}
+
+// deletionTimestamp is the end of the grace period.
+WallTime deleted_at(const AskedPod& asked) {
+  constexpr std::int64_t kMost = 365 * 24 * 3600;
+  const std::int64_t grace = number_at(object_at<Json>(asked.object, "metadata"), "deletionGracePeriodSeconds");
+  return *asked.pod.meta.deletion_timestamp - std::chrono::seconds(std::clamp<std::int64_t>(grace, 0, kMost));
+}
+
+void name_finalizers(const AskedPod& asked, PodCause& out) {
+  const std::vector<std::string> finalizers = finalizers_of(asked);
+  if (finalizers.empty()) return;
+  out.text += fmt::format("; the object stays until its finalizers are removed: {}", first_names(finalizers));
+  out.command = fmt::format("kubectl get pod {} {} --show-managed-fields --output yaml", asked.pod.meta.name,
+                            asked.in_namespace());
+  out.options.emplace_back(
+      "the controller that set a finalizer removes it; where it does not run any more, whoever runs the cluster "
+      "decides");
+}
+
+}  // namespace
+
+std::optional<PodCause> being_deleted(const AskedPod& asked, WallTime now) {
+  if (!asked.pod.meta.deletion_timestamp) return std::nullopt;
+  const std::string since = k8s::format_time(deleted_at(asked));
+  if (asked.pod.node_name.empty()) {
+    PodCause out{Severity::error, "Deleted",
+                 fmt::format("the pod was deleted at {}: it is not scheduled any more", since), describe_pod(asked)};
+    name_finalizers(asked, out);
+    return out;
+  }
+  const bool ended = asked.pod.phase == "Succeeded" || asked.pod.phase == "Failed";
+  if (now - *asked.pod.meta.deletion_timestamp < kUsualEnd) {
+    return PodCause{Severity::info, "Terminating", fmt::format("Terminating since {}, within its grace period", since),
+                    describe_pod(asked)};
+  }
+  PodCause out{Severity::error, "Terminating",
+               fmt::format("Terminating since {}, longer than its grace period{}", since,
+                           ended ? std::string()
+                                 : fmt::format(": the kubelet of node {} has not reported that the pod has ended",
+                                               asked.pod.node_name.view())),
+               describe_pod(asked)};
+  name_finalizers(asked, out);
+  if (!ended && out.options.empty()) {
+    out.options.emplace_back(
+        "whoever runs the node looks at its kubelet's log: a process that hangs in the GPU's driver cannot be ended");
+  }
+  return out;
+}
+
+std::optional<PodCause> unknown_phase(const AskedPod& asked) {
+  if (asked.pod.phase != "Unknown") return std::nullopt;
+  return PodCause{
+      Severity::error, "PhaseUnknown",
+      fmt::format("the kubelet of node {} did not report the pod's state (phase Unknown): the pod might run "
+                  "or not",
+                  asked.pod.node_name.view()),
+      fmt::format("kubectl describe node {}", asked.pod.node_name.view())};
+}
+
+// --- What the node of a pod has to do with its trouble.
+
 namespace {
 
 // True if a sentence names `name` as a whole: "team/job-1" is not in "waits for team/job-10".
@@ -129,6 +426,31 @@ void explain_neighbours(const Snapshot& s, const FleetIndex& index, const AskedP
                     rest > 0 ? fmt::format(" and {} more", rest) : "", beside.size() + rest == 1 ? "runs" : "run"),
         "gpu-sharing-operator explain " + node);
   }
+}
+
+// --- A client that mounts another directory than the one where its node's standalone MPS daemon is.
+
+std::optional<PodCause> other_pipe_directory(const World& world, const AskedPod& asked) {
+  const Node* node = world.nodes.find(std::string(asked.pod.node_name.view()));
+  if (node == nullptr) return std::nullopt;
+  const std::string daemon = pipe_directory_of_label(node->meta.labels.get(kMpsPipeDirectory).value_or(""));
+  if (daemon.empty()) return std::nullopt;
+  const RareList<Interned>& mounted = asked.pod.host_paths;
+  const auto shows = [&](const Interned& path) { return is_at_or_below(daemon, path.view()); };
+  // Of other directories it is not known whether they are for MPS.
+  const auto other =
+      std::ranges::find_if(mounted, [](const Interned& path) { return is_usual_pipe_directory(path.view()); });
+  if (other == mounted.end() || std::ranges::any_of(mounted, shows)) return std::nullopt;
+  return PodCause{
+      Severity::warning,
+      "OtherPipeDirectory",
+      fmt::format("the pod mounts {}, but the MPS daemon of node {} is in {} (the node's label {}): a client that "
+                  "looks in another directory gets the whole GPU, without an error",
+                  other->view(), node->meta.name, daemon, kMpsPipeDirectory),
+      show_template(asked),
+      {fmt::format("mount {} and set CUDA_MPS_PIPE_DIRECTORY to it", daemon),
+       fmt::format("select nodes whose daemon is in {}: {}={}", other->view(), kMpsPipeDirectory,
+                   pipe_directory_label(other->view()))}};
 }
 
 }  // namespace gso

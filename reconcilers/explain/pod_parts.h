@@ -1,21 +1,22 @@
-// What the parts of explain_pod give each other: the pod, read once (asked_pod.cc), how it is changed (pod_cures.cc),
-// the nodes that it could have (pod_placement.cc), those that it selects (pod_selection.cc), what each obstacle there
-// is called and what to do about it (placement_rows.cc), what its scheduler says (pod_scheduler.cc, pod_kai.cc), the
-// node that it has (pod_on_node.cc), what its kubelet says (pod_containers.cc, pod_failed.cc), its end
-// (pod_deleted.cc), and where it looks for an MPS daemon (pod_pipe_directory.cc).
+// What the parts of explain_pod give each other: the pod, read once, and how it is changed (asked_pod.cc), the nodes
+// that it could have and those that it selects (pod_placement.cc), what each obstacle there is called and what to do
+// about it (placement_rows.cc), what its scheduler says (pod_scheduler.cc), and once it has a node, what that node, its
+// kubelet and its end say (pod_on_node.cc).
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
 #include "reconcilers/checks/inference_memory.h"
 #include "reconcilers/cluster/discovery.h"
 #include "reconcilers/explain/pod.h"
+#include "reconcilers/model/partitioning_world.h"
 
 namespace gso {
 
@@ -130,5 +131,115 @@ void explain_neighbours(const Snapshot& snapshot, const FleetIndex& index, const
 // (failRequestsGreaterThanOne).
 [[nodiscard]] bool refuses_request(const FleetIndex& index, const Node& node, const AskedPod& asked,
                                    std::string_view resource);
+
+// --- The containers of the pod to explain, as its kubelet reports them: more than the operator keeps of every pod.
+
+struct ContainerRun {
+  std::string reason;  // OOMKilled, Error, Completed, …
+  std::int64_t exit_code = 0;
+  std::string message;
+  [[nodiscard]] bool failed() const { return exit_code != 0 || out_of_memory(); }
+  [[nodiscard]] bool out_of_memory() const { return reason == "OOMKilled"; }
+};
+
+struct ContainerState {
+  std::string name;
+  // It does its work and ends before the other containers start; false for sidecars.
+  bool init_step = false;
+  bool running = false;
+  std::int64_t restarts = 0;
+  std::string waiting_reason;
+  std::string waiting_message;
+  std::optional<ContainerRun> ended;  // It has ended, and no new run has started.
+  std::optional<ContainerRun> last;   // How the run before this state ended.
+};
+
+// Init containers first. Empty: its kubelet has reported none.
+[[nodiscard]] std::vector<ContainerState> container_states(const AskedPod& asked);
+
+// "OOMKilled (exit code 137), 12 restarts: what the container said"
+[[nodiscard]] std::string how_it_ended(const ContainerRun& run, std::int64_t restarts);
+
+// What the kubelet or the scheduler says, on one line. Of a long text its beginning and its end: container runtimes put
+// the cause last ("…: driver/library version mismatch").
+[[nodiscard]] std::string quoted_report(std::string_view text);
+
+// --- What can keep a waiting pod off a node, one row for each obstacle: its name, what is said about it, and what to
+// do.
+
+// What GFD appends to nvidia.com/gpu.product under sharing without renameByDefault.
+inline constexpr std::string_view kSharedProduct = "-SHARED";
+
+// In the order in which a node is looked at, from what makes it no candidate at all to what is nearest to running
+// there.
+enum class Obstacle {
+  not_selected,
+  no_gpus,
+  not_served,
+  renamed,
+  too_few,
+  refused,
+  none_allocatable,
+  tainted,
+  pressure,
+  not_ready,
+  cordoned,
+  in_change,
+  full,
+  none,
+};
+
+struct Verdict {
+  Obstacle obstacle = Obstacle::none;
+  std::string text;      // Follows the node's name.
+  std::string resource;  // The resource or label that it concerns.
+  // How much of the resource the node offers; of not_selected: 0 if the node does not have the label, and more the
+  // nearer its value is to the required one.
+  std::int64_t most = 0;
+  const Taint* taint = nullptr;
+  std::vector<std::string> preemptible = {};  // Pods of lower priority that use what the pod requests.
+  bool nobody_cuts = false;                   // Of a slice: no node of the cluster is partitioned.
+};
+
+// Why the pod's node selector or required node affinity excludes the node; nullopt: it selects the node. In
+// pod_selection.cc.
+[[nodiscard]] std::optional<Verdict> not_selected_by(const AskedPod& asked, const Node& node);
+
+// The nodes with one obstacle.
+struct Candidates {
+  Verdict best;                                             // Of the node that offers most.
+  std::vector<std::string> nodes;                           // The one of `best` first.
+  std::map<std::string, std::vector<std::string>> by_text;  // Verdict::text -> its nodes.
+};
+
+struct ObstacleRow {
+  Obstacle obstacle;
+  std::string_view code;  // CamelCase, stable.
+  std::string (*text)(const AskedPod& asked, const Candidates& at);
+  Cure (*cure)(const AskedPod& asked, const Candidates& at);
+};
+// A row for each obstacle, in its order. Obstacle::none has one, too: the scheduler's own reasons (not_placed())
+// replace it.
+[[nodiscard]] std::span<const ObstacleRow> obstacle_rows();
+[[nodiscard]] const ObstacleRow& row_of(Obstacle obstacle);
+
+// What the verdicts say: the only text, or each with its nodes ("is full (a, b); is cordoned (c)").
+[[nodiscard]] std::string texts_of(const Candidates& at);
+
+// Sorted: "one node (gpu-1)", "7 nodes (a, b, c, d, e and 2 more)"
+[[nodiscard]] std::string where_of(const Candidates& at);
+
+// The other name of the resource: a profile with renameByDefault adds or removes the suffix.
+[[nodiscard]] std::string other_name(std::string_view resource);
+
+// What is planned for a pod that waits for slices, or why nothing is, by those findings; nullopt: it waits for none, or
+// no scheduler has called it unschedulable yet.
+[[nodiscard]] std::optional<PodCause> awaited_slices(const std::vector<Finding>& findings, const Pod& pod);
+// The finding is about slices that a pod waits for: awaited_slices() says it.
+[[nodiscard]] bool is_of_awaited_slices(const Finding& finding);
+
+// What each container of the pod that requests a slice can allocate, and how to see it in a pod that runs. Empty for
+// other pods.
+[[nodiscard]] std::vector<PodCause> slice_limits(const SlicePod& pod);
 
 }  // namespace gso

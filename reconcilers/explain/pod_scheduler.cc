@@ -1,20 +1,33 @@
-// A pod that its scheduler has not placed: explained by the scheduler's message, or by its absence.
+// A pod that its scheduler, or KAI's, has not placed, or that waits for slices.
+#include "reconcilers/explain/pod_parts.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <initializer_list>
+#include <iterator>
+#include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "reconcilers/cluster/kai_view.h"
-#include "reconcilers/explain/pod_parts.h"
+#include "reconcilers/cluster/other_systems.h"
+#include "reconcilers/explain/node.h"
+#include "reconcilers/kai/waiting.h"
 #include "reconcilers/model/json_access.h"
+#include "reconcilers/model/kai_objects.h"
+#include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
+#include "reconcilers/partitioning/node_slices.h"
+#include "reconcilers/registry.h"
 
 namespace gso {
+
 namespace {
 
 using Json = nlohmann::json;
@@ -130,6 +143,162 @@ PodCause not_placed(const AskedPod& asked, const std::string& otherwise, const s
   }
   return {Severity::error, "SchedulerRefuses",
           fmt::format("GPUs are free for the pod on {}, but its scheduler reports: {}", nodes, says), describe};
+}
+
+// --- Why a pod that requests a share of a GPU from KAI waits.
+
+namespace {
+
+// The queue that the pod names; empty: none, or the label has no name of an object.
+std::string queue_of(const AskedPod& asked, const KaiView& view) {
+  return name_for_command(asked.pod.meta.labels.get(view.queue_label).value_or(""));
+}
+
+// What KAI's scheduler says of a pod that it has not chosen a node for. The words change between its releases: only a
+// missing queue and a full one are recognised, and the message is always shown as it is.
+PodCause refused_by_scheduler(const AskedPod& asked, const KaiView& view, const std::string& says) {
+  const std::string queue = queue_of(asked, view);
+  const bool of_queue = says.find("queue") != std::string::npos || says.find("Queue") != std::string::npos;
+  const auto says_one_of = [&](std::initializer_list<std::string_view> words) {
+    return std::ranges::any_of(words, [&](std::string_view word) { return says.find(word) != std::string::npos; });
+  };
+  PodCause out{Severity::error, std::string(kNotChosen), "KAI's scheduler reports: " + says, describe_pod(asked)};
+  if (of_queue && says_one_of({"does not exist", "not found"})) {
+    out.code = "NoQueue";
+    out.command = "kubectl get queues.scheduling.run.ai";
+    out.options = {
+        fmt::format("the pod's owner sets label {} to a queue that exists; whoever runs KAI says which one, "
+                    "or creates the queue",
+                    view.queue_label)};
+  } else if (says_one_of({"quota", "allowable limit"})) {
+    out.code = "QueueFull";
+    out.command = "kubectl get queues.scheduling.run.ai" + (queue.empty() ? "" : " " + queue + " --output yaml");
+    out.options = {"whoever runs KAI decides how much each queue gets",
+                   "the owners of the queue's pods decide which of them end or request less"};
+  }
+  return out;
+}
+
+Cure kai_cure(const AskedPod& asked, std::string_view code, const KaiView& view) {
+  if (code == kSharingOff) {
+    const bool modes = view.sharing.decided_by == "spec.global.gpuSharingMode";
+    return {fmt::format("kubectl get configs.kai.scheduler {} --output yaml", kai::kConfigName),
+            {fmt::format("whoever runs KAI enables sharing for the whole cluster: Helm value {} ({} of {})",
+                         modes ? "global.gpuSharingMode" : "global.gpuSharing=true",
+                         modes ? "spec.global.gpuSharingMode" : "spec.admission.gpuSharing", kai::kConfigName),
+             "the pod's owner requests whole GPUs"}};
+  }
+  if (code == "NoQueueLabel") {
+    return {"kubectl get queues.scheduling.run.ai",
+            {fmt::format("the pod's owner sets label {} in the template; whoever runs KAI says which queue to name",
+                         view.queue_label)}};
+  }
+  if (code == "NoMemoryLabel") return {"kubectl get nodes --label-columns nvidia.com/gpu.memory", {}};
+  if (code == "TooMuchMemory") return {"kubectl get nodes --label-columns nvidia.com/gpu.memory", {}};
+  if (code == "NoRuntimeClass") return {"kubectl get runtimeclasses", {}};
+  if (code == "ScalingPod") return {fmt::format("kubectl describe pods --namespace {}", view.scaling), {}};
+  if (code == "BindFails") return {fmt::format("kubectl logs deployment/{} --namespace {}", kai::kBinder, view.ns), {}};
+  // NotChosen.
+  const std::string queue = queue_of(asked, view);
+  if (!queue.empty()) return {fmt::format("kubectl get queues.scheduling.run.ai {} --output yaml", queue), {}};
+  return {describe_pod(asked), {}};
+}
+
+}  // namespace
+
+void explain_kai_wait(const Snapshot& snapshot, const AskedPod& asked, PodExplanation& out) {
+  const auto add = [&out](Severity severity, std::string_view code, std::string text, Cure cure) {
+    out.causes.push_back(
+        {severity, std::string(code), std::move(text), std::move(cure.command), std::move(cure.options)});
+  };
+  const KaiView view = view_kai(snapshot.world.kai, snapshot.settings.kai);
+  if (!view.served) {
+    add(Severity::error, "NoKAI",
+        "the pod requests a share of a GPU from KAI, but KAI-Scheduler is not installed in this cluster",
+        {"kubectl get crds configs.kai.scheduler", {}});
+    return;
+  }
+  const WaitingPod waiting{asked.pod, asked.tolerations};
+  const auto& others = snapshot.world.kai.lookups.waiting;
+  const std::vector<WaitingPod> none;
+  const WaitingCauses causes(snapshot.world, view, others ? others->pods : none);
+  if (!causes.is_of_kai(waiting)) {
+    add(Severity::error, "OtherScheduler",
+        fmt::format("the pod requests a share of a GPU from KAI, but its schedulerName is {}, not {}",
+                    asked.pod.scheduler_name.view(), view.scheduler_name),
+        schedule_by(asked, view.scheduler_name));
+    return;
+  }
+  const WaitingCause cause = causes.cause(waiting);
+  const bool elsewhere = cause.code == kNotChosen;
+  const std::string says = elsewhere ? scheduler_says(asked) : std::string();
+  if (!says.empty()) {
+    out.causes.push_back(refused_by_scheduler(asked, view, says));
+    return;
+  }
+  add(elsewhere ? Severity::warning : Severity::error, cause.code, cause.text, kai_cure(asked, cause.code, view));
+}
+
+namespace {
+
+constexpr std::string_view kOfSlices[] = {kSlicePlanned, kSliceUnavailable, kSliceTooLarge, kSliceRequestRefused};
+
+}  // namespace
+
+bool is_of_awaited_slices(const Finding& finding) {
+  return finding.object.kind == "Pod" && std::ranges::find(kOfSlices, finding.reason) != std::end(kOfSlices);
+}
+
+std::vector<Finding> findings_and_slices(const Snapshot& snapshot, FleetIndex& index) {
+  Plan plan = plan_all(snapshot, index, {.synced = everything_synced});
+  std::erase_if(plan.findings, is_of_awaited_slices);  // The Events say the same, and more.
+  for (const PlannedAction& planned : plan.actions) {
+    const auto* event = std::get_if<RecordEvent>(&planned.action);
+    if (event == nullptr) continue;
+    Finding said{event->warning ? Severity::error : Severity::warning, event->regarding, event->reason, event->note};
+    if (!is_of_awaited_slices(said)) continue;
+    if (said.reason != kSliceRequestRefused) said.message.insert(0, "the pod ");  // That one begins with a container.
+    plan.findings.push_back(std::move(said));
+  }
+  return std::move(plan.findings);
+}
+
+std::optional<PodCause> awaited_slices(const std::vector<Finding>& findings, const Pod& pod) {
+  const auto said = std::ranges::find_if(findings, [&](const Finding& finding) {
+    return is_of_awaited_slices(finding) && finding.object.name == pod.meta.name &&
+           finding.object.ns == pod.meta.ns.view();
+  });
+  if (said == findings.end()) return std::nullopt;
+  PodCause out{said->severity, said->reason, said->message, "gpu-sharing-operator status"};
+  if (said->reason == kSlicePlanned) {
+    out.options = {
+        "wait: with partitioning switched on (chart value modes.partitioning), the node has the slices in a few "
+        "minutes; docs/partitioning.md has the steps. If explain of the node shows them as free already, kubectl "
+        "describe of the pod says what else it lacks there"};
+  }
+  return out;
+}
+
+std::vector<PodCause> slice_limits(const SlicePod& pod) {
+  std::vector<PodCause> out;
+  for (const SliceRequest& request : pod.requests) {
+    if (request.count < 1) continue;
+    PodCause cause;
+    cause.severity = Severity::info;
+    cause.code = "SliceMemory";
+    cause.text = fmt::format(
+        "container {} gets a slice of {} GiB: its processes together can allocate that much memory of one GPU "
+        "(CUDA_MPS_PINNED_DEVICE_MEM_LIMIT). nvidia-smi and the total of cudaMemGetInfo show the whole GPU, so a "
+        "server that reserves a share of the GPU's memory must reserve a share of the slice instead",
+        request.container, request.gigabytes);
+    if (pod.phase == "Running") {
+      cause.command =
+          fmt::format("kubectl exec {} --namespace {} --container {} -- printenv CUDA_MPS_PINNED_DEVICE_MEM_LIMIT",
+                      pod.meta.name, pod.meta.ns.view(), request.container);
+    }
+    out.push_back(std::move(cause));
+  }
+  return out;
 }
 
 }  // namespace gso

@@ -1,5 +1,5 @@
-// See remedy.h.
-#include "reconcilers/explain/remedy.h"
+// The one command to continue with, for a node in its state.
+#include "reconcilers/explain/commands.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -21,10 +21,8 @@
 #include "reconcilers/cluster/plugin_settings.h"
 #include "reconcilers/cluster/policy_match.h"
 #include "reconcilers/cluster/record_store.h"
-#include "reconcilers/explain/chart_command.h"
-#include "reconcilers/explain/earlier_revision.h"
 #include "reconcilers/explain/node.h"
-#include "reconcilers/explain/stop_command.h"
+#include "reconcilers/explain/revisions.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/node/assess.h"
@@ -33,6 +31,7 @@
 #include "reconcilers/rollout/stops.h"
 
 namespace gso {
+
 namespace {
 
 // The key of the installation's ConfigMap that most of the nodes without a label have loaded: the default before it was
@@ -339,10 +338,6 @@ std::string before_a_restart(const World& world, const FleetIndex::Impl& index, 
   return command.empty() ? Chooser(world, index, node, a).fill("kubectl get daemonsets --namespace {namespace} -o wide")
                          : std::move(command);
 }
-
-}  // namespace
-
-namespace {
 
 // The policy that governs the object; null: none is known.
 const SharingPolicy* policy_of(const World& world, const FleetIndex::Impl& index, const ObjectRef& object) {

@@ -1,5 +1,5 @@
-// See root_causes.h.
-#include "reconcilers/explain/root_causes.h"
+// Findings that follow from another finding: one cause is one problem, which names its consequences.
+#include "reconcilers/explain/audit.h"
 
 #include <fmt/format.h>
 
@@ -10,16 +10,13 @@
 #include <utility>
 
 #include "reconcilers/checks/check.h"
-#include "reconcilers/explain/audit_problems.h"
-#include "reconcilers/explain/audit_rollouts.h"
-#include "reconcilers/explain/cordon.h"
-#include "reconcilers/explain/edit_not_live.h"
+#include "reconcilers/explain/commands.h"
 #include "reconcilers/explain/node.h"
-#include "reconcilers/explain/remedy.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/node/assess.h"
 
 namespace gso {
+
 namespace {
 
 bool is_about_node(const Finding& finding) {

@@ -1,9 +1,10 @@
-// What a configuration change would do to each node: for `rollout diff`.
+// What a configuration change would do to each node, for `rollout diff`, and which nodes would be changed first.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,9 +12,12 @@
 #include "reconcilers/fleet/fleet.h"
 #include "reconcilers/fleet/pass.h"
 #include "reconcilers/model/plan.h"
+#include "reconcilers/model/snapshot.h"
 #include "reconcilers/node/assess.h"
 
 namespace gso {
+
+// --- What a configuration change would do to each node: for `rollout diff`.
 
 struct NodeDifference {
   std::string node;
@@ -81,5 +85,18 @@ struct GivenText {
 // Which of a node's pods, as just listed, block its change, and whether it is cordoned.
 void find_obstacles(NodeDifference& difference, const World& world, const PlannerSettings& settings,
                     const NodeConsumers& consumers);
+
+// --- Which nodes would be changed first, and what the others wait for: for `rollout start --dry-run`.
+
+struct FirstStarts {
+  std::set<std::string> nodes;
+  // The policy's other nodes that need a change -> what each waits for.
+  std::map<std::string, std::string> waits;
+};
+// What the operator plans in this world once its inputs have settled, and the kubelets have the text of each key.
+// `consumers`: of nodes that must not be changed while pods use them, as just listed; a node that is left out counts as
+// unused. `world` is changed: the nodes that start are in their change then.
+[[nodiscard]] FirstStarts first_starts(World& world, const PlannerSettings& settings, WallTime now,
+                                       const std::map<std::string, NodeConsumers>& consumers, std::string_view policy);
 
 }  // namespace gso

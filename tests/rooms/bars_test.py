@@ -13,12 +13,12 @@ from function_length_test import sources
 
 # Figure: (limit, target).
 LIMITS = {
-    "product files": (639, 500),
-    "product files of fewer than 40 lines": (85, 40),
+    "product files": (601, 500),
+    "product files of fewer than 40 lines": (74, 40),
     "product files of more than 500 lines": (0, 0),
-    "product lines": (99_578, 80_000),
+    "product lines": (99_063, 80_000),
     "headers that one other file includes": (14, 0),
-    "structs of a code or reason and a text": (34, 3),
+    "structs of a code or reason and a text": (35, 3),
     "places that search our own messages": (17, 0),
     "files that call step()": (2, 1),
 }
@@ -37,9 +37,9 @@ FOREIGN = {
     "k8sclient/value/time.cc": "HTTP",
     "reconcilers/cluster/manifest_object.cc": "manifests",
     "reconcilers/cluster/manifests.cc": "manifests",
-    "reconcilers/explain/pod_failed.cc": "kubelets' messages",
-    "reconcilers/explain/pod_kai.cc": "KAI's messages",
-    "reconcilers/explain/revision_changes.cc": "texts of a ConfigMap",
+    "reconcilers/explain/pod_on_node.cc": "kubelets' messages",
+    "reconcilers/explain/pod_scheduler.cc": "KAI's messages",
+    "reconcilers/explain/revisions.cc": "texts of a ConfigMap",
     "reconcilers/lint/output.cc": "manifests",
     "reconcilers/lint/pods.cc": "manifests",
     "reconcilers/model/project_pod.cc": "pods",

@@ -10,6 +10,7 @@ import sys
 
 # reconcilers/, from the bottom to the top; rooms of one line stand beside each other and do not include each other.
 RECONCILERS = [
+    ["reasons"],
     ["model"],
     ["profile"],
     ["cluster"],

@@ -14,8 +14,8 @@
 
 #include "controller/commands/shared/print.h"
 #include "controller/config/did_you_mean.h"
-#include "reconcilers/explain/earlier_revision.h"
-#include "reconcilers/explain/stop_command.h"
+#include "reconcilers/explain/commands.h"
+#include "reconcilers/explain/revisions.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"

@@ -10,12 +10,9 @@
 #include <utility>
 
 #include "controller/commands/rollout/history.h"
-#include "reconcilers/explain/chart_command.h"
-#include "reconcilers/explain/earlier_revision.h"
+#include "reconcilers/explain/commands.h"
 #include "reconcilers/explain/node.h"
-#include "reconcilers/explain/pod_choices.h"
-#include "reconcilers/explain/remedy.h"
-#include "reconcilers/explain/stop_command.h"
+#include "reconcilers/explain/revisions.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"

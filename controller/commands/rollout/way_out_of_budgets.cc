@@ -12,7 +12,7 @@
 #include <string_view>
 #include <utility>
 
-#include "reconcilers/explain/chart_command.h"
+#include "reconcilers/explain/commands.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/policy.h"

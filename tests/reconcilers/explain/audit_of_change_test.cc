@@ -8,10 +8,8 @@
 #include <vector>
 
 #include "reconcilers/explain/audit.h"
-#include "reconcilers/explain/audit_problems.h"
-#include "reconcilers/explain/cordon.h"
+#include "reconcilers/explain/node.h"
 #include "reconcilers/explain/reading_pass.h"
-#include "reconcilers/explain/shown_state.h"
 #include "reconcilers/model/labels.h"
 #include "tests/reconcilers/explain/nodes_in_change.h"
 #include "tests/reconcilers/fleet_model/fleet_model.h"

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "reconcilers/explain/audit.h"
-#include "reconcilers/explain/audit_problems.h"
 #include "reconcilers/model/object_refs.h"
 #include "tests/reconcilers/explain/explained.h"
 

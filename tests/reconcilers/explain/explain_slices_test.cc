@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "reconcilers/explain/slices.h"
+#include "reconcilers/explain/node.h"
 #include "tests/reconcilers/explain/explained.h"
 
 namespace gso::explain_slices_test {

@@ -9,8 +9,6 @@
 #include <vector>
 
 #include "reconcilers/explain/audit.h"
-#include "reconcilers/explain/change_step.h"
-#include "reconcilers/explain/cordon.h"
 #include "reconcilers/explain/node.h"
 #include "reconcilers/explain/reading_pass.h"
 #include "reconcilers/model/labels.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "reconcilers/checks/catalogue.h"
-#include "reconcilers/explain/remedy.h"
+#include "reconcilers/explain/commands.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/object_refs.h"
 #include "tests/reconcilers/explain/explained.h"

@@ -7,10 +7,7 @@
 #include <vector>
 
 #include "reconcilers/explain/audit.h"
-#include "reconcilers/explain/audit_problems.h"
-#include "reconcilers/explain/audit_rollouts.h"
-#include "reconcilers/explain/cordon.h"
-#include "reconcilers/explain/root_causes.h"
+#include "reconcilers/explain/node.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/object_refs.h"
 #include "tests/reconcilers/explain/explained.h"

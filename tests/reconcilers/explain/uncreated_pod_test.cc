@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "reconcilers/explain/uncreated_pod.h"
+#include "reconcilers/explain/pod.h"
 
 namespace gso::uncreated_pod_test {
 namespace {

@@ -1,4 +1,5 @@
-// The one command to continue with, for a node in its state.
+// What to type next: for a node in its state, for a stop, for a wait for pods, and for the Helm release of the
+// operator.
 #pragma once
 
 #include <optional>
@@ -6,11 +7,16 @@
 #include <string_view>
 #include <vector>
 
+#include "reconcilers/explain/reading_pass.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/plan.h"
+#include "reconcilers/model/policy.h"
 #include "reconcilers/model/snapshot.h"
+#include "reconcilers/rollout/rollout_view.h"
 
 namespace gso {
+
+// --- The one command to continue with, for a node in its state.
 
 // Checks of the key that a plugin loads where no label names one (checks/chain.cc).
 inline constexpr std::string_view kDefaultKeyNotFound = "DefaultKeyNotFound";
@@ -86,5 +92,97 @@ struct ServingObstacle {
 // undo` only where that has a text to restore.
 [[nodiscard]] std::string correct_key_command(const World& world, const FleetIndex::Impl& index,
                                               const ObjectKey& config_map);
+
+// --- What ends the stop of a rollout.
+
+// The command that lifts the first pause of the rollout, for whoever decides that: of its policy, of its ConfigMap, or
+// its own. Empty: it is not paused by a switch.
+[[nodiscard]] std::string resume_command(const RolloutView& rollout);
+
+// The policy has no object any more, and governs its nodes by its last spec (FleetIndex::Impl::held_policies).
+[[nodiscard]] bool policy_is_gone(const World& world, const FleetIndex::Impl& index, std::string_view policy);
+
+// The command that changes what the spec of the policy, or the setting of the operator, forbids now (`reason`: Observe,
+// OutsideWindow), for whoever decides that. Empty: another reason.
+[[nodiscard]] std::string spec_command(const World& world, std::string_view reason, const SharingPolicy& policy,
+                                       const PlannerSettings& settings);
+
+// A gate that starts no node until a person or a calendar ends that, and that a retry does not end.
+[[nodiscard]] bool outlasts_retry(Gate gate);
+
+// The command that ends the stop of a SharingPolicy that does not exist any more, whom its nodes follow then, and what
+// else ends it. Without the CRDs: the one that installs them.
+[[nodiscard]] std::string gone_policy_command(const World& world, const FleetIndex::Impl& index,
+                                              const PlannerSettings& settings, std::string_view policy);
+
+// Begins an aborted or undone rollout again. `resume`: what must follow, because a pause stops it as well; empty: none
+// does.
+[[nodiscard]] std::string start_command(std::string_view policy, std::string_view resume);
+
+// The stop that only a retry, or another profile, ends: failures, an undo, or an abort, whatever else holds the
+// rollout. Open: none of them.
+[[nodiscard]] GateState ended_by(const RolloutView& rollout);
+
+// The command that ends what a person has to end: mode Observe, a closed window, a pause, a missing approval, an abort
+// or an undo. Empty: nothing of that kind stops the rollout.
+[[nodiscard]] std::string stop_command(const RolloutView& rollout);
+
+// --- Commands about the Helm release of the operator's chart: what its objects do not show is said in words.
+
+// The chart's ConfigMap has it, beside Helm's own annotations.
+inline constexpr std::string_view kChartConfigAnnotation = "gpusharing.dev/crds";
+
+// The release that installed the operator. Empty: its ConfigMap was not read, or Helm did not install it.
+struct HelmRelease {
+  std::string ns;
+  std::string name;
+};
+[[nodiscard]] HelmRelease operator_release(const World& world, const PlannerSettings& settings);
+
+// Shows which chart the release has, because no object knows where that chart came from. The comment behind it says
+// what an upgrade must set (`values`: "--set modes.rollouts=Enforce").
+[[nodiscard]] std::string upgrade_chart_command(const World& world, const PlannerSettings& settings,
+                                                std::string_view values);
+// Takes the release back to its former values. Where the release is unknown: shows its name.
+[[nodiscard]] std::string roll_back_chart_command(const World& world, const PlannerSettings& settings);
+
+// --- A node whose change waits for pods: nothing is wrong, and what ends the wait is a decision. `explain` and
+// `rollout status` both say what is decided here.
+
+// Something that ends the wait, and who decides it.
+struct PodDecision {
+  std::string decision;     // "the administrator of policy default sets spec.rollout.workloads: Evict"
+  std::string command;      // Carries it out; empty: no command of this cluster does.
+  std::string effect = {};  // May be empty.
+  // For a list of what can be decided.
+  [[nodiscard]] std::string text() const;
+  // The command, with the rest as its comment; empty if there is no command.
+  [[nodiscard]] std::string next() const;
+};
+
+// What ends a node's wait for pods.
+struct PodAdvice {
+  std::string command;                 // Shows the pods, or the budget that keeps them, or lets the operator evict.
+  std::string owners;                  // What the owners of the pods, or of what keeps them, can do.
+  std::vector<PodDecision> decisions;  // Of administrators, the mildest first.
+  // The command, with what the owners can do as its comment.
+  [[nodiscard]] std::string next() const;
+};
+
+// A node waits for pods, or has been deferred because of them, where a status gives this reason.
+[[nodiscard]] bool is_about_pods(std::string_view reason);
+// `blocked`: such a reason, and what the operator, or a listing of the pods, says of them. Who can do what follows from
+// the policy's `rollout`, from why the pods stay and, where the pass has listed the pods, from what each setting would
+// bring.
+[[nodiscard]] PodAdvice advice_on_pods(const ReadingPass& pass, const Node& node, const NodeAssessment& assessment,
+                                       const BlockedBy& blocked);
+
+// Of a node that waits for pods, with the alternatives as `explain` lists them, one a line. Empty: the node does not
+// wait for pods, or its rollout is stopped as well.
+struct PodChoices {
+  std::vector<std::string> options;
+  std::string command;  // Of the advice.
+};
+[[nodiscard]] PodChoices pod_choices(ReadingPass& pass, const Node& node, const NodeAssessment& assessment);
 
 }  // namespace gso
