@@ -278,7 +278,7 @@ int run_check(const CheckOptions& check, const Options& options, std::ostream& o
   });
 }
 
-Command make_check_command() {
+Subcommand make_check_command() {
   struct Arguments {
     CheckOptions check;
     std::string timeout;

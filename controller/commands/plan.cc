@@ -219,7 +219,7 @@ k8s::Result<void> check_plan(PlanArguments& given, const Options& options) {
 
 }  // namespace
 
-Command make_plan_command() {
+Subcommand make_plan_command() {
   const auto given = std::make_shared<PlanArguments>();
   return {.name = "plan",
           .summary = "What the operator would do now, over manifests or the live cluster (a dry run)",

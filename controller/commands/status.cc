@@ -313,7 +313,7 @@ int run_status(const StatusOptions& status, const Options& options, std::ostream
   });
 }
 
-Command make_status_command() {
+Subcommand make_status_command() {
   const auto status = std::make_shared<StatusOptions>();
   const auto describe = [status](CLI::App& app, OptionFlags& settings) {
     add_output(app, status->form, {"text", "wide", "json", "yaml"});

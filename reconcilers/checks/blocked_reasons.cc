@@ -21,8 +21,7 @@ constexpr BlockedReason kBlockedReasons[] = {
     {kDeferred,
      "the operator has cordoned the node for its pods once, or a person uncordoned it meanwhile: it is changed as soon "
      "as it is idle",
-     "no action needed; a retry gives its pods another turn, and cordons the node again",
-     "gpu-sharing-operator rollout start {policy}"},
+     "no action needed; a retry gives its pods another turn, and cordons the node again"},
     {kPdbRefuses, "a PodDisruptionBudget refuses an eviction; the message names the pod and the budget's answer",
      "scale the workload up, or change its budget", "kubectl get poddisruptionbudgets --all-namespaces"},
     {kProtectedNamespace,

@@ -144,6 +144,7 @@ struct Check {
   CheckStage stage = CheckStage::change;
   // Preflight lists it for the node; otherwise the node's phase, or a finding about another object, reports it.
   bool listed = true;
+  bool needs_no_action = false;   // While an operator runs.
   std::string_view meaning = {};  // For the documentation: its meaning,
   std::string_view remedy = {};   // and its remedy.
   // Exactly one of the two is set. Answers of the first kind are cached for all nodes with an equal setup.

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "reconcilers/cluster/node_match.h"
+#include "reconcilers/explain/commands.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/kai_objects.h"
 #include "reconcilers/model/message_text.h"
@@ -137,7 +138,7 @@ AskedPod::Workload AskedPod::workload() const {
     out.name.resize(out.name.size() - hash.size());
   }
   out.changeable = out.kind == "Deployment" || out.kind == "StatefulSet" || out.kind == "DaemonSet";
-  for (const char c : out.kind) out.resource += static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+  out.resource = kubectl_name(out.kind);
   const std::size_t slash = api_version.find('/');
   const std::string group = slash == std::string::npos ? std::string() : api_version.substr(0, slash);
   // Two APIs can have kinds of one name; those of Kubernetes itself are known by their short names.
@@ -175,24 +176,25 @@ Json resource_patches(const Json& containers, const std::string& resource, std::
 
 }  // namespace
 
-std::string describe_pod(const AskedPod& asked) {
-  return fmt::format("kubectl describe pod {} {}", asked.pod.meta.name, asked.in_namespace());
+Command describe_pod(const AskedPod& asked) {
+  return {fmt::format("kubectl describe pod {} {}", asked.pod.meta.name, asked.in_namespace())};
 }
 
-std::string show_template(const AskedPod& asked) {
+Command show_template(const AskedPod& asked) {
   const AskedPod::Workload owner = asked.workload();
-  return owner.kind.empty()
-             ? fmt::format("kubectl get pod {} {} --output yaml", asked.pod.meta.name, asked.in_namespace())
-             : fmt::format("kubectl get {} {} {} --output yaml", owner.resource, owner.name, asked.in_namespace());
+  return {owner.kind.empty()
+              ? fmt::format("kubectl get pod {} {} --output yaml", asked.pod.meta.name, asked.in_namespace())
+              : fmt::format("kubectl get {} {} {} --output yaml", owner.resource, owner.name, asked.in_namespace())};
 }
 
 Cure change_template(const AskedPod& asked, const std::string& what, const Json& patch) {
   const AskedPod::Workload owner = asked.workload();
   if (owner.changeable) {
     const Json whole{{"spec", {{"template", {{"spec", patch}}}}}};
-    return {fmt::format("kubectl patch {} {} {} --patch {}", owner.resource, owner.name, asked.in_namespace(),
-                        shell_word(dump(whole))),
-            {}};
+    return {{fmt::format("kubectl patch {} {} {} --patch {}", owner.resource, owner.name, asked.in_namespace(),
+                         shell_word(dump(whole))),
+             {},
+             Command::Does::changes}};
   }
   if (owner.kind.empty()) {
     return {show_template(asked),

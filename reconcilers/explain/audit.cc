@@ -64,13 +64,13 @@ void add_outage(const ReadingPass& pass, const Node& node, const NodeAssessment&
                 Audit& out) {
   const ObjectRef ref = node_ref(node.meta.name);
   if (a.phase == Phase::failed || shown.state == to_string(Phase::failed)) {
-    const std::string next = next_step(pass.world(), pass.index(), pass.settings(), node, &a, shown.state);
-    const std::string retry = fmt::format("gpu-sharing-operator rollout start {}", a.policy.view());
+    const Command next = next_step(pass.world(), pass.index(), pass.settings(), node, &a, shown.state);
+    const Command retry = start_command(a.policy.view());
     out.findings.push_back(
         {Severity::error, ref, std::string(kVerificationFailed),
          fmt::format("the node did not verify its last change{}. {}Fix the cause, then {}",
                      shown.message.empty() ? std::string() : ": " + shown.message,
-                     next.empty() || next == retry ? std::string() : fmt::format("Look further: `{}`. ", next),
+                     next.empty() || next == retry ? std::string() : fmt::format("Look further: `{}`. ", next.text()),
                      to_run(pass.world(), retry))});
     return;
   }
@@ -102,7 +102,7 @@ Finding mid_change(const ReadingPass& pass, const Node& node, const NodeAssessme
             fmt::format("held mid-change by a person ({}): no new pod gets its GPUs until {}whoever set that removes "
                         "it: `{}`",
                         describe_holder(a->holder, node), continues ? "" : operator_runs + " and ",
-                        lift_hold_command(node))};
+                        lift_hold_command(node).line)};
   }
   if (continues) {
     // A refused eviction is a finding of its own.
@@ -166,9 +166,9 @@ void name_policy_commands(const World& world, std::vector<AuditProblem>& problem
     const auto policy = std::ranges::find(problem.objects, "SharingPolicy", &ObjectRef::kind);
     if (policy == problem.objects.end()) continue;
     if (!world.policies_served) {
-      problem.command = kInstallCrds;
+      problem.command = install_crds_command();
     } else if (world.policies.find(policy->name) == nullptr) {
-      problem.command = "kubectl get sharingpolicies";
+      problem.command = {"kubectl get sharingpolicies"};
     }
   }
 }
@@ -179,18 +179,18 @@ void name_rollout_commands(const World& world, const std::set<std::string>& mess
                            std::vector<AuditProblem>& problems) {
   if (!world.policies_served) return;  // `rollout status` has nothing to show: name_policy_commands().
   for (AuditProblem& problem : problems) {
-    if (messages.contains(problem.message)) problem.command = kRolloutStatusCommand;
+    if (messages.contains(problem.reason.message)) problem.command = rollout_status_command();
   }
 }
 
 // The ConfigMap with the mistake, or that is missing; nullopt: the problem is another one.
 std::optional<ObjectKey> config_map_to_correct(const FleetIndex& index, const AuditProblem& problem) {
-  if (problem.reason == kDefaultInvalid) {
+  if (problem.reason.code == kDefaultInvalid) {
     const auto node = std::ranges::find(problem.objects, "Node", &ObjectRef::kind);
     const NodeAssessment* a = node == problem.objects.end() ? nullptr : index.assessment(node->name);
     return a == nullptr ? std::nullopt : std::optional(index.impl().installation_of(*a).config_map_key());
   }
-  if (problem.reason != kConfigInvalid && problem.reason != kConfigMapMissing) return std::nullopt;
+  if (problem.reason.code != kConfigInvalid && problem.reason.code != kConfigMapMissing) return std::nullopt;
   const auto config_map = std::ranges::find(problem.objects, "ConfigMap", &ObjectRef::kind);
   return config_map == problem.objects.end() ? std::nullopt
                                              : std::optional(ObjectKey{config_map->ns, config_map->name});
@@ -209,8 +209,8 @@ void name_remedies(const World& world, const FleetIndex& index, std::vector<Audi
   for (AuditProblem& problem : problems) {
     std::set<std::string_view> remedies;
     for (const ObjectRef& object : problem.objects)
-      remedies.insert(remedy_here(world, index.impl(), problem.reason, object));
-    problem.remedy = remedies.size() == 1 ? *remedies.begin() : remedy_of(problem.reason);
+      remedies.insert(remedy_here(world, index.impl(), problem.reason.code, object));
+    problem.remedy = remedies.size() == 1 ? *remedies.begin() : remedy_of(problem.reason.code);
   }
 }
 
@@ -221,7 +221,7 @@ void name_nodes(std::vector<AuditProblem>& problems) {
     for (const ObjectRef& object : problem.objects) {
       if (object.kind == "Node") nodes.push_back(object.name);
     }
-    problem.message = name_nodes_in(std::move(problem.message), nodes);
+    problem.reason.message = name_nodes_in(std::move(problem.reason.message), nodes);
     problem.remedy = name_nodes_in(std::move(problem.remedy), nodes);
   }
 }
@@ -229,12 +229,12 @@ void name_nodes(std::vector<AuditProblem>& problems) {
 // The command that corrects the setting, for problems about the default key.
 void name_default_commands(const World& world, const FleetIndex& index, std::vector<AuditProblem>& problems) {
   for (AuditProblem& problem : problems) {
-    const bool missing = problem.reason == kDefaultKeyNotFound || problem.reason == kDefaultMissing;
-    if (!missing && problem.reason != kNodesWouldBreak) continue;
+    const bool missing = problem.reason.code == kDefaultKeyNotFound || problem.reason.code == kDefaultMissing;
+    if (!missing && problem.reason.code != kNodesWouldBreak) continue;
     const auto node = std::ranges::find(problem.objects, "Node", &ObjectRef::kind);
     const NodeAssessment* a = node == problem.objects.end() ? nullptr : index.assessment(node->name);
     if (a == nullptr) continue;
-    std::string command =
+    Command command =
         missing ? default_key_command(world, index.impl(), *a) : announced_default_command(index.impl(), *a);
     if (!command.empty()) problem.command = std::move(command);
   }

@@ -14,6 +14,8 @@
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/plan.h"
 #include "reconcilers/model/snapshot.h"
+#include "reconcilers/reasons/command.h"
+#include "reconcilers/reasons/reason.h"
 
 namespace gso {
 
@@ -48,14 +50,13 @@ struct GpuCount {
 
 struct AuditProblem {
   Severity severity = Severity::warning;
-  std::string reason;
-  std::string message;
+  Reason reason;
   std::vector<ObjectRef> objects;    // Sorted.
   std::int64_t gpus_lost = 0;        // On these nodes, or on those that the DaemonSet, ConfigMap or policy serves.
   std::vector<std::string> lost_on;  // The nodes that have lost them.
   std::vector<std::string> pods;     // What operand_problems() says about these nodes, each once.
   std::string remedy;                // What to do in general.
-  std::string command;               // The first thing to type: what shows the cause.
+  Command command;                   // The first thing to type: what shows the cause.
 };
 
 // GPUs that nobody can use, by what serves them: the Node, and the DaemonSets, the key of the ConfigMap and the
@@ -82,7 +83,7 @@ class LostGpus {
                                                        const std::map<std::string, std::vector<std::string>>& pods);
 
 // What a check says for information, and no action follows from while an operator runs: people read its code alone.
-[[nodiscard]] bool needs_no_action(Severity severity, std::string_view reason, std::string_view remedy);
+[[nodiscard]] bool needs_no_action(Severity severity, std::string_view reason);
 // "2 infos need no action while an operator runs: DefaultFirstStart, MPSSidecarCannotSignal (their texts: -o yaml)"
 [[nodiscard]] std::string no_action_text(std::vector<std::string> reasons);
 
@@ -107,10 +108,6 @@ struct Audit {
 [[nodiscard]] Audit audit(const Snapshot& snapshot, FleetIndex& index, bool operator_runs = true);
 
 // --- Rollouts that nodes wait for and that start none of them: for `audit`.
-
-// "run `COMMAND`": a command that sets a SharingPolicy or SharingRollout, which a cluster without the CRDs does not
-// have.
-[[nodiscard]] std::string to_run(const World& world, std::string_view command);
 
 // A rollout that nodes wait for, and that starts none of them.
 struct RolloutFinding {
@@ -170,8 +167,8 @@ void join_held_changes(std::vector<RolloutFinding>& rollouts, std::vector<Findin
 // shows that the next edit will not be rolled out.
 struct IdlePause {
   ObjectRef object;
-  std::string text;    // Behind "the policy " or "the ConfigMap ".
-  std::string resume;  // The command that ends it.
+  std::string text;  // Behind "the policy " or "the ConfigMap ".
+  Command resume;    // Ends it.
 };
 // Sorted by kind and name.
 [[nodiscard]] std::vector<IdlePause> idle_pauses(const World& world, const FleetIndex::Impl& index);

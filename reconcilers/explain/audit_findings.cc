@@ -272,7 +272,7 @@ std::tuple<std::string_view, std::string_view, std::string_view> place_of(const 
 
 IdlePause pause_of_policy(const World& world, const FleetIndex::Impl& index, const SharingPolicy& policy) {
   IdlePause out{policy_ref(policy), "is paused (spec.rollout.paused): edits are not rolled out",
-                fmt::format("gpu-sharing-operator rollout resume policy/{}", policy.meta.name)};
+                resume_command("policy/" + policy.meta.name)};
   const auto nodes = index.policies.find(policy.meta.name);
   if (nodes != index.policies.end() && nodes->second.total > 0) return out;
   // The policies that govern its nodes roll edits out.
@@ -298,7 +298,7 @@ std::vector<IdlePause> idle_config_map_pauses(const World& world, const FleetInd
     out.push_back({{"v1", "ConfigMap", key.ns, key.name, ""},
                    fmt::format("is paused (annotation {}{}): edits are not rolled out", kPausedAnnotation,
                                pause == ConfigMapPause::record ? " of a deleted one of this name" : ""),
-                   world.policies_served ? "gpu-sharing-operator rollout resume" : end_pause_command(key)});
+                   resume_command(world, key)});
   }
   return out;
 }
@@ -321,7 +321,7 @@ std::vector<Finding> idle_pause_findings(const World& world, const FleetIndex::I
   for (IdlePause& pause : idle_pauses(world, index)) {
     const bool is_policy = pause.object.kind == "SharingPolicy";
     std::string message =
-        fmt::format("the {} {}. To resume: `{}`", is_policy ? "policy" : "ConfigMap", pause.text, pause.resume);
+        fmt::format("the {} {}. To resume: `{}`", is_policy ? "policy" : "ConfigMap", pause.text, pause.resume.text());
     out.push_back(
         {Severity::info, std::move(pause.object), is_policy ? "PolicyPaused" : "ConfigMapPaused", std::move(message)});
   }

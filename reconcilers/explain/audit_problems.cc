@@ -12,6 +12,7 @@
 
 #include "reconcilers/checks/check.h"
 #include "reconcilers/cluster/facts.h"
+#include "reconcilers/explain/commands.h"
 #include "reconcilers/explain/node.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
@@ -140,18 +141,15 @@ std::map<std::string_view, const Finding*> first_of_nodes(const std::vector<Find
   return out;
 }
 
-std::string command_for(const Finding& finding) {
+Command command_for(const Finding& finding) {
   const ObjectRef& object = finding.object;
-  if (finding.reason == kNodeNotReady) return fmt::format("kubectl describe node {}", object.name);
-  if (object.kind == "Node") return fmt::format("gpu-sharing-operator explain {}", object.name);
-  if (finding.reason == kCrdsGone) return std::string(kInstallCrds);
-  if (object.kind == "SharingRollout") return "gpu-sharing-operator rollout status";
+  if (finding.reason == kNodeNotReady) return describe_node_command(object.name);
+  if (object.kind == "Node") return explain_command(object.name);
+  if (finding.reason == kCrdsGone) return install_crds_command();
+  if (object.kind == "SharingRollout") return rollout_status_command();
   if (object.kind.empty() || object.name.empty()) return {};
-  std::string kind = object.kind;
-  std::ranges::transform(kind, kind.begin(),
-                         [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
-  return fmt::format("kubectl describe {} {}{}", kind, object.name,
-                     object.ns.empty() ? std::string() : " --namespace " + object.ns);
+  return {fmt::format("kubectl describe {} {}{}", kubectl_name(object.kind), object.name,
+                      object.ns.empty() ? std::string() : " --namespace " + object.ns)};
 }
 
 }  // namespace
@@ -247,8 +245,7 @@ std::vector<AuditProblem> merge_findings(const std::vector<Finding>& findings, c
     auto& [problem, lost_by_node] = merged[{finding.severity, finding.reason, finding.message}];
     if (problem.objects.empty()) {
       problem.severity = finding.severity;
-      problem.reason = finding.reason;
-      problem.message = finding.message;
+      problem.reason = {finding.reason, finding.message};
       problem.command = command_for(finding);
     }
     if (std::ranges::find(problem.objects, finding.object) != problem.objects.end()) continue;
@@ -276,10 +273,9 @@ std::vector<AuditProblem> merge_findings(const std::vector<Finding>& findings, c
   return out;
 }
 
-bool needs_no_action(Severity severity, std::string_view reason, std::string_view remedy) {
-  const bool on_condition = remedy.starts_with("no action needed if");
-  return severity == Severity::info && find_check(reason) != nullptr && remedy.starts_with("no action needed") &&
-         !on_condition;
+bool needs_no_action(Severity severity, std::string_view reason) {
+  const Check* check = find_check(reason);
+  return severity == Severity::info && check != nullptr && check->needs_no_action;
 }
 
 std::string no_action_text(std::vector<std::string> reasons) {

@@ -255,27 +255,29 @@ void add_setup(const std::vector<Diagnostic>& setup, NodeExplanation& out) {
 }
 
 // What `rollout status` would say to type, for a node that waits for a person; else that command.
-std::string decision_about(ReadingPass& pass, const NodeAssessment& a) {
-  std::string command = a.phase == Phase::pending ? pass.stop_command_of(a) : std::string();
-  return command.empty() ? std::string(kRolloutStatusCommand) : command;
+Command decision_about(ReadingPass& pass, const NodeAssessment& a) {
+  Command command = a.phase == Phase::pending ? pass.stop_command_of(a) : Command();
+  return command.empty() ? rollout_status_command() : command;
 }
 
 // A retry of a failed node fails again before its cause is fixed: a look at the cause comes first.
-std::string after_the_cause(const World& world, const FleetIndex::Impl& index, const Node& node,
-                            const NodeAssessment& a, std::string retry) {
-  if (a.phase != Phase::failed || !retry.starts_with("gpu-sharing-operator rollout start ")) return retry;
+Command after_the_cause(const World& world, const FleetIndex::Impl& index, const Node& node, const NodeAssessment& a,
+                        Command retry) {
+  if (a.phase != Phase::failed || retry.does != Command::Does::retries) return retry;
   const std::string config_map = k8s::to_string(index.installation_of(a).config_map_key());
   const bool returns = world.policies_served && has_earlier_text(world, index, config_map, std::string(a.key.view()));
   const std::string_view back = returns ? "; or to go back: gpu-sharing-operator rollout undo --dry-run" : "";
-  if (const std::string cause = writer_log_command(index, node, a); !cause.empty())
-    return fmt::format("{}  # why the node does not show its profile; once the cause is fixed: {}{}", cause, retry,
-                       back);
+  if (Command cause = writer_log_command(index, node, a); !cause.empty()) {
+    cause.comment =
+        fmt::format("why the node does not show its profile; once the cause is fixed: {}{}", retry.text(), back);
+    return cause;
+  }
   // The pod that the change waited for has become Ready too late.
   if (!a.pods_ready || !a.change) return retry;
-  const auto to_go = pods_to_go(index, node, a);
-  return to_go.empty() ? retry
-                       : fmt::format("{}  # the pods of the node are Ready by now: goes on to replace {}{}", retry,
-                                     fmt::join(to_go, ", "), back);
+  if (const auto to_go = pods_to_go(index, node, a); !to_go.empty())
+    retry.comment =
+        fmt::format("the pods of the node are Ready by now: goes on to replace {}{}", fmt::join(to_go, ", "), back);
+  return retry;
 }
 
 // What can be decided about a node in a rollout, and the command to begin with. The retry of a deferred node would only
@@ -284,11 +286,12 @@ void add_choices(ReadingPass& pass, const Node& node, const NodeAssessment* a, N
   if (a == nullptr) return;
   PodChoices choices = pod_choices(pass, node, *a);
   out.options = std::move(choices.options);
-  const bool retries = a->phase == Phase::pending && out.next.starts_with("gpu-sharing-operator rollout start ");
-  if (out.next != kRolloutStatusCommand && !retries) return;
+  const bool watches = out.next.does == Command::Does::watches;
+  const bool retries = a->phase == Phase::pending && out.next.does == Command::Does::retries;
+  if (!watches && !retries) return;
   if (!choices.command.empty()) {
     out.next = std::move(choices.command);
-  } else if (out.next == kRolloutStatusCommand) {
+  } else if (watches) {
     out.next = decision_about(pass, *a);
   }
 }
@@ -325,7 +328,7 @@ void complete_findings(const World& world, const FleetIndex::Impl& index, NodeEx
 
 // What ends the obstacle of the node, whose policy `out` has.
 std::string remedy_of_obstacle(const NodeAssessment& a, const NodeExplanation& out) {
-  if (!out.policy_is_gone || out.check != "PolicyKeyNotFound")
+  if (!out.policy_is_gone || out.obstacle.code != "PolicyKeyNotFound")
     return name_nodes_in(std::string(a.blocked_by == nullptr ? remedy_of(a.reason) : a.blocked_by->remedy), {out.node});
   return fmt::format(
       "SharingPolicy {} was deleted and its last spec still applies: create it again with a key that exists, or add "
@@ -367,8 +370,8 @@ std::optional<NodeExplanation> explain_node(const Snapshot& snapshot, FleetIndex
     out.loaded = loaded_of(index.impl(), *node, *a);
     out.target = a->target.view();
     if (a->is_blocked() && !unknown) {
-      out.check = a->blocked_by == nullptr ? std::string_view() : a->blocked_by->code;
-      out.remedy = remedy_of_obstacle(*a, out);
+      out.obstacle.code = a->blocked_by == nullptr ? std::string_view() : a->blocked_by->code;
+      out.obstacle.message = remedy_of_obstacle(*a, out);
     }
     add_rows(*node, *a, out);
     add_operands(index.impl(), *a, out);
@@ -390,7 +393,7 @@ std::optional<NodeExplanation> explain_node(const Snapshot& snapshot, FleetIndex
   add_choices(pass, *node, a, out);
   if (a != nullptr) out.next = after_the_cause(snapshot.world, index.impl(), *node, *a, std::move(out.next));
   out.next = command_here(snapshot.world, std::move(out.next));
-  if (out.shown.state == kHeld && a != nullptr) out.remedy = hold_remedy(*node, *a);
+  if (out.shown.state == kHeld && a != nullptr) out.obstacle.message = hold_remedy(*node, *a);
   return out;
 }
 
@@ -444,8 +447,8 @@ OrderedJson explanation_json(const NodeExplanation& e) {
           {"node", e.node},
           {"state", e.shown.state},
           {"message", e.shown.message},
-          {"check", e.check},
-          {"remedy", e.remedy},
+          {"check", e.obstacle.code},
+          {"remedy", e.obstacle.message},
           {"provider", e.provider},
           {"plugin", e.plugin},
           {"policy", e.policy},
@@ -461,7 +464,7 @@ OrderedJson explanation_json(const NodeExplanation& e) {
           {"consumers", e.consumers},
           {"findings", std::move(findings)},
           {"options", e.options},
-          {"next", e.next}};
+          {"next", e.next.text()}};
 }
 
 }  // namespace gso

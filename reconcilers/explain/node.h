@@ -22,6 +22,8 @@
 #include "reconcilers/node/node_step.h"
 #include "reconcilers/node/phase.h"
 #include "reconcilers/partitioning/node_slices.h"
+#include "reconcilers/reasons/command.h"
+#include "reconcilers/reasons/reason.h"
 
 namespace gso {
 
@@ -138,9 +140,9 @@ struct DaemonProgress {
 struct NodeExplanation {
   std::string node;
   ShownState shown;
-  // The code of the check that blocks the node; empty: it is not blocked, or something else blocks it.
-  std::string check;
-  std::string remedy;  // How to fix that, in general; `next` is the command.
+  // The check that blocks the node (without a code: it is not blocked, or something else blocks it), and how to fix
+  // that in general; `next` is the command.
+  Reason obstacle;
   // "GPU Operator (cluster-policy)", "nos", …; empty: no provider serves GPUs on the node.
   std::string provider;
   std::string plugin;  // "gpu-operator/nvidia-device-plugin-daemonset v0.17.1"
@@ -181,7 +183,7 @@ struct NodeExplanation {
   // What can end a wait for pods, each with whoever decides it (pod_choices.h). Empty: there is nothing to decide.
   std::vector<std::string> options;
   // The one command to continue with; empty: no action is needed.
-  std::string next;
+  Command next;
 };
 
 // After index.refresh(). `findings`: all findings of the planners about the cluster. nullopt: the node does not exist.

@@ -199,8 +199,7 @@ void report_ready_again(const NodeAssessment& a, std::string& message) {
   const std::size_t at = message.find(kThen);
   if (a.change == nullptr || !a.change->failed || !a.change->failed->why.starts_with(kThen)) return;
   if (at != std::string::npos) message.replace(at, kThen.size(), "the node was not Ready");
-  message += fmt::format("; it is Ready again. If it stays Failed, retry: gpu-sharing-operator rollout start {}",
-                         a.policy.view());
+  message += fmt::format("; it is Ready again. If it stays Failed, retry: {}", start_command(a.policy.view()).line);
 }
 
 // Without the operator's record, only what the annotations of the node say is known.
@@ -299,11 +298,10 @@ std::string edit_not_live_text(const World& world, const FleetIndex::Impl& index
       "the last edit of ConfigMap {} ({}) is not live on the node: its plugin pod is older, and serves what it read "
       "before ({})",
       index.installation_of(a).id(), k8s::format_time(edited), shown_difference(a));
-  if (const std::optional<ServingObstacle> obstacle = obstacle_of(a))
+  if (const std::optional<Reason> obstacle = obstacle_of(a))
     return fmt::format("{}. Do not restart the pod before this is corrected: {}", edit, obstacle->message);
   return fmt::format("{}. To make the edit live, restart the plugin's pods node by node, or where an operator runs, {}",
-                     edit,
-                     to_run(world, fmt::format("gpu-sharing-operator rollout start {} --adopt", a.policy.view())));
+                     edit, to_run(world, adopt_command(a.policy.view())));
 }
 
 bool is_cordon_of_failure(const Node& node) {

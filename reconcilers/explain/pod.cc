@@ -104,22 +104,14 @@ class PodQuestions {
           finding.object.kind == "Node" && finding.object.name == pod.node_name.view() &&
           (finding.reason == kKaiMismatch || finding.reason == kKaiClaimedTwice || finding.reason == kKaiOnSharedNode);
       if ((mine && finding.reason != kKaiPodStuck && !is_of_awaited_slices(finding)) || of_node)
-        add(finding.severity, finding.reason, finding.message, "");
+        add(PodCause{finding.severity, {finding.reason, finding.message}});
     }
   }
 
  private:
-  void add(Severity severity, std::string_view code, std::string text, std::string command,
-           std::vector<std::string> options = {}) {
-    out_.causes.push_back({severity, std::string(code), std::move(text), std::move(command), std::move(options)});
-  }
-  void add(Severity severity, std::string_view code, std::string text, Cure cure) {
-    add(severity, code, std::move(text), std::move(cure.command), std::move(cure.options));
-  }
   void add(std::optional<PodCause> cause) {
     if (cause) out_.causes.push_back(*std::move(cause));
   }
-  [[nodiscard]] std::string describe() const { return describe_pod(asked_); }
 
   // What KAI's admission refuses, or never handles.
   void written_wrong() {
@@ -131,36 +123,30 @@ class PodQuestions {
     std::ranges::stable_partition(found, [](const Diagnostic& d) { return d.severity == Severity::error; });
     for (const Diagnostic& d : found) {
       if (d.severity == Severity::info || d.code == "KAISharingDisabled") continue;
-      add(d.severity, d.code, d.path.empty() ? d.message : fmt::format("{}: {}", d.path, d.message),
-          show_template(asked_), {"the pod's owner corrects it where the pod is defined"});
+      add(PodCause{d.severity,
+                   {d.code, d.path.empty() ? d.message : fmt::format("{}: {}", d.path, d.message)},
+                   {show_template(asked_), {"the pod's owner corrects it where the pod is defined"}}});
     }
   }
 
   void wait_for_a_node(const std::vector<Finding>& findings) {
     if (asked_.fraction) {
-      explain_kai_wait(s_, asked_, out_);
+      add(kai_wait(s_, asked_));
     } else {
       explain_placement(s_, index_, asked_, awaited_slices(findings, asked_.pod), out_);
       if (asked_.pod.dra_gpu_claim && !waits_for_claims_alone(asked_)) add(claims_not_read(asked_));
     }
   }
 
-  void containers() {
-    for (PodCause& cause : container_causes(asked_, s_.now)) out_.causes.push_back(std::move(cause));
-  }
+  void containers() { std::ranges::move(container_causes(asked_, s_.now), std::back_inserter(out_.causes)); }
 
   void waits_for_somebody() {
     const std::string says = scheduler_says(asked_);
-    const std::string command = describe();
     const std::string_view scheduler =
         asked_.pod.scheduler_name.empty() ? std::string_view("default-scheduler") : asked_.pod.scheduler_name.view();
-    if (says.empty()) {
-      add(Severity::warning, "NotScheduledYet",
-          fmt::format("{} has not placed the pod and reported no reason", scheduler), command);
-    } else {
-      add(Severity::error, "SchedulerRefuses", fmt::format("{} finds no node for the pod: {}", scheduler, says),
-          command);
-    }
+    Reason reason{"NotScheduledYet", fmt::format("{} has not placed the pod and reported no reason", scheduler)};
+    if (!says.empty()) reason = {"SchedulerRefuses", fmt::format("{} finds no node for the pod: {}", scheduler, says)};
+    add(PodCause{says.empty() ? Severity::warning : Severity::error, std::move(reason), {describe_pod(asked_)}});
   }
 
   // How many clients share a GPU by MPS on the pod's node. If the pod has no node yet, the largest number on a node
@@ -189,7 +175,7 @@ class PodQuestions {
       if (!reserved) continue;
       MemoryProblem problem = memory_fraction_problem(*reserved, clients, "node " + node);
       if (problem.message.empty()) continue;
-      add(problem.severity, problem.code, std::move(problem.message), show_template(asked_));
+      add(PodCause{problem.severity, {std::string(problem.code), std::move(problem.message)}, {show_template(asked_)}});
     }
   }
 
@@ -206,7 +192,7 @@ bool PodExplanation::hindered() const {
 }
 
 bool PodExplanation::lacks_nodes() const {
-  return std::ranges::any_of(causes, [](const PodCause& cause) { return cause.code == kNoNodesGiven; });
+  return std::ranges::any_of(causes, [](const PodCause& cause) { return cause.reason.code == kNoNodesGiven; });
 }
 
 PodExplanation about_pod(const AskedPod& asked) {
@@ -223,14 +209,15 @@ namespace {
 
 // It waits for a resource that no node offers, and no node is cut into slices.
 bool waits_in_vain(const World& world, const PodExplanation& out) {
-  const auto not_served = std::ranges::find(out.causes, row_of(Obstacle::not_served).code, &PodCause::code);
-  return not_served != out.causes.end() && partitioned_nodes(world).empty();
+  const bool not_served = std::ranges::any_of(
+      out.causes, [](const PodCause& cause) { return cause.reason.code == row_of(Obstacle::not_served).code; });
+  return not_served && partitioned_nodes(world).empty();
 }
 
 void add_slice_limits(std::string_view json, PodExplanation& out) {
   const k8s::Result<SlicePod> pod = project_slice_pod(json);
   if (!pod) return;
-  for (PodCause& limit : slice_limits(*pod)) out.causes.push_back(std::move(limit));
+  std::ranges::move(slice_limits(*pod), std::back_inserter(out.causes));
 }
 }  // namespace
 
@@ -243,8 +230,8 @@ k8s::Result<PodExplanation> explain_pod(const Snapshot& snapshot, FleetIndex& in
   PodQuestions(snapshot, index, *asked, out).run(findings);
   if (!waits_in_vain(snapshot.world, out)) add_slice_limits(json, out);
   for (PodCause& cause : out.causes) {
-    cause.command = command_here(snapshot.world, std::move(cause.command));
-    cause.text = shown_message(cause.text);
+    cause.cure.command = command_here(snapshot.world, std::move(cause.cure.command));
+    cause.reason.message = shown_message(cause.reason.message);
   }
   return out;
 }
@@ -263,7 +250,7 @@ k8s::Result<PodExplanation> explain_pod_alone(const PodSurroundings& surrounding
   const Snapshot snapshot{nothing, surroundings.now, timers, consumers, settings};
   PodQuestions(snapshot, index, *asked, out).run_alone();
   add_slice_limits(json, out);
-  for (PodCause& cause : out.causes) cause.text = shown_message(cause.text);
+  for (PodCause& cause : out.causes) cause.reason.message = shown_message(cause.reason.message);
   for (const Pod& other : surroundings.pods) {
     const bool asks = std::ranges::any_of(other.gpu_requests, [](const auto& entry) { return entry.second > 0; });
     const bool ended = other.phase == "Succeeded" || other.phase == "Failed";
@@ -325,7 +312,7 @@ Workload workload_of(const std::string& kind, const Json& object) {
   out.kind = kind;
   out.name = text_at(metadata, "name");
   out.ns = text_at(metadata, "namespace");
-  for (const char c : kind) out.resource += static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+  out.resource = kubectl_name(kind);
   count_pods(object_at(object, "spec"), object_at(object, "status"), out);
   return out;
 }
@@ -348,8 +335,8 @@ std::string name_before(std::string_view text, char end) {
   return name_for_command(text.substr(0, std::min(text.find(end), text.size())));
 }
 
-std::string describe_quota(const Workload& workload, const std::string& quota) {
-  return fmt::format("kubectl describe resourcequota {} --namespace {}", quota, workload.ns);
+Command describe_quota(const Workload& workload, const std::string& quota) {
+  return {fmt::format("kubectl describe resourcequota {} --namespace {}", quota, workload.ns)};
 }
 
 // "pods "web-1" is forbidden: exceeded quota: Q, requested: …, used: …, limited: …", or "… failed quota: Q: must
@@ -361,16 +348,15 @@ std::optional<PodCause> quota_cause(const Workload& workload, const std::string&
     const std::string quota = name_before(rest, ',');
     if (quota.empty()) return std::nullopt;
     const std::string_view amounts = rest.substr(std::min(quota.size() + 2, rest.size()));
-    return PodCause{
-        Severity::error,
-        "QuotaRefuses",
-        fmt::format("{}: they would exceed ResourceQuota {} of namespace {}{}{}", who, quota, workload.ns,
-                    amounts.empty() ? "" : " (", amounts.empty() ? std::string() : std::string(amounts) + ")"),
-        describe_quota(workload, quota),
-        {fmt::format("whoever sets the quotas of namespace {} decides how much it gets", workload.ns),
-         fmt::format("the owners of its pods decide which of them end or request less: `kubectl get pods "
-                     "--namespace {}`",
-                     workload.ns)}};
+    return PodCause{Severity::error,
+                    {"QuotaRefuses", fmt::format("{}: they would exceed ResourceQuota {} of namespace {}{}{}", who,
+                                                 quota, workload.ns, amounts.empty() ? "" : " (",
+                                                 amounts.empty() ? std::string() : std::string(amounts) + ")")},
+                    {describe_quota(workload, quota),
+                     {fmt::format("whoever sets the quotas of namespace {} decides how much it gets", workload.ns),
+                      fmt::format("the owners of its pods decide which of them end or request less: `kubectl get pods "
+                                  "--namespace {}`",
+                                  workload.ns)}}};
   }
   const std::size_t at = failure.find(kIncomplete);
   if (at == std::string::npos) return std::nullopt;
@@ -378,22 +364,21 @@ std::optional<PodCause> quota_cause(const Workload& workload, const std::string&
   const std::string quota = name_before(rest, ':');
   if (quota.empty()) return std::nullopt;
   return PodCause{Severity::error,
-                  "QuotaRefuses",
-                  fmt::format("{}: ResourceQuota {} of namespace {} refuses pods without these requests or limits: {}",
-                              who, quota, workload.ns, rest.substr(std::min(quota.size() + 2, rest.size()))),
-                  describe_quota(workload, quota),
-                  {fmt::format("the pods' owner sets them in the template of {} {}", workload.kind, workload.name)}};
+                  {"QuotaRefuses",
+                   fmt::format("{}: ResourceQuota {} of namespace {} refuses pods without these requests or limits: {}",
+                               who, quota, workload.ns, rest.substr(std::min(quota.size() + 2, rest.size())))},
+                  {describe_quota(workload, quota),
+                   {fmt::format("the pods' owner sets them in the template of {} {}", workload.kind, workload.name)}}};
 }
 
 PodCause cause_of(const Workload& workload, const std::string& failure) {
   if (std::optional<PodCause> quota = quota_cause(workload, failure)) return *std::move(quota);
-  return {
-      Severity::error,
-      "PodNotCreated",
-      fmt::format("{} {} cannot create its pods; the API server's answer: {}", workload.kind, workload.name, failure),
-      fmt::format("kubectl describe {} {} --namespace {}", workload.resource, workload.name, workload.ns),
-      {"whoever sets the rule that refuses the pods decides whether they are admitted; their owner can change the "
-       "template"}};
+  return {Severity::error,
+          {"PodNotCreated", fmt::format("{} {} cannot create its pods; the API server's answer: {}", workload.kind,
+                                        workload.name, failure)},
+          {{fmt::format("kubectl describe {} {} --namespace {}", workload.resource, workload.name, workload.ns)},
+           {"whoever sets the rule that refuses the pods decides whether they are admitted; their owner can change the "
+            "template"}}};
 }
 
 // What a pod of its template requests.
@@ -424,8 +409,8 @@ std::optional<PodExplanation> explain_uncreated_pod(const PodCreator& creator, c
   out.state = fmt::format("not created by {} {}", workload.kind, workload.name);
   if (workload.present < workload.wanted)
     out.state += fmt::format(", which has {} of {} pods", workload.present, workload.wanted);
-  out.causes.push_back(cause_of(workload, failure));
-  out.causes.back().text = shown_message(out.causes.back().text);
+  PodCause& cause = out.causes.emplace_back(cause_of(workload, failure));
+  cause.reason.message = shown_message(cause.reason.message);
   return out;
 }
 

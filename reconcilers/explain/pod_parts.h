@@ -56,10 +56,6 @@ struct AskedPod {
 
 // How a pod is changed: in the template of its workload, by a command if that reaches the pods, else by whoever creates
 // them.
-struct Cure {
-  std::string command;
-  std::vector<std::string> options;
-};
 // `what`: "set schedulerName to x". `patch`: a strategic merge patch of the pod's spec.
 [[nodiscard]] Cure change_template(const AskedPod& asked, const std::string& what, const nlohmann::json& patch);
 // Each container that requests `instead_of` requests as many of `resource` in its place, and at most `count`. Other
@@ -70,9 +66,9 @@ struct Cure {
 [[nodiscard]] Cure schedule_by(const AskedPod& asked, std::string_view scheduler);
 // The pods tolerate the taint.
 [[nodiscard]] Cure tolerate(const AskedPod& asked, const Taint& taint);
-[[nodiscard]] std::string describe_pod(const AskedPod& asked);
+[[nodiscard]] Command describe_pod(const AskedPod& asked);
 // `kubectl get` of the workload, or of the pod if it has none.
-[[nodiscard]] std::string show_template(const AskedPod& asked);
+[[nodiscard]] Command show_template(const AskedPod& asked);
 
 // Why the pod has no node, according to what the GPU nodes offer. `slices`: what is said about slices that it waits
 // for; no node offers these before they are cut.
@@ -99,7 +95,7 @@ void explain_placement(const Snapshot& snapshot, const FleetIndex& index, const 
 [[nodiscard]] PodCause claims_not_read(const AskedPod& asked);
 
 // Why a pod that requests a share of a GPU from KAI has no node yet.
-void explain_kai_wait(const Snapshot& snapshot, const AskedPod& asked, PodExplanation& out);
+[[nodiscard]] PodCause kai_wait(const Snapshot& snapshot, const AskedPod& asked);
 
 // The pod is deleted and still there. nullopt: it is not deleted.
 [[nodiscard]] std::optional<PodCause> being_deleted(const AskedPod& asked, WallTime now);
@@ -109,8 +105,8 @@ void explain_kai_wait(const Snapshot& snapshot, const AskedPod& asked, PodExplan
 [[nodiscard]] std::vector<PodCause> container_causes(const AskedPod& asked, WallTime now);
 // Why a pod of phase Failed has failed.
 [[nodiscard]] PodCause failed_pod(const Snapshot& snapshot, const FleetIndex& index, const AskedPod& asked);
-// `kubectl logs` of the container's present or newest run.
-[[nodiscard]] std::string logs_of(const AskedPod& asked, std::string_view container);
+// `kubectl logs` of the container's present or newest run; `run`: "", or " --previous".
+[[nodiscard]] Command logs_of(const AskedPod& asked, std::string_view container, std::string_view run = {});
 inline constexpr std::string_view kOutOfMemoryCure =
     "the pod's owner raises resources.limits.memory of the container, or lets it use less: this is the node's memory, "
     "not the GPU's";
@@ -135,11 +131,10 @@ void explain_neighbours(const Snapshot& snapshot, const FleetIndex& index, const
 // --- The containers of the pod to explain, as its kubelet reports them: more than the operator keeps of every pod.
 
 struct ContainerRun {
-  std::string reason;  // OOMKilled, Error, Completed, …
+  Reason reason;  // OOMKilled, Error, Completed, …; and what the container said.
   std::int64_t exit_code = 0;
-  std::string message;
   [[nodiscard]] bool failed() const { return exit_code != 0 || out_of_memory(); }
-  [[nodiscard]] bool out_of_memory() const { return reason == "OOMKilled"; }
+  [[nodiscard]] bool out_of_memory() const { return reason.code == "OOMKilled"; }
 };
 
 struct ContainerState {
@@ -148,8 +143,7 @@ struct ContainerState {
   bool init_step = false;
   bool running = false;
   std::int64_t restarts = 0;
-  std::string waiting_reason;
-  std::string waiting_message;
+  Reason waiting;                     // ContainerCreating, CrashLoopBackOff, …; without a code it does not wait.
   std::optional<ContainerRun> ended;  // It has ended, and no new run has started.
   std::optional<ContainerRun> last;   // How the run before this state ended.
 };

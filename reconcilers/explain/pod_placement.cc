@@ -19,6 +19,7 @@
 #include "reconcilers/cluster/other_systems.h"
 #include "reconcilers/cluster/plugin_settings.h"
 #include "reconcilers/cluster/policy_match.h"
+#include "reconcilers/explain/commands.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
@@ -263,34 +264,36 @@ class NodeQuestions {
 
 // What holds a pod before any node is looked at.
 std::optional<PodCause> before_scheduling(const Snapshot& snapshot, const AskedPod& asked) {
-  const std::string describe = describe_pod(asked);
   const Json spec = object_at<Json>(asked.object, "spec");
   std::vector<std::string> gates;
   for (const Json& gate : list_at(spec, "schedulingGates")) gates.push_back(text_at(gate, "name"));
   if (!gates.empty()) {
     const bool kueue =
         std::ranges::any_of(gates, [](const std::string& gate) { return gate.starts_with("kueue.x-k8s.io/"); });
-    return PodCause{Severity::error,
-                    "SchedulingGated",
-                    fmt::format("no scheduler looks at the pod while it has scheduling gates: {}{}", first_names(gates),
-                                kueue ? " (Kueue: the quota of its queue has no room, or the queue is stopped)" : ""),
-                    kueue ? fmt::format("kubectl get workloads.kueue.x-k8s.io {}", asked.in_namespace()) : describe,
-                    {"the controller that set a gate removes it; whoever runs that controller decides"}};
+    return PodCause{
+        Severity::error,
+        {"SchedulingGated",
+         fmt::format("no scheduler looks at the pod while it has scheduling gates: {}{}", first_names(gates),
+                     kueue ? " (Kueue: the quota of its queue has no room, or the queue is stopped)" : "")},
+        {kueue ? Command{fmt::format("kubectl get workloads.kueue.x-k8s.io {}", asked.in_namespace())}
+               : describe_pod(asked),
+         {"the controller that set a gate removes it; whoever runs that controller decides"}}};
   }
   if (const std::string node = text_at(object_at<Json>(asked.object, "status"), "nominatedNodeName"); !node.empty()) {
     return PodCause{
-        Severity::warning, "Preempting",
-        fmt::format("the scheduler has chosen node {} and waits until pods of lower priority have ended there", node),
-        fmt::format("gpu-sharing-operator explain {}", node)};
+        Severity::warning,
+        {"Preempting",
+         fmt::format("the scheduler has chosen node {} and waits until pods of lower priority have ended there", node)},
+        {explain_command(node)}};
   }
   const KaiView kai = view_kai(snapshot.world.kai, snapshot.settings.kai);
   const Json labels = object_at(object_at<Json>(asked.object, "metadata"), "labels");
   if (kai.served && asked.pod.scheduler_name == kai.scheduler_name && !labels.contains(kai.queue_label)) {
     return PodCause{Severity::error,
-                    "NoQueueLabel",
-                    fmt::format("the pod has no label {}: KAI-Scheduler skips pods without a queue", kai.queue_label),
-                    "kubectl get queues.scheduling.run.ai",
-                    {"the pod's owner sets the label in the template; whoever runs KAI says which queue to name"}};
+                    {"NoQueueLabel",
+                     fmt::format("the pod has no label {}: KAI-Scheduler skips pods without a queue", kai.queue_label)},
+                    {{"kubectl get queues.scheduling.run.ai"},
+                     {"the pod's owner sets the label in the template; whoever runs KAI says which queue to name"}}};
   }
   return std::nullopt;
 }
@@ -334,18 +337,17 @@ PodCause without_gpu_nodes(const World& world) {
   if (world.nodes.size() == 0) {
     return {
         Severity::warning,
-        std::string(kNoNodesGiven),
-        "no Node was given, so whether a node can run the pod is not checked",
-        "kubectl get nodes -o yaml > nodes.yaml",
-        {"add the cluster's Nodes, with `-f nodes.yaml` beside the pod's file, or leave out -f: then the cluster of "
-         "the kubeconfig is read"}};
+        {std::string(kNoNodesGiven), "no Node was given, so whether a node can run the pod is not checked"},
+        {{"kubectl get nodes -o yaml > nodes.yaml"},
+         {"add the cluster's Nodes, with `-f nodes.yaml` beside the pod's file, or leave out -f: then the cluster of "
+          "the kubeconfig is read"}}};
   }
-  return {Severity::error,
-          "NoGPUNodes",
-          "no node of the cluster has NVIDIA GPUs, as far as labels and capacities show",
-          "kubectl get nodes --label-columns feature.node.kubernetes.io/pci-10de.present,nvidia.com/gpu.present",
-          {"whoever runs the cluster adds nodes with GPUs; where machines have some, the GPU Operator, or Node Feature "
-           "Discovery with the device plugin, sets the labels"}};
+  return {
+      Severity::error,
+      {"NoGPUNodes", "no node of the cluster has NVIDIA GPUs, as far as labels and capacities show"},
+      {{"kubectl get nodes --label-columns feature.node.kubernetes.io/pci-10de.present,nvidia.com/gpu.present"},
+       {"whoever runs the cluster adds nodes with GPUs; where machines have some, the GPU Operator, or Node Feature "
+        "Discovery with the device plugin, sets the labels"}}};
 }
 
 }  // namespace
@@ -402,9 +404,8 @@ void explain_placement(const Snapshot& snapshot, const FleetIndex& index, const 
     const bool first = at == all.rbegin();
     if (!first && at->first < Obstacle::refused) break;
     const ObstacleRow& row = row_of(at->first);
-    Cure cure = row.cure(asked, at->second);
-    out.causes.push_back({Severity::error, std::string(row.code), row.text(asked, at->second), std::move(cure.command),
-                          std::move(cure.options)});
+    out.causes.push_back(
+        {Severity::error, {std::string(row.code), row.text(asked, at->second)}, row.cure(asked, at->second)});
   }
 }
 

@@ -80,19 +80,19 @@ const Stop* ReadingPass::stop_of(const NodeAssessment& a) {
   return rollout != nullptr && rollout->stop() ? &*rollout->stop() : nullptr;
 }
 
-std::string ReadingPass::stop_command_of(const NodeAssessment& a) {
+Command ReadingPass::stop_command_of(const NodeAssessment& a) {
   if (!pass_.index.record) return {};
   const RolloutView* rollout = views_.find(pass_.index.rollout_key_of(a));
-  return rollout == nullptr ? std::string() : stop_command(*rollout);
+  return rollout == nullptr ? Command() : stop_command(*rollout);
 }
 
-std::vector<std::string> ReadingPass::stop_commands_of(std::string_view policy) {
-  std::vector<std::string> out;
+std::vector<Command> ReadingPass::stop_commands_of(std::string_view policy) {
+  std::vector<Command> out;
   if (!pass_.index.record) return out;
   for (const auto& [key, profile_rollout] : pass_.index.profile_rollouts) {
     if (key.policy != policy || profile_rollout.tally.of(Phase::pending) == 0) continue;
     const RolloutView* rollout = views_.find(key);
-    const std::string command = rollout == nullptr ? std::string() : stop_command(*rollout);
+    const Command command = rollout == nullptr ? Command() : stop_command(*rollout);
     if (command.empty()) return {};
     if (std::ranges::find(out, command) == out.end()) out.push_back(command);
   }

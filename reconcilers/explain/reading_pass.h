@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "reconcilers/fleet/fleet.h"
+#include "reconcilers/reasons/command.h"
 #include "reconcilers/rollout/change_steps.h"
 #include "reconcilers/rollout/evictions.h"
 #include "reconcilers/rollout/rollout_view.h"
@@ -40,10 +41,10 @@ class ReadingPass {
   // nothing does that.
   [[nodiscard]] const Stop* stop_of(const NodeAssessment& assessment);
   // stop_command() of that rollout.
-  [[nodiscard]] std::string stop_command_of(const NodeAssessment& assessment);
+  [[nodiscard]] Command stop_command_of(const NodeAssessment& assessment);
   // stop_command() of each rollout of the policy whose nodes need a change, if all of them are stopped by a person, a
   // calendar or failures; empty: nodes start, or will by themselves.
-  [[nodiscard]] std::vector<std::string> stop_commands_of(std::string_view policy);
+  [[nodiscard]] std::vector<Command> stop_commands_of(std::string_view policy);
   // What a node that needs a change waits for with the other nodes of its group, as far as that can be known without
   // the operator's lists of workloads; empty: it is not, or the node can start.
   [[nodiscard]] std::string wait_of(const NodeAssessment& assessment);

@@ -149,7 +149,7 @@ std::vector<RevisionChange> revision_changes(const World& world, const std::vect
   std::map<std::tuple<std::string, std::string, std::string>, std::map<AmountKey, std::int64_t>> groups;
   for (const NodeDifference& difference : differences) {
     const Node* node = world.nodes.find(difference.node);
-    if (!difference.blocked.empty() || difference.leaves || difference.to.empty() || node == nullptr) continue;
+    if (!difference.blocked.code.empty() || difference.leaves || difference.to.empty() || node == nullptr) continue;
     count_amounts(*node, difference, groups[{difference.profile, difference.from, difference.to}]);
   }
   std::vector<RevisionChange> out;

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "k8sclient/value/utf8.h"
 #include "reconcilers/cluster/config_maps.h"
 #include "reconcilers/cluster/policy_match.h"
 #include "reconcilers/cluster/record_store.h"
@@ -31,12 +32,49 @@
 
 namespace gso {
 
+std::string to_run(const World& world, const Command& command) {
+  return world.policies_served ? fmt::format("run `{}`", command.text())
+                               : fmt::format("install the CRDs (`{}`), then run `{}`", kInstallCrds, command.text());
+}
+
+std::string kubectl_name(std::string_view kind) {
+  std::string out(kind);
+  std::ranges::transform(out, out.begin(), k8s::to_lower);
+  return out;
+}
+
+Command describe_node_command(std::string_view node) {
+  return {fmt::format("kubectl describe node {}", node), {}, Does::shows, std::string(node)};
+}
+
+Command explain_command(std::string_view node) {
+  return {fmt::format("gpu-sharing-operator explain {}", node), {}, Does::shows, std::string(node)};
+}
+
+Command edit_policy_command(std::string_view policy, std::string comment) {
+  return {fmt::format("kubectl edit sharingpolicies.gpusharing.dev {}", policy), std::move(comment), Does::changes};
+}
+
+Command install_crds_command() {
+  return {std::string(kInstallCrds), {}, Does::changes};
+}
+
+Command rollout_status_command() {
+  return {"gpu-sharing-operator rollout status", {}, Does::watches};
+}
+
+Command command_here(const World& world, Command command) {
+  if (command == rollout_status_command() && !world.policies_served) return {"gpu-sharing-operator status"};
+  return command;
+}
+
 namespace {
 
 // "helm list --namespace gso": works wherever the operator was installed by Helm.
-std::string list_command(const HelmRelease& release, const PlannerSettings& settings) {
-  return fmt::format("helm list --namespace {}",
-                     shell_word(release.name.empty() ? settings.operator_namespace : release.ns));
+Command list_command(const HelmRelease& release, const PlannerSettings& settings, std::string comment) {
+  return {fmt::format("helm list --namespace {}",
+                      shell_word(release.name.empty() ? settings.operator_namespace : release.ns)),
+          std::move(comment)};
 }
 
 }  // namespace
@@ -53,23 +91,24 @@ HelmRelease operator_release(const World& world, const PlannerSettings& settings
   return {};
 }
 
-std::string upgrade_chart_command(const World& world, const PlannerSettings& settings, std::string_view values) {
+Command upgrade_chart_command(const World& world, const PlannerSettings& settings, std::string_view values) {
   const HelmRelease release = operator_release(world, settings);
-  return fmt::format(
-      "{}  # names the chart{}; upgrade the release to that chart, from the repository or folder that it was "
-      "installed from, with --reset-then-reuse-values {}",
-      list_command(release, settings),
-      release.name.empty() ? " and its release" : fmt::format(" of release {}", shown_value(release.name)), values);
+  return list_command(
+      release, settings,
+      fmt::format("names the chart{}; upgrade the release to that chart, from the repository or folder that it was "
+                  "installed from, with --reset-then-reuse-values {}",
+                  release.name.empty() ? " and its release" : fmt::format(" of release {}", shown_value(release.name)),
+                  values));
 }
 
-std::string roll_back_chart_command(const World& world, const PlannerSettings& settings) {
+Command roll_back_chart_command(const World& world, const PlannerSettings& settings) {
   const HelmRelease release = operator_release(world, settings);
   const std::string_view correct = "to go on, correct the standaloneMps values and upgrade the release";
   if (release.name.empty())
-    return fmt::format("{}  # names the release: `helm rollback` of it goes back; {}", list_command(release, settings),
-                       correct);
-  return fmt::format("helm rollback {} --namespace {}  # to go back; {}", shell_word(release.name),
-                     shell_word(release.ns), correct);
+    return list_command(release, settings,
+                        fmt::format("names the release: `helm rollback` of it goes back; {}", correct));
+  return {fmt::format("helm rollback {} --namespace {}", shell_word(release.name), shell_word(release.ns)),
+          fmt::format("to go back; {}", correct), Command::Does::changes};
 }
 
 bool policy_is_gone(const World& world, const FleetIndex::Impl& index, std::string_view policy) {
@@ -78,17 +117,14 @@ bool policy_is_gone(const World& world, const FleetIndex::Impl& index, std::stri
   return world.policies.find(policy) == nullptr && index.held_policies.contains(std::string(policy));
 }
 
-std::string spec_command(const World& world, std::string_view reason, const SharingPolicy& policy,
-                         const PlannerSettings& settings) {
-  if (reason == reason_of(Gate::outside_window)) {
-    return fmt::format(
-        "kubectl edit sharingpolicies.gpusharing.dev {}  # spec.rollout.maintenanceWindows, to start nodes sooner; "
-        "otherwise wait",
-        policy.meta.name);
-  }
+Command spec_command(const World& world, std::string_view reason, const SharingPolicy& policy,
+                     const PlannerSettings& settings) {
+  if (reason == reason_of(Gate::outside_window))
+    return edit_policy_command(policy.meta.name,
+                               "spec.rollout.maintenanceWindows, to start nodes sooner; otherwise wait");
   if (reason != reason_of(Gate::observe)) return {};
   // Approve comes first: Enforce is a decision about every later edit as well.
-  const std::string approve = fmt::format("gpu-sharing-operator rollout approve policy/{}", policy.meta.name);
+  const std::string approve = approve_command(policy.meta.name).line;
   // The operator's own mode is the stricter one. These settings need not have it: it records nothing then.
   if (policy.mode != PolicyMode::observe) {
     return upgrade_chart_command(
@@ -99,11 +135,12 @@ std::string spec_command(const World& world, std::string_view reason, const Shar
             "mode Enforce, without asking: look at `gpu-sharing-operator diff` first",
             approve));
   }
-  return fmt::format(
-      "kubectl patch sharingpolicies {} --type merge --patch '{{\"spec\":{{\"mode\":\"Approve\"}}}}'  # after a look "
-      "at `gpu-sharing-operator diff`; each change then waits for `{}`; mode Enforce instead starts this change and "
-      "every later edit without asking",
-      policy.meta.name, approve);
+  return {fmt::format("kubectl patch sharingpolicies {} --type merge --patch '{{\"spec\":{{\"mode\":\"Approve\"}}}}'",
+                      policy.meta.name),
+          fmt::format("after a look at `gpu-sharing-operator diff`; each change then waits for `{}`; mode Enforce "
+                      "instead starts this change and every later edit without asking",
+                      approve),
+          Command::Does::changes};
 }
 
 namespace {
@@ -141,37 +178,48 @@ bool outlasts_retry(Gate gate) {
   return gate == Gate::observe || gate == Gate::paused || gate == Gate::approval || gate == Gate::outside_window;
 }
 
-std::string gone_policy_command(const World& world, const FleetIndex::Impl& index, const PlannerSettings& settings,
-                                std::string_view policy) {
-  if (!world.policies_served) return std::string(kInstallCrds);
-  return fmt::format(
-      "{}  # ends the stops of all deleted policies{}; to end this one alone, create SharingPolicy {} again",
-      forget_policies_command(settings), followers_text(world, index, settings), policy);
+Command gone_policy_command(const World& world, const FleetIndex::Impl& index, const PlannerSettings& settings,
+                            std::string_view policy) {
+  if (!world.policies_served) return install_crds_command();
+  return {forget_policies_command(settings),
+          fmt::format("ends the stops of all deleted policies{}; to end this one alone, create SharingPolicy {} again",
+                      followers_text(world, index, settings), policy),
+          Command::Does::changes};
 }
 
-std::string resume_command(const RolloutView& rollout) {
+Command resume_command(std::string_view what, std::string comment) {
+  return {fmt::format("gpu-sharing-operator rollout resume{}{}", what.empty() ? "" : " ", what), std::move(comment),
+          Command::Does::asks};
+}
+
+Command resume_command(const World& world, const ObjectKey& config_map) {
+  return world.policies_served ? resume_command() : Command{end_pause_command(config_map), {}, Command::Does::changes};
+}
+
+Command resume_command(const RolloutView& rollout) {
   const World& world = rollout.pass.s.world;
-  const std::string resume = "gpu-sharing-operator rollout resume";
-  switch (pause_of_rollout(rollout).by) {
-    case PausedBy::nobody:
-      return {};
-    case PausedBy::config_map:
-      return world.policies_served ? resume : end_pause_command(rollout.installation.config_map_key());
-    case PausedBy::policy:
-    case PausedBy::rollout:
-      break;
-  }
+  const PausedBy by = pause_of_rollout(rollout).by;
+  if (by == PausedBy::nobody) return {};
+  if (by == PausedBy::config_map) return resume_command(world, rollout.installation.config_map_key());
   if (policy_is_gone(world, rollout.pass.index, rollout.key.policy) && world.policies_served)
-    return forget_policies_command(rollout.pass.s.settings);
-  if (pause_of_rollout(rollout).by == PausedBy::policy) return fmt::format("{} policy/{}", resume, rollout.key.policy);
-  if (rollout.object != nullptr) return fmt::format("{} {}", resume, rollout.object->meta.name);
-  return fmt::format("{} {}  # once an operator has created it again", resume,
-                     rollout_name(rollout.key, rollout.target));
+    return {forget_policies_command(rollout.pass.s.settings), {}, Command::Does::changes};
+  if (by == PausedBy::policy) return resume_command("policy/" + rollout.key.policy);
+  if (rollout.object != nullptr) return resume_command(rollout.object->meta.name);
+  return resume_command(rollout_name(rollout.key, rollout.target), "once an operator has created it again");
 }
 
-std::string start_command(std::string_view policy, std::string_view resume) {
-  const std::string start = fmt::format("gpu-sharing-operator rollout start {}", policy);
-  return resume.empty() ? start : fmt::format("{}  # then, because it is paused as well: {}", start, resume);
+Command start_command(std::string_view policy, const Command& resume) {
+  return {fmt::format("gpu-sharing-operator rollout start {}", policy),
+          resume.empty() ? std::string() : "then, because it is paused as well: " + resume.text(),
+          Command::Does::retries};
+}
+
+Command adopt_command(std::string_view policy) {
+  return {fmt::format("gpu-sharing-operator rollout start {} --adopt", policy), {}, Command::Does::asks};
+}
+
+Command approve_command(std::string_view policy) {
+  return {fmt::format("gpu-sharing-operator rollout approve policy/{}", policy), {}, Command::Does::asks};
 }
 
 GateState ended_by(const RolloutView& rollout) {
@@ -180,8 +228,7 @@ GateState ended_by(const RolloutView& rollout) {
   return is_stopped(rollout.gate().gate) ? rollout.gate() : GateState();
 }
 
-std::string stop_command(const RolloutView& rollout) {
-  const std::string command = "gpu-sharing-operator rollout";
+Command stop_command(const RolloutView& rollout) {
   const GateState ended = ended_by(rollout);
   const GateState& gate = ended.is_open() ? rollout.gate() : ended;
   const PlannerSettings& settings = rollout.pass.s.settings;
@@ -197,7 +244,7 @@ std::string stop_command(const RolloutView& rollout) {
     case Gate::paused:
       return resume_command(rollout);
     case Gate::approval:
-      return fmt::format("{} approve policy/{}", command, rollout.key.policy);
+      return approve_command(rollout.key.policy);
     case Gate::aborted:
     case Gate::undone:
       return start_command(rollout.key.policy, resume_command(rollout));
@@ -222,8 +269,8 @@ PodDecision by_policy(std::string_view policy, const std::vector<Setting>& setti
   std::string fields;
   for (const Setting& setting : settings)
     fields += fmt::format("{}spec.rollout.{}: {}", fields.empty() ? "" : " and ", setting.field, setting.value);
-  return {fmt::format("the administrator of policy {} sets {}", policy, fields),
-          fmt::format("kubectl edit sharingpolicies.gpusharing.dev {}", policy), std::move(effect)};
+  return {fmt::format("the administrator of policy {} sets {}", policy, fields), edit_policy_command(policy),
+          std::move(effect)};
 }
 
 // Without an object of the policy the flags govern; `workloads` is one, and evictBarePods is none.
@@ -331,9 +378,8 @@ PodAdvice advice_on_deferred(const ReadingPass& pass, const Node& node, const No
   PodAdvice out;
   out.command = command_of_reason(pass.world(), pass.index(), pass.settings(), node, a, kWaitingForWorkloads);
   out.owners = fmt::format(
-      "the change waits for these pods, and begins once they have ended{}. To cordon the node for them again: "
-      "gpu-sharing-operator rollout start {}",
-      by_person ? ", not before the time in the node's message" : "", a.policy.view());
+      "the change waits for these pods, and begins once they have ended{}. To cordon the node for them again: {}",
+      by_person ? ", not before the time in the node's message" : "", start_command(a.policy.view()).line);
   if (by_person)
     out.owners +=
         fmt::format("; whoever uncordoned the node keeps the operator from it with kubectl annotate node {} {}=true",
@@ -344,18 +390,20 @@ PodAdvice advice_on_deferred(const ReadingPass& pass, const Node& node, const No
 }  // namespace
 
 std::string PodDecision::text() const {
-  return fmt::format("{}{}{}{}", decision, command.empty() ? "" : fmt::format(" ({})", command),
+  return fmt::format("{}{}{}{}", decision, command.empty() ? "" : fmt::format(" ({})", command.text()),
                      effect.empty() ? "" : ": ", effect);
 }
 
-std::string PodDecision::next() const {
-  if (command.empty()) return {};
-  return fmt::format("{}  # {}{}{}", command, decision, effect.empty() ? "" : ": ", effect);
+Command PodDecision::next() const {
+  Command out = command;
+  if (!out.empty()) out.comment = fmt::format("{}{}{}", decision, effect.empty() ? "" : ": ", effect);
+  return out;
 }
 
-std::string PodAdvice::next() const {
-  const bool has_comment = command.contains("  # ");
-  return command.empty() || has_comment || owners.empty() ? command : fmt::format("{}  # {}", command, owners);
+Command PodAdvice::next() const {
+  Command out = command;
+  if (!out.empty() && out.comment.empty()) out.comment = owners;
+  return out;
 }
 
 bool is_about_pods(std::string_view reason) {
@@ -374,7 +422,7 @@ PodAdvice advice_on_pods(const ReadingPass& pass, const Node& node, const NodeAs
   PodAdvice out;
   out.command = command_of_reason(pass.world(), pass.index(), pass.settings(), node, a, blocked.reason);
   if (const std::string budget = blocked.reason == kPdbRefuses ? budget_in(blocked.message) : ""; !budget.empty())
-    out.command += fmt::format(" --field-selector metadata.name={}", budget);
+    out.command.line += fmt::format(" --field-selector metadata.name={}", budget);
   out.owners = by_owners(blocked, stay);
   if (blocked.reason == kRenameStrandsPods || is_of_another_write(blocked)) return out;
   if (mode == WorkloadMode::evict && blocked.reason == kForbidden)

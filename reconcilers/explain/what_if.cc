@@ -75,8 +75,7 @@ NodeDifference difference_of(const Pass& pass, const std::string& name, const No
   out.transition = a.transition;
   out.workloads = rollout.workloads;
   if (a.is_blocked() || a.profile == nullptr || !a.profile->valid) {
-    out.blocked = a.reason;
-    out.message = a.message;
+    out.blocked = {std::string(a.reason), a.message};
     return out;
   }
   if (a.expectation) {
@@ -85,7 +84,7 @@ NodeDifference difference_of(const Pass& pass, const std::string& name, const No
   out.certainly_serves = served_afterwards(a);
   if (a.in_change()) {
     out.in_progress = true;
-    out.message = blocking_pods_of(pass.s.world, name);
+    out.blocked.message = blocking_pods_of(pass.s.world, name);
     out.cordons = a.change->cordoned;
     // What has been replaced runs the text of the change, and must be replaced once more to run another.
     out.restarts = components_of(pass, name, *a.change, !changes_course(a));

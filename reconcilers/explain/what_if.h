@@ -14,6 +14,7 @@
 #include "reconcilers/model/plan.h"
 #include "reconcilers/model/snapshot.h"
 #include "reconcilers/node/assess.h"
+#include "reconcilers/reasons/reason.h"
 
 namespace gso {
 
@@ -35,11 +36,11 @@ struct NodeDifference {
   std::map<std::string, std::int64_t> serves;            // Amount of each resource afterwards, as far as it is known.
   std::map<std::string, std::int64_t> certainly_serves;  // At least that many, where the number of GPUs is not known.
   WorkloadMode workloads = WorkloadMode::wait_for_idle;
-  std::string_view blocked;  // Why it would not be changed; with `message`.
-  std::string_view held;     // The holder that stops its start ("Held": a person); empty: none does.
-  std::string message;
+  // Why it would not be changed. Without a code: it is in a change now, and these pods block it.
+  Reason blocked;
+  std::string_view held;  // The holder that stops its start ("Held": a person); empty: none does.
   // It is in a change now: `restarts` are the pods that are still to be replaced, or for another target than that of
-  // the change those that must be replaced once more; `message`: the blocking pods.
+  // the change those that must be replaced once more.
   bool in_progress = false;
   // No pod of its change was deleted, and it runs what it should run then: the operator ends its change and uncordons
   // it. Nothing is restarted.

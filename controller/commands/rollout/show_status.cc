@@ -153,7 +153,7 @@ void name_states(ReadingPass& pass, const SharingRollout& rollout, std::vector<R
 void leave_to_wait(const RolloutCall& call, const ReadingPass& pass, std::string_view policy,
                    std::vector<std::string>& next) {
   const bool prints_waits = call.options.name.empty() || policy_of(call.options.name);
-  if (prints_waits) std::erase(next, gone_policy_command(pass.world(), pass.index(), pass.settings(), policy));
+  if (prints_waits) std::erase(next, gone_policy_command(pass.world(), pass.index(), pass.settings(), policy).text());
 }
 
 // `failures`: failures_behind() of it.

@@ -212,7 +212,7 @@ RecordedStop recorded_stop(const RolloutFacts& facts, const SharingPolicy* polic
   const SharingRollout& rollout = *facts.rollout;
   if (has_ended(facts.phase) || facts.earlier_attempt) return {};
   std::string resume = resume_of(rollout, policy);
-  if (rollout.aborted) return {std::string(reason_of(Gate::aborted)), start_command(rollout.policy, resume)};
+  if (rollout.aborted) return {std::string(reason_of(Gate::aborted)), start_command(rollout.policy, {resume}).text()};
   const std::string paused(reason_of(Gate::paused));
   if (resume.empty() || facts.phase == paused || facts.reason == paused) return {};
   return {paused, std::move(resume)};

@@ -72,10 +72,11 @@ TEST(AuditProblems, TheGpusOfACordonedNodeAreUnusableBecauseOfTheCordon) {
   EXPECT_EQ(out.gpus.lost, 2);
   EXPECT_THAT(
       out.problems,
-      Contains(AllOf(Field(&AuditProblem::reason, "Cordoned"), Field(&AuditProblem::gpus_lost, 2),
-                     Field(&AuditProblem::severity, Severity::warning),
-                     Field(&AuditProblem::message, AllOf(HasSubstr("cordoned by somebody else than the operator"),
-                                                         HasSubstr("`kubectl uncordon gpu-1`"))))));
+      Contains(AllOf(Field(&AuditProblem::gpus_lost, 2), Field(&AuditProblem::severity, Severity::warning),
+                     Field(&AuditProblem::reason,
+                           AllOf(Field(&Reason::code, "Cordoned"),
+                                 Field(&Reason::message, AllOf(HasSubstr("cordoned by somebody else than the operator"),
+                                                               HasSubstr("`kubectl uncordon gpu-1`"))))))));
   EXPECT_THAT(explained.node("gpu-1").notes,
               Contains("Cordoned by someone else, who must uncordon it; holds 1 slot of the budget (maxUnavailable)"));
   // A warning, so that no text says that nothing is to be done.
