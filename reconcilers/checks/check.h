@@ -145,6 +145,7 @@ struct Check {
   // Preflight lists it for the node; otherwise the node's phase, or a finding about another object, reports it.
   bool listed = true;
   bool needs_no_action = false;   // While an operator runs.
+  bool says_no_gpus = false;      // Its message says that the node has no GPUs.
   std::string_view meaning = {};  // For the documentation: its meaning,
   std::string_view remedy = {};   // and its remedy.
   // Exactly one of the two is set. Answers of the first kind are cached for all nodes with an equal setup.

@@ -4,11 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdint>
-#include <nlohmann/json.hpp>
-#include <optional>
-#include <string>
-#include <string_view>
 #include <utility>
 
 #include "reconcilers/cluster/node_match.h"

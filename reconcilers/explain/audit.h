@@ -68,8 +68,8 @@ class LostGpus {
   void add_of_node(const Node& node, std::int64_t lost);
   // What only the cordon of somebody else keeps from pods.
   void add_cordoned(const Node& node, std::int64_t gpus);
-  // By node: those behind the object, or behind the key that the finding about a ConfigMap names ("key any: …"). A
-  // problem of several objects (a ConfigMap and its nodes) counts each node once.
+  // By node: those behind the object, or of a ConfigMap behind the key that the finding is about. A problem of several
+  // objects (a ConfigMap and its nodes) counts each node once.
   using ByNode = std::map<std::string, std::int64_t>;
   [[nodiscard]] const ByNode& of(const Finding& finding) const;
 

@@ -6,10 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <optional>
-#include <set>
-#include <string>
-#include <string_view>
 #include <tuple>
 #include <utility>
 
@@ -21,9 +17,7 @@
 #include "reconcilers/cluster/other_systems.h"
 #include "reconcilers/explain/commands.h"
 #include "reconcilers/explain/node.h"
-#include "reconcilers/explain/reading_pass.h"
 #include "reconcilers/explain/revisions.h"
-#include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/hami_names.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"

@@ -24,17 +24,11 @@ namespace gso {
 
 namespace {
 
-std::int64_t amount(const ResourceCounts& counts, const std::string& resource) {
-  const auto at = counts.find(Interned(resource));
-  return at == counts.end() ? 0 : at->second;
-}
-
 // GPUs of a node that neither GFD nor the record counts: what its plugin serves, with the replicas of one GPU counted
 // once; 0: unknown, because the profile that the plugin runs is not known. `older_text`: it runs one from before an
 // edit.
 std::int64_t served_gpus(const FleetIndex::Impl& index, const Node& node, const NodeAssessment* a, bool older_text) {
-  if (a == nullptr || index.installation_of(*a).config_map.empty())
-    return amount(node.capacity, std::string(kGpuResource));
+  if (a == nullptr || index.installation_of(*a).config_map.empty()) return amount_of(node.capacity, kGpuResource);
   std::int64_t gpus = 0;
   if (a->expectation != nullptr) {
     for (const auto& [resource, replicas] : a->expectation->replicas)
@@ -44,7 +38,7 @@ std::int64_t served_gpus(const FleetIndex::Impl& index, const Node& node, const 
   if (a->measured_gpus > 0) return a->measured_gpus;
   if (a->expectation != nullptr && a->loaded.revision == a->target && !older_text) {
     for (const auto& [resource, replicas] : a->expectation->divisible)
-      gpus += amount(node.capacity, resource) / replicas;
+      gpus += amount_of(node.capacity, resource) / replicas;
   }
   return gpus;
 }
@@ -72,12 +66,12 @@ std::int64_t lost_of(const Node& node, const NodeAssessment& a, std::int64_t tot
   if (older_text || a.loaded.revision != a.target) {
     for (const auto& [resource, count] : node.capacity) {
       expected += count;
-      offered += std::min(count, amount(node.allocatable, std::string(resource.view())));
+      offered += std::min(count, amount_of(node.allocatable, resource.view()));
     }
   } else if (a.expectation != nullptr) {
     for (const auto& [resource, count] : a.expectation->capacity) {
       expected += count;
-      offered += std::min(count, amount(node.allocatable, resource));
+      offered += std::min(count, amount_of(node.allocatable, resource));
     }
   }
   if (expected == 0) return serves_gpus(node) ? 0 : total;
@@ -91,19 +85,6 @@ std::string id_of(std::string_view kind, std::string_view ns, std::string_view n
 // The part of a ConfigMap's GPUs whose nodes run that key.
 std::string of_key(std::string_view config_map, std::string_view key) {
   return fmt::format("{} key {}", config_map, key);
-}
-
-// Findings about one key of a ConfigMap begin with it: "key any: line 6: …", or "gpu-operator/c key any: line 6: …".
-// Empty: it is about all keys.
-std::string_view key_named_in(const Finding& finding) {
-  constexpr std::string_view kBefore = "key ";
-  const ObjectRef& object = finding.object;
-  std::string_view message = finding.message;
-  const std::string name = fmt::format("{}/{} ", object.ns, object.name);
-  if (message.starts_with(name)) message.remove_prefix(name.size());
-  if (object.kind != "ConfigMap" || !message.starts_with(kBefore)) return {};
-  const std::string_view rest = message.substr(kBefore.size());
-  return rest.substr(0, rest.find_first_of(": "));
 }
 
 bool needs_mps(const NodeAssessment& a) {
@@ -226,9 +207,10 @@ void LostGpus::add_cordoned(const Node& node, std::int64_t gpus) {
 const LostGpus::ByNode& LostGpus::of(const Finding& finding) const {
   static const ByNode kNone;
   const ObjectRef& object = finding.object;
+  if (finding.reason == kReplicasBelowUse) return kNone;  // What pods request is more than the key ever offers.
   const bool cordon = finding.reason == kCordoned;
   std::string id = id_of(cordon ? kCordoned : std::string_view(object.kind), object.ns, object.name);
-  if (const std::string_view key = key_named_in(finding); !key.empty()) id = of_key(id, key);
+  if (!finding.key.empty()) id = of_key(id, finding.key);
   const auto at = by_object_.find(id);
   return at == by_object_.end() ? kNone : at->second;
 }

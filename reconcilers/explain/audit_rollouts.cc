@@ -4,17 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdint>
 #include <nlohmann/json.hpp>
-#include <optional>
-#include <set>
 #include <utility>
 
 #include "reconcilers/cluster/policy_match.h"
 #include "reconcilers/cluster/record_store.h"
 #include "reconcilers/explain/commands.h"
 #include "reconcilers/explain/revisions.h"
-#include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/conditions.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
@@ -22,7 +18,6 @@
 #include "reconcilers/model/object_refs.h"
 #include "reconcilers/rollout/budgets.h"
 #include "reconcilers/rollout/failures.h"
-#include "reconcilers/rollout/rollout_view.h"
 #include "reconcilers/rollout/stops.h"
 
 namespace gso {

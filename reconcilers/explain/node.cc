@@ -6,8 +6,6 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <optional>
-#include <string>
 #include <utility>
 
 #include "reconcilers/checks/catalogue.h"
@@ -17,7 +15,6 @@
 #include "reconcilers/explain/commands.h"
 #include "reconcilers/explain/reading_pass.h"
 #include "reconcilers/explain/revisions.h"
-#include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/policy.h"
@@ -129,10 +126,8 @@ void add_rows(const Node& node, const NodeAssessment& a, NodeExplanation& out) {
     out.rows.push_back({label, value, std::string(node.meta.labels.get(label).value_or("(none)"))});
   }
   const auto shown = [&](const std::string& resource) {
-    const auto capacity = node.capacity.find(Interned(resource));
-    const auto allocatable = node.allocatable.find(Interned(resource));
-    const std::int64_t has = capacity == node.capacity.end() ? 0 : capacity->second;
-    const std::int64_t offers = allocatable == node.allocatable.end() ? 0 : allocatable->second;
+    const std::int64_t has = amount_of(node.capacity, resource);
+    const std::int64_t offers = amount_of(node.allocatable, resource);
     return has == offers ? std::to_string(has) : fmt::format("{} ({} allocatable)", has, offers);
   };
   for (const auto& [resource, count] : expected.capacity) {
@@ -140,8 +135,8 @@ void add_rows(const Node& node, const NodeAssessment& a, NodeExplanation& out) {
   }
   for (const auto& [resource, replicas] : expected.divisible) {
     const std::string is = shown(resource);
-    const auto capacity = node.capacity.find(Interned(resource));
-    const bool fits = capacity != node.capacity.end() && capacity->second > 0 && capacity->second % replicas == 0;
+    const std::int64_t has = amount_of(node.capacity, resource);
+    const bool fits = has > 0 && has % replicas == 0;
     out.rows.push_back({resource, fits ? is : fmt::format("a multiple of {}", replicas), is});
   }
 }

@@ -27,6 +27,9 @@
 
 namespace gso {
 
+// How much of the resource is counted; 0: none.
+[[nodiscard]] std::int64_t amount_of(const ResourceCounts& counts, std::string_view resource);
+
 // --- The slices of partitioned nodes and of the pods that use them, for people.
 
 // One GPU of a node that is labelled for partitioning.

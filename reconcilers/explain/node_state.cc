@@ -8,7 +8,6 @@
 #include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <string_view>
 #include <utility>
 #include <variant>
 
@@ -26,11 +25,8 @@
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/object_refs.h"
-#include "reconcilers/node/assess.h"
-#include "reconcilers/node/drift.h"
 #include "reconcilers/node/node_change.h"
 #include "reconcilers/node/node_phase.h"
-#include "reconcilers/partitioning/node_slices.h"
 #include "reconcilers/registry.h"
 #include "reconcilers/rollout/standstill.h"
 #include "reconcilers/rollout/waits.h"
@@ -38,6 +34,11 @@
 #include "reconcilers/status/status.h"
 
 namespace gso {
+
+std::int64_t amount_of(const ResourceCounts& counts, std::string_view resource) {
+  const auto at = counts.find(Interned(resource));
+  return at == counts.end() ? 0 : at->second;
+}
 
 std::string state_note(std::string_view state, bool assumed, std::string_view operator_lease) {
   if (state == kDrift)

@@ -10,6 +10,7 @@
 
 #include "reconcilers/cluster/node_match.h"
 #include "reconcilers/explain/commands.h"
+#include "reconcilers/explain/node.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/slice_resource.h"
@@ -26,8 +27,7 @@ bool one(const Candidates& at) {
 }
 
 std::int64_t asked_of(const AskedPod& asked, const Candidates& at) {
-  const auto found = asked.pod.gpu_requests.find(Interned(at.best.resource));
-  return found == asked.pod.gpu_requests.end() ? 0 : found->second;
+  return amount_of(asked.pod.gpu_requests, at.best.resource);
 }
 
 Cure described(const Candidates& at, std::vector<std::string> options = {}) {

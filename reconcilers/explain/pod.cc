@@ -6,7 +6,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -335,40 +334,36 @@ std::string name_before(std::string_view text, char end) {
   return name_for_command(text.substr(0, std::min(text.find(end), text.size())));
 }
 
-Command describe_quota(const Workload& workload, const std::string& quota) {
-  return {fmt::format("kubectl describe resourcequota {} --namespace {}", quota, workload.ns)};
-}
-
 // "pods "web-1" is forbidden: exceeded quota: Q, requested: …, used: …, limited: …", or "… failed quota: Q: must
 // specify …".
 std::optional<PodCause> quota_cause(const Workload& workload, const std::string& failure) {
-  const std::string who = fmt::format("{} {} cannot create its pods", workload.kind, workload.name);
-  if (const std::size_t at = failure.find(kExceeded); at != std::string::npos) {
-    const std::string_view rest = std::string_view(failure).substr(at + kExceeded.size());
-    const std::string quota = name_before(rest, ',');
-    if (quota.empty()) return std::nullopt;
-    const std::string_view amounts = rest.substr(std::min(quota.size() + 2, rest.size()));
-    return PodCause{Severity::error,
-                    {"QuotaRefuses", fmt::format("{}: they would exceed ResourceQuota {} of namespace {}{}{}", who,
-                                                 quota, workload.ns, amounts.empty() ? "" : " (",
-                                                 amounts.empty() ? std::string() : std::string(amounts) + ")")},
-                    {describe_quota(workload, quota),
-                     {fmt::format("whoever sets the quotas of namespace {} decides how much it gets", workload.ns),
-                      fmt::format("the owners of its pods decide which of them end or request less: `kubectl get pods "
-                                  "--namespace {}`",
-                                  workload.ns)}}};
-  }
-  const std::size_t at = failure.find(kIncomplete);
+  const bool exceeded = failure.contains(kExceeded);
+  const std::string_view before = exceeded ? kExceeded : kIncomplete;
+  const std::size_t at = failure.find(before);
   if (at == std::string::npos) return std::nullopt;
-  const std::string_view rest = std::string_view(failure).substr(at + kIncomplete.size());
-  const std::string quota = name_before(rest, ':');
+  const std::string_view rest = std::string_view(failure).substr(at + before.size());
+  const std::string quota = name_before(rest, exceeded ? ',' : ':');
   if (quota.empty()) return std::nullopt;
-  return PodCause{Severity::error,
-                  {"QuotaRefuses",
-                   fmt::format("{}: ResourceQuota {} of namespace {} refuses pods without these requests or limits: {}",
-                               who, quota, workload.ns, rest.substr(std::min(quota.size() + 2, rest.size())))},
-                  {describe_quota(workload, quota),
-                   {fmt::format("the pods' owner sets them in the template of {} {}", workload.kind, workload.name)}}};
+  const std::string_view what = rest.substr(std::min(quota.size() + 2, rest.size()));
+  const std::string who = fmt::format("{} {} cannot create its pods", workload.kind, workload.name);
+  PodCause out{Severity::error, {"QuotaRefuses", {}}};
+  out.cure.command = {fmt::format("kubectl describe resourcequota {} --namespace {}", quota, workload.ns)};
+  if (exceeded) {
+    out.reason.message = fmt::format("{}: they would exceed ResourceQuota {} of namespace {}{}", who, quota,
+                                     workload.ns, what.empty() ? "" : fmt::format(" ({})", what));
+    out.cure.options = {
+        fmt::format("whoever sets the quotas of namespace {} decides how much it gets", workload.ns),
+        fmt::format(
+            "the owners of its pods decide which of them end or request less: `kubectl get pods --namespace {}`",
+            workload.ns)};
+  } else {
+    out.reason.message =
+        fmt::format("{}: ResourceQuota {} of namespace {} refuses pods without these requests or limits: {}", who,
+                    quota, workload.ns, what);
+    out.cure.options = {
+        fmt::format("the pods' owner sets them in the template of {} {}", workload.kind, workload.name)};
+  }
+  return out;
 }
 
 PodCause cause_of(const Workload& workload, const std::string& failure) {

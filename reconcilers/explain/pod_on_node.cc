@@ -7,12 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
 #include <utility>
-#include <vector>
 
 #include "reconcilers/explain/commands.h"
 #include "reconcilers/explain/node.h"

@@ -5,13 +5,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
-#include <optional>
 #include <set>
-#include <string>
-#include <string_view>
 #include <utility>
-#include <vector>
 
 #include "reconcilers/cluster/facts.h"
 #include "reconcilers/cluster/kai_view.h"
@@ -20,6 +15,7 @@
 #include "reconcilers/cluster/plugin_settings.h"
 #include "reconcilers/cluster/policy_match.h"
 #include "reconcilers/explain/commands.h"
+#include "reconcilers/explain/node.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
@@ -132,11 +128,6 @@ using Json = nlohmann::json;
 constexpr std::size_t kMostCauses = 4;
 constexpr std::string_view kConditionTaints = "node.kubernetes.io/";
 
-std::int64_t amount(const ResourceCounts& counts, const Interned& resource) {
-  const auto at = counts.find(resource);
-  return at == counts.end() ? 0 : at->second;
-}
-
 // What the node's profile makes of that resource; 0: nothing, or not known.
 std::int64_t expected_of(const NodeAssessment* a, std::string_view resource) {
   if (a == nullptr || a->expectation == nullptr) return 0;
@@ -151,7 +142,7 @@ std::int64_t slices_as_gpus(const Node& node, std::string_view resource) {
   if (!resource.starts_with(kMigPrefix)) return 0;
   const std::string of_product = fmt::format("-MIG-{}", resource.substr(kMigPrefix.size()));
   const std::string_view product = unshared_product(node.meta.labels.get(kGpuProduct).value_or(""));
-  return product.ends_with(of_product) ? amount(node.allocatable, Interned(std::string(kGpuResource))) : 0;
+  return product.ends_with(of_product) ? amount_of(node.allocatable, kGpuResource) : 0;
 }
 
 class NodeQuestions {
@@ -180,7 +171,7 @@ class NodeQuestions {
   [[nodiscard]] std::optional<Verdict> served(const Node& node, const Interned& resource, std::int64_t count) const {
     const std::string name(resource.view());
     const NodeAssessment* a = index_.assessment(node.meta.name);
-    const std::int64_t now = std::max(amount(node.allocatable, resource), amount(node.capacity, resource));
+    const std::int64_t now = std::max(amount_of(node.allocatable, name), amount_of(node.capacity, name));
     const std::int64_t has = std::max(now, expected_of(a, name));
     // No amount of GPUs helps a request that the plugin refuses.
     if (has > 0 && refuses_request(index_, node, asked_, name))
@@ -193,7 +184,7 @@ class NodeQuestions {
                      name, has};
     }
     const std::string other = other_name(name);
-    const std::int64_t others = amount(node.allocatable, Interned(other));
+    const std::int64_t others = amount_of(node.allocatable, other);
     if (others > 0)
       return Verdict{Obstacle::renamed, fmt::format("offers {} instead ({})", other, others), name, others};
     Verdict lacks{Obstacle::not_served, fmt::format("does not offer {}", name), name, 0};
@@ -235,7 +226,7 @@ class NodeQuestions {
 
   [[nodiscard]] std::optional<Verdict> free(const Node& node, const Interned& resource, std::int64_t count) const {
     const std::string name(resource.view());
-    const std::int64_t offers = amount(node.allocatable, resource);
+    const std::int64_t offers = amount_of(node.allocatable, name);
     if (offers < count) {
       return Verdict{Obstacle::none_allocatable,
                      offers == 0 ? "none of it is allocatable" : fmt::format("only {} of it are allocatable", offers),
@@ -246,7 +237,7 @@ class NodeQuestions {
     std::int64_t used = 0;
     Verdict full{Obstacle::full, "", name, 0};
     for (const Pod& other : listed->second.pods) {
-      const std::int64_t has = other.meta.uid == asked_.pod.meta.uid ? 0 : amount(other.gpu_requests, resource);
+      const std::int64_t has = other.meta.uid == asked_.pod.meta.uid ? 0 : amount_of(other.gpu_requests, name);
       used += has;
       if (has > 0 && other.priority < asked_.pod.priority) full.preemptible.push_back(k8s::to_string(other.meta.key()));
     }

@@ -9,11 +9,8 @@
 #include <chrono>
 #include <initializer_list>
 #include <iterator>
-#include <string>
-#include <string_view>
 #include <utility>
 #include <variant>
-#include <vector>
 
 #include "reconcilers/cluster/kai_view.h"
 #include "reconcilers/cluster/other_systems.h"

@@ -75,14 +75,12 @@ const Step* ReadingPass::step_of(const Node& node, const NodeAssessment& a) {
 }
 
 const Stop* ReadingPass::stop_of(const NodeAssessment& a) {
-  if (!pass_.index.record) return nullptr;
-  const RolloutView* rollout = views_.find(pass_.index.rollout_key_of(a));
+  const RolloutView* rollout = rollout_of(a);
   return rollout != nullptr && rollout->stop() ? &*rollout->stop() : nullptr;
 }
 
 Command ReadingPass::stop_command_of(const NodeAssessment& a) {
-  if (!pass_.index.record) return {};
-  const RolloutView* rollout = views_.find(pass_.index.rollout_key_of(a));
+  const RolloutView* rollout = rollout_of(a);
   return rollout == nullptr ? Command() : stop_command(*rollout);
 }
 
@@ -100,8 +98,7 @@ std::vector<Command> ReadingPass::stop_commands_of(std::string_view policy) {
 }
 
 std::string ReadingPass::wait_of(const NodeAssessment& a) {
-  if (!pass_.index.record) return {};
-  const RolloutView* rollout = views_.find(pass_.index.rollout_key_of(a));
+  const RolloutView* rollout = rollout_of(a);
   if (rollout == nullptr) return {};
   const GateState& gate = rollout->gate();
   if (std::string start = start_after_settling(*rollout); !start.empty())
@@ -135,9 +132,8 @@ std::set<std::string> ReadingPass::holders_awaited_by(const RolloutKey& key) con
 }
 
 std::string ReadingPass::why_not_repaired(const std::string& node, const NodeAssessment& a) {
-  if (!pass_.index.record || !pass_.index.nodes_in(Bucket::repairable).contains(node)) return {};
-  const RolloutView* rollout = views_.find(pass_.index.rollout_key_of(a));
-  if (rollout == nullptr) return {};
+  const RolloutView* rollout = rollout_of(a);
+  if (rollout == nullptr || !pass_.index.nodes_in(Bucket::repairable).contains(node)) return {};
   if (std::string stop = repair_stop(*rollout); !stop.empty()) return stop;
   return is_busy(a) ? std::string() : rollout->exhausted(std::string(a.product.view()));
 }

@@ -74,6 +74,11 @@ class ReadingPass {
   [[nodiscard]] std::map<std::string, std::string> settling();
 
  private:
+  // The rollout of a node; null: it is of none, or the fleet has no record.
+  const RolloutView* rollout_of(const NodeAssessment& assessment) {
+    return pass_.index.record ? views_.find(pass_.index.rollout_key_of(assessment)) : nullptr;
+  }
+
   Timers timers_;
   Snapshot snapshot_;
   RolloutViews views_;

@@ -7,12 +7,8 @@
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
-#include <map>
-#include <optional>
 #include <ranges>
-#include <set>
 #include <utility>
-#include <vector>
 
 #include "reconcilers/checks/catalogue.h"
 #include "reconcilers/checks/check.h"

@@ -5,11 +5,9 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <map>
 #include <tuple>
 #include <utility>
 
-#include "reconcilers/cluster/profile_cache.h"
 #include "reconcilers/model/conditions.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/object_refs.h"

@@ -5,14 +5,15 @@
 
 #include <algorithm>
 #include <array>
-#include <set>
-#include <string>
 #include <utility>
 
 #include "reconcilers/checks/check.h"
+#include "reconcilers/checks/object_checks.h"
 #include "reconcilers/explain/commands.h"
 #include "reconcilers/explain/node.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/message_text.h"
+#include "reconcilers/model/object_refs.h"
 #include "reconcilers/node/assess.h"
 
 namespace gso {
@@ -61,20 +62,20 @@ void join_nodes_of_a_missing_default(std::vector<Finding>& findings) {
 
 // A ConfigMap that does not exist is reported for the DaemonSets that mount it or the ClusterPolicy that names it, and
 // as ConfigInvalid for its nodes: the second becomes an object of the first problem, for the GPUs that it costs.
-void join_missing_config_maps(const World& world, std::vector<Finding>& findings) {
-  for (Finding& finding : findings) {
-    const ObjectRef& object = finding.object;
-    if (finding.reason != kConfigInvalid || object.kind != "ConfigMap") continue;
-    const ObjectKey key{object.ns, object.name};
-    if (world.configmaps.find(key) != nullptr) continue;
-    const std::string name = "ConfigMap " + k8s::to_string(key) + " ";
-    const auto same = std::ranges::find_if(findings, [&](const Finding& other) {
-      return other.reason == kConfigMapMissing && other.message.starts_with(name);
+void join_missing_config_maps(const World& world, const FleetIndex& index, std::vector<Finding>& findings) {
+  const OperandSetup setup = operand_setup(world, index.impl().discovery);
+  for (const WantedConfigMap& wanted : setup.config_maps) {
+    const auto missing = std::ranges::find_if(findings, [&](const Finding& finding) {
+      return finding.reason == kConfigMapMissing && finding.object == wanted.wanted_by;
     });
-    if (same == findings.end()) continue;
-    finding.severity = same->severity;
-    finding.reason = same->reason;
-    finding.message = same->message;
+    if (wanted.found != nullptr || missing == findings.end()) continue;
+    const Finding problem = *missing;
+    for (Finding& finding : findings) {
+      if (finding.reason != kConfigInvalid || finding.object != config_map_ref(wanted.key)) continue;
+      finding.severity = problem.severity;
+      finding.reason = problem.reason;
+      finding.message = problem.message;
+    }
   }
 }
 
@@ -133,7 +134,7 @@ Finding* cause_of_outage(const FleetIndex& index, const NodeAssessment& a, const
           object.kind == "DaemonSet" && std::ranges::any_of(installation.operands, [&](const Operand& operand) {
             return operand.key == ObjectKey{object.ns, object.name};
           });
-      if (of_plugin && finding.message.find(d.message) != std::string::npos) return &finding;
+      if (of_plugin) return &finding;
     }
   }
   return nullptr;
@@ -155,7 +156,8 @@ void drop_explained_outages(const FleetIndex& index, std::vector<Finding>& findi
   });
   for (Finding* cause : causes) {
     cause->severity = Severity::error;  // As the outage that it stands for.
-    if (cause->message.find("has 0 GPUs") == std::string::npos) cause->message += kConsequence;
+    const Check* check = find_check(cause->reason);
+    if (check == nullptr || !check->says_no_gpus) cause->message += kConsequence;
   }
   std::erase_if(findings, [&](const Finding& finding) {
     return (finding.reason == kNoneAllocatable || reports_drift(finding)) && is_about_node(finding) &&
@@ -186,32 +188,32 @@ void drop_second_reports(const World& world, bool changes_continue, std::vector<
   });
 }
 
-// The key that a ConfigInvalid of a ConfigMap is about. `head`: what its message has before the error, "gpu-operator/c
-// key any", or "key any (no node runs it now)".
-std::string_view key_in(std::string_view head) {
-  constexpr std::string_view kBefore = "key ";
-  const std::size_t at = head.rfind(kBefore);
-  if (at == std::string_view::npos) return {};
-  const std::string_view rest = head.substr(at + kBefore.size());
-  return rest.substr(0, rest.find(' '));
+// The error in that key of the ConfigMap; empty: it has none.
+std::string error_of_key(const World& world, const FleetIndex& index, const ObjectKey& config_map,
+                         const std::string& key) {
+  const ConfigMap* object = world.configmaps.find(config_map);
+  if (object == nullptr) return {};
+  const auto text = object->data.find(key);
+  return text == object->data.end() || text->second == nullptr
+             ? std::string()
+             : shown_message(index.impl().profiles.compile(*text->second)->error);
 }
 
 // An invalid key that is the default is reported for the nodes with a label as well: its error is printed once.
-void refer_to_invalid_keys(std::vector<Finding>& findings) {
-  for (const Finding& invalid : findings) {
-    if (invalid.reason != kConfigInvalid || invalid.object.kind != "ConfigMap") continue;
-    const std::size_t error_at = invalid.message.find(": ");
-    if (error_at == std::string::npos) continue;
-    const std::string_view error = std::string_view(invalid.message).substr(error_at);
-    const std::string key =
-        fmt::format("key \"{}\" of ConfigMap {}/{} ", key_in(std::string_view(invalid.message).substr(0, error_at)),
-                    invalid.object.ns, invalid.object.name);
-    for (Finding& finding : findings) {
-      const bool is_same = finding.message.contains(key) && finding.message.ends_with(error);
-      if (finding.reason != kDefaultInvalid || !is_same) continue;
-      finding.message.resize(finding.message.size() - error.size());
-      finding.message += "; ConfigInvalid names the error";
-    }
+void refer_to_invalid_keys(const World& world, const FleetIndex& index, std::vector<Finding>& findings) {
+  std::set<std::string> errors;
+  for (const Finding& finding : findings) {
+    if (finding.reason != kConfigInvalid || finding.key.empty()) continue;
+    const std::string error = error_of_key(world, index, {finding.object.ns, finding.object.name}, finding.key);
+    if (!error.empty()) errors.insert(": " + error);
+  }
+  for (Finding& finding : findings) {
+    const auto error = std::ranges::find_if(errors, [&](const std::string& text) {
+      return finding.reason == kDefaultInvalid && finding.message.ends_with(text);
+    });
+    if (error == errors.end()) continue;
+    finding.message.resize(finding.message.size() - error->size());
+    finding.message += "; ConfigInvalid names the error";
   }
 }
 
@@ -242,13 +244,13 @@ void keep_root_causes(const World& world, const FleetIndex& index, bool changes_
                       std::vector<Finding>& findings) {
   drop_blamed_config_maps(findings);
   join_nodes_of_a_missing_default(findings);
-  join_missing_config_maps(world, findings);
+  join_missing_config_maps(world, index, findings);
   drop_consequences_of_not_ready(findings);
   drop_explained_outages(index, findings);
   drop_drift_of_outages(findings);
   drop_second_reports(world, changes_continue, findings);
   join_breaks_by_label(findings);
-  refer_to_invalid_keys(findings);
+  refer_to_invalid_keys(world, index, findings);
 }
 
 void join_held_changes(std::vector<RolloutFinding>& rollouts, std::vector<Finding>& findings) {

@@ -7,11 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <iterator>
-#include <map>
-#include <optional>
-#include <string_view>
 #include <utility>
-#include <vector>
 
 #include "k8sclient/value/utf8.h"
 #include "reconcilers/cluster/config_maps.h"
@@ -21,12 +17,10 @@
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/object_refs.h"
-#include "reconcilers/model/policy.h"
 #include "reconcilers/node/assess.h"
 #include "reconcilers/node/node_change.h"
 #include "reconcilers/node/node_phase.h"
 #include "reconcilers/node/node_step.h"
-#include "reconcilers/rollout/evictions.h"
 #include "reconcilers/rollout/gates.h"
 #include "reconcilers/rollout/stops.h"
 
@@ -150,7 +144,8 @@ namespace {
 std::string followers_text(const World& world, const FleetIndex::Impl& index, const PlannerSettings& settings) {
   static const std::map<std::string, SharingPolicy> kNoneHeld;
   const std::vector<const SharingPolicy*> others = policies_in_order(world, index.built_in_policy, kNoneHeld);
-  std::map<std::string, std::vector<std::string>> followers;  // By what is said of the policy.
+  // By what is said of the policy, and whether it starts changes.
+  std::map<std::pair<std::string, bool>, std::vector<std::string>> followers;
   for (const auto& [name, indexed] : index.nodes) {
     const Node* node = indexed.assessment ? world.nodes.find(name) : nullptr;
     const auto held = node == nullptr ? index.held_policies.end()
@@ -159,15 +154,19 @@ std::string followers_text(const World& world, const FleetIndex::Impl& index, co
         held != index.held_policies.end() && index.record && has_recorded_stop(*index.record, held->second);
     const SharingPolicy* next = is_freed ? governing_policy(others, *node) : nullptr;
     if (next == nullptr) continue;
-    followers[fmt::format("policy {} (mode {}{})", next->meta.name, word_of(kPolicyModeWords, settings.mode_of(*next)),
-                          next->rollout.paused ? ", paused" : "")]
+    const PolicyMode mode = settings.mode_of(*next);
+    const bool paused = next->rollout.paused;
+    followers[{fmt::format("policy {} (mode {}{})", next->meta.name, word_of(kPolicyModeWords, mode),
+                           paused ? ", paused" : ""),
+               mode == PolicyMode::enforce && !paused}]
         .push_back(name);
   }
   std::string out;
-  for (auto& [policy, nodes] : followers) {
+  for (auto& [follows, nodes] : followers) {
+    const auto& [policy, starts] = follows;
     std::ranges::sort(nodes);
     out += fmt::format("; {} then follow{} {}", first_names(nodes), nodes.size() == 1 ? "s" : "", policy);
-    if (policy.ends_with("(mode Enforce)")) out += ", which starts pending changes there without asking";
+    if (starts) out += ", which starts pending changes there without asking";
   }
   return out;
 }
@@ -284,6 +283,7 @@ PodDecision by_flag(std::string_view value, std::string_view effect) {
 // Empty: it names none, or several.
 std::string budget_in(std::string_view message) {
   constexpr std::string_view kBefore = "disruption budget ";
+  constexpr std::array<std::string_view, 2> kBehind{" needs ", " is still "};
   std::string out;
   for (std::size_t at = message.find(kBefore); at != std::string_view::npos; at = message.find(kBefore, at)) {
     at += kBefore.size();
@@ -291,8 +291,7 @@ std::string budget_in(std::string_view message) {
     const std::size_t end = rest.find(' ');
     if (end == std::string_view::npos) break;
     const std::string_view name = rest.substr(0, end);
-    const std::string_view behind = rest.substr(end);
-    if (!behind.starts_with(" needs ") && !behind.starts_with(" is still ")) continue;
+    if (std::ranges::none_of(kBehind, [&](auto words) { return rest.substr(end).starts_with(words); })) continue;
     if (!out.empty() && out != name) return {};
     out = name;
   }

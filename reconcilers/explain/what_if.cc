@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
-#include <set>
 #include <utility>
 #include <variant>
 
@@ -15,7 +14,6 @@
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
-#include "reconcilers/model/plan.h"
 #include "reconcilers/node/drift.h"
 #include "reconcilers/node/node_change.h"
 #include "reconcilers/registry.h"
