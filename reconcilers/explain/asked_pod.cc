@@ -25,6 +25,14 @@ std::string string_field(const Json& object, const char* field) {
   return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
+// What a container's `limits` or `requests` have of the resource; nullopt: nothing, or no number. The API server writes
+// amounts as strings; a manifest can have numbers.
+std::optional<std::int64_t> amount_at(const Json& amounts, const std::string& resource) {
+  const Json* amount = member_at(amounts, resource);
+  if (amount != nullptr && amount->is_number_integer()) return amount->get<std::int64_t>();
+  return parse_go_int(text_at(amounts, resource), 10);
+}
+
 std::vector<std::string> string_list(const Json& object, const char* field) {
   std::vector<std::string> out;
   const auto found = object.find(field);
@@ -94,13 +102,6 @@ k8s::Result<AskedPod> read_pod(std::string_view json) {
   out.containers = containers_of(spec);
   out.fraction = out.pod.meta.annotations.contains(kai::kFraction) || out.pod.meta.annotations.contains(kai::kMemory);
   return out;
-}
-
-// The API server writes amounts as strings; a manifest can have numbers.
-std::optional<std::int64_t> amount_at(const Json& amounts, const std::string& resource) {
-  const Json* amount = member_at(amounts, resource);
-  if (amount != nullptr && amount->is_number_integer()) return amount->get<std::int64_t>();
-  return parse_go_int(text_at(amounts, resource), 10);
 }
 
 std::int64_t AskedPod::most_of_a_container(const std::string& resource) const {
@@ -182,6 +183,9 @@ Command show_template(const AskedPod& asked) {
               : fmt::format("kubectl get {} {} {} --output yaml", owner.resource, owner.name, asked.in_namespace())};
 }
 
+namespace {
+
+// `what`: "set schedulerName to x". `patch`: a strategic merge patch of the pod's spec.
 Cure change_template(const AskedPod& asked, const std::string& what, const Json& patch) {
   const AskedPod::Workload owner = asked.workload();
   if (owner.changeable) {
@@ -206,6 +210,8 @@ Cure change_template(const AskedPod& asked, const std::string& what, const Json&
   }
   return {show_template(asked), {fmt::format("{} where {} {} defines its pods", what, owner.kind, owner.name)}};
 }
+
+}  // namespace
 
 Cure ask_for(const AskedPod& asked, const std::string& resource, std::int64_t count, const std::string& instead_of) {
   const std::string text = std::to_string(count);

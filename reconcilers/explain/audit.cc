@@ -58,7 +58,7 @@ void add_outage(const ReadingPass& pass, const Node& node, const NodeAssessment&
                 Audit& out) {
   const ObjectRef ref = node_ref(node.meta.name);
   if (a.phase == Phase::failed || shown.state == to_string(Phase::failed)) {
-    const Command next = next_step(pass.world(), pass.index(), pass.settings(), node, &a, shown.state);
+    const Command next = next_step(pass, node, &a, shown.state);
     const Command retry = start_command(a.policy.view());
     out.findings.push_back(
         {Severity::error, ref, std::string(kVerificationFailed),

@@ -100,9 +100,9 @@ struct Audit {
 };
 
 // The findings of every planner, with drift as an error, and also: other tools that restart the plugin's pods or give
-// out its GPUs (neighbours.h), nodes whose pods are older than their target profile, nodes that no plugin serves, nodes
+// out its GPUs (neighbours()), nodes whose pods are older than their target profile, nodes that no plugin serves, nodes
 // that are Failed, NotReady or without an allocatable GPU, refused evictions, rollouts that nodes wait for and that
-// start none (audit_rollouts.h), and invalid profiles that no node uses. If the fleet has no record, one is assumed
+// start none (waiting_rollouts()), and invalid profiles that no node uses. If the fleet has no record, one is assumed
 // (call assume_baseline() before). `index` is refreshed. Nodes whose GPUs cannot be used because of a change of the
 // operator are named too: for information while one runs (`operator_runs`) and may change nodes.
 [[nodiscard]] Audit audit(const Snapshot& snapshot, FleetIndex& index, bool operator_runs = true);

@@ -18,6 +18,13 @@
 
 namespace gso {
 
+struct Cure {
+  // Ends a trouble, or shows more. Can be empty.
+  Command command = {};
+  // Where the cure is a decision: what can be done, and who decides.
+  std::vector<std::string> options = {};
+};
+
 // --- The one command to continue with, for a node in its state.
 
 // Checks of the key that a plugin loads where no label names one (checks/chain.cc).
@@ -49,8 +56,8 @@ inline constexpr std::string_view kDefaultInvalid = "DefaultInvalid";
 // For the node, as explain_node() shows it (`state`); `assessment` is null if no plugin serves the node. Empty: no
 // action is needed. The command changes the node's profile where it is chosen: in the policy, by another owner's label,
 // or in the ConfigMap.
-[[nodiscard]] Command next_step(const World& world, const FleetIndex::Impl& index, const PlannerSettings& settings,
-                                const Node& node, const NodeAssessment* assessment, std::string_view state);
+[[nodiscard]] Command next_step(const ReadingPass& pass, const Node& node, const NodeAssessment* assessment,
+                                std::string_view state);
 
 // Shows why a node in a change does not come back: its kubelet, or a container that ends again and again. Empty:
 // neither.
@@ -64,9 +71,8 @@ inline constexpr std::string_view kDefaultInvalid = "DefaultInvalid";
 [[nodiscard]] Command writer_log_command(const FleetIndex::Impl& index, const Node& node,
                                          const NodeAssessment& assessment);
 // The command of a reason for which a node is Blocked, completed for the node. Empty: it has none.
-[[nodiscard]] Command command_of_reason(const World& world, const FleetIndex::Impl& index,
-                                        const PlannerSettings& settings, const Node& node,
-                                        const NodeAssessment& assessment, std::string_view reason);
+[[nodiscard]] Command command_of_reason(const ReadingPass& pass, const Node& node, const NodeAssessment& assessment,
+                                        std::string_view reason);
 
 // remedy_of() for a finding about that object (a Node, SharingRollout or SharingPolicy), without what its policy says
 // already.
@@ -86,8 +92,6 @@ inline constexpr std::string_view kDefaultInvalid = "DefaultInvalid";
 // mid-change, where its GPUs cannot be used before the hold ends.
 [[nodiscard]] std::string hold_remedy(const Node& node, const NodeAssessment& assessment);
 
-// Its plugin finds no default key: the setting that holds it is wrong, and not the ConfigMap.
-[[nodiscard]] bool misses_default(const NodeAssessment& assessment);
 // Sets the default key of the node's plugin installation to the key that it had before, as far as nodes show it. If the
 // node has loaded the present one, the ConfigMap has lost it: its correct_key_command().
 [[nodiscard]] Command default_key_command(const World& world, const FleetIndex::Impl& index,
@@ -146,13 +150,6 @@ inline constexpr std::string_view kDefaultInvalid = "DefaultInvalid";
 // The chart's ConfigMap has it, beside Helm's own annotations.
 inline constexpr std::string_view kChartConfigAnnotation = "gpusharing.dev/crds";
 
-// The release that installed the operator. Empty: its ConfigMap was not read, or Helm did not install it.
-struct HelmRelease {
-  std::string ns;
-  std::string name;
-};
-[[nodiscard]] HelmRelease operator_release(const World& world, const PlannerSettings& settings);
-
 // Shows which chart the release has, because no object knows where that chart came from. The comment behind it says
 // what an upgrade must set (`values`: "--set modes.rollouts=Enforce").
 [[nodiscard]] Command upgrade_chart_command(const World& world, const PlannerSettings& settings,
@@ -191,12 +188,8 @@ struct PodAdvice {
 [[nodiscard]] PodAdvice advice_on_pods(const ReadingPass& pass, const Node& node, const NodeAssessment& assessment,
                                        const BlockedBy& blocked);
 
-// Of a node that waits for pods, with the alternatives as `explain` lists them, one a line. Empty: the node does not
-// wait for pods, or its rollout is stopped as well.
-struct PodChoices {
-  std::vector<std::string> options;
-  Command command;  // Of the advice.
-};
-[[nodiscard]] PodChoices pod_choices(ReadingPass& pass, const Node& node, const NodeAssessment& assessment);
+// Of a node that waits for pods: the command of the advice, and the alternatives as `explain` lists them, one a line.
+// Empty: the node does not wait for pods, or its rollout is stopped as well.
+[[nodiscard]] Cure pod_choices(ReadingPass& pass, const Node& node, const NodeAssessment& assessment);
 
 }  // namespace gso

@@ -279,7 +279,7 @@ Command after_the_cause(const World& world, const FleetIndex::Impl& index, const
 // wait again for the pods that still block it.
 void add_choices(ReadingPass& pass, const Node& node, const NodeAssessment* a, NodeExplanation& out) {
   if (a == nullptr) return;
-  PodChoices choices = pod_choices(pass, node, *a);
+  Cure choices = pod_choices(pass, node, *a);
   out.options = std::move(choices.options);
   const bool watches = out.next.does == Command::Does::watches;
   const bool retries = a->phase == Phase::pending && out.next.does == Command::Does::retries;
@@ -384,7 +384,7 @@ std::optional<NodeExplanation> explain_node(const Snapshot& snapshot, FleetIndex
     if (auto cordon = cordon_finding(*node, a, name)) out.findings.push_back(*std::move(cordon));
   }
   complete_findings(snapshot.world, index.impl(), out);
-  out.next = next_step(snapshot.world, index.impl(), snapshot.settings, *node, a, out.shown.state);
+  out.next = next_step(pass, *node, a, out.shown.state);
   add_choices(pass, *node, a, out);
   if (a != nullptr) out.next = after_the_cause(snapshot.world, index.impl(), *node, *a, std::move(out.next));
   out.next = command_here(snapshot.world, std::move(out.next));

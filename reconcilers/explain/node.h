@@ -183,7 +183,7 @@ struct NodeExplanation {
   std::vector<Finding> findings;
   // What to do about them, by reason.
   std::map<std::string, std::string, std::less<>> remedies;
-  // What can end a wait for pods, each with whoever decides it (pod_choices.h). Empty: there is nothing to decide.
+  // What can end a wait for pods, each with whoever decides it (pod_choices()). Empty: there is nothing to decide.
   std::vector<std::string> options;
   // The one command to continue with; empty: no action is needed.
   Command next;

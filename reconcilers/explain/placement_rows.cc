@@ -275,10 +275,6 @@ constexpr ObstacleRow kRows[] = {
 
 }  // namespace
 
-std::span<const ObstacleRow> obstacle_rows() {
-  return kRows;
-}
-
 const ObstacleRow& row_of(Obstacle obstacle) {
   return kRows[static_cast<std::size_t>(obstacle)];
 }

@@ -194,6 +194,9 @@ bool PodExplanation::lacks_nodes() const {
   return std::ranges::any_of(causes, [](const PodCause& cause) { return cause.reason.code == kNoNodesGiven; });
 }
 
+namespace {
+
+// What an explanation of the pod has before any cause is checked.
 PodExplanation about_pod(const AskedPod& asked) {
   PodExplanation out;
   out.pod = k8s::to_string(asked.pod.meta.key());
@@ -203,8 +206,6 @@ PodExplanation about_pod(const AskedPod& asked) {
   for (const auto& [resource, count] : asked.pod.gpu_requests) out.requests[std::string(resource.view())] = count;
   return out;
 }
-
-namespace {
 
 // It waits for a resource that no node offers, and no node is cut into slices.
 bool waits_in_vain(const World& world, const PodExplanation& out) {

@@ -9,27 +9,21 @@
 #include <vector>
 
 #include "k8sclient/value/error.h"
+#include "reconcilers/explain/commands.h"
 #include "reconcilers/fleet/fleet.h"
 #include "reconcilers/model/plan.h"
 #include "reconcilers/model/severity.h"
 #include "reconcilers/model/snapshot.h"
-#include "reconcilers/reasons/command.h"
 #include "reconcilers/reasons/reason.h"
 
 namespace gso {
-
-struct Cure {
-  // Fixes a cause, or shows more. Can be empty. It changes nothing but the template of the pod's own workload: what
-  // others own (nodes, their labels, taints and cordons, KAI's configuration) is only shown.
-  Command command = {};
-  // Where the cure is a decision: what can be done, and who decides.
-  std::vector<std::string> options = {};
-};
 
 struct PodCause {
   // error: it prevents the pod from running; warning: it makes the pod slow, or might.
   Severity severity = Severity::error;
   Reason reason = {};
+  // Its command changes nothing but the template of the pod's own workload: what others own (nodes, their labels,
+  // taints and cordons, KAI's configuration) is only shown.
   Cure cure = {};
 };
 

@@ -24,6 +24,30 @@ namespace {
 
 using Json = nlohmann::json;
 
+constexpr std::string_view kOutOfMemoryCure =
+    "the pod's owner raises resources.limits.memory of the container, or lets it use less: this is the node's memory, "
+    "not the GPU's";
+
+// --- The containers of the pod to explain, as its kubelet reports them: more than the operator keeps of every pod.
+
+struct ContainerRun {
+  Reason reason;  // OOMKilled, Error, Completed, …; and what the container said.
+  std::int64_t exit_code = 0;
+  [[nodiscard]] bool failed() const { return exit_code != 0 || out_of_memory(); }
+  [[nodiscard]] bool out_of_memory() const { return reason.code == "OOMKilled"; }
+};
+
+struct ContainerState {
+  std::string name;
+  // It does its work and ends before the other containers start; false for sidecars.
+  bool init_step = false;
+  bool running = false;
+  std::int64_t restarts = 0;
+  Reason waiting;                     // ContainerCreating, CrashLoopBackOff, …; without a code it does not wait.
+  std::optional<ContainerRun> ended;  // It has ended, and no new run has started.
+  std::optional<ContainerRun> last;   // How the run before this state ended.
+};
+
 std::optional<ContainerRun> run_in(const Json& state) {
   const Json terminated = object_at(state, "terminated");
   if (terminated.empty()) return std::nullopt;
@@ -31,8 +55,7 @@ std::optional<ContainerRun> run_in(const Json& state) {
                       number_at(terminated, "exitCode")};
 }
 
-}  // namespace
-
+// Init containers first. Empty: its kubelet has reported none.
 std::vector<ContainerState> container_states(const AskedPod& asked) {
   std::vector<ContainerState> out;
   const Json status = object_at<Json>(asked.object, "status");
@@ -56,6 +79,16 @@ std::vector<ContainerState> container_states(const AskedPod& asked) {
   return out;
 }
 
+// What the kubelet says, on one line. Of a long text its beginning and its end: container runtimes put the cause last
+// ("…: driver/library version mismatch").
+std::string quoted_report(std::string_view text) {
+  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.remove_suffix(1);
+  if (text.size() <= 2 * kMostValueCharacters) return one_line(text);
+  return fmt::format("{} ... {}", one_line(first_bytes(text, kMostValueCharacters)),
+                     one_line(last_bytes(text, kMostValueCharacters)));
+}
+
+// "OOMKilled (exit code 137), 12 restarts: what the container said"
 std::string how_it_ended(const ContainerRun& run, std::int64_t restarts) {
   std::string out = run.reason.code.empty()
                         ? fmt::format("exit code {}", run.exit_code)
@@ -65,22 +98,19 @@ std::string how_it_ended(const ContainerRun& run, std::int64_t restarts) {
   return out;
 }
 
-std::string quoted_report(std::string_view text) {
-  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.remove_suffix(1);
-  if (text.size() <= 2 * kMostValueCharacters) return one_line(text);
-  return fmt::format("{} ... {}", one_line(first_bytes(text, kMostValueCharacters)),
-                     one_line(last_bytes(text, kMostValueCharacters)));
-}
-
 // --- Why a container of a pod that has its node does not run.
-
-namespace {
 
 // An image with CUDA has gigabytes: pulling it takes minutes.
 constexpr Duration kUsualCreation = std::chrono::minutes(10);
 
 bool is_being_created(const ContainerState& container) {
   return container.waiting.code == "ContainerCreating" || container.waiting.code == "PodInitializing";
+}
+
+// `kubectl logs` of the container's present or newest run; `run`: "", or " --previous".
+Command logs_of(const AskedPod& asked, std::string_view container, std::string_view run = {}) {
+  return {
+      fmt::format("kubectl logs {} {} --container {}{}", asked.pod.meta.name, asked.in_namespace(), container, run)};
 }
 
 PodCause waiting(const AskedPod& asked, const ContainerState& container) {
@@ -130,11 +160,6 @@ std::optional<PodCause> being_created(const AskedPod& asked, const std::vector<C
 }
 
 }  // namespace
-
-Command logs_of(const AskedPod& asked, std::string_view container, std::string_view run) {
-  return {
-      fmt::format("kubectl logs {} {} --container {}{}", asked.pod.meta.name, asked.in_namespace(), container, run)};
-}
 
 std::vector<PodCause> container_causes(const AskedPod& asked, WallTime now) {
   std::vector<PodCause> out;

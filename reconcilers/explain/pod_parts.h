@@ -8,7 +8,6 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,19 +44,11 @@ struct AskedPod {
 // The pod as the API server has it. Errors (reason `decode`): the text is not a pod.
 [[nodiscard]] k8s::Result<AskedPod> read_pod(std::string_view json);
 
-// What an explanation of the pod has before any cause is checked.
-[[nodiscard]] PodExplanation about_pod(const AskedPod& asked);
-
 // A name from the cluster, for a command that people paste; empty: it is none that an object can have.
 [[nodiscard]] std::string name_for_command(std::string_view name);
 
-// What a container's `limits` or `requests` have of the resource; nullopt: nothing, or no number.
-[[nodiscard]] std::optional<std::int64_t> amount_at(const nlohmann::json& amounts, const std::string& resource);
-
 // How a pod is changed: in the template of its workload, by a command if that reaches the pods, else by whoever creates
 // them.
-// `what`: "set schedulerName to x". `patch`: a strategic merge patch of the pod's spec.
-[[nodiscard]] Cure change_template(const AskedPod& asked, const std::string& what, const nlohmann::json& patch);
 // Each container that requests `instead_of` requests as many of `resource` in its place, and at most `count`. Other
 // containers get nothing.
 [[nodiscard]] Cure ask_for(const AskedPod& asked, const std::string& resource, std::int64_t count,
@@ -105,12 +96,6 @@ void explain_placement(const Snapshot& snapshot, const FleetIndex& index, const 
 [[nodiscard]] std::vector<PodCause> container_causes(const AskedPod& asked, WallTime now);
 // Why a pod of phase Failed has failed.
 [[nodiscard]] PodCause failed_pod(const Snapshot& snapshot, const FleetIndex& index, const AskedPod& asked);
-// `kubectl logs` of the container's present or newest run; `run`: "", or " --previous".
-[[nodiscard]] Command logs_of(const AskedPod& asked, std::string_view container, std::string_view run = {});
-inline constexpr std::string_view kOutOfMemoryCure =
-    "the pod's owner raises resources.limits.memory of the container, or lets it use less: this is the node's memory, "
-    "not the GPU's";
-
 // The pod's node is gone or cannot report: nothing that the pod's status says is current.
 [[nodiscard]] std::optional<PodCause> node_unreachable(const Snapshot& snapshot, const AskedPod& asked);
 // A change or a problem of the pod's node.
@@ -127,36 +112,6 @@ void explain_neighbours(const Snapshot& snapshot, const FleetIndex& index, const
 // (failRequestsGreaterThanOne).
 [[nodiscard]] bool refuses_request(const FleetIndex& index, const Node& node, const AskedPod& asked,
                                    std::string_view resource);
-
-// --- The containers of the pod to explain, as its kubelet reports them: more than the operator keeps of every pod.
-
-struct ContainerRun {
-  Reason reason;  // OOMKilled, Error, Completed, …; and what the container said.
-  std::int64_t exit_code = 0;
-  [[nodiscard]] bool failed() const { return exit_code != 0 || out_of_memory(); }
-  [[nodiscard]] bool out_of_memory() const { return reason.code == "OOMKilled"; }
-};
-
-struct ContainerState {
-  std::string name;
-  // It does its work and ends before the other containers start; false for sidecars.
-  bool init_step = false;
-  bool running = false;
-  std::int64_t restarts = 0;
-  Reason waiting;                     // ContainerCreating, CrashLoopBackOff, …; without a code it does not wait.
-  std::optional<ContainerRun> ended;  // It has ended, and no new run has started.
-  std::optional<ContainerRun> last;   // How the run before this state ended.
-};
-
-// Init containers first. Empty: its kubelet has reported none.
-[[nodiscard]] std::vector<ContainerState> container_states(const AskedPod& asked);
-
-// "OOMKilled (exit code 137), 12 restarts: what the container said"
-[[nodiscard]] std::string how_it_ended(const ContainerRun& run, std::int64_t restarts);
-
-// What the kubelet or the scheduler says, on one line. Of a long text its beginning and its end: container runtimes put
-// the cause last ("…: driver/library version mismatch").
-[[nodiscard]] std::string quoted_report(std::string_view text);
 
 // --- What can keep a waiting pod off a node, one row for each obstacle: its name, what is said about it, and what to
 // do.
@@ -195,10 +150,6 @@ struct Verdict {
   bool nobody_cuts = false;                   // Of a slice: no node of the cluster is partitioned.
 };
 
-// Why the pod's node selector or required node affinity excludes the node; nullopt: it selects the node. In
-// pod_selection.cc.
-[[nodiscard]] std::optional<Verdict> not_selected_by(const AskedPod& asked, const Node& node);
-
 // The nodes with one obstacle.
 struct Candidates {
   Verdict best;                                             // Of the node that offers most.
@@ -212,9 +163,7 @@ struct ObstacleRow {
   std::string (*text)(const AskedPod& asked, const Candidates& at);
   Cure (*cure)(const AskedPod& asked, const Candidates& at);
 };
-// A row for each obstacle, in its order. Obstacle::none has one, too: the scheduler's own reasons (not_placed())
-// replace it.
-[[nodiscard]] std::span<const ObstacleRow> obstacle_rows();
+// Obstacle::none has a row, too: the scheduler's own reasons (not_placed()) replace it.
 [[nodiscard]] const ObstacleRow& row_of(Obstacle obstacle);
 
 // What the verdicts say: the only text, or each with its nodes ("is full (a, b); is cordoned (c)").

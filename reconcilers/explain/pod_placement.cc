@@ -108,8 +108,7 @@ std::optional<Verdict> unmet_affinity(const std::vector<std::vector<NodeSelector
   return Verdict{Obstacle::not_selected, "the pod's node affinity selects no node: it has no requirement", "", 0};
 }
 
-}  // namespace
-
+// Why the pod's node selector or required node affinity excludes the node; nullopt: it selects the node.
 std::optional<Verdict> not_selected_by(const AskedPod& asked, const Node& node) {
   for (const auto& [key, value] : asked.placement.node_selector) {
     const auto actual = node.meta.labels.get(key);
@@ -120,8 +119,6 @@ std::optional<Verdict> not_selected_by(const AskedPod& asked, const Node& node) 
   }
   return unmet_affinity(asked.placement.affinity_terms, node);
 }
-
-namespace {
 
 using Json = nlohmann::json;
 

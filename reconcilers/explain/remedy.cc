@@ -63,13 +63,19 @@ Command annotate_node_command(std::string_view node, std::string_view annotation
           std::string(node)};
 }
 
+// Its plugin finds no default key: the setting that holds it is wrong, and not the ConfigMap.
+bool misses_default(const NodeAssessment& a) {
+  return a.blocked_by != nullptr &&
+         (a.blocked_by->code == kDefaultKeyNotFound || a.blocked_by->code == kDefaultMissing);
+}
+
 // Chooses the profile of one node anew, where it is chosen.
 class Chooser {
  public:
-  Chooser(const World& world, const FleetIndex::Impl& index, const Node& node, const NodeAssessment& a)
-      : world_(world),
-        index_(index),
-        installation_(index.installation_of(a)),
+  Chooser(const ReadingPass& pass, const Node& node, const NodeAssessment& a)
+      : world_(pass.world()),
+        index_(pass.index()),
+        installation_(index_.installation_of(a)),
         plugin_(installation_.find(Component::plugin, node)),
         node_(node),
         a_(a) {}
@@ -168,11 +174,6 @@ bool is_stopped_by_gone_policy(const World& world, const FleetIndex::Impl& index
 }
 
 }  // namespace
-
-bool misses_default(const NodeAssessment& a) {
-  return a.blocked_by != nullptr &&
-         (a.blocked_by->code == kDefaultKeyNotFound || a.blocked_by->code == kDefaultMissing);
-}
 
 Command default_key_command(const World& world, const FleetIndex::Impl& index, const NodeAssessment& a) {
   const PluginInstallation& installation = index.installation_of(a);
@@ -283,13 +284,12 @@ Command writer_log_command(const FleetIndex::Impl& index, const Node& node, cons
   return {fmt::format("kubectl logs {} --namespace {} --all-containers", pod.meta.name, pod.meta.ns.view())};
 }
 
-Command command_of_reason(const World& world, const FleetIndex::Impl& index, const PlannerSettings& settings,
-                          const Node& node, const NodeAssessment& a, std::string_view reason) {
-  if (reason == kForbidden) return upgrade_chart_command(world, settings, "--set eviction.enabled=true");
+Command command_of_reason(const ReadingPass& pass, const Node& node, const NodeAssessment& a, std::string_view reason) {
+  if (reason == kForbidden) return upgrade_chart_command(pass.world(), pass.settings(), "--set eviction.enabled=true");
   if (reason == kDeferred) return start_command(a.policy.view());
   const auto known = std::ranges::find(blocked_reasons(), reason, &BlockedReason::reason);
   if (known == blocked_reasons().end() || known->command.empty()) return {};
-  return Chooser(world, index, node, a).fill(known->command);
+  return Chooser(pass, node, a).fill(known->command);
 }
 
 std::optional<Reason> obstacle_of(const NodeAssessment& a) {
@@ -308,9 +308,8 @@ std::optional<Reason> obstacle_of(const NodeAssessment& a) {
 namespace {
 
 // Ends what keeps the node from its change; empty: the reason has no command.
-Command obstacle_command(const World& world, const FleetIndex::Impl& index, const PlannerSettings& settings,
-                         const Node& node, const NodeAssessment& a, std::string_view reason) {
-  const Chooser chooser(world, index, node, a);
+Command obstacle_command(const ReadingPass& pass, const Node& node, const NodeAssessment& a, std::string_view reason) {
+  const Chooser chooser(pass, node, a);
   if (reason == kMigEnabled || reason == kMpsByLabelUnsupported) return chooser.choose_another();
   if (reason == kConfigInvalid) return chooser.correct_invalid();
   if (reason == kTaintNotTolerated) return describe_node_command(node.meta.name);
@@ -319,17 +318,16 @@ Command obstacle_command(const World& world, const FleetIndex::Impl& index, cons
                                  "if no change is in progress there; then uncordon the node if it is still cordoned");
   if (reason == kOwnedUnreadable) return annotate_node_command(node.meta.name, kOwnedAnnotation);
   if (reason == kDeferralUnreadable) return annotate_node_command(node.meta.name, kDeferredAnnotation);
-  return command_of_reason(world, index, settings, node, a, reason);
+  return command_of_reason(pass, node, a, reason);
 }
 
 // Of a node that does not show the profile that it should run, or might not run it: what would keep its pods from
 // serving comes before any restart. Empty: nothing would.
-Command before_a_restart(const World& world, const FleetIndex::Impl& index, const PlannerSettings& settings,
-                         const Node& node, const NodeAssessment& a) {
+Command before_a_restart(const ReadingPass& pass, const Node& node, const NodeAssessment& a) {
   const std::optional<Reason> obstacle = obstacle_of(a);
   if (!obstacle || obstacle->code.empty()) return {};
-  Command command = obstacle_command(world, index, settings, node, a, obstacle->code);
-  return command.empty() ? Chooser(world, index, node, a).fill("kubectl get daemonsets --namespace {namespace} -o wide")
+  Command command = obstacle_command(pass, node, a, obstacle->code);
+  return command.empty() ? Chooser(pass, node, a).fill("kubectl get daemonsets --namespace {namespace} -o wide")
                          : std::move(command);
 }
 
@@ -427,8 +425,9 @@ Command missing_permission_command(const World& world, const std::string& ns) {
 
 }  // namespace
 
-Command next_step(const World& world, const FleetIndex::Impl& index, const PlannerSettings& settings, const Node& node,
-                  const NodeAssessment* a, std::string_view state) {
+Command next_step(const ReadingPass& pass, const Node& node, const NodeAssessment* a, std::string_view state) {
+  const World& world = pass.world();
+  const Index& index = pass.index();
   if (a == nullptr && is_partitioned_by_nos(node)) return {};
   if (a == nullptr && hami_plugin_on(hami_plugins(world), node) != nullptr) return {};
   if (const std::optional<ObjectKey> cloud = a == nullptr ? cloud_plugin_on(world, node) : std::nullopt) {
@@ -437,11 +436,11 @@ Command next_step(const World& world, const FleetIndex::Impl& index, const Plann
         fmt::format("kubectl get pods --namespace {} --field-selector spec.nodeName={}", cloud->ns, node.meta.name)};
   }
   if (a == nullptr) return {"kubectl get daemonsets --all-namespaces -o wide"};
-  if (state == kUnknown && record_unread(world, settings))
-    return {fmt::format("kubectl auth can-i list configmaps --namespace {}", settings.operator_namespace),
+  if (state == kUnknown && record_unread(world, pass.settings()))
+    return {fmt::format("kubectl auth can-i list configmaps --namespace {}", pass.settings().operator_namespace),
             "of the operator's record"};
   if (state == kUnknown) return missing_permission_command(world, index.installation_of(*a).ns);
-  const Chooser chooser(world, index, node, *a);
+  const Chooser chooser(pass, node, *a);
   if (a->phase == Phase::unmanaged) return chooser.give_profiles();
   if (!node.ready) return describe_node_command(node.meta.name);
   if (a->has_unknown_label()) return chooser.correct_label();
@@ -450,10 +449,10 @@ Command next_step(const World& world, const FleetIndex::Impl& index, const Plann
   const std::string_view reason = shown.empty() && a->is_held() ? a->holder : shown;
   // Whoever set the hold decides when it ends: hold_remedy(). Mid-change the node serves nobody until then.
   if (reason == kHeld) return a->in_change() ? lift_hold_command(node) : Command();
-  if (Command command = obstacle_command(world, index, settings, node, *a, reason); !command.empty()) return command;
+  if (Command command = obstacle_command(pass, node, *a, reason); !command.empty()) return command;
   const bool adoptable = state == kPreexistingDrift || state == kUnproven;
   if (adoptable || state == kDrift) {
-    if (Command command = before_a_restart(world, index, settings, node, *a); !command.empty()) return command;
+    if (Command command = before_a_restart(pass, node, *a); !command.empty()) return command;
   }
   // A retry of what crashes fails again.
   if (Command log = crash_log(index, node, *a); !log.empty()) return log;

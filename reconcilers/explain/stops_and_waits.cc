@@ -64,14 +64,11 @@ Command command_here(const World& world, Command command) {
 
 namespace {
 
-// "helm list --namespace gso": works wherever the operator was installed by Helm.
-Command list_command(const HelmRelease& release, const PlannerSettings& settings, std::string comment) {
-  return {fmt::format("helm list --namespace {}",
-                      shell_word(release.name.empty() ? settings.operator_namespace : release.ns)),
-          std::move(comment)};
-}
-
-}  // namespace
+// The release that installed the operator. Empty: its ConfigMap was not read, or Helm did not install it.
+struct HelmRelease {
+  std::string ns;
+  std::string name;
+};
 
 HelmRelease operator_release(const World& world, const PlannerSettings& settings) {
   for (const ConfigMap* config_map : in_order(world.configmaps)) {
@@ -84,6 +81,15 @@ HelmRelease operator_release(const World& world, const PlannerSettings& settings
   }
   return {};
 }
+
+// "helm list --namespace gso": works wherever the operator was installed by Helm.
+Command list_command(const HelmRelease& release, const PlannerSettings& settings, std::string comment) {
+  return {fmt::format("helm list --namespace {}",
+                      shell_word(release.name.empty() ? settings.operator_namespace : release.ns)),
+          std::move(comment)};
+}
+
+}  // namespace
 
 Command upgrade_chart_command(const World& world, const PlannerSettings& settings, std::string_view values) {
   const HelmRelease release = operator_release(world, settings);
@@ -375,7 +381,7 @@ PodAdvice advice_on_deferred(const ReadingPass& pass, const Node& node, const No
   const std::optional<Deferral> deferral = deferral_of(node);
   const bool by_person = deferral && deferral->by == Deferral::By::person;
   PodAdvice out;
-  out.command = command_of_reason(pass.world(), pass.index(), pass.settings(), node, a, kWaitingForWorkloads);
+  out.command = command_of_reason(pass, node, a, kWaitingForWorkloads);
   out.owners = fmt::format(
       "the change waits for these pods, and begins once they have ended{}. To cordon the node for them again: {}",
       by_person ? ", not before the time in the node's message" : "", start_command(a.policy.view()).line);
@@ -419,7 +425,7 @@ PodAdvice advice_on_pods(const ReadingPass& pass, const Node& node, const NodeAs
   const WorkloadMode mode = policy.rollout.workloads;
   const ReportedStay stay = reported_stay(blocked.message);
   PodAdvice out;
-  out.command = command_of_reason(pass.world(), pass.index(), pass.settings(), node, a, blocked.reason);
+  out.command = command_of_reason(pass, node, a, blocked.reason);
   if (const std::string budget = blocked.reason == kPdbRefuses ? budget_in(blocked.message) : ""; !budget.empty())
     out.command.line += fmt::format(" --field-selector metadata.name={}", budget);
   out.owners = by_owners(blocked, stay);
@@ -444,7 +450,7 @@ PodAdvice advice_on_pods(const ReadingPass& pass, const Node& node, const NodeAs
   return out;
 }
 
-PodChoices pod_choices(ReadingPass& pass, const Node& node, const NodeAssessment& a) {
+Cure pod_choices(ReadingPass& pass, const Node& node, const NodeAssessment& a) {
   const std::string& name = node.meta.name;
   const bool can_wait = a.phase == Phase::draining || a.phase == Phase::pending || a.phase == Phase::restarting;
   if (!can_wait || pass.stop_of(a) != nullptr) return {};
@@ -457,7 +463,7 @@ PodChoices pod_choices(ReadingPass& pass, const Node& node, const NodeAssessment
   const bool is_refused = plain && refused && !is_of_another_write(*refused);
   const PodAdvice advice = advice_on_pods(
       pass, node, a, is_refused ? *refused : listed.value_or(BlockedBy{kWaitingForWorkloads, std::string()}));
-  PodChoices out;
+  Cure out;
   out.command = advice.command;
   out.options.emplace_back("nobody acts: the operator changes the node when the pods have ended");
   if (a.phase == Phase::draining)

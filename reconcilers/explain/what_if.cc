@@ -97,11 +97,12 @@ NodeDifference difference_of(const Pass& pass, const std::string& name, const No
   return out;
 }
 
-}  // namespace
-
+// The world as it is once the write has succeeded.
 void assume_written(World& world, const WriteConfigMap& write) {
   world.configmaps.apply(written(world.configmaps.find(write.config_map), write));
 }
+
+}  // namespace
 
 bool assume_baseline(World& world, FleetIndex& index, const PlannerSettings& settings, WallTime now) {
   index.refresh(world, settings);

@@ -49,9 +49,6 @@ struct NodeDifference {
   std::vector<std::string> blocked_by_pods;
 };
 
-// The world as it is once the write has succeeded.
-void assume_written(World& world, const WriteConfigMap& write);
-
 // If the fleet has no record, adds the one that the operator would write when it first reads the fleet, so that drift
 // and unproven nodes are shown as after an installation. True if a record was assumed. `index` is refreshed.
 bool assume_baseline(World& world, FleetIndex& index, const PlannerSettings& settings, WallTime now);

@@ -36,8 +36,7 @@ Command correct_profile_command(const ReadingPass& pass, std::string_view policy
     if (key.policy != policy || invalid == rollout.blocked.end()) continue;
     for (const std::string& name : invalid->second) {
       const Node* node = pass.world().nodes.find(name);
-      if (node != nullptr && node->ready)
-        return next_step(pass.world(), pass.index(), pass.settings(), *node, pass.index().find(name), {});
+      if (node != nullptr && node->ready) return next_step(pass, *node, pass.index().find(name), {});
     }
   }
   return {"gpu-sharing-operator audit"};
@@ -212,7 +211,7 @@ Command look_at(ReadingPass& pass, const std::string& name, std::string_view rea
   if (reason == kHeld) return {};  // hold_texts()
   Command command = trouble_command(index, *node, *a);
   if (command.empty() && is_about_pods(reason)) command = advice_on_pods(pass, *node, *a, {reason, message}).next();
-  if (command.empty()) command = command_of_reason(world, index, pass.settings(), *node, *a, reason);
+  if (command.empty()) command = command_of_reason(pass, *node, *a, reason);
   if (command.empty() && a->phase == Phase::failed) command = failed_pod_command(index, *node, *a);
   if (command.empty() && a->phase == Phase::failed) command = explain_command(name);
   return command;
