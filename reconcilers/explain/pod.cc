@@ -57,23 +57,8 @@ class PodQuestions {
   PodQuestions(const Snapshot& snapshot, FleetIndex& index, const AskedPod& asked, PodExplanation& out)
       : s_(snapshot), index_(index), asked_(asked), out_(out) {}
 
-  // Without access to nodes and plugins.
-  void run_alone() {
-    add(being_deleted(asked_, s_.now));
-    written_wrong();
-    const Pod& pod = asked_.pod;
-    if (pod.phase == "Succeeded") return;
-    if (pod.node_name.empty()) {
-      if (!pod.meta.deletion_timestamp) waits_for_somebody();
-    } else if (pod.phase == "Failed") {
-      add(failed_pod(s_, index_, asked_));
-    } else {
-      add(unknown_phase(asked_));
-      containers();
-    }
-  }
-
-  void run(const std::vector<Finding>& findings) {
+  // `findings`: null without access to nodes and plugins.
+  void run(const std::vector<Finding>* findings) {
     const Pod& pod = asked_.pod;
     const bool over = pod.phase == "Succeeded" || pod.phase == "Failed";
     const bool placed = !pod.node_name.empty();
@@ -89,13 +74,24 @@ class PodQuestions {
     } else {
       if (!unreachable) {
         add(unknown_phase(asked_));
-        containers();
+        std::ranges::move(container_causes(asked_, s_.now), std::back_inserter(out_.causes));
       }
       add(node_state(s_, index_, asked_));
       add(other_pipe_directory(s_.world, asked_));
       if (pod.phase == "Running") explain_neighbours(s_, index_, asked_, out_);
     }
     if (pod.phase != "Failed") memory();
+    if (findings != nullptr) reported(*findings);
+  }
+
+ private:
+  void add(std::optional<PodCause> cause) {
+    if (cause) out_.causes.push_back(*std::move(cause));
+  }
+
+  // What the planners find about the pod, and KAI's findings about its node.
+  void reported(const std::vector<Finding>& findings) {
+    const Pod& pod = asked_.pod;
     for (const Finding& finding : findings) {
       const bool mine = finding.object.kind == "Pod" && finding.object.name == pod.meta.name &&
                         finding.object.ns == pod.meta.ns.view();
@@ -105,11 +101,6 @@ class PodQuestions {
       if ((mine && finding.reason != kKaiPodStuck && !is_of_awaited_slices(finding)) || of_node)
         add(PodCause{finding.severity, {finding.reason, finding.message}});
     }
-  }
-
- private:
-  void add(std::optional<PodCause> cause) {
-    if (cause) out_.causes.push_back(*std::move(cause));
   }
 
   // What KAI's admission refuses, or never handles.
@@ -128,16 +119,16 @@ class PodQuestions {
     }
   }
 
-  void wait_for_a_node(const std::vector<Finding>& findings) {
-    if (asked_.fraction) {
+  void wait_for_a_node(const std::vector<Finding>* findings) {
+    if (findings == nullptr) {
+      waits_for_somebody();
+    } else if (asked_.fraction) {
       add(kai_wait(s_, asked_));
     } else {
-      explain_placement(s_, index_, asked_, awaited_slices(findings, asked_.pod), out_);
+      explain_placement(s_, index_, asked_, awaited_slices(*findings, asked_.pod), out_);
       if (asked_.pod.dra_gpu_claim && !waits_for_claims_alone(asked_)) add(claims_not_read(asked_));
     }
   }
-
-  void containers() { std::ranges::move(container_causes(asked_, s_.now), std::back_inserter(out_.causes)); }
 
   void waits_for_somebody() {
     const std::string says = scheduler_says(asked_);
@@ -227,7 +218,7 @@ k8s::Result<PodExplanation> explain_pod(const Snapshot& snapshot, FleetIndex& in
   if (!asked) return std::unexpected(asked.error());
   PodExplanation out = about_pod(*asked);
   if (out.asks.empty()) return out;
-  PodQuestions(snapshot, index, *asked, out).run(findings);
+  PodQuestions(snapshot, index, *asked, out).run(&findings);
   if (!waits_in_vain(snapshot.world, out)) add_slice_limits(json, out);
   for (PodCause& cause : out.causes) {
     cause.cure.command = command_here(snapshot.world, std::move(cause.cure.command));
@@ -248,7 +239,7 @@ k8s::Result<PodExplanation> explain_pod_alone(const PodSurroundings& surrounding
   const Timers timers;
   const std::map<std::string, NodeConsumers> consumers;
   const Snapshot snapshot{nothing, surroundings.now, timers, consumers, settings};
-  PodQuestions(snapshot, index, *asked, out).run_alone();
+  PodQuestions(snapshot, index, *asked, out).run(nullptr);
   add_slice_limits(json, out);
   for (PodCause& cause : out.causes) cause.reason.message = shown_message(cause.reason.message);
   for (const Pod& other : surroundings.pods) {

@@ -61,11 +61,7 @@ ReadingPass::ReadingPass(const Snapshot& snapshot, FleetIndex& index)
       steps_(pass_) {}
 
 ReadingPass::ReadingPass(const World& world, FleetIndex& index, const PlannerSettings& settings, WallTime now)
-    : timers_(known_timers({world, now, kNoTimers, kNobodyListed, settings}, index.impl())),
-      snapshot_{world, now, timers_, kNobodyListed, settings},
-      views_(snapshot_, index.impl()),
-      pass_(snapshot_, index.impl(), kExplain, &views_),
-      steps_(pass_) {}
+    : ReadingPass(Snapshot{world, now, kNoTimers, kNobodyListed, settings}, index) {}
 
 const Step* ReadingPass::step_of(const Node& node, const NodeAssessment& a) {
   const std::string& name = node.meta.name;
