@@ -20,11 +20,6 @@ using Json = nlohmann::json;
 
 namespace {
 
-std::string string_field(const Json& object, const char* field) {
-  const auto found = object.find(field);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
-}
-
 // What a container's `limits` or `requests` have of the resource; nullopt: nothing, or no number. The API server writes
 // amounts as strings; a manifest can have numbers.
 std::optional<std::int64_t> amount_at(const Json& amounts, const std::string& resource) {
@@ -35,42 +30,29 @@ std::optional<std::int64_t> amount_at(const Json& amounts, const std::string& re
 
 std::vector<std::string> string_list(const Json& object, const char* field) {
   std::vector<std::string> out;
-  const auto found = object.find(field);
-  if (found == object.end() || !found->is_array()) return out;
-  for (const Json& item : *found) {
+  for (const Json& item : list_at(object, field)) {
     if (item.is_string()) out.push_back(item.get<std::string>());
   }
   return out;
-}
-
-void read_env(const Json& container, ServerContainer& out) {
-  const auto env = container.find("env");
-  if (env != container.end() && env->is_array()) {
-    for (const Json& variable : *env) {
-      if (!variable.is_object()) continue;
-      const bool elsewhere = variable.contains("valueFrom");
-      out.env[string_field(variable, "name")] =
-          elsewhere ? std::nullopt : std::optional(string_field(variable, "value"));
-    }
-  }
 }
 
 // Main containers and sidecars: those that run as long as the pod does.
 std::vector<ServerContainer> containers_of(const Json& spec) {
   std::vector<ServerContainer> out;
   for (const char* field : {"containers", "initContainers"}) {
-    const auto containers = spec.find(field);
-    if (containers == spec.end() || !containers->is_array()) continue;
     const bool init = std::string_view(field) == "initContainers";
-    for (const Json& container : *containers) {
-      if (!container.is_object() || (init && string_field(container, "restartPolicy") != "Always")) continue;
-      ServerContainer server;
-      server.name = string_field(container, "name");
-      server.image = string_field(container, "image");
+    for (const Json& container : list_at(spec, field)) {
+      if (!container.is_object() || (init && text_at(container, "restartPolicy") != "Always")) continue;
+      ServerContainer& server = out.emplace_back();
+      server.name = text_at(container, "name");
+      server.image = text_at(container, "image");
       server.command = string_list(container, "command");
       server.args = string_list(container, "args");
-      read_env(container, server);
-      out.push_back(std::move(server));
+      for (const Json& variable : list_at(container, "env")) {
+        if (!variable.is_object()) continue;
+        const bool elsewhere = variable.contains("valueFrom");
+        server.env[text_at(variable, "name")] = elsewhere ? std::nullopt : std::optional(text_at(variable, "value"));
+      }
     }
   }
   return out;

@@ -124,21 +124,16 @@ void add_node(ReadingPass& pass, const Node& node, const FleetIndex& index, cons
     out.findings.push_back({Severity::warning, ref, std::string(kNodeNotReady), std::string(not_ready_text(false))});
   }
   if (auto cordon = cordon_finding(node, a, "NODE")) out.findings.push_back(*std::move(cordon));
-  if (a == nullptr && is_partitioned_by_nos(node)) {
-    ++out.plugins["nos"];
-    out.findings.push_back({Severity::info, ref, shown.state, shown.message});
-    return;
-  }
-  if (a == nullptr && hami_plugin_on(hami, node) != nullptr) {
-    ++out.plugins["HAMi"];
-    out.findings.push_back({Severity::info, ref, shown.state, shown.message});
-    return;
-  }
   if (a == nullptr) {
+    const bool of_nos = is_partitioned_by_nos(node);
+    const bool of_others = of_nos || hami_plugin_on(hami, node) != nullptr;
     const bool served = serves_gpus(node);
-    ++out.plugins[served ? "unknown" : "none"];
-    out.findings.push_back({served ? Severity::warning : Severity::error, ref, shown.state,
-                            shown.message + (served ? "" : ": no pod can get its GPUs")});
+    ++out.plugins[of_nos ? "nos" : of_others ? "HAMi" : served ? "unknown" : "none"];
+    out.findings.push_back({of_others ? Severity::info
+                            : served  ? Severity::warning
+                                      : Severity::error,
+                            ref, shown.state,
+                            shown.message + (of_others || served ? "" : ": no pod can get its GPUs")});
     return;
   }
   const Operand* plugin = index.impl().installation_of(*a).find(Component::plugin, node);

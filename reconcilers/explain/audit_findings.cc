@@ -134,11 +134,9 @@ class Neighbours {
   [[nodiscard]] bool runs_mps_on_nodes_of(const DaemonSet& daemonset) const {
     const Operand placement = placement_of(daemonset);
     return std::ranges::any_of(index_.node_names(), [&](const std::string& name) {
-      const NodeAssessment* a = index_.assessment(name);
       const Node* node = world_.nodes.find(name);
-      const bool mps = a != nullptr && a->profile != nullptr && a->profile->valid &&
-                       a->profile->profile().strategy() == Strategy::mps;
-      return mps && node != nullptr && selects(placement, *node, true) != Selects::no;
+      return shares_by_mps(index_.assessment(name)) && node != nullptr &&
+             selects(placement, *node, true) != Selects::no;
     });
   }
 
@@ -147,9 +145,8 @@ class Neighbours {
                                [&](const ContainerSpec& container) { return container.name == name; });
   }
   static bool has_image(const DaemonSet& daemonset, std::string_view part) {
-    return std::ranges::any_of(daemonset.containers, [&](const ContainerSpec& container) {
-      return container.image.find(part) != std::string::npos;
-    });
+    return std::ranges::any_of(daemonset.containers,
+                               [&](const ContainerSpec& container) { return container.image.contains(part); });
   }
 
   // kai-gpu-fractioning runs an MPS daemon of its own.
@@ -159,8 +156,7 @@ class Neighbours {
     if (!its || !runs_mps_on_nodes_of(daemonset)) return;
     add(Severity::error, daemonset_ref(daemonset.meta.key()), "SecondMPSDaemon",
         "kai-gpu-fractioning runs an MPS daemon on nodes where the device plugin runs one: both set the compute mode "
-        "of the "
-        "GPUs, and clients of one of them fail. Keep one of the two off these nodes");
+        "of the GPUs, and clients of one of them fail. Keep one of the two off these nodes");
   }
 
   void exporter(const DaemonSet& daemonset) {
@@ -191,12 +187,9 @@ class Neighbours {
 
   // Without an extended resource name the scheduler does not mix the two, but one GPU is still handed out twice.
   void dra() {
-    std::vector<std::string> both;
     for (const std::string& name : index_.impl().dra.offering(world_)) {
       const Node* node = world_.nodes.find(name);
-      if (node != nullptr && index_.impl().dra.class_of(name).empty() && serves_gpus(*node)) both.push_back(name);
-    }
-    for (const std::string& name : both) {
+      if (node == nullptr || !index_.impl().dra.class_of(name).empty() || !serves_gpus(*node)) continue;
       add(Severity::warning, node_ref(name), "DRABesidePlugin",
           fmt::format(
               "the DRA driver {} and a device plugin both offer the GPUs of this node: a pod with a ResourceClaim "

@@ -87,10 +87,6 @@ std::string of_key(std::string_view config_map, std::string_view key) {
   return fmt::format("{} key {}", config_map, key);
 }
 
-bool needs_mps(const NodeAssessment& a) {
-  return a.profile != nullptr && a.profile->valid && a.profile->profile().strategy() == Strategy::mps;
-}
-
 // Of a pod that does not serve: "is not Ready: CrashLoopBackOff: no NVML", "is Running, not Ready".
 std::string unready_state_of(const Pod& pod) {
   for (const ContainerStatus* container : pod.all_containers()) {
@@ -165,7 +161,7 @@ std::vector<std::string> operand_problems(const World& world, const FleetIndex::
   std::vector<std::string> out;
   for (const Component component : {Component::plugin, Component::gfd, Component::mps}) {
     const Operand* operand = installation.find(component, node);
-    if (operand == nullptr || (component == Component::mps && !needs_mps(a))) continue;
+    if (operand == nullptr || (component == Component::mps && !shares_by_mps(&a))) continue;
     const std::vector<const Pod*>& there = pods.of(component);
     if (std::ranges::any_of(there, [](const Pod* pod) { return is_serving(*pod); })) continue;
     if (there.empty()) {

@@ -35,6 +35,11 @@
 
 namespace gso {
 
+bool shares_by_mps(const NodeAssessment* a) {
+  return a != nullptr && a->profile != nullptr && a->profile->valid &&
+         a->profile->profile().strategy() == Strategy::mps;
+}
+
 std::int64_t amount_of(const ResourceCounts& counts, std::string_view resource) {
   const auto at = counts.find(Interned(resource));
   return at == counts.end() ? 0 : at->second;

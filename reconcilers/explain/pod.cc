@@ -16,6 +16,7 @@
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/kai/pod_annotations.h"
 #include "reconcilers/kai/waiting.h"
+#include "reconcilers/model/conditions.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/kai_objects.h"
 #include "reconcilers/model/labels.h"
@@ -275,10 +276,7 @@ std::int64_t number_or(const Json& object, std::string_view field, std::int64_t 
 }
 
 bool has_condition(const Json& status, std::string_view type) {
-  const Json conditions = list_at(status, "conditions");
-  return std::ranges::any_of(conditions, [&](const Json& condition) {
-    return text_at(condition, "type") == type && text_at(condition, "status") == "True";
-  });
+  return text_at(condition_in(status, type), "status") == "True";
 }
 
 void count_pods(const Json& spec, const Json& status, Workload& out) {
@@ -313,12 +311,9 @@ std::string failure_of(const PodCreator& creator, const Json& object, const Work
   // An Event stays for an hour.
   if (reports_failures_in_events(creator.kind))
     return workload.over || workload.present >= workload.wanted ? std::string() : creator.failure;
-  const Json status = object_at(object, "status");
-  for (const Json& condition : list_at(status, "conditions")) {
-    const bool failed = text_at(condition, "type") == "ReplicaFailure" && text_at(condition, "status") == "True";
-    if (failed && text_at(condition, "reason") == "FailedCreate") return text_at(condition, "message");
-  }
-  return {};
+  const Json condition = condition_in(object_at(object, "status"), "ReplicaFailure");
+  const bool failed = text_at(condition, "status") == "True" && text_at(condition, "reason") == "FailedCreate";
+  return failed ? text_at(condition, "message") : std::string();
 }
 
 // The name at the begin of the text, for a command; empty: what is there is no name of an object.

@@ -447,14 +447,10 @@ void explain_neighbours(const Snapshot& s, const FleetIndex& index, const AskedP
         {show_template(asked), {"the pod's owner requests 1, or selects nodes whose GPUs are not shared"}});
   }
   if (!beside.empty()) {
-    constexpr std::size_t kNamed = 5;
-    const std::size_t rest = beside.size() > kNamed ? beside.size() - kNamed : 0;
-    beside.resize(std::min(beside.size(), kNamed));
     add(Severity::info,
         {"SharesGPUs",
-         fmt::format("the GPUs of node {} are shared ({}); {}{} also {} on this node", node,
-                     to_string(profile.strategy()), fmt::join(beside, ", "),
-                     rest > 0 ? fmt::format(" and {} more", rest) : "", beside.size() + rest == 1 ? "runs" : "run")},
+         fmt::format("the GPUs of node {} are shared ({}); {} also {} on this node", node,
+                     to_string(profile.strategy()), first_names(beside), beside.size() == 1 ? "runs" : "run")},
         {explain_command(node)});
   }
 }

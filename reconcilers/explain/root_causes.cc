@@ -24,6 +24,15 @@ bool is_about_node(const Finding& finding) {
   return finding.object.kind == "Node";
 }
 
+// The names of the nodes that have such a finding.
+std::set<std::string> nodes_with(const std::vector<Finding>& findings, std::string_view reason) {
+  std::set<std::string> out;
+  for (const Finding& finding : findings) {
+    if (is_about_node(finding) && finding.reason == reason) out.insert(finding.object.name);
+  }
+  return out;
+}
+
 // A default key that does not exist is reported for the nodes (DefaultKeyNotFound, DefaultMissing), and again as
 // ConfigInvalid for a ConfigMap that is right: one problem is enough, and the cause is in the plugin's setting.
 void drop_blamed_config_maps(std::vector<Finding>& findings) {
@@ -83,10 +92,7 @@ void join_missing_config_maps(const World& world, const FleetIndex& index, std::
 void drop_consequences_of_not_ready(std::vector<Finding>& findings) {
   static constexpr std::array kConsequences{kNodesNotReady, kDrift,       kPreexistingDrift,
                                             kUnproven,      kEditNotLive, kLabelsMissing};
-  std::set<std::string> not_ready;
-  for (const Finding& finding : findings) {
-    if (finding.reason == kNodeNotReady) not_ready.insert(finding.object.name);
-  }
+  const std::set<std::string> not_ready = nodes_with(findings, kNodeNotReady);
   const auto follows = [&](const Finding& finding) {
     return is_about_node(finding) && not_ready.contains(finding.object.name) &&
            std::ranges::find(kConsequences, finding.reason) != kConsequences.end();
@@ -143,10 +149,7 @@ Finding* cause_of_outage(const FleetIndex& index, const NodeAssessment& a, const
 // That no GPU is allocatable is a consequence where a finding says why the node cannot serve.
 void drop_explained_outages(const FleetIndex& index, std::vector<Finding>& findings) {
   constexpr std::string_view kConsequence = "; none of the node's GPUs is allocatable";
-  std::set<std::string> explained;
-  for (const Finding& finding : findings) {
-    if (finding.reason == kNoneAllocatable) explained.insert(finding.object.name);
-  }
+  std::set<std::string> explained = nodes_with(findings, kNoneAllocatable);
   std::set<Finding*> causes;
   std::erase_if(explained, [&](const std::string& node) {
     const NodeAssessment* a = index.assessment(node);
@@ -163,15 +166,6 @@ void drop_explained_outages(const FleetIndex& index, std::vector<Finding>& findi
     return (finding.reason == kNoneAllocatable || reports_drift(finding)) && is_about_node(finding) &&
            explained.contains(finding.object.name);
   });
-}
-
-// The names of the nodes that have such a finding.
-std::set<std::string> nodes_with(const std::vector<Finding>& findings, std::string_view reason) {
-  std::set<std::string> out;
-  for (const Finding& finding : findings) {
-    if (is_about_node(finding) && finding.reason == reason) out.insert(finding.object.name);
-  }
-  return out;
 }
 
 // A node that failed keeps the operator's cordon until it is retried, and the failure says what to do. One that was
