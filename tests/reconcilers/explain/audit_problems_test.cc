@@ -120,7 +120,7 @@ TEST(AuditProblems, TheGpusAndPodsOfANodeAreCountedOnce) {
   EXPECT_THAT(problems[1].pods, ElementsAre());
   const auto alike =
       merge_findings({found(Severity::warning, "MIGEnabled"), found(Severity::warning, "NodeNotReady")}, lost, {});
-  EXPECT_EQ(alike[0].reason, "NodeNotReady");
+  EXPECT_EQ(alike[0].reason.code, "NodeNotReady");
   EXPECT_EQ(alike[0].gpus_lost, 2);
   EXPECT_EQ(alike[1].gpus_lost, 0);
 }

@@ -118,7 +118,7 @@ TEST(ExplainPodStatus, TheKubeletsCauseIsQuotedAndTheCommandShowsMoreOfIt) {
 TEST(ExplainPodStatus, ARequestThatThePluginRefusedIsOneWhateverItsProfileSaysNow) {
   const std::string status =
       R"("phase":"Failed","reason":"UnexpectedAdmissionError","message":"request for 'nvidia.com/gpu: 2' too large: maximum request size for shared resources is 1; found 2")";
-  EXPECT_EQ(first_of(pod(status, "", kOnItsNode, R"("nvidia.com/gpu":"2")")).code, "RequestRefused");
+  EXPECT_EQ(first_of(pod(status, "", kOnItsNode, R"("nvidia.com/gpu":"2")")).reason.code, "RequestRefused");
 }
 
 TEST(ExplainPodStatus, OfALongReportTheEndIsShownToo) {
@@ -160,7 +160,7 @@ TEST(ExplainPodStatus, APodThatDoesNotEndIsNoHealthyOne) {
   const PodCause held = first_of(pod(running, since + R"("finalizers":["example.com/hold"],)"));
   EXPECT_THAT(held.reason.message, HasSubstr("until its finalizers are removed: example.com/hold"));
   EXPECT_THAT(held.cure.command.text(), HasSubstr("--show-managed-fields"));
-  EXPECT_EQ(first_of(pod(R"("phase":"Succeeded")", since + R"("finalizers":["example.com/hold"],)")).code,
+  EXPECT_EQ(first_of(pod(R"("phase":"Succeeded")", since + R"("finalizers":["example.com/hold"],)")).reason.code,
             "Terminating");
   const std::string now = R"("deletionTimestamp":"2026-01-03T00:00:20Z","deletionGracePeriodSeconds":30,)";
   EXPECT_EQ(first_of(pod(running, now)).severity, Severity::info) << "it has its grace period";

@@ -63,7 +63,7 @@ TEST(ExplainPod, AnOwnerThatIsNoNameOfAnObjectBecomesNoPartOfACommand) {
     const auto asked = read_pod(pod("", "",
                                     R"(,"ownerReferences":[{"apiVersion":"batch/v1","kind":")" + kind +
                                         R"(","name":")" + name + R"(","uid":"j","controller":true}])"));
-    return show_template(*asked);
+    return show_template(*asked).text();
   };
   EXPECT_EQ(command("Job", "train"), "kubectl get job train --namespace team --output yaml");
   const std::string of_pod = "kubectl get pod train --namespace team --output yaml";

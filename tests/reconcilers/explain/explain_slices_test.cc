@@ -114,10 +114,10 @@ TEST(ExplainSlices, AWaitingPodIsToldWhatIsPlannedForIt) {
   EXPECT_FALSE(awaited_slices({{Severity::error, {"v1", "Pod", "other", "w", ""}, "SlicePlanned", "x"}}, waiting));
   const auto planned = awaited_slices({{Severity::warning, of_pod, "SlicePlanned", "the pod needs it"}}, waiting);
   ASSERT_TRUE(planned);
-  EXPECT_EQ(planned->code, "SlicePlanned");
-  EXPECT_EQ(planned->text, "the pod needs it");
-  EXPECT_EQ(planned->options.size(), 1u);
-  EXPECT_TRUE(awaited_slices({{Severity::error, of_pod, "SliceTooLarge", "x"}}, waiting)->options.empty());
+  EXPECT_EQ(planned->reason.code, "SlicePlanned");
+  EXPECT_EQ(planned->reason.message, "the pod needs it");
+  EXPECT_EQ(planned->cure.options.size(), 1u);
+  EXPECT_TRUE(awaited_slices({{Severity::error, of_pod, "SliceTooLarge", "x"}}, waiting)->cure.options.empty());
 }
 
 TEST(ExplainSlices, AUserWithoutRightsOnNodesIsToldTheLimitToo) {
