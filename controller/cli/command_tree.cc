@@ -126,7 +126,7 @@ void print_version(std::ostream& out, bool libraries) {
   for (const LinkedLibrary& library : linked_libraries()) out << library.name << " " << library.version << "\n";
 }
 
-Command make_version_command() {
+Subcommand make_version_command() {
   const auto libraries = std::make_shared<bool>(false);
   return {.name = "version",
           .summary = "Print the version",
@@ -144,8 +144,8 @@ Command make_version_command() {
 
 }  // namespace
 
-std::vector<Command> all_commands() {
-  std::vector<Command> out;
+std::vector<Subcommand> all_commands() {
+  std::vector<Subcommand> out;
   out.push_back(make_run_command());
   out.push_back(make_lint_command());
   out.push_back(make_expect_command());
@@ -164,20 +164,20 @@ std::vector<Command> all_commands() {
   return out;
 }
 
-CommandTree::CommandTree(std::vector<Command> commands, const std::string& program) {
+CommandTree::CommandTree(std::vector<Subcommand> commands, const std::string& program) {
   app_.name(program);
   app_.formatter(std::make_shared<HelpFormat>());  // Subcommands inherit it.
   app_.require_subcommand(1);
   app_.set_version_flag("--version", version());
   app_.footer(exit_status_of_findings());
-  for (Command& command : commands) add(app_, std::move(command));
+  for (Subcommand& command : commands) add(app_, std::move(command));
 }
 
-void CommandTree::add(CLI::App& parent, Command command) {
+void CommandTree::add(CLI::App& parent, Subcommand command) {
   CLI::App* app = parent.add_subcommand(command.name, command.summary);
   if (!command.verbs.empty()) {
     app->require_subcommand(1);
-    for (Command& verb : command.verbs) add(*app, std::move(verb));
+    for (Subcommand& verb : command.verbs) add(*app, std::move(verb));
     return;
   }
   auto entry = std::make_unique<Entry>();

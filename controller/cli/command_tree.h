@@ -12,18 +12,18 @@
 namespace gso {
 
 // Every command, in the order of the help. The only list of commands there is.
-[[nodiscard]] std::vector<Command> all_commands();
+[[nodiscard]] std::vector<Subcommand> all_commands();
 
 // Commands with their arguments declared.
 class CommandTree {
  public:
   // `program` is the name in the usage lines.
-  CommandTree(std::vector<Command> commands, const std::string& program);
+  CommandTree(std::vector<Subcommand> commands, const std::string& program);
   CommandTree(const CommandTree&) = delete;
   CommandTree& operator=(const CommandTree&) = delete;
 
   struct Entry {
-    Command command;
+    Subcommand command;
     CLI::App* app = nullptr;
     OptionFlags settings;
   };
@@ -32,7 +32,7 @@ class CommandTree {
   [[nodiscard]] const Entry* chosen() const;
 
  private:
-  void add(CLI::App& parent, Command command);
+  void add(CLI::App& parent, Subcommand command);
 
   CLI::App app_{"Keeps GPU sharing (MPS, time-slicing) in step with its configuration, node by node."};
   std::vector<std::unique_ptr<Entry>> entries_;  // Not by value: CLI11 keeps addresses of their settings.

@@ -320,7 +320,7 @@ std::vector<std::string> names_of_cluster(const std::vector<NameQuestion>& quest
   return out;
 }
 
-Command make_completion_command() {
+Subcommand make_completion_command() {
   const auto shell = std::make_shared<std::string>();
   const auto describe = [shell](CLI::App& app, OptionFlags& /*settings*/) {
     app.add_option("SHELL", *shell, "bash, zsh or fish")->required()->check(CLI::IsMember({"bash", "zsh", "fish"}));

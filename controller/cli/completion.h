@@ -14,7 +14,7 @@
 
 namespace gso {
 
-struct Command;
+struct Subcommand;
 
 inline constexpr std::string_view kCompleteWord = "__complete";
 
@@ -51,6 +51,6 @@ int print_completions(const std::vector<std::string>& words, std::ostream& out, 
 // The script of "bash", "zsh" or "fish". Always 0.
 int print_completion_script(const std::string& shell, std::ostream& out);
 
-[[nodiscard]] Command make_completion_command();
+[[nodiscard]] Subcommand make_completion_command();
 
 }  // namespace gso

@@ -22,8 +22,8 @@
 #include "controller/reading/input_file.h"
 #include "reconcilers/cluster/record_store.h"
 #include "reconcilers/explain/audit.h"
-#include "reconcilers/explain/remedy.h"
-#include "reconcilers/explain/shown_state.h"
+#include "reconcilers/explain/commands.h"
+#include "reconcilers/explain/node.h"
 #include "reconcilers/explain/what_if.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/message_text.h"
@@ -76,21 +76,21 @@ void print_problems(const std::vector<AuditProblem>& problems, bool assumed, std
                     std::ostream& out) {
   std::vector<std::string> quiet;
   for (const AuditProblem& problem : problems) {
-    if (needs_no_action(problem.severity, problem.reason, problem.remedy) && problem.gpus_lost == 0 &&
-        problem.pods.empty()) {
-      quiet.push_back(problem.reason);
+    if (needs_no_action(problem.severity, problem.reason.code) && problem.gpus_lost == 0 && problem.pods.empty()) {
+      quiet.push_back(problem.reason.code);
       continue;
     }
     out << '\n';
-    print_line(out, "{} {}{}: {}", to_string(problem.severity), problem.reason, lost_text(problem), problem.message);
+    print_line(out, "{} {}{}: {}", to_string(problem.severity), problem.reason.code, lost_text(problem),
+               problem.reason.message);
     print_line(out, "    {}", first_names(names_of(problem.objects)));
     for (std::size_t i = 0; i < std::min(problem.pods.size(), kMostNames); ++i)
       print_line(out, "    {}", shown_message(problem.pods[i]));
     if (problem.pods.size() > kMostNames) print_line(out, "    and {} more pods", problem.pods.size() - kMostNames);
-    if (const std::string note = state_note(problem.reason, assumed, operator_lease); !note.empty())
+    if (const std::string note = state_note(problem.reason.code, assumed, operator_lease); !note.empty())
       print_line(out, "    {}", note);
     if (!problem.remedy.empty()) print_line(out, "    to do: {}", problem.remedy);
-    if (!problem.command.empty()) print_line(out, "    {}", problem.command);
+    if (!problem.command.empty()) print_line(out, "    {}", problem.command.text());
   }
   if (quiet.empty()) return;
   out << '\n';
@@ -103,13 +103,13 @@ OrderedJson to_json(const AuditProblem& problem) {
     objects.push_back({{"kind", object.kind}, {"namespace", object.ns}, {"name", object.name}});
   }
   return {{"severity", to_string(problem.severity)},
-          {"reason", problem.reason},
-          {"message", problem.message},
+          {"reason", problem.reason.code},
+          {"message", problem.reason.message},
           {"gpusUnusable", problem.gpus_lost},
           {"objects", std::move(objects)},
           {"pods", problem.pods},
           {"remedy", problem.remedy},
-          {"command", problem.command}};
+          {"command", problem.command.text()}};
 }
 
 // "errors", "warnings" and "infos", each by `count`.
@@ -170,15 +170,13 @@ void print_heading(const Audit& audit, const ClusterView& view, std::ostream& ou
 // The first of the problems: while it lasts, none of the others is repaired.
 void add_stopped_operator(const NoOperator& stopped, Audit& audit) {
   const ObjectRef lease{"coordination.k8s.io/v1", "Lease", stopped.lease.ns, stopped.lease.name, ""};
-  const std::string reason = "OperatorNotRunning";
-  const std::string message = stopped.why + ": no node is changed or repaired until an operator runs";
-  audit.findings.insert(audit.findings.begin(), {Severity::error, lease, reason, message});
+  const Reason reason{"OperatorNotRunning", stopped.why + ": no node is changed or repaired until an operator runs"};
+  audit.findings.insert(audit.findings.begin(), {Severity::error, lease, reason.code, reason.message});
   AuditProblem problem;
   problem.severity = Severity::error;
   problem.reason = reason;
-  problem.message = message;
   problem.objects = {lease};
-  problem.command = fmt::format("kubectl get deployments,pods --namespace {}", stopped.lease.ns);
+  problem.command = {fmt::format("kubectl get deployments,pods --namespace {}", stopped.lease.ns)};
   audit.problems.insert(audit.problems.begin(), std::move(problem));
 }
 
@@ -255,7 +253,7 @@ int run_audit(const AuditOptions& audit, const Options& options, std::istream& i
   });
 }
 
-Command make_audit_command() {
+Subcommand make_audit_command() {
   const auto audit = std::make_shared<AuditOptions>();
   const auto describe = [audit](CLI::App& app, OptionFlags& settings) {
     add_manifests(app, audit->files);

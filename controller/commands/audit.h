@@ -13,7 +13,7 @@
 
 namespace gso {
 
-struct Command;
+struct Subcommand;
 
 struct AuditOptions {
   std::vector<std::string> files;  // Manifests instead of the live cluster; "-" is stdin.
@@ -33,6 +33,6 @@ boost::asio::awaitable<int> audit_cluster(k8s::Reader* client, k8s::Clock* clock
 [[nodiscard]] int audit_view(ClusterView& view, const PlannerSettings& settings, k8s::WallTime now, OutputForm form,
                              std::ostream& out);
 
-[[nodiscard]] Command make_audit_command();
+[[nodiscard]] Subcommand make_audit_command();
 
 }  // namespace gso

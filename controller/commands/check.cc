@@ -25,7 +25,7 @@
 #include "k8sclient/api/client.h"
 #include "reconcilers/cluster/discovery.h"
 #include "reconcilers/cluster/other_systems.h"
-#include "reconcilers/explain/switches.h"
+#include "reconcilers/explain/audit.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/message_text.h"
@@ -278,7 +278,7 @@ int run_check(const CheckOptions& check, const Options& options, std::ostream& o
   });
 }
 
-Command make_check_command() {
+Subcommand make_check_command() {
   struct Arguments {
     CheckOptions check;
     std::string timeout;

@@ -12,7 +12,7 @@
 
 namespace gso {
 
-struct Command;
+struct Subcommand;
 
 struct CheckOptions {
   Duration timeout = std::chrono::seconds(30);  // How long to wait for a leader.
@@ -32,6 +32,6 @@ struct CheckOptions {
 boost::asio::awaitable<int> check_on_cluster(k8s::ApiClient* client, k8s::Clock* clock, Options options,
                                              CheckOptions check, std::ostream* out, std::ostream* err);
 
-[[nodiscard]] Command make_check_command();
+[[nodiscard]] Subcommand make_check_command();
 
 }  // namespace gso

@@ -440,7 +440,7 @@ int run_cleanup(const CleanupOptions& cleanup, const Options& options, std::ostr
   });
 }
 
-Command make_cleanup_command() {
+Subcommand make_cleanup_command() {
   struct Arguments {
     CleanupOptions cleanup;
     std::string timeout;

@@ -13,7 +13,7 @@
 
 namespace gso {
 
-struct Command;
+struct Subcommand;
 
 struct CleanupOptions {
   std::string stop_deployment;                       // In --namespace: scaled to 0 first. Empty: nothing is stopped.
@@ -31,6 +31,6 @@ boost::asio::awaitable<int> cleanup_command(k8s::ApiClient* client, k8s::Clock* 
 [[nodiscard]] int run_cleanup(const CleanupOptions& cleanup, const Options& options, std::ostream& out,
                               std::ostream& err);
 
-[[nodiscard]] Command make_cleanup_command();
+[[nodiscard]] Subcommand make_cleanup_command();
 
 }  // namespace gso

@@ -239,7 +239,7 @@ int run_expect(const ExpectOptions& options, std::istream& in, std::ostream& out
   return expectation.error ? 1 : 0;
 }
 
-Command make_expect_command() {
+Subcommand make_expect_command() {
   const auto expect = std::make_shared<ExpectOptions>();
   const auto describe = [expect](CLI::App& app, OptionFlags& /*settings*/) {
     app.add_option("--config", expect->config, "Profile document, or a ConfigMap")->required()->type_name("FILE");

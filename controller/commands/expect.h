@@ -6,7 +6,7 @@
 
 namespace gso {
 
-struct Command;
+struct Subcommand;
 
 struct ExpectOptions {
   std::string config = {};   // Profile document, or a ConfigMap. "-" is stdin, here and below.
@@ -19,6 +19,6 @@ struct ExpectOptions {
 // Exit status: 0 when the node will work, 1 when a component would exit, 2 for wrong usage and unreadable input.
 [[nodiscard]] int run_expect(const ExpectOptions& options, std::istream& in, std::ostream& out, std::ostream& err);
 
-[[nodiscard]] Command make_expect_command();
+[[nodiscard]] Subcommand make_expect_command();
 
 }  // namespace gso

@@ -22,13 +22,10 @@
 #include "controller/reading/input_file.h"
 #include "controller/reading/reads.h"
 #include "reconcilers/cluster/record_store.h"
-#include "reconcilers/explain/audit_problems.h"
+#include "reconcilers/explain/audit.h"
+#include "reconcilers/explain/commands.h"
 #include "reconcilers/explain/node.h"
-#include "reconcilers/explain/node_json.h"
 #include "reconcilers/explain/pod.h"
-#include "reconcilers/explain/remedy.h"
-#include "reconcilers/explain/root_causes.h"
-#include "reconcilers/explain/slices.h"
 #include "reconcilers/explain/what_if.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
@@ -50,10 +47,10 @@ OrderedJson document_of(const PodExplanation& e) {
   OrderedJson causes = OrderedJson::array();
   for (const PodCause& cause : e.causes) {
     causes.push_back({{"severity", to_string(cause.severity)},
-                      {"code", cause.code},
-                      {"message", cause.text},
-                      {"command", cause.command},
-                      {"options", cause.options}});
+                      {"code", cause.reason.code},
+                      {"message", cause.reason.message},
+                      {"command", cause.cure.command.text()},
+                      {"options", cause.cure.options}});
   }
   OrderedJson nodes = OrderedJson::array();
   for (const auto& verdict : e.nodes)
@@ -104,7 +101,8 @@ void print_checks(const NodeExplanation& e, std::size_t columns, std::ostream& o
 void print_text(const NodeExplanation& e, std::size_t columns, std::ostream& out) {
   print_line(out, "node {}: {}", e.node, e.shown.state);
   if (!e.shown.message.empty()) print_line(out, "  {}", shown_message(e.shown.message));
-  if (!e.remedy.empty()) print_line(out, "  to do{}: {}", e.check.empty() ? "" : " (" + e.check + ")", e.remedy);
+  if (const auto& [check, remedy] = e.obstacle; !remedy.empty())
+    print_line(out, "  to do{}: {}", check.empty() ? "" : " (" + check + ")", remedy);
   std::vector<TextRow> facts;
   const auto fact = [&](std::string name, const std::string& value) {
     if (!value.empty()) facts.push_back({"  " + std::move(name), shown_value(value)});
@@ -129,16 +127,16 @@ void print_text(const NodeExplanation& e, std::size_t columns, std::ostream& out
   for (const Finding& finding : e.findings) {
     const auto known = e.remedies.find(finding.reason);
     const std::string remedy = known == e.remedies.end() ? std::string() : known->second;
-    if (needs_no_action(finding.severity, finding.reason, remedy)) {
+    if (needs_no_action(finding.severity, finding.reason)) {
       quiet.push_back(finding.reason);
       continue;
     }
     print_line(out, "{} {}: {}", to_string(finding.severity), finding.reason, finding.message);
-    if (!remedy.empty() && remedy != e.remedy) print_line(out, "  to do: {}", remedy);
+    if (!remedy.empty() && remedy != e.obstacle.message) print_line(out, "  to do: {}", remedy);
   }
   print_lines("what can end the wait, and who decides it", e.options, out);
   const bool warns = std::ranges::any_of(e.findings, [](const Finding& f) { return f.severity != Severity::info; });
-  if (!e.next.empty()) print_line(out, "next: {}", e.next);
+  if (!e.next.empty()) print_line(out, "next: {}", e.next.text());
   if (e.next.empty() && !warns) out << "No action needed\n";
   if (!quiet.empty()) print_line(out, "{}", no_action_text(std::move(quiet)));
 }
@@ -147,9 +145,9 @@ void print_text(const PodExplanation& e, std::size_t /*columns*/, std::ostream& 
   print_line(out, "pod {}: {}", e.pod, e.state);
   print_line(out, "  requests {}", e.asks.empty() ? "no GPU" : e.asks);
   for (const PodCause& cause : e.causes) {
-    print_line(out, "{} {}: {}", to_string(cause.severity), cause.code, cause.text);
-    for (const std::string& option : cause.options) print_line(out, "  - {}", option);
-    if (!cause.command.empty()) print_line(out, "  {}", cause.command);
+    print_line(out, "{} {}: {}", to_string(cause.severity), cause.reason.code, cause.reason.message);
+    for (const std::string& option : cause.cure.options) print_line(out, "  - {}", option);
+    if (!cause.cure.command.empty()) print_line(out, "  {}", cause.cure.command.text());
   }
   print_lines("events", e.events, out);
   print_lines("GPU pods of its namespace", e.beside, out);
@@ -201,24 +199,23 @@ std::string no_such_node(const World& world, const std::string& name) {
 
 // The step of a node that only an operator carries out, where none runs, or the one that runs has recorded nothing: the
 // way to one that carries it out comes first. `recorded`: an operator has recorded the fleet.
-std::string behind_an_operator(const ClusterView& view, bool recorded, const std::string& then) {
+Command behind_an_operator(const ClusterView& view, bool recorded, const Command& then) {
   if (view.no_operator && (view.no_operator->was_running || recorded)) {
     // A Deployment of 0 replicas has no pod.
-    return fmt::format("kubectl get deployments,pods --namespace {}  # no operator {}; once one {}: {}",
-                       view.no_operator->lease.ns, view.no_operator->was_running ? "runs" : "was seen there",
-                       view.no_operator->was_running ? "does" : "runs", then);
+    return {fmt::format("kubectl get deployments,pods --namespace {}", view.no_operator->lease.ns),
+            fmt::format("no operator {}; once one {}: {}", view.no_operator->was_running ? "runs" : "was seen there",
+                        view.no_operator->was_running ? "does" : "runs", then.text())};
   }
   if (!view.operator_lease.empty()) {
-    return fmt::format(
-        "kubectl get pods --namespace {} -o wide  # {} (--max-mode, chart value modes.rollouts); once it is allowed to "
-        "act and has recorded the fleet: {}",
-        view.operator_lease.substr(0, view.operator_lease.find('/')), unrecorded_operator_text(view.operator_lease),
-        then);
+    return {fmt::format("kubectl get pods --namespace {} -o wide",
+                        view.operator_lease.substr(0, view.operator_lease.find('/'))),
+            fmt::format("{} (--max-mode, chart value modes.rollouts); once it is allowed to act and has recorded the "
+                        "fleet: {}",
+                        unrecorded_operator_text(view.operator_lease), then.text())};
   }
-  return fmt::format(
-      "helm list --all-namespaces --filter gpu-sharing-operator  # no operator has recorded this fleet: install one as "
-      "README.md says; once one runs: {}",
-      then);
+  return {"helm list --all-namespaces --filter gpu-sharing-operator",
+          fmt::format("no operator has recorded this fleet: install one as README.md says; once one runs: {}",
+                      then.text())};
 }
 
 int answer(Question question, ClusterView& view, std::ostream& out, std::ostream& err) {
@@ -251,7 +248,7 @@ int answer(Question question, ClusterView& view, std::ostream& out, std::ostream
   const NodeAssessment* a = index.assessment(node->node);
   const bool in_change = a != nullptr && a->in_change();
   const bool lifts_hold = in_change && a->is_held() && node->shown.state == kHeld;
-  if ((assumed || view.no_operator) && (needs_operator(node->next) || lifts_hold))
+  if ((assumed || view.no_operator) && (node->next.needs_operator() || lifts_hold))
     node->next = behind_an_operator(view, !assumed, node->next);
   print(*node, view, question.form, out);
   const bool wrong =
@@ -448,7 +445,7 @@ bool names_a_pod_alone(const std::vector<std::string>& what) {
   return words.size() == 2 && words.front().starts_with("po") && words.back().find('/') == std::string::npos;
 }
 
-Command make_explain_command() {
+Subcommand make_explain_command() {
   const auto explain = std::make_shared<ExplainOptions>();
   const auto describe = [explain](CLI::App& app, OptionFlags& settings) {
     app.add_option("NODE|NAMESPACE/POD", explain->what, "What to explain; also `node NAME`, `pod NAME`")

@@ -15,7 +15,7 @@
 
 namespace gso {
 
-struct Command;
+struct Subcommand;
 
 struct ExplainOptions {
   std::vector<std::string> what;   // NODE | NAMESPACE/POD | node NAME | pod NAME | pod NAMESPACE/NAME
@@ -64,6 +64,6 @@ boost::asio::awaitable<int> explain_on_cluster(k8s::Reader* client, k8s::Clock* 
 // What `explain NODE` prints about a node. `columns`: of the terminal; 0: it is none.
 void print_explanation(const NodeExplanation& explanation, std::ostream& out, std::size_t columns = 0);
 
-[[nodiscard]] Command make_explain_command();
+[[nodiscard]] Subcommand make_explain_command();
 
 }  // namespace gso

@@ -18,7 +18,7 @@
 #include "k8sclient/api/reader.h"
 #include "k8sclient/value/error.h"
 #include "k8sclient/value/object.h"
-#include "reconcilers/explain/uncreated_pod.h"
+#include "reconcilers/explain/pod.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/model/resources.h"
@@ -32,8 +32,7 @@ namespace {
 struct SeenEvent {
   std::string when;  // When it was seen last, as the API server writes times: they sort as texts.
   std::string kind;  // Of the object.
-  std::string reason;
-  std::string message;
+  Reason reason;
 };
 // The Events about objects of that namespace and name, of any kind, in no order. Errors: they cannot be listed.
 asio::awaitable<k8s::Result<std::vector<SeenEvent>>> list_events(k8s::Reader* client, k8s::ObjectKey object) {
@@ -44,10 +43,11 @@ asio::awaitable<k8s::Result<std::vector<SeenEvent>>> list_events(k8s::Reader* cl
       return {};
     }
     const nlohmann::json event = nlohmann::json::parse(*json, nullptr, false);
-    SeenEvent seen{text_at(event, "lastTimestamp"), text_at(object_at(event, "involvedObject"), "kind"),
-                   text_at(event, "reason"), text_at(event, "message")};
+    SeenEvent seen{text_at(event, "lastTimestamp"),
+                   text_at(object_at(event, "involvedObject"), "kind"),
+                   {text_at(event, "reason"), text_at(event, "message")}};
     if (seen.when.empty()) seen.when = text_at(event, "eventTime");
-    if (!seen.reason.empty()) found.push_back(std::move(seen));
+    if (!seen.reason.code.empty()) found.push_back(std::move(seen));
     return {};
   });
   k8s::ListOptions options;
@@ -67,7 +67,7 @@ asio::awaitable<k8s::Result<std::vector<std::string>>> events_of(k8s::Reader* cl
   if (!events) co_return std::unexpected(events.error());
   std::vector<std::pair<std::string, std::string>> found;  // When, and what it says.
   for (const SeenEvent& event : *events)
-    found.emplace_back(event.when, fmt::format("{} {}: {}", event.when, event.reason, event.message));
+    found.emplace_back(event.when, fmt::format("{} {}: {}", event.when, event.reason.code, event.reason.message));
   std::ranges::sort(found);
   if (found.size() > kMostEvents) found.erase(found.begin(), found.end() - kMostEvents);
   std::vector<std::string> out;
@@ -155,8 +155,8 @@ asio::awaitable<std::string> newest_failure(k8s::Reader* client, std::string kin
   if (!events) append_unique(*incomplete, events.error().message);
   std::pair<std::string, std::string> newest;  // When, and what it says.
   for (const SeenEvent& event : events.value_or(std::vector<SeenEvent>())) {
-    if (event.reason == "FailedCreate" && event.kind == kind)
-      newest = std::max(newest, std::pair(event.when, event.message));
+    if (event.reason.code == "FailedCreate" && event.kind == kind)
+      newest = std::max(newest, std::pair(event.when, event.reason.message));
   }
   co_return newest.second;
 }

@@ -282,7 +282,7 @@ int run_lint(const LintOptions& options, std::istream& in, std::ostream& out, st
   return !linted.readable ? 2 : valid ? 0 : 1;
 }
 
-Command make_lint_command() {
+Subcommand make_lint_command() {
   const auto lint = std::make_shared<LintOptions>();
   const auto describe = [lint](CLI::App& app, OptionFlags& /*settings*/) {
     app.add_option("FILE", lint->files, "YAML or JSON files, folders, or - for stdin");

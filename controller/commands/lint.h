@@ -8,7 +8,7 @@
 
 namespace gso {
 
-struct Command;
+struct Subcommand;
 
 struct LintOptions {
   std::vector<std::string> files = {};  // "-" is stdin; a folder stands for the files below it (expand_folders()).
@@ -21,6 +21,6 @@ struct LintOptions {
 // Exit status: 0 without errors, 1 with a diagnostic of severity error, 2 when a file cannot be read.
 [[nodiscard]] int run_lint(const LintOptions& options, std::istream& in, std::ostream& out, std::ostream& err);
 
-[[nodiscard]] Command make_lint_command();
+[[nodiscard]] Subcommand make_lint_command();
 
 }  // namespace gso

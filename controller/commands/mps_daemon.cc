@@ -118,7 +118,7 @@ k8s::Result<void> read_arguments(Arguments& given) {
   return read_duration("--stop-timeout", given.stop_timeout, given.settings.stop_timeout);
 }
 
-Command make_run_verb() {
+Subcommand make_run_verb() {
   const Given given = std::make_shared<Arguments>();
   const auto describe = [given](CLI::App& app, OptionFlags& flags) {
     add_requirements(app, *given);
@@ -151,7 +151,7 @@ Command make_run_verb() {
               }};
 }
 
-Command make_observe_verb() {
+Subcommand make_observe_verb() {
   const Given given = std::make_shared<Arguments>();
   return {.name = "observe",
           .summary = "Watch an MPS control daemon that the host runs",
@@ -172,7 +172,7 @@ Command make_observe_verb() {
               }};
 }
 
-Command make_ready_verb() {
+Subcommand make_ready_verb() {
   const Given given = std::make_shared<Arguments>();
   return {.name = "ready",
           .summary = "Ask whether an MPS control daemon answers: the readiness probe",
@@ -193,7 +193,7 @@ Command make_ready_verb() {
               }};
 }
 
-Command make_check_verb() {
+Subcommand make_check_verb() {
   const Given given = std::make_shared<Arguments>();
   return {.name = "check",
           .summary = "List what keeps the node from running the daemon; changes no compute mode",
@@ -215,9 +215,9 @@ Command make_check_verb() {
 
 }  // namespace
 
-Command make_mps_daemon_command() {
-  Command out{.name = "mps-daemon",
-              .summary = "Run or watch the MPS control daemon of a node without a plugin's daemon"};
+Subcommand make_mps_daemon_command() {
+  Subcommand out{.name = "mps-daemon",
+                 .summary = "Run or watch the MPS control daemon of a node without a plugin's daemon"};
   out.verbs.push_back(make_run_verb());
   out.verbs.push_back(make_observe_verb());
   out.verbs.push_back(make_ready_verb());

@@ -19,8 +19,8 @@
 #include "controller/reading/input_file.h"
 #include "controller/writes/schedule.h"
 #include "reconcilers/cluster/record_store.h"
+#include "reconcilers/explain/node.h"
 #include "reconcilers/explain/reading_pass.h"
-#include "reconcilers/explain/shown_state.h"
 #include "reconcilers/fleet/fleet.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/plan.h"
@@ -219,7 +219,7 @@ k8s::Result<void> check_plan(PlanArguments& given, const Options& options) {
 
 }  // namespace
 
-Command make_plan_command() {
+Subcommand make_plan_command() {
   const auto given = std::make_shared<PlanArguments>();
   return {.name = "plan",
           .summary = "What the operator would do now, over manifests or the live cluster (a dry run)",

@@ -14,7 +14,7 @@
 
 namespace gso {
 
-struct Command;
+struct Subcommand;
 
 struct PlanOptions {
   std::vector<std::string> files;  // "-" is stdin.
@@ -37,6 +37,6 @@ struct PlanOptions {
 boost::asio::awaitable<int> plan_cluster(k8s::Reader* client, k8s::Clock* clock, PlanOptions options, std::ostream* out,
                                          std::ostream* err);
 
-[[nodiscard]] Command make_plan_command();
+[[nodiscard]] Subcommand make_plan_command();
 
 }  // namespace gso

@@ -88,7 +88,7 @@ int run_controller(Options options, std::ostream& err) {
       [&](Session session) { return control(std::move(session), options, &err); }, NoServer::is_awaited);
 }
 
-Command make_run_command() {
+Subcommand make_run_command() {
   const auto describe = [](CLI::App& app, OptionFlags& settings) {
     settings.add_config_to(&app);
     settings.add_to(&app, [](const OptionSpec&) { return true; });

@@ -7,15 +7,15 @@
 
 namespace gso {
 
-struct Command;
+struct Subcommand;
 
 // Runs until SIGTERM or SIGINT (a second one ends the process at once). Exit status: 0 after a clean stop, 1 when the
 // operator ended by itself, 2 when the connection or the settings are wrong.
 [[nodiscard]] int run_controller(Options options, std::ostream& err);
 
-[[nodiscard]] Command make_run_command();
+[[nodiscard]] Subcommand make_run_command();
 
 // Of the chart's standalone MPS DaemonSet. Its verbs: `run`, `observe`, `ready`, `check`. In mps_daemon.cc.
-[[nodiscard]] Command make_mps_daemon_command();
+[[nodiscard]] Subcommand make_mps_daemon_command();
 
 }  // namespace gso

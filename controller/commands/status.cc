@@ -25,7 +25,7 @@
 #include "controller/commands/status_watch.h"
 #include "controller/config/options.h"
 #include "controller/reading/cluster_reader.h"
-#include "reconcilers/explain/switches.h"
+#include "reconcilers/explain/audit.h"
 #include "reconcilers/explain/what_if.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
@@ -313,7 +313,7 @@ int run_status(const StatusOptions& status, const Options& options, std::ostream
   });
 }
 
-Command make_status_command() {
+Subcommand make_status_command() {
   const auto status = std::make_shared<StatusOptions>();
   const auto describe = [status](CLI::App& app, OptionFlags& settings) {
     add_output(app, status->form, {"text", "wide", "json", "yaml"});

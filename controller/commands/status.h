@@ -18,7 +18,7 @@
 
 namespace gso {
 
-struct Command;
+struct Subcommand;
 
 struct StatusOptions {
   OutputForm form = OutputForm::text;
@@ -60,6 +60,6 @@ struct FleetStatus {
 // Returns true when a node is Failed or Blocked, or when the operator that ran here has stopped.
 bool print_status(const FleetStatus& status, OutputForm form, TerminalWidth width, std::ostream& out);
 
-[[nodiscard]] Command make_status_command();
+[[nodiscard]] Subcommand make_status_command();
 
 }  // namespace gso

@@ -13,10 +13,9 @@
 
 #include "controller/commands/rollout/view.h"
 #include "reconcilers/cluster/facts.h"
-#include "reconcilers/explain/cordon.h"
-#include "reconcilers/explain/node_json.h"
+#include "reconcilers/explain/commands.h"
+#include "reconcilers/explain/node.h"
 #include "reconcilers/explain/reading_pass.h"
-#include "reconcilers/explain/stop_command.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/rollout/budgets.h"

@@ -9,9 +9,7 @@
 #include "controller/commands/live/view.h"
 #include "controller/commands/shared/print.h"
 #include "controller/commands/status.h"
-#include "reconcilers/explain/shown_state.h"
-#include "reconcilers/explain/slices.h"
-#include "reconcilers/explain/standalone_daemons.h"
+#include "reconcilers/explain/node.h"
 #include "reconcilers/node/assess.h"
 
 namespace gso {

@@ -31,7 +31,6 @@
 #include "controller/watches/dynamic_watches.h"
 #include "controller/writes/event_recorder.h"
 #include "reconcilers/explain/node.h"
-#include "reconcilers/explain/shown_state.h"
 #include "reconcilers/explain/what_if.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
@@ -374,7 +373,7 @@ int run_support_bundle(const SupportBundleOptions& bundle, const Options& option
                        [&](const Session& session) { return write_bundle(session, bundle, options, &out, &err); });
 }
 
-Command make_support_bundle_command() {
+Subcommand make_support_bundle_command() {
   const auto bundle = std::make_shared<SupportBundleOptions>();
   const auto describe = [bundle](CLI::App& app, OptionFlags& settings) {
     app.add_option("-o,--output", bundle->file, "Where the archive (.tar.gz) goes, - for stdout")

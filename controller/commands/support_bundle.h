@@ -12,7 +12,7 @@
 
 namespace gso {
 
-struct Command;
+struct Subcommand;
 
 struct SupportBundleOptions {
   std::string file = "gpu-sharing-support.tar.gz";  // "-": stdout.
@@ -29,6 +29,6 @@ struct SupportBundleOptions {
 boost::asio::awaitable<k8s::Result<std::string>> support_bundle(k8s::Reader* client, k8s::Clock* clock, Options options,
                                                                 std::vector<std::string>* incomplete = nullptr);
 
-[[nodiscard]] Command make_support_bundle_command();
+[[nodiscard]] Subcommand make_support_bundle_command();
 
 }  // namespace gso

@@ -26,7 +26,7 @@
 #include "reconcilers/cluster/operand_namespaces.h"
 #include "reconcilers/cluster/other_systems.h"
 #include "reconcilers/cluster/record_store.h"
-#include "reconcilers/explain/chart_command.h"
+#include "reconcilers/explain/commands.h"
 #include "reconcilers/fleet/fleet.h"
 #include "reconcilers/model/conditions.h"
 #include "reconcilers/model/json_access.h"

@@ -16,7 +16,6 @@
 #include "controller/serving/process_metrics.h"
 #include "reconcilers/cluster/operand_namespaces.h"
 #include "reconcilers/explain/node.h"
-#include "reconcilers/explain/node_json.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"

@@ -145,6 +145,8 @@ struct Check {
   CheckStage stage = CheckStage::change;
   // Preflight lists it for the node; otherwise the node's phase, or a finding about another object, reports it.
   bool listed = true;
+  bool needs_no_action = false;  // While an operator runs.
+  bool says_no_gpus = false;     // Its message says that the node has no GPUs.
   // For the documentation. Empty where the code is itself the reason of a Blocked node, whose row has them
   // (reconcilers/reasons/codes_of_blocked_nodes.cc).
   std::string_view meaning = {};

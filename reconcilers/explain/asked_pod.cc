@@ -1,15 +1,16 @@
-// The pod to explain: read once, with the name of its owner.
-#include <algorithm>
-#include <cstdint>
-#include <optional>
-#include <string_view>
-#include <utility>
+// The pod to explain: read once, with the name of its owner, and how it is changed.
+#include "reconcilers/explain/pod_parts.h"
 
 #include <fmt/format.h>
 
-#include "reconcilers/explain/pod_parts.h"
+#include <algorithm>
+#include <utility>
+
+#include "reconcilers/cluster/node_match.h"
+#include "reconcilers/explain/commands.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/kai_objects.h"
+#include "reconcilers/model/message_text.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/profile/go_text.h"
 
@@ -19,49 +20,39 @@ using Json = nlohmann::json;
 
 namespace {
 
-std::string string_field(const Json& object, const char* field) {
-  const auto found = object.find(field);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
+// What a container's `limits` or `requests` have of the resource; nullopt: nothing, or no number. The API server writes
+// amounts as strings; a manifest can have numbers.
+std::optional<std::int64_t> amount_at(const Json& amounts, const std::string& resource) {
+  const Json* amount = member_at(amounts, resource);
+  if (amount != nullptr && amount->is_number_integer()) return amount->get<std::int64_t>();
+  return parse_go_int(text_at(amounts, resource), 10);
 }
 
 std::vector<std::string> string_list(const Json& object, const char* field) {
   std::vector<std::string> out;
-  const auto found = object.find(field);
-  if (found == object.end() || !found->is_array()) return out;
-  for (const Json& item : *found) {
+  for (const Json& item : list_at(object, field)) {
     if (item.is_string()) out.push_back(item.get<std::string>());
   }
   return out;
-}
-
-void read_env(const Json& container, ServerContainer& out) {
-  const auto env = container.find("env");
-  if (env != container.end() && env->is_array()) {
-    for (const Json& variable : *env) {
-      if (!variable.is_object()) continue;
-      const bool elsewhere = variable.contains("valueFrom");
-      out.env[string_field(variable, "name")] =
-          elsewhere ? std::nullopt : std::optional(string_field(variable, "value"));
-    }
-  }
 }
 
 // Main containers and sidecars: those that run as long as the pod does.
 std::vector<ServerContainer> containers_of(const Json& spec) {
   std::vector<ServerContainer> out;
   for (const char* field : {"containers", "initContainers"}) {
-    const auto containers = spec.find(field);
-    if (containers == spec.end() || !containers->is_array()) continue;
     const bool init = std::string_view(field) == "initContainers";
-    for (const Json& container : *containers) {
-      if (!container.is_object() || (init && string_field(container, "restartPolicy") != "Always")) continue;
-      ServerContainer server;
-      server.name = string_field(container, "name");
-      server.image = string_field(container, "image");
+    for (const Json& container : list_at(spec, field)) {
+      if (!container.is_object() || (init && text_at(container, "restartPolicy") != "Always")) continue;
+      ServerContainer& server = out.emplace_back();
+      server.name = text_at(container, "name");
+      server.image = text_at(container, "image");
       server.command = string_list(container, "command");
       server.args = string_list(container, "args");
-      read_env(container, server);
-      out.push_back(std::move(server));
+      for (const Json& variable : list_at(container, "env")) {
+        if (!variable.is_object()) continue;
+        const bool elsewhere = variable.contains("valueFrom");
+        server.env[text_at(variable, "name")] = elsewhere ? std::nullopt : std::optional(text_at(variable, "value"));
+      }
     }
   }
   return out;
@@ -95,13 +86,6 @@ k8s::Result<AskedPod> read_pod(std::string_view json) {
   return out;
 }
 
-// The API server writes amounts as strings; a manifest can have numbers.
-std::optional<std::int64_t> amount_at(const Json& amounts, const std::string& resource) {
-  const Json* amount = member_at(amounts, resource);
-  if (amount != nullptr && amount->is_number_integer()) return amount->get<std::int64_t>();
-  return parse_go_int(text_at(amounts, resource), 10);
-}
-
 std::int64_t AskedPod::most_of_a_container(const std::string& resource) const {
   const Json spec = object_at<Json>(object, "spec");
   std::int64_t most = 0;
@@ -132,7 +116,7 @@ AskedPod::Workload AskedPod::workload() const {
     out.name.resize(out.name.size() - hash.size());
   }
   out.changeable = out.kind == "Deployment" || out.kind == "StatefulSet" || out.kind == "DaemonSet";
-  for (const char c : out.kind) out.resource += static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+  out.resource = kubectl_name(out.kind);
   const std::size_t slash = api_version.find('/');
   const std::string group = slash == std::string::npos ? std::string() : api_version.substr(0, slash);
   // Two APIs can have kinds of one name; those of Kubernetes itself are known by their short names.
@@ -140,6 +124,107 @@ AskedPod::Workload AskedPod::workload() const {
   // The API server does not check what a pod's author writes here, and it becomes part of commands.
   if (name_for_command(out.name).empty() || name_for_command(out.resource).empty()) return {};
   return out;
+}
+
+// --- Commands that change a pod. A pod that its controller creates is changed in the controller's template: a pod
+// that is edited or replaced beside it is lost with the next one, and some controllers create a second one at once.
+
+namespace {
+
+// The containers of that list that request the resource, each as its part of the patch.
+Json resource_patches(const Json& containers, const std::string& resource, std::int64_t most,
+                      const std::string& instead_of) {
+  Json out = Json::array();
+  for (const Json& container : containers) {
+    const Json resources = object_at(container, "resources");
+    const Json limits = object_at(resources, "limits");
+    const Json requests = object_at(resources, "requests");
+    const bool limited = limits.is_object() && limits.contains(instead_of);
+    const bool requested = requests.is_object() && requests.contains(instead_of);
+    if (!limited && !requested) continue;
+    const std::int64_t asked = amount_at(limited ? limits : requests, instead_of).value_or(most);
+    Json patch{{"limits", {{resource, std::to_string(std::min(asked, most))}}}};
+    if (resource != instead_of) patch["limits"][instead_of] = nullptr;
+    // Requests of an extended resource must equal its limits; without any the API server copies them.
+    if (requested) patch["requests"][instead_of] = nullptr;
+    out.push_back({{"name", text_at(container, "name")}, {"resources", std::move(patch)}});
+  }
+  return out;
+}
+
+}  // namespace
+
+Command describe_pod(const AskedPod& asked) {
+  return {fmt::format("kubectl describe pod {} {}", asked.pod.meta.name, asked.in_namespace())};
+}
+
+Command show_template(const AskedPod& asked) {
+  const AskedPod::Workload owner = asked.workload();
+  return {owner.kind.empty()
+              ? fmt::format("kubectl get pod {} {} --output yaml", asked.pod.meta.name, asked.in_namespace())
+              : fmt::format("kubectl get {} {} {} --output yaml", owner.resource, owner.name, asked.in_namespace())};
+}
+
+namespace {
+
+// `what`: "set schedulerName to x". `patch`: a strategic merge patch of the pod's spec.
+Cure change_template(const AskedPod& asked, const std::string& what, const Json& patch) {
+  const AskedPod::Workload owner = asked.workload();
+  if (owner.changeable) {
+    const Json whole{{"spec", {{"template", {{"spec", patch}}}}}};
+    return {{fmt::format("kubectl patch {} {} {} --patch {}", owner.resource, owner.name, asked.in_namespace(),
+                         shell_word(dump(whole))),
+             {},
+             Command::Does::changes}};
+  }
+  if (owner.kind.empty()) {
+    return {show_template(asked),
+            {fmt::format("{}: nothing creates this pod anew: whoever created it deletes it, makes this change in its "
+                         "manifest, and creates it again",
+                         what)}};
+  }
+  if (owner.kind == "Job") {
+    return {
+        show_template(asked),
+        {fmt::format("{} in the template of Job {}, which Kubernetes does not let you change: its owner deletes the "
+                     "Job and creates it anew",
+                     what, owner.name)}};
+  }
+  return {show_template(asked), {fmt::format("{} where {} {} defines its pods", what, owner.kind, owner.name)}};
+}
+
+}  // namespace
+
+Cure ask_for(const AskedPod& asked, const std::string& resource, std::int64_t count, const std::string& instead_of) {
+  const std::string text = std::to_string(count);
+  const Json spec = object_at<Json>(asked.object, "spec");
+  Json patch = Json::object();
+  for (const char* list : {"containers", "initContainers"}) {
+    Json containers = resource_patches(list_at(spec, list), resource, count, instead_of);
+    if (!containers.empty()) patch[list] = std::move(containers);
+  }
+  return change_template(asked, fmt::format("request {} of {}", text, resource), patch);
+}
+
+Cure schedule_by(const AskedPod& asked, std::string_view scheduler) {
+  return change_template(asked, fmt::format("set schedulerName to {}", scheduler), {{"schedulerName", scheduler}});
+}
+
+Cure tolerate(const AskedPod& asked, const Taint& taint) {
+  // The patch replaces the list as a whole: its present entries are kept, except those that the API server adds to
+  // every pod.
+  Json list = Json::array();
+  const Json spec = object_at<Json>(asked.object, "spec");
+  for (const Json& present : list_at(spec, "tolerations")) {
+    if (!text_at(present, "key").starts_with("node.kubernetes.io/")) list.push_back(present);
+  }
+  Json toleration{{"key", taint.key.view()}, {"operator", "Exists"}, {"effect", taint.effect.view()}};
+  if (!taint.value.empty()) {
+    toleration["operator"] = "Equal";
+    toleration["value"] = taint.value.view();
+  }
+  list.push_back(std::move(toleration));
+  return change_template(asked, fmt::format("tolerate {}", to_string(taint)), {{"tolerations", std::move(list)}});
 }
 
 }  // namespace gso

@@ -5,27 +5,14 @@
 
 #include <algorithm>
 #include <iterator>
-#include <map>
-#include <optional>
-#include <set>
-#include <string>
 #include <tuple>
 #include <utility>
-#include <vector>
 
 #include "reconcilers/checks/catalogue.h"
 #include "reconcilers/cluster/facts.h"
 #include "reconcilers/cluster/other_systems.h"
-#include "reconcilers/explain/audit_rollouts.h"
-#include "reconcilers/explain/cordon.h"
-#include "reconcilers/explain/neighbours.h"
+#include "reconcilers/explain/commands.h"
 #include "reconcilers/explain/node.h"
-#include "reconcilers/explain/reading_pass.h"
-#include "reconcilers/explain/remedy.h"
-#include "reconcilers/explain/root_causes.h"
-#include "reconcilers/explain/shown_state.h"
-#include "reconcilers/explain/switches.h"
-#include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/object_refs.h"
@@ -34,6 +21,7 @@
 #include "reconcilers/rollout/stops.h"
 
 namespace gso {
+
 namespace {
 
 // No planner reports an invalid profile that no node uses, although a node could be labelled with it later.
@@ -55,7 +43,8 @@ void add_unused_profiles(const World& world, const FleetIndex& index, Audit& out
       out.findings.push_back({Severity::warning,
                               {"v1", "ConfigMap", installation.ns, installation.config_map, ""},
                               std::string(kConfigInvalid),
-                              fmt::format("key {} (no node runs it now): {}", key, parsed.first_error())});
+                              fmt::format("key {} (no node runs it now): {}", key, parsed.first_error()),
+                              key});
     }
   }
 }
@@ -69,13 +58,13 @@ void add_outage(const ReadingPass& pass, const Node& node, const NodeAssessment&
                 Audit& out) {
   const ObjectRef ref = node_ref(node.meta.name);
   if (a.phase == Phase::failed || shown.state == to_string(Phase::failed)) {
-    const std::string next = next_step(pass.world(), pass.index(), pass.settings(), node, &a, shown.state);
-    const std::string retry = fmt::format("gpu-sharing-operator rollout start {}", a.policy.view());
+    const Command next = next_step(pass, node, &a, shown.state);
+    const Command retry = start_command(a.policy.view());
     out.findings.push_back(
         {Severity::error, ref, std::string(kVerificationFailed),
          fmt::format("the node did not verify its last change{}. {}Fix the cause, then {}",
                      shown.message.empty() ? std::string() : ": " + shown.message,
-                     next.empty() || next == retry ? std::string() : fmt::format("Look further: `{}`. ", next),
+                     next.empty() || next == retry ? std::string() : fmt::format("Look further: `{}`. ", next.text()),
                      to_run(pass.world(), retry))});
     return;
   }
@@ -107,7 +96,7 @@ Finding mid_change(const ReadingPass& pass, const Node& node, const NodeAssessme
             fmt::format("held mid-change by a person ({}): no new pod gets its GPUs until {}whoever set that removes "
                         "it: `{}`",
                         describe_holder(a->holder, node), continues ? "" : operator_runs + " and ",
-                        lift_hold_command(node))};
+                        lift_hold_command(node).line)};
   }
   if (continues) {
     // A refused eviction is a finding of its own.
@@ -135,21 +124,16 @@ void add_node(ReadingPass& pass, const Node& node, const FleetIndex& index, cons
     out.findings.push_back({Severity::warning, ref, std::string(kNodeNotReady), std::string(not_ready_text(false))});
   }
   if (auto cordon = cordon_finding(node, a, "NODE")) out.findings.push_back(*std::move(cordon));
-  if (a == nullptr && is_partitioned_by_nos(node)) {
-    ++out.plugins["nos"];
-    out.findings.push_back({Severity::info, ref, shown.state, shown.message});
-    return;
-  }
-  if (a == nullptr && hami_plugin_on(hami, node) != nullptr) {
-    ++out.plugins["HAMi"];
-    out.findings.push_back({Severity::info, ref, shown.state, shown.message});
-    return;
-  }
   if (a == nullptr) {
+    const bool of_nos = is_partitioned_by_nos(node);
+    const bool of_others = of_nos || hami_plugin_on(hami, node) != nullptr;
     const bool served = serves_gpus(node);
-    ++out.plugins[served ? "unknown" : "none"];
-    out.findings.push_back({served ? Severity::warning : Severity::error, ref, shown.state,
-                            shown.message + (served ? "" : ": no pod can get its GPUs")});
+    ++out.plugins[of_nos ? "nos" : of_others ? "HAMi" : served ? "unknown" : "none"];
+    out.findings.push_back({of_others ? Severity::info
+                            : served  ? Severity::warning
+                                      : Severity::error,
+                            ref, shown.state,
+                            shown.message + (of_others || served ? "" : ": no pod can get its GPUs")});
     return;
   }
   const Operand* plugin = index.impl().installation_of(*a).find(Component::plugin, node);
@@ -165,84 +149,57 @@ void add_node(ReadingPass& pass, const Node& node, const FleetIndex& index, cons
   add_outage(pass, node, *a, shown, out);
 }
 
-// Where problems of SharingPolicies can be looked at: not all of them exist, and without the CRDs none does.
-void name_policy_commands(const World& world, std::vector<AuditProblem>& problems) {
-  for (AuditProblem& problem : problems) {
-    const auto policy = std::ranges::find(problem.objects, "SharingPolicy", &ObjectRef::kind);
-    if (policy == problem.objects.end()) continue;
-    if (!world.policies_served) {
-      problem.command = kInstallCrds;
-    } else if (world.policies.find(policy->name) == nullptr) {
-      problem.command = "kubectl get sharingpolicies";
-    }
-  }
+// The first object of that kind; null: the problem has none.
+const ObjectRef* object_of(const AuditProblem& problem, std::string_view kind) {
+  const auto at = std::ranges::find(problem.objects, kind, &ObjectRef::kind);
+  return at == problem.objects.end() ? nullptr : &*at;
 }
 
-// What shows a rollout, also where no SharingRollout of it exists yet and the problem is one of its policy. `messages`:
-// of the findings about rollouts.
-void name_rollout_commands(const World& world, const std::set<std::string>& messages,
-                           std::vector<AuditProblem>& problems) {
-  if (!world.policies_served) return;  // `rollout status` has nothing to show: name_policy_commands().
-  for (AuditProblem& problem : problems) {
-    if (messages.contains(problem.message)) problem.command = kRolloutStatusCommand;
+// The first thing to type. `of_rollouts`: the messages of the findings about rollouts.
+Command command_of(const World& world, const FleetIndex& index, const std::set<std::string>& of_rollouts,
+                   const AuditProblem& problem) {
+  const std::string& code = problem.reason.code;
+  // Also where no SharingRollout exists yet, and the problem is one of its policy.
+  if (world.policies_served && of_rollouts.contains(problem.reason.message)) return rollout_status_command();
+  // Not all policies that have problems exist, and without the CRDs none does.
+  if (const ObjectRef* policy = object_of(problem, "SharingPolicy")) {
+    if (!world.policies_served) return install_crds_command();
+    if (world.policies.find(policy->name) == nullptr) return {"kubectl get sharingpolicies"};
   }
+  const ObjectRef* node = object_of(problem, "Node");
+  if (const NodeAssessment* a = node == nullptr ? nullptr : index.assessment(node->name)) {
+    // Corrects the setting of the default key.
+    Command setting;
+    if (code == kDefaultKeyNotFound || code == kDefaultMissing) setting = default_key_command(world, index.impl(), *a);
+    if (code == kNodesWouldBreak) setting = announced_default_command(index.impl(), *a);
+    if (!setting.empty()) return setting;
+    if (code == kDefaultInvalid)
+      return correct_key_command(world, index.impl(), index.impl().installation_of(*a).config_map_key());
+  }
+  const bool of_config_map = code == kConfigInvalid || code == kConfigMapMissing;
+  const ObjectRef* config_map = of_config_map ? object_of(problem, "ConfigMap") : nullptr;
+  return config_map == nullptr ? problem.command
+                               : correct_key_command(world, index.impl(), {config_map->ns, config_map->name});
 }
 
-// The ConfigMap with the mistake, or that is missing; nullopt: the problem is another one.
-std::optional<ObjectKey> config_map_to_correct(const FleetIndex& index, const AuditProblem& problem) {
-  if (problem.reason == kDefaultInvalid) {
-    const auto node = std::ranges::find(problem.objects, "Node", &ObjectRef::kind);
-    const NodeAssessment* a = node == problem.objects.end() ? nullptr : index.assessment(node->name);
-    return a == nullptr ? std::nullopt : std::optional(index.impl().installation_of(*a).config_map_key());
-  }
-  if (problem.reason != kConfigInvalid && problem.reason != kConfigMapMissing) return std::nullopt;
-  const auto config_map = std::ranges::find(problem.objects, "ConfigMap", &ObjectRef::kind);
-  return config_map == problem.objects.end() ? std::nullopt
-                                             : std::optional(ObjectKey{config_map->ns, config_map->name});
+// What to do in general, also where the objects of a problem have different policies.
+std::string_view general_remedy(const World& world, const FleetIndex& index, const AuditProblem& problem) {
+  std::set<std::string_view> remedies;
+  for (const ObjectRef& object : problem.objects)
+    remedies.insert(remedy_here(world, index.impl(), problem.reason.code, object));
+  return remedies.size() == 1 ? *remedies.begin() : remedy_of(problem.reason.code);
 }
 
-// The command that corrects the ConfigMap, for problems about its invalid profiles, or creates it.
-void name_correct_commands(const World& world, const FleetIndex& index, std::vector<AuditProblem>& problems) {
-  for (AuditProblem& problem : problems) {
-    if (const std::optional<ObjectKey> config_map = config_map_to_correct(index, problem))
-      problem.command = correct_key_command(world, index.impl(), *config_map);
+// Equal findings of many nodes are one problem, so that their texts name no node before.
+void complete(const World& world, const FleetIndex& index, const std::set<std::string>& of_rollouts,
+              AuditProblem& problem) {
+  problem.command = command_of(world, index, of_rollouts, problem);
+  std::vector<std::string> nodes;
+  for (const ObjectRef& object : problem.objects) {
+    if (object.kind == "Node") nodes.push_back(object.name);
   }
-}
-
-// In general where the objects of a problem have different policies.
-void name_remedies(const World& world, const FleetIndex& index, std::vector<AuditProblem>& problems) {
-  for (AuditProblem& problem : problems) {
-    std::set<std::string_view> remedies;
-    for (const ObjectRef& object : problem.objects)
-      remedies.insert(remedy_here(world, index.impl(), problem.reason, object));
-    problem.remedy = remedies.size() == 1 ? *remedies.begin() : remedy_of(problem.reason);
-  }
-}
-
-// Equal findings of many nodes are one problem, so that their texts name no node.
-void name_nodes(std::vector<AuditProblem>& problems) {
-  for (AuditProblem& problem : problems) {
-    std::vector<std::string> nodes;
-    for (const ObjectRef& object : problem.objects) {
-      if (object.kind == "Node") nodes.push_back(object.name);
-    }
-    problem.message = name_nodes_in(std::move(problem.message), nodes);
-    problem.remedy = name_nodes_in(std::move(problem.remedy), nodes);
-  }
-}
-
-// The command that corrects the setting, for problems about the default key.
-void name_default_commands(const World& world, const FleetIndex& index, std::vector<AuditProblem>& problems) {
-  for (AuditProblem& problem : problems) {
-    const bool missing = problem.reason == kDefaultKeyNotFound || problem.reason == kDefaultMissing;
-    if (!missing && problem.reason != kNodesWouldBreak) continue;
-    const auto node = std::ranges::find(problem.objects, "Node", &ObjectRef::kind);
-    const NodeAssessment* a = node == problem.objects.end() ? nullptr : index.assessment(node->name);
-    if (a == nullptr) continue;
-    std::string command =
-        missing ? default_key_command(world, index.impl(), *a) : announced_default_command(index.impl(), *a);
-    if (!command.empty()) problem.command = std::move(command);
-  }
+  problem.remedy = name_nodes_in(std::string(general_remedy(world, index, problem)), nodes);
+  problem.reason.message = name_nodes_in(std::move(problem.reason.message), nodes);
 }
 
 }  // namespace
@@ -325,12 +282,7 @@ Audit audit(const Snapshot& snapshot, FleetIndex& index, bool operator_runs) {
            std::tie(b.severity, b.reason, b.object.kind, b.object.ns, b.object.name, b.message);
   });
   out.problems = merge_findings(out.findings, lost, pods);
-  name_remedies(snapshot.world, index, out.problems);
-  name_correct_commands(snapshot.world, index, out.problems);
-  name_default_commands(snapshot.world, index, out.problems);
-  name_policy_commands(snapshot.world, out.problems);
-  name_rollout_commands(snapshot.world, of_rollouts, out.problems);
-  name_nodes(out.problems);
+  for (AuditProblem& problem : out.problems) complete(snapshot.world, index, of_rollouts, problem);
   return out;
 }
 

@@ -1,17 +1,91 @@
-// Problems of GPU sharing in a cluster, with or without the operator installed: for `audit`.
+// Problems of GPU sharing in a cluster, with or without the operator installed, for `audit`: what the planners find,
+// what they do not report, and what follows from what.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "reconcilers/explain/audit_problems.h"
+#include "reconcilers/explain/reading_pass.h"
 #include "reconcilers/fleet/fleet.h"
+#include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/plan.h"
 #include "reconcilers/model/snapshot.h"
+#include "reconcilers/reasons/command.h"
+#include "reconcilers/reasons/reason.h"
 
 namespace gso {
+
+// --- The findings of an audit as problems: equal ones merged, ranked by the GPUs that nobody can use because of them.
+
+// The findings about a node whose GPUs cannot be used because of a change of the operator: one that is in progress,
+// one that no operator continues, or that a person holds.
+inline constexpr std::string_view kInChange = "InChange";
+inline constexpr std::string_view kLeftMidChange = "LeftMidChange";
+inline constexpr std::string_view kHeldMidChange = "HeldMidChange";
+
+// GPUs of a machine.
+struct GpuCount {
+  std::int64_t total = 0;
+  std::int64_t lost = 0;  // Of these, what no pod can get: the node is NotReady, or allocatable is below the profile.
+  std::int64_t cordoned = 0;    // Of the others, what no pod can get because the node is cordoned.
+  std::int64_t mig_slices = 0;  // Of `total`: MIG devices, which count like cards where they are served as GPUs.
+  // Nothing shows how many GPUs the machine has: no label, no annotation and no record counts them, and the replicas of
+  // one GPU are not known because its profile is invalid or not the one that it runs. `total` is 1 then.
+  bool unknown = false;
+};
+
+// `assessment` is null where no plugin serves the node.
+[[nodiscard]] GpuCount gpus_of(const World& world, const PlannerSettings& settings, const FleetIndex::Impl& index,
+                               const Node& node, const NodeAssessment* assessment);
+
+// What is wrong with the node's own pods of the plugin, GFD and the MPS daemon: "pod gpu-operator/plugin-x7k2p (plugin)
+// on node n1 is not Ready: CrashLoopBackOff: …", "no pod of DaemonSet gpu-operator/mps runs on node n1". Empty also
+// where these pods could not be read.
+[[nodiscard]] std::vector<std::string> operand_problems(const World& world, const FleetIndex::Impl& index,
+                                                        const Node& node, const NodeAssessment& assessment);
+
+struct AuditProblem {
+  Severity severity = Severity::warning;
+  Reason reason;
+  std::vector<ObjectRef> objects;    // Sorted.
+  std::int64_t gpus_lost = 0;        // On these nodes, or on those that the DaemonSet, ConfigMap or policy serves.
+  std::vector<std::string> lost_on;  // The nodes that have lost them.
+  std::vector<std::string> pods;     // What operand_problems() says about these nodes, each once.
+  std::string remedy;                // What to do in general.
+  Command command;                   // The first thing to type: what shows the cause.
+};
+
+// GPUs that nobody can use, by what serves them: the Node, and the DaemonSets, the key of the ConfigMap and the
+// SharingPolicy behind it.
+class LostGpus {
+ public:
+  void add(const FleetIndex::Impl& index, const Node& node, const NodeAssessment* assessment, std::int64_t lost);
+  // Of the node alone: its change or its failure is the cause, not what serves it.
+  void add_of_node(const Node& node, std::int64_t lost);
+  // What only the cordon of somebody else keeps from pods.
+  void add_cordoned(const Node& node, std::int64_t gpus);
+  // By node: those behind the object, or of a ConfigMap behind the key that the finding is about. A problem of several
+  // objects (a ConfigMap and its nodes) counts each node once.
+  using ByNode = std::map<std::string, std::int64_t>;
+  [[nodiscard]] const ByNode& of(const Finding& finding) const;
+
+ private:
+  std::map<std::string, ByNode> by_object_;  // "Kind/namespace/name"
+};
+
+// `findings`: sorted. `pods`: by node. Of several findings about one Node, the most severe
+// has its GPUs and pods.
+[[nodiscard]] std::vector<AuditProblem> merge_findings(const std::vector<Finding>& findings, const LostGpus& lost,
+                                                       const std::map<std::string, std::vector<std::string>>& pods);
+
+// What a check says for information, and no action follows from while an operator runs: people read its code alone.
+[[nodiscard]] bool needs_no_action(Severity severity, std::string_view reason);
+// "2 infos need no action while an operator runs: DefaultFirstStart, MPSSidecarCannotSignal (their texts: -o yaml)"
+[[nodiscard]] std::string no_action_text(std::vector<std::string> reasons);
 
 struct Audit {
   std::int64_t nodes = 0;                        // Nodes with GPUs or a device plugin.
@@ -26,11 +100,92 @@ struct Audit {
 };
 
 // The findings of every planner, with drift as an error, and also: other tools that restart the plugin's pods or give
-// out its GPUs (neighbours.h), nodes whose pods are older than their target profile, nodes that no plugin serves, nodes
+// out its GPUs (neighbours()), nodes whose pods are older than their target profile, nodes that no plugin serves, nodes
 // that are Failed, NotReady or without an allocatable GPU, refused evictions, rollouts that nodes wait for and that
-// start none (audit_rollouts.h), and invalid profiles that no node uses. If the fleet has no record, one is assumed
+// start none (waiting_rollouts()), and invalid profiles that no node uses. If the fleet has no record, one is assumed
 // (call assume_baseline() before). `index` is refreshed. Nodes whose GPUs cannot be used because of a change of the
 // operator are named too: for information while one runs (`operator_runs`) and may change nodes.
 [[nodiscard]] Audit audit(const Snapshot& snapshot, FleetIndex& index, bool operator_runs = true);
+
+// --- Rollouts that nodes wait for and that start none of them: for `audit`.
+
+// A rollout that nodes wait for, and that starts none of them.
+struct RolloutFinding {
+  Finding finding;
+  // The message without the cause: "the rollout of key any to v1-… starts no node, and 1 of 4 nodes waits for it
+  // (a02)". Empty: the message says something else.
+  std::string effect = {};
+  std::string held = {};  // The node that a person holds, if that alone is the cause.
+};
+// For each rollout whose nodes do not run what their ConfigMap says: what stops it (a person, failures, mode Observe),
+// or why none of its nodes makes progress (a full budget and the nodes that hold it, for example), which nodes wait,
+// and what to do. Approvals and closed windows are for information; what opens by itself within minutes is left out.
+[[nodiscard]] std::vector<RolloutFinding> waiting_rollouts(ReadingPass& pass);
+
+// --- Findings that follow from another finding of an audit: one cause is one problem, which names its consequences.
+
+// Reasons that only an audit has.
+inline constexpr std::string_view kNodeNotReady = "NodeNotReady";
+inline constexpr std::string_view kNoneAllocatable = "NoneAllocatable";
+// A check of objects: pods mount a ConfigMap that does not exist.
+inline constexpr std::string_view kConfigMapMissing = "ConfigMapMissing";
+
+// Of a node that is NotReady. `differs`: it does not show its profile either.
+[[nodiscard]] std::string_view not_ready_text(bool differs);
+
+// A label names an MPS key that the plugin's release cannot load by label: that the node would break by the same label
+// is said in that finding.
+void join_breaks_by_label(std::vector<Finding>& findings);
+
+// Leaves the causes among all findings of the audit. The index is refreshed. `changes_continue`: an operator runs and
+// may finish changes, as far as that is known.
+void keep_root_causes(const World& world, const FleetIndex& index, bool changes_continue,
+                      std::vector<Finding>& findings);
+
+// Rollouts that start no node because a person holds one in its change: the finding about that node has the command,
+// and says from now on who waits for it. Those rollouts are removed.
+void join_held_changes(std::vector<RolloutFinding>& rollouts, std::vector<Finding>& findings);
+
+// --- What else in the cluster restarts the plugin's pods, gives out the same GPUs, or cannot see how they are shared:
+// for `audit`. Found by names that these tools write themselves.
+
+// After index.refresh().
+[[nodiscard]] std::vector<Finding> neighbours(const World& world, const FleetIndex& index);
+
+// --- What people have set and nothing else shows: switches without a value, pauses that stop no node yet, and
+// policies of equal priority for the same nodes. Pure functions.
+
+// `gpusharing.dev/hold` and `gpusharing.dev/paused` without a value (`kubectl annotate node n1 gpusharing.dev/hold=`)
+// have no effect, which their author might not expect: a warning, HoldIgnored or PausedIgnored. "false" and its like
+// mean no, and every other value has an effect (model/switch_value.h).
+[[nodiscard]] std::optional<Finding> ignored_hold(const Node& node);
+
+// For all Nodes, and for the ConfigMaps that plugins mount; sorted by kind and name.
+[[nodiscard]] std::vector<Finding> ignored_switches(const World& world);
+
+// A pause of a policy, or of a ConfigMap that a plugin mounts, while no node waits for its end: no rollout and no node
+// shows that the next edit will not be rolled out.
+struct IdlePause {
+  ObjectRef object;
+  std::string text;  // Behind "the policy " or "the ConfigMap ".
+  Command resume;    // Ends it.
+};
+// Sorted by kind and name.
+[[nodiscard]] std::vector<IdlePause> idle_pauses(const World& world, const FleetIndex::Impl& index);
+// The same for information: PolicyPaused, ConfigMapPaused.
+[[nodiscard]] std::vector<Finding> idle_pause_findings(const World& world, const FleetIndex::Impl& index);
+
+// Policies that select nodes which another policy of the same priority governs: which one does was not decided by a
+// number that somebody chose. For information, PolicyOverlap; sorted by name.
+[[nodiscard]] std::vector<Finding> undecided_overlaps(const World& world, const FleetIndex::Impl& index);
+
+// The finding says that a node does not show its profile.
+[[nodiscard]] bool reports_drift(const Finding& finding);
+
+// What every reconciler finds now, with drift as an error. `index` is refreshed.
+[[nodiscard]] std::vector<Finding> all_findings(const Snapshot& snapshot, FleetIndex& index);
+
+// What every reconciler finds now, and the Events about slices that pods hear. `index` is refreshed.
+[[nodiscard]] std::vector<Finding> findings_and_slices(const Snapshot& snapshot, FleetIndex& index);
 
 }  // namespace gso

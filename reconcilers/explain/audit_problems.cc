@@ -1,5 +1,5 @@
-// See audit_problems.h.
-#include "reconcilers/explain/audit_problems.h"
+// Findings as problems: equal ones merged, ranked by the GPUs that nobody can use because of them.
+#include "reconcilers/explain/audit.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -12,9 +12,8 @@
 
 #include "reconcilers/checks/check.h"
 #include "reconcilers/cluster/facts.h"
-#include "reconcilers/explain/cordon.h"
-#include "reconcilers/explain/edit_not_live.h"
-#include "reconcilers/explain/root_causes.h"
+#include "reconcilers/explain/commands.h"
+#include "reconcilers/explain/node.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/node/assess.h"
@@ -22,19 +21,14 @@
 #include "reconcilers/rollout/stops.h"
 
 namespace gso {
-namespace {
 
-std::int64_t amount(const ResourceCounts& counts, const std::string& resource) {
-  const auto at = counts.find(Interned(resource));
-  return at == counts.end() ? 0 : at->second;
-}
+namespace {
 
 // GPUs of a node that neither GFD nor the record counts: what its plugin serves, with the replicas of one GPU counted
 // once; 0: unknown, because the profile that the plugin runs is not known. `older_text`: it runs one from before an
 // edit.
 std::int64_t served_gpus(const FleetIndex::Impl& index, const Node& node, const NodeAssessment* a, bool older_text) {
-  if (a == nullptr || index.installation_of(*a).config_map.empty())
-    return amount(node.capacity, std::string(kGpuResource));
+  if (a == nullptr || index.installation_of(*a).config_map.empty()) return amount_of(node.capacity, kGpuResource);
   std::int64_t gpus = 0;
   if (a->expectation != nullptr) {
     for (const auto& [resource, replicas] : a->expectation->replicas)
@@ -44,7 +38,7 @@ std::int64_t served_gpus(const FleetIndex::Impl& index, const Node& node, const 
   if (a->measured_gpus > 0) return a->measured_gpus;
   if (a->expectation != nullptr && a->loaded.revision == a->target && !older_text) {
     for (const auto& [resource, replicas] : a->expectation->divisible)
-      gpus += amount(node.capacity, resource) / replicas;
+      gpus += amount_of(node.capacity, resource) / replicas;
   }
   return gpus;
 }
@@ -72,12 +66,12 @@ std::int64_t lost_of(const Node& node, const NodeAssessment& a, std::int64_t tot
   if (older_text || a.loaded.revision != a.target) {
     for (const auto& [resource, count] : node.capacity) {
       expected += count;
-      offered += std::min(count, amount(node.allocatable, std::string(resource.view())));
+      offered += std::min(count, amount_of(node.allocatable, resource.view()));
     }
   } else if (a.expectation != nullptr) {
     for (const auto& [resource, count] : a.expectation->capacity) {
       expected += count;
-      offered += std::min(count, amount(node.allocatable, resource));
+      offered += std::min(count, amount_of(node.allocatable, resource));
     }
   }
   if (expected == 0) return serves_gpus(node) ? 0 : total;
@@ -91,23 +85,6 @@ std::string id_of(std::string_view kind, std::string_view ns, std::string_view n
 // The part of a ConfigMap's GPUs whose nodes run that key.
 std::string of_key(std::string_view config_map, std::string_view key) {
   return fmt::format("{} key {}", config_map, key);
-}
-
-// Findings about one key of a ConfigMap begin with it: "key any: line 6: …", or "gpu-operator/c key any: line 6: …".
-// Empty: it is about all keys.
-std::string_view key_named_in(const Finding& finding) {
-  constexpr std::string_view kBefore = "key ";
-  const ObjectRef& object = finding.object;
-  std::string_view message = finding.message;
-  const std::string name = fmt::format("{}/{} ", object.ns, object.name);
-  if (message.starts_with(name)) message.remove_prefix(name.size());
-  if (object.kind != "ConfigMap" || !message.starts_with(kBefore)) return {};
-  const std::string_view rest = message.substr(kBefore.size());
-  return rest.substr(0, rest.find_first_of(": "));
-}
-
-bool needs_mps(const NodeAssessment& a) {
-  return a.profile != nullptr && a.profile->valid && a.profile->profile().strategy() == Strategy::mps;
 }
 
 // Of a pod that does not serve: "is not Ready: CrashLoopBackOff: no NVML", "is Running, not Ready".
@@ -141,18 +118,15 @@ std::map<std::string_view, const Finding*> first_of_nodes(const std::vector<Find
   return out;
 }
 
-std::string command_for(const Finding& finding) {
+Command command_for(const Finding& finding) {
   const ObjectRef& object = finding.object;
-  if (finding.reason == kNodeNotReady) return fmt::format("kubectl describe node {}", object.name);
-  if (object.kind == "Node") return fmt::format("gpu-sharing-operator explain {}", object.name);
-  if (finding.reason == kCrdsGone) return std::string(kInstallCrds);
-  if (object.kind == "SharingRollout") return "gpu-sharing-operator rollout status";
+  if (finding.reason == kNodeNotReady) return describe_node_command(object.name);
+  if (object.kind == "Node") return explain_command(object.name);
+  if (finding.reason == kCrdsGone) return install_crds_command();
+  if (object.kind == "SharingRollout") return rollout_status_command();
   if (object.kind.empty() || object.name.empty()) return {};
-  std::string kind = object.kind;
-  std::ranges::transform(kind, kind.begin(),
-                         [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
-  return fmt::format("kubectl describe {} {}{}", kind, object.name,
-                     object.ns.empty() ? std::string() : " --namespace " + object.ns);
+  return {fmt::format("kubectl describe {} {}{}", kubectl_name(object.kind), object.name,
+                      object.ns.empty() ? std::string() : " --namespace " + object.ns)};
 }
 
 }  // namespace
@@ -187,7 +161,7 @@ std::vector<std::string> operand_problems(const World& world, const FleetIndex::
   std::vector<std::string> out;
   for (const Component component : {Component::plugin, Component::gfd, Component::mps}) {
     const Operand* operand = installation.find(component, node);
-    if (operand == nullptr || (component == Component::mps && !needs_mps(a))) continue;
+    if (operand == nullptr || (component == Component::mps && !shares_by_mps(&a))) continue;
     const std::vector<const Pod*>& there = pods.of(component);
     if (std::ranges::any_of(there, [](const Pod* pod) { return is_serving(*pod); })) continue;
     if (there.empty()) {
@@ -229,9 +203,10 @@ void LostGpus::add_cordoned(const Node& node, std::int64_t gpus) {
 const LostGpus::ByNode& LostGpus::of(const Finding& finding) const {
   static const ByNode kNone;
   const ObjectRef& object = finding.object;
+  if (finding.reason == kReplicasBelowUse) return kNone;  // What pods request is more than the key ever offers.
   const bool cordon = finding.reason == kCordoned;
   std::string id = id_of(cordon ? kCordoned : std::string_view(object.kind), object.ns, object.name);
-  if (const std::string_view key = key_named_in(finding); !key.empty()) id = of_key(id, key);
+  if (!finding.key.empty()) id = of_key(id, finding.key);
   const auto at = by_object_.find(id);
   return at == by_object_.end() ? kNone : at->second;
 }
@@ -248,8 +223,7 @@ std::vector<AuditProblem> merge_findings(const std::vector<Finding>& findings, c
     auto& [problem, lost_by_node] = merged[{finding.severity, finding.reason, finding.message}];
     if (problem.objects.empty()) {
       problem.severity = finding.severity;
-      problem.reason = finding.reason;
-      problem.message = finding.message;
+      problem.reason = {finding.reason, finding.message};
       problem.command = command_for(finding);
     }
     if (std::ranges::find(problem.objects, finding.object) != problem.objects.end()) continue;
@@ -277,10 +251,9 @@ std::vector<AuditProblem> merge_findings(const std::vector<Finding>& findings, c
   return out;
 }
 
-bool needs_no_action(Severity severity, std::string_view reason, std::string_view remedy) {
-  const bool on_condition = remedy.starts_with("no action needed if");
-  return severity == Severity::info && find_check(reason) != nullptr && remedy.starts_with("no action needed") &&
-         !on_condition;
+bool needs_no_action(Severity severity, std::string_view reason) {
+  const Check* check = find_check(reason);
+  return severity == Severity::info && check != nullptr && check->needs_no_action;
 }
 
 std::string no_action_text(std::vector<std::string> reasons) {

@@ -1,20 +1,16 @@
-#include "reconcilers/explain/audit_rollouts.h"
+// Rollouts that nodes wait for and that start none of them.
+#include "reconcilers/explain/audit.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdint>
 #include <nlohmann/json.hpp>
-#include <optional>
-#include <set>
 #include <utility>
 
 #include "reconcilers/cluster/policy_match.h"
 #include "reconcilers/cluster/record_store.h"
-#include "reconcilers/explain/earlier_revision.h"
-#include "reconcilers/explain/remedy.h"
-#include "reconcilers/explain/stop_command.h"
-#include "reconcilers/fleet/fleet_index.h"
+#include "reconcilers/explain/commands.h"
+#include "reconcilers/explain/revisions.h"
 #include "reconcilers/model/conditions.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
@@ -22,33 +18,29 @@
 #include "reconcilers/model/object_refs.h"
 #include "reconcilers/rollout/budgets.h"
 #include "reconcilers/rollout/failures.h"
-#include "reconcilers/rollout/rollout_view.h"
 #include "reconcilers/rollout/stops.h"
 
 namespace gso {
-
-std::string to_run(const World& world, std::string_view command) {
-  return world.policies_served ? fmt::format("run `{}`", command)
-                               : fmt::format("install the CRDs (`{}`), then run `{}`", kInstallCrds, command);
-}
 
 namespace {
 
 // What lifts the pause.
 std::string to_resume(const RolloutView& rollout) {
-  const std::string command = resume_command(rollout);
+  const Command command = resume_command(rollout);
   // Without the CRDs it is kubectl's.
-  if (pause_of_rollout(rollout).by == PausedBy::config_map) return fmt::format("run `{}`", command);
+  if (pause_of_rollout(rollout).by == PausedBy::config_map) return fmt::format("run `{}`", command.text());
   return to_run(rollout.pass.s.world, command);
 }
 
 // Shows what a return to the profile before it would change. Without the CRDs `rollout undo` does not work.
-std::string undo_command(const RolloutView& rollout) {
+Command undo_command(const RolloutView& rollout) {
   const World& world = rollout.pass.s.world;
   if (!world.policies_served)
     return correct_key_command(world, rollout.pass.index, config_map_key(rollout.key.config_map));
-  return fmt::format("gpu-sharing-operator rollout undo {}--dry-run",
-                     rollout.object == nullptr ? std::string() : rollout.object->meta.name + " ");
+  return {fmt::format("gpu-sharing-operator rollout undo {}--dry-run",
+                      rollout.object == nullptr ? std::string() : rollout.object->meta.name + " "),
+          {},
+          Command::Does::goes_back};
 }
 
 // The other way out after failures or an abort: back, where there is something to go back to.
@@ -56,21 +48,27 @@ std::string correction_of(const RolloutView& rollout) {
   const World& world = rollout.pass.s.world;
   if (owns_key(rollout.policy, rollout.key)) return fmt::format("change spec.profile of policy {}", rollout.key.policy);
   if (has_earlier_text(world, rollout.pass.index, rollout.key.config_map, rollout.key.key))
-    return fmt::format("restore the profile before it, after a look: `{}`", undo_command(rollout));
+    return fmt::format("restore the profile before it, after a look: `{}`", undo_command(rollout).text());
   return fmt::format("correct the profile, because no earlier one is on record: `{}`",
-                     correct_key_command(world, rollout.pass.index, config_map_key(rollout.key.config_map)));
+                     correct_key_command(world, rollout.pass.index, config_map_key(rollout.key.config_map)).text());
+}
+
+// Its failures are those of an earlier attempt alone.
+bool failed_before(const RolloutView& rollout) {
+  return rollout.present_failures() == 0 &&
+         remembered_failure(rollout.pass, rollout.key, rollout.policy, rollout.target) != nullptr;
 }
 
 // What goes on from the closed gate, where its message does not say it.
 std::string way_out_of(const RolloutView& rollout, const GateState& gate) {
   const World& world = rollout.pass.s.world;
-  const std::string start = to_run(world, fmt::format("gpu-sharing-operator rollout start {}", rollout.key.policy));
   switch (gate.gate) {
     case Gate::max_failures:
       // Where the revision failed before, the gate's message has the command of the retry.
-      return gate.message.contains("Retry: ")
+      return failed_before(rollout)
                  ? "Or " + correction_of(rollout)
-                 : fmt::format("Fix the failed nodes, then {}; or {}", start, correction_of(rollout));
+                 : fmt::format("Fix the failed nodes, then {}; or {}", to_run(world, start_command(rollout.key.policy)),
+                               correction_of(rollout));
     case Gate::aborted:  // The gate's message has the command of the retry.
     case Gate::undone: {
       const bool paused = pause_of_rollout(rollout).by != PausedBy::nobody;
@@ -83,8 +81,9 @@ std::string way_out_of(const RolloutView& rollout, const GateState& gate) {
       return selector_problem(rollout.policy).empty() ? "To continue, " + to_resume(rollout) : std::string();
     case Gate::observe:
       // The finding CRDsGone says what ends that of a policy without an object.
-      return policy_is_gone(world, rollout.pass.index, rollout.key.policy) ? std::string()
-                                                                           : "To change them: " + stop_command(rollout);
+      return policy_is_gone(world, rollout.pass.index, rollout.key.policy)
+                 ? std::string()
+                 : "To change them: " + stop_command(rollout).text();
     case Gate::approval:
       return fmt::format("To approve it after a look at `gpu-sharing-operator diff`, {}",
                          to_run(world, stop_command(rollout)));

@@ -5,82 +5,41 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <optional>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "reconcilers/checks/catalogue.h"
 #include "reconcilers/cluster/facts.h"
 #include "reconcilers/cluster/other_systems.h"
-#include "reconcilers/explain/change_step.h"
-#include "reconcilers/explain/cordon.h"
-#include "reconcilers/explain/earlier_revision.h"
-#include "reconcilers/explain/edit_not_live.h"
-#include "reconcilers/explain/pod_choices.h"
+#include "reconcilers/explain/audit.h"
+#include "reconcilers/explain/commands.h"
 #include "reconcilers/explain/reading_pass.h"
-#include "reconcilers/explain/remedy.h"
-#include "reconcilers/explain/root_causes.h"
-#include "reconcilers/explain/stop_command.h"
-#include "reconcilers/explain/switches.h"
-#include "reconcilers/fleet/fleet_index.h"
+#include "reconcilers/explain/revisions.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
+#include "reconcilers/model/policy.h"
 #include "reconcilers/node/node_patch.h"
 #include "reconcilers/registry.h"
 
 namespace gso {
+
 namespace {
 
-std::string_view words(Proof proof) {
-  switch (proof) {
-    case Proof::none:
-      return "not known";
-    case Proof::annotation:
-      return "recorded on the node when it was verified";
-    case Proof::baseline:
-      return "baseline";
-    case Proof::pods:
-      return "its pods were created before the key's text was restored";
-  }
-  return {};
-}
-
-std::string_view words(ChangeCause cause) {
-  switch (cause) {
-    case ChangeCause::none:
-      return "none";
-    case ChangeCause::edited:
-      return "profile edited";
-    case ChangeCause::relabelled:
-      return "label names another key";
-    case ChangeCause::policy:
-      return "policy selects another key";
-    case ChangeCause::new_template:
-      return "DaemonSet template changed";
-    case ChangeCause::joined:
-      return "node joined";
-    case ChangeCause::ended:
-      return "no longer needed";
-  }
-  return {};
-}
-
-std::string_view words(Transition transition) {
-  switch (transition) {
-    case Transition::none:
-      return "the profile stays the same";
-    case Transition::plugin_only:
-      return "restarts the plugin";
-    case Transition::reshare:
-      return "restarts the plugin and GFD";
-    case Transition::enter_mps:
-      return "starts the MPS daemon";
-    case Transition::change_mps:
-      return "restarts the MPS daemon";
-    case Transition::leave_mps:
-      return "stops the MPS daemon";
-  }
-  return {};
-}
+constexpr PolicyWord<Proof> kProofWords[] = {{"not known", Proof::none},
+                                             {"recorded on the node when it was verified", Proof::annotation},
+                                             {"baseline", Proof::baseline},
+                                             {"its pods were created before the key's text was restored", Proof::pods}};
+constexpr PolicyWord<ChangeCause> kCauseWords[] = {{"none", ChangeCause::none},
+                                                   {"profile edited", ChangeCause::edited},
+                                                   {"label names another key", ChangeCause::relabelled},
+                                                   {"policy selects another key", ChangeCause::policy},
+                                                   {"DaemonSet template changed", ChangeCause::new_template},
+                                                   {"node joined", ChangeCause::joined},
+                                                   {"no longer needed", ChangeCause::ended}};
+constexpr PolicyWord<Transition> kTransitionWords[] = {
+    {"the profile stays the same", Transition::none},     {"restarts the plugin", Transition::plugin_only},
+    {"restarts the plugin and GFD", Transition::reshare}, {"starts the MPS daemon", Transition::enter_mps},
+    {"restarts the MPS daemon", Transition::change_mps},  {"stops the MPS daemon", Transition::leave_mps}};
 
 std::string provider_of(const PluginInstallation& installation) {
   std::string_view kind = "DaemonSets without an owner";
@@ -148,7 +107,7 @@ std::string loaded_of(const FleetIndex::Impl& index, const Node& node, const Nod
                         pods_to_go(index, node, a).empty();
   if (replaced)
     return fmt::format("not known: its pods were started with {}, and that change has failed", a.change->to);
-  if (a.loaded.revision.empty()) return std::string(words(Proof::none));
+  if (a.loaded.revision.empty()) return std::string(word_of(kProofWords, Proof::none));
   if (a.loaded.revision == kInvalidRevision && a.loaded.proof == Proof::pods)
     return "not known: the key had several texts around the time at which its containers started";
   std::string_view revision = a.loaded.revision.view();
@@ -157,7 +116,7 @@ std::string loaded_of(const FleetIndex::Impl& index, const Node& node, const Nod
     revision = a.loaded.proof == Proof::annotation ? "a text that is not known any more" : "an invalid profile";
   if (a.at_install == AtInstall::drifted && a.loaded.proof == Proof::baseline && !a.matches())
     return fmt::format("not known: the baseline is {}, which the node did not show", revision);
-  return fmt::format("{} ({})", revision, words(a.loaded.proof));
+  return fmt::format("{} ({})", revision, word_of(kProofWords, a.loaded.proof));
 }
 
 void add_rows(const Node& node, const NodeAssessment& a, NodeExplanation& out) {
@@ -167,10 +126,8 @@ void add_rows(const Node& node, const NodeAssessment& a, NodeExplanation& out) {
     out.rows.push_back({label, value, std::string(node.meta.labels.get(label).value_or("(none)"))});
   }
   const auto shown = [&](const std::string& resource) {
-    const auto capacity = node.capacity.find(Interned(resource));
-    const auto allocatable = node.allocatable.find(Interned(resource));
-    const std::int64_t has = capacity == node.capacity.end() ? 0 : capacity->second;
-    const std::int64_t offers = allocatable == node.allocatable.end() ? 0 : allocatable->second;
+    const std::int64_t has = amount_of(node.capacity, resource);
+    const std::int64_t offers = amount_of(node.allocatable, resource);
     return has == offers ? std::to_string(has) : fmt::format("{} ({} allocatable)", has, offers);
   };
   for (const auto& [resource, count] : expected.capacity) {
@@ -178,8 +135,8 @@ void add_rows(const Node& node, const NodeAssessment& a, NodeExplanation& out) {
   }
   for (const auto& [resource, replicas] : expected.divisible) {
     const std::string is = shown(resource);
-    const auto capacity = node.capacity.find(Interned(resource));
-    const bool fits = capacity != node.capacity.end() && capacity->second > 0 && capacity->second % replicas == 0;
+    const std::int64_t has = amount_of(node.capacity, resource);
+    const bool fits = has > 0 && has % replicas == 0;
     out.rows.push_back({resource, fits ? is : fmt::format("a multiple of {}", replicas), is});
   }
 }
@@ -251,7 +208,8 @@ void add_notes(ReadingPass& pass, const FleetIndex::Impl& index, const Node& nod
   if (std::string loss = loss_note(node, *a); !loss.empty() && out.shown.state != kUnknown)
     out.notes.push_back(std::move(loss));
   if (a->phase == Phase::pending) {
-    out.notes.push_back(fmt::format("Change: {}; {}", words(a->cause), words(a->transition)));
+    out.notes.push_back(
+        fmt::format("Change: {}; {}", word_of(kCauseWords, a->cause), word_of(kTransitionWords, a->transition)));
   }
   for (const auto& [label, owned] : owned_labels(node)) {
     out.notes.push_back(fmt::format(
@@ -292,40 +250,43 @@ void add_setup(const std::vector<Diagnostic>& setup, NodeExplanation& out) {
 }
 
 // What `rollout status` would say to type, for a node that waits for a person; else that command.
-std::string decision_about(ReadingPass& pass, const NodeAssessment& a) {
-  std::string command = a.phase == Phase::pending ? pass.stop_command_of(a) : std::string();
-  return command.empty() ? std::string(kRolloutStatusCommand) : command;
+Command decision_about(ReadingPass& pass, const NodeAssessment& a) {
+  Command command = a.phase == Phase::pending ? pass.stop_command_of(a) : Command();
+  return command.empty() ? rollout_status_command() : command;
 }
 
 // A retry of a failed node fails again before its cause is fixed: a look at the cause comes first.
-std::string after_the_cause(const World& world, const FleetIndex::Impl& index, const Node& node,
-                            const NodeAssessment& a, std::string retry) {
-  if (a.phase != Phase::failed || !retry.starts_with("gpu-sharing-operator rollout start ")) return retry;
+Command after_the_cause(const World& world, const FleetIndex::Impl& index, const Node& node, const NodeAssessment& a,
+                        Command retry) {
+  if (a.phase != Phase::failed || retry.does != Command::Does::retries) return retry;
   const std::string config_map = k8s::to_string(index.installation_of(a).config_map_key());
   const bool returns = world.policies_served && has_earlier_text(world, index, config_map, std::string(a.key.view()));
   const std::string_view back = returns ? "; or to go back: gpu-sharing-operator rollout undo --dry-run" : "";
-  if (const std::string cause = writer_log_command(index, node, a); !cause.empty())
-    return fmt::format("{}  # why the node does not show its profile; once the cause is fixed: {}{}", cause, retry,
-                       back);
+  if (Command cause = writer_log_command(index, node, a); !cause.empty()) {
+    cause.comment =
+        fmt::format("why the node does not show its profile; once the cause is fixed: {}{}", retry.text(), back);
+    return cause;
+  }
   // The pod that the change waited for has become Ready too late.
   if (!a.pods_ready || !a.change) return retry;
-  const auto to_go = pods_to_go(index, node, a);
-  return to_go.empty() ? retry
-                       : fmt::format("{}  # the pods of the node are Ready by now: goes on to replace {}{}", retry,
-                                     fmt::join(to_go, ", "), back);
+  if (const auto to_go = pods_to_go(index, node, a); !to_go.empty())
+    retry.comment =
+        fmt::format("the pods of the node are Ready by now: goes on to replace {}{}", fmt::join(to_go, ", "), back);
+  return retry;
 }
 
 // What can be decided about a node in a rollout, and the command to begin with. The retry of a deferred node would only
 // wait again for the pods that still block it.
 void add_choices(ReadingPass& pass, const Node& node, const NodeAssessment* a, NodeExplanation& out) {
   if (a == nullptr) return;
-  PodChoices choices = pod_choices(pass, node, *a);
+  Cure choices = pod_choices(pass, node, *a);
   out.options = std::move(choices.options);
-  const bool retries = a->phase == Phase::pending && out.next.starts_with("gpu-sharing-operator rollout start ");
-  if (out.next != kRolloutStatusCommand && !retries) return;
+  const bool watches = out.next.does == Command::Does::watches;
+  const bool retries = a->phase == Phase::pending && out.next.does == Command::Does::retries;
+  if (!watches && !retries) return;
   if (!choices.command.empty()) {
     out.next = std::move(choices.command);
-  } else if (out.next == kRolloutStatusCommand) {
+  } else if (watches) {
     out.next = decision_about(pass, *a);
   }
 }
@@ -351,26 +312,6 @@ void add_consumers(const Snapshot& snapshot, NodeExplanation& out) {
   std::ranges::sort(out.consumers);
 }
 
-}  // namespace
-
-bool reports_drift(const Finding& finding) {
-  return finding.reason == kDrift || finding.reason == kPreexistingDrift;
-}
-
-namespace {
-
-// A node that serves what its pods read before an edit has not drifted: the edit is what is said. True if it is one.
-bool name_edit(const Snapshot& snapshot, const FleetIndex& index, Finding& finding) {
-  const Node* node = finding.object.kind == "Node" ? snapshot.world.nodes.find(finding.object.name) : nullptr;
-  const NodeAssessment* a = node == nullptr ? nullptr : index.assessment(finding.object.name);
-  if (a == nullptr || finding.reason != kPreexistingDrift) return false;
-  const auto edited = edit_not_live(snapshot.world, snapshot.settings, index.impl(), *node, *a);
-  if (!edited) return false;
-  finding.reason = kEditNotLive;
-  finding.message = edit_not_live_text(snapshot.world, index.impl(), *a, *edited);
-  return true;
-}
-
 // Makes the messages printable, and finds what to do about each finding.
 void complete_findings(const World& world, const FleetIndex::Impl& index, NodeExplanation& out) {
   for (Finding& finding : out.findings) {
@@ -382,7 +323,7 @@ void complete_findings(const World& world, const FleetIndex::Impl& index, NodeEx
 
 // What ends the obstacle of the node, whose policy `out` has.
 std::string remedy_of_obstacle(const NodeAssessment& a, const NodeExplanation& out) {
-  if (!out.policy_is_gone || out.check != "PolicyKeyNotFound")
+  if (!out.policy_is_gone || out.obstacle.code != "PolicyKeyNotFound")
     return name_nodes_in(std::string(remedy_of(a.blocked_by == nullptr ? a.reason : a.blocked_by->code)), {out.node});
   return fmt::format(
       "SharingPolicy {} was deleted and its last spec still applies: create it again with a key that exists, or add "
@@ -391,17 +332,6 @@ std::string remedy_of_obstacle(const NodeAssessment& a, const NodeExplanation& o
 }
 
 }  // namespace
-
-std::vector<Finding> all_findings(const Snapshot& snapshot, FleetIndex& index) {
-  std::vector<Finding> out = plan_all(snapshot, index, {.synced = everything_synced}).findings;
-  // A node that does not show what its ConfigMap says is an error for whoever asks, though it stops no rollout.
-  for (Finding& finding : out) {
-    if (!reports_drift(finding) || finding.severity != Severity::warning || name_edit(snapshot, index, finding))
-      continue;
-    finding.severity = Severity::error;
-  }
-  return out;
-}
 
 std::optional<NodeExplanation> explain_node(const Snapshot& snapshot, FleetIndex& index,
                                             const std::vector<Finding>& findings, std::string_view name) {
@@ -435,8 +365,8 @@ std::optional<NodeExplanation> explain_node(const Snapshot& snapshot, FleetIndex
     out.loaded = loaded_of(index.impl(), *node, *a);
     out.target = a->target.view();
     if (a->is_blocked() && !unknown) {
-      out.check = a->blocked_by == nullptr ? std::string_view() : a->blocked_by->code;
-      out.remedy = remedy_of_obstacle(*a, out);
+      out.obstacle.code = a->blocked_by == nullptr ? std::string_view() : a->blocked_by->code;
+      out.obstacle.message = remedy_of_obstacle(*a, out);
     }
     add_rows(*node, *a, out);
     add_operands(index.impl(), *a, out);
@@ -454,12 +384,82 @@ std::optional<NodeExplanation> explain_node(const Snapshot& snapshot, FleetIndex
     if (auto cordon = cordon_finding(*node, a, name)) out.findings.push_back(*std::move(cordon));
   }
   complete_findings(snapshot.world, index.impl(), out);
-  out.next = next_step(snapshot.world, index.impl(), snapshot.settings, *node, a, out.shown.state);
+  out.next = next_step(pass, *node, a, out.shown.state);
   add_choices(pass, *node, a, out);
   if (a != nullptr) out.next = after_the_cause(snapshot.world, index.impl(), *node, *a, std::move(out.next));
   out.next = command_here(snapshot.world, std::move(out.next));
-  if (out.shown.state == kHeld && a != nullptr) out.remedy = hold_remedy(*node, *a);
+  if (out.shown.state == kHeld && a != nullptr) out.obstacle.message = hold_remedy(*node, *a);
   return out;
+}
+
+using OrderedJson = nlohmann::ordered_json;
+
+namespace {
+
+OrderedJson counts_json(const SliceCounts& slices) {
+  OrderedJson out = OrderedJson::object();
+  for (const auto& [gigabytes, count] : slices) out[std::to_string(gigabytes)] = count;
+  return out;
+}
+
+}  // namespace
+
+OrderedJson slices_json(const std::vector<GpuBar>& bars) {
+  OrderedJson out = OrderedJson::array();
+  for (const GpuBar& bar : bars) {
+    out.push_back({{"gpu", bar.gpu},
+                   {"memoryMiB", bar.memory_mib},
+                   {"used", counts_json(bar.slices.used)},
+                   {"free", counts_json(bar.slices.free)}});
+  }
+  return out;
+}
+
+OrderedJson explanation_json(const NodeExplanation& e) {
+  OrderedJson rows = OrderedJson::array();
+  for (const auto& row : e.rows) {
+    rows.push_back({{"what", row.what}, {"expected", row.expected}, {"observed", row.observed}, {"fits", row.fits()}});
+  }
+  OrderedJson findings = OrderedJson::array();
+  for (const Finding& finding : e.findings) {
+    findings.push_back(to_json(finding));
+    const auto remedy = e.remedies.find(finding.reason);
+    findings.back()["remedy"] = remedy == e.remedies.end() ? std::string_view() : remedy->second;
+  }
+  OrderedJson pods = OrderedJson::array();
+  for (const auto& pod : e.pods) {
+    pods.push_back({{"namespace", pod.ns},
+                    {"name", pod.name},
+                    {"component", pod.component},
+                    {"ready", pod.ready},
+                    {"requests", pod.requests}});
+  }
+  return {{"version", kExplanationVersion},
+          {"replicas", e.replicas},
+          {"capacity", e.capacity},
+          {"allocatable", e.allocatable},
+          {"pods", std::move(pods)},
+          {"node", e.node},
+          {"state", e.shown.state},
+          {"message", e.shown.message},
+          {"check", e.obstacle.code},
+          {"remedy", e.obstacle.message},
+          {"provider", e.provider},
+          {"plugin", e.plugin},
+          {"policy", e.policy},
+          {"profile", e.profile},
+          {"source", e.source},
+          {"strategy", e.strategy},
+          {"loaded", e.loaded},
+          {"target", e.target},
+          {"shows", std::move(rows)},
+          {"slices", slices_json(e.slices)},
+          {"notes", e.notes},
+          {"operands", e.operands},
+          {"consumers", e.consumers},
+          {"findings", std::move(findings)},
+          {"options", e.options},
+          {"next", e.next.text()}};
 }
 
 }  // namespace gso

@@ -1,20 +1,23 @@
-// See placement_rows.h.
-#include "reconcilers/explain/placement_rows.h"
+// What can keep a waiting pod off a node, one row for each obstacle: its name, what is said about it, and what to do.
+#include "reconcilers/explain/pod_parts.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <utility>
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include "reconcilers/cluster/node_match.h"
+#include "reconcilers/explain/commands.h"
+#include "reconcilers/explain/node.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/slice_resource.h"
 #include "reconcilers/profile/field_names.h"
 
 namespace gso {
+
 namespace {
 
 constexpr std::string_view kShared = ".shared";
@@ -24,20 +27,11 @@ bool one(const Candidates& at) {
 }
 
 std::int64_t asked_of(const AskedPod& asked, const Candidates& at) {
-  const auto found = asked.pod.gpu_requests.find(Interned(at.best.resource));
-  return found == asked.pod.gpu_requests.end() ? 0 : found->second;
-}
-
-Cure shown_by(std::string command, std::vector<std::string> options = {}) {
-  return {std::move(command), std::move(options)};
-}
-
-Cure explained(const Candidates& at, std::vector<std::string> options = {}) {
-  return {fmt::format("gpu-sharing-operator explain {}", at.nodes.front()), std::move(options)};
+  return amount_of(asked.pod.gpu_requests, at.best.resource);
 }
 
 Cure described(const Candidates& at, std::vector<std::string> options = {}) {
-  return {fmt::format("kubectl describe node {}", at.nodes.front()), std::move(options)};
+  return {describe_node_command(at.nodes.front()), std::move(options)};
 }
 
 // --- The pod and the nodes that there are.
@@ -61,9 +55,9 @@ std::string not_selected(const AskedPod& asked, const Candidates& at) {
 // misleads every other pod.
 Cure select_another(const AskedPod& /*asked*/, const Candidates& at) {
   if (at.best.obstacle == Obstacle::not_selected && nobody_has_label(at)) {
-    return shown_by("kubectl get nodes --show-labels",
-                    {"the pod's owner selects by a label that nodes with GPUs have",
-                     "whoever runs the cluster finds out what should have set the label, or adds nodes with it"});
+    return {{"kubectl get nodes --show-labels"},
+            {"the pod's owner selects by a label that nodes with GPUs have",
+             "whoever runs the cluster finds out what should have set the label, or adds nodes with it"}};
   }
   std::vector<std::string> options{"the pod's owner selects a label value that nodes with GPUs have",
                                    "whoever runs the cluster adds nodes with that label"};
@@ -72,9 +66,9 @@ Cure select_another(const AskedPod& /*asked*/, const Candidates& at) {
         "the pod's owner selects the product as the nodes have it (sharing without renameByDefault appends {})",
         kSharedProduct);
   }
-  return shown_by(at.best.resource.empty() ? "kubectl get nodes --show-labels"
-                                           : fmt::format("kubectl get nodes --label-columns {}", at.best.resource),
-                  std::move(options));
+  return {{at.best.resource.empty() ? "kubectl get nodes --show-labels"
+                                    : fmt::format("kubectl get nodes --label-columns {}", at.best.resource)},
+          std::move(options)};
 }
 
 std::string no_gpus(const AskedPod& /*asked*/, const Candidates& at) {
@@ -116,10 +110,11 @@ Cure show_status(const AskedPod& asked, const Candidates& at) {
              "whoever runs the cluster sets the MIG strategy of the device plugin to mixed: slices then "
              "have names of their own"});
   }
-  if (!at.best.nobody_cuts) return shown_by("gpu-sharing-operator status");
-  return shown_by("gpu-sharing-operator status",
-                  {fmt::format("the pod's owner requests what the nodes offer, {} for example", kGpuResource),
-                   "whoever runs the cluster gives nodes to partitioning: docs/partitioning.md has the steps"});
+  Cure cure{{"gpu-sharing-operator status"}};
+  if (at.best.nobody_cuts)
+    cure.options = {fmt::format("the pod's owner requests what the nodes offer, {} for example", kGpuResource),
+                    "whoever runs the cluster gives nodes to partitioning: docs/partitioning.md has the steps"};
+  return cure;
 }
 
 std::string renamed(const AskedPod& /*asked*/, const Candidates& at) {
@@ -137,10 +132,9 @@ std::string too_few(const AskedPod& asked, const Candidates& at) {
 }
 
 Cure ask_for_less(const AskedPod& asked, const Candidates& at) {
-  return shown_by(
-      show_template(asked),
-      {fmt::format("the pod's owner requests at most {}, or divides the work among several pods", at.best.most),
-       "whoever runs the cluster adds a larger node, or a profile with more replicas"});
+  return {show_template(asked),
+          {fmt::format("the pod's owner requests at most {}, or divides the work among several pods", at.best.most),
+           "whoever runs the cluster adds a larger node, or a profile with more replicas"}};
 }
 
 // --- The node.
@@ -150,7 +144,7 @@ std::string none_allocatable(const AskedPod& /*asked*/, const Candidates& at) {
 }
 
 Cure explain_node_of(const AskedPod& /*asked*/, const Candidates& at) {
-  return explained(at);
+  return {explain_command(at.nodes.front())};
 }
 
 std::string tainted(const AskedPod& /*asked*/, const Candidates& at) {
@@ -179,7 +173,7 @@ Cure tolerate_it(const AskedPod& asked, const Candidates& at) {
     return described(at, {"wait until the system that set the taint removes it"});
   }
   Cure cure = tolerate(asked, taint);
-  const bool changes = cure.command.starts_with("kubectl patch ");
+  const bool changes = cure.command.does == Command::Does::changes;
   cure.options.insert(cure.options.begin(),
                       fmt::format("whoever set the taint decides which pods are allowed to run there{}",
                                   changes ? "; the command makes the pod one of them" : ""));
@@ -213,9 +207,8 @@ std::string cordoned(const AskedPod& /*asked*/, const Candidates& at) {
 
 // Who cordons a node has a reason that no object shows.
 Cure ask_who_cordoned(const AskedPod& /*asked*/, const Candidates& at) {
-  return shown_by(fmt::format("kubectl get node {} --show-managed-fields --output yaml", at.nodes.front()),
-                  {"whoever cordoned the node decides when it is uncordoned; the manager of f:unschedulable names the "
-                   "tool"});
+  return {{fmt::format("kubectl get node {} --show-managed-fields --output yaml", at.nodes.front())},
+          {"whoever cordoned the node decides when it is uncordoned; the manager of f:unschedulable names the tool"}};
 }
 
 std::string in_change(const AskedPod& /*asked*/, const Candidates& at) {
@@ -224,7 +217,7 @@ std::string in_change(const AskedPod& /*asked*/, const Candidates& at) {
 }
 
 Cure show_rollout(const AskedPod& /*asked*/, const Candidates& /*at*/) {
-  return shown_by("gpu-sharing-operator rollout status");
+  return {rollout_status_command()};
 }
 
 std::string refused(const AskedPod& /*asked*/, const Candidates& at) {
@@ -252,7 +245,7 @@ Cure wait_for_room(const AskedPod& /*asked*/, const Candidates& at) {
   std::vector<std::string> options{"wait until a pod there ends", "whoever runs the cluster adds nodes or replicas"};
   if (!at.best.preemptible.empty())
     options.insert(options.begin(), "the scheduler preempts pods of lower priority, unless preemptionPolicy is Never");
-  return explained(at, std::move(options));
+  return {explain_command(at.nodes.front()), std::move(options)};
 }
 
 std::string has_room(const AskedPod& /*asked*/, const Candidates& at) {
@@ -281,10 +274,6 @@ constexpr ObstacleRow kRows[] = {
 };
 
 }  // namespace
-
-std::span<const ObstacleRow> obstacle_rows() {
-  return kRows;
-}
 
 const ObstacleRow& row_of(Obstacle obstacle) {
   return kRows[static_cast<std::size_t>(obstacle)];

@@ -6,17 +6,17 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "reconcilers/cluster/other_systems.h"
+#include "reconcilers/explain/commands.h"
 #include "reconcilers/explain/node.h"
-#include "reconcilers/explain/placement_rows.h"
 #include "reconcilers/explain/pod_parts.h"
-#include "reconcilers/explain/remedy.h"
-#include "reconcilers/explain/slices.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/kai/pod_annotations.h"
 #include "reconcilers/kai/waiting.h"
+#include "reconcilers/model/conditions.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/kai_objects.h"
 #include "reconcilers/model/labels.h"
@@ -25,6 +25,7 @@
 #include "reconcilers/node/assess.h"
 
 namespace gso {
+
 namespace {
 
 using Json = nlohmann::json;
@@ -57,23 +58,8 @@ class PodQuestions {
   PodQuestions(const Snapshot& snapshot, FleetIndex& index, const AskedPod& asked, PodExplanation& out)
       : s_(snapshot), index_(index), asked_(asked), out_(out) {}
 
-  // Without access to nodes and plugins.
-  void run_alone() {
-    add(being_deleted(asked_, s_.now));
-    written_wrong();
-    const Pod& pod = asked_.pod;
-    if (pod.phase == "Succeeded") return;
-    if (pod.node_name.empty()) {
-      if (!pod.meta.deletion_timestamp) waits_for_somebody();
-    } else if (pod.phase == "Failed") {
-      add(failed_pod(s_, index_, asked_));
-    } else {
-      add(unknown_phase(asked_));
-      containers();
-    }
-  }
-
-  void run(const std::vector<Finding>& findings) {
+  // `findings`: null without access to nodes and plugins.
+  void run(const std::vector<Finding>* findings) {
     const Pod& pod = asked_.pod;
     const bool over = pod.phase == "Succeeded" || pod.phase == "Failed";
     const bool placed = !pod.node_name.empty();
@@ -89,13 +75,24 @@ class PodQuestions {
     } else {
       if (!unreachable) {
         add(unknown_phase(asked_));
-        containers();
+        std::ranges::move(container_causes(asked_, s_.now), std::back_inserter(out_.causes));
       }
       add(node_state(s_, index_, asked_));
       add(other_pipe_directory(s_.world, asked_));
       if (pod.phase == "Running") explain_neighbours(s_, index_, asked_, out_);
     }
     if (pod.phase != "Failed") memory();
+    if (findings != nullptr) reported(*findings);
+  }
+
+ private:
+  void add(std::optional<PodCause> cause) {
+    if (cause) out_.causes.push_back(*std::move(cause));
+  }
+
+  // What the planners find about the pod, and KAI's findings about its node.
+  void reported(const std::vector<Finding>& findings) {
+    const Pod& pod = asked_.pod;
     for (const Finding& finding : findings) {
       const bool mine = finding.object.kind == "Pod" && finding.object.name == pod.meta.name &&
                         finding.object.ns == pod.meta.ns.view();
@@ -103,22 +100,9 @@ class PodQuestions {
           finding.object.kind == "Node" && finding.object.name == pod.node_name.view() &&
           (finding.reason == kKaiMismatch || finding.reason == kKaiClaimedTwice || finding.reason == kKaiOnSharedNode);
       if ((mine && finding.reason != kKaiPodStuck && !is_of_awaited_slices(finding)) || of_node)
-        add(finding.severity, finding.reason, finding.message, "");
+        add(PodCause{finding.severity, {finding.reason, finding.message}});
     }
   }
-
- private:
-  void add(Severity severity, std::string_view code, std::string text, std::string command,
-           std::vector<std::string> options = {}) {
-    out_.causes.push_back({severity, std::string(code), std::move(text), std::move(command), std::move(options)});
-  }
-  void add(Severity severity, std::string_view code, std::string text, Cure cure) {
-    add(severity, code, std::move(text), std::move(cure.command), std::move(cure.options));
-  }
-  void add(std::optional<PodCause> cause) {
-    if (cause) out_.causes.push_back(*std::move(cause));
-  }
-  [[nodiscard]] std::string describe() const { return describe_pod(asked_); }
 
   // What KAI's admission refuses, or never handles.
   void written_wrong() {
@@ -130,36 +114,30 @@ class PodQuestions {
     std::ranges::stable_partition(found, [](const Diagnostic& d) { return d.severity == Severity::error; });
     for (const Diagnostic& d : found) {
       if (d.severity == Severity::info || d.code == "KAISharingDisabled") continue;
-      add(d.severity, d.code, d.path.empty() ? d.message : fmt::format("{}: {}", d.path, d.message),
-          show_template(asked_), {"the pod's owner corrects it where the pod is defined"});
+      add(PodCause{d.severity,
+                   {d.code, d.path.empty() ? d.message : fmt::format("{}: {}", d.path, d.message)},
+                   {show_template(asked_), {"the pod's owner corrects it where the pod is defined"}}});
     }
   }
 
-  void wait_for_a_node(const std::vector<Finding>& findings) {
-    if (asked_.fraction) {
-      explain_kai_wait(s_, asked_, out_);
+  void wait_for_a_node(const std::vector<Finding>* findings) {
+    if (findings == nullptr) {
+      waits_for_somebody();
+    } else if (asked_.fraction) {
+      add(kai_wait(s_, asked_));
     } else {
-      explain_placement(s_, index_, asked_, awaited_slices(findings, asked_.pod), out_);
+      explain_placement(s_, index_, asked_, awaited_slices(*findings, asked_.pod), out_);
       if (asked_.pod.dra_gpu_claim && !waits_for_claims_alone(asked_)) add(claims_not_read(asked_));
     }
   }
 
-  void containers() {
-    for (PodCause& cause : container_causes(asked_, s_.now)) out_.causes.push_back(std::move(cause));
-  }
-
   void waits_for_somebody() {
     const std::string says = scheduler_says(asked_);
-    const std::string command = describe();
     const std::string_view scheduler =
         asked_.pod.scheduler_name.empty() ? std::string_view("default-scheduler") : asked_.pod.scheduler_name.view();
-    if (says.empty()) {
-      add(Severity::warning, "NotScheduledYet",
-          fmt::format("{} has not placed the pod and reported no reason", scheduler), command);
-    } else {
-      add(Severity::error, "SchedulerRefuses", fmt::format("{} finds no node for the pod: {}", scheduler, says),
-          command);
-    }
+    Reason reason{"NotScheduledYet", fmt::format("{} has not placed the pod and reported no reason", scheduler)};
+    if (!says.empty()) reason = {"SchedulerRefuses", fmt::format("{} finds no node for the pod: {}", scheduler, says)};
+    add(PodCause{says.empty() ? Severity::warning : Severity::error, std::move(reason), {describe_pod(asked_)}});
   }
 
   // How many clients share a GPU by MPS on the pod's node. If the pod has no node yet, the largest number on a node
@@ -188,7 +166,7 @@ class PodQuestions {
       if (!reserved) continue;
       MemoryProblem problem = memory_fraction_problem(*reserved, clients, "node " + node);
       if (problem.message.empty()) continue;
-      add(problem.severity, problem.code, std::move(problem.message), show_template(asked_));
+      add(PodCause{problem.severity, {std::string(problem.code), std::move(problem.message)}, {show_template(asked_)}});
     }
   }
 
@@ -205,9 +183,12 @@ bool PodExplanation::hindered() const {
 }
 
 bool PodExplanation::lacks_nodes() const {
-  return std::ranges::any_of(causes, [](const PodCause& cause) { return cause.code == kNoNodesGiven; });
+  return std::ranges::any_of(causes, [](const PodCause& cause) { return cause.reason.code == kNoNodesGiven; });
 }
 
+namespace {
+
+// What an explanation of the pod has before any cause is checked.
 PodExplanation about_pod(const AskedPod& asked) {
   PodExplanation out;
   out.pod = k8s::to_string(asked.pod.meta.key());
@@ -218,18 +199,17 @@ PodExplanation about_pod(const AskedPod& asked) {
   return out;
 }
 
-namespace {
-
 // It waits for a resource that no node offers, and no node is cut into slices.
 bool waits_in_vain(const World& world, const PodExplanation& out) {
-  const auto not_served = std::ranges::find(out.causes, row_of(Obstacle::not_served).code, &PodCause::code);
-  return not_served != out.causes.end() && partitioned_nodes(world).empty();
+  const bool not_served = std::ranges::any_of(
+      out.causes, [](const PodCause& cause) { return cause.reason.code == row_of(Obstacle::not_served).code; });
+  return not_served && partitioned_nodes(world).empty();
 }
 
 void add_slice_limits(std::string_view json, PodExplanation& out) {
   const k8s::Result<SlicePod> pod = project_slice_pod(json);
   if (!pod) return;
-  for (PodCause& limit : slice_limits(*pod)) out.causes.push_back(std::move(limit));
+  std::ranges::move(slice_limits(*pod), std::back_inserter(out.causes));
 }
 }  // namespace
 
@@ -239,11 +219,11 @@ k8s::Result<PodExplanation> explain_pod(const Snapshot& snapshot, FleetIndex& in
   if (!asked) return std::unexpected(asked.error());
   PodExplanation out = about_pod(*asked);
   if (out.asks.empty()) return out;
-  PodQuestions(snapshot, index, *asked, out).run(findings);
+  PodQuestions(snapshot, index, *asked, out).run(&findings);
   if (!waits_in_vain(snapshot.world, out)) add_slice_limits(json, out);
   for (PodCause& cause : out.causes) {
-    cause.command = command_here(snapshot.world, std::move(cause.command));
-    cause.text = shown_message(cause.text);
+    cause.cure.command = command_here(snapshot.world, std::move(cause.cure.command));
+    cause.reason.message = shown_message(cause.reason.message);
   }
   return out;
 }
@@ -260,9 +240,9 @@ k8s::Result<PodExplanation> explain_pod_alone(const PodSurroundings& surrounding
   const Timers timers;
   const std::map<std::string, NodeConsumers> consumers;
   const Snapshot snapshot{nothing, surroundings.now, timers, consumers, settings};
-  PodQuestions(snapshot, index, *asked, out).run_alone();
+  PodQuestions(snapshot, index, *asked, out).run(nullptr);
   add_slice_limits(json, out);
-  for (PodCause& cause : out.causes) cause.text = shown_message(cause.text);
+  for (PodCause& cause : out.causes) cause.reason.message = shown_message(cause.reason.message);
   for (const Pod& other : surroundings.pods) {
     const bool asks = std::ranges::any_of(other.gpu_requests, [](const auto& entry) { return entry.second > 0; });
     const bool ended = other.phase == "Succeeded" || other.phase == "Failed";
@@ -273,6 +253,146 @@ k8s::Result<PodExplanation> explain_pod_alone(const PodSurroundings& surrounding
                          (other.node_name.empty() ? ", waiting" : fmt::format(" on {}", other.node_name.view())));
   }
   std::ranges::sort(out.beside);
+  return out;
+}
+
+namespace {
+
+constexpr std::string_view kExceeded = "exceeded quota: ";
+constexpr std::string_view kIncomplete = "failed quota: ";
+
+struct Workload {
+  std::string kind;
+  std::string name;
+  std::string ns;
+  std::string resource;  // For kubectl: "deployment".
+  std::int64_t wanted = 0;
+  std::int64_t present = 0;
+  bool over = false;  // It creates no more pods.
+};
+
+std::int64_t number_or(const Json& object, std::string_view field, std::int64_t otherwise) {
+  return member_at(object, field) == nullptr ? otherwise : number_at(object, field);
+}
+
+bool has_condition(const Json& status, std::string_view type) {
+  return text_at(condition_in(status, type), "status") == "True";
+}
+
+void count_pods(const Json& spec, const Json& status, Workload& out) {
+  if (out.kind == "DaemonSet") {
+    out.wanted = number_at(status, "desiredNumberScheduled");
+    out.present = number_at(status, "currentNumberScheduled");
+  } else if (out.kind == "Job") {
+    const std::int64_t parallel = number_or(spec, "parallelism", 1);
+    const std::int64_t ended = number_at(status, "succeeded");
+    out.wanted = std::min(parallel, number_or(spec, "completions", parallel + ended) - ended);
+    out.present = number_at(status, "active");
+    out.over = flag_at(spec, "suspend") || has_condition(status, "Complete") || has_condition(status, "Failed");
+  } else {
+    out.wanted = number_or(spec, "replicas", 1);
+    out.present = number_at(status, "replicas");
+  }
+}
+
+Workload workload_of(const std::string& kind, const Json& object) {
+  const Json metadata = object_at(object, "metadata");
+  Workload out;
+  out.kind = kind;
+  out.name = text_at(metadata, "name");
+  out.ns = text_at(metadata, "namespace");
+  out.resource = kubectl_name(kind);
+  count_pods(object_at(object, "spec"), object_at(object, "status"), out);
+  return out;
+}
+
+// Why the newest pod was not created; empty: none was refused, or all exist by now.
+std::string failure_of(const PodCreator& creator, const Json& object, const Workload& workload) {
+  // An Event stays for an hour.
+  if (reports_failures_in_events(creator.kind))
+    return workload.over || workload.present >= workload.wanted ? std::string() : creator.failure;
+  const Json condition = condition_in(object_at(object, "status"), "ReplicaFailure");
+  const bool failed = text_at(condition, "status") == "True" && text_at(condition, "reason") == "FailedCreate";
+  return failed ? text_at(condition, "message") : std::string();
+}
+
+// The name at the begin of the text, for a command; empty: what is there is no name of an object.
+std::string name_before(std::string_view text, char end) {
+  return name_for_command(text.substr(0, std::min(text.find(end), text.size())));
+}
+
+// "pods "web-1" is forbidden: exceeded quota: Q, requested: …, used: …, limited: …", or "… failed quota: Q: must
+// specify …".
+std::optional<PodCause> quota_cause(const Workload& workload, const std::string& failure) {
+  const bool exceeded = failure.contains(kExceeded);
+  const std::string_view before = exceeded ? kExceeded : kIncomplete;
+  const std::size_t at = failure.find(before);
+  if (at == std::string::npos) return std::nullopt;
+  const std::string_view rest = std::string_view(failure).substr(at + before.size());
+  const std::string quota = name_before(rest, exceeded ? ',' : ':');
+  if (quota.empty()) return std::nullopt;
+  const std::string_view what = rest.substr(std::min(quota.size() + 2, rest.size()));
+  const std::string who = fmt::format("{} {} cannot create its pods", workload.kind, workload.name);
+  PodCause out{Severity::error, {"QuotaRefuses", {}}};
+  out.cure.command = {fmt::format("kubectl describe resourcequota {} --namespace {}", quota, workload.ns)};
+  if (exceeded) {
+    out.reason.message = fmt::format("{}: they would exceed ResourceQuota {} of namespace {}{}", who, quota,
+                                     workload.ns, what.empty() ? "" : fmt::format(" ({})", what));
+    out.cure.options = {
+        fmt::format("whoever sets the quotas of namespace {} decides how much it gets", workload.ns),
+        fmt::format(
+            "the owners of its pods decide which of them end or request less: `kubectl get pods --namespace {}`",
+            workload.ns)};
+  } else {
+    out.reason.message =
+        fmt::format("{}: ResourceQuota {} of namespace {} refuses pods without these requests or limits: {}", who,
+                    quota, workload.ns, what);
+    out.cure.options = {
+        fmt::format("the pods' owner sets them in the template of {} {}", workload.kind, workload.name)};
+  }
+  return out;
+}
+
+PodCause cause_of(const Workload& workload, const std::string& failure) {
+  if (std::optional<PodCause> quota = quota_cause(workload, failure)) return *std::move(quota);
+  return {Severity::error,
+          {"PodNotCreated", fmt::format("{} {} cannot create its pods; the API server's answer: {}", workload.kind,
+                                        workload.name, failure)},
+          {{fmt::format("kubectl describe {} {} --namespace {}", workload.resource, workload.name, workload.ns)},
+           {"whoever sets the rule that refuses the pods decides whether they are admitted; their owner can change the "
+            "template"}}};
+}
+
+// What a pod of its template requests.
+PodExplanation of_template(const Json& object, const Workload& workload) {
+  const Json spec = object_at(object, "spec");
+  const Json of_pods = object_at(spec, "template");
+  Json pod = of_pods;
+  pod["metadata"] = object_at(of_pods, "metadata");
+  pod["metadata"]["name"] = workload.name;
+  pod["metadata"]["namespace"] = workload.ns;
+  const k8s::Result<AskedPod> asked = read_pod(dump(pod));
+  return asked ? about_pod(*asked) : PodExplanation();
+}
+
+}  // namespace
+
+bool reports_failures_in_events(std::string_view kind) {
+  return kind != "Deployment" && kind != "ReplicaSet";
+}
+
+std::optional<PodExplanation> explain_uncreated_pod(const PodCreator& creator, const std::string& asked) {
+  const Json object = Json::parse(creator.json, nullptr, false);
+  const Workload workload = workload_of(creator.kind, object);
+  const std::string failure = failure_of(creator, object, workload);
+  if (failure.empty()) return std::nullopt;
+  PodExplanation out = of_template(object, workload);
+  out.pod = asked;
+  out.state = fmt::format("not created by {} {}", workload.kind, workload.name);
+  if (workload.present < workload.wanted)
+    out.state += fmt::format(", which has {} of {} pods", workload.present, workload.wanted);
+  PodCause& cause = out.causes.emplace_back(cause_of(workload, failure));
+  cause.reason.message = shown_message(cause.reason.message);
   return out;
 }
 

@@ -3,28 +3,28 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "k8sclient/value/error.h"
+#include "reconcilers/explain/commands.h"
 #include "reconcilers/fleet/fleet.h"
 #include "reconcilers/model/plan.h"
 #include "reconcilers/model/severity.h"
 #include "reconcilers/model/snapshot.h"
+#include "reconcilers/reasons/reason.h"
 
 namespace gso {
 
 struct PodCause {
   // error: it prevents the pod from running; warning: it makes the pod slow, or might.
   Severity severity = Severity::error;
-  std::string code;  // CamelCase, stable.
-  std::string text;  // For people.
-  // The command that fixes it, or shows more. Can be empty. It changes nothing but the template of the pod's own
-  // workload: what others own (nodes, their labels, taints and cordons, KAI's configuration) is only shown.
-  std::string command;
-  // Where the cure is a decision: what can be done, and who decides.
-  std::vector<std::string> options = {};
+  Reason reason = {};
+  // Its command changes nothing but the template of the pod's own workload: what others own (nodes, their labels,
+  // taints and cordons, KAI's configuration) is only shown.
+  Cure cure = {};
 };
 
 inline constexpr std::string_view kNoNodesGiven = "NoNodesGiven";
@@ -66,5 +66,21 @@ struct PodSurroundings {
 // Events, and the pods of its namespace that request GPUs. It draws no conclusion about nodes.
 [[nodiscard]] k8s::Result<PodExplanation> explain_pod_alone(const PodSurroundings& surroundings,
                                                             const PlannerSettings& settings, std::string_view json);
+
+// --- A workload whose pods do not exist because the API server refused to create them: a ResourceQuota, another
+// admission rule, a ServiceAccount that is missing. No pod says so; the workload's status or its Events do.
+
+// A controller of Kubernetes that creates pods.
+struct PodCreator {
+  std::string kind;     // Deployment, ReplicaSet, StatefulSet, DaemonSet, Job
+  std::string json;     // As the API server has it.
+  std::string failure;  // The newest of its Events with the reason FailedCreate; empty: none, or not needed.
+};
+
+// The controllers of the other kinds write a condition into the workload's status.
+[[nodiscard]] bool reports_failures_in_events(std::string_view kind);
+
+// `asked`: the name that was asked for, "namespace/name". nullopt: the workload reports no pod that it cannot create.
+[[nodiscard]] std::optional<PodExplanation> explain_uncreated_pod(const PodCreator& creator, const std::string& asked);
 
 }  // namespace gso

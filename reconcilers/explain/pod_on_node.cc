@@ -1,23 +1,347 @@
-// What the node of a pod has to do with its trouble: see pod_parts.h.
+// A pod that has its node: what the node has to do with its trouble, what its kubelet says, and how it ends.
+#include "reconcilers/explain/pod_parts.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
-#include <optional>
-#include <string>
-#include <string_view>
 #include <utility>
-#include <vector>
 
+#include "reconcilers/explain/commands.h"
 #include "reconcilers/explain/node.h"
-#include "reconcilers/explain/pod_parts.h"
-#include "reconcilers/explain/remedy.h"
 #include "reconcilers/fleet/fleet_index.h"
+#include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/message_text.h"
+#include "reconcilers/model/mps_pipe_directory.h"
 #include "reconcilers/node/assess.h"
 
 namespace gso {
+
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::string_view kOutOfMemoryCure =
+    "the pod's owner raises resources.limits.memory of the container, or lets it use less: this is the node's memory, "
+    "not the GPU's";
+
+// --- The containers of the pod to explain, as its kubelet reports them: more than the operator keeps of every pod.
+
+struct ContainerRun {
+  Reason reason;  // OOMKilled, Error, Completed, …; and what the container said.
+  std::int64_t exit_code = 0;
+  [[nodiscard]] bool failed() const { return exit_code != 0 || out_of_memory(); }
+  [[nodiscard]] bool out_of_memory() const { return reason.code == "OOMKilled"; }
+};
+
+struct ContainerState {
+  std::string name;
+  // It does its work and ends before the other containers start; false for sidecars.
+  bool init_step = false;
+  bool running = false;
+  std::int64_t restarts = 0;
+  Reason waiting;                     // ContainerCreating, CrashLoopBackOff, …; without a code it does not wait.
+  std::optional<ContainerRun> ended;  // It has ended, and no new run has started.
+  std::optional<ContainerRun> last;   // How the run before this state ended.
+};
+
+std::optional<ContainerRun> run_in(const Json& state) {
+  const Json terminated = object_at(state, "terminated");
+  if (terminated.empty()) return std::nullopt;
+  return ContainerRun{{text_at(terminated, "reason"), text_at(terminated, "message")},
+                      number_at(terminated, "exitCode")};
+}
+
+// Init containers first. Empty: its kubelet has reported none.
+std::vector<ContainerState> container_states(const AskedPod& asked) {
+  std::vector<ContainerState> out;
+  const Json status = object_at<Json>(asked.object, "status");
+  for (const char* list : {"initContainerStatuses", "containerStatuses"}) {
+    const bool init = std::string_view(list) == "initContainerStatuses";
+    for (const Json& reported : list_at(status, list)) {
+      const Json state = object_at(reported, "state");
+      const Json waiting = object_at(state, "waiting");
+      ContainerState container;
+      container.name = text_at(reported, "name");
+      container.init_step =
+          init && std::ranges::find(asked.containers, container.name, &ServerContainer::name) == asked.containers.end();
+      container.running = member_at(state, "running") != nullptr;
+      container.restarts = number_at(reported, "restartCount");
+      container.waiting = {text_at(waiting, "reason"), text_at(waiting, "message")};
+      container.ended = run_in(state);
+      container.last = run_in(object_at(reported, "lastState"));
+      out.push_back(std::move(container));
+    }
+  }
+  return out;
+}
+
+// What the kubelet says, on one line. Of a long text its beginning and its end: container runtimes put the cause last
+// ("…: driver/library version mismatch").
+std::string quoted_report(std::string_view text) {
+  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.remove_suffix(1);
+  if (text.size() <= 2 * kMostValueCharacters) return one_line(text);
+  return fmt::format("{} ... {}", one_line(first_bytes(text, kMostValueCharacters)),
+                     one_line(last_bytes(text, kMostValueCharacters)));
+}
+
+// "OOMKilled (exit code 137), 12 restarts: what the container said"
+std::string how_it_ended(const ContainerRun& run, std::int64_t restarts) {
+  std::string out = run.reason.code.empty()
+                        ? fmt::format("exit code {}", run.exit_code)
+                        : fmt::format("{} (exit code {})", shown_value(run.reason.code), run.exit_code);
+  if (restarts > 0) out += ", " + counted(restarts, "restart");
+  if (!run.reason.message.empty()) out += ": " + quoted_report(run.reason.message);
+  return out;
+}
+
+// --- Why a container of a pod that has its node does not run.
+
+// An image with CUDA has gigabytes: pulling it takes minutes.
+constexpr Duration kUsualCreation = std::chrono::minutes(10);
+
+bool is_being_created(const ContainerState& container) {
+  return container.waiting.code == "ContainerCreating" || container.waiting.code == "PodInitializing";
+}
+
+// `kubectl logs` of the container's present or newest run; `run`: "", or " --previous".
+Command logs_of(const AskedPod& asked, std::string_view container, std::string_view run = {}) {
+  return {
+      fmt::format("kubectl logs {} {} --container {}{}", asked.pod.meta.name, asked.in_namespace(), container, run)};
+}
+
+PodCause waiting(const AskedPod& asked, const ContainerState& container) {
+  // Every other reason names a container that has not been started: it has no log, and no previous one.
+  const bool ran = container.waiting.code == "CrashLoopBackOff" && (container.last || container.restarts > 0);
+  std::string text =
+      fmt::format("container {} waits: {}", shown_value(container.name), shown_value(container.waiting.code));
+  if (ran && container.last) {
+    text += " after " + how_it_ended(*container.last, container.restarts);
+  } else if (!container.waiting.message.empty()) {
+    text += ": " + quoted_report(container.waiting.message);
+  }
+  Cure cure{describe_pod(asked)};
+  if (ran) cure.command = logs_of(asked, container.name, " --previous");
+  if (ran && container.last && container.last->out_of_memory()) cure.options.emplace_back(kOutOfMemoryCure);
+  return {Severity::error, {"ContainerWaits", std::move(text)}, std::move(cure)};
+}
+
+// When the kubelet began with the pod, or else when the pod was made.
+WallTime begun(const AskedPod& asked) {
+  const std::string started = text_at(object_at<Json>(asked.object, "status"), "startTime");
+  return k8s::parse_rfc3339(started).value_or(asked.pod.meta.creation_timestamp);
+}
+
+// No container has run yet, and nothing says that one cannot.
+std::optional<PodCause> being_created(const AskedPod& asked, const std::vector<ContainerState>& containers,
+                                      WallTime now) {
+  if (asked.pod.phase != "Pending" && !asked.pod.phase.empty()) return std::nullopt;
+  // An init step that downloads a model takes as long as it takes.
+  const bool at_work =
+      std::ranges::any_of(containers, [](const ContainerState& c) { return c.init_step && c.running; });
+  const auto waits = std::ranges::find_if(containers, is_being_created);
+  if (at_work || (waits == containers.end() && !containers.empty())) return std::nullopt;
+  const WallTime since = begun(asked);
+  const bool long_ago = since != WallTime{} && now - since >= kUsualCreation;
+  const std::string for_how_long = since == WallTime{} ? std::string() : " since " + k8s::format_time(since);
+  const std::string node = shown_value(asked.pod.node_name.view());
+  return PodCause{
+      long_ago ? Severity::error : Severity::info,
+      {"ContainerCreating",
+       containers.empty()
+           ? fmt::format("the kubelet of node {} has reported no container of the pod{}", node, for_how_long)
+           : fmt::format("{} on node {}{}: the kubelet pulls images, mounts volumes or sets up the network; the pod's "
+                         "Events name what does not finish",
+                         shown_value(waits->waiting.code), node, for_how_long)},
+      {describe_pod(asked)}};
+}
+
+}  // namespace
+
+std::vector<PodCause> container_causes(const AskedPod& asked, WallTime now) {
+  std::vector<PodCause> out;
+  // The containers of a pod that is deleted end, which is no fault.
+  if (asked.pod.meta.deletion_timestamp) return out;
+  const std::vector<ContainerState> containers = container_states(asked);
+  for (const ContainerState& container : containers) {
+    if (!container.waiting.code.empty() && !is_being_created(container)) out.push_back(waiting(asked, container));
+    if (!container.ended || !container.ended->failed()) continue;
+    PodCause& ended = out.emplace_back(
+        PodCause{Severity::error,
+                 {"ContainerEnded", fmt::format("container {} has ended: {}", shown_value(container.name),
+                                                how_it_ended(*container.ended, container.restarts))},
+                 {logs_of(asked, container.name)}});
+    if (container.ended->out_of_memory()) ended.cure.options.emplace_back(kOutOfMemoryCure);
+  }
+  if (!out.empty()) return out;
+  if (auto creating = being_created(asked, containers, now)) out.push_back(*std::move(creating));
+  return out;
+}
+
+// --- A pod that has failed for good: rejected by its node's kubelet, evicted, or ended by its containers.
+
+namespace {
+
+constexpr std::string_view kRejectedByPlugin = "UnexpectedAdmissionError";
+// What the device plugin answers under failRequestsGreaterThanOne.
+constexpr std::string_view kTooLargeRequest = "maximum request size for shared resources";
+
+std::string status_message(const AskedPod& asked) {
+  return quoted_report(text_at(object_at<Json>(asked.object, "status"), "message"));
+}
+
+// The plugin has refused more than one replica, or would.
+std::optional<PodCause> refused_request(const Snapshot& snapshot, const FleetIndex& index, const AskedPod& asked) {
+  const Node* node = snapshot.world.nodes.find(asked.pod.node_name.view());
+  const bool said = status_message(asked).find(kTooLargeRequest) != std::string::npos;
+  for (const auto& [name, count] : asked.pod.gpu_requests) {
+    const std::string resource(name.view());
+    const bool refuses = said ? asked.most_of_a_container(resource) > 1
+                              : node != nullptr && refuses_request(index, *node, asked, resource);
+    if (!refuses) continue;
+    return PodCause{
+        Severity::error,
+        {"RequestRefused",
+         fmt::format("the pod requests {} {}, but the plugin of node {} refuses more than one per container "
+                     "(failRequestsGreaterThanOne)",
+                     count, resource, asked.pod.node_name.view())},
+        ask_for(asked, resource, 1, resource)};
+  }
+  return std::nullopt;
+}
+
+std::string who_creates_another(const AskedPod& asked) {
+  const AskedPod::Workload owner = asked.workload();
+  return owner.kind.empty() ? "nothing creates this pod anew: whoever created it deletes it and creates it again"
+                            : fmt::format("{} {} creates another pod", owner.kind, owner.name);
+}
+
+PodCause not_given(const Snapshot& snapshot, const AskedPod& asked) {
+  const std::string node(asked.pod.node_name.view());
+  const std::string says = status_message(asked);
+  PodCause out{
+      Severity::error,
+      {"DeviceNotGiven", fmt::format("the kubelet of node {} rejected the pod, which never runs: {}", node,
+                                     says.empty() ? "it could not allocate a device, and gave no reason" : says)},
+      {describe_pod(asked), {who_creates_another(asked)}}};
+  if (says.find("unhealthy") == std::string::npos) return out;
+  out.reason.message +=
+      ". The node's device plugin reports a GPU as unhealthy, or was not running. A pod that is created again can be "
+      "placed there again";
+  out.cure.options.emplace_back(
+      "whoever runs the node looks for XID errors, in the log of its device plugin and in its kernel log, and cordons "
+      "the node until the GPU works");
+  if (snapshot.world.nodes.find(node) != nullptr) out.cure.command = explain_command(node);
+  return out;
+}
+
+}  // namespace
+
+PodCause failed_pod(const Snapshot& snapshot, const FleetIndex& index, const AskedPod& asked) {
+  if (asked.pod.reason == kRejectedByPlugin) {
+    if (auto refused = refused_request(snapshot, index, asked)) return *std::move(refused);
+    return not_given(snapshot, asked);
+  }
+  PodCause out{Severity::error, {"Failed", "the pod has failed"}, {describe_pod(asked)}};
+  std::string& text = out.reason.message;
+  const std::string says = status_message(asked);
+  if (!asked.pod.reason.empty()) text += ": " + shown_value(asked.pod.reason.view());
+  if (!says.empty()) text += ": " + says;
+  bool first = true;
+  for (const ContainerState& container : container_states(asked)) {
+    if (!container.ended || !container.ended->failed()) continue;
+    text += fmt::format("; container {} ended: {}", shown_value(container.name),
+                        how_it_ended(*container.ended, container.restarts));
+    if (!std::exchange(first, false)) continue;
+    // Where the kubelet has ended the pod, its reason is the cause, and not what its containers printed.
+    if (asked.pod.reason.empty()) out.cure.command = logs_of(asked, container.name);
+    if (container.ended->out_of_memory()) out.cure.options.emplace_back(kOutOfMemoryCure);
+  }
+  return out;
+}
+
+// --- A pod that is deleted and still there, or whose state is not known.
+
+namespace {
+
+// The kubelet reports the end of containers, and the API server deletes the pod, a moment after the grace period.
+constexpr Duration kUsualEnd = std::chrono::minutes(1);
+
+std::vector<std::string> finalizers_of(const AskedPod& asked) {
+  std::vector<std::string> out;
+  const Json metadata = object_at<Json>(asked.object, "metadata");
+  for (const Json& finalizer : list_at(metadata, "finalizers")) {
+    if (finalizer.is_string()) out.push_back(shown_value(finalizer.get<std::string>()));
+  }
+  return out;
+}
+
+// deletionTimestamp is the end of the grace period.
+WallTime deleted_at(const AskedPod& asked) {
+  constexpr std::int64_t kMost = 365 * 24 * 3600;
+  const std::int64_t grace = number_at(object_at<Json>(asked.object, "metadata"), "deletionGracePeriodSeconds");
+  return *asked.pod.meta.deletion_timestamp - std::chrono::seconds(std::clamp<std::int64_t>(grace, 0, kMost));
+}
+
+void name_finalizers(const AskedPod& asked, PodCause& out) {
+  const std::vector<std::string> finalizers = finalizers_of(asked);
+  if (finalizers.empty()) return;
+  out.reason.message += fmt::format("; the object stays until its finalizers are removed: {}", first_names(finalizers));
+  out.cure.command = {fmt::format("kubectl get pod {} {} --show-managed-fields --output yaml", asked.pod.meta.name,
+                                  asked.in_namespace())};
+  out.cure.options.emplace_back(
+      "the controller that set a finalizer removes it; where it does not run any more, whoever runs the cluster "
+      "decides");
+}
+
+}  // namespace
+
+std::optional<PodCause> being_deleted(const AskedPod& asked, WallTime now) {
+  if (!asked.pod.meta.deletion_timestamp) return std::nullopt;
+  const std::string since = k8s::format_time(deleted_at(asked));
+  if (asked.pod.node_name.empty()) {
+    PodCause out{Severity::error,
+                 {"Deleted", fmt::format("the pod was deleted at {}: it is not scheduled any more", since)},
+                 {describe_pod(asked)}};
+    name_finalizers(asked, out);
+    return out;
+  }
+  const bool ended = asked.pod.phase == "Succeeded" || asked.pod.phase == "Failed";
+  if (now - *asked.pod.meta.deletion_timestamp < kUsualEnd) {
+    return PodCause{Severity::info,
+                    {"Terminating", fmt::format("Terminating since {}, within its grace period", since)},
+                    {describe_pod(asked)}};
+  }
+  PodCause out{Severity::error,
+               {"Terminating",
+                fmt::format("Terminating since {}, longer than its grace period{}", since,
+                            ended ? std::string()
+                                  : fmt::format(": the kubelet of node {} has not reported that the pod has ended",
+                                                asked.pod.node_name.view()))},
+               {describe_pod(asked)}};
+  name_finalizers(asked, out);
+  if (!ended && out.cure.options.empty()) {
+    out.cure.options.emplace_back(
+        "whoever runs the node looks at its kubelet's log: a process that hangs in the GPU's driver cannot be ended");
+  }
+  return out;
+}
+
+std::optional<PodCause> unknown_phase(const AskedPod& asked) {
+  if (asked.pod.phase != "Unknown") return std::nullopt;
+  return PodCause{Severity::error,
+                  {"PhaseUnknown",
+                   fmt::format("the kubelet of node {} did not report the pod's state (phase Unknown): the pod might "
+                               "run or not",
+                               asked.pod.node_name.view())},
+                  {describe_node_command(asked.pod.node_name.view())}};
+}
+
+// --- What the node of a pod has to do with its trouble.
+
 namespace {
 
 // True if a sentence names `name` as a whole: "team/job-1" is not in "waits for team/job-10".
@@ -39,53 +363,54 @@ std::optional<PodCause> node_unreachable(const Snapshot& s, const AskedPod& aske
   const bool ending = asked.pod.meta.deletion_timestamp.has_value();
   return PodCause{
       Severity::error,
-      "NodeNotReady",
-      fmt::format("node {} {}{}", name, node == nullptr ? "does not exist" : "is not Ready",
-                  ending ? ": the pod is being deleted, and no kubelet confirms that it has ended"
-                         : ": the pod does not run, or nobody knows whether it does"),
-      node == nullptr ? describe_pod(asked) : "kubectl describe node " + name,
-      {"whoever runs the node brings it back, or deletes the Node object once the machine is certainly off"}};
+      {"NodeNotReady", fmt::format("node {} {}{}", name, node == nullptr ? "does not exist" : "is not Ready",
+                                   ending ? ": the pod is being deleted, and no kubelet confirms that it has ended"
+                                          : ": the pod does not run, or nobody knows whether it does")},
+      {node == nullptr ? describe_pod(asked) : describe_node_command(name),
+       {"whoever runs the node brings it back, or deletes the Node object once the machine is certainly off"}}};
 }
 
 std::optional<PodCause> node_state(const Snapshot& s, const FleetIndex& index, const AskedPod& asked) {
   const NodeAssessment* a = index.assessment(asked.pod.node_name.view());
   if (a == nullptr || a->profile == nullptr) return std::nullopt;
   const std::string node(asked.pod.node_name.view());
-  const std::string explain = "gpu-sharing-operator explain " + node;
   const bool mps = a->profile->profile().strategy() == Strategy::mps;
   const NodePods pods = sort_pods(index.impl().installation_of(*a), index.impl().pods_of(node));
   const bool daemon = std::ranges::any_of(pods.mps, [](const Pod* pod) { return is_serving(*pod); });
   if (mps && !daemon) {
     return PodCause{
-        Severity::error, "NoMPSDaemon",
-        fmt::format("node {} should share its GPUs by MPS, but no MPS daemon runs on it: CUDA clients wait or fail",
-                    node),
-        explain};
+        Severity::error,
+        {"NoMPSDaemon", fmt::format("node {} should share its GPUs by MPS, but no MPS daemon runs on it: CUDA clients "
+                                    "wait or fail",
+                                    node)},
+        {explain_command(node)}};
   }
   if (a->change) {
     const std::string who = blocking_pods_of(s.world, node);
     const bool waits = is_named(who, k8s::to_string(asked.pod.meta.key()));
-    return PodCause{Severity::warning, "NodeInChange",
-                    fmt::format("node {} is being changed to {} now{}{}", node, a->change->to,
-                                who.empty() ? "" : ", and ", waits ? "waits for this pod to end" : who),
-                    std::string(kRolloutStatusCommand)};
+    return PodCause{
+        Severity::warning,
+        {"NodeInChange", fmt::format("node {} is being changed to {} now{}{}", node, a->change->to,
+                                     who.empty() ? "" : ", and ", waits ? "waits for this pod to end" : who)},
+        {rollout_status_command()}};
   }
   if (a->phase == Phase::pending && is_named(blocking_pods_of(s.world, node), k8s::to_string(asked.pod.meta.key()))) {
-    return PodCause{Severity::warning, "NodeWaits",
-                    fmt::format("node {} must change to {} and waits for this pod to end", node, a->target.view()),
-                    std::string(kRolloutStatusCommand)};
+    return PodCause{
+        Severity::warning,
+        {"NodeWaits", fmt::format("node {} must change to {} and waits for this pod to end", node, a->target.view())},
+        {rollout_status_command()}};
   }
   if (a->phase == Phase::failed || (a->phase == Phase::up_to_date && !a->matches())) {
-    return PodCause{Severity::warning, "NodeDiffers",
-                    fmt::format("node {} does not show its profile: {}", node, shown_difference(*a)), explain};
+    return PodCause{Severity::warning,
+                    {"NodeDiffers", fmt::format("node {} does not show its profile: {}", node, shown_difference(*a))},
+                    {explain_command(node)}};
   }
   return std::nullopt;
 }
 
 void explain_neighbours(const Snapshot& s, const FleetIndex& index, const AskedPod& asked, PodExplanation& out) {
-  const auto add = [&out](Severity severity, const char* code, std::string text, std::string command,
-                          std::vector<std::string> options = {}) {
-    out.causes.push_back({severity, code, std::move(text), std::move(command), std::move(options)});
+  const auto add = [&out](Severity severity, Reason reason, Cure cure) {
+    out.causes.push_back({severity, std::move(reason), std::move(cure)});
   };
   const NodeAssessment* a = index.assessment(asked.pod.node_name.view());
   const auto listed = s.consumers.find(std::string(asked.pod.node_name.view()));
@@ -103,32 +428,56 @@ void explain_neighbours(const Snapshot& s, const FleetIndex& index, const AskedP
   std::ranges::sort(unasked);
   const std::string node(asked.pod.node_name.view());
   if (!unasked.empty()) {
-    add(Severity::warning, "UnaccountedUse",
-        fmt::format("pods on node {} can use its GPUs without a request: {}", node, fmt::join(unasked, ", ")),
-        fmt::format("kubectl describe pod {} --namespace {}", unasked.front().substr(unasked.front().find('/') + 1),
-                    unasked.front().substr(0, unasked.front().find('/'))),
-        {"the owners of these pods request a GPU, or remove NVIDIA_VISIBLE_DEVICES"});
+    const std::size_t slash = unasked.front().find('/');
+    add(Severity::warning,
+        {"UnaccountedUse",
+         fmt::format("pods on node {} can use its GPUs without a request: {}", node, fmt::join(unasked, ", "))},
+        {{fmt::format("kubectl describe pod {} --namespace {}", unasked.front().substr(slash + 1),
+                      unasked.front().substr(0, slash))},
+         {"the owners of these pods request a GPU, or remove NVIDIA_VISIBLE_DEVICES"}});
   }
   if (profile.strategy() == Strategy::none) return;
   for (const auto& [resource, count] : asked.pod.gpu_requests) {
-    if (count > 1) {
-      add(Severity::warning, "SeveralReplicas",
-          fmt::format("the pod has {} of {}, which are replicas of shared GPUs: several replicas give it neither "
-                      "more time nor more memory, and might be on the same GPU",
-                      count, resource.view()),
-          show_template(asked), {"the pod's owner requests 1, or selects nodes whose GPUs are not shared"});
-    }
+    if (count <= 1) continue;
+    add(Severity::warning,
+        {"SeveralReplicas",
+         fmt::format("the pod has {} of {}, which are replicas of shared GPUs: several replicas give "
+                     "it neither more time nor more memory, and might be on the same GPU",
+                     count, resource.view())},
+        {show_template(asked), {"the pod's owner requests 1, or selects nodes whose GPUs are not shared"}});
   }
   if (!beside.empty()) {
-    constexpr std::size_t kNamed = 5;
-    const std::size_t rest = beside.size() > kNamed ? beside.size() - kNamed : 0;
-    beside.resize(std::min(beside.size(), kNamed));
-    add(Severity::info, "SharesGPUs",
-        fmt::format("the GPUs of node {} are shared ({}); {}{} also {} on this node", node,
-                    to_string(profile.strategy()), fmt::join(beside, ", "),
-                    rest > 0 ? fmt::format(" and {} more", rest) : "", beside.size() + rest == 1 ? "runs" : "run"),
-        "gpu-sharing-operator explain " + node);
+    add(Severity::info,
+        {"SharesGPUs",
+         fmt::format("the GPUs of node {} are shared ({}); {} also {} on this node", node,
+                     to_string(profile.strategy()), first_names(beside), beside.size() == 1 ? "runs" : "run")},
+        {explain_command(node)});
   }
+}
+
+// --- A client that mounts another directory than the one where its node's standalone MPS daemon is.
+
+std::optional<PodCause> other_pipe_directory(const World& world, const AskedPod& asked) {
+  const Node* node = world.nodes.find(std::string(asked.pod.node_name.view()));
+  if (node == nullptr) return std::nullopt;
+  const std::string daemon = pipe_directory_of_label(node->meta.labels.get(kMpsPipeDirectory).value_or(""));
+  if (daemon.empty()) return std::nullopt;
+  const RareList<Interned>& mounted = asked.pod.host_paths;
+  const auto shows = [&](const Interned& path) { return is_at_or_below(daemon, path.view()); };
+  // Of other directories it is not known whether they are for MPS.
+  const auto other =
+      std::ranges::find_if(mounted, [](const Interned& path) { return is_usual_pipe_directory(path.view()); });
+  if (other == mounted.end() || std::ranges::any_of(mounted, shows)) return std::nullopt;
+  return PodCause{
+      Severity::warning,
+      {"OtherPipeDirectory",
+       fmt::format("the pod mounts {}, but the MPS daemon of node {} is in {} (the node's label {}): a client that "
+                   "looks in another directory gets the whole GPU, without an error",
+                   other->view(), node->meta.name, daemon, kMpsPipeDirectory)},
+      {show_template(asked),
+       {fmt::format("mount {} and set CUDA_MPS_PIPE_DIRECTORY to it", daemon),
+        fmt::format("select nodes whose daemon is in {}: {}={}", other->view(), kMpsPipeDirectory,
+                    pipe_directory_label(other->view()))}}};
 }
 
 }  // namespace gso

@@ -1,21 +1,21 @@
-// What the parts of explain_pod give each other: the pod, read once (asked_pod.cc), how it is changed (pod_cures.cc),
-// the nodes that it could have (pod_placement.cc), those that it selects (pod_selection.cc), what each obstacle there
-// is called and what to do about it (placement_rows.cc), what its scheduler says (pod_scheduler.cc, pod_kai.cc), the
-// node that it has (pod_on_node.cc), what its kubelet says (pod_containers.cc, pod_failed.cc), its end
-// (pod_deleted.cc), and where it looks for an MPS daemon (pod_pipe_directory.cc).
+// What the parts of explain_pod give each other: the pod, read once, and how it is changed (asked_pod.cc), the nodes
+// that it could have and those that it selects (pod_placement.cc), what each obstacle there is called and what to do
+// about it (placement_rows.cc), what its scheduler says (pod_scheduler.cc), and once it has a node, what that node, its
+// kubelet and its end say (pod_on_node.cc).
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
 #include "reconcilers/checks/inference_memory.h"
 #include "reconcilers/cluster/discovery.h"
 #include "reconcilers/explain/pod.h"
+#include "reconcilers/model/partitioning_world.h"
 
 namespace gso {
 
@@ -44,23 +44,11 @@ struct AskedPod {
 // The pod as the API server has it. Errors (reason `decode`): the text is not a pod.
 [[nodiscard]] k8s::Result<AskedPod> read_pod(std::string_view json);
 
-// What an explanation of the pod has before any cause is checked.
-[[nodiscard]] PodExplanation about_pod(const AskedPod& asked);
-
 // A name from the cluster, for a command that people paste; empty: it is none that an object can have.
 [[nodiscard]] std::string name_for_command(std::string_view name);
 
-// What a container's `limits` or `requests` have of the resource; nullopt: nothing, or no number.
-[[nodiscard]] std::optional<std::int64_t> amount_at(const nlohmann::json& amounts, const std::string& resource);
-
 // How a pod is changed: in the template of its workload, by a command if that reaches the pods, else by whoever creates
 // them.
-struct Cure {
-  std::string command;
-  std::vector<std::string> options;
-};
-// `what`: "set schedulerName to x". `patch`: a strategic merge patch of the pod's spec.
-[[nodiscard]] Cure change_template(const AskedPod& asked, const std::string& what, const nlohmann::json& patch);
 // Each container that requests `instead_of` requests as many of `resource` in its place, and at most `count`. Other
 // containers get nothing.
 [[nodiscard]] Cure ask_for(const AskedPod& asked, const std::string& resource, std::int64_t count,
@@ -69,9 +57,9 @@ struct Cure {
 [[nodiscard]] Cure schedule_by(const AskedPod& asked, std::string_view scheduler);
 // The pods tolerate the taint.
 [[nodiscard]] Cure tolerate(const AskedPod& asked, const Taint& taint);
-[[nodiscard]] std::string describe_pod(const AskedPod& asked);
+[[nodiscard]] Command describe_pod(const AskedPod& asked);
 // `kubectl get` of the workload, or of the pod if it has none.
-[[nodiscard]] std::string show_template(const AskedPod& asked);
+[[nodiscard]] Command show_template(const AskedPod& asked);
 
 // Why the pod has no node, according to what the GPU nodes offer. `slices`: what is said about slices that it waits
 // for; no node offers these before they are cut.
@@ -98,7 +86,7 @@ void explain_placement(const Snapshot& snapshot, const FleetIndex& index, const 
 [[nodiscard]] PodCause claims_not_read(const AskedPod& asked);
 
 // Why a pod that requests a share of a GPU from KAI has no node yet.
-void explain_kai_wait(const Snapshot& snapshot, const AskedPod& asked, PodExplanation& out);
+[[nodiscard]] PodCause kai_wait(const Snapshot& snapshot, const AskedPod& asked);
 
 // The pod is deleted and still there. nullopt: it is not deleted.
 [[nodiscard]] std::optional<PodCause> being_deleted(const AskedPod& asked, WallTime now);
@@ -108,12 +96,6 @@ void explain_kai_wait(const Snapshot& snapshot, const AskedPod& asked, PodExplan
 [[nodiscard]] std::vector<PodCause> container_causes(const AskedPod& asked, WallTime now);
 // Why a pod of phase Failed has failed.
 [[nodiscard]] PodCause failed_pod(const Snapshot& snapshot, const FleetIndex& index, const AskedPod& asked);
-// `kubectl logs` of the container's present or newest run.
-[[nodiscard]] std::string logs_of(const AskedPod& asked, std::string_view container);
-inline constexpr std::string_view kOutOfMemoryCure =
-    "the pod's owner raises resources.limits.memory of the container, or lets it use less: this is the node's memory, "
-    "not the GPU's";
-
 // The pod's node is gone or cannot report: nothing that the pod's status says is current.
 [[nodiscard]] std::optional<PodCause> node_unreachable(const Snapshot& snapshot, const AskedPod& asked);
 // A change or a problem of the pod's node.
@@ -130,5 +112,77 @@ void explain_neighbours(const Snapshot& snapshot, const FleetIndex& index, const
 // (failRequestsGreaterThanOne).
 [[nodiscard]] bool refuses_request(const FleetIndex& index, const Node& node, const AskedPod& asked,
                                    std::string_view resource);
+
+// --- What can keep a waiting pod off a node, one row for each obstacle: its name, what is said about it, and what to
+// do.
+
+// What GFD appends to nvidia.com/gpu.product under sharing without renameByDefault.
+inline constexpr std::string_view kSharedProduct = "-SHARED";
+
+// In the order in which a node is looked at, from what makes it no candidate at all to what is nearest to running
+// there.
+enum class Obstacle {
+  not_selected,
+  no_gpus,
+  not_served,
+  renamed,
+  too_few,
+  refused,
+  none_allocatable,
+  tainted,
+  pressure,
+  not_ready,
+  cordoned,
+  in_change,
+  full,
+  none,
+};
+
+struct Verdict {
+  Obstacle obstacle = Obstacle::none;
+  std::string text;      // Follows the node's name.
+  std::string resource;  // The resource or label that it concerns.
+  // How much of the resource the node offers; of not_selected: 0 if the node does not have the label, and more the
+  // nearer its value is to the required one.
+  std::int64_t most = 0;
+  const Taint* taint = nullptr;
+  std::vector<std::string> preemptible = {};  // Pods of lower priority that use what the pod requests.
+  bool nobody_cuts = false;                   // Of a slice: no node of the cluster is partitioned.
+};
+
+// The nodes with one obstacle.
+struct Candidates {
+  Verdict best;                                             // Of the node that offers most.
+  std::vector<std::string> nodes;                           // The one of `best` first.
+  std::map<std::string, std::vector<std::string>> by_text;  // Verdict::text -> its nodes.
+};
+
+struct ObstacleRow {
+  Obstacle obstacle;
+  std::string_view code;  // CamelCase, stable.
+  std::string (*text)(const AskedPod& asked, const Candidates& at);
+  Cure (*cure)(const AskedPod& asked, const Candidates& at);
+};
+// Obstacle::none has a row, too: the scheduler's own reasons (not_placed()) replace it.
+[[nodiscard]] const ObstacleRow& row_of(Obstacle obstacle);
+
+// What the verdicts say: the only text, or each with its nodes ("is full (a, b); is cordoned (c)").
+[[nodiscard]] std::string texts_of(const Candidates& at);
+
+// Sorted: "one node (gpu-1)", "7 nodes (a, b, c, d, e and 2 more)"
+[[nodiscard]] std::string where_of(const Candidates& at);
+
+// The other name of the resource: a profile with renameByDefault adds or removes the suffix.
+[[nodiscard]] std::string other_name(std::string_view resource);
+
+// What is planned for a pod that waits for slices, or why nothing is, by those findings; nullopt: it waits for none, or
+// no scheduler has called it unschedulable yet.
+[[nodiscard]] std::optional<PodCause> awaited_slices(const std::vector<Finding>& findings, const Pod& pod);
+// The finding is about slices that a pod waits for: awaited_slices() says it.
+[[nodiscard]] bool is_of_awaited_slices(const Finding& finding);
+
+// What each container of the pod that requests a slice can allocate, and how to see it in a pod that runs. Empty for
+// other pods.
+[[nodiscard]] std::vector<PodCause> slice_limits(const SlicePod& pod);
 
 }  // namespace gso

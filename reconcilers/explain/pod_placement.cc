@@ -1,12 +1,11 @@
 // The scheduler's checks for every node that the pod can have; the nodes that come nearest determine the reported
 // cause, and those with another obstacle are named after it.
+#include "reconcilers/explain/pod_parts.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
-#include <optional>
 #include <set>
-#include <string_view>
 #include <utility>
 
 #include "reconcilers/cluster/facts.h"
@@ -15,8 +14,8 @@
 #include "reconcilers/cluster/other_systems.h"
 #include "reconcilers/cluster/plugin_settings.h"
 #include "reconcilers/cluster/policy_match.h"
-#include "reconcilers/explain/placement_rows.h"
-#include "reconcilers/explain/pod_parts.h"
+#include "reconcilers/explain/commands.h"
+#include "reconcilers/explain/node.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
@@ -25,17 +24,106 @@
 #include "reconcilers/node/assess.h"
 
 namespace gso {
+
+// --- Which nodes the pod selects, and by how much another one differs from what it requires.
+
 namespace {
+
+constexpr std::string_view kName = "metadata.name";
+
+// How near a node's label is to a required one.
+constexpr std::int64_t kMissing = 0;
+constexpr std::int64_t kOtherValue = 1;
+constexpr std::int64_t kSharedApart = 2;  // The same but for what sharing appends.
+
+bool is_shared_of(std::string_view shared, std::string_view plain) {
+  return shared.size() == plain.size() + kSharedProduct.size() && shared.starts_with(plain) &&
+         shared.ends_with(kSharedProduct);
+}
+
+std::int64_t nearness(std::optional<std::string_view> actual, std::string_view required) {
+  if (!actual) return kMissing;
+  return is_shared_of(*actual, required) || is_shared_of(required, *actual) ? kSharedApart : kOtherValue;
+}
+
+std::string shown_label(std::string_view key, std::optional<std::string_view> actual) {
+  return fmt::format("label {} is {}", shown_value(key), actual ? shown_value(*actual) : "missing");
+}
+
+std::string names(const std::vector<Interned>& values) {
+  std::vector<std::string> out;
+  for (const Interned& value : values) out.push_back(shown_value(value.view()));
+  return first_names(out);
+}
+
+// What follows "the pod's node affinity requires ".
+std::string required_by(const NodeSelectorRequirement& requirement) {
+  const std::string_view op = requirement.op.view();
+  const std::string values = names(requirement.values);
+  if (op == "In") return requirement.values.size() == 1 ? values : "one of " + values;
+  if (op == "NotIn") return (requirement.values.size() == 1 ? "another one than " : "none of ") + values;
+  if (op == "Gt") return "more than " + values;
+  if (op == "Lt") return "less than " + values;
+  if (op == "Exists") return "any value";
+  if (op == "DoesNotExist") return "no such label";
+  return fmt::format("{} {}", shown_value(op), values);
+}
+
+Verdict unmet(const NodeSelectorRequirement& requirement, const Node& node, std::size_t other_terms) {
+  const std::string key(requirement.key.view());
+  const bool by_name = key == kName;
+  const std::optional<std::string_view> actual =
+      by_name ? std::optional<std::string_view>(node.meta.name) : node.meta.labels.get(key);
+  std::int64_t near = actual ? kOtherValue : kMissing;
+  for (const Interned& value : requirement.values) near = std::max(near, nearness(actual, value.view()));
+  const std::string others =
+      other_terms == 0 ? std::string() : fmt::format(" (or {})", counted(other_terms, "other term"));
+  return {Obstacle::not_selected,
+          fmt::format("{}, the pod's node affinity requires {}{}",
+                      by_name ? "the name is " + shown_value(node.meta.name) : shown_label(key, actual),
+                      required_by(requirement), others),
+          by_name ? std::string() : key, near};
+}
+
+// One of the terms must hold: what the node lacks for the term that it comes nearest to.
+std::optional<Verdict> unmet_affinity(const std::vector<std::vector<NodeSelectorRequirement>>& terms,
+                                      const Node& node) {
+  if (matches_terms(terms, node)) return std::nullopt;
+  std::optional<Verdict> nearest;
+  std::size_t fewest = 0;
+  for (const std::vector<NodeSelectorRequirement>& term : terms) {
+    std::optional<Verdict> here;
+    std::size_t count = 0;
+    for (const NodeSelectorRequirement& requirement : term) {
+      if (matches_terms({{requirement}}, node)) continue;
+      ++count;
+      Verdict verdict = unmet(requirement, node, terms.size() - 1);
+      if (!here || verdict.most > here->most) here = std::move(verdict);
+    }
+    if (!here || (nearest && count >= fewest)) continue;
+    nearest = std::move(here);
+    fewest = count;
+  }
+  if (nearest) return nearest;
+  return Verdict{Obstacle::not_selected, "the pod's node affinity selects no node: it has no requirement", "", 0};
+}
+
+// Why the pod's node selector or required node affinity excludes the node; nullopt: it selects the node.
+std::optional<Verdict> not_selected_by(const AskedPod& asked, const Node& node) {
+  for (const auto& [key, value] : asked.placement.node_selector) {
+    const auto actual = node.meta.labels.get(key);
+    if (actual == value) continue;
+    return Verdict{Obstacle::not_selected,
+                   fmt::format("{}, the pod requires {}", shown_label(key, actual), shown_value(value)), key,
+                   nearness(actual, value)};
+  }
+  return unmet_affinity(asked.placement.affinity_terms, node);
+}
 
 using Json = nlohmann::json;
 
 constexpr std::size_t kMostCauses = 4;
 constexpr std::string_view kConditionTaints = "node.kubernetes.io/";
-
-std::int64_t amount(const ResourceCounts& counts, const Interned& resource) {
-  const auto at = counts.find(resource);
-  return at == counts.end() ? 0 : at->second;
-}
 
 // What the node's profile makes of that resource; 0: nothing, or not known.
 std::int64_t expected_of(const NodeAssessment* a, std::string_view resource) {
@@ -51,7 +139,7 @@ std::int64_t slices_as_gpus(const Node& node, std::string_view resource) {
   if (!resource.starts_with(kMigPrefix)) return 0;
   const std::string of_product = fmt::format("-MIG-{}", resource.substr(kMigPrefix.size()));
   const std::string_view product = unshared_product(node.meta.labels.get(kGpuProduct).value_or(""));
-  return product.ends_with(of_product) ? amount(node.allocatable, Interned(std::string(kGpuResource))) : 0;
+  return product.ends_with(of_product) ? amount_of(node.allocatable, kGpuResource) : 0;
 }
 
 class NodeQuestions {
@@ -80,7 +168,7 @@ class NodeQuestions {
   [[nodiscard]] std::optional<Verdict> served(const Node& node, const Interned& resource, std::int64_t count) const {
     const std::string name(resource.view());
     const NodeAssessment* a = index_.assessment(node.meta.name);
-    const std::int64_t now = std::max(amount(node.allocatable, resource), amount(node.capacity, resource));
+    const std::int64_t now = std::max(amount_of(node.allocatable, name), amount_of(node.capacity, name));
     const std::int64_t has = std::max(now, expected_of(a, name));
     // No amount of GPUs helps a request that the plugin refuses.
     if (has > 0 && refuses_request(index_, node, asked_, name))
@@ -93,7 +181,7 @@ class NodeQuestions {
                      name, has};
     }
     const std::string other = other_name(name);
-    const std::int64_t others = amount(node.allocatable, Interned(other));
+    const std::int64_t others = amount_of(node.allocatable, other);
     if (others > 0)
       return Verdict{Obstacle::renamed, fmt::format("offers {} instead ({})", other, others), name, others};
     Verdict lacks{Obstacle::not_served, fmt::format("does not offer {}", name), name, 0};
@@ -135,7 +223,7 @@ class NodeQuestions {
 
   [[nodiscard]] std::optional<Verdict> free(const Node& node, const Interned& resource, std::int64_t count) const {
     const std::string name(resource.view());
-    const std::int64_t offers = amount(node.allocatable, resource);
+    const std::int64_t offers = amount_of(node.allocatable, name);
     if (offers < count) {
       return Verdict{Obstacle::none_allocatable,
                      offers == 0 ? "none of it is allocatable" : fmt::format("only {} of it are allocatable", offers),
@@ -146,7 +234,7 @@ class NodeQuestions {
     std::int64_t used = 0;
     Verdict full{Obstacle::full, "", name, 0};
     for (const Pod& other : listed->second.pods) {
-      const std::int64_t has = other.meta.uid == asked_.pod.meta.uid ? 0 : amount(other.gpu_requests, resource);
+      const std::int64_t has = other.meta.uid == asked_.pod.meta.uid ? 0 : amount_of(other.gpu_requests, name);
       used += has;
       if (has > 0 && other.priority < asked_.pod.priority) full.preemptible.push_back(k8s::to_string(other.meta.key()));
     }
@@ -164,34 +252,36 @@ class NodeQuestions {
 
 // What holds a pod before any node is looked at.
 std::optional<PodCause> before_scheduling(const Snapshot& snapshot, const AskedPod& asked) {
-  const std::string describe = describe_pod(asked);
   const Json spec = object_at<Json>(asked.object, "spec");
   std::vector<std::string> gates;
   for (const Json& gate : list_at(spec, "schedulingGates")) gates.push_back(text_at(gate, "name"));
   if (!gates.empty()) {
     const bool kueue =
         std::ranges::any_of(gates, [](const std::string& gate) { return gate.starts_with("kueue.x-k8s.io/"); });
-    return PodCause{Severity::error,
-                    "SchedulingGated",
-                    fmt::format("no scheduler looks at the pod while it has scheduling gates: {}{}", first_names(gates),
-                                kueue ? " (Kueue: the quota of its queue has no room, or the queue is stopped)" : ""),
-                    kueue ? fmt::format("kubectl get workloads.kueue.x-k8s.io {}", asked.in_namespace()) : describe,
-                    {"the controller that set a gate removes it; whoever runs that controller decides"}};
+    return PodCause{
+        Severity::error,
+        {"SchedulingGated",
+         fmt::format("no scheduler looks at the pod while it has scheduling gates: {}{}", first_names(gates),
+                     kueue ? " (Kueue: the quota of its queue has no room, or the queue is stopped)" : "")},
+        {kueue ? Command{fmt::format("kubectl get workloads.kueue.x-k8s.io {}", asked.in_namespace())}
+               : describe_pod(asked),
+         {"the controller that set a gate removes it; whoever runs that controller decides"}}};
   }
   if (const std::string node = text_at(object_at<Json>(asked.object, "status"), "nominatedNodeName"); !node.empty()) {
     return PodCause{
-        Severity::warning, "Preempting",
-        fmt::format("the scheduler has chosen node {} and waits until pods of lower priority have ended there", node),
-        fmt::format("gpu-sharing-operator explain {}", node)};
+        Severity::warning,
+        {"Preempting",
+         fmt::format("the scheduler has chosen node {} and waits until pods of lower priority have ended there", node)},
+        {explain_command(node)}};
   }
   const KaiView kai = view_kai(snapshot.world.kai, snapshot.settings.kai);
   const Json labels = object_at(object_at<Json>(asked.object, "metadata"), "labels");
   if (kai.served && asked.pod.scheduler_name == kai.scheduler_name && !labels.contains(kai.queue_label)) {
     return PodCause{Severity::error,
-                    "NoQueueLabel",
-                    fmt::format("the pod has no label {}: KAI-Scheduler skips pods without a queue", kai.queue_label),
-                    "kubectl get queues.scheduling.run.ai",
-                    {"the pod's owner sets the label in the template; whoever runs KAI says which queue to name"}};
+                    {"NoQueueLabel",
+                     fmt::format("the pod has no label {}: KAI-Scheduler skips pods without a queue", kai.queue_label)},
+                    {{"kubectl get queues.scheduling.run.ai"},
+                     {"the pod's owner sets the label in the template; whoever runs KAI says which queue to name"}}};
   }
   return std::nullopt;
 }
@@ -235,18 +325,17 @@ PodCause without_gpu_nodes(const World& world) {
   if (world.nodes.size() == 0) {
     return {
         Severity::warning,
-        std::string(kNoNodesGiven),
-        "no Node was given, so whether a node can run the pod is not checked",
-        "kubectl get nodes -o yaml > nodes.yaml",
-        {"add the cluster's Nodes, with `-f nodes.yaml` beside the pod's file, or leave out -f: then the cluster of "
-         "the kubeconfig is read"}};
+        {std::string(kNoNodesGiven), "no Node was given, so whether a node can run the pod is not checked"},
+        {{"kubectl get nodes -o yaml > nodes.yaml"},
+         {"add the cluster's Nodes, with `-f nodes.yaml` beside the pod's file, or leave out -f: then the cluster of "
+          "the kubeconfig is read"}}};
   }
-  return {Severity::error,
-          "NoGPUNodes",
-          "no node of the cluster has NVIDIA GPUs, as far as labels and capacities show",
-          "kubectl get nodes --label-columns feature.node.kubernetes.io/pci-10de.present,nvidia.com/gpu.present",
-          {"whoever runs the cluster adds nodes with GPUs; where machines have some, the GPU Operator, or Node Feature "
-           "Discovery with the device plugin, sets the labels"}};
+  return {
+      Severity::error,
+      {"NoGPUNodes", "no node of the cluster has NVIDIA GPUs, as far as labels and capacities show"},
+      {{"kubectl get nodes --label-columns feature.node.kubernetes.io/pci-10de.present,nvidia.com/gpu.present"},
+       {"whoever runs the cluster adds nodes with GPUs; where machines have some, the GPU Operator, or Node Feature "
+        "Discovery with the device plugin, sets the labels"}}};
 }
 
 }  // namespace
@@ -303,9 +392,8 @@ void explain_placement(const Snapshot& snapshot, const FleetIndex& index, const 
     const bool first = at == all.rbegin();
     if (!first && at->first < Obstacle::refused) break;
     const ObstacleRow& row = row_of(at->first);
-    Cure cure = row.cure(asked, at->second);
-    out.causes.push_back({Severity::error, std::string(row.code), row.text(asked, at->second), std::move(cure.command),
-                          std::move(cure.options)});
+    out.causes.push_back(
+        {Severity::error, {std::string(row.code), row.text(asked, at->second)}, row.cure(asked, at->second)});
   }
 }
 

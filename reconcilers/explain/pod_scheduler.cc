@@ -1,20 +1,32 @@
-// A pod that its scheduler has not placed: explained by the scheduler's message, or by its absence.
+// A pod that its scheduler, or KAI's, has not placed, or that waits for slices.
+#include "reconcilers/explain/pod_parts.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <string_view>
+#include <initializer_list>
+#include <iterator>
 #include <utility>
-#include <vector>
+#include <variant>
 
 #include "reconcilers/cluster/kai_view.h"
-#include "reconcilers/explain/pod_parts.h"
+#include "reconcilers/cluster/other_systems.h"
+#include "reconcilers/explain/commands.h"
+#include "reconcilers/explain/node.h"
+#include "reconcilers/kai/waiting.h"
+#include "reconcilers/model/conditions.h"
 #include "reconcilers/model/json_access.h"
+#include "reconcilers/model/kai_objects.h"
+#include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
+#include "reconcilers/partitioning/node_slices.h"
+#include "reconcilers/registry.h"
 
 namespace gso {
+
 namespace {
 
 using Json = nlohmann::json;
@@ -39,29 +51,15 @@ std::string requests_of(const AskedPod& asked, const std::string& resource) {
   return fmt::format("{}", fmt::join(out, " + "));
 }
 
-struct Shortage {
-  std::string_view says;
-  std::string_view code;
-  std::string_view resource;
-};
-constexpr std::array<Shortage, 3> kShortages{
-    {{"Insufficient cpu", "NotEnoughCPU", "cpu"},
-     {"Insufficient memory", "NotEnoughMemory", "memory"},
-     {"Insufficient ephemeral-storage", "NotEnoughStorage", "ephemeral-storage"}}};
+// What the scheduler calls insufficient -> the code of the cause.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kShortages{
+    {{"cpu", "NotEnoughCPU"}, {"memory", "NotEnoughMemory"}, {"ephemeral-storage", "NotEnoughStorage"}}};
 
 }  // namespace
 
 std::string scheduler_says(const AskedPod& asked) {
-  const auto status = asked.object.find("status");
-  if (status == asked.object.end() || !status->is_object()) return {};
-  const auto conditions = status->find("conditions");
-  if (conditions == status->end() || !conditions->is_array()) return {};
-  for (const auto& condition : *conditions) {
-    if (text_at(condition, "type") == "PodScheduled" && text_at(condition, "status") == "False") {
-      return text_at(condition, "message");
-    }
-  }
-  return {};
+  const Json placed = condition_in(object_at<Json>(asked.object, "status"), "PodScheduled");
+  return text_at(placed, "status") == "False" ? text_at(placed, "message") : std::string();
 }
 
 std::string names_of_claims(const AskedPod& asked) {
@@ -80,12 +78,12 @@ bool waits_for_claims_alone(const AskedPod& asked) {
 PodCause claims_not_read(const AskedPod& asked) {
   const std::string says = scheduler_says(asked);
   return {says.empty() ? Severity::warning : Severity::error,
-          "ClaimsNotRead",
-          fmt::format("this command does not read the pod's ResourceClaims ({}), and GPUs of the device plugin do not "
-                      "satisfy a claim{}",
-                      names_of_claims(asked), says.empty() ? "" : "; its scheduler reports: " + says),
-          describe_pod(asked),
-          {fmt::format("`kubectl get resourceclaims {}` shows which claims are allocated", asked.in_namespace())}};
+          {"ClaimsNotRead",
+           fmt::format("this command does not read the pod's ResourceClaims ({}), and GPUs of the device plugin do not "
+                       "satisfy a claim{}",
+                       names_of_claims(asked), says.empty() ? "" : "; its scheduler reports: " + says)},
+          {describe_pod(asked),
+           {fmt::format("`kubectl get resourceclaims {}` shows which claims are allocated", asked.in_namespace())}}};
 }
 
 std::optional<PodCause> unseen_by_schedulers(const Snapshot& snapshot, const AskedPod& asked) {
@@ -97,39 +95,193 @@ std::optional<PodCause> unseen_by_schedulers(const Snapshot& snapshot, const Ask
   if (kais && kai.served) return std::nullopt;
   const WallTime made = asked.pod.meta.creation_timestamp;
   const bool silent = kais || snapshot.now - made >= kPatience;
-  const Cure cure = schedule_by(asked, kDefaultScheduler);
-  std::vector<std::string> options{
-      kais ? "whoever runs the cluster installs KAI-Scheduler, or the pod's owner uses another scheduler"
-           : fmt::format("whoever runs {} starts it, or the pod's owner uses another scheduler", name)};
-  options.insert(options.end(), cure.options.begin(), cure.options.end());
+  Cure cure = schedule_by(asked, kDefaultScheduler);
+  cure.options.insert(cure.options.begin(),
+                      kais
+                          ? "whoever runs the cluster installs KAI-Scheduler, or the pod's owner uses another scheduler"
+                          : fmt::format("whoever runs {} starts it, or the pod's owner uses another scheduler", name));
   return PodCause{
-      silent ? Severity::error : Severity::warning, "NoScheduler",
-      fmt::format("the schedulerName of the pod is {}, but {}", name,
-                  kais ? "KAI-Scheduler is not installed in this cluster: no scheduler places the pod"
-                       : "no scheduler of that name has reported anything about the pod: it does not seem to run"),
-      cure.command, std::move(options)};
+      silent ? Severity::error : Severity::warning,
+      {"NoScheduler",
+       fmt::format("the schedulerName of the pod is {}, but {}", name,
+                   kais ? "KAI-Scheduler is not installed in this cluster: no scheduler places the pod"
+                        : "no scheduler of that name has reported anything about the pod: it does not seem to run")},
+      std::move(cure)};
 }
 
 PodCause not_placed(const AskedPod& asked, const std::string& otherwise, const std::string& nodes,
                     const std::string& node) {
   const std::string says = scheduler_says(asked);
-  for (const Shortage& shortage : kShortages) {
-    if (says.find(shortage.says) == std::string::npos) continue;
-    const std::string wanted = requests_of(asked, std::string(shortage.resource));
-    return {Severity::error, std::string(shortage.code),
-            fmt::format(
-                "GPUs are free for the pod on {}, but not enough {}: the pod requests {}; its scheduler reports: {}",
-                nodes, shortage.resource, wanted.empty() ? "some" : wanted, says),
-            fmt::format("kubectl describe node {}", node)};
+  for (const auto& [resource, code] : kShortages) {
+    if (!says.contains(fmt::format("Insufficient {}", resource))) continue;
+    const std::string wanted = requests_of(asked, std::string(resource));
+    return {
+        Severity::error,
+        {std::string(code), fmt::format("GPUs are free for the pod on {}, but not enough {}: the pod requests {}; its "
+                                        "scheduler reports: {}",
+                                        nodes, resource, wanted.empty() ? "some" : wanted, says)},
+        {describe_node_command(node)}};
   }
-  const std::string describe = describe_pod(asked);
   if (says.empty()) {
-    return {Severity::warning, "NotScheduledYet",
-            otherwise + "; CPU, memory, ports, volumes and other pods' affinity are for the scheduler to check",
-            describe};
+    return {Severity::warning,
+            {"NotScheduledYet",
+             otherwise + "; CPU, memory, ports, volumes and other pods' affinity are for the scheduler to check"},
+            {describe_pod(asked)}};
   }
-  return {Severity::error, "SchedulerRefuses",
-          fmt::format("GPUs are free for the pod on {}, but its scheduler reports: {}", nodes, says), describe};
+  return {
+      Severity::error,
+      {"SchedulerRefuses", fmt::format("GPUs are free for the pod on {}, but its scheduler reports: {}", nodes, says)},
+      {describe_pod(asked)}};
+}
+
+// --- Why a pod that requests a share of a GPU from KAI waits.
+
+namespace {
+
+constexpr std::string_view kGetQueues = "kubectl get queues.scheduling.run.ai";
+
+// The queue that the pod names; empty: none, or the label has no name of an object.
+std::string queue_of(const AskedPod& asked, const KaiView& view) {
+  return name_for_command(asked.pod.meta.labels.get(view.queue_label).value_or(""));
+}
+
+// What KAI's scheduler says of a pod that it has not chosen a node for. The words change between its releases: only a
+// missing queue and a full one are recognised, and the message is always shown as it is.
+PodCause refused_by_scheduler(const AskedPod& asked, const KaiView& view, const std::string& says) {
+  const std::string queue = queue_of(asked, view);
+  const bool of_queue = says.find("queue") != std::string::npos || says.find("Queue") != std::string::npos;
+  const auto says_one_of = [&](std::initializer_list<std::string_view> words) {
+    return std::ranges::any_of(words, [&](std::string_view word) { return says.find(word) != std::string::npos; });
+  };
+  PodCause out{Severity::error, {std::string(kNotChosen), "KAI's scheduler reports: " + says}, {describe_pod(asked)}};
+  if (of_queue && says_one_of({"does not exist", "not found"})) {
+    out.reason.code = "NoQueue";
+    out.cure = {{std::string(kGetQueues)},
+                {fmt::format("the pod's owner sets label {} to a queue that exists; whoever runs KAI says which one, "
+                             "or creates the queue",
+                             view.queue_label)}};
+  } else if (says_one_of({"quota", "allowable limit"})) {
+    out.reason.code = "QueueFull";
+    out.cure = {{queue.empty() ? std::string(kGetQueues) : fmt::format("{} {} --output yaml", kGetQueues, queue)},
+                {"whoever runs KAI decides how much each queue gets",
+                 "the owners of the queue's pods decide which of them end or request less"}};
+  }
+  return out;
+}
+
+Cure kai_cure(const AskedPod& asked, std::string_view code, const KaiView& view) {
+  if (code == kSharingOff) {
+    const bool modes = view.sharing.decided_by == "spec.global.gpuSharingMode";
+    return {{fmt::format("kubectl get configs.kai.scheduler {} --output yaml", kai::kConfigName)},
+            {fmt::format("whoever runs KAI enables sharing for the whole cluster: Helm value {} ({} of {})",
+                         modes ? "global.gpuSharingMode" : "global.gpuSharing=true",
+                         modes ? "spec.global.gpuSharingMode" : "spec.admission.gpuSharing", kai::kConfigName),
+             "the pod's owner requests whole GPUs"}};
+  }
+  if (code == "NoQueueLabel") {
+    return {{std::string(kGetQueues)},
+            {fmt::format("the pod's owner sets label {} in the template; whoever runs KAI says which queue to name",
+                         view.queue_label)}};
+  }
+  if (code == "NoMemoryLabel" || code == "TooMuchMemory")
+    return {{"kubectl get nodes --label-columns nvidia.com/gpu.memory"}};
+  if (code == "NoRuntimeClass") return {{"kubectl get runtimeclasses"}};
+  if (code == "ScalingPod") return {{fmt::format("kubectl describe pods --namespace {}", view.scaling)}};
+  if (code == "BindFails") return {{fmt::format("kubectl logs deployment/{} --namespace {}", kai::kBinder, view.ns)}};
+  // NotChosen.
+  const std::string queue = queue_of(asked, view);
+  return {queue.empty() ? describe_pod(asked) : Command{fmt::format("{} {} --output yaml", kGetQueues, queue)}};
+}
+
+}  // namespace
+
+PodCause kai_wait(const Snapshot& snapshot, const AskedPod& asked) {
+  const KaiView view = view_kai(snapshot.world.kai, snapshot.settings.kai);
+  if (!view.served) {
+    return {Severity::error,
+            {"NoKAI", "the pod requests a share of a GPU from KAI, but KAI-Scheduler is not installed in this cluster"},
+            {{"kubectl get crds configs.kai.scheduler"}}};
+  }
+  const WaitingPod waiting{asked.pod, asked.tolerations};
+  const auto& others = snapshot.world.kai.lookups.waiting;
+  const std::vector<WaitingPod> none;
+  const WaitingCauses causes(snapshot.world, view, others ? others->pods : none);
+  if (!causes.is_of_kai(waiting)) {
+    return {Severity::error,
+            {"OtherScheduler",
+             fmt::format("the pod requests a share of a GPU from KAI, but its schedulerName is {}, not {}",
+                         asked.pod.scheduler_name.view(), view.scheduler_name)},
+            schedule_by(asked, view.scheduler_name)};
+  }
+  const WaitingCause cause = causes.cause(waiting);
+  const bool elsewhere = cause.code == kNotChosen;
+  if (const std::string says = elsewhere ? scheduler_says(asked) : std::string(); !says.empty())
+    return refused_by_scheduler(asked, view, says);
+  return {elsewhere ? Severity::warning : Severity::error,
+          {std::string(cause.code), cause.text},
+          kai_cure(asked, cause.code, view)};
+}
+
+namespace {
+
+constexpr std::string_view kOfSlices[] = {kSlicePlanned, kSliceUnavailable, kSliceTooLarge, kSliceRequestRefused};
+
+}  // namespace
+
+bool is_of_awaited_slices(const Finding& finding) {
+  return finding.object.kind == "Pod" && std::ranges::find(kOfSlices, finding.reason) != std::end(kOfSlices);
+}
+
+std::vector<Finding> findings_and_slices(const Snapshot& snapshot, FleetIndex& index) {
+  Plan plan = plan_all(snapshot, index, {.synced = everything_synced});
+  std::erase_if(plan.findings, is_of_awaited_slices);  // The Events say the same, and more.
+  for (const PlannedAction& planned : plan.actions) {
+    const auto* event = std::get_if<RecordEvent>(&planned.action);
+    if (event == nullptr) continue;
+    Finding said{event->warning ? Severity::error : Severity::warning, event->regarding, event->reason, event->note};
+    if (!is_of_awaited_slices(said)) continue;
+    if (said.reason != kSliceRequestRefused) said.message.insert(0, "the pod ");  // That one begins with a container.
+    plan.findings.push_back(std::move(said));
+  }
+  return std::move(plan.findings);
+}
+
+std::optional<PodCause> awaited_slices(const std::vector<Finding>& findings, const Pod& pod) {
+  const auto said = std::ranges::find_if(findings, [&](const Finding& finding) {
+    return is_of_awaited_slices(finding) && finding.object.name == pod.meta.name &&
+           finding.object.ns == pod.meta.ns.view();
+  });
+  if (said == findings.end()) return std::nullopt;
+  PodCause out{said->severity, {said->reason, said->message}, {{"gpu-sharing-operator status"}}};
+  if (said->reason == kSlicePlanned) {
+    out.cure.options = {
+        "wait: with partitioning switched on (chart value modes.partitioning), the node has the slices in a few "
+        "minutes; docs/partitioning.md has the steps. If explain of the node shows them as free already, kubectl "
+        "describe of the pod says what else it lacks there"};
+  }
+  return out;
+}
+
+std::vector<PodCause> slice_limits(const SlicePod& pod) {
+  std::vector<PodCause> out;
+  for (const SliceRequest& request : pod.requests) {
+    if (request.count < 1) continue;
+    PodCause& cause = out.emplace_back(PodCause{
+        Severity::info,
+        {"SliceMemory",
+         fmt::format(
+             "container {} gets a slice of {} GiB: its processes together can allocate that much memory of one "
+             "GPU (CUDA_MPS_PINNED_DEVICE_MEM_LIMIT). nvidia-smi and the total of cudaMemGetInfo show the whole "
+             "GPU, so a server that reserves a share of the GPU's memory must reserve a share of the slice "
+             "instead",
+             request.container, request.gigabytes)}});
+    if (pod.phase == "Running") {
+      cause.cure.command = {
+          fmt::format("kubectl exec {} --namespace {} --container {} -- printenv CUDA_MPS_PINNED_DEVICE_MEM_LIMIT",
+                      pod.meta.name, pod.meta.ns.view(), request.container)};
+    }
+  }
+  return out;
 }
 
 }  // namespace gso

@@ -1,4 +1,5 @@
-// A pass that only reads: what the operator would decide now, for people. What it plans is dropped.
+// A pass that only reads: what the operator would decide now, for people, and what a node in a change waits for. What
+// it plans is dropped.
 #pragma once
 
 #include <map>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "reconcilers/fleet/fleet.h"
+#include "reconcilers/reasons/command.h"
 #include "reconcilers/rollout/change_steps.h"
 #include "reconcilers/rollout/evictions.h"
 #include "reconcilers/rollout/rollout_view.h"
@@ -39,10 +41,10 @@ class ReadingPass {
   // nothing does that.
   [[nodiscard]] const Reason* stop_of(const NodeAssessment& assessment);
   // stop_command() of that rollout.
-  [[nodiscard]] std::string stop_command_of(const NodeAssessment& assessment);
+  [[nodiscard]] Command stop_command_of(const NodeAssessment& assessment);
   // stop_command() of each rollout of the policy whose nodes need a change, if all of them are stopped by a person, a
   // calendar or failures; empty: nodes start, or will by themselves.
-  [[nodiscard]] std::vector<std::string> stop_commands_of(std::string_view policy);
+  [[nodiscard]] std::vector<Command> stop_commands_of(std::string_view policy);
   // What a node that needs a change waits for with the other nodes of its group, as far as that can be known without
   // the operator's lists of workloads; empty: it is not, or the node can start.
   [[nodiscard]] std::string wait_of(const NodeAssessment& assessment);
@@ -71,6 +73,11 @@ class ReadingPass {
   [[nodiscard]] std::map<std::string, std::string> settling();
 
  private:
+  // The rollout of a node; null: it is of none, or the fleet has no record.
+  const RolloutView* rollout_of(const NodeAssessment& assessment) {
+    return pass_.index.record ? views_.find(pass_.index.rollout_key_of(assessment)) : nullptr;
+  }
+
   Timers timers_;
   Snapshot snapshot_;
   RolloutViews views_;
@@ -78,5 +85,33 @@ class ReadingPass {
   ChangeSteps steps_;
   std::map<std::string, Step> known_;
 };
+
+// --- What a node in a change waits for at present, as text.
+
+// "the node is not Ready", "waits for pod plugin-x to end", "pod mps-x container mps: CrashLoopBackOff …", "verifying:
+// …". One sentence for each row of node_step.h, whose step() says which row applies, with the stops and the settings of
+// the pass; also the workloads that it waits for, and deadline_text(). Never empty for a node with a change
+// (`assessment.change`).
+[[nodiscard]] std::string change_step(ReadingPass& pass, const Node& node, const NodeAssessment& assessment);
+
+// The node has not shown its new profile for long, and fails if that lasts: "; if this lasts, the change fails at … at
+// the latest (verifyTimeout 10m0s)". Empty: nothing is late yet, or the change does not fail for what it waits for.
+[[nodiscard]] std::string deadline_text(ReadingPass& pass, const Node& node, const NodeAssessment& assessment);
+
+// Its pods that must still be replaced, by name: "gfd gfd-x", "plugin plugin-x".
+[[nodiscard]] std::vector<std::string> pods_to_go(const FleetIndex::Impl& index, const Node& node,
+                                                  const NodeAssessment& assessment);
+
+// A node in a change and its step.
+struct NodeStep {
+  std::string node;
+  Phase phase = Phase::unmanaged;
+  std::string step;
+  bool ready = true;
+};
+// The steps of the nodes in a change to a revision of a key, by name; at most `most` of them. `id`:
+// "namespace/configmap/key"; empty: of all keys.
+[[nodiscard]] std::vector<NodeStep> steps_to(ReadingPass& pass, std::string_view policy, std::string_view id,
+                                             std::size_t most);
 
 }  // namespace gso

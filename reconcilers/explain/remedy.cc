@@ -1,5 +1,5 @@
-// See remedy.h.
-#include "reconcilers/explain/remedy.h"
+// The one command to continue with, for a node in its state.
+#include "reconcilers/explain/commands.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -7,12 +7,8 @@
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
-#include <map>
-#include <optional>
 #include <ranges>
-#include <set>
 #include <utility>
-#include <vector>
 
 #include "reconcilers/checks/catalogue.h"
 #include "reconcilers/checks/check.h"
@@ -21,18 +17,18 @@
 #include "reconcilers/cluster/plugin_settings.h"
 #include "reconcilers/cluster/policy_match.h"
 #include "reconcilers/cluster/record_store.h"
-#include "reconcilers/explain/chart_command.h"
-#include "reconcilers/explain/earlier_revision.h"
 #include "reconcilers/explain/node.h"
-#include "reconcilers/explain/stop_command.h"
+#include "reconcilers/explain/revisions.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
+#include "reconcilers/model/switch_value.h"
 #include "reconcilers/node/assess.h"
 #include "reconcilers/node/node_patch.h"
 #include "reconcilers/node/node_phase.h"
 #include "reconcilers/rollout/stops.h"
 
 namespace gso {
+
 namespace {
 
 // The key of the installation's ConfigMap that most of the nodes without a label have loaded: the default before it was
@@ -56,62 +52,82 @@ std::string previous_default(const World& world, const FleetIndex::Impl& index, 
   return config_map->data.size() == 1 ? config_map->data.begin()->first : "KEY";
 }
 
+Command edit_config_map_command(const ObjectKey& config_map) {
+  return {fmt::format("kubectl edit configmap {} --namespace {}", config_map.name, config_map.ns),
+          {},
+          Command::Does::changes};
+}
+
+Command annotate_node_command(std::string_view node, std::string_view annotation, std::string comment = {}) {
+  return {fmt::format("kubectl annotate node {} {}-", node, annotation), std::move(comment), Command::Does::changes,
+          std::string(node)};
+}
+
+// Its plugin finds no default key: the setting that holds it is wrong, and not the ConfigMap.
+bool misses_default(const NodeAssessment& a) {
+  return a.blocked_by != nullptr &&
+         (a.blocked_by->code == kDefaultKeyNotFound || a.blocked_by->code == kDefaultMissing);
+}
+
+// Chooses the profile of one node anew, where it is chosen.
 class Chooser {
  public:
-  Chooser(const World& world, const FleetIndex::Impl& index, const Node& node, const NodeAssessment& a)
-      : world_(world),
-        index_(index),
-        installation_(index.installation_of(a)),
+  Chooser(const ReadingPass& pass, const Node& node, const NodeAssessment& a)
+      : world_(pass.world()),
+        index_(pass.index()),
+        installation_(index_.installation_of(a)),
         plugin_(installation_.find(Component::plugin, node)),
         node_(node),
         a_(a) {}
 
   // {node}, {namespace} and {configmap} of the plugin, {label}: the label by which its nodes choose a key, {policy}.
-  [[nodiscard]] std::string fill(std::string_view command) const {
-    return fmt::format(fmt::runtime(command), fmt::arg("node", shell_word(node_.meta.name)),
-                       fmt::arg("namespace", shell_word(installation_.ns)),
-                       fmt::arg("configmap", shell_word(installation_.config_map)),
-                       fmt::arg("policy", shell_word(a_.policy.view())),
-                       fmt::arg("label", shell_word(config_label(installation_, node_))));
+  [[nodiscard]] Command fill(std::string_view command, std::string comment = {}) const {
+    constexpr std::string_view kNode = "{node}";
+    return {fmt::format(fmt::runtime(command), fmt::arg("node", shell_word(node_.meta.name)),
+                        fmt::arg("namespace", shell_word(installation_.ns)),
+                        fmt::arg("configmap", shell_word(installation_.config_map)),
+                        fmt::arg("policy", shell_word(a_.policy.view())),
+                        fmt::arg("label", shell_word(config_label(installation_, node_)))),
+            std::move(comment), Command::Does::shows, command.contains(kNode) ? node_.meta.name : std::string()};
   }
 
   // For a plugin without profiles: the command that sets which ConfigMap its installation mounts.
-  [[nodiscard]] std::string give_profiles() const { return set_config_map_command(installation_, plugin_); }
+  [[nodiscard]] Command give_profiles() const {
+    return {set_config_map_command(installation_, plugin_), {}, Command::Does::changes};
+  }
 
   // MPS cannot work on this node: its profile is chosen anew, by whoever chose it. Labels are shown and not written:
   // another value restarts the node's plugin, and a person or a tool has set the present one.
-  [[nodiscard]] std::string choose_another() const {
+  [[nodiscard]] Command choose_another() const {
     const SharingPolicy* policy = world_.policies.find(a_.policy.view());
     if (policy != nullptr && (policy->inline_profile || policy->config_map_key))
-      return fill("kubectl edit sharingpolicies.gpusharing.dev {policy}");
-    return fill(a_.source == EffectiveKey::Source::label
-                    ? "kubectl get node {node} --label-columns {label}"
-                    : "kubectl edit configmap {configmap} --namespace {namespace}");
+      return edit_policy_command(a_.policy.view());
+    return a_.source == EffectiveKey::Source::label ? fill("kubectl get node {node} --label-columns {label}")
+                                                    : edit_config_map_command(installation_.config_map_key());
   }
 
   // The label of the node names no key. Whoever set it decides which key it names, or that it goes: it is shown and not
   // written.
-  [[nodiscard]] std::string correct_label() const {
+  [[nodiscard]] Command correct_label() const {
     std::vector<std::string> keys;
     const ConfigMap* config_map = world_.configmaps.find(installation_.config_map_key());
     if (config_map != nullptr) {
       for (const auto& [key, text] : config_map->data) keys.push_back(shown_value(key));
     }
     const std::string label = config_label(installation_, node_);
-    return fmt::format(
-        "kubectl get node {0} --show-managed-fields --output yaml  # names who set label {1}; whoever did decides: "
-        "name a key that exists ({2}), or remove the label: kubectl label node {0} {1}-",
-        node_.meta.name, label, first_names(keys));
+    return fill("kubectl get node {node} --show-managed-fields --output yaml",
+                fmt::format("names who set label {1}; whoever did decides: name a key that exists ({2}), or remove the "
+                            "label: kubectl label node {0} {1}-",
+                            node_.meta.name, label, first_names(keys)));
   }
 
-  [[nodiscard]] std::string correct_invalid() const {
+  [[nodiscard]] Command correct_invalid() const {
     const SharingPolicy* policy = world_.policies.find(a_.policy.view());
-    if (policy != nullptr && (policy->inline_profile || a_.wrong_key))
-      return fill("kubectl edit sharingpolicies.gpusharing.dev {policy}");
+    if (policy != nullptr && (policy->inline_profile || a_.wrong_key)) return edit_policy_command(a_.policy.view());
     const ConfigMap* config_map = world_.configmaps.find(installation_.config_map_key());
     if (config_map != nullptr && misses_default(a_)) return default_key_command(world_, index_, a_);
     if (config_map != nullptr && !config_map->data.contains(std::string(a_.key.view())))
-      return fill("kubectl edit configmap {configmap} --namespace {namespace}");
+      return edit_config_map_command(installation_.config_map_key());
     return correct_key_command(world_, index_, installation_.config_map_key());
   }
 
@@ -124,48 +140,32 @@ class Chooser {
   const NodeAssessment& a_;
 };
 
-std::string log_command(const Pod& pod, const ContainerStatus& container) {
-  return fmt::format("kubectl logs {} --namespace {} --container {} --previous", pod.meta.name, pod.meta.ns.view(),
-                     container.name.view());
+Command log_command(const Pod& pod, const ContainerStatus& container) {
+  return {fmt::format("kubectl logs {} --namespace {} --container {} --previous", pod.meta.name, pod.meta.ns.view(),
+                      container.name.view())};
 }
 
 // The first answer about a pod of the node's operands; empty: there is none.
 template <class Answer>
-std::string of_first_pod(const FleetIndex::Impl& index, const Node& node, const NodeAssessment& a, Answer answer) {
+Command of_first_pod(const FleetIndex::Impl& index, const Node& node, const NodeAssessment& a, Answer answer) {
   const NodePods pods = sort_pods(index.installation_of(a), index.pods_of(node.meta.name));
   for (const Component component : {Component::plugin, Component::gfd, Component::mps}) {
     for (const Pod* pod : pods.of(component)) {
-      if (std::string out = answer(*pod); !out.empty()) return out;
+      if (Command out = answer(*pod); !out.empty()) return out;
     }
   }
   return {};
 }
 
 // How to read why an operand of the node ends again and again; empty: none does.
-std::string crash_log(const FleetIndex::Impl& index, const Node& node, const NodeAssessment& a) {
-  return of_first_pod(index, node, a, [](const Pod& pod) -> std::string {
+Command crash_log(const FleetIndex::Impl& index, const Node& node, const NodeAssessment& a) {
+  return of_first_pod(index, node, a, [](const Pod& pod) -> Command {
     for (const ContainerStatus* container : pod.all_containers()) {
       if (container->waiting_reason == "CrashLoopBackOff") return log_command(pod, *container);
     }
     return {};
   });
 }
-
-}  // namespace
-
-bool needs_operator(std::string_view command) {
-  constexpr std::string_view kRollout = "gpu-sharing-operator rollout ";
-  if (!command.starts_with(kRollout)) return false;
-  const std::string_view verb = command.substr(kRollout.size());
-  return !verb.starts_with("undo") && !verb.starts_with("diff");
-}
-
-std::string command_here(const World& world, std::string command) {
-  return command == kRolloutStatusCommand && !world.policies_served ? "gpu-sharing-operator status"
-                                                                    : std::move(command);
-}
-
-namespace {
 
 // The policy of the node has no object, and its recorded stop keeps the node from its change.
 bool is_stopped_by_gone_policy(const World& world, const FleetIndex::Impl& index, std::string_view policy) {
@@ -175,12 +175,7 @@ bool is_stopped_by_gone_policy(const World& world, const FleetIndex::Impl& index
 
 }  // namespace
 
-bool misses_default(const NodeAssessment& a) {
-  return a.blocked_by != nullptr &&
-         (a.blocked_by->code == kDefaultKeyNotFound || a.blocked_by->code == kDefaultMissing);
-}
-
-std::string default_key_command(const World& world, const FleetIndex::Impl& index, const NodeAssessment& a) {
+Command default_key_command(const World& world, const FleetIndex::Impl& index, const NodeAssessment& a) {
   const PluginInstallation& installation = index.installation_of(a);
   const Operand* plugin = first_plugin(installation);
   const bool has_loaded = !a.loaded.revision.empty() && a.loaded.revision != kInvalidRevision;
@@ -188,22 +183,25 @@ std::string default_key_command(const World& world, const FleetIndex::Impl& inde
   if (has_loaded && plugin != nullptr &&
       a.loaded.profile == fmt::format("{}/{}", installation.config_map, plugin->default_key))
     return correct_key_command(world, index, installation.config_map_key());
-  return set_default_key_command(installation, previous_default(world, index, a.installation));
+  return {set_default_key_command(installation, previous_default(world, index, a.installation)),
+          {},
+          Command::Does::changes};
 }
 
-std::string announced_default_command(const FleetIndex::Impl& index, const NodeAssessment& a) {
+Command announced_default_command(const FleetIndex::Impl& index, const NodeAssessment& a) {
   const PluginInstallation& installation = index.installation_of(a);
   const Operand* plugin = first_plugin(installation);
   if (a.would_break.empty() || !installation.announced || plugin == nullptr) return {};
   const bool by_default_key = installation.announced_config_map == installation.config_map &&
                               installation.announced_default != plugin->default_key;
-  return by_default_key ? set_default_key_command(installation, plugin->default_key) : std::string();
+  if (!by_default_key) return {};
+  return {set_default_key_command(installation, plugin->default_key), {}, Command::Does::changes};
 }
 
 namespace {
 
 // Creates a ConfigMap that does not exist, with the keys that the plugin or its nodes name: the default, and labels.
-std::string create_command(const World& world, const FleetIndex::Impl& index, const ObjectKey& config_map) {
+Command create_command(const World& world, const FleetIndex::Impl& index, const ObjectKey& config_map) {
   std::set<std::string> keys;
   for (const PluginInstallation& installation : index.discovery.installations) {
     const Operand* plugin = installation.config_map_key() == config_map ? first_plugin(installation) : nullptr;
@@ -221,17 +219,17 @@ std::string create_command(const World& world, const FleetIndex::Impl& index, co
   const std::string id = k8s::to_string(config_map);
   const auto has_text = [&](const std::string& key) { return has_earlier_text(world, index, id, key); };
   const auto recorded = world.policies_served ? std::ranges::count_if(keys, has_text) : 0;
-  return fmt::format("{}  # with the profile of each key in its file{}", out,
-                     recorded == 0   ? ""
-                     : recorded == 1 ? "; `gpu-sharing-operator rollout undo` prints the recorded text"
-                                     : "; `gpu-sharing-operator rollout history NAME` prints the text of a rollout");
+  std::string_view text;
+  if (recorded == 1) text = "; `gpu-sharing-operator rollout undo` prints the recorded text";
+  if (recorded > 1) text = "; `gpu-sharing-operator rollout history NAME` prints the text of a rollout";
+  return {std::move(out), fmt::format("with the profile of each key in its file{}", text), Command::Does::changes};
 }
 
 }  // namespace
 
-std::string correct_key_command(const World& world, const FleetIndex::Impl& index, const ObjectKey& config_map) {
+Command correct_key_command(const World& world, const FleetIndex::Impl& index, const ObjectKey& config_map) {
   if (world.unsynced_namespaces.contains(config_map.ns))
-    return fmt::format("kubectl get configmap {} --namespace {}", config_map.name, config_map.ns);
+    return {fmt::format("kubectl get configmap {} --namespace {}", config_map.name, config_map.ns)};
   if (world.configmaps.find(config_map) == nullptr) return create_command(world, index, config_map);
   const std::string id = k8s::to_string(config_map);
   const bool restores = std::ranges::any_of(index.profile_rollouts, [&](const auto& entry) {
@@ -241,25 +239,26 @@ std::string correct_key_command(const World& world, const FleetIndex::Impl& inde
     const bool is_wrong = present.empty() || present == kInvalidRevision;
     return is_wrong && has_earlier_text(world, index, id, in_use.key);
   });
-  return fmt::format("kubectl edit configmap {} --namespace {}{}", config_map.name, config_map.ns,
-                     restores ? "  # or restore the text that was verified last, after a look: gpu-sharing-operator "
-                                "rollout undo --dry-run"
-                              : "");
+  Command out = edit_config_map_command(config_map);
+  if (restores)
+    out.comment =
+        "or restore the text that was verified last, after a look: gpu-sharing-operator rollout undo --dry-run";
+  return out;
 }
 
-std::string trouble_command(const FleetIndex::Impl& index, const Node& node, const NodeAssessment& a) {
-  if (!node.ready) return fmt::format("kubectl describe node {}", node.meta.name);
+Command trouble_command(const FleetIndex::Impl& index, const Node& node, const NodeAssessment& a) {
+  if (!node.ready) return describe_node_command(node.meta.name);
   return crash_log(index, node, a);
 }
 
-std::string failed_pod_command(const FleetIndex::Impl& index, const Node& node, const NodeAssessment& a) {
-  if (std::string log = crash_log(index, node, a); !log.empty()) return log;
-  return of_first_pod(index, node, a, [](const Pod& pod) -> std::string {
+Command failed_pod_command(const FleetIndex::Impl& index, const Node& node, const NodeAssessment& a) {
+  if (Command log = crash_log(index, node, a); !log.empty()) return log;
+  return of_first_pod(index, node, a, [](const Pod& pod) -> Command {
     if (is_serving(pod) || pod.meta.deletion_timestamp) return {};
     for (const ContainerStatus* container : pod.all_containers()) {
       if (!container->ready && container->restarts > 0) return log_command(pod, *container);
     }
-    return fmt::format("kubectl describe pod {} --namespace {}", pod.meta.name, pod.meta.ns.view());
+    return {fmt::format("kubectl describe pod {} --namespace {}", pod.meta.name, pod.meta.ns.view())};
   });
 }
 
@@ -273,7 +272,7 @@ bool a_label_differs(const Node& node, const NodeAssessment& a) {
 
 }  // namespace
 
-std::string writer_log_command(const FleetIndex::Impl& index, const Node& node, const NodeAssessment& a) {
+Command writer_log_command(const FleetIndex::Impl& index, const Node& node, const NodeAssessment& a) {
   if (a.matches() || a.expectation == nullptr) return {};
   const Component component = a_label_differs(node, a) ? Component::gfd : Component::plugin;
   const NodePods pods = sort_pods(index.installation_of(a), index.pods_of(node.meta.name));
@@ -284,65 +283,55 @@ std::string writer_log_command(const FleetIndex::Impl& index, const Node& node, 
   const bool is_replaced =
       !a.change || !a.change->pods.contains(component) || !a.change->pods.at(component).contains(pod.meta.uid);
   if (!is_replaced) return {};
-  return fmt::format("kubectl logs {} --namespace {} --all-containers", pod.meta.name, pod.meta.ns.view());
+  return {fmt::format("kubectl logs {} --namespace {} --all-containers", pod.meta.name, pod.meta.ns.view())};
 }
 
-std::string command_of_reason(const World& world, const FleetIndex::Impl& index, const PlannerSettings& settings,
-                              const Node& node, const NodeAssessment& a, std::string_view reason) {
-  if (reason == kForbidden) return upgrade_chart_command(world, settings, "--set eviction.enabled=true");
+Command command_of_reason(const ReadingPass& pass, const Node& node, const NodeAssessment& a, std::string_view reason) {
+  if (reason == kForbidden) return upgrade_chart_command(pass.world(), pass.settings(), "--set eviction.enabled=true");
+  if (reason == kDeferred) return start_command(a.policy.view());
   const CodeRow* known = find_blocked_reason(reason);
   if (known == nullptr || known->command.empty()) return {};
-  return Chooser(world, index, node, a).fill(known->command);
+  return Chooser(pass, node, a).fill(known->command);
 }
 
-std::optional<ServingObstacle> obstacle_of(const NodeAssessment& a) {
+std::optional<Reason> obstacle_of(const NodeAssessment& a) {
   if (a.setup != nullptr) {
     for (const Diagnostic& d : *a.setup) {
       const Check* check = d.severity == Severity::error ? find_check(d.code) : nullptr;
-      if (check != nullptr && !check->blocks.empty()) return ServingObstacle{check->blocks, d.message};
+      if (check != nullptr && !check->blocks.empty()) return Reason{std::string(check->blocks), d.message};
     }
   }
   if (!a.taint.empty())
-    return ServingObstacle{kTaintNotTolerated, fmt::format("the node has the taint {}", a.taint.view())};
-  if (!a.reload_obstacle.empty()) return ServingObstacle{{}, std::string(a.reload_obstacle.view())};
+    return Reason{std::string(kTaintNotTolerated), fmt::format("the node has the taint {}", a.taint.view())};
+  if (!a.reload_obstacle.empty()) return Reason{{}, std::string(a.reload_obstacle.view())};
   return std::nullopt;
 }
 
 namespace {
 
 // Ends what keeps the node from its change; empty: the reason has no command.
-std::string obstacle_command(const World& world, const FleetIndex::Impl& index, const PlannerSettings& settings,
-                             const Node& node, const NodeAssessment& a, std::string_view reason) {
-  const Chooser chooser(world, index, node, a);
+Command obstacle_command(const ReadingPass& pass, const Node& node, const NodeAssessment& a, std::string_view reason) {
+  const Chooser chooser(pass, node, a);
   if (reason == kMigEnabled || reason == kMpsByLabelUnsupported) return chooser.choose_another();
   if (reason == kConfigInvalid) return chooser.correct_invalid();
-  if (reason == kTaintNotTolerated) return fmt::format("kubectl describe node {}", node.meta.name);
-  if (reason == kChangeUnreadable) {
-    return fmt::format(
-        "kubectl annotate node {} {}-  # if no change is in progress there; then uncordon the node if it is still "
-        "cordoned",
-        node.meta.name, kChangeAnnotation);
-  }
-  if (reason == kOwnedUnreadable) return fmt::format("kubectl annotate node {} {}-", node.meta.name, kOwnedAnnotation);
-  if (reason == kDeferralUnreadable)
-    return fmt::format("kubectl annotate node {} {}-", node.meta.name, kDeferredAnnotation);
-  return command_of_reason(world, index, settings, node, a, reason);
+  if (reason == kTaintNotTolerated) return describe_node_command(node.meta.name);
+  if (reason == kChangeUnreadable)
+    return annotate_node_command(node.meta.name, kChangeAnnotation,
+                                 "if no change is in progress there; then uncordon the node if it is still cordoned");
+  if (reason == kOwnedUnreadable) return annotate_node_command(node.meta.name, kOwnedAnnotation);
+  if (reason == kDeferralUnreadable) return annotate_node_command(node.meta.name, kDeferredAnnotation);
+  return command_of_reason(pass, node, a, reason);
 }
 
 // Of a node that does not show the profile that it should run, or might not run it: what would keep its pods from
 // serving comes before any restart. Empty: nothing would.
-std::string before_a_restart(const World& world, const FleetIndex::Impl& index, const PlannerSettings& settings,
-                             const Node& node, const NodeAssessment& a) {
-  const std::optional<ServingObstacle> obstacle = obstacle_of(a);
-  if (!obstacle || obstacle->reason.empty()) return {};
-  std::string command = obstacle_command(world, index, settings, node, a, obstacle->reason);
-  return command.empty() ? Chooser(world, index, node, a).fill("kubectl get daemonsets --namespace {namespace} -o wide")
+Command before_a_restart(const ReadingPass& pass, const Node& node, const NodeAssessment& a) {
+  const std::optional<Reason> obstacle = obstacle_of(a);
+  if (!obstacle || obstacle->code.empty()) return {};
+  Command command = obstacle_command(pass, node, a, obstacle->code);
+  return command.empty() ? Chooser(pass, node, a).fill("kubectl get daemonsets --namespace {namespace} -o wide")
                          : std::move(command);
 }
-
-}  // namespace
-
-namespace {
 
 // The policy that governs the object; null: none is known.
 const SharingPolicy* policy_of(const World& world, const FleetIndex::Impl& index, const ObjectRef& object) {
@@ -392,19 +381,28 @@ std::string name_nodes_in(std::string text, const std::vector<std::string>& node
   return text;
 }
 
-std::string lift_hold_command(const Node& node) {
-  const std::string hold = hold_of(node);
-  if (hold.empty()) return {};
-  return fmt::format("kubectl {} node {} {}-", hold.starts_with("label") ? "label" : "annotate", node.meta.name,
-                     kHoldAnnotation);
+namespace {
+
+// The labels or the annotations of the node, whichever hold it.
+const k8s::StringMap& held_by(const Node& node) {
+  return is_switched_on(node.meta.annotations.get(kHoldAnnotation)) ? node.meta.annotations : node.meta.labels;
+}
+
+}  // namespace
+
+Command lift_hold_command(const Node& node) {
+  if (!is_held(node)) return {};
+  const bool by_label = &held_by(node) == &node.meta.labels;
+  return {fmt::format("kubectl {} node {} {}-", by_label ? "label" : "annotate", node.meta.name, kHoldAnnotation),
+          {},
+          Command::Does::lifts_hold,
+          node.meta.name};
 }
 
 std::string hold_text(const Node& node) {
-  const std::string hold = hold_of(node);
-  if (hold.empty()) return {};
-  const auto& marks = hold.starts_with("label") ? node.meta.labels : node.meta.annotations;
-  return fmt::format("{} by {}={}: whoever set it can lift it with {}", node.meta.name, hold,
-                     shown_value(marks.get(kHoldAnnotation).value_or("")), lift_hold_command(node));
+  if (!is_held(node)) return {};
+  return fmt::format("{} by {}={}: whoever set it can lift it with {}", node.meta.name, hold_of(node),
+                     shown_value(held_by(node).get(kHoldAnnotation).value_or("")), lift_hold_command(node).line);
 }
 
 std::string hold_remedy(const Node& node, const NodeAssessment& a) {
@@ -412,80 +410,81 @@ std::string hold_remedy(const Node& node, const NodeAssessment& a) {
     return "the change of the node waits for the end of the hold, and no new pod gets its GPUs before: whoever set the "
            "hold removes it";
   return "no action needed: whoever set the hold removes it when the operator is allowed to change the node: " +
-         lift_hold_command(node);
+         lift_hold_command(node).line;
 }
 
 namespace {
 
 // Shows that something of the plugin's namespace is not allowed to be read: the first of what was not, with the others.
-std::string missing_permission_command(const World& world, const std::string& ns) {
+Command missing_permission_command(const World& world, const std::string& ns) {
   static const std::set<std::string> kAll{"configmaps", "controllerrevisions.apps", "pods"};
   const auto known = world.unread_resources.find(ns);
   const std::set<std::string>& unread = known == world.unread_resources.end() ? kAll : known->second;
   const std::vector<std::string> others(std::next(unread.begin()), unread.end());
-  return fmt::format("kubectl auth can-i list {} --namespace {}{}", *unread.begin(), ns,
-                     others.empty() ? std::string() : fmt::format("  # and {}", fmt::join(others, ", ")));
+  return {fmt::format("kubectl auth can-i list {} --namespace {}", *unread.begin(), ns),
+          others.empty() ? std::string() : fmt::format("and {}", fmt::join(others, ", "))};
 }
 
 }  // namespace
 
-std::string next_step(const World& world, const FleetIndex::Impl& index, const PlannerSettings& settings,
-                      const Node& node, const NodeAssessment* a, std::string_view state) {
+Command next_step(const ReadingPass& pass, const Node& node, const NodeAssessment* a, std::string_view state) {
+  const World& world = pass.world();
+  const Index& index = pass.index();
   if (a == nullptr && is_partitioned_by_nos(node)) return {};
   if (a == nullptr && hami_plugin_on(hami_plugins(world), node) != nullptr) return {};
   if (const std::optional<ObjectKey> cloud = a == nullptr ? cloud_plugin_on(world, node) : std::nullopt) {
     if (serves_gpus(node)) return {};
-    return fmt::format("kubectl get pods --namespace {} --field-selector spec.nodeName={}", cloud->ns, node.meta.name);
+    return {
+        fmt::format("kubectl get pods --namespace {} --field-selector spec.nodeName={}", cloud->ns, node.meta.name)};
   }
-  if (a == nullptr) return "kubectl get daemonsets --all-namespaces -o wide";
-  if (state == kUnknown && record_unread(world, settings))
-    return fmt::format("kubectl auth can-i list configmaps --namespace {}  # of the operator's record",
-                       settings.operator_namespace);
+  if (a == nullptr) return {"kubectl get daemonsets --all-namespaces -o wide"};
+  if (state == kUnknown && record_unread(world, pass.settings()))
+    return {fmt::format("kubectl auth can-i list configmaps --namespace {}", pass.settings().operator_namespace),
+            "of the operator's record"};
   if (state == kUnknown) return missing_permission_command(world, index.installation_of(*a).ns);
-  const Chooser chooser(world, index, node, *a);
+  const Chooser chooser(pass, node, *a);
   if (a->phase == Phase::unmanaged) return chooser.give_profiles();
-  if (!node.ready) return fmt::format("kubectl describe node {}", node.meta.name);
+  if (!node.ready) return describe_node_command(node.meta.name);
   if (a->has_unknown_label()) return chooser.correct_label();
   // A hold is lifted last: the obstacle remains without it.
   const std::string_view shown = shown_reason(*a);
   const std::string_view reason = shown.empty() && a->is_held() ? a->holder : shown;
   // Whoever set the hold decides when it ends: hold_remedy(). Mid-change the node serves nobody until then.
-  if (reason == kHeld) return a->in_change() ? lift_hold_command(node) : std::string();
-  if (std::string command = obstacle_command(world, index, settings, node, *a, reason); !command.empty())
-    return command;
+  if (reason == kHeld) return a->in_change() ? lift_hold_command(node) : Command();
+  if (Command command = obstacle_command(pass, node, *a, reason); !command.empty()) return command;
   const bool adoptable = state == kPreexistingDrift || state == kUnproven;
   if (adoptable || state == kDrift) {
-    if (std::string command = before_a_restart(world, index, settings, node, *a); !command.empty()) return command;
+    if (Command command = before_a_restart(pass, node, *a); !command.empty()) return command;
   }
   // A retry of what crashes fails again.
-  if (std::string log = crash_log(index, node, *a); !log.empty()) return log;
+  if (Command log = crash_log(index, node, *a); !log.empty()) return log;
   if (a->phase == Phase::failed) {
-    if (std::string pod = failed_pod_command(index, node, *a); !pod.empty()) return pod;
+    if (Command pod = failed_pod_command(index, node, *a); !pod.empty()) return pod;
   }
   const bool deferred = a->phase == Phase::pending && index.nodes_in(Bucket::deferred).contains(node.meta.name);
-  if (a->phase == Phase::failed || deferred) return chooser.fill("gpu-sharing-operator rollout start {policy}");
+  if (a->phase == Phase::failed || deferred) return start_command(a->policy.view());
   if (a->phase == Phase::pending && !world.policies_served && is_stopped_by_gone_policy(world, index, a->policy.view()))
-    return std::string(kInstallCrds);
-  if (a->phase == Phase::pending || a->in_change()) return std::string(kRolloutStatusCommand);
-  if (std::string command = announced_default_command(index, *a); !command.empty()) return command;
+    return install_crds_command();
+  if (a->phase == Phase::pending || a->in_change()) return rollout_status_command();
+  if (Command command = announced_default_command(index, *a); !command.empty()) return command;
   // A pod that does not serve is the cause, and fails again after a restart.
   if (!a->matches()) {
-    if (std::string pod = failed_pod_command(index, node, *a); !pod.empty()) return pod;
+    if (Command pod = failed_pod_command(index, node, *a); !pod.empty()) return pod;
   }
-  if (adoptable && world.policies_served && !obstacle_of(*a))
-    return chooser.fill("gpu-sharing-operator rollout start {policy} --adopt");
+  if (adoptable && world.policies_served && !obstacle_of(*a)) return adopt_command(a->policy.view());
   // Its pods serve: another client can have written the label.
   if (state == kDrift && a->pods_ready && a_label_differs(node, *a)) {
     return chooser.fill(
-        "kubectl get node {node} --show-managed-fields --output yaml  # names who wrote the labels that differ; if "
-        "that lasts for verifyTimeout, the operator restarts the node's pods of the device plugin, GFD and MPS");
+        "kubectl get node {node} --show-managed-fields --output yaml",
+        "names who wrote the labels that differ; if that lasts for verifyTimeout, the operator restarts the node's "
+        "pods of the device plugin, GFD and MPS");
   }
   if (adoptable || !a->matches())
     return chooser.fill("kubectl get pods --namespace {namespace} --field-selector spec.nodeName={node} -o wide");
   // The node serves its own key, and the next start of its plugin begins with the default.
   const bool wrong_default =
       a->setup != nullptr && std::ranges::find(*a->setup, kDefaultInvalid, &Diagnostic::code) != a->setup->end();
-  return wrong_default ? correct_key_command(world, index, index.installation_of(*a).config_map_key()) : std::string();
+  return wrong_default ? correct_key_command(world, index, index.installation_of(*a).config_map_key()) : Command();
 }
 
 }  // namespace gso

@@ -1,29 +1,36 @@
-// See root_causes.h.
-#include "reconcilers/explain/root_causes.h"
+// Findings that follow from another finding: one cause is one problem, which names its consequences.
+#include "reconcilers/explain/audit.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
-#include <set>
-#include <string>
 #include <utility>
 
 #include "reconcilers/checks/check.h"
-#include "reconcilers/explain/audit_problems.h"
-#include "reconcilers/explain/audit_rollouts.h"
-#include "reconcilers/explain/cordon.h"
-#include "reconcilers/explain/edit_not_live.h"
+#include "reconcilers/checks/object_checks.h"
+#include "reconcilers/explain/commands.h"
 #include "reconcilers/explain/node.h"
-#include "reconcilers/explain/remedy.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/message_text.h"
+#include "reconcilers/model/object_refs.h"
 #include "reconcilers/node/assess.h"
 
 namespace gso {
+
 namespace {
 
 bool is_about_node(const Finding& finding) {
   return finding.object.kind == "Node";
+}
+
+// The names of the nodes that have such a finding.
+std::set<std::string> nodes_with(const std::vector<Finding>& findings, std::string_view reason) {
+  std::set<std::string> out;
+  for (const Finding& finding : findings) {
+    if (is_about_node(finding) && finding.reason == reason) out.insert(finding.object.name);
+  }
+  return out;
 }
 
 // A default key that does not exist is reported for the nodes (DefaultKeyNotFound, DefaultMissing), and again as
@@ -64,20 +71,20 @@ void join_nodes_of_a_missing_default(std::vector<Finding>& findings) {
 
 // A ConfigMap that does not exist is reported for the DaemonSets that mount it or the ClusterPolicy that names it, and
 // as ConfigInvalid for its nodes: the second becomes an object of the first problem, for the GPUs that it costs.
-void join_missing_config_maps(const World& world, std::vector<Finding>& findings) {
-  for (Finding& finding : findings) {
-    const ObjectRef& object = finding.object;
-    if (finding.reason != kConfigInvalid || object.kind != "ConfigMap") continue;
-    const ObjectKey key{object.ns, object.name};
-    if (world.configmaps.find(key) != nullptr) continue;
-    const std::string name = "ConfigMap " + k8s::to_string(key) + " ";
-    const auto same = std::ranges::find_if(findings, [&](const Finding& other) {
-      return other.reason == kConfigMapMissing && other.message.starts_with(name);
+void join_missing_config_maps(const World& world, const FleetIndex& index, std::vector<Finding>& findings) {
+  const OperandSetup setup = operand_setup(world, index.impl().discovery);
+  for (const WantedConfigMap& wanted : setup.config_maps) {
+    const auto missing = std::ranges::find_if(findings, [&](const Finding& finding) {
+      return finding.reason == kConfigMapMissing && finding.object == wanted.wanted_by;
     });
-    if (same == findings.end()) continue;
-    finding.severity = same->severity;
-    finding.reason = same->reason;
-    finding.message = same->message;
+    if (wanted.found != nullptr || missing == findings.end()) continue;
+    const Finding problem = *missing;
+    for (Finding& finding : findings) {
+      if (finding.reason != kConfigInvalid || finding.object != config_map_ref(wanted.key)) continue;
+      finding.severity = problem.severity;
+      finding.reason = problem.reason;
+      finding.message = problem.message;
+    }
   }
 }
 
@@ -85,10 +92,7 @@ void join_missing_config_maps(const World& world, std::vector<Finding>& findings
 void drop_consequences_of_not_ready(std::vector<Finding>& findings) {
   static constexpr std::array kConsequences{kNodesNotReady, kDrift,       kPreexistingDrift,
                                             kUnproven,      kEditNotLive, kLabelsMissing};
-  std::set<std::string> not_ready;
-  for (const Finding& finding : findings) {
-    if (finding.reason == kNodeNotReady) not_ready.insert(finding.object.name);
-  }
+  const std::set<std::string> not_ready = nodes_with(findings, kNodeNotReady);
   const auto follows = [&](const Finding& finding) {
     return is_about_node(finding) && not_ready.contains(finding.object.name) &&
            std::ranges::find(kConsequences, finding.reason) != kConsequences.end();
@@ -136,7 +140,7 @@ Finding* cause_of_outage(const FleetIndex& index, const NodeAssessment& a, const
           object.kind == "DaemonSet" && std::ranges::any_of(installation.operands, [&](const Operand& operand) {
             return operand.key == ObjectKey{object.ns, object.name};
           });
-      if (of_plugin && finding.message.find(d.message) != std::string::npos) return &finding;
+      if (of_plugin) return &finding;
     }
   }
   return nullptr;
@@ -145,10 +149,7 @@ Finding* cause_of_outage(const FleetIndex& index, const NodeAssessment& a, const
 // That no GPU is allocatable is a consequence where a finding says why the node cannot serve.
 void drop_explained_outages(const FleetIndex& index, std::vector<Finding>& findings) {
   constexpr std::string_view kConsequence = "; none of the node's GPUs is allocatable";
-  std::set<std::string> explained;
-  for (const Finding& finding : findings) {
-    if (finding.reason == kNoneAllocatable) explained.insert(finding.object.name);
-  }
+  std::set<std::string> explained = nodes_with(findings, kNoneAllocatable);
   std::set<Finding*> causes;
   std::erase_if(explained, [&](const std::string& node) {
     const NodeAssessment* a = index.assessment(node);
@@ -158,21 +159,13 @@ void drop_explained_outages(const FleetIndex& index, std::vector<Finding>& findi
   });
   for (Finding* cause : causes) {
     cause->severity = Severity::error;  // As the outage that it stands for.
-    if (cause->message.find("has 0 GPUs") == std::string::npos) cause->message += kConsequence;
+    const Check* check = find_check(cause->reason);
+    if (check == nullptr || !check->says_no_gpus) cause->message += kConsequence;
   }
   std::erase_if(findings, [&](const Finding& finding) {
     return (finding.reason == kNoneAllocatable || reports_drift(finding)) && is_about_node(finding) &&
            explained.contains(finding.object.name);
   });
-}
-
-// The names of the nodes that have such a finding.
-std::set<std::string> nodes_with(const std::vector<Finding>& findings, std::string_view reason) {
-  std::set<std::string> out;
-  for (const Finding& finding : findings) {
-    if (is_about_node(finding) && finding.reason == reason) out.insert(finding.object.name);
-  }
-  return out;
 }
 
 // A node that failed keeps the operator's cordon until it is retried, and the failure says what to do. One that was
@@ -189,32 +182,32 @@ void drop_second_reports(const World& world, bool changes_continue, std::vector<
   });
 }
 
-// The key that a ConfigInvalid of a ConfigMap is about. `head`: what its message has before the error, "gpu-operator/c
-// key any", or "key any (no node runs it now)".
-std::string_view key_in(std::string_view head) {
-  constexpr std::string_view kBefore = "key ";
-  const std::size_t at = head.rfind(kBefore);
-  if (at == std::string_view::npos) return {};
-  const std::string_view rest = head.substr(at + kBefore.size());
-  return rest.substr(0, rest.find(' '));
+// The error in that key of the ConfigMap; empty: it has none.
+std::string error_of_key(const World& world, const FleetIndex& index, const ObjectKey& config_map,
+                         const std::string& key) {
+  const ConfigMap* object = world.configmaps.find(config_map);
+  if (object == nullptr) return {};
+  const auto text = object->data.find(key);
+  return text == object->data.end() || text->second == nullptr
+             ? std::string()
+             : shown_message(index.impl().profiles.compile(*text->second)->error);
 }
 
 // An invalid key that is the default is reported for the nodes with a label as well: its error is printed once.
-void refer_to_invalid_keys(std::vector<Finding>& findings) {
-  for (const Finding& invalid : findings) {
-    if (invalid.reason != kConfigInvalid || invalid.object.kind != "ConfigMap") continue;
-    const std::size_t error_at = invalid.message.find(": ");
-    if (error_at == std::string::npos) continue;
-    const std::string_view error = std::string_view(invalid.message).substr(error_at);
-    const std::string key =
-        fmt::format("key \"{}\" of ConfigMap {}/{} ", key_in(std::string_view(invalid.message).substr(0, error_at)),
-                    invalid.object.ns, invalid.object.name);
-    for (Finding& finding : findings) {
-      const bool is_same = finding.message.contains(key) && finding.message.ends_with(error);
-      if (finding.reason != kDefaultInvalid || !is_same) continue;
-      finding.message.resize(finding.message.size() - error.size());
-      finding.message += "; ConfigInvalid names the error";
-    }
+void refer_to_invalid_keys(const World& world, const FleetIndex& index, std::vector<Finding>& findings) {
+  std::set<std::string> errors;
+  for (const Finding& finding : findings) {
+    if (finding.reason != kConfigInvalid || finding.key.empty()) continue;
+    const std::string error = error_of_key(world, index, {finding.object.ns, finding.object.name}, finding.key);
+    if (!error.empty()) errors.insert(": " + error);
+  }
+  for (Finding& finding : findings) {
+    const auto error = std::ranges::find_if(errors, [&](const std::string& text) {
+      return finding.reason == kDefaultInvalid && finding.message.ends_with(text);
+    });
+    if (error == errors.end()) continue;
+    finding.message.resize(finding.message.size() - error->size());
+    finding.message += "; ConfigInvalid names the error";
   }
 }
 
@@ -245,13 +238,13 @@ void keep_root_causes(const World& world, const FleetIndex& index, bool changes_
                       std::vector<Finding>& findings) {
   drop_blamed_config_maps(findings);
   join_nodes_of_a_missing_default(findings);
-  join_missing_config_maps(world, findings);
+  join_missing_config_maps(world, index, findings);
   drop_consequences_of_not_ready(findings);
   drop_explained_outages(index, findings);
   drop_drift_of_outages(findings);
   drop_second_reports(world, changes_continue, findings);
   join_breaks_by_label(findings);
-  refer_to_invalid_keys(findings);
+  refer_to_invalid_keys(world, index, findings);
 }
 
 void join_held_changes(std::vector<RolloutFinding>& rollouts, std::vector<Finding>& findings) {

@@ -4,16 +4,21 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
+#include <chrono>
+#include <memory>
+#include <utility>
 #include <variant>
 
 #include "reconcilers/explain/node.h"
 #include "reconcilers/explain/reading_pass.h"
+#include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
-#include "reconcilers/model/plan.h"
+#include "reconcilers/node/node_change.h"
 #include "reconcilers/node/node_phase.h"
 #include "reconcilers/registry.h"
+#include "reconcilers/rollout/gates.h"
+#include "reconcilers/rollout/standstill.h"
 
 namespace gso {
 
@@ -68,8 +73,7 @@ NodeDifference difference_of(const Pass& pass, const std::string& name, const No
   out.transition = a.transition;
   out.workloads = rollout.workloads;
   if (a.is_blocked() || a.profile == nullptr || !a.profile->valid) {
-    out.blocked = a.reason;
-    out.message = a.message;
+    out.blocked = {std::string(a.reason), a.message};
     return out;
   }
   if (a.expectation) {
@@ -78,7 +82,7 @@ NodeDifference difference_of(const Pass& pass, const std::string& name, const No
   out.certainly_serves = served_afterwards(a);
   if (a.in_change()) {
     out.in_progress = true;
-    out.message = blocking_pods_of(pass.s.world, name);
+    out.blocked.message = blocking_pods_of(pass.s.world, name);
     out.cordons = a.change->cordoned;
     // What has been replaced runs the text of the change, and must be replaced once more to run another.
     out.restarts = components_of(pass, name, *a.change, !changes_course(a));
@@ -93,11 +97,12 @@ NodeDifference difference_of(const Pass& pass, const std::string& name, const No
   return out;
 }
 
-}  // namespace
-
+// The world as it is once the write has succeeded.
 void assume_written(World& world, const WriteConfigMap& write) {
   world.configmaps.apply(written(world.configmaps.find(write.config_map), write));
 }
+
+}  // namespace
 
 bool assume_baseline(World& world, FleetIndex& index, const PlannerSettings& settings, WallTime now) {
   index.refresh(world, settings);
@@ -284,6 +289,144 @@ void find_obstacles(NodeDifference& difference, const World& world, const Planne
   if (is_drained) return;
   for (const Pod* pod : use.waiting) difference.blocked_by_pods.push_back(k8s::to_string(pod->meta.key()));
   std::ranges::sort(difference.blocked_by_pods);
+}
+
+namespace {
+
+// Waits that end by themselves within moments after an edit. Soaks and deadlines are no such waits.
+bool ends_shortly(Timer timer) {
+  return timer == Timer::settled || timer == Timer::key_text || timer == Timer::projecting;
+}
+
+// A change that has failed is over: the next one takes its place.
+bool is_in_change(const Node& node) {
+  if (!node.meta.annotations.get(kChangeAnnotation)) return false;
+  const std::shared_ptr<const NodeChange> change = change_of(node);
+  return change == nullptr || !change->failed;
+}
+
+// One plan after the other, each with the short waits over that the one before has named, until one starts nodes or
+// nothing new shows.
+class Rehearsal {
+ public:
+  Rehearsal(World& world, const PlannerSettings& settings, WallTime now,
+            const std::map<std::string, NodeConsumers>& consumers)
+      : world_(world), settings_(settings), now_(now), consumers_(consumers) {}
+
+  std::set<std::string> run() {
+    constexpr int kMostRounds = 8;
+    std::set<std::string> started;
+    for (int round = 0; round < kMostRounds && started.empty(); ++round) {
+      FleetIndex index;
+      const Snapshot snapshot{world_, now_, timers_, consumers_, settings_, nullptr, round == 0};
+      const Plan plan = plan_all(snapshot, index, {.synced = everything_synced});
+      started = apply(plan);
+      if (!credit(plan) && !replaced_) break;
+      replaced_ = false;
+    }
+    return started;
+  }
+
+  [[nodiscard]] const Timers& timers() const { return timers_; }
+
+ private:
+  // Nodes whose change begins. A SharingRollout of an earlier attempt goes before a node starts.
+  std::set<std::string> apply(const Plan& plan) {
+    std::set<std::string> started;
+    for (const PlannedAction& planned : plan.actions) {
+      if (const auto* removal = std::get_if<DeleteObject>(&planned.action)) {
+        world_.rollouts.erase({"", removal->object.name});
+        replaced_ = true;
+      }
+      // What the operator records before it starts nodes.
+      if (const auto* write = std::get_if<WriteConfigMap>(&planned.action)) {
+        assume_written(world_, *write);
+        replaced_ = true;
+      }
+      const auto* patch = std::get_if<PatchNode>(&planned.action);
+      const Node* node = patch == nullptr || !writes_change(*patch) ? nullptr : world_.nodes.find(patch->name);
+      if (node == nullptr || is_in_change(*node)) continue;  // It has begun before.
+      Node begun = patched(*node, *patch);
+      if (!is_in_change(begun)) continue;
+      world_.nodes.replace(std::move(begun));
+      started.insert(patch->name);
+    }
+    return started;
+  }
+
+  // False: no timer is new.
+  bool credit(const Plan& plan) {
+    bool fresh = false;
+    const auto add = [&](const TimerKey& timer, WallTime since) {
+      if (ends_shortly(timer.timer)) since = now_ - std::chrono::hours(1);
+      fresh = timers_.emplace(timer, since).second || fresh;
+    };
+    for (const auto& [timer, since] : plan.timer_starts) add(timer, since);
+    for (const TimerKey& timer : plan.timers) {
+      if (ends_shortly(timer.timer)) add(timer, now_);
+    }
+    return fresh;
+  }
+
+  World& world_;
+  const PlannerSettings& settings_;
+  WallTime now_;
+  const std::map<std::string, NodeConsumers>& consumers_;
+  Timers timers_;
+  bool replaced_ = false;
+};
+
+// Of a rollout that starts no node yet, although nothing that lasts stops it.
+std::string short_wait_of(ReadingPass& pass, const NodeAssessment& a, const std::string& settling) {
+  if (!settling.empty()) return "settling: " + settling;
+  const RolloutView* rollout = pass.rollout(pass.index().rollout_key_of(a));
+  const Gate gate = rollout == nullptr ? Gate::open : rollout->gate().gate;
+  if (gate == Gate::settling || gate == Gate::key_not_projected)
+    return "settling: the profile has just changed, and nodes start once it stays the same and the kubelets have it";
+  return "not yet decided";
+}
+
+// `settling`: when the nodes of its policy start at the earliest, where that is known.
+std::string why_it_waits(ReadingPass& pass, const Node& node, const NodeAssessment& a,
+                         const std::map<std::string, NodeConsumers>& consumers, const std::string& settling) {
+  if (const auto why = node_out_of_reach(a, node)) return why->message;
+  if (const Reason* stop = pass.stop_of(a)) return stop->code + ": " + stop->message;
+  if (std::string group = pass.wait_of(a); !group.empty()) return group;
+  const auto listed = consumers.find(node.meta.name);
+  return listed != consumers.end() && !listed->second.pods.empty() ? "pods use its GPUs: idle nodes start first"
+                                                                   : short_wait_of(pass, a, settling);
+}
+
+// Before the short waits count as over.
+std::string settling_of(const World& world, const PlannerSettings& settings, WallTime now, std::string_view policy) {
+  FleetIndex index;
+  index.refresh(world, settings);
+  const std::map<std::string, std::string> all = ReadingPass(world, index, settings, now).settling();
+  const auto found = all.find(std::string(policy));
+  return found == all.end() ? std::string() : found->second;
+}
+
+}  // namespace
+
+FirstStarts first_starts(World& world, const PlannerSettings& settings, WallTime now,
+                         const std::map<std::string, NodeConsumers>& consumers, std::string_view policy) {
+  const std::string settling = settling_of(world, settings, now, policy);
+  Rehearsal rehearsal(world, settings, now, consumers);
+  const std::set<std::string> started = rehearsal.run();
+  FleetIndex index;
+  index.refresh(world, settings);
+  // The short waits are over for this look as well.
+  const Snapshot snapshot{world, now, rehearsal.timers(), consumers, settings};
+  ReadingPass pass(snapshot, index);
+  FirstStarts out;
+  for (const std::string& name : index.node_names()) {
+    const NodeAssessment& a = *index.assessment(name);
+    if (a.policy != policy) continue;
+    if (started.contains(name)) out.nodes.insert(name);
+    if (a.phase == Phase::pending)
+      out.waits.emplace(name, why_it_waits(pass, *world.nodes.find(name), a, consumers, settling));
+  }
+  return out;
 }
 
 }  // namespace gso

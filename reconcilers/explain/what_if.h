@@ -1,9 +1,10 @@
-// What a configuration change would do to each node: for `rollout diff`.
+// What a configuration change would do to each node, for `rollout diff`, and which nodes would be changed first.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,9 +12,13 @@
 #include "reconcilers/fleet/fleet.h"
 #include "reconcilers/fleet/pass.h"
 #include "reconcilers/model/plan.h"
+#include "reconcilers/model/snapshot.h"
 #include "reconcilers/node/assess.h"
+#include "reconcilers/reasons/reason.h"
 
 namespace gso {
+
+// --- What a configuration change would do to each node: for `rollout diff`.
 
 struct NodeDifference {
   std::string node;
@@ -31,11 +36,11 @@ struct NodeDifference {
   std::map<std::string, std::int64_t> serves;            // Amount of each resource afterwards, as far as it is known.
   std::map<std::string, std::int64_t> certainly_serves;  // At least that many, where the number of GPUs is not known.
   WorkloadMode workloads = WorkloadMode::wait_for_idle;
-  std::string_view blocked;  // Why it would not be changed; with `message`.
-  std::string_view held;     // The holder that stops its start ("Held": a person); empty: none does.
-  std::string message;
+  // Why it would not be changed. Without a code: it is in a change now, and these pods block it.
+  Reason blocked;
+  std::string_view held;  // The holder that stops its start ("Held": a person); empty: none does.
   // It is in a change now: `restarts` are the pods that are still to be replaced, or for another target than that of
-  // the change those that must be replaced once more; `message`: the blocking pods.
+  // the change those that must be replaced once more.
   bool in_progress = false;
   // No pod of its change was deleted, and it runs what it should run then: the operator ends its change and uncordons
   // it. Nothing is restarted.
@@ -43,9 +48,6 @@ struct NodeDifference {
   // Consumers that would break, or that request more than is left ("namespace/name"): filled by find_obstacles().
   std::vector<std::string> blocked_by_pods;
 };
-
-// The world as it is once the write has succeeded.
-void assume_written(World& world, const WriteConfigMap& write);
 
 // If the fleet has no record, adds the one that the operator would write when it first reads the fleet, so that drift
 // and unproven nodes are shown as after an installation. True if a record was assumed. `index` is refreshed.
@@ -81,5 +83,18 @@ struct GivenText {
 // Which of a node's pods, as just listed, block its change, and whether it is cordoned.
 void find_obstacles(NodeDifference& difference, const World& world, const PlannerSettings& settings,
                     const NodeConsumers& consumers);
+
+// --- Which nodes would be changed first, and what the others wait for: for `rollout start --dry-run`.
+
+struct FirstStarts {
+  std::set<std::string> nodes;
+  // The policy's other nodes that need a change -> what each waits for.
+  std::map<std::string, std::string> waits;
+};
+// What the operator plans in this world once its inputs have settled, and the kubelets have the text of each key.
+// `consumers`: of nodes that must not be changed while pods use them, as just listed; a node that is left out counts as
+// unused. `world` is changed: the nodes that start are in their change then.
+[[nodiscard]] FirstStarts first_starts(World& world, const PlannerSettings& settings, WallTime now,
+                                       const std::map<std::string, NodeConsumers>& consumers, std::string_view policy);
 
 }  // namespace gso

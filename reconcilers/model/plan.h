@@ -144,6 +144,7 @@ struct Finding {
   ObjectRef object;
   std::string reason;
   std::string message;
+  std::string key = {};  // Of the ConfigMap that it is about; empty: it is about all keys, or another object.
   friend auto operator<=>(const Finding&, const Finding&) = default;
 };
 

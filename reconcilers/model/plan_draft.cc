@@ -53,8 +53,9 @@ void PlanDraft::event(ObjectRef regarding, bool warning, std::string_view reason
   plan.actions.push_back({std::string(reconciler_), std::move(event), std::string(reason), {}, false, {}});
 }
 
-void PlanDraft::finding(Severity severity, ObjectRef object, std::string_view reason, std::string message) {
-  plan.findings.push_back({severity, std::move(object), std::string(reason), shown_message(message)});
+void PlanDraft::finding(Severity severity, ObjectRef object, std::string_view reason, std::string message,
+                        std::string key) {
+  plan.findings.push_back({severity, std::move(object), std::string(reason), shown_message(message), std::move(key)});
 }
 
 void PlanDraft::take(Plan part, const std::string& node) {

@@ -39,9 +39,7 @@ constexpr CodeRow kBlockedNodes[] = {
      error,
      "the operator has cordoned the node for its pods once, or a person uncordoned it meanwhile: it is changed "
      "as soon as it is idle",
-     "no action needed; a retry gives its pods another turn, and cordons the node again",
-     "",
-     "gpu-sharing-operator rollout start {policy}"},
+     "no action needed; a retry gives its pods another turn, and cordons the node again"},
     {{kPdbRefuses},
      error,
      "a PodDisruptionBudget refuses an eviction; the message names the pod and the budget's answer",

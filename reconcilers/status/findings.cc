@@ -306,10 +306,11 @@ void report_invalid(Pass& pass, const RolloutKey& key, const ProfileRollout& pro
                     const NodeAssessment& blocked) {
   if (blocked.has_unknown_label()) return;  // Preflight reports it for the node: KeyNotFound.
   const PluginInstallation& installation = pass.index.discovery.installations[profile_rollout.installation];
+  const bool in_its_text = blocked.blocked_by != nullptr && blocked.blocked_by->code == kConfigInvalid;
   pass.finding(Severity::error,
                blocked.wrong_key ? policy_ref(pass.index.policy(pass.s.world, key.policy))
                                  : config_map_ref(installation.config_map_key()),
-               kConfigInvalid, blocked.message);
+               kConfigInvalid, blocked.message, in_its_text ? key.key : std::string());
 }
 
 void find_blocked(Pass& pass) {

@@ -17,9 +17,8 @@
 #include "controller/commands/shared/screen.h"
 #include "controller/reading/cluster_reader.h"
 #include "controller/reading/node_consumers.h"
-#include "reconcilers/explain/first_starts.h"
 #include "reconcilers/explain/node.h"
-#include "reconcilers/explain/revision_changes.h"
+#include "reconcilers/explain/revisions.h"
 #include "reconcilers/explain/what_if.h"
 #include "reconcilers/lint/lint.h"
 #include "reconcilers/model/labels.h"
@@ -50,7 +49,7 @@ std::vector<std::string> names_of(const std::vector<Component>& components) {
 }
 
 std::string what_happens(const NodeDifference& d) {
-  if (!d.blocked.empty()) return fmt::format("Blocked({})", d.blocked);
+  if (!d.blocked.code.empty()) return fmt::format("Blocked({})", d.blocked.code);
   if (d.leaves) return "leaves its change";
   if (d.in_progress) return "in progress";
   const std::string held = d.held.empty()    ? std::string()
@@ -76,11 +75,11 @@ void print_text(const std::vector<NodeDifference>& all, bool reported, const Fir
   std::size_t stay = 0;
   std::vector<std::string> leaving;
   for (const NodeDifference& d : all) {
-    stay += d.blocked.empty() ? 0 : 1;
+    stay += d.blocked.code.empty() ? 0 : 1;
     if (d.leaves) leaving.push_back(d.node);
     restarts += d.restarts.empty() ? 0 : 1;
     // A node in a change has a message if it waits for its pods: they are named there.
-    const bool waits = !d.blocked_by_pods.empty() || (d.in_progress && !d.message.empty());
+    const bool waits = !d.blocked_by_pods.empty() || (d.in_progress && !d.blocked.message.empty());
     busy += waits ? 1 : 0;
     if (first != nullptr && first->waits.contains(d.node)) continue;
     rows.push_back({d.node, d.policy, d.profile.empty() ? "-" : d.profile,
@@ -95,10 +94,11 @@ void print_text(const std::vector<NodeDifference>& all, bool reported, const Fir
   // The same reason is said once, with who has it.
   std::map<std::string, std::vector<std::string>> blocked;
   for (const NodeDifference& d : all) {
-    if (!d.blocked.empty() && !(reported && d.blocked == kConfigInvalid)) blocked[d.message].push_back(d.node);
+    if (!d.blocked.code.empty() && !(reported && d.blocked.code == kConfigInvalid))
+      blocked[d.blocked.message].push_back(d.node);
   }
   for (const NodeDifference& d : all) {
-    if (d.in_progress && !d.message.empty()) blocked[d.message].push_back(d.node);
+    if (d.in_progress && !d.blocked.message.empty()) blocked[d.blocked.message].push_back(d.node);
   }
   for (const auto& [message, nodes] : blocked) print_line(out, "{}: {}", join(nodes, ""), shown_message(message));
   const std::size_t change = all.size() - stay - leaving.size();
@@ -152,8 +152,8 @@ OrderedJson to_json(const NodeDifference& d) {
           {"inProgress", d.in_progress},
           {"leaves", d.leaves},
           {"held", d.held},
-          {"blocked", d.blocked},
-          {"message", shown_message(d.message)}};
+          {"blocked", d.blocked.code},
+          {"message", shown_message(d.blocked.message)}};
 }
 
 }  // namespace
@@ -178,7 +178,8 @@ struct Outcome {
   std::vector<RevisionChange> changes;
   // The given text, or the cluster's text, is invalid.
   [[nodiscard]] bool wrong() const {
-    const bool blocked = std::ranges::any_of(nodes, [](const auto& node) { return node.blocked == kConfigInvalid; });
+    const bool blocked =
+        std::ranges::any_of(nodes, [](const auto& node) { return node.blocked.code == kConfigInvalid; });
     return blocked || !invalid.empty() || !dropped.empty();
   }
   // The node changes in the same way without the file, which is about others. What a policy of the file lets start is
@@ -312,7 +313,7 @@ asio::awaitable<k8s::Result<void>> find_differences(RolloutCall* call, std::stri
   found->nodes = differences(call->world, call->settings, now);
   if (found->policy && found->invalid.empty()) compare_changes(found->without_file, found->nodes, *found->policy);
   found->unlisted = std::ranges::count_if(
-      found->nodes, [&](const NodeDifference& d) { return d.blocked.empty() && found->is_of_others(d); });
+      found->nodes, [&](const NodeDifference& d) { return d.blocked.code.empty() && found->is_of_others(d); });
   std::erase_if(found->nodes, [&](const NodeDifference& d) {
     return (!policy.empty() && d.policy != policy) || found->is_of_others(d);
   });

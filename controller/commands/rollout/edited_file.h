@@ -14,7 +14,6 @@
 #include "controller/commands/rollout/verbs.h"
 #include "k8sclient/value/error.h"
 #include "reconcilers/cluster/discovery.h"
-#include "reconcilers/explain/first_starts.h"
 #include "reconcilers/explain/what_if.h"
 #include "reconcilers/fleet/fleet.h"
 #include "reconcilers/lint/lint.h"

@@ -16,7 +16,7 @@
 #include "controller/commands/shared/print.h"
 #include "controller/commands/shared/screen.h"
 #include "reconcilers/cluster/profile_cache.h"
-#include "reconcilers/explain/shown_state.h"
+#include "reconcilers/explain/node.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/policy.h"
 

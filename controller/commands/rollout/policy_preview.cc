@@ -321,13 +321,13 @@ k8s::Result<PolicyPreview> apply_policy(RolloutCall& call, const std::string& js
 bool is_same_change(const NodeDifference& d, const std::vector<NodeDifference>& others) {
   return std::ranges::any_of(others, [&](const NodeDifference& other) {
     return other.node == d.node && other.policy == d.policy && other.profile == d.profile && other.to == d.to &&
-           other.blocked == d.blocked && other.leaves == d.leaves;
+           other.blocked.code == d.blocked.code && other.leaves == d.leaves;
   });
 }
 
 void compare_changes(const std::vector<NodeDifference>& without, const std::vector<NodeDifference>& with,
                      PolicyPreview& preview) {
-  const auto changes = [](const NodeDifference& d) { return d.blocked.empty() && !d.leaves; };
+  const auto changes = [](const NodeDifference& d) { return d.blocked.code.empty() && !d.leaves; };
   for (const NodeDifference& d : with) {
     if (d.policy != preview.policy || !changes(d)) continue;
     ++preview.changing;

@@ -13,10 +13,10 @@
 #include <utility>
 
 #include "controller/commands/shared/print.h"
-#include "reconcilers/explain/earlier_revision.h"
+#include "reconcilers/explain/commands.h"
+#include "reconcilers/explain/node.h"
 #include "reconcilers/explain/reading_pass.h"
-#include "reconcilers/explain/shown_state.h"
-#include "reconcilers/explain/stop_command.h"
+#include "reconcilers/explain/revisions.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/conditions.h"
 #include "reconcilers/model/json_access.h"

@@ -14,7 +14,6 @@
 
 #include "controller/commands/rollout/verbs.h"
 #include "controller/commands/rollout/view.h"
-#include "reconcilers/explain/change_step.h"
 #include "reconcilers/explain/reading_pass.h"
 #include "reconcilers/fleet/tally.h"
 #include "reconcilers/model/policy.h"

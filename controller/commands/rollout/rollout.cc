@@ -266,7 +266,7 @@ k8s::Result<void> check_key(const RolloutOptions& rollout, const char* command) 
   return k8s::fail(k8s::Reason::invalid, std::string(command) + ": --key goes with --file");
 }
 
-Command command_of_verb(const VerbText& text) {
+Subcommand command_of_verb(const VerbText& text) {
   const auto rollout = std::make_shared<RolloutOptions>();
   rollout->verb = text.verb;
   const char* argument = text.argument;
@@ -292,13 +292,13 @@ std::string command_of(RolloutOptions::Verb verb) {
   return verb == Verb::diff ? name : "rollout " + name;
 }
 
-Command make_rollout_command() {
-  Command rollout{.name = "rollout", .summary = "Show, control and undo rollouts on the live cluster"};
+Subcommand make_rollout_command() {
+  Subcommand rollout{.name = "rollout", .summary = "Show, control and undo rollouts on the live cluster"};
   for (const VerbText& text : kVerbs) rollout.verbs.push_back(command_of_verb(text));
   return rollout;
 }
 
-Command make_diff_command() {
+Subcommand make_diff_command() {
   const auto rollout = std::make_shared<RolloutOptions>();
   rollout->verb = Verb::diff;
   const auto describe = [rollout](CLI::App& app, OptionFlags& settings) {

@@ -52,7 +52,7 @@ boost::asio::awaitable<int> rollout_command(k8s::ApiClient* client, k8s::Clock* 
                                               k8s::Clock* clock, bool json);
 
 // `rollout` with its verbs, and `diff`, which is `rollout diff` by a shorter name.
-[[nodiscard]] Command make_rollout_command();
-[[nodiscard]] Command make_diff_command();
+[[nodiscard]] Subcommand make_rollout_command();
+[[nodiscard]] Subcommand make_diff_command();
 
 }  // namespace gso

@@ -19,10 +19,9 @@
 #include "controller/commands/shared/print.h"
 #include "controller/commands/shared/screen.h"
 #include "reconcilers/cluster/profile_cache.h"
-#include "reconcilers/explain/change_step.h"
-#include "reconcilers/explain/shown_state.h"
-#include "reconcilers/explain/standalone_daemons.h"
-#include "reconcilers/explain/stop_command.h"
+#include "reconcilers/explain/commands.h"
+#include "reconcilers/explain/node.h"
+#include "reconcilers/explain/reading_pass.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
@@ -154,7 +153,7 @@ void name_states(ReadingPass& pass, const SharingRollout& rollout, std::vector<R
 void leave_to_wait(const RolloutCall& call, const ReadingPass& pass, std::string_view policy,
                    std::vector<std::string>& next) {
   const bool prints_waits = call.options.name.empty() || policy_of(call.options.name);
-  if (prints_waits) std::erase(next, gone_policy_command(pass.world(), pass.index(), pass.settings(), policy));
+  if (prints_waits) std::erase(next, gone_policy_command(pass.world(), pass.index(), pass.settings(), policy).text());
 }
 
 // `failures`: failures_behind() of it.

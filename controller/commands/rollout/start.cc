@@ -11,8 +11,8 @@
 #include "controller/commands/rollout/view.h"
 #include "controller/commands/shared/print.h"
 #include "reconcilers/cluster/profile_cache.h"
+#include "reconcilers/explain/commands.h"
 #include "reconcilers/explain/reading_pass.h"
-#include "reconcilers/explain/stop_command.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/resources.h"
@@ -172,8 +172,8 @@ Holds what_holds(RolloutCall& call, const std::string& policy) {
     // The preview has erased its rollout, which comes back with its pause: ended_and_paused() has the order.
     const bool comes_back =
         call.options.dry_run && rollout->object == nullptr && pause_of_rollout(*rollout).by == PausedBy::rollout;
-    const std::string command = comes_back ? std::string() : stop_command(*rollout);
-    if (!command.empty()) out.lines.push_back("next: " + command);
+    const Command command = comes_back ? Command() : stop_command(*rollout);
+    if (!command.empty()) out.lines.push_back("next: " + command.text());
   }
   out.all = !any_starts && !out.lines.empty();
   return out;

@@ -14,9 +14,9 @@
 #include "controller/commands/rollout/view.h"
 #include "controller/commands/rollout/way_out.h"
 #include "controller/commands/shared/print.h"
-#include "reconcilers/explain/shown_state.h"
-#include "reconcilers/explain/stop_command.h"
-#include "reconcilers/explain/switches.h"
+#include "reconcilers/explain/audit.h"
+#include "reconcilers/explain/commands.h"
+#include "reconcilers/explain/node.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
@@ -144,7 +144,7 @@ void print_idle_pauses(const RolloutCall& call, const FleetIndex& index, const s
     if (pause.object.kind == "ConfigMap") {
       if (policy) continue;
       print_line(*call.out, "ConfigMap {} {}", k8s::to_string(k8s::ObjectKey{pause.object.ns, name}), pause.text);
-      print_line(*call.out, "  next: {}", pause.resume);
+      print_line(*call.out, "  next: {}", pause.resume.text());
       continue;
     }
     const bool has_rollout =
@@ -153,7 +153,7 @@ void print_idle_pauses(const RolloutCall& call, const FleetIndex& index, const s
         waiting, [&](const PolicyWait& wait) { return wait.policy == name && wait.reason == reason_of(Gate::paused); });
     if (has_rollout || is_said || (policy && name != *policy)) continue;
     print_line(*call.out, "policy {} {}", name, pause.text);
-    print_line(*call.out, "  next: {}", pause.resume);
+    print_line(*call.out, "  next: {}", pause.resume.text());
   }
 }
 
@@ -188,7 +188,8 @@ void print_idle_gone(const RolloutCall& call, const ReadingPass& pass, const std
   for (const std::string& policy : gone) {
     print_line(*call.out, "policy {}: {}: edits are not rolled out to its {}", policy, gone_policy_text(pass, policy),
                counted(pass.index().policies.at(policy).total, "node"));
-    print_line(*call.out, "  next: {}", gone_policy_command(pass.world(), pass.index(), pass.settings(), policy));
+    print_line(*call.out, "  next: {}",
+               gone_policy_command(pass.world(), pass.index(), pass.settings(), policy).text());
   }
 }
 

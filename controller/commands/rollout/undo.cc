@@ -18,9 +18,9 @@
 #include "controller/commands/shared/print.h"
 #include "reconcilers/cluster/config_maps.h"
 #include "reconcilers/cluster/profile_cache.h"
-#include "reconcilers/explain/earlier_revision.h"
+#include "reconcilers/explain/commands.h"
 #include "reconcilers/explain/reading_pass.h"
-#include "reconcilers/explain/stop_command.h"
+#include "reconcilers/explain/revisions.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
@@ -55,11 +55,11 @@ GateState lasting_stop(const RolloutView& rollout) {
 }
 
 void print_stop(const RolloutView& rollout, const GateState& stop, std::int64_t count, std::ostream& out) {
-  std::string command = stop_command(rollout);
-  if (command.empty()) command = start_command(rollout.key.policy, {});
+  Command command = stop_command(rollout);
+  if (command.empty()) command = start_command(rollout.key.policy);
   const bool one = count == 1;
   print_line(out, "{} of policy {} {} not start ({}): {}. To start {}: {}", counted(count, "node"), rollout.key.policy,
-             one ? "does" : "do", stop.reason(), stop.message, one ? "it" : "them", command);
+             one ? "does" : "do", stop.reason(), stop.message, one ? "it" : "them", command.text());
 }
 
 // Which nodes change to the text by themselves and how to prevent that, or what they wait for. `call.world` has the

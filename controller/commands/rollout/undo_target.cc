@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "controller/commands/rollout/history.h"
-#include "reconcilers/explain/earlier_revision.h"
+#include "reconcilers/explain/revisions.h"
 #include "reconcilers/fleet/fleet.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/policy.h"

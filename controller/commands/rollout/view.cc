@@ -14,8 +14,8 @@
 
 #include "controller/commands/shared/print.h"
 #include "controller/config/options.h"
-#include "reconcilers/explain/earlier_revision.h"
-#include "reconcilers/explain/stop_command.h"
+#include "reconcilers/explain/commands.h"
+#include "reconcilers/explain/revisions.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
@@ -212,7 +212,7 @@ RecordedStop recorded_stop(const RolloutFacts& facts, const SharingPolicy* polic
   const SharingRollout& rollout = *facts.rollout;
   if (has_ended(facts.phase) || facts.earlier_attempt) return {};
   std::string resume = resume_of(rollout, policy);
-  if (rollout.aborted) return {std::string(reason_of(Gate::aborted)), start_command(rollout.policy, resume)};
+  if (rollout.aborted) return {std::string(reason_of(Gate::aborted)), start_command(rollout.policy, {resume}).text()};
   const std::string paused(reason_of(Gate::paused));
   if (resume.empty() || facts.phase == paused || facts.reason == paused) return {};
   return {paused, std::move(resume)};

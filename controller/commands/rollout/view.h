@@ -14,7 +14,6 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "k8sclient/value/error.h"
-#include "reconcilers/explain/change_step.h"
 #include "reconcilers/explain/reading_pass.h"
 #include "reconcilers/model/snapshot.h"
 

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "controller/commands/rollout/policy_waits.h"
-#include "reconcilers/explain/stop_command.h"
+#include "reconcilers/explain/commands.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"

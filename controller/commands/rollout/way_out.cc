@@ -10,12 +10,9 @@
 #include <utility>
 
 #include "controller/commands/rollout/history.h"
-#include "reconcilers/explain/chart_command.h"
-#include "reconcilers/explain/earlier_revision.h"
+#include "reconcilers/explain/commands.h"
 #include "reconcilers/explain/node.h"
-#include "reconcilers/explain/pod_choices.h"
-#include "reconcilers/explain/remedy.h"
-#include "reconcilers/explain/stop_command.h"
+#include "reconcilers/explain/revisions.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
@@ -33,17 +30,16 @@ namespace {
 constexpr std::size_t kMostOfNodes = 6;
 
 // Corrects the invalid profile of the policy's nodes where it is chosen; `audit` names what is known only to a status.
-std::string correct_profile_command(const ReadingPass& pass, std::string_view policy) {
+Command correct_profile_command(const ReadingPass& pass, std::string_view policy) {
   for (const auto& [key, rollout] : pass.index().profile_rollouts) {
     const auto invalid = rollout.blocked.find(std::string(kConfigInvalid));
     if (key.policy != policy || invalid == rollout.blocked.end()) continue;
     for (const std::string& name : invalid->second) {
       const Node* node = pass.world().nodes.find(name);
-      if (node != nullptr && node->ready)
-        return next_step(pass.world(), pass.index(), pass.settings(), *node, pass.index().find(name), {});
+      if (node != nullptr && node->ready) return next_step(pass, *node, pass.index().find(name), {});
     }
   }
-  return "gpu-sharing-operator audit";
+  return {"gpu-sharing-operator audit"};
 }
 
 // What a resume continues to must not be a surprise, nor that the pause is of this rollout alone.
@@ -62,16 +58,16 @@ std::vector<std::string> of_the_stop(const ReadingPass& pass, const RolloutFacts
   const std::string command = "gpu-sharing-operator rollout";
   // As every stop of a policy without an object.
   if (facts.phase == "AwaitingApproval" && policy_is_gone(world, pass.index(), rollout.policy))
-    return {gone_policy_command(world, pass.index(), pass.settings(), rollout.policy)};
+    return {gone_policy_command(world, pass.index(), pass.settings(), rollout.policy).text()};
   if (facts.phase == "AwaitingApproval")
     return {"gpu-sharing-operator diff", fmt::format("{} approve {}", command, rollout.meta.name)};
   const SharingPolicy* policy = world.policies.find(rollout.policy);
   if (facts.reason == reason_of(Gate::aborted) || facts.undone())
-    return {start_command(rollout.policy, resume_of(rollout, policy))};
-  if (facts.reason == kConfigInvalid) return {correct_profile_command(pass, rollout.policy)};
+    return {start_command(rollout.policy, {resume_of(rollout, policy)}).text()};
+  if (facts.reason == kConfigInvalid) return {correct_profile_command(pass, rollout.policy).text()};
   if (facts.reason != reason_of(Gate::paused)) {
-    std::string allow = policy == nullptr ? std::string() : spec_command(world, facts.reason, *policy, pass.settings());
-    return allow.empty() ? std::vector<std::string>() : std::vector{std::move(allow)};
+    const Command allow = policy == nullptr ? Command() : spec_command(world, facts.reason, *policy, pass.settings());
+    return allow.empty() ? std::vector<std::string>() : std::vector{allow.text()};
   }
   // Without a switch somebody has resumed it, and no operator has looked since.
   const std::string resume = resume_of(rollout, policy);
@@ -90,7 +86,7 @@ std::vector<std::string> of_busy_nodes(const ReadingPass& pass, const RolloutFac
     if (node == nullptr || a == nullptr || !is_about_pods(row.reason)) continue;
     const PodAdvice advice = advice_on_pods(pass, *node, *a, {row.reason, row.message});
     for (const PodDecision& decision : advice.decisions) {
-      std::string command = decision.next();
+      std::string command = decision.next().text();
       if (!command.empty() && std::ranges::find(out, command) == out.end()) out.push_back(std::move(command));
     }
   }
@@ -149,7 +145,7 @@ std::vector<std::string> of_failures(const ReadingPass& pass, const RolloutFacts
   const SharingRollout& rollout = *facts.rollout;
   const bool of_daemons = !daemonset_of(rollout.config_map).empty();
   if (of_daemons && (facts.went_wrong() || facts.failed > 0))
-    out.push_back(roll_back_chart_command(pass.world(), pass.settings()));
+    out.push_back(roll_back_chart_command(pass.world(), pass.settings()).text());
   if (!of_daemons && (facts.went_wrong() || (facts.failed > 0 && !facts.finished())))
     out.push_back(way_back(pass, rollout).command);
   if (facts.went_wrong() || facts.failed > 0) {
@@ -206,27 +202,27 @@ std::vector<std::string> hold_texts(const World& world, const std::vector<std::s
 }
 
 // Shows why a node is in trouble; empty: it is not. Not the retry of a failed node, which is for all of them together.
-std::string look_at(ReadingPass& pass, const std::string& name, std::string_view reason, const std::string& message) {
+Command look_at(ReadingPass& pass, const std::string& name, std::string_view reason, const std::string& message) {
   const World& world = pass.world();
   const FleetIndex::Impl& index = pass.index();
   const Node* node = world.nodes.find(name);
   const NodeAssessment* a = index.find(name);
   if (node == nullptr || a == nullptr) return {};
   if (reason == kHeld) return {};  // hold_texts()
-  std::string command = trouble_command(index, *node, *a);
+  Command command = trouble_command(index, *node, *a);
   if (command.empty() && is_about_pods(reason)) command = advice_on_pods(pass, *node, *a, {reason, message}).next();
-  if (command.empty()) command = command_of_reason(world, index, pass.settings(), *node, *a, reason);
+  if (command.empty()) command = command_of_reason(pass, *node, *a, reason);
   if (command.empty() && a->phase == Phase::failed) command = failed_pod_command(index, *node, *a);
-  if (command.empty() && a->phase == Phase::failed) command = fmt::format("gpu-sharing-operator explain {}", name);
+  if (command.empty() && a->phase == Phase::failed) command = explain_command(name);
   return command;
 }
 
 // The commands about nodes, in their order; one that is the same for several nodes is there once, with their names.
 class NodeCommands {
  public:
-  void add(const std::string& node, std::string command) {
+  void add(const std::string& node, Command command) {
     if (command.empty()) return;
-    const auto known = std::ranges::find(commands_, command, &Command::text);
+    const auto known = std::ranges::find(commands_, command, &OfNodes::command);
     if (known == commands_.end()) {
       commands_.push_back({std::move(command), {node}});
     } else {
@@ -236,27 +232,23 @@ class NodeCommands {
   // At most so many.
   [[nodiscard]] std::vector<std::string> lines(std::size_t most) const {
     std::vector<std::string> out;
-    for (const Command& command : commands_) {
+    for (const OfNodes& entry : commands_) {
       // The name of a node is in most of its commands, and is a comment of the others.
-      const std::string& first = command.nodes.front();
-      const bool named = command.nodes.size() == 1 &&
-                         (command.text.ends_with(first) || command.text.contains(fmt::format(" node {} ", first)) ||
-                          command.text.contains(fmt::format("spec.nodeName={} ", first)));
-      const std::string names = first_names(command.nodes);
-      const std::string comment = named                           ? std::string()
-                                  : command.text.contains("  # ") ? fmt::format(" ({})", names)
-                                                                  : fmt::format("  # {}", names);
-      if (out.size() < most) out.push_back(command.text + comment);
+      const bool named = entry.nodes.size() == 1 && entry.command.node == entry.nodes.front();
+      Command command = entry.command;
+      const std::string names = named ? std::string() : first_names(entry.nodes);
+      if (!names.empty()) command.comment += command.comment.empty() ? names : fmt::format(" ({})", names);
+      if (out.size() < most) out.push_back(command.text());
     }
     return out;
   }
 
  private:
-  struct Command {
-    std::string text;
+  struct OfNodes {
+    Command command;
     std::vector<std::string> nodes;
   };
-  std::vector<Command> commands_;
+  std::vector<OfNodes> commands_;
 };
 
 }  // namespace
@@ -310,20 +302,26 @@ std::vector<std::string> way_out_of_failed(ReadingPass& pass, std::string_view p
 
 namespace {
 
+std::vector<std::string> texts_of(const std::vector<Command>& commands) {
+  std::vector<std::string> out;
+  for (const Command& command : commands) out.push_back(command.text());
+  return out;
+}
+
 // Ends the wait, for whoever decides that. A status names a stop beside nodes in progress in its message alone.
 std::vector<std::string> of_the_wait(ReadingPass& pass, const PolicyWait& wait) {
   const World& world = pass.world();
   const std::string command = "gpu-sharing-operator rollout";
-  if (wait.reason == kRollingOut) return pass.stop_commands_of(wait.policy);
-  if (wait.reason == kPolicyGone) return {gone_policy_command(world, pass.index(), pass.settings(), wait.policy)};
-  if (wait.reason == kConfigInvalid) return {correct_profile_command(pass, wait.policy)};
+  if (wait.reason == kRollingOut) return texts_of(pass.stop_commands_of(wait.policy));
+  if (wait.reason == kPolicyGone)
+    return {gone_policy_command(world, pass.index(), pass.settings(), wait.policy).text()};
+  if (wait.reason == kConfigInvalid) return {correct_profile_command(pass, wait.policy).text()};
   if (wait.reason == kHeld) return {};  // hold_texts()
   const bool by_switch =
       wait.reason == reason_of(Gate::aborted) || wait.reason == kUndone || wait.reason == reason_of(Gate::paused);
-  if (std::vector<std::string> commands = by_switch ? pass.stop_commands_of(wait.policy) : std::vector<std::string>();
-      !commands.empty())
-    return commands;
-  if (wait.reason == reason_of(Gate::aborted) || wait.reason == kUndone) return {start_command(wait.policy, {})};
+  if (const auto commands = by_switch ? pass.stop_commands_of(wait.policy) : std::vector<Command>(); !commands.empty())
+    return texts_of(commands);
+  if (wait.reason == reason_of(Gate::aborted) || wait.reason == kUndone) return {start_command(wait.policy).text()};
   if (wait.reason == reason_of(Gate::max_failures)) return {retry_command(pass, wait.policy)};
   if (wait.reason == reason_of(Gate::approval))
     return {"gpu-sharing-operator diff", fmt::format("{} approve policy/{}", command, wait.policy)};
@@ -335,9 +333,9 @@ std::vector<std::string> of_the_wait(ReadingPass& pass, const PolicyWait& wait) 
   if (wait.reason == reason_of(Gate::paused) && wait.paused)
     return {fmt::format("{} resume policy/{}", command, wait.policy)};
   const SharingPolicy* policy = world.policies.find(wait.policy);
-  std::string allow = policy == nullptr ? std::string() : spec_command(world, wait.reason, *policy, pass.settings());
+  const Command allow = policy == nullptr ? Command() : spec_command(world, wait.reason, *policy, pass.settings());
   std::vector<std::string> out;
-  if (!allow.empty()) out.push_back(std::move(allow));
+  if (!allow.empty()) out.push_back(allow.text());
   if (wait.reason == reason_of(Gate::outside_window) && can_go_back(world, pass.index(), wait.policy))
     out.push_back(command + " undo --dry-run  # to go back, if the edit that waits is wrong");
   return out;

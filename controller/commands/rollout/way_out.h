@@ -8,7 +8,7 @@
 
 #include "controller/commands/rollout/policy_waits.h"
 #include "controller/commands/rollout/view.h"
-#include "reconcilers/explain/change_step.h"
+#include "reconcilers/explain/reading_pass.h"
 #include "reconcilers/fleet/fleet.h"
 #include "reconcilers/model/snapshot.h"
 

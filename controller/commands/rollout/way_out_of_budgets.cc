@@ -12,7 +12,7 @@
 #include <string_view>
 #include <utility>
 
-#include "reconcilers/explain/chart_command.h"
+#include "reconcilers/explain/commands.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/policy.h"
@@ -39,7 +39,8 @@ Names raise_budgets(const ReadingPass& pass, std::string_view message, std::stri
   constexpr std::string_view kOfCluster = "config.cluster-max-unavailable";
   if (fields.empty())
     return full.cluster
-               ? Names{upgrade_chart_command(pass.world(), pass.settings(), fmt::format("and a higher {}", kOfCluster))}
+               ? Names{upgrade_chart_command(pass.world(), pass.settings(), fmt::format("and a higher {}", kOfCluster))
+                           .text()}
                : Names();
   std::string out =
       fmt::format("kubectl edit sharingpolicies.gpusharing.dev {}  # to raise {}", policy, fmt::join(fields, " and "));

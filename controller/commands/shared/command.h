@@ -2,7 +2,7 @@
 // several declare alike. The command line is made of a list of subcommands (cli/command_tree.h). Each call of a
 // function such as make_lint_command() gives a value with arguments of its own:
 //
-//   Command make_lint_command() {
+//   Subcommand make_lint_command() {
 //     const auto lint = std::make_shared<LintOptions>();
 //     return {.name = "lint",
 //             .summary = "Check profiles, …",
@@ -36,7 +36,7 @@ struct Invocation {
   std::ostream& err;
 };
 
-struct Command {
+struct Subcommand {
   std::string name;
   std::string summary;  // One line of the help.
   // Declares the command's own arguments on `app`, and by `settings` those of the operator's settings that it has.
@@ -46,7 +46,7 @@ struct Command {
   std::function<k8s::Result<void>(const Options& options)> check = nullptr;
   // Returns the exit status. Null only where there are `verbs`.
   std::function<int(const Invocation& invocation)> run = nullptr;
-  std::vector<Command> verbs = {};       // Subcommands of this one.
+  std::vector<Subcommand> verbs = {};    // Subcommands of this one.
   bool names_unknown_variables = false;  // Warns of GSO_… variables that are no settings.
 };
 

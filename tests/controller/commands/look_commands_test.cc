@@ -404,7 +404,7 @@ TEST(Explanations, ShowExpectedAndActualBelowEachOtherWhereTheTableIsWiderThanTh
 TEST(Explanations, NameFindingsThatNeedNoActionInOneLineAtTheEnd) {
   NodeExplanation node;
   node.node = "a100-01";
-  node.next = "gpu-sharing-operator rollout status";
+  node.next = {"gpu-sharing-operator rollout status"};
   const ObjectRef object{"v1", "Node", "", "a100-01", ""};
   node.findings = {{Severity::info, object, "MPSSidecarCannotSignal", "a long text"},
                    {Severity::info, object, "PolicyPaused", "what a person has set"},

@@ -8,10 +8,8 @@
 #include <vector>
 
 #include "reconcilers/explain/audit.h"
-#include "reconcilers/explain/audit_problems.h"
-#include "reconcilers/explain/cordon.h"
+#include "reconcilers/explain/node.h"
 #include "reconcilers/explain/reading_pass.h"
-#include "reconcilers/explain/shown_state.h"
 #include "reconcilers/model/labels.h"
 #include "tests/reconcilers/explain/nodes_in_change.h"
 #include "tests/reconcilers/fleet_model/fleet_model.h"
@@ -30,8 +28,8 @@ std::vector<std::string> losses(FleetModel& fleet, bool operator_runs) {
       audit({fleet.world, fleet.now, fleet.timers, fleet.consumers, fleet.settings}, fleet.index, operator_runs);
   std::vector<std::string> out;
   for (const AuditProblem& problem : found.problems) {
-    if (problem.gpus_lost == 0 && problem.reason != kCordoned) continue;
-    out.push_back(std::string(to_string(problem.severity)) + " " + problem.reason + " " +
+    if (problem.gpus_lost == 0 && problem.reason.code != kCordoned) continue;
+    out.push_back(std::string(to_string(problem.severity)) + " " + problem.reason.code + " " +
                   std::to_string(problem.gpus_lost));
   }
   return out;
@@ -53,9 +51,11 @@ TEST(AuditOfChange, ANodeInAChangeIsNamedForInformationAndLeftMidChangeIsAWarnin
   fleet.index.refresh(fleet.world, fleet.settings);
   const Audit found = audit({fleet.world, fleet.now, fleet.timers, fleet.consumers, fleet.settings}, fleet.index, true);
   EXPECT_THAT(found.problems,
-              testing::Contains(testing::Field(&AuditProblem::message,
-                                               "in change by the operator (waits for team/job-1): its GPUs can be used "
-                                               "again when the change ends")));
+              testing::Contains(testing::Field(
+                  &AuditProblem::reason,
+                  Reason{"InChange",
+                         "in change by the operator (waits for team/job-1): its GPUs can be used again when the change "
+                         "ends"})));
   fleet.world.rollouts.erase({"", "r"});
   fleet.settings.rollouts = PolicyMode::observe;
   EXPECT_THAT(losses(fleet, true), ElementsAre("warning LeftMidChange 2"));
@@ -74,7 +74,7 @@ TEST(AuditOfChange, ANodeThatAPersonHoldsInItsChangeIsAWarning) {
     for (const AuditProblem& problem :
          audit({fleet.world, fleet.now, fleet.timers, fleet.consumers, fleet.settings}, fleet.index, operator_runs)
              .problems) {
-      if (problem.reason == kHeldMidChange) out = problem.message;
+      if (problem.reason.code == kHeldMidChange) out = problem.reason.message;
     }
     return out;
   };

@@ -96,7 +96,7 @@ TEST(CloudPlugin, AuditAndExplainSayWhoServesTheNode) {
     const NodeExplanation shown = explained.node("gpu-1");
     EXPECT_EQ(shown.shown.state, "NoPlugin") << row.name;
     EXPECT_EQ(shown.shown.message, row.message) << row.name;
-    EXPECT_EQ(shown.next, row.next) << row.name;
+    EXPECT_EQ(shown.next.text(), row.next) << row.name;
   }
 }
 

@@ -16,6 +16,7 @@
 #include <fmt/format.h>
 
 #include "reconcilers/explain/audit.h"
+#include "reconcilers/explain/commands.h"
 #include "reconcilers/explain/node.h"
 #include "reconcilers/explain/reading_pass.h"
 #include "reconcilers/model/labels.h"
@@ -67,7 +68,7 @@ TEST(ExplainNode, ANodeOfNosSaysWhoIsInChargeAndNothingElse) {
                                            "is switched on (chart value modes.partitioning), otherwise by nos"));
   EXPECT_EQ(out.provider, "nos");
   EXPECT_EQ(out.policy, "");
-  EXPECT_EQ(out.next, "");
+  EXPECT_EQ(out.next.text(), "");
   // What keeps its GPUs whole is said once, and nothing of profiles.
   EXPECT_THAT(out.findings, ElementsAre(Field(&Finding::reason, "PartitioningSkipped")));
   const Snapshot s = explained.snapshot();
@@ -93,7 +94,7 @@ TEST(ExplainNode, HoldsWhoChoseTheProfileWhatItMustShowAndWhatToDo) {
   EXPECT_EQ(row->observed, "2");
   EXPECT_FALSE(row->fits());
   EXPECT_THAT(out.operands.front(), HasSubstr("plugin: gpu-operator/plugin-1 Running, ready"));
-  EXPECT_EQ(out.next, "gpu-sharing-operator rollout start default --adopt");
+  EXPECT_EQ(out.next.text(), "gpu-sharing-operator rollout start default --adopt");
 }
 
 TEST(ExplainNode, WithoutARecordANodeWhoseLabelNamesNoKeySaysSo) {
@@ -114,11 +115,11 @@ TEST(ExplainNode, AHeldNodeAndOneWithoutAPluginHaveTheirOwnRemedies) {
   EXPECT_EQ(held.node("gpu-1").shown.state, "UpToDate");
   EXPECT_THAT(held.node("gpu-1").notes,
               Contains(HasSubstr("annotation gpusharing.dev/hold is set: the operator does not")));
-  EXPECT_EQ(held.node("gpu-1").next, "") << "the hold is someone else's decision";
+  EXPECT_EQ(held.node("gpu-1").next.text(), "") << "the hold is someone else's decision";
   // The obstacle remains without the hold.
   Explained both(cluster("    sharing: [", "}, annotations: {gpusharing.dev/hold: \"true\"", R"(nvidia.com/gpu: "8")"));
   EXPECT_EQ(both.node("gpu-1").shown.state, "Blocked(ConfigInvalid)");
-  EXPECT_THAT(both.node("gpu-1").next, HasSubstr("kubectl edit configmap plugin-config"));
+  EXPECT_THAT(both.node("gpu-1").next.text(), HasSubstr("kubectl edit configmap plugin-config"));
   Explained bare(R"(
 apiVersion: v1
 kind: Node
@@ -140,7 +141,7 @@ TEST(ExplainNode, RemediesNameWhatTheInstallationHas) {
   const std::string own_label = with(cluster(kSliced, ", example.com/gpu-profile: typo", eight), "env: [{name: DEFAULT",
                                      "env: [{name: NODE_LABEL, value: example.com/gpu-profile}, {name: DEFAULT");
   EXPECT_THAT(
-      Explained(own_label).node("gpu-1").next,
+      Explained(own_label).node("gpu-1").next.text(),
       testing::AllOf(testing::StartsWith("kubectl get node gpu-1 --show-managed-fields --output yaml  # names who "
                                          "set label example.com/gpu-profile; whoever did decides: name a key "
                                          "that exists ("),
@@ -149,11 +150,11 @@ TEST(ExplainNode, RemediesNameWhatTheInstallationHas) {
 
   const std::string bare = with(cluster(kSliced, "", eight), "name: config, mountPath: /available-configs",
                                 "name: config, mountPath: /elsewhere");
-  EXPECT_EQ(Explained(bare).node("gpu-1").next, "kubectl edit daemonset plugin --namespace gpu-operator");
+  EXPECT_EQ(Explained(bare).node("gpu-1").next.text(), "kubectl edit daemonset plugin --namespace gpu-operator");
   const std::string_view daemonset = "{name: plugin, namespace: gpu-operator, uid: ds-plugin";
   const std::string chart =
       with(bare, daemonset, std::string(daemonset) + ", labels: {app.kubernetes.io/instance: nvdp-1}");
-  EXPECT_EQ(Explained(chart).node("gpu-1").next,
+  EXPECT_EQ(Explained(chart).node("gpu-1").next.text(),
             "helm upgrade nvdp-1 nvdp/nvidia-device-plugin --namespace gpu-operator --reuse-values --set "
             "config.name=CONFIGMAP,config.default=KEY");
   const std::string of_operator =
@@ -161,7 +162,7 @@ TEST(ExplainNode, RemediesNameWhatTheInstallationHas) {
            std::string(daemonset) +
                ", ownerReferences: [{apiVersion: nvidia.com/v1, kind: ClusterPolicy, name: gpus, "
                "uid: u, controller: true}]");
-  EXPECT_THAT(Explained(of_operator).node("gpu-1").next,
+  EXPECT_THAT(Explained(of_operator).node("gpu-1").next.text(),
               HasSubstr("kubectl patch clusterpolicies.nvidia.com/gpus --type merge"));
 }
 
@@ -182,10 +183,11 @@ TEST(ExplainNode, AHoldIsNotTheNextCommandOfWhoeverReadsIt) {
     edit(held, "replicas: 4", "replicas: 6");
     const NodeExplanation out = held.node("gpu-1");
     EXPECT_EQ(out.shown.state, "Held");
-    EXPECT_EQ(out.next, "");
-    EXPECT_THAT(out.remedy, HasSubstr("whoever set the hold removes it"));
-    EXPECT_THAT(out.remedy, HasSubstr(where.starts_with(",") ? "kubectl label node gpu-1 gpusharing.dev/hold-"
-                                                             : "kubectl annotate node gpu-1 gpusharing.dev/hold-"));
+    EXPECT_EQ(out.next.text(), "");
+    EXPECT_THAT(out.obstacle.message, HasSubstr("whoever set the hold removes it"));
+    EXPECT_THAT(out.obstacle.message,
+                HasSubstr(where.starts_with(",") ? "kubectl label node gpu-1 gpusharing.dev/hold-"
+                                                 : "kubectl annotate node gpu-1 gpusharing.dev/hold-"));
   }
 }
 
@@ -216,15 +218,15 @@ TEST(ExplainNode, ADefaultKeyThatDoesNotExistIsCorrectedWhereItIsSet) {
     const NodeExplanation out = explained.node("gpu-1");
     EXPECT_EQ(out.shown.state, "Blocked(ConfigInvalid)");
     EXPECT_THAT(out.shown.message, HasSubstr(c.setting));
-    EXPECT_EQ(out.next, c.next);
+    EXPECT_EQ(out.next.text(), c.next);
     EXPECT_THAT(out.notes, Contains(HasSubstr("the node has lost its GPUs (none is allocatable)")));
     const Audit all = audit(explained.snapshot(), explained.index);
     std::vector<std::string> blamed;
     for (const AuditProblem& problem : all.problems) {
-      EXPECT_THAT(problem.command, Not(HasSubstr("lint")));
-      if (problem.reason != "ConfigInvalid" && problem.reason != "DefaultKeyNotFound") continue;
-      blamed.push_back(problem.reason);
-      EXPECT_EQ(problem.command, c.next);
+      EXPECT_THAT(problem.command.text(), Not(HasSubstr("lint")));
+      if (problem.reason.code != "ConfigInvalid" && problem.reason.code != "DefaultKeyNotFound") continue;
+      blamed.push_back(problem.reason.code);
+      EXPECT_EQ(problem.command.text(), c.next);
     }
     EXPECT_THAT(blamed, ElementsAre("DefaultKeyNotFound"));
   }
@@ -238,7 +240,8 @@ TEST(ExplainNode, ADefaultKeyThatTheConfigMapHasLostIsPutBackThere) {
   config_map.data.erase("any");
   explained.world.configmaps.apply(std::move(config_map));
   explained.index.note_everything_changed();
-  EXPECT_THAT(explained.node("gpu-1").next, HasSubstr("kubectl edit configmap plugin-config --namespace gpu-operator"));
+  EXPECT_THAT(explained.node("gpu-1").next.text(),
+              HasSubstr("kubectl edit configmap plugin-config --namespace gpu-operator"));
 }
 
 // The default before the change is what most nodes without a label have loaded, not the first key of the ConfigMap.
@@ -253,7 +256,7 @@ TEST(ExplainNode, TheDefaultThatNodesHaveLoadedIsSetAgain) {
   explained.world.daemonsets.apply(std::move(plugin));
   explained.index.note_everything_changed();
   const NodeExplanation out = explained.node("gpu-1");
-  EXPECT_EQ(out.next, "kubectl edit daemonset plugin --namespace gpu-operator  # set DEFAULT_CONFIG to any");
+  EXPECT_EQ(out.next.text(), "kubectl edit daemonset plugin --namespace gpu-operator  # set DEFAULT_CONFIG to any");
   EXPECT_THAT(out.notes, Contains(HasSubstr("the node will lose its GPUs at the next restart")));
 }
 
@@ -294,18 +297,18 @@ TEST(ExplainNode, ARestartThatWouldLoseTheGpusIsNotedOnTheNodesThatLoadTheFaulty
 
 TEST(ExplainNode, AKeyThatIsNotThereIsNotLinted) {
   const NodeExplanation invalid = Explained(cluster("    sharing: [", "", R"(nvidia.com/gpu: "2")")).node("gpu-1");
-  EXPECT_EQ(invalid.next, "kubectl edit configmap plugin-config --namespace gpu-operator")
+  EXPECT_EQ(invalid.next.text(), "kubectl edit configmap plugin-config --namespace gpu-operator")
       << "no other text was there before";
   EXPECT_EQ(invalid.strategy, "invalid");
   Explained edited(cluster(kSliced, "", R"(nvidia.com/gpu: "8")"));
   edited.world.policies_served = true;
   edit(edited, "sharing:", "sharing: [");
-  EXPECT_EQ(edited.node("gpu-1").next,
+  EXPECT_EQ(edited.node("gpu-1").next.text(),
             "kubectl edit configmap plugin-config --namespace gpu-operator  # or restore the text that was verified "
             "last, after a look: gpu-sharing-operator rollout undo --dry-run");
   std::string missing = cluster(kSliced, "", R"(nvidia.com/gpu: "2")");
   missing.replace(missing.find("  any: |"), 8, "  other: |");
-  EXPECT_EQ(Explained(missing).node("gpu-1").next,
+  EXPECT_EQ(Explained(missing).node("gpu-1").next.text(),
             "kubectl edit daemonset plugin --namespace gpu-operator  # set DEFAULT_CONFIG to other");
 }
 
@@ -400,7 +403,7 @@ TEST(Audit, ANodeWithoutAnyGpuIsOneProblemAndExplainCallsItAnErrorToo) {
 TEST(ExplainNode, WithoutTheCrdsADriftingNodeIsNotToldToStartARollout) {
   Explained explained(cluster(kSliced, "", R"(nvidia.com/gpu: "2")"));
   explained.world.policies_served = false;
-  EXPECT_EQ(explained.node("gpu-1").next,
+  EXPECT_EQ(explained.node("gpu-1").next.text(),
             "kubectl get pods --namespace gpu-operator --field-selector spec.nodeName=gpu-1 -o wide");
 }
 
@@ -419,8 +422,8 @@ TEST(Audit, ANotReadyNodeIsAWarning) {
   manifests.replace(manifests.find(ready), ready.size(), R"(type: Ready, status: "Unknown")");
   const Audit out = audited(manifests);
   EXPECT_EQ(severity_of(out, "NodeNotReady", "gpu-1"), Severity::warning);
-  EXPECT_THAT(out.problems, Contains(testing::AllOf(Field(&AuditProblem::reason, "NodeNotReady"),
-                                                    Field(&AuditProblem::command, "kubectl describe node gpu-1"))));
+  EXPECT_THAT(out.problems, Contains(testing::AllOf(Field(&AuditProblem::reason, Field(&Reason::code, "NodeNotReady")),
+                                                    Field(&AuditProblem::command, describe_node_command("gpu-1")))));
   EXPECT_EQ(severity_of(out, "NoneAllocatable", "gpu-1"), std::nullopt) << "the kubelet reports nothing there";
 }
 

@@ -27,7 +27,7 @@ PodCause cause_of(const std::string& message, const std::string& queue = "team-a
   asks.replace(asks.find("default-scheduler"), 17, "kai-scheduler");
   const std::string labels = R"(, nvidia.com/gpu.memory: "40960")";
   const PodExplanation out = Explained(cluster(kSliced, labels, R"(nvidia.com/gpu: "8")") + kConfig).pod(asks);
-  return out.causes.empty() ? PodCause{Severity::info, "none", "", ""} : out.causes.front();
+  return out.causes.empty() ? PodCause{Severity::info, {"none", ""}} : out.causes.front();
 }
 
 struct Row {
@@ -55,24 +55,24 @@ TEST(ExplainPodKai, WhatItsSchedulerSaysOfTheQueueIsPassedOn) {
   };
   for (const Row& row : rows) {
     const PodCause cause = cause_of(row.message);
-    EXPECT_EQ(cause.code, row.code) << row.name;
+    EXPECT_EQ(cause.reason.code, row.code) << row.name;
     EXPECT_EQ(cause.severity, Severity::error) << row.name;
-    EXPECT_EQ(cause.text, std::string("KAI's scheduler reports: ") + row.message) << row.name;
-    EXPECT_EQ(cause.command, row.command) << row.name;
+    EXPECT_EQ(cause.reason.message, std::string("KAI's scheduler reports: ") + row.message) << row.name;
+    EXPECT_EQ(cause.cure.command.text(), row.command) << row.name;
     if (row.option == nullptr) {
-      EXPECT_THAT(cause.options, IsEmpty()) << row.name;
+      EXPECT_THAT(cause.cure.options, IsEmpty()) << row.name;
     } else {
-      EXPECT_THAT(cause.options, testing::Contains(row.option)) << row.name;
+      EXPECT_THAT(cause.cure.options, testing::Contains(row.option)) << row.name;
     }
   }
 }
 
 TEST(ExplainPodKai, WithoutAMessageItsQueueIsShown) {
   const PodCause cause = cause_of("");
-  EXPECT_EQ(cause.code, "NotChosen");
+  EXPECT_EQ(cause.reason.code, "NotChosen");
   EXPECT_EQ(cause.severity, Severity::warning);
-  EXPECT_THAT(cause.text, HasSubstr("check the queue's quota"));
-  EXPECT_EQ(cause.command, "kubectl get queues.scheduling.run.ai team-a --output yaml");
+  EXPECT_THAT(cause.reason.message, HasSubstr("check the queue's quota"));
+  EXPECT_EQ(cause.cure.command.text(), "kubectl get queues.scheduling.run.ai team-a --output yaml");
 }
 
 }  // namespace

@@ -68,11 +68,11 @@ TEST(ExplainPodNodes, ARequiredAffinityIsNamedWithBothValues) {
     SCOPED_TRACE(c.wanted);
     const PodExplanation out = Explained(cluster(kSliced, labels, kEight)).pod(waiting(requires_of_node(c.terms)));
     ASSERT_FALSE(out.causes.empty());
-    EXPECT_EQ(out.causes[0].code, "NotSelected");
-    EXPECT_THAT(out.causes[0].text, HasSubstr(c.wanted));
-    EXPECT_EQ(out.causes[0].command, "kubectl get nodes --label-columns " + c.label);
+    EXPECT_EQ(out.causes[0].reason.code, "NotSelected");
+    EXPECT_THAT(out.causes[0].reason.message, HasSubstr(c.wanted));
+    EXPECT_EQ(out.causes[0].cure.command.text(), "kubectl get nodes --label-columns " + c.label);
     if (c.label == "nvidia.com/gpu.product") {
-      EXPECT_THAT(out.causes[0].options, Contains(HasSubstr("-SHARED")));
+      EXPECT_THAT(out.causes[0].cure.options, Contains(HasSubstr("-SHARED")));
     }
   }
 }
@@ -84,7 +84,7 @@ TEST(ExplainPodNodes, ANodeThatDiffersByTheSuffixOfSharingAloneComesFirst) {
                                   std::string(R"("nodeSelector":{"nvidia.com/gpu.product":"A100"},)")}) {
     const PodExplanation out = Explained(nodes).pod(waiting(spec));
     ASSERT_FALSE(out.causes.empty());
-    EXPECT_THAT(out.causes[0].text, HasSubstr("label nvidia.com/gpu.product is A100-SHARED"));
+    EXPECT_THAT(out.causes[0].reason.message, HasSubstr("label nvidia.com/gpu.product is A100-SHARED"));
     ASSERT_EQ(out.nodes.size(), 2U);
     EXPECT_EQ(out.nodes[0].node, "x-1");
   }
@@ -97,7 +97,7 @@ TEST(ExplainPodNodes, EveryNodeIsListedAndThoseOfTheCauseComeFirst) {
   nodes += another_node("z-1", ", pool: train", "{unschedulable: true}");
   const PodExplanation out = Explained(nodes).pod(waiting(R"("nodeSelector":{"pool":"train"},)"));
   ASSERT_FALSE(out.causes.empty());
-  EXPECT_EQ(out.causes[0].code, "Cordoned");
+  EXPECT_EQ(out.causes[0].reason.code, "Cordoned");
   ASSERT_EQ(out.nodes.size(), 32U);
   EXPECT_EQ(out.nodes[0].node, "z-1");
   EXPECT_EQ(out.nodes[0].code, "Cordoned");
@@ -113,11 +113,12 @@ TEST(ExplainPodNodes, MigSlicesThatHaveTheNameOfGpusAreNamedWithTheirNode) {
           "containers":[{"name":"c","image":"i","resources":{"limits":{"nvidia.com/mig-1g.5gb":"1"}}}]},
           "status":{"phase":"Pending"}})");
   ASSERT_FALSE(out.causes.empty());
-  EXPECT_EQ(out.causes[0].code, "NotServed");
-  EXPECT_THAT(out.causes[0].text, HasSubstr("no node that the pod selects offers nvidia.com/mig-1g.5gb: mig-1 offers 8 "
-                                            "nvidia.com/gpu, which are MIG slices of that kind"));
-  EXPECT_EQ(out.causes[0].command, "kubectl describe node mig-1");
-  EXPECT_THAT(out.causes[0].options, Contains(HasSubstr("the pod's owner requests nvidia.com/gpu instead")));
+  EXPECT_EQ(out.causes[0].reason.code, "NotServed");
+  EXPECT_THAT(out.causes[0].reason.message,
+              HasSubstr("no node that the pod selects offers nvidia.com/mig-1g.5gb: mig-1 offers 8 "
+                        "nvidia.com/gpu, which are MIG slices of that kind"));
+  EXPECT_EQ(out.causes[0].cure.command.text(), "kubectl describe node mig-1");
+  EXPECT_THAT(out.causes[0].cure.options, Contains(HasSubstr("the pod's owner requests nvidia.com/gpu instead")));
 }
 
 TEST(ExplainPodNodes, ANodeWithoutGpusThatThePodSelectsIsListed) {

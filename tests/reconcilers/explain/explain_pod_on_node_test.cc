@@ -21,9 +21,11 @@ TEST(ExplainPodOnNode, OneThatTheKubeletRejectedGetsTheReason) {
   const std::string status = R"("phase":"Failed","reason":"UnexpectedAdmissionError")";
   const std::string placed = R"("nodeName":"gpu-1",)";
   Explained refusing(cluster(kRefusing, "", R"(nvidia.com/gpu: "8")"));
-  EXPECT_EQ(refusing.pod(pod(R"("nvidia.com/gpu":"2")", placed, "", status)).causes.front().code, "RequestRefused");
-  EXPECT_EQ(refusing.pod(pod(R"("nvidia.com/gpu":"1")", placed, "", status)).causes.front().code, "DeviceNotGiven");
-  EXPECT_EQ(refusing.pod(pod(R"("nvidia.com/gpu":"1")", placed, "", status)).causes.front().command,
+  EXPECT_EQ(refusing.pod(pod(R"("nvidia.com/gpu":"2")", placed, "", status)).causes.front().reason.code,
+            "RequestRefused");
+  EXPECT_EQ(refusing.pod(pod(R"("nvidia.com/gpu":"1")", placed, "", status)).causes.front().reason.code,
+            "DeviceNotGiven");
+  EXPECT_EQ(refusing.pod(pod(R"("nvidia.com/gpu":"1")", placed, "", status)).causes.front().cure.command.text(),
             "kubectl describe pod train --namespace team");
 }
 
@@ -39,7 +41,7 @@ status: {phase: Running}
   const PodExplanation out =
       explained.pod(pod(R"("nvidia.com/gpu":"2")", R"("nodeName":"gpu-1",)", "", R"("phase":"Running")"));
   std::map<std::string, Severity> codes;
-  for (const PodCause& cause : out.causes) codes[cause.code] = cause.severity;
+  for (const PodCause& cause : out.causes) codes[cause.reason.code] = cause.severity;
   EXPECT_EQ(codes.count("UnaccountedUse"), 1U);
   EXPECT_EQ(codes.count("SeveralReplicas"), 1U);
   EXPECT_EQ(codes.count("SharesGPUs"), 1U);
@@ -64,8 +66,8 @@ TEST(ExplainPodOnNode, OneThatANodeWaitsForIsReportedAsSuch) {
   const PodExplanation out =
       explained.pod(pod(R"("nvidia.com/gpu":"1")", R"("nodeName":"gpu-1",)", "", R"("phase":"Running")"));
   ASSERT_FALSE(out.causes.empty());
-  EXPECT_EQ(out.causes.front().code, "NodeWaits");
-  EXPECT_THAT(out.causes.front().text, HasSubstr("waits for this pod to end"));
+  EXPECT_EQ(out.causes.front().reason.code, "NodeWaits");
+  EXPECT_THAT(out.causes.front().reason.message, HasSubstr("waits for this pod to end"));
   EXPECT_EQ(explained.node("gpu-1").shown.message, "waits for team/train");
   explained.world.rollouts.erase({"", "default-any-1"});
   EXPECT_EQ(explained.node("gpu-1").shown.state, "Pending");
@@ -75,7 +77,8 @@ TEST(ExplainPodOnNode, OneThatANodeWaitsForIsReportedAsSuch) {
   explained.world.rollouts.apply(rollout);
   const PodExplanation beside =
       explained.pod(pod(R"("nvidia.com/gpu":"1")", R"("nodeName":"gpu-1",)", "", R"("phase":"Running")"));
-  for (const PodCause& cause : beside.causes) EXPECT_NE(cause.code, "NodeWaits") << "another pod's name begins so";
+  for (const PodCause& cause : beside.causes)
+    EXPECT_NE(cause.reason.code, "NodeWaits") << "another pod's name begins so";
 }
 
 TEST(ExplainPodOnNode, AnInferenceServerThatReservesMoreThanItsSliceGetsTheNumber) {
@@ -89,7 +92,7 @@ TEST(ExplainPodOnNode, AnInferenceServerThatReservesMoreThanItsSliceGetsTheNumbe
   };
   const auto told = [&](const char* profile, const std::string& asked) {
     for (const PodCause& cause : Explained(cluster(profile, "", R"(nvidia.com/gpu: "8")")).pod(asked).causes) {
-      if (cause.code == "MemoryFractionAboveSlice") return cause.text;
+      if (cause.reason.code == "MemoryFractionAboveSlice") return cause.reason.message;
     }
     return std::string();
   };
@@ -111,8 +114,9 @@ TEST(ExplainPodOnNode, AClientInAnotherDirectoryThanItsNodesMpsDaemonIsWarned) {
         R"("nodeName":"gpu-1","volumes":[{"name":"m","hostPath":{"path":")" + host_path + R"("}}],)";
     const PodExplanation out =
         explained.pod(pod(R"("nvidia.com/gpu":"1")", volumes, kOfDeployment, R"("phase":"Running")"));
-    const auto found = std::ranges::find(out.causes, "OtherPipeDirectory", &PodCause::code);
-    return found == out.causes.end() ? std::string() : found->text + " | " + found->options.back();
+    const auto found = std::ranges::find_if(
+        out.causes, [](const PodCause& cause) { return cause.reason.code == "OtherPipeDirectory"; });
+    return found == out.causes.end() ? std::string() : found->reason.message + " | " + found->cure.options.back();
   };
   EXPECT_EQ(told("run.nvidia-mps", "/tmp/nvidia-mps"),
             "the pod mounts /tmp/nvidia-mps, but the MPS daemon of node gpu-1 is in /run/nvidia-mps (the node's label "

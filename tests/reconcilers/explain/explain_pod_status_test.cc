@@ -40,7 +40,7 @@ std::string waits(const std::string& reason, const std::string& message) {
 
 PodCause first_of(const std::string& json) {
   const PodExplanation out = Explained(cluster(kSliced, "", kEight)).pod(json);
-  return out.causes.empty() ? PodCause{Severity::info, "none", "", ""} : out.causes.front();
+  return out.causes.empty() ? PodCause{Severity::info, {"none", ""}} : out.causes.front();
 }
 
 constexpr const char* kDescribe = "kubectl describe pod train --namespace team";
@@ -104,12 +104,12 @@ TEST(ExplainPodStatus, TheKubeletsCauseIsQuotedAndTheCommandShowsMoreOfIt) {
   for (const Case& c : cases) {
     SCOPED_TRACE(c.name);
     const PodCause cause = first_of(pod(c.status));
-    EXPECT_EQ(cause.code, c.code);
-    EXPECT_EQ(cause.text, c.text);
-    EXPECT_EQ(cause.command, c.command);
+    EXPECT_EQ(cause.reason.code, c.code);
+    EXPECT_EQ(cause.reason.message, c.text);
+    EXPECT_EQ(cause.cure.command.text(), c.command);
     EXPECT_EQ(cause.severity, Severity::error);
     if (*c.option != '\0') {
-      EXPECT_THAT(cause.options, Contains(HasSubstr(c.option)));
+      EXPECT_THAT(cause.cure.options, Contains(HasSubstr(c.option)));
     }
   }
 }
@@ -118,12 +118,12 @@ TEST(ExplainPodStatus, TheKubeletsCauseIsQuotedAndTheCommandShowsMoreOfIt) {
 TEST(ExplainPodStatus, ARequestThatThePluginRefusedIsOneWhateverItsProfileSaysNow) {
   const std::string status =
       R"("phase":"Failed","reason":"UnexpectedAdmissionError","message":"request for 'nvidia.com/gpu: 2' too large: maximum request size for shared resources is 1; found 2")";
-  EXPECT_EQ(first_of(pod(status, "", kOnItsNode, R"("nvidia.com/gpu":"2")")).code, "RequestRefused");
+  EXPECT_EQ(first_of(pod(status, "", kOnItsNode, R"("nvidia.com/gpu":"2")")).reason.code, "RequestRefused");
 }
 
 TEST(ExplainPodStatus, OfALongReportTheEndIsShownToo) {
   const std::string message = std::string(300, 'a') + "\\n" + std::string(300, 'b') + ": driver not loaded";
-  const std::string text = first_of(pod(with_container("Pending", waits("RunContainerError", message)))).text;
+  const std::string text = first_of(pod(with_container("Pending", waits("RunContainerError", message)))).reason.message;
   EXPECT_THAT(text, HasSubstr(std::string(256, 'a') + " ... bbb"));
   EXPECT_THAT(text, testing::EndsWith("bbb: driver not loaded"));
   EXPECT_LT(text.size(), 600U);
@@ -136,29 +136,31 @@ TEST(ExplainPodStatus, ALongCreationIsAFaultAndAShortOneIsNot) {
   const std::string creating =
       R"(,"containerStatuses":[{"name":"c","restartCount":0,"state":{"waiting":{"reason":"ContainerCreating"}}}])";
   const PodCause slow = created("2026-01-02T22:50:00Z", creating);
-  EXPECT_EQ(slow.code, "ContainerCreating");
+  EXPECT_EQ(slow.reason.code, "ContainerCreating");
   EXPECT_EQ(slow.severity, Severity::error);
-  EXPECT_THAT(slow.text, HasSubstr("ContainerCreating on node gpu-1 since 2026-01-02T22:50:00Z"));
-  EXPECT_EQ(slow.command, kDescribe);
+  EXPECT_THAT(slow.reason.message, HasSubstr("ContainerCreating on node gpu-1 since 2026-01-02T22:50:00Z"));
+  EXPECT_EQ(slow.cure.command.text(), kDescribe);
   EXPECT_EQ(created("2026-01-02T23:55:00Z", creating).severity, Severity::info);
-  EXPECT_THAT(created("2026-01-02T22:50:00Z", "").text, HasSubstr("has reported no container of the pod since"));
+  EXPECT_THAT(created("2026-01-02T22:50:00Z", "").reason.message,
+              HasSubstr("has reported no container of the pod since"));
   const std::string downloads =
       R"(,"initContainerStatuses":[{"name":"model","state":{"running":{}}}],"containerStatuses":[{"name":"c","state":{"waiting":{"reason":"PodInitializing"}}}])";
-  EXPECT_EQ(created("2026-01-02T22:50:00Z", downloads).code, "none") << "an init container is at work";
+  EXPECT_EQ(created("2026-01-02T22:50:00Z", downloads).reason.code, "none") << "an init container is at work";
 }
 
 TEST(ExplainPodStatus, APodThatDoesNotEndIsNoHealthyOne) {
   const std::string running = R"("phase":"Running")";
   const std::string since = R"("deletionTimestamp":"2026-01-02T23:00:30Z","deletionGracePeriodSeconds":30,)";
   const PodCause hangs = first_of(pod(running, since));
-  EXPECT_EQ(hangs.code, "Terminating");
+  EXPECT_EQ(hangs.reason.code, "Terminating");
   EXPECT_EQ(hangs.severity, Severity::error);
-  EXPECT_THAT(hangs.text, HasSubstr("Terminating since 2026-01-02T23:00:00Z, longer than its grace period: the kubelet "
-                                    "of node gpu-1 has not reported"));
+  EXPECT_THAT(hangs.reason.message,
+              HasSubstr("Terminating since 2026-01-02T23:00:00Z, longer than its grace period: the kubelet "
+                        "of node gpu-1 has not reported"));
   const PodCause held = first_of(pod(running, since + R"("finalizers":["example.com/hold"],)"));
-  EXPECT_THAT(held.text, HasSubstr("until its finalizers are removed: example.com/hold"));
-  EXPECT_THAT(held.command, HasSubstr("--show-managed-fields"));
-  EXPECT_EQ(first_of(pod(R"("phase":"Succeeded")", since + R"("finalizers":["example.com/hold"],)")).code,
+  EXPECT_THAT(held.reason.message, HasSubstr("until its finalizers are removed: example.com/hold"));
+  EXPECT_THAT(held.cure.command.text(), HasSubstr("--show-managed-fields"));
+  EXPECT_EQ(first_of(pod(R"("phase":"Succeeded")", since + R"("finalizers":["example.com/hold"],)")).reason.code,
             "Terminating");
   const std::string now = R"("deletionTimestamp":"2026-01-03T00:00:20Z","deletionGracePeriodSeconds":30,)";
   EXPECT_EQ(first_of(pod(running, now)).severity, Severity::info) << "it has its grace period";
@@ -173,12 +175,12 @@ TEST(ExplainPodStatus, TheSameIsSaidToWhoMayReadTheNamespaceOnly) {
   };
   const PodExplanation hangs = alone(pod(R"("phase":"Running")", R"("deletionTimestamp":"2026-01-02T23:00:30Z",)"));
   ASSERT_EQ(hangs.causes.size(), 1U);
-  EXPECT_EQ(hangs.causes[0].code, "Terminating");
+  EXPECT_EQ(hangs.causes[0].reason.code, "Terminating");
   EXPECT_EQ(hangs.causes[0].severity, Severity::error);
   const PodExplanation unhealthy = alone(
       pod(R"("phase":"Failed","reason":"UnexpectedAdmissionError","message":"can't allocate unhealthy devices")"));
   ASSERT_EQ(unhealthy.causes.size(), 1U);
-  EXPECT_EQ(unhealthy.causes[0].command, kDescribe) << "whoever reads no nodes cannot have one explained";
+  EXPECT_EQ(unhealthy.causes[0].cure.command.text(), kDescribe) << "whoever reads no nodes cannot have one explained";
 }
 
 TEST(ExplainPodStatus, ADeletedPodIsNotScheduledAndGetsNoNodes) {
@@ -186,16 +188,16 @@ TEST(ExplainPodStatus, ADeletedPodIsNotScheduledAndGetsNoNodes) {
   const PodExplanation out = explained.pod(pod(
       R"("phase":"Pending")", R"("deletionTimestamp":"2026-01-02T23:00:30Z","deletionGracePeriodSeconds":30,)", ""));
   ASSERT_EQ(out.causes.size(), 1U);
-  EXPECT_EQ(out.causes[0].code, "Deleted");
-  EXPECT_THAT(out.causes[0].text, HasSubstr("deleted at 2026-01-02T23:00:00Z: it is not scheduled any more"));
+  EXPECT_EQ(out.causes[0].reason.code, "Deleted");
+  EXPECT_THAT(out.causes[0].reason.message, HasSubstr("deleted at 2026-01-02T23:00:00Z: it is not scheduled any more"));
   EXPECT_EQ(out.state, "Pending, deleted");
   EXPECT_TRUE(out.nodes.empty());
 }
 
 TEST(ExplainPodStatus, AnUnknownPhaseIsAFault) {
   const PodCause cause = first_of(pod(R"("phase":"Unknown")"));
-  EXPECT_EQ(cause.code, "PhaseUnknown");
-  EXPECT_EQ(cause.command, "kubectl describe node gpu-1");
+  EXPECT_EQ(cause.reason.code, "PhaseUnknown");
+  EXPECT_EQ(cause.cure.command.text(), "kubectl describe node gpu-1");
 }
 
 // Free GPUs of the device plugin are no news for a pod that waits for a claim.
@@ -204,20 +206,20 @@ TEST(ExplainPodStatus, APodWithClaimsIsSentToItsClaims) {
   const std::string claims = R"("resourceClaims":[{"name":"g","resourceClaimTemplateName":"gpu"}],)";
   const PodExplanation out = explained.pod(pod(R"("phase":"Pending")", "", claims, ""));
   ASSERT_EQ(out.causes.size(), 1U);
-  EXPECT_EQ(out.causes[0].code, "ClaimsNotRead");
-  EXPECT_THAT(out.causes[0].text, HasSubstr("ResourceClaims (g)"));
-  EXPECT_EQ(out.causes[0].command, kDescribe);
-  EXPECT_THAT(out.causes[0].options, Contains(HasSubstr("kubectl get resourceclaims --namespace team")));
+  EXPECT_EQ(out.causes[0].reason.code, "ClaimsNotRead");
+  EXPECT_THAT(out.causes[0].reason.message, HasSubstr("ResourceClaims (g)"));
+  EXPECT_EQ(out.causes[0].cure.command.text(), kDescribe);
+  EXPECT_THAT(out.causes[0].cure.options, Contains(HasSubstr("kubectl get resourceclaims --namespace team")));
   EXPECT_TRUE(out.nodes.empty());
   EXPECT_FALSE(out.hindered());
   const PodExplanation refused = explained.pod(
       pod(R"("phase":"Pending","conditions":[{"type":"PodScheduled","status":"False","message":"cannot allocate"}])",
           "", claims, ""));
   EXPECT_TRUE(refused.hindered());
-  EXPECT_THAT(refused.causes[0].text, HasSubstr("its scheduler reports: cannot allocate"));
+  EXPECT_THAT(refused.causes[0].reason.message, HasSubstr("its scheduler reports: cannot allocate"));
   const PodExplanation both = explained.pod(pod(R"("phase":"Pending")", "", claims));
   ASSERT_EQ(both.causes.size(), 2U);
-  EXPECT_EQ(both.causes[1].code, "ClaimsNotRead") << "the GPUs that it requests are not all that it needs";
+  EXPECT_EQ(both.causes[1].reason.code, "ClaimsNotRead") << "the GPUs that it requests are not all that it needs";
 }
 
 }  // namespace

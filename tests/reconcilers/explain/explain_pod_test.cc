@@ -63,7 +63,7 @@ TEST(ExplainPod, AnOwnerThatIsNoNameOfAnObjectBecomesNoPartOfACommand) {
     const auto asked = read_pod(pod("", "",
                                     R"(,"ownerReferences":[{"apiVersion":"batch/v1","kind":")" + kind +
                                         R"(","name":")" + name + R"(","uid":"j","controller":true}])"));
-    return show_template(*asked);
+    return show_template(*asked).text();
   };
   EXPECT_EQ(command("Job", "train"), "kubectl get job train --namespace team --output yaml");
   const std::string of_pod = "kubectl get pod train --namespace team --output yaml";
@@ -202,10 +202,10 @@ status: {conditions: [{type: Ready, status: "True"}]}
     Explained explained(c.manifests);
     const PodExplanation out = explained.pod(c.pod);
     ASSERT_FALSE(out.causes.empty());
-    EXPECT_EQ(out.causes.front().code, c.code) << out.causes.front().text;
-    EXPECT_EQ(changes_of(out.causes.front().command), c.changes);
+    EXPECT_EQ(out.causes.front().reason.code, c.code) << out.causes.front().reason.message;
+    EXPECT_EQ(changes_of(out.causes.front().cure.command.text()), c.changes);
     EXPECT_EQ(out.hindered(), c.code != "NotScheduledYet" && c.code != "Preempting");
-    for (std::size_t i = 1; i < out.causes.size(); ++i) EXPECT_EQ(changes_of(out.causes[i].command), "");
+    for (std::size_t i = 1; i < out.causes.size(); ++i) EXPECT_EQ(changes_of(out.causes[i].cure.command.text()), "");
   }
 }
 
@@ -224,7 +224,7 @@ status: {capacity: {nvidia.com/gpu: "2"}, allocatable: {nvidia.com/gpu: "2"}, co
   Explained explained(manifests);
   const PodExplanation out = explained.pod(pod(R"("nvidia.com/gpu":"2")"));
   std::vector<std::string> codes;
-  for (const PodCause& cause : out.causes) codes.push_back(cause.code);
+  for (const PodCause& cause : out.causes) codes.push_back(cause.reason.code);
   EXPECT_EQ(codes, (std::vector<std::string>{"Cordoned", "RequestRefused"}));
 }
 
@@ -239,7 +239,7 @@ TEST(ExplainPod, OnlyTheContainerThatAsksForAGpuIsChanged) {
   const PodExplanation out = explained.pod(asks);
   ASSERT_FALSE(out.causes.empty());
   EXPECT_EQ(
-      changes_of(out.causes.front().command),
+      changes_of(out.causes.front().cure.command.text()),
       R"({"spec":{"template":{"spec":{"containers":[{"name":"b","resources":{"limits":{"nvidia.com/gpu":null,"nvidia.com/gpu.shared":"1"},"requests":{"nvidia.com/gpu":null}}},)"
       R"({"name":"c","resources":{"limits":{"nvidia.com/gpu":null,"nvidia.com/gpu.shared":"1"}}}]}}}})");
 }
@@ -253,7 +253,7 @@ status: {capacity: {nvidia.com/gpu: "8"}, allocatable: {nvidia.com/gpu: "8"}, co
 )");
   const PodExplanation out = explained.pod(pod(R"("nvidia.com/gpu":"1")"));
   std::vector<std::string> codes;
-  for (const PodCause& cause : out.causes) codes.push_back(cause.code);
+  for (const PodCause& cause : out.causes) codes.push_back(cause.reason.code);
   EXPECT_EQ(codes, (std::vector<std::string>{"Cordoned", "NotReady"}));
 }
 
@@ -265,9 +265,9 @@ TEST(ExplainPod, APodOnANodeThatIsNotReadyIsNotCleared) {
   for (const char* meta : {"", R"(,"deletionTimestamp":"2026-01-02T00:00:00Z")"}) {
     const PodExplanation out = explained.pod(pod(R"("nvidia.com/gpu":"1")", R"("nodeName":"gpu-1",)", meta));
     ASSERT_FALSE(out.causes.empty());
-    EXPECT_EQ(out.causes.front().code, "NodeNotReady");
+    EXPECT_EQ(out.causes.front().reason.code, "NodeNotReady");
     EXPECT_TRUE(out.hindered());
-    EXPECT_EQ(changes_of(out.causes.front().command), "");
+    EXPECT_EQ(changes_of(out.causes.front().cure.command.text()), "");
   }
 }
 
@@ -275,7 +275,7 @@ TEST(ExplainPod, AMisspeltResourceIsNamedWithTheRightOne) {
   Explained explained(cluster(kSliced, "", R"(nvidia.com/gpu: "8")"));
   const PodExplanation out = explained.pod(pod(R"("nvidia.com/gpus":"1")"));
   ASSERT_FALSE(out.causes.empty());
-  EXPECT_EQ(out.causes[0].text,
+  EXPECT_EQ(out.causes[0].reason.message,
             "no node that the pod selects offers nvidia.com/gpus: no device plugin serves that name; did you mean "
             "nvidia.com/gpu?");
 }
@@ -285,7 +285,7 @@ TEST(ExplainPod, AYoungPodOfAnotherSchedulerIsWaitedFor) {
   const PodExplanation out = explained.pod(
       by("volcano", pod(R"("nvidia.com/gpu":"1")", "", R"(,"creationTimestamp":"2026-01-02T23:59:30Z")")));
   ASSERT_EQ(out.causes.size(), 1U);
-  EXPECT_EQ(out.causes[0].code, "NoScheduler");
+  EXPECT_EQ(out.causes[0].reason.code, "NoScheduler");
   EXPECT_FALSE(out.hindered());
 }
 
@@ -328,7 +328,7 @@ status: {capacity: {nvidia.com/gpu: "8"}, allocatable: {nvidia.com/gpu: "8"}, co
     Explained explained(cluster(kSliced, "", eight, c.spec) + second(c.spec));
     const PodExplanation out = explained.pod(c.pod);
     ASSERT_FALSE(out.causes.empty()) << c.wanted;
-    EXPECT_THAT(out.causes.front().text, HasSubstr(c.wanted));
+    EXPECT_THAT(out.causes.front().reason.message, HasSubstr(c.wanted));
   }
 }
 
@@ -344,10 +344,11 @@ status: {capacity: {nvidia.com/gpu: "8"}, allocatable: {nvidia.com/gpu: "8"}, co
 )");
   const PodExplanation out = explained.pod(pod(R"("nvidia.com/gpu":"1")", "", kOfDeployment));
   ASSERT_EQ(out.causes.size(), 1U);
-  EXPECT_EQ(out.causes[0].text,
+  EXPECT_EQ(out.causes[0].reason.message,
             "the pod does not tolerate a taint of 2 nodes (gpu-0, gpu-1): taint team-a:NoSchedule is not tolerated "
             "(gpu-0); taint team-b:NoSchedule is not tolerated (gpu-1)");
-  EXPECT_THAT(out.causes[0].options, Contains(HasSubstr("a toleration of team-a:NoSchedule alone leaves the nodes")));
+  EXPECT_THAT(out.causes[0].cure.options,
+              Contains(HasSubstr("a toleration of team-a:NoSchedule alone leaves the nodes")));
 }
 
 TEST(ExplainPod, ALabelThatNoNodeHasIsNotShownAsAnEmptyColumn) {
@@ -355,20 +356,21 @@ TEST(ExplainPod, ALabelThatNoNodeHasIsNotShownAsAnEmptyColumn) {
   const auto selects = [&](const std::string& label) {
     return explained.pod(pod(R"("nvidia.com/gpu":"1")", R"("nodeSelector":{")" + label + R"(":"b"},)")).causes.at(0);
   };
-  EXPECT_EQ(selects("zone").command, "kubectl get nodes --label-columns zone");
-  EXPECT_EQ(selects("rack").command, "kubectl get nodes --show-labels");
-  EXPECT_THAT(selects("rack").text, HasSubstr("none of them has the label"));
+  EXPECT_EQ(selects("zone").cure.command.text(), "kubectl get nodes --label-columns zone");
+  EXPECT_EQ(selects("rack").cure.command.text(), "kubectl get nodes --show-labels");
+  EXPECT_THAT(selects("rack").reason.message, HasSubstr("none of them has the label"));
 }
 
 // Slices are cut where a label asks for that: without it the pod waits forever, whatever it selects.
 TEST(ExplainPod, ASliceThatNothingCutsIsNotPromised) {
   const std::string asks = pod(R"("nvidia.com/gpu-10gb":"1")");
   const PodCause none = Explained(cluster(kSliced, "", R"(nvidia.com/gpu: "8")")).pod(asks).causes.at(0);
-  EXPECT_EQ(none.code, "NotServed");
-  EXPECT_THAT(none.text, HasSubstr("no node of the cluster has the label nos.nebuly.com/gpu-partitioning=mps"));
-  EXPECT_THAT(none.options, Contains(HasSubstr("docs/partitioning.md")));
+  EXPECT_EQ(none.reason.code, "NotServed");
+  EXPECT_THAT(none.reason.message,
+              HasSubstr("no node of the cluster has the label nos.nebuly.com/gpu-partitioning=mps"));
+  EXPECT_THAT(none.cure.options, Contains(HasSubstr("docs/partitioning.md")));
   for (const PodCause& cause : Explained(cluster(kSliced, "", R"(nvidia.com/gpu: "8")")).pod(asks).causes)
-    EXPECT_NE(cause.code, "SliceMemory") << "it gets no slice";
+    EXPECT_NE(cause.reason.code, "SliceMemory") << "it gets no slice";
   const std::string cut = cluster(kSliced, "", R"(nvidia.com/gpu: "8")") + R"(---
 apiVersion: v1
 kind: Node
@@ -381,16 +383,16 @@ status: {conditions: [{type: Ready, status: "True"}]}
               R"("nvidia.com/gpu-10gb":"1")",
               R"("affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"pool","operator":"DoesNotExist"}]}]}}},)"))
           .causes.at(0);
-  EXPECT_THAT(elsewhere.text, testing::Not(HasSubstr("nothing cuts slices")));
+  EXPECT_THAT(elsewhere.reason.message, testing::Not(HasSubstr("nothing cuts slices")));
 }
 
 TEST(ExplainPod, WithoutAnyNodeWithGpusThereIsAWayToGo) {
   const PodExplanation out =
       Explained("{apiVersion: v1, kind: Node, metadata: {name: cpu}}").pod(pod(R"("nvidia.com/gpu":"1")"));
   ASSERT_EQ(out.causes.size(), 1U);
-  EXPECT_EQ(out.causes[0].code, "NoGPUNodes");
-  EXPECT_THAT(out.causes[0].command, HasSubstr("kubectl get nodes --label-columns"));
-  EXPECT_THAT(out.causes[0].options, Contains(HasSubstr("adds nodes with GPUs")));
+  EXPECT_EQ(out.causes[0].reason.code, "NoGPUNodes");
+  EXPECT_THAT(out.causes[0].cure.command.text(), HasSubstr("kubectl get nodes --label-columns"));
+  EXPECT_THAT(out.causes[0].cure.options, Contains(HasSubstr("adds nodes with GPUs")));
 }
 
 // Of manifests that leave out the nodes: nothing is known about the cluster.
@@ -398,10 +400,10 @@ TEST(ExplainPod, WithoutAnyNodeNothingIsSaidAboutTheCluster) {
   const PodExplanation out =
       Explained("{apiVersion: v1, kind: Namespace, metadata: {name: team}}").pod(pod(R"("nvidia.com/gpu":"1")"));
   ASSERT_EQ(out.causes.size(), 1U);
-  EXPECT_EQ(out.causes[0].code, "NoNodesGiven");
+  EXPECT_EQ(out.causes[0].reason.code, "NoNodesGiven");
   EXPECT_EQ(out.causes[0].severity, Severity::warning);
-  EXPECT_THAT(out.causes[0].text, HasSubstr("no Node was given"));
-  EXPECT_THAT(out.causes[0].options, Contains(HasSubstr("-f nodes.yaml")));
+  EXPECT_THAT(out.causes[0].reason.message, HasSubstr("no Node was given"));
+  EXPECT_THAT(out.causes[0].cure.options, Contains(HasSubstr("-f nodes.yaml")));
   EXPECT_TRUE(out.lacks_nodes());
   EXPECT_FALSE(out.hindered());
 }
@@ -412,7 +414,7 @@ TEST(ExplainPod, WhatTheSchedulerSaysIsPassedOnWhereANodeHasRoom) {
       R"("nvidia.com/gpu":"1")", "", "",
       R"("phase":"Pending","conditions":[{"type":"PodScheduled","status":"False","message":"0/1 nodes: memory"}])"));
   ASSERT_EQ(out.causes.size(), 1U);
-  EXPECT_THAT(out.causes[0].text, HasSubstr("0/1 nodes: memory"));
+  EXPECT_THAT(out.causes[0].reason.message, HasSubstr("0/1 nodes: memory"));
   ASSERT_EQ(out.nodes.size(), 1U);
   EXPECT_EQ(out.nodes[0].node, "gpu-1");
 }
@@ -423,9 +425,9 @@ TEST(ExplainPod, ASharePodWithoutKaiOrWithAWrongAnnotationGetsTheReason) {
   asks.replace(asks.find("default-scheduler"), 17, "kai-scheduler");
   const PodExplanation out = explained.pod(asks);
   ASSERT_EQ(out.causes.size(), 2U);
-  EXPECT_EQ(out.causes[0].code, "GPUFractionInvalid");
-  EXPECT_EQ(out.causes[1].code, "NoKAI");
-  EXPECT_NE(out.causes[1].command, "");
+  EXPECT_EQ(out.causes[0].reason.code, "GPUFractionInvalid");
+  EXPECT_EQ(out.causes[1].reason.code, "NoKAI");
+  EXPECT_NE(out.causes[1].cure.command.text(), "");
   EXPECT_THAT(explained.pod(pod("")).causes, IsEmpty());
   EXPECT_EQ(explained.pod(pod("")).asks, "");
 }
@@ -436,8 +438,8 @@ TEST(ExplainPod, AnErrorComesBeforeAWarningThatStandsBeforeIt) {
   const std::string notes = R"(,"annotations":{"gpu-fraction-container-name":"c","mps":"true"})";
   const PodExplanation out = explained.pod(by("kai-scheduler", pod(R"("nvidia.com/gpu":"1")", "", notes)));
   ASSERT_GE(out.causes.size(), 2U);
-  EXPECT_EQ(out.causes[0].code, "MPSWithoutFraction");
-  EXPECT_EQ(out.causes[1].code, "AnnotationIgnored");
+  EXPECT_EQ(out.causes[0].reason.code, "MPSWithoutFraction");
+  EXPECT_EQ(out.causes[1].reason.code, "AnnotationIgnored");
 }
 
 }  // namespace

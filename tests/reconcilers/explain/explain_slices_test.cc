@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "reconcilers/explain/slices.h"
+#include "reconcilers/explain/node.h"
 #include "tests/reconcilers/explain/explained.h"
 
 namespace gso::explain_slices_test {
@@ -83,9 +83,9 @@ TEST(ExplainSlices, EachContainerIsToldItsLimitAndThatNvidiaSmiShowsTheWholeGpu)
                    container("draft", R"("nvidia.com/gpu-4gb":"1")")));
   std::vector<std::string> limits;
   for (const PodCause& cause : told.causes) {
-    if (cause.code != "SliceMemory") continue;
-    limits.push_back(cause.text.substr(0, cause.text.find(':')));
-    EXPECT_THAT(cause.text, HasSubstr("nvidia-smi"));
+    if (cause.reason.code != "SliceMemory") continue;
+    limits.push_back(cause.reason.message.substr(0, cause.reason.message.find(':')));
+    EXPECT_THAT(cause.reason.message, HasSubstr("nvidia-smi"));
     EXPECT_EQ(cause.severity, Severity::info);
   }
   EXPECT_THAT(limits, ElementsAre("container main gets a slice of 10 GiB", "container draft gets a slice of 4 GiB"));
@@ -96,9 +96,10 @@ TEST(ExplainSlices, ACommandInsideThePodIsNamedOnlyWhileItRuns) {
   for (const auto& [phase, runs] : {std::pair("Pending", false), std::pair("Running", true)}) {
     const PodExplanation told =
         Explained(partitioned("")).pod(pod(container("main", R"("nvidia.com/gpu-10gb":"1")"), phase));
-    EXPECT_EQ(std::ranges::any_of(told.causes,
-                                  [](const PodCause& cause) { return cause.command.starts_with("kubectl exec"); }),
-              runs)
+    EXPECT_EQ(
+        std::ranges::any_of(told.causes,
+                            [](const PodCause& cause) { return cause.cure.command.line.starts_with("kubectl exec"); }),
+        runs)
         << phase;
   }
 }
@@ -113,21 +114,23 @@ TEST(ExplainSlices, AWaitingPodIsToldWhatIsPlannedForIt) {
   EXPECT_FALSE(awaited_slices({{Severity::error, {"v1", "Pod", "other", "w", ""}, "SlicePlanned", "x"}}, waiting));
   const auto planned = awaited_slices({{Severity::warning, of_pod, "SlicePlanned", "the pod needs it"}}, waiting);
   ASSERT_TRUE(planned);
-  EXPECT_EQ(planned->code, "SlicePlanned");
-  EXPECT_EQ(planned->text, "the pod needs it");
-  EXPECT_EQ(planned->options.size(), 1u);
-  EXPECT_TRUE(awaited_slices({{Severity::error, of_pod, "SliceTooLarge", "x"}}, waiting)->options.empty());
+  EXPECT_EQ(planned->reason.code, "SlicePlanned");
+  EXPECT_EQ(planned->reason.message, "the pod needs it");
+  EXPECT_EQ(planned->cure.options.size(), 1u);
+  EXPECT_TRUE(awaited_slices({{Severity::error, of_pod, "SliceTooLarge", "x"}}, waiting)->cure.options.empty());
 }
 
 TEST(ExplainSlices, AUserWithoutRightsOnNodesIsToldTheLimitToo) {
   const auto told = explain_pod_alone({}, {}, pod(container("main", R"("nvidia.com/gpu-10gb":"1")")));
   ASSERT_TRUE(told.has_value());
-  EXPECT_TRUE(std::ranges::any_of(told->causes, [](const PodCause& cause) { return cause.code == "SliceMemory"; }));
+  EXPECT_TRUE(
+      std::ranges::any_of(told->causes, [](const PodCause& cause) { return cause.reason.code == "SliceMemory"; }));
 }
 
 TEST(ExplainSlices, APodWithWholeGpusIsToldNothingOfSlices) {
   const PodExplanation told = Explained(partitioned("")).pod(pod(container("main", R"("nvidia.com/gpu":"1")")));
-  EXPECT_TRUE(std::ranges::none_of(told.causes, [](const PodCause& cause) { return cause.code == "SliceMemory"; }));
+  EXPECT_TRUE(
+      std::ranges::none_of(told.causes, [](const PodCause& cause) { return cause.reason.code == "SliceMemory"; }));
 }
 
 }  // namespace

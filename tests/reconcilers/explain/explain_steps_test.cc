@@ -9,8 +9,6 @@
 #include <vector>
 
 #include "reconcilers/explain/audit.h"
-#include "reconcilers/explain/change_step.h"
-#include "reconcilers/explain/cordon.h"
 #include "reconcilers/explain/node.h"
 #include "reconcilers/explain/reading_pass.h"
 #include "reconcilers/model/labels.h"
@@ -110,8 +108,8 @@ TEST(ExplainNode, AFailedNodeBeginsWithThePodThatWritesWhatDiffers) {
   fleet.index.refresh(fleet.world, fleet.settings);
   const Snapshot snapshot{fleet.world, fleet.now, fleet.timers, fleet.consumers, fleet.settings};
   const NodeExplanation out = explain_node(snapshot, fleet.index, {}, "a01").value_or(NodeExplanation());
-  EXPECT_THAT(out.next, AllOf(testing::StartsWith("kubectl logs gfd-a01"),
-                              HasSubstr("once the cause is fixed: gpu-sharing-operator rollout start default")));
+  EXPECT_THAT(out.next.text(), AllOf(testing::StartsWith("kubectl logs gfd-a01"),
+                                     HasSubstr("once the cause is fixed: gpu-sharing-operator rollout start default")));
 }
 
 // The pod that the change waited for is Ready by now, and the change has not reached the plugin: the log of the former
@@ -132,9 +130,10 @@ TEST(ExplainNode, AFailedNodeWhosePodsAreReadyByNowIsRetried) {
   fleet.index.refresh(fleet.world, fleet.settings);
   const Snapshot snapshot{fleet.world, fleet.now, fleet.timers, fleet.consumers, fleet.settings};
   const NodeExplanation out = explain_node(snapshot, fleet.index, {}, "a01").value_or(NodeExplanation());
-  EXPECT_THAT(out.next, testing::StartsWith("gpu-sharing-operator rollout start default  # the pods of the node are "
-                                            "Ready by now: goes on to replace plugin plugin-a01"));
-  EXPECT_THAT(out.next, Not(HasSubstr("kubectl logs")));
+  EXPECT_THAT(out.next.text(),
+              testing::StartsWith("gpu-sharing-operator rollout start default  # the pods of the node are "
+                                  "Ready by now: goes on to replace plugin plugin-a01"));
+  EXPECT_THAT(out.next.text(), Not(HasSubstr("kubectl logs")));
 }
 
 // All its pods are Ready: they have nothing to show.
@@ -146,8 +145,9 @@ TEST(ExplainNode, ALabelThatSomebodyChangedByHandIsFollowedToWhoWroteIt) {
   const Snapshot snapshot{fleet.world, fleet.now, fleet.timers, fleet.consumers, fleet.settings};
   const NodeExplanation out = explain_node(snapshot, fleet.index, {}, "a01").value_or(NodeExplanation());
   EXPECT_EQ(out.shown.state, "Drift");
-  EXPECT_THAT(out.next, AllOf(testing::StartsWith("kubectl get node a01 --show-managed-fields --output yaml  # "),
-                              HasSubstr("names who wrote the labels that differ")));
+  EXPECT_THAT(out.next.text(),
+              AllOf(testing::StartsWith("kubectl get node a01 --show-managed-fields --output yaml  # "),
+                    HasSubstr("names who wrote the labels that differ")));
 }
 
 constexpr const char* kPaused =
@@ -188,7 +188,7 @@ TEST(PodChoices, ANodeThatWaitsForPodsNamesWhatCanEndThatAndWhoDecidesIt) {
                   "the owners of the pods end them, or delete them",
                   AllOf(HasSubstr(administrator + "Evict "), HasSubstr("within PodDisruptionBudgets")),
                   AllOf(HasSubstr(administrator + "Interrupt "), HasSubstr("the GPU work of the pods fails"))));
-  EXPECT_EQ(waits.next, "kubectl get pods --all-namespaces --field-selector spec.nodeName=a01");
+  EXPECT_EQ(waits.next.text(), "kubectl get pods --all-namespaces --field-selector spec.nodeName=a01");
   fleet.policy(kPaused);
   EXPECT_THAT(explained(fleet).options, ElementsAre()) << "first somebody lifts the pause";
 }
@@ -210,7 +210,7 @@ TEST(ExplainNode, ANodeThatWaitsForAPersonNamesTheCommandOfThatPerson) {
   fleet.policy(kPaused);
   (void)fleet.tick();
   ASSERT_EQ(explained(fleet).shown.state, "Pending");
-  EXPECT_EQ(explained(fleet).next, "gpu-sharing-operator rollout resume policy/default");
+  EXPECT_EQ(explained(fleet).next.text(), "gpu-sharing-operator rollout resume policy/default");
   fleet.annotate_config_map("gpusharing.dev/paused", "true");
   EXPECT_THAT(explained(fleet).shown.message,
               AllOf(HasSubstr("spec.rollout.paused of the policy is set, and ConfigMap "),
@@ -219,17 +219,17 @@ TEST(ExplainNode, ANodeThatWaitsForAPersonNamesTheCommandOfThatPerson) {
   fleet.annotate_config_map("gpusharing.dev/paused", std::nullopt);
   fleet.policy(
       "apiVersion: gpusharing.dev/v1alpha1\nkind: SharingPolicy\nmetadata: {name: default}\nspec: {mode: Approve}\n");
-  EXPECT_EQ(explained(fleet).next, "gpu-sharing-operator rollout approve policy/default");
+  EXPECT_EQ(explained(fleet).next.text(), "gpu-sharing-operator rollout approve policy/default");
   fleet.policy(
       "apiVersion: gpusharing.dev/v1alpha1\nkind: SharingPolicy\nmetadata: {name: default}\nspec: {mode: Observe}\n");
-  EXPECT_EQ(explained(fleet).next,
+  EXPECT_EQ(explained(fleet).next.text(),
             "kubectl patch sharingpolicies default --type merge --patch '{\"spec\":{\"mode\":\"Approve\"}}'  # after a "
             "look at `gpu-sharing-operator diff`; each change then waits for `gpu-sharing-operator rollout approve "
             "policy/default`; mode Enforce instead starts this change and every later edit without asking");
   fleet.policy(
       "apiVersion: gpusharing.dev/v1alpha1\nkind: SharingPolicy\nmetadata: {name: default}\n"
       "spec: {rollout: {maintenanceWindows: [{cron: \"0 0 29 2 *\", duration: 1h}]}}\n");
-  EXPECT_EQ(explained(fleet).next,
+  EXPECT_EQ(explained(fleet).next.text(),
             "kubectl edit sharingpolicies.gpusharing.dev default  # spec.rollout.maintenanceWindows, to start nodes "
             "sooner; otherwise "
             "wait");
@@ -292,7 +292,7 @@ TEST(PodChoices, ABudgetThatRefusesIsNamedThoughTheListingDoesNotShowIt) {
   drain(fleet, HasSubstr("a PodDisruptionBudget prevents the eviction of jobs/job"));
   for (auto& [node, listing] : fleet.consumers) listing.refused.clear();
   const NodeExplanation said = explained(fleet);
-  EXPECT_EQ(said.next, "kubectl get poddisruptionbudgets --all-namespaces --field-selector metadata.name=web");
+  EXPECT_EQ(said.next.text(), "kubectl get poddisruptionbudgets --all-namespaces --field-selector metadata.name=web");
   EXPECT_THAT(said.options,
               ElementsAre(HasSubstr("nobody acts"), HasSubstr("whoever owns PodDisruptionBudget web changes it"),
                           HasSubstr("workloads: Interrupt")));
@@ -459,8 +459,8 @@ TEST(NextStep, AChangeThatCannotBeReadIsRemovedByAPersonWhoChecksTheNodeFirst) {
   const Snapshot snapshot{fleet.world, fleet.now, fleet.timers, fleet.consumers, fleet.settings};
   const NodeExplanation out = explain_node(snapshot, fleet.index, {}, "a01").value_or(NodeExplanation());
   EXPECT_EQ(out.shown.state, "Held(ChangeUnreadable)");
-  EXPECT_THAT(out.next, AllOf(HasSubstr("kubectl annotate node a01 gpusharing.dev/change-"),
-                              HasSubstr("if no change is in progress there")));
+  EXPECT_THAT(out.next.text(), AllOf(HasSubstr("kubectl annotate node a01 gpusharing.dev/change-"),
+                                     HasSubstr("if no change is in progress there")));
 }
 
 TEST(NextStep, MpsThatCannotBeThereIsMendedWhereItWasChosenAndNeverByEndingMig) {
@@ -477,12 +477,12 @@ TEST(NextStep, MpsThatCannotBeThereIsMendedWhereItWasChosenAndNeverByEndingMig) 
   };
   fleet.edit("any", "mps-8");
   EXPECT_EQ(explained().shown.state, "Blocked(MIGEnabled)");
-  EXPECT_EQ(explained().next, "kubectl edit configmap mps-config --namespace gpu-operator");
+  EXPECT_EQ(explained().next.text(), "kubectl edit configmap mps-config --namespace gpu-operator");
   fleet.policy(
       "apiVersion: gpusharing.dev/v1alpha1\nkind: SharingPolicy\nmetadata: {name: team}\n"
       "spec: {profile: {inline: {strategy: mps, replicas: 2}}}\n");
   EXPECT_EQ(explained().shown.state, "Blocked(MIGEnabled)");
-  EXPECT_EQ(explained().next, "kubectl edit sharingpolicies.gpusharing.dev team");
+  EXPECT_EQ(explained().next.text(), "kubectl edit sharingpolicies.gpusharing.dev team");
 }
 
 }  // namespace

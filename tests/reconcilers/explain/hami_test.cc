@@ -100,7 +100,7 @@ status: {{capacity: {{nvidia.com/gpu: "20"}}, allocatable: {{nvidia.com/gpu: "20
   ASSERT_TRUE(found);
   EXPECT_EQ(found->severity, Severity::info);
   EXPECT_THAT(found->message, HasSubstr("HAMi's device plugin (DaemonSet kube-system/hami-device-plugin) serves the"));
-  EXPECT_EQ(Explained(alone).node("gpu-1").next, "");
+  EXPECT_EQ(Explained(alone).node("gpu-1").next.text(), "");
 }
 
 }  // namespace

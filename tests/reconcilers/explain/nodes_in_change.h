@@ -3,8 +3,8 @@
 
 #include <string>
 
+#include "reconcilers/explain/node.h"
 #include "reconcilers/explain/reading_pass.h"
-#include "reconcilers/explain/shown_state.h"
 #include "tests/reconcilers/fleet_model/fleet_model.h"
 
 namespace gso::test {

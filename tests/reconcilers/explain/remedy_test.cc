@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "reconcilers/checks/catalogue.h"
-#include "reconcilers/explain/remedy.h"
+#include "reconcilers/explain/commands.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/object_refs.h"
 #include "tests/reconcilers/explain/explained.h"
@@ -59,7 +59,7 @@ TEST(Remedy, NoDriftIsAdoptedWhereAFindingSaysThatThePodsCouldNotServe) {
     explained.world.policies_served = true;
     const NodeExplanation out = explained.node("gpu-1");
     EXPECT_EQ(out.shown.state, "PreexistingDrift");
-    EXPECT_EQ(out.next, next);
+    EXPECT_EQ(out.next.text(), next);
   }
 }
 
@@ -67,7 +67,7 @@ TEST(Remedy, AConfigMapThatDoesNotExistIsCreatedWithTheKeysThatNodesUse) {
   std::string manifests = cluster(kSliced, ", nvidia.com/device-plugin.config: t4", R"(nvidia.com/gpu: "0")");
   const std::string name = "metadata: {name: plugin-config, ";
   manifests.replace(manifests.find(name), name.size(), "metadata: {name: another, ");
-  EXPECT_EQ(Explained(manifests).node("gpu-1").next,
+  EXPECT_EQ(Explained(manifests).node("gpu-1").next.text(),
             "kubectl create configmap plugin-config --namespace gpu-operator --from-file=any=any.yaml "
             "--from-file=t4=t4.yaml  # with the profile of each key in its file");
 }
@@ -89,7 +89,7 @@ TEST(Remedy, AConfigMapThatDoesNotExistIsCreatedWithTheRecordedText) {
   explained.world.rollouts.apply(rollout);
   explained.index.note_everything_changed();
   explained.index.refresh(explained.world, explained.settings);
-  EXPECT_EQ(correct_key_command(explained.world, explained.index.impl(), {"gpu-operator", "plugin-config"}),
+  EXPECT_EQ(correct_key_command(explained.world, explained.index.impl(), {"gpu-operator", "plugin-config"}).text(),
             "kubectl create configmap plugin-config --namespace gpu-operator --from-file=any=any.yaml  # with the "
             "profile of each key in its file; `gpu-sharing-operator rollout undo` prints the recorded text");
 }
@@ -113,19 +113,22 @@ TEST(Remedy, APolicyThatEvictsIsNotToldToEvict) {
 }
 
 TEST(Remedy, WhatOnlyAnOperatorCarriesOutIsKnown) {
-  EXPECT_TRUE(needs_operator(kAdopt));
-  EXPECT_TRUE(needs_operator(kRolloutStatusCommand));
-  EXPECT_FALSE(needs_operator("gpu-sharing-operator rollout undo --dry-run"));
-  EXPECT_FALSE(needs_operator("kubectl describe node n"));
+  EXPECT_TRUE(adopt_command("default").needs_operator());
+  EXPECT_TRUE(start_command("default").needs_operator());
+  EXPECT_TRUE(approve_command("default").needs_operator());
+  EXPECT_TRUE(resume_command("policy/default").needs_operator());
+  EXPECT_TRUE(rollout_status_command().needs_operator());
+  EXPECT_FALSE((Command{"gpu-sharing-operator rollout undo --dry-run", {}, Command::Does::goes_back}.needs_operator()));
+  EXPECT_FALSE(describe_node_command("n").needs_operator());
 }
 
 // `rollout status` answers there that the CRDs are missing: whoever follows the advice goes round in a circle.
 TEST(Remedy, WithoutSharingRolloutsTheProgressIsShownByStatus) {
   World world;
-  EXPECT_EQ(command_here(world, std::string(kRolloutStatusCommand)), "gpu-sharing-operator status");
-  EXPECT_EQ(command_here(world, "kubectl describe node n"), "kubectl describe node n");
+  EXPECT_EQ(command_here(world, rollout_status_command()).text(), "gpu-sharing-operator status");
+  EXPECT_EQ(command_here(world, describe_node_command("n")).text(), "kubectl describe node n");
   world.policies_served = true;
-  EXPECT_EQ(command_here(world, std::string(kRolloutStatusCommand)), kRolloutStatusCommand);
+  EXPECT_EQ(command_here(world, rollout_status_command()).text(), "gpu-sharing-operator rollout status");
 }
 
 }  // namespace

@@ -7,10 +7,7 @@
 #include <vector>
 
 #include "reconcilers/explain/audit.h"
-#include "reconcilers/explain/audit_problems.h"
-#include "reconcilers/explain/audit_rollouts.h"
-#include "reconcilers/explain/cordon.h"
-#include "reconcilers/explain/root_causes.h"
+#include "reconcilers/explain/node.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/object_refs.h"
 #include "tests/reconcilers/explain/explained.h"
@@ -40,8 +37,8 @@ TEST(RootCauses, OfANodeThatIsNotReadyItsDriftIsAConsequence) {
   const auto found = problems(replaced(cluster(kSliced, "", R"(nvidia.com/gpu: "2")"), R"(type: Ready, status: "True")",
                                        R"(type: Ready, status: "Unknown")"));
   ASSERT_EQ(found.size(), 1U);
-  EXPECT_EQ(found[0].reason, "NodeNotReady");
-  EXPECT_THAT(found[0].message, HasSubstr("what its profile should show is not there or not known"));
+  EXPECT_EQ(found[0].reason.code, "NodeNotReady");
+  EXPECT_THAT(found[0].reason.message, HasSubstr("what its profile should show is not there or not known"));
   EXPECT_EQ(found[0].gpus_lost, 2);
 }
 
@@ -53,9 +50,9 @@ TEST(RootCauses, WhatKeepsThePluginFromServingIsTheProblemAndNotThatItServesNoth
         - {name: nvidia.com/gpu, replicas: 4})";
   const auto found = problems(cluster(kMps, "", R"(nvidia.com/gpu: "0")"));
   ASSERT_EQ(found.size(), 1U);
-  EXPECT_EQ(found[0].reason, "MPSDaemonMissing");
+  EXPECT_EQ(found[0].reason.code, "MPSDaemonMissing");
   EXPECT_EQ(found[0].severity, Severity::error);
-  EXPECT_THAT(found[0].message, HasSubstr("the node has 0 GPUs"));
+  EXPECT_THAT(found[0].reason.message, HasSubstr("the node has 0 GPUs"));
   EXPECT_EQ(found[0].gpus_lost, 2);
 }
 
@@ -63,12 +60,12 @@ TEST(RootCauses, AConfigMapThatDoesNotExistIsReportedOnceForThePodsThatMountItAn
   const auto found = problems(replaced(cluster(kSliced, "", R"(nvidia.com/gpu: "0")"),
                                        "metadata: {name: plugin-config, ", "metadata: {name: another, "));
   ASSERT_EQ(found.size(), 1U);
-  EXPECT_EQ(found[0].reason, "ConfigMapMissing");
+  EXPECT_EQ(found[0].reason.code, "ConfigMapMissing");
   EXPECT_EQ(found[0].severity, Severity::error);
   std::vector<std::string> kinds;
   for (const ObjectRef& object : found[0].objects) kinds.push_back(object.kind);
   EXPECT_THAT(kinds, ElementsAre("ConfigMap", "DaemonSet"));
-  EXPECT_THAT(found[0].command, HasSubstr("kubectl create configmap plugin-config --namespace gpu-operator"));
+  EXPECT_THAT(found[0].command.text(), HasSubstr("kubectl create configmap plugin-config --namespace gpu-operator"));
   EXPECT_EQ(found[0].gpus_lost, 2);
 }
 
@@ -101,10 +98,10 @@ TEST(RootCauses, TheErrorOfAnInvalidDefaultKeyIsPrintedOnce) {
       problems(replaced(cluster(kInvalidDefault, ", nvidia.com/device-plugin.config: other", R"(nvidia.com/gpu: "8")"),
                         "v0.17.1", "v0.18.2"));
   ASSERT_EQ(found.size(), 2U);
-  EXPECT_EQ(found[0].reason, "ConfigInvalid");
-  EXPECT_THAT(found[0].message, HasSubstr("replicas is 1"));
-  EXPECT_EQ(found[1].reason, "DefaultInvalid");
-  EXPECT_THAT(found[1].message, EndsWith(" even on a labelled node; ConfigInvalid names the error"));
+  EXPECT_EQ(found[0].reason.code, "ConfigInvalid");
+  EXPECT_THAT(found[0].reason.message, HasSubstr("replicas is 1"));
+  EXPECT_EQ(found[1].reason.code, "DefaultInvalid");
+  EXPECT_THAT(found[1].reason.message, EndsWith(" even on a labelled node; ConfigInvalid names the error"));
 }
 
 // From v0.18.2 on the nodes with a label need the default key as well.
@@ -160,15 +157,16 @@ TEST(RootCauses, ALabelThatAGonePolicyLeftBehindIsOneProblem) {
   };
   const auto gone = found("");
   ASSERT_EQ(gone.size(), 1U);
-  EXPECT_EQ(gone[0].reason, "KeyNotFound");
-  EXPECT_THAT(gone[0].message, HasSubstr("Remove the label nvidia.com/device-plugin.config: the operator generated"));
+  EXPECT_EQ(gone[0].reason.code, "KeyNotFound");
+  EXPECT_THAT(gone[0].reason.message,
+              HasSubstr("Remove the label nvidia.com/device-plugin.config: the operator generated"));
   EXPECT_EQ(found(kept + "timeSlicing" + entry).size(), 0U);
   std::vector<std::string> reasons;
   for (const AuditProblem& problem : found(kept + "mps" + entry)) {
-    reasons.push_back(problem.reason);
-    if (problem.reason != kMpsByLabelUnsupported) continue;
-    EXPECT_THAT(problem.message, HasSubstr("is left over"));
-    EXPECT_THAT(problem.message,
+    reasons.push_back(problem.reason.code);
+    if (problem.reason.code != kMpsByLabelUnsupported) continue;
+    EXPECT_THAT(problem.reason.message, HasSubstr("is left over"));
+    EXPECT_THAT(problem.reason.message,
                 EndsWith("Remove the label. Until then the node loses its GPUs at the next restart of its pods"));
   }
   // The fixture has no MPS daemon, which is another problem.
@@ -178,7 +176,7 @@ TEST(RootCauses, ALabelThatAGonePolicyLeftBehindIsOneProblem) {
 TEST(RootCauses, AnOutageThatNothingExplainsIsAProblemOfItsOwn) {
   const auto found = problems(cluster(kSliced, "", R"(nvidia.com/gpu: "0")"));
   ASSERT_EQ(found.size(), 1U);
-  EXPECT_EQ(found[0].reason, "NoneAllocatable");
+  EXPECT_EQ(found[0].reason.code, "NoneAllocatable");
 }
 
 }  // namespace

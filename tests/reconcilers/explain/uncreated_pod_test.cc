@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "reconcilers/explain/uncreated_pod.h"
+#include "reconcilers/explain/pod.h"
 
 namespace gso::uncreated_pod_test {
 namespace {
@@ -47,14 +47,14 @@ TEST(UncreatedPod, TheQuotaThatRefusesIsNamedWithWhoDecides) {
     EXPECT_EQ(out->asks, "nvidia.com/gpu=2");
     EXPECT_TRUE(out->hindered());
     ASSERT_EQ(out->causes.size(), 1U);
-    EXPECT_EQ(out->causes[0].code, "QuotaRefuses");
-    EXPECT_EQ(out->causes[0].text,
+    EXPECT_EQ(out->causes[0].reason.code, "QuotaRefuses");
+    EXPECT_EQ(out->causes[0].reason.message,
               fmt::format("{} web cannot create its pods: they would exceed ResourceQuota gpus of namespace team "
                           "(requested: requests.nvidia.com/gpu=2, used: requests.nvidia.com/gpu=4, limited: "
                           "requests.nvidia.com/gpu=4)",
                           kind));
-    EXPECT_EQ(out->causes[0].command, "kubectl describe resourcequota gpus --namespace team");
-    EXPECT_THAT(out->causes[0].options,
+    EXPECT_EQ(out->causes[0].cure.command.text(), "kubectl describe resourcequota gpus --namespace team");
+    EXPECT_THAT(out->causes[0].cure.options,
                 ElementsAre("whoever sets the quotas of namespace team decides how much it gets",
                             "the owners of its pods decide which of them end or request less: `kubectl get pods "
                             "--namespace team`"));
@@ -68,11 +68,11 @@ TEST(UncreatedPod, AQuotaThatWantsEveryLimitSetIsNamedWithWhatIsMissing) {
        ""},
       "team/web");
   ASSERT_TRUE(out.has_value());
-  EXPECT_EQ(out->causes[0].code, "QuotaRefuses");
-  EXPECT_EQ(out->causes[0].text,
+  EXPECT_EQ(out->causes[0].reason.code, "QuotaRefuses");
+  EXPECT_EQ(out->causes[0].reason.message,
             "Deployment web cannot create its pods: ResourceQuota cpus of namespace team refuses pods without these "
             "requests or limits: must specify limits.cpu for: c");
-  EXPECT_EQ(out->causes[0].command, "kubectl describe resourcequota cpus --namespace team");
+  EXPECT_EQ(out->causes[0].cure.command.text(), "kubectl describe resourcequota cpus --namespace team");
 }
 
 TEST(UncreatedPod, AnotherRefusalIsQuoted) {
@@ -80,11 +80,11 @@ TEST(UncreatedPod, AnotherRefusalIsQuoted) {
       {"Deployment", workload("", condition(R"(admission webhook \"x\" denied the request: no GPUs today)")), ""},
       "team/web");
   ASSERT_TRUE(out.has_value());
-  EXPECT_EQ(out->causes[0].code, "PodNotCreated");
-  EXPECT_EQ(out->causes[0].text,
+  EXPECT_EQ(out->causes[0].reason.code, "PodNotCreated");
+  EXPECT_EQ(out->causes[0].reason.message,
             "Deployment web cannot create its pods; the API server's answer: admission webhook \"x\" denied the "
             "request: no GPUs today");
-  EXPECT_EQ(out->causes[0].command, "kubectl describe deployment web --namespace team");
+  EXPECT_EQ(out->causes[0].cure.command.text(), "kubectl describe deployment web --namespace team");
 }
 
 // A webhook can write what it likes: none of it becomes a command.
@@ -92,8 +92,8 @@ TEST(UncreatedPod, OnlyANameOfAnObjectBecomesPartOfACommand) {
   const auto out = explain_uncreated_pod(
       {"Deployment", workload("", condition("exceeded quota: x; reboot, requested: all")), ""}, "team/web");
   ASSERT_TRUE(out.has_value());
-  EXPECT_EQ(out->causes[0].code, "PodNotCreated");
-  EXPECT_EQ(out->causes[0].command, "kubectl describe deployment web --namespace team");
+  EXPECT_EQ(out->causes[0].reason.code, "PodNotCreated");
+  EXPECT_EQ(out->causes[0].cure.command.text(), "kubectl describe deployment web --namespace team");
 }
 
 struct EventRow {
@@ -123,8 +123,8 @@ TEST(UncreatedPod, AnEventCountsWhilePodsAreMissing) {
     ASSERT_EQ(out.has_value(), row.state != nullptr) << row.name;
     if (!out) continue;
     EXPECT_EQ(out->state, fmt::format("not created by {}", row.state)) << row.name;
-    EXPECT_EQ(out->causes[0].code, "QuotaRefuses") << row.name;
-    EXPECT_THAT(out->causes[0].text, HasSubstr("ResourceQuota gpus of namespace team")) << row.name;
+    EXPECT_EQ(out->causes[0].reason.code, "QuotaRefuses") << row.name;
+    EXPECT_THAT(out->causes[0].reason.message, HasSubstr("ResourceQuota gpus of namespace team")) << row.name;
   }
 }
 

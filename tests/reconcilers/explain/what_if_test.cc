@@ -178,7 +178,7 @@ TEST_F(WhatIf, ANodeThatOnlyWaitsLeavesItsChangeForTheTextThatItHas) {
   EXPECT_FALSE(back[0].in_progress);
   EXPECT_FALSE(back[0].cordons);
   EXPECT_THAT(back[0].restarts, IsEmpty());
-  EXPECT_EQ(back[0].message, "");
+  EXPECT_EQ(back[0].blocked.message, "");
   EXPECT_EQ(fleet.world.nodes.find(node)->meta.annotations, before) << "the world is as it was";
   // For a third text it is restarted like the others, and queued again for that.
   ASSERT_TRUE(give("any", "ts-2"));
@@ -194,7 +194,7 @@ TEST_F(WhatIf, ATextThatNoPluginTakesBlocksItsNodes) {
   ASSERT_TRUE(give("any", "broken"));
   const auto found = all();
   ASSERT_EQ(found.size(), 2U);
-  EXPECT_EQ(found[0].blocked, "ConfigInvalid");
+  EXPECT_EQ(found[0].blocked.code, "ConfigInvalid");
   EXPECT_THAT(found[0].restarts, IsEmpty());
 }
 
@@ -202,7 +202,7 @@ TEST_F(WhatIf, AWholeConfigMapWithoutTheDefaultKeyIsSaid) {
   ASSERT_TRUE(give("renamed", "ts-4", true));
   const auto found = all();
   ASSERT_EQ(found.size(), 2U);
-  EXPECT_EQ(found[0].blocked, "ConfigInvalid");
+  EXPECT_EQ(found[0].blocked.code, "ConfigInvalid");
 }
 
 TEST_F(WhatIf, AConfigMapThatNobodyMountsIsRefusedByName) {

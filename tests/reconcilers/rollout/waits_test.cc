@@ -81,7 +81,7 @@ class Waits : public testing::Test {
   [[nodiscard]] std::string next(const std::string& node) {
     fleet_->index.refresh(fleet_->world, fleet_->settings);
     const Snapshot snapshot{fleet_->world, fleet_->now, fleet_->timers, fleet_->consumers, fleet_->settings};
-    return explain_node(snapshot, fleet_->index, {}, node).value_or(NodeExplanation()).next;
+    return explain_node(snapshot, fleet_->index, {}, node).value_or(NodeExplanation()).next.text();
   }
   [[nodiscard]] std::vector<std::string> notes(const std::string& node) {
     fleet_->index.refresh(fleet_->world, fleet_->settings);

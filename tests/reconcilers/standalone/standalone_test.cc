@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "reconcilers/explain/audit.h"
-#include "reconcilers/explain/standalone_daemons.h"
+#include "reconcilers/explain/node.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/plan.h"
 #include "reconcilers/model/policy.h"

@@ -1,11 +1,15 @@
-#include "reconcilers/explain/shown_state.h"
+// The state of a node, and the parts of it that tables and audits show alone.
+#include "reconcilers/explain/node.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <utility>
+#include <variant>
 
 #include "reconcilers/cluster/facts.h"
 #include "reconcilers/cluster/operand_namespaces.h"
@@ -13,8 +17,8 @@
 #include "reconcilers/cluster/plugin_settings.h"
 #include "reconcilers/cluster/policy_match.h"
 #include "reconcilers/cluster/record_store.h"
-#include "reconcilers/explain/change_step.h"
-#include "reconcilers/explain/edit_not_live.h"
+#include "reconcilers/explain/audit.h"
+#include "reconcilers/explain/commands.h"
 #include "reconcilers/explain/reading_pass.h"
 #include "reconcilers/explain/what_if.h"
 #include "reconcilers/model/conditions.h"
@@ -23,11 +27,23 @@
 #include "reconcilers/model/object_refs.h"
 #include "reconcilers/node/node_change.h"
 #include "reconcilers/node/node_phase.h"
+#include "reconcilers/registry.h"
 #include "reconcilers/rollout/standstill.h"
 #include "reconcilers/rollout/waits.h"
+#include "reconcilers/standalone/standalone.h"
 #include "reconcilers/status/status.h"
 
 namespace gso {
+
+bool shares_by_mps(const NodeAssessment* a) {
+  return a != nullptr && a->profile != nullptr && a->profile->valid &&
+         a->profile->profile().strategy() == Strategy::mps;
+}
+
+std::int64_t amount_of(const ResourceCounts& counts, std::string_view resource) {
+  const auto at = counts.find(Interned(resource));
+  return at == counts.end() ? 0 : at->second;
+}
 
 std::string state_note(std::string_view state, bool assumed, std::string_view operator_lease) {
   if (state == kDrift)
@@ -189,8 +205,7 @@ void report_ready_again(const NodeAssessment& a, std::string& message) {
   const std::size_t at = message.find(kThen);
   if (a.change == nullptr || !a.change->failed || !a.change->failed->why.starts_with(kThen)) return;
   if (at != std::string::npos) message.replace(at, kThen.size(), "the node was not Ready");
-  message += fmt::format("; it is Ready again. If it stays Failed, retry: gpu-sharing-operator rollout start {}",
-                         a.policy.view());
+  message += fmt::format("; it is Ready again. If it stays Failed, retry: {}", start_command(a.policy.view()).line);
 }
 
 // Without the operator's record, only what the annotations of the node say is known.
@@ -266,6 +281,153 @@ ShownState shown_state(ReadingPass& pass, const Node& node) {
   if (shown.message.empty()) shown.message = a.would_break.view();
   if (shown.message.empty() && !node.ready && phase != Phase::unmanaged) shown.message = kNotReadyText;
   return shown;
+}
+
+std::optional<WallTime> edit_not_live(const World& world, const PlannerSettings& settings,
+                                      const FleetIndex::Impl& index, const Node& node, const NodeAssessment& a) {
+  if (!drifts(a) || a.at_install != AtInstall::drifted || !node.ready || !serves_gpus(node)) return std::nullopt;
+  const PluginInstallation& installation = index.installation_of(a);
+  const ConfigMap* config_map = world.configmaps.find(installation.config_map_key());
+  if (config_map == nullptr || !config_map->data_time_known) return std::nullopt;
+  const WallTime edited = config_map->data_changed;
+  if (edited == WallTime{}) return std::nullopt;  // A manifest that was written by hand.
+  const NodePods pods = sort_pods(installation, index.pods_of(node.meta.name));
+  const auto newest = std::ranges::find_if(pods.plugin, [](const Pod* pod) { return !pod->meta.deletion_timestamp; });
+  if (newest == pods.plugin.end() || !is_serving(**newest)) return std::nullopt;
+  if (loaded_after(**newest, edited, settings.projection)) return std::nullopt;
+  return edited;
+}
+
+std::string edit_not_live_text(const World& world, const FleetIndex::Impl& index, const NodeAssessment& a,
+                               WallTime edited) {
+  const std::string edit = fmt::format(
+      "the last edit of ConfigMap {} ({}) is not live on the node: its plugin pod is older, and serves what it read "
+      "before ({})",
+      index.installation_of(a).id(), k8s::format_time(edited), shown_difference(a));
+  if (const std::optional<Reason> obstacle = obstacle_of(a))
+    return fmt::format("{}. Do not restart the pod before this is corrected: {}", edit, obstacle->message);
+  return fmt::format("{}. To make the edit live, restart the plugin's pods node by node, or where an operator runs, {}",
+                     edit, to_run(world, adopt_command(a.policy.view())));
+}
+
+bool is_cordon_of_failure(const Node& node) {
+  if (!node.unschedulable || !is_cordoned_by_operator(node)) return false;
+  const std::shared_ptr<const NodeChange> change = change_of(node);
+  return change != nullptr && change->failed;
+}
+
+std::string cordon_text(const Node& node, const NodeAssessment* a) {
+  if (!node.unschedulable) return {};
+  if (!is_cordoned_by_operator(node)) return "cordoned by somebody else than the operator";
+  if (is_cordon_of_failure(node)) return "cordoned by the operator, for the failed change";
+  const bool managed = a != nullptr && a->phase != Phase::unmanaged;
+  return managed ? "" : "cordoned by the operator, for a change that did not finish";
+}
+
+std::optional<Finding> cordon_finding(const Node& node, const NodeAssessment* a, std::string_view name) {
+  std::string text = cordon_text(node, a);
+  if (text.empty()) return std::nullopt;
+  text += ": no new pod gets its GPUs";
+  if (!is_cordoned_by_operator(node))
+    text += fmt::format(". Whoever cordoned it can return it to service: `kubectl uncordon {}`", name);
+  return Finding{Severity::warning, node_ref(node.meta.name), std::string(kCordoned), std::move(text)};
+}
+
+std::string cordon_slot(const Node& node, const NodeAssessment* a) {
+  const bool counted = node.unschedulable && a != nullptr && a->phase != Phase::unmanaged;
+  return counted ? "holds 1 slot of the budget (maxUnavailable)" : "";
+}
+
+namespace {
+
+constexpr std::int64_t kWidth = 20;
+constexpr std::int64_t kMiB = 1024;  // Of a GiB.
+
+// So many characters of the bar for `mib` of `all`: at least one for any slice.
+std::int64_t width_of(std::int64_t mib, std::int64_t all) {
+  if (mib <= 0 || all <= 0) return 0;
+  return std::clamp<std::int64_t>((mib * kWidth + all / 2) / all, 1, kWidth);
+}
+
+std::string bar_of(const GpuSlices& gpu, std::int64_t memory_mib) {
+  const std::int64_t room = gpu.free.empty() ? kWidth : kWidth - 1;  // A free slice is seen on a full GPU, too.
+  const std::int64_t used = std::min(width_of(gigabytes_of(gpu.used) * kMiB, memory_mib), room);
+  const std::int64_t free = std::min(width_of(gigabytes_of(gpu.free) * kMiB, memory_mib), kWidth - used);
+  return fmt::format("[{:#<{}}{:-<{}}{:.<{}}]", "", used, "", free, "", kWidth - used - free);
+}
+
+}  // namespace
+
+std::vector<GpuBar> slice_bars(const Node& node) {
+  std::vector<GpuBar> out;
+  if (!is_partitioned_by_nos(node)) return out;
+  const NodeSlices slices = read_slices(node);
+  if (!slices.problem.empty()) return out;
+  for (std::size_t i = 0; i < slices.gpus.size(); ++i) {
+    const GpuSlices& gpu = slices.gpus[i];
+    out.push_back({static_cast<std::int64_t>(i), slices.memory_mib, gpu, bar_of(gpu, slices.memory_mib)});
+  }
+  return out;
+}
+
+std::string memory_of(const GpuBar& bar) {
+  return fmt::format("{:.1f} GiB", static_cast<double>(bar.memory_mib) / kMiB);
+}
+
+std::string to_string(const GpuBar& bar) {
+  return fmt::format("GPU {} {} {}; used: {}; free: {}", bar.gpu, bar.bar, memory_of(bar), describe(bar.slices.used),
+                     describe(bar.slices.free));
+}
+
+namespace {
+
+void count(const DaemonNode& node, DaemonProgress& out) {
+  ++out.total;
+  const bool serves = node.pod != nullptr && is_serving(*node.pod);
+  if (serves && !node.is_outdated()) ++out.updated;
+  if (node.in_change()) {
+    out.in_progress.push_back(node.name());
+  } else if (node.mark.deferred) {
+    out.deferred.push_back(node.name());
+  } else if (!serves) {
+    out.not_ready.push_back(node.name());
+  }
+}
+
+// Of a node that needs a change of its daemon, or is in one.
+Phase phase_of_change(const DaemonNode& node) {
+  if (!node.holder.empty()) return Phase::held;
+  if (!node.in_change()) return Phase::pending;
+  if (node.has_failed()) return Phase::failed;
+  return node.is_outdated() && !node.pod->meta.deletion_timestamp ? Phase::draining : Phase::restarting;
+}
+
+}  // namespace
+
+std::map<std::string, Phase> daemon_phases(const World& world, const FleetIndex::Impl& index,
+                                           const RolloutKey& rollout) {
+  std::map<std::string, Phase> out;
+  for (const DaemonNode& node : read_daemon_nodes(world, index)) {
+    const bool changes = node.in_change() || node.is_outdated();
+    if (changes && node.rollout() == rollout) out.emplace(node.name(), phase_of_change(node));
+  }
+  return out;
+}
+
+std::vector<DaemonProgress> daemon_progress(const World& world, const FleetIndex& index) {
+  const std::vector<DaemonNode> nodes = read_daemon_nodes(world, index.impl());
+  std::vector<DaemonProgress> out;
+  for (const Operand& daemonset : index.impl().discovery.standalone) {
+    DaemonProgress& progress = out.emplace_back();
+    progress.daemonset = k8s::to_string(daemonset.key);
+    progress.watches_host = daemonset.watches_host;
+    progress.revision = daemonset.newest_hash;
+    for (const DaemonNode& node : nodes) {
+      if (node.daemonset == &daemonset) count(node, progress);
+    }
+  }
+  std::ranges::sort(out, {}, &DaemonProgress::daemonset);
+  return out;
 }
 
 }  // namespace gso

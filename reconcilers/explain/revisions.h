@@ -1,16 +1,23 @@
-// Which revision of a key came before its present text, as far as that is on record: what `rollout undo` restores, and
-// whether a remedy can propose it. Pure functions.
+// The revisions of a key: which one came before its present text, and what the way from one to another means in fields
+// of the profile and amounts of GPUs. Pure functions.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "reconcilers/cluster/profile_cache.h"
 #include "reconcilers/cluster/record.h"
+#include "reconcilers/explain/what_if.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/snapshot.h"
+#include "reconcilers/profile/profile.h"
 
 namespace gso {
+
+// --- Which revision of a key came before its present text, as far as that is on record: what `rollout undo` restores,
+// and whether a remedy can propose it. Pure functions.
 
 // Of "namespace/name", as rollouts and the record name a plugin's ConfigMap.
 [[nodiscard]] ObjectKey config_map_key(std::string_view id);
@@ -46,5 +53,31 @@ struct EarlierRevision {
 
 // Nodes of the policy do not run the text of their key yet, and an earlier one is on record.
 [[nodiscard]] bool can_go_back(const World& world, const FleetIndex::Impl& index, std::string_view policy);
+
+// --- What the revisions of a preview mean: fields of the profile and amounts of GPUs, instead of hashes.
+
+// Nodes that go from one revision to another.
+struct RevisionChange {
+  std::string profile, from, to;
+  bool known = false;  // Both texts are known; else `fields` is empty.
+  std::vector<FieldChange> fields;
+  struct Amount {
+    std::string resource;
+    std::int64_t before = 0, after = 0;  // On one node.
+    std::int64_t nodes = 0;
+  };
+  std::vector<Amount> amounts;  // That change, by resource.
+};
+
+// The texts that the cluster has of revisions: in ConfigMaps, in SharingRollouts and in the record (null: none).
+void learn_texts(const World& world, const FleetRecord* record, ProfileCache& texts);
+
+// Of nodes that would change and are not blocked, by profile.
+[[nodiscard]] std::vector<RevisionChange> revision_changes(const World& world,
+                                                           const std::vector<NodeDifference>& differences,
+                                                           const ProfileCache& texts);
+
+// "mps-config/any: sharing.mps.resources[nvidia.com/gpu].replicas 4 -> 6; nvidia.com/gpu 32 -> 48 on each of 11 nodes"
+[[nodiscard]] std::string describe(const RevisionChange& change);
 
 }  // namespace gso

@@ -1,0 +1,335 @@
+// What the planners find, and what nobody plans for: other tools beside the plugin, and what people have set.
+#include "reconcilers/explain/audit.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <tuple>
+#include <utility>
+
+#include "reconcilers/checks/catalogue.h"
+#include "reconcilers/cluster/config_maps.h"
+#include "reconcilers/cluster/facts.h"
+#include "reconcilers/cluster/node_match.h"
+#include "reconcilers/cluster/operand_namespaces.h"
+#include "reconcilers/cluster/other_systems.h"
+#include "reconcilers/explain/commands.h"
+#include "reconcilers/explain/node.h"
+#include "reconcilers/explain/revisions.h"
+#include "reconcilers/model/hami_names.h"
+#include "reconcilers/model/labels.h"
+#include "reconcilers/model/message_text.h"
+#include "reconcilers/model/object_refs.h"
+#include "reconcilers/node/assess.h"
+#include "reconcilers/node/node_patch.h"
+#include "reconcilers/profile/profile.h"
+#include "reconcilers/registry.h"
+#include "reconcilers/status/status.h"
+
+namespace gso {
+
+bool reports_drift(const Finding& finding) {
+  return finding.reason == kDrift || finding.reason == kPreexistingDrift;
+}
+
+namespace {
+
+// A node that serves what its pods read before an edit has not drifted: the edit is what is said. True if it is one.
+bool name_edit(const Snapshot& snapshot, const FleetIndex& index, Finding& finding) {
+  const Node* node = finding.object.kind == "Node" ? snapshot.world.nodes.find(finding.object.name) : nullptr;
+  const NodeAssessment* a = node == nullptr ? nullptr : index.assessment(finding.object.name);
+  if (a == nullptr || finding.reason != kPreexistingDrift) return false;
+  const auto edited = edit_not_live(snapshot.world, snapshot.settings, index.impl(), *node, *a);
+  if (!edited) return false;
+  finding.reason = kEditNotLive;
+  finding.message = edit_not_live_text(snapshot.world, index.impl(), *a, *edited);
+  return true;
+}
+
+}  // namespace
+
+std::vector<Finding> all_findings(const Snapshot& snapshot, FleetIndex& index) {
+  std::vector<Finding> out = plan_all(snapshot, index, {.synced = everything_synced}).findings;
+  // A node that does not show what its ConfigMap says is an error for whoever asks, though it stops no rollout.
+  for (Finding& finding : out) {
+    if (!reports_drift(finding) || finding.severity != Severity::warning || name_edit(snapshot, index, finding))
+      continue;
+    finding.severity = Severity::error;
+  }
+  return out;
+}
+
+namespace {
+
+// A mark on a DaemonSet or its template by which something replaces all of its pods at once when a ConfigMap changes.
+struct Restarter {
+  std::string_view prefix;
+  std::string_view tool;
+  std::string_view effect;
+};
+constexpr std::array<Restarter, 5> kRestarters{{
+    {"reloader.stakater.com/", "Reloader", "it restarts all pods as soon as the ConfigMap is edited"},
+    {"configmap.reloader.stakater.com/", "Reloader", "it restarts all pods as soon as the ConfigMap is edited"},
+    {"rollme", "a Helm chart with the annotation rollme", "every helm upgrade restarts all pods"},
+    {"checksum/", "a Helm chart with a checksum annotation",
+     "a helm upgrade with another profile restarts all pods at once"},
+    {"wave.pusher.com/", "Wave", "it restarts all pods as soon as the ConfigMap is edited"},
+}};
+
+class Neighbours {
+ public:
+  Neighbours(const World& world, const FleetIndex& index)
+      : world_(world), index_(index), hami_plugins_(hami_plugins(world)) {}
+
+  std::vector<Finding> run() && {
+    for (const PluginInstallation& installation : index_.installations()) {
+      for (const Operand& operand : installation.operands) restarters(operand);
+      owned_by_gitops(installation);
+    }
+    for (const DaemonSet* daemonset : all_daemonsets(world_)) {
+      fractioning(*daemonset);
+      exporter(*daemonset);
+    }
+    for (const Node* node : in_order(world_.nodes)) second_plugin(*node);
+    dra();
+    return std::move(out_);
+  }
+
+ private:
+  void add(Severity severity, ObjectRef object, std::string_view reason, std::string message) {
+    out_.push_back({severity, std::move(object), std::string(reason), std::move(message)});
+  }
+
+  void restarters(const Operand& operand) {
+    const DaemonSet* daemonset = world_.daemonsets.find(operand.key);
+    if (daemonset == nullptr) return;
+    std::string_view reported;
+    for (const Restarter& restarter : kRestarters) {
+      const bool marked = std::ranges::any_of(daemonset->meta.annotations, [&](const auto& entry) {
+        return entry.key.view().starts_with(restarter.prefix);
+      });
+      if (!marked || restarter.tool == reported) continue;
+      reported = restarter.tool;
+      add(Severity::warning, daemonset_ref(operand.key), "OtherRestarter",
+          fmt::format("{} also restarts these pods: {}, without canary, budgets or a look at workloads. Exclude the "
+                      "DaemonSet there",
+                      restarter.tool, restarter.effect));
+    }
+  }
+
+  // Argo CD or Flux writes its own version of the ConfigMap back, a profile that was corrected by hand included.
+  void owned_by_gitops(const PluginInstallation& installation) {
+    const ConfigMap* config_map = world_.configmaps.find(installation.config_map_key());
+    if (config_map == nullptr) return;
+    const GitOpsOwner owner = gitops_owner(*config_map);
+    if (!owner.syncs) return;
+    add(Severity::info, config_map_ref(config_map->meta.key()), "OwnedByGitOps",
+        fmt::format("{} owns the ConfigMap: an edit by hand is undone at the next sync (within minutes where it syncs "
+                    "by itself), and each of the two changes restarts nodes. Change the profile in Git",
+                    owner.tool));
+  }
+
+  [[nodiscard]] bool runs_mps_on_nodes_of(const DaemonSet& daemonset) const {
+    const Operand placement = placement_of(daemonset);
+    return std::ranges::any_of(index_.node_names(), [&](const std::string& name) {
+      const Node* node = world_.nodes.find(name);
+      return shares_by_mps(index_.assessment(name)) && node != nullptr &&
+             selects(placement, *node, true) != Selects::no;
+    });
+  }
+
+  static bool has_container(const DaemonSet& daemonset, std::string_view name) {
+    return std::ranges::any_of(daemonset.containers,
+                               [&](const ContainerSpec& container) { return container.name == name; });
+  }
+  static bool has_image(const DaemonSet& daemonset, std::string_view part) {
+    return std::ranges::any_of(daemonset.containers,
+                               [&](const ContainerSpec& container) { return container.image.contains(part); });
+  }
+
+  // kai-gpu-fractioning runs an MPS daemon of its own.
+  void fractioning(const DaemonSet& daemonset) {
+    const bool its = has_image(daemonset, "gpu-fractioning") || has_container(daemonset, "mpsd") ||
+                     has_container(daemonset, "fractiond");
+    if (!its || !runs_mps_on_nodes_of(daemonset)) return;
+    add(Severity::error, daemonset_ref(daemonset.meta.key()), "SecondMPSDaemon",
+        "kai-gpu-fractioning runs an MPS daemon on nodes where the device plugin runs one: both set the compute mode "
+        "of the GPUs, and clients of one of them fail. Keep one of the two off these nodes");
+  }
+
+  void exporter(const DaemonSet& daemonset) {
+    if (!has_image(daemonset, "dcgm-exporter") || !runs_mps_on_nodes_of(daemonset)) return;
+    add(Severity::info, daemonset_ref(daemonset.meta.key()), "MetricsNotAttributed",
+        "under MPS, DCGM exporter cannot attribute the metrics of a GPU to the pods that share it (all of them are "
+        "clients of one server process): dashboards and chargeback by pod are empty or wrong there. Use metrics of the "
+        "GPU, or of the applications");
+  }
+
+  // HAMi gives out the same GPUs by a device plugin and a scheduler of its own.
+  void second_plugin(const Node& node) {
+    if (index_.assessment(node.meta.name) == nullptr) return;
+    if (const Operand* hami = hami_plugin_on(hami_plugins_, node)) {
+      add(Severity::error, node_ref(node.meta.name), "SecondDevicePlugin",
+          fmt::format(
+              "HAMi's device plugin (DaemonSet {}) serves the GPUs of this node as well: both hand out the same "
+              "GPUs, and neither knows of the other. Keep one of them off the node, by its node selector",
+              k8s::to_string(hami->key)));
+    } else if (was_registered_by_hami(node)) {
+      add(Severity::warning, node_ref(node.meta.name), "SecondDevicePlugin",
+          fmt::format("the annotation {} says that HAMi's device plugin has registered the GPUs of this node, and no "
+                      "DaemonSet of HAMi selects the node now: HAMi's scheduler might still place pods there. If HAMi "
+                      "is no longer on the node, remove the annotation: `kubectl annotate node NODE {}-`",
+                      hami::kRegistered, hami::kRegistered));
+    }
+  }
+
+  // Without an extended resource name the scheduler does not mix the two, but one GPU is still handed out twice.
+  void dra() {
+    for (const std::string& name : index_.impl().dra.offering(world_)) {
+      const Node* node = world_.nodes.find(name);
+      if (node == nullptr || !index_.impl().dra.class_of(name).empty() || !serves_gpus(*node)) continue;
+      add(Severity::warning, node_ref(name), "DRABesidePlugin",
+          fmt::format(
+              "the DRA driver {} and a device plugin both offer the GPUs of this node: a pod with a ResourceClaim "
+              "and a pod that requests nvidia.com/gpu can get the same GPU. Keep one of the two off the node",
+              kGpuDraDriver));
+    }
+  }
+
+  const World& world_;
+  const FleetIndex& index_;
+  const std::vector<Operand> hami_plugins_;
+  std::vector<Finding> out_;
+};
+
+}  // namespace
+
+std::vector<Finding> neighbours(const World& world, const FleetIndex& index) {
+  return Neighbours(world, index).run();
+}
+
+namespace {
+
+// `where`: "annotation" or "label", according to `values`.
+std::optional<Finding> ignored(const ObjectRef& object, std::string_view where, const k8s::StringMap& values,
+                               std::string_view key, std::string_view reason, std::string_view effect) {
+  const auto value = values.get(key);
+  if (!value || !value->empty()) return std::nullopt;
+  const std::string command = fmt::format("kubectl {} {} {}{} {}", where == "label" ? "label" : "annotate",
+                                          object.kind == "Node" ? "node" : "configmap", object.name,
+                                          object.ns.empty() ? "" : " --namespace " + object.ns, key);
+  // Somebody might have wanted to remove it.
+  return Finding{Severity::warning, object, std::string(reason),
+                 fmt::format("{} {} has no value, so it does not {}. To {}: `{}=true --overwrite`. To remove it: `{}-`",
+                             where, key, effect, effect, command, command)};
+}
+
+}  // namespace
+
+std::optional<Finding> ignored_hold(const Node& node) {
+  if (is_held(node)) return std::nullopt;
+  const ObjectRef object{"v1", "Node", "", node.meta.name, ""};
+  auto out = ignored(object, "annotation", node.meta.annotations, kHoldAnnotation, "HoldIgnored", "hold the node");
+  return out ? out : ignored(object, "label", node.meta.labels, kHoldAnnotation, "HoldIgnored", "hold the node");
+}
+
+std::vector<Finding> ignored_switches(const World& world) {
+  std::vector<Finding> out;
+  for (const auto& [key, node] : world.nodes.all()) {
+    if (auto finding = ignored_hold(*node)) out.push_back(*std::move(finding));
+  }
+  for (const auto& [key, config_map] : world.configmaps.all()) {
+    auto finding = ignored({"v1", "ConfigMap", key.ns, key.name, ""}, "annotation", config_map->meta.annotations,
+                           kPausedAnnotation, "PausedIgnored", "pause rollouts of this ConfigMap");
+    if (finding) out.push_back(*std::move(finding));
+  }
+  std::ranges::sort(out, [](const Finding& a, const Finding& b) {
+    return std::tie(a.object.kind, a.object.ns, a.object.name) < std::tie(b.object.kind, b.object.ns, b.object.name);
+  });
+  return out;
+}
+
+namespace {
+
+std::tuple<std::string_view, std::string_view, std::string_view> place_of(const ObjectRef& object) {
+  return {object.kind, object.ns, object.name};
+}
+
+IdlePause pause_of_policy(const World& world, const FleetIndex::Impl& index, const SharingPolicy& policy) {
+  IdlePause out{policy_ref(policy), "is paused (spec.rollout.paused): edits are not rolled out",
+                resume_command("policy/" + policy.meta.name)};
+  const auto nodes = index.policies.find(policy.meta.name);
+  if (nodes != index.policies.end() && nodes->second.total > 0) return out;
+  // The policies that govern its nodes roll edits out.
+  const std::string overlap = overlap_text(world, index, policy);
+  out.text =
+      fmt::format("is paused (spec.rollout.paused), and governs no node now{}{}", overlap.empty() ? "" : ": ", overlap);
+  return out;
+}
+
+// Of the ConfigMaps that plugins mount.
+std::vector<IdlePause> idle_config_map_pauses(const World& world, const FleetIndex::Impl& index) {
+  std::set<ObjectKey> mounted;
+  for (const PluginInstallation& installation : index.discovery.installations) {
+    const bool some_wait = std::ranges::any_of(index.profile_rollouts, [&](const auto& entry) {
+      return installation.has_id(entry.first.config_map) && entry.second.tally.of(Phase::pending) > 0;
+    });
+    if (!installation.config_map.empty() && !some_wait) mounted.insert(installation.config_map_key());
+  }
+  std::vector<IdlePause> out;
+  for (const ObjectKey& key : mounted) {
+    const ConfigMapPause pause = pause_of(world, index.record_or_null(), key);
+    if (pause == ConfigMapPause::none) continue;
+    out.push_back({{"v1", "ConfigMap", key.ns, key.name, ""},
+                   fmt::format("is paused (annotation {}{}): edits are not rolled out", kPausedAnnotation,
+                               pause == ConfigMapPause::record ? " of a deleted one of this name" : ""),
+                   resume_command(world, key)});
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<IdlePause> idle_pauses(const World& world, const FleetIndex::Impl& index) {
+  std::vector<IdlePause> out = idle_config_map_pauses(world, index);
+  for (const auto& [key, policy] : world.policies.all()) {
+    const auto nodes = index.policies.find(policy->meta.name);
+    const bool some_wait = nodes != index.policies.end() && nodes->second.of(Phase::pending) > 0;
+    if (policy->rollout.paused && !some_wait) out.push_back(pause_of_policy(world, index, *policy));
+  }
+  std::ranges::sort(out, {}, [](const IdlePause& pause) { return place_of(pause.object); });
+  return out;
+}
+
+std::vector<Finding> idle_pause_findings(const World& world, const FleetIndex::Impl& index) {
+  std::vector<Finding> out;
+  for (IdlePause& pause : idle_pauses(world, index)) {
+    const bool is_policy = pause.object.kind == "SharingPolicy";
+    std::string message =
+        fmt::format("the {} {}. To resume: `{}`", is_policy ? "policy" : "ConfigMap", pause.text, pause.resume.text());
+    out.push_back(
+        {Severity::info, std::move(pause.object), is_policy ? "PolicyPaused" : "ConfigMapPaused", std::move(message)});
+  }
+  return out;
+}
+
+std::vector<Finding> undecided_overlaps(const World& world, const FleetIndex::Impl& index) {
+  std::vector<Finding> out;
+  for (const auto& [key, policy] : world.policies.all()) {
+    const std::string& name = policy->meta.name;
+    bool undecided = false;
+    for (auto it = index.overlaps.lower_bound({name, ""}); it != index.overlaps.end() && it->first.first == name; ++it)
+      undecided = undecided || index.policy(world, it->first.second).priority == policy->priority;
+    if (!undecided) continue;
+    out.push_back({Severity::info, policy_ref(*policy), std::string(kPolicyOverlap),
+                   fmt::format("another policy has the same spec.priority ({}) and selects the same nodes; {}. To "
+                               "decide which one governs, give them different priorities",
+                               policy->priority, overlap_text(world, index, *policy))});
+  }
+  std::ranges::sort(out, {}, [](const Finding& finding) { return finding.object.name; });
+  return out;
+}
+
+}  // namespace gso
