@@ -19,6 +19,10 @@ MachineId machine_id(std::string_view node_uid) {
   return MachineId{hash};
 }
 
+std::string print_machine(MachineId machine) {
+  return fmt::format("{:016x}", static_cast<std::uint64_t>(machine));
+}
+
 std::size_t MachineRecords::shard_of(MachineId machine) {
   // The high bits: the low ones of FNV depend on few bits of the last characters.
   return static_cast<std::size_t>(static_cast<std::uint64_t>(machine) >> 60U) % kShards;

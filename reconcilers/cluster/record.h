@@ -27,6 +27,8 @@ namespace gso {
 // A machine: a hash of the uid of its Node. A new machine with an old name has another uid, and therefore no entry.
 enum class MachineId : std::uint64_t {};
 [[nodiscard]] MachineId machine_id(std::string_view node_uid);
+// 16 hexadecimal digits.
+[[nodiscard]] std::string print_machine(MachineId machine);
 
 // The record's entry of one machine.
 struct MachineRecord {

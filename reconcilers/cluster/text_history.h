@@ -1,8 +1,8 @@
-// The texts that a key has had, and the record's text of them.
+// Which texts of its key a container can have read: those that the key had while it read, according to the record.
+// Labels do not show that where two texts differ in none of them.
 #pragma once
 
 #include <cstddef>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <string>
@@ -12,9 +12,6 @@
 #include "reconcilers/cluster/record.h"
 
 namespace gso {
-
-// --- Which texts of its key a container can have read: those that the key had while it read, according to the record.
-// Labels do not show that where two texts differ in none of them.
 
 // Within which time a container has read its text.
 struct ReadingTime {
@@ -65,14 +62,5 @@ void add_texts_read(const std::vector<RecordedText>& texts, const PresentText& p
 // present text has come back stays known.
 inline constexpr std::size_t kMostTexts = 12;  // Of one key.
 void add_text(std::vector<RecordedText>& texts, RecordedText text);
-
-// --- Times of the record <-> JSON: its timers, and the last texts of its keys. "timers":
-// {"drifting/MACHINE/REVISION": "2026-03-02T08:00:00Z", …} "history": {"namespace/configmap/key": [{"revision",
-// "since", "doubtfulUntil"}, …], …}
-
-// Sets the two fields, each if it is not empty.
-void print_times(const FleetRecord& record, nlohmann::json& root);
-// The first error in the two fields; empty: none.
-[[nodiscard]] std::string read_times(const nlohmann::json& root, FleetRecord& out);
 
 }  // namespace gso

@@ -31,9 +31,6 @@ namespace gso {
 [[nodiscard]] std::size_t check_selector(const DocumentValue& selector, const std::string& own_key, std::string& path,
                                          std::vector<Diagnostic>& diagnostics);
 
-// The fields below a SharingPolicy's spec that lint knows, as paths: "rollout.canary.soak".
-[[nodiscard]] std::vector<std::string_view> policy_fields();
-
 // One key of a ConfigMap. The kubelet makes a file of each, those of binaryData too.
 struct ConfigMapEntry {
   const DocumentMember* member = nullptr;

@@ -247,6 +247,13 @@ bool read_meta(Fields& fields, Value value, const MetaFilter& filter, k8s::Objec
   return read_meta(fields, value, filter, meta, [](std::string_view, Value) { return true; });
 }
 
+std::string spelt(std::string_view path) {
+  if (path.ends_with('.')) path.remove_suffix(1);
+  std::string out(path);
+  for (auto at = out.find("[]"); at != std::string::npos; at = out.find("[]")) out.erase(at, 2);
+  return out;
+}
+
 Document::Document(std::string_view kind, std::string_view text) : kind_(kind), text_(text) {}
 
 simdjson::error_code Document::iterate(simdjson::ondemand::document& document) {

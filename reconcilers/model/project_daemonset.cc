@@ -224,16 +224,14 @@ k8s::Result<DaemonSet> project_daemonset(std::string_view text) {
   return out;
 }
 
+namespace {
+
+constexpr json::Row<ControllerRevision> kControllerRevision[] = {json::row<&ControllerRevision::revision>("revision")};
+
+}  // namespace
+
 k8s::Result<ControllerRevision> project_controller_revision(std::string_view text) {
-  ControllerRevision out;
-  json::Document document("ControllerRevision", text);
-  auto read = document.read(out.meta, [&](Fields& fields, std::string_view key, Value value) {
-    if (key == "metadata") return json::read_meta(fields, value, {}, out.meta);
-    if (key == "revision") return fields.number(value, "revision", out.revision);
-    return true;
-  });
-  if (!read) return std::unexpected(read.error());
-  return out;
+  return json::project<ControllerRevision>("ControllerRevision", text, {}, kControllerRevision);
 }
 
 }  // namespace gso

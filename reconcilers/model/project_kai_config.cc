@@ -6,6 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <span>
 
 #include "reconcilers/model/json_fields.h"
 #include "reconcilers/model/kai_objects.h"
@@ -30,73 +31,6 @@ constexpr std::array<std::string_view, 11> kFields = {
     "spec.selectedGPUGroups",
     "spec.selectedFractionalGpuGroups",
 };
-
-bool read_reservation(Fields& fields, Value value, KaiConfig& out) {
-  return fields.object(value, "spec.binder.resourceReservation", [&](std::string_view key, Value inner) {
-    if (key == "namespace") return fields.text(inner, "resourceReservation.namespace", out.reservation_namespace);
-    if (key == "appLabel") return fields.text(inner, "resourceReservation.appLabel", out.reservation_app_label);
-    if (key == "runtimeClassName") {
-      return fields.text(inner, "resourceReservation.runtimeClassName", out.reservation_runtime_class);
-    }
-    if (key == "allocationTimeout") {
-      return fields.number(inner, "resourceReservation.allocationTimeout", out.allocation_timeout);
-    }
-    return true;
-  });
-}
-
-bool read_admission(Fields& fields, Value value, KaiConfig& out) {
-  return fields.object(value, "spec.admission", [&](std::string_view key, Value inner) {
-    if (key == "gpuSharing") return fields.flag(inner, "spec.admission.gpuSharing", out.gpu_sharing);
-    if (key == "gpuPodRuntimeClassName") {
-      return fields.text(inner, "spec.admission.gpuPodRuntimeClassName", out.pod_runtime_class);
-    }
-    if (key == "gpuFractionRuntimeClassName") {
-      return fields.text(inner, "spec.admission.gpuFractionRuntimeClassName", out.fraction_runtime_class);
-    }
-    return true;
-  });
-}
-
-bool read_global(Fields& fields, Value value, KaiConfig& out) {
-  return fields.object(value, "spec.global", [&](std::string_view key, Value inner) {
-    if (key == "schedulerName") return fields.text(inner, "spec.global.schedulerName", out.scheduler_name);
-    if (key == "queueLabelKey") return fields.text(inner, "spec.global.queueLabelKey", out.queue_label_key);
-    if (key == "gpuSharingMode") return fields.text(inner, "spec.global.gpuSharingMode", out.gpu_sharing_mode);
-    if (key == "imagesPullSecret" && !Fields::is_null(inner)) out.misspelt_pull_secret = true;
-    if (key == "additionalImagePullSecrets") {
-      return fields.array(inner, "spec.global.additionalImagePullSecrets",
-                          [&](Value) { return ++out.pull_secrets > 0; });
-    }
-    return true;
-  });
-}
-
-bool read_scaling(Fields& fields, Value value, KaiConfig& out) {
-  return fields.object(value, "spec.nodeScaleAdjuster", [&](std::string_view key, Value inner) {
-    if (key != "args") return true;
-    return fields.object(inner, "spec.nodeScaleAdjuster.args", [&](std::string_view field, Value item) {
-      return field == "nodeScaleNamespace" ? fields.text(item, "args.nodeScaleNamespace", out.scale_namespace) : true;
-    });
-  });
-}
-
-bool read_spec(Fields& fields, Value value, KaiConfig& out) {
-  return fields.object(value, "spec", [&](std::string_view key, Value inner) {
-    if (key == "namespace") return fields.text(inner, "spec.namespace", out.ns);
-    if (key == "admission") return read_admission(fields, inner, out);
-    if (key == "global") return read_global(fields, inner, out);
-    if (key == "nodeScaleAdjuster") return read_scaling(fields, inner, out);
-    if (key != "binder") return true;
-    return fields.object(inner, "spec.binder", [&](std::string_view field, Value item) {
-      if (field == "resourceReservation") return read_reservation(fields, item, out);
-      if (field == "volumeBindingTimeoutSeconds") {
-        return fields.number(item, "spec.binder.volumeBindingTimeoutSeconds", out.volume_binding_timeout);
-      }
-      return true;
-    });
-  });
-}
 
 // True when fieldsV1 names a field given by its dotted path.
 bool owns(const nlohmann::json& fields, std::string_view path) {
@@ -139,16 +73,6 @@ bool read_managers(Fields& fields, Value value, KaiConfig& out) {
       out.managers[name] = manager;
     }
     return read;
-  });
-}
-
-bool read_condition(Fields& fields, Value value, std::string& type, std::string& status,
-                    std::optional<WallTime>& since) {
-  return fields.object(value, "status.conditions", [&](std::string_view key, Value inner) {
-    if (key == "type") return fields.text(inner, "status.conditions.type", type);
-    if (key == "status") return fields.text(inner, "status.conditions.status", status);
-    if (key == "lastTransitionTime") return fields.time(inner, "status.conditions.lastTransitionTime", since);
-    return true;
   });
 }
 
@@ -204,22 +128,73 @@ std::string_view version_read(std::string_view crd) {
   return crd == kai::kBindRequestCrd ? "v1alpha2" : "v1";
 }
 
+bool read_presence(Fields& /*fields*/, Value value, std::string_view /*path*/, bool& out) {
+  out = !Fields::is_null(value);
+  return true;
+}
+
+bool read_count_of_items(Fields& fields, Value value, std::string_view path, std::int64_t& out) {
+  return fields.array(value, path, [&](Value) { return ++out > 0; });
+}
+
+// Deployment: the condition Available.
+bool read_available(Fields& fields, Value value, std::string_view path, Deployment& out) {
+  return fields.array(value, path, [&](Value item) {
+    std::string type;
+    std::string status;
+    std::optional<WallTime> since;
+    const bool read = fields.object(item, path, [&](std::string_view key, Value inner) {
+      if (key == "type") return fields.text(inner, "status.conditions.type", type);
+      if (key == "status") return fields.text(inner, "status.conditions.status", status);
+      if (key == "lastTransitionTime") return fields.time(inner, "status.conditions.lastTransitionTime", since);
+      return true;
+    });
+    if (type == "Available") {
+      out.available_condition = status == "True";
+      out.available_since = since;
+    }
+    return read;
+  });
+}
+
+bool read_all_managers(Fields& fields, Value value, std::string_view /*path*/, KaiConfig& out) {
+  return read_managers(fields, value, out);
+}
+
+constexpr json::Row<KaiConfig> kConfig[] = {
+    {"metadata.managedFields", read_all_managers},
+    json::row<&KaiConfig::ns>("spec.namespace"),
+    json::row<&KaiConfig::gpu_sharing>("spec.admission.gpuSharing"),
+    json::row<&KaiConfig::pod_runtime_class>("spec.admission.gpuPodRuntimeClassName"),
+    json::row<&KaiConfig::fraction_runtime_class>("spec.admission.gpuFractionRuntimeClassName"),
+    json::row<&KaiConfig::scheduler_name>("spec.global.schedulerName"),
+    json::row<&KaiConfig::queue_label_key>("spec.global.queueLabelKey"),
+    json::row<&KaiConfig::gpu_sharing_mode>("spec.global.gpuSharingMode"),
+    json::row_by<read_presence, &KaiConfig::misspelt_pull_secret>("spec.global.imagesPullSecret"),
+    json::row_by<read_count_of_items, &KaiConfig::pull_secrets>("spec.global.additionalImagePullSecrets"),
+    json::row<&KaiConfig::scale_namespace>("spec.nodeScaleAdjuster.args.nodeScaleNamespace"),
+    json::row<&KaiConfig::reservation_namespace>("spec.binder.resourceReservation.namespace"),
+    json::row<&KaiConfig::reservation_app_label>("spec.binder.resourceReservation.appLabel"),
+    json::row<&KaiConfig::reservation_runtime_class>("spec.binder.resourceReservation.runtimeClassName"),
+    json::row<&KaiConfig::allocation_timeout>("spec.binder.resourceReservation.allocationTimeout"),
+    json::row<&KaiConfig::volume_binding_timeout>("spec.binder.volumeBindingTimeoutSeconds"),
+};
+
+constexpr json::Row<Deployment> kDeployment[] = {
+    json::row<&Deployment::replicas>("spec.replicas"),
+    json::row<&Deployment::observed_generation>("status.observedGeneration"),
+    json::row<&Deployment::updated>("status.updatedReplicas"),
+    json::row<&Deployment::available>("status.availableReplicas"),
+    {"status.conditions", read_available},
+};
+
+constexpr json::Row<Lease> kLease[] = {json::row<&Lease::holder>("spec.holderIdentity"),
+                                       json::row<&Lease::acquired>("spec.acquireTime")};
+
 }  // namespace
 
 k8s::Result<KaiConfig> project_kai_config(std::string_view text) {
-  KaiConfig out;
-  json::Document document("Config", text);
-  const json::MetaFilter filter{true, json::keeps_own_annotation};
-  auto read = document.read(out.meta, [&](Fields& fields, std::string_view key, Value value) {
-    if (key == "metadata") {
-      return json::read_meta(fields, value, filter, out.meta, [&](std::string_view field, Value inner) {
-        return field != "managedFields" || read_managers(fields, inner, out);
-      });
-    }
-    return key == "spec" ? read_spec(fields, value, out) : true;
-  });
-  if (!read) return std::unexpected(read.error());
-  return out;
+  return json::project<KaiConfig>("Config", text, {true, json::keeps_own_annotation}, kConfig);
 }
 
 k8s::Result<KaiSchema> project_kai_schema(std::string_view text) {
@@ -239,64 +214,15 @@ k8s::Result<KaiSchema> project_kai_schema(std::string_view text) {
 }
 
 k8s::Result<Deployment> project_deployment(std::string_view text) {
-  Deployment out;
-  json::Document document("Deployment", text);
-  auto read = document.read(out.meta, [&](Fields& fields, std::string_view key, Value value) {
-    if (key == "metadata") return json::read_meta(fields, value, {}, out.meta);
-    if (key == "spec") {
-      return fields.object(value, "spec", [&](std::string_view field, Value inner) {
-        return field == "replicas" ? fields.number(inner, "spec.replicas", out.replicas) : true;
-      });
-    }
-    if (key != "status") return true;
-    return fields.object(value, "status", [&](std::string_view field, Value inner) {
-      if (field == "observedGeneration")
-        return fields.number(inner, "status.observedGeneration", out.observed_generation);
-      if (field == "updatedReplicas") return fields.number(inner, "status.updatedReplicas", out.updated);
-      if (field == "availableReplicas") return fields.number(inner, "status.availableReplicas", out.available);
-      if (field != "conditions") return true;
-      return fields.array(inner, "status.conditions", [&](Value item) {
-        std::string type;
-        std::string status;
-        std::optional<WallTime> since;
-        if (!read_condition(fields, item, type, status, since)) return false;
-        if (type == "Available") {
-          out.available_condition = status == "True";
-          out.available_since = since;
-        }
-        return true;
-      });
-    });
-  });
-  if (!read) return std::unexpected(read.error());
-  return out;
+  return json::project<Deployment>("Deployment", text, {}, kDeployment);
 }
 
 k8s::Result<RuntimeClass> project_runtime_class(std::string_view text) {
-  RuntimeClass out;
-  json::Document document("RuntimeClass", text);
-  auto read = document.read(out.meta, [&](Fields& fields, std::string_view key, Value value) {
-    return key == "metadata" ? json::read_meta(fields, value, {}, out.meta) : true;
-  });
-  if (!read) return std::unexpected(read.error());
-  return out;
+  return json::project<RuntimeClass>("RuntimeClass", text, {}, std::span<const json::Row<RuntimeClass>>());
 }
 
 k8s::Result<Lease> project_lease(std::string_view text) {
-  Lease out;
-  json::Document document("Lease", text);
-  auto read = document.read(out.meta, [&](Fields& fields, std::string_view key, Value value) {
-    if (key == "metadata") return json::read_meta(fields, value, {}, out.meta);
-    if (key != "spec") return true;
-    return fields.object(value, "spec", [&](std::string_view field, Value inner) {
-      if (Fields::is_null(inner)) return true;
-      if (field == "holderIdentity") return fields.text(inner, "spec.holderIdentity", out.holder);
-      if (field == "acquireTime") return fields.time(inner, "spec.acquireTime", out.acquired);
-      return true;
-    });
-  });
-  if (!read) return std::unexpected(read.error());
-  return out;
+  return json::project<Lease>("Lease", text, {}, kLease);
 }
 
 }  // namespace gso

@@ -85,6 +85,26 @@ std::string to_string(const TimerKey& key) {
   return out;
 }
 
+namespace {
+
+// The text before the next '/', which is removed from `rest` with it.
+std::string next_part(std::string_view& rest) {
+  const std::size_t end = std::min(rest.find('/'), rest.size());
+  std::string part(rest.substr(0, end));
+  rest.remove_prefix(std::min(end + 1, rest.size()));
+  return part;
+}
+
+}  // namespace
+
+std::optional<TimerKey> parse_timer_key(std::string_view text) {
+  const auto name = std::ranges::find(kNames, next_part(text), &Name::text);
+  if (name == kNames.end()) return std::nullopt;
+  std::string subject = next_part(text);
+  if (name->timer == Timer::daemonset_stalls) subject += "/" + next_part(text);  // namespace/name
+  return TimerKey{name->timer, std::move(subject), std::string(text)};
+}
+
 TimerKey stored_time(std::string subject, std::string_view what, k8s::WallTime time) {
   return {Timer::stored_time, std::move(subject), fmt::format("{} {}", what, k8s::format_time(time))};
 }

@@ -4,6 +4,7 @@
 #include <compare>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -84,6 +85,8 @@ struct TimerKey {
 };
 // "verifying/a01/v1-…": for logs and /debug.
 [[nodiscard]] std::string to_string(const TimerKey& key);
+// The key that prints as this text; nullopt: this release does not know such a timer.
+[[nodiscard]] std::optional<TimerKey> parse_timer_key(std::string_view text);
 
 // Another time is another timer. `what` names it: "deferral".
 [[nodiscard]] TimerKey stored_time(std::string subject, std::string_view what, k8s::WallTime time);

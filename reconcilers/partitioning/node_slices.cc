@@ -8,70 +8,42 @@
 #include <string_view>
 #include <utility>
 
-#include "k8sclient/value/time.h"
-#include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/slice_resource.h"
+#include "reconcilers/model/stored_fields.h"
 
 namespace gso {
 
-std::string print_mark(const PartitioningMark& mark) {
-  nlohmann::ordered_json out{
-      {"v", PartitioningMark::kVersion}, {"key", mark.key}, {"moved", k8s::format_time(mark.moved)}};
-  if (!mark.good.empty()) out["good"] = mark.good;
-  if (!mark.before.empty()) out["before"] = mark.before;
-  if (mark.labelled) out["labelled"] = true;
-  if (!mark.failed.empty()) out["failed"] = mark.failed;
-  if (mark.failures > 0) out["failures"] = mark.failures;
-  return dump(out);
-}
-
 namespace {
 
-PartitioningMark unreadable(std::string why) {
-  PartitioningMark out;
-  out.problem = std::move(why);
-  return out;
-}
+using stored::field;
+using stored::When;
 
-// False if the field is there with another type. `out` keeps its value if it is absent.
-bool read_field(const nlohmann::json& object, const char* name, std::string& out) {
-  const auto at = object.find(name);
-  if (at != object.end() && at->is_string()) out = at->get<std::string>();
-  return at == object.end() || at->is_string();
-}
-bool read_field(const nlohmann::json& object, const char* name, bool& out) {
-  const auto at = object.find(name);
-  if (at != object.end() && at->is_boolean()) out = at->get<bool>();
-  return at == object.end() || at->is_boolean();
-}
-bool read_field(const nlohmann::json& object, const char* name, std::int64_t& out) {
-  const auto at = object.find(name);
-  if (at != object.end() && at->is_number_integer()) out = at->get<std::int64_t>();
-  return at == object.end() || at->is_number_integer();
-}
+constexpr stored::Field<PartitioningMark> kMarkFields[] = {
+    field<PartitioningMark, &PartitioningMark::key>("key"),
+    field<PartitioningMark, &PartitioningMark::moved>("moved", When::needed),
+    field<PartitioningMark, &PartitioningMark::good>("good", When::if_set),
+    field<PartitioningMark, &PartitioningMark::before>("before", When::if_set),
+    field<PartitioningMark, &PartitioningMark::labelled>("labelled", When::if_set),
+    field<PartitioningMark, &PartitioningMark::failed>("failed", When::if_set),
+    field<PartitioningMark, &PartitioningMark::failures>("failures", When::if_set)};
 
 }  // namespace
+
+std::string print_mark(const PartitioningMark& mark) {
+  return stored::print_versioned<PartitioningMark, nlohmann::ordered_json>(mark, kMarkFields);
+}
 
 PartitioningMark mark_of(const Node& node) {
   const auto text = node.meta.annotations.get(kPartitioningAnnotation);
   if (!text) return {};
-  const auto read = nlohmann::json::parse(*text, nullptr, false);
-  if (!read.is_object()) return unreadable("it is no JSON object");
-  const auto version = read.find("v");
-  if (version == read.end() || *version != PartitioningMark::kVersion)
-    return unreadable(fmt::format("it does not have the version {}", PartitioningMark::kVersion));
   PartitioningMark out;
-  std::string moved;
-  const bool fits = read_field(read, "key", out.key) && read_field(read, "good", out.good) &&
-                    read_field(read, "before", out.before) && read_field(read, "failed", out.failed) &&
-                    read_field(read, "labelled", out.labelled) && read_field(read, "failures", out.failures) &&
-                    read_field(read, "moved", moved);
-  const auto time = k8s::parse_rfc3339(moved);
-  if (!fits || !time) return unreadable(fits ? "its field moved is no time" : "a field of it has another type");
-  out.moved = *time;
-  return out;
+  std::string problem = stored::read_versioned<PartitioningMark>(*text, kMarkFields, out);
+  if (problem.empty()) return out;
+  PartitioningMark unreadable;
+  unreadable.problem = std::move(problem);
+  return unreadable;
 }
 
 std::string unreadable_mark_text(const std::string& node, std::string_view problem) {
