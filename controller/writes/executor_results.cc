@@ -7,7 +7,7 @@
 
 #include "controller/writes/executor.h"
 #include "k8sclient/api/object_json.h"
-#include "reconcilers/cluster/operand_namespaces.h"
+#include "reconcilers/cluster/discovery.h"
 #include "reconcilers/cluster/record_store.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"

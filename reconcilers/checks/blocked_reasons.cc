@@ -1,6 +1,6 @@
 // Why a node is Blocked.
 #include "reconcilers/checks/catalogue.h"
-#include "reconcilers/cluster/operand_namespaces.h"
+#include "reconcilers/cluster/discovery.h"
 #include "reconcilers/model/labels.h"
 
 namespace gso {

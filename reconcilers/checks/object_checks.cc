@@ -12,11 +12,11 @@
 #include <fmt/ranges.h>
 
 #include "reconcilers/cluster/config_maps.h"
-#include "reconcilers/cluster/plugin_settings.h"
+#include "reconcilers/cluster/operand.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/object_refs.h"
-#include "reconcilers/profile/effective_key.h"
 #include "reconcilers/profile/expected.h"
+#include "reconcilers/profile/field_names.h"
 
 namespace gso {
 namespace {

@@ -1,5 +1,5 @@
-// See manifest_object.h.
-#include "reconcilers/cluster/manifest_object.h"
+// --- Objects of manifests.
+#include "reconcilers/cluster/manifests.h"
 
 #include <algorithm>
 #include <array>

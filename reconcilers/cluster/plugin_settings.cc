@@ -1,4 +1,4 @@
-#include "reconcilers/cluster/plugin_settings.h"
+#include "reconcilers/cluster/operand.h"
 
 #include <fmt/format.h>
 
@@ -8,9 +8,9 @@
 #include <string_view>
 #include <utility>
 
-#include "reconcilers/cluster/node_match.h"
-#include "reconcilers/cluster/operand_namespaces.h"
-#include "reconcilers/model/image_name.h"
+#include "reconcilers/cluster/discovery.h"
+#include "reconcilers/cluster/facts.h"
+#include "reconcilers/model/foreign_names.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/profile/go_text.h"
 #include "reconcilers/profile/profile.h"

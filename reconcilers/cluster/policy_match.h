@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "reconcilers/cluster/record.h"
-#include "reconcilers/model/ages.h"
 #include "reconcilers/model/objects.h"
 #include "reconcilers/model/policy.h"
 #include "reconcilers/model/snapshot.h"
+#include "reconcilers/model/timer.h"
 
 namespace gso {
 

@@ -1,4 +1,4 @@
-#include "reconcilers/cluster/record_text.h"
+#include "reconcilers/cluster/record_store.h"
 
 #include <fmt/format.h>
 
@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "k8sclient/value/json_access.h"
-#include "reconcilers/cluster/text_history.h"
+#include "reconcilers/cluster/record.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/model/stored_fields.h"

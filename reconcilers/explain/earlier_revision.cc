@@ -6,10 +6,10 @@
 #include <tuple>
 #include <utility>
 
-#include "reconcilers/cluster/profile_cache.h"
-#include "reconcilers/model/conditions.h"
+#include "reconcilers/cluster/config_maps.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/object_refs.h"
+#include "reconcilers/model/policy.h"
 
 namespace gso {
 

@@ -9,8 +9,8 @@
 
 #include "k8sclient/value/error.h"
 #include "reconcilers/fleet/fleet.h"
+#include "reconcilers/model/message_text.h"
 #include "reconcilers/model/plan.h"
-#include "reconcilers/model/severity.h"
 #include "reconcilers/model/snapshot.h"
 
 namespace gso {

@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "reconcilers/cluster/node_match.h"
+#include "reconcilers/cluster/facts.h"
 #include "reconcilers/explain/pod_parts.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/message_text.h"

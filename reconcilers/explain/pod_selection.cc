@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "reconcilers/cluster/node_match.h"
+#include "reconcilers/cluster/facts.h"
 #include "reconcilers/explain/placement_rows.h"
 #include "reconcilers/model/message_text.h"
 

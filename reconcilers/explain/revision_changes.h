@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "reconcilers/cluster/profile_cache.h"
+#include "reconcilers/cluster/config_maps.h"
 #include "reconcilers/cluster/record.h"
 #include "reconcilers/explain/what_if.h"
 #include "reconcilers/model/snapshot.h"

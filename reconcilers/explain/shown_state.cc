@@ -7,20 +7,20 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "reconcilers/cluster/discovery.h"
 #include "reconcilers/cluster/facts.h"
-#include "reconcilers/cluster/operand_namespaces.h"
+#include "reconcilers/cluster/operand.h"
 #include "reconcilers/cluster/other_systems.h"
-#include "reconcilers/cluster/plugin_settings.h"
 #include "reconcilers/cluster/policy_match.h"
 #include "reconcilers/cluster/record_store.h"
 #include "reconcilers/explain/change_step.h"
 #include "reconcilers/explain/edit_not_live.h"
 #include "reconcilers/explain/reading_pass.h"
 #include "reconcilers/explain/what_if.h"
-#include "reconcilers/model/conditions.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/object_refs.h"
+#include "reconcilers/model/policy.h"
 #include "reconcilers/node/drift.h"
 #include "reconcilers/node/node_change.h"
 #include "reconcilers/node/node_phase.h"

@@ -11,7 +11,7 @@
 #include "reconcilers/kai/planners.h"
 #include "reconcilers/model/kai_objects.h"
 #include "reconcilers/model/labels.h"
-#include "reconcilers/model/switch_value.h"
+#include "reconcilers/model/policy.h"
 
 namespace gso {
 

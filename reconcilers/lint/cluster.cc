@@ -15,7 +15,6 @@
 #include "reconcilers/checks/object_checks.h"
 #include "reconcilers/cluster/config_maps.h"
 #include "reconcilers/cluster/discovery.h"
-#include "reconcilers/cluster/dra_offers.h"
 #include "reconcilers/cluster/facts.h"
 #include "reconcilers/cluster/manifests.h"
 #include "reconcilers/cluster/other_systems.h"

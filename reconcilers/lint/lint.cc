@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "reconcilers/cluster/manifest_object.h"
+#include "reconcilers/cluster/manifests.h"
 #include "reconcilers/lint/checks.h"
 #include "reconcilers/lint/objects.h"
 #include "reconcilers/model/message_text.h"

@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "reconcilers/cluster/manifest_object.h"
+#include "reconcilers/cluster/manifests.h"
 #include "reconcilers/lint/checks.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/message_text.h"

@@ -15,9 +15,9 @@
 
 #include "reconcilers/kai/pod_annotations.h"
 #include "reconcilers/lint/checks.h"
+#include "reconcilers/model/foreign_names.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
-#include "reconcilers/model/slice_resource.h"
 #include "reconcilers/profile/field_names.h"
 #include "reconcilers/profile/go_text.h"
 

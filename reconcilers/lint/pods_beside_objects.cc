@@ -12,9 +12,9 @@
 #include <fmt/format.h>
 
 #include "reconcilers/checks/inference_memory.h"
+#include "reconcilers/cluster/facts.h"
 #include "reconcilers/cluster/kai_view.h"
 #include "reconcilers/cluster/manifests.h"
-#include "reconcilers/cluster/node_match.h"
 #include "reconcilers/kai/waiting.h"
 #include "reconcilers/lint/checks.h"
 #include "reconcilers/lint/lint.h"

@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "k8sclient/value/json_access.h"
+#include "reconcilers/model/foreign_names.h"
 #include "reconcilers/model/message_text.h"
-#include "reconcilers/model/slice_resource.h"
 
 namespace gso::json {
 

@@ -5,7 +5,7 @@
 
 #include "k8sclient/value/base64.h"
 #include "k8sclient/value/protobuf_object.h"
-#include "reconcilers/model/hami_names.h"
+#include "reconcilers/model/foreign_names.h"
 #include "reconcilers/model/json_fields.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/project.h"

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "reconcilers/model/jobs.h"
+#include "reconcilers/model/foreign_names.h"
 #include "reconcilers/model/json_fields.h"
 #include "reconcilers/model/kai_objects.h"
 #include "reconcilers/model/labels.h"

@@ -4,11 +4,10 @@
 #include <utility>
 #include <vector>
 
-#include "reconcilers/model/image_name.h"
+#include "reconcilers/model/foreign_names.h"
 #include "reconcilers/model/json_fields.h"
 #include "reconcilers/model/partitioning_world.h"
 #include "reconcilers/model/project.h"
-#include "reconcilers/model/slice_resource.h"
 
 namespace gso {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <chrono>
 
-#include "reconcilers/model/switch_value.h"
+#include "reconcilers/model/policy.h"
 
 namespace gso {
 

@@ -3,9 +3,9 @@
 
 #include <utility>
 
-#include "reconcilers/cluster/plugin_settings.h"
+#include "reconcilers/cluster/operand.h"
 #include "reconcilers/model/labels.h"
-#include "reconcilers/model/switch_value.h"
+#include "reconcilers/model/policy.h"
 #include "reconcilers/node/assessor.h"
 #include "reconcilers/node/loaded_content.h"
 #include "reconcilers/node/node_phase.h"

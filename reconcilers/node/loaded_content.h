@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-#include "reconcilers/cluster/profile_cache.h"
+#include "reconcilers/cluster/config_maps.h"
 #include "reconcilers/node/node_change.h"
 #include "reconcilers/node/node_patch.h"
 #include "reconcilers/node/replace_order.h"

@@ -1,4 +1,4 @@
-#include "reconcilers/partitioning/actuation.h"
+#include "reconcilers/partitioning/node_moves.h"
 
 #include <fmt/format.h>
 
@@ -15,8 +15,7 @@
 #include "reconcilers/cluster/config_maps.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/object_refs.h"
-#include "reconcilers/model/switch_value.h"
-#include "reconcilers/partitioning/node_moves.h"
+#include "reconcilers/model/policy.h"
 
 namespace gso {
 

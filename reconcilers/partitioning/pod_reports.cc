@@ -1,4 +1,4 @@
-#include "reconcilers/partitioning/pod_reports.h"
+#include "reconcilers/partitioning/slice_plan.h"
 
 #include <fmt/format.h>
 

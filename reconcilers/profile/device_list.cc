@@ -1,5 +1,5 @@
 // A list of GPUs, or a Node's manifest, to GPUs.
-#include "reconcilers/profile/device_list.h"
+#include "reconcilers/profile/expected.h"
 
 #include <algorithm>
 #include <array>

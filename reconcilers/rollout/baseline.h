@@ -14,7 +14,7 @@
 namespace gso {
 
 void plan_baseline(Pass& pass);
-// With the record of operand namespaces that nothing names (cluster/operand_namespaces.h).
+// With the record of operand namespaces that nothing names (cluster/discovery.h).
 void report_chosen_namespaces(Pass& pass);
 // A record exists, and plan_baseline() writes it in this pass: with the baseline of namespaces that had none.
 [[nodiscard]] bool completes_baseline(const Pass& pass);

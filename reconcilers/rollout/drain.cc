@@ -10,10 +10,10 @@
 
 #include "reconcilers/checks/catalogue.h"
 #include "reconcilers/cluster/cluster_pods.h"
-#include "reconcilers/cluster/operand_namespaces.h"
-#include "reconcilers/model/conditions.h"
+#include "reconcilers/cluster/discovery.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/policy.h"
 #include "reconcilers/node/drift.h"
 #include "reconcilers/rollout/evictions.h"
 #include "reconcilers/rollout/recorded_timers.h"

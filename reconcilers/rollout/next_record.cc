@@ -12,8 +12,8 @@
 #include <utility>
 
 #include "reconcilers/cluster/config_maps.h"
-#include "reconcilers/cluster/operand_namespaces.h"
-#include "reconcilers/cluster/text_history.h"
+#include "reconcilers/cluster/discovery.h"
+#include "reconcilers/cluster/record.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/rollout/failures.h"
 
@@ -189,7 +189,7 @@ class KnownKeys {
 };
 
 // Those of DaemonSets that are gone. A DaemonSet outside the operand namespaces can be in one again later; if the
-// operator does not keep all of these (kMost of operand_namespaces.h), any one might still exist.
+// operator does not keep all of these (kMost of discovery.h), any one might still exist.
 void forget_templates(const World& world, std::map<std::string, std::int64_t>& templates) {
   if (world.foreign_daemonsets_beyond > 0) return;
   std::set<std::string> present;

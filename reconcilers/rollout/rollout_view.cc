@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "reconcilers/cluster/stale_views.h"
+#include "reconcilers/model/plan_draft.h"
 #include "reconcilers/rollout/budgets.h"
 #include "reconcilers/rollout/drain.h"
 #include "reconcilers/rollout/failures.h"

@@ -10,7 +10,6 @@
 #include "reconcilers/model/mps_pipe_directory.h"
 #include "reconcilers/model/plan.h"
 #include "reconcilers/model/policy.h"
-#include "reconcilers/model/switch_value.h"
 #include "reconcilers/rollout/budgets.h"
 
 namespace gso {

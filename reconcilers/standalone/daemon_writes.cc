@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "reconcilers/cluster/node_match.h"
+#include "reconcilers/cluster/facts.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/policy.h"
 #include "reconcilers/node/applying_deferral.h"

@@ -10,7 +10,7 @@
 
 #include "reconcilers/cluster/cluster_pods.h"
 #include "reconcilers/cluster/config_maps.h"
-#include "reconcilers/cluster/operand_namespaces.h"
+#include "reconcilers/cluster/discovery.h"
 #include "reconcilers/cluster/policy_match.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"

@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "reconcilers/cluster/policy_match.h"
-#include "reconcilers/model/conditions.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
+#include "reconcilers/model/policy.h"
 #include "reconcilers/status/overlap.h"
 #include "reconcilers/status/policy_sum.h"
 #include "reconcilers/status/status.h"

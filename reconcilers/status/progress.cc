@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "reconcilers/cluster/config_maps.h"
 #include "reconcilers/cluster/policy_match.h"
-#include "reconcilers/cluster/profile_cache.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"

@@ -10,7 +10,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "reconcilers/fleet/pass.h"
-#include "reconcilers/model/conditions.h"
+#include "reconcilers/model/policy.h"
 #include "reconcilers/rollout/rollout_object.h"
 
 namespace gso {

@@ -13,10 +13,10 @@ from function_length_test import sources
 
 # Figure: (limit, target).
 LIMITS = {
-    "product files": (639, 500),
-    "product files of fewer than 40 lines": (85, 40),
+    "product files": (593, 500),
+    "product files of fewer than 40 lines": (68, 40),
     "product files of more than 500 lines": (0, 0),
-    "product lines": (99_578, 80_000),
+    "product lines": (98_925, 80_000),
     "headers that one other file includes": (14, 0),
     "structs of a code or reason and a text": (34, 3),
     "places that search our own messages": (17, 0),

@@ -18,7 +18,7 @@
 #include "controller/commands/rollout/way_out.h"
 #include "controller/commands/shared/print.h"
 #include "controller/commands/shared/screen.h"
-#include "reconcilers/cluster/profile_cache.h"
+#include "reconcilers/cluster/config_maps.h"
 #include "reconcilers/explain/change_step.h"
 #include "reconcilers/explain/shown_state.h"
 #include "reconcilers/explain/standalone_daemons.h"
