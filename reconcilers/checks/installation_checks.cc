@@ -7,7 +7,7 @@
 
 #include "reconcilers/checks/check_functions.h"
 #include "reconcilers/cluster/config_maps.h"
-#include "reconcilers/cluster/operand.h"
+#include "reconcilers/cluster/plugin_settings.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 

@@ -12,7 +12,7 @@
 #include <fmt/ranges.h>
 
 #include "reconcilers/cluster/config_maps.h"
-#include "reconcilers/cluster/operand.h"
+#include "reconcilers/cluster/plugin_settings.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/object_refs.h"
 #include "reconcilers/profile/expected.h"

@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 
+#include "reconcilers/model/foreign_names.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/object_refs.h"
@@ -24,11 +24,7 @@ bool is_sharing_label(std::string_view label) {
 namespace {
 
 std::int64_t label_number(const Node& node, std::string_view key) {
-  const auto text = node.meta.labels.get(key);
-  std::int64_t value = 0;
-  if (!text) return 0;
-  auto [rest, code] = std::from_chars(text->data(), text->data() + text->size(), value);
-  return code == std::errc{} && rest == text->data() + text->size() ? std::max<std::int64_t>(value, 0) : 0;
+  return std::max<std::int64_t>(whole_number(node.meta.labels.get(key)).value_or(0), 0);
 }
 
 std::string without_suffix(std::string_view text, std::string_view suffix) {
@@ -93,11 +89,8 @@ GpuFacts facts_of(const Node& node, std::int64_t recorded) {
     facts.product = sanitise_product(facts.devices->front().name);
   }
   facts.count = recorded > 0 ? recorded : label_number(node, kGpuCount);
-  if (auto text = node.meta.annotations.get(kGpuCountAnnotation)) {
-    std::int64_t left = 0;
-    auto [rest, code] = std::from_chars(text->data(), text->data() + text->size(), left);
-    if (code == std::errc{} && rest == text->data() + text->size() && left > 0) facts.count = left;
-  }
+  const auto left = whole_number(node.meta.annotations.get(kGpuCountAnnotation));
+  if (left && *left > 0) facts.count = *left;
   facts.compute_major = static_cast<int>(label_number(node, kComputeMajor));
   facts.compute_minor = static_cast<int>(label_number(node, kComputeMinor));
   if (facts.compute_major == 0) add_family(node, facts);
@@ -340,13 +333,6 @@ std::shared_ptr<const NodeExpectation> ExpectationCache::get(const ProfilePtr& p
 
 namespace {
 
-std::optional<std::int64_t> as_integer(std::string_view text) {
-  std::int64_t value = 0;
-  auto [rest, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (code != std::errc{} || rest != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
 std::optional<std::string_view> field_or_label(const Node& node, std::string_view key) {
   if (key == "metadata.name") return node.meta.name;
   return node.meta.labels.get(key);
@@ -359,8 +345,8 @@ bool matches(const NodeSelectorRequirement& requirement, const Node& node) {
   };
   auto compared = [&](auto compare) {
     if (!value || requirement.values.size() != 1) return false;
-    const auto left = as_integer(*value);
-    const auto right = as_integer(requirement.values.front().view());
+    const auto left = whole_number(*value);
+    const auto right = whole_number(requirement.values.front().view());
     return left && right && compare(*left, *right);
   };
   const std::string_view op = requirement.op.view();

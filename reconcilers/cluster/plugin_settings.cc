@@ -1,4 +1,4 @@
-#include "reconcilers/cluster/operand.h"
+#include "reconcilers/cluster/plugin_settings.h"
 
 #include <fmt/format.h>
 

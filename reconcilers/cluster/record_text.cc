@@ -43,7 +43,8 @@ struct Stored<MachineId> {
 
 }  // namespace stored
 
-namespace {
+// Not an anonymous namespace, because specializations of Stored<> have these tables as arguments.
+namespace record_fields {
 
 using Json = nlohmann::json;
 using simdjson::dom::element;
@@ -52,10 +53,10 @@ using stored::Field;
 using stored::When;
 using stored::Wrong;
 
-constexpr int kVersion = 1;
+inline constexpr int kVersion = 1;
 
 // A whole number from -1 to 10^9: every number of a machine's entry is one, whatever a person has written there.
-std::optional<std::int64_t> number_in(element value) {
+inline std::optional<std::int64_t> number_in(element value) {
   std::int64_t number = 0;
   if (value.get(number) != simdjson::SUCCESS || number < -1 || number > 1'000'000'000) return std::nullopt;
   return number;
@@ -88,16 +89,17 @@ constexpr Field<Failure> failed_nodes() {
   return out;
 }
 
-constexpr auto kFailure = with_subject<Failure>({field<Failure, &Failure::retry>("retry", When::needed),
-                                                 field<Failure, &Failure::templates>("templates", When::if_set),
-                                                 failed_nodes(), field<Failure, &Failure::rolled_back>("rolledBack")});
+inline constexpr auto kFailure =
+    with_subject<Failure>({field<Failure, &Failure::retry>("retry", When::needed),
+                           field<Failure, &Failure::templates>("templates", When::if_set), failed_nodes(),
+                           field<Failure, &Failure::rolled_back>("rolledBack")});
 
-constexpr auto kFailing =
+inline constexpr auto kFailing =
     with_subject<RecordedFailures>({field<RecordedFailures, &RecordedFailures::retry>("retry", When::needed),
                                     field<RecordedFailures, &RecordedFailures::templates>("templates", When::if_set),
                                     field<RecordedFailures, &RecordedFailures::machines>("machines")});
 
-constexpr auto kSwitches =
+inline constexpr auto kSwitches =
     with_subject<RecordedSwitches>({field<RecordedSwitches, &RecordedSwitches::retry>("retry", When::needed),
                                     field<RecordedSwitches, &RecordedSwitches::paused>("paused"),
                                     field<RecordedSwitches, &RecordedSwitches::approved>("approved"),
@@ -106,7 +108,7 @@ constexpr auto kSwitches =
                                     field<RecordedSwitches, &RecordedSwitches::left>("left"),
                                     field<RecordedSwitches, &RecordedSwitches::templates>("templates", When::if_set)});
 
-constexpr auto kCanary = with_subject<RecordedCanary>(
+inline constexpr auto kCanary = with_subject<RecordedCanary>(
     {field<RecordedCanary, &RecordedCanary::product>("product", When::needed),
      field<RecordedCanary, &RecordedCanary::templates>("templates", When::needed),
      field<RecordedCanary, &RecordedCanary::passed>("passed"), field<RecordedCanary, &RecordedCanary::nodes>("nodes"),
@@ -121,7 +123,7 @@ struct GoodEntry {
   std::string revision;
   std::string before;
 };
-constexpr auto kGood = with_subject<GoodEntry>({field<GoodEntry, &GoodEntry::before>("before", When::needed)});
+inline constexpr auto kGood = with_subject<GoodEntry>({field<GoodEntry, &GoodEntry::before>("before", When::needed)});
 
 constexpr Field<RecordedRemediation> attempts() {
   Field<RecordedRemediation> out = field<RecordedRemediation, &RecordedRemediation::attempts>("attempts", When::needed);
@@ -133,20 +135,20 @@ constexpr Field<RecordedRemediation> attempts() {
   };
   return out;
 }
-constexpr Field<RecordedRemediation> kRemediation[] = {
+inline constexpr Field<RecordedRemediation> kRemediation[] = {
     field<RecordedRemediation, &RecordedRemediation::machine>("machine", When::needed),
     field<RecordedRemediation, &RecordedRemediation::component>("component", When::needed),
     field<RecordedRemediation, &RecordedRemediation::pod>("pod", When::needed), attempts(),
     field<RecordedRemediation, &RecordedRemediation::at>("at", When::needed)};
 
-constexpr Field<RecordedText> kText[] = {
+inline constexpr Field<RecordedText> kText[] = {
     field<RecordedText, &RecordedText::revision>("revision", When::needed),
     field<RecordedText, &RecordedText::since>("since", When::needed),
     field<RecordedText, &RecordedText::doubtful_until>("doubtfulUntil", When::if_set)};
 
 using Forgetting = FleetRecord::Forgetting;
-constexpr Field<Forgetting> kForgetting[] = {field<Forgetting, &Forgetting::value>("value", When::needed),
-                                             field<Forgetting, &Forgetting::seen>("seen", When::needed)};
+inline constexpr Field<Forgetting> kForgetting[] = {field<Forgetting, &Forgetting::value>("value", When::needed),
+                                                    field<Forgetting, &Forgetting::seen>("seen", When::needed)};
 
 // A RecordedPolicy as it is stored.
 struct PolicyEntry {
@@ -164,14 +166,17 @@ constexpr Field<PolicyEntry> beside() {
   };
   return out;
 }
-constexpr Field<PolicyEntry> kPolicy[] = {field<PolicyEntry, &PolicyEntry::uid>("uid", When::needed),
-                                          field<PolicyEntry, &PolicyEntry::created>("created", When::needed),
-                                          field<PolicyEntry, &PolicyEntry::annotations>("annotations"),
-                                          stored::object_field<PolicyEntry, &PolicyEntry::spec>("spec", When::needed),
-                                          field<PolicyEntry, &PolicyEntry::gone_since>("goneSince", When::if_set),
-                                          beside()};
+inline constexpr Field<PolicyEntry> kPolicy[] = {
+    field<PolicyEntry, &PolicyEntry::uid>("uid", When::needed),
+    field<PolicyEntry, &PolicyEntry::created>("created", When::needed),
+    field<PolicyEntry, &PolicyEntry::annotations>("annotations"),
+    stored::object_field<PolicyEntry, &PolicyEntry::spec>("spec", When::needed),
+    field<PolicyEntry, &PolicyEntry::gone_since>("goneSince", When::if_set),
+    beside()};
 
-}  // namespace
+}  // namespace record_fields
+
+using namespace record_fields;
 
 namespace stored {
 

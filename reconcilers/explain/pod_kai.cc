@@ -95,14 +95,14 @@ void explain_kai_wait(const Snapshot& snapshot, const AskedPod& asked, PodExplan
         schedule_by(asked, view.scheduler_name));
     return;
   }
-  const WaitingCause cause = causes.cause(waiting);
+  const Reason cause = causes.cause(waiting);
   const bool elsewhere = cause.code == kNotChosen;
   const std::string says = elsewhere ? scheduler_says(asked) : std::string();
   if (!says.empty()) {
     out.causes.push_back(refused_by_scheduler(asked, view, says));
     return;
   }
-  add(elsewhere ? Severity::warning : Severity::error, cause.code, cause.text, kai_cure(asked, cause.code, view));
+  add(elsewhere ? Severity::warning : Severity::error, cause.code, cause.message, kai_cure(asked, cause.code, view));
 }
 
 }  // namespace gso

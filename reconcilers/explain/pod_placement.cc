@@ -11,8 +11,8 @@
 
 #include "reconcilers/cluster/facts.h"
 #include "reconcilers/cluster/kai_view.h"
-#include "reconcilers/cluster/operand.h"
 #include "reconcilers/cluster/other_systems.h"
+#include "reconcilers/cluster/plugin_settings.h"
 #include "reconcilers/cluster/policy_match.h"
 #include "reconcilers/explain/placement_rows.h"
 #include "reconcilers/explain/pod_parts.h"

@@ -9,8 +9,8 @@
 
 #include "reconcilers/cluster/discovery.h"
 #include "reconcilers/cluster/facts.h"
-#include "reconcilers/cluster/operand.h"
 #include "reconcilers/cluster/other_systems.h"
+#include "reconcilers/cluster/plugin_settings.h"
 #include "reconcilers/cluster/policy_match.h"
 #include "reconcilers/cluster/record_store.h"
 #include "reconcilers/explain/change_step.h"

@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 
 #include "reconcilers/kai/planners.h"
+#include "reconcilers/model/foreign_names.h"
 #include "reconcilers/model/kai_objects.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
@@ -30,9 +30,7 @@ std::vector<std::string> groups_of(const BindRequest& request) {
 
 bool serves_replicas(const Node& node) {
   const std::string_view text = node.meta.labels.get(kGpuReplicas).value_or("");
-  std::int64_t replicas = 0;
-  const auto [rest, code] = std::from_chars(text.data(), text.data() + text.size(), replicas);
-  if (code == std::errc{} && rest == text.data() + text.size() && replicas > 1) return true;
+  if (whole_number(text).value_or(0) > 1) return true;
   const std::string_view strategy = node.meta.labels.get(kSharingStrategy).value_or("none");
   const bool shared_resource = std::ranges::any_of(
       node.allocatable, [](const auto& entry) { return entry.second > 0 && entry.first.view().ends_with(".shared"); });

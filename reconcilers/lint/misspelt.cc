@@ -12,6 +12,7 @@
 #include <fmt/ranges.h>
 
 #include "reconcilers/lint/checks.h"
+#include "reconcilers/model/foreign_names.h"
 #include "reconcilers/model/kai_objects.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
@@ -129,14 +130,10 @@ class PodMetadata {
                      shown_value(name), shown_value(listed_)));
   }
 
-  // A Kubernetes quantity above 0: "4Gi", "4096Mi", "1.5G".
+  // "4Gi", "4096Mi", "1.5G"; no part of a byte.
   static bool is_memory(std::string_view text) {
-    const std::size_t digits = std::min(text.find_first_not_of("0123456789."), text.size());
-    const std::string_view number = text.substr(0, digits);
-    static constexpr std::array<std::string_view, 13> kSuffixes{"",   "k",  "M",  "G",  "T",  "P", "E",
-                                                                "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"};
-    return number.find_first_of("123456789") != std::string_view::npos && std::ranges::count(number, '.') <= 1 &&
-           std::ranges::find(kSuffixes, text.substr(digits)) != kSuffixes.end();
+    const auto amount = parse_quantity(text);
+    return amount && *amount > 0 && text.find_last_of("mun") == std::string_view::npos;
   }
 
   std::set<std::string, std::less<>> containers_;

@@ -297,9 +297,9 @@ void lint_kai(const std::vector<ClusterObject>& objects, const KaiPodRules& rule
     if (const auto cause = causes.impossible(*pod)) {
       if (cause->code != kSharingOff) {
         add(Diagnostic::Severity::warning, "KAICannotPlace",
-            "KAI cannot place the pod with the objects in the input: " + cause->text);
+            "KAI cannot place the pod with the objects in the input: " + cause->message);
       } else if (!rules.kai_gpu_sharing) {
-        add(Diagnostic::Severity::error, "KAISharingDisabled", cause->text);
+        add(Diagnostic::Severity::error, "KAISharingDisabled", cause->message);
       }
     }
     if (const std::string taint = evicting_taint(loaded.world, *pod); !taint.empty()) {

@@ -48,6 +48,13 @@ std::optional<Factor> factor_of(std::string_view suffix) {
 
 }  // namespace
 
+std::optional<std::int64_t> whole_number(std::optional<std::string_view> text) {
+  std::int64_t value = 0;
+  if (!text) return std::nullopt;
+  const auto [rest, code] = std::from_chars(text->data(), text->data() + text->size(), value);
+  return code == std::errc{} && rest == text->data() + text->size() ? std::optional(value) : std::nullopt;
+}
+
 std::optional<long double> parse_quantity(std::string_view text) {
   const bool negative = text.starts_with('-');
   if (negative || text.starts_with('+')) text.remove_prefix(1);
@@ -75,15 +82,16 @@ std::optional<long double> parse_quantity(std::string_view text) {
 }
 
 namespace {
-constexpr std::string_view kPrefix = "nvidia.com/gpu-";
+constexpr std::string_view kSlicePrefix = "nvidia.com/gpu-";
 constexpr std::string_view kSuffix = "gb";
 constexpr std::size_t kMostDigits = 5;
 }  // namespace
 
 std::optional<std::int64_t> slice_gigabytes(std::string_view resource) {
-  if (!resource.starts_with(kPrefix) || !resource.ends_with(kSuffix)) return std::nullopt;
-  if (resource.size() <= kPrefix.size() + kSuffix.size()) return std::nullopt;
-  const std::string_view digits = resource.substr(kPrefix.size(), resource.size() - kPrefix.size() - kSuffix.size());
+  if (!resource.starts_with(kSlicePrefix) || !resource.ends_with(kSuffix)) return std::nullopt;
+  if (resource.size() <= kSlicePrefix.size() + kSuffix.size()) return std::nullopt;
+  const std::string_view digits =
+      resource.substr(kSlicePrefix.size(), resource.size() - kSlicePrefix.size() - kSuffix.size());
   const bool number = std::ranges::all_of(digits, [](char c) { return c >= '0' && c <= '9'; });
   if (!number || digits.front() == '0' || digits.size() > kMostDigits) return std::nullopt;
   std::int64_t gigabytes = 0;
@@ -92,7 +100,7 @@ std::optional<std::int64_t> slice_gigabytes(std::string_view resource) {
 }
 
 std::string slice_resource(std::int64_t gigabytes) {
-  return fmt::format("{}{}{}", kPrefix, gigabytes, kSuffix);
+  return fmt::format("{}{}{}", kSlicePrefix, gigabytes, kSuffix);
 }
 
 // --- Labels and annotations of the job controllers and gang schedulers that are used with GPUs.

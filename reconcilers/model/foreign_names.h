@@ -10,13 +10,13 @@
 
 namespace gso {
 
-// --- Quantities, and resources that name slices of GPUs.
-
-// --- Kubernetes quantities: "8", "500m", "2Ki", "1e3".
+// --- Numbers, and Kubernetes quantities: "8", "500m", "2Ki", "1e3".
 
 // nullopt: no quantity. The digits are read as a whole number and divided once, so that 1.5 and 1500m are equal.
 // Source: k8s.io/apimachinery/pkg/api/resource (Quantity).
 [[nodiscard]] std::optional<long double> parse_quantity(std::string_view text);
+// "12", "-3", and nothing beside it; nullopt: no text, no such number, or more than 64 bits have.
+[[nodiscard]] std::optional<std::int64_t> whole_number(std::optional<std::string_view> text);
 
 // --- The resources that nos's device plugin serves: nvidia.com/gpu-<N>gb, a slice of N GiB of one GPU's memory.
 

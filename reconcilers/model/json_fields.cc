@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -122,10 +121,8 @@ namespace {
 
 // Rounded up, as the scheduler counts.
 std::optional<std::int64_t> whole_quantity(std::string_view text, std::int64_t parts) {
-  std::int64_t whole = 0;
-  const char* end = text.data() + text.size();
-  const auto [rest, code] = std::from_chars(text.data(), end, whole);
-  if (parts == 1 && code == std::errc{} && rest == end) return whole;
+  const auto whole = parts == 1 ? whole_number(text) : std::nullopt;
+  if (whole) return whole;
   const auto value = parse_quantity(text);
   if (!value || !(std::abs(*value) < 9e18L / static_cast<long double>(parts))) return std::nullopt;
   return static_cast<std::int64_t>(std::ceil(*value * static_cast<long double>(parts)));

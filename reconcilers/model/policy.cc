@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <nlohmann/json.hpp>
 
+#include "reconcilers/model/foreign_names.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
 
@@ -23,10 +23,8 @@ std::optional<IntOrPercent> IntOrPercent::parse(std::string_view text) {
   IntOrPercent out;
   out.percent = text.ends_with('%');
   if (out.percent) text.remove_suffix(1);
-  const char* end = text.data() + text.size();
-  auto [rest, code] = std::from_chars(text.data(), end, out.value);
-  if (code != std::errc{} || rest != end || out.value < 0 || (out.percent && out.value > 100)) return std::nullopt;
-  return out;
+  out.value = whole_number(text).value_or(-1);
+  return out.value >= 0 && (!out.percent || out.value <= 100) ? std::optional(out) : std::nullopt;
 }
 
 std::string IntOrPercent::to_string() const {

@@ -10,13 +10,11 @@
 #include <vector>
 
 #include "k8sclient/value/time.h"
-#include "reconcilers/model/plan.h"
-#include "reconcilers/model/snapshot.h"
 
 namespace gso {
 
 // --- Timers: since when something that planners watch has been true without a gap. Each pass names the timers that
-// run (Plan::timers; timer.h says how); the runtime keeps since when each has run and returns that with the next
+// run (Plan::timers; ages.h says how); the runtime keeps since when each has run and returns that with the next
 // Snapshot, so that planners call no clock. A timer that a pass does not name has a gap and starts again. Decisions of
 // a person or of the operator are not timers. They are stored: in annotations of the node, in the record, or in the
 // objects that people edit. How long ago a stored time was, a timer says (Timer::stored_time): the wall clock can be
@@ -113,44 +111,5 @@ using Timers = std::map<TimerKey, k8s::WallTime>;
 // Sorts the timers and keeps one of each. Planners name thousands of them for a fleet in change, kind by kind nearly in
 // order: the time that it takes is in proportion to their number then.
 void put_in_order(std::vector<TimerKey>& timers);
-
-// --- How planners name the timers that run, and read for how long they have run (timer.h). The runtime keeps what a
-// pass names. Two ways, so that no timer depends on who happens to ask: - Timers with several readers are named once,
-// at the top of the pass (rollout/running_timers.h), with run(). Their readers call since() and has_run_for(), which
-// name nothing. - A timer that one chain of steps owns, such as the steps of one node, is named there in every pass in
-// which its condition is true: held_for() names it and reads it.
-
-class Ages {
- public:
-  // Both outlive this; timers and the time of the next look are written into `plan`.
-  Ages(const Snapshot& snapshot, Plan& plan) : snapshot_(&snapshot), plan_(&plan) {}
-
-  // Names the timer as running now. `stored`: a time stamp from the cluster; the timer has been running at least since
-  // then. It counts only in the first look of an operator, which has not observed the condition itself; after that the
-  // clock counts. A time stamp in the future counts as now. For Timer::stored_time it counts whenever the timer is new.
-  void run(const TimerKey& timer, std::optional<WallTime> stored = std::nullopt);
-  // Since when it has run; now if it is new, or does not run. `stored`: as it was named with.
-  [[nodiscard]] WallTime since(const TimerKey& timer, std::optional<WallTime> stored = std::nullopt) const;
-  // True once it has run for `wanted`; otherwise requests another look at the moment when it will have.
-  bool has_run_for(const TimerKey& timer, Duration wanted, std::optional<WallTime> stored = std::nullopt);
-  // Both.
-  bool held_for(const TimerKey& timer, Duration wanted, std::optional<WallTime> stored = std::nullopt);
-  // The time of a stored_time() timer by the wall clock as it goes now, never in the future: names the timer, which
-  // this process measures from its first look at the time on, whatever the wall clock is set to meanwhile.
-  WallTime stored(const TimerKey& timer, WallTime time);
-  [[nodiscard]] WallTime now() const { return snapshot_->now; }
-  // For a fact that counts for `lifetime` after it was seen, and that has just been seen again: the timer continues,
-  // and another look is requested when it will have run out. A timer that has run out is left out of this plan, so that
-  // it has a gap and starts again.
-  void renew(const TimerKey& timer, Duration lifetime);
-  // Requests another look after `wait`; a wait that has already passed counts as zero.
-  void look_again_in(Duration wait);
-  // Keeps a timer of an earlier pass running for an object that this pass does not look at.
-  void keep(const TimerKey& timer);
-
- private:
-  const Snapshot* snapshot_;
-  Plan* plan_;
-};
 
 }  // namespace gso

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "reconcilers/cluster/config_maps.h"
-#include "reconcilers/cluster/operand.h"
+#include "reconcilers/cluster/plugin_settings.h"
 #include "reconcilers/cluster/record.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/node/assessor.h"

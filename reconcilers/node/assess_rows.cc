@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "reconcilers/cluster/operand.h"
+#include "reconcilers/cluster/plugin_settings.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/policy.h"
 #include "reconcilers/node/assessor.h"

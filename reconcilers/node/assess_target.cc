@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "reconcilers/cluster/config_maps.h"
-#include "reconcilers/cluster/operand.h"
+#include "reconcilers/cluster/plugin_settings.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/node/assessor.h"

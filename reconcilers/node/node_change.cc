@@ -84,11 +84,12 @@ constexpr Field<NodeChange> touched_field() {
           }};
 }
 
-constexpr Field<NodeChange::Failure> kFailureFields[] = {
+}  // namespace
+
+// Not in the anonymous namespace, because a specialization of Stored<> has it as an argument.
+inline constexpr stored::Field<NodeChange::Failure> kFailureFields[] = {
     field<NodeChange::Failure, &NodeChange::Failure::why>("why", When::needed),
     field<NodeChange::Failure, &NodeChange::Failure::retry>("retry", When::needed)};
-
-}  // namespace
 
 template <>
 struct stored::Stored<NodeChange::Failure> : stored::EntryOf<NodeChange::Failure, kFailureFields> {};

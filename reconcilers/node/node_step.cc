@@ -9,7 +9,7 @@
 
 #include "reconcilers/cluster/config_maps.h"
 #include "reconcilers/cluster/facts.h"
-#include "reconcilers/cluster/operand.h"
+#include "reconcilers/cluster/plugin_settings.h"
 #include "reconcilers/cluster/record.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/object_refs.h"

@@ -133,7 +133,7 @@
 #include <string>
 #include <string_view>
 
-#include "reconcilers/model/timer.h"
+#include "reconcilers/model/plan_draft.h"
 #include "reconcilers/node/node_patch.h"
 #include "reconcilers/node/node_phase.h"
 

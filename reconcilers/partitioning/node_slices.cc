@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
@@ -64,11 +63,8 @@ std::optional<KeyHashes> hashes_in(std::string_view key) {
 
 std::optional<std::int64_t> index_in(const Json& devices) {
   if (!devices.is_array() || devices.size() != 1 || !devices.front().is_string()) return std::nullopt;
-  const auto& text = devices.front().get_ref<const std::string&>();
-  std::int64_t index = 0;
-  const auto [rest, code] = std::from_chars(text.data(), text.data() + text.size(), index);
-  if (code != std::errc{} || rest != text.data() + text.size() || index < 0) return std::nullopt;
-  return index;
+  const auto index = whole_number(devices.front().get_ref<const std::string&>());
+  return index && *index >= 0 ? index : std::nullopt;
 }
 
 // One entry of sharing.mps.resources; false if it is none of the fork's.
@@ -234,13 +230,6 @@ namespace {
 
 constexpr std::int64_t kMostGpus = 256;
 constexpr std::int64_t kMostSlicesOfSize = 1000;
-
-std::optional<std::int64_t> whole_number(std::string_view text) {
-  std::int64_t value = 0;
-  const auto [rest, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (code != std::errc{} || rest != text.data() + text.size()) return std::nullopt;
-  return value;
-}
 
 // A label's number from 1 to `most`; the reason why there is none goes to `problem`.
 std::int64_t label_number(const Node& node, std::string_view label, std::int64_t most, std::string& problem) {

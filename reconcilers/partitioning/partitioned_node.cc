@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <tuple>
 #include <unordered_map>
 
@@ -150,11 +149,7 @@ void find_just_bound(PartitionedNode& node, WallTime now) {
 
 // CUDA's MPS with memory limits needs Volta (compute capability 7.0) or newer. A missing label is fine.
 bool is_before_volta(const Node& node) {
-  const auto label = node.meta.labels.get(kComputeMajor);
-  if (!label) return false;
-  int major = 0;
-  const auto [rest, code] = std::from_chars(label->data(), label->data() + label->size(), major);
-  return code == std::errc{} && rest == label->data() + label->size() && major < 7;
+  return whole_number(node.meta.labels.get(kComputeMajor)).value_or(7) < 7;
 }
 
 const SlicePod* user_of_whole_gpus(const PartitionedNode& node) {

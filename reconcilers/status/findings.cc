@@ -86,12 +86,12 @@ void plan_double_offers(Pass& pass) {
 
 // What a selector does that its author might not mean. By name: the store has no order.
 void plan_selector_notes(Pass& pass) {
-  std::map<std::string, std::vector<SelectorNote>> notes;
+  std::map<std::string, std::vector<Reason>> notes;
   for (const auto& [key, policy] : pass.s.world.policies.all()) {
     if (auto found = selector_notes(*policy); !found.empty()) notes.emplace(key.name, std::move(found));
   }
   for (const auto& [name, found] : notes) {
-    for (const SelectorNote& note : found)
+    for (const Reason& note : found)
       pass.finding(Severity::warning, policy_ref(*pass.s.world.policies.find(name)), note.code, note.message);
   }
 }

@@ -213,9 +213,9 @@ std::optional<StatusCondition> contested_of(const PolicySum& sum, const nlohmann
 
 std::optional<StatusCondition> selector_condition_of(const PolicySum& sum, const nlohmann::json& before) {
   constexpr std::string_view kType = "SelectorStable";
-  const std::vector<SelectorNote> notes = selector_notes(*sum.policy);
+  const std::vector<Reason> notes = selector_notes(*sum.policy);
   std::string message;
-  for (const SelectorNote& note : notes) message += (message.empty() ? "" : "; ") + note.message;
+  for (const Reason& note : notes) message += (message.empty() ? "" : "; ") + note.message;
   if (!notes.empty()) {
     return StatusCondition{std::string(kType), false, std::string(notes.front().code), std::move(message)};
   }

@@ -13,13 +13,13 @@ from function_length_test import sources
 
 # Figure: (limit, target).
 LIMITS = {
-    "product files": (593, 500),
+    "product files": (594, 500),
     "product files of fewer than 40 lines": (68, 40),
     "product files of more than 500 lines": (0, 0),
-    "product lines": (98_925, 80_000),
-    "headers that one other file includes": (14, 0),
-    "structs of a code or reason and a text": (34, 3),
-    "places that search our own messages": (17, 0),
+    "product lines": (98_876, 80_000),
+    "headers that one other file includes": (13, 0),
+    "structs of a code or reason and a text": (32, 3),
+    "places that search our own messages": (16, 0),
     "files that call step()": (2, 1),
 }
 

@@ -1,5 +1,5 @@
 // Where the default key is set, for people, and the command that sets it: of one row for each provider.
-#include "reconcilers/cluster/operand.h"
+#include "reconcilers/cluster/plugin_settings.h"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "reconcilers/cluster/operand.h"
+#include "reconcilers/cluster/plugin_settings.h"
 #include "reconcilers/profile/expected.h"
 #include "reconcilers/profile/mps.h"
 #include "tests/reconcilers/source_files.h"

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "reconcilers/cluster/operand.h"
+#include "reconcilers/cluster/plugin_settings.h"
 #include "reconcilers/profile/field_names.h"
 #include "reconcilers/profile/profile.h"
 
