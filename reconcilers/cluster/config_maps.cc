@@ -7,17 +7,12 @@
 #include <array>
 #include <cctype>
 #include <span>
-#include <string>
 #include <utility>
-#include <vector>
 
-#include "reconcilers/cluster/discovery.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/object_refs.h"
-#include "reconcilers/model/policy.h"
 #include "reconcilers/profile/field_names.h"
-#include "reconcilers/profile/profile.h"
 
 namespace gso {
 

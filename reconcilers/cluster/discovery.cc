@@ -4,14 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 #include <tuple>
 #include <utility>
 
 #include "reconcilers/cluster/cluster_pods.h"
 #include "reconcilers/cluster/facts.h"
 #include "reconcilers/cluster/kai_view.h"
-#include "reconcilers/cluster/operand.h"
 #include "reconcilers/cluster/other_systems.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/object_refs.h"

@@ -4,13 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
 
 #include "reconcilers/model/foreign_names.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/object_refs.h"
-#include "reconcilers/profile/expected.h"
 #include "reconcilers/profile/mps.h"
 
 namespace gso {

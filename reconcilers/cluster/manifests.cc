@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <utility>
 
 #include "reconcilers/cluster/cluster_pods.h"
@@ -16,7 +15,6 @@
 #include "reconcilers/model/kai_objects.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/project.h"
-#include "reconcilers/profile/document_value.h"
 #include "reconcilers/profile/yaml_node.h"
 
 namespace gso {

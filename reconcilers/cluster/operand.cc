@@ -5,8 +5,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <optional>
-#include <string_view>
 #include <tuple>
 #include <utility>
 

@@ -4,9 +4,6 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <optional>
-#include <string>
-#include <string_view>
 #include <utility>
 
 #include "reconcilers/cluster/discovery.h"

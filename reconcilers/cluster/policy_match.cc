@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <functional>
 #include <iterator>
-#include <optional>
 
 #include "reconcilers/cluster/config_maps.h"
 #include "reconcilers/model/labels.h"

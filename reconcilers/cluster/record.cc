@@ -5,12 +5,9 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstddef>
-#include <utility>
 
 #include "reconcilers/cluster/config_maps.h"
 #include "reconcilers/model/labels.h"
-#include "reconcilers/model/policy.h"
 
 namespace gso {
 

@@ -3,18 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <string_view>
 #include <tuple>
 #include <utility>
-#include <vector>
 
 #include "k8sclient/value/json_access.h"
-#include "reconcilers/cluster/record.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/model/stored_fields.h"

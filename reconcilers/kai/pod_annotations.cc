@@ -1,10 +1,7 @@
 // KAI's GPU sharing annotations on a Pod, in the order in which KAI's admission looks at them.
 #include "reconcilers/kai/pod_annotations.h"
 
-#include <array>
 #include <cmath>
-#include <optional>
-#include <string>
 
 #include <fmt/format.h>
 
@@ -12,7 +9,6 @@
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/profile/go_text.h"
-#include "reconcilers/profile/profile.h"
 #include "reconcilers/profile/yaml_node.h"
 
 namespace gso {

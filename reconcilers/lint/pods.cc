@@ -1,7 +1,6 @@
 // Pods that use GPUs, and the pods of workloads: requests of GPUs that the API server refuses, what no component
 // notices, and what makes a client run without the MPS daemon that it was meant to use. KAI's own rules are in
 // reconcilers/kai.
-#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <map>

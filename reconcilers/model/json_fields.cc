@@ -251,6 +251,13 @@ std::string spelt(std::string_view path) {
   return out;
 }
 
+bool read_on_delete(Fields& fields, Value value, std::string_view path, bool& out) {
+  std::string_view text;
+  if (!fields.view(value, path, text)) return false;
+  out = text == "OnDelete";
+  return true;
+}
+
 Document::Document(std::string_view kind, std::string_view text) : kind_(kind), text_(text) {}
 
 simdjson::error_code Document::iterate(simdjson::ondemand::document& document) {

@@ -271,6 +271,9 @@ bool read_rows(Fields& fields, Value value, std::string_view at, const Rows& row
                        [&](std::string_view key, Value inner) { return read_row(fields, inner, at, key, rows, out); });
 }
 
+// Of a DaemonSet's updateStrategy: its type is OnDelete.
+bool read_on_delete(Fields& fields, Value value, std::string_view path, bool& out);
+
 // A whole object: its metadata, where rows can name further fields, and the rows.
 template <class Object, class Rows>
 [[nodiscard]] k8s::Result<Object> project(std::string_view kind, std::string_view text, const MetaFilter& filter,

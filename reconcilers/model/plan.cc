@@ -13,7 +13,6 @@
 #include "k8sclient/value/overloaded.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
-#include "reconcilers/model/message_text.h"
 #include "reconcilers/model/object_refs.h"
 
 namespace gso {

@@ -2,11 +2,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "reconcilers/model/json_fields.h"
 #include "reconcilers/model/kai_objects.h"
@@ -17,20 +18,68 @@ namespace {
 using json::Fields;
 using json::Value;
 
-// Fields whose presence in the schema or whose writer is read.
-constexpr std::array<std::string_view, 11> kFields = {
-    "spec.admission.gpuSharing",
-    "spec.global.gpuSharingMode",
-    "spec.admission.gpuPodRuntimeClassName",
-    "spec.admission.gpuFractionRuntimeClassName",
-    "spec.binder.resourceReservation.runtimeClassName",
-    "spec.binder.resourceReservation.namespace",
-    "spec.binder.resourceReservation.appLabel",
-    "spec.binder.resourceReservation.allocationTimeout",
-    "spec.binder.volumeBindingTimeoutSeconds",
-    "spec.selectedGPUGroups",
-    "spec.selectedFractionalGpuGroups",
+bool read_presence(Fields& /*fields*/, Value value, std::string_view /*path*/, bool& out) {
+  out = !Fields::is_null(value);
+  return true;
+}
+
+bool read_count_of_items(Fields& fields, Value value, std::string_view path, std::int64_t& out) {
+  return fields.array(value, path, [&](Value) { return ++out > 0; });
+}
+
+std::optional<std::string> text_of(const std::string& value) {
+  return value.empty() ? std::nullopt : std::optional(value);
+}
+std::optional<std::string> text_of(const std::optional<std::string>& value) {
+  return value;
+}
+std::optional<std::string> text_of(const std::optional<bool>& value) {
+  return value ? std::optional<std::string>(*value ? "true" : "false") : std::nullopt;
+}
+std::optional<std::string> text_of(const std::optional<std::int64_t>& value) {
+  return value ? std::optional(std::to_string(*value)) : std::nullopt;
+}
+
+// A field of kai-config. Of those with a `text`, people patch the value by hand: their presence in the schema, and who
+// wrote them, is read as well.
+struct ConfigField : json::Row<KaiConfig> {
+  std::optional<std::string> (*text)(const KaiConfig&) = nullptr;
 };
+
+template <auto kMember>
+constexpr ConfigField followed(std::string_view path) {
+  return {json::row<kMember>(path), [](const KaiConfig& config) { return text_of(config.*kMember); }};
+}
+
+constexpr ConfigField kConfig[] = {
+    {json::row<&KaiConfig::ns>("spec.namespace")},
+    followed<&KaiConfig::gpu_sharing>("spec.admission.gpuSharing"),
+    followed<&KaiConfig::pod_runtime_class>("spec.admission.gpuPodRuntimeClassName"),
+    followed<&KaiConfig::fraction_runtime_class>("spec.admission.gpuFractionRuntimeClassName"),
+    {json::row<&KaiConfig::scheduler_name>("spec.global.schedulerName")},
+    {json::row<&KaiConfig::queue_label_key>("spec.global.queueLabelKey")},
+    followed<&KaiConfig::gpu_sharing_mode>("spec.global.gpuSharingMode"),
+    {json::row_by<read_presence, &KaiConfig::misspelt_pull_secret>("spec.global.imagesPullSecret")},
+    {json::row_by<read_count_of_items, &KaiConfig::pull_secrets>("spec.global.additionalImagePullSecrets")},
+    {json::row<&KaiConfig::scale_namespace>("spec.nodeScaleAdjuster.args.nodeScaleNamespace")},
+    followed<&KaiConfig::reservation_namespace>("spec.binder.resourceReservation.namespace"),
+    followed<&KaiConfig::reservation_app_label>("spec.binder.resourceReservation.appLabel"),
+    followed<&KaiConfig::reservation_runtime_class>("spec.binder.resourceReservation.runtimeClassName"),
+    followed<&KaiConfig::allocation_timeout>("spec.binder.resourceReservation.allocationTimeout"),
+    followed<&KaiConfig::volume_binding_timeout>("spec.binder.volumeBindingTimeoutSeconds"),
+};
+
+// Fields whose presence in a schema or whose writer is read: of kai-config, and of BindRequests.
+const std::vector<std::string_view>& followed_fields() {
+  static const std::vector<std::string_view> kFields = [] {
+    std::vector<std::string_view> out{"spec.selectedGPUGroups", "spec.selectedFractionalGpuGroups"};
+    for (const ConfigField& field : kConfig) {
+      if (field.text != nullptr) out.push_back(field.path);
+    }
+    return out;
+  }();
+  return kFields;
+}
 
 // True when fieldsV1 names a field given by its dotted path.
 bool owns(const nlohmann::json& fields, std::string_view path) {
@@ -47,7 +96,7 @@ bool owns(const nlohmann::json& fields, std::string_view path) {
 }
 
 // The newest entry that owns a field wrote it last.
-bool read_managers(Fields& fields, Value value, KaiConfig& out) {
+bool read_managers(Fields& fields, Value value, std::string_view /*path*/, KaiConfig& out) {
   std::map<std::string, std::string> newest;
   return fields.array(value, "metadata.managedFields", [&](Value entry) {
     std::string manager;
@@ -65,7 +114,7 @@ bool read_managers(Fields& fields, Value value, KaiConfig& out) {
       owned = nlohmann::json::parse(raw, nullptr, false);
       return true;
     });
-    for (const std::string_view field : kFields) {
+    for (const std::string_view field : followed_fields()) {
       const std::string name(field);
       // RFC 3339 in UTC: text order is time order.
       if (!owned.is_object() || !owns(owned, field) || newest[name] > time) continue;
@@ -76,16 +125,16 @@ bool read_managers(Fields& fields, Value value, KaiConfig& out) {
   });
 }
 
-// Which of kFields are in `properties`, the schema of the field at `path`.
+// Which of followed_fields() are in `properties`, the schema of the field at `path`.
 void walk_schema(const nlohmann::json& schema, const std::string& path, KaiSchema& out) {
-  for (const std::string_view field : kFields) {
+  for (const std::string_view field : followed_fields()) {
     if (field == path) out.fields.insert(path);
   }
   auto properties = schema.find("properties");
   if (properties == schema.end() || !properties->is_object()) return;
   for (const auto& [name, inner] : properties->items()) {
     const std::string below = path.empty() ? name : fmt::format("{}.{}", path, name);
-    const bool wanted = std::any_of(kFields.begin(), kFields.end(), [&](std::string_view field) {
+    const bool wanted = std::ranges::any_of(followed_fields(), [&](std::string_view field) {
       return field.starts_with(below) && (field.size() == below.size() || field[below.size()] == '.');
     });
     if (wanted && inner.is_object()) walk_schema(inner, below, out);
@@ -128,15 +177,6 @@ std::string_view version_read(std::string_view crd) {
   return crd == kai::kBindRequestCrd ? "v1alpha2" : "v1";
 }
 
-bool read_presence(Fields& /*fields*/, Value value, std::string_view /*path*/, bool& out) {
-  out = !Fields::is_null(value);
-  return true;
-}
-
-bool read_count_of_items(Fields& fields, Value value, std::string_view path, std::int64_t& out) {
-  return fields.array(value, path, [&](Value) { return ++out > 0; });
-}
-
 // Deployment: the condition Available.
 bool read_available(Fields& fields, Value value, std::string_view path, Deployment& out) {
   return fields.array(value, path, [&](Value item) {
@@ -157,29 +197,6 @@ bool read_available(Fields& fields, Value value, std::string_view path, Deployme
   });
 }
 
-bool read_all_managers(Fields& fields, Value value, std::string_view /*path*/, KaiConfig& out) {
-  return read_managers(fields, value, out);
-}
-
-constexpr json::Row<KaiConfig> kConfig[] = {
-    {"metadata.managedFields", read_all_managers},
-    json::row<&KaiConfig::ns>("spec.namespace"),
-    json::row<&KaiConfig::gpu_sharing>("spec.admission.gpuSharing"),
-    json::row<&KaiConfig::pod_runtime_class>("spec.admission.gpuPodRuntimeClassName"),
-    json::row<&KaiConfig::fraction_runtime_class>("spec.admission.gpuFractionRuntimeClassName"),
-    json::row<&KaiConfig::scheduler_name>("spec.global.schedulerName"),
-    json::row<&KaiConfig::queue_label_key>("spec.global.queueLabelKey"),
-    json::row<&KaiConfig::gpu_sharing_mode>("spec.global.gpuSharingMode"),
-    json::row_by<read_presence, &KaiConfig::misspelt_pull_secret>("spec.global.imagesPullSecret"),
-    json::row_by<read_count_of_items, &KaiConfig::pull_secrets>("spec.global.additionalImagePullSecrets"),
-    json::row<&KaiConfig::scale_namespace>("spec.nodeScaleAdjuster.args.nodeScaleNamespace"),
-    json::row<&KaiConfig::reservation_namespace>("spec.binder.resourceReservation.namespace"),
-    json::row<&KaiConfig::reservation_app_label>("spec.binder.resourceReservation.appLabel"),
-    json::row<&KaiConfig::reservation_runtime_class>("spec.binder.resourceReservation.runtimeClassName"),
-    json::row<&KaiConfig::allocation_timeout>("spec.binder.resourceReservation.allocationTimeout"),
-    json::row<&KaiConfig::volume_binding_timeout>("spec.binder.volumeBindingTimeoutSeconds"),
-};
-
 constexpr json::Row<Deployment> kDeployment[] = {
     json::row<&Deployment::replicas>("spec.replicas"),
     json::row<&Deployment::observed_generation>("status.observedGeneration"),
@@ -194,7 +211,18 @@ constexpr json::Row<Lease> kLease[] = {json::row<&Lease::holder>("spec.holderIde
 }  // namespace
 
 k8s::Result<KaiConfig> project_kai_config(std::string_view text) {
-  return json::project<KaiConfig>("Config", text, {true, json::keeps_own_annotation}, kConfig);
+  std::vector<json::Row<KaiConfig>> rows(std::begin(kConfig), std::end(kConfig));
+  rows.push_back({"metadata.managedFields", read_managers});
+  return json::project<KaiConfig>("Config", text, {true, json::keeps_own_annotation}, rows);
+}
+
+std::map<std::string, std::string> followed_values(const KaiConfig& config) {
+  std::map<std::string, std::string> out;
+  for (const ConfigField& field : kConfig) {
+    if (auto value = field.text != nullptr ? field.text(config) : std::nullopt)
+      out[std::string(field.path)] = *std::move(value);
+  }
+  return out;
 }
 
 k8s::Result<KaiSchema> project_kai_schema(std::string_view text) {

@@ -248,19 +248,12 @@ std::span<const PolicyField> policy_fields() {
 
 namespace {
 
-bool read_on_delete(Fields& fields, Value value, std::string_view path, bool& out) {
-  std::string_view text;
-  if (!fields.view(value, path, text)) return false;
-  out = text == "OnDelete";
-  return true;
-}
-
 constexpr json::Row<ClusterPolicy> kClusterPolicy[] = {
     json::row<&ClusterPolicy::device_plugin_enabled>("spec.devicePlugin.enabled"),
     json::row<&ClusterPolicy::config_name>("spec.devicePlugin.config.name"),
     json::row<&ClusterPolicy::config_default>("spec.devicePlugin.config.default"),
     json::row<&ClusterPolicy::mig_strategy>("spec.mig.strategy"),
-    json::row_by<read_on_delete, &ClusterPolicy::on_delete>("spec.daemonsets.updateStrategy"),
+    json::row_by<json::read_on_delete, &ClusterPolicy::on_delete>("spec.daemonsets.updateStrategy"),
     json::row<&ClusterPolicy::state>("status.state"),
 };
 

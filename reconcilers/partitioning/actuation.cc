@@ -4,10 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdint>
 #include <functional>
-#include <map>
-#include <string>
 #include <string_view>
 #include <tuple>
 #include <utility>

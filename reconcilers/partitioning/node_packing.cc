@@ -2,7 +2,6 @@
 #include "reconcilers/partitioning/packing.h"
 
 #include <algorithm>
-#include <compare>
 #include <limits>
 #include <tuple>
 #include <utility>

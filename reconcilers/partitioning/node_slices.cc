@@ -6,8 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
-#include <optional>
-#include <string_view>
 #include <utility>
 
 #include "reconcilers/cluster/manifests.h"

@@ -8,18 +8,14 @@
 #include <limits>
 #include <map>
 #include <optional>
-#include <string>
 #include <utility>
 #include <variant>
-#include <vector>
 
 #include "k8sclient/value/time.h"
 #include "reconcilers/cluster/config_maps.h"
 #include "reconcilers/cluster/other_systems.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/object_refs.h"
-#include "reconcilers/model/plan_draft.h"
-#include "reconcilers/partitioning/node_moves.h"
 #include "reconcilers/partitioning/official_plugin.h"
 #include "reconcilers/partitioning/slice_plan.h"
 

@@ -5,9 +5,7 @@
 #include <algorithm>
 #include <compare>
 #include <map>
-#include <optional>
 #include <set>
-#include <string>
 #include <string_view>
 #include <utility>
 

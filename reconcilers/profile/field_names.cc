@@ -4,14 +4,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-#include <array>
 #include <cctype>
-#include <cstddef>
 #include <numeric>
 #include <ranges>
 #include <utility>
-#include <vector>
 
 #include "reconcilers/model/message_text.h"
 

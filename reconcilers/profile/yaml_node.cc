@@ -6,8 +6,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstddef>
-#include <cstdint>
 #include <unordered_map>
 #include <utility>
 
