@@ -20,8 +20,6 @@
 
 namespace gso {
 
-// --- Systems beside the device plugin that a node can belong to: nos, HAMi, and those that take nodes out of service.
-
 // --- nos (Nebuly) partitions the GPUs of the nodes that carry its label into MPS slices, according to the requests of
 // pending pods. It has its own device plugin and writes a ConfigMap key and nvidia.com/device-plugin.config for each
 // of these nodes: the rules for SharingPolicies, profiles and lint, which concern the official device plugin, do not

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "reconcilers/explain/pod_parts.h"
+#include "reconcilers/model/foreign_names.h"
 #include "reconcilers/model/labels.h"
-#include "reconcilers/model/mps_pipe_directory.h"
 
 namespace gso {
 

@@ -17,8 +17,6 @@
 
 namespace gso {
 
-// --- SharingPolicies: their words, their fields, and the rollouts that they make.
-
 // --- The operator's own kinds, as planners read them: SharingPolicy (which nodes get which profile, and how it is
 // rolled out) and SharingRollout (the rollout of one revision for one policy and profile key). Field meanings and
 // defaults: crds/.

@@ -1,10 +1,10 @@
 // DaemonSet and ControllerRevision: JSON -> projected value.
 #include <optional>
 
+#include "reconcilers/model/foreign_names.h"
 #include "reconcilers/model/json_fields.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
-#include "reconcilers/model/mps_pipe_directory.h"
 #include "reconcilers/model/project.h"
 
 namespace gso {

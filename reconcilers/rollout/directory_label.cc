@@ -1,8 +1,8 @@
 #include "reconcilers/rollout/directory_label.h"
 
 #include "reconcilers/cluster/label_owners.h"
+#include "reconcilers/model/foreign_names.h"
 #include "reconcilers/model/labels.h"
-#include "reconcilers/model/mps_pipe_directory.h"
 #include "reconcilers/node/assess.h"
 #include "reconcilers/node/mps_daemon_change.h"
 #include "reconcilers/rollout/label_contest.h"

@@ -6,8 +6,8 @@
 #include <optional>
 
 #include "reconcilers/cluster/policy_match.h"
+#include "reconcilers/model/foreign_names.h"
 #include "reconcilers/model/labels.h"
-#include "reconcilers/model/mps_pipe_directory.h"
 #include "reconcilers/model/plan.h"
 #include "reconcilers/model/policy.h"
 #include "reconcilers/rollout/budgets.h"
