@@ -20,7 +20,7 @@
 
 namespace gso {
 
-// `nos`: its device plugin runs only on nodes that nos partitions (cluster/nos.h).
+// `nos`: its device plugin runs only on nodes that nos partitions (cluster/other_systems.h).
 enum class Provider { gpu_operator, device_plugin_chart, manifest, nos };
 // "GPUOperator", "DevicePluginChart", "Manifest", "Nos"
 [[nodiscard]] std::string_view to_string(Provider provider);

@@ -16,7 +16,7 @@ namespace {
 
 // A stored time begins its timer; the timers of conditions begin when they are seen, but for the first look.
 bool counts_stored(const Snapshot& snapshot, const TimerKey& timer) {
-  return timer.timer == Timer::stored_time ? !snapshot.timers.contains(timer) : snapshot.first_look;
+  return is_of_stored_time(timer.timer) ? !snapshot.timers.contains(timer) : snapshot.first_look;
 }
 
 }  // namespace

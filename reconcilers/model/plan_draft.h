@@ -25,7 +25,7 @@ class Ages {
 
   // Names the timer as running now. `stored`: a time stamp from the cluster; the timer has been running at least since
   // then. It counts only in the first look of an operator, which has not observed the condition itself; after that the
-  // clock counts. A time stamp in the future counts as now. For Timer::stored_time it counts whenever the timer is new.
+  // clock counts. A time stamp in the future counts as now. For a stored time it counts whenever the timer is new.
   void run(const TimerKey& timer, std::optional<WallTime> stored = std::nullopt);
   // Since when it has run; now if it is new, or does not run. `stored`: as it was named with.
   [[nodiscard]] WallTime since(const TimerKey& timer, std::optional<WallTime> stored = std::nullopt) const;

@@ -88,7 +88,7 @@ struct SharingPolicy {
   RolloutSpec rollout;
   std::vector<std::string> finalizers;  // All of them, in order: a patch replaces the list.
   std::string spec_json;                // spec as the server holds it, canonical text; the record keeps this.
-  // Set if the object is deleted, or is being deleted, and its stop still applies (cluster/recorded_policies.h).
+  // Set if the object is deleted, or is being deleted, and its stop still applies (cluster/policy_match.h).
   struct Gone {
     // Uids of the policies that existed when it was deleted. A policy created later lifts the stop on the nodes that it
     // selects with at least this priority.

@@ -64,6 +64,8 @@ constexpr auto kNames = std::to_array<Name>({
     {Timer::slices_confirming, "slices-confirming"},
     {Timer::slices_idle, "slices-idle"},
     {Timer::partitioner_lease, "partitioner-lease"},
+    {Timer::slices_moved, "slices-moved"},
+    {Timer::slices_agent, "slices-agent"},
     {Timer::stored_time, "stored-time"},
 });
 static_assert(std::ranges::all_of(kNames, [](const Name& name) {
@@ -116,10 +118,14 @@ StoredWait stored_wait(std::string subject, std::string_view what, k8s::WallTime
   return {stored_time(std::move(subject), name, end), end - whole, whole};
 }
 
+bool is_of_stored_time(Timer timer) {
+  return timer == Timer::slices_moved || timer == Timer::slices_agent || timer == Timer::stored_time;
+}
+
 bool shows_progress(Timer timer) {
   return timer != Timer::settled && timer != Timer::key_text && timer != Timer::unchanged &&
          timer != Timer::labelling && timer != Timer::slices_idle && timer != Timer::partitioner_lease &&
-         timer != Timer::stored_time;
+         !is_of_stored_time(timer);
 }
 
 namespace {

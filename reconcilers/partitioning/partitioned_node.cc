@@ -35,7 +35,8 @@ bool is_better(const SliceAgent& agent, const SliceAgent& than) {
 // A time in the future is that of a node whose clock is ahead: the first look at it counts.
 bool has_just_started(PlanDraft& draft, const PartitionedNode& node, const SliceAgent& agent) {
   if (!agent.since) return false;
-  return !draft.ages.held_for(stored_time(node.name, "agent", *agent.since), kReportDelay, *agent.since);
+  return !draft.ages.held_for({Timer::slices_agent, node.name, k8s::format_time(*agent.since)}, kReportDelay,
+                              *agent.since);
 }
 
 }  // namespace

@@ -64,15 +64,13 @@ bool predecessor_runs(PlanDraft& draft) {
 using Pods = std::vector<const SlicePod*>;
 
 constexpr Timer kTimers[] = {Timer::slices_batch,      Timer::slices_batch_idle, Timer::slices_projecting,
-                             Timer::slices_confirming, Timer::slices_idle,       Timer::partitioner_lease};
+                             Timer::slices_confirming, Timer::slices_idle,       Timer::partitioner_lease,
+                             Timer::slices_moved,      Timer::slices_agent};
 
 // A view with gaps proves nothing: what has been true until now is not taken as having ended.
 void keep_timers(PlanDraft& draft) {
   for (const auto& [timer, since] : draft.s.timers) {
-    const bool is_its_own = std::ranges::find(kTimers, timer.timer) != std::end(kTimers);
-    // Of the stored times those of nodes: other planners name what they need, and a new one for each write.
-    const bool is_of_a_node = timer.timer == Timer::stored_time && draft.s.world.nodes.find(timer.subject) != nullptr;
-    if (is_its_own || is_of_a_node) draft.keep(timer);
+    if (std::ranges::find(kTimers, timer.timer) != std::end(kTimers)) draft.keep(timer);
   }
 }
 
