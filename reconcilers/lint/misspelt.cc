@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "reconcilers/kai/pod_annotations.h"
 #include "reconcilers/lint/checks.h"
 #include "reconcilers/model/foreign_names.h"
 #include "reconcilers/model/kai_objects.h"
@@ -55,12 +56,10 @@ std::string_view meant_fraction(std::string_view name) {
 // Of containers and init containers; one without a name is left out.
 std::vector<std::string> names_of_containers(const DocumentValue& spec) {
   std::vector<std::string> out;
-  for (const std::string_view field : {"containers", "initContainers"}) {
-    for (const DocumentValue& container : items_of(spec.find(field))) {
-      const std::string_view name = container.string_at("name");
-      if (!name.empty()) out.emplace_back(name);
-    }
-  }
+  each_container(spec, [&](const DocumentValue& container, const std::string&) {
+    const std::string_view name = container.string_at("name");
+    if (!name.empty()) out.emplace_back(name);
+  });
   return out;
 }
 
