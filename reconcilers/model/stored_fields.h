@@ -102,13 +102,14 @@ template <class Entry>
 [[nodiscard]] std::string read_fields(simdjson::dom::object object, std::span<const Field<Entry>> fields, Entry& out) {
   for (const Field<Entry>& field : fields) {
     Element value;
-    if (object.at_key(field.name).get(value) != simdjson::SUCCESS) {
-      if (field.when == When::needed) return fmt::format("{} is missing", field.name);
-      continue;
+    Wrong wrong;
+    if (object.at_key(field.name).get(value) == simdjson::SUCCESS) {
+      wrong = field.read(value, out);
+    } else if (field.when == When::needed) {
+      wrong = " is missing";
     }
-    if (const Wrong wrong = field.read(value, out); !wrong.empty())
-      return field.wrong.empty() ? fmt::format("{}{}", field.name, wrong)
-                                 : fmt::format("{} {}", field.name, field.wrong);
+    if (wrong.empty()) continue;
+    return field.wrong.empty() ? fmt::format("{}{}", field.name, wrong) : fmt::format("{} {}", field.name, field.wrong);
   }
   return {};
 }
