@@ -7,15 +7,14 @@
 #include <set>
 #include <string>
 
-#include "reconcilers/cluster/stale_views.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/fleet/pass.h"
 #include "reconcilers/kai/planners.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/plan_draft.h"
 #include "reconcilers/model/resources.h"
 #include "reconcilers/model/timer.h"
 #include "reconcilers/node/node_phase.h"
-#include "reconcilers/partitioning/observed.h"
 #include "reconcilers/partitioning/partitioning.h"
 #include "reconcilers/rollout/change_steps.h"
 #include "reconcilers/rollout/drain.h"

@@ -10,7 +10,7 @@
 #include "k8sclient/value/object.h"
 #include "reconcilers/fleet/fleet.h"
 #include "reconcilers/model/plan.h"
-#include "reconcilers/partitioning/observed.h"
+#include "reconcilers/partitioning/partitioning.h"
 
 namespace gso {
 

@@ -46,7 +46,7 @@ Plan plan_with_credit(const ClusterView& view, const PlanOptions& options, WallT
     bool fresh = false;
     for (const TimerKey& timer : plan.timers) {
       const auto stored = plan.timer_starts.find(timer);
-      const bool counts = timer.timer == Timer::stored_time && stored != plan.timer_starts.end();
+      const bool counts = is_of_stored_time(timer.timer) && stored != plan.timer_starts.end();
       fresh = timers.emplace(timer, counts ? stored->second : since).second || fresh;
     }
     if (!fresh) break;

@@ -35,6 +35,7 @@
 #include "reconcilers/explain/what_if.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/message_text.h"
 #include "reconcilers/model/resources.h"
 #include "reconcilers/node/node_phase.h"
 #include "reconcilers/registry.h"

@@ -11,7 +11,7 @@
 
 #include "k8sclient/value/error.h"
 #include "reconcilers/model/snapshot.h"
-#include "reconcilers/partitioning/observed.h"
+#include "reconcilers/partitioning/partitioning.h"
 
 namespace gso {
 

@@ -294,8 +294,8 @@ std::set<k8s::ObjectKey> KaiReader::conclude(const Look& look) {
         const ObjectMeta& meta = j.reservation->meta;
         if (meta.key() != action.pod) continue;
         const bool same = meta.uid == action.uid && meta.resource_version == action.resource_version;
-        why = same ? j.message : "it has changed";
-        if (!same || j.fate == Fate::keep || j.reason != planned.reason) continue;
+        why = same ? j.why.message : "it has changed";
+        if (!same || j.fate == Fate::keep || j.why.code != planned.reason) continue;
         const std::string node(j.reservation->node_name.view());
         const bool there = action.grace_period_seconds.has_value() && !look.gone.contains(node);
         why = there ? fmt::format("cannot confirm that node {} was deleted", node) : std::string();

@@ -13,7 +13,7 @@
 #include "k8sclient/value/error.h"
 #include "reconcilers/cluster/cluster_pods.h"
 #include "reconcilers/fleet/fleet_index.h"
-#include "reconcilers/model/jobs.h"
+#include "reconcilers/model/foreign_names.h"
 #include "reconcilers/model/kai_objects.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/project.h"

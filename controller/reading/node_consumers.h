@@ -25,7 +25,7 @@
 #include "k8sclient/clock.h"
 #include "k8sclient/value/error.h"
 #include "reconcilers/fleet/fleet.h"
-#include "reconcilers/model/jobs.h"
+#include "reconcilers/model/foreign_names.h"
 #include "reconcilers/model/snapshot.h"
 
 namespace gso {

@@ -34,7 +34,7 @@ void HeldSince::observe(const Plan& plan, k8s::WallTime wall, k8s::MonoTime now)
       ++running;
       continue;
     }
-    const bool is_stored = timer.timer == Timer::stored_time;
+    const bool is_stored = is_of_stored_time(timer.timer);
     k8s::WallTime start = first_look_ && !is_stored ? steady - in_milliseconds(credit_) : steady;
     const auto stored = plan.timer_starts.find(timer);
     if ((first_look_ || is_stored) && stored != plan.timer_starts.end())

@@ -15,7 +15,7 @@
 #include "reconcilers/cluster/config_maps.h"
 #include "reconcilers/cluster/discovery.h"
 #include "reconcilers/cluster/kai_view.h"
-#include "reconcilers/cluster/stale_views.h"
+#include "reconcilers/model/plan_draft.h"
 
 namespace gso {
 namespace {

@@ -14,7 +14,7 @@
 #include "controller/config/options.h"
 #include "controller/serving/metrics.h"
 #include "controller/serving/process_metrics.h"
-#include "reconcilers/cluster/operand_namespaces.h"
+#include "reconcilers/cluster/discovery.h"
 #include "reconcilers/explain/node.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/json_access.h"

@@ -9,7 +9,7 @@
 #include <set>
 #include <utility>
 
-#include "reconcilers/cluster/operand_namespaces.h"
+#include "reconcilers/cluster/discovery.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/model/resources.h"
 

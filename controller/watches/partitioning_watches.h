@@ -19,7 +19,7 @@
 #include "k8sclient/api/reader.h"
 #include "k8sclient/watch/watcher.h"
 #include "reconcilers/model/snapshot.h"
-#include "reconcilers/partitioning/observed.h"
+#include "reconcilers/partitioning/partitioning.h"
 
 namespace gso {
 

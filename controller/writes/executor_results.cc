@@ -9,7 +9,7 @@
 #include "k8sclient/api/object_json.h"
 #include "k8sclient/backoff.h"
 #include "k8sclient/value/overloaded.h"
-#include "reconcilers/cluster/operand_namespaces.h"
+#include "reconcilers/cluster/discovery.h"
 #include "reconcilers/cluster/record_store.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"

@@ -14,12 +14,12 @@
 #include <utility>
 #include <vector>
 
+#include "reconcilers/cluster/config_maps.h"
 #include "reconcilers/cluster/discovery.h"
 #include "reconcilers/cluster/facts.h"
-#include "reconcilers/cluster/profile_cache.h"
-#include "reconcilers/model/severity.h"
+#include "reconcilers/model/message_text.h"
 #include "reconcilers/model/snapshot.h"
-#include "reconcilers/profile/effective_key.h"
+#include "reconcilers/profile/field_names.h"
 #include "reconcilers/profile/profile.h"
 #include "reconcilers/reasons/reason.h"
 

@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 
 #include "reconcilers/checks/check_functions.h"
+#include "reconcilers/cluster/config_maps.h"
 #include "reconcilers/cluster/plugin_settings.h"
-#include "reconcilers/cluster/profile_cache.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 

@@ -10,9 +10,9 @@
 
 #include "reconcilers/checks/check_functions.h"
 #include "reconcilers/cluster/config_maps.h"
-#include "reconcilers/cluster/dra_offers.h"
 #include "reconcilers/cluster/facts.h"
 #include "reconcilers/cluster/label_owners.h"
+#include "reconcilers/cluster/other_systems.h"
 #include "reconcilers/cluster/plugin_settings.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"

@@ -15,8 +15,8 @@
 #include "reconcilers/cluster/plugin_settings.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/object_refs.h"
-#include "reconcilers/profile/effective_key.h"
 #include "reconcilers/profile/expected.h"
+#include "reconcilers/profile/field_names.h"
 
 namespace gso {
 namespace {

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "reconcilers/cluster/discovery.h"
+#include "reconcilers/model/message_text.h"
 #include "reconcilers/model/plan.h"
-#include "reconcilers/model/severity.h"
 #include "reconcilers/model/snapshot.h"
 
 namespace gso {

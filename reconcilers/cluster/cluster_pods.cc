@@ -8,10 +8,9 @@
 #include "reconcilers/cluster/kai_view.h"
 #include "reconcilers/cluster/operand.h"
 #include "reconcilers/cluster/other_systems.h"
-#include "reconcilers/model/jobs.h"
+#include "reconcilers/model/foreign_names.h"
 #include "reconcilers/model/kai_objects.h"
 #include "reconcilers/model/labels.h"
-#include "reconcilers/model/mps_pipe_directory.h"
 #include "reconcilers/model/project.h"
 
 namespace gso {

@@ -1,11 +1,9 @@
-// See manifest_object.h.
-#include "reconcilers/cluster/manifest_object.h"
+// --- Objects of manifests.
+#include "reconcilers/cluster/manifests.h"
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

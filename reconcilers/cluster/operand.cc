@@ -5,8 +5,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <optional>
-#include <string_view>
 #include <tuple>
 #include <utility>
 
@@ -153,24 +151,63 @@ void read_config_manager(const DaemonSet& daemonset, Operand& out) {
   }
 }
 
-// "--flag=x", or "--flag", "x"; one dash works like two.
-std::optional<std::string> flag_value(const ContainerSpec& container, std::string_view name) {
+// --- Flags and variables of a main container, read in the same way as the component reads them.
+
+// Variables that override a field of the profile, or on whose invalid values the component exits; the flag of that name
+// overrides the variable. Source: the flags of the device plugin and of GFD (v0.20.0).
+struct Overriding {
+  std::string_view variable;
+  bool boolean = false;  // The flag needs no value.
+  bool list = false;     // Repeated flags are combined.
+};
+constexpr Overriding kOverriding[] = {{"MIG_STRATEGY"},
+                                      {"MPS_ROOT"},
+                                      {"DEVICE_ID_STRATEGY"},
+                                      {"DEVICE_DISCOVERY_STRATEGY"},
+                                      {"DEVICE_LIST_STRATEGY", false, true},
+                                      {"SHARED_DEVICES_ALLOCATION_POLICY"},
+                                      {"IMEX_CHANNEL_IDS", false, true},
+                                      {"IMEX_REQUIRED", true},
+                                      {"FAIL_ON_INIT_ERROR", true},
+                                      {"PASS_DEVICE_SPECS", true},
+                                      {"GDRCOPY_ENABLED", true},
+                                      {"GDS_ENABLED", true},
+                                      {"MOFED_ENABLED", true}};
+
+std::string flag_name(std::string_view variable) {
+  std::string flag = "--";
+  for (const char c : variable) flag += c == '_' ? '-' : static_cast<char>(c - 'A' + 'a');
+  return flag;
+}
+
+// "--mig-strategy=x", or "--mig-strategy", "x"; one dash works like two.
+std::optional<std::string> flag_of(const ContainerSpec& container, const Overriding& setting,
+                                   std::string_view two_dashes) {
+  std::optional<std::string> out;
+  const auto take = [&](std::string value) {
+    out = setting.list && out ? fmt::format("{},{}", *out, value) : std::move(value);
+  };
   for (std::size_t i = 0; i < container.command.size(); ++i) {
     std::string_view word = container.command[i];
-    if (!word.starts_with('-')) continue;
-    word.remove_prefix(word.starts_with("--") ? 2 : 1);
-    if (word == name && i + 1 < container.command.size()) return container.command[i + 1];
-    if (word.starts_with(name) && word.substr(name.size()).starts_with('=')) {
-      return std::string(word.substr(name.size() + 1));
-    }
+    const bool one_dash = word.starts_with("-") && !word.starts_with("--");
+    const std::string_view flag = one_dash ? two_dashes.substr(1) : two_dashes;
+    if (word == flag && setting.boolean) take("true");
+    if (word == flag && !setting.boolean && i + 1 < container.command.size()) take(container.command[i + 1]);
+    if (word.starts_with(flag) && word.substr(flag.size()).starts_with("="))
+      take(std::string(word.substr(flag.size() + 1)));
   }
-  return std::nullopt;
+  return out;
+}
+
+// The kubelet inserts another variable's value.
+bool refers(std::string_view value) {
+  return value.find("$(") != std::string_view::npos;
 }
 
 // A configuration file in a mounted ConfigMap, if no config-manager links it.
 void read_config_file(const DaemonSet& daemonset, const ContainerSpec& main, Operand& out) {
   if (!out.config_map.empty()) return;
-  const std::string file = flag_value(main, "config-file").value_or(value_of(main.env, "CONFIG_FILE"));
+  const std::string file = flag_of(main, {"CONFIG_FILE"}, "--config-file").value_or(value_of(main.env, "CONFIG_FILE"));
   if (file.empty()) return;
   std::size_t longest = 0;
   for (const auto& [path, volume] : main.volume_mounts) {
@@ -253,63 +290,6 @@ std::string config_difference(const Operand& operand, const Operand& plugin) {
   }
   return {};
 }
-
-// --- Reads flags and environment of a main container in the same way as the component.
-
-namespace {
-
-// Variables that override a field of the profile, or on whose invalid values the component exits; the flag of that name
-// overrides the variable. Source: the flags of the device plugin and of GFD (v0.20.0).
-struct Overriding {
-  std::string_view variable;
-  bool boolean = false;  // The flag needs no value.
-  bool list = false;     // Repeated flags are combined.
-};
-constexpr Overriding kOverriding[] = {{"MIG_STRATEGY"},
-                                      {"MPS_ROOT"},
-                                      {"DEVICE_ID_STRATEGY"},
-                                      {"DEVICE_DISCOVERY_STRATEGY"},
-                                      {"DEVICE_LIST_STRATEGY", false, true},
-                                      {"SHARED_DEVICES_ALLOCATION_POLICY"},
-                                      {"IMEX_CHANNEL_IDS", false, true},
-                                      {"IMEX_REQUIRED", true},
-                                      {"FAIL_ON_INIT_ERROR", true},
-                                      {"PASS_DEVICE_SPECS", true},
-                                      {"GDRCOPY_ENABLED", true},
-                                      {"GDS_ENABLED", true},
-                                      {"MOFED_ENABLED", true}};
-
-std::string flag_name(std::string_view variable) {
-  std::string flag = "--";
-  for (const char c : variable) flag += c == '_' ? '-' : static_cast<char>(c - 'A' + 'a');
-  return flag;
-}
-
-// "--mig-strategy=x", or "--mig-strategy", "x"; one dash works like two.
-std::optional<std::string> flag_of(const ContainerSpec& container, const Overriding& setting,
-                                   std::string_view two_dashes) {
-  std::optional<std::string> out;
-  const auto take = [&](std::string value) {
-    out = setting.list && out ? fmt::format("{},{}", *out, value) : std::move(value);
-  };
-  for (std::size_t i = 0; i < container.command.size(); ++i) {
-    std::string_view word = container.command[i];
-    const bool one_dash = word.starts_with("-") && !word.starts_with("--");
-    const std::string_view flag = one_dash ? two_dashes.substr(1) : two_dashes;
-    if (word == flag && setting.boolean) take("true");
-    if (word == flag && !setting.boolean && i + 1 < container.command.size()) take(container.command[i + 1]);
-    if (word.starts_with(flag) && word.substr(flag.size()).starts_with("="))
-      take(std::string(word.substr(flag.size() + 1)));
-  }
-  return out;
-}
-
-// The kubelet inserts another variable's value.
-bool refers(std::string_view value) {
-  return value.find("$(") != std::string_view::npos;
-}
-
-}  // namespace
 
 std::map<std::string, Operand::Override> overrides_of(const ContainerSpec& container, Component component) {
   std::map<std::string, Operand::Override> out;

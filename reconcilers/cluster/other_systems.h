@@ -1,12 +1,19 @@
-// Systems beside the device plugin that a node can belong to: nos, HAMi, and those that take nodes out of service.
+// Systems beside the device plugin that a node can belong to: nos, HAMi, DRA, and those that take nodes out of
+// service.
 #pragma once
 
+#include <cstdint>
+#include <map>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
+#include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
+#include "k8sclient/value/object.h"
 #include "reconcilers/cluster/operand.h"
 #include "reconcilers/model/objects.h"
 #include "reconcilers/model/snapshot.h"
@@ -58,5 +65,78 @@ struct Quarantine {
 
 // The first mark of the table that the node has; nullopt: none.
 [[nodiscard]] std::optional<Quarantine> quarantine_of(const Node& node);
+
+// --- What DRA offers of the nodes' GPUs, and which claims pods have.
+
+// --- GPUs that a DRA driver offers in addition to the device plugin. The scheduler takes the DRA path for an extended
+// resource that a DeviceClass names on every node where allocatable of it is 0: if such a node also publishes
+// ResourceSlices, the same GPU is allocated twice. Source: filterExtendedResources of Kubernetes 1.36,
+// extendeddynamicresources.go.
+
+// The consequence for a node, for people.
+[[nodiscard]] std::string double_offer(std::string_view device_class);
+// The same where the class names another resource that the node's plugin serves: nothing is blocked for it.
+[[nodiscard]] std::string double_offer_of(std::string_view resource, std::string_view device_class);
+
+class DraOffers {
+ public:
+  // Listens to the stores of `world`, which must outlive this object.
+  void attach(World& world);
+  void note_everything_changed() { everything_ = true; }
+  void refresh(const World& world);
+  // Nodes whose answer may have changed since the last call.
+  [[nodiscard]] std::vector<std::string> take_changed_nodes();
+
+  // --- After refresh(). The DeviceClass by which the scheduler would allocate the GPUs of this node; empty: none.
+  [[nodiscard]] const std::string& class_of(std::string_view node) const;
+  // All nodes with such a DeviceClass, by name.
+  [[nodiscard]] std::vector<std::string> nodes(const World& world) const;
+  // Nodes for which the GPUs' driver publishes devices, by name, whatever DeviceClasses exist. Slices with a
+  // nodeSelector are left out: nothing here evaluates one.
+  [[nodiscard]] std::vector<std::string> offering(const World& world) const;
+  // Resources below nvidia.com/ that a DeviceClass names -> the first such class by name.
+  [[nodiscard]] const std::map<std::string, std::string>& classes() const { return classes_; }
+
+ private:
+  void count(const ResourceSlice& slice, std::int64_t by);
+  void note_offering_changed(const World& world);
+
+  bool everything_ = true;
+  bool classes_changed_ = true;
+  bool all_nodes_changed_ = false;
+  std::int64_t all_nodes_ = 0;  // Slices with devices for all nodes.
+  std::map<std::string, std::string> classes_;
+  std::string device_class_;                               // The first by name; empty: none.
+  std::unordered_map<std::string, std::int64_t> offered_;  // Node -> slices with devices.
+  std::unordered_set<std::string> changed_;
+};
+
+// --- Which pods among manifests have a ResourceClaim for a GPU: a claim can be for a device of any driver. In doubt
+// it is for a GPU.
+
+class PodClaims {
+ public:
+  // Whether it is a kind that this class reads.
+  [[nodiscard]] static bool reads(std::string_view kind);
+  // A ResourceClaim, ResourceClaimTemplate or DeviceClass.
+  void add(std::string_view kind, std::string_view json);
+  // The pod's JSON; without its claims if each of them is known to be for other devices. After every object was added.
+  [[nodiscard]] std::string without_other_claims(std::string_view pod) const;
+
+ private:
+  // What a claim asks for, and what it got.
+  struct Claim {
+    std::set<std::string> classes;
+    std::set<std::string> drivers;  // Of its allocation; empty: it has none.
+    bool unclear = false;           // A request names no class.
+  };
+  static Claim read(const nlohmann::json& spec, const nlohmann::json& status);
+  [[nodiscard]] bool is_for_gpu(const Claim& claim) const;
+  [[nodiscard]] const Claim* claim_of(const nlohmann::json& pod, const nlohmann::json& entry) const;
+
+  std::map<k8s::ObjectKey, Claim> claims_;
+  std::map<k8s::ObjectKey, Claim> templates_;
+  std::set<std::string> gpu_classes_;  // DeviceClasses that name the GPUs' driver.
+};
 
 }  // namespace gso

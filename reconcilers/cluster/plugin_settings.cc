@@ -4,16 +4,12 @@
 
 #include <algorithm>
 #include <array>
-#include <optional>
-#include <string_view>
 #include <utility>
 
-#include "reconcilers/cluster/node_match.h"
-#include "reconcilers/cluster/operand_namespaces.h"
-#include "reconcilers/model/image_name.h"
+#include "reconcilers/cluster/facts.h"
+#include "reconcilers/model/foreign_names.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/profile/go_text.h"
-#include "reconcilers/profile/profile.h"
 
 namespace gso {
 

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "reconcilers/cluster/config_maps.h"
 #include "reconcilers/cluster/discovery.h"
-#include "reconcilers/cluster/profile_cache.h"
 #include "reconcilers/model/snapshot.h"
 #include "reconcilers/profile/profile.h"
 

@@ -5,9 +5,8 @@
 #include <algorithm>
 #include <functional>
 #include <iterator>
-#include <optional>
 
-#include "reconcilers/cluster/profile_cache.h"
+#include "reconcilers/cluster/config_maps.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/object_refs.h"
 
@@ -124,13 +123,13 @@ std::string selector_problem(const SharingPolicy& policy) {
   return {};
 }
 
-std::vector<SelectorNote> selector_notes(std::string_view label, k8s::LabelOperator op,
-                                         const std::vector<std::string>& values) {
-  std::vector<SelectorNote> out;
+std::vector<Reason> selector_notes(std::string_view label, k8s::LabelOperator op,
+                                   const std::vector<std::string>& values) {
+  std::vector<Reason> out;
   const bool compares = op == LabelOperator::in || op == LabelOperator::not_in;
   if (compares && label.starts_with(kVendor) && label.ends_with(".count")) {
     out.push_back(
-        {kSelectorOnGpuCount,
+        {std::string(kSelectorOnGpuCount),
          fmt::format("spec.nodeSelector uses the label {}, which changes when a GPU of the node dies: the node "
                      "then leaves or joins the policy, and another policy can restart its pods. Select by a "
                      "label that never changes, for example the label of a node pool",
@@ -138,15 +137,15 @@ std::vector<SelectorNote> selector_notes(std::string_view label, k8s::LabelOpera
   }
   for (const std::string& value : values) {
     if (!is_product_label(label) || unshared_product(value) == value) continue;
-    out.push_back({kSharedSuffixIgnored,
+    out.push_back({std::string(kSharedSuffixIgnored),
                    fmt::format("products are compared without -SHARED, which sharing adds to {}: write \"{}\"", label,
                                unshared_product(value))});
   }
   return out;
 }
 
-std::vector<SelectorNote> selector_notes(const SharingPolicy& policy) {
-  std::vector<SelectorNote> out;
+std::vector<Reason> selector_notes(const SharingPolicy& policy) {
+  std::vector<Reason> out;
   for (const auto& [label, value] : policy.node_selector.match_labels) {
     std::ranges::move(selector_notes(label, LabelOperator::in, {value}), std::back_inserter(out));
   }

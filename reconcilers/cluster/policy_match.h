@@ -8,10 +8,11 @@
 #include <vector>
 
 #include "reconcilers/cluster/record.h"
-#include "reconcilers/model/ages.h"
 #include "reconcilers/model/objects.h"
+#include "reconcilers/model/plan_draft.h"
 #include "reconcilers/model/policy.h"
 #include "reconcilers/model/snapshot.h"
+#include "reconcilers/reasons/reason.h"
 
 namespace gso {
 
@@ -46,14 +47,10 @@ namespace gso {
 [[nodiscard]] std::string selector_problem(const SharingPolicy& policy);
 
 // What a selector does that its author might not mean; the policy governs its nodes all the same. For people.
-struct SelectorNote {
-  std::string_view code;
-  std::string message;
-};
-[[nodiscard]] std::vector<SelectorNote> selector_notes(std::string_view label, k8s::LabelOperator op,
-                                                       const std::vector<std::string>& values);
+[[nodiscard]] std::vector<Reason> selector_notes(std::string_view label, k8s::LabelOperator op,
+                                                 const std::vector<std::string>& values);
 // Of the policy's whole selector.
-[[nodiscard]] std::vector<SelectorNote> selector_notes(const SharingPolicy& policy);
+[[nodiscard]] std::vector<Reason> selector_notes(const SharingPolicy& policy);
 
 // The name of a product without the sharing suffix.
 [[nodiscard]] std::string_view unshared_product(std::string_view product);

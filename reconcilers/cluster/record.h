@@ -5,6 +5,7 @@
 
 #include <array>
 #include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -27,6 +28,8 @@ namespace gso {
 // A machine: a hash of the uid of its Node. A new machine with an old name has another uid, and therefore no entry.
 enum class MachineId : std::uint64_t {};
 [[nodiscard]] MachineId machine_id(std::string_view node_uid);
+// 16 hexadecimal digits.
+[[nodiscard]] std::string print_machine(MachineId machine);
 
 // The record's entry of one machine.
 struct MachineRecord {
@@ -129,7 +132,7 @@ struct RecordedRemediation {
   friend auto operator<=>(const RecordedRemediation&, const RecordedRemediation&) = default;
 };
 
-// A text that a key had. Pods that were created meanwhile have read it (cluster/text_history.h).
+// A text that a key had. Pods that were created meanwhile have read it.
 struct RecordedText {
   std::string revision;
   k8s::WallTime since{};  // The key certainly had it from then on, by the API server's clock.
@@ -172,7 +175,7 @@ struct FleetRecord {
   // Namespaces that the operator was not allowed to read (403) when the baseline was recorded, and those whose device
   // plugins claimed one node then: nodes of these plugins without an entry have no baseline yet.
   std::set<std::string> without_baseline;
-  // The operand namespaces that were chosen when nothing named any (cluster/operand_namespaces.h); empty: none were.
+  // The operand namespaces that were chosen when nothing named any (discovery.h); empty: none were.
   std::set<std::string> operand_namespaces;
   // Labels by which plugins have selected their profile (NODE_LABEL), but for the usual one: when the variable is
   // renamed, what policies wrote under the old name is taken back, and no other label of a node.
@@ -279,5 +282,58 @@ struct FleetRecord {
                                                          std::string_view retry) const;
   friend bool operator==(const FleetRecord&, const FleetRecord&) = default;
 };
+
+// --- Which texts of its key a container can have read: those that the key had while it read, according to the record.
+// Labels do not show that where two texts differ in none of them.
+
+// Within which time a container has read its text.
+struct ReadingTime {
+  k8s::WallTime from{};
+  k8s::WallTime to{};
+};
+
+// Stands in the record for texts that are not known (any more).
+inline constexpr std::string_view kUnknownText = "unknown";
+
+// The present text of a key.
+struct PresentText {
+  std::string_view revision;
+  // It has certainly been there since `since` (data_known_since(), config_maps.h), and was not there before
+  // `first`.
+  k8s::WallTime since{};
+  k8s::WallTime first{};
+};
+
+// What a container can have read.
+struct ReadTexts {
+  std::set<std::string_view> others;  // Revisions, kUnknownText among them.
+  bool present = false;
+};
+
+// Adds the texts that a container can have read in that time. Of the other texts only those count that came after the
+// key first had the present one: a node is recorded with the present text once that has come, and can have loaded it by
+// its label, with pods that are older. Kubernetes' times are whole seconds, and clocks differ by up to `difference`: so
+// close to an edit either text counts. An invalid text does not: a container that exits on it starts again with a later
+// one. `texts`: FleetRecord::history of the key.
+void add_texts_read(const std::vector<RecordedText>& texts, const PresentText& present, const ReadingTime& time,
+                    k8s::Duration difference, ReadTexts& out);
+
+// A container can have read another text than that one in that time. False where the record has no text of that time.
+[[nodiscard]] bool can_have_read_another(const std::vector<RecordedText>& texts, const PresentText& present,
+                                         std::string_view revision, const ReadingTime& time, k8s::Duration difference);
+
+// The key had the present text, then another one, and now the present text again.
+[[nodiscard]] bool has_come_back(const std::vector<RecordedText>& texts, std::string_view present);
+
+// RecordedText::doubtful_until of the present text; nullopt: none, or the record has another text.
+[[nodiscard]] std::optional<k8s::WallTime> doubtful_until(const std::vector<RecordedText>& texts,
+                                                          std::string_view present);
+
+// The record has the present text as the last one.
+[[nodiscard]] bool is_last(const std::vector<RecordedText>& texts, std::string_view present);
+// Adds a text. If there are too many, the oldest ones become kUnknownText, all but the first of them: whether the
+// present text has come back stays known.
+inline constexpr std::size_t kMostTexts = 12;  // Of one key.
+void add_text(std::vector<RecordedText>& texts, RecordedText text);
 
 }  // namespace gso

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "reconcilers/cluster/record_text.h"
 #include "reconcilers/model/labels.h"
 
 namespace gso {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "reconcilers/cluster/node_match.h"
+#include "reconcilers/cluster/facts.h"
 #include "reconcilers/explain/commands.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/kai_objects.h"

@@ -11,8 +11,8 @@
 #include <utility>
 #include <variant>
 
+#include "reconcilers/cluster/discovery.h"
 #include "reconcilers/cluster/facts.h"
-#include "reconcilers/cluster/operand_namespaces.h"
 #include "reconcilers/cluster/other_systems.h"
 #include "reconcilers/cluster/plugin_settings.h"
 #include "reconcilers/cluster/policy_match.h"
@@ -21,10 +21,10 @@
 #include "reconcilers/explain/commands.h"
 #include "reconcilers/explain/reading_pass.h"
 #include "reconcilers/explain/what_if.h"
-#include "reconcilers/model/conditions.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/object_refs.h"
+#include "reconcilers/model/policy.h"
 #include "reconcilers/node/node_change.h"
 #include "reconcilers/node/node_phase.h"
 #include "reconcilers/registry.h"

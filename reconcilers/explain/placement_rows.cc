@@ -8,12 +8,12 @@
 #include <array>
 #include <utility>
 
-#include "reconcilers/cluster/node_match.h"
+#include "reconcilers/cluster/facts.h"
 #include "reconcilers/explain/commands.h"
 #include "reconcilers/explain/node.h"
+#include "reconcilers/model/foreign_names.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
-#include "reconcilers/model/slice_resource.h"
 #include "reconcilers/profile/field_names.h"
 
 namespace gso {

@@ -11,8 +11,8 @@
 #include "k8sclient/value/error.h"
 #include "reconcilers/explain/commands.h"
 #include "reconcilers/fleet/fleet.h"
+#include "reconcilers/model/message_text.h"
 #include "reconcilers/model/plan.h"
-#include "reconcilers/model/severity.h"
 #include "reconcilers/model/snapshot.h"
 #include "reconcilers/reasons/reason.h"
 

@@ -12,10 +12,10 @@
 #include "reconcilers/explain/commands.h"
 #include "reconcilers/explain/node.h"
 #include "reconcilers/fleet/fleet_index.h"
+#include "reconcilers/model/foreign_names.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
-#include "reconcilers/model/mps_pipe_directory.h"
 #include "reconcilers/node/assess.h"
 
 namespace gso {

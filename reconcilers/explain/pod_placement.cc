@@ -10,17 +10,16 @@
 
 #include "reconcilers/cluster/facts.h"
 #include "reconcilers/cluster/kai_view.h"
-#include "reconcilers/cluster/node_match.h"
 #include "reconcilers/cluster/other_systems.h"
 #include "reconcilers/cluster/plugin_settings.h"
 #include "reconcilers/cluster/policy_match.h"
 #include "reconcilers/explain/commands.h"
 #include "reconcilers/explain/node.h"
 #include "reconcilers/fleet/fleet_index.h"
+#include "reconcilers/model/foreign_names.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
-#include "reconcilers/model/slice_resource.h"
 #include "reconcilers/node/assess.h"
 
 namespace gso {

@@ -17,11 +17,11 @@
 #include "reconcilers/explain/commands.h"
 #include "reconcilers/explain/node.h"
 #include "reconcilers/kai/waiting.h"
-#include "reconcilers/model/conditions.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/kai_objects.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
+#include "reconcilers/model/policy.h"
 #include "reconcilers/partitioning/node_slices.h"
 #include "reconcilers/registry.h"
 
@@ -213,12 +213,12 @@ PodCause kai_wait(const Snapshot& snapshot, const AskedPod& asked) {
                          asked.pod.scheduler_name.view(), view.scheduler_name)},
             schedule_by(asked, view.scheduler_name)};
   }
-  const WaitingCause cause = causes.cause(waiting);
+  const Reason cause = causes.cause(waiting);
   const bool elsewhere = cause.code == kNotChosen;
   if (const std::string says = elsewhere ? scheduler_says(asked) : std::string(); !says.empty())
     return refused_by_scheduler(asked, view, says);
   return {elsewhere ? Severity::warning : Severity::error,
-          {std::string(cause.code), cause.text},
+          {std::string(cause.code), cause.message},
           kai_cure(asked, cause.code, view)};
 }
 

@@ -21,7 +21,7 @@
 #include "reconcilers/explain/revisions.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
-#include "reconcilers/model/switch_value.h"
+#include "reconcilers/model/policy.h"
 #include "reconcilers/node/assess.h"
 #include "reconcilers/node/node_patch.h"
 #include "reconcilers/node/node_phase.h"

@@ -8,9 +8,9 @@
 #include <tuple>
 #include <utility>
 
-#include "reconcilers/model/conditions.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/object_refs.h"
+#include "reconcilers/model/policy.h"
 
 namespace gso {
 

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "reconcilers/cluster/profile_cache.h"
+#include "reconcilers/cluster/config_maps.h"
 #include "reconcilers/cluster/record.h"
 #include "reconcilers/explain/what_if.h"
 #include "reconcilers/fleet/fleet_index.h"

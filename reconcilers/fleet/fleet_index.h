@@ -15,7 +15,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "reconcilers/cluster/dra_offers.h"
+#include "reconcilers/cluster/other_systems.h"
 #include "reconcilers/cluster/record_store.h"
 #include "reconcilers/fleet/fleet.h"
 #include "reconcilers/fleet/tally.h"

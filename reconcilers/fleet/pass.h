@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "reconcilers/cluster/operand_namespaces.h"
+#include "reconcilers/cluster/discovery.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/object_refs.h"
 #include "reconcilers/model/plan_draft.h"

@@ -25,29 +25,6 @@ ObjectRef config_ref(const KaiConfig& config) {
   return {"kai.scheduler/v1", "Config", "", config.meta.name, config.meta.uid};
 }
 
-// The fields that people patch by hand, as text; absent ones are left out.
-std::map<std::string, std::string> values_of(const KaiConfig& config) {
-  std::map<std::string, std::string> out;
-  if (config.gpu_sharing) out["spec.admission.gpuSharing"] = *config.gpu_sharing ? "true" : "false";
-  if (config.gpu_sharing_mode) out["spec.global.gpuSharingMode"] = *config.gpu_sharing_mode;
-  if (config.pod_runtime_class) out["spec.admission.gpuPodRuntimeClassName"] = *config.pod_runtime_class;
-  if (config.fraction_runtime_class) out["spec.admission.gpuFractionRuntimeClassName"] = *config.fraction_runtime_class;
-  if (config.reservation_runtime_class) {
-    out["spec.binder.resourceReservation.runtimeClassName"] = *config.reservation_runtime_class;
-  }
-  if (!config.reservation_namespace.empty())
-    out["spec.binder.resourceReservation.namespace"] = config.reservation_namespace;
-  if (!config.reservation_app_label.empty())
-    out["spec.binder.resourceReservation.appLabel"] = config.reservation_app_label;
-  if (config.allocation_timeout) {
-    out["spec.binder.resourceReservation.allocationTimeout"] = std::to_string(*config.allocation_timeout);
-  }
-  if (config.volume_binding_timeout) {
-    out["spec.binder.volumeBindingTimeoutSeconds"] = std::to_string(*config.volume_binding_timeout);
-  }
-  return out;
-}
-
 // Writers that render the object from a chart or a repository: what they write is no patch by hand. Newer KAI releases
 // apply kai-config from a Job of their chart, as kai-config-deployer. Programs that embed Helm write under their own
 // names ("terraform-provider-helm_v2.12.1_x5").
@@ -161,7 +138,7 @@ class ConfigPlanner {
     OrderedJson now;
     now["uid"] = config_.meta.uid.str();
     OrderedJson fields = OrderedJson::object();
-    const auto values = values_of(config_);
+    const auto values = followed_values(config_);
     for (const auto& [field, value] : values) {
       auto writer = config_.managers.find(field);
       fields[field] = {{"value", value}, {"by", writer == config_.managers.end() ? "" : writer->second}};

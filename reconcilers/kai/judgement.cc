@@ -80,7 +80,7 @@ class Judge {
   // --- One reservation.
   [[nodiscard]] Judgement say(const KaiPod& reservation, Fate fate, Severity severity, std::string_view reason,
                               std::string message) const {
-    return {&reservation, fate, severity, std::string(reason), std::move(message)};
+    return {&reservation, fate, severity, {std::string(reason), std::move(message)}};
   }
 
   Judgement judge_one(const KaiPod& reservation) {
@@ -93,7 +93,7 @@ class Judge {
                  fmt::format("group {} uses another reservation; no consumer ({}) uses GPU {} on node {}", facts_.group,
                              names_of(live_), device_of(reservation), reservation.node_name.view()));
     }
-    if (Judgement alarm = find_alarm(reservation); !alarm.reason.empty()) return alarm;
+    if (Judgement alarm = find_alarm(reservation); !alarm.why.code.empty()) return alarm;
     if (facts_.reservations.size() > 1) {
       return say(reservation, Fate::keep, Severity::warning, "KAIDuplicateUnproven",
                  fmt::format("group {} has {} reservations and live consumers ({}); {}", facts_.group,
@@ -151,7 +151,7 @@ class Judge {
       return say(reservation, Fate::keep, severity, reason, std::move(message));
     };
     const bool others = facts_.reservations.size() > 1;
-    if (Judgement loss = find_loss(reservation); !loss.reason.empty()) return loss;
+    if (Judgement loss = find_loss(reservation); !loss.why.code.empty()) return loss;
     const bool unbound = std::ranges::all_of(live_, [](const KaiPod* pod) { return pod->node_name.empty(); });
     const bool binding =
         std::ranges::any_of(facts_.requests, [](const BindRequest* r) { return r->phase == "Succeeded"; });

@@ -9,6 +9,7 @@
 
 #include "reconcilers/model/kai_world.h"
 #include "reconcilers/model/plan.h"
+#include "reconcilers/reasons/reason.h"
 
 namespace gso {
 
@@ -37,8 +38,7 @@ struct Judgement {
   const KaiPod* reservation = nullptr;
   Fate fate = Fate::keep;
   Severity severity = Severity::info;  // warning or error: a person should look.
-  std::string reason;                  // CamelCase, stable.
-  std::string message;
+  Reason why;
 };
 
 struct GroupJudgement {

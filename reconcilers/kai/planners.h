@@ -1,5 +1,5 @@
 // The KAI reconcilers' planners, as the registry calls them, in files of their own, and what they share
-// (group_facts.cc, stuck.cc).
+// (index.cc, waiting.cc).
 #pragma once
 
 #include <cstdint>

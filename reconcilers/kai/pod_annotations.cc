@@ -1,10 +1,7 @@
 // KAI's GPU sharing annotations on a Pod, in the order in which KAI's admission looks at them.
 #include "reconcilers/kai/pod_annotations.h"
 
-#include <array>
 #include <cmath>
-#include <optional>
-#include <string>
 
 #include <fmt/format.h>
 
@@ -12,7 +9,6 @@
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/profile/go_text.h"
-#include "reconcilers/profile/profile.h"
 #include "reconcilers/profile/yaml_node.h"
 
 namespace gso {
@@ -125,28 +121,10 @@ class PodCheck {
     }
   }
 
-  // Visits every container, then every init container.
-  template <class Visit>
-  void each_container(Visit visit) const {
-    for (const std::string_view list : {"containers", "initContainers"}) {
-      const DocumentValue* containers = spec_->find(list);
-      for (std::size_t i = 0; containers != nullptr && i < containers->items.size(); ++i) {
-        visit(containers->items[i], fmt::format("spec.{}[{}]", list, i));
-      }
-    }
-  }
-
-  [[nodiscard]] static const DocumentValue* limits_of(const DocumentValue& container) {
-    const DocumentValue* resources = container.find("resources");
-    return resources != nullptr ? resources->find("limits") : nullptr;
-  }
-
   [[nodiscard]] const DocumentValue* whole_gpu_limit() const {
     const DocumentValue* found = nullptr;
-    each_container([&](const DocumentValue& container, const std::string&) {
-      const DocumentValue* limits = limits_of(container);
-      const DocumentValue* limit = limits != nullptr ? limits->find(kGpuResource) : nullptr;
-      found = found == nullptr ? limit : found;
+    each_container(*spec_, [&](const DocumentValue& container, const std::string&) {
+      if (found == nullptr) found = find_path(container, {"resources", "limits", kGpuResource});
     });
     return found;
   }
@@ -230,7 +208,7 @@ class PodCheck {
     }
     bool found = false;
     std::string names;
-    each_container([&](const DocumentValue& container, const std::string&) {
+    each_container(*spec_, [&](const DocumentValue& container, const std::string&) {
       const std::string_view name = container.string_at("name");
       found = found || name == wanted->text;
       names += fmt::format("{}{}", names.empty() ? "" : ", ", name);
@@ -250,8 +228,8 @@ class PodCheck {
               fmt::format("mps is \"{}\" and has no effect; only \"true\" has an effect", shown_value(mps->text)));
     }
     const bool shares = annotation(kFraction) != nullptr || annotation(kMemory) != nullptr;
-    each_container([&](const DocumentValue& container, const std::string& path) {
-      const DocumentValue* limits = limits_of(container);
+    each_container(*spec_, [&](const DocumentValue& container, const std::string& path) {
+      const DocumentValue* limits = find_path(container, {"resources", "limits"});
       for (std::size_t i = 0; shares && limits != nullptr && i < limits->members.size(); ++i) {
         const DocumentMember& limit = limits->members[i];
         if (limit.key != kGpuResource && limit.key.starts_with("nvidia.com/")) {

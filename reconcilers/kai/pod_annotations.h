@@ -3,6 +3,9 @@
 // Source: pkg/admission and pkg/binder/plugins/gpusharing of KAI-Scheduler (2026-03).
 #pragma once
 
+#include <fmt/format.h>
+
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,6 +16,16 @@
 #include "reconcilers/profile/profile.h"
 
 namespace gso {
+
+// Visits the containers of a Pod's spec, then its init containers: visit(container, "spec.containers[0]").
+template <class Visit>
+void each_container(const DocumentValue& spec, Visit visit) {
+  for (const std::string_view list : {"containers", "initContainers"}) {
+    const DocumentValue* containers = spec.find(list);
+    for (std::size_t i = 0; containers != nullptr && i < containers->items.size(); ++i)
+      visit(containers->items[i], fmt::format("spec.{}[{}]", list, i));
+  }
+}
 
 struct KaiPodRules {
   std::optional<bool> kai_gpu_sharing;          // Whether KAI's GPU sharing is on. Absent: unknown, taken as on.

@@ -11,7 +11,7 @@
 #include "reconcilers/kai/planners.h"
 #include "reconcilers/model/kai_objects.h"
 #include "reconcilers/model/labels.h"
-#include "reconcilers/model/switch_value.h"
+#include "reconcilers/model/policy.h"
 
 namespace gso {
 
@@ -91,7 +91,7 @@ class Collector {
       if (index_.attention().contains(name)) continue;
       const GroupFacts facts = group_facts(kai_, index_, name);
       for (const Judgement& j : judge(facts, claims_).reservations)
-        report(*j.reservation, j.severity, j.reason, j.message);
+        report(*j.reservation, j.severity, j.why.code, j.why.message);
     }
   }
 
@@ -182,20 +182,20 @@ class Collector {
 
   void report_kept(const Judgement& j) {
     const KaiPod& pod = *j.reservation;
-    const bool unannotated = j.reason == "KAIConsumersAlive" && !pod.meta.annotations.contains(kDeviceAnnotation);
+    const bool unannotated = j.why.code == "KAIConsumersAlive" && !pod.meta.annotations.contains(kDeviceAnnotation);
     if (unannotated && pass_.s.now - pod.meta.creation_timestamp > view_.bind_timeout) {
       report(pod, Severity::error, "KAIReservationUnannotated",
              fmt::format("{}; but the reservation has no annotation {}{}: new pods of this group fail with \"failed to "
                          "find annotation\". Check the log and the RuntimeClass of the reservation",
-                         j.message, kDeviceAnnotation,
+                         j.why.message, kDeviceAnnotation,
                          pod.waiting_reason.empty() ? std::string()
                                                     : fmt::format(" (container: {})", pod.waiting_reason.view())));
       return;
     }
-    const bool suspicious = j.reason == "KAIDuplicateUnproven" || j.reason == "KAISuspectConsumer";
+    const bool suspicious = j.why.code == "KAIDuplicateUnproven" || j.why.code == "KAISuspectConsumer";
     // A bind in progress might look like this for a moment.
     const bool young = pass_.s.now - pod.meta.creation_timestamp < view_.bind_timeout;
-    report(pod, suspicious && young ? Severity::info : j.severity, j.reason, "kept: " + j.message);
+    report(pod, suspicious && young ? Severity::info : j.severity, j.why.code, "kept: " + j.why.message);
   }
 
   // --- One reservation without consumers.
@@ -208,7 +208,7 @@ class Collector {
                          fmt::format("{}/{}", group, index_.activity(group))};
     const bool held = pass_.held_for(timer, view_.grace);
     candidate.since = pass_.since(timer);
-    const std::string why = j.message;
+    const std::string why = j.why.message;
     candidate.judgement = std::move(j);
     if (pod.meta.deletion_timestamp && !candidate.node_gone) {
       return report(pod, Severity::info, "KAIDeletionUnderWay", why + "; it is being deleted");
@@ -272,7 +272,7 @@ class Collector {
         const bool first = &candidate == &candidates.front();
         if (std::string wait = why_wait(candidate, held, first && turn); !wait.empty()) {
           report(*candidate.pod, Severity::info, "KAIOrphan",
-                 fmt::format("kept for now: {}; {}", wait, candidate.judgement.message));
+                 fmt::format("kept for now: {}; {}", wait, candidate.judgement.why.message));
         } else if (observing()) {
           report(*candidate.pod, Severity::warning, "KAIWouldDelete", would_delete(candidate));
         } else if (left-- > 0) {
@@ -307,7 +307,7 @@ class Collector {
 
   [[nodiscard]] std::string would_delete(const Candidate& candidate) const {
     const std::string why = view_.unrecognised.empty() ? std::string("the mode is Observe") : view_.unrecognised;
-    return fmt::format("would be deleted: {}; kept because {}", candidate.judgement.message, why);
+    return fmt::format("would be deleted: {}; kept because {}", candidate.judgement.why.message, why);
   }
 
   void remove(const Candidate& candidate) {
@@ -323,11 +323,11 @@ class Collector {
     const std::string holds = no_node ? std::string("it is on no node")
                                       : fmt::format("it holds GPU {} of node {}{}", device, pod.node_name.view(),
                                                     candidate.node_gone ? ", which no longer exists" : "");
-    const std::string message = fmt::format("{}; {}", candidate.judgement.message, holds);
+    const std::string message = fmt::format("{}; {}", candidate.judgement.why.message, holds);
     const std::string note = fmt::format("Deleting reservation {}: {}", k8s::to_string(action.pod), message);
     pass_.event(candidate.node_gone || no_node ? pod_ref(pod.meta) : node_ref(std::string(pod.node_name.view())), false,
-                candidate.judgement.reason, "DeleteReservation", note);
-    pass_.add(std::move(action), candidate.judgement.reason, message, true);
+                candidate.judgement.why.code, "DeleteReservation", note);
+    pass_.add(std::move(action), candidate.judgement.why.code, message, true);
   }
 
   KaiPass& pass_;

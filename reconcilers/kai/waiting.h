@@ -10,16 +10,12 @@
 
 #include "reconcilers/cluster/kai_view.h"
 #include "reconcilers/model/snapshot.h"
+#include "reconcilers/reasons/reason.h"
 
 namespace gso {
 
 inline constexpr std::string_view kSharingOff = "SharingOff";
 inline constexpr std::string_view kNotChosen = "NotChosen";  // Nothing is wrong with the pod's own fields.
-
-struct WaitingCause {
-  std::string_view code;  // CamelCase, stable: "NoMemoryLabel".
-  std::string text;       // For people: what is wrong, and what would be right.
-};
 
 class WaitingCauses {
  public:
@@ -28,17 +24,18 @@ class WaitingCauses {
 
   // Asks KAI for a share of a GPU.
   [[nodiscard]] bool is_of_kai(const WaitingPod& waiting) const;
-  // Why the pod can never be placed with the present nodes and kai-config. Sizes are not checked if no nodes are known.
-  [[nodiscard]] std::optional<WaitingCause> impossible(const WaitingPod& waiting) const;
+  // Why the pod can never be placed with the present nodes and kai-config: what is wrong, and what would be right.
+  // Sizes are not checked if no nodes are known.
+  [[nodiscard]] std::optional<Reason> impossible(const WaitingPod& waiting) const;
   // The same; otherwise what blocks the binder; otherwise where to look.
-  [[nodiscard]] WaitingCause cause(const WaitingPod& waiting) const;
+  [[nodiscard]] Reason cause(const WaitingPod& waiting) const;
 
  private:
   void measure_nodes();
   // MiB on each of so many GPUs of one node.
-  [[nodiscard]] std::optional<WaitingCause> too_large(std::int64_t wanted, std::int64_t devices) const;
-  [[nodiscard]] std::optional<WaitingCause> runtime_class() const;
-  [[nodiscard]] std::optional<WaitingCause> bind_trouble(const WaitingPod& waiting) const;
+  [[nodiscard]] std::optional<Reason> too_large(std::int64_t wanted, std::int64_t devices) const;
+  [[nodiscard]] std::optional<Reason> runtime_class() const;
+  [[nodiscard]] std::optional<Reason> bind_trouble(const WaitingPod& waiting) const;
 
   const World& world_;
   const KaiView& view_;

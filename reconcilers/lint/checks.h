@@ -1,4 +1,4 @@
-// The checks of single documents, one file for each: policy.cc, selector.cc, config_map.cc, helm_values.cc, pods.cc,
+// The checks of single documents, one file for each: policy.cc, selector.cc, config_map.cc, config_map.cc, pods.cc,
 // pods_beside_objects.cc, misspelt.cc. What the API server refuses of any object, `kubectl apply --dry-run=server`
 // says.
 #pragma once
@@ -30,9 +30,6 @@ namespace gso {
 // none. `path`: of the selector. Returns what check_policy() does.
 [[nodiscard]] std::size_t check_selector(const DocumentValue& selector, const std::string& own_key, std::string& path,
                                          std::vector<Diagnostic>& diagnostics);
-
-// The fields below a SharingPolicy's spec that lint knows, as paths: "rollout.canary.soak".
-[[nodiscard]] std::vector<std::string_view> policy_fields();
 
 // One key of a ConfigMap. The kubelet makes a file of each, those of binaryData too.
 struct ConfigMapEntry {

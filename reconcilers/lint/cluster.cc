@@ -15,7 +15,6 @@
 #include "reconcilers/checks/object_checks.h"
 #include "reconcilers/cluster/config_maps.h"
 #include "reconcilers/cluster/discovery.h"
-#include "reconcilers/cluster/dra_offers.h"
 #include "reconcilers/cluster/facts.h"
 #include "reconcilers/cluster/manifests.h"
 #include "reconcilers/cluster/other_systems.h"
@@ -143,9 +142,12 @@ bool is_said_of_the_config_map(const Finding& found) {
 
 // The field that the finding is about.
 Position place_of(const ClusterObject& object, const Finding& found) {
-  const Position field = found.reason == "DefaultKeyNotFound"    ? object.config_default_at
-                         : found.reason.starts_with("ConfigMap") ? object.config_name_at
-                                                                 : Position{};
+  constexpr std::string_view kOfItsName[] = {"ConfigMapMissing", "ConfigMapInWrongNamespace", "ConfigMapNameNoVolume",
+                                             "ConfigMapNameCollides"};
+  const bool of_its_name = std::ranges::find(kOfItsName, found.reason) != std::end(kOfItsName);
+  const Position field = found.reason == "DefaultKeyNotFound" ? object.config_default_at
+                         : of_its_name                        ? object.config_name_at
+                                                              : Position{};
   return field.line > 0 ? field : Position{object.line, object.column};
 }
 

@@ -5,15 +5,13 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
-#include "reconcilers/cluster/manifest_object.h"
+#include "reconcilers/cluster/manifests.h"
 #include "reconcilers/lint/checks.h"
 #include "reconcilers/lint/objects.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/profile/document_value.h"
 #include "reconcilers/profile/field_names.h"
-#include "reconcilers/profile/profile.h"
 #include "reconcilers/profile/yaml_node.h"
 
 namespace gso {

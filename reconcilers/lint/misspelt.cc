@@ -11,7 +11,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "reconcilers/kai/pod_annotations.h"
 #include "reconcilers/lint/checks.h"
+#include "reconcilers/model/foreign_names.h"
 #include "reconcilers/model/kai_objects.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
@@ -54,12 +56,10 @@ std::string_view meant_fraction(std::string_view name) {
 // Of containers and init containers; one without a name is left out.
 std::vector<std::string> names_of_containers(const DocumentValue& spec) {
   std::vector<std::string> out;
-  for (const std::string_view field : {"containers", "initContainers"}) {
-    for (const DocumentValue& container : items_of(spec.find(field))) {
-      const std::string_view name = container.string_at("name");
-      if (!name.empty()) out.emplace_back(name);
-    }
-  }
+  each_container(spec, [&](const DocumentValue& container, const std::string&) {
+    const std::string_view name = container.string_at("name");
+    if (!name.empty()) out.emplace_back(name);
+  });
   return out;
 }
 
@@ -129,14 +129,10 @@ class PodMetadata {
                      shown_value(name), shown_value(listed_)));
   }
 
-  // A Kubernetes quantity above 0: "4Gi", "4096Mi", "1.5G".
+  // "4Gi", "4096Mi", "1.5G"; no part of a byte.
   static bool is_memory(std::string_view text) {
-    const std::size_t digits = std::min(text.find_first_not_of("0123456789."), text.size());
-    const std::string_view number = text.substr(0, digits);
-    static constexpr std::array<std::string_view, 13> kSuffixes{"",   "k",  "M",  "G",  "T",  "P", "E",
-                                                                "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"};
-    return number.find_first_of("123456789") != std::string_view::npos && std::ranges::count(number, '.') <= 1 &&
-           std::ranges::find(kSuffixes, text.substr(digits)) != kSuffixes.end();
+    const auto amount = parse_quantity(text);
+    return amount && *amount > 0 && text.find_last_of("mun") == std::string_view::npos;
   }
 
   std::set<std::string, std::less<>> containers_;

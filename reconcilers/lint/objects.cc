@@ -4,13 +4,12 @@
 #include <algorithm>
 #include <array>
 #include <memory>
-#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "reconcilers/cluster/manifest_object.h"
+#include "reconcilers/cluster/manifests.h"
 #include "reconcilers/lint/checks.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/message_text.h"

@@ -1,7 +1,6 @@
 // Pods that use GPUs, and the pods of workloads: requests of GPUs that the API server refuses, what no component
 // notices, and what makes a client run without the MPS daemon that it was meant to use. KAI's own rules are in
 // reconcilers/kai.
-#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <map>
@@ -15,9 +14,9 @@
 
 #include "reconcilers/kai/pod_annotations.h"
 #include "reconcilers/lint/checks.h"
+#include "reconcilers/model/foreign_names.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
-#include "reconcilers/model/slice_resource.h"
 #include "reconcilers/profile/field_names.h"
 #include "reconcilers/profile/go_text.h"
 
@@ -125,18 +124,14 @@ class GpuPodCheck {
     if (spec == nullptr || !spec->is_object()) return;
     if (metadata != nullptr) check_misspelt_metadata(*metadata, *spec, found_);
     host_paths(*spec);
-    for (const std::string_view field : {"containers", "initContainers"}) {
-      const std::span<const DocumentValue> containers = items_of(spec->find(field));
-      for (std::size_t i = 0; i < containers.size(); ++i) {
-        const std::string path = fmt::format("spec.{}[{}]", field, i);
-        pipe_directory(containers[i], path);
-        slices(*spec, containers[i], path);
-        several(*spec, containers[i], path);
-        misspelt_resources(containers[i], path);
-        variables(containers[i], path);
-        RequestedGpus(containers[i], path, found_).run();
-      }
-    }
+    each_container(*spec, [&](const DocumentValue& container, const std::string& path) {
+      pipe_directory(container, path);
+      slices(*spec, container, path);
+      several(*spec, container, path);
+      misspelt_resources(container, path);
+      variables(container, path);
+      RequestedGpus(container, path, found_).run();
+    });
   }
 
  private:

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <map>
 #include <optional>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,9 +11,10 @@
 #include <fmt/format.h>
 
 #include "reconcilers/checks/inference_memory.h"
+#include "reconcilers/cluster/facts.h"
 #include "reconcilers/cluster/kai_view.h"
 #include "reconcilers/cluster/manifests.h"
-#include "reconcilers/cluster/node_match.h"
+#include "reconcilers/kai/pod_annotations.h"
 #include "reconcilers/kai/waiting.h"
 #include "reconcilers/lint/checks.h"
 #include "reconcilers/lint/lint.h"
@@ -220,22 +220,18 @@ void lint_several(const DocumentValue& spec, const DocumentValue& container, con
 
 // Visits every container that runs as long as the pod does: visit(spec, container, path).
 template <class Visit>
-void each_container(const DocumentValue& pod, Visit visit) {
+void each_lasting_container(const DocumentValue& pod, Visit visit) {
   const DocumentValue* spec = pod.find("spec");
   if (spec == nullptr) return;
-  for (const std::string_view field : {"containers", "initContainers"}) {
-    const std::span<const DocumentValue> containers = items_of(spec->find(field));
-    for (std::size_t i = 0; i < containers.size(); ++i) {
-      const DocumentValue& container = containers[i];
-      // Other init containers have ended before the servers start.
-      if (field == "initContainers" && container.string_at("restartPolicy") != "Always") continue;
-      visit(*spec, container, fmt::format("spec.{}[{}]", field, i));
-    }
-  }
+  each_container(*spec, [&](const DocumentValue& container, const std::string& path) {
+    // Other init containers have ended before the servers start.
+    const bool ends = path.starts_with("spec.initContainers") && container.string_at("restartPolicy") != "Always";
+    if (!ends) visit(*spec, container, path);
+  });
 }
 
 void lint_pod(const DocumentValue& pod, const std::vector<Slices>& all, std::vector<Diagnostic>& found) {
-  each_container(pod, [&](const DocumentValue& spec, const DocumentValue& container, const std::string& path) {
+  each_lasting_container(pod, [&](const DocumentValue& spec, const DocumentValue& container, const std::string& path) {
     lint_container(spec, container, path, all, found);
     lint_several(spec, container, path, all, found);
   });
@@ -253,7 +249,7 @@ bool needs_other_objects(const DocumentValue& pod) {
   const auto annotations = members_of(find_path(pod, {"metadata", "annotations"}));
   if (std::ranges::any_of(annotations, [](const DocumentMember& each) { return asks_kai(each.key); })) return true;
   bool found = false;
-  each_container(pod, [&](const DocumentValue&, const DocumentValue& container, const std::string&) {
+  each_lasting_container(pod, [&](const DocumentValue&, const DocumentValue& container, const std::string&) {
     found = found || asked_of(container, kGpuResource) > 1 || memory_fraction_of(server_of(container)).has_value();
   });
   return found;
@@ -297,9 +293,9 @@ void lint_kai(const std::vector<ClusterObject>& objects, const KaiPodRules& rule
     if (const auto cause = causes.impossible(*pod)) {
       if (cause->code != kSharingOff) {
         add(Diagnostic::Severity::warning, "KAICannotPlace",
-            "KAI cannot place the pod with the objects in the input: " + cause->text);
+            "KAI cannot place the pod with the objects in the input: " + cause->message);
       } else if (!rules.kai_gpu_sharing) {
-        add(Diagnostic::Severity::error, "KAISharingDisabled", cause->text);
+        add(Diagnostic::Severity::error, "KAISharingDisabled", cause->message);
       }
     }
     if (const std::string taint = evicting_taint(loaded.world, *pod); !taint.empty()) {

@@ -3,7 +3,6 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -20,6 +19,7 @@
 #include "reconcilers/model/maintenance_window.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/policy.h"
+#include "reconcilers/model/project.h"
 #include "reconcilers/profile/document_value.h"
 #include "reconcilers/profile/expected.h"
 #include "reconcilers/profile/field_names.h"
@@ -35,92 +35,15 @@ constexpr std::int64_t kMostReplicas = 10'000;
 constexpr std::size_t kMostWindows = 16;
 constexpr std::size_t kMostCron = 128;
 
-constexpr auto kModes = texts_of(kPolicyModeWords);
-constexpr auto kDeletion = texts_of(kDeletionPolicyWords);
-constexpr auto kMechanism = texts_of(kMechanismWords);
-constexpr auto kWorkloads = texts_of(kWorkloadModeWords);
-constexpr auto kOnFailure = texts_of(kOnFailureWords);
-constexpr std::array<std::string_view, 3> kStrategies{"none", "mps", "time-slicing"};
-constexpr std::array<std::string_view, 4> kOperators{"In", "NotIn", "Exists", "DoesNotExist"};
-
-// A field of a SharingPolicy's spec, and what it may have by itself. What several fields must have together is below.
-struct PolicyField {
-  enum class Type : std::uint8_t { elsewhere, mapping, list, text, word, boolean, integer, duration, count_or_percent };
-  std::string_view path;  // "[]" means the items of a list.
-  Type type = Type::elsewhere;
-  PolicyWords words{};
-  std::int64_t least = 0;  // Of an integer; of a duration in seconds.
-  std::int64_t most = 0;
-  std::string_view bounds{};  // Of a duration, as a text; empty: any duration.
-};
-
-// Every field, and the one place to add one. Fields without a subfield in this list accept any content.
-std::span<const PolicyField> every_field() {
-  using enum PolicyField::Type;
-  constexpr std::int64_t kHour = 3600;
-  static constexpr auto kFields = std::to_array<PolicyField>({
-      {"nodeSelector", mapping},
-      {"nodeSelector.matchLabels", mapping},
-      {"nodeSelector.matchExpressions", list},
-      {"nodeSelector.matchExpressions[].key", text},
-      {"nodeSelector.matchExpressions[].operator", word, kOperators},
-      {"nodeSelector.matchExpressions[].values", list},
-      {"priority", integer, {}, INT32_MIN, INT32_MAX},
-      {"profile", mapping},
-      {"profile.configMapKey"},
-      {"profile.inline", mapping},
-      {"profile.inline.strategy", word, kStrategies},
-      {"profile.inline.replicas"},
-      {"profile.inline.renameByDefault", boolean},
-      {"profile.inline.resource"},
-      {"profile.inline.failRequestsGreaterThanOne", boolean},
-      {"mode", word, kModes},
-      {"takeover", boolean},
-      {"deletionPolicy", word, kDeletion},
-      {"revisionHistoryLimit", integer, {}, 0, 1000},
-      {"rollout", mapping},
-      {"rollout.mechanism", word, kMechanism},
-      {"rollout.maxUnavailable", count_or_percent},
-      {"rollout.maxUnavailablePerGroup", count_or_percent},
-      {"rollout.canary", mapping},
-      {"rollout.canary.nodesPerGroup", integer, {}, 0, 1000},
-      {"rollout.canary.soak", duration},
-      {"rollout.workloads", word, kWorkloads},
-      {"rollout.cordon", boolean},
-      {"rollout.evictBarePods", boolean},
-      {"rollout.idleTimeout", duration, {}, 1, 720 * kHour, "from 1s to 720h"},
-      {"rollout.verifyTimeout", duration, {}, 1, 24 * kHour, "from 1s to 24h"},
-      {"rollout.maxFailures", integer, {}, 1, 10000},
-      {"rollout.onFailure", word, kOnFailure},
-      {"rollout.maintenanceWindows", list},
-      {"rollout.maintenanceWindows[].cron"},
-      {"rollout.maintenanceWindows[].duration"},
-      {"rollout.maintenanceWindows[].timeZone"},
-      {"rollout.paused", boolean},
-  });
-  return kFields;
-}
-
-// As the pattern of SharingPolicy's CRD: ^([0-9]+(\.[0-9]+)?(ns|us|ms|s|m|h))+$ and at most 32 characters. Go's
-// durations have more: a sign, "µs", and a point without digits on one of its sides.
+// A Go duration is one of the CRD's pattern, too: ^([0-9]+(\.[0-9]+)?(ns|us|ms|s|m|h))+$ and at most 32 characters. Go
+// also has a sign, "µs", a point without digits on one of its sides, and a bare 0.
 bool is_crd_duration(std::string_view text) {
   constexpr std::size_t kMost = 32;
-  static constexpr std::array<std::string_view, 6> kUnits{"ns", "us", "ms", "s", "m", "h"};
-  const auto digits = [&] {
-    const std::size_t end = std::min(text.find_first_not_of("0123456789"), text.size());
-    text.remove_prefix(end);
-    return end > 0;
-  };
-  if (text.empty() || text.size() > kMost) return false;
-  while (!text.empty()) {
-    if (!digits()) return false;
-    if (text.starts_with('.')) {
-      text.remove_prefix(1);
-      if (!digits()) return false;
-    }
-    const auto suffix = std::ranges::find_if(kUnits, [&](std::string_view each) { return text.starts_with(each); });
-    if (suffix == kUnits.end()) return false;
-    text.remove_prefix(suffix->size());
+  constexpr std::string_view kDigits = "0123456789";
+  if (text.size() > kMost || kDigits.contains(text.back())) return false;
+  if (text.find_first_not_of("0123456789.numsh") != std::string_view::npos || text.starts_with('.')) return false;
+  for (std::size_t at = text.find('.'); at != std::string_view::npos; at = text.find('.', at + 1)) {
+    if (!kDigits.contains(text[at - 1]) || !kDigits.contains(text[at + 1])) return false;
   }
   return true;
 }
@@ -149,7 +72,7 @@ class PolicyCheck {
       error("WrongType", spec == nullptr ? policy.at : spec->at, "a SharingPolicy needs a mapping \"spec\"");
       return 0;
     }
-    fields(*spec, "");
+    fields(*spec, "spec.");
     std::size_t left_to_operator = 0;
     object(*spec, "nodeSelector",
            [&](const DocumentValue& v) { left_to_operator = check_selector(v, own_key(*spec), path_, diagnostics_); });
@@ -174,24 +97,28 @@ class PolicyCheck {
     }
   }
 
+  static PolicyWords words_at(std::string_view path) {
+    return std::ranges::find(policy_fields(), path, &PolicyField::path)->words;
+  }
+
   // The names of the fields directly below this place.
   static std::vector<std::string_view> fields_below(const std::string& place) {
     std::vector<std::string_view> out;
-    for (const PolicyField& field : every_field()) {
+    for (const PolicyField& field : policy_fields()) {
       if (field.path.starts_with(place) && field.path.find_first_of(".[", place.size()) == std::string_view::npos)
         out.push_back(field.path.substr(place.size()));
     }
     return out;
   }
 
-  // Each field by itself. `place`: of the value within the spec, with the '.' that comes before its fields.
+  // Each field by itself. `place`: of the value, with the '.' that comes before its fields.
   void fields(const DocumentValue& value, const std::string& place) {
     const auto names = fields_below(place);
     for (const DocumentMember& member : names.empty() ? std::span<const DocumentMember>() : members_of(&value)) {
       const PathStep step(path_, member.key);
       const std::string path = place + member.key;
-      const auto field = std::ranges::find(every_field(), path, &PolicyField::path);
-      if (field == every_field().end()) {
+      const auto field = std::ranges::find(policy_fields(), path, &PolicyField::path);
+      if (field == policy_fields().end()) {
         report_unknown_field(member, path_, names, diagnostics_);
         continue;
       }
@@ -325,7 +252,8 @@ class PolicyCheck {
   void inline_profile(const DocumentValue& value) {
     const DocumentValue* chosen = value.find("strategy");
     if (chosen == nullptr || chosen->is_null()) {
-      error("StrategyMissing", value.at, fmt::format("inline needs \"strategy\": {}", fmt::join(kStrategies, ", ")));
+      error("StrategyMissing", value.at,
+            fmt::format("inline needs \"strategy\": {}", fmt::join(words_at("spec.profile.inline.strategy"), ", ")));
     }
     member(value, "resource", [this](const DocumentValue& v) {
       if (v.is_string() && is_nvidia_resource(v.text)) return;
@@ -427,12 +355,6 @@ class PolicyCheck {
 };
 
 }  // namespace
-
-std::vector<std::string_view> policy_fields() {
-  std::vector<std::string_view> out;
-  for (const PolicyField& field : every_field()) out.push_back(field.path);
-  return out;
-}
 
 std::size_t check_policy(const DocumentValue& policy, std::vector<Diagnostic>& diagnostics) {
   return PolicyCheck(diagnostics).run(policy);

@@ -159,7 +159,7 @@ class SelectorCheck {
     if (std::string problem = sharing_label_problem(label, asked, own_key_); !problem.empty()) {
       leave_to_operator(kSelectorOnSharingLabel, at, std::move(problem));
     }
-    for (SelectorNote& note : selector_notes(label, op, values)) {
+    for (Reason& note : selector_notes(label, op, values)) {
       report(Severity::warning, note.code, at, std::move(note.message));
     }
   }

@@ -3,14 +3,13 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cmath>
 #include <limits>
 #include <utility>
 
 #include "k8sclient/value/json_access.h"
+#include "reconcilers/model/foreign_names.h"
 #include "reconcilers/model/message_text.h"
-#include "reconcilers/model/slice_resource.h"
 
 namespace gso::json {
 
@@ -123,10 +122,8 @@ namespace {
 // Rounded up, as the scheduler counts. What 64 bits cannot hold is the most that they can: the API server accepts it
 // from anybody who may create a pod.
 std::optional<std::int64_t> whole_quantity(std::string_view text, std::int64_t parts) {
-  std::int64_t whole = 0;
-  const char* end = text.data() + text.size();
-  const auto [rest, code] = std::from_chars(text.data(), end, whole);
-  if (parts == 1 && code == std::errc{} && rest == end) return whole;
+  const auto whole = parts == 1 ? whole_number(text) : std::nullopt;
+  if (whole) return whole;
   const auto value = parse_quantity(text);
   if (!value) return std::nullopt;
   constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
@@ -249,6 +246,20 @@ bool read_ready(Fields& fields, Value condition, bool& ready) {
 
 bool read_meta(Fields& fields, Value value, const MetaFilter& filter, k8s::ObjectMeta& meta) {
   return read_meta(fields, value, filter, meta, [](std::string_view, Value) { return true; });
+}
+
+std::string spelt(std::string_view path) {
+  if (path.ends_with('.')) path.remove_suffix(1);
+  std::string out(path);
+  for (auto at = out.find("[]"); at != std::string::npos; at = out.find("[]")) out.erase(at, 2);
+  return out;
+}
+
+bool read_on_delete(Fields& fields, Value value, std::string_view path, bool& out) {
+  std::string_view text;
+  if (!fields.view(value, path, text)) return false;
+  out = text == "OnDelete";
+  return true;
 }
 
 Document::Document(std::string_view kind, std::string_view text) : kind_(kind), text_(text) {}

@@ -172,4 +172,122 @@ class Document {
   std::string_view text_;
 };
 
+// --- Tables of fields: which members of an object's JSON go where.
+
+// A field, by its path from the root of the object. "[]" follows the name of a list of objects: "spec.taints[].key".
+template <class Object>
+struct Row {
+  std::string_view path;
+  // `path` is without "[]": "spec.taints.key". Null: of an object or a list whose fields have rows.
+  bool (*read)(Fields&, Value, std::string_view path, Object&) = nullptr;
+  void (*begin)(Object&) = nullptr;  // Of a list: before each of its items. Of an object: if it is there.
+};
+
+template <class Pointer>
+struct Member;
+template <class T, class Class>
+struct Member<T Class::*> {
+  using Object = Class;
+};
+
+// The member of the object, of that member, and so on.
+template <auto kMember, auto... kInner, class Object>
+[[nodiscard]] auto& member_of(Object& object) {
+  if constexpr (sizeof...(kInner) == 0) {
+    return object.*kMember;
+  } else {
+    return member_of<kInner...>(object.*kMember);
+  }
+}
+
+// By the type of the member.
+template <class T>
+bool read_value(Fields& fields, Value value, std::string_view path, T& out) {
+  if constexpr (requires { fields.text(value, path, out); }) {
+    return fields.text(value, path, out);
+  } else if constexpr (requires { fields.number(value, path, out); }) {
+    return fields.number(value, path, out);
+  } else if constexpr (requires { fields.flag(value, path, out); }) {
+    return fields.flag(value, path, out);
+  } else if constexpr (requires { fields.time(value, path, out); }) {
+    return fields.time(value, path, out);
+  } else if constexpr (requires { out.emplace_back(); }) {
+    return fields.array(value, path, [&](Value item) { return read_value(fields, item, path, out.emplace_back()); });
+  } else {
+    return fields.string_map(value, path, out);
+  }
+}
+
+// `kRead` reads the member; by default as its type says.
+template <auto kRead, auto kMember, auto... kInner>
+[[nodiscard]] constexpr auto row_by(std::string_view path) {
+  using Object = typename Member<decltype(kMember)>::Object;
+  return Row<Object>{path, [](Fields& fields, Value value, std::string_view at, Object& out) {
+                       return kRead(fields, value, at, member_of<kMember, kInner...>(out));
+                     }};
+}
+template <auto kMember, auto... kInner>
+[[nodiscard]] constexpr auto row(std::string_view path) {
+  using Object = typename Member<decltype(kMember)>::Object;
+  return Row<Object>{path, [](Fields& fields, Value value, std::string_view at, Object& out) {
+                       return read_value(fields, value, at, member_of<kMember, kInner...>(out));
+                     }};
+}
+
+// A path without its "[]", and without a '.' at its end.
+[[nodiscard]] std::string spelt(std::string_view path);
+
+template <class Rows, class Object>
+bool read_rows(Fields& fields, Value value, std::string_view at, const Rows& rows, Object& out);
+
+// The field `key` of the object at `at` ("", "spec.", "spec.taints[]."). A field without a row is ignored.
+template <class Rows, class Object>
+bool read_row(Fields& fields, Value value, std::string_view at, std::string_view key, const Rows& rows, Object& out) {
+  void (*begin)(Object&) = nullptr;
+  if (key.contains('.')) return true;  // No row's name has one.
+  for (const auto& row : rows) {
+    if (!row.path.starts_with(at) || !row.path.substr(at.size()).starts_with(key)) continue;
+    const std::size_t size = at.size() + key.size();
+    const std::string_view rest = row.path.substr(size);
+    if (rest.empty() && row.read != nullptr) return row.read(fields, value, spelt(row.path), out);
+    if (rest.empty()) begin = row.begin;
+    if (rest.starts_with("[].")) {
+      return fields.array(value, spelt(row.path.substr(0, size)), [&](Value item) {
+        begin(out);
+        return read_rows(fields, item, row.path.substr(0, size + 3), rows, out);
+      });
+    }
+    if (!rest.starts_with('.')) continue;
+    if (begin != nullptr && !Fields::is_null(value)) begin(out);
+    return read_rows(fields, value, row.path.substr(0, size + 1), rows, out);
+  }
+  return true;
+}
+
+// The fields of the object at `at`.
+template <class Rows, class Object>
+bool read_rows(Fields& fields, Value value, std::string_view at, const Rows& rows, Object& out) {
+  return fields.object(value, spelt(at),
+                       [&](std::string_view key, Value inner) { return read_row(fields, inner, at, key, rows, out); });
+}
+
+// Of a DaemonSet's updateStrategy: its type is OnDelete.
+bool read_on_delete(Fields& fields, Value value, std::string_view path, bool& out);
+
+// A whole object: its metadata, where rows can name further fields, and the rows.
+template <class Object, class Rows>
+[[nodiscard]] k8s::Result<Object> project(std::string_view kind, std::string_view text, const MetaFilter& filter,
+                                          const Rows& rows) {
+  Object out;
+  Document document(kind, text);
+  auto read = document.read(out.meta, [&](Fields& fields, std::string_view key, Value value) {
+    if (key != "metadata") return read_row(fields, value, "", key, rows, out);
+    return read_meta(fields, value, filter, out.meta, [&](std::string_view field, Value inner) {
+      return read_row(fields, inner, "metadata.", field, rows, out);
+    });
+  });
+  if (!read) return std::unexpected(read.error());
+  return out;
+}
+
 }  // namespace gso::json

@@ -184,6 +184,8 @@ struct RuntimeClass {
 
 // JSON text of one object -> value; errors as in model/project.h.
 k8s::Result<KaiConfig> project_kai_config(std::string_view json);
+// The fields that people patch by hand, as text ("spec.admission.gpuSharing" -> "true"); absent ones are left out.
+[[nodiscard]] std::map<std::string, std::string> followed_values(const KaiConfig& config);
 k8s::Result<KaiSchema> project_kai_schema(std::string_view json);
 k8s::Result<BindRequest> project_bind_request(std::string_view json);
 k8s::Result<KaiPod> project_kai_pod(std::string_view json);

@@ -71,7 +71,7 @@ inline constexpr std::string_view kRecordLabel = "gpusharing.dev/record";
 inline constexpr std::string_view kRecordShardValue = "shard";
 // "true": the operator wrote the node's label nvidia.mps/enabled.
 inline constexpr std::string_view kMpsMarkAnnotation = "gpusharing.dev/mps-enabled";
-// What the operator must remember of a node that it partitions (reconcilers/partitioning/actuation.h): JSON with a
+// What the operator must remember of a node that it partitions (reconcilers/partitioning/node_moves.h): JSON with a
 // version. Written together with the label that selects the profile, and never alone.
 inline constexpr std::string_view kPartitioningAnnotation = "gpusharing.dev/partitioning";
 // Every annotation that the operator writes on a Node, which `cleanup` therefore removes. Its labels there are

@@ -1,5 +1,6 @@
 // Cron fields, local days, and the tz database (libhowardhinnant-date).
 #include "reconcilers/model/maintenance_window.h"
+#include "reconcilers/model/foreign_names.h"
 #include "reconcilers/model/message_text.h"
 
 #include <date/tz.h>
@@ -7,7 +8,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <span>
 #include <stdexcept>
 
@@ -43,10 +43,9 @@ std::optional<int> parse_value(std::string_view text, const Field& field) {
   for (std::size_t i = 0; i < field.words.size(); ++i) {
     if (same_word(text, field.words[i])) return field.least + static_cast<int>(i);
   }
-  int value = 0;
-  auto [rest, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (code != std::errc{} || rest != text.data() + text.size()) return std::nullopt;
-  return value >= field.least && value <= field.most ? std::optional(value) : std::nullopt;
+  const auto value = whole_number(text);
+  return value && *value >= field.least && *value <= field.most ? std::optional(static_cast<int>(*value))
+                                                                : std::nullopt;
 }
 
 // The values that one item between commas names. False if the item is invalid.
@@ -56,9 +55,9 @@ bool add_item(std::string_view item, const Field& field, Set set) {
   const std::string_view range = item.substr(0, slash);
   int step = 1;
   if (slash != std::string_view::npos) {
-    const std::string_view text = item.substr(slash + 1);
-    auto [rest, code] = std::from_chars(text.data(), text.data() + text.size(), step);
-    if (code != std::errc{} || rest != text.data() + text.size() || step < 1 || step > field.most) return false;
+    const auto number = whole_number(item.substr(slash + 1));
+    if (!number || *number < 1 || *number > field.most) return false;
+    step = static_cast<int>(*number);
   }
   int first = field.least;
   int last = field.most;

@@ -175,4 +175,31 @@ std::string first_names(const std::vector<std::string>& names, std::size_t total
   return out;
 }
 
+std::string_view to_string(Severity severity) {
+  switch (severity) {
+    case Severity::error:
+      return "error";
+    case Severity::warning:
+      return "warning";
+    case Severity::info:
+      break;
+  }
+  return "info";
+}
+
+std::string printable_json(std::string_view json) {
+  std::string out;
+  out.reserve(json.size());
+  while (!json.empty()) {
+    const Unprintable found = unprintable_at(json);
+    if (found.bytes > 0) {
+      fmt::format_to(std::back_inserter(out), "\\u{:04x}", static_cast<unsigned>(found.character));
+    } else {
+      out += json.front();
+    }
+    json.remove_prefix(found.bytes > 0 ? found.bytes : 1);
+  }
+  return out;
+}
+
 }  // namespace gso

@@ -2,7 +2,7 @@
 #include "reconcilers/model/objects.h"
 
 #include "reconcilers/model/labels.h"
-#include "reconcilers/model/switch_value.h"
+#include "reconcilers/model/policy.h"
 
 namespace gso {
 

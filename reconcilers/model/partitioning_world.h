@@ -2,7 +2,7 @@
 // memory (nvidia.com/gpu-<N>gb), and the Lease of nos's gpu-partitioner. Written by controller/watches, by `plan` from
 // manifests, or by a test. Planned by reconcilers/partitioning.
 //
-// What must be watched, if a Node is labelled for partitioning (partitioned_nodes() in cluster/nos.h), and
+// What must be watched, if a Node is labelled for partitioning (partitioned_nodes() in cluster/other_systems.h), and
 // nothing otherwise:
 // - pods without a node (field selector spec.nodeName=,status.phase=Pending), and for each of these nodes the pods that
 //   are bound to it (spec.nodeName=<node>). All of them go into `pods`, by project_slice_pod().

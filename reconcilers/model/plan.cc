@@ -13,7 +13,7 @@
 #include "k8sclient/value/overloaded.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
-#include "reconcilers/model/message_text.h"
+#include "reconcilers/model/object_refs.h"
 
 namespace gso {
 
@@ -296,6 +296,24 @@ ConfigMap written(const ConfigMap* present, const WriteConfigMap& write) {
   for (const auto& [key, text] : write.set) out.data[key] = std::make_shared<const std::string>(text);
   for (const std::string& key : write.remove) out.data.erase(key);
   return out;
+}
+
+// --- object_refs.h
+
+ObjectRef node_ref(const std::string& name) {
+  return {"v1", "Node", "", name, ""};
+}
+ObjectRef config_map_ref(const k8s::ObjectKey& key) {
+  return {"v1", "ConfigMap", key.ns, key.name, ""};
+}
+ObjectRef daemonset_ref(const k8s::ObjectKey& key) {
+  return {"apps/v1", "DaemonSet", key.ns, key.name, ""};
+}
+ObjectRef pod_ref(const k8s::ObjectMeta& meta) {
+  return {"v1", "Pod", std::string(meta.ns.view()), meta.name, meta.uid};
+}
+ObjectRef policy_ref(const SharingPolicy& policy) {
+  return {std::string(kApiVersion), "SharingPolicy", "", policy.meta.name, policy.meta.uid};
 }
 
 }  // namespace gso

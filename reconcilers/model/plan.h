@@ -15,8 +15,8 @@
 
 #include "k8sclient/value/object.h"
 #include "reconcilers/model/kai_objects.h"
+#include "reconcilers/model/message_text.h"
 #include "reconcilers/model/objects.h"
-#include "reconcilers/model/severity.h"
 #include "reconcilers/model/snapshot.h"
 #include "reconcilers/model/timer.h"
 
@@ -154,7 +154,7 @@ struct Plan {
   std::vector<TimerKey> timers;  // Timers that run now (timer.h).
   // False: changes of nodes were not planned, because a store has not synced. Timers that are not named might run.
   bool timers_complete = true;
-  Timers timer_starts;  // Start times of timers that an operator's first look found running (ages.h).
+  Timers timer_starts;  // Start times of timers that an operator's first look found running (timer.h).
   std::optional<k8s::Duration> requeue_after;
   // Nodes whose GPU consumers must be listed (spec.nodeName) before the next decision about them.
   std::set<std::string> consumers_wanted;

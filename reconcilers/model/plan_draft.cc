@@ -1,13 +1,70 @@
 // How a reconciler adds to its plan.
 #include "reconcilers/model/plan_draft.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 #include <variant>
 
+#include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 
 namespace gso {
+
+namespace {
+
+// A stored time begins its timer; the timers of conditions begin when they are seen, but for the first look.
+bool counts_stored(const Snapshot& snapshot, const TimerKey& timer) {
+  return is_of_stored_time(timer.timer) ? !snapshot.timers.contains(timer) : snapshot.first_look;
+}
+
+}  // namespace
+
+WallTime Ages::since(const TimerKey& timer, std::optional<WallTime> stored) const {
+  const auto it = snapshot_->timers.find(timer);
+  WallTime out = it == snapshot_->timers.end() ? snapshot_->now : std::min(it->second, snapshot_->now);
+  if (stored && counts_stored(*snapshot_, timer)) out = std::min(out, *stored);
+  return out;
+}
+
+void Ages::run(const TimerKey& timer, std::optional<WallTime> stored) {
+  plan_->timers.push_back(timer);
+  if (stored && counts_stored(*snapshot_, timer)) plan_->timer_starts[timer] = since(timer, stored);
+}
+
+WallTime Ages::stored(const TimerKey& timer, WallTime time) {
+  run(timer, time);
+  return since(timer, time);
+}
+
+bool Ages::has_run_for(const TimerKey& timer, Duration wanted, std::optional<WallTime> stored) {
+  const Duration age_now = snapshot_->now - since(timer, stored);
+  if (age_now >= wanted) return true;
+  look_again_in(wanted - age_now);
+  return false;
+}
+
+bool Ages::held_for(const TimerKey& timer, Duration wanted, std::optional<WallTime> stored) {
+  run(timer, stored);
+  return has_run_for(timer, wanted, stored);
+}
+
+void Ages::renew(const TimerKey& timer, Duration lifetime) {
+  const Duration age_now = snapshot_->now - since(timer);
+  if (age_now >= lifetime) return look_again_in(lifetime);
+  plan_->timers.push_back(timer);
+  look_again_in(lifetime - age_now);
+}
+
+void Ages::look_again_in(Duration wait) {
+  wait = std::max(wait, Duration::zero());
+  plan_->requeue_after = plan_->requeue_after ? std::min(*plan_->requeue_after, wait) : wait;
+}
+
+void Ages::keep(const TimerKey& timer) {
+  if (snapshot_->timers.contains(timer)) plan_->timers.push_back(timer);
+}
 
 PlanDraft::PlanDraft(const Snapshot& snapshot, std::string_view reconciler)
     : s(snapshot),
@@ -66,6 +123,32 @@ void PlanDraft::take(Plan part, const std::string& node) {
   part.actions.clear();
   for (Finding& found : part.findings) found.message = shown_message(found.message);
   plan.append(std::move(part));
+}
+
+const StaleView* stale_view_of(const Snapshot& s, std::string_view ns) {
+  const auto& views = s.world.stale_views;
+  const auto found = std::ranges::find_if(views, [&](const StaleView& view) {
+    return view.ns.empty() || view.ns == ns || view.ns == s.settings.operator_namespace;
+  });
+  return found == views.end() ? nullptr : &*found;
+}
+
+std::string describe(const StaleView& stale) {
+  return fmt::format(
+      "the watch of {} has delivered nothing since {}: no node is started and nothing is deleted until it does",
+      stale.view, k8s::format_time(stale.since));
+}
+
+void report_stale_views(const Snapshot& s, Plan& plan) {
+  for (const StaleView& stale : s.world.stale_views) {
+    if (!stale.reported) continue;
+    const std::string& ns = stale.ns.empty() ? s.settings.operator_namespace : stale.ns;
+    plan.findings.push_back(
+        {Severity::warning,
+         {"v1", "Namespace", "", ns, ""},
+         std::string(kViewStale),
+         describe(stale) + ". The operator's log and /readyz say why; grant list and watch, or repair the connection"});
+  }
 }
 
 }  // namespace gso

@@ -1,10 +1,12 @@
-// SharingPolicies: their words, their fields, and the rollouts that they make.
+// SharingPolicies: their words, their fields, their conditions, the switches that people set, and the rollouts that
+// they make.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -86,7 +88,7 @@ struct SharingPolicy {
   RolloutSpec rollout;
   std::vector<std::string> finalizers;  // All of them, in order: a patch replaces the list.
   std::string spec_json;                // spec as the server holds it, canonical text; the record keeps this.
-  // Set if the object is deleted, or is being deleted, and its stop still applies (cluster/recorded_policies.h).
+  // Set if the object is deleted, or is being deleted, and its stop still applies (cluster/policy_match.h).
   struct Gone {
     // Uids of the policies that existed when it was deleted. A policy created later lifts the stop on the nodes that it
     // selects with at least this priority.
@@ -186,6 +188,42 @@ inline constexpr std::string_view kDaemonSetSubject = "DaemonSet ";
   out += " (key ";
   out += key.empty() ? "(none)" : key;
   return out += ")";
+}
+
+// --- Reads conditions in the statuses of SharingPolicies and SharingRollouts. status/ writes them.
+
+// Of a SharingRollout; False once another revision has replaced it, and absent before.
+inline constexpr std::string_view kCurrentCondition = "Current";
+// Of a SharingRollout; True once spec.aborted has ended it, absent before.
+inline constexpr std::string_view kAbortedCondition = "Aborted";
+
+// A status from its text; an empty object if the text is none.
+[[nodiscard]] nlohmann::json parse_status(std::string_view text);
+// The condition of that type in a status; null if absent.
+[[nodiscard]] nlohmann::json condition_in(const nlohmann::json& status, std::string_view type);
+// The lastTransitionTime of the condition of that type in a status; empty if the status has no such condition.
+[[nodiscard]] std::string since_when(const nlohmann::json& status, std::string_view type);
+// The condition of that type in a status as "reason: message", or empty if it is absent or True.
+[[nodiscard]] std::string false_condition(const nlohmann::json& status, std::string_view type);
+
+// --- Switches that people set: whether one is on, and whether another attempt is asked for.
+
+// --- What the value of a switch means that a person sets as an annotation or label (gpusharing.dev/hold, …).
+
+// "false", "0", "no" and "off", in any case: the author says no.
+[[nodiscard]] bool says_no(std::string_view value);
+
+// For switches that stop the operator. Off: absent, empty, or a value that says no. Everything else is on ("True",
+// "yes", "1", a typing error): in doubt the operator holds.
+[[nodiscard]] bool is_switched_on(std::optional<std::string_view> value);
+
+// --- Another attempt at a revision: the annotation gpusharing.dev/retry of a SharingPolicy.
+
+// A person asks for another attempt than the one for which `recorded` was stored, by another value of the annotation
+// (`rollout start`). An absent annotation asks for nothing: tools that apply the policy from files remove annotations
+// that the files lack.
+[[nodiscard]] inline bool asks_again(std::string_view recorded, std::string_view present) {
+  return !present.empty() && present != recorded;
 }
 
 }  // namespace gso

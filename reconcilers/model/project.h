@@ -1,6 +1,8 @@
 // From JSON to the objects of the model.
 #pragma once
 
+#include <cstdint>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -33,6 +35,25 @@ k8s::Result<DeviceClass> project_device_class(std::string_view json);
 k8s::Result<ResourceSlice> project_resource_slice(std::string_view json);
 k8s::Result<SharingPolicy> project_sharing_policy(std::string_view json);
 k8s::Result<SharingRollout> project_sharing_rollout(std::string_view json);
+
+// --- The fields of a SharingPolicy's spec: one table, from which it is projected, and by which `lint` checks it.
+
+// A field, and what it may have by itself. What several fields must have together, reconcilers/lint/policy.cc says.
+struct PolicyField {
+  enum class Type : std::uint8_t { elsewhere, mapping, list, text, word, boolean, integer, duration, count_or_percent };
+  std::string_view path;  // "spec.rollout.paused"; "[]" follows the name of a list of mappings.
+  Type type = Type::elsewhere;
+  std::span<const std::string_view> words{};
+  std::int64_t least = 0;  // Of an integer; of a duration in seconds.
+  std::int64_t most = 0;
+  std::string_view bounds{};  // Of a duration, as a text; empty: any duration.
+  // As in json::Row.
+  bool (*read)(json::Fields&, json::Value, std::string_view path, SharingPolicy&) = nullptr;
+  void (*begin)(SharingPolicy&) = nullptr;
+};
+
+// Every field, and the one place to add one. Fields without a subfield in this list accept any content.
+[[nodiscard]] std::span<const PolicyField> policy_fields();
 
 }  // namespace gso
 

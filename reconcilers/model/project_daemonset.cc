@@ -1,10 +1,10 @@
 // DaemonSet and ControllerRevision: JSON -> projected value.
 #include <optional>
 
+#include "reconcilers/model/foreign_names.h"
 #include "reconcilers/model/json_fields.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
-#include "reconcilers/model/mps_pipe_directory.h"
 #include "reconcilers/model/project.h"
 
 namespace gso {
@@ -146,9 +146,9 @@ std::set<std::string> mps_roots(const DaemonSet& daemonset, const std::map<std::
   return out;
 }
 
-bool read_template_spec(Fields& fields, Value value, DaemonSet& out) {
+bool read_template_spec(Fields& fields, Value value, std::string_view path, DaemonSet& out) {
   std::map<std::string, std::string> host_paths;
-  const bool read = fields.object(value, "spec.template.spec", [&](std::string_view key, Value inner) {
+  const bool read = fields.object(value, path, [&](std::string_view key, Value inner) {
     auto containers = [&](std::vector<ContainerSpec>& into) {
       return fields.array(inner, "spec.template.spec.containers",
                           [&](Value item) { return read_container_spec(fields, item, into.emplace_back()); });
@@ -169,71 +169,32 @@ bool read_template_spec(Fields& fields, Value value, DaemonSet& out) {
   return read;
 }
 
-bool read_template_meta(Fields& fields, Value value, DaemonSet& out) {
-  return fields.object(value, "spec.template.metadata", [&](std::string_view key, Value inner) {
-    if (key != "annotations") return true;
-    return fields.object(inner, "spec.template.metadata.annotations", [&](std::string_view name, Value text) {
-      if (name == kRestartedForAnnotation)
-        return fields.text(text, "spec.template.metadata.annotations", out.restarted_for);
-      // The value changes with each upgrade, and nobody reads it: it must not wake planners.
-      if (marks_a_restarter(name) && out.meta.annotations.size() < 2 * json::kMostEntries)
-        out.meta.annotations.set(name, "");
-      return true;
-    });
-  });
-}
-
-bool read_daemonset_spec(Fields& fields, Value value, DaemonSet& out) {
-  return fields.object(value, "spec", [&](std::string_view key, Value inner) {
-    if (key == "selector") {
-      return fields.object(inner, "spec.selector", [&](std::string_view field, Value labels) {
-        return field == "matchLabels" ? fields.string_map(labels, "spec.selector.matchLabels", out.match_labels) : true;
-      });
-    }
-    if (key == "template") {
-      return fields.object(inner, "spec.template", [&](std::string_view field, Value spec) {
-        if (field == "metadata") return read_template_meta(fields, spec, out);
-        return field == "spec" ? read_template_spec(fields, spec, out) : true;
-      });
-    }
-    if (key == "updateStrategy") {
-      return fields.object(inner, "spec.updateStrategy", [&](std::string_view field, Value type) {
-        if (field != "type") return true;
-        std::string_view text;
-        if (!fields.view(type, "spec.updateStrategy.type", text)) return false;
-        out.on_delete = text == "OnDelete";
-        return true;
-      });
-    }
+bool read_template_annotations(Fields& fields, Value value, std::string_view path, DaemonSet& out) {
+  return fields.object(value, path, [&](std::string_view name, Value text) {
+    if (name == kRestartedForAnnotation) return fields.text(text, path, out.restarted_for);
+    // The value changes with each upgrade, and nobody reads it: it must not wake planners.
+    if (marks_a_restarter(name) && out.meta.annotations.size() < 2 * json::kMostEntries)
+      out.meta.annotations.set(name, "");
     return true;
   });
 }
+
+constexpr json::Row<DaemonSet> kDaemonSet[] = {
+    json::row<&DaemonSet::match_labels>("spec.selector.matchLabels"),
+    {"spec.template.metadata.annotations", read_template_annotations},
+    {"spec.template.spec", read_template_spec},
+    json::row_by<json::read_on_delete, &DaemonSet::on_delete>("spec.updateStrategy.type"),
+};
+constexpr json::Row<ControllerRevision> kControllerRevision[] = {json::row<&ControllerRevision::revision>("revision")};
 
 }  // namespace
 
 k8s::Result<DaemonSet> project_daemonset(std::string_view text) {
-  DaemonSet out;
-  json::Document document("DaemonSet", text);
-  const json::MetaFilter filter{true, keeps_daemonset_annotation, true};
-  auto read = document.read(out.meta, [&](Fields& fields, std::string_view key, Value value) {
-    if (key == "metadata") return json::read_meta(fields, value, filter, out.meta);
-    if (key == "spec") return read_daemonset_spec(fields, value, out);
-    return true;
-  });
-  if (!read) return std::unexpected(read.error());
-  return out;
+  return json::project<DaemonSet>("DaemonSet", text, {true, keeps_daemonset_annotation, true}, kDaemonSet);
 }
 
 k8s::Result<ControllerRevision> project_controller_revision(std::string_view text) {
-  ControllerRevision out;
-  json::Document document("ControllerRevision", text);
-  auto read = document.read(out.meta, [&](Fields& fields, std::string_view key, Value value) {
-    if (key == "metadata") return json::read_meta(fields, value, {}, out.meta);
-    if (key == "revision") return fields.number(value, "revision", out.revision);
-    return true;
-  });
-  if (!read) return std::unexpected(read.error());
-  return out;
+  return json::project<ControllerRevision>("ControllerRevision", text, {}, kControllerRevision);
 }
 
 }  // namespace gso

@@ -2,10 +2,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <span>
+#include <string>
+#include <vector>
 
 #include "reconcilers/model/json_fields.h"
 #include "reconcilers/model/kai_objects.h"
@@ -16,86 +18,67 @@ namespace {
 using json::Fields;
 using json::Value;
 
-// Fields whose presence in the schema or whose writer is read.
-constexpr std::array<std::string_view, 11> kFields = {
-    "spec.admission.gpuSharing",
-    "spec.global.gpuSharingMode",
-    "spec.admission.gpuPodRuntimeClassName",
-    "spec.admission.gpuFractionRuntimeClassName",
-    "spec.binder.resourceReservation.runtimeClassName",
-    "spec.binder.resourceReservation.namespace",
-    "spec.binder.resourceReservation.appLabel",
-    "spec.binder.resourceReservation.allocationTimeout",
-    "spec.binder.volumeBindingTimeoutSeconds",
-    "spec.selectedGPUGroups",
-    "spec.selectedFractionalGpuGroups",
+bool read_presence(Fields& /*fields*/, Value value, std::string_view /*path*/, bool& out) {
+  out = !Fields::is_null(value);
+  return true;
+}
+
+bool read_count_of_items(Fields& fields, Value value, std::string_view path, std::int64_t& out) {
+  return fields.array(value, path, [&](Value) { return ++out > 0; });
+}
+
+std::optional<std::string> text_of(const std::string& value) {
+  return value.empty() ? std::nullopt : std::optional(value);
+}
+std::optional<std::string> text_of(const std::optional<std::string>& value) {
+  return value;
+}
+std::optional<std::string> text_of(const std::optional<bool>& value) {
+  return value ? std::optional<std::string>(*value ? "true" : "false") : std::nullopt;
+}
+std::optional<std::string> text_of(const std::optional<std::int64_t>& value) {
+  return value ? std::optional(std::to_string(*value)) : std::nullopt;
+}
+
+// A field of kai-config. Of those with a `text`, people patch the value by hand: their presence in the schema, and who
+// wrote them, is read as well.
+struct ConfigField : json::Row<KaiConfig> {
+  std::optional<std::string> (*text)(const KaiConfig&) = nullptr;
 };
 
-bool read_reservation(Fields& fields, Value value, KaiConfig& out) {
-  return fields.object(value, "spec.binder.resourceReservation", [&](std::string_view key, Value inner) {
-    if (key == "namespace") return fields.text(inner, "resourceReservation.namespace", out.reservation_namespace);
-    if (key == "appLabel") return fields.text(inner, "resourceReservation.appLabel", out.reservation_app_label);
-    if (key == "runtimeClassName") {
-      return fields.text(inner, "resourceReservation.runtimeClassName", out.reservation_runtime_class);
-    }
-    if (key == "allocationTimeout") {
-      return fields.number(inner, "resourceReservation.allocationTimeout", out.allocation_timeout);
-    }
-    return true;
-  });
+template <auto kMember>
+constexpr ConfigField followed(std::string_view path) {
+  return {json::row<kMember>(path), [](const KaiConfig& config) { return text_of(config.*kMember); }};
 }
 
-bool read_admission(Fields& fields, Value value, KaiConfig& out) {
-  return fields.object(value, "spec.admission", [&](std::string_view key, Value inner) {
-    if (key == "gpuSharing") return fields.flag(inner, "spec.admission.gpuSharing", out.gpu_sharing);
-    if (key == "gpuPodRuntimeClassName") {
-      return fields.text(inner, "spec.admission.gpuPodRuntimeClassName", out.pod_runtime_class);
-    }
-    if (key == "gpuFractionRuntimeClassName") {
-      return fields.text(inner, "spec.admission.gpuFractionRuntimeClassName", out.fraction_runtime_class);
-    }
-    return true;
-  });
-}
+constexpr ConfigField kConfig[] = {
+    {json::row<&KaiConfig::ns>("spec.namespace")},
+    followed<&KaiConfig::gpu_sharing>("spec.admission.gpuSharing"),
+    followed<&KaiConfig::pod_runtime_class>("spec.admission.gpuPodRuntimeClassName"),
+    followed<&KaiConfig::fraction_runtime_class>("spec.admission.gpuFractionRuntimeClassName"),
+    {json::row<&KaiConfig::scheduler_name>("spec.global.schedulerName")},
+    {json::row<&KaiConfig::queue_label_key>("spec.global.queueLabelKey")},
+    followed<&KaiConfig::gpu_sharing_mode>("spec.global.gpuSharingMode"),
+    {json::row_by<read_presence, &KaiConfig::misspelt_pull_secret>("spec.global.imagesPullSecret")},
+    {json::row_by<read_count_of_items, &KaiConfig::pull_secrets>("spec.global.additionalImagePullSecrets")},
+    {json::row<&KaiConfig::scale_namespace>("spec.nodeScaleAdjuster.args.nodeScaleNamespace")},
+    followed<&KaiConfig::reservation_namespace>("spec.binder.resourceReservation.namespace"),
+    followed<&KaiConfig::reservation_app_label>("spec.binder.resourceReservation.appLabel"),
+    followed<&KaiConfig::reservation_runtime_class>("spec.binder.resourceReservation.runtimeClassName"),
+    followed<&KaiConfig::allocation_timeout>("spec.binder.resourceReservation.allocationTimeout"),
+    followed<&KaiConfig::volume_binding_timeout>("spec.binder.volumeBindingTimeoutSeconds"),
+};
 
-bool read_global(Fields& fields, Value value, KaiConfig& out) {
-  return fields.object(value, "spec.global", [&](std::string_view key, Value inner) {
-    if (key == "schedulerName") return fields.text(inner, "spec.global.schedulerName", out.scheduler_name);
-    if (key == "queueLabelKey") return fields.text(inner, "spec.global.queueLabelKey", out.queue_label_key);
-    if (key == "gpuSharingMode") return fields.text(inner, "spec.global.gpuSharingMode", out.gpu_sharing_mode);
-    if (key == "imagesPullSecret" && !Fields::is_null(inner)) out.misspelt_pull_secret = true;
-    if (key == "additionalImagePullSecrets") {
-      return fields.array(inner, "spec.global.additionalImagePullSecrets",
-                          [&](Value) { return ++out.pull_secrets > 0; });
+// Fields whose presence in a schema or whose writer is read: of kai-config, and of BindRequests.
+const std::vector<std::string_view>& followed_fields() {
+  static const std::vector<std::string_view> kFields = [] {
+    std::vector<std::string_view> out{"spec.selectedGPUGroups", "spec.selectedFractionalGpuGroups"};
+    for (const ConfigField& field : kConfig) {
+      if (field.text != nullptr) out.push_back(field.path);
     }
-    return true;
-  });
-}
-
-bool read_scaling(Fields& fields, Value value, KaiConfig& out) {
-  return fields.object(value, "spec.nodeScaleAdjuster", [&](std::string_view key, Value inner) {
-    if (key != "args") return true;
-    return fields.object(inner, "spec.nodeScaleAdjuster.args", [&](std::string_view field, Value item) {
-      return field == "nodeScaleNamespace" ? fields.text(item, "args.nodeScaleNamespace", out.scale_namespace) : true;
-    });
-  });
-}
-
-bool read_spec(Fields& fields, Value value, KaiConfig& out) {
-  return fields.object(value, "spec", [&](std::string_view key, Value inner) {
-    if (key == "namespace") return fields.text(inner, "spec.namespace", out.ns);
-    if (key == "admission") return read_admission(fields, inner, out);
-    if (key == "global") return read_global(fields, inner, out);
-    if (key == "nodeScaleAdjuster") return read_scaling(fields, inner, out);
-    if (key != "binder") return true;
-    return fields.object(inner, "spec.binder", [&](std::string_view field, Value item) {
-      if (field == "resourceReservation") return read_reservation(fields, item, out);
-      if (field == "volumeBindingTimeoutSeconds") {
-        return fields.number(item, "spec.binder.volumeBindingTimeoutSeconds", out.volume_binding_timeout);
-      }
-      return true;
-    });
-  });
+    return out;
+  }();
+  return kFields;
 }
 
 // True when fieldsV1 names a field given by its dotted path.
@@ -113,7 +96,7 @@ bool owns(const nlohmann::json& fields, std::string_view path) {
 }
 
 // The newest entry that owns a field wrote it last.
-bool read_managers(Fields& fields, Value value, KaiConfig& out) {
+bool read_managers(Fields& fields, Value value, std::string_view /*path*/, KaiConfig& out) {
   std::map<std::string, std::string> newest;
   return fields.array(value, "metadata.managedFields", [&](Value entry) {
     std::string manager;
@@ -131,7 +114,7 @@ bool read_managers(Fields& fields, Value value, KaiConfig& out) {
       owned = nlohmann::json::parse(raw, nullptr, false);
       return true;
     });
-    for (const std::string_view field : kFields) {
+    for (const std::string_view field : followed_fields()) {
       const std::string name(field);
       // RFC 3339 in UTC: text order is time order.
       if (!owned.is_object() || !owns(owned, field) || newest[name] > time) continue;
@@ -142,26 +125,16 @@ bool read_managers(Fields& fields, Value value, KaiConfig& out) {
   });
 }
 
-bool read_condition(Fields& fields, Value value, std::string& type, std::string& status,
-                    std::optional<WallTime>& since) {
-  return fields.object(value, "status.conditions", [&](std::string_view key, Value inner) {
-    if (key == "type") return fields.text(inner, "status.conditions.type", type);
-    if (key == "status") return fields.text(inner, "status.conditions.status", status);
-    if (key == "lastTransitionTime") return fields.time(inner, "status.conditions.lastTransitionTime", since);
-    return true;
-  });
-}
-
-// Which of kFields are in `properties`, the schema of the field at `path`.
+// Which of followed_fields() are in `properties`, the schema of the field at `path`.
 void walk_schema(const nlohmann::json& schema, const std::string& path, KaiSchema& out) {
-  for (const std::string_view field : kFields) {
+  for (const std::string_view field : followed_fields()) {
     if (field == path) out.fields.insert(path);
   }
   auto properties = schema.find("properties");
   if (properties == schema.end() || !properties->is_object()) return;
   for (const auto& [name, inner] : properties->items()) {
     const std::string below = path.empty() ? name : fmt::format("{}.{}", path, name);
-    const bool wanted = std::any_of(kFields.begin(), kFields.end(), [&](std::string_view field) {
+    const bool wanted = std::ranges::any_of(followed_fields(), [&](std::string_view field) {
       return field.starts_with(below) && (field.size() == below.size() || field[below.size()] == '.');
     });
     if (wanted && inner.is_object()) walk_schema(inner, below, out);
@@ -204,21 +177,51 @@ std::string_view version_read(std::string_view crd) {
   return crd == kai::kBindRequestCrd ? "v1alpha2" : "v1";
 }
 
+// Deployment: the condition Available.
+bool read_available(Fields& fields, Value value, std::string_view path, Deployment& out) {
+  return fields.array(value, path, [&](Value item) {
+    std::string type;
+    std::string status;
+    std::optional<WallTime> since;
+    const bool read = fields.object(item, path, [&](std::string_view key, Value inner) {
+      if (key == "type") return fields.text(inner, "status.conditions.type", type);
+      if (key == "status") return fields.text(inner, "status.conditions.status", status);
+      if (key == "lastTransitionTime") return fields.time(inner, "status.conditions.lastTransitionTime", since);
+      return true;
+    });
+    if (type == "Available") {
+      out.available_condition = status == "True";
+      out.available_since = since;
+    }
+    return read;
+  });
+}
+
+constexpr json::Row<Deployment> kDeployment[] = {
+    json::row<&Deployment::replicas>("spec.replicas"),
+    json::row<&Deployment::observed_generation>("status.observedGeneration"),
+    json::row<&Deployment::updated>("status.updatedReplicas"),
+    json::row<&Deployment::available>("status.availableReplicas"),
+    {"status.conditions", read_available},
+};
+
+constexpr json::Row<Lease> kLease[] = {json::row<&Lease::holder>("spec.holderIdentity"),
+                                       json::row<&Lease::acquired>("spec.acquireTime")};
+
 }  // namespace
 
 k8s::Result<KaiConfig> project_kai_config(std::string_view text) {
-  KaiConfig out;
-  json::Document document("Config", text);
-  const json::MetaFilter filter{true, json::keeps_own_annotation};
-  auto read = document.read(out.meta, [&](Fields& fields, std::string_view key, Value value) {
-    if (key == "metadata") {
-      return json::read_meta(fields, value, filter, out.meta, [&](std::string_view field, Value inner) {
-        return field != "managedFields" || read_managers(fields, inner, out);
-      });
-    }
-    return key == "spec" ? read_spec(fields, value, out) : true;
-  });
-  if (!read) return std::unexpected(read.error());
+  std::vector<json::Row<KaiConfig>> rows(std::begin(kConfig), std::end(kConfig));
+  rows.push_back({"metadata.managedFields", read_managers});
+  return json::project<KaiConfig>("Config", text, {true, json::keeps_own_annotation}, rows);
+}
+
+std::map<std::string, std::string> followed_values(const KaiConfig& config) {
+  std::map<std::string, std::string> out;
+  for (const ConfigField& field : kConfig) {
+    if (auto value = field.text != nullptr ? field.text(config) : std::nullopt)
+      out[std::string(field.path)] = *std::move(value);
+  }
   return out;
 }
 
@@ -239,64 +242,15 @@ k8s::Result<KaiSchema> project_kai_schema(std::string_view text) {
 }
 
 k8s::Result<Deployment> project_deployment(std::string_view text) {
-  Deployment out;
-  json::Document document("Deployment", text);
-  auto read = document.read(out.meta, [&](Fields& fields, std::string_view key, Value value) {
-    if (key == "metadata") return json::read_meta(fields, value, {}, out.meta);
-    if (key == "spec") {
-      return fields.object(value, "spec", [&](std::string_view field, Value inner) {
-        return field == "replicas" ? fields.number(inner, "spec.replicas", out.replicas) : true;
-      });
-    }
-    if (key != "status") return true;
-    return fields.object(value, "status", [&](std::string_view field, Value inner) {
-      if (field == "observedGeneration")
-        return fields.number(inner, "status.observedGeneration", out.observed_generation);
-      if (field == "updatedReplicas") return fields.number(inner, "status.updatedReplicas", out.updated);
-      if (field == "availableReplicas") return fields.number(inner, "status.availableReplicas", out.available);
-      if (field != "conditions") return true;
-      return fields.array(inner, "status.conditions", [&](Value item) {
-        std::string type;
-        std::string status;
-        std::optional<WallTime> since;
-        if (!read_condition(fields, item, type, status, since)) return false;
-        if (type == "Available") {
-          out.available_condition = status == "True";
-          out.available_since = since;
-        }
-        return true;
-      });
-    });
-  });
-  if (!read) return std::unexpected(read.error());
-  return out;
+  return json::project<Deployment>("Deployment", text, {}, kDeployment);
 }
 
 k8s::Result<RuntimeClass> project_runtime_class(std::string_view text) {
-  RuntimeClass out;
-  json::Document document("RuntimeClass", text);
-  auto read = document.read(out.meta, [&](Fields& fields, std::string_view key, Value value) {
-    return key == "metadata" ? json::read_meta(fields, value, {}, out.meta) : true;
-  });
-  if (!read) return std::unexpected(read.error());
-  return out;
+  return json::project<RuntimeClass>("RuntimeClass", text, {}, std::span<const json::Row<RuntimeClass>>());
 }
 
 k8s::Result<Lease> project_lease(std::string_view text) {
-  Lease out;
-  json::Document document("Lease", text);
-  auto read = document.read(out.meta, [&](Fields& fields, std::string_view key, Value value) {
-    if (key == "metadata") return json::read_meta(fields, value, {}, out.meta);
-    if (key != "spec") return true;
-    return fields.object(value, "spec", [&](std::string_view field, Value inner) {
-      if (Fields::is_null(inner)) return true;
-      if (field == "holderIdentity") return fields.text(inner, "spec.holderIdentity", out.holder);
-      if (field == "acquireTime") return fields.time(inner, "spec.acquireTime", out.acquired);
-      return true;
-    });
-  });
-  if (!read) return std::unexpected(read.error());
-  return out;
+  return json::project<Lease>("Lease", text, {}, kLease);
 }
 
 }  // namespace gso

@@ -1,5 +1,4 @@
 // Pods as KAI sees them, and BindRequests: JSON -> projected value.
-#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -95,48 +94,42 @@ k8s::Result<KaiPod> project_kai_pod(std::string_view text) {
   return out;
 }
 
+namespace {
+
+bool read_short_name(Fields& fields, Value value, std::string_view path, Interned& out) {
+  return fields.name(value, path, out);
+}
+
+bool read_pod_name(Fields& fields, Value value, std::string_view path, std::string& out) {
+  std::string_view name;
+  if (!fields.view(value, path, name)) return false;
+  out = first_bytes(name, json::kMostName);
+  return true;
+}
+
+bool read_group(Fields& fields, Value value, std::string_view path, BindRequest& out) {
+  return out.groups.size() >= json::kMostEntries || fields.name(value, path, out.groups.emplace_back());
+}
+
+bool read_groups(Fields& fields, Value value, std::string_view path, BindRequest& out) {
+  return fields.array(value, path, [&](Value item) { return read_group(fields, item, path, out); });
+}
+
+constexpr json::Row<BindRequest> kBindRequest[] = {
+    json::row_by<read_pod_name, &BindRequest::pod_name>("spec.podName"),
+    json::row_by<read_short_name, &BindRequest::selected_node>("spec.selectedNode"),
+    json::row<&BindRequest::backoff_limit>("spec.backoffLimit"),
+    {"spec.selectedGPUGroups", read_groups},
+    {"spec.selectedFractionalGpuGroups", nullptr, [](BindRequest& /*request*/) {}},
+    {"spec.selectedFractionalGpuGroups[].id", read_group},
+    json::row_by<read_short_name, &BindRequest::phase>("status.phase"),
+    json::row<&BindRequest::failed_attempts>("status.failedAttempts"),
+};
+
+}  // namespace
+
 k8s::Result<BindRequest> project_bind_request(std::string_view text) {
-  BindRequest out;
-  json::Document document("BindRequest", text);
-  const json::MetaFilter filter{false, nullptr};
-  auto read = document.read(out.meta, [&](Fields& fields, std::string_view key, Value value) {
-    if (key == "metadata") return json::read_meta(fields, value, filter, out.meta);
-    if (key == "spec") {
-      return fields.object(value, "spec", [&](std::string_view field, Value inner) {
-        if (field == "podName") {
-          std::string_view name;
-          if (!fields.view(inner, "spec.podName", name)) return false;
-          out.pod_name = first_bytes(name, json::kMostName);
-          return true;
-        }
-        if (field == "selectedNode") return fields.name(inner, "spec.selectedNode", out.selected_node);
-        if (field == "backoffLimit") return fields.number(inner, "spec.backoffLimit", out.backoff_limit);
-        if (field == "selectedGPUGroups") {
-          return fields.array(inner, "spec.selectedGPUGroups", [&](Value item) {
-            return out.groups.size() >= json::kMostEntries ||
-                   fields.name(item, "spec.selectedGPUGroups", out.groups.emplace_back());
-          });
-        }
-        if (field == "selectedFractionalGpuGroups") {
-          return fields.array(inner, "spec.selectedFractionalGpuGroups", [&](Value item) {
-            return fields.object(item, "spec.selectedFractionalGpuGroups", [&](std::string_view part, Value id) {
-              if (part != "id" || out.groups.size() >= json::kMostEntries) return true;
-              return fields.name(id, "selectedFractionalGpuGroups.id", out.groups.emplace_back());
-            });
-          });
-        }
-        return true;
-      });
-    }
-    if (key != "status") return true;
-    return fields.object(value, "status", [&](std::string_view field, Value inner) {
-      if (field == "phase") return fields.name(inner, "status.phase", out.phase);
-      if (field == "failedAttempts") return fields.number(inner, "status.failedAttempts", out.failed_attempts);
-      return true;
-    });
-  });
-  if (!read) return std::unexpected(read.error());
-  return out;
+  return json::project<BindRequest>("BindRequest", text, {false, nullptr}, kBindRequest);
 }
 
 }  // namespace gso

@@ -1,11 +1,13 @@
 // Node and ConfigMap: JSON -> projected value.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <limits>
 
 #include "k8sclient/value/encoding.h"
 #include "k8sclient/value/protobuf_object.h"
-#include "reconcilers/model/hami_names.h"
+#include "reconcilers/model/foreign_names.h"
 #include "reconcilers/model/json_fields.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/project.h"
@@ -338,27 +340,18 @@ k8s::Result<ConfigMap> project_configmap(std::string_view text) {
       });
     }
     if (key == "immutable") return fields.flag(value, "immutable", config_map.immutable);
-    if (key == "binaryData") {  // Pods get these as files, like any other key.
-      return fields.object(value, "binaryData", [&](std::string_view name, Value inner) {
-        std::string encoded;
-        std::string entry(name);
-        if (!fields.text(inner, "binaryData." + entry, encoded)) return false;
-        auto content = k8s::base64_decode(encoded);
-        if (!content) return fields.fail("binaryData." + entry, "base64");
-        config_map.data[std::move(entry)] = std::make_shared<const std::string>(std::move(*content));
-        return true;
-      });
-    }
-    if (key == "data") {
-      return fields.object(value, "data", [&](std::string_view name, Value inner) {
-        std::string content;
-        std::string entry(name);
-        if (!fields.text(inner, "data." + entry, content)) return false;
-        config_map.data[std::move(entry)] = std::make_shared<const std::string>(std::move(content));
-        return true;
-      });
-    }
-    return true;
+    if (key != "data" && key != "binaryData") return true;
+    return fields.object(value, key, [&, encoded = key == "binaryData"](std::string_view name, Value inner) {
+      std::string entry(name);
+      const std::string path = fmt::format("{}.{}", encoded ? "binaryData" : "data", entry);
+      std::optional<std::string> content;
+      if (!fields.text(inner, path, content.emplace())) return false;
+      // Pods get these as files, like any other key.
+      if (encoded) content = k8s::base64_decode(*content);
+      if (!content) return fields.fail(path, "base64");
+      config_map.data[std::move(entry)] = std::make_shared<const std::string>(*std::move(content));
+      return true;
+    });
   });
   if (!read) return std::unexpected(read.error());
   keep_data_managers(std::move(managers), config_map);

@@ -6,12 +6,11 @@
 #include <utility>
 #include <vector>
 
-#include "reconcilers/model/jobs.h"
+#include "reconcilers/model/foreign_names.h"
 #include "reconcilers/model/json_fields.h"
 #include "reconcilers/model/kai_objects.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
-#include "reconcilers/model/mps_pipe_directory.h"
 #include "reconcilers/model/project.h"
 
 namespace gso {
@@ -45,7 +44,7 @@ bool read_variable(Fields& fields, Value value, Variable& out) {
 
 struct Mount {
   std::string volume;
-  std::string path;      // In the container. Clean (mps_pipe_directory.h).
+  std::string path;      // In the container. Clean (foreign_names.h).
   std::string sub_path;  // Of the volume.
 };
 
@@ -84,7 +83,7 @@ struct ContainerUse {
 
 struct Volume {
   std::string name;
-  std::string host_path;  // Clean (mps_pipe_directory.h). Empty: another kind of volume.
+  std::string host_path;  // Clean (foreign_names.h). Empty: another kind of volume.
   bool of_pod = false;    // Made for the pod: no daemon outside of it uses the same directory.
 };
 

@@ -1,9 +1,14 @@
 // ClusterPolicy, SharingPolicy and SharingRollout: JSON -> projected value.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <nlohmann/json.hpp>
+#include <span>
+#include <string>
+#include <vector>
 
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/json_fields.h"
@@ -39,24 +44,41 @@ bool canonical(Fields& fields, Value value, std::string_view field, std::string&
   return true;
 }
 
-// One of a closed list of words; the message lists them.
-template <class T, std::size_t N>
-bool choice(Fields& fields, Value value, std::string_view field, const PolicyWord<T> (&choices)[N], T& out) {
-  std::string_view text;
-  if (!fields.view(value, field, text)) return false;
-  if (text.empty()) return true;
-  std::string wanted;
-  for (const auto& candidate : choices) {
-    if (candidate.text == text) {
-      out = candidate.value;
-      return true;
-    }
-    wanted += fmt::format("{}{}", wanted.empty() ? "one of " : ", ", candidate.text);
-  }
-  return fields.fail(field, wanted);
+// --- The kinds of fields of a SharingPolicy, each with how it is read.
+
+using Type = PolicyField::Type;
+
+template <const auto& kWords>
+constexpr auto kTexts = texts_of(kWords);
+
+constexpr std::array<std::string_view, 3> kStrategies{"none", "mps", "time-slicing"};
+constexpr std::array<std::string_view, 4> kOperators{"In", "NotIn", "Exists", "DoesNotExist"};
+
+PolicyField mapping_field(std::string_view path, void (*begin)(SharingPolicy&) = nullptr) {
+  return {.path = path, .type = Type::mapping, .begin = begin};
 }
 
-bool duration(Fields& fields, Value value, std::string_view field, k8s::Duration& out) {
+template <auto... kMembers>
+PolicyField typed_field(std::string_view path, Type type) {
+  return {.path = path, .type = type, .read = json::row<kMembers...>(path).read};
+}
+
+// One of a closed list of words; the message lists them.
+template <const auto& kWords, auto... kMembers>
+PolicyField word_field(std::string_view path) {
+  const auto read = [](Fields& fields, Value value, std::string_view field, SharingPolicy& out) {
+    std::string_view text;
+    if (!fields.view(value, field, text)) return false;
+    if (text.empty()) return true;
+    const auto known = std::ranges::find(kWords, text, [](const auto& each) { return each.text; });
+    if (known == std::end(kWords)) return fields.fail(field, fmt::format("one of {}", fmt::join(kTexts<kWords>, ", ")));
+    json::member_of<kMembers...>(out) = known->value;
+    return true;
+  };
+  return {.path = path, .type = Type::word, .words = kTexts<kWords>, .read = read};
+}
+
+bool read_duration(Fields& fields, Value value, std::string_view field, k8s::Duration& out) {
   std::string_view text;
   if (!fields.view(value, field, text)) return false;
   if (text.empty()) return true;
@@ -66,19 +88,45 @@ bool duration(Fields& fields, Value value, std::string_view field, k8s::Duration
   return true;
 }
 
+template <auto... kMembers>
+PolicyField duration_field(std::string_view path, std::int64_t least = 0, std::int64_t most = 0,
+                           std::string_view bounds = {}) {
+  return {.path = path,
+          .type = Type::duration,
+          .least = least,
+          .most = most,
+          .bounds = bounds,
+          .read = json::row_by<read_duration, kMembers...>(path).read};
+}
+
 // The CRD refuses a negative number, which is also refused where no API server has seen the policy. 0 starts no node.
-bool count(Fields& fields, Value value, std::string_view field, std::string_view expected, std::int64_t& out) {
+bool read_count(Fields& fields, Value value, std::string_view field, std::string_view expected, std::int64_t& out) {
   if (!fields.number(value, field, out)) return false;
   return out >= 0 || fields.fail(field, expected);
 }
 
-bool int_or_percent(Fields& fields, Value value, std::string_view field, IntOrPercent& out) {
+template <std::int64_t kLeast, std::int64_t kMost, auto... kMembers>
+PolicyField count_field(std::string_view path) {
+  const auto read = [](Fields& fields, Value value, std::string_view field, SharingPolicy& out) {
+    if (Fields::is_null(value)) return true;
+    auto& member = json::member_of<kMembers...>(out);
+    const std::string expected = fmt::format("a whole number from {} to {}", kLeast, kMost);
+    if constexpr (requires { member.emplace(); }) {
+      return read_count(fields, value, field, expected, member.emplace());
+    } else {
+      return read_count(fields, value, field, expected, member);
+    }
+  };
+  return {.path = path, .type = Type::integer, .least = kLeast, .most = kMost, .read = read};
+}
+
+bool read_int_or_percent(Fields& fields, Value value, std::string_view field, IntOrPercent& out) {
   constexpr std::string_view kExpected = "a count of at least 1, or a percentage from 1% to 100%";
   simdjson::ondemand::json_type type{};
   if (auto code = value.type().get(type); code != simdjson::SUCCESS) return fields.invalid_json(field, code);
   if (type == simdjson::ondemand::json_type::number) {
     out = {0, false};
-    return count(fields, value, field, kExpected, out.value);
+    return read_count(fields, value, field, kExpected, out.value);
   }
   std::string_view text;
   if (!fields.view(value, field, text)) return false;
@@ -89,284 +137,199 @@ bool int_or_percent(Fields& fields, Value value, std::string_view field, IntOrPe
   return true;
 }
 
-bool read_expression(Fields& fields, Value value, k8s::LabelRequirement& out) {
-  return fields.object(value, "matchExpressions", [&](std::string_view key, Value inner) {
-    if (key == "key") return fields.text(inner, "matchExpressions.key", out.key);
-    if (key == "operator") {
-      std::string_view text;
-      if (!fields.view(inner, "matchExpressions.operator", text)) return false;
-      const auto op = k8s::parse_label_operator(text);
-      if (!op) return fields.fail("matchExpressions.operator", "one of In, NotIn, Exists, DoesNotExist");
-      out.op = *op;
-      return true;
-    }
-    if (key == "values") {
-      return fields.array(inner, "matchExpressions.values", [&](Value item) {
-        return fields.text(item, "matchExpressions.values", out.values.emplace_back());
-      });
-    }
-    return true;
-  });
+template <auto... kMembers>
+PolicyField amount_field(std::string_view path) {
+  return {
+      .path = path, .type = Type::count_or_percent, .read = json::row_by<read_int_or_percent, kMembers...>(path).read};
 }
 
-bool read_selector(Fields& fields, Value value, k8s::LabelSelector& out) {
-  return fields.object(value, "spec.nodeSelector", [&](std::string_view key, Value inner) {
-    if (key == "matchLabels") return fields.string_map(inner, "spec.nodeSelector.matchLabels", out.match_labels);
-    if (key == "matchExpressions") {
-      return fields.array(inner, "spec.nodeSelector.matchExpressions", [&](Value item) {
-        return read_expression(fields, item, out.match_expressions.emplace_back());
-      });
-    }
-    return true;
-  });
+PolicyField item_field(std::string_view path, Type type, decltype(PolicyField::read) read) {
+  return {.path = path, .type = type, .read = read};
 }
 
-bool read_window(Fields& fields, Value value, MaintenanceWindow& out) {
-  return fields.object(value, "spec.rollout.maintenanceWindows", [&](std::string_view key, Value inner) {
-    if (key == "cron") return fields.text(inner, "spec.rollout.maintenanceWindows.cron", out.cron);
-    if (key == "duration") return duration(fields, inner, "spec.rollout.maintenanceWindows.duration", out.duration);
-    if (key == "timeZone") return fields.text(inner, "spec.rollout.maintenanceWindows.timeZone", out.time_zone);
-    return true;
-  });
+// --- The same of items of lists: of the last one.
+
+template <auto kMember>
+bool read_requirement(Fields& fields, Value value, std::string_view path, SharingPolicy& out) {
+  return json::read_value(fields, value, path, out.node_selector.match_expressions.back().*kMember);
 }
 
-bool read_rollout_spec(Fields& fields, Value value, RolloutSpec& out) {
-  return fields.object(value, "spec.rollout", [&](std::string_view key, Value inner) {
-    if (key == "mechanism") return choice(fields, inner, "spec.rollout.mechanism", kMechanismWords, out.mechanism);
-    if (key == "maxUnavailable")
-      return int_or_percent(fields, inner, "spec.rollout.maxUnavailable", out.max_unavailable);
-    if (key == "maxUnavailablePerGroup") {
-      return int_or_percent(fields, inner, "spec.rollout.maxUnavailablePerGroup", out.max_unavailable_per_group);
-    }
-    if (key == "canary") {
-      return fields.object(inner, "spec.rollout.canary", [&](std::string_view field, Value item) {
-        if (field == "nodesPerGroup") {
-          return count(fields, item, "spec.rollout.canary.nodesPerGroup", "a whole number from 0 to 1000",
-                       out.canary_nodes_per_group);
-        }
-        if (field == "soak") return duration(fields, item, "spec.rollout.canary.soak", out.canary_soak);
-        return true;
-      });
-    }
-    if (key == "workloads") return choice(fields, inner, "spec.rollout.workloads", kWorkloadModeWords, out.workloads);
-    if (key == "cordon") return fields.flag(inner, "spec.rollout.cordon", out.cordon);
-    if (key == "evictBarePods") return fields.flag(inner, "spec.rollout.evictBarePods", out.evict_bare_pods);
-    if (key == "idleTimeout") return duration(fields, inner, "spec.rollout.idleTimeout", out.idle_timeout);
-    if (key == "verifyTimeout") return duration(fields, inner, "spec.rollout.verifyTimeout", out.verify_timeout);
-    if (key == "maxFailures") {
-      return count(fields, inner, "spec.rollout.maxFailures", "a whole number from 1 to 10000", out.max_failures);
-    }
-    if (key == "onFailure") return choice(fields, inner, "spec.rollout.onFailure", kOnFailureWords, out.on_failure);
-    if (key == "maintenanceWindows") {
-      return fields.array(inner, "spec.rollout.maintenanceWindows",
-                          [&](Value item) { return read_window(fields, item, out.windows.emplace_back()); });
-    }
-    if (key == "paused") return fields.flag(inner, "spec.rollout.paused", out.paused);
-    return true;
-  });
+bool read_operator(Fields& fields, Value value, std::string_view path, SharingPolicy& out) {
+  std::string_view text;
+  if (!fields.view(value, path, text)) return false;
+  const auto op = k8s::parse_label_operator(text);
+  if (!op) return fields.fail(path, fmt::format("one of {}", fmt::join(kOperators, ", ")));
+  out.node_selector.match_expressions.back().op = *op;
+  return true;
 }
 
-constexpr std::string_view kStrategies[] = {"none", "mps", "time-slicing"};
-
-bool read_inline(Fields& fields, Value value, InlineProfile& out) {
-  return fields.object(value, "spec.profile.inline", [&](std::string_view key, Value inner) {
-    if (key == "strategy") {
-      if (!fields.text(inner, "spec.profile.inline.strategy", out.strategy)) return false;
-      const bool known = std::ranges::find(kStrategies, out.strategy) != std::end(kStrategies);
-      return known || fields.fail("spec.profile.inline.strategy", "one of none, mps, time-slicing");
-    }
-    if (key == "replicas") return fields.number(inner, "spec.profile.inline.replicas", out.replicas);
-    if (key == "renameByDefault") {
-      return fields.flag(inner, "spec.profile.inline.renameByDefault", out.rename_by_default);
-    }
-    if (key == "resource") return fields.text(inner, "spec.profile.inline.resource", out.resource);
-    if (key == "failRequestsGreaterThanOne") {
-      return fields.flag(inner, "spec.profile.inline.failRequestsGreaterThanOne", out.fail_requests_greater_than_one);
-    }
-    return true;
-  });
+template <auto kMember>
+bool read_window(Fields& fields, Value value, std::string_view path, SharingPolicy& out) {
+  return json::read_value(fields, value, path, out.rollout.windows.back().*kMember);
 }
 
-bool read_policy_spec(Fields& fields, Value value, SharingPolicy& out) {
-  return fields.object(value, "spec", [&](std::string_view key, Value inner) {
-    if (key == "nodeSelector") return read_selector(fields, inner, out.node_selector);
-    if (key == "priority") return fields.number(inner, "spec.priority", out.priority);
-    if (key == "mode") return choice(fields, inner, "spec.mode", kPolicyModeWords, out.mode);
-    if (key == "takeover") return fields.flag(inner, "spec.takeover", out.takeover);
-    if (key == "deletionPolicy")
-      return choice(fields, inner, "spec.deletionPolicy", kDeletionPolicyWords, out.deletion_policy);
-    if (key == "revisionHistoryLimit") {
-      if (Fields::is_null(inner)) return true;
-      return count(fields, inner, "spec.revisionHistoryLimit", "a whole number from 0 to 1000",
-                   out.revision_history_limit.emplace());
-    }
-    if (key == "rollout") return read_rollout_spec(fields, inner, out.rollout);
-    if (key == "profile") {
-      return fields.object(inner, "spec.profile", [&](std::string_view field, Value item) {
-        if (field == "configMapKey") return fields.text(item, "spec.profile.configMapKey", out.config_map_key);
-        if (field == "inline" && !Fields::is_null(item)) return read_inline(fields, item, out.inline_profile.emplace());
-        return true;
-      });
-    }
-    return true;
-  });
+bool read_window_duration(Fields& fields, Value value, std::string_view path, SharingPolicy& out) {
+  return read_duration(fields, value, path, out.rollout.windows.back().duration);
 }
 
-bool read_rollout_object(Fields& fields, Value value, SharingRollout& out) {
-  return fields.object(value, "spec", [&](std::string_view key, Value inner) {
-    if (key == "policy") return fields.text(inner, "spec.policy", out.policy);
-    if (key == "configMap") return fields.text(inner, "spec.configMap", out.config_map);
-    if (key == "daemonSet") {
-      std::string daemonset;
-      if (!fields.text(inner, "spec.daemonSet", daemonset)) return false;
-      out.config_map = daemonset_subject(daemonset);
-      return true;
-    }
-    if (key == "key") return fields.text(inner, "spec.key", out.key);
-    if (key == "toRevision") return fields.text(inner, "spec.toRevision", out.to_revision);
-    if (key == "profile") return fields.text(inner, "spec.profile", out.profile);
-    if (key == "paused") return fields.flag(inner, "spec.paused", out.paused);
-    if (key == "approved") return fields.flag(inner, "spec.approved", out.approved);
-    if (key == "aborted") return fields.flag(inner, "spec.aborted", out.aborted);
-    return true;
-  });
+bool read_strategy(Fields& fields, Value value, std::string_view path, SharingPolicy& out) {
+  std::string& strategy = out.inline_profile->strategy;
+  if (!fields.text(value, path, strategy)) return false;
+  return std::ranges::find(kStrategies, strategy) != kStrategies.end() ||
+         fields.fail(path, fmt::format("one of {}", fmt::join(kStrategies, ", ")));
 }
 
-bool read_clusterpolicy_spec(Fields& fields, Value value, ClusterPolicy& out) {
-  return fields.object(value, "spec", [&](std::string_view key, Value inner) {
-    if (key == "devicePlugin") {
-      return fields.object(inner, "spec.devicePlugin", [&](std::string_view field, Value item) {
-        if (field == "enabled") return fields.flag(item, "spec.devicePlugin.enabled", out.device_plugin_enabled);
-        if (field != "config") return true;
-        return fields.object(item, "spec.devicePlugin.config", [&](std::string_view name, Value text) {
-          if (name == "name") return fields.text(text, "spec.devicePlugin.config.name", out.config_name);
-          if (name == "default") return fields.text(text, "spec.devicePlugin.config.default", out.config_default);
-          return true;
-        });
-      });
-    }
-    if (key == "mig") {
-      return fields.object(inner, "spec.mig", [&](std::string_view field, Value text) {
-        return field == "strategy" ? fields.text(text, "spec.mig.strategy", out.mig_strategy) : true;
-      });
-    }
-    if (key == "daemonsets") {
-      return fields.object(inner, "spec.daemonsets", [&](std::string_view field, Value item) {
-        std::string_view text;
-        if (field != "updateStrategy") return true;
-        if (!fields.view(item, "spec.daemonsets.updateStrategy", text)) return false;
-        out.on_delete = text == "OnDelete";
-        return true;
-      });
-    }
-    return true;
-  });
+template <auto kMember>
+bool read_inline(Fields& fields, Value value, std::string_view path, SharingPolicy& out) {
+  return json::read_value(fields, value, path, (*out.inline_profile).*kMember);
 }
 
 }  // namespace
 
-k8s::Result<ClusterPolicy> project_clusterpolicy(std::string_view text) {
-  ClusterPolicy out;
-  json::Document document("ClusterPolicy", text);
-  auto read = document.read(out.meta, [&](Fields& fields, std::string_view key, Value value) {
-    if (key == "metadata") return json::read_meta(fields, value, {}, out.meta);
-    if (key == "spec") return read_clusterpolicy_spec(fields, value, out);
-    if (key == "status") {
-      return fields.object(value, "status", [&](std::string_view field, Value inner) {
-        return field == "state" ? fields.text(inner, "status.state", out.state) : true;
-      });
-    }
-    return true;
+std::span<const PolicyField> policy_fields() {
+  using P = SharingPolicy;
+  using R = RolloutSpec;
+  using enum PolicyField::Type;
+  constexpr std::int64_t kHour = 3600;
+  static const auto kFields = std::to_array<PolicyField>({
+      mapping_field("spec.nodeSelector"),
+      typed_field<&P::node_selector, &k8s::LabelSelector::match_labels>("spec.nodeSelector.matchLabels", Type::mapping),
+      {.path = "spec.nodeSelector.matchExpressions",
+       .type = list,
+       .begin = [](P& out) { out.node_selector.match_expressions.emplace_back(); }},
+      item_field("spec.nodeSelector.matchExpressions[].key", text, read_requirement<&k8s::LabelRequirement::key>),
+      {.path = "spec.nodeSelector.matchExpressions[].operator",
+       .type = Type::word,
+       .words = kOperators,
+       .read = read_operator},
+      item_field("spec.nodeSelector.matchExpressions[].values", list, read_requirement<&k8s::LabelRequirement::values>),
+      {.path = "spec.priority",
+       .type = integer,
+       .least = INT32_MIN,
+       .most = INT32_MAX,
+       .read = json::row<&P::priority>("").read},
+      mapping_field("spec.profile"),
+      typed_field<&P::config_map_key>("spec.profile.configMapKey", elsewhere),
+      mapping_field("spec.profile.inline", [](P& out) { out.inline_profile.emplace(); }),
+      {.path = "spec.profile.inline.strategy", .type = Type::word, .words = kStrategies, .read = read_strategy},
+      item_field("spec.profile.inline.replicas", elsewhere, read_inline<&InlineProfile::replicas>),
+      item_field("spec.profile.inline.renameByDefault", boolean, read_inline<&InlineProfile::rename_by_default>),
+      item_field("spec.profile.inline.resource", elsewhere, read_inline<&InlineProfile::resource>),
+      item_field("spec.profile.inline.failRequestsGreaterThanOne", boolean,
+                 read_inline<&InlineProfile::fail_requests_greater_than_one>),
+      word_field<kPolicyModeWords, &P::mode>("spec.mode"),
+      typed_field<&P::takeover>("spec.takeover", boolean),
+      word_field<kDeletionPolicyWords, &P::deletion_policy>("spec.deletionPolicy"),
+      count_field<0, 1000, &P::revision_history_limit>("spec.revisionHistoryLimit"),
+      mapping_field("spec.rollout"),
+      word_field<kMechanismWords, &P::rollout, &R::mechanism>("spec.rollout.mechanism"),
+      amount_field<&P::rollout, &R::max_unavailable>("spec.rollout.maxUnavailable"),
+      amount_field<&P::rollout, &R::max_unavailable_per_group>("spec.rollout.maxUnavailablePerGroup"),
+      mapping_field("spec.rollout.canary"),
+      count_field<0, 1000, &P::rollout, &R::canary_nodes_per_group>("spec.rollout.canary.nodesPerGroup"),
+      duration_field<&P::rollout, &R::canary_soak>("spec.rollout.canary.soak"),
+      word_field<kWorkloadModeWords, &P::rollout, &R::workloads>("spec.rollout.workloads"),
+      typed_field<&P::rollout, &R::cordon>("spec.rollout.cordon", boolean),
+      typed_field<&P::rollout, &R::evict_bare_pods>("spec.rollout.evictBarePods", boolean),
+      duration_field<&P::rollout, &R::idle_timeout>("spec.rollout.idleTimeout", 1, 720 * kHour, "from 1s to 720h"),
+      duration_field<&P::rollout, &R::verify_timeout>("spec.rollout.verifyTimeout", 1, 24 * kHour, "from 1s to 24h"),
+      count_field<1, 10000, &P::rollout, &R::max_failures>("spec.rollout.maxFailures"),
+      word_field<kOnFailureWords, &P::rollout, &R::on_failure>("spec.rollout.onFailure"),
+      {.path = "spec.rollout.maintenanceWindows",
+       .type = list,
+       .begin = [](P& out) { out.rollout.windows.emplace_back(); }},
+      item_field("spec.rollout.maintenanceWindows[].cron", elsewhere, read_window<&MaintenanceWindow::cron>),
+      item_field("spec.rollout.maintenanceWindows[].duration", elsewhere, read_window_duration),
+      item_field("spec.rollout.maintenanceWindows[].timeZone", elsewhere, read_window<&MaintenanceWindow::time_zone>),
+      typed_field<&P::rollout, &R::paused>("spec.rollout.paused", boolean),
   });
-  if (!read) return std::unexpected(read.error());
+  return kFields;
+}
+
+namespace {
+
+constexpr json::Row<ClusterPolicy> kClusterPolicy[] = {
+    json::row<&ClusterPolicy::device_plugin_enabled>("spec.devicePlugin.enabled"),
+    json::row<&ClusterPolicy::config_name>("spec.devicePlugin.config.name"),
+    json::row<&ClusterPolicy::config_default>("spec.devicePlugin.config.default"),
+    json::row<&ClusterPolicy::mig_strategy>("spec.mig.strategy"),
+    json::row_by<json::read_on_delete, &ClusterPolicy::on_delete>("spec.daemonsets.updateStrategy"),
+    json::row<&ClusterPolicy::state>("status.state"),
+};
+
+bool read_has_items(Fields& fields, Value value, std::string_view path, bool& out) {
+  return fields.array(value, path, [&](Value) { return out = true; });
+}
+
+constexpr json::Row<DeviceClass> kDeviceClass[] = {
+    json::row<&DeviceClass::extended_resource>("spec.extendedResourceName")};
+constexpr json::Row<ResourceSlice> kResourceSlice[] = {
+    json::row<&ResourceSlice::driver>("spec.driver"), json::row<&ResourceSlice::node>("spec.nodeName"),
+    json::row<&ResourceSlice::all_nodes>("spec.allNodes"),
+    json::row_by<read_has_items, &ResourceSlice::offers>("spec.devices")};
+
+bool read_daemonset_subject(Fields& fields, Value value, std::string_view path, std::string& out) {
+  std::string daemonset;
+  if (!fields.text(value, path, daemonset)) return false;
+  out = daemonset_subject(daemonset);
+  return true;
+}
+
+constexpr json::Row<SharingRollout> kSharingRollout[] = {
+    json::row<&SharingRollout::policy>("spec.policy"),
+    json::row<&SharingRollout::config_map>("spec.configMap"),
+    json::row_by<read_daemonset_subject, &SharingRollout::config_map>("spec.daemonSet"),
+    json::row<&SharingRollout::key>("spec.key"),
+    json::row<&SharingRollout::to_revision>("spec.toRevision"),
+    json::row<&SharingRollout::profile>("spec.profile"),
+    json::row<&SharingRollout::paused>("spec.paused"),
+    json::row<&SharingRollout::approved>("spec.approved"),
+    json::row<&SharingRollout::aborted>("spec.aborted"),
+    json::row_by<canonical, &SharingRollout::status_json>("status"),
+};
+
+// With what a person or an earlier release has written beside the spec.
+std::vector<PolicyField> fields_of_object() {
+  std::vector<PolicyField> out(policy_fields().begin(), policy_fields().end());
+  out.push_back({.path = "metadata.finalizers", .read = json::row<&SharingPolicy::finalizers>("").read});
+  out.push_back({.path = "status", .read = json::row_by<canonical, &SharingPolicy::status_json>("").read});
   return out;
+}
+
+const json::MetaFilter kOwnAnnotations{true, json::keeps_own_annotation};
+
+}  // namespace
+
+k8s::Result<ClusterPolicy> project_clusterpolicy(std::string_view text) {
+  return json::project<ClusterPolicy>("ClusterPolicy", text, {}, kClusterPolicy);
 }
 
 k8s::Result<GpuCluster> project_gpu_cluster(std::string_view text) {
-  GpuCluster out;
-  json::Document document("GPUCluster", text);
-  auto read = document.read(out.meta, [&](Fields& fields, std::string_view key, Value value) {
-    return key == "metadata" ? json::read_meta(fields, value, {}, out.meta) : true;
-  });
-  if (!read) return std::unexpected(read.error());
-  return out;
+  return json::project<GpuCluster>("GPUCluster", text, {}, std::span<const json::Row<GpuCluster>>());
 }
 
 k8s::Result<DeviceClass> project_device_class(std::string_view text) {
-  DeviceClass out;
-  json::Document document("DeviceClass", text);
-  auto read = document.read(out.meta, [&](Fields& fields, std::string_view key, Value value) {
-    if (key == "metadata") return json::read_meta(fields, value, {.labels = false}, out.meta);
-    if (key != "spec") return true;
-    return fields.object(value, "spec", [&](std::string_view field, Value inner) {
-      return field != "extendedResourceName" || fields.text(inner, "spec.extendedResourceName", out.extended_resource);
-    });
-  });
-  if (!read) return std::unexpected(read.error());
-  return out;
+  return json::project<DeviceClass>("DeviceClass", text, {.labels = false}, kDeviceClass);
 }
 
 k8s::Result<ResourceSlice> project_resource_slice(std::string_view text) {
-  ResourceSlice out;
-  json::Document document("ResourceSlice", text);
-  auto read = document.read(out.meta, [&](Fields& fields, std::string_view key, Value value) {
-    if (key == "metadata") return json::read_meta(fields, value, {.labels = false}, out.meta);
-    if (key != "spec") return true;
-    return fields.object(value, "spec", [&](std::string_view field, Value inner) {
-      if (field == "driver") return fields.text(inner, "spec.driver", out.driver);
-      if (field == "nodeName") return fields.text(inner, "spec.nodeName", out.node);
-      if (field == "allNodes") return fields.flag(inner, "spec.allNodes", out.all_nodes);
-      if (field != "devices") return true;
-      return fields.array(inner, "spec.devices", [&](Value) { return out.offers = true; });
-    });
-  });
-  if (!read) return std::unexpected(read.error());
-  return out;
+  return json::project<ResourceSlice>("ResourceSlice", text, {.labels = false}, kResourceSlice);
 }
 
 k8s::Result<SharingPolicy> project_sharing_policy(std::string_view text) {
-  SharingPolicy out;
-  json::Document document("SharingPolicy", text);
-  const json::MetaFilter filter{true, json::keeps_own_annotation};
-  auto read = document.read(out.meta, [&](Fields& fields, std::string_view key, Value value) {
-    if (key == "metadata") {
-      return json::read_meta(fields, value, filter, out.meta, [&](std::string_view field, Value inner) {
-        if (field != "finalizers") return true;
-        return fields.array(inner, "metadata.finalizers", [&](Value item) {
-          return fields.text(item, "metadata.finalizers", out.finalizers.emplace_back());
-        });
-      });
-    }
-    if (key == "spec") return read_policy_spec(fields, value, out);
-    if (key == "status") return canonical(fields, value, "status", out.status_json);
-    return true;
-  });
-  if (!read) return std::unexpected(read.error());
-  shorten_annotations(out.meta);
+  static const std::vector<PolicyField> kFields = fields_of_object();
+  auto out = json::project<SharingPolicy>("SharingPolicy", text, kOwnAnnotations, kFields);
+  if (!out) return out;
+  shorten_annotations(out->meta);
   // Read again as a whole, because the record also keeps fields that this release does not know.
   const auto whole = nlohmann::json::parse(text, nullptr, false);
-  const auto spec = whole.is_object() ? whole.find("spec") : whole.end();
-  if (spec != whole.end() && spec->is_object()) {
-    out.spec_json = dump(*spec);
-  }
+  if (const auto* spec = member_at(whole, "spec"); spec != nullptr && spec->is_object()) out->spec_json = dump(*spec);
   return out;
 }
 
 k8s::Result<SharingRollout> project_sharing_rollout(std::string_view text) {
-  SharingRollout out;
-  json::Document document("SharingRollout", text);
-  const json::MetaFilter filter{true, json::keeps_own_annotation};
-  auto read = document.read(out.meta, [&](Fields& fields, std::string_view key, Value value) {
-    if (key == "metadata") return json::read_meta(fields, value, filter, out.meta);
-    if (key == "spec") return read_rollout_object(fields, value, out);
-    if (key == "status") return canonical(fields, value, "status", out.status_json);
-    return true;
-  });
-  if (!read) return std::unexpected(read.error());
-  const auto status = nlohmann::json::parse(out.status_json, nullptr, false);
-  if (status.is_object()) {
-    if (auto phase = status.find("phase"); phase != status.end() && phase->is_string()) out.phase = *phase;
-  }
+  auto out = json::project<SharingRollout>("SharingRollout", text, kOwnAnnotations, kSharingRollout);
+  if (out) out->phase = text_at(nlohmann::json::parse(out->status_json, nullptr, false), "phase");
   return out;
 }
 

@@ -4,11 +4,10 @@
 #include <utility>
 #include <vector>
 
-#include "reconcilers/model/image_name.h"
+#include "reconcilers/model/foreign_names.h"
 #include "reconcilers/model/json_fields.h"
 #include "reconcilers/model/partitioning_world.h"
 #include "reconcilers/model/project.h"
-#include "reconcilers/model/slice_resource.h"
 
 namespace gso {
 namespace {
@@ -315,23 +314,17 @@ k8s::Result<SlicePod> project_slice_pod(std::string_view text) {
   return pod;
 }
 
+namespace {
+
+constexpr json::Row<PartitionerLease> kPartitionerLeaseRows[] = {
+    json::row<&PartitionerLease::holder>("spec.holderIdentity"),
+    json::row<&PartitionerLease::renewed>("spec.renewTime"),
+    json::row<&PartitionerLease::duration_seconds>("spec.leaseDurationSeconds")};
+
+}  // namespace
+
 k8s::Result<PartitionerLease> project_partitioner_lease(std::string_view text) {
-  PartitionerLease out;
-  json::Document document("Lease", text);
-  auto read = document.read(out.meta, [&](Fields& fields, std::string_view key, Value value) {
-    if (key == "metadata") return json::read_meta(fields, value, {}, out.meta);
-    if (key != "spec") return true;
-    return fields.object(value, "spec", [&](std::string_view field, Value inner) {
-      if (Fields::is_null(inner)) return true;
-      if (field == "holderIdentity") return fields.text(inner, "spec.holderIdentity", out.holder);
-      if (field == "renewTime") return fields.time(inner, "spec.renewTime", out.renewed);
-      if (field == "leaseDurationSeconds")
-        return fields.number(inner, "spec.leaseDurationSeconds", out.duration_seconds);
-      return true;
-    });
-  });
-  if (!read) return std::unexpected(read.error());
-  return out;
+  return json::project<PartitionerLease>("Lease", text, {}, kPartitionerLeaseRows);
 }
 
 }  // namespace gso

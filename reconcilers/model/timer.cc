@@ -64,6 +64,8 @@ constexpr auto kNames = std::to_array<Name>({
     {Timer::slices_confirming, "slices-confirming"},
     {Timer::slices_idle, "slices-idle"},
     {Timer::partitioner_lease, "partitioner-lease"},
+    {Timer::slices_moved, "slices-moved"},
+    {Timer::slices_agent, "slices-agent"},
     {Timer::stored_time, "stored-time"},
 });
 static_assert(std::ranges::all_of(kNames, [](const Name& name) {
@@ -85,6 +87,26 @@ std::string to_string(const TimerKey& key) {
   return out;
 }
 
+namespace {
+
+// The text before the next '/', which is removed from `rest` with it.
+std::string next_part(std::string_view& rest) {
+  const std::size_t end = std::min(rest.find('/'), rest.size());
+  std::string part(rest.substr(0, end));
+  rest.remove_prefix(std::min(end + 1, rest.size()));
+  return part;
+}
+
+}  // namespace
+
+std::optional<TimerKey> parse_timer_key(std::string_view text) {
+  const auto name = std::ranges::find(kNames, next_part(text), &Name::text);
+  if (name == kNames.end()) return std::nullopt;
+  std::string subject = next_part(text);
+  if (name->timer == Timer::daemonset_stalls) subject += "/" + next_part(text);  // namespace/name
+  return TimerKey{name->timer, std::move(subject), std::string(text)};
+}
+
 TimerKey stored_time(std::string subject, std::string_view what, k8s::WallTime time) {
   return {Timer::stored_time, std::move(subject), fmt::format("{} {}", what, k8s::format_time(time))};
 }
@@ -96,10 +118,14 @@ StoredWait stored_wait(std::string subject, std::string_view what, k8s::WallTime
   return {stored_time(std::move(subject), name, end), end - whole, whole};
 }
 
+bool is_of_stored_time(Timer timer) {
+  return timer == Timer::slices_moved || timer == Timer::slices_agent || timer == Timer::stored_time;
+}
+
 bool shows_progress(Timer timer) {
   return timer != Timer::settled && timer != Timer::key_text && timer != Timer::unchanged &&
          timer != Timer::labelling && timer != Timer::slices_idle && timer != Timer::partitioner_lease &&
-         timer != Timer::stored_time;
+         !is_of_stored_time(timer);
 }
 
 namespace {

@@ -4,6 +4,7 @@
 #include <compare>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -71,10 +72,13 @@ enum class Timer : std::uint8_t {
   slices_confirming,  // Its label names a key, and it does not report those slices; scope: key.
   slices_idle,        // Has free slices that no pod uses or waits for; scope: hash of them.
   partitioner_lease,  // The Lease of nos's gpu-partitioner has not been renewed; subject: Lease; scope: when it was.
-  // --- Of a time that an annotation, the record or an object stores (stored_time()).
-  stored_time,  // It has been reached; subject: what has it; scope: which one.
+  // --- Of a time that an annotation, the record or an object stores: it has been reached (is_of_stored_time()).
+  slices_moved,  // Its label was moved; scope: when.
+  slices_agent,  // nos's gpu-agent has become ready there; scope: when.
+  stored_time,   // Subject: what has it; scope: which one (stored_time()).
 };
 [[nodiscard]] std::string_view to_string(Timer timer);
+[[nodiscard]] bool is_of_stored_time(Timer timer);
 
 struct TimerKey {
   Timer timer = Timer::settled;
@@ -84,6 +88,8 @@ struct TimerKey {
 };
 // "verifying/a01/v1-…": for logs and /debug.
 [[nodiscard]] std::string to_string(const TimerKey& key);
+// The key that prints as this text; nullopt: this release does not know such a timer.
+[[nodiscard]] std::optional<TimerKey> parse_timer_key(std::string_view text);
 
 // Another time is another timer. `what` names it: "deferral".
 [[nodiscard]] TimerKey stored_time(std::string subject, std::string_view what, k8s::WallTime time);

@@ -12,20 +12,20 @@
 #include <vector>
 
 #include "reconcilers/checks/check.h"
+#include "reconcilers/cluster/config_maps.h"
 #include "reconcilers/cluster/discovery.h"
 #include "reconcilers/cluster/facts.h"
 #include "reconcilers/cluster/label_owners.h"
 #include "reconcilers/cluster/policy_match.h"
-#include "reconcilers/cluster/profile_cache.h"
 #include "reconcilers/cluster/record.h"
 #include "reconcilers/model/snapshot.h"
 #include "reconcilers/node/node_change.h"
 #include "reconcilers/node/replace_order.h"
-#include "reconcilers/profile/effective_key.h"
+#include "reconcilers/profile/field_names.h"
 
 namespace gso {
 
-struct ReadingTime;  // reconcilers/cluster/text_history.h
+struct ReadingTime;  // reconcilers/cluster/record.h
 
 // The phases of a node, by the names that people are shown everywhere.
 enum class Phase : std::uint8_t {

@@ -5,8 +5,7 @@
 
 #include "reconcilers/cluster/config_maps.h"
 #include "reconcilers/cluster/plugin_settings.h"
-#include "reconcilers/cluster/profile_cache.h"
-#include "reconcilers/cluster/text_history.h"
+#include "reconcilers/cluster/record.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/node/assessor.h"
 #include "reconcilers/node/node_phase.h"

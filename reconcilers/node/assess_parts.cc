@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <array>
 
-#include "reconcilers/cluster/node_match.h"
+#include "reconcilers/cluster/facts.h"
 #include "reconcilers/cluster/other_systems.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/node/assess.h"

@@ -5,7 +5,7 @@
 
 #include "reconcilers/cluster/plugin_settings.h"
 #include "reconcilers/model/labels.h"
-#include "reconcilers/model/switch_value.h"
+#include "reconcilers/model/policy.h"
 #include "reconcilers/node/assessor.h"
 #include "reconcilers/node/node_phase.h"
 

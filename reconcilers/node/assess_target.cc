@@ -7,11 +7,10 @@
 
 #include "reconcilers/cluster/config_maps.h"
 #include "reconcilers/cluster/plugin_settings.h"
-#include "reconcilers/cluster/profile_cache.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/node/assessor.h"
-#include "reconcilers/profile/effective_key.h"
+#include "reconcilers/profile/field_names.h"
 
 namespace gso {
 

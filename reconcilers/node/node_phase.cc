@@ -11,7 +11,7 @@
 #include "reconcilers/cluster/label_owners.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
-#include "reconcilers/model/switch_value.h"
+#include "reconcilers/model/policy.h"
 #include "reconcilers/node/node_patch.h"
 
 namespace gso {

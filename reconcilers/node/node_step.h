@@ -134,7 +134,7 @@
 #include <string>
 #include <string_view>
 
-#include "reconcilers/model/ages.h"
+#include "reconcilers/model/plan_draft.h"
 #include "reconcilers/node/node_patch.h"
 #include "reconcilers/node/node_phase.h"
 #include "reconcilers/reasons/reason.h"

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "reconcilers/cluster/profile_cache.h"
+#include "reconcilers/cluster/config_maps.h"
 #include "reconcilers/node/node_change.h"
 #include "reconcilers/node/node_patch.h"
 #include "reconcilers/node/node_step.h"

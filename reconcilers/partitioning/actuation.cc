@@ -1,13 +1,10 @@
-#include "reconcilers/partitioning/actuation.h"
+#include "reconcilers/partitioning/node_moves.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
-#include <cstdint>
 #include <functional>
-#include <map>
-#include <string>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -15,8 +12,7 @@
 #include "reconcilers/cluster/config_maps.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/object_refs.h"
-#include "reconcilers/model/switch_value.h"
-#include "reconcilers/partitioning/node_moves.h"
+#include "reconcilers/model/policy.h"
 
 namespace gso {
 

@@ -314,7 +314,7 @@ class Follower {
 }  // namespace
 
 TimerKey moved_timer(const PartitionedNode& node) {
-  return stored_time(node.name, "move", node.mark.moved);
+  return {Timer::slices_moved, node.name, k8s::format_time(node.mark.moved)};
 }
 
 NodeMoves follow_moves(PlanDraft& draft, const std::vector<PartitionedNode>& nodes, PlanningCache& cache) {

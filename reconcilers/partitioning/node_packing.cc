@@ -1,8 +1,7 @@
 // Best fit by decreasing size over the GPUs of a node; where that fails, a bounded search.
-#include "reconcilers/partitioning/node_packing.h"
+#include "reconcilers/partitioning/packing.h"
 
 #include <algorithm>
-#include <compare>
 #include <limits>
 #include <tuple>
 #include <utility>

@@ -1,77 +1,214 @@
 #include "reconcilers/partitioning/node_slices.h"
 
 #include <fmt/format.h>
+#include <openssl/evp.h>
 
-#include <charconv>
+#include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
-#include <optional>
-#include <string_view>
 #include <utility>
 
-#include "k8sclient/value/time.h"
-#include "reconcilers/model/json_access.h"
+#include "reconcilers/cluster/manifests.h"
+#include "reconcilers/model/foreign_names.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
-#include "reconcilers/model/slice_resource.h"
+#include "reconcilers/model/stored_fields.h"
 
 namespace gso {
 
-std::string print_mark(const PartitioningMark& mark) {
-  nlohmann::ordered_json out{
-      {"v", PartitioningMark::kVersion}, {"key", mark.key}, {"moved", k8s::format_time(mark.moved)}};
-  if (!mark.good.empty()) out["good"] = mark.good;
-  if (!mark.before.empty()) out["before"] = mark.before;
-  if (mark.labelled) out["labelled"] = true;
-  if (!mark.failed.empty()) out["failed"] = mark.failed;
-  if (mark.failures > 0) out["failures"] = mark.failures;
-  return dump(out);
-}
+using Json = nlohmann::json;
 
 namespace {
 
-PartitioningMark unreadable(std::string why) {
-  PartitioningMark out;
-  out.problem = std::move(why);
+constexpr std::string_view kRenamePrefix = "nvidia.com/";
+constexpr std::int64_t kMostSlices = 1000;
+
+// The first `digits` hexadecimal digits of the SHA-256.
+std::string hash_of(std::string_view text, std::size_t digits) {
+  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
+  unsigned int size = 0;
+  EVP_Digest(text.data(), text.size(), digest.data(), &size, EVP_sha256(), nullptr);
+  std::string out;
+  for (std::size_t i = 0; out.size() < digits && i < size; ++i) out += fmt::format("{:02x}", digest.at(i));
+  out.resize(std::min(out.size(), digits));
   return out;
 }
 
-// False if the field is there with another type. `out` keeps its value if it is absent.
-bool read_field(const nlohmann::json& object, const char* name, std::string& out) {
-  const auto at = object.find(name);
-  if (at != object.end() && at->is_string()) out = at->get<std::string>();
-  return at == object.end() || at->is_string();
+constexpr std::string_view kKeyPrefix = "gso-";
+constexpr std::size_t kNodePart = 34;
+constexpr std::size_t kOwnerDigits = 10;
+constexpr std::size_t kTextDigits = 12;
+
+std::string owner_hash(std::string_view node) {
+  return hash_of(node, kOwnerDigits);
 }
-bool read_field(const nlohmann::json& object, const char* name, bool& out) {
-  const auto at = object.find(name);
-  if (at != object.end() && at->is_boolean()) out = at->get<bool>();
-  return at == object.end() || at->is_boolean();
+std::string text_hash(std::string_view owner, std::string_view text) {
+  return hash_of(fmt::format("{}\n{}", owner, text), kTextDigits);
 }
-bool read_field(const nlohmann::json& object, const char* name, std::int64_t& out) {
-  const auto at = object.find(name);
-  if (at != object.end() && at->is_number_integer()) out = at->get<std::int64_t>();
-  return at == object.end() || at->is_number_integer();
+
+// The two hashes at the end of a key.
+struct KeyHashes {
+  std::string_view owner;
+  std::string_view text;
+};
+std::optional<KeyHashes> hashes_in(std::string_view key) {
+  constexpr std::size_t kEnd = kOwnerDigits + 1 + kTextDigits;
+  if (!key.starts_with(kKeyPrefix) || key.size() < kKeyPrefix.size() + kEnd + 1) return std::nullopt;
+  const std::string_view end = key.substr(key.size() - kEnd);
+  if (end[kOwnerDigits] != '-' || key[key.size() - kEnd - 1] != '-') return std::nullopt;
+  return KeyHashes{end.substr(0, kOwnerDigits), end.substr(kOwnerDigits + 1)};
+}
+
+std::optional<std::int64_t> index_in(const Json& devices) {
+  if (!devices.is_array() || devices.size() != 1 || !devices.front().is_string()) return std::nullopt;
+  const auto index = whole_number(devices.front().get_ref<const std::string&>());
+  return index && *index >= 0 ? index : std::nullopt;
+}
+
+// One entry of sharing.mps.resources; false if it is none of the fork's.
+bool read_entry(const Json& entry, Geometry& out) {
+  if (!entry.is_object()) return false;
+  const auto named = entry.find("rename");
+  const std::string rename = named != entry.end() && named->is_string() ? named->get<std::string>() : "";
+  const std::string full = rename.starts_with(kRenamePrefix) ? rename : std::string(kRenamePrefix) + rename;
+  const auto gigabytes = slice_gigabytes(full);
+  const Json none;
+  const auto at = [&](const char* key) -> const Json& {
+    const auto found = entry.find(key);
+    return found == entry.end() ? none : *found;
+  };
+  const auto index = index_in(at("devices"));
+  const Json& replicas = at("replicas");
+  if (at("name") != kGpuResource || !gigabytes || !index || at("memoryGB") != *gigabytes ||
+      !replicas.is_number_integer())
+    return false;
+  const auto count = replicas.get<std::int64_t>();
+  if (count < 1 || count > kMostSlices) return false;
+  out[*index][*gigabytes] += count;
+  return true;
 }
 
 }  // namespace
 
+std::int64_t gigabytes_of(const SliceCounts& slices) {
+  std::int64_t sum = 0;
+  for (const auto& [gigabytes, count] : slices) sum += gigabytes * count;
+  return sum;
+}
+
+void add_slices(SliceCounts& slices, std::int64_t gigabytes, std::int64_t by) {
+  const auto at = slices.try_emplace(gigabytes, 0).first;
+  at->second += by;
+  if (at->second <= 0) slices.erase(at);
+}
+
+std::int64_t count_of(const SliceCounts& slices, std::int64_t gigabytes) {
+  const auto at = slices.find(gigabytes);
+  return at == slices.end() ? 0 : at->second;
+}
+
+bool has_all(const SliceCounts& there, const SliceCounts& wanted) {
+  return std::ranges::all_of(wanted,
+                             [&](const auto& slices) { return count_of(there, slices.first) >= slices.second; });
+}
+
+std::string describe(const SliceCounts& slices) {
+  std::string out;
+  for (const auto& [gigabytes, count] : slices)
+    out += fmt::format("{}{} x {} GiB", out.empty() ? "" : ", ", count, gigabytes);
+  return out.empty() ? "none" : out;
+}
+
+SliceCounts total_of(const Geometry& geometry) {
+  SliceCounts out;
+  for (const auto& [index, slices] : geometry) {
+    for (const auto& [gigabytes, count] : slices) add_slices(out, gigabytes, count);
+  }
+  return out;
+}
+
+bool contains(const Geometry& whole, const Geometry& part) {
+  return std::ranges::all_of(part, [&](const auto& gpu) {
+    const auto at = whole.find(gpu.first);
+    return gpu.second.empty() || (at != whole.end() && has_all(at->second, gpu.second));
+  });
+}
+
+std::string profile_text(const Geometry& geometry) {
+  std::string out =
+      "version: v1\nflags:\n  migStrategy: \"none\"\nsharing:\n  mps:\n    failRequestsGreaterThanOne: true\n"
+      "    resources:";
+  bool any = false;
+  for (const auto& [index, slices] : geometry) {
+    for (const auto& [gigabytes, count] : slices) {
+      out += fmt::format("\n    - {{name: {}, rename: gpu-{}gb, memoryGB: {}, replicas: {}, devices: [\"{}\"]}}",
+                         kGpuResource, gigabytes, gigabytes, count, index);
+      any = true;
+    }
+  }
+  return out + (any ? "\n" : " []\n");
+}
+
+std::optional<Geometry> read_profile(std::string_view text) {
+  const k8s::Result<std::string> json = yaml_to_json(text);
+  if (!json) return std::nullopt;
+  const Json document = Json::parse(*json, nullptr, false);
+  const auto inside = [](const Json* object, const char* key) -> const Json* {
+    if (object == nullptr || !object->is_object()) return nullptr;
+    const auto found = object->find(key);
+    return found == object->end() ? nullptr : &*found;
+  };
+  const Json* version = inside(&document, "version");
+  const Json* resources = inside(inside(inside(&document, "sharing"), "mps"), "resources");
+  if (version == nullptr || *version != "v1" || resources == nullptr || !resources->is_array()) return std::nullopt;
+  Geometry out;
+  const bool read = std::ranges::all_of(*resources, [&](const Json& entry) { return read_entry(entry, out); });
+  return read ? std::optional(std::move(out)) : std::nullopt;
+}
+
+std::string profile_key(std::string_view node, std::string_view text) {
+  const std::string owner = owner_hash(node);
+  return fmt::format("{}{}-{}-{}", kKeyPrefix, node.substr(0, kNodePart), owner, text_hash(owner, text));
+}
+
+bool is_profile_key(std::string_view key, std::string_view text) {
+  const auto hashes = hashes_in(key);
+  return hashes && hashes->text == text_hash(hashes->owner, text);
+}
+
+bool is_profile_key_of(std::string_view node, std::string_view key, std::string_view text) {
+  return key == profile_key(node, text);
+}
+
+namespace {
+
+using stored::field;
+using stored::When;
+
+constexpr stored::Field<PartitioningMark> kMarkFields[] = {
+    field<PartitioningMark, &PartitioningMark::key>("key"),
+    field<PartitioningMark, &PartitioningMark::moved>("moved", When::needed),
+    field<PartitioningMark, &PartitioningMark::good>("good", When::if_set),
+    field<PartitioningMark, &PartitioningMark::before>("before", When::if_set),
+    field<PartitioningMark, &PartitioningMark::labelled>("labelled", When::if_set),
+    field<PartitioningMark, &PartitioningMark::failed>("failed", When::if_set),
+    field<PartitioningMark, &PartitioningMark::failures>("failures", When::if_set)};
+
+}  // namespace
+
+std::string print_mark(const PartitioningMark& mark) {
+  return stored::print_versioned<PartitioningMark, nlohmann::ordered_json>(mark, kMarkFields);
+}
+
 PartitioningMark mark_of(const Node& node) {
   const auto text = node.meta.annotations.get(kPartitioningAnnotation);
   if (!text) return {};
-  const auto read = nlohmann::json::parse(*text, nullptr, false);
-  if (!read.is_object()) return unreadable("it is no JSON object");
-  const auto version = read.find("v");
-  if (version == read.end() || *version != PartitioningMark::kVersion)
-    return unreadable(fmt::format("it does not have the version {}", PartitioningMark::kVersion));
   PartitioningMark out;
-  std::string moved;
-  const bool fits = read_field(read, "key", out.key) && read_field(read, "good", out.good) &&
-                    read_field(read, "before", out.before) && read_field(read, "failed", out.failed) &&
-                    read_field(read, "labelled", out.labelled) && read_field(read, "failures", out.failures) &&
-                    read_field(read, "moved", moved);
-  const auto time = k8s::parse_rfc3339(moved);
-  if (!fits || !time) return unreadable(fits ? "its field moved is no time" : "a field of it has another type");
-  out.moved = *time;
-  return out;
+  std::string problem = stored::read_versioned<PartitioningMark>(*text, kMarkFields, out);
+  if (problem.empty()) return out;
+  PartitioningMark unreadable;
+  unreadable.problem = std::move(problem);
+  return unreadable;
 }
 
 std::string unreadable_mark_text(const std::string& node, std::string_view problem) {
@@ -91,13 +228,6 @@ namespace {
 
 constexpr std::int64_t kMostGpus = 256;
 constexpr std::int64_t kMostSlicesOfSize = 1000;
-
-std::optional<std::int64_t> whole_number(std::string_view text) {
-  std::int64_t value = 0;
-  const auto [rest, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (code != std::errc{} || rest != text.data() + text.size()) return std::nullopt;
-  return value;
-}
 
 // A label's number from 1 to `most`; the reason why there is none goes to `problem`.
 std::int64_t label_number(const Node& node, std::string_view label, std::int64_t most, std::string& problem) {

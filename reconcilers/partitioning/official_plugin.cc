@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <chrono>
 #include <iterator>
-#include <string_view>
 #include <utility>
 
 #include "reconcilers/cluster/other_systems.h"
@@ -13,7 +12,6 @@
 #include "reconcilers/model/object_refs.h"
 #include "reconcilers/node/assess.h"
 #include "reconcilers/partitioning/node_slices.h"
-#include "reconcilers/partitioning/slice_plan.h"
 
 namespace gso {
 

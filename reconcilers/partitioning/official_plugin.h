@@ -10,7 +10,7 @@
 
 #include "reconcilers/model/plan_draft.h"
 #include "reconcilers/partitioning/partitioned_node.h"
-#include "reconcilers/partitioning/pending_pods.h"
+#include "reconcilers/partitioning/slice_plan.h"
 
 namespace gso {
 

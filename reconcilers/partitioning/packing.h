@@ -9,9 +9,45 @@
 #include <optional>
 #include <vector>
 
-#include "reconcilers/partitioning/node_packing.h"
-
 namespace gso {
+
+// --- The slices of one node's GPUs for a demand: which free slices stay, which are given up, and what is added. Used
+// slices are never part of it: a GPU's room is what they leave. Free slices are given up only as far as their room is
+// needed, and never one that a pod of the demand, or one that is bound already, needs.
+
+// Numbers of slices by size: the index counts in the list of sizes that all nodes and pods of one plan share.
+using SizeCounts = std::vector<std::int32_t>;
+
+struct PackGpu {
+  // GiB that neither slices nor the driver and the MPS server use. Negative: slices that exist leave less to those.
+  std::int64_t room = 0;
+  SizeCounts free;  // Slices that the GPU carries and that no report calls used.
+  friend bool operator==(const PackGpu&, const PackGpu&) = default;
+};
+
+struct PackNode {
+  std::vector<PackGpu> gpus;
+  SizeCounts taken;  // So many free slices belong to bound pods that the report does not show yet.
+  // So many more might: pods that were bound a moment ago, which the report shows or not. They stay, and serve other
+  // pods all the same. Empty: none.
+  SizeCounts just_taken;
+  bool changeable = false;  // Otherwise it only has its free slices.
+  bool busy = false;        // It has used slices.
+  friend bool operator==(const PackNode&, const PackNode&) = default;
+};
+
+struct NodePacking {
+  std::vector<SizeCounts> free;     // By GPU: the free slices that it should carry.
+  std::vector<std::int64_t> rooms;  // By GPU: what is left.
+  std::int64_t destroyed = 0;       // GiB of free slices that are given up.
+  std::int64_t added = 0;           // GiB of new slices.
+  [[nodiscard]] bool changed() const { return destroyed > 0 || added > 0; }
+};
+
+// Serves the demand in full, or nullopt. `sizes`: in GiB, ascending. Free slices serve first; new ones go where the
+// fewest GiB of free slices are given up, then where the least room remains. The same input gives the same answer.
+[[nodiscard]] std::optional<NodePacking> pack_node(const std::vector<std::int64_t>& sizes, const PackNode& node,
+                                                   const SizeCounts& demand);
 
 // --- Which pod is served on which node, and the slices that each node should carry for that: pure, and the same for
 // equal input. Pods are served in their order: higher priority first, then smaller requests. All slices of a pod are

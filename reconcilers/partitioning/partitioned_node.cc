@@ -4,21 +4,75 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <tuple>
 #include <unordered_map>
 
+#include "k8sclient/value/time.h"
 #include "reconcilers/cluster/facts.h"
-#include "reconcilers/cluster/node_match.h"
 #include "reconcilers/cluster/other_systems.h"
+#include "reconcilers/model/foreign_names.h"
 #include "reconcilers/model/labels.h"
-#include "reconcilers/model/slice_resource.h"
-#include "reconcilers/model/switch_value.h"
+#include "reconcilers/model/policy.h"
 #include "reconcilers/node/assess.h"
 #include "reconcilers/node/node_change.h"
 #include "reconcilers/partitioning/official_plugin.h"
 
 namespace gso {
+
+namespace {
+
+bool is_of(const SlicePod& pod, std::string_view daemonset) {
+  return !daemonset.empty() &&
+         std::ranges::any_of(pod.meta.owners, [&](const auto& owner) { return owner.uid.view() == daemonset; });
+}
+
+// The one that has been ready for longest; a time that is not known is long ago.
+bool is_better(const SliceAgent& agent, const SliceAgent& than) {
+  if (agent.ready != than.ready) return agent.ready;
+  return agent.ready && agent.since < than.since;
+}
+
+// A time in the future is that of a node whose clock is ahead: the first look at it counts.
+bool has_just_started(PlanDraft& draft, const PartitionedNode& node, const SliceAgent& agent) {
+  if (!agent.since) return false;
+  return !draft.ages.held_for({Timer::slices_agent, node.name, k8s::format_time(*agent.since)}, kReportDelay,
+                              *agent.since);
+}
+
+}  // namespace
+
+AgentView view_agent(const std::vector<const SlicePod*>& pods, std::string_view plugin, bool seen) {
+  AgentView out;
+  bool sees_plugin = false;
+  for (const SlicePod* pod : pods) {
+    sees_plugin = sees_plugin || is_of(*pod, plugin);
+    if (pod->agent && (out.pod == nullptr || is_better(*pod->agent, *out.pod->agent))) out.pod = pod;
+  }
+  if (out.pod != nullptr) {
+    out.state = out.pod->agent->ready ? AgentState::ready : AgentState::down;
+  } else if (seen || sees_plugin) {
+    out.state = AgentState::missing;
+  }
+  return out;
+}
+
+std::string doubt_about_report(PlanDraft& draft, const PartitionedNode& node) {
+  constexpr std::string_view kFromBefore = "so its report of slices can be from before";
+  switch (node.agent.state) {
+    case AgentState::unseen:
+      return {};
+    case AgentState::missing:
+      return fmt::format("no pod of nos's gpu-agent runs there, {}", kFromBefore);
+    case AgentState::down:
+      return fmt::format("nos's gpu-agent there (pod {}) is not ready, {}", k8s::to_string(node.agent.pod->meta.key()),
+                         kFromBefore);
+    case AgentState::ready:
+      break;
+  }
+  if (!has_just_started(draft, node, *node.agent.pod->agent)) return {};
+  return fmt::format("nos's gpu-agent there (pod {}) has just started, {}", k8s::to_string(node.agent.pod->meta.key()),
+                     kFromBefore);
+}
 
 const Packing& PlanningCache::packing(PackInput input) {
   // A pass packs up to four times: with and without what is in progress, and as if nothing could be changed.
@@ -96,11 +150,7 @@ void find_just_bound(PartitionedNode& node, WallTime now) {
 
 // CUDA's MPS with memory limits needs Volta (compute capability 7.0) or newer. A missing label is fine.
 bool is_before_volta(const Node& node) {
-  const auto label = node.meta.labels.get(kComputeMajor);
-  if (!label) return false;
-  int major = 0;
-  const auto [rest, code] = std::from_chars(label->data(), label->data() + label->size(), major);
-  return code == std::errc{} && rest == label->data() + label->size() && major < 7;
+  return whole_number(node.meta.labels.get(kComputeMajor)).value_or(7) < 7;
 }
 
 const SlicePod* user_of_whole_gpus(const PartitionedNode& node) {

@@ -2,6 +2,7 @@
 // device plugin and ConfigMap that serve it, and whether it can be planned for.
 #pragma once
 
+#include <chrono>
 #include <list>
 #include <map>
 #include <memory>
@@ -13,13 +14,41 @@
 #include <vector>
 
 #include "reconcilers/cluster/discovery.h"
+#include "reconcilers/model/plan_draft.h"
 #include "reconcilers/model/snapshot.h"
-#include "reconcilers/partitioning/geometry.h"
 #include "reconcilers/partitioning/node_slices.h"
 #include "reconcilers/partitioning/packing.h"
-#include "reconcilers/partitioning/slice_agent.h"
 
 namespace gso {
+
+// --- nos's gpu-agent of a node: whether what it has reported can be what pods use now. The agent looks every 10 s.
+// While it is down, pods end and start, and the report stays: its numbers can agree with the pods that are bound, and
+// place their slices on the wrong GPUs. Where no pod of the GPU software can be seen at all, as in manifests without
+// such pods, nothing speaks against the report. Source: nebuly-ai/nos at 12e0a72,
+// internal/controllers/gpuagent/reporter.go.
+
+struct PartitionedNode;
+
+inline constexpr std::string_view kPartitioningReportStale = "PartitioningReportStale";
+
+// Within this time after a pod was bound, or after the agent became ready, the agent reports the slices that are used:
+// it looks every 10 s, after the kubelet has admitted the pod.
+inline constexpr Duration kReportDelay = std::chrono::seconds(30);
+
+// `unseen`: it is not known whether an agent runs there. `missing`: none does, although it should.
+enum class AgentState { unseen, missing, down, ready };
+struct AgentView {
+  AgentState state = AgentState::unseen;
+  const SlicePod* pod = nullptr;  // If it is down or ready.
+};
+
+// `pods`: those of a node on which the agent should run. `plugin`: the uid of the DaemonSet of nos's device plugin
+// there: where that one's pod can be seen, the agent's could be seen as well. So it could if `seen` elsewhere.
+[[nodiscard]] AgentView view_agent(const std::vector<const SlicePod*>& pods, std::string_view plugin, bool seen);
+
+// Why the node's report can be from before: a part of a sentence, for people. Empty: nothing speaks against it. An
+// agent that became ready less than kReportDelay ago might not have reported yet; then another look is requested.
+[[nodiscard]] std::string doubt_about_report(PlanDraft& draft, const PartitionedNode& node);
 
 // --- Results that one pass shares with the next: they follow from their inputs alone.
 
@@ -36,7 +65,7 @@ class PlanningCache {
   std::map<std::shared_ptr<const std::string>, std::optional<Geometry>> profiles_;
 };
 
-// `by` times what the pod asks for (geometry.h).
+// `by` times what the pod asks for (node_slices.h).
 void add_slices(SliceCounts& slices, const SlicePod& pod, std::int64_t by);
 
 struct PartitionedNode {

@@ -8,22 +8,19 @@
 #include <limits>
 #include <map>
 #include <optional>
-#include <string>
 #include <utility>
-#include <vector>
+#include <variant>
 
 #include "k8sclient/value/time.h"
+#include "reconcilers/cluster/config_maps.h"
 #include "reconcilers/cluster/other_systems.h"
-#include "reconcilers/cluster/profile_cache.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/object_refs.h"
-#include "reconcilers/model/plan_draft.h"
-#include "reconcilers/partitioning/actuation.h"
 #include "reconcilers/partitioning/official_plugin.h"
-#include "reconcilers/partitioning/pod_reports.h"
 #include "reconcilers/partitioning/slice_plan.h"
 
 namespace gso {
+
 namespace {
 
 // --- nos's gpu-partitioner, whose job node.partitioning has: two of them would undo each other's labels.
@@ -67,15 +64,13 @@ bool predecessor_runs(PlanDraft& draft) {
 using Pods = std::vector<const SlicePod*>;
 
 constexpr Timer kTimers[] = {Timer::slices_batch,      Timer::slices_batch_idle, Timer::slices_projecting,
-                             Timer::slices_confirming, Timer::slices_idle,       Timer::partitioner_lease};
+                             Timer::slices_confirming, Timer::slices_idle,       Timer::partitioner_lease,
+                             Timer::slices_moved,      Timer::slices_agent};
 
 // A view with gaps proves nothing: what has been true until now is not taken as having ended.
 void keep_timers(PlanDraft& draft) {
   for (const auto& [timer, since] : draft.s.timers) {
-    const bool is_its_own = std::ranges::find(kTimers, timer.timer) != std::end(kTimers);
-    // Of the stored times those of nodes: other planners name what they need, and a new one for each write.
-    const bool is_of_a_node = timer.timer == Timer::stored_time && draft.s.world.nodes.find(timer.subject) != nullptr;
-    if (is_its_own || is_of_a_node) draft.keep(timer);
+    if (std::ranges::find(kTimers, timer.timer) != std::end(kTimers)) draft.keep(timer);
   }
 }
 
@@ -313,6 +308,52 @@ LabelledNodes read_labelled_nodes(const Snapshot& s, const Discovery& discovery,
 void plan_partitioning(PlanDraft& draft, const Discovery& discovery, const FleetSlots& slots, LabelledNodes labelled,
                        PlanningCache& cache) {
   Partitioning(draft, discovery, slots, std::move(labelled), cache).run();
+}
+
+namespace {
+
+// node.partitioning writes nothing else.
+ObjectRef object_of(const Action& action) {
+  if (const auto* patch = std::get_if<PatchConfigMap>(&action)) return config_map_ref(patch->config_map);
+  if (const auto* patch = std::get_if<PatchNode>(&action)) return node_ref(patch->name);
+  return {};
+}
+
+}  // namespace
+
+PartitioningMode effective_mode(PartitioningMode mode, const PlannerSettings& settings) {
+  return settings.rollouts == PolicyMode::observe ? std::max(mode, PartitioningMode::observe) : mode;
+}
+
+Plan observed(Plan plan) {
+  std::vector<PlannedAction> events;
+  for (PlannedAction& planned : plan.actions) {
+    if (auto* event = std::get_if<RecordEvent>(&planned.action)) {
+      if (event->regarding.kind == "Node") continue;  // It reports a write.
+      if (event->reason == kSlicePlanned) event->note += "; partitioning is only observed, and no node is changed";
+      events.push_back(std::move(planned));
+      continue;
+    }
+    plan.findings.push_back(
+        {Severity::info, object_of(planned.action), std::string(kPartitioningObserves),
+         fmt::format("partitioning is only observed (setting partitioning-mode, or max-mode). It would change: {}",
+                     planned.message)});
+  }
+  plan.actions = std::move(events);
+  return plan;
+}
+
+Plan switched_off(const World& world, const std::set<std::string>& labelled) {
+  Plan out;
+  const auto first = std::ranges::find_if(labelled, [&](const std::string& name) {
+    const Node* node = world.nodes.find(name);
+    return node != nullptr && is_partitioned_by_nos(*node);
+  });
+  if (first == labelled.end()) return out;
+  out.findings.push_back({Severity::info, node_ref(*first), std::string(kPartitioningOff),
+                          "the node is labelled for partitioning, and partitioning is switched off (setting "
+                          "partitioning-mode, chart value modes.partitioning): the operator leaves its GPUs alone"});
+  return out;
 }
 
 }  // namespace gso

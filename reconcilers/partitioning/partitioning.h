@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "reconcilers/cluster/discovery.h"
+#include "reconcilers/model/plan.h"
 #include "reconcilers/model/plan_draft.h"
+#include "reconcilers/model/snapshot.h"
 #include "reconcilers/partitioning/node_moves.h"
 #include "reconcilers/partitioning/partitioned_node.h"
 
@@ -41,5 +43,25 @@ struct LabelledNodes {
 // Reads also the ConfigMaps that nos's device plugin mounts.
 void plan_partitioning(PlanDraft& draft, const Discovery& discovery, const FleetSlots& slots, LabelledNodes labelled,
                        PlanningCache& cache);
+
+// --- Modes of node.partitioning, and what is said while it changes nothing.
+
+// --- How far node.partitioning goes.
+
+// `off`: nothing is watched or planned. `observe`: what would be written is reported instead.
+enum class PartitioningMode : std::uint8_t { enforce, observe, off };
+
+// --- node.partitioning under the modes Observe and Off.
+
+inline constexpr std::string_view kPartitioningOff = "PartitioningOff";
+
+// The mode that applies: an operator that only observes rollouts only observes partitioning as well.
+[[nodiscard]] PartitioningMode effective_mode(PartitioningMode mode, const PlannerSettings& settings);
+
+// The plan with a finding in place of each write, and with Events that say so.
+[[nodiscard]] Plan observed(Plan plan);
+
+// What is said under Off: that nodes are labelled, and left alone. `labelled`: names of Nodes.
+[[nodiscard]] Plan switched_off(const World& world, const std::set<std::string>& labelled);
 
 }  // namespace gso

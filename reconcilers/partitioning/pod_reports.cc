@@ -1,13 +1,11 @@
-#include "reconcilers/partitioning/pod_reports.h"
+#include "reconcilers/partitioning/slice_plan.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <compare>
 #include <map>
-#include <optional>
 #include <set>
-#include <string>
 #include <string_view>
 #include <utility>
 

@@ -3,14 +3,54 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "reconcilers/model/plan.h"
+#include "reconcilers/model/plan_draft.h"
+#include "reconcilers/model/snapshot.h"
 #include "reconcilers/partitioning/partitioned_node.h"
-#include "reconcilers/partitioning/pending_pods.h"
 
 namespace gso {
+
+// --- Pods that wait for slices: which are considered, in which order, and on which nodes they can be. Source:
+// nebuly-ai/nos at 12e0a72, pkg/util/pod/pod.go (which pods are considered).
+
+struct PendingPods {
+  std::vector<const SlicePod*> considered;  // Higher priority first, then smaller requests, then older, then by name.
+  std::vector<const SlicePod*> refused;     // One of the containers asks for more than one slice.
+};
+[[nodiscard]] PendingPods pending_pods(const World& world);
+
+// "nvidia.com/gpu-10gb": 2 of container "main": why a pod is refused. For people.
+[[nodiscard]] std::string describe_refusal(const SlicePod& pod);
+
+// On which nodes the pod can be: by its node selector, required affinity and tolerations, and by the CPUs, the memory
+// and the number of pods that are left there.
+class Admission {
+ public:
+  explicit Admission(const SlicePod& pod);  // Which outlives this.
+  [[nodiscard]] bool admits(const PartitionedNode& node) const {
+    return follows_rules(*node.node) && node.has_room_for(*pod_);
+  }
+  // Selector, affinity and tolerations alone.
+  [[nodiscard]] bool follows_rules(const Node& node) const;
+
+ private:
+  const SlicePod* pod_;
+  std::vector<StringMap::Entry> selector_;
+  std::vector<std::vector<NodeSelectorRequirement>> terms_;
+  std::vector<Toleration> tolerations_;
+};
+// A text that is equal for pods that can be on the same nodes.
+[[nodiscard]] std::string admission_signature(const SlicePod& pod);
+
+// "4 CPUs and 512 MiB of memory": what the pod asks for of a node beside its GPUs. For people.
+[[nodiscard]] std::string describe_needs(const PodNeeds& needs);
+// "10 GiB", "2 x 10 GiB": what the pod asks for. For people.
+[[nodiscard]] std::string describe_need(const SlicePod& pod);
 
 // What a plan may do with a node.
 struct NodeStanding {
@@ -41,7 +81,7 @@ struct SlicePlan {
   std::vector<bool> changes;                        // By node: `geometry` is not what it carries.
 };
 
-// By pod: the nodes that the scheduler refuses it, ascending (actuation.h).
+// By pod: the nodes that the scheduler refuses it, ascending (node_moves.h).
 using RefusedPlaces = std::vector<std::vector<std::size_t>>;
 
 // `standings`: by node. `pods`: in the order in which they are served, none on a node of `refused`. Nodes change only
@@ -55,5 +95,17 @@ using RefusedPlaces = std::vector<std::vector<std::size_t>>;
 [[nodiscard]] SliceCounts idle_slices(const PartitionedNode& node, const SlicePlan& plan, std::size_t index);
 // `geometry` without these: of each size from the last GPU on, and none that a bound pod could have.
 [[nodiscard]] Geometry without_idle(const PartitionedNode& node, const Geometry& geometry, SliceCounts idle);
+
+// --- What pods that wait for slices hear: one Event each, and a finding where no GPU can ever serve the pod.
+
+// A container asks for more than one slice.
+void report_refused(PlanDraft& draft, const std::vector<const SlicePod*>& pods);
+// No node could hold the pod if it were empty. `largest`: GiB that one GPU can carry at most; 0: there is none.
+void report_too_large(PlanDraft& draft, const std::vector<const SlicePod*>& pods, std::int64_t largest);
+// The node on which each pod gets its slices, or why none can help now and what would be nearest. A pod for which a
+// node has the memory once its label has moved hears that later: until then nothing is decided.
+void report_planned(PlanDraft& draft, const std::vector<PartitionedNode>& nodes,
+                    const std::vector<NodeStanding>& standings, const std::vector<const SlicePod*>& pods,
+                    const RefusedPlaces& refused, const SlicePlan& plan);
 
 }  // namespace gso

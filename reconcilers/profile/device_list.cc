@@ -1,10 +1,9 @@
 // A list of GPUs, or a Node's manifest, to GPUs.
-#include "reconcilers/profile/device_list.h"
+#include "reconcilers/profile/expected.h"
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <cstdint>
 #include <utility>
 
 #include <fmt/format.h>

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "k8sclient/value/selectors.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/profile/mps.h"
@@ -302,10 +303,7 @@ std::string_view gpu_family(int compute_major, int compute_minor) {
 }
 
 bool is_label_value(std::string_view value) {
-  const auto alnum = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; };
-  return value.empty() || (value.size() <= 63 && alnum(value.front()) && alnum(value.back()) &&
-                           std::all_of(value.begin(), value.end(),
-                                       [&](char c) { return alnum(c) || c == '-' || c == '_' || c == '.'; }));
+  return !k8s::label_value_problem(value);
 }
 
 Expectation expected_state(const Profile& profile, const std::vector<Device>& devices) {

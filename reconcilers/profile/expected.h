@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "k8sclient/value/error.h"
 #include "reconcilers/profile/profile.h"
 
 namespace gso {
@@ -57,5 +58,17 @@ struct Expectation {
 
 // At most 63 characters, letters and digits at both ends, '-', '_' and '.' between; empty is allowed.
 [[nodiscard]] bool is_label_value(std::string_view value);
+
+// --- The GPUs of a machine as people write them down: the annotation gpusharing.dev/devices, `expect --devices`, and
+// a Node's manifest.
+
+// The JSON of `expect --devices` (design: command line). Errors (reason `decode`) name the entry and the field.
+// `ignored`: gets a sentence for each field that does not exist.
+[[nodiscard]] k8s::Result<std::vector<Device>> parse_devices(std::string_view json,
+                                                             std::vector<std::string>* ignored = nullptr);
+
+// For `expect --node`: from the annotation gpusharing.dev/devices, else from GFD's labels of a node with one GPU model
+// and no MIG. Errors (reason `decode`) say what the manifest lacks.
+[[nodiscard]] k8s::Result<std::vector<Device>> devices_of_node(std::string_view manifest);
 
 }  // namespace gso

@@ -2,15 +2,10 @@
 #include "reconcilers/profile/profile.h"
 
 #include <algorithm>
-#include <cstdint>
-#include <map>
-#include <set>
-#include <string>
 #include <utility>
 
 #include <fmt/format.h>
 
-#include "reconcilers/model/message_text.h"
 #include "reconcilers/profile/document_value.h"
 #include "reconcilers/profile/profile_decoder.h"
 #include "reconcilers/profile/yaml_node.h"

@@ -1,6 +1,5 @@
 // Decoding of sharing.timeSlicing and sharing.mps: the plugin's own unmarshalers, where case counts.
 #include <string>
-#include <utility>
 
 #include <fmt/format.h>
 

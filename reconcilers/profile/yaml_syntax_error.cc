@@ -3,7 +3,6 @@
 // from elsewhere and is no YAML at all.
 #include <algorithm>
 #include <string>
-#include <utility>
 
 #include <fmt/format.h>
 

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "reconcilers/model/severity.h"
+#include "reconcilers/model/message_text.h"
 
 namespace gso {
 

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "reconcilers/cluster/config_maps.h"
-#include "reconcilers/cluster/node_match.h"
+#include "reconcilers/cluster/facts.h"
 #include "reconcilers/cluster/other_systems.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"

@@ -10,10 +10,10 @@
 
 #include "reconcilers/checks/catalogue.h"
 #include "reconcilers/cluster/cluster_pods.h"
-#include "reconcilers/cluster/operand_namespaces.h"
-#include "reconcilers/model/conditions.h"
+#include "reconcilers/cluster/discovery.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/policy.h"
 #include "reconcilers/node/node_phase.h"
 #include "reconcilers/rollout/evictions.h"
 #include "reconcilers/rollout/recorded_timers.h"
@@ -109,8 +109,8 @@ std::optional<Reason> blocked_by_pods(const Pass& pass, const std::string& node,
   const std::string excess = excess_of_daemonsets(use, drain);
   if (!use.unknown.empty()) {
     return Reason{kWorkloadsUnknown,
-                     fmt::format("it is not known which pods use the node's GPUs: {}{}", use.unknown,
-                                 use.waiting.empty() ? "" : fmt::format("; known are {}", use.names()))};
+                  fmt::format("it is not known which pods use the node's GPUs: {}{}", use.unknown,
+                              use.waiting.empty() ? "" : fmt::format("; known are {}", use.names()))};
   }
   if (use.waiting.empty()) {
     return excess.empty() ? std::nullopt : std::optional(Reason{kWaitingForWorkloads, excess});

@@ -11,11 +11,11 @@
 #include <tuple>
 #include <vector>
 
-#include "reconcilers/cluster/operand_namespaces.h"
+#include "reconcilers/cluster/discovery.h"
 #include "reconcilers/fleet/fleet.h"
-#include "reconcilers/model/jobs.h"
+#include "reconcilers/model/foreign_names.h"
 #include "reconcilers/model/labels.h"
-#include "reconcilers/model/switch_value.h"
+#include "reconcilers/model/policy.h"
 #include "reconcilers/rollout/drain.h"
 
 namespace gso {

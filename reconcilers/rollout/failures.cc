@@ -12,7 +12,7 @@
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/object_refs.h"
-#include "reconcilers/model/switch_value.h"
+#include "reconcilers/model/policy.h"
 #include "reconcilers/rollout/rollout_view.h"
 
 namespace gso {

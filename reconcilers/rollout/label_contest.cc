@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "reconcilers/cluster/label_owners.h"
+#include "reconcilers/model/foreign_names.h"
 #include "reconcilers/model/labels.h"
-#include "reconcilers/model/mps_pipe_directory.h"
 #include "reconcilers/node/assess.h"
 #include "reconcilers/node/node_change.h"
 

@@ -53,7 +53,7 @@ std::optional<WallTime> newest_pod(const Pass& pass, const std::string& name, co
 }
 
 // Since when the node has been loading, as far as the cluster shows it to an operator that has just been started. Later
-// looks do not need it (model/ages.h), and it costs a walk over the node's pods.
+// looks do not need it (model/plan_draft.h), and it costs a walk over the node's pods.
 std::optional<WallTime> loading_seed(const Pass& pass, const std::string& name, const NodeAssessment& a) {
   if (!pass.s.first_look) return std::nullopt;
   if (a.cause != ChangeCause::relabelled) return newest_pod(pass, name, a);

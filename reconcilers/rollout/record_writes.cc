@@ -13,9 +13,9 @@
 #include <utility>
 
 #include "reconcilers/cluster/config_maps.h"
-#include "reconcilers/cluster/operand_namespaces.h"
+#include "reconcilers/cluster/discovery.h"
 #include "reconcilers/cluster/policy_match.h"
-#include "reconcilers/cluster/text_history.h"
+#include "reconcilers/cluster/record.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/profile/go_text.h"

@@ -10,7 +10,7 @@
 #include <set>
 #include <string_view>
 
-#include "reconcilers/cluster/machine_text.h"
+#include "reconcilers/cluster/record.h"
 #include "reconcilers/node/node_change.h"
 #include "reconcilers/node/node_step.h"
 #include "reconcilers/rollout/canary.h"

@@ -13,7 +13,7 @@ namespace gso {
 
 // --- Timers that the record keeps. They are of conditions that must last for minutes before the operator acts:
 // without the record, an operator that restarts more often than that would never act. A stored time only seeds its
-// timer when an operator starts (model/ages.h).
+// timer when an operator starts (model/plan_draft.h).
 
 // Runs while a node does not show the profile with which it was verified.
 [[nodiscard]] TimerKey drifting_timer(const std::string& node, const NodeAssessment& assessment);
@@ -54,8 +54,8 @@ void run_hold_timers(Pass& pass);
 
 // --- The timers that several planners of one pass read, named once, before any of them reads one. So no timer runs
 // because somebody asked for it, or stops because nobody did: a soak goes on while its rollout is paused. Timers that
-// one chain of steps owns are named there (model/ages.h): those of a node's change (node/node_step.h), of stuck pods,
-// of nodes that are left, of unused keys, and KAI's.
+// one chain of steps owns are named there (model/plan_draft.h): those of a node's change (node/node_step.h), of stuck
+// pods, of nodes that are left, of unused keys, and KAI's.
 
 // While the fleet has no record, or one that cannot be read, no node and no rollout waits: most timers do not run.
 // Those that say which text a node can have read run on beside an unreadable one.

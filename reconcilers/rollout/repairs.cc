@@ -6,7 +6,7 @@
 #include <utility>
 #include <variant>
 
-#include "reconcilers/cluster/machine_text.h"
+#include "reconcilers/cluster/record.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/node/node_phase.h"
 #include "reconcilers/node/pod_faults.h"

@@ -7,10 +7,9 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "reconcilers/cluster/stale_views.h"
-#include "reconcilers/model/conditions.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/plan_draft.h"
 #include "reconcilers/model/policy.h"
 #include "reconcilers/rollout/budgets.h"
 #include "reconcilers/rollout/drain.h"

@@ -11,7 +11,6 @@
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/object_refs.h"
 #include "reconcilers/model/policy.h"
-#include "reconcilers/model/switch_value.h"
 #include "reconcilers/rollout/failures.h"
 #include "reconcilers/rollout/rollout_view.h"
 

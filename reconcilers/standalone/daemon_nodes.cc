@@ -8,13 +8,12 @@
 #include <string>
 #include <utility>
 
-#include "reconcilers/cluster/node_match.h"
+#include "reconcilers/cluster/facts.h"
 #include "reconcilers/cluster/policy_match.h"
+#include "reconcilers/model/foreign_names.h"
 #include "reconcilers/model/labels.h"
-#include "reconcilers/model/mps_pipe_directory.h"
 #include "reconcilers/model/plan.h"
 #include "reconcilers/model/policy.h"
-#include "reconcilers/model/switch_value.h"
 #include "reconcilers/node/node_phase.h"
 #include "reconcilers/rollout/budgets.h"
 #include "reconcilers/rollout/drain.h"

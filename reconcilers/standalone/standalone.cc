@@ -8,7 +8,7 @@
 #include <tuple>
 #include <utility>
 
-#include "reconcilers/cluster/node_match.h"
+#include "reconcilers/cluster/facts.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/node/node_phase.h"

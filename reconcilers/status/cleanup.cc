@@ -8,9 +8,9 @@
 #include <optional>
 #include <tuple>
 
+#include "reconcilers/cluster/config_maps.h"
 #include "reconcilers/cluster/facts.h"
 #include "reconcilers/cluster/other_systems.h"
-#include "reconcilers/cluster/profile_cache.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/fleet/pass.h"
 #include "reconcilers/model/json_access.h"

@@ -10,7 +10,7 @@
 
 #include "reconcilers/cluster/cluster_pods.h"
 #include "reconcilers/cluster/config_maps.h"
-#include "reconcilers/cluster/operand_namespaces.h"
+#include "reconcilers/cluster/discovery.h"
 #include "reconcilers/cluster/policy_match.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
@@ -86,12 +86,12 @@ void plan_double_offers(Pass& pass) {
 
 // What a selector does that its author might not mean. By name: the store has no order.
 void plan_selector_notes(Pass& pass) {
-  std::map<std::string, std::vector<SelectorNote>> notes;
+  std::map<std::string, std::vector<Reason>> notes;
   for (const auto& [key, policy] : pass.s.world.policies.all()) {
     if (auto found = selector_notes(*policy); !found.empty()) notes.emplace(key.name, std::move(found));
   }
   for (const auto& [name, found] : notes) {
-    for (const SelectorNote& note : found)
+    for (const Reason& note : found)
       pass.finding(Severity::warning, policy_ref(*pass.s.world.policies.find(name)), note.code, note.message);
   }
 }

@@ -10,10 +10,10 @@
 
 #include "reconcilers/cluster/policy_match.h"
 #include "reconcilers/fleet/fleet_index.h"
-#include "reconcilers/model/conditions.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
+#include "reconcilers/model/policy.h"
 #include "reconcilers/node/assess.h"
 #include "reconcilers/status/account.h"
 #include "reconcilers/status/status.h"
@@ -215,9 +215,9 @@ std::optional<StatusCondition> contested_of(const PolicySum& sum, const nlohmann
 
 std::optional<StatusCondition> selector_condition_of(const PolicySum& sum, const nlohmann::json& before) {
   constexpr std::string_view kType = "SelectorStable";
-  const std::vector<SelectorNote> notes = selector_notes(*sum.policy);
+  const std::vector<Reason> notes = selector_notes(*sum.policy);
   std::string message;
-  for (const SelectorNote& note : notes) message += (message.empty() ? "" : "; ") + note.message;
+  for (const Reason& note : notes) message += (message.empty() ? "" : "; ") + note.message;
   if (!notes.empty()) {
     return StatusCondition{kType, false, notes.front().code, std::move(message)};
   }

@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "reconcilers/cluster/config_maps.h"
 #include "reconcilers/cluster/policy_match.h"
-#include "reconcilers/cluster/profile_cache.h"
 #include "reconcilers/cluster/record_store.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"

@@ -11,7 +11,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "reconcilers/fleet/pass.h"
-#include "reconcilers/model/conditions.h"
+#include "reconcilers/model/policy.h"
 #include "reconcilers/reasons/reason.h"
 #include "reconcilers/rollout/rollout_view.h"
 

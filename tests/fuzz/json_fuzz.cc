@@ -13,7 +13,6 @@
 #include "reconcilers/lint/lint.h"
 #include "reconcilers/model/plan.h"
 #include "reconcilers/model/snapshot.h"
-#include "reconcilers/profile/device_list.h"
 #include "reconcilers/profile/expected.h"
 #include "reconcilers/profile/profile.h"
 

@@ -12,7 +12,7 @@
 #include "reconcilers/cluster/config_maps.h"
 #include "reconcilers/cluster/manifests.h"
 #include "reconcilers/model/project.h"
-#include "reconcilers/profile/effective_key.h"
+#include "reconcilers/profile/field_names.h"
 #include "reconcilers/profile/profile.h"
 #include "reconcilers/profile/yaml_node.h"
 

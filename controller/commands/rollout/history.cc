@@ -15,7 +15,7 @@
 #include "controller/commands/rollout/verbs.h"
 #include "controller/commands/shared/print.h"
 #include "controller/commands/shared/screen.h"
-#include "reconcilers/cluster/profile_cache.h"
+#include "reconcilers/cluster/config_maps.h"
 #include "reconcilers/explain/node.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/policy.h"

@@ -18,7 +18,7 @@
 #include "controller/commands/rollout/way_out.h"
 #include "controller/commands/shared/print.h"
 #include "controller/commands/shared/screen.h"
-#include "reconcilers/cluster/profile_cache.h"
+#include "reconcilers/cluster/config_maps.h"
 #include "reconcilers/explain/commands.h"
 #include "reconcilers/explain/node.h"
 #include "reconcilers/explain/reading_pass.h"

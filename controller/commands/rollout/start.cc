@@ -10,7 +10,7 @@
 #include "controller/commands/rollout/verbs.h"
 #include "controller/commands/rollout/view.h"
 #include "controller/commands/shared/print.h"
-#include "reconcilers/cluster/profile_cache.h"
+#include "reconcilers/cluster/config_maps.h"
 #include "reconcilers/explain/commands.h"
 #include "reconcilers/explain/reading_pass.h"
 #include "reconcilers/fleet/fleet_index.h"

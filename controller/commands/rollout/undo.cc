@@ -17,7 +17,6 @@
 #include "controller/commands/rollout/view.h"
 #include "controller/commands/shared/print.h"
 #include "reconcilers/cluster/config_maps.h"
-#include "reconcilers/cluster/profile_cache.h"
 #include "reconcilers/explain/commands.h"
 #include "reconcilers/explain/reading_pass.h"
 #include "reconcilers/explain/revisions.h"

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "reconcilers/cluster/record_text.h"
+#include "reconcilers/cluster/record_store.h"
 #include "reconcilers/node/node_change.h"
 #include "tests/change_words/change_words.h"
 #include "tests/controller/commands/rollout_commands.h"

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "controller/commands/status.h"
-#include "reconcilers/cluster/record_text.h"
+#include "reconcilers/cluster/record_store.h"
 #include "reconcilers/fleet/pass.h"
 #include "tests/controller/commands/rollout_commands.h"
 

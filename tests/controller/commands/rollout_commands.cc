@@ -4,7 +4,7 @@
 
 #include <chrono>
 
-#include "reconcilers/cluster/record_text.h"
+#include "reconcilers/cluster/record_store.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/profile/profile.h"

@@ -4,9 +4,9 @@
 
 #include <map>
 
-#include "reconcilers/cluster/profile_cache.h"
+#include "reconcilers/cluster/config_maps.h"
 #include "reconcilers/cluster/record.h"
-#include "reconcilers/cluster/record_text.h"
+#include "reconcilers/cluster/record_store.h"
 #include "reconcilers/model/labels.h"
 #include "tests/change_words/change_words.h"
 #include "tests/controller/commands/rollout_commands.h"

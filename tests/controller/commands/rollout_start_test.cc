@@ -2,8 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "reconcilers/cluster/profile_cache.h"
-#include "reconcilers/cluster/record_text.h"
+#include "reconcilers/cluster/config_maps.h"
+#include "reconcilers/cluster/record_store.h"
 #include "reconcilers/fleet/pass.h"
 #include "tests/controller/commands/rollout_commands.h"
 

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "controller/commands/status.h"
-#include "reconcilers/cluster/record_text.h"
+#include "reconcilers/cluster/record_store.h"
 #include "reconcilers/model/json_access.h"
 #include "tests/controller/commands/rollout_commands.h"
 

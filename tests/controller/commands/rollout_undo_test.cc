@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "controller/commands/rollout/verbs.h"
-#include "reconcilers/cluster/profile_cache.h"
-#include "reconcilers/cluster/record_text.h"
+#include "reconcilers/cluster/config_maps.h"
+#include "reconcilers/cluster/record_store.h"
 #include "reconcilers/fleet/pass.h"
 #include "reconcilers/profile/profile.h"
 #include "tests/controller/commands/rollout_commands.h"

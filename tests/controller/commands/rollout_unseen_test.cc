@@ -6,7 +6,7 @@
 #include "controller/commands/audit.h"
 #include "controller/commands/check.h"
 #include "controller/commands/status.h"
-#include "reconcilers/cluster/record_text.h"
+#include "reconcilers/cluster/record_store.h"
 #include "reconcilers/fleet/pass.h"
 #include "reconcilers/model/json_access.h"
 #include "tests/change_words/change_words.h"

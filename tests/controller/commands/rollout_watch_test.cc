@@ -12,7 +12,7 @@
 #include "controller/commands/rollout/watch.h"
 #include "controller/commands/shared/command.h"
 #include "controller/commands/shared/screen.h"
-#include "reconcilers/cluster/record_text.h"
+#include "reconcilers/cluster/record_store.h"
 #include "reconcilers/fleet/pass.h"
 #include "tests/change_words/change_words.h"
 #include "tests/controller/commands/rollout_commands.h"

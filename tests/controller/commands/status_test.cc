@@ -17,7 +17,7 @@
 #include "k8sclient/api/client.h"
 #include "reconcilers/cluster/manifests.h"
 #include "reconcilers/cluster/record.h"
-#include "reconcilers/cluster/record_text.h"
+#include "reconcilers/cluster/record_store.h"
 #include "reconcilers/model/labels.h"
 #include "tests/controller/sim_time.h"
 #include "tests/sim/apiserver/api_server.h"

@@ -16,7 +16,7 @@
 #include "controller/commands/status.h"
 #include "controller/commands/status_watch.h"
 #include "reconcilers/cluster/record.h"
-#include "reconcilers/cluster/record_text.h"
+#include "reconcilers/cluster/record_store.h"
 #include "reconcilers/model/labels.h"
 #include "tests/change_words/change_words.h"
 #include "tests/controller/our_cluster.h"

@@ -14,7 +14,7 @@
 #include "controller/reading/node_consumers.h"
 #include "controller/writes/executor.h"
 #include "k8sclient/api/client.h"
-#include "reconcilers/model/jobs.h"
+#include "reconcilers/model/foreign_names.h"
 #include "reconcilers/model/tenant_memory.h"
 #include "tests/controller/scripted_transport.h"
 #include "tests/controller/sim_time.h"

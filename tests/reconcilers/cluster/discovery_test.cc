@@ -11,7 +11,7 @@
 
 #include "reconcilers/cluster/manifests.h"
 #include "reconcilers/cluster/other_systems.h"
-#include "reconcilers/cluster/record_text.h"
+#include "reconcilers/cluster/record_store.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/node/assess.h"

@@ -1,6 +1,6 @@
 // Which nodes' GPUs the scheduler would also allocate by DRA, while DeviceClasses and ResourceSlices are created and
 // deleted.
-#include "reconcilers/cluster/dra_offers.h"
+#include "reconcilers/cluster/other_systems.h"
 
 #include <gtest/gtest.h>
 

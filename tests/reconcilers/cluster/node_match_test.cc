@@ -1,5 +1,5 @@
 // Which nodes the node affinity of a DaemonSet selects.
-#include "reconcilers/cluster/node_match.h"
+#include "reconcilers/cluster/facts.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Whose DaemonSets are believed: which namespaces are operand namespaces, and what is foreign.
-#include "reconcilers/cluster/operand_namespaces.h"
+#include "reconcilers/cluster/discovery.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -9,7 +9,7 @@
 #include <string>
 
 #include "reconcilers/cluster/manifests.h"
-#include "reconcilers/cluster/record_text.h"
+#include "reconcilers/cluster/record_store.h"
 
 namespace gso::operand_namespaces_test {
 namespace {

@@ -1,5 +1,5 @@
 // Which pods among manifests count as GPU clients because of their ResourceClaims.
-#include "reconcilers/cluster/dra_offers.h"
+#include "reconcilers/cluster/other_systems.h"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,6 @@
 
 #include "reconcilers/cluster/record.h"
 #include "reconcilers/cluster/record_store.h"
-#include "reconcilers/cluster/record_text.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/project.h"
 

@@ -1,12 +1,12 @@
 // Which texts a container can have read, by the time at which it read.
-#include "reconcilers/cluster/text_history.h"
+#include "reconcilers/cluster/record.h"
 
 #include <gtest/gtest.h>
 
 #include <chrono>
 #include <string>
 
-#include "reconcilers/cluster/profile_cache.h"
+#include "reconcilers/cluster/config_maps.h"
 
 namespace gso::test::text_history_test {
 namespace {

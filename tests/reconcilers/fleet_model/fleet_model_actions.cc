@@ -8,7 +8,7 @@
 #include "k8sclient/value/overloaded.h"
 #include "reconcilers/cluster/manifests.h"
 #include "reconcilers/fleet/fleet_index.h"
-#include "reconcilers/model/jobs.h"
+#include "reconcilers/model/foreign_names.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/registry.h"

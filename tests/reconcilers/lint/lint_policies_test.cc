@@ -8,6 +8,7 @@
 
 #include "reconcilers/lint/checks.h"
 #include "reconcilers/lint/lint.h"
+#include "reconcilers/model/project.h"
 #include "reconcilers/profile/document_value.h"
 #include "reconcilers/profile/yaml_node.h"
 #include "tests/reconcilers/lint/linted.h"
@@ -267,7 +268,8 @@ TEST(LintPolicies, EveryFieldThatLintKnowsIsOneOfTheCrd) {
   const std::vector<std::string> reserved{"profile.inline", "deletionPolicy", "rollout.mechanism", "rollout.onFailure",
                                           "rollout.maintenanceWindows"};
   const auto served = crd_fields();
-  for (const std::string_view field : policy_fields()) {
+  for (const PolicyField& of_spec : policy_fields()) {
+    const std::string_view field = of_spec.path.substr(std::string_view("spec.").size());
     const bool known =
         std::any_of(served.begin(), served.end(), [&](const CrdField& f) { return f.path == field; }) ||
         std::any_of(reserved.begin(), reserved.end(), [&](const std::string& name) { return field.starts_with(name); });

@@ -1,5 +1,5 @@
 // For how long conditions have been true: what names a timer, and what only reads it.
-#include "reconcilers/model/ages.h"
+#include "reconcilers/model/plan_draft.h"
 
 #include <gmock/gmock.h>
 

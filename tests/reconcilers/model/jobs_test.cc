@@ -8,7 +8,7 @@
 #include <set>
 #include <string>
 
-#include "reconcilers/model/jobs.h"
+#include "reconcilers/model/foreign_names.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/node/assess.h"
 #include "tests/reconcilers/fleet_model/fleet_model.h"

@@ -1,4 +1,4 @@
-#include "reconcilers/model/mps_pipe_directory.h"
+#include "reconcilers/model/foreign_names.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // In doubt a switch that stops the operator is on.
-#include "reconcilers/model/switch_value.h"
+#include "reconcilers/model/policy.h"
 
 #include <gtest/gtest.h>
 

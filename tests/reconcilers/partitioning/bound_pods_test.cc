@@ -8,7 +8,7 @@
 
 #include "reconcilers/model/project.h"
 #include "reconcilers/partitioning/node_moves.h"
-#include "reconcilers/partitioning/node_packing.h"
+#include "reconcilers/partitioning/packing.h"
 #include "reconcilers/partitioning/partitioned_node.h"
 #include "tests/reconcilers/partitioning/slice_cluster.h"
 

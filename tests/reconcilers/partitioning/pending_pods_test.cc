@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "reconcilers/model/snapshot.h"
-#include "reconcilers/partitioning/pending_pods.h"
+#include "reconcilers/partitioning/slice_plan.h"
 
 namespace gso::testing::pending_pods_test {
 namespace {

@@ -1,5 +1,5 @@
 // nos's gpu-agent: what its pod says, and which reports of slices are trusted.
-#include "reconcilers/partitioning/slice_agent.h"
+#include "reconcilers/partitioning/partitioned_node.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,6 @@
 
 #include "reconcilers/model/project.h"
 #include "reconcilers/partitioning/node_moves.h"
-#include "reconcilers/partitioning/partitioned_node.h"
 #include "tests/reconcilers/partitioning/slice_cluster.h"
 
 namespace gso::testing::slice_agent_test {

@@ -13,7 +13,7 @@
 
 #include "reconcilers/model/plan.h"
 #include "reconcilers/model/snapshot.h"
-#include "reconcilers/partitioning/observed.h"
+#include "reconcilers/partitioning/partitioning.h"
 
 namespace gso::testing {
 

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "reconcilers/cluster/plugin_settings.h"
-#include "reconcilers/profile/device_list.h"
 #include "reconcilers/profile/expected.h"
 #include "reconcilers/profile/mps.h"
 #include "tests/reconcilers/source_files.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "reconcilers/cluster/plugin_settings.h"
-#include "reconcilers/profile/effective_key.h"
+#include "reconcilers/profile/field_names.h"
 #include "reconcilers/profile/profile.h"
 
 namespace gso::profile_meaning_test {

@@ -28,8 +28,8 @@
 #include <set>
 #include <sstream>
 
+#include "reconcilers/cluster/config_maps.h"
 #include "reconcilers/cluster/manifests.h"
-#include "reconcilers/cluster/profile_cache.h"
 #include "reconcilers/model/labels.h"
 #include "tests/change_words/change_words.h"
 #include "tests/reconcilers/fleet_model/fleet_model.h"

@@ -6,8 +6,8 @@
 #include <chrono>
 #include <variant>
 
+#include "reconcilers/model/foreign_names.h"
 #include "reconcilers/model/labels.h"
-#include "reconcilers/model/mps_pipe_directory.h"
 #include "reconcilers/node/node_change.h"
 
 namespace gso::test {
