@@ -11,20 +11,15 @@
 #include "k8sclient/value/encoding.h"
 #include "k8sclient/value/selectors.h"
 
-namespace gso::option_kind {
+namespace gso {
+namespace {
 
-OptionSpec text(std::string name, std::string group, std::string type, std::string doc, Field<std::string> field) {
-  return {.name = std::move(name),
-          .group = std::move(group),
-          .type = std::move(type),
-          .doc = std::move(doc),
-          .set =
-              [field](Options& o, const std::string& value) {
-                field(o) = value;
-                return std::string();
-              },
-          .get = [field](const Options& o) { return read(field, o); }};
+bool is_dns_label(std::string_view name) {
+  constexpr std::size_t kLongest = 63;
+  return name.size() <= kLongest && name.find('.') == std::string_view::npos && k8s::is_dns_subdomain(name);
 }
+
+}  // namespace
 
 std::set<std::string> split_names(std::string_view text) {
   std::set<std::string> out;
@@ -36,18 +31,29 @@ std::set<std::string> split_names(std::string_view text) {
   return out;
 }
 
-namespace {
-
-bool is_dns_label(std::string_view name) {
-  constexpr std::size_t kLongest = 63;
-  return name.size() <= kLongest && name.find('.') == std::string_view::npos && k8s::is_dns_subdomain(name);
+OptionSpec& OptionGroup::add(std::string name, std::string type, std::string doc,
+                             std::function<std::string(Options&, const std::string&)> set,
+                             std::function<std::string(const Options&)> get) {
+  OptionSpec& spec = out_->emplace_back();
+  spec.name = std::move(name);
+  spec.group = heading_;
+  spec.type = std::move(type);
+  spec.doc = std::move(doc);
+  spec.set = std::move(set);
+  spec.get = std::move(get);
+  return spec;
 }
 
-}  // namespace
+void OptionGroup::text(std::string name, std::string type, std::string doc, OptionField<std::string> field) {
+  const auto set = [field](Options& o, const std::string& value) {
+    field(o) = value;
+    return std::string();
+  };
+  add(std::move(name), std::move(type), std::move(doc), set, [field](const Options& o) { return read(field, o); });
+}
 
-OptionSpec namespaces(std::string name, std::string group, std::string doc, Field<std::string> field) {
-  OptionSpec out = text(std::move(name), std::move(group), "NAMESPACE,…", std::move(doc), field);
-  out.set = [field](Options& o, const std::string& value) -> std::string {
+void OptionGroup::namespaces(std::string name, std::string doc, OptionField<std::string> field) {
+  const auto set = [field](Options& o, const std::string& value) -> std::string {
     for (const std::string& one : split_names(value)) {
       if (!is_dns_label(one)) {
         return fmt::format("'{}' is not a valid namespace name; separate several names with commas", one);
@@ -56,49 +62,41 @@ OptionSpec namespaces(std::string name, std::string group, std::string doc, Fiel
     field(o) = value;
     return {};
   };
-  return out;
+  add(std::move(name), "NAMESPACE,…", std::move(doc), set, [field](const Options& o) { return read(field, o); });
 }
 
-OptionSpec boolean(std::string name, std::string group, std::string doc, Field<bool> field) {
-  auto set = [field](Options& o, const std::string& value) -> std::string {
+void OptionGroup::boolean(std::string name, std::string doc, OptionField<bool> field) {
+  const auto set = [field](Options& o, const std::string& value) -> std::string {
     const std::string lower = k8s::lower(value);
     if (lower != "true" && lower != "false") return fmt::format("'{}' is neither true nor false", value);
     field(o) = lower == "true";
     return {};
   };
-  return {.name = std::move(name),
-          .group = std::move(group),
-          .type = "BOOL",
-          .doc = std::move(doc),
-          .flag = true,
-          .set = set,
-          .get = [field](const Options& o) { return read(field, o) ? "true" : "false"; }};
+  const auto get = [field](const Options& o) { return read(field, o) ? "true" : "false"; };
+  add(std::move(name), "BOOL", std::move(doc), set, get).flag = true;
 }
 
-OptionSpec duration(std::string name, std::string group, std::string doc, Field<Duration> field, Range range) {
-  auto set = [field, range](Options& o, const std::string& value) -> std::string {
+void OptionGroup::duration(std::string name, std::string doc, OptionField<Duration> field, OptionRange range) {
+  const std::string least = k8s::format_go_duration(range.least);
+  const std::string most = k8s::format_go_duration(range.most);
+  const std::string or_zero = range.or_zero ? "0 or " : "";
+  const auto set = [=](Options& o, const std::string& value) -> std::string {
     const std::optional<Duration> parsed = k8s::parse_go_duration(value);
     if (!parsed) return fmt::format("'{}' is not a duration such as 500ms, 10s or 1h30m", value);
     const bool off = range.or_zero && *parsed == Duration::zero();
     if (!off && (*parsed < range.least || *parsed > range.most)) {
-      return fmt::format("'{}' must be {}from {} to {}", value, range.or_zero ? "0 or " : "",
-                         k8s::format_go_duration(range.least), k8s::format_go_duration(range.most));
+      return fmt::format("'{}' must be {}from {} to {}", value, or_zero, least, most);
     }
     field(o) = *parsed;
     return {};
   };
-  return {.name = std::move(name),
-          .group = std::move(group),
-          .type = "DURATION",
-          .doc = fmt::format("{} ({}{} to {})", doc, range.or_zero ? "0 or " : "", k8s::format_go_duration(range.least),
-                             k8s::format_go_duration(range.most)),
-          .set = set,
-          .get = [field](const Options& o) { return k8s::format_go_duration(read(field, o)); }};
+  add(std::move(name), "DURATION", fmt::format("{} ({}{} to {})", doc, or_zero, least, most), set,
+      [field](const Options& o) { return k8s::format_go_duration(read(field, o)); });
 }
 
-OptionSpec integer(std::string name, std::string group, std::string doc, Field<std::int64_t> field, std::int64_t least,
-                   std::int64_t most) {
-  auto set = [field, least, most](Options& o, const std::string& value) -> std::string {
+void OptionGroup::integer(std::string name, std::string doc, OptionField<std::int64_t> field, std::int64_t least,
+                          std::int64_t most) {
+  const auto set = [field, least, most](Options& o, const std::string& value) -> std::string {
     std::int64_t number = 0;
     const char* end = value.data() + value.size();
     const auto [rest, code] = std::from_chars(value.data(), end, number);
@@ -108,16 +106,12 @@ OptionSpec integer(std::string name, std::string group, std::string doc, Field<s
     field(o) = number;
     return {};
   };
-  return {.name = std::move(name),
-          .group = std::move(group),
-          .type = "NUMBER",
-          .doc = std::move(doc),
-          .set = set,
-          .get = [field](const Options& o) { return std::to_string(read(field, o)); }};
+  add(std::move(name), "NUMBER", std::move(doc), set,
+      [field](const Options& o) { return std::to_string(read(field, o)); });
 }
 
-OptionSpec share(std::string name, std::string group, std::string doc, Field<IntOrPercent> field) {
-  auto set = [field](Options& o, const std::string& value) -> std::string {
+void OptionGroup::share(std::string name, std::string doc, OptionField<IntOrPercent> field) {
+  const auto set = [field](Options& o, const std::string& value) -> std::string {
     const std::optional<IntOrPercent> parsed = IntOrPercent::parse(value);
     if (!parsed || parsed->value < 1) {
       return fmt::format("'{}' is neither a count of at least 1 nor a percentage from 1% to 100%", value);
@@ -125,17 +119,9 @@ OptionSpec share(std::string name, std::string group, std::string doc, Field<Int
     field(o) = *parsed;
     return {};
   };
-  return {.name = std::move(name),
-          .group = std::move(group),
-          .type = "COUNT|PERCENT",
-          .doc = std::move(doc),
-          .set = set,
-          .get = [field](const Options& o) { return read(field, o).to_string(); }};
+  add(std::move(name), "COUNT|PERCENT", std::move(doc), set,
+      [field](const Options& o) { return read(field, o).to_string(); });
 }
-
-}  // namespace gso::option_kind
-
-namespace gso {
 
 void OptionFlags::add_to(CLI::App* app, const std::function<bool(const OptionSpec&)>& wanted) {
   for (const OptionSpec& spec : option_specs()) {

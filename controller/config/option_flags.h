@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -19,76 +20,72 @@
 
 namespace gso {
 
-// --- The kinds of settings: how each is parsed, checked and printed. options.cc builds its table of these. A setting
-// has a name, a group (its heading in --help), one sentence, and the field of Options that it sets. A value that does
-// not fit is answered with a sentence that says what would.
+// --- The kinds of settings: how each is parsed, checked and printed. options.cc builds its table of these. A value
+// that does not fit is answered with a sentence that says what would.
 
-}  // namespace gso
-
-namespace gso::option_kind {
-
-// A reference to one field of an Options.
+// A reference to one field of an Options: `&Options::mode`, or a function for one that is further inside.
 template <class T>
-using Field = std::function<T&(Options&)>;
+using OptionField = std::function<T&(Options&)>;
 
 template <class T>
-const T& read(const Field<T>& field, const Options& options) {
+const T& read(const OptionField<T>& field, const Options& options) {
   return field(const_cast<Options&>(options));  // The accessor only forms a reference.
 }
 
-// `type`: what --help shows for the value.
-[[nodiscard]] OptionSpec text(std::string name, std::string group, std::string type, std::string doc,
-                              Field<std::string> field);
-// Names of namespaces, separated by commas.
-[[nodiscard]] OptionSpec namespaces(std::string name, std::string group, std::string doc, Field<std::string> field);
-[[nodiscard]] OptionSpec boolean(std::string name, std::string group, std::string doc, Field<bool> field);
-
 // The values that a duration can have. `or_zero`: 0 as well, which switches the thing off.
-struct Range {
+struct OptionRange {
   Duration least;
   Duration most;
   bool or_zero = false;
 };
 
-[[nodiscard]] OptionSpec duration(std::string name, std::string group, std::string doc, Field<Duration> field,
-                                  Range range);
-[[nodiscard]] OptionSpec integer(std::string name, std::string group, std::string doc, Field<std::int64_t> field,
-                                 std::int64_t least, std::int64_t most);
-// A count or a percentage of nodes.
-[[nodiscard]] OptionSpec share(std::string name, std::string group, std::string doc, Field<IntOrPercent> field);
-
 template <class E>
-using Names = std::vector<std::pair<std::string, E>>;
+using OptionNames = std::vector<std::pair<std::string, E>>;
 
-// One of several spellings.
-template <class E>
-OptionSpec choice(std::string name, std::string group, std::string doc, Names<E> names, Field<E> field) {
-  std::string all;
-  for (const auto& [spelling, value] : names) all += (all.empty() ? "" : "|") + spelling;
-  auto set = [field, names, all](Options& o, const std::string& text) -> std::string {
-    for (const auto& [spelling, value] : names) {
-      if (spelling != text) continue;
-      field(o) = value;
+// The settings under one heading of --help, which it adds to a list: by name, with one sentence each.
+class OptionGroup {
+ public:
+  OptionGroup(std::string heading, std::vector<OptionSpec>* out) : heading_(std::move(heading)), out_(out) {}
+
+  // `type`: what --help shows for the value.
+  void text(std::string name, std::string type, std::string doc, OptionField<std::string> field);
+  // Names of namespaces, separated by commas.
+  void namespaces(std::string name, std::string doc, OptionField<std::string> field);
+  void boolean(std::string name, std::string doc, OptionField<bool> field);
+  void duration(std::string name, std::string doc, OptionField<Duration> field, OptionRange range);
+  void integer(std::string name, std::string doc, OptionField<std::int64_t> field, std::int64_t least,
+               std::int64_t most);
+  // A count or a percentage of nodes.
+  void share(std::string name, std::string doc, OptionField<IntOrPercent> field);
+  // One of several spellings.
+  template <class E>
+  void choice(std::string name, std::string doc, OptionNames<E> names, OptionField<E> field) {
+    std::string all;
+    for (const auto& [spelling, value] : names) all += (all.empty() ? "" : "|") + spelling;
+    const auto set = [field, names, all](Options& o, const std::string& text) -> std::string {
+      const auto named = std::ranges::find(names, text, [](const auto& entry) { return entry.first; });
+      if (named == names.end()) return fmt::format("'{}' is not one of {}", text, all);
+      field(o) = named->second;
       return {};
-    }
-    return fmt::format("'{}' is not one of {}", text, all);
-  };
-  auto get = [field, names](const Options& o) {
-    for (const auto& [spelling, value] : names) {
-      if (value == read(field, o)) return spelling;
-    }
-    return std::string();
-  };
-  return {
-      .name = std::move(name), .group = std::move(group), .type = all, .doc = std::move(doc), .set = set, .get = get};
-}
+    };
+    const auto get = [field, names](const Options& o) {
+      const auto named = std::ranges::find(names, read(field, o), [](const auto& entry) { return entry.second; });
+      return named == names.end() ? std::string() : named->first;
+    };
+    add(std::move(name), all, std::move(doc), set, get);
+  }
+
+ private:
+  OptionSpec& add(std::string name, std::string type, std::string doc,
+                  std::function<std::string(Options&, const std::string&)> set,
+                  std::function<std::string(const Options&)> get);
+
+  std::string heading_;
+  std::vector<OptionSpec>* out_;
+};
 
 // The parts of a text that are separated by commas, without empty ones.
 [[nodiscard]] std::set<std::string> split_names(std::string_view text);
-
-}  // namespace gso::option_kind
-
-namespace gso {
 
 // --- The operator's settings as options of a command line: flags, environment and a YAML file by the same names.
 

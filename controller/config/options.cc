@@ -15,260 +15,227 @@ namespace gso {
 namespace {
 
 using namespace std::chrono_literals;
-using namespace option_kind;
 
 template <class E, std::size_t N>
-Names<E> names_of(const PolicyWord<E> (&words)[N]) {
-  Names<E> out;
+OptionNames<E> names_of(const PolicyWord<E> (&words)[N]) {
+  OptionNames<E> out;
   for (const PolicyWord<E>& word : words) out.emplace_back(std::string(word.text), word.value);
   return out;
 }
 
-constexpr const char* kConnection = "Connection";
-constexpr const char* kElection = "Leader election";
-constexpr const char* kServing = "Serving and logs";
-constexpr const char* kRunning = "Watching and writing";
-constexpr const char* kPlanning = "Planning, cluster-wide";
-constexpr const char* kKai = "KAI-Scheduler";
-constexpr const char* kPartitioning = "Slices for pending pods";
-constexpr const char* kPolicy = "Planning, what the SharingPolicy 'default' starts with";
-
-void add_connection(std::vector<OptionSpec>& out) {
-  out.push_back(text("kubeconfig", kConnection, "FILE",
-                     "Path of the kubeconfig. Default: $KUBECONFIG, else in-cluster, else ~/.kube/config",
-                     &Options::kubeconfig));
-  out.push_back(text("context", kConnection, "NAME", "Context of the kubeconfig. Default: its current-context",
-                     &Options::context));
-  out.push_back(text("namespace", kConnection, "NAME",
-                     "Namespace of the Lease and the state ConfigMap. Default: the pod's, else gpu-sharing-operator",
-                     &Options::namespace_));
+void add_connection(OptionGroup out) {
+  out.text("kubeconfig", "FILE", "Path of the kubeconfig. Default: $KUBECONFIG, else in-cluster, else ~/.kube/config",
+           &Options::kubeconfig);
+  out.text("context", "NAME", "Context of the kubeconfig. Default: its current-context", &Options::context);
+  out.text("namespace", "NAME",
+           "Namespace of the Lease and the state ConfigMap. Default: the pod's, else gpu-sharing-operator",
+           &Options::namespace_);
 }
 
-void add_election(std::vector<OptionSpec>& out) {
-  out.push_back(boolean("leader-elect", kElection, "Write only while holding a Lease, so that replicas can stand by",
-                        &Options::leader_elect));
-  out.push_back(text("lease-name", kElection, "NAME", "Name of the Lease", &Options::lease_name));
-  out.push_back(text("identity", kElection, "NAME",
-                     "Holder identity, unique per process. Default: pod or host name, then pod uid or a random UUID",
-                     &Options::identity));
-  out.push_back(duration("lease-duration", kElection, "How long others wait after a renewal, more than renew-deadline",
-                         &Options::lease_duration, {1s, 1h}));
-  out.push_back(duration("renew-deadline", kElection,
-                         "How long the leader writes after its last renewal; more than 1.2 times retry-period",
-                         &Options::renew_deadline, {100ms, 1h}));
-  out.push_back(duration("retry-period", kElection, "Time between two attempts to acquire or renew",
-                         &Options::retry_period, {100ms, 1h}));
-  out.push_back(boolean("exit-on-lease-loss", kElection, "Exit when the lease is lost, instead of standing by",
-                        &Options::exit_on_lease_loss));
+void add_election(OptionGroup out) {
+  out.boolean("leader-elect", "Write only while holding a Lease, so that replicas can stand by",
+              &Options::leader_elect);
+  out.text("lease-name", "NAME", "Name of the Lease", &Options::lease_name);
+  out.text("identity", "NAME",
+           "Holder identity, unique per process. Default: pod or host name, then pod uid or a random UUID",
+           &Options::identity);
+  out.duration("lease-duration", "How long others wait after a renewal, more than renew-deadline",
+               &Options::lease_duration, {1s, 1h});
+  out.duration("renew-deadline", "How long the leader writes after its last renewal; more than 1.2 times retry-period",
+               &Options::renew_deadline, {100ms, 1h});
+  out.duration("retry-period", "Time between two attempts to acquire or renew", &Options::retry_period, {100ms, 1h});
+  out.boolean("exit-on-lease-loss", "Exit when the lease is lost, instead of standing by",
+              &Options::exit_on_lease_loss);
 }
 
-void add_webhook(std::vector<OptionSpec>& out) {
-  out.push_back(text("webhook-bind-address", kServing, "HOST:PORT",
-                     "Address of the validating webhook, over TLS; 0 switches it off", &Options::webhook_bind_address));
-  out.push_back(text("webhook-cert-file", kServing, "FILE",
-                     "Certificate chain (PEM) of the webhook, read again when it changes; the webhook needs it",
-                     &Options::webhook_cert_file));
-  out.push_back(text("webhook-private-key-file", kServing, "FILE", "Private key (PEM) of webhook-cert-file",
-                     &Options::webhook_private_key_file));
-  out.push_back(text("webhook-client-ca", kServing, "FILE",
-                     "Authorities (PEM) of client certificates: the webhook answers only clients that send one. "
-                     "Default: it answers every client",
-                     &Options::webhook_client_ca));
-  out.push_back(boolean("webhook-refuse-pods", kServing,
-                        "The webhook refuses Pods with errors, instead of warning about them",
-                        &Options::webhook_refuse_pods));
+void add_webhook(OptionGroup out) {
+  out.text("webhook-bind-address", "HOST:PORT", "Address of the validating webhook, over TLS; 0 switches it off",
+           &Options::webhook_bind_address);
+  out.text("webhook-cert-file", "FILE",
+           "Certificate chain (PEM) of the webhook, read again when it changes; the webhook needs it",
+           &Options::webhook_cert_file);
+  out.text("webhook-private-key-file", "FILE", "Private key (PEM) of webhook-cert-file",
+           &Options::webhook_private_key_file);
+  out.text("webhook-client-ca", "FILE",
+           "Authorities (PEM) of client certificates: the webhook answers only clients that send one. "
+           "Default: it answers every client",
+           &Options::webhook_client_ca);
+  out.boolean("webhook-refuse-pods", "The webhook refuses Pods with errors, instead of warning about them",
+              &Options::webhook_refuse_pods);
 }
 
-void add_serving(std::vector<OptionSpec>& out) {
-  out.push_back(text("metrics-bind-address", kServing, "HOST:PORT", "Address of /metrics; 0 switches it off",
-                     &Options::metrics_bind_address));
-  out.push_back(text("health-probe-bind-address", kServing, "HOST:PORT",
-                     "Address of /healthz, /livez and /readyz; 0 switches them off",
-                     &Options::health_probe_bind_address));
-  out.push_back(text("debug-bind-address", kServing, "HOST:PORT",
-                     "Address of /debug, on loopback, such as 127.0.0.1:8082; 0 switches it off",
-                     &Options::debug_bind_address));
-  out.push_back(
-      boolean("metrics-secure", kServing,
+void add_serving(OptionGroup out) {
+  out.text("metrics-bind-address", "HOST:PORT", "Address of /metrics; 0 switches it off",
+           &Options::metrics_bind_address);
+  out.text("health-probe-bind-address", "HOST:PORT", "Address of /healthz, /livez and /readyz; 0 switches them off",
+           &Options::health_probe_bind_address);
+  out.text("debug-bind-address", "HOST:PORT",
+           "Address of /debug, on loopback, such as 127.0.0.1:8082; 0 switches it off", &Options::debug_bind_address);
+  out.boolean("metrics-secure",
               "Serve /metrics over TLS, only to clients that are allowed to get the non-resource URL /metrics",
-              &Options::metrics_secure));
-  out.push_back(text("tls-cert-file", kServing, "FILE",
-                     "Certificate chain (PEM) of the TLS server, read again when it changes; metrics-secure needs it",
-                     &Options::tls_cert_file));
-  out.push_back(text("tls-private-key-file", kServing, "FILE", "Private key (PEM) of tls-cert-file",
-                     &Options::tls_private_key_file));
-  out.push_back(text("client-ca-file", kServing, "FILE",
-                     "Certificate authorities (PEM) of clients of the TLS server. Default: clients send a token",
-                     &Options::client_ca_file));
+              &Options::metrics_secure);
+  out.text("tls-cert-file", "FILE",
+           "Certificate chain (PEM) of the TLS server, read again when it changes; metrics-secure needs it",
+           &Options::tls_cert_file);
+  out.text("tls-private-key-file", "FILE", "Private key (PEM) of tls-cert-file", &Options::tls_private_key_file);
+  out.text("client-ca-file", "FILE",
+           "Certificate authorities (PEM) of clients of the TLS server. Default: clients send a token",
+           &Options::client_ca_file);
   add_webhook(out);
-  out.push_back(choice<LogFormat>("log-format", kServing, "Form of the log lines on stderr",
-                                  {{"json", LogFormat::json}, {"text", LogFormat::text}}, &Options::log_format));
-  out.push_back(choice<LogLevel>("log-level", kServing, "Least severity that is logged",
-                                 {{"trace", LogLevel::trace},
-                                  {"debug", LogLevel::debug},
-                                  {"info", LogLevel::info},
-                                  {"warn", LogLevel::warning},
-                                  {"error", LogLevel::error},
-                                  {"off", LogLevel::off}},
-                                 &Options::log_level));
+  out.choice<LogFormat>("log-format", "Form of the log lines on stderr",
+                        {{"json", LogFormat::json}, {"text", LogFormat::text}}, &Options::log_format);
+  out.choice<LogLevel>("log-level", "Least severity that is logged",
+                       {{"trace", LogLevel::trace},
+                        {"debug", LogLevel::debug},
+                        {"info", LogLevel::info},
+                        {"warn", LogLevel::warning},
+                        {"error", LogLevel::error},
+                        {"off", LogLevel::off}},
+                       &Options::log_level);
 }
 
-void add_running(std::vector<OptionSpec>& out) {
-  out.push_back(boolean("watch-list", kRunning, "Stream initial lists (WatchList) where the server offers it",
-                        &Options::watch_list));
-  out.push_back(integer("page-size", kRunning, "Objects in one page of a list", &Options::page_size, 1, 10'000));
-  out.push_back(integer(
-      "max-in-flight", kRunning,
+void add_running(OptionGroup out) {
+  out.boolean("watch-list", "Stream initial lists (WatchList) where the server offers it", &Options::watch_list);
+  out.integer("page-size", "Objects in one page of a list", &Options::page_size, 1, 10'000);
+  out.integer(
+      "max-in-flight",
       "Concurrent writes at most. The operator lowers the number by itself while the API server is slow or refuses "
       "requests",
-      &Options::max_in_flight, 1, 64));
-  out.push_back(boolean("dry-run", kRunning, "Plan and log, write nothing (not even the Lease)", &Options::dry_run));
-  out.push_back(boolean("insecure-skip-tls-verify", kRunning,
-                        "Use a kubeconfig that says not to verify the API server's certificate; whoever answers in its "
-                        "place gets the operator's token",
-                        &Options::insecure_skip_tls_verify));
-  out.push_back(duration("batch-window", kRunning, "Events that arrive within this time share one planning pass",
-                         &Options::batch_window, {0s, 1min}));
-  out.push_back(duration("status-interval", kRunning,
-                         "Minimum time between two status writes of one object whose phase is unchanged",
-                         &Options::status_interval, {0s, 1h}));
-  out.push_back(duration("resync-period", kRunning, "A planning pass even when nothing happened, 0 for none",
-                         &Options::resync_period, {1s, 24h, true}));
-  out.push_back(duration("discovery-period", kRunning, "How often to check whether missing APIs are served now",
-                         &Options::discovery_period, {1s, 24h}));
-  out.push_back(duration("shutdown-timeout", kRunning, "How long a shutdown waits for writes that are not answered yet",
-                         &Options::shutdown_timeout, {0s, 10min}));
-  out.push_back(duration("assume-observed-for", kRunning, "Treat conditions seen at startup as already this old",
-                         &Options::assume_observed_for, {0s, 8760h}));
+      &Options::max_in_flight, 1, 64);
+  out.boolean("dry-run", "Plan and log, write nothing (not even the Lease)", &Options::dry_run);
+  out.boolean("insecure-skip-tls-verify",
+              "Use a kubeconfig that says not to verify the API server's certificate; whoever answers in its "
+              "place gets the operator's token",
+              &Options::insecure_skip_tls_verify);
+  out.duration("batch-window", "Events that arrive within this time share one planning pass", &Options::batch_window,
+               {0s, 1min});
+  out.duration("status-interval", "Minimum time between two status writes of one object whose phase is unchanged",
+               &Options::status_interval, {0s, 1h});
+  out.duration("resync-period", "A planning pass even when nothing happened, 0 for none", &Options::resync_period,
+               {1s, 24h, true});
+  out.duration("discovery-period", "How often to check whether missing APIs are served now", &Options::discovery_period,
+               {1s, 24h});
+  out.duration("shutdown-timeout", "How long a shutdown waits for writes that are not answered yet",
+               &Options::shutdown_timeout, {0s, 10min});
+  out.duration("assume-observed-for", "Treat conditions seen at startup as already this old",
+               &Options::assume_observed_for, {0s, 8760h});
 }
 
-void add_planning(std::vector<OptionSpec>& out) {
-  out.push_back(duration("settle-period", kPlanning, "How long inputs must be unchanged before a rollout starts",
-                         &Options::settle_period, {0s, 24h}));
-  out.push_back(duration("configmap-propagation", kPlanning,
-                         "How long kubelets can take to project a new ConfigMap key into running pods; a label selects "
-                         "the key only afterwards",
-                         &Options::configmap_propagation, {0s, 1h}));
-  out.push_back(
-      duration("clock-difference", kPlanning,
+void add_planning(OptionGroup out) {
+  out.duration("settle-period", "How long inputs must be unchanged before a rollout starts", &Options::settle_period,
+               {0s, 24h});
+  out.duration("configmap-propagation",
+               "How long kubelets can take to project a new ConfigMap key into running pods; a label selects "
+               "the key only afterwards",
+               &Options::configmap_propagation, {0s, 1h});
+  out.duration("clock-difference",
                "By how much the clocks of two API servers can differ; a pod that was created so soon after an "
                "edit has not certainly read it",
-               &Options::clock_difference, {0s, 1min}));
-  out.push_back(duration("node-status-lag", kPlanning,
-                         "How long a restarted node must show its new state; more than kubelet's 10s",
-                         &Options::node_status_lag, {0s, 10min}));
-  out.push_back(share("cluster-max-unavailable", kPlanning, "Most GPU nodes out of service at once, over all policies",
-                      &Options::cluster_max_unavailable));
-  out.push_back(integer("revision-history-limit", kPlanning, "Finished SharingRollouts that are kept per policy",
-                        &Options::revision_history_limit, 0, 1000));
-  out.push_back(choice<PlannerSettings::LabelMode>(
-      "label-mode", kPlanning,
-      "auto writes sharing labels that no other component owns, and verifies the labels that NFD owns",
+               &Options::clock_difference, {0s, 1min});
+  out.duration("node-status-lag", "How long a restarted node must show its new state; more than kubelet's 10s",
+               &Options::node_status_lag, {0s, 10min});
+  out.share("cluster-max-unavailable", "Most GPU nodes out of service at once, over all policies",
+            &Options::cluster_max_unavailable);
+  out.integer("revision-history-limit", "Finished SharingRollouts that are kept per policy",
+              &Options::revision_history_limit, 0, 1000);
+  out.choice<PlannerSettings::LabelMode>(
+      "label-mode", "auto writes sharing labels that no other component owns, and verifies the labels that NFD owns",
       {{"auto", PlannerSettings::LabelMode::automatic},
        {"enforce", PlannerSettings::LabelMode::enforce},
        {"verify", PlannerSettings::LabelMode::verify}},
-      &Options::label_mode));
-  out.push_back(choice<PolicyMode>(
-      "max-mode", kPlanning,
+      &Options::label_mode);
+  out.choice<PolicyMode>(
+      "max-mode",
       "Upper limit for the mode of every policy; Observe writes no Pod and no ConfigMap, and no Node except its labels",
-      names_of(kPolicyModeWords), &Options::max_mode));
-  out.push_back(
-      namespaces("operand-namespaces", kPlanning,
+      names_of(kPolicyModeWords), &Options::max_mode);
+  out.namespaces("operand-namespaces",
                  "Namespaces whose DaemonSets can be a device plugin's, beside those of the ClusterPolicy and of the "
                  "record; a device plugin elsewhere is only reported",
-                 &Options::operand_namespaces));
-  out.push_back(
-      namespaces("remove-rejected-pods", kPlanning,
+                 &Options::operand_namespaces);
+  out.namespaces("remove-rejected-pods",
                  "Remove pods that a node refused (UnexpectedAdmissionError) while it was restarted, in these "
                  "namespaces; empty: nowhere",
-                 &Options::remove_rejected_pods));
-  out.push_back(boolean("adopt-drift", kPlanning,
-                        "Also roll out nodes that had drifted before the operator was installed",
-                        &Options::adopt_drift));
-  out.push_back(boolean("mps-signal-fixed", kPlanning,
-                        "New MPS pods name a process that their sidecar can signal (the chart sets it with "
-                        "fixes.mpsSignal), so that node labels can select MPS profiles from plugin v0.20.0 on",
-                        &Options::mps_signal_fixed));
+                 &Options::remove_rejected_pods);
+  out.boolean("adopt-drift", "Also roll out nodes that had drifted before the operator was installed",
+              &Options::adopt_drift);
+  out.boolean("mps-signal-fixed",
+              "New MPS pods name a process that their sidecar can signal (the chart sets it with "
+              "fixes.mpsSignal), so that node labels can select MPS profiles from plugin v0.20.0 on",
+              &Options::mps_signal_fixed);
 }
 
-void add_kai(std::vector<OptionSpec>& out) {
-  out.push_back(choice<KaiGcMode>(
-      "kai-reservations", kKai,
+void add_kai(OptionGroup out) {
+  out.choice<KaiGcMode>(
+      "kai-reservations",
       "Enforce deletes stale reservation pods, Observe reports which it would delete, Off ignores them",
       {{"Enforce", KaiGcMode::enforce}, {"Observe", KaiGcMode::observe}, {"Off", KaiGcMode::off}},
-      &Options::kai_reservations));
-  out.push_back(duration("kai-grace", kKai,
-                         "Minimum age of a reservation, and how long it must have been orphaned, before it is deleted; "
-                         "KAI's own timeouts can extend it",
-                         &Options::kai_grace, {1min, 168h}));
-  out.push_back(duration("kai-recheck-interval", kKai, "How often orphaned reservations are checked again",
-                         &Options::kai_recheck_interval, {5s, 24h}));
-  out.push_back(choice<MpsReadyMode>(
-      "mps-ready", kKai, "Whether nodes with an MPS daemon get the label nvidia.mps/enabled; Auto: where KAI is served",
-      {{"Auto", MpsReadyMode::automatic}, {"On", MpsReadyMode::on}, {"Off", MpsReadyMode::off}}, &Options::mps_ready));
-  out.push_back(boolean("kai-gc-without-crds", kKai,
-                        "Also look for reservations in clusters where KAI was removed together with its CRDs",
-                        &Options::kai_gc_without_crds));
-  out.push_back(duration("kai-node-interval", kKai, "Least time between two deletions of reservations on one node",
-                         &Options::kai_node_interval, {0s, 24h}));
+      &Options::kai_reservations);
+  out.duration("kai-grace",
+               "Minimum age of a reservation, and how long it must have been orphaned, before it is deleted; "
+               "KAI's own timeouts can extend it",
+               &Options::kai_grace, {1min, 168h});
+  out.duration("kai-recheck-interval", "How often orphaned reservations are checked again",
+               &Options::kai_recheck_interval, {5s, 24h});
+  out.choice<MpsReadyMode>(
+      "mps-ready", "Whether nodes with an MPS daemon get the label nvidia.mps/enabled; Auto: where KAI is served",
+      {{"Auto", MpsReadyMode::automatic}, {"On", MpsReadyMode::on}, {"Off", MpsReadyMode::off}}, &Options::mps_ready);
+  out.boolean("kai-gc-without-crds",
+              "Also look for reservations in clusters where KAI was removed together with its CRDs",
+              &Options::kai_gc_without_crds);
+  out.duration("kai-node-interval", "Least time between two deletions of reservations on one node",
+               &Options::kai_node_interval, {0s, 24h});
 }
 
-void add_partitioning(std::vector<OptionSpec>& out) {
-  out.push_back(choice<PartitioningMode>(
-      "partitioning-mode", kPartitioning,
+void add_partitioning(OptionGroup out) {
+  out.choice<PartitioningMode>(
+      "partitioning-mode",
       "Enforce gives nodes labelled nos.nebuly.com/gpu-partitioning=mps the slices that pending pods ask for, Observe "
       "reports what it would change, Off ignores them",
       {{"Enforce", PartitioningMode::enforce}, {"Observe", PartitioningMode::observe}, {"Off", PartitioningMode::off}},
-      &Options::partitioning_mode));
-  out.push_back(duration("partitioning-batch-timeout", kPartitioning,
-                         "Longest time that a pending pod waits for others, so that they are placed together",
-                         [](Options& o) -> auto& { return o.partitioning.batch_timeout; }, {0s, 1h}));
-  out.push_back(duration("partitioning-batch-idle", kPartitioning,
-                         "How long no further pod must arrive before pending pods are placed",
-                         [](Options& o) -> auto& { return o.partitioning.batch_idle; }, {0s, 1h}));
-  out.push_back(duration(
-      "partitioning-confirm-timeout", kPartitioning,
+      &Options::partitioning_mode);
+  out.duration("partitioning-batch-timeout",
+               "Longest time that a pending pod waits for others, so that they are placed together",
+               [](Options& o) -> auto& { return o.partitioning.batch_timeout; }, {0s, 1h});
+  out.duration("partitioning-batch-idle", "How long no further pod must arrive before pending pods are placed",
+               [](Options& o) -> auto& { return o.partitioning.batch_idle; }, {0s, 1h});
+  out.duration(
+      "partitioning-confirm-timeout",
       "How long the operator waits for a node to report the slices of a new key, before the label returns to the "
       "key before; nos's plugin can wait 5m after a crash",
-      [](Options& o) -> auto& { return o.partitioning.confirm_timeout; }, {1min, 24h}));
-  out.push_back(integer(
-      "partitioning-reserved-mib", kPartitioning,
-      "MiB of each GPU for the driver and the MPS server, which no slice gets",
-      [](Options& o) -> auto& { return o.partitioning.reserved_mib; }, 0, 512));
-  out.push_back(boolean("partitioning-consolidate", kPartitioning,
-                        "Prefer nodes that are in use, so that others become empty; otherwise idle nodes come first",
-                        [](Options& o) -> auto& { return o.partitioning.consolidate; }));
-  out.push_back(duration("partitioning-remove-idle-after", kPartitioning,
-                         "Remove free slices that no pod has used for this long, 0 for never",
-                         [](Options& o) -> auto& { return o.partitioning.remove_idle_after; }, {1min, 720h, true}));
+      [](Options& o) -> auto& { return o.partitioning.confirm_timeout; }, {1min, 24h});
+  out.integer(
+      "partitioning-reserved-mib", "MiB of each GPU for the driver and the MPS server, which no slice gets",
+      [](Options& o) -> auto& { return o.partitioning.reserved_mib; }, 0, 512);
+  out.boolean("partitioning-consolidate",
+              "Prefer nodes that are in use, so that others become empty; otherwise idle nodes come first",
+              [](Options& o) -> auto& { return o.partitioning.consolidate; });
+  out.duration("partitioning-remove-idle-after", "Remove free slices that no pod has used for this long, 0 for never",
+               [](Options& o) -> auto& { return o.partitioning.remove_idle_after; }, {1min, 720h, true});
 }
 
-void add_policy(std::vector<OptionSpec>& out) {
-  out.push_back(choice<PolicyMode>(
-      "mode", kPolicy, "Enforce rolls out, Approve waits for approval of each rollout, Observe only reports",
-      names_of(kPolicyModeWords), &Options::mode));
-  out.push_back(share("max-unavailable", kPolicy, "Most nodes of a policy out of service at once",
-                      [](Options& o) -> auto& { return o.rollout.max_unavailable; }));
-  out.push_back(share("max-unavailable-per-group", kPolicy, "The same per group (product and profile)",
-                      [](Options& o) -> auto& { return o.rollout.max_unavailable_per_group; }));
-  out.push_back(integer(
-      "canary-nodes-per-group", kPolicy, "Nodes per group that go first; 0 means no canary",
-      [](Options& o) -> auto& { return o.rollout.canary_nodes_per_group; }, 0, 1000));
-  out.push_back(duration("canary-soak", kPolicy, "Time between a verified canary and the first wave",
-                         [](Options& o) -> auto& { return o.rollout.canary_soak; }, {0s, 168h}));
-  out.push_back(choice<WorkloadMode>("workloads", kPolicy, "What to do with running pods that the change would break",
-                                     names_of(kWorkloadModeWords),
-                                     [](Options& o) -> auto& { return o.rollout.workloads; }));
-  out.push_back(duration("idle-timeout", kPolicy, "How long a node waits for its workloads to end",
-                         [](Options& o) -> auto& { return o.rollout.idle_timeout; }, {1s, 720h}));
-  out.push_back(duration("verify-timeout", kPolicy,
-                         "How long the operator waits for a restarted node to show the new state",
-                         [](Options& o) -> auto& { return o.rollout.verify_timeout; }, {1s, 24h}));
-  out.push_back(integer(
-      "max-failures", kPolicy, "Failed nodes after the canary that stop a rollout",
-      [](Options& o) -> auto& { return o.rollout.max_failures; }, 1, 10'000));
-  out.push_back(choice<OnFailure>("on-failure", kPolicy, "What a stopped rollout does", names_of(kOnFailureWords),
-                                  [](Options& o) -> auto& { return o.rollout.on_failure; }));
+void add_policy(OptionGroup out) {
+  out.choice<PolicyMode>("mode", "Enforce rolls out, Approve waits for approval of each rollout, Observe only reports",
+                         names_of(kPolicyModeWords), &Options::mode);
+  out.share("max-unavailable", "Most nodes of a policy out of service at once",
+            [](Options& o) -> auto& { return o.rollout.max_unavailable; });
+  out.share("max-unavailable-per-group", "The same per group (product and profile)",
+            [](Options& o) -> auto& { return o.rollout.max_unavailable_per_group; });
+  out.integer(
+      "canary-nodes-per-group", "Nodes per group that go first; 0 means no canary",
+      [](Options& o) -> auto& { return o.rollout.canary_nodes_per_group; }, 0, 1000);
+  out.duration("canary-soak", "Time between a verified canary and the first wave",
+               [](Options& o) -> auto& { return o.rollout.canary_soak; }, {0s, 168h});
+  out.choice<WorkloadMode>("workloads", "What to do with running pods that the change would break",
+                           names_of(kWorkloadModeWords), [](Options& o) -> auto& { return o.rollout.workloads; });
+  out.duration("idle-timeout", "How long a node waits for its workloads to end",
+               [](Options& o) -> auto& { return o.rollout.idle_timeout; }, {1s, 720h});
+  out.duration("verify-timeout", "How long the operator waits for a restarted node to show the new state",
+               [](Options& o) -> auto& { return o.rollout.verify_timeout; }, {1s, 24h});
+  out.integer(
+      "max-failures", "Failed nodes after the canary that stop a rollout",
+      [](Options& o) -> auto& { return o.rollout.max_failures; }, 1, 10'000);
+  out.choice<OnFailure>("on-failure", "What a stopped rollout does", names_of(kOnFailureWords),
+                        [](Options& o) -> auto& { return o.rollout.on_failure; });
 }
 
 }  // namespace
@@ -283,15 +250,15 @@ std::string OptionSpec::environment() const {
 const std::vector<OptionSpec>& option_specs() {
   static const std::vector<OptionSpec> kSpecs = [] {
     std::vector<OptionSpec> out;
-    add_connection(out);
-    add_election(out);
-    add_serving(out);
-    add_running(out);
+    add_connection({"Connection", &out});
+    add_election({"Leader election", &out});
+    add_serving({"Serving and logs", &out});
+    add_running({"Watching and writing", &out});
     const auto first_planned_by = static_cast<std::ptrdiff_t>(out.size());
-    add_planning(out);
-    add_kai(out);
-    add_partitioning(out);
-    add_policy(out);
+    add_planning({"Planning, cluster-wide", &out});
+    add_kai({"KAI-Scheduler", &out});
+    add_partitioning({"Slices for pending pods", &out});
+    add_policy({"Planning, what the SharingPolicy 'default' starts with", &out});
     std::for_each(out.begin() + first_planned_by, out.end(), [](OptionSpec& spec) { spec.planned_by = true; });
     return out;
   }();
@@ -309,8 +276,8 @@ PlannerSettings Options::planner_settings() const {
   out.revision_history_limit = revision_history_limit;
   out.label_mode = label_mode;
   out.adopt_drift = adopt_drift;
-  out.operand_namespaces = option_kind::split_names(operand_namespaces);
-  out.remove_rejected_pods = option_kind::split_names(remove_rejected_pods);
+  out.operand_namespaces = split_names(operand_namespaces);
+  out.remove_rejected_pods = split_names(remove_rejected_pods);
   out.mps_signal_fixed = mps_signal_fixed;
   out.mode = mode;
   out.rollouts = max_mode;

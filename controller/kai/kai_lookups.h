@@ -66,7 +66,7 @@ class KaiReader {
   boost::asio::awaitable<k8s::Result<void>> gather_requests(LookPtr look);
   boost::asio::awaitable<void> gather_details(LookPtr look);
   boost::asio::awaitable<void> run_jobs(LookPtr look, std::vector<Job> jobs);
-  boost::asio::awaitable<void> work(LookPtr look);
+  boost::asio::awaitable<void> try_job(LookPtr look, Job job);
   boost::asio::awaitable<k8s::Result<void>> perform(LookPtr look, Job job);
   [[nodiscard]] LookPtr begin(std::vector<PlannedAction> deletions);
   std::set<k8s::ObjectKey> conclude(const Look& look);

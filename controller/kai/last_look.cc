@@ -2,9 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <boost/asio/post.hpp>
-#include <boost/asio/this_coro.hpp>
-#include <boost/asio/use_awaitable.hpp>
+#include <functional>
 #include <map>
 #include <optional>
 #include <stdexcept>
@@ -49,9 +47,7 @@ struct KaiReader::Look {
   std::vector<BindRequest> requests;                 // Those that name one of the groups.
   std::map<k8s::ObjectKey, bool> alive;
   std::map<k8s::ObjectKey, LookupResults::Devices> devices;
-  std::set<std::string> gone;  // Nodes that a live read confirms as deleted.
-  std::vector<Job> jobs;
-  std::size_t next = 0;
+  std::set<std::string> gone;         // Nodes that a live read confirms as deleted.
   std::optional<k8s::Error> trouble;  // The first.
 
   [[nodiscard]] bool known(const std::string& group) const { return plain.contains(group) && multi.contains(group); }
@@ -109,21 +105,16 @@ boost::asio::awaitable<k8s::Result<void>> KaiReader::perform(LookPtr look, Job j
   co_return k8s::Result<void>{};
 }
 
-boost::asio::awaitable<void> KaiReader::work(LookPtr look) {
-  co_await boost::asio::post(boost::asio::use_awaitable);
-  while (look->next < look->jobs.size()) {
-    const Job job = look->jobs[look->next++];
-    const k8s::Result<void> done = co_await perform(look, job);
-    if (!done && !look->trouble) look->trouble = done.error();
-  }
+boost::asio::awaitable<void> KaiReader::try_job(LookPtr look, Job job) {
+  const k8s::Result<void> done = co_await perform(look, std::move(job));
+  if (!done && !look->trouble) look->trouble = done.error();
 }
 
 boost::asio::awaitable<void> KaiReader::run_jobs(LookPtr look, std::vector<Job> jobs) {
-  look->jobs = std::move(jobs);
-  look->next = 0;
-  const auto executor = co_await boost::asio::this_coro::executor;
-  for (std::size_t i = 0; i < std::min(kReaders, look->jobs.size()); ++i) readers_.spawn(executor, work(look));
-  co_await readers_.join();
+  std::vector<boost::asio::awaitable<void>> tasks;
+  for (Job& job : jobs) tasks.push_back(try_job(look, std::move(job)));
+  const std::function<bool()> never = [] { return false; };
+  co_await run_side_by_side(&readers_, std::move(tasks), kReaders, never);
 }
 
 // One list answers for all groups; multi-device consumers carry a key for each group, and need a list for each.

@@ -228,21 +228,11 @@ constexpr std::size_t kListsAtOnce = 4;
 // Whether what was read so far makes all further readings useless.
 using IsUseless = std::function<bool()>;
 
-asio::awaitable<void> read_in_turn(std::vector<asio::awaitable<void>>* readings, std::size_t* next,
-                                   const IsUseless* useless) {
-  while (*next < readings->size() && !(*useless)()) co_await std::move((*readings)[(*next)++]);
-}
-
 // Returns when all that were begun have ended.
 asio::awaitable<void> read_side_by_side(k8s::Clock* clock, std::vector<asio::awaitable<void>> readings,
                                         IsUseless useless) {
-  const auto executor = co_await asio::this_coro::executor;
-  std::size_t next = 0;
   TaskGroup tasks(clock);
-  for (std::size_t i = 0; i < std::min(kListsAtOnce, readings.size()); ++i) {
-    tasks.spawn(executor, read_in_turn(&readings, &next, &useless));
-  }
-  co_await tasks.join();
+  co_await run_side_by_side(&tasks, std::move(readings), kListsAtOnce, std::move(useless));
 }
 
 // Nothing is concluded without this list, and the server fails: it would answer the others no better. What a person is

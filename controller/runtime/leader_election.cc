@@ -50,32 +50,29 @@ std::optional<LeaseRecord> read_lease(std::string_view json) {
 
 k8s::Result<void> validate(const LeaderElectionOptions& options) {
   const auto text = [](Duration d) { return k8s::format_go_duration(d); };
-  if (options.identity.empty()) return k8s::fail(k8s::Reason::invalid, "leader election: the identity is empty");
+  const auto wrong = [](std::string what) { return k8s::fail(k8s::Reason::invalid, std::move(what)); };
+  if (options.identity.empty()) return wrong("leader election: the identity is empty");
   if (options.lease.ns.empty() || options.lease.name.empty()) {
-    return k8s::fail(k8s::Reason::invalid, "leader election: the lease needs a namespace and a name");
+    return wrong("leader election: the lease needs a namespace and a name");
   }
   if (options.retry_period <= Duration::zero()) {
-    return k8s::fail(k8s::Reason::invalid,
-                     fmt::format("retry-period {} must be greater than 0", text(options.retry_period)));
+    return wrong(fmt::format("retry-period {} must be greater than 0", text(options.retry_period)));
   }
   if (options.lease_duration < std::chrono::seconds(1)) {
-    return k8s::fail(k8s::Reason::invalid,
-                     fmt::format("lease-duration {} must be at least 1s", text(options.lease_duration)));
+    return wrong(fmt::format("lease-duration {} must be at least 1s", text(options.lease_duration)));
   }
   // The Lease stores whole seconds: a standby that reads a shorter duration would lead at the same time.
   if (options.lease_duration % std::chrono::seconds(1) != Duration::zero()) {
-    return k8s::fail(k8s::Reason::invalid,
-                     fmt::format("lease-duration {} must be whole seconds", text(options.lease_duration)));
+    return wrong(fmt::format("lease-duration {} must be whole seconds", text(options.lease_duration)));
   }
   if (options.lease_duration <= options.renew_deadline) {
-    return k8s::fail(k8s::Reason::invalid, fmt::format("lease-duration {} must be greater than renew-deadline {}",
-                                                       text(options.lease_duration), text(options.renew_deadline)));
+    return wrong(fmt::format("lease-duration {} must be greater than renew-deadline {}", text(options.lease_duration),
+                             text(options.renew_deadline)));
   }
   const auto least = std::chrono::duration_cast<Duration>(options.retry_period * kJitterFactor);
   if (options.renew_deadline <= least) {
-    return k8s::fail(k8s::Reason::invalid,
-                     fmt::format("renew-deadline {} must be greater than retry-period {} times {}",
-                                 text(options.renew_deadline), text(options.retry_period), kJitterFactor));
+    return wrong(fmt::format("renew-deadline {} must be greater than retry-period {} times {}",
+                             text(options.renew_deadline), text(options.retry_period), kJitterFactor));
   }
   return {};
 }

@@ -127,6 +127,12 @@ HttpServer* Servers::add(const std::string& address, Routes routes, TlsContexts 
   return add(std::move(serving), make_handler(std::move(routes)));
 }
 
+k8s::Result<void> listen_on(HttpServer* server, int& port) {
+  k8s::Result<void> listening = server->listen();
+  if (listening) port = server->port();
+  return listening;
+}
+
 k8s::Result<void> Servers::listen() {
   // One server for both where both have the same address.
   const bool shared = options_.metrics_bind_address == options_.health_probe_bind_address &&
@@ -138,9 +144,8 @@ k8s::Result<void> Servers::listen() {
     routes.live = [manager = manager_] { return manager->live(); };
     if (shared) routes.metrics = runtime_.metrics;
     HttpServer* const server = add(options_.health_probe_bind_address, std::move(routes));
-    k8s::Result<void> listening = server->listen();
+    k8s::Result<void> listening = listen_on(server, view.health_port);
     if (!listening) return listening;
-    view.health_port = server->port();
     if (shared) view.metrics_port = view.health_port;
   }
   if (is_on(options_.metrics_bind_address) && !shared) {
@@ -154,10 +159,7 @@ k8s::Result<void> Servers::listen() {
   if (!is_on(options_.debug_bind_address)) return {};
   Routes routes;
   routes.debug = [manager = manager_](const DebugRequest& request) { return manager->debug(request); };
-  HttpServer* const server = add(options_.debug_bind_address, std::move(routes));
-  k8s::Result<void> listening = server->listen();
-  if (listening) view.debug_port = server->port();
-  return listening;
+  return listen_on(add(options_.debug_bind_address, std::move(routes)), view.debug_port);
 }
 
 k8s::Result<void> Servers::listen_for_metrics() {
@@ -171,10 +173,7 @@ k8s::Result<void> Servers::listen_for_metrics() {
     tls = *std::move(certified);
     routes.metrics_access = access_check();
   }
-  HttpServer* const server = add(options_.metrics_bind_address, std::move(routes), std::move(tls));
-  k8s::Result<void> listening = server->listen();
-  if (listening) runtime_.view->metrics_port = server->port();
-  return listening;
+  return listen_on(add(options_.metrics_bind_address, std::move(routes), std::move(tls)), runtime_.view->metrics_port);
 }
 
 AccessCheck Servers::access_check() {
@@ -201,10 +200,7 @@ k8s::Result<void> Servers::listen_for_admission() {
   parts.clients_only = !options_.webhook_client_ca.empty();
   parts.metrics = runtime_.metrics;
   parts.clock = runtime_.clock;
-  HttpServer* const server = add(std::move(serving), make_admission_handler(std::move(parts)));
-  k8s::Result<void> listening = server->listen();
-  if (listening) runtime_.view->webhook_port = server->port();
-  return listening;
+  return listen_on(add(std::move(serving), make_admission_handler(std::move(parts))), runtime_.view->webhook_port);
 }
 
 k8s::Result<TlsContexts> Servers::certificates(CertificateFiles::Paths paths, const std::string& server) {

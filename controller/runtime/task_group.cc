@@ -1,11 +1,14 @@
 // Spawning with a cancellation slot each, and counting down.
 #include "controller/runtime/task_group.h"
 
+#include <algorithm>
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/error.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
 #include <boost/system/system_error.hpp>
 #include <exception>
 #include <list>
@@ -101,6 +104,33 @@ const std::string& TaskGroup::failure() const {
 }
 void TaskGroup::on_failure(std::function<void(const std::string& what)> report) {
   state_->report = std::move(report);
+}
+
+namespace {
+
+struct Line {
+  std::vector<asio::awaitable<void>> tasks;
+  std::function<bool()> ends;
+  std::size_t next = 0;
+};
+
+asio::awaitable<void> run_in_turn(std::shared_ptr<Line> line) {
+  // Asio 1.26: a co_spawned coroutine that is cancelled and ends before its first suspension throws out of the
+  // io_context.
+  co_await asio::post(asio::use_awaitable);
+  while (line->next < line->tasks.size() && !line->ends()) co_await std::move(line->tasks[line->next++]);
+}
+
+}  // namespace
+
+asio::awaitable<void> run_side_by_side(TaskGroup* group, std::vector<asio::awaitable<void>> tasks, std::size_t most,
+                                       std::function<bool()> ends) {
+  const auto executor = co_await asio::this_coro::executor;
+  const auto line = std::make_shared<Line>();
+  line->tasks = std::move(tasks);
+  line->ends = std::move(ends);
+  for (std::size_t i = 0; i < std::min(most, line->tasks.size()); ++i) group->spawn(executor, run_in_turn(line));
+  co_await group->join();
 }
 
 }  // namespace gso

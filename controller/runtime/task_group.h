@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "k8sclient/clock.h"
 
@@ -63,5 +64,10 @@ class TaskGroup {
   k8s::Clock* clock_;
   std::shared_ptr<State> state_;
 };
+
+// Runs the tasks in their order, `most` of them side by side, and returns when those that were begun have ended. No
+// further one is begun once `ends` says so.
+boost::asio::awaitable<void> run_side_by_side(TaskGroup* group, std::vector<boost::asio::awaitable<void>> tasks,
+                                              std::size_t most, std::function<bool()> ends);
 
 }  // namespace gso

@@ -278,23 +278,11 @@ boost::asio::awaitable<void> Executor::collect_reservations(RunPtr run, std::vec
     defer(run, "last-look", kept, due.empty() ? kLookAgain : kLookOn);
     parts_.metrics->add("gpusharing_reservation_gc_total", {{"decision", "kept"}}, static_cast<double>(kept));
   }
-  co_await run_chains(run, std::move(reservations));
-}
-
-boost::asio::awaitable<void> Executor::run_chains(RunPtr run, std::vector<Chain> chains) {
-  auto all = std::make_shared<Work>();
-  all->run = run;
-  all->chains = std::move(chains);
-  const std::size_t workers = std::min(parts_.places(k8s::WriteKind::object), all->chains.size());
-  for (std::size_t i = 0; i < workers; ++i) reservations_.spawn(run->pass->executor, work(all));
-  co_await reservations_.join();
-}
-
-boost::asio::awaitable<void> Executor::work(std::shared_ptr<Work> work) {
-  while (work->next < work->chains.size() && !crashed_) {
-    Chain chain = std::move(work->chains[work->next++]);
-    co_await run_chain(work->run, std::move(chain));
-  }
+  std::vector<boost::asio::awaitable<void>> chains;
+  for (Chain& chain : reservations) chains.push_back(run_chain(run, std::move(chain)));
+  const std::size_t places = parts_.places(k8s::WriteKind::object);
+  const std::function<bool()> ends = [this] { return crashed_; };
+  co_await run_side_by_side(&reservations_, std::move(chains), places, ends);
 }
 
 boost::asio::awaitable<void> Executor::run_chain(RunPtr run, Chain chain) {

@@ -227,22 +227,12 @@ class Executor {
     Execution result;
   };
   using RunPtr = std::shared_ptr<Run>;
-  // Chains that a few workers share.
-  struct Work {
-    RunPtr run;
-    std::vector<Chain> chains;
-    std::size_t next = 0;
-  };
-
   // What a chain does. `own`: what it finds.
   using Body = std::function<boost::asio::awaitable<void>(RunPtr own, Chain chain)>;
 
   // Gives the chains of records to the queue, waits for them for a while, and notes which are not written.
   boost::asio::awaitable<void> run_records(RunPtr run);
   void note_unwritten(const RunPtr& run, const std::vector<PlannedAction>& steps);
-  // Runs all of them, and returns when they have ended.
-  boost::asio::awaitable<void> run_chains(RunPtr run, std::vector<Chain> chains);
-  boost::asio::awaitable<void> work(std::shared_ptr<Work> work);
   // The chains of nodes, and the last look at reservations.
   boost::asio::awaitable<void> run_nodes(RunPtr run);
   // Statuses do not wait behind nodes.

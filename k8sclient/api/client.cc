@@ -173,8 +173,8 @@ asio::awaitable<Result<HttpResponse>> ApiClient::execute(Call planned) {
   }
 }
 
-asio::awaitable<Result<HttpResponse>> ApiClient::read(std::string_view verb, std::string resource, HttpRequest request,
-                                                      std::string what, CallOptions options) {
+asio::awaitable<Result<std::string>> ApiClient::read(std::string_view verb, std::string resource, HttpRequest request,
+                                                     std::string what, CallOptions options) {
   Call call;
   call.request = std::move(request);
   call.request.channel = options.channel;
@@ -183,27 +183,25 @@ asio::awaitable<Result<HttpResponse>> ApiClient::read(std::string_view verb, std
   call.what = std::move(what);
   call.deadline = options.deadline;
   call.max_retries = options_.max_retries;
+  return body_of(std::move(call));
+}
+
+asio::awaitable<Result<std::string>> ApiClient::body_of(Call call) {
   Result<HttpResponse> answer = co_await execute(std::move(call));
-  co_return answer;
+  if (!answer) co_return std::unexpected(answer.error());
+  co_return std::move(answer->body);
 }
 
 asio::awaitable<Result<std::string>> ApiClient::get(Gvr gvr, ObjectKey key, CallOptions options) {
   HttpRequest request;
   request.path = object_path(gvr, key);
-  Result<HttpResponse> answer =
-      co_await read("GET", gvr.resource, std::move(request), what_of("get", gvr, key), options);
-  if (!answer) co_return std::unexpected(answer.error());
-  co_return std::move(answer->body);
+  return read("GET", gvr.resource, std::move(request), what_of("get", gvr, key), options);
 }
 
 asio::awaitable<Result<std::string>> ApiClient::get_path(std::string path, CallOptions options) {
   HttpRequest request;
   request.path = path;
-  std::string what = "get " + path;
-  Result<HttpResponse> answer =
-      co_await read("GET", path.substr(0, path.find('?')), std::move(request), std::move(what), options);
-  if (!answer) co_return std::unexpected(answer.error());
-  co_return std::move(answer->body);
+  return read("GET", path.substr(0, path.find('?')), std::move(request), "get " + path, options);
 }
 
 asio::awaitable<Result<std::string>> ApiClient::read_page(Gvr gvr, ListOptions options, std::string continue_token,
@@ -222,10 +220,7 @@ asio::awaitable<Result<std::string>> ApiClient::read_page(Gvr gvr, ListOptions o
   request.path = collection_path(gvr, options.ns) + query.str();
   request.max_body_bytes = most;
   if (!accept.empty()) request.accept = std::move(accept);
-  Result<HttpResponse> answer =
-      co_await read("LIST", gvr.resource, std::move(request), what_of("list", gvr, options.ns), options.call);
-  if (!answer) co_return std::unexpected(answer.error());
-  co_return std::move(answer->body);
+  return read("LIST", gvr.resource, std::move(request), what_of("list", gvr, options.ns), options.call);
 }
 
 void ApiClient::learn_page(const std::string& collection, int limit, int asked, std::size_t bytes) {

@@ -129,8 +129,10 @@ class ApiClient final : public Reader, public Writer {
   // One attempt, from the lane to the answer.
   boost::asio::awaitable<Attempt> attempt(std::shared_ptr<const Call> call, bool retry);
   boost::asio::awaitable<Result<HttpResponse>> execute(Call call);
-  boost::asio::awaitable<Result<HttpResponse>> read(std::string_view verb, std::string resource, HttpRequest request,
-                                                    std::string what, CallOptions options);
+  // The body of its answer.
+  boost::asio::awaitable<Result<std::string>> body_of(Call call);
+  boost::asio::awaitable<Result<std::string>> read(std::string_view verb, std::string resource, HttpRequest request,
+                                                   std::string what, CallOptions options);
   // A write to one object; `word` leads error messages.
   [[nodiscard]] Call object_call(Method method, std::string_view verb, std::string_view word, const Gvr& gvr,
                                  const ObjectKey& key, const WriteOptions& options) const;

@@ -29,18 +29,26 @@ Json delete_options_json(const DeleteOptions& options, bool dry_run) {
   return out;
 }
 
+asio::awaitable<Result<std::string>> refuse_write(std::string what) {
+  co_return fail(Reason::cancelled, what + ": a dry run writes nothing");
+}
+
+asio::awaitable<Result<void>> without_body(asio::awaitable<Result<std::string>> write) {
+  const Result<std::string> answer = co_await std::move(write);
+  if (!answer) co_return std::unexpected(answer.error());
+  co_return Result<void>{};
+}
+
 }  // namespace
 
 asio::awaitable<Result<std::string>> ApiClient::send_write(Call call, WriteOptions options) {
-  if (options_.reads_only) co_return fail(Reason::cancelled, call.what + ": a dry run writes nothing");
+  if (options_.reads_only) return refuse_write(std::move(call.what));
   call.write = options.kind;
   call.deadline = options.deadline;
   call.max_retries = options.max_retries.value_or(options_.max_retries);
   call.before_send = std::move(options.before_send);
   call.request.channel = options.channel;
-  Result<HttpResponse> answer = co_await execute(std::move(call));
-  if (!answer) co_return std::unexpected(answer.error());
-  co_return std::move(answer->body);
+  return body_of(std::move(call));
 }
 
 ApiClient::Call ApiClient::object_call(Method method, std::string_view verb, std::string_view word, const Gvr& gvr,
@@ -67,15 +75,13 @@ asio::awaitable<Result<std::string>> ApiClient::create(Gvr gvr, std::string ns, 
   Call call = object_call(Method::post, "POST", "create", gvr, ObjectKey{ns, ""}, options);
   call.what = ns.empty() ? "create " + gvr.resource : fmt::format("create {} in {}", gvr.resource, ns);
   call.request.body = std::move(json);
-  Result<std::string> stored = co_await send_write(std::move(call), std::move(options));
-  co_return stored;
+  return send_write(std::move(call), std::move(options));
 }
 
 asio::awaitable<Result<std::string>> ApiClient::update(Gvr gvr, ObjectKey key, std::string json, WriteOptions options) {
   Call call = object_call(Method::put, "PUT", "update", gvr, key, options);
   call.request.body = std::move(json);
-  Result<std::string> stored = co_await send_write(std::move(call), std::move(options));
-  co_return stored;
+  return send_write(std::move(call), std::move(options));
 }
 
 asio::awaitable<Result<std::string>> ApiClient::merge_patch(Gvr gvr, ObjectKey key, std::string json,
@@ -83,8 +89,7 @@ asio::awaitable<Result<std::string>> ApiClient::merge_patch(Gvr gvr, ObjectKey k
   Call call = object_call(Method::patch, "PATCH", "patch", gvr, key, options);
   call.request.content_type = "application/merge-patch+json";
   call.request.body = std::move(json);
-  Result<std::string> stored = co_await send_write(std::move(call), std::move(options));
-  co_return stored;
+  return send_write(std::move(call), std::move(options));
 }
 
 asio::awaitable<Result<std::string>> ApiClient::apply(Gvr gvr, ObjectKey key, std::string json, WriteOptions options) {
@@ -92,8 +97,7 @@ asio::awaitable<Result<std::string>> ApiClient::apply(Gvr gvr, ObjectKey key, st
   // JSON is YAML; the JSON type is newer than some servers.
   call.request.content_type = "application/apply-patch+yaml";
   call.request.body = std::move(json);
-  Result<std::string> stored = co_await send_write(std::move(call), std::move(options));
-  co_return stored;
+  return send_write(std::move(call), std::move(options));
 }
 
 asio::awaitable<Result<void>> ApiClient::remove(Gvr gvr, ObjectKey key, DeleteOptions preconditions,
@@ -106,9 +110,7 @@ asio::awaitable<Result<void>> ApiClient::remove(Gvr gvr, ObjectKey key, DeleteOp
   call.request.path = object_path(gvr, key, options.subresource);
   call.request.content_type = "application/json";
   call.request.body = dump(delete_options_json(preconditions, options.dry_run));
-  Result<std::string> answer = co_await send_write(std::move(call), std::move(options));
-  if (!answer) co_return std::unexpected(answer.error());
-  co_return Result<void>{};
+  return without_body(send_write(std::move(call), std::move(options)));
 }
 
 asio::awaitable<Result<void>> ApiClient::evict(ObjectKey pod, DeleteOptions preconditions, WriteOptions options) {
@@ -125,9 +127,7 @@ asio::awaitable<Result<void>> ApiClient::evict(ObjectKey pod, DeleteOptions prec
   call.request.path = object_path(pods, pod, "eviction");
   call.request.content_type = "application/json";
   call.request.body = dump(body);
-  Result<std::string> answer = co_await send_write(std::move(call), std::move(options));
-  if (!answer) co_return std::unexpected(answer.error());
-  co_return Result<void>{};
+  return without_body(send_write(std::move(call), std::move(options)));
 }
 
 }  // namespace k8s

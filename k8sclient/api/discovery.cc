@@ -152,20 +152,14 @@ asio::awaitable<Result<bool>> ApiClient::served(Gvr gvr, CallOptions options) {
 }
 
 asio::awaitable<Result<ServedKinds>> ApiClient::discover(CallOptions options) {
-  Call call;
-  call.request.path = "/apis";
-  call.request.accept =
+  HttpRequest request;
+  request.path = "/apis";
+  request.accept =
       "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,"
       "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json";
-  call.request.channel = options.channel;
-  call.verb = "GET";
-  call.resource = call.request.path;
-  call.what = "get /apis";
-  call.deadline = options.deadline;
-  call.max_retries = options_.max_retries;
-  Result<HttpResponse> answer = co_await execute(std::move(call));
+  const Result<std::string> answer = co_await read("GET", "/apis", std::move(request), "get /apis", options);
   if (!answer) co_return std::unexpected(answer.error());
-  Result<ServedKinds> kinds = decode_aggregated_discovery(answer->body);
+  Result<ServedKinds> kinds = decode_aggregated_discovery(*answer);
   if (!kinds) co_return std::unexpected(named(kinds.error(), "discovery"));
   co_return std::move(*kinds);
 }

@@ -155,7 +155,7 @@ bool unreserved(char c) {
 }  // namespace
 
 std::string percent_encode(std::string_view text) {
-  static constexpr std::string_view kDigits = "0123456789ABCDEF";
+  static constexpr std::string_view kHexDigits = "0123456789ABCDEF";
   std::string out;
   out.reserve(text.size());
   for (const char c : text) {
@@ -165,8 +165,8 @@ std::string percent_encode(std::string_view text) {
     }
     const auto byte = static_cast<unsigned char>(c);
     out += '%';
-    out += kDigits[byte >> 4U];
-    out += kDigits[byte & 15U];
+    out += kHexDigits[byte >> 4U];
+    out += kHexDigits[byte & 15U];
   }
   return out;
 }
