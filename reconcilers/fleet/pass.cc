@@ -65,4 +65,8 @@ ObjectRef rollout_ref(const std::string& name) {
   return {std::string(kApiVersion), "SharingRollout", "", name, ""};
 }
 
+ObjectRef rollout_ref(const SharingRollout& rollout) {
+  return {std::string(kApiVersion), "SharingRollout", "", rollout.meta.name, rollout.meta.uid};
+}
+
 }  // namespace gso

@@ -55,5 +55,6 @@ struct SeenNode {
 // The SharingRollout of a revision of that key: its name, and how a plan refers to it.
 [[nodiscard]] std::string rollout_name(const RolloutKey& key, std::string_view revision);
 [[nodiscard]] ObjectRef rollout_ref(const std::string& name);
+[[nodiscard]] ObjectRef rollout_ref(const SharingRollout& rollout);  // With its uid.
 
 }  // namespace gso

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <string_view>
 
 #include "reconcilers/cluster/facts.h"
@@ -241,17 +242,9 @@ std::optional<MpsMark> mark_to_change(const AssessContext& context, const Node& 
 // A change, a driver upgrade, a MIG change or a person explains for now why the node offers no GPU; and a node without
 // a plugin that reads profiles need not offer any.
 bool may_offer_no_gpu(const NodeAssessment& assessment) {
-  switch (phase_of(assessment)) {
-    case Phase::unmanaged:
-    case Phase::draining:
-    case Phase::restarting:
-    case Phase::verifying:
-    case Phase::following_daemonset:
-    case Phase::held:
-      return true;
-    default:
-      return false;
-  }
+  constexpr Phase kExplaining[] = {Phase::unmanaged,           Phase::draining, Phase::restarting, Phase::verifying,
+                                   Phase::following_daemonset, Phase::held};
+  return std::ranges::find(kExplaining, phase_of(assessment)) != std::end(kExplaining);
 }
 
 // What only metrics and alerts show.

@@ -63,7 +63,12 @@ struct Loaded {
 // Pods of one node by component, newest first; terminating ones included.
 struct NodePods {
   std::vector<const Pod*> plugin, gfd, mps;
-  [[nodiscard]] const std::vector<const Pod*>& of(Component component) const;
+  [[nodiscard]] const std::vector<const Pod*>& of(Component component) const {
+    return component == Component::gfd ? gfd : component == Component::mps ? mps : plugin;
+  }
+  [[nodiscard]] std::vector<const Pod*>& of(Component component) {
+    return component == Component::gfd ? gfd : component == Component::mps ? mps : plugin;
+  }
 };
 
 // Who writes the node's sharing labels.

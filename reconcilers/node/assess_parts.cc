@@ -101,35 +101,13 @@ std::string missing_devices_text(const NodeAssessment& a, const Verification& ve
                      a.counted_devices);
 }
 
-const std::vector<const Pod*>& NodePods::of(Component component) const {
-  switch (component) {
-    case Component::plugin:
-      return plugin;
-    case Component::gfd:
-      return gfd;
-    case Component::mps:
-      return mps;
-  }
-  return plugin;
-}
-
 NodePods sort_pods(const PluginInstallation& installation, const std::vector<const Pod*>& operand_pods) {
   NodePods out;
   for (const Pod* pod : operand_pods) {
     const auto* owner = pod->meta.controller();
     const Operand* operand = owner ? installation.by_uid(owner->uid.view()) : nullptr;
     if (operand == nullptr || pod->phase == "Succeeded" || pod->phase == "Failed") continue;
-    switch (operand->component) {
-      case Component::plugin:
-        out.plugin.push_back(pod);
-        break;
-      case Component::gfd:
-        out.gfd.push_back(pod);
-        break;
-      case Component::mps:
-        out.mps.push_back(pod);
-        break;
-    }
+    out.of(operand->component).push_back(pod);
   }
   for (auto* pods : {&out.plugin, &out.gfd, &out.mps}) {
     std::ranges::sort(*pods, [](const Pod* a, const Pod* b) {

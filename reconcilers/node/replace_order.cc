@@ -9,21 +9,7 @@
 namespace gso {
 
 std::string_view to_string(Transition transition) {
-  switch (transition) {
-    case Transition::none:
-      return "none";
-    case Transition::plugin_only:
-      return "plugin-only";
-    case Transition::reshare:
-      return "reshare";
-    case Transition::enter_mps:
-      return "enter-mps";
-    case Transition::change_mps:
-      return "change-mps";
-    case Transition::leave_mps:
-      return "leave-mps";
-  }
-  return "none";
+  return word_of(kTransitionWords, transition);
 }
 
 Shape shape_of(const Profile& profile) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "reconcilers/cluster/discovery.h"
+#include "reconcilers/model/policy.h"
 #include "reconcilers/profile/profile.h"
 
 namespace gso {
@@ -22,6 +23,13 @@ enum class Transition : std::uint8_t {
   change_mps,  // Replicas, names or devices of a running MPS daemon.
   leave_mps,
 };
+// As annotations have them.
+inline constexpr PolicyWord<Transition> kTransitionWords[] = {{"none", Transition::none},
+                                                              {"plugin-only", Transition::plugin_only},
+                                                              {"reshare", Transition::reshare},
+                                                              {"enter-mps", Transition::enter_mps},
+                                                              {"change-mps", Transition::change_mps},
+                                                              {"leave-mps", Transition::leave_mps}};
 [[nodiscard]] std::string_view to_string(Transition transition);
 
 // The visible result of a profile: enough to compare with a node whose loaded text is no longer known.

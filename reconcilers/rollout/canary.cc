@@ -28,12 +28,6 @@ const RecordedCanary* recorded(const RolloutView& rollout, const std::string& pr
   return entry == record->canaries.end() ? nullptr : &*entry;
 }
 
-// The node with that name is still the recorded machine.
-bool is_same_machine(const Pass& pass, const std::string& name, MachineId machine) {
-  const Node* node = pass.s.world.nodes.find(name);
-  return node != nullptr && machine_id(node->meta.uid.str()) == machine;
-}
-
 // Canaries that show the revision now.
 std::vector<std::string> proven(const RolloutView& rollout, const RecordedCanary& entry) {
   std::vector<std::string> out;
@@ -71,6 +65,11 @@ bool has_soaked(const RolloutView& rollout, const RecordedCanary& entry) {
 }
 
 }  // namespace
+
+bool is_same_machine(const Pass& pass, const std::string& name, MachineId machine) {
+  const Node* node = pass.s.world.nodes.find(name);
+  return node != nullptr && machine_id(node->meta.uid.str()) == machine;
+}
 
 bool is_canary(const NodeAssessment& a) {
   return a.change && a.change->served;

@@ -24,6 +24,8 @@ struct Canary {
   std::optional<WallTime> soaks_to;  // Verified, and not passed yet: when its soak ends.
 };
 
+// The node with that name is still the recorded machine.
+[[nodiscard]] bool is_same_machine(const Pass& pass, const std::string& name, MachineId machine);
 [[nodiscard]] Canary canary_of(const RolloutView& rollout, const std::string& product);
 // A node of the group waits for its change and serves, so that it could be a canary (a node that serves nothing proves
 // nothing, S12). `CanaryNodes::free`: only nodes that neither a person nor another actor holds now.

@@ -151,10 +151,9 @@ const RecordedFailures* recorded_failures(const Index& index, const RolloutKey& 
 }
 
 bool shows_revision(const Pass& pass, const std::string& name, MachineId machine, std::string_view revision) {
-  const Node* node = pass.s.world.nodes.find(name);
   const NodeAssessment* a = pass.index.find(name);
-  const bool same = node != nullptr && machine_id(node->meta.uid.str()) == machine;
-  return same && a != nullptr && a->phase == Phase::up_to_date && a->matches() && a->loaded.revision == revision;
+  return is_same_machine(pass, name, machine) && a != nullptr && a->phase == Phase::up_to_date && a->matches() &&
+         a->loaded.revision == revision;
 }
 
 namespace {

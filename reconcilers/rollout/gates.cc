@@ -335,17 +335,9 @@ bool closes(const SharingPolicy& policy, Gate gate) {
 }
 
 bool prevents(const GateRow& gate, GateUse use) {
-  switch (use) {
-    case GateUse::start:
-      return true;
-    case GateUse::repair:
-      return gate.holds_repairs;
-    case GateUse::wait:
-      return gate.backs_out;
-    case GateUse::wait_for_repair:
-      return gate.backs_out && gate.holds_repairs;
-  }
-  return true;
+  const bool of_wait = use == GateUse::wait || use == GateUse::wait_for_repair;
+  const bool of_repair = use == GateUse::repair || use == GateUse::wait_for_repair;
+  return (!of_wait || gate.backs_out) && (!of_repair || gate.holds_repairs);
 }
 
 GateState first_closed(const GateSubject& subject, GateUse use) {

@@ -306,9 +306,7 @@ void plan_finalizers(Pass& pass) {
     if (deleted && reverts && !unserved_with_label_of(pass, name).empty()) continue;
     // Nodes that are not known might still have its label.
     if (!wanted && (!pass.s.world.unsynced_namespaces.empty() || !nodes_of_unknown_owner(pass).empty())) continue;
-    PatchFinalizers patch{{std::string(kApiVersion), "SharingPolicy", "", name, policy->meta.uid},
-                          policy->finalizers,
-                          policy->meta.resource_version};
+    PatchFinalizers patch{policy_ref(*policy), policy->finalizers, policy->meta.resource_version};
     std::erase(patch.finalizers, kRevertFinalizer);
     if (wanted) patch.finalizers.emplace_back(kRevertFinalizer);
     pass.add(

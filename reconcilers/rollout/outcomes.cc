@@ -167,6 +167,12 @@ class Outcomes {
   }
 
  private:
+  // What the record has of it is replaced, if it differs.
+  template <class T>
+  void note(T FleetRecord::* what, T now, std::string_view reason, const std::string& message) {
+    if (now != *pass_.index.record.*what) next_.note(reason, message).*what = std::move(now);
+  }
+
   void note_canaries() {
     std::vector<RecordedCanary> canaries = update_canaries(pass_);
     // The canaries of revisions that this pass has verified on their product are dropped by the same write.
@@ -174,8 +180,7 @@ class Outcomes {
       return next_.is_due() &&
              next_.present().has_shown(canary.config_map, canary.key, canary.revision, canary.product);
     });
-    if (canaries == pass_.index.record->canaries) return;
-    next_.note("CanaryRecorded", "the canaries of rollouts and their progress").canaries = std::move(canaries);
+    note(&FleetRecord::canaries, std::move(canaries), "CanaryRecorded", "the canaries of rollouts and their progress");
   }
 
   // Specs of policies, and switches of rollouts, so that a stop stays in effect when its object is deleted.
@@ -194,13 +199,11 @@ class Outcomes {
     if (update.grace_left) pass_.ages.look_again_in(*update.grace_left);
     for (const std::string& name : update.gone) report_gone_policy(pass_, name);
     if (update.crds_gone) report_gone_crds(pass_);
-    std::vector<RecordedSwitches> rollouts = update_switches(pass_, update);
-    if (rollouts != record.rollouts) {
-      next_.note("SwitchesRecorded", "the switches of rollouts changed").rollouts = std::move(rollouts);
-    }
-    auto paused = update_paused_config_maps(record, pass_.s.world, pass_.index.discovery.installations);
-    if (paused != record.paused_config_maps)
-      next_.note("PausesRecorded", "the pauses of ConfigMaps changed").paused_config_maps = std::move(paused);
+    note(&FleetRecord::rollouts, update_switches(pass_, update), "SwitchesRecorded",
+         "the switches of rollouts changed");
+    note(&FleetRecord::paused_config_maps,
+         update_paused_config_maps(record, pass_.s.world, pass_.index.discovery.installations), "PausesRecorded",
+         "the pauses of ConfigMaps changed");
   }
 
   // When the annotation was first seen: it forgets no stop that comes later, even if its time lies in the future.
@@ -221,8 +224,8 @@ class Outcomes {
     if (pass_.s.world.operand_namespaces_chosen) chosen = pass_.s.world.operand_namespaces;
     if (chosen == recorded) return;
     if (pass_.s.world.operand_namespaces_chosen) report_chosen_namespaces(pass_);
-    next_.note("OperandNamespacesRecorded", "which namespaces are operand namespaces").operand_namespaces =
-        std::move(chosen);
+    note(&FleetRecord::operand_namespaces, std::move(chosen), "OperandNamespacesRecorded",
+         "which namespaces are operand namespaces");
   }
 
   void note_node_labels() {
@@ -232,9 +235,8 @@ class Outcomes {
         if (!operand.node_label.empty() && operand.node_label != kConfigLabel) labels.insert(operand.node_label);
       }
     }
-    if (labels == pass_.index.record->node_labels) return;
-    next_.note("NodeLabelsRecorded", "the labels by which plugins select their profile").node_labels =
-        std::move(labels);
+    note(&FleetRecord::node_labels, std::move(labels), "NodeLabelsRecorded",
+         "the labels by which plugins select their profile");
   }
 
   // The number of GPUs of machines that joined or that have more GPUs than before: several machines in one write, once
@@ -272,16 +274,13 @@ class Outcomes {
   }
 
   void note_timers() {
-    auto timers = update_timers(pass_);
-    if (timers)
+    if (auto timers = update_timers(pass_))
       next_.note("TimersRecorded", "how long nodes have drifted, or waited for DaemonSets").timers = *std::move(timers);
   }
 
   void note_texts() {
     if (!next_.is_due() && !has_new_text(pass_)) return;
-    auto history = present_history(pass_);
-    if (history == pass_.index.record->history) return;
-    next_.note("TextsRecorded", "the texts that pods have read").history = std::move(history);
+    note(&FleetRecord::history, present_history(pass_), "TextsRecorded", "the texts that pods have read");
   }
 
   // Removes machines that no longer exist, and notes what the annotations of the others show as loaded. An older entry

@@ -49,9 +49,10 @@ bool is_deferred(Pass& pass, const std::string& name, const NodeAssessment& a) {
   const WallTime until = deferred_until(pass, name).value_or(pass.s.now);
   if (until <= pass.s.now) return false;
   pass.ages.look_again_in(until - pass.s.now);
-  report_waiting_reload(pass, name, std::string(kDeferred),
-                        fmt::format("deferred until {}; to retry it now: `gpu-sharing-operator rollout start {}`",
-                                    k8s::format_time(until), policy.meta.name));
+  report_waiting_reload(
+      pass, name,
+      {kDeferred, fmt::format("deferred until {}; to retry it now: `gpu-sharing-operator rollout start {}`",
+                              k8s::format_time(until), policy.meta.name)});
   return true;
 }
 
@@ -66,12 +67,8 @@ void add_self_loaded(Pass& pass, Reloads& out) {
         !has_read && is_no_proof_to_come(pass, name, *a) && serves_long_enough(pass, name, *a);
     if (!cannot_have_read && !loading_expired(pass, name, *a)) continue;
     if (has_more_devices(*a) || has_read_with_fewer_devices(*a)) continue;
-    if (!a->labels_missing.empty()) {
-      report_waiting_reload(pass, name, std::string(kLabelsMissing), std::string(a->labels_missing.view()));
-      continue;
-    }
-    if (!a->reload_obstacle.empty()) {
-      report_waiting_reload(pass, name, std::string(kReloadBlocked), std::string(a->reload_obstacle.view()));
+    if (const auto why = reload_obstacle_of(*a)) {
+      report_waiting_reload(pass, name, *why);
       continue;
     }
     if (is_deferred(pass, name, *a)) continue;
@@ -104,6 +101,12 @@ Reloads find_reloads(Pass& pass) {
   return out;
 }
 
+std::optional<Reason> reload_obstacle_of(const NodeAssessment& a) {
+  if (!a.labels_missing.empty()) return Reason{kLabelsMissing, std::string(a.labels_missing.view())};
+  if (!a.reload_obstacle.empty()) return Reason{kReloadBlocked, std::string(a.reload_obstacle.view())};
+  return std::nullopt;
+}
+
 bool has_more_devices(const NodeAssessment& a) {
   return a.verified.surplus && a.measured_gpus > 0 && a.cause != ChangeCause::relabelled;
 }
@@ -119,9 +122,9 @@ std::string repair_stop(const RolloutView& rollout) {
   return open || rollout.waits_briefly() ? std::string() : gate.message;
 }
 
-void report_waiting_reload(Pass& pass, const std::string& node, const std::string& reason, const std::string& why) {
-  pass.finding(Severity::warning, node_ref(node), reason,
-               fmt::format("must be restarted to show its profile; {}", why));
+void report_waiting_reload(Pass& pass, const std::string& node, const Reason& why) {
+  pass.finding(Severity::warning, node_ref(node), why.code,
+               fmt::format("must be restarted to show its profile; {}", why.message));
 }
 
 namespace {

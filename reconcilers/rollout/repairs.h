@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -33,11 +34,13 @@ using Reloads = std::map<RolloutKey, std::set<std::string>>;
 // Reasons why such a node is not restarted now: an obstacle, or the canary of its group starts first.
 inline constexpr std::string_view kReloadBlocked = "ReloadBlocked";
 inline constexpr std::string_view kCanaryFirst = "CanaryFirst";
+// Missing labels, or that obstacle; nullopt: the node can be restarted.
+[[nodiscard]] std::optional<Reason> reload_obstacle_of(const NodeAssessment& assessment);
 // Why no drifting node of the rollout is repaired now, for people: its gate is closed for repairs as well. Empty: some
 // can be, or the gate opens within moments.
 [[nodiscard]] std::string repair_stop(const RolloutView& rollout);
 // Reports why such a node is not restarted now.
-void report_waiting_reload(Pass& pass, const std::string& node, const std::string& reason, const std::string& why);
+void report_waiting_reload(Pass& pass, const std::string& node, const Reason& why);
 
 // --- Remediation: operand pods with a fault that only a new pod fixes (node/pod_faults.h) are deleted once each, with
 // growing delays when that does not help. Each attempt is recorded before the pod is deleted.

@@ -182,6 +182,14 @@ struct DaemonRollout {
     Reason why;
   };
   std::vector<Row> nodes;
+
+  void note_waiting(const std::string& node, Reason why) { nodes.push_back({node, "Waiting", std::move(why)}); }
+  // Of a node in a change.
+  void note_failed(const std::string& node, Reason why) {
+    --in_change;
+    ++failed;
+    nodes.push_back({node, kStateFailed, std::move(why)});
+  }
 };
 // Why it stops after nodes have failed, and what to do.
 [[nodiscard]] inline std::string why_failed(const DaemonRollout& rollout) {

@@ -126,11 +126,10 @@ std::optional<Reason> behind_reloads(const RolloutView& rollout, const std::vect
     const std::string full = is_busy(a) ? std::string() : rollout.exhausted(std::string(a.product.view()));
     if (!a.ready) {
       lost.push_back(name);
-    } else if (!a.labels_missing.empty()) {
-      out = out.value_or(Reason{kLabelsMissing, fmt::format("{}: {}", name, a.labels_missing.view())});
-    } else if (!a.reload_obstacle.empty()) {
-      out =
-          out.value_or(Reason{kReloadBlocked, fmt::format("{} must be restarted: {}", name, a.reload_obstacle.view())});
+    } else if (auto why = reload_obstacle_of(a)) {
+      why->message =
+          fmt::format("{}{}: {}", name, why->code == kLabelsMissing ? "" : " must be restarted", why->message);
+      out = out.value_or(*std::move(why));
     } else if (!full.empty()) {
       out = out.value_or(Reason{kBudgetExhausted, fmt::format("{} must be restarted: {}", name, full)});
     } else {
@@ -281,8 +280,7 @@ NodePods staying(const NodeAssessment& a, const NodePods& pods) {
   NodePods out = pods;
   if (!a.change) return out;
   for (const auto& [component, uids] : a.change->pods) {
-    auto& of = component == Component::plugin ? out.plugin : component == Component::gfd ? out.gfd : out.mps;
-    std::erase_if(of, [&](const Pod* pod) { return uids.contains(pod->meta.uid); });
+    std::erase_if(out.of(component), [&](const Pod* pod) { return uids.contains(pod->meta.uid); });
   }
   return out;
 }

@@ -135,7 +135,7 @@ class Starter {
       }
       // In mode Observe the condition Progressing reports what an edit would change; nothing else reports drift.
       const bool reported = row_of(gate.gate).needs_attention || (drifts && gate.gate == Gate::observe);
-      if (reported) report_waiting_reload(pass_, name, gate.reason(), gate.message);
+      if (reported) report_waiting_reload(pass_, name, {gate.reason(), gate.message});
     }
   }
 
@@ -144,19 +144,19 @@ class Starter {
     const NodeAssessment& a = *pass_.index.find(name);
     const std::string awaited = awaited_canary(rollout, a, started_[{rollout.key, std::string(a.product.view())}]);
     if (!awaited.empty()) {
-      report_waiting_reload(pass_, name, std::string(kCanaryFirst), awaited);
+      report_waiting_reload(pass_, name, {kCanaryFirst, awaited});
       return;
     }
     const Outcome outcome = try_start(rollout, name, may_wait);
     if (outcome == Outcome::busy && has_had_turn(pass_, name)) {
-      return report_waiting_reload(pass_, name, std::string(kWaitingForWorkloads),
-                                   "its workloads have had their turn: it is restarted once it is idle");
+      return report_waiting_reload(
+          pass_, name, {kWaitingForWorkloads, "its workloads have had their turn: it is restarted once it is idle"});
     }
     if (outcome == Outcome::busy && !may_wait) busy_reloads_.emplace_back(&rollout, name);
     if (outcome != Outcome::no_slot && (outcome != Outcome::busy || !may_wait)) return;
     const std::string full = slots_.exhausted(rollout.key, rollout.profile_rollout, a);
-    report_waiting_reload(pass_, name, std::string(kBudgetExhausted),
-                          full.empty() ? "as many nodes as allowed already wait for workloads" : full);
+    report_waiting_reload(
+        pass_, name, {kBudgetExhausted, full.empty() ? "as many nodes as allowed already wait for workloads" : full});
   }
 
   [[nodiscard]] bool is_repair(const std::string& name) const { return gso::is_repair(*pass_.index.find(name)); }

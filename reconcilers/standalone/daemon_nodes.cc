@@ -37,6 +37,12 @@ const Operand* daemonset_of(const Index& index, const Pod* pod, const MpsDaemonC
 
 }  // namespace
 
+bool knows_all_daemons(const Pass& pass) {
+  return std::ranges::none_of(pass.index.discovery.standalone, [&](const Operand& daemon) {
+    return pass.s.world.unsynced_namespaces.contains(daemon.key.ns);
+  });
+}
+
 bool DaemonNode::is_outdated() const {
   if (pod == nullptr || daemonset == nullptr || daemonset->newest_hash.empty()) return false;
   return pod->meta.labels.get(kRevisionHashLabel).value_or("") != daemonset->newest_hash;
@@ -245,8 +251,6 @@ std::string why_clients_stay(const Pass& pass, const DaemonNode& node, const Nod
 
 namespace {
 
-constexpr std::string_view kWaiting = "Waiting";
-
 void count(const DaemonNode& node, DaemonRollout& out) {
   ++out.total;
   const bool serves = node.pod != nullptr && is_serving(*node.pod);
@@ -259,9 +263,10 @@ void count(const DaemonNode& node, DaemonRollout& out) {
   } else if (waits) {
     ++(node.holder.empty() ? out.pending : out.blocked);
     if (node.mark.deferred) {
-      note_waiting(out, node.name(), kDeferred,
-                   fmt::format("its GPU clients did not end, or a person uncordoned it: the next try is at {}",
-                               k8s::format_time(*node.mark.deferred->deferred_until)));
+      out.note_waiting(
+          node.name(),
+          {kDeferred, fmt::format("its GPU clients did not end, or a person uncordoned it: the next try is at {}",
+                                  k8s::format_time(*node.mark.deferred->deferred_until))});
     }
   } else if (serves) {
     ++out.updated;
@@ -289,16 +294,6 @@ DaemonRollouts count_daemons(const std::vector<DaemonNode>& nodes) {
     count(node, rollout);
   }
   return out;
-}
-
-void note_failed(DaemonRollout& rollout, const std::string& node, std::string message) {
-  --rollout.in_change;
-  ++rollout.failed;
-  rollout.nodes.push_back({node, kStateFailed, {kStandaloneMpsFailed, std::move(message)}});
-}
-
-void note_waiting(DaemonRollout& rollout, const std::string& node, std::string_view reason, std::string message) {
-  rollout.nodes.push_back({node, kWaiting, {reason, std::move(message)}});
 }
 
 GateState daemon_gate(Pass& pass, const DaemonNode& node) {

@@ -80,10 +80,7 @@ void keep_timers(Pass& pass) {
 }  // namespace
 
 void plan_directory_labels(Pass& pass) {
-  const bool complete = std::ranges::none_of(pass.index.discovery.standalone, [&](const Operand& daemon) {
-    return pass.s.world.unsynced_namespaces.contains(daemon.key.ns);
-  });
-  if (!complete) return keep_timers(pass);
+  if (!knows_all_daemons(pass)) return keep_timers(pass);
   for (const std::string& name : pass.index.nodes_in(Bucket::mps_directory)) {
     const Node* node = pass.s.world.nodes.find(name);
     if (node != nullptr) LabelOfNode(pass, *node).run();

@@ -187,7 +187,7 @@ class Standalone {
     if (node.has_failed()) return report_failed(node);
     const std::string waits =
         "the node is NotReady: its standalone MPS daemon is neither replaced nor judged until the node is Ready again";
-    if (DaemonRollout* rollout = rollout_of(node)) note_waiting(*rollout, node.name(), kNodesNotReady, waits);
+    if (DaemonRollout* rollout = rollout_of(node)) rollout->note_waiting(node.name(), {kNodesNotReady, waits});
     pass_.finding(Severity::warning, node_ref(node.name()), kStandaloneMpsWaits, waits);
   }
 
@@ -212,7 +212,7 @@ class Standalone {
     const std::string waits = fmt::format(
         "the standalone MPS daemon is replaced once {} {} ended: {} would break with the daemon{}", use.names(),
         use.waiting.size() == 1 ? "has" : "have", use.waiting.size() == 1 ? "it" : "they", why);
-    note_waiting(*rollout_of(node), node.name(), kWaitingForWorkloads, waits);
+    rollout_of(node)->note_waiting(node.name(), {kWaitingForWorkloads, waits});
     pass_.finding(why.empty() ? Severity::info : Severity::warning, node_ref(node.name()), kStandaloneMpsWaits, waits);
     if (rollout.workloads == WorkloadMode::evict) evict_clients(pass_, node, nodes_, use);
   }
@@ -244,7 +244,7 @@ class Standalone {
     pass_.finding(Severity::error, node_ref(node.name()), kStandaloneMpsFailed, what);
     if (node.daemonset == nullptr) return;
     ++progress_of(node).failed;
-    if (DaemonRollout* rollout = rollout_of(node)) note_failed(*rollout, node.name(), what);
+    if (DaemonRollout* rollout = rollout_of(node)) rollout->note_failed(node.name(), {kStandaloneMpsFailed, what});
   }
 
   // --- Which node begins.
@@ -406,11 +406,7 @@ class Standalone {
 
 DaemonRollouts plan_standalone_mps(Pass& pass, Slots& slots) {
   if (pass.index.nodes_in(Bucket::standalone_mps).empty()) return {};
-  // A view with gaps proves nothing: what has been true until now is not taken as having ended.
-  const bool complete = std::ranges::none_of(pass.index.discovery.standalone, [&](const Operand& daemon) {
-    return pass.s.world.unsynced_namespaces.contains(daemon.key.ns);
-  });
-  if (complete) return Standalone(pass, slots).run();
+  if (knows_all_daemons(pass)) return Standalone(pass, slots).run();
   for (const auto& [timer, since] : pass.s.timers) {
     if (is_timer_of_daemon(timer)) pass.keep(timer);
   }

@@ -61,6 +61,10 @@ namespace gso {
 // A view with gaps changes nothing. Nodes that a person holds and nodes whose labels the operator only verifies are
 // left as they are.
 
+// Every namespace with such a DaemonSet has been read. A view with gaps proves nothing: what has been true until now is
+// not taken as having ended.
+[[nodiscard]] bool knows_all_daemons(const Pass& pass);
+
 // The reason of the writes. They have the annotation gpusharing.dev/owned, as a whole.
 inline constexpr std::string_view kDirectoryLabelled = "MPSDirectory";
 // The reason of a node without such a daemon that has the label all the same.
@@ -133,10 +137,6 @@ void evict_clients(Pass& pass, const DaemonNode& node, const std::vector<DaemonN
 
 // What the nodes and their pods show. Which of them have failed, the gate and the wave are left open.
 [[nodiscard]] DaemonRollouts count_daemons(const std::vector<DaemonNode>& nodes);
-// Counts a node that is in a change as failed.
-void note_failed(DaemonRollout& rollout, const std::string& node, std::string message);
-// Names a node that waits.
-void note_waiting(DaemonRollout& rollout, const std::string& node, std::string_view reason, std::string message);
 
 // Why no node of that node's rollout starts now, but for failures. Settling of the template, and an earlier attempt
 // whose SharingRollout is replaced first, open by themselves.

@@ -32,6 +32,11 @@ using Json = nlohmann::json;
 
 constexpr std::string_view kReconciler = "cleanup";
 
+void add(Cleanup& out, Action action, std::string message, std::string node = {}) {
+  out.actions.push_back(
+      {std::string(kReconciler), std::move(action), "Cleanup", std::move(message), false, std::move(node)});
+}
+
 // The label that selects the profile, and the policy that wrote the present value.
 struct ProfileLabel {
   std::string key;
@@ -115,8 +120,7 @@ class Leaving {
     std::string message = patch.unschedulable
                               ? "uncordons the node and removes everything that the operator added to it"
                               : "removes everything that the operator added to the node";
-    out.actions.push_back(
-        {std::string(kReconciler), std::move(patch), "Cleanup", std::move(message), false, node.meta.name});
+    add(out, std::move(patch), std::move(message), node.meta.name);
   }
 
  private:
@@ -252,14 +256,8 @@ void end_rollout(const SharingRollout& rollout, WallTime now, Cleanup& out) {
                                                 // Its switches must have no effect after a reinstallation.
                                                 {kCurrentCondition, false, kOperatorRemoved, std::string(kWhy)}};
   status["conditions"] = condition_list(conditions, old, rollout.meta.generation, now);
-  PatchStatus patch{{std::string(kApiVersion), "SharingRollout", "", rollout.meta.name, rollout.meta.uid},
-                    patch_text(old, std::move(status))};
-  out.actions.push_back({std::string(kReconciler),
-                         std::move(patch),
-                         "Cleanup",
-                         fmt::format("ends as Superseded ({})", kOperatorRemoved),
-                         false,
-                         {}});
+  PatchStatus patch{rollout_ref(rollout), patch_text(old, std::move(status))};
+  add(out, std::move(patch), fmt::format("ends as Superseded ({})", kOperatorRemoved));
 }
 
 // Otherwise the old conditions would stay forever, as if an operator still watched. A reinstalled operator sets them
@@ -275,14 +273,8 @@ void end_policy(const SharingPolicy& policy, WallTime now, Cleanup& out) {
   for (const char* type : {"Ready", "Progressing", "Degraded", "ConfigValid"})
     conditions.push_back({type, false, kOperatorRemoved, std::string(kWhy), true});
   status["conditions"] = condition_list(conditions, old, policy.meta.generation, now);
-  PatchStatus patch{{std::string(kApiVersion), "SharingPolicy", "", policy.meta.name, policy.meta.uid},
-                    patch_text(old, std::move(status))};
-  out.actions.push_back({std::string(kReconciler),
-                         std::move(patch),
-                         "Cleanup",
-                         fmt::format("its conditions become Unknown ({})", kOperatorRemoved),
-                         false,
-                         {}});
+  PatchStatus patch{policy_ref(policy), patch_text(old, std::move(status))};
+  add(out, std::move(patch), fmt::format("its conditions become Unknown ({})", kOperatorRemoved));
 }
 
 }  // namespace
@@ -329,12 +321,9 @@ Cleanup plan_cleanup(const World& world, FleetIndex& index, const NodesInUse& in
   leaving.list_retained(unread, out);
   for (const SharingPolicy* policy : in_order(world.policies)) {
     if (std::ranges::find(policy->finalizers, kRevertFinalizer) == policy->finalizers.end()) continue;
-    PatchFinalizers patch{{std::string(kApiVersion), "SharingPolicy", "", policy->meta.name, policy->meta.uid},
-                          policy->finalizers,
-                          policy->meta.resource_version};
+    PatchFinalizers patch{policy_ref(*policy), policy->finalizers, policy->meta.resource_version};
     std::erase(patch.finalizers, kRevertFinalizer);
-    out.actions.push_back(
-        {std::string(kReconciler), std::move(patch), "Cleanup", "no operator is left to revert its nodes", false, {}});
+    add(out, std::move(patch), "no operator is left to revert its nodes");
   }
   for (const SharingPolicy* policy : in_order(world.policies)) end_policy(*policy, now, out);
   for (const SharingRollout* rollout : in_order(world.rollouts)) end_rollout(*rollout, now, out);

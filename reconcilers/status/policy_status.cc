@@ -95,51 +95,56 @@ class PolicyStatuses {
       sums_[std::string(kDefaultPolicy)].policy = &pass_.index.policy(pass_.s.world, kDefaultPolicy);
     }
     for (const auto& [key, profile_rollout] : pass_.index.profile_rollouts) {
-      if (auto it = sums_.find(key.policy); it != sums_.end()) add_rollout(key, profile_rollout, it->second);
+      if (PolicySum* sum = sum_of(key.policy)) add_rollout(key, profile_rollout, *sum);
     }
     for (auto& [name, sum] : sums_) add_rollback(sum);
     for (const auto& [policy, nodes] : pass_.index.left_to_nos) {
-      if (auto it = sums_.find(policy); it != sums_.end()) it->second.left_to_nos.assign(nodes.begin(), nodes.end());
+      if (PolicySum* sum = sum_of(policy)) sum->left_to_nos.assign(nodes.begin(), nodes.end());
     }
     for (const auto& [policy, nodes] : pass_.index.awaited) {
-      if (auto it = sums_.find(policy); it != sums_.end()) it->second.awaited.assign(nodes.begin(), nodes.end());
+      if (PolicySum* sum = sum_of(policy)) sum->awaited.assign(nodes.begin(), nodes.end());
     }
     for (auto& [name, sum] : sums_) add_gone(name, sum);
     const std::map<std::string, Reason>& draining = pass_.rollouts->blocked_in_progress();
     const std::map<std::string_view, const ChangeTrouble*> standing = standing_troubles();
     for (const std::string& name : pass_.index.nodes_in(Bucket::changing)) {
-      const NodeAssessment& a = *pass_.index.find(name);
-      auto it = sums_.find(std::string(a.policy.view()));
-      if (it == sums_.end()) continue;
-      note_in_progress(pass_, name, it->second.oldest);
-      if (pass_.s.settings.rollouts == PolicyMode::observe) it->second.left_mid_change.push_back(name);
+      PolicySum* sum = sum_of(pass_.index.find(name)->policy.view());
+      if (sum == nullptr) continue;
+      note_in_progress(pass_, name, sum->oldest);
+      if (pass_.s.settings.rollouts == PolicyMode::observe) sum->left_mid_change.push_back(name);
       if (const auto who = draining.find(name); who != draining.end()) {
-        it->second.waiting[who->second.code].emplace(name, who->second.message);
+        sum->waiting[who->second.code].emplace(name, who->second.message);
       } else if (const auto trouble = standing.find(name); trouble != standing.end()) {
-        it->second.waiting[trouble->second->code].emplace(name, trouble->second->message);
+        sum->waiting[trouble->second->code].emplace(name, trouble->second->message);
       }
     }
     for (const auto& [name, who] : queued_) {
-      auto it = sums_.find(std::string(pass_.index.find(name)->policy.view()));
-      if (it != sums_.end()) it->second.waiting[who.code].emplace(name, who.message);
+      if (PolicySum* sum = sum_of(pass_.index.find(name)->policy.view()))
+        sum->waiting[who.code].emplace(name, who.message);
     }
     for (const std::string& name : pass_.index.nodes_in(Bucket::missing_devices)) {
       const NodeAssessment& a = *pass_.index.find(name);
-      auto it = sums_.find(std::string(a.policy.view()));
-      if (it == sums_.end()) continue;
-      if (it->second.unhealthy.empty()) it->second.missing_devices = missing_devices_text(a);
-      it->second.unhealthy.push_back(name);
+      PolicySum* sum = sum_of(a.policy.view());
+      if (sum == nullptr) continue;
+      if (sum->unhealthy.empty()) sum->missing_devices = missing_devices_text(a);
+      sum->unhealthy.push_back(name);
     }
     name_nodes();
     note_contested_labels(pass_, sums_);
     for (const std::string& name : pass_.index.nodes_in(Bucket::would_break)) {
       const NodeAssessment* a = pass_.index.find(name);
-      auto it = sums_.find(std::string(a->policy.view()));
-      if (it == sums_.end() || !pass_.plannable(*a)) continue;
-      it->second.breaking.push_back(name);
-      it->second.break_reason = a->would_break.view();
-      it->second.unstaged_owner = pass_.index.installation_of(*a).owner;
+      PolicySum* sum = sum_of(a->policy.view());
+      if (sum == nullptr || !pass_.plannable(*a)) continue;
+      sum->breaking.push_back(name);
+      sum->break_reason = a->would_break.view();
+      sum->unstaged_owner = pass_.index.installation_of(*a).owner;
     }
+  }
+
+  // Null: the policy has no status.
+  [[nodiscard]] PolicySum* sum_of(std::string_view policy) {
+    const auto found = sums_.find(std::string(policy));
+    return found == sums_.end() ? nullptr : &found->second;
   }
 
   // Why changes of nodes stand: some of a node's pods are gone, and the operator deletes none of the others.
@@ -165,13 +170,9 @@ class PolicyStatuses {
   // Names the nodes that prevent a policy from being Ready.
   void name_nodes() {
     const Index& index = pass_.index;
-    const auto sum_of = [&](const NodeAssessment& a) {
-      auto it = sums_.find(std::string(a.policy.view()));
-      return it == sums_.end() ? nullptr : &it->second;
-    };
     const auto add_drift = [&](const std::string& name) {
       const NodeAssessment* a = index.find(name);
-      PolicySum* sum = a == nullptr || !drifts(*a) ? nullptr : sum_of(*a);
+      PolicySum* sum = a == nullptr || !drifts(*a) ? nullptr : sum_of(a->policy.view());
       if (sum == nullptr) return;
       sum->drifting.push_back(name);
       sum->drifting_since_install += baseline_excuse(*a) == kPreexistingDrift ? 1 : 0;
@@ -187,7 +188,7 @@ class PolicyStatuses {
     for (const std::string& name : index.nodes_in(Bucket::drifting)) add_drift(name);
     for (const std::string& name : index.nodes_in(Bucket::excused_drift)) {
       const NodeAssessment& a = *index.find(name);
-      PolicySum* sum = sum_of(a);
+      PolicySum* sum = sum_of(a.policy.view());
       if (sum == nullptr) continue;
       const std::string_view why = excuse_of(a);
       if (why.empty()) {
@@ -201,16 +202,16 @@ class PolicyStatuses {
                               &index.nodes_in(Bucket::following)}) {
       for (const std::string& name : *names) {
         const NodeAssessment* a = index.find(name);
-        if (PolicySum* sum = a == nullptr ? nullptr : sum_of(*a)) sum->unsettled.push_back(name);
+        if (PolicySum* sum = a == nullptr ? nullptr : sum_of(a->policy.view())) sum->unsettled.push_back(name);
       }
     }
     for (const auto& [key, profile_rollout] : index.profile_rollouts) {
-      auto it = sums_.find(key.policy);
-      if (it == sums_.end()) continue;
+      PolicySum* sum = sum_of(key.policy);
+      if (sum == nullptr) continue;
       for (const auto& [product, group] : profile_rollout.groups) {
         for (const auto& [available, name] : group.pending) {
-          if (it->second.unsettled.size() >= kMostNames) break;
-          it->second.unsettled.push_back(name);
+          if (sum->unsettled.size() >= kMostNames) break;
+          sum->unsettled.push_back(name);
         }
       }
     }

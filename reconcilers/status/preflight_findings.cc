@@ -186,9 +186,7 @@ void plan_unreadable_statuses(Pass& pass) {
     std::string after = status_without_record(pass, rollout->status_json, rollout->meta.generation,
                                               message + left_mid_change(pass, rollout->policy));
     if (after.empty()) continue;
-    ObjectRef ref = rollout_ref(rollout->meta.name);
-    ref.uid = rollout->meta.uid;
-    pass.add(PatchStatus{std::move(ref), std::move(after)}, std::string(kStatusChanged), "");
+    pass.add(PatchStatus{rollout_ref(*rollout), std::move(after)}, std::string(kStatusChanged), "");
   }
 }
 

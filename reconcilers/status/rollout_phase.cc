@@ -173,9 +173,7 @@ void trim_rollout_history(Pass& pass) {
       if (left == 0) break;
       // It belongs to the present target, or it holds a stop: it is not history.
       if (holds_a_switch(pass, *rollout)) continue;
-      ObjectRef ref = rollout_ref(rollout->meta.name);
-      ref.uid = rollout->meta.uid;
-      pass.add(DeleteObject{std::move(ref)}, "HistoryLimit", "more than " + counted(limit, "finished rollout"));
+      pass.add(DeleteObject{rollout_ref(*rollout)}, "HistoryLimit", "more than " + counted(limit, "finished rollout"));
       --left;
     }
   }

@@ -145,9 +145,7 @@ constexpr std::string_view kAnew =
     "in this one have no effect";
 
 PatchStatus status_patch(const SharingRollout& rollout, const Json& status) {
-  ObjectRef ref = rollout_ref(rollout.meta.name);
-  ref.uid = rollout.meta.uid;
-  return {std::move(ref), dump(status)};
+  return {rollout_ref(rollout), dump(status)};
 }
 
 void note_left(Pass& pass, const SharingRollout& rollout, Json status) {
@@ -304,9 +302,7 @@ Json rollout_node(std::string_view name, std::string_view state, const Reason& w
 }
 
 void replace_attempt(Pass& pass, const SharingRollout& rollout, std::string why) {
-  ObjectRef ref = rollout_ref(rollout.meta.name);
-  ref.uid = rollout.meta.uid;
-  pass.add(DeleteObject{std::move(ref)}, reason_of(Gate::new_attempt), std::move(why));
+  pass.add(DeleteObject{rollout_ref(rollout)}, reason_of(Gate::new_attempt), std::move(why));
 }
 
 void plan_rollout_statuses(Pass& pass, const DaemonRollouts& daemons) {
