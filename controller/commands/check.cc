@@ -30,7 +30,7 @@
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/resources.h"
-#include "reconcilers/rollout/stops.h"
+#include "reconcilers/rollout/gates.h"
 
 namespace gso {
 namespace {

@@ -18,7 +18,7 @@
 #include "reconcilers/model/policy.h"
 #include "reconcilers/rollout/budgets.h"
 #include "reconcilers/rollout/failures.h"
-#include "reconcilers/rollout/stops.h"
+#include "reconcilers/rollout/gates.h"
 
 namespace gso {
 

@@ -29,7 +29,6 @@
 #include "reconcilers/node/node_phase.h"
 #include "reconcilers/registry.h"
 #include "reconcilers/rollout/standstill.h"
-#include "reconcilers/rollout/waits.h"
 #include "reconcilers/standalone/standalone.h"
 #include "reconcilers/status/status.h"
 

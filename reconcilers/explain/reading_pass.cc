@@ -20,7 +20,7 @@
 #include "reconcilers/rollout/drain.h"
 #include "reconcilers/rollout/gates.h"
 #include "reconcilers/rollout/repairs.h"
-#include "reconcilers/rollout/waits.h"
+#include "reconcilers/rollout/standstill.h"
 
 namespace gso {
 

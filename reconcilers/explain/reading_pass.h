@@ -12,7 +12,7 @@
 #include "reconcilers/fleet/fleet.h"
 #include "reconcilers/reasons/command.h"
 #include "reconcilers/rollout/change_steps.h"
-#include "reconcilers/rollout/evictions.h"
+#include "reconcilers/rollout/drain.h"
 #include "reconcilers/rollout/rollout_view.h"
 
 namespace gso {

@@ -22,7 +22,6 @@
 #include "reconcilers/node/node_phase.h"
 #include "reconcilers/node/node_step.h"
 #include "reconcilers/rollout/gates.h"
-#include "reconcilers/rollout/stops.h"
 
 namespace gso {
 

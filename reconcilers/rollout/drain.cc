@@ -15,7 +15,6 @@
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/policy.h"
 #include "reconcilers/node/node_phase.h"
-#include "reconcilers/rollout/evictions.h"
 #include "reconcilers/rollout/recorded_timers.h"
 #include "reconcilers/rollout/slots.h"
 

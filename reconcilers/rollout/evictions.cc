@@ -1,4 +1,4 @@
-#include "reconcilers/rollout/evictions.h"
+#include "reconcilers/rollout/drain.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

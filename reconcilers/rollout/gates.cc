@@ -20,7 +20,6 @@
 #include "reconcilers/rollout/failures.h"
 #include "reconcilers/rollout/managed_keys.h"
 #include "reconcilers/rollout/rollout_view.h"
-#include "reconcilers/rollout/stops.h"
 
 namespace gso {
 

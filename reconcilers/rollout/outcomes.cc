@@ -15,11 +15,11 @@
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/rollout/canary.h"
 #include "reconcilers/rollout/failures.h"
+#include "reconcilers/rollout/gates.h"
 #include "reconcilers/rollout/record_writes.h"
 #include "reconcilers/rollout/recorded_timers.h"
 #include "reconcilers/rollout/repairs.h"
 #include "reconcilers/rollout/rollout_view.h"
-#include "reconcilers/rollout/stops.h"
 
 namespace gso {
 namespace {

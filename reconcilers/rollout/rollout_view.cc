@@ -14,7 +14,7 @@
 #include "reconcilers/rollout/budgets.h"
 #include "reconcilers/rollout/drain.h"
 #include "reconcilers/rollout/failures.h"
-#include "reconcilers/rollout/stops.h"
+#include "reconcilers/rollout/gates.h"
 
 namespace gso {
 

@@ -20,7 +20,6 @@
 #include "reconcilers/rollout/gates.h"
 #include "reconcilers/rollout/recorded_timers.h"
 #include "reconcilers/rollout/standstill.h"
-#include "reconcilers/rollout/waits.h"
 
 namespace gso {
 

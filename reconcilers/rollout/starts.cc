@@ -16,11 +16,11 @@
 #include "reconcilers/rollout/canary.h"
 #include "reconcilers/rollout/daemonset_restart.h"
 #include "reconcilers/rollout/drain.h"
+#include "reconcilers/rollout/gates.h"
 #include "reconcilers/rollout/managed_keys.h"
 #include "reconcilers/rollout/repairs.h"
 #include "reconcilers/rollout/rollout_view.h"
 #include "reconcilers/rollout/slots.h"
-#include "reconcilers/rollout/stops.h"
 
 namespace gso {
 namespace {

@@ -1,4 +1,4 @@
-#include "reconcilers/rollout/stops.h"
+#include "reconcilers/rollout/gates.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "reconcilers/rollout/waits.h"
+#include "reconcilers/rollout/standstill.h"
 
 #include <fmt/format.h>
 

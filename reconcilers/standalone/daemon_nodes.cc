@@ -17,9 +17,8 @@
 #include "reconcilers/node/node_phase.h"
 #include "reconcilers/rollout/budgets.h"
 #include "reconcilers/rollout/drain.h"
-#include "reconcilers/rollout/evictions.h"
+#include "reconcilers/rollout/gates.h"
 #include "reconcilers/rollout/rollout_view.h"
-#include "reconcilers/rollout/stops.h"
 
 namespace gso {
 namespace {

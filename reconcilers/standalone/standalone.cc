@@ -15,7 +15,6 @@
 #include "reconcilers/rollout/gates.h"
 #include "reconcilers/rollout/recorded_timers.h"
 #include "reconcilers/rollout/rollout_view.h"
-#include "reconcilers/rollout/stops.h"
 
 namespace gso {
 namespace {

@@ -126,7 +126,7 @@ void try_again(Pass& pass, const DaemonNode& node);
 void delete_old_pod(Pass& pass, const DaemonNode& node);
 
 // --- The GPU clients of a node whose standalone MPS daemon is replaced, under `workloads: Evict`: which of them are
-// evicted is decided as for changes of profiles (rollout/evictions.h).
+// evicted is decided as for changes of profiles (rollout/evictions.cc).
 
 // `nodes`: those that could change together with it, because pods of one job run on them.
 void evict_clients(Pass& pass, const DaemonNode& node, const std::vector<DaemonNode>& nodes, const NodeUse& use);

@@ -17,9 +17,9 @@
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/node/assess.h"
 #include "reconcilers/rollout/failures.h"
+#include "reconcilers/rollout/gates.h"
 #include "reconcilers/rollout/rollout_view.h"
-#include "reconcilers/rollout/stops.h"
-#include "reconcilers/rollout/waits.h"
+#include "reconcilers/rollout/standstill.h"
 #include "reconcilers/status/account.h"
 #include "reconcilers/status/status.h"
 

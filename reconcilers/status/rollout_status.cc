@@ -14,8 +14,8 @@
 #include "reconcilers/rollout/canary.h"
 #include "reconcilers/rollout/drain.h"
 #include "reconcilers/rollout/failures.h"
+#include "reconcilers/rollout/gates.h"
 #include "reconcilers/rollout/rollout_view.h"
-#include "reconcilers/rollout/stops.h"
 #include "reconcilers/status/account.h"
 #include "reconcilers/status/status.h"
 

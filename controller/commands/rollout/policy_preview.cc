@@ -24,7 +24,7 @@
 #include "reconcilers/model/policy.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/node/assess.h"
-#include "reconcilers/rollout/stops.h"
+#include "reconcilers/rollout/gates.h"
 #include "reconcilers/status/status.h"
 
 namespace gso {

@@ -23,7 +23,7 @@
 #include "k8sclient/api/client.h"
 #include "reconcilers/cluster/record_store.h"
 #include "reconcilers/model/labels.h"
-#include "reconcilers/rollout/stops.h"
+#include "reconcilers/rollout/gates.h"
 
 namespace gso {
 

@@ -20,7 +20,6 @@
 #include "reconcilers/node/node_change.h"
 #include "reconcilers/rollout/failures.h"
 #include "reconcilers/rollout/gates.h"
-#include "reconcilers/rollout/stops.h"
 #include "reconcilers/status/status.h"
 
 namespace gso {

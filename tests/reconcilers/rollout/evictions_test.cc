@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "reconcilers/model/labels.h"
-#include "reconcilers/rollout/evictions.h"
+#include "reconcilers/rollout/drain.h"
 #include "tests/reconcilers/fleet_model/fleet_model.h"
 
 namespace gso::test::evictions_test {

@@ -1,5 +1,5 @@
 // Whoever knows no more than a status reads what busy nodes wait for out of the text that the operator wrote there.
-#include "reconcilers/rollout/waits.h"
+#include "reconcilers/rollout/standstill.h"
 
 #include <gtest/gtest.h>
 
