@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "controller/commands/rollout/verbs.h"
 #include "reconcilers/cluster/profile_cache.h"
 #include "reconcilers/cluster/record_text.h"
 #include "reconcilers/fleet/pass.h"
 #include "reconcilers/profile/profile.h"
+#include "reconcilers/report/undo.h"
 #include "tests/controller/commands/rollout_commands.h"
 
 namespace gso::rollout_undo_test {
