@@ -10,10 +10,9 @@
 #include <utility>
 
 #include "reconcilers/cluster/profile_cache.h"
-#include "reconcilers/explain/shown_state.h"
-#include "reconcilers/explain/standalone_daemons.h"
-#include "reconcilers/explain/stop_command.h"
-#include "reconcilers/explain/switches.h"
+#include "reconcilers/explain/audit.h"
+#include "reconcilers/explain/commands.h"
+#include "reconcilers/explain/node.h"
 #include "reconcilers/model/conditions.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
@@ -208,12 +207,12 @@ void note_drifting(const ReadingPass& pass, const std::string& name, FleetReport
     const bool is_meant =
         a != nullptr && (name.empty() || (policy ? a->policy == *policy : is_of_any(pass.index(), *a, out.rollouts)));
     if (is_meant && ++count <= kMostListedSteps)
-      out.notes.push_back({fmt::format("node {} does not show its profile: {}", node, drift_text(*a)),
-                           "gpu-sharing-operator explain " + node});
+      out.notes.push_back(
+          {fmt::format("node {} does not show its profile: {}", node, drift_text(*a)), explain_command(node)});
   }
   if (count > kMostListedSteps)
     out.notes.push_back(
-        {counted(count - kMostListedSteps, "further node") + " drift as well", "gpu-sharing-operator audit"});
+        {counted(count - kMostListedSteps, "further node") + " drift as well", {"gpu-sharing-operator audit"}});
 }
 
 // Of ConfigMaps, and of policies without a rollout or a wait that is shown: what they say of it includes the pause.

@@ -13,7 +13,6 @@
 #include <string_view>
 #include <vector>
 
-#include "reconcilers/explain/change_step.h"
 #include "reconcilers/explain/reading_pass.h"
 #include "reconcilers/report/rollout_facts.h"
 
@@ -27,16 +26,16 @@ struct RolloutReport {
   RolloutFacts facts;  // With the counts of now.
   // facts.nodes for people: their states as `status` names them, and the deadlines of their changes.
   std::vector<RolloutFacts::NodeRow> rows = {};
-  std::vector<NodeStep> steps = {};     // Of its nodes in a change.
-  RecordedStop stop = {};               // Also a retry that is requested.
-  std::string estimate = {};            // The completion that the operator has estimated; empty: none is known.
-  std::string failures = {};            // failures_behind().
-  std::string since_completion = {};    // since_completion().
-  std::string after = {};               // came_after().
-  std::string replaced_by = {};         // The revision of an edit that no operator has seen: the status is not of that.
-  std::vector<std::string> next = {};   // Commands: way_out().
-  std::vector<std::string> held = {};   // hold_text() of nodes: no command for anyone but who set the hold.
-  std::string said_by_its_policy = {};  // Of `next`, what a wait of its policy, which is gone, says as well.
+  std::vector<NodeStep> steps = {};    // Of its nodes in a change.
+  RecordedStop stop = {};              // Also a retry that is requested.
+  std::string estimate = {};           // The completion that the operator has estimated; empty: none is known.
+  std::string failures = {};           // failures_behind().
+  std::string since_completion = {};   // since_completion().
+  std::string after = {};              // came_after().
+  std::string replaced_by = {};        // The revision of an edit that no operator has seen: the status is not of that.
+  std::vector<Command> next = {};      // Commands: way_out().
+  std::vector<std::string> held = {};  // hold_text() of nodes: no command for anyone but who set the hold.
+  Command said_by_its_policy = {};     // Of `next`, what a wait of its policy, which is gone, says as well.
 };
 
 // Why a policy with a change has no rollout under way: the obstacle that its status names (a window, a hold, a
@@ -48,7 +47,7 @@ struct PolicyWait {
   bool paused = false;                  // spec.rollout.paused of the policy is set.
   std::string news = {};                // What has ended the stop before, in front of the message; mostly empty.
   std::vector<NodeStep> steps = {};     // Of the policy's nodes in a change.
-  std::vector<std::string> next = {};   // Commands that end the wait, for whoever decides that.
+  std::vector<Command> next = {};       // Commands that end the wait, for whoever decides that.
   std::vector<std::string> held = {};   // As of a rollout.
   std::string runs = {};                // loaded_revisions_text() of an aborted rollout's policy.
   // Nodes start by themselves.
@@ -61,7 +60,7 @@ struct PolicyWait {
 struct LeftFailed {
   std::string policy;
   std::vector<RolloutFacts::NodeRow> nodes;
-  std::vector<std::string> next;  // Commands that show what failed, and then the retry.
+  std::vector<Command> next;  // They show what failed, and then the retry.
 };
 
 struct FleetReport {
@@ -73,7 +72,8 @@ struct FleetReport {
   // What else there is, a line each, with the command behind it: nodes that drift, pauses that stop no node yet, and
   // stops of policies that are gone.
   struct Note {
-    std::string text, next;
+    std::string text;
+    Command next;
   };
   std::vector<Note> notes = {};
   bool some_stopped = false;  // Something waits for a person.
@@ -118,13 +118,13 @@ struct WaitState {
 // Commands, each once, as they can be pasted into a shell: what else there is to say is a comment behind them ("kubectl
 // logs …  # a100-01"). After failures also how to go back, and how to retry all failed nodes. None while nothing is
 // wrong. Of `report` the steps and the stop are read beside its facts.
-[[nodiscard]] std::vector<std::string> way_out(ReadingPass& pass, const RolloutReport& report);
+[[nodiscard]] std::vector<Command> way_out(ReadingPass& pass, const RolloutReport& report);
 // hold_text() of the nodes that somebody holds.
 [[nodiscard]] std::vector<std::string> holds_on(const ReadingPass& pass, const RolloutFacts& facts);
 // Of failed nodes of the policy that no rollout under way names: what shows the cause of each, and then, with `retry`,
 // the one command that tries all of them again.
-[[nodiscard]] std::vector<std::string> way_out_of_failed(ReadingPass& pass, std::string_view policy,
-                                                         const std::vector<RolloutFacts::NodeRow>& nodes, bool retry);
+[[nodiscard]] std::vector<Command> way_out_of_failed(ReadingPass& pass, std::string_view policy,
+                                                     const std::vector<RolloutFacts::NodeRow>& nodes, bool retry);
 // Of a policy whose change has no rollout under way: its steps, commands, holds, and what its nodes run.
 void add_way_out(ReadingPass& pass, PolicyWait& wait);
 

@@ -9,9 +9,9 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "reconcilers/explain/earlier_revision.h"
-#include "reconcilers/explain/shown_state.h"
-#include "reconcilers/explain/stop_command.h"
+#include "reconcilers/explain/commands.h"
+#include "reconcilers/explain/node.h"
+#include "reconcilers/explain/revisions.h"
 #include "reconcilers/model/conditions.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
@@ -152,17 +152,16 @@ std::string since_completion(const RolloutFacts& facts, const Index& index) {
 RecordedStop recorded_stop(const RolloutFacts& facts, const SharingPolicy* policy) {
   const SharingRollout& rollout = *facts.rollout;
   if (has_ended(facts.phase) || facts.earlier_attempt) return {};
-  std::string resume = resume_of(rollout, policy);
+  Command resume = resume_of(rollout, policy);
   if (rollout.aborted) return {std::string(reason_of(Gate::aborted)), start_command(rollout.policy, resume)};
   const std::string paused(reason_of(Gate::paused));
   if (resume.empty() || facts.phase == paused || facts.reason == paused) return {};
   return {paused, std::move(resume)};
 }
 
-std::string resume_of(const SharingRollout& rollout, const SharingPolicy* policy) {
-  const std::string command = "gpu-sharing-operator rollout resume";
-  if (policy != nullptr && policy->rollout.paused) return fmt::format("{} policy/{}", command, rollout.policy);
-  return rollout.paused ? fmt::format("{} {}", command, rollout.meta.name) : std::string();
+Command resume_of(const SharingRollout& rollout, const SharingPolicy* policy) {
+  if (policy != nullptr && policy->rollout.paused) return resume_command("policy/" + rollout.policy);
+  return rollout.paused ? resume_command(rollout.meta.name) : Command();
 }
 
 std::string ended_and_paused(const SharingRollout& rollout) {

@@ -16,6 +16,7 @@
 #include "reconcilers/fleet/tally.h"
 #include "reconcilers/model/policy.h"
 #include "reconcilers/model/snapshot.h"
+#include "reconcilers/reasons/command.h"
 
 namespace gso {
 
@@ -92,14 +93,14 @@ struct RolloutChoice {
 // A stop that a person has set, or a retry that ends one, and that the status does not show yet, because no operator
 // has written it since.
 struct RecordedStop {
-  std::string phase;   // "Paused", "Aborted" or "Retry requested"; empty: none.
-  std::string resume;  // The command that ends it, and behind it what else must follow; empty: nothing must.
+  std::string phase;  // "Paused", "Aborted" or "Retry requested"; empty: none.
+  Command resume;     // Ends it, and behind it what else must follow; empty: nothing must.
   [[nodiscard]] bool is_set() const { return !phase.empty(); }
 };
 // Of the rollout, or of its policy (`policy`: null if it does not exist).
 [[nodiscard]] RecordedStop recorded_stop(const RolloutFacts& facts, const SharingPolicy* policy);
 // The command that resumes what is paused: the policy, else the rollout. Empty: neither has the switch.
-[[nodiscard]] std::string resume_of(const SharingRollout& rollout, const SharingPolicy* policy);
+[[nodiscard]] Command resume_of(const SharingRollout& rollout, const SharingPolicy* policy);
 // "X is aborted and paused: first `… rollout start P`, then `… rollout resume X`": a resume alone continues nothing.
 // Empty: it is not both.
 [[nodiscard]] std::string ended_and_paused(const SharingRollout& rollout);

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "reconcilers/explain/earlier_revision.h"
+#include "reconcilers/explain/revisions.h"
 #include "reconcilers/fleet/fleet.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/policy.h"

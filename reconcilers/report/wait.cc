@@ -5,7 +5,7 @@
 #include <set>
 #include <utility>
 
-#include "reconcilers/explain/stop_command.h"
+#include "reconcilers/explain/commands.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/node/node_phase.h"

@@ -9,9 +9,9 @@
 #include <ranges>
 #include <utility>
 
-#include "reconcilers/explain/earlier_revision.h"
-#include "reconcilers/explain/shown_state.h"
-#include "reconcilers/explain/stop_command.h"
+#include "reconcilers/explain/commands.h"
+#include "reconcilers/explain/node.h"
+#include "reconcilers/explain/revisions.h"
 #include "reconcilers/model/conditions.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"

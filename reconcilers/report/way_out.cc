@@ -11,12 +11,9 @@
 #include <string_view>
 #include <utility>
 
-#include "reconcilers/explain/chart_command.h"
-#include "reconcilers/explain/earlier_revision.h"
+#include "reconcilers/explain/commands.h"
 #include "reconcilers/explain/node.h"
-#include "reconcilers/explain/pod_choices.h"
-#include "reconcilers/explain/remedy.h"
-#include "reconcilers/explain/stop_command.h"
+#include "reconcilers/explain/revisions.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
@@ -36,64 +33,63 @@ namespace {
 constexpr std::size_t kMostOfNodes = 6;
 
 using Names = std::vector<std::string>;
+using Commands = std::vector<Command>;
 
 // Corrects the invalid profile of the policy's nodes where it is chosen; `audit` names what is known only to a status.
-std::string correct_profile_command(const ReadingPass& pass, std::string_view policy) {
+Command correct_profile_command(const ReadingPass& pass, std::string_view policy) {
   for (const auto& [key, rollout] : pass.index().profile_rollouts) {
     const auto invalid = rollout.blocked.find(std::string(kConfigInvalid));
     if (key.policy != policy || invalid == rollout.blocked.end()) continue;
     for (const std::string& name : invalid->second) {
       const Node* node = pass.world().nodes.find(name);
-      if (node != nullptr && node->ready)
-        return next_step(pass.world(), pass.index(), pass.settings(), *node, pass.index().find(name), {});
+      if (node != nullptr && node->ready) return next_step(pass, *node, pass.index().find(name), {});
     }
   }
-  return "gpu-sharing-operator audit";
+  return {"gpu-sharing-operator audit"};
 }
 
 // What a resume continues to must not be a surprise, nor that the pause is of this rollout alone.
-std::string with_revision(const SharingRollout& rollout, const std::string& resume) {
-  const bool goes_on = resume == fmt::format("gpu-sharing-operator rollout resume {}", rollout.meta.name);
-  return !goes_on
-             ? resume
-             : fmt::format("{}  # continues to {}; the pause does not stop a rollout that an edit or an undo starts",
-                           resume, rollout.to_revision);
+Command with_revision(const SharingRollout& rollout, Command resume) {
+  if (resume == resume_command(rollout.meta.name))
+    resume.comment = fmt::format("continues to {}; the pause does not stop a rollout that an edit or an undo starts",
+                                 rollout.to_revision);
+  return resume;
 }
 
 // Ends the stop, for whoever decides that.
-Names of_the_stop(const ReadingPass& pass, const RolloutFacts& facts) {
+Commands of_the_stop(const ReadingPass& pass, const RolloutFacts& facts) {
   const World& world = pass.world();
   const SharingRollout& rollout = *facts.rollout;
-  const std::string command = "gpu-sharing-operator rollout";
   // As every stop of a policy without an object.
   if (facts.phase == "AwaitingApproval" && policy_is_gone(world, pass.index(), rollout.policy))
     return {gone_policy_command(world, pass.index(), pass.settings(), rollout.policy)};
   if (facts.phase == "AwaitingApproval")
-    return {"gpu-sharing-operator diff", fmt::format("{} approve {}", command, rollout.meta.name)};
+    return {{"gpu-sharing-operator diff"},
+            {fmt::format("gpu-sharing-operator rollout approve {}", rollout.meta.name), {}, Command::Does::asks}};
   const SharingPolicy* policy = world.policies.find(rollout.policy);
   if (facts.reason == reason_of(Gate::aborted) || facts.undone())
     return {start_command(rollout.policy, resume_of(rollout, policy))};
   if (facts.reason == kConfigInvalid) return {correct_profile_command(pass, rollout.policy)};
   if (facts.reason != reason_of(Gate::paused)) {
-    std::string allow = policy == nullptr ? std::string() : spec_command(world, facts.reason, *policy, pass.settings());
-    return allow.empty() ? Names() : Names{std::move(allow)};
+    Command allow = policy == nullptr ? Command() : spec_command(world, facts.reason, *policy, pass.settings());
+    return allow.empty() ? Commands() : Commands{std::move(allow)};
   }
   // Without a switch somebody has resumed it, and no operator has looked since.
-  const std::string resume = resume_of(rollout, policy);
-  return resume.empty() ? Names() : Names{with_revision(rollout, resume)};
+  Command resume = resume_of(rollout, policy);
+  return resume.empty() ? Commands() : Commands{with_revision(rollout, std::move(resume))};
 }
 
 // Pods keep nodes from their change: what administrators can decide about that, each decision once. What the owners of
 // the pods can do is a comment of the commands that show the pods.
-Names of_busy_nodes(const ReadingPass& pass, const RolloutFacts& facts) {
-  Names out;
+Commands of_busy_nodes(const ReadingPass& pass, const RolloutFacts& facts) {
+  Commands out;
   for (const RolloutFacts::NodeRow& row : facts.nodes) {
     const Node* node = pass.world().nodes.find(row.name);
     const NodeAssessment* a = pass.index().find(row.name);
     if (node == nullptr || a == nullptr || !is_about_pods(row.reason)) continue;
     const PodAdvice advice = advice_on_pods(pass, *node, *a, {row.reason, row.message});
     for (const PodDecision& decision : advice.decisions) {
-      std::string command = decision.next();
+      Command command = decision.next();
       if (!command.empty() && std::ranges::find(out, command) == out.end()) out.push_back(std::move(command));
     }
   }
@@ -114,17 +110,17 @@ Names uncordoned_nodes(const ReadingPass& pass, std::string_view policy) {
 }
 
 // A retry cordons those nodes again, which whoever uncordoned them might not want.
-std::string retry_command(const ReadingPass& pass, std::string_view policy) {
+Command retry_command(const ReadingPass& pass, std::string_view policy) {
   const Names uncordoned = uncordoned_nodes(pass, policy);
-  return fmt::format(
-      "gpu-sharing-operator rollout start {}  # retries all failed nodes, once the cause is fixed{}", policy,
-      uncordoned.empty()
-          ? ""
-          : fmt::format("; it also cordons {} again, which somebody uncordoned", first_names(uncordoned)));
+  Command out = start_command(policy);
+  out.comment = "retries all failed nodes, once the cause is fixed";
+  if (!uncordoned.empty())
+    out.comment += fmt::format("; it also cordons {} again, which somebody uncordoned", first_names(uncordoned));
+  return out;
 }
 
 struct WayBack {
-  std::string command;
+  Command command = {};
   bool to_earlier = false;  // An earlier profile is on record, and the command shows what a return to it would do.
 };
 
@@ -136,18 +132,18 @@ WayBack way_back(const ReadingPass& pass, const SharingRollout& rollout) {
   const bool is_inline = policy != nullptr && owns_key(*policy, rollout_key_of(rollout));
   const bool has_text = is_inline ? !inline_text_before(world, rollout).empty()
                                   : has_earlier_text(world, pass.index(), rollout.config_map, rollout.key);
-  if (has_text) return {undo + " --dry-run  # to go back", true};
-  if (is_inline) return {undo + "  # to return its nodes to what they ran before this policy's profile"};
+  using enum Command::Does;
+  if (has_text) return {{undo + " --dry-run", "to go back", goes_back}, true};
+  if (is_inline) return {{undo, "to return its nodes to what they ran before this policy's profile", goes_back}};
   const ObjectKey config_map = config_map_key(rollout.config_map);
-  return {fmt::format(
-      "kubectl edit configmap {} --namespace {}  # to correct key {}: no earlier profile of it is on record",
-      config_map.name, config_map.ns, rollout.key)};
+  return {{fmt::format("kubectl edit configmap {} --namespace {}", config_map.name, config_map.ns),
+           fmt::format("to correct key {}: no earlier profile of it is on record", rollout.key), changes}};
 }
 
 // After nodes have failed: what the whole rollout needs, once for all of them, for whoever decides that. Nodes that
 // failed in a rollout that is complete served no GPU before it: going back does not help them.
-Names of_failures(const ReadingPass& pass, const RolloutFacts& facts) {
-  Names out;
+Commands of_failures(const ReadingPass& pass, const RolloutFacts& facts) {
+  Commands out;
   if (facts.reason == reason_of(Gate::aborted) || facts.undone()) return out;
   const SharingRollout& rollout = *facts.rollout;
   const bool of_daemons = !daemonset_of(rollout.config_map).empty();
@@ -163,17 +159,17 @@ Names of_failures(const ReadingPass& pass, const RolloutFacts& facts) {
 
 // Whoever paused or aborted a rollout mostly wants to go back. Nothing for templates of DaemonSets, and nothing without
 // an earlier profile.
-Names of_stop_by_person(const ReadingPass& pass, const RolloutFacts& facts, const RecordedStop& stop) {
+Commands of_stop_by_person(const ReadingPass& pass, const RolloutFacts& facts, const RecordedStop& stop) {
   const std::string phase = stop.is_set() ? stop.phase : facts.shown_phase();
   const bool stopped = phase == reason_of(Gate::paused) || phase == reason_of(Gate::aborted);
   if (!stopped || !daemonset_of(facts.rollout->config_map).empty()) return {};
   WayBack back = way_back(pass, *facts.rollout);
-  return back.to_earlier ? Names{std::move(back.command)} : Names();
+  return back.to_earlier ? Commands{std::move(back.command)} : Commands();
 }
 
 // The same of each aborted rollout of the policy, for which `rollout status` lists the policy alone.
-Names of_aborted_rollouts(const ReadingPass& pass, std::string_view policy) {
-  Names out;
+Commands of_aborted_rollouts(const ReadingPass& pass, std::string_view policy) {
+  Commands out;
   for (const SharingRollout* rollout : newest_rollouts(pass.world())) {
     if (rollout->policy != policy || !rollout->aborted || present_rollout(*rollout, pass.index()) == nullptr) continue;
     std::ranges::move(of_stop_by_person(pass, facts_of(*rollout), {std::string(reason_of(Gate::aborted)), {}}),
@@ -184,16 +180,17 @@ Names of_aborted_rollouts(const ReadingPass& pass, std::string_view policy) {
 
 // Beside nodes that are about to fail although they are Ready: an earlier profile, while it can still be restored
 // without a failure. Nothing for templates of DaemonSets, and nothing without such a profile: the nodes might recover.
-Names of_late_nodes(ReadingPass& pass, const RolloutFacts& facts, const std::vector<NodeStep>& steps) {
+Commands of_late_nodes(ReadingPass& pass, const RolloutFacts& facts, const std::vector<NodeStep>& steps) {
   if (facts.went_wrong() || facts.failed > 0 || !daemonset_of(facts.rollout->config_map).empty()) return {};
   const bool is_late = std::ranges::any_of(steps, [&](const NodeStep& step) {
     const Node* node = pass.world().nodes.find(step.node);
     const NodeAssessment* a = pass.index().find(step.node);
     return node != nullptr && a != nullptr && node->ready && !deadline_text(pass, *node, *a).empty();
   });
-  const WayBack back = is_late ? way_back(pass, *facts.rollout) : WayBack();
+  WayBack back = is_late ? way_back(pass, *facts.rollout) : WayBack();
   if (!back.to_earlier) return {};
-  return {back.command + ", if the new profile is the cause"};
+  back.command.comment += ", if the new profile is the cause";
+  return {std::move(back.command)};
 }
 
 // hold_text() of the first few of those nodes.
@@ -208,57 +205,50 @@ Names hold_texts(const World& world, const Names& names) {
 }
 
 // Shows why a node is in trouble; empty: it is not. Not the retry of a failed node, which is for all of them together.
-std::string look_at(ReadingPass& pass, const std::string& name, std::string_view reason, const std::string& message) {
-  const World& world = pass.world();
-  const FleetIndex::Impl& index = pass.index();
-  const Node* node = world.nodes.find(name);
+Command look_at(ReadingPass& pass, const std::string& name, std::string_view reason, const std::string& message) {
+  const Index& index = pass.index();
+  const Node* node = pass.world().nodes.find(name);
   const NodeAssessment* a = index.find(name);
   if (node == nullptr || a == nullptr) return {};
   if (reason == kHeld) return {};  // hold_texts()
-  std::string command = trouble_command(index, *node, *a);
+  Command command = trouble_command(index, *node, *a);
   if (command.empty() && is_about_pods(reason)) command = advice_on_pods(pass, *node, *a, {reason, message}).next();
-  if (command.empty()) command = command_of_reason(world, index, pass.settings(), *node, *a, reason);
+  if (command.empty()) command = command_of_reason(pass, *node, *a, reason);
   if (command.empty() && a->phase == Phase::failed) command = failed_pod_command(index, *node, *a);
-  if (command.empty() && a->phase == Phase::failed) command = fmt::format("gpu-sharing-operator explain {}", name);
+  if (command.empty() && a->phase == Phase::failed) command = explain_command(name);
   return command;
 }
 
 // The commands about nodes, in their order; one that is the same for several nodes is there once, with their names.
 class NodeCommands {
  public:
-  void add(const std::string& node, std::string command) {
+  void add(const std::string& node, Command command) {
     if (command.empty()) return;
-    const auto known = std::ranges::find(commands_, command, &Command::text);
+    const auto known = std::ranges::find(commands_, command, &OfNodes::command);
     if (known == commands_.end()) {
       commands_.push_back({std::move(command), {node}});
     } else {
       known->nodes.push_back(node);
     }
   }
-  // At most so many.
-  [[nodiscard]] Names lines(std::size_t most) const {
-    Names out;
-    for (const Command& command : commands_) {
-      // The name of a node is in most of its commands, and is a comment of the others.
-      const std::string& first = command.nodes.front();
-      const bool named = command.nodes.size() == 1 &&
-                         (command.text.ends_with(first) || command.text.contains(fmt::format(" node {} ", first)) ||
-                          command.text.contains(fmt::format("spec.nodeName={} ", first)));
-      const std::string names = first_names(command.nodes);
-      const std::string comment = named                           ? std::string()
-                                  : command.text.contains("  # ") ? fmt::format(" ({})", names)
-                                                                  : fmt::format("  # {}", names);
-      if (out.size() < most) out.push_back(command.text + comment);
+  // At most so many. The name of a node is in most of its commands, and is a comment of the others.
+  [[nodiscard]] Commands first(std::size_t most) const {
+    Commands out;
+    for (const OfNodes& entry : commands_ | std::views::take(most)) {
+      Command& command = out.emplace_back(entry.command);
+      if (entry.nodes.size() == 1 && command.node == entry.nodes.front()) continue;
+      const std::string names = first_names(entry.nodes);
+      command.comment += command.comment.empty() ? names : fmt::format(" ({})", names);
     }
     return out;
   }
 
  private:
-  struct Command {
-    std::string text;
+  struct OfNodes {
+    Command command;
     Names nodes;
   };
-  std::vector<Command> commands_;
+  std::vector<OfNodes> commands_;
 };
 
 // --- Full budgets: who holds their slots, what returns the holders to service, and which budgets can be raised.
@@ -266,13 +256,13 @@ class NodeCommands {
 // What returns the nodes that hold the slots to service comes before anything else, and to raise the budgets is the
 // last one.
 struct FullBudgets {
-  Names holders;
-  Names raises;
+  Commands holders;
+  Commands raises;
 };
 
 // Raises the budgets that have no slot left, for whoever decides that. One line for all of them, because raising one of
 // several alone changes nothing.
-Names raise_budgets(const ReadingPass& pass, std::string_view message, std::string_view policy) {
+Commands raise_budgets(const ReadingPass& pass, std::string_view message, std::string_view policy) {
   const ReportedBudgets full = reported_budgets(message);
   Names fields;
   Names values;
@@ -284,18 +274,18 @@ Names raise_budgets(const ReadingPass& pass, std::string_view message, std::stri
   if (full.group) add("maxUnavailablePerGroup", "max-unavailable-per-group");
   constexpr std::string_view kOfCluster = "config.cluster-max-unavailable";
   if (fields.empty())
-    return full.cluster
-               ? Names{upgrade_chart_command(pass.world(), pass.settings(), fmt::format("and a higher {}", kOfCluster))}
-               : Names();
-  std::string out =
-      fmt::format("kubectl edit sharingpolicies.gpusharing.dev {}  # to raise {}", policy, fmt::join(fields, " and "));
+    return full.cluster ? Commands{upgrade_chart_command(pass.world(), pass.settings(),
+                                                         fmt::format("and a higher {}", kOfCluster))}
+                        : Commands();
+  std::string comment = fmt::format("to raise {}", fmt::join(fields, " and "));
   // The operator reads those values when it creates that policy, and never again.
   if (policy == kDefaultPolicy)
-    out += fmt::format("; the chart value{} {} {} for a new cluster only", values.size() == 1 ? "" : "s",
-                       fmt::join(values, " and "), values.size() == 1 ? "is" : "are");
-  if (full.cluster) out += fmt::format("; raise the chart value {} with helm upgrade as well", kOfCluster);
-  if (fields.size() + (full.cluster ? 1 : 0) > 1) out += ": all of these budgets are full, and one alone frees no slot";
-  return {std::move(out)};
+    comment += fmt::format("; the chart value{} {} {} for a new cluster only", values.size() == 1 ? "" : "s",
+                           fmt::join(values, " and "), values.size() == 1 ? "is" : "are");
+  if (full.cluster) comment += fmt::format("; raise the chart value {} with helm upgrade as well", kOfCluster);
+  if (fields.size() + (full.cluster ? 1 : 0) > 1)
+    comment += ": all of these budgets are full, and one alone frees no slot";
+  return {edit_policy_command(policy, std::move(comment))};
 }
 
 // The nodes that hold the slots of the full budgets that the rollout waits for; empty also if its status says that it
@@ -320,18 +310,19 @@ Names holders_for(const ReadingPass& pass, std::string_view policy) {
 }
 
 // "kubectl get nodes a01 a02  # COMMENT; and 3 more": the first few nodes.
-std::string command_for_first(std::string_view command, const Names& nodes, std::string_view comment) {
+Command command_for_first(std::string_view command, const Names& nodes, std::string_view comment) {
   const std::size_t shown = std::min(nodes.size(), kMostNames);
   const std::string more = shown < nodes.size() ? fmt::format("; and {} more", nodes.size() - shown) : std::string();
-  return fmt::format("{} {}  # {}{}", command, fmt::join(nodes | std::views::take(shown), " "), comment, more);
+  return {fmt::format("{} {}", command, fmt::join(nodes | std::views::take(shown), " ")),
+          fmt::format("{}{}", comment, more)};
 }
 
 // For whoever keeps holders of the slots out of service. Nothing about a node that the operator changes: its slot is
 // free when its change ends.
-Names of_holders_out_of_service(const ReadingPass& pass, const Names& holders) {
+Commands of_holders_out_of_service(const ReadingPass& pass, const Names& holders) {
   std::map<SlotHold, Names> by_hold;
   for (const std::string& name : holders) by_hold[slot_hold(pass.world(), pass.index(), name)].push_back(name);
-  Names out;
+  Commands out;
   const Names& cordoned = by_hold[SlotHold::cordoned];
   if (!cordoned.empty()) {
     out.push_back(command_for_first("kubectl get nodes", cordoned,
@@ -345,8 +336,10 @@ Names of_holders_out_of_service(const ReadingPass& pass, const Names& holders) {
                                                           : "NotReady: they hold slots until they are Ready"));
   }
   for (const SlotHold hold : {SlotHold::unreadable, SlotHold::cordoned_by_operator, SlotHold::no_gpus}) {
-    for (const std::string& name : by_hold[hold] | std::views::take(kMostNames))
-      out.push_back(fmt::format("gpu-sharing-operator explain {}  # it holds a slot: {}", name, describe(hold)));
+    for (const std::string& name : by_hold[hold] | std::views::take(kMostNames)) {
+      Command& command = out.emplace_back(explain_command(name));
+      command.comment = fmt::format("it holds a slot: {}", describe(hold));
+    }
   }
   return out;
 }
@@ -362,7 +355,7 @@ FullBudgets of_exhausted_budgets(const ReadingPass& pass, const Names& holders, 
 }
 
 // The policies of other rollouts whose nodes hold the slots.
-Names of_other_holders(const ReadingPass& pass, const Names& holders, std::string_view policy) {
+Commands of_other_holders(const ReadingPass& pass, const Names& holders, std::string_view policy) {
   std::map<std::string, Names> by_policy;
   for (const std::string& name : holders) {
     const NodeAssessment* a = pass.index().find(name);
@@ -371,11 +364,11 @@ Names of_other_holders(const ReadingPass& pass, const Names& holders, std::strin
     if (a != nullptr && by_rollout && !a->policy.empty() && a->policy != policy)
       by_policy[std::string(a->policy.view())].push_back(name);
   }
-  Names out;
-  for (const auto& [other, nodes] : by_policy) {
-    out.push_back(fmt::format("gpu-sharing-operator rollout status policy/{}  # {} {} the slots", other,
-                              first_names(nodes), nodes.size() == 1 ? "holds" : "hold"));
-  }
+  Commands out;
+  for (const auto& [other, nodes] : by_policy)
+    out.push_back({fmt::format("gpu-sharing-operator rollout status policy/{}", other),
+                   fmt::format("{} {} the slots", first_names(nodes), nodes.size() == 1 ? "holds" : "hold"),
+                   Command::Does::watches});
   return out;
 }
 
@@ -403,12 +396,12 @@ FullBudgets way_out_of_full_budgets(const ReadingPass& pass, const PolicyWait& w
 
 }  // namespace
 
-std::vector<std::string> way_out(ReadingPass& pass, const RolloutReport& report) {
+std::vector<Command> way_out(ReadingPass& pass, const RolloutReport& report) {
   const RolloutFacts& facts = report.facts;
   const bool is_stopped = report.stop.is_set();
   if (is_stopped && report.stop.resume.empty()) return {};  // A retry is requested: what else is known ends.
   // What the status says of the time before the stop is not what ends it.
-  Names out = is_stopped ? Names{with_revision(*facts.rollout, report.stop.resume)} : of_the_stop(pass, facts);
+  Commands out = is_stopped ? Commands{with_revision(*facts.rollout, report.stop.resume)} : of_the_stop(pass, facts);
   FullBudgets full = is_stopped ? FullBudgets() : way_out_of_full_budgets(pass, facts, report.steps);
   std::ranges::move(full.holders, std::back_inserter(out));
   NodeCommands commands;
@@ -418,14 +411,14 @@ std::vector<std::string> way_out(ReadingPass& pass, const RolloutReport& report)
     const bool listed = std::ranges::find(facts.nodes, step.node, &RolloutFacts::NodeRow::name) != facts.nodes.end();
     if (!listed) commands.add(step.node, look_at(pass, step.node, {}, {}));
   }
-  std::ranges::move(commands.lines(kMostOfNodes), std::back_inserter(out));
+  std::ranges::move(commands.first(kMostOfNodes), std::back_inserter(out));
   if (!is_stopped && facts.advances()) {
     std::ranges::move(of_busy_nodes(pass, facts), std::back_inserter(out));
     std::ranges::move(of_late_nodes(pass, facts, report.steps), std::back_inserter(out));
   }
   std::ranges::move(of_stop_by_person(pass, facts, report.stop), std::back_inserter(out));
-  for (std::string& line : of_failures(pass, facts)) {
-    if (std::ranges::find(out, line) == out.end()) out.push_back(std::move(line));
+  for (Command& command : of_failures(pass, facts)) {
+    if (std::ranges::find(out, command) == out.end()) out.push_back(std::move(command));
   }
   std::ranges::move(full.raises, std::back_inserter(out));
   return out;
@@ -439,12 +432,12 @@ std::vector<std::string> holds_on(const ReadingPass& pass, const RolloutFacts& f
   return hold_texts(pass.world(), names);
 }
 
-std::vector<std::string> way_out_of_failed(ReadingPass& pass, std::string_view policy,
-                                           const std::vector<RolloutFacts::NodeRow>& nodes, bool retry) {
+std::vector<Command> way_out_of_failed(ReadingPass& pass, std::string_view policy,
+                                       const std::vector<RolloutFacts::NodeRow>& nodes, bool retry) {
   NodeCommands commands;
   for (const RolloutFacts::NodeRow& row : nodes)
     commands.add(row.name, look_at(pass, row.name, row.reason, row.message));
-  Names out = commands.lines(kMostOfNodes);
+  Commands out = commands.first(kMostOfNodes);
   if (retry) out.push_back(retry_command(pass, policy));
   return out;
 }
@@ -452,33 +445,32 @@ std::vector<std::string> way_out_of_failed(ReadingPass& pass, std::string_view p
 namespace {
 
 // Ends the wait, for whoever decides that. A status names a stop beside nodes in progress in its message alone.
-Names of_the_wait(ReadingPass& pass, const PolicyWait& wait) {
+Commands of_the_wait(ReadingPass& pass, const PolicyWait& wait) {
   const World& world = pass.world();
-  const std::string command = "gpu-sharing-operator rollout";
   if (wait.reason == kRollingOut) return pass.stop_commands_of(wait.policy);
   if (wait.reason == kPolicyGone) return {gone_policy_command(world, pass.index(), pass.settings(), wait.policy)};
   if (wait.reason == kConfigInvalid) return {correct_profile_command(pass, wait.policy)};
   if (wait.reason == kHeld) return {};  // hold_texts()
   const bool by_switch =
       wait.reason == reason_of(Gate::aborted) || wait.reason == kUndone || wait.reason == reason_of(Gate::paused);
-  if (Names commands = by_switch ? pass.stop_commands_of(wait.policy) : Names(); !commands.empty()) return commands;
-  if (wait.reason == reason_of(Gate::aborted) || wait.reason == kUndone) return {start_command(wait.policy, {})};
+  if (Commands commands = by_switch ? pass.stop_commands_of(wait.policy) : Commands(); !commands.empty())
+    return commands;
+  if (wait.reason == reason_of(Gate::aborted) || wait.reason == kUndone) return {start_command(wait.policy)};
   if (wait.reason == reason_of(Gate::max_failures)) return {retry_command(pass, wait.policy)};
-  if (wait.reason == reason_of(Gate::approval))
-    return {"gpu-sharing-operator diff", fmt::format("{} approve policy/{}", command, wait.policy)};
+  if (wait.reason == reason_of(Gate::approval)) return {{"gpu-sharing-operator diff"}, approve_command(wait.policy)};
   if (wait.reason == kBudgetExhausted) {
     FullBudgets full = way_out_of_full_budgets(pass, wait);
     std::ranges::move(full.raises, std::back_inserter(full.holders));
     return std::move(full.holders);
   }
-  if (wait.reason == reason_of(Gate::paused) && wait.paused)
-    return {fmt::format("{} resume policy/{}", command, wait.policy)};
+  if (wait.reason == reason_of(Gate::paused) && wait.paused) return {resume_command("policy/" + wait.policy)};
   const SharingPolicy* policy = world.policies.find(wait.policy);
-  std::string allow = policy == nullptr ? std::string() : spec_command(world, wait.reason, *policy, pass.settings());
-  Names out;
+  Command allow = policy == nullptr ? Command() : spec_command(world, wait.reason, *policy, pass.settings());
+  Commands out;
   if (!allow.empty()) out.push_back(std::move(allow));
   if (wait.reason == reason_of(Gate::outside_window) && can_go_back(world, pass.index(), wait.policy))
-    out.push_back(command + " undo --dry-run  # to go back, if the edit that waits is wrong");
+    out.push_back({"gpu-sharing-operator rollout undo --dry-run", "to go back, if the edit that waits is wrong",
+                   Command::Does::goes_back});
   return out;
 }
 

@@ -13,13 +13,13 @@ from function_length_test import sources
 
 # Figure: (limit, target).
 LIMITS = {
-    "product files": (601, 500),
-    "product files of fewer than 40 lines": (72, 40),
+    "product files": (511, 500),
+    "product files of fewer than 40 lines": (40, 40),
     "product files of more than 500 lines": (0, 0),
-    "product lines": (99_523, 80_000),
-    "headers that one other file includes": (13, 0),
-    "structs of a code or reason and a text": (34, 3),
-    "places that search our own messages": (17, 0),
+    "product lines": (98_007, 80_000),
+    "headers that one other file includes": (4, 0),
+    "structs of a code or reason and a text": (15, 3),
+    "places that search our own messages": (1, 0),
     "files that call step()": (1, 1),
 }
 

@@ -80,9 +80,9 @@ void print_node_table(const std::vector<RolloutFacts::NodeRow>& nodes, const std
   if (rows.size() > 1) print_table(rows, out);
 }
 
-void print_ways(const std::vector<std::string>& held, const std::vector<std::string>& next, std::ostream& out) {
+void print_ways(const std::vector<std::string>& held, const std::vector<Command>& next, std::ostream& out) {
   for (const std::string& hold : held) print_line(out, "  held: {}", hold);
-  for (const std::string& command : next) print_line(out, "  next: {}", command);
+  for (const Command& command : next) print_line(out, "  next: {}", command.text());
 }
 
 // The stop that no status shows yet, else the phase.
@@ -124,7 +124,7 @@ void print_rollout(const FleetReport& fleet, const RolloutReport& report, k8s::W
                    ? fmt::format("Running {}{}", about(now - *started), foretell(report, now))
                    : fmt::format("Started {} ago", about(now - *started)));
   print_node_table(report.rows, report.steps, out);
-  std::vector<std::string> next = report.next;
+  std::vector<Command> next = report.next;
   std::erase(next, report.said_by_its_policy);
   print_ways(report.held, next, out);
 }
@@ -188,7 +188,7 @@ void print_report(const FleetReport& report, k8s::WallTime now, std::ostream& ou
   for (const LeftFailed& failed : report.failed) print_left_failed(failed, out);
   for (const FleetReport::Note& note : report.notes) {
     print_line(out, "{}", note.text);
-    print_line(out, "  next: {}", note.next);
+    print_line(out, "  next: {}", note.next.text());
   }
 }
 
@@ -257,6 +257,16 @@ OrderedJson rollout_json(const RolloutFacts& facts) {
           {"profile", rollout.profile}};
 }
 
+namespace {
+
+OrderedJson texts_of(const std::vector<Command>& commands) {
+  OrderedJson out = OrderedJson::array();
+  for (const Command& command : commands) out.push_back(command.text());
+  return out;
+}
+
+}  // namespace
+
 OrderedJson report_json(const FleetReport& report, const std::string& operator_field,
                         const std::vector<std::string>& incomplete) {
   OrderedJson out{{"version", kRolloutJsonVersion},   {"operator", operator_field},
@@ -267,7 +277,7 @@ OrderedJson report_json(const FleetReport& report, const std::string& operator_f
     shown["estimatedCompletion"] = one.estimate;
     shown["inProgress"] = OrderedJson::array();
     for (const NodeStep& step : one.steps) shown["inProgress"].push_back({{"name", step.node}, {"step", step.step}});
-    shown["next"] = one.next;
+    shown["next"] = texts_of(one.next);
     shown["after"] = one.after;
   }
   for (const PolicyWait& wait : report.waiting)
@@ -280,7 +290,7 @@ OrderedJson report_json(const FleetReport& report, const std::string& operator_f
     OrderedJson nodes = OrderedJson::array();
     for (const RolloutFacts::NodeRow& row : failed.nodes)
       nodes.push_back({{"name", row.name}, {"message", row.message}});
-    out["failed"].push_back({{"policy", failed.policy}, {"nodes", std::move(nodes)}, {"next", failed.next}});
+    out["failed"].push_back({{"policy", failed.policy}, {"nodes", std::move(nodes)}, {"next", texts_of(failed.next)}});
   }
   return out;
 }

@@ -19,7 +19,7 @@
 #include "controller/commands/shared/print.h"
 #include "controller/commands/shared/session.h"
 #include "controller/commands/status_watch.h"
-#include "reconcilers/explain/shown_state.h"
+#include "reconcilers/explain/node.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/policy.h"
 #include "reconcilers/node/node_phase.h"
@@ -106,7 +106,7 @@ class Tree {
     if (!facts.finished()) line(facts.wave == 0 ? "  canary" : fmt::format("  wave {}", facts.wave));
     // The first command of `rollout status`, above the nodes: a terminal might have no room below them.
     if (!report.next.empty())
-      append_text(out_, wrapped(one_line("  next: " + report.next.front()) + "\n", screen_.columns));
+      append_text(out_, wrapped(one_line("  next: " + report.next.front().text()) + "\n", screen_.columns));
     of_template ? add_daemons(facts) : add_nodes(rollout);
   }
 

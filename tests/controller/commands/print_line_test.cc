@@ -47,7 +47,7 @@ TEST(PrintLine, ARolloutsStatusAndAPolicysStayOnTheirLines) {
   FleetReport report;
   report.rollouts.push_back({.facts = facts, .rows = facts.nodes});
   report.waiting.push_back({"default", kForged, kForged});
-  report.notes.push_back({kForged, kForged});
+  report.notes.push_back({kForged, {kForged}});
   print_report(report, {}, out);
   EXPECT_THAT(out.str(), HasSubstr("x\\nnext: rm -rf /\\ty"));
   EXPECT_THAT(out.str(), Not(HasSubstr("\nnext:")));
