@@ -18,7 +18,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "controller/commands/lint.h"
+#include "controller/commands/commands.h"
 #include "reconcilers/cluster/manifests.h"
 #include "reconcilers/model/plan.h"
 #include "reconcilers/registry.h"

@@ -1,7 +1,5 @@
 // A walk along the words through CLI11's tree, and three scripts.
-#include "controller/cli/completion.h"
-
-#include <CLI/CLI.hpp>
+#include "controller/cli/cli.h"
 
 #include <algorithm>
 #include <chrono>
@@ -13,7 +11,6 @@
 #include <string_view>
 #include <utility>
 
-#include "controller/cli/command_tree.h"
 #include "controller/commands/shared/session.h"
 #include "k8sclient/api/client.h"
 #include "reconcilers/model/json_access.h"

@@ -1,5 +1,5 @@
 // One page: the objects found, their problems, and where they are.
-#include "controller/commands/audit.h"
+#include "controller/commands/commands.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -16,7 +16,6 @@
 
 #include "controller/commands/shared/command.h"
 #include "controller/commands/shared/print.h"
-#include "controller/commands/shared/screen.h"
 #include "controller/commands/shared/session.h"
 #include "controller/config/options.h"
 #include "controller/reading/input_file.h"
@@ -191,8 +190,7 @@ int audit_view(ClusterView& view, const PlannerSettings& given, k8s::WallTime no
     settings.label_mode = PlannerSettings::LabelMode::verify;
     index.note_everything_changed();
   }
-  const Timers timers;
-  const Snapshot snapshot{view.world, now, timers, view.consumers, settings};
+  const Snapshot snapshot{view.world, now, kNoTimers, view.consumers, settings};
   // A Lease that does not exist proves nothing where the operator's record could not be read: it is in another
   // namespace.
   const bool stopped = view.no_operator && (view.no_operator->was_running || !record_unread(view.world, settings));
@@ -230,6 +228,8 @@ asio::awaitable<int> audit_cluster(k8s::Reader* client, k8s::Clock* clock, Audit
   co_return audit_view(view, settings, clock->now(), audit.form, *out);
 }
 
+namespace {
+
 int run_audit(const AuditOptions& audit, const Options& options, std::istream& in, std::ostream& out,
               std::ostream& err) {
   const PlannerSettings settings = options.planner_settings();
@@ -252,6 +252,8 @@ int run_audit(const AuditOptions& audit, const Options& options, std::istream& i
     return audit_cluster(client, clock, asked, settings, &out, &err);
   });
 }
+
+}  // namespace
 
 Subcommand make_audit_command() {
   const auto audit = std::make_shared<AuditOptions>();

@@ -1,5 +1,5 @@
 // The checks, one after the other; only the leader is waited for.
-#include "controller/commands/check.h"
+#include "controller/commands/commands.h"
 
 #include <fmt/format.h>
 
@@ -16,7 +16,6 @@
 
 #include "controller/commands/shared/command.h"
 #include "controller/commands/shared/print.h"
-#include "controller/commands/shared/screen.h"
 #include "controller/commands/shared/session.h"
 #include "controller/config/options.h"
 #include "controller/reading/cluster_reader.h"
@@ -272,12 +271,6 @@ asio::awaitable<int> check_on_cluster(k8s::ApiClient* client, k8s::Clock* clock,
   co_return found.fine ? 0 : 1;
 }
 
-int run_check(const CheckOptions& check, const Options& options, std::ostream& out, std::ostream& err) {
-  return run_connected(kCheckCommand, options, k8s::terminal_of_process(), err, [&](const Session& session) {
-    return check_on_cluster(session.client, session.clock, options, check, &out, &err);
-  });
-}
-
 Subcommand make_check_command() {
   struct Arguments {
     CheckOptions check;
@@ -306,7 +299,12 @@ Subcommand make_check_command() {
           .summary = "Whether the installed operator works: rights, the CRDs, a leader",
           .describe = describe,
           .check = check,
-          .run = [given](const Invocation& i) { return run_check(given->check, i.options, i.out, i.err); },
+          .run =
+              [given](const Invocation& i) {
+                return run_on_cluster("check", i.options, i.err, [&](k8s::ApiClient* client, k8s::Clock* clock) {
+                  return check_on_cluster(client, clock, i.options, given->check, &i.out, &i.err);
+                });
+              },
           .names_unknown_variables = true};
 }
 

@@ -1,5 +1,5 @@
 // Stops the operator, acquires its Lease, removes everything it added, and deletes Lease and record.
-#include "controller/commands/cleanup.h"
+#include "controller/commands/commands.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -70,23 +70,29 @@ asio::awaitable<k8s::Result<void>> list_all(k8s::Reader* client, k8s::Gvr gvr,
   co_return k8s::Result<void>{};
 }
 
-// Nodes, DaemonSets and SharingPolicies. No operand pod is needed, and a ConfigMap only to say what it keeps.
+// The same; nothing of an API that is not served.
+template <class T>
+asio::awaitable<k8s::Result<void>> list_if_served(k8s::Reader* client, k8s::Gvr gvr,
+                                                  k8s::Result<T> (*project)(std::string_view), k8s::Store<T>* store) {
+  const k8s::Result<bool> served = co_await client->served(gvr);
+  if (!served) co_return std::unexpected(served.error());
+  k8s::Result<void> listed;
+  if (*served) listed = co_await list_all<T>(client, gvr, project, store);
+  co_return listed;
+}
+
+// Nodes, DaemonSets and what the operator has of its own kinds. No operand pod is needed, and a ConfigMap only to say
+// what it keeps.
 asio::awaitable<k8s::Result<void>> read_cleanup_objects(k8s::Reader* client, World* world) {
   k8s::Result<void> listed = co_await list_all<Node>(client, resources::nodes, &project_node, &world->nodes);
-  if (!listed) co_return listed;
-  listed = co_await list_all<DaemonSet>(client, resources::daemon_sets, &project_daemonset, &world->daemonsets);
-  if (!listed) co_return listed;
-  const k8s::Result<bool> served = co_await client->served(resources::sharing_policies);
-  if (!served) co_return std::unexpected(served.error());
-  if (*served)
-    listed = co_await list_all<SharingPolicy>(client, resources::sharing_policies, &project_sharing_policy,
-                                              &world->policies);
-  if (!listed) co_return listed;
-  const k8s::Result<bool> records = co_await client->served(resources::sharing_rollouts);
-  if (!records) co_return std::unexpected(records.error());
-  if (*records)
-    listed = co_await list_all<SharingRollout>(client, resources::sharing_rollouts, &project_sharing_rollout,
-                                               &world->rollouts);
+  if (listed)
+    listed = co_await list_all<DaemonSet>(client, resources::daemon_sets, &project_daemonset, &world->daemonsets);
+  if (listed)
+    listed = co_await list_if_served<SharingPolicy>(client, resources::sharing_policies, &project_sharing_policy,
+                                                    &world->policies);
+  if (listed)
+    listed = co_await list_if_served<SharingRollout>(client, resources::sharing_rollouts, &project_sharing_rollout,
+                                                     &world->rollouts);
   co_return listed;
 }
 
@@ -434,12 +440,6 @@ asio::awaitable<int> cleanup_command(k8s::ApiClient* client, k8s::Clock* clock, 
   co_return code;
 }
 
-int run_cleanup(const CleanupOptions& cleanup, const Options& options, std::ostream& out, std::ostream& err) {
-  return change_cluster("cleanup", options, err, [&](k8s::ApiClient* client, k8s::Clock* clock) {
-    return cleanup_command(client, clock, cleanup, options, &out, &err);
-  });
-}
-
 Subcommand make_cleanup_command() {
   struct Arguments {
     CleanupOptions cleanup;
@@ -469,7 +469,12 @@ Subcommand make_cleanup_command() {
       .summary = "Remove everything the operator added to nodes and policies (irreversible)",
       .describe = describe,
       .check = [given](const Options&) { return read_duration("--timeout", given->timeout, given->cleanup.timeout); },
-      .run = [given](const Invocation& i) { return run_cleanup(given->cleanup, i.options, i.out, i.err); }};
+      .run =
+          [given](const Invocation& i) {
+            return run_on_cluster("cleanup", i.options, i.err, [&](k8s::ApiClient* client, k8s::Clock* clock) {
+              return cleanup_command(client, clock, given->cleanup, i.options, &i.out, &i.err);
+            });
+          }};
 }
 
 }  // namespace gso

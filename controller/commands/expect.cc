@@ -1,5 +1,5 @@
 // The command `expect`.
-#include "controller/commands/expect.h"
+#include "controller/commands/commands.h"
 
 #include <istream>
 #include <memory>

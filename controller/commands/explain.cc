@@ -1,5 +1,5 @@
 // From the arguments to an explanation, and its text.
-#include "controller/commands/explain.h"
+#include "controller/commands/commands.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -16,7 +16,6 @@
 
 #include "controller/commands/shared/command.h"
 #include "controller/commands/shared/print.h"
-#include "controller/commands/shared/screen.h"
 #include "controller/commands/shared/session.h"
 #include "controller/config/options.h"
 #include "controller/reading/input_file.h"
@@ -30,6 +29,7 @@
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/resources.h"
+#include "reconcilers/profile/field_names.h"
 
 namespace gso {
 namespace {
@@ -222,8 +222,7 @@ int answer(Question question, ClusterView& view, std::ostream& out, std::ostream
   question.settings = settings_of_operator(view.world, question.settings);
   FleetIndex index;
   const bool assumed = assume_baseline(view.world, index, question.settings, question.now);
-  const Timers timers;
-  const Snapshot snapshot{view.world, question.now, timers, view.consumers, question.settings};
+  const Snapshot snapshot{view.world, question.now, kNoTimers, view.consumers, question.settings};
   if (question.target.pod) {
     const std::vector<Finding> findings = findings_and_slices(snapshot, index);
     const k8s::Result<PodExplanation> pod = explain_pod(snapshot, index, findings, question.pod_json);
@@ -397,8 +396,6 @@ asio::awaitable<int> explain_in(Session session, ExplainOptions explain, Planner
   co_return code;
 }
 
-}  // namespace
-
 int run_explain(const ExplainOptions& explain, const Options& options, std::istream& in, std::ostream& out,
                 std::ostream& err) {
   const auto usage = [&](const std::string& why) {
@@ -439,6 +436,8 @@ int run_explain(const ExplainOptions& explain, const Options& options, std::istr
   return run_connected(kExplainCommand, options, k8s::terminal_of_process(), err,
                        [&](const Session& session) { return explain_in(session, asked, settings, &out, &err); });
 }
+
+}  // namespace
 
 bool names_a_pod_alone(const std::vector<std::string>& what) {
   const std::vector<std::string> words = kind_and_name(what).value_or(what);

@@ -1,5 +1,5 @@
 // Pods that `explain` has no World for: whoever asks may read no nodes, or the pod was never created.
-#include "controller/commands/explain.h"
+#include "controller/commands/commands.h"
 
 #include <fmt/format.h>
 
@@ -75,24 +75,6 @@ asio::awaitable<k8s::Result<std::vector<std::string>>> events_of(k8s::Reader* cl
   co_return out;
 }
 
-asio::awaitable<k8s::Result<std::vector<Pod>>> pods_beside(k8s::Reader* client, std::string ns) {
-  std::vector<Pod> found;
-  k8s::ItemFunction sink([&found](std::optional<std::string_view> json) -> k8s::Result<void> {
-    if (!json) {
-      found.clear();
-      return {};
-    }
-    k8s::Result<Pod> pod = project_pod(*json);
-    if (pod) found.push_back(*std::move(pod));
-    return {};
-  });
-  k8s::ListOptions options;
-  options.ns = ns;
-  const k8s::Result<std::string> listed = co_await client->list(resources::pods, options, &sink);
-  if (!listed) co_return unlisted(listed.error(), resources::pods, ns);
-  co_return found;
-}
-
 }  // namespace
 
 asio::awaitable<k8s::Result<PodExplanation>> explain_alone(k8s::Reader* client, k8s::Clock* clock, k8s::ObjectKey pod,
@@ -105,9 +87,12 @@ asio::awaitable<k8s::Result<PodExplanation>> explain_alone(k8s::Reader* client, 
     around.events = *std::move(events);
   else
     append_unique(*incomplete, events.error().message);
-  k8s::Result<std::vector<Pod>> beside = co_await pods_beside(client, pod.ns);
+  k8s::ListOptions of_namespace;
+  of_namespace.ns = pod.ns;
+  k8s::Result<ListedObjects<Pod>> beside =
+      co_await list_objects<Pod>(client, resources::pods, of_namespace, &project_pod);
   if (beside)
-    around.pods = *std::move(beside);
+    around.pods = std::move(beside->objects);
   else
     append_unique(*incomplete, beside.error().message);
   co_return explain_pod_alone(around, settings, pod_json);

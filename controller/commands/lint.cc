@@ -1,5 +1,5 @@
 // The command `lint`: files and stdin in, JSON or text for people out.
-#include "controller/commands/lint.h"
+#include "controller/commands/commands.h"
 
 #include <algorithm>
 #include <istream>
@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <ostream>
+#include <ranges>
 #include <set>
 #include <string>
 #include <string_view>
@@ -20,6 +21,7 @@
 #include "controller/commands/shared/print.h"
 #include "controller/config/version.h"
 #include "controller/reading/input_file.h"
+#include "k8sclient/value/object.h"
 #include "reconcilers/checks/catalogue.h"
 #include "reconcilers/lint/lint.h"
 #include "reconcilers/model/json_access.h"
@@ -172,19 +174,9 @@ std::string_view level_of(Severity severity) {
 // The URI of a file: what is not allowed in a path is escaped.
 std::string uri_of(std::string_view file) {
   if (file == "-") return "stdin";
-  constexpr std::string_view kHex = "0123456789ABCDEF";
   std::string out;
-  for (const char c : file) {
-    const auto byte = static_cast<unsigned char>(c);
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                       std::string_view("/-._~").find(c) != std::string_view::npos;
-    if (plain) {
-      out += c;
-    } else {
-      out += {'%', kHex[byte >> 4U], kHex[byte & 0xfU]};
-    }
-  }
-  return out;
+  for (const auto part : std::views::split(file, '/')) out += "/" + k8s::percent_encode({part.begin(), part.end()});
+  return out.substr(1);
 }
 
 OrderedJson location_of(const LintedDocument& document, const Diagnostic& found) {

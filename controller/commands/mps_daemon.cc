@@ -1,5 +1,5 @@
 // The verbs of `mps-daemon`. They know nothing of Kubernetes: the pod that they run in needs no account.
-#include "controller/commands/run.h"
+#include "controller/commands/commands.h"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 // Manifests or a live cluster to World to plan to text or JSON.
-#include "controller/commands/plan.h"
+#include "controller/commands/commands.h"
 
 #include <fmt/format.h>
 
@@ -67,8 +67,7 @@ void print_json(const Plan& plan, std::ostream& out) {
 std::string waits_of(const ClusterView& view, const PlanOptions& options, WallTime now) {
   FleetIndex index;
   index.refresh(view.world, options.settings);
-  const Timers timers;
-  const Snapshot snapshot{view.world, now, timers, view.consumers, options.settings};
+  const Snapshot snapshot{view.world, now, kNoTimers, view.consumers, options.settings};
   ReadingPass pass(snapshot, index);
   std::map<std::string, std::int64_t> nodes;
   for (const std::string& name : index.node_names()) {

@@ -1,5 +1,5 @@
 // Signals and the operator on the connection's io_context.
-#include "controller/commands/run.h"
+#include "controller/commands/commands.h"
 
 #include <fmt/format.h>
 #include <unistd.h>

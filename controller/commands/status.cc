@@ -16,12 +16,10 @@
 
 #include "controller/commands/live/live_screen.h"
 #include "controller/commands/live/view.h"
-#include "controller/commands/rollout/view.h"
+#include "controller/commands/rollout/report_text.h"
 #include "controller/commands/shared/command.h"
 #include "controller/commands/shared/print.h"
-#include "controller/commands/shared/screen.h"
 #include "controller/commands/shared/session.h"
-#include "controller/commands/status_tables.h"
 #include "controller/commands/status_watch.h"
 #include "controller/config/options.h"
 #include "controller/reading/cluster_reader.h"
@@ -31,6 +29,7 @@
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/policy.h"
 #include "reconcilers/registry.h"
+#include "reconcilers/report/rollout_facts.h"
 #include "reconcilers/status/status.h"
 
 namespace gso {
@@ -206,24 +205,17 @@ std::vector<LiveLine> lines_of(const FleetStatus& status, const std::vector<Node
   return out;
 }
 
-asio::awaitable<int> show_always(Session session, StatusOptions status, NodeFilter only, PlannerSettings settings,
-                                 k8s::ObjectKey lease, std::ostream* out, std::ostream* err) {
-  const std::unique_ptr<k8s::Signal> stop = session.clock->make_signal();
-  const bool text = status.form == OutputForm::text || status.form == OutputForm::wide;
-  const std::unique_ptr<LiveScreen> live =
-      text ? live_screen_of_process(session, stop.get(), settings, lease.name, out) : nullptr;
-  StopSignals signals(*session.io, stop.get(), [screen = live.get()] {
-    if (screen != nullptr) screen->leave();
-  });
-  FleetWatch watch;
-  watch.client = session.client;
-  watch.clock = session.clock;
-  watch.stop = stop.get();
-  watch.settings = settings;
-  watch.lease = lease;
+bool is_for_people(OutputForm form) {
+  return form == OutputForm::text || form == OutputForm::wide;
+}
+
+// `watch`: without what it shows.
+asio::awaitable<int> show_always(FleetWatch watch, OutputForm form, NodeFilter only, LiveScreen* live,
+                                 std::ostream* out, std::ostream* err) {
+  const bool text = is_for_people(form);
   watch.assumes_baseline = true;
   std::string reported;
-  watch.show = [&, form = status.form, clock = session.clock](const FleetLook& look, std::ostream& view) {
+  watch.show = [&, clock = watch.clock](const FleetLook& look, std::ostream& view) {
     const k8s::WallTime now = clock->now();
     const FleetStatus fleet{look.world,         look.index,
                             look.settings,      now,
@@ -242,9 +234,8 @@ asio::awaitable<int> show_always(Session session, StatusOptions status, NodeFilt
     return FleetVerdict{.exit_status = exit_status_of(fleet, in_trouble(fleet, nodes))};
   };
   if (text && live == nullptr) watch.before_each = "\n";
-  if (status.form == OutputForm::yaml) watch.before_each = "---\n";
-  const int code = co_await watch_on(live.get(), std::move(watch), out, err);
-  signals.cancel();
+  if (form == OutputForm::yaml) watch.before_each = "---\n";
+  const int code = co_await watch_on(live, std::move(watch), out, err);
   co_return code;
 }
 
@@ -252,9 +243,7 @@ asio::awaitable<int> show_always(Session session, StatusOptions status, NodeFilt
 
 std::vector<Finding> kai_findings(const World& world, FleetIndex& index, const PlannerSettings& settings,
                                   k8s::WallTime now) {
-  const Timers timers;
-  const std::map<std::string, NodeConsumers> consumers;
-  const Snapshot snapshot{world, now, timers, consumers, settings};
+  const Snapshot snapshot{world, now, kNoTimers, kNobodyListed, settings};
   return plan_all(snapshot, index, {.only = kKaiConfig, .synced = everything_synced}).findings;
 }
 
@@ -298,6 +287,8 @@ asio::awaitable<int> status_on_cluster(k8s::Reader* client, k8s::Clock* clock, O
   co_return exit_status_of(fleet, trouble);
 }
 
+namespace {
+
 int run_status(const StatusOptions& status, const Options& options, std::ostream& out, std::ostream& err) {
   const PlannerSettings settings = options.planner_settings();
   const k8s::ObjectKey lease{settings.operator_namespace, options.lease_name};
@@ -307,11 +298,22 @@ int run_status(const StatusOptions& status, const Options& options, std::ostream
     return 2;
   }
   return run_connected(kStatusCommand, options, k8s::terminal_of_process(), err, [&](const Session& session) {
-    return status.watch
-               ? show_always(session, status, *only, settings, lease, &out, &err)
-               : status_on_cluster(session.client, session.clock, status.form, *only, settings, lease, &out, &err);
+    if (!status.watch)
+      return status_on_cluster(session.client, session.clock, status.form, *only, settings, lease, &out, &err);
+    FleetWatch watch;
+    watch.client = session.client;
+    watch.clock = session.clock;
+    watch.settings = settings;
+    watch.lease = lease;
+    return run_live(session, is_for_people(status.form), settings, lease.name, &out,
+                    [&, watch](k8s::Signal* stop, LiveScreen* live) mutable {
+                      watch.stop = stop;
+                      return show_always(watch, status.form, *only, live, &out, &err);
+                    });
   });
 }
+
+}  // namespace
 
 Subcommand make_status_command() {
   const auto status = std::make_shared<StatusOptions>();

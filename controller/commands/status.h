@@ -3,22 +3,24 @@
 
 #include <boost/asio/awaitable.hpp>
 #include <iosfwd>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "controller/commands/live/view.h"
 #include "controller/commands/shared/command.h"
 #include "controller/commands/shared/print.h"
 #include "controller/config/options.h"
 #include "controller/reading/operator_lease.h"
 #include "k8sclient/api/reader.h"
 #include "k8sclient/clock.h"
+#include "reconcilers/explain/node.h"
 #include "reconcilers/fleet/fleet.h"
 #include "reconcilers/model/snapshot.h"
+#include "reconcilers/node/assess.h"
 
 namespace gso {
-
-struct Subcommand;
 
 struct StatusOptions {
   OutputForm form = OutputForm::text;
@@ -26,12 +28,9 @@ struct StatusOptions {
   NodeFilterFlags only;
 };
 
-// Exit status: 0 fine, 1 when a node is Failed or Blocked or the operator has stopped renewing its Lease, 2 when the
-// cluster, or what device plugins load, cannot be read.
-[[nodiscard]] int run_status(const StatusOptions& status, const Options& options, std::ostream& out, std::ostream& err);
-
-// The fleet as it is now, once, with the exit status of run_status(). `only`: the nodes to show. The record of a fleet
-// that has none is assumed, as `explain` and `audit` do.
+// The fleet as it is now, once. `only`: the nodes to show. The record of a fleet that has none is assumed, as `explain`
+// and `audit` do. Exit status: 0 fine, 1 when a node is Failed or Blocked or the operator has stopped renewing its
+// Lease, 2 when the cluster, or what device plugins load, cannot be read.
 boost::asio::awaitable<int> status_on_cluster(k8s::Reader* client, k8s::Clock* clock, OutputForm form, NodeFilter only,
                                               PlannerSettings settings, k8s::ObjectKey lease, std::ostream* out,
                                               std::ostream* err);
@@ -59,6 +58,44 @@ struct FleetStatus {
 // {"operator":…,"baselineAssumed":…,"nodes":[…],"rollouts":[…],"standaloneMps":[…],"kai":[…],"findings":[…],"incomplete":[…]}.
 // Returns true when a node is Failed or Blocked, or when the operator that ran here has stopped.
 bool print_status(const FleetStatus& status, OutputForm form, TerminalWidth width, std::ostream& out);
+
+// --- Its tables, and their JSON: nodes, and standalone MPS daemons. In status_tables.cc.
+
+// One node, in words. The pointers are into the world and the index.
+struct NodeRow {
+  std::string name;
+  ShownState shown;
+  std::string allocatable;
+  const Node* node = nullptr;
+  const NodeAssessment* assessment = nullptr;  // Null: no plugin.
+  std::vector<GpuBar> slices = {};             // Of a node whose GPUs are partitioned.
+  bool policy_is_gone = false;                 // The policy was deleted, and its last spec still governs the node.
+  // The place on a screen that is too small for all: those that change come first, those with nothing to do last.
+  [[nodiscard]] int rank() const {
+    if (assessment != nullptr && assessment->in_change()) return 0;
+    if (shown.in_trouble) return 1;
+    return shown.state == "UpToDate" ? 3 : 2;
+  }
+};
+// Nodes with GPUs or a device plugin, of those that `status.only` shows.
+[[nodiscard]] std::vector<NodeRow> rows_of(const FleetStatus& status);
+
+// As docs/json.md describes it.
+[[nodiscard]] nlohmann::ordered_json node_json(const NodeRow& row);
+
+// A table: its heading, and a line about each node.
+[[nodiscard]] std::vector<LiveLine> node_lines(const std::vector<NodeRow>& nodes, bool wide, TerminalWidth width);
+// Of nodes whose GPUs are partitioned; nothing, if there are none.
+void print_slices(const std::vector<NodeRow>& nodes, TerminalWidth width, std::ostream& out);
+// What the states mean that are no phases, each once, and what the operator does about such nodes. `assumed` and
+// `operator_lease`: as for state_note().
+void print_state_notes(const std::vector<NodeRow>& nodes, bool assumed, std::string_view operator_lease,
+                       std::ostream& out);
+
+// Of standalone MPS daemons: after an empty line; nothing without such a DaemonSet.
+void print_daemons(const std::vector<DaemonProgress>& daemons, TerminalWidth width, std::ostream& out);
+// Of the JSON document: "standaloneMps".
+[[nodiscard]] nlohmann::ordered_json daemons_json(const std::vector<DaemonProgress>& daemons);
 
 [[nodiscard]] Subcommand make_status_command();
 

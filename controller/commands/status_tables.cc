@@ -1,4 +1,5 @@
-#include "controller/commands/status_tables.h"
+// The tables of `status`, and their JSON.
+#include "controller/commands/status.h"
 
 #include <fmt/format.h>
 
@@ -11,7 +12,7 @@
 #include <tuple>
 #include <utility>
 
-#include "controller/commands/rollout/view.h"
+#include "controller/commands/rollout/report_text.h"
 #include "reconcilers/cluster/facts.h"
 #include "reconcilers/explain/commands.h"
 #include "reconcilers/explain/node.h"
@@ -34,10 +35,6 @@ std::string gpus_of(const Node& node) {
     out += fmt::format("{}{}={}", out.empty() ? "" : ",", name, count);
   }
   return out.empty() ? "-" : out;
-}
-
-std::string or_dash(std::string_view text) {
-  return text.empty() ? "-" : std::string(text);
 }
 
 std::string_view source_word(EffectiveKey::Source source) {

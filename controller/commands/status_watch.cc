@@ -56,17 +56,11 @@ class FleetView {
                       },
                   .failed = [this](const WatchScope&, const k8s::Error&) { wake_->notify(); }}) {
     index_.attach(world_);
-    const auto changed = [this](const auto&...) { wake_->notify(); };
-    world_.nodes.add_listener(changed);
-    world_.daemonsets.add_listener(changed);
-    world_.configmaps.add_listener(changed);
-    world_.operand_pods.add_listener(changed);
-    world_.revisions.add_listener(changed);
-    world_.clusterpolicies.add_listener(changed);
-    world_.policies.add_listener(changed);
-    world_.rollouts.add_listener(changed);
-    world_.kai.configs.add_listener(changed);
-    world_.kai.runtime_classes.add_listener(changed);
+    const auto follow = [this](auto&... stores) {
+      (stores.add_listener([this](const auto&...) { wake_->notify(); }), ...);
+    };
+    follow(world_.nodes, world_.daemonsets, world_.configmaps, world_.operand_pods, world_.revisions,
+           world_.clusterpolicies, world_.policies, world_.rollouts, world_.kai.configs, world_.kai.runtime_classes);
   }
 
   asio::awaitable<int> run(std::ostream* out, std::ostream* err) {

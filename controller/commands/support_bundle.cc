@@ -1,5 +1,5 @@
 // The objects as they are, redacted; what the planners make of them; the operator's own logs.
-#include "controller/commands/support_bundle.h"
+#include "controller/commands/commands.h"
 
 #include <fmt/format.h>
 
@@ -15,13 +15,10 @@
 #include <utility>
 #include <vector>
 
-#include "controller/commands/audit.h"
-#include "controller/commands/explain.h"
 #include "controller/commands/rollout/rollout.h"
 #include "controller/commands/shared/archive.h"
 #include "controller/commands/shared/command.h"
 #include "controller/commands/shared/print.h"
-#include "controller/commands/shared/redaction.h"
 #include "controller/commands/shared/session.h"
 #include "controller/commands/status.h"
 #include "controller/config/options.h"
@@ -273,8 +270,7 @@ void add_rollout_status(Bundle& bundle, const ClusterView& view, const PlannerSe
 void add_findings(Bundle& bundle, ClusterView& view, const PlannerSettings& settings, k8s::WallTime now) {
   FleetIndex index;
   index.refresh(view.world, settings);
-  const Timers timers;
-  const Snapshot snapshot{view.world, now, timers, view.consumers, settings};
+  const Snapshot snapshot{view.world, now, kNoTimers, view.consumers, settings};
   bundle.archive.add("plan.txt", redacted(planned_actions(snapshot, index)));
   // A fleet without a record is described as if it had one, as these commands do it.
   World world = view.world;
@@ -286,33 +282,35 @@ void add_findings(Bundle& bundle, ClusterView& view, const PlannerSettings& sett
   fleet.operator_lease = view.operator_lease;
   (void)print_status(fleet, OutputForm::wide, 0, status);
   bundle.archive.add("status.txt", redacted(status.str()));
-  const Snapshot explained{world, now, timers, view.consumers, settings};
+  const Snapshot explained{world, now, kNoTimers, view.consumers, settings};
   bundle.archive.add("explain.txt", redacted(explanations(explained, described)));
   std::ostringstream audit;
   (void)audit_view(view, settings, now, OutputForm::text, audit);
   bundle.archive.add("audit.txt", redacted(audit.str()));
 }
 
-asio::awaitable<int> write_bundle(Session session, SupportBundleOptions bundle, Options options, std::ostream* out,
-                                  std::ostream* err) {
+// Exit status: 0 written (what could not be read is named on stderr and in incomplete.txt), 2 the cluster or all of its
+// objects cannot be read, or the file not written. `name`: of the file; "-": stdout.
+asio::awaitable<int> write_bundle(k8s::Reader* client, k8s::Clock* clock, std::string name, Options options,
+                                  std::ostream* out, std::ostream* err) {
   std::vector<std::string> incomplete;
-  const k8s::Result<std::string> bytes = co_await support_bundle(session.client, session.clock, options, &incomplete);
+  const k8s::Result<std::string> bytes = co_await support_bundle(client, clock, options, &incomplete);
   for (const std::string& missing : incomplete) print_line(*err, "incomplete: {}", missing);
   if (!bytes) {
     *err << kSupportBundleCommand << ": " << bytes.error().message << "\n";
     co_return 2;
   }
-  if (bundle.file == "-") {
+  if (name == "-") {
     *out << *bytes << std::flush;
     co_return 0;
   }
-  std::ofstream file(bundle.file, std::ios::binary | std::ios::trunc);
+  std::ofstream file(name, std::ios::binary | std::ios::trunc);
   file << *bytes << std::flush;
   if (!file) {
-    *err << fmt::format("{}: {} cannot be written\n", kSupportBundleCommand, bundle.file);
+    *err << fmt::format("{}: {} cannot be written\n", kSupportBundleCommand, name);
     co_return 2;
   }
-  *out << fmt::format("{}: {} bytes\n", bundle.file, bytes->size());
+  *out << fmt::format("{}: {} bytes\n", name, bytes->size());
   co_return 0;
 }
 
@@ -369,17 +367,11 @@ asio::awaitable<k8s::Result<std::string>> support_bundle(k8s::Reader* client, k8
   co_return gzipped(std::move(bundle.archive).finish());
 }
 
-int run_support_bundle(const SupportBundleOptions& bundle, const Options& options, std::ostream& out,
-                       std::ostream& err) {
-  return run_connected(kSupportBundleCommand, options, k8s::terminal_of_process(), err,
-                       [&](const Session& session) { return write_bundle(session, bundle, options, &out, &err); });
-}
-
 Subcommand make_support_bundle_command() {
-  const auto bundle = std::make_shared<SupportBundleOptions>();
-  const auto describe = [bundle](CLI::App& app, OptionFlags& settings) {
-    app.add_option("-o,--output", bundle->file, "Where the archive (.tar.gz) goes, - for stdout")
-        ->default_str(bundle->file)
+  const auto file = std::make_shared<std::string>("gpu-sharing-support.tar.gz");
+  const auto describe = [file](CLI::App& app, OptionFlags& settings) {
+    app.add_option("-o,--output", *file, "Where the archive (.tar.gz) goes, - for stdout")
+        ->default_str(*file)
         ->type_name("FILE");
     add_connection(app, settings);
     settings.add_to(&app, [](const OptionSpec& spec) { return spec.name == "lease-name"; });
@@ -393,7 +385,11 @@ Subcommand make_support_bundle_command() {
   return {.name = "support-bundle",
           .summary = "Everything that helps to find a fault, without secrets, in one archive",
           .describe = describe,
-          .run = [bundle](const Invocation& i) { return run_support_bundle(*bundle, i.options, i.out, i.err); }};
+          .run = [file](const Invocation& i) {
+            return run_on_cluster("support-bundle", i.options, i.err, [&](k8s::Reader* client, k8s::Clock* clock) {
+              return write_bundle(client, clock, *file, i.options, &i.out, &i.err);
+            });
+          }};
 }
 
 }  // namespace gso

@@ -137,9 +137,6 @@ struct OptionSpec {
 // similar setting. Those that Kubernetes sets for Services (GSO_METRICS_SERVICE_HOST, …_PORT_8080_TCP, …) are left out.
 [[nodiscard]] std::vector<std::string> unknown_variables(const std::vector<std::string>& environment);
 
-// "; did you mean 'lint'?": names the most similar of `words`, as the end of a sentence; empty if none is similar.
-[[nodiscard]] std::string did_you_mean(std::string_view mistyped, const std::vector<std::string>& words);
-
 // Relations between fields, e.g. lease_duration > renew_deadline. Errors (reason invalid) name both.
 [[nodiscard]] k8s::Result<void> validate(const Options& options);
 

@@ -143,6 +143,23 @@ std::string field_advice(std::string_view key, std::span<const std::string_view>
   return fmt::format("known fields: {}", fmt::join(fields, ", "));
 }
 
+std::string did_you_mean(std::string_view mistyped, const std::vector<std::string>& words) {
+  const std::string* found = nullptr;
+  // More edits than this are another word, not a typing error.
+  std::size_t best = (mistyped.size() < 4 ? 1 : mistyped.size() < 8 ? 2 : 3) + 1;
+  constexpr std::size_t kBeginning = 3;
+  for (const std::string& word : words) {
+    // The beginning of a word is that word, cut off, rather than another one with an error in it.
+    const bool begins = mistyped.size() >= kBeginning && word.starts_with(mistyped);
+    const std::size_t edits = begins ? 0 : edit_distance(mistyped, word);
+    if (edits < best) {
+      best = edits;
+      found = &word;
+    }
+  }
+  return found == nullptr ? "" : fmt::format("; did you mean '{}'?", *found);
+}
+
 std::string_view meant_resource(std::string_view resource) {
   const std::size_t slash = resource.find('/');
   if (slash == std::string_view::npos) return {};

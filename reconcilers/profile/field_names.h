@@ -92,6 +92,9 @@ template <std::size_t N>
 // The candidate nearest to `word` by edit distance (case ignored) if it is near enough to be meant; else empty.
 [[nodiscard]] std::string_view nearest_word(std::string_view word, std::span<const std::string_view> candidates);
 
+// The most similar of `words`, as the end of a sentence: "; did you mean 'lint'?"; empty if none is similar.
+[[nodiscard]] std::string did_you_mean(std::string_view mistyped, const std::vector<std::string>& words);
+
 // The name that is meant by `resource`: "nvidia.com/gpu" by nvidia.com/gpus, nvidia.com/GPU or nvida.com/gpu. Empty:
 // it is no such name. Other plugins offer nvidia.com/vgpu, nvidia.com/gpumem, nvidia.com/gpu-10gb, and more: those are
 // left alone.

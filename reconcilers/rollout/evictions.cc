@@ -16,7 +16,6 @@
 #include "reconcilers/model/foreign_names.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/policy.h"
-#include "reconcilers/rollout/drain.h"
 
 namespace gso {
 

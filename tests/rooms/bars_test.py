@@ -27,8 +27,8 @@ LIMITS = {
 FOREIGN = {
     "controller/cli/cli.cc": "CLI11's errors",
     "controller/cli/completion.cc": "CLI11's names of types",
-    "controller/commands/shared/redaction.cc": "anything that could be a secret",
-    "controller/commands/shared/screen.cc": "the locale",
+    "controller/commands/shared/archive.cc": "anything that could be a secret",
+    "controller/commands/shared/print.cc": "the locale",
     "controller/reading/reads.cc": "the API server's answers",
     "controller/reading/reads.cc": "the client's errors, to leave out a request's path",
     "k8sclient/transport/curl_easy.cc": "HTTP",

@@ -23,6 +23,7 @@ RECONCILERS = [
     ["status", "standalone"],
     ["registry"],  # reconcilers/registry.h: one line for each reconciler.
     ["explain", "lint"],
+    ["report"],
 ]
 # controller/: what people type comes last, and what runs in the cluster knows nothing of it.
 CONTROLLER = [
@@ -87,7 +88,7 @@ reconcilers/node/assess.cc -> reconcilers/kai/index.h
 reconcilers/kai/index.cc -> reconcilers/node/assess.h
 reconcilers/explain/pod.cc -> reconcilers/lint/lint.h
 reconcilers/status/status.cc -> controller/runtime/manager.h
-controller/runtime/manager.cc -> controller/commands/run.h
+controller/runtime/manager.cc -> controller/commands/commands.h
 controller/runtime/manager.cc -> controller/cli/cli.h
 controller/serving/operator_pages.cc -> controller/commands/explain.h
 controller/reading/node_consumers.cc -> controller/commands/shared/session.h

@@ -18,7 +18,7 @@
 #include <sstream>
 #include <utility>
 
-#include "controller/commands/explain.h"
+#include "controller/commands/commands.h"
 #include "controller/commands/shared/session.h"
 #include "k8sclient/value/time.h"
 #include "reconcilers/model/message_text.h"
@@ -253,8 +253,7 @@ asio::awaitable<std::string> explain_node_to_person(Session session, PlannerSett
   co_return text.str() + printable(errors.str());
 }
 
-}  // namespace
-
+// Null: stdout is no terminal.
 std::unique_ptr<LiveScreen> live_screen_of_process(const Session& session, k8s::Signal* stop, PlannerSettings settings,
                                                    std::string lease_name, std::ostream* out) {
   if (!screen_of_stdout().is_terminal()) return nullptr;
@@ -268,6 +267,21 @@ std::unique_ptr<LiveScreen> live_screen_of_process(const Session& session, k8s::
   parts.on_first_view = [notice = session.notice] { notice->end(); };
   parts.keyboard = Keyboard::of_stdin(*session.io);
   return std::make_unique<LiveScreen>(std::move(parts));
+}
+
+}  // namespace
+
+asio::awaitable<int> run_live(Session session, bool wants_screen, PlannerSettings settings, std::string lease_name,
+                              std::ostream* out, LiveBody body) {
+  const std::unique_ptr<k8s::Signal> stop = session.clock->make_signal();
+  const std::unique_ptr<LiveScreen> live =
+      wants_screen ? live_screen_of_process(session, stop.get(), settings, lease_name, out) : nullptr;
+  StopSignals signals(*session.io, stop.get(), [screen = live.get()] {
+    if (screen != nullptr) screen->leave();
+  });
+  const int code = co_await body(stop.get(), live.get());
+  signals.cancel();
+  co_return code;
 }
 
 asio::awaitable<int> watch_on(LiveScreen* live, FleetWatch watch, std::ostream* out, std::ostream* err) {

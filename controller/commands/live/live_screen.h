@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "controller/commands/live/view.h"
-#include "controller/commands/shared/screen.h"
+#include "controller/commands/shared/print.h"
 #include "controller/commands/shared/session.h"
 #include "controller/commands/status_watch.h"
 #include "controller/runtime/task_group.h"
@@ -113,10 +113,11 @@ class LiveScreen {
   bool quit_ = false;
 };
 
-// On the terminal of the process, with keys if stdin is one too; null: stdout is no terminal. `stop` ends the watch.
-[[nodiscard]] std::unique_ptr<LiveScreen> live_screen_of_process(const Session& session, k8s::Signal* stop,
-                                                                 PlannerSettings settings, std::string lease_name,
-                                                                 std::ostream* out);
+// Runs the body until a signal, or a key of its screen, notifies `stop`. `wants_screen`: on the terminal of the
+// process, with keys if stdin is one too; the body gets null where stdout is no terminal.
+using LiveBody = std::function<boost::asio::awaitable<int>(k8s::Signal* stop, LiveScreen* live)>;
+[[nodiscard]] boost::asio::awaitable<int> run_live(Session session, bool wants_screen, PlannerSettings settings,
+                                                   std::string lease_name, std::ostream* out, LiveBody body);
 // LiveScreen::run(); without a screen watch_fleet().
 [[nodiscard]] boost::asio::awaitable<int> watch_on(LiveScreen* live, FleetWatch watch, std::ostream* out,
                                                    std::ostream* err);

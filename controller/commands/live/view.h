@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "controller/commands/shared/screen.h"
+#include "controller/commands/shared/print.h"
 
 namespace gso {
 

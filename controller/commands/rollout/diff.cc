@@ -12,9 +12,9 @@
 #include <sstream>
 
 #include "controller/commands/rollout/edited_file.h"
-#include "controller/commands/rollout/verbs.h"
+#include "controller/commands/rollout/report_text.h"
+#include "controller/commands/rollout/rollout.h"
 #include "controller/commands/shared/print.h"
-#include "controller/commands/shared/screen.h"
 #include "controller/reading/cluster_reader.h"
 #include "controller/reading/node_consumers.h"
 #include "reconcilers/explain/node.h"
@@ -33,14 +33,6 @@ using OrderedJson = nlohmann::ordered_json;
 namespace {
 
 constexpr int kWrongText = 1;
-
-std::string join(const std::vector<std::string>& texts, const char* none) {
-  constexpr std::size_t kMost = 5;
-  std::string out;
-  for (std::size_t i = 0; i < std::min(texts.size(), kMost); ++i) out += (i == 0 ? "" : ", ") + texts[i];
-  if (texts.size() > kMost) out += fmt::format(" and {} more", texts.size() - kMost);
-  return out.empty() ? none : out;
-}
 
 std::vector<std::string> names_of(const std::vector<Component>& components) {
   std::vector<std::string> out;
@@ -82,10 +74,10 @@ void print_text(const std::vector<NodeDifference>& all, bool reported, const Fir
     const bool waits = !d.blocked_by_pods.empty() || (d.in_progress && !d.blocked.message.empty());
     busy += waits ? 1 : 0;
     if (first != nullptr && first->waits.contains(d.node)) continue;
-    rows.push_back({d.node, d.policy, d.profile.empty() ? "-" : d.profile,
-                    d.from.empty() ? "unknown" : shown_revision(d.from), d.to.empty() ? "-" : shown_revision(d.to),
-                    what_happens(d), join(names_of(d.restarts), "-"), d.cordons ? "yes" : "no",
-                    join(d.blocked_by_pods, "-")});
+    rows.push_back({d.node, d.policy, or_dash(d.profile), d.from.empty() ? "unknown" : shown_revision(d.from),
+                    d.to.empty() ? "-" : shown_revision(d.to), what_happens(d),
+                    or_dash(first_names(names_of(d.restarts))), d.cordons ? "yes" : "no",
+                    or_dash(first_names(d.blocked_by_pods))});
   }
   // What the revisions mean follows the table.
   constexpr std::size_t kPods = 20;
@@ -100,12 +92,12 @@ void print_text(const std::vector<NodeDifference>& all, bool reported, const Fir
   for (const NodeDifference& d : all) {
     if (d.in_progress && !d.blocked.message.empty()) blocked[d.blocked.message].push_back(d.node);
   }
-  for (const auto& [message, nodes] : blocked) print_line(out, "{}: {}", join(nodes, ""), shown_message(message));
+  for (const auto& [message, nodes] : blocked) print_line(out, "{}: {}", first_names(nodes), shown_message(message));
   const std::size_t change = all.size() - stay - leaving.size();
   out << fmt::format("{} would change, {} by restarts; {} {} pods that block the change\n", counted(change, "node"),
                      restarts, counted(busy, "node"), busy == 1 ? "has" : "have");
   if (!leaving.empty()) {
-    print_line(out, "{} {} and {}: no pod was deleted there", join(leaving, ""),
+    print_line(out, "{} {} and {}: no pod was deleted there", first_names(leaving),
                leaving.size() == 1 ? "leaves its change" : "leave their changes",
                leaving.size() == 1 ? "keeps what it runs" : "keep what they run");
   }
@@ -117,7 +109,7 @@ void print_text(const std::vector<NodeDifference>& all, bool reported, const Fir
 std::string text_of(const DroppedKey& dropped) {
   return fmt::format("key {} of ConfigMap {} would be removed, but {} {} it: {}", dropped.key, dropped.config_map,
                      dropped.nodes.size() == 1 ? "one node" : fmt::format("{} nodes", dropped.nodes.size()),
-                     dropped.nodes.size() == 1 ? "uses" : "use", join(dropped.nodes, ""));
+                     dropped.nodes.size() == 1 ? "uses" : "use", first_names(dropped.nodes));
 }
 
 OrderedJson to_json(const DroppedKey& dropped) {
@@ -125,16 +117,17 @@ OrderedJson to_json(const DroppedKey& dropped) {
 }
 
 OrderedJson to_json(const RevisionChange& change) {
-  OrderedJson fields = OrderedJson::array();
-  for (const FieldChange& field : change.fields)
-    fields.push_back({{"field", field.field}, {"before", field.before}, {"after", field.after}});
   OrderedJson amounts = OrderedJson::array();
   for (const RevisionChange::Amount& amount : change.amounts) {
     amounts.push_back(
         {{"resource", amount.resource}, {"before", amount.before}, {"after", amount.after}, {"nodes", amount.nodes}});
   }
-  return {{"profile", change.profile}, {"from", change.from},         {"to", change.to},
-          {"known", change.known},     {"fields", std::move(fields)}, {"amounts", std::move(amounts)}};
+  return {{"profile", change.profile},
+          {"from", change.from},
+          {"to", change.to},
+          {"known", change.known},
+          {"fields", fields_json(change.fields)},
+          {"amounts", std::move(amounts)}};
 }
 
 OrderedJson to_json(const NodeDifference& d) {
@@ -240,27 +233,28 @@ std::string left_alone_text(const Outcome& found, std::string_view operator_leas
   const std::string_view its = count == 1 ? "its profile" : "their profiles";
   const std::string_view them = count == 1 ? "it" : "them";
   if (found.unrecorded && !operator_lease.empty()) {
-    return fmt::format("{} {} not show {} now: {}", who, count == 1 ? "does" : "do", its, join(found.left_alone, ""));
+    return fmt::format("{} {} not show {} now: {}", who, count == 1 ? "does" : "do", its,
+                       first_names(found.left_alone));
   }
   if (found.unrecorded) {
     return fmt::format(
         "{} {} not show {} now: {}. No record of the operator was found: an operator that starts records the present "
         "state as the baseline and leaves {} unchanged until `rollout start --adopt`",
-        who, count == 1 ? "does" : "do", its, join(found.left_alone, ""), them);
+        who, count == 1 ? "does" : "do", its, first_names(found.left_alone), them);
   }
   return fmt::format(
       "{} {} not shown {} since the baseline was recorded, and {} skipped: {}. To roll {} out: rollout start --adopt",
-      who, have, its, count == 1 ? "is" : "are", join(found.left_alone, ""), them);
+      who, have, its, count == 1 ? "is" : "are", first_names(found.left_alone), them);
 }
 
 // The nodes that wait for the same are named together.
 void print_order(const FirstStarts& first, std::ostream& out) {
   const std::vector<std::string> nodes(first.nodes.begin(), first.nodes.end());
-  if (!nodes.empty()) print_line(out, "Would start first: {}", join(nodes, ""));
+  if (!nodes.empty()) print_line(out, "Would start first: {}", first_names(nodes));
   if (nodes.empty() && !first.waits.empty()) out << "No node would start now\n";
   std::map<std::string, std::vector<std::string>> waits;
   for (const auto& [node, why] : first.waits) waits[why].push_back(node);
-  for (const auto& [why, waiting] : waits) print_line(out, "Would wait: {} ({})", join(waiting, ""), why);
+  for (const auto& [why, waiting] : waits) print_line(out, "Would wait: {} ({})", first_names(waiting), why);
 }
 
 void print(const RolloutCall& call, const Outcome& found) {

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "controller/commands/rollout/verbs.h"
+#include "controller/commands/rollout/rollout.h"
 #include "k8sclient/value/error.h"
 #include "reconcilers/cluster/discovery.h"
 #include "reconcilers/explain/what_if.h"
@@ -19,6 +19,7 @@
 #include "reconcilers/lint/lint.h"
 #include "reconcilers/model/policy.h"
 #include "reconcilers/model/snapshot.h"
+#include "reconcilers/profile/profile.h"
 
 namespace gso {
 
@@ -49,16 +50,10 @@ struct DroppedKey {
 
 // --- A SharingPolicy, in policy_preview.cc: how it differs from the present one, and what it would do.
 
-struct PolicyFieldChange {
-  std::string field;  // "spec.rollout.maxUnavailable"
-  std::string before;
-  std::string after;
-};
-
 // As the operator reads both: a field that is left out has its default. The retry annotation counts, because it starts
 // nodes.
-[[nodiscard]] std::vector<PolicyFieldChange> policy_field_changes(const SharingPolicy& before,
-                                                                  const SharingPolicy& after);
+[[nodiscard]] std::vector<FieldChange> policy_field_changes(const SharingPolicy& before, const SharingPolicy& after);
+[[nodiscard]] nlohmann::ordered_json fields_json(const std::vector<FieldChange>& fields);
 // The stops that the policy has only afterwards: "mode Observe, paused"; empty: none. A stricter mode is one unless the
 // operator's own limit has it in effect already.
 [[nodiscard]] std::string added_stops(const SharingPolicy& before, const SharingPolicy& after,
@@ -76,15 +71,15 @@ struct PolicyPreview {
 
   std::vector<LintedDocument> documents;  // Of the file, as `lint` reads it.
   std::string policy;
-  std::string invalid;                    // The first error for which it is refused. The world is unchanged then.
-  std::string refused_by;                 // Who refuses it then: "the API server", "the operator".
-  bool is_new = false;                    // No policy of that name exists.
-  std::vector<PolicyFieldChange> fields;  // That differ from the present object; none of a new one.
-  std::string new_stops;                  // That the present object does not have: added_stops().
-  std::int64_t selected = 0;              // GPU nodes.
-  std::int64_t governed = 0;              // Those that no other policy governs instead.
-  NodesOf joins;                          // By the policy that governs them now.
-  NodesOf leaves;                         // By the policy that governs them then.
+  std::string invalid;              // The first error for which it is refused. The world is unchanged then.
+  std::string refused_by;           // Who refuses it then: "the API server", "the operator".
+  bool is_new = false;              // No policy of that name exists.
+  std::vector<FieldChange> fields;  // That differ from the present object; none of a new one.
+  std::string new_stops;            // That the present object does not have: added_stops().
+  std::int64_t selected = 0;        // GPU nodes.
+  std::int64_t governed = 0;        // Those that no other policy governs instead.
+  NodesOf joins;                    // By the policy that governs them now.
+  NodesOf leaves;                   // By the policy that governs them then.
   // Of the nodes that change or wait for a change, with the file: how many there are of this policy, and how many of
   // these do the same without it. And those that would change without the file alone, of all policies.
   std::int64_t changing = 0;

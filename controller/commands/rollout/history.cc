@@ -1,10 +1,7 @@
-#include "controller/commands/rollout/history.h"
-
+// `rollout history`: the recorded rollouts beside what the nodes should run and run now.
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
-#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <ostream>
@@ -12,11 +9,12 @@
 #include <utility>
 #include <vector>
 
-#include "controller/commands/rollout/verbs.h"
+#include "controller/commands/rollout/report_text.h"
+#include "controller/commands/rollout/rollout.h"
 #include "controller/commands/shared/print.h"
-#include "controller/commands/shared/screen.h"
 #include "reconcilers/cluster/config_maps.h"
 #include "reconcilers/explain/node.h"
+#include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/policy.h"
 
@@ -24,46 +22,12 @@ namespace gso {
 
 using OrderedJson = nlohmann::ordered_json;
 
-std::map<RolloutKey, RevisionCounts> loaded_revisions(const World& world, const FleetIndex::Impl& index) {
-  std::map<RolloutKey, RevisionCounts> out;
-  for (const auto& [key, node] : world.nodes.all()) {
-    const NodeAssessment* a = index.find(key.name);
-    if (a == nullptr || loaded_text_is_unknown(*node, *a)) continue;
-    ++out[index.rollout_key_of(*a)][std::string(a->loaded.revision.view())];
-  }
-  return out;
-}
-
-std::string loaded_revisions_text(const World& world, const FleetIndex::Impl& index, std::string_view policy) {
-  RevisionCounts counts;
-  for (const auto& [key, of_rollout] : loaded_revisions(world, index)) {
-    if (key.policy != policy) continue;
-    for (const auto& [revision, count] : of_rollout) {
-      if (!revision.empty()) counts[revision] += count;
-    }
-  }
-  if (counts.size() < 2) return {};
-  std::vector<std::pair<std::string, std::int64_t>> sorted(counts.begin(), counts.end());
-  std::ranges::stable_sort(sorted, std::greater(), &std::pair<std::string, std::int64_t>::second);
-  std::string out;
-  for (const auto& [revision, count] : sorted)
-    out += fmt::format("{}{} {} {}", out.empty() ? "" : ", ", counted(count, "node"), count == 1 ? "runs" : "run",
-                       revision);
-  return out;
-}
-
 namespace {
 
 bool is_newest_template(const SharingRollout& rollout, const FleetIndex& index) {
   return std::ranges::any_of(index.impl().discovery.standalone, [&](const Operand& one) {
     return daemonset_of(rollout.config_map) == k8s::to_string(one.key) && one.newest_hash == rollout.to_revision;
   });
-}
-
-// Both rolled out a profile of the same nodes, one after the other: an inline profile has a key of its own.
-bool is_of_same_nodes(const SharingRollout& a, const SharingRollout& b) {
-  const bool same_key = a.key == b.key || is_managed_key(a.key) || is_managed_key(b.key);
-  return same_key && a.policy == b.policy && a.config_map == b.config_map;
 }
 
 // "current, 2 nodes", "1 node", "-"
@@ -110,22 +74,6 @@ std::vector<HistoryEntry> history_of(const World& world, const FleetIndex& index
   return out;
 }
 
-std::string came_after(const std::vector<RolloutFacts>& all, const SharingRollout& rollout) {
-  const auto at = std::ranges::find_if(
-      all, [&](const RolloutFacts& facts) { return facts.rollout->meta.name == rollout.meta.name; });
-  if (at == all.end()) return {};
-  const auto before = std::find_if(
-      std::next(at), all.end(), [&](const RolloutFacts& facts) { return is_of_same_nodes(*facts.rollout, rollout); });
-  if (before == all.end()) return {};
-  const std::string& name = before->rollout->meta.name;
-  if (before->undone()) return fmt::format("after an undo of {}", name);
-  if (!before->finished() || before->phase == "Completed") return {};
-  if (before->rollout->aborted) return fmt::format("after {}, which was aborted", name);
-  if (before->went_wrong()) return fmt::format("after {}, whose nodes failed", name);
-  // As `rollout undo` leaves it, once the earlier text is restored.
-  return before->rollout->paused ? fmt::format("after {}, which was paused", name) : std::string();
-}
-
 void print_rollout_history(const std::vector<HistoryEntry>& entries, std::size_t columns, std::ostream& out) {
   constexpr std::size_t kCounts = 9;  // "1000/1000"
   std::vector<TextRow> rows{
@@ -133,7 +81,6 @@ void print_rollout_history(const std::vector<HistoryEntry>& entries, std::size_t
   for (const HistoryEntry& entry : entries) {
     const RolloutFacts& facts = entry.facts;
     const SharingRollout& rollout = *facts.rollout;
-    const auto or_dash = [](const std::string& text) { return text.empty() ? std::string("-") : text; };
     rows.push_back({rollout.meta.name, rollout.policy, rollout.config_map, or_dash(rollout.key), rollout.to_revision,
                     now_text(entry), facts.phase_text(), or_dash(facts.started_at), or_dash(facts.completed_at),
                     fmt::format("{}/{}", facts.updated, facts.total)});
@@ -169,14 +116,12 @@ void print_rollout_record(const HistoryEntry& entry, std::size_t columns, std::o
 int show_history(RolloutCall& call) {
   std::vector<RolloutFacts> shown = all_rollouts(call.world);
   if (!call.options.name.empty()) {
-    const RolloutChoice choice{call.options.name, true};
-    auto chosen = choose(call.world, choice, [](const RolloutFacts&) { return true; }, "is recorded");
+    auto chosen =
+        choose(call.world, {call.options.name, true}, [](const RolloutFacts&) { return true; }, "is recorded");
     if (!chosen) return call.refuse(chosen.error().message);
     shown = *std::move(chosen);
   }
-  FleetIndex index;
-  index.refresh(call.world, call.settings);
-  const std::vector<HistoryEntry> entries = history_of(call.world, index, shown);
+  const std::vector<HistoryEntry> entries = history_of(call.world, call.index, shown);
   if (call.options.json) {
     OrderedJson document{{"version", kRolloutJsonVersion}, {"rollouts", OrderedJson::array()}};
     for (const HistoryEntry& entry : entries) document["rollouts"].push_back(entry_json(entry));

@@ -10,6 +10,7 @@
 #include <ostream>
 #include <set>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include "controller/commands/shared/print.h"
@@ -33,16 +34,27 @@ using OrderedJson = nlohmann::ordered_json;
 
 namespace {
 
-constexpr std::string_view kUnset = "unset";
-
-using Fields = std::vector<std::pair<std::string, std::string>>;
-
-std::string text_of(bool value) {
-  return value ? "true" : "false";
+// A value as people write it; "unset" of one that is absent.
+template <class T>
+std::string text_of(const T& value) {
+  if constexpr (std::is_same_v<T, bool>) {
+    return value ? "true" : "false";
+  } else if constexpr (std::is_integral_v<T>) {
+    return std::to_string(value);
+  } else if constexpr (std::is_same_v<T, std::string>) {
+    return value;
+  } else if constexpr (std::is_same_v<T, k8s::Duration>) {
+    return k8s::format_go_duration(value);
+  } else if constexpr (std::is_same_v<T, IntOrPercent>) {
+    return value.to_string();
+  } else {
+    return value ? text_of(*value) : "unset";
+  }
 }
 
-std::string text_of(const std::optional<bool>& value) {
-  return value ? text_of(*value) : std::string(kUnset);
+template <class T>
+std::string inline_text(const SharingPolicy& policy, T InlineProfile::* member) {
+  return policy.inline_profile ? text_of((*policy.inline_profile).*member) : "unset";
 }
 
 std::string windows_of(const RolloutSpec& rollout) {
@@ -53,67 +65,59 @@ std::string windows_of(const RolloutSpec& rollout) {
   return out.empty() ? "none" : out;
 }
 
-void add_inline_profile(const std::optional<InlineProfile>& profile, Fields& out) {
-  const auto add = [&](std::string_view field, std::string value) {
-    out.emplace_back(fmt::format("spec.profile.inline.{}", field), profile ? std::move(value) : std::string(kUnset));
-  };
-  const InlineProfile shown = profile.value_or(InlineProfile());
-  add("strategy", shown.strategy);
-  add("replicas", std::to_string(shown.replicas));
-  add("renameByDefault", text_of(shown.rename_by_default));
-  add("resource", shown.resource);
-  add("failRequestsGreaterThanOne", text_of(shown.fail_requests_greater_than_one));
-}
-
-void add_rollout(const RolloutSpec& rollout, Fields& out) {
-  const auto add = [&](std::string_view field, std::string value) {
-    out.emplace_back(fmt::format("spec.rollout.{}", field), std::move(value));
-  };
-  add("mechanism", std::string(word_of(kMechanismWords, rollout.mechanism)));
-  add("maxUnavailable", rollout.max_unavailable.to_string());
-  add("maxUnavailablePerGroup", rollout.max_unavailable_per_group.to_string());
-  add("canary.nodesPerGroup", std::to_string(rollout.canary_nodes_per_group));
-  add("canary.soak", k8s::format_go_duration(rollout.canary_soak));
-  add("workloads", std::string(word_of(kWorkloadModeWords, rollout.workloads)));
-  add("cordon", text_of(rollout.cordon));
-  add("evictBarePods", text_of(rollout.evict_bare_pods));
-  add("idleTimeout", k8s::format_go_duration(rollout.idle_timeout));
-  add("verifyTimeout", k8s::format_go_duration(rollout.verify_timeout));
-  add("maxFailures", std::to_string(rollout.max_failures));
-  add("onFailure", std::string(word_of(kOnFailureWords, rollout.on_failure)));
-  add("maintenanceWindows", windows_of(rollout));
-  add("paused", text_of(rollout.paused));
-}
-
-// The same fields in the same order for every policy.
-Fields fields_of(const SharingPolicy& policy) {
-  Fields out;
-  out.emplace_back("spec.nodeSelector",
-                   policy.node_selector.empty() ? std::string("all nodes") : policy.node_selector.to_string());
-  out.emplace_back("spec.priority", std::to_string(policy.priority));
-  out.emplace_back("spec.profile.configMapKey", policy.config_map_key.value_or(std::string(kUnset)));
-  add_inline_profile(policy.inline_profile, out);
-  out.emplace_back("spec.mode", std::string(word_of(kPolicyModeWords, policy.mode)));
-  out.emplace_back("spec.takeover", text_of(policy.takeover));
-  out.emplace_back("spec.deletionPolicy", std::string(word_of(kDeletionPolicyWords, policy.deletion_policy)));
-  out.emplace_back("spec.revisionHistoryLimit", policy.revision_history_limit
-                                                    ? std::to_string(*policy.revision_history_limit)
-                                                    : std::string(kUnset));
-  add_rollout(policy.rollout, out);
-  const std::string retry(retry_of(policy));
-  out.emplace_back("the annotation gpusharing.dev/retry", retry.empty() ? std::string(kUnset) : retry);
-  return out;
-}
+// The fields that `diff` compares, in the order in which it names them.
+struct ShownField {
+  std::string_view name;
+  std::string (*text)(const SharingPolicy& policy);
+};
+using Policy = const SharingPolicy&;
+constexpr ShownField kPolicyFields[] = {
+    {"spec.nodeSelector", [](Policy p) { return p.node_selector.empty() ? "all nodes" : p.node_selector.to_string(); }},
+    {"spec.priority", [](Policy p) { return text_of(p.priority); }},
+    {"spec.profile.configMapKey", [](Policy p) { return text_of(p.config_map_key); }},
+    {"spec.profile.inline.strategy", [](Policy p) { return inline_text(p, &InlineProfile::strategy); }},
+    {"spec.profile.inline.replicas", [](Policy p) { return inline_text(p, &InlineProfile::replicas); }},
+    {"spec.profile.inline.renameByDefault", [](Policy p) { return inline_text(p, &InlineProfile::rename_by_default); }},
+    {"spec.profile.inline.resource", [](Policy p) { return inline_text(p, &InlineProfile::resource); }},
+    {"spec.profile.inline.failRequestsGreaterThanOne",
+     [](Policy p) { return inline_text(p, &InlineProfile::fail_requests_greater_than_one); }},
+    {"spec.mode", [](Policy p) { return std::string(word_of(kPolicyModeWords, p.mode)); }},
+    {"spec.takeover", [](Policy p) { return text_of(p.takeover); }},
+    {"spec.deletionPolicy", [](Policy p) { return std::string(word_of(kDeletionPolicyWords, p.deletion_policy)); }},
+    {"spec.revisionHistoryLimit", [](Policy p) { return text_of(p.revision_history_limit); }},
+    {"spec.rollout.mechanism", [](Policy p) { return std::string(word_of(kMechanismWords, p.rollout.mechanism)); }},
+    {"spec.rollout.maxUnavailable", [](Policy p) { return text_of(p.rollout.max_unavailable); }},
+    {"spec.rollout.maxUnavailablePerGroup", [](Policy p) { return text_of(p.rollout.max_unavailable_per_group); }},
+    {"spec.rollout.canary.nodesPerGroup", [](Policy p) { return text_of(p.rollout.canary_nodes_per_group); }},
+    {"spec.rollout.canary.soak", [](Policy p) { return text_of(p.rollout.canary_soak); }},
+    {"spec.rollout.workloads", [](Policy p) { return std::string(word_of(kWorkloadModeWords, p.rollout.workloads)); }},
+    {"spec.rollout.cordon", [](Policy p) { return text_of(p.rollout.cordon); }},
+    {"spec.rollout.evictBarePods", [](Policy p) { return text_of(p.rollout.evict_bare_pods); }},
+    {"spec.rollout.idleTimeout", [](Policy p) { return text_of(p.rollout.idle_timeout); }},
+    {"spec.rollout.verifyTimeout", [](Policy p) { return text_of(p.rollout.verify_timeout); }},
+    {"spec.rollout.maxFailures", [](Policy p) { return text_of(p.rollout.max_failures); }},
+    {"spec.rollout.onFailure", [](Policy p) { return std::string(word_of(kOnFailureWords, p.rollout.on_failure)); }},
+    {"spec.rollout.maintenanceWindows", [](Policy p) { return windows_of(p.rollout); }},
+    {"spec.rollout.paused", [](Policy p) { return text_of(p.rollout.paused); }},
+    {"the annotation gpusharing.dev/retry",
+     [](Policy p) { return std::string(retry_of(p).empty() ? "unset" : retry_of(p)); }},
+};
 
 }  // namespace
 
-std::vector<PolicyFieldChange> policy_field_changes(const SharingPolicy& before, const SharingPolicy& after) {
-  const Fields had = fields_of(before);
-  const Fields has = fields_of(after);
-  std::vector<PolicyFieldChange> out;
-  for (std::size_t i = 0; i < had.size(); ++i) {
-    if (had[i].second != has[i].second) out.push_back({had[i].first, had[i].second, has[i].second});
+std::vector<FieldChange> policy_field_changes(const SharingPolicy& before, const SharingPolicy& after) {
+  std::vector<FieldChange> out;
+  for (const ShownField& field : kPolicyFields) {
+    FieldChange change{std::string(field.name), field.text(before), field.text(after)};
+    if (change.before != change.after) out.push_back(std::move(change));
   }
+  return out;
+}
+
+OrderedJson fields_json(const std::vector<FieldChange>& fields) {
+  OrderedJson out = OrderedJson::array();
+  for (const FieldChange& field : fields)
+    out.push_back({{"field", field.field}, {"before", field.before}, {"after", field.after}});
   return out;
 }
 
@@ -225,8 +229,7 @@ std::string waves_of(const RolloutSpec& rollout, std::int64_t governed, const st
 void add_evictions(const RolloutCall& call, const std::vector<NodeDifference>& nodes,
                    const std::map<std::string, NodeConsumers>& consumers, k8s::WallTime now, FleetIndex& index,
                    const SharingPolicy& policy, PolicyPreview& preview) {
-  const Timers timers;
-  const Snapshot snapshot{call.world, now, timers, consumers, call.settings};
+  const Snapshot snapshot{call.world, now, kNoTimers, consumers, call.settings};
   ReadingPass pass(snapshot, index);
   if (policy.rollout.workloads == WorkloadMode::interrupt)
     preview.workloads =
@@ -365,7 +368,7 @@ void print_selection(const PolicyPreview& preview, bool has_crds, std::ostream& 
              preview.governed == preview.selected && preview.governed > 0
                  ? preview.governed == 1 ? std::string("it") : "all of them"
                  : counted(preview.governed, "node"));
-  for (const PolicyFieldChange& field : preview.fields)
+  for (const FieldChange& field : preview.fields)
     print_line(out, "  {} {} -> {}", field.field, shown_message(field.before), shown_message(field.after));
   if (preview.selected == 0)
     print_line(out, "  no GPU node has the labels that spec.nodeSelector asks for: `kubectl get nodes --show-labels`");
@@ -411,12 +414,9 @@ OrderedJson preview_json(const PolicyPreview& preview) {
   OrderedJson evicted = OrderedJson::array();
   for (const EvictedPods& of_node : preview.evicted)
     evicted.push_back({{"node", of_node.node}, {"pods", of_node.pods}, {"whyNot", of_node.why_not}});
-  OrderedJson fields = OrderedJson::array();
-  for (const PolicyFieldChange& field : preview.fields)
-    fields.push_back({{"field", field.field}, {"before", field.before}, {"after", field.after}});
   return {{"name", preview.policy},
           {"new", preview.is_new},
-          {"fields", std::move(fields)},
+          {"fields", fields_json(preview.fields)},
           {"selected", preview.selected},
           {"governed", preview.governed},
           {"joins", nodes_json(preview.joins)},

@@ -10,9 +10,6 @@
 #include <sstream>
 #include <utility>
 
-#include "controller/commands/rollout/verbs.h"
-#include "controller/commands/rollout/view.h"
-#include "controller/commands/rollout/watch.h"
 #include "controller/commands/shared/command.h"
 #include "controller/commands/shared/print.h"
 #include "controller/commands/shared/session.h"
@@ -72,6 +69,7 @@ asio::awaitable<int> rollout_command(k8s::ApiClient* client, k8s::Clock* clock, 
   call.operator_lease = std::move(found.running);
   // A verb that writes says itself what it needs of the record.
   if (rollout.verb == Verb::status) note_record_elsewhere(call.no_operator, settings, &call.world, &call.incomplete);
+  call.index.refresh(call.world, call.settings);
   for (const std::string& missing : call.incomplete) print_line(*err, "incomplete: {}", missing);
   const bool unread = sharing_objects_unread(call.world);
   const bool says_so_itself = rollout.verb == Verb::status && call.world.policies_served && !unread;
@@ -100,6 +98,9 @@ asio::awaitable<int> rollout_command(k8s::ApiClient* client, k8s::Clock* clock, 
   co_return code;
 }
 
+namespace {
+
+// The verb with the connection of `options`.
 int run_rollout(const RolloutOptions& rollout, const Options& options, std::istream& in, std::ostream& out,
                 std::ostream& err) {
   std::string input;
@@ -114,10 +115,12 @@ int run_rollout(const RolloutOptions& rollout, const Options& options, std::istr
   const PlannerSettings settings = options.planner_settings();
   RolloutOptions asked = rollout;
   asked.lease_name = options.lease_name;
-  return change_cluster(command_of(rollout.verb), options, err, [&](k8s::ApiClient* client, k8s::Clock* clock) {
+  return run_on_cluster(command_of(rollout.verb), options, err, [&](k8s::ApiClient* client, k8s::Clock* clock) {
     return rollout_command(client, clock, asked, settings, input, &out, &err);
   });
 }
+
+}  // namespace
 
 std::string rollout_status_text(const ClusterView& view, const PlannerSettings& settings, k8s::Clock* clock,
                                 bool json) {
@@ -131,6 +134,7 @@ std::string rollout_status_text(const ClusterView& view, const PlannerSettings& 
   call.options.json = json;
   call.settings = settings;
   call.world = view.world;
+  call.index.refresh(call.world, call.settings);
   call.incomplete = view.incomplete;
   call.no_operator = view.no_operator;
   call.out = &out;

@@ -4,18 +4,30 @@
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
+#include <cstddef>
+#include <cstdint>
 #include <iosfwd>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "controller/commands/shared/command.h"
 #include "controller/config/options.h"
 #include "controller/reading/cluster_reader.h"
+#include "controller/reading/operator_lease.h"
 #include "k8sclient/api/client.h"
+#include "k8sclient/api/reader.h"
 #include "k8sclient/clock.h"
+#include "reconcilers/explain/what_if.h"
+#include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/snapshot.h"
+#include "reconcilers/report/rollout_facts.h"
 
 namespace gso {
+
+class LiveScreen;  // controller/commands/live/live_screen.h
 
 struct RolloutOptions {
   enum class Verb { status, history, start, pause, resume, approve, abort, undo, diff } verb = Verb::status;
@@ -42,10 +54,6 @@ boost::asio::awaitable<int> rollout_command(k8s::ApiClient* client, k8s::Clock* 
                                             PlannerSettings settings, std::string input, std::ostream* out,
                                             std::ostream* err);
 
-// The same with the connection of `options`.
-[[nodiscard]] int run_rollout(const RolloutOptions& rollout, const Options& options, std::istream& in,
-                              std::ostream& out, std::ostream& err);
-
 // What `rollout status` prints: each rollout that is in progress or stopped, what waits, and what to type; without the
 // CRDs that they are missing (no JSON). Empty: whether there are rollouts is unknown, because they cannot be read.
 [[nodiscard]] std::string rollout_status_text(const ClusterView& view, const PlannerSettings& settings,
@@ -54,5 +62,94 @@ boost::asio::awaitable<int> rollout_command(k8s::ApiClient* client, k8s::Clock* 
 // `rollout` with its verbs, and `diff`, which is `rollout diff` by a shorter name.
 [[nodiscard]] Subcommand make_rollout_command();
 [[nodiscard]] Subcommand make_diff_command();
+
+// `status --watch` and `--wait`, in watch.cc. Exit status: 0 complete, 1 stopped, 2 the cluster cannot be read or an
+// argument is wrong, 3 timed out; with --watch alone 0 when it is interrupted.
+[[nodiscard]] int watch_rollouts(const RolloutOptions& rollout, const Options& options, std::ostream& out,
+                                 std::ostream& err);
+
+// The same on a given client, until `stop`. `live`: where the tree is shown; null: a line for each change is written.
+boost::asio::awaitable<int> watch_rollouts_until(k8s::Reader* client, k8s::Clock* clock, k8s::Signal* stop,
+                                                 RolloutOptions rollout, NodeFilter only, PlannerSettings settings,
+                                                 LiveScreen* live, std::ostream* out, std::ostream* err);
+
+// The lines that were not among the last ones.
+class NewLines {
+ public:
+  [[nodiscard]] std::string of(const std::vector<std::string>& lines);
+
+ private:
+  std::set<std::string> seen_;
+};
+
+// --- What all verbs share.
+
+// As a person types it: "rollout pause"; "diff", which is a command of its own.
+[[nodiscard]] std::string command_of(RolloutOptions::Verb verb);
+
+// One run of a verb.
+struct RolloutCall {
+  k8s::ApiClient* client = nullptr;
+  k8s::Clock* clock = nullptr;
+  RolloutOptions options;
+  PlannerSettings settings;
+  std::string input;  // The text of --file.
+  World world;
+  FleetIndex index;                     // Of `world` as it was read: a preview changes the world, and not this.
+  std::vector<std::string> incomplete;  // What could not be read.
+  SharingKinds sharing_kinds;
+  std::optional<NoOperator> no_operator;  // nullopt: one is at work, or `incomplete` says that this is unknown.
+  std::string operator_lease;             // That an operator renews; empty: none does, or that is unknown.
+  std::ostream* out = nullptr;
+  std::ostream* err = nullptr;
+  // Writes "gpu-sharing-operator rollout pause: …" (or "diff:", which is a command of its own) and gives 2.
+  int refuse(std::string_view why) const;
+};
+
+// Why every verb but `diff` is refused where rollouts have no objects, and what can be done there.
+[[nodiscard]] std::string without_crds_text();
+
+// A merge patch of a SharingRollout or SharingPolicy (resources::sharing_rollouts, …). False, and said, when it failed.
+boost::asio::awaitable<bool> patch_sharing_object(RolloutCall* call, k8s::Gvr resource, std::string name,
+                                                  std::string body);
+
+// --- The verbs, each in a file of its own.
+
+// FleetReport::exit_status(). In report_text.cc.
+int show_status(RolloutCall& call);
+int show_history(RolloutCall& call);
+// pause, resume, approve, abort: of the rollouts that are meant, or of a policy. `resume` without a name lifts, where
+// no rollout is paused, the switch that ConfigMaps carry.
+boost::asio::awaitable<int> set_switch(RolloutCall* call);
+// Writes nothing, and says so with exit status 0, where nothing would be tried again.
+boost::asio::awaitable<int> rollout_start(RolloutCall* call);
+boost::asio::awaitable<int> rollout_undo(RolloutCall* call);
+boost::asio::awaitable<int> rollout_diff(RolloutCall* call);
+// `--dry-run`: what the nodes of the policy (empty: of all) would do in call->world, once `given` is in it; of `start`
+// also which of them start first, and what the others wait for. Writes nothing to the cluster; call->world is changed.
+boost::asio::awaitable<int> preview(RolloutCall* call, std::optional<GivenText> given, std::string policy);
+
+// The program that syncs a ConfigMap (its JSON) from another source, for people: "Argo CD (field manager
+// argocd-controller)"; empty: nobody known.
+[[nodiscard]] std::string gitops_owner_of(const std::string& config_map_json);
+
+// --- History.
+
+// A recorded rollout beside the cluster as it is now.
+struct HistoryEntry {
+  RolloutFacts facts;
+  bool current = false;  // It is to what its nodes should run now.
+  // Its nodes that run its revision; nullopt: unknown, because no record of the operator was read, or it is of a
+  // template.
+  std::optional<std::int64_t> running = {};
+  std::string after = {};  // came_after().
+};
+[[nodiscard]] std::vector<HistoryEntry> history_of(const World& world, const FleetIndex& index,
+                                                   const std::vector<RolloutFacts>& rollouts);
+
+// `columns`: of the terminal; 0: the output is none. On a narrow one columns are left out.
+void print_rollout_history(const std::vector<HistoryEntry>& entries, std::size_t columns, std::ostream& out);
+// The record of one, with the text that it rolls out, which is never broken.
+void print_rollout_record(const HistoryEntry& entry, std::size_t columns, std::ostream& out);
 
 }  // namespace gso

@@ -7,15 +7,16 @@
 #include <ostream>
 #include <utility>
 
-#include "controller/commands/rollout/verbs.h"
-#include "controller/commands/rollout/view.h"
+#include "controller/commands/rollout/rollout.h"
 #include "controller/commands/shared/print.h"
 #include "reconcilers/cluster/config_maps.h"
 #include "reconcilers/explain/commands.h"
 #include "reconcilers/explain/reading_pass.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/message_text.h"
 #include "reconcilers/model/resources.h"
+#include "reconcilers/report/rollout_facts.h"
 #include "reconcilers/rollout/rollout_view.h"
 #include "reconcilers/standalone/standalone.h"
 #include "reconcilers/status/status.h"
@@ -29,7 +30,7 @@ namespace {
 
 // Its nodes should run another valid revision by now, which has ended its abort: its object is history. Without the
 // record this is not known.
-bool is_replaced(const FleetIndex::Impl& index, const SharingRollout& rollout) {
+bool is_replaced(const Index& index, const SharingRollout& rollout) {
   const ProfileRollout* nodes = index.record ? profile_rollout_of(rollout, index) : nullptr;
   if (nodes == nullptr) return false;
   const std::string target = target_of(*nodes);
@@ -37,19 +38,19 @@ bool is_replaced(const FleetIndex::Impl& index, const SharingRollout& rollout) {
 }
 
 // It stays so until `start` deletes its object.
-bool is_ended_by_people(const FleetIndex::Impl& index, const RolloutFacts& facts, const std::string& policy) {
+bool is_ended_by_people(const Index& index, const RolloutFacts& facts, const std::string& policy) {
   const SharingRollout& rollout = *facts.rollout;
   return rollout.policy == policy && (rollout.aborted || facts.undone()) && !is_replaced(index, rollout);
 }
 
 // What a start retries, a line each: nodes that are deferred, standalone MPS daemons, and what failed and is what nodes
-// should run still. `index` is refreshed.
-std::vector<std::string> what_is_retried(const RolloutCall& call, const FleetIndex& fleet, const std::string& policy) {
+// should run still.
+std::vector<std::string> what_is_retried(const RolloutCall& call, const std::string& policy) {
   std::vector<std::string> out;
-  const FleetIndex::Impl& index = fleet.impl();
+  const Index& index = call.index.impl();
   for (const std::string& name : index.nodes_in(Bucket::deferred)) {
     const auto deferral = deferral_of(*call.world.nodes.find(name));
-    if (!deferral || fleet.assessment(name)->policy != policy) continue;
+    if (!deferral || index.find(name)->policy != policy) continue;
     out.push_back(
         deferral->by == Deferral::By::person
             ? fmt::format("node {}: somebody uncordoned it during its drain, and the retry cordons it again "
@@ -82,8 +83,8 @@ std::vector<std::string> what_is_retried(const RolloutCall& call, const FleetInd
 }
 
 // Nodes of the policy failed, or were deferred (`retried`). In doubt some did: without the record it is not known.
-bool retries_nodes(const RolloutCall& call, const FleetIndex::Impl& index, const std::string& policy,
-                   const std::vector<std::string>& retried) {
+bool retries_nodes(const RolloutCall& call, const std::string& policy, const std::vector<std::string>& retried) {
+  const Index& index = call.index.impl();
   if (!index.record || !call.incomplete.empty() || !retried.empty()) return true;
   const auto nodes = index.policies.find(policy);
   return nodes != index.policies.end() && nodes->second.of(Phase::failed) > 0;
@@ -91,37 +92,28 @@ bool retries_nodes(const RolloutCall& call, const FleetIndex::Impl& index, const
 
 // A start stays without effect: nothing of the policy failed, was deferred (`retried`), aborted or undone, nor does
 // `adopt` add drift. In doubt it has one: without the record it is not known what failed.
-bool is_nothing_to_start(RolloutCall& call, FleetIndex& fleet, const std::string& policy,
-                         const std::vector<std::string>& retried) {
-  const FleetIndex::Impl& index = fleet.impl();
-  if (retries_nodes(call, index, policy, retried)) return false;
+bool is_nothing_to_start(RolloutCall& call, const std::string& policy, const std::vector<std::string>& retried) {
+  const Index& index = call.index.impl();
+  if (retries_nodes(call, policy, retried)) return false;
   const std::vector<RolloutFacts> rollouts = all_rollouts(call.world);
   if (std::ranges::any_of(rollouts,
                           [&](const RolloutFacts& facts) { return is_ended_by_people(index, facts, policy); }))
     return false;
   // An abort or failures can be in the record alone.
-  ReadingPass pass(call.world, fleet, call.settings, call.clock->now());
+  ReadingPass pass(call.world, call.index, call.settings, call.clock->now());
   for (const auto& [key, profile_rollout] : index.profile_rollouts) {
     const RolloutView* rollout = key.policy == policy ? pass.rollout(key) : nullptr;
     if (rollout != nullptr && !ended_by(*rollout).is_open()) return false;
   }
   // Drift and unproven nodes of the installation.
-  const std::vector<std::string> names = fleet.node_names();
-  return !call.options.adopt || std::ranges::none_of(names, [&](const std::string& name) {
-    const NodeAssessment& a = *fleet.assessment(name);
+  return !call.options.adopt || std::ranges::none_of(call.index.node_names(), [&](const std::string& name) {
+    const NodeAssessment& a = *index.find(name);
     return a.policy == policy && a.at_install != AtInstall::shown;
   });
 }
 
-// When the operator recorded what the fleet ran: the drift that is adopted is that of then.
-std::optional<std::string> baseline_of(const FleetIndex& index) {
-  const auto& record = index.impl().record;
-  if (!record) return std::nullopt;
-  return k8s::format_time(record->recorded_at);
-}
-
 // What the operator would see after the start: another value of the annotation, and no rollout that has been stopped.
-void retry_in_world(RolloutCall& call, const FleetIndex::Impl& index, const std::string& name, const std::string& retry,
+void retry_in_world(RolloutCall& call, const std::string& name, const std::string& retry,
                     const std::optional<std::string>& baseline) {
   SharingPolicy policy = *call.world.policies.find(name);
   policy.meta.annotations.set(kRetryAnnotation, retry);
@@ -129,18 +121,18 @@ void retry_in_world(RolloutCall& call, const FleetIndex::Impl& index, const std:
   call.world.policies.apply(std::move(policy));
   std::vector<ObjectKey> stopped;
   for (const RolloutFacts& facts : all_rollouts(call.world)) {
-    if (is_ended_by_people(index, facts, name)) stopped.push_back(facts.rollout->meta.key());
+    if (is_ended_by_people(call.index.impl(), facts, name)) stopped.push_back(facts.rollout->meta.key());
   }
   for (const ObjectKey& key : stopped) call.world.rollouts.erase(key);
 }
 
 // The order for rollouts that are paused as well, before a preview erases them.
-std::vector<std::string> what_stays_paused(const RolloutCall& call, const FleetIndex::Impl& index,
-                                           const std::string& policy) {
+std::vector<std::string> what_stays_paused(const RolloutCall& call, const std::string& policy) {
   std::vector<std::string> out;
   for (const RolloutFacts& facts : all_rollouts(call.world)) {
-    std::string order = is_ended_by_people(index, facts, policy) ? ended_and_paused(*facts.rollout) : std::string();
-    if (!order.empty()) out.push_back(std::move(order));
+    const bool begins_again = is_ended_by_people(call.index.impl(), facts, policy);
+    if (std::string order = begins_again ? ended_and_paused(*facts.rollout) : ""; !order.empty())
+      out.push_back(std::move(order));
   }
   return out;
 }
@@ -154,9 +146,7 @@ struct Holds {
 Holds what_holds(RolloutCall& call, const std::string& policy) {
   FleetIndex index;
   index.refresh(call.world, call.settings);
-  const Timers timers;
-  const std::map<std::string, NodeConsumers> consumers;
-  const Snapshot snapshot{call.world, call.clock->now(), timers, consumers, call.settings};
+  const Snapshot snapshot{call.world, call.clock->now(), kNoTimers, kNobodyListed, call.settings};
   RolloutViews views(snapshot, index.impl());
   Holds out;
   bool any_starts = false;
@@ -184,8 +174,9 @@ void print_what_holds(const RolloutCall& call, const Holds& holds) {
 }
 
 // Of an aborted rollout whose object has just been deleted.
-std::string still_paused(const RolloutCall& call, const FleetRecord* record, const SharingRollout& rollout) {
+std::string still_paused(const RolloutCall& call, const SharingRollout& rollout) {
   const std::string& name = rollout.meta.name;
+  const FleetRecord* record = call.index.impl().record_or_null();
   if (!call.no_operator) return fmt::format("{0} is still paused: gpu-sharing-operator rollout resume {0}", name);
   const RecordedSwitches* known =
       record == nullptr ? nullptr
@@ -203,13 +194,12 @@ std::string still_paused(const RolloutCall& call, const FleetRecord* record, con
 
 // An aborted or undone rollout stays so: its object goes, and the operator begins a new one. The number of those that
 // were deleted; nullopt: one could not be deleted, which is reported.
-asio::awaitable<std::optional<int>> delete_stopped(RolloutCall* call, const FleetIndex::Impl* index,
-                                                   std::string policy) {
+asio::awaitable<std::optional<int>> delete_stopped(RolloutCall* call, std::string policy) {
   int deleted = 0;
   const std::vector<RolloutFacts> rollouts = all_rollouts(call->world);
   for (const RolloutFacts& facts : rollouts) {
     const SharingRollout& rollout = *facts.rollout;
-    if (!is_ended_by_people(*index, facts, policy)) continue;
+    if (!is_ended_by_people(call->index.impl(), facts, policy)) continue;
     k8s::DeleteOptions preconditions;
     preconditions.uid = rollout.meta.uid;
     const k8s::ObjectKey key{"", rollout.meta.name};
@@ -223,7 +213,7 @@ asio::awaitable<std::optional<int>> delete_stopped(RolloutCall* call, const Flee
     ++deleted;
     *call->out << fmt::format("Deleted the {} rollout record {}\n", rollout.aborted ? "aborted" : "undone",
                               rollout.meta.name);
-    if (rollout.paused) print_line(*call->out, "  {}", still_paused(*call, index->record_or_null(), rollout));
+    if (rollout.paused) print_line(*call->out, "  {}", still_paused(*call, rollout));
   }
   co_return deleted;
 }
@@ -238,9 +228,9 @@ asio::awaitable<bool> ask_for_attempt(RolloutCall* call, std::string policy, Wal
 }
 
 // Keys whose text no plugin takes. True: some are.
-bool print_invalid_keys(const RolloutCall& call, const FleetIndex::Impl& index, const std::string& policy) {
+bool print_invalid_keys(const RolloutCall& call, const std::string& policy) {
   bool any = false;
-  for (const auto& [key, profile_rollout] : index.profile_rollouts) {
+  for (const auto& [key, profile_rollout] : call.index.impl().profile_rollouts) {
     if (key.policy != policy || target_of(profile_rollout) != kInvalidRevision) continue;
     any = true;
     print_line(*call.out,
@@ -251,18 +241,18 @@ bool print_invalid_keys(const RolloutCall& call, const FleetIndex::Impl& index, 
 }
 
 // Nodes that wait for their turn start by themselves, or when what holds them ends.
-int say_nothing_to_start(RolloutCall& call, const FleetIndex& fleet, const std::string& policy) {
-  const auto nodes = fleet.impl().policies.find(policy);
-  const std::int64_t pending = nodes == fleet.impl().policies.end() ? 0 : nodes->second.of(Phase::pending);
+int say_nothing_to_start(RolloutCall& call, const std::string& policy) {
+  const auto nodes = call.index.impl().policies.find(policy);
+  const std::int64_t pending = nodes == call.index.impl().policies.end() ? 0 : nodes->second.of(Phase::pending);
   *call.out << fmt::format(
       "Nothing to start: no node of policy {} failed or was deferred, and no rollout of it was aborted or undone{}\n",
       policy, call.options.adopt ? ", and none was unproven or had drifted when the operator was installed" : "");
   if (pending > 0) {
-    *call.out << fmt::format("  {} for a change already: gpu-sharing-operator rollout status policy/{}\n",
-                             pending == 1 ? "1 node waits" : fmt::format("{} nodes wait", pending), policy);
+    *call.out << fmt::format("  {} wait{} for a change already: gpu-sharing-operator rollout status policy/{}\n",
+                             counted(pending, "node"), pending == 1 ? "s" : "", policy);
   }
   print_what_holds(call, what_holds(call, policy));
-  return print_invalid_keys(call, fleet.impl(), policy) ? 1 : 0;
+  return print_invalid_keys(call, policy) ? 1 : 0;
 }
 
 // How a request for another attempt is called, by what it concerns.
@@ -310,28 +300,28 @@ asio::awaitable<int> rollout_start(RolloutCall* call) {
                                                       : policy_of(call->options.name).value_or(call->options.name);
   const SharingPolicy* policy = call->world.policies.find(name);
   if (policy == nullptr) co_return call->refuse(missing_policy(call->world, name));
-  FleetIndex index;
-  index.refresh(call->world, call->settings);
-  const std::optional<std::string> baseline = call->options.adopt ? baseline_of(index) : std::nullopt;
+  const Index& index = call->index.impl();
+  // When the operator recorded what the fleet ran: the drift that is adopted is that of then.
+  std::optional<std::string> baseline;
+  if (call->options.adopt && index.record) baseline = k8s::format_time(index.record->recorded_at);
   if (call->options.adopt && !baseline) {
-    const bool awaited =
-        !call->operator_lease.empty() && call->incomplete.empty() && index.impl().record_problem.empty();
+    const bool awaited = !call->operator_lease.empty() && call->incomplete.empty() && index.record_problem.empty();
     co_return call->refuse(
         awaited ? fmt::format("--adopt: no baseline is recorded yet: {}. Repeat this once it is allowed to act",
                               unrecorded_operator_text(call->operator_lease))
                 : "--adopt: no baseline is recorded yet, or the record cannot be read, so no drift is known");
   }
   const WallTime asked = call->clock->now();
-  const std::vector<std::string> retried = what_is_retried(*call, index, name);
+  const std::vector<std::string> retried = what_is_retried(*call, name);
   // A preview in JSON says it by its fields.
   const bool speaks = !(call->options.dry_run && call->options.json);
-  if (speaks && is_nothing_to_start(*call, index, name, retried)) co_return say_nothing_to_start(*call, index, name);
+  if (speaks && is_nothing_to_start(*call, name, retried)) co_return say_nothing_to_start(*call, name);
   if (call->options.dry_run) {
     if (!call->options.json) {
       for (const std::string& line : retried) print_line(*call->out, "Would retry {}", line);
     }
-    const std::vector<std::string> paused = what_stays_paused(*call, index.impl(), name);
-    retry_in_world(*call, index.impl(), name, k8s::format_micro_time(asked), baseline);
+    const std::vector<std::string> paused = what_stays_paused(*call, name);
+    retry_in_world(*call, name, k8s::format_micro_time(asked), baseline);
     const std::optional<GivenText> no_text;
     const int code = co_await preview(call, no_text, name);
     if (call->options.json) co_return code;
@@ -343,9 +333,8 @@ asio::awaitable<int> rollout_start(RolloutCall* call) {
   // made again as it was.
   bool done = co_await ask_for_attempt(call, name, asked, baseline);
   if (!done) co_return 2;
-  const FleetIndex::Impl* impl = &index.impl();
-  const bool retries = retries_nodes(*call, *impl, name, retried);
-  const std::optional<int> deleted = co_await delete_stopped(call, impl, name);
+  const bool retries = retries_nodes(*call, name, retried);
+  const std::optional<int> deleted = co_await delete_stopped(call, name);
   if (!deleted) co_return 2;
   // An operator that saw such a stop for the first time together with the annotation takes it for one that came after
   // it. None is there any more: another value ends it.

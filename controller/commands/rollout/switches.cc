@@ -9,9 +9,7 @@
 #include <ostream>
 #include <set>
 
-#include "controller/commands/rollout/policy_waits.h"
-#include "controller/commands/rollout/verbs.h"
-#include "controller/commands/rollout/view.h"
+#include "controller/commands/rollout/rollout.h"
 #include "controller/commands/shared/print.h"
 #include "controller/reading/reads.h"
 #include "reconcilers/cluster/config_maps.h"
@@ -19,6 +17,7 @@
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/resources.h"
+#include "reconcilers/report/report.h"
 #include "reconcilers/status/status.h"
 
 namespace gso {
@@ -108,11 +107,9 @@ struct PausedConfigMaps {
 
 // None where a ConfigMap cannot be read.
 PausedConfigMaps paused_config_maps(const RolloutCall& call) {
-  FleetIndex index;
-  index.refresh(call.world, call.settings);
-  PausedConfigMaps out{{}, index.impl().record};
+  PausedConfigMaps out{{}, call.index.impl().record};
   std::set<k8s::ObjectKey> found;
-  for (const PluginInstallation& installation : index.installations()) {
+  for (const PluginInstallation& installation : call.index.installations()) {
     const k8s::ObjectKey key = installation.config_map_key();
     if (key.name.empty()) continue;
     const bool read = call.world.configmaps.find(key) != nullptr;
@@ -217,6 +214,12 @@ asio::awaitable<int> pause_policy(RolloutCall* call, std::string name, bool paus
   co_return 0;
 }
 
+// Policies whose nodes are about to start, and for which there is no rollout yet.
+std::set<std::string> policies_to_stop(RolloutCall& call) {
+  ReadingPass pass(call.world, call.index, call.settings, call.clock->now());
+  return policies_about_to_start(pass);
+}
+
 // Before the operator's first status, only the mode of the policy says that the rollout will wait for approval.
 bool awaits_approval(const RolloutCall& call, const RolloutFacts& facts) {
   if (facts.phase == "AwaitingApproval") return true;
@@ -225,15 +228,13 @@ bool awaits_approval(const RolloutCall& call, const RolloutFacts& facts) {
 }
 
 // The rollouts that are meant are in that position already: a second `pause` finds what it asks for. False: none is.
-bool print_already_set(const RolloutCall& call, const RolloutChoice& choice, const Switch& wanted) {
+bool print_already_set(RolloutCall& call, const RolloutChoice& choice, const Switch& wanted) {
   if (wanted.is_set == nullptr) return false;
   const bool aborts = call.options.verb == RolloutOptions::Verb::abort;
-  if (aborts && choice.name.empty() && !policies_about_to_start(call).empty()) return false;
-  FleetIndex index;
-  index.refresh(call.world, call.settings);
+  if (aborts && choice.name.empty() && !policies_to_stop(call).empty()) return false;
   // An aborted rollout has ended: it is meant only as long as its nodes should run its revision.
   const auto is_set = [&](const RolloutFacts& facts) {
-    return wanted.is_set(facts) && (!aborts || present_rollout(*facts.rollout, index.impl()) != nullptr);
+    return wanted.is_set(facts) && (!aborts || present_rollout(*facts.rollout, call.index.impl()) != nullptr);
   };
   const auto set = choose(call.world, choice, is_set, wanted.none);
   if (!set) return false;
@@ -242,63 +243,57 @@ bool print_already_set(const RolloutCall& call, const RolloutChoice& choice, con
   return true;
 }
 
-// The commands that pause these policies.
-std::string pause_commands(const std::set<std::string>& policies) {
+// "gpu-sharing-operator rollout pause policy/a, gpu-sharing-operator rollout pause policy/b"
+std::string commands_for(std::string_view verb, const std::set<std::string>& policies) {
   std::vector<std::string> out;
-  for (const std::string& name : policies) out.push_back("gpu-sharing-operator rollout pause policy/" + name);
+  for (const std::string& name : policies)
+    out.push_back(fmt::format("gpu-sharing-operator rollout {} policy/{}", verb, name));
   return fmt::format("{}", fmt::join(out, ", "));
 }
 
-std::set<std::string> all_policy_names(const World& world) {
-  std::set<std::string> out;
-  for (const auto& [key, policy] : world.policies.all()) out.insert(policy->meta.name);
-  return out;
-}
-
-std::set<std::string> paused_policies(const World& world) {
+// Of all policies, or of those that are paused.
+std::set<std::string> policy_names(const World& world, bool all) {
   std::set<std::string> out;
   for (const auto& [key, policy] : world.policies.all()) {
-    if (policy->rollout.paused) out.insert(policy->meta.name);
+    if (all || policy->rollout.paused) out.insert(policy->meta.name);
   }
   return out;
 }
 
 // "A policy is paused. To resume it: …"; empty: none is.
 std::string policies_to_resume(const World& world) {
-  std::vector<std::string> commands;
-  for (const std::string& name : paused_policies(world))
-    commands.push_back("gpu-sharing-operator rollout resume policy/" + name);
-  if (commands.empty()) return {};
+  const std::set<std::string> paused = policy_names(world, false);
+  if (paused.empty()) return {};
   return fmt::format("{}: {}",
-                     commands.size() == 1 ? "A policy is paused. To resume it" : "Policies are paused. To resume them",
-                     fmt::join(commands, ", "));
+                     paused.size() == 1 ? "A policy is paused. To resume it" : "Policies are paused. To resume them",
+                     commands_for("resume", paused));
 }
 
 // The policies that a verb without a name means where no rollout fits: those that are about to start for `pause`, and
 // for `resume` those that are paused.
-std::set<std::string> policies_meant(const RolloutCall& call) {
+std::set<std::string> policies_meant(RolloutCall& call) {
   if (!call.options.name.empty()) return {};
   switch (call.options.verb) {
     case RolloutOptions::Verb::pause:
-      return policies_about_to_start(call);
+      return policies_to_stop(call);
     case RolloutOptions::Verb::resume:
-      return paused_policies(call.world);
+      return policy_names(call.world, false);
     default:
       return {};
   }
 }
 
 // What to do where no rollout is in the state that the verb changes: the switch of a policy, if that is what is meant.
-std::string hint_of(const RolloutCall& call, const Switch& wanted) {
+std::string hint_of(RolloutCall& call, const Switch& wanted) {
   const RolloutOptions::Verb verb = call.options.verb;
   if (verb == RolloutOptions::Verb::pause || verb == RolloutOptions::Verb::abort) {
-    const std::set<std::string> waiting = policies_about_to_start(call);
+    const std::set<std::string> waiting = policies_to_stop(call);
     if (!waiting.empty())
-      return ". Nodes wait for a rollout that has not started yet. To stop it: " + pause_commands(waiting);
+      return ". Nodes wait for a rollout that has not started yet. To stop it: " + commands_for("pause", waiting);
   }
   if (verb == RolloutOptions::Verb::pause) {
-    const std::set<std::string> all = all_policy_names(call.world);
-    if (!all.empty()) return ". To block the next rollout: " + pause_commands(all);
+    const std::set<std::string> all = policy_names(call.world, true);
+    if (!all.empty()) return ". To block the next rollout: " + commands_for("pause", all);
   }
   if (verb == RolloutOptions::Verb::resume) {
     const std::string commands = policies_to_resume(call.world);
@@ -365,7 +360,11 @@ asio::awaitable<int> set_switch(RolloutCall* call) {
   }
   if (!chosen) co_return code;
   const bool stops = verb == RolloutOptions::Verb::pause || verb == RolloutOptions::Verb::abort;
-  const std::vector<AboutToStart> next = stops ? about_to_replace(*call, *chosen) : std::vector<AboutToStart>();
+  std::vector<AboutToStart> next;
+  if (stops) {
+    ReadingPass pass(call->world, call->index, call->settings, call->clock->now());
+    next = about_to_replace(pass, *chosen);
+  }
   for (const RolloutFacts& facts : *chosen) {
     const std::string name = facts.rollout->meta.name;
     const std::string body = spec_patch(wanted.field, wanted.value);

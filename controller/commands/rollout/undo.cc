@@ -12,9 +12,8 @@
 #include <string>
 #include <utility>
 
-#include "controller/commands/rollout/policy_waits.h"
-#include "controller/commands/rollout/verbs.h"
-#include "controller/commands/rollout/view.h"
+#include "controller/commands/rollout/report_text.h"
+#include "controller/commands/rollout/rollout.h"
 #include "controller/commands/shared/print.h"
 #include "reconcilers/cluster/config_maps.h"
 #include "reconcilers/explain/commands.h"
@@ -26,6 +25,8 @@
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/model/resources.h"
+#include "reconcilers/report/report.h"
+#include "reconcilers/report/undo.h"
 #include "reconcilers/rollout/gates.h"
 
 namespace gso {
@@ -142,12 +143,13 @@ asio::awaitable<int> undo_inline(RolloutCall* call, std::string name, std::strin
 // Of the policies that would start nodes with the key's present text, those that an undo must pause as well: the pause
 // of a rollout does not hold the revision that comes next, and before its rollout is there only the policy can be
 // paused.
-std::vector<AboutToStart> policies_to_pause(const RolloutCall& call, const Undo& undo) {
+std::vector<AboutToStart> policies_to_pause(RolloutCall& call, const Undo& undo) {
   const std::optional<std::string> policy = policy_of(call.options.name);
-  std::vector<AboutToStart> out = about_to_start(call, [&](const RolloutKey& key) {
+  ReadingPass pass(call.world, call.index, call.settings, call.clock->now());
+  std::vector<AboutToStart> out = about_to_start(pass, [&](const RolloutKey& key) {
     return key.config_map == undo.config_map && key.key == undo.key && (!policy || key.policy == *policy);
   });
-  std::erase_if(out, [](const AboutToStart& one) { return one.paused; });
+  std::erase_if(out, &AboutToStart::paused);
   return out;
 }
 
@@ -193,7 +195,7 @@ asio::awaitable<bool> pause(RolloutCall* call, Undo undo) {
 }
 
 // "pauses the rollout and policy default, and "; empty: nothing that could be paused is about to start.
-std::string what_is_paused(const RolloutCall& call, const Undo& undo) {
+std::string what_is_paused(RolloutCall& call, const Undo& undo) {
   std::vector<std::string> out;
   if (undo.under_way) out.emplace_back("the rollout");
   for (const AboutToStart& one : policies_to_pause(call, undo)) out.push_back("policy " + one.policy);
@@ -294,15 +296,12 @@ std::string gitops_owner_of(const std::string& config_map_json) {
 }
 
 asio::awaitable<int> rollout_undo(RolloutCall* call) {
-  FleetIndex index;
-  index.refresh(call->world, call->settings);
-  const auto& kept = index.impl().record;
-  const FleetRecord* record = kept ? &*kept : nullptr;
+  const FleetRecord* record = call->index.impl().record_or_null();
   const bool asked = !call->options.to_revision.empty();
   if (record == nullptr && !asked && call->world.unsynced_namespaces.contains(call->settings.operator_namespace))
     co_return call->refuse("the operator's record cannot be read (see `incomplete`): what was verified is not known");
   const k8s::Result<Undo> chosen =
-      choose_undo(call->world, index, record, call->options.name, call->options.to_revision);
+      choose_undo(call->world, call->index, record, call->options.name, call->options.to_revision);
   if (!chosen) co_return call->refuse(chosen.error().message);
   const Undo& undo = *chosen;
   const bool is_inline = undo.rollout != nullptr && has_inline_profile(call->world, *undo.rollout);

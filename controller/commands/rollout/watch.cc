@@ -1,12 +1,10 @@
-// The tree, and the watch that shows it.
-#include "controller/commands/rollout/watch.h"
-
+// `rollout status --watch` and `--wait`: a live tree of rollouts, their waves and their nodes on a terminal, a line for
+// each change elsewhere.
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
-#include <map>
 #include <memory>
+#include <optional>
 #include <ostream>
 #include <set>
 #include <string>
@@ -16,17 +14,12 @@
 
 #include "controller/commands/live/live_screen.h"
 #include "controller/commands/live/view.h"
-#include "controller/commands/rollout/policy_waits.h"
-#include "controller/commands/rollout/view.h"
-#include "controller/commands/rollout/wait.h"
-#include "controller/commands/rollout/way_out.h"
+#include "controller/commands/rollout/report_text.h"
+#include "controller/commands/rollout/rollout.h"
 #include "controller/commands/shared/print.h"
-#include "controller/commands/shared/screen.h"
 #include "controller/commands/shared/session.h"
 #include "controller/commands/status_watch.h"
 #include "reconcilers/explain/node.h"
-#include "reconcilers/explain/reading_pass.h"
-#include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/policy.h"
 #include "reconcilers/node/node_phase.h"
@@ -73,75 +66,48 @@ struct TreeNode {
   std::string state, text;
 };
 
+// Nodes in a change first, each with its step and the pods that block it; then failed, blocked, held and pending ones;
+// those with nothing to do are counted. Lines fit the screen's columns. `only`: the nodes of the tree.
 class Tree {
  public:
-  Tree(ReadingPass& pass, const FleetIndex& index, const TreeScope& scope, k8s::WallTime now, const Screen& screen)
-      : pass_(pass), world_(pass.world()), index_(index), scope_(scope), now_(now), screen_(screen) {}
+  Tree(ReadingPass& pass, const NodeFilter& only, const Screen& screen) : pass_(pass), only_(only), screen_(screen) {}
 
-  std::vector<LiveLine> lines() {
-    std::set<std::string> busy;
-    for (const RolloutFacts& facts : shown_rollouts()) {
-      add_rollout(with_present_counts(facts, index_.impl()));
-      busy.insert(facts.rollout->policy);
-    }
-    const std::optional<std::string> policy = policy_of(scope_.name);
-    if (scope_.name.empty() || policy) {
-      constexpr bool kHasOperator = true;  // That none runs is a line above the tree.
-      for (const PolicyWait& wait : waiting_policies(pass_, policy, busy, kHasOperator))
-        line(fmt::format("policy {} waits ({}): {}", wait.policy, wait.reason, wait.message));
-    }
+  std::vector<LiveLine> lines(const FleetReport& fleet) {
+    for (const RolloutReport& report : fleet.rollouts) add_rollout(report);
+    for (const PolicyWait& wait : fleet.waiting) line(wait_line(wait));
     if (out_.empty()) append_text(out_, "No rollout is in progress.\n");
     return std::move(out_);
   }
 
  private:
-  // Those in progress; one that is named also when it has ended.
-  std::vector<RolloutFacts> shown_rollouts() const {
-    const std::optional<std::string> policy = policy_of(scope_.name);
-    std::vector<RolloutFacts> out = all_rollouts(world_);
-    std::erase_if(out, [&](const RolloutFacts& facts) {
-      const SharingRollout& rollout = *facts.rollout;
-      if (!scope_.name.empty() && !policy) return rollout.meta.name != scope_.name;
-      return facts.finished() || (policy && rollout.policy != *policy);
-    });
-    return out;
-  }
-
   void line(const std::string& text) { append_text(out_, cut_to(text, screen_.columns) + "\n"); }
 
-  void add_rollout(const RolloutFacts& facts) {
+  void add_rollout(const RolloutReport& report) {
+    const RolloutFacts& facts = report.facts;
     const SharingRollout& rollout = *facts.rollout;
+    const bool of_template = !daemonset_of(rollout.config_map).empty();
     const Paint paint = facts.went_wrong() ? Paint::red : facts.finished() ? Paint::green : Paint::bold;
-    const auto started = k8s::parse_rfc3339(facts.started_at);
-    const std::string_view since = facts.advances() && !facts.stands() ? "  running {}" : "  started {} ago";
-    line(fmt::format(
-        "{}  {}{}", painted(one_line(rollout.meta.name), Paint::bold, screen_),
-        painted(one_line(facts.phase_text()), paint, screen_),
-        started && !facts.finished()
-            ? fmt::format(fmt::runtime(since),
-                          k8s::format_go_duration(std::chrono::floor<std::chrono::seconds>(now_ - *started)))
-            : ""));
-    line(daemonset_of(rollout.config_map).empty()
-             ? fmt::format("  {} key {} to {}, policy {}", rollout.config_map,
-                           rollout.key.empty() ? "(none)" : rollout.key, rollout.to_revision, rollout.policy)
-             : fmt::format("  {} to {}, policy {}", describe_subject(rollout.config_map, rollout.key),
-                           rollout.to_revision, rollout.policy));
+    const std::string phase = report.stop.is_set() ? report.stop.phase + " (recorded)" : facts.phase_text();
+    const auto started = facts.finished() ? std::nullopt : k8s::parse_rfc3339(facts.started_at);
+    const std::string age =
+        started ? k8s::format_go_duration(std::chrono::floor<std::chrono::seconds>(pass_.now() - *started)) : "";
+    line(fmt::format("{}  {}{}", painted(one_line(rollout.meta.name), Paint::bold, screen_),
+                     painted(one_line(phase), paint, screen_),
+                     !started                              ? std::string()
+                     : facts.advances() && !facts.stands() ? "  running " + age
+                                                           : fmt::format("  started {} ago", age)));
+    line(of_template ? fmt::format("  {} to {}, policy {}", describe_subject(rollout.config_map, rollout.key),
+                                   rollout.to_revision, rollout.policy)
+                     : fmt::format("  {} key {} to {}, policy {}", rollout.config_map,
+                                   rollout.key.empty() ? "(none)" : rollout.key, rollout.to_revision, rollout.policy));
     if (!facts.message.empty()) line(one_line(fmt::format("  {}: {}", facts.reason, facts.message)));
-    const std::string changed = since_completion(facts, index_.impl());
-    line(fmt::format("  {}{}", counts_text(facts), changed.empty() ? "" : "; " + changed));
+    line(fmt::format("  {}{}", counts_text(facts),
+                     report.since_completion.empty() ? "" : "; " + report.since_completion));
     if (!facts.finished()) line(facts.wave == 0 ? "  canary" : fmt::format("  wave {}", facts.wave));
-    add_next(facts);
-    daemonset_of(rollout.config_map).empty() ? add_nodes(rollout) : add_daemons(facts);
-  }
-
-  // The first command of `rollout status`, above the nodes: a terminal might have no room below them.
-  void add_next(const RolloutFacts& facts) {
-    const SharingRollout& rollout = *facts.rollout;
-    RolloutOutlook outlook;
-    outlook.steps = steps_to(pass_, rollout.policy, rollout.config_map + "/" + rollout.key, kMostListedSteps);
-    outlook.stop = recorded_stop(facts, world_.policies.find(rollout.policy));
-    const std::vector<std::string> next = way_out(pass_, facts, outlook);
-    if (!next.empty()) append_text(out_, wrapped(one_line("  next: " + next.front()) + "\n", screen_.columns));
+    // The first command of `rollout status`, above the nodes: a terminal might have no room below them.
+    if (!report.next.empty())
+      append_text(out_, wrapped(one_line("  next: " + report.next.front().text()) + "\n", screen_.columns));
+    of_template ? add_daemons(facts) : add_nodes(rollout);
   }
 
   // Of a template only the nodes that its SharingRollout names are known.
@@ -154,15 +120,13 @@ class Tree {
 
   std::vector<TreeNode> nodes_of(const SharingRollout& rollout) {
     std::vector<TreeNode> out;
-    const std::string id = rollout.config_map + "/" + rollout.key;
-    for (const std::string& name : index_.node_names()) {
-      const NodeAssessment& a = *index_.assessment(name);
-      const Node* node = world_.nodes.find(name);
-      if (node == nullptr || a.policy != rollout.policy) continue;
-      if (fmt::format("{}/{}", index_.impl().installation_of(a).id(), a.key.view()) != id) continue;
+    const RolloutKey key = rollout_key_of(rollout);
+    for (const auto& [node_key, node] : pass_.world().nodes.all()) {
+      const NodeAssessment* a = pass_.index().find(node_key.name);
+      if (a == nullptr || !pass_.index().is_of(*a, key)) continue;
       ShownState shown = shown_state(pass_, *node);
-      if (!scope_.only.shows(shown.state, a.policy.view(), node->meta.labels)) continue;
-      out.push_back({name, phase_of(a), std::move(shown.state), std::move(shown.message)});
+      if (!only_.shows(shown.state, a->policy.view(), node->meta.labels)) continue;
+      out.push_back({node_key.name, phase_of(*a), std::move(shown.state), std::move(shown.message)});
     }
     std::ranges::sort(out, [](const TreeNode& a, const TreeNode& b) {
       return std::tuple(sign_of(a.phase).rank, std::string_view(a.name)) <
@@ -216,25 +180,10 @@ class Tree {
   }
 
   ReadingPass& pass_;
-  const World& world_;
-  const FleetIndex& index_;
-  const TreeScope& scope_;
-  k8s::WallTime now_;
+  const NodeFilter& only_;
   const Screen& screen_;
   std::vector<LiveLine> out_;
 };
-
-}  // namespace
-
-std::vector<LiveLine> rollout_tree(const World& world, FleetIndex& index, const PlannerSettings& settings,
-                                   const TreeScope& scope, k8s::WallTime now, const Screen& screen) {
-  ReadingPass pass(world, index, settings, now);
-  return Tree(pass, index, scope, now, screen).lines();
-}
-
-// --- The watch.
-
-namespace {
 
 constexpr std::string_view kCommand = "gpu-sharing-operator rollout status";
 
@@ -256,26 +205,11 @@ FleetVerdict verdict_of(const RolloutOptions& rollout, const WaitState& state) {
   return {.exit_status = state.is == WaitState::Is::complete ? 0 : 1, .last = true};
 }
 
-asio::awaitable<int> watch(Session session, RolloutOptions rollout, NodeFilter only, PlannerSettings settings,
-                           std::ostream* out, std::ostream* err) {
-  const std::unique_ptr<k8s::Signal> stop = session.clock->make_signal();
-  const std::unique_ptr<LiveScreen> live =
-      rollout.watch ? live_screen_of_process(session, stop.get(), settings, rollout.lease_name, out) : nullptr;
-  StopSignals signals(*session.io, stop.get(), [screen = live.get()] {
-    if (screen != nullptr) screen->leave();
-  });
-  const int code = co_await watch_rollouts_until(session.client, session.clock, stop.get(), rollout, only, settings,
-                                                 live.get(), out, err);
-  signals.cancel();
-  co_return code;
-}
-
 }  // namespace
 
 asio::awaitable<int> watch_rollouts_until(k8s::Reader* client, k8s::Clock* clock, k8s::Signal* stop,
                                           RolloutOptions rollout, NodeFilter only, PlannerSettings settings,
                                           LiveScreen* live, std::ostream* out, std::ostream* err) {
-  const TreeScope scope{rollout.name, std::move(only)};
   NewLines news;
   std::string waits_for = "the cluster has not been read completely";
   std::string outage;
@@ -289,12 +223,14 @@ asio::awaitable<int> watch_rollouts_until(k8s::Reader* client, k8s::Clock* clock
   fleet.lease = {settings.operator_namespace, rollout.lease_name};
   fleet.timeout = rollout.timeout;
   fleet.show = [&](const FleetLook& look, std::ostream& view) {
-    const k8s::WallTime now = clock->now();
-    const WaitState state = wait_state(look.world, look.index, look.settings, now, rollout.name);
+    ReadingPass pass(look.world, look.index, look.settings, clock->now());
+    constexpr bool kHasOperator = true;  // That none runs is a line of its own.
+    const FleetReport report = fleet_report(pass, rollout.name, kHasOperator);
+    const WaitState state = wait_state(pass, rollout.name);
     const FleetVerdict verdict = verdict_of(rollout, state);
     waits_for = state.why;
     outage = look.outage;
-    if (rollout.timeout) steps = steps_of_waited(look.world, look.index, look.settings, now, rollout.name);
+    if (rollout.timeout) steps = steps_of_waited(pass, rollout.name);
     std::vector<std::string> lines;
     if (look.no_operator) lines.push_back(look.no_operator->text());
     for (const std::string& missing : look.incomplete) lines.push_back("incomplete: " + missing);
@@ -302,12 +238,12 @@ asio::awaitable<int> watch_rollouts_until(k8s::Reader* client, k8s::Clock* clock
       std::vector<LiveLine> page;
       for (const std::string& line : lines)
         append_text(page, wrapped_prose(one_line(line) + "\n", live->room().columns));
-      std::ranges::move(rollout_tree(look.world, look.index, look.settings, scope, now, live->room()),
-                        std::back_inserter(page));
+      const Screen room = live->room();
+      std::ranges::move(Tree(pass, only, room).lines(report), std::back_inserter(page));
       live->show(std::move(page));
       view << live->text();
     } else {
-      std::vector<std::string> progress = progress_lines(look.world, look.index, look.settings, now, rollout.name);
+      const std::vector<std::string> progress = progress_lines(report);
       lines.insert(lines.end(), progress.begin(), progress.end());
       if (progress.empty() || verdict.last) lines.push_back((verdict.exit_status == 0 ? "" : "stopped: ") + state.why);
       view << news.of(lines);
@@ -332,8 +268,12 @@ int watch_rollouts(const RolloutOptions& rollout, const Options& options, std::o
   }
   RolloutOptions asked = rollout;
   asked.lease_name = options.lease_name;
-  return run_connected(kCommand, options, k8s::terminal_of_process(), err,
-                       [&](const Session& session) { return watch(session, asked, *only, settings, &out, &err); });
+  return run_connected(kCommand, options, k8s::terminal_of_process(), err, [&](const Session& session) {
+    return run_live(session, asked.watch, settings, asked.lease_name, &out,
+                    [&, client = session.client, clock = session.clock](k8s::Signal* stop, LiveScreen* live) {
+                      return watch_rollouts_until(client, clock, stop, asked, *only, settings, live, &out, &err);
+                    });
+  });
 }
 
 }  // namespace gso

@@ -1,5 +1,5 @@
 // A subcommand as a value: its name, the arguments that it declares, and what it does with them; and the arguments that
-// several declare alike. The command line is made of a list of subcommands (cli/command_tree.h). Each call of a
+// several declare alike. The command line is made of a list of subcommands (cli/cli.h). Each call of a
 // function such as make_lint_command() gives a value with arguments of its own:
 //
 //   Subcommand make_lint_command() {

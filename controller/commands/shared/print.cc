@@ -1,10 +1,15 @@
 // Tables, and documents as JSON or YAML.
 #include "controller/commands/shared/print.h"
 
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <cctype>
 #include <cstddef>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <ostream>
 #include <string>
@@ -16,6 +21,7 @@
 #include "reconcilers/model/message_text.h"
 
 namespace gso {
+
 namespace {
 
 constexpr std::size_t kColumnGap = 3;  // Blanks between two columns.
@@ -87,6 +93,10 @@ void print(const OrderedJson& value, std::size_t indent, bool first, std::ostrea
 
 }  // namespace
 
+std::string or_dash(std::string_view text) {
+  return text.empty() ? "-" : std::string(text);
+}
+
 void drop_columns(std::vector<TextRow>& rows, TerminalWidth terminal, const std::vector<std::string_view>& least,
                   std::size_t room) {
   for (const std::string_view heading : least) {
@@ -140,6 +150,295 @@ void print_document(const OrderedJson& document, OutputForm form, std::ostream& 
   } else {
     out << scalar(document) << "\n";
   }
+}
+
+// --- Cut, wrapped, painted, and made safe for a terminal.
+
+namespace {
+
+std::string_view variable(const char* name) {
+  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): one thread, and nobody sets it.
+  return value == nullptr ? std::string_view() : std::string_view(value);
+}
+
+bool says_utf8() {
+  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
+    const std::string_view value = variable(name);
+    if (value.empty()) continue;
+    return value.find("UTF-8") != std::string_view::npos || value.find("utf8") != std::string_view::npos;
+  }
+  return false;
+}
+
+std::string_view code_of(Paint paint) {
+  switch (paint) {
+    case Paint::plain:
+      break;
+    case Paint::green:
+      return "\x1b[32m";
+    case Paint::yellow:
+      return "\x1b[33m";
+    case Paint::red:
+      return "\x1b[31m";
+    case Paint::dim:
+      return "\x1b[2m";
+    case Paint::bold:
+      return "\x1b[1m";
+  }
+  return "";
+}
+
+constexpr std::string_view kPlain = "\x1b[0m";
+
+// The length of the colour that begins at `at`; 0: none does.
+std::size_t colour_at(std::string_view text, std::size_t at) {
+  if (text[at] != '\x1b') return 0;
+  const std::size_t end = text.find('m', at);
+  return end == std::string_view::npos ? 0 : end + 1 - at;
+}
+
+bool continues_character(char c) {
+  return (static_cast<unsigned char>(c) & 0xc0U) == 0x80U;
+}
+
+}  // namespace
+
+Screen screen_of_stdout() {
+  winsize size{};
+  if (isatty(STDOUT_FILENO) == 0 || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return {};
+  const std::string_view term = variable("TERM");
+  return {.columns = size.ws_col,
+          .rows = size.ws_row,
+          .colour = variable("NO_COLOR").empty() && !term.empty() && term != "dumb",
+          .utf8 = says_utf8()};
+}
+
+std::size_t columns_of_stderr() {
+  winsize size{};
+  return isatty(STDERR_FILENO) != 0 && ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
+std::string painted(std::string_view text, Paint paint, const Screen& screen) {
+  if (!screen.colour || paint == Paint::plain || text.empty()) return std::string(text);
+  return fmt::format("{}{}{}", code_of(paint), text, kPlain);
+}
+
+std::string reversed(std::string_view text, const Screen& screen) {
+  if (!screen.colour) return std::string(text);
+  std::string plain;
+  for (std::size_t i = 0; i < text.size();) {
+    const std::size_t colour = colour_at(text, i);
+    if (colour == 0) plain += text[i];
+    i += colour == 0 ? 1 : colour;
+  }
+  return fmt::format("\x1b[7m{}{}", plain, kPlain);
+}
+
+std::size_t columns_of(std::string_view text) {
+  std::size_t out = 0;
+  for (std::size_t i = 0; i < text.size();) {
+    const std::size_t colour = colour_at(text, i);
+    if (colour == 0 && !continues_character(text[i])) ++out;
+    i += colour == 0 ? 1 : colour;
+  }
+  return out;
+}
+
+std::string cut_to(std::string_view text, std::size_t columns) {
+  constexpr std::size_t kDots = 3;
+  if (columns == 0 || columns_of(text) <= columns) return std::string(text);
+  const std::size_t room = columns > kDots ? columns - kDots : 0;
+  std::string out;
+  bool coloured = false;
+  std::size_t used = 0;
+  for (std::size_t i = 0; i < text.size();) {
+    const std::size_t colour = colour_at(text, i);
+    if (colour > 0) {
+      coloured = text.substr(i, colour) != kPlain;
+      out += text.substr(i, colour);
+      i += colour;
+      continue;
+    }
+    if (!continues_character(text[i]) && ++used > room) break;
+    out += text[i++];
+  }
+  out += std::string(std::min(kDots, columns), '.');
+  if (coloured) out += kPlain;
+  return out;
+}
+
+namespace {
+
+// The bytes of as many columns, at least one.
+std::size_t bytes_of(std::string_view text, std::size_t columns) {
+  return std::max<std::size_t>(first_characters(text, columns).size(), 1);
+}
+
+// Where the text of a line continues: below its last cell where that leaves half of the columns, else a bit deeper than
+// the line begins.
+std::size_t indentation_of(std::string_view line, std::size_t columns) {
+  constexpr std::size_t kDeeper = 2;
+  constexpr std::string_view kGap = "   ";  // Of tables (print.cc).
+  const std::size_t begin = std::min(line.find_first_not_of(' '), line.size());
+  const std::size_t gap = line.rfind(kGap);
+  const std::size_t cell =
+      gap == std::string_view::npos ? begin : std::min(line.find_first_not_of(' ', gap), line.size());
+  const std::size_t of_cell = columns_of(line.substr(0, cell));
+  if (cell > begin && of_cell <= columns / 2) return of_cell;
+  return std::min(begin + kDeeper, columns / 2);  // A deep indentation would leave no room.
+}
+
+// Text that must stay on one line.
+struct Span {
+  std::size_t begin = 0;
+  std::size_t end = 0;
+};
+
+constexpr std::array<std::string_view, 3> kPrograms{"gpu-sharing-operator ", "kubectl ", "helm "};
+
+// Where a sentence names a command without quotes, behind a colon and up to its end: "Run: kubectl get pods".
+std::size_t named_command(std::string_view line) {
+  constexpr std::string_view kBehind = ": ";
+  std::size_t out = std::string_view::npos;
+  for (const std::string_view program : kPrograms) {
+    const std::size_t at = line.find(std::string(kBehind).append(program));
+    if (at != std::string_view::npos) out = std::min(out, at + kBehind.size());
+  }
+  return out;
+}
+
+// What the line quotes in backticks, and a command that it names.
+std::vector<Span> unbroken(std::string_view line) {
+  std::vector<Span> out;
+  for (std::size_t at = line.find('`'); at != std::string_view::npos;) {
+    const std::size_t end = line.find('`', at + 1);
+    if (end == std::string_view::npos) break;
+    out.push_back({at, end});
+    at = line.find('`', end + 1);
+  }
+  const std::size_t command = named_command(line);
+  const bool quoted = std::ranges::any_of(out, [&](const Span& s) { return s.begin < command && command < s.end; });
+  if (command != std::string_view::npos && !quoted) out.push_back({command, line.size()});
+  return out;
+}
+
+// The same spans once the first bytes of the line are gone.
+void remove_prefix(std::vector<Span>& spans, std::size_t bytes) {
+  std::erase_if(spans, [bytes](const Span& span) { return span.end <= bytes; });
+  for (Span& span : spans) span = {span.begin > bytes ? span.begin - bytes : 0, span.end - bytes};
+}
+
+// Where the line can end: at the last blank between words up to `most` and behind `least`, else at a blank after what
+// must stay whole there, however long it is; npos: nowhere.
+std::size_t break_of(std::string_view line, std::size_t least, std::size_t most, const std::vector<Span>& whole) {
+  const auto holding = [&](std::size_t at) {
+    return std::ranges::find_if(whole, [at](const Span& span) { return span.begin <= at && at < span.end; });
+  };
+  for (std::size_t blank = line.rfind(' ', most); blank != std::string_view::npos && blank > least;
+       blank = line.rfind(' ', blank - 1)) {
+    if (holding(blank) == whole.end()) return blank;
+  }
+  const auto span = holding(most);
+  return span == whole.end() ? std::string_view::npos : std::min(line.find(' ', span->end), line.size());
+}
+
+// One line of text in lines of so many columns. `commands`: those that it quotes are broken as well.
+void wrap_line(std::string_view line, std::size_t columns, bool commands, std::string& out) {
+  const std::size_t text_at = std::min(line.find_first_not_of(' '), line.size());
+  const std::string indent(columns == 0 ? 0 : indentation_of(line, columns), ' ');
+  std::vector<Span> whole = commands ? std::vector<Span>() : unbroken(line);
+  std::string now;
+  while (columns > 0 && columns_of(now) + columns_of(line) > columns) {
+    const std::size_t most = bytes_of(line, columns - now.size());
+    const std::size_t before = line.size();
+    const std::size_t blank = break_of(line, now.empty() ? text_at : 0, most, whole);
+    const bool between_words = blank != std::string_view::npos;
+    now.append(line.substr(0, between_words ? blank : most));
+    now.erase(now.find_last_not_of(' ') + 1);
+    out += now + "\n";
+    line.remove_prefix(std::min(line.size(), between_words ? blank + 1 : most));
+    if (between_words) line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
+    remove_prefix(whole, before - line.size());
+    now = indent;
+  }
+  if (!line.empty() || now.empty()) out += now.append(line) + "\n";
+}
+
+bool is_command(std::string_view line) {
+  line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
+  if (line.starts_with("next: ")) return true;
+  return std::ranges::any_of(kPrograms, [&](std::string_view program) { return line.starts_with(program); });
+}
+
+std::string wrap(std::string_view text, std::size_t columns, bool commands) {
+  std::string blank(text);
+  std::ranges::replace(blank, '\t', ' ');
+  std::string out;
+  const std::string_view all(blank);
+  for (std::size_t at = 0; at < all.size();) {
+    const std::size_t end = std::min(all.find('\n', at), all.size());
+    const std::string_view line = all.substr(at, end - at);
+    wrap_line(line, commands || !is_command(line) ? columns : 0, commands, out);
+    at = end + 1;
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string wrapped(std::string_view text, std::size_t columns) {
+  return wrap(text, columns, true);
+}
+
+std::string wrapped_prose(std::string_view text, std::size_t columns) {
+  constexpr std::size_t kFewest = 8;  // Less has no room for a word: whatever says so is no terminal with a width.
+  return wrap(text, columns < kFewest ? 0 : columns, false);
+}
+
+std::string page_of(std::string_view text, const Screen& screen) {
+  std::vector<std::string_view> lines;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    lines.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  const bool cut = screen.rows > 1 && lines.size() >= screen.rows;
+  const std::size_t shown = cut ? screen.rows - 2 : lines.size();
+  // To the upper left; each line erases what was behind it, the last one all below.
+  std::string out = "\x1b[H";
+  for (std::size_t i = 0; i < shown; ++i) out += cut_to(lines[i], screen.columns) + "\x1b[K\n";
+  if (cut) out += fmt::format("({} more lines)\x1b[K\n", lines.size() - shown);
+  return out + "\x1b[J";
+}
+
+PrintableStream::PrintableStream(std::ostream& behind, std::size_t columns)
+    : std::ostream(nullptr), buffer_(behind, columns) {
+  rdbuf(&buffer_);
+}
+
+PrintableStream::~PrintableStream() {
+  buffer_.finish();
+}
+
+void PrintableStream::Buffer::finish() {
+  if (line_.empty()) return;
+  const std::string text = printable(line_);
+  const bool breaks = columns_ > 0 && text.ends_with('\n');
+  behind_ << (breaks ? wrapped_prose(text, columns_) : text) << std::flush;
+  line_.clear();
+}
+
+// A character of several bytes must not be cut: lines are written as a whole.
+PrintableStream::Buffer::int_type PrintableStream::Buffer::overflow(int_type c) {
+  if (traits_type::eq_int_type(c, traits_type::eof())) return traits_type::not_eof(c);
+  line_ += traits_type::to_char_type(c);
+  if (line_.back() == '\n') finish();
+  return c;
+}
+
+int PrintableStream::Buffer::sync() {
+  finish();
+  return behind_ ? 0 : -1;
 }
 
 }  // namespace gso

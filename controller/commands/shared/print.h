@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <nlohmann/json_fwd.hpp>
 #include <ostream>
+#include <streambuf>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -25,6 +26,9 @@ void print_line(std::ostream& out, fmt::format_string<Values...> text, Values&&.
 // left. The first row is the heading.
 using TextRow = std::vector<std::string>;
 
+// "-" for an empty cell.
+[[nodiscard]] std::string or_dash(std::string_view text);
+
 // Columns of the terminal that a table has to fit in; 0: the output is no terminal, and nothing is cut.
 using TerminalWidth = std::size_t;
 
@@ -43,5 +47,74 @@ enum class OutputForm { text, wide, json, yaml };
 
 // One JSON or YAML document. `form` is one of these two.
 void print_document(const nlohmann::ordered_json& document, OutputForm form, std::ostream& out);
+
+// --- What a terminal can show: its size, colour and characters, and whole pages of text in its alternate screen.
+
+// 0 columns: the output is no terminal, and lines are as long as they are.
+struct Screen {
+  std::size_t columns = 0;
+  std::size_t rows = 0;
+  bool colour = false;
+  bool utf8 = false;
+  [[nodiscard]] bool is_terminal() const { return columns > 0; }
+};
+// Of stdout now. Colour: not if NO_COLOR is set or TERM is `dumb`. UTF-8: as LC_ALL, LC_CTYPE or LANG says.
+[[nodiscard]] Screen screen_of_stdout();
+
+// Of stderr now; 0: it is no terminal.
+[[nodiscard]] std::size_t columns_of_stderr();
+
+enum class Paint { plain, green, yellow, red, dim, bold };
+// The text in that colour, where the screen has any.
+[[nodiscard]] std::string painted(std::string_view text, Paint paint, const Screen& screen);
+
+// The text with its foreground and background exchanged and without colours of its own, where the screen has any.
+[[nodiscard]] std::string reversed(std::string_view text, const Screen& screen);
+
+// Columns that the text takes, without its colours.
+[[nodiscard]] std::size_t columns_of(std::string_view text);
+// The text in at most `columns` columns, with its colours; 0: whole.
+[[nodiscard]] std::string cut_to(std::string_view text, std::size_t columns);
+
+// The text in lines of at most so many columns (0: as they are), broken between words where that is possible. What is
+// continued is indented, in a row of a table to its last cell. Tabs are blanks.
+[[nodiscard]] std::string wrapped(std::string_view text, std::size_t columns);
+// The same for text that stays on the terminal. A line that is a shell command, also behind "next: ", stays whole, and
+// so does a command within a sentence, in backticks or behind a colon: a command that is broken cannot be pasted.
+[[nodiscard]] std::string wrapped_prose(std::string_view text, std::size_t columns);
+
+inline constexpr std::string_view kEnterAlternateScreen = "\x1b[?1049h\x1b[?25l";
+inline constexpr std::string_view kLeaveAlternateScreen = "\x1b[?25h\x1b[?1049l";
+// The text as one page over the last one: lines that do not fit are counted in the last row.
+[[nodiscard]] std::string page_of(std::string_view text, const Screen& screen);
+
+// A stream for messages: what comes from a cluster or a file reaches the terminal line by line, with control characters
+// escaped, whoever has written the message, and broken between words.
+class PrintableStream final : public std::ostream {
+ public:
+  // `behind` must outlive this stream. `columns`: of the terminal behind it; 0: lines stay as long as they are.
+  explicit PrintableStream(std::ostream& behind, std::size_t columns = 0);
+  ~PrintableStream() override;
+  PrintableStream(const PrintableStream&) = delete;
+  PrintableStream& operator=(const PrintableStream&) = delete;
+
+ private:
+  class Buffer final : public std::streambuf {
+   public:
+    Buffer(std::ostream& behind, std::size_t columns) : behind_(behind), columns_(columns) {}
+    // Writes what has no line end yet.
+    void finish();
+
+   protected:
+    int_type overflow(int_type c) override;
+    int sync() override;
+
+   private:
+    std::ostream& behind_;
+    std::size_t columns_;
+    std::string line_;
+  };
+  Buffer buffer_;
+};
 
 }  // namespace gso

@@ -28,27 +28,6 @@ namespace asio = boost::asio;
 
 namespace {
 
-// Records a 401, so that the command can name the rejected credentials.
-class AuthFailureRecorder final : public k8s::Transport {
- public:
-  explicit AuthFailureRecorder(k8s::Transport* behind) : behind_(behind) {}
-  asio::awaitable<k8s::Result<k8s::HttpResponse>> send(k8s::HttpRequest request) override {
-    k8s::Result<k8s::HttpResponse> answer = co_await behind_->send(std::move(request));
-    if (answer && answer->status == kUnauthorized) refused = true;
-    co_return answer;
-  }
-  asio::awaitable<k8s::Result<std::unique_ptr<k8s::ByteStream>>> open(k8s::HttpRequest request) override {
-    k8s::Result<std::unique_ptr<k8s::ByteStream>> stream = co_await behind_->open(std::move(request));
-    if (stream && (*stream)->status() == kUnauthorized) refused = true;
-    co_return stream;
-  }
-  bool refused = false;
-
- private:
-  static constexpr int kUnauthorized = 401;
-  k8s::Transport* behind_;
-};
-
 // Why no server works at that address; empty: one does, whatever else it answers. One small request: further ones would
 // be delayed, because a server that does not answer counts as overloaded (request_lane.h).
 asio::awaitable<std::string> find_unreachable(Session session) {
@@ -165,8 +144,7 @@ int run_connected(std::string_view command, const Options& options, k8s::Interac
   limits.max_unread_stream_bytes = std::min(limits.max_unread_stream_bytes, largest_answer());
   const std::unique_ptr<k8s::Transport> transport =
       k8s::make_curl_transport(io.get_executor(), *std::move(connection), clock.get(), limits);
-  AuthFailureRecorder recorder(transport.get());
-  WaitNotice notice({.behind = &recorder,
+  WaitNotice notice({.behind = transport.get(),
                      .clock = clock.get(),
                      .command = std::string(command),
                      .server = server,
@@ -174,7 +152,7 @@ int run_connected(std::string_view command, const Options& options, k8s::Interac
                      .err = &err});
   // The operator says in its log what it waits for.
   if (no_server == NoServer::ends_command) session.notice = &notice;
-  session.transport = session.notice != nullptr ? static_cast<k8s::Transport*>(&notice) : &recorder;
+  session.transport = &notice;
   k8s::ApiClient client(session.transport, clock.get(), interactive_client_options(options));
   session.client = &client;
   int exit_status = 0;
@@ -185,12 +163,13 @@ int run_connected(std::string_view command, const Options& options, k8s::Interac
                    io.stop();
                  });
   io.run();
-  if (recorder.refused && exit_status != 0) err << command << ": " << login_hint(server, identity) << "\n";
+  if (notice.was_refused() && exit_status != 0) err << command << ": " << login_hint(server, identity) << "\n";
   return exit_status;
 }
 
 namespace {
 
+constexpr int kUnauthorized = 401;
 constexpr int kTooManyRequests = 429;
 constexpr int kInternalError = 500;
 
@@ -204,6 +183,7 @@ WaitNotice::Pending::Pending(WaitNotice* notice, const k8s::HttpRequest& request
 }
 
 void WaitNotice::Pending::answered(int status) const {
+  if (status == kUnauthorized) notice_->refused_ = true;
   if (status == kTooManyRequests || status >= kInternalError) {
     notice_->note_failure(fmt::format("it answers {} with HTTP {}", what_, status));
   } else {
@@ -265,13 +245,8 @@ asio::awaitable<void> WaitNotice::announce() {
   }
 }
 
-int run_on_cluster(const std::string& command, const Options& options, std::ostream& err, const ReadingTask& task) {
-  return run_connected("gpu-sharing-operator " + command, options, k8s::terminal_of_process(), err,
-                       [&task](const Session& session) { return task(session.client, session.clock); });
-}
-
-int change_cluster(const std::string& command, const Options& options, std::ostream& err, const ChangingTask& task) {
-  return run_connected("gpu-sharing-operator " + command, options, k8s::terminal_of_process(), err,
+int run_on_cluster(std::string_view command, const Options& options, std::ostream& err, const ClusterTask& task) {
+  return run_connected(fmt::format("gpu-sharing-operator {}", command), options, k8s::terminal_of_process(), err,
                        [&task](const Session& session) { return task(session.client, session.clock); });
 }
 

@@ -53,6 +53,8 @@ class WaitNotice final : public k8s::Transport {
   boost::asio::awaitable<void> announce();
   // Nothing is written from now on: a live view shows by itself what cannot be read.
   void end() { ended_ = true; }
+  // A request was answered with 401: run_connected() names the rejected credentials.
+  [[nodiscard]] bool was_refused() const { return refused_; }
 
  private:
   struct Open {
@@ -83,6 +85,7 @@ class WaitNotice final : public k8s::Transport {
   std::optional<k8s::MonoTime> failing_since_;
   std::string failure_;
   bool ended_ = false;
+  bool refused_ = false;
 };
 
 // Everything outlives the coroutine that is given this.
@@ -125,15 +128,11 @@ enum class NoServer {
 // What is said once the API server has answered 401. `identity`: k8s::Connection's.
 [[nodiscard]] std::string login_hint(const std::string& server, const std::string& identity);
 
-// The same for a person's command that only reads and needs no more than a reader and the clock. `command` is the
-// subcommand's name.
-using ReadingTask = std::function<boost::asio::awaitable<int>(k8s::Reader* reader, k8s::Clock* clock)>;
-[[nodiscard]] int run_on_cluster(const std::string& command, const Options& options, std::ostream& err,
-                                 const ReadingTask& task);
-// The same for one that changes the cluster.
-using ChangingTask = std::function<boost::asio::awaitable<int>(k8s::ApiClient* client, k8s::Clock* clock)>;
-[[nodiscard]] int change_cluster(const std::string& command, const Options& options, std::ostream& err,
-                                 const ChangingTask& task);
+// run_connected() for a person's command that needs no more than a client and the clock; one that only reads takes a
+// k8s::Reader. `command` is the subcommand's name.
+using ClusterTask = std::function<boost::asio::awaitable<int>(k8s::ApiClient* client, k8s::Clock* clock)>;
+[[nodiscard]] int run_on_cluster(std::string_view command, const Options& options, std::ostream& err,
+                                 const ClusterTask& task);
 
 // SIGTERM, SIGINT and the like for commands that run until they are stopped: notifies `stop` at the first one. cancel()
 // before the io_context is expected to run out of work.

@@ -16,7 +16,7 @@
 #include <nlohmann/json.hpp>
 
 #include "controller/cli/cli.h"
-#include "controller/commands/shared/screen.h"
+#include "controller/commands/shared/print.h"
 
 namespace gso::cli_test {
 namespace {

@@ -1,5 +1,5 @@
 // `check` and the Lease: a leader is who renews while we look, whatever the clocks say.
-#include "controller/commands/check.h"
+#include "controller/commands/commands.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

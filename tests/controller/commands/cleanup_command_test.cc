@@ -9,7 +9,7 @@
 #include <sstream>
 #include <string>
 
-#include "controller/commands/cleanup.h"
+#include "controller/commands/commands.h"
 #include "tests/change_words/change_words.h"
 #include "tests/controller/our_cluster.h"
 

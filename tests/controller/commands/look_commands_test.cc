@@ -9,10 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "controller/cli/completion.h"
-#include "controller/commands/audit.h"
-#include "controller/commands/explain.h"
-#include "controller/commands/plan.h"
+#include "controller/cli/cli.h"
+#include "controller/commands/commands.h"
 #include "controller/commands/status.h"
 #include "controller/reading/cluster_reader.h"
 #include "controller/reading/operator_lease.h"

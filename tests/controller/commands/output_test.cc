@@ -8,10 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "controller/cli/completion.h"
+#include "controller/cli/cli.h"
 #include "controller/commands/shared/archive.h"
 #include "controller/commands/shared/print.h"
-#include "controller/commands/shared/redaction.h"
 #include "controller/commands/shared/session.h"
 #include "reconcilers/cluster/manifests.h"
 #include "reconcilers/model/message_text.h"

@@ -25,7 +25,7 @@ SharingPolicy policy_of(const std::string& spec, const std::string& annotations 
 
 std::vector<std::string> changes(const SharingPolicy& before, const SharingPolicy& after) {
   std::vector<std::string> out;
-  for (const PolicyFieldChange& change : policy_field_changes(before, after))
+  for (const FieldChange& change : policy_field_changes(before, after))
     out.push_back(change.field + " " + change.before + " -> " + change.after);
   return out;
 }

@@ -7,9 +7,8 @@
 #include <sstream>
 #include <string>
 
-#include "controller/commands/rollout/history.h"
-#include "controller/commands/rollout/policy_waits.h"
-#include "controller/commands/rollout/watch.h"
+#include "controller/commands/rollout/report_text.h"
+#include "controller/commands/rollout/rollout.h"
 
 namespace gso::print_line_test {
 namespace {
@@ -44,13 +43,12 @@ TEST(PrintLine, ARolloutsStatusAndAPolicysStayOnTheirLines) {
   facts.message = kForged;
   facts.nodes = {{"n1", "Failed", kForged, kForged}};
   std::ostringstream out;
-  print_rollout_status(facts, {}, {}, out);
   print_rollout_history({HistoryEntry{.facts = facts}}, 0, out);
-  PolicyWait wait;
-  wait.policy = "default";
-  wait.reason = kForged;
-  wait.message = kForged;
-  print_waiting(wait, {}, true, out);
+  FleetReport report;
+  report.rollouts.push_back({.facts = facts, .rows = facts.nodes});
+  report.waiting.push_back({"default", kForged, kForged});
+  report.notes.push_back({kForged, {kForged}});
+  print_report(report, {}, out);
   EXPECT_THAT(out.str(), HasSubstr("x\\nnext: rm -rf /\\ty"));
   EXPECT_THAT(out.str(), Not(HasSubstr("\nnext:")));
   EXPECT_THAT(out.str(), Not(HasSubstr("\t")));

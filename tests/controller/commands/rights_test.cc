@@ -12,14 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "controller/commands/audit.h"
-#include "controller/commands/check.h"
-#include "controller/commands/cleanup.h"
-#include "controller/commands/explain.h"
-#include "controller/commands/plan.h"
+#include "controller/commands/commands.h"
 #include "controller/commands/rollout/rollout.h"
 #include "controller/commands/status.h"
-#include "controller/commands/support_bundle.h"
 #include "controller/reading/cluster_reader.h"
 #include "k8sclient/api/client.h"
 #include "reconcilers/cluster/manifests.h"

@@ -142,6 +142,22 @@ TEST_F(RolloutCommand, ANodeThatDriftsAfterItsRolloutIsNamedWithTheNextStep) {
   EXPECT_THAT(out.str(), Not(HasSubstr("explain gpu-1")));
 }
 
+// Regression: the command was on the line of the count, behind a line end that was printed as text.
+TEST_F(RolloutCommand, DriftingNodesBeyondThoseThatAreListedAreCountedWithTheNextStep) {
+  FleetRecord kept = record_with_gpu_1(target());
+  const std::string uid = get("/api/v1/nodes/gpu-1")["metadata"]["uid"];
+  const MachineRecord gpu_1 = *kept.machines.find(machine_id(uid));
+  for (int i = 2; i <= 22; ++i) {
+    const std::string name = fmt::format("gpu-{}", i);
+    post_node(name, "True");
+    const std::string other = get("/api/v1/nodes/" + name)["metadata"]["uid"];
+    kept.machines.set(machine_id(other), gpu_1);
+  }
+  record(print_head({kept}));
+  EXPECT_EQ(run(Verb::status), 0) << err.str();
+  EXPECT_THAT(out.str(), testing::EndsWith("\n2 further nodes drift as well\n  next: gpu-sharing-operator audit\n"));
+}
+
 // While the rollout goes on, its table says why the failure does not stop it.
 TEST_F(RolloutCommand, AFailedNodeThatDoesNotCountSaysSoBesideItsMessage) {
   record_gpu_1("v1-0");

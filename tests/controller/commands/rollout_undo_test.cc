@@ -6,11 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "controller/commands/rollout/verbs.h"
+#include "controller/commands/rollout/rollout.h"
 #include "reconcilers/cluster/config_maps.h"
 #include "reconcilers/cluster/record_store.h"
 #include "reconcilers/fleet/pass.h"
 #include "reconcilers/profile/profile.h"
+#include "reconcilers/report/undo.h"
 #include "tests/controller/commands/rollout_commands.h"
 
 namespace gso::rollout_undo_test {

@@ -3,8 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "controller/commands/audit.h"
-#include "controller/commands/check.h"
+#include "controller/commands/commands.h"
 #include "controller/commands/status.h"
 #include "reconcilers/cluster/record_store.h"
 #include "reconcilers/fleet/pass.h"

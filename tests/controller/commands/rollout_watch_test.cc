@@ -9,9 +9,8 @@
 
 #include "controller/commands/live/live_screen.h"
 #include "controller/commands/rollout/rollout.h"
-#include "controller/commands/rollout/watch.h"
 #include "controller/commands/shared/command.h"
-#include "controller/commands/shared/screen.h"
+#include "controller/commands/shared/print.h"
 #include "reconcilers/cluster/record_store.h"
 #include "reconcilers/fleet/pass.h"
 #include "tests/change_words/change_words.h"

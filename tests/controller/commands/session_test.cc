@@ -10,8 +10,7 @@
 #include <sstream>
 #include <string>
 
-#include "controller/commands/audit.h"
-#include "controller/commands/explain.h"
+#include "controller/commands/commands.h"
 #include "controller/commands/status.h"
 #include "controller/runtime/task_group.h"
 #include "tests/controller/scripted_transport.h"

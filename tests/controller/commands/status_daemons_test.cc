@@ -1,5 +1,5 @@
 // What `status` shows of standalone MPS daemons.
-#include "controller/commands/status_tables.h"
+#include "controller/commands/status.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -12,7 +12,6 @@
 
 #include "controller/commands/live/view.h"
 #include "controller/commands/status.h"
-#include "controller/commands/status_tables.h"
 #include "controller/reading/cluster_reader.h"
 #include "k8sclient/api/client.h"
 #include "reconcilers/cluster/manifests.h"

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "controller/commands/shared/screen.h"
+#include "controller/commands/shared/print.h"
 #include "controller/commands/shared/session.h"
 #include "controller/commands/status.h"
 #include "controller/commands/status_watch.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "controller/commands/support_bundle.h"
+#include "controller/commands/commands.h"
 #include "k8sclient/transport/transport.h"
 #include "tests/controller/commands/rollout_commands.h"
 #include "tests/controller/our_cluster.h"

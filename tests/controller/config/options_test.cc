@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "controller/cli/cli.h"
-#include "controller/commands/explain.h"
+#include "controller/commands/commands.h"
 
 namespace gso::options_test {
 namespace {

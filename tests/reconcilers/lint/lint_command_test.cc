@@ -10,9 +10,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "controller/commands/expect.h"
-#include "controller/commands/lint.h"
-#include "controller/commands/plan.h"
+#include "controller/commands/commands.h"
 
 namespace gso::lint_command_test {
 namespace {

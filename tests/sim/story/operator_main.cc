@@ -3,7 +3,7 @@
 #include <csignal>
 #include <iostream>
 
-#include "controller/commands/run.h"
+#include "controller/commands/commands.h"
 #include "controller/config/option_flags.h"
 
 int main(int argc, char** argv) {

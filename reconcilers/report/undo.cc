@@ -1,5 +1,4 @@
-// Which key of a ConfigMap `rollout undo` means, and the revision that it goes back to. Pure, over a World.
-#include "controller/commands/rollout/verbs.h"
+#include "reconcilers/report/undo.h"
 
 #include <fmt/format.h>
 
@@ -12,11 +11,11 @@
 #include <utility>
 #include <vector>
 
-#include "controller/commands/rollout/history.h"
 #include "reconcilers/explain/revisions.h"
 #include "reconcilers/fleet/fleet.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/policy.h"
+#include "reconcilers/report/rollout_facts.h"
 #include "reconcilers/rollout/rollout_view.h"
 
 namespace gso {

@@ -1,35 +1,28 @@
-#include "controller/commands/rollout/policy_waits.h"
-
+// What keeps policies with a change from a rollout: what their statuses say, and what came after those; and changes
+// that have no SharingRollout yet.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <ostream>
 #include <ranges>
-#include <string>
 #include <utility>
 
-#include "controller/commands/shared/print.h"
 #include "reconcilers/explain/commands.h"
 #include "reconcilers/explain/node.h"
-#include "reconcilers/explain/reading_pass.h"
 #include "reconcilers/explain/revisions.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/policy.h"
+#include "reconcilers/report/report.h"
 #include "reconcilers/rollout/gates.h"
 #include "reconcilers/rollout/rollout_view.h"
 #include "reconcilers/status/status.h"
 
 namespace gso {
-
-using OrderedJson = nlohmann::ordered_json;
-
 namespace {
 
 // --- What the status of a policy does not say yet: an edit or a retry since an operator wrote it.
@@ -136,16 +129,16 @@ PolicyWait wait_of(const World& world, const Views& rollouts, const std::string&
   const GateState& gate = first.gate();
   const bool approves = gate.gate == Gate::approval;
   if (!approves && (row_of(gate.gate).needs_attention || row_of(gate.gate).stops_all))
-    return {first.key.policy, gate.reason(), why + gate.message, {}, 0};
+    return {first.key.policy, gate.reason(), why + gate.message};
   std::int64_t count = 0;
   for (const RolloutView* rollout : rollouts) count += rollout->profile_rollout.tally.of(Phase::pending);
   const bool one = count == 1;
   const std::string next = approves       ? "an operator creates the SharingRollout that a person can approve"
                            : has_operator ? fmt::format("the operator starts {}", one ? "it" : "them")
                                           : fmt::format("{} when an operator runs", one ? "it starts" : "they start");
-  std::string message = fmt::format("{}{} node{} wait{} for {}; {}", why, count, one ? "" : "s", one ? "s" : "",
+  std::string message = fmt::format("{}{} wait{} for {}; {}", why, counted(count, "node"), one ? "s" : "",
                                     what_is_new(world, rollouts), next);
-  return {first.key.policy, std::string(kNotStarted), std::move(message), {}, 0};
+  return {first.key.policy, std::string(kNotStarted), std::move(message)};
 }
 
 // `waits`: what the status of the policy, and its switches, say. A stop of another revision, or before a retry, does
@@ -180,37 +173,31 @@ void note_unseen_changes(ReadingPass& pass, const SharingPolicy& policy, bool ha
 
 // --- What it says.
 
-// `status`: of a policy. Progressing names what holds all that is left; blocked[] also who is held beside others.
-void read_waits(const std::string& policy, const OrderedJson& status, std::vector<PolicyWait>& out) {
-  std::set<std::string> said;
-  const bool some_wait = number_at(object_at(status, "nodes"), "pending") > 0;
-  const auto conditions = status.find("conditions");
-  if (conditions != status.end() && conditions->is_array()) {
-    for (const OrderedJson& condition : *conditions) {
-      if (!condition.is_object() || text_at(condition, "type") != "Progressing") continue;
-      const bool stands = text_at(condition, "status") == "False" && text_at(condition, "reason") != kNothingToDo;
-      if (!stands && !(some_wait && text_at(condition, "reason") == kRollingOut)) continue;
-      out.push_back({policy, text_at(condition, "reason"), text_at(condition, "message"), {}, 0});
-      said.insert(out.back().reason);
-    }
-  }
-  const auto blocked = status.find("blocked");
-  if (blocked == status.end() || !blocked->is_array()) return;
-  for (const OrderedJson& entry : *blocked) {
-    if (!entry.is_object() || said.contains(text_at(entry, "reason"))) continue;
-    PolicyWait wait{policy, text_at(entry, "reason"), text_at(entry, "message"), {}, number_at(entry, "count")};
-    const auto nodes = entry.find("nodes");
-    for (const OrderedJson& node : nodes != entry.end() && nodes->is_array() ? *nodes : OrderedJson::array()) {
+// Of a policy. Progressing names what holds all that is left; blocked[] also who is held beside others.
+std::vector<PolicyWait> read_waits(const SharingPolicy& policy) {
+  std::vector<PolicyWait> out;
+  const nlohmann::json status = parse_status(policy.status_json);
+  const nlohmann::json progressing = condition_in(status, "Progressing");
+  const std::string said = text_at(progressing, "reason");
+  const bool stands = text_at(progressing, "status") == "False" && said != kNothingToDo;
+  const bool some_wait = said == kRollingOut && number_at(object_at(status, "nodes"), "pending") > 0;
+  const bool waits = progressing.is_object() && (stands || some_wait);
+  if (waits) out.push_back({policy.meta.name, said, text_at(progressing, "message")});
+  for (const nlohmann::json& entry : list_at(status, "blocked")) {
+    if (!entry.is_object() || (waits && text_at(entry, "reason") == said)) continue;
+    PolicyWait& wait = out.emplace_back(policy.meta.name, text_at(entry, "reason"), text_at(entry, "message"));
+    wait.count = number_at(entry, "count");
+    for (const nlohmann::json& node : list_at(entry, "nodes")) {
       if (node.is_string()) wait.nodes.push_back(node.get<std::string>());
     }
-    out.push_back(std::move(wait));
   }
+  return out;
 }
 
 // That nodes are under way to start says less than when they do.
 void note_settling(const std::pair<const std::string, std::string>& start, std::vector<PolicyWait>& waits) {
   std::erase_if(waits, [](const PolicyWait& wait) { return wait.reason == kRollingOut; });
-  waits.insert(waits.begin(), {start.first, std::string(reason_of(Gate::settling)), start.second, {}, 0});
+  waits.insert(waits.begin(), {start.first, std::string(reason_of(Gate::settling)), start.second});
 }
 
 // A pause that no operator has written into the status yet takes the place of what the status says. Just after an edit
@@ -221,7 +208,7 @@ void note_recorded_pause(const ReadingPass& pass, const SharingPolicy& policy, s
   auto all_wait = std::ranges::find_if(waits, [](const PolicyWait& wait) { return wait.nodes.empty(); });
   const auto nodes = pass.index().policies.find(policy.meta.name);
   if (all_wait == waits.end() && nodes != pass.index().policies.end() && nodes->second.of(Phase::pending) > 0)
-    all_wait = waits.insert(waits.begin(), PolicyWait{policy.meta.name, {}, {}, {}, 0});
+    all_wait = waits.insert(waits.begin(), PolicyWait{policy.meta.name, {}, {}});
   if (all_wait == waits.end()) return;
   all_wait->reason = paused;
   all_wait->message = "spec.rollout.paused of the policy is set (recorded; an operator applies it)";
@@ -249,7 +236,7 @@ void add_gone_policies(const ReadingPass& pass, const std::optional<std::string>
     const bool meant = !policy || name == *policy;
     const bool some_wait = nodes != pass.index().policies.end() && nodes->second.of(Phase::pending) > 0;
     std::string text = held.gone && meant && some_wait ? gone_policy_text(pass, name) : std::string();
-    if (!text.empty()) out.push_back({name, std::string(kPolicyGone), std::move(text), {}, 0});
+    if (!text.empty()) out.push_back({name, std::string(kPolicyGone), std::move(text)});
   }
 }
 
@@ -265,9 +252,7 @@ std::vector<PolicyWait> waiting_policies(ReadingPass& pass, const std::optional<
   const std::map<std::string, std::string> settling = pass.settling();
   std::vector<PolicyWait> out;
   for (const auto& [name, object] : sorted) {
-    const OrderedJson status = OrderedJson::parse(object->status_json, nullptr, false);
-    std::vector<PolicyWait> waits;
-    if (status.is_object()) read_waits(std::string(name), status, waits);
+    std::vector<PolicyWait> waits = read_waits(*object);
     if (const auto start = settling.find(std::string(name)); start != settling.end()) note_settling(*start, waits);
     note_recorded_pause(pass, *object, waits);
     note_unseen_changes(pass, *object, has_operator, waits);
@@ -296,35 +281,6 @@ bool PolicyWait::is_stopped() const {
          reason == reason_of(Gate::aborted) || reason == reason_of(Gate::undone);
 }
 
-void print_waiting(const PolicyWait& wait, const WaitOutlook& outlook, bool has_operator, std::ostream& out) {
-  const std::int64_t more = wait.count - std::ssize(wait.nodes);
-  const std::string nodes = wait.nodes.empty() ? ""
-                                               : fmt::format(" ({}{})", fmt::join(wait.nodes, ", "),
-                                                             more > 0 ? fmt::format(" and {} more", more) : "");
-  const std::string reason = wait.reason == kRollingOut ? "" : fmt::format("{}{}: ", wait.reason, nodes);
-  const std::string_view stale = has_operator                               ? ""
-                                 : wait.reason == kRollingOut               ? "last reported: "
-                                 : wait.reason == reason_of(Gate::settling) ? "if an operator runs, "
-                                                                            : "";
-  const bool promises = wait.reason == kRollingOut || wait.reason == reason_of(Gate::outside_window);
-  print_line(out, "policy {} waits: {}{}{}{}{}", wait.policy, reason, wait.news, stale, shown_message(wait.message),
-             !has_operator && promises ? kNothingStarts : "");
-  if (!outlook.runs.empty()) print_line(out, "  {}", outlook.runs);
-  print_node_table({}, outlook.steps, out);
-  for (const std::string& hold : outlook.held) print_line(out, "  held: {}", hold);
-  for (const std::string& command : outlook.next) print_line(out, "  next: {}", command);
-  if (wait.goes_on() && outlook.next.empty())
-    print_line(out, "  to stop it: gpu-sharing-operator rollout pause policy/{}", wait.policy);
-}
-
-OrderedJson waiting_json(const PolicyWait& wait) {
-  return {{"policy", wait.policy},
-          {"reason", wait.reason},
-          {"message", wait.news + wait.message},
-          {"nodes", wait.nodes},
-          {"count", wait.count}};
-}
-
 namespace {
 
 // --- Policies whose nodes wait for a change that has no SharingRollout yet.
@@ -334,15 +290,9 @@ bool has_switches(const RolloutView& rollout) {
   return rollout.object != nullptr && !rollout.anew && !facts_of(*rollout.object).finished();
 }
 
-// Those that are not paused, else all.
-std::set<std::string> open_else_paused(std::set<std::string> open, std::set<std::string> paused) {
-  return open.empty() ? std::move(paused) : std::move(open);
-}
-
-// The same as policies_about_to_start(), by what the operator wrote last.
-std::set<std::string> policies_that_wait(const World& world) {
-  std::set<std::string> open;
-  std::set<std::string> paused;
+// The same as about_to_start(), by what the operator wrote last.
+std::vector<AboutToStart> policies_that_wait(const World& world) {
+  std::vector<AboutToStart> out;
   for (const auto& [key, policy] : world.policies.all()) {
     const nlohmann::json status = parse_status(policy->status_json);
     // The status follows the abort when an operator writes it.
@@ -352,20 +302,19 @@ std::set<std::string> policies_that_wait(const World& world) {
     const std::string reason = text_at(progressing, "reason");
     const bool waits = text_at(progressing, "status") == "False" && reason != kNothingToDo;
     if (waits && reason != reason_of(Gate::aborted) && reason != reason_of(Gate::undone))
-      (policy->rollout.paused ? paused : open).insert(policy->meta.name);
+      out.push_back({policy->meta.name, policy->rollout.paused, {}});
   }
-  return open_else_paused(std::move(open), std::move(paused));
+  return out;
 }
 
-// `index` is that of the call's world.
-std::vector<AboutToStart> about_to_start_in(const RolloutCall& call, FleetIndex& index,
-                                            const std::function<bool(const RolloutKey&)>& is_meant) {
+}  // namespace
+
+std::vector<AboutToStart> about_to_start(ReadingPass& pass, const std::function<bool(const RolloutKey&)>& is_meant) {
   std::vector<AboutToStart> out;
-  ReadingPass pass(call.world, index, call.settings, call.clock->now());
   std::map<std::string, std::string> settling = pass.settling();
-  for (const auto& [key, profile_rollout] : index.impl().profile_rollouts) {
+  for (const auto& [key, profile_rollout] : pass.index().profile_rollouts) {
     if (profile_rollout.tally.of(Phase::pending) == 0 || !is_meant(key)) continue;
-    const SharingPolicy* policy = call.world.policies.find(key.policy);
+    const SharingPolicy* policy = pass.world().policies.find(key.policy);
     const RolloutView* rollout = pass.rollout(key);
     if (policy == nullptr || rollout == nullptr || has_switches(*rollout) || !ended_by(*rollout).is_open()) continue;
     if (std::ranges::find(out, key.policy, &AboutToStart::policy) == out.end())
@@ -374,37 +323,24 @@ std::vector<AboutToStart> about_to_start_in(const RolloutCall& call, FleetIndex&
   return out;
 }
 
-}  // namespace
-
-std::vector<AboutToStart> about_to_start(const RolloutCall& call,
-                                         const std::function<bool(const RolloutKey&)>& is_meant) {
-  FleetIndex index;
-  index.refresh(call.world, call.settings);
-  return about_to_start_in(call, index, is_meant);
-}
-
-std::vector<AboutToStart> about_to_replace(const RolloutCall& call, const std::vector<RolloutFacts>& rollouts) {
-  FleetIndex index;
-  index.refresh(call.world, call.settings);
-  std::vector<AboutToStart> out = about_to_start_in(call, index, [&](const RolloutKey& key) {
+std::vector<AboutToStart> about_to_replace(ReadingPass& pass, const std::vector<RolloutFacts>& rollouts) {
+  std::vector<AboutToStart> out = about_to_start(pass, [&](const RolloutKey& key) {
     return std::ranges::any_of(rollouts, [&](const RolloutFacts& facts) {
-      return key == rollout_key_of(*facts.rollout) && present_rollout(*facts.rollout, index.impl()) == nullptr;
+      return key == rollout_key_of(*facts.rollout) && present_rollout(*facts.rollout, pass.index()) == nullptr;
     });
   });
-  std::erase_if(out, [](const AboutToStart& one) { return one.paused; });
+  std::erase_if(out, &AboutToStart::paused);
   return out;
 }
 
-std::set<std::string> policies_about_to_start(const RolloutCall& call) {
-  FleetIndex index;
-  index.refresh(call.world, call.settings);
+std::set<std::string> policies_about_to_start(ReadingPass& pass) {
   // The record can be in another namespace than the one that was given.
-  if (!index.impl().record) return policies_that_wait(call.world);
-  std::set<std::string> open;
-  std::set<std::string> paused;
-  for (const AboutToStart& one : about_to_start_in(call, index, [](const RolloutKey&) { return true; }))
-    (one.paused ? paused : open).insert(one.policy);
-  return open_else_paused(std::move(open), std::move(paused));
+  std::vector<AboutToStart> starts = pass.index().record ? about_to_start(pass, [](const RolloutKey&) { return true; })
+                                                         : policies_that_wait(pass.world());
+  if (!std::ranges::all_of(starts, &AboutToStart::paused)) std::erase_if(starts, &AboutToStart::paused);
+  std::set<std::string> out;
+  for (AboutToStart& one : starts) out.insert(std::move(one.policy));
+  return out;
 }
 
 }  // namespace gso

@@ -1,0 +1,323 @@
+// Text, lines and JSON of a FleetReport.
+#include "controller/commands/rollout/report_text.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <ostream>
+#include <sstream>
+#include <utility>
+
+#include "controller/commands/rollout/rollout.h"
+#include "controller/commands/shared/print.h"
+#include "reconcilers/model/labels.h"
+#include "reconcilers/model/message_text.h"
+#include "reconcilers/model/policy.h"
+#include "reconcilers/rollout/gates.h"
+#include "reconcilers/status/status.h"
+
+namespace gso {
+
+using OrderedJson = nlohmann::ordered_json;
+
+namespace {
+
+constexpr int kBarWidth = 24;
+// Behind what an operator reported last, which can name a time at which nodes start.
+constexpr std::string_view kNothingStarts = "; no node starts until an operator runs";
+
+// "2m", "3h12m": what people need of a duration.
+std::string about(k8s::Duration duration) {
+  using namespace std::chrono;
+  const auto total = duration_cast<seconds>(duration).count();
+  if (total < 60) return fmt::format("{}s", std::max<std::int64_t>(0, total));
+  if (total < 120) return fmt::format("{}m{}s", total / 60, total % 60);
+  if (total < 7200) return fmt::format("{}m", total / 60);
+  return fmt::format("{}h{}m", total / 3600, total / 60 % 60);
+}
+
+// ", about 2m to go", or what nobody can foretell.
+std::string foretell(const RolloutReport& report, k8s::WallTime now) {
+  constexpr std::size_t kNamed = 3;
+  std::vector<std::string> waits = waits_for_workloads(report.facts);
+  if (!waits.empty()) {
+    const std::size_t rest = waits.size() > kNamed ? waits.size() - kNamed : 0;
+    waits.resize(waits.size() - rest);
+    return fmt::format(", waiting for workloads on {}{}", fmt::join(waits, ", "),
+                       rest > 0 ? fmt::format(" and {} more", rest) : "");
+  }
+  const auto lost = std::ranges::find(report.steps, false, &NodeStep::ready);
+  if (lost != report.steps.end()) return fmt::format(", waiting for node {} to be Ready", lost->node);
+  const auto end = k8s::parse_rfc3339(report.estimate);
+  return end && *end > now ? ", ETA " + about(*end - now) : std::string();
+}
+
+// Since when a rollout that is paused or has stopped has started no node. Who set the switch is in no status. A
+// condition keeps its time when its reason changes: where nodes have failed, it can be that of the failure before the
+// pause. The record of an earlier attempt keeps the times of that one.
+std::string since_stop(const RolloutFacts& facts, k8s::WallTime now) {
+  const auto since = k8s::parse_rfc3339(facts.stopped_since);
+  const std::string phase = facts.shown_phase();
+  const bool paused = phase == reason_of(Gate::paused);
+  if (!since || *since > now || facts.earlier_attempt || (paused && facts.failed > 0)) return {};
+  if (!paused && phase != "Stopped" && !facts.stands()) return {};
+  return fmt::format("; no node starts since {} ({} ago)", facts.stopped_since, about(now - *since));
+}
+
+// Nodes with the reasons that a status names, then those in a change with their steps, each node once. Nothing, if
+// there are none.
+void print_node_table(const std::vector<RolloutFacts::NodeRow>& nodes, const std::vector<NodeStep>& steps,
+                      std::ostream& out) {
+  std::vector<TextRow> rows{{"  NODE", "STATE", "REASON", "MESSAGE"}};
+  for (const auto& node : nodes) rows.push_back({"  " + node.name, node.state, node.reason, node.message});
+  for (const NodeStep& step : steps) {
+    if (std::ranges::find(nodes, step.node, &RolloutFacts::NodeRow::name) == nodes.end())
+      rows.push_back({"  " + step.node, std::string(to_string(step.phase)), "-", step.step});
+  }
+  if (rows.size() > 1) print_table(rows, out);
+}
+
+void print_ways(const std::vector<std::string>& held, const std::vector<Command>& next, std::ostream& out) {
+  for (const std::string& hold : held) print_line(out, "  held: {}", hold);
+  for (const Command& command : next) print_line(out, "  next: {}", command.text());
+}
+
+// The stop that no status shows yet, else the phase.
+std::string standing_text(const FleetReport& fleet, const RolloutReport& report, k8s::WallTime now) {
+  const RolloutFacts& facts = report.facts;
+  if (!report.replaced_by.empty())
+    return fmt::format("{} (as last reported; its nodes should run {} now, and no operator has seen that)",
+                       facts.phase_text(), report.replaced_by);
+  if (!report.stop.is_set()) return facts.phase_text() + since_stop(facts, now);
+  return fmt::format("{} (recorded; {} operator applies it)", report.stop.phase, fleet.has_operator ? "the" : "an");
+}
+
+void print_rollout(const FleetReport& fleet, const RolloutReport& report, k8s::WallTime now, std::ostream& out) {
+  const RolloutFacts& facts = report.facts;
+  const SharingRollout& rollout = *facts.rollout;
+  const bool goes_on = !facts.finished() && !report.stop.is_set();
+  const bool is_replaced = !report.replaced_by.empty();
+  print_line(out, "{}: {}", rollout.meta.name, standing_text(fleet, report, now));
+  print_line(out, "  {} {} to {} under policy {}", facts.finished() ? "Rollout of" : "Rolling out",
+             describe_subject(rollout.config_map, rollout.key), rollout.to_revision, rollout.policy);
+  if (!report.after.empty()) print_line(out, "  Begun {}", report.after);
+  const std::string& since = report.since_completion;
+  out << fmt::format("  {}{}{}{}\n", counts_text(facts), fleet.nodes_unread || is_replaced ? ", as last reported" : "",
+                     facts.finished()  ? ""
+                     : facts.wave == 0 ? "; canary"
+                                       : fmt::format("; wave {}", facts.wave),
+                     since.empty() ? "" : "; " + since);
+  // A message of before the stop might name the next start.
+  if (!facts.message.empty() && !report.stop.is_set() && !is_replaced) {
+    const bool stale = goes_on && !fleet.has_operator;
+    print_line(out, "  {}{}: {}{}", stale ? "Last reported: " : "", facts.reason, shown_message(facts.message),
+               stale ? kNothingStarts : "");
+  }
+  if (!report.failures.empty()) print_line(out, "  {}: {}", kMaxFailures, report.failures);
+  const auto started = k8s::parse_rfc3339(facts.started_at);
+  if (started && goes_on && fleet.has_operator)
+    print_line(out, "  {}",
+               facts.advances() && !facts.stands()
+                   ? fmt::format("Running {}{}", about(now - *started), foretell(report, now))
+                   : fmt::format("Started {} ago", about(now - *started)));
+  print_node_table(report.rows, report.steps, out);
+  std::vector<Command> next = report.next;
+  std::erase(next, report.said_by_its_policy);
+  print_ways(report.held, next, out);
+}
+
+void print_wait(const PolicyWait& wait, bool has_operator, std::ostream& out) {
+  const std::int64_t more = wait.count - std::ssize(wait.nodes);
+  const std::string nodes = wait.nodes.empty() ? ""
+                                               : fmt::format(" ({}{})", fmt::join(wait.nodes, ", "),
+                                                             more > 0 ? fmt::format(" and {} more", more) : "");
+  const std::string reason = wait.reason == kRollingOut ? "" : fmt::format("{}{}: ", wait.reason, nodes);
+  const std::string_view stale = has_operator                               ? ""
+                                 : wait.reason == kRollingOut               ? "last reported: "
+                                 : wait.reason == reason_of(Gate::settling) ? "if an operator runs, "
+                                                                            : "";
+  const bool promises = wait.reason == kRollingOut || wait.reason == reason_of(Gate::outside_window);
+  print_line(out, "policy {} waits: {}{}{}{}{}", wait.policy, reason, wait.news, stale, shown_message(wait.message),
+             !has_operator && promises ? kNothingStarts : "");
+  if (!wait.runs.empty()) print_line(out, "  {}", wait.runs);
+  print_node_table({}, wait.steps, out);
+  print_ways(wait.held, wait.next, out);
+  if (wait.goes_on() && wait.next.empty())
+    print_line(out, "  to stop it: gpu-sharing-operator rollout pause policy/{}", wait.policy);
+}
+
+void print_left_failed(const LeftFailed& failed, std::ostream& out) {
+  const std::size_t count = failed.nodes.size();
+  print_line(out, "policy {}: {} failed, and {} not tried again", failed.policy, counted(count, "node"),
+             count == 1 ? "is" : "are");
+  std::vector<RolloutFacts::NodeRow> rows = failed.nodes;
+  rows.resize(std::min(count, kMostListedSteps));
+  print_node_table(rows, {}, out);
+  if (count > kMostListedSteps) print_line(out, "  and {} more", count - kMostListedSteps);
+  print_ways({}, failed.next, out);
+}
+
+}  // namespace
+
+std::string progress_bar(std::int64_t done, std::int64_t total) {
+  const std::int64_t filled = total <= 0 ? 0 : std::clamp<std::int64_t>(done * kBarWidth / total, 0, kBarWidth);
+  return "[" + std::string(static_cast<std::size_t>(filled), '#') +
+         std::string(static_cast<std::size_t>(kBarWidth - filled), '.') + "]";
+}
+
+std::string counts_text(const RolloutFacts& facts) {
+  const std::string done =
+      fmt::format("{} {}/{} up to date", progress_bar(facts.updated, facts.total), facts.updated, facts.total);
+  const std::string others =
+      fmt::format("{} in progress, {} pending, {} blocked", facts.in_progress, facts.pending, facts.blocked);
+  // A narrow terminal cuts the end off.
+  return facts.failed > 0 ? fmt::format("{}, {} failed, {}", done, facts.failed, others)
+                          : fmt::format("{}, {}, 0 failed", done, others);
+}
+
+void print_report(const FleetReport& report, k8s::WallTime now, std::ostream& out) {
+  for (const RolloutReport& rollout : report.rollouts) print_rollout(report, rollout, now, out);
+  // Nodes can be in a change although the rollout of their change has ended: another one takes its place.
+  const bool goes_on =
+      std::ranges::any_of(report.waiting, [](const PolicyWait& wait) { return wait.goes_on() || !wait.steps.empty(); });
+  if (report.rollouts.empty() && !goes_on) out << "No rollout is in progress.\n";
+  for (const PolicyWait& wait : report.waiting) print_wait(wait, report.has_operator, out);
+  for (const LeftFailed& failed : report.failed) print_left_failed(failed, out);
+  for (const FleetReport::Note& note : report.notes) {
+    print_line(out, "{}", note.text);
+    print_line(out, "  next: {}", note.next.text());
+  }
+}
+
+std::string wait_line(const PolicyWait& wait) {
+  return fmt::format("policy {} waits ({}): {}", wait.policy, wait.reason, wait.message);
+}
+
+std::vector<std::string> progress_lines(const FleetReport& report) {
+  constexpr std::size_t kMostSteps = 3;
+  std::vector<std::string> out;
+  for (const RolloutReport& one : report.rollouts) {
+    const RolloutFacts& facts = one.facts;
+    if (facts.finished()) continue;
+    std::vector<std::string> steps;
+    for (std::size_t i = 0; i < std::min(one.steps.size(), kMostSteps); ++i)
+      steps.push_back(fmt::format("{} {}", one.steps[i].node, to_string(one.steps[i].phase)));
+    const std::int64_t more = facts.in_progress - std::ssize(steps);
+    if (!steps.empty() && more > 0) steps.push_back(fmt::format("{} more", more));
+    out.push_back(fmt::format(
+        "{}: {}{}: {}/{} up to date, {} in progress{}, {} pending, {} blocked, {} failed", facts.rollout->meta.name,
+        facts.shown_phase(), facts.reason.empty() ? "" : " (" + facts.reason + ")", facts.updated, facts.total,
+        facts.in_progress, steps.empty() ? std::string() : fmt::format(" ({})", fmt::join(steps, ", ")), facts.pending,
+        facts.blocked, facts.failed));
+  }
+  for (const PolicyWait& wait : report.waiting) out.push_back(wait_line(wait));
+  return out;
+}
+
+std::string waited_for(const std::string& name) {
+  if (name.empty()) return "all rollouts";
+  const std::optional<std::string> policy = policy_of(name);
+  return policy ? "policy " + *policy : "rollout " + name;
+}
+
+OrderedJson rollout_json(const RolloutFacts& facts) {
+  const SharingRollout& rollout = *facts.rollout;
+  OrderedJson nodes = OrderedJson::array();
+  for (const auto& node : facts.nodes) {
+    nodes.push_back({{"name", node.name}, {"state", node.state}, {"reason", node.reason}, {"message", node.message}});
+  }
+  const bool of_template = !daemonset_of(rollout.config_map).empty();
+  return {{"name", rollout.meta.name},
+          {"policy", rollout.policy},
+          {"configMap", of_template ? "" : rollout.config_map},
+          {"daemonSet", daemonset_of(rollout.config_map)},
+          {"key", rollout.key},
+          {"toRevision", rollout.to_revision},
+          {"phase", facts.phase},
+          {"reason", facts.reason},
+          {"message", facts.message},
+          {"paused", rollout.paused},
+          {"approved", rollout.approved},
+          {"aborted", rollout.aborted},
+          {"undone", facts.undone()},
+          {"wave", facts.wave},
+          {"counts",
+           {{"total", facts.total},
+            {"updated", facts.updated},
+            {"inProgress", facts.in_progress},
+            {"pending", facts.pending},
+            {"blocked", facts.blocked},
+            {"failed", facts.failed}}},
+          {"startedAt", facts.started_at},
+          {"completedAt", facts.completed_at},
+          {"nodes", std::move(nodes)},
+          {"profile", rollout.profile}};
+}
+
+namespace {
+
+OrderedJson texts_of(const std::vector<Command>& commands) {
+  OrderedJson out = OrderedJson::array();
+  for (const Command& command : commands) out.push_back(command.text());
+  return out;
+}
+
+}  // namespace
+
+OrderedJson report_json(const FleetReport& report, const std::string& operator_field,
+                        const std::vector<std::string>& incomplete) {
+  OrderedJson out{{"version", kRolloutJsonVersion},   {"operator", operator_field},
+                  {"rollouts", OrderedJson::array()}, {"waiting", OrderedJson::array()},
+                  {"failed", OrderedJson::array()},   {"incomplete", incomplete}};
+  for (const RolloutReport& one : report.rollouts) {
+    OrderedJson& shown = out["rollouts"].emplace_back(rollout_json(one.facts));
+    shown["estimatedCompletion"] = one.estimate;
+    shown["inProgress"] = OrderedJson::array();
+    for (const NodeStep& step : one.steps) shown["inProgress"].push_back({{"name", step.node}, {"step", step.step}});
+    shown["next"] = texts_of(one.next);
+    shown["after"] = one.after;
+  }
+  for (const PolicyWait& wait : report.waiting)
+    out["waiting"].push_back({{"policy", wait.policy},
+                              {"reason", wait.reason},
+                              {"message", wait.news + wait.message},
+                              {"nodes", wait.nodes},
+                              {"count", wait.count}});
+  for (const LeftFailed& failed : report.failed) {
+    OrderedJson nodes = OrderedJson::array();
+    for (const RolloutFacts::NodeRow& row : failed.nodes)
+      nodes.push_back({{"name", row.name}, {"message", row.message}});
+    out["failed"].push_back({{"policy", failed.policy}, {"nodes", std::move(nodes)}, {"next", texts_of(failed.next)}});
+  }
+  return out;
+}
+
+int show_status(RolloutCall& call) {
+  const std::string& name = call.options.name;
+  const k8s::WallTime now = call.clock->now();
+  ReadingPass pass(call.world, call.index, call.settings, now);
+  // Without a Lease in the given namespace, an operator can run in another one.
+  const bool has_stopped = call.no_operator && call.no_operator->was_running;
+  const FleetReport report = fleet_report(pass, name, !has_stopped);
+  if (!name.empty() && report.rollouts.empty() && report.waiting.empty() && !report.names_gone) {
+    if (const std::string unknown = unknown_policy(call.world, name); !unknown.empty()) return call.refuse(unknown);
+    const auto any = choose(call.world, {name, true}, [](const RolloutFacts&) { return true; }, "is recorded");
+    if (!any && report.failed.empty())
+      return call.refuse(any.error().message + why_without_nodes(pass, policy_of(name)));
+  }
+  if (call.options.json) {
+    const std::string field = call.no_operator ? call.no_operator->field() : "";
+    print_document(report_json(report, field, call.incomplete), OutputForm::json, *call.out);
+    return report.exit_status();
+  }
+  std::ostringstream text;
+  if (call.no_operator) print_line(text, "{}", call.no_operator->text());
+  print_report(report, now, text);
+  *call.out << wrapped_prose(text.str(), screen_of_stdout().columns);
+  return report.exit_status();
+}
+
+}  // namespace gso
