@@ -11,7 +11,6 @@
 #include <fstream>
 #include <vector>
 
-#include "reconcilers/model/labels.h"
 #include "tests/change_words/change_words.h"
 #include "tests/reconcilers/fleet_model/fleet_model.h"
 

@@ -14,7 +14,6 @@
 #include "controller/commands/shared/session.h"
 #include "k8sclient/api/client.h"
 #include "reconcilers/model/json_access.h"
-#include "reconcilers/model/labels.h"
 #include "reconcilers/model/resources.h"
 #include "reconcilers/registry.h"
 

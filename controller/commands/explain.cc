@@ -26,10 +26,10 @@
 #include "reconcilers/explain/node.h"
 #include "reconcilers/explain/pod.h"
 #include "reconcilers/explain/what_if.h"
-#include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/resources.h"
 #include "reconcilers/profile/field_names.h"
+#include "reconcilers/reasons/names.h"
 
 namespace gso {
 namespace {

@@ -15,6 +15,7 @@
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/policy.h"
 #include "reconcilers/model/resources.h"
+#include "reconcilers/reasons/names.h"
 #include "reconcilers/rollout/recorded_timers.h"
 #include "reconcilers/status/status.h"
 

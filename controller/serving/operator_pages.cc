@@ -18,10 +18,10 @@
 #include "reconcilers/explain/node.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/json_access.h"
-#include "reconcilers/model/labels.h"
 #include "reconcilers/model/policy.h"
 #include "reconcilers/node/assess.h"
 #include "reconcilers/node/node_phase.h"
+#include "reconcilers/reasons/names.h"
 #include "reconcilers/registry.h"
 #include "reconcilers/status/status.h"
 

@@ -13,7 +13,6 @@
 #include <utility>
 
 #include "reconcilers/cluster/record_store.h"
-#include "reconcilers/model/labels.h"
 #include "reconcilers/model/plan.h"
 #include "reconcilers/model/plan_draft.h"
 #include "reconcilers/model/project.h"

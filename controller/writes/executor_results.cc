@@ -14,6 +14,7 @@
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/resources.h"
+#include "reconcilers/reasons/names.h"
 #include "reconcilers/registry.h"
 #include "reconcilers/status/status.h"
 

@@ -6,7 +6,7 @@
 
 #include "reconcilers/checks/check.h"
 #include "reconcilers/checks/check_functions.h"
-#include "reconcilers/model/labels.h"
+#include "reconcilers/reasons/names.h"
 
 namespace gso {
 namespace {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "reconcilers/model/message_text.h"
+#include "reconcilers/reasons/reason.h"
 
 namespace gso {
 

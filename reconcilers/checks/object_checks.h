@@ -13,6 +13,7 @@
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/plan.h"
 #include "reconcilers/model/snapshot.h"
+#include "reconcilers/reasons/reason.h"
 
 namespace gso {
 

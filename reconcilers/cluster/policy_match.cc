@@ -9,6 +9,7 @@
 #include "reconcilers/cluster/config_maps.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/object_refs.h"
+#include "reconcilers/reasons/names.h"
 
 namespace gso {
 

@@ -13,11 +13,11 @@
 #include "reconcilers/cluster/other_systems.h"
 #include "reconcilers/explain/commands.h"
 #include "reconcilers/explain/node.h"
-#include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/object_refs.h"
 #include "reconcilers/node/assess.h"
 #include "reconcilers/profile/profile.h"
+#include "reconcilers/reasons/names.h"
 #include "reconcilers/rollout/gates.h"
 
 namespace gso {

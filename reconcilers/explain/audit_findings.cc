@@ -24,6 +24,7 @@
 #include "reconcilers/node/assess.h"
 #include "reconcilers/node/node_patch.h"
 #include "reconcilers/profile/profile.h"
+#include "reconcilers/reasons/names.h"
 #include "reconcilers/registry.h"
 #include "reconcilers/status/status.h"
 

@@ -18,6 +18,7 @@
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/node/assess.h"
 #include "reconcilers/profile/profile.h"
+#include "reconcilers/reasons/names.h"
 #include "reconcilers/rollout/gates.h"
 
 namespace gso {

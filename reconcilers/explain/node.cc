@@ -19,6 +19,7 @@
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/policy.h"
 #include "reconcilers/node/node_patch.h"
+#include "reconcilers/reasons/names.h"
 #include "reconcilers/registry.h"
 
 namespace gso {

@@ -27,6 +27,7 @@
 #include "reconcilers/model/policy.h"
 #include "reconcilers/node/node_change.h"
 #include "reconcilers/node/node_phase.h"
+#include "reconcilers/reasons/names.h"
 #include "reconcilers/registry.h"
 #include "reconcilers/rollout/standstill.h"
 #include "reconcilers/standalone/standalone.h"

@@ -23,6 +23,7 @@
 #include "reconcilers/model/policy.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/node/assess.h"
+#include "reconcilers/reasons/names.h"
 
 namespace gso {
 

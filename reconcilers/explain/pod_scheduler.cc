@@ -19,10 +19,10 @@
 #include "reconcilers/kai/waiting.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/kai_objects.h"
-#include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/policy.h"
 #include "reconcilers/partitioning/node_slices.h"
+#include "reconcilers/reasons/names.h"
 #include "reconcilers/registry.h"
 
 namespace gso {

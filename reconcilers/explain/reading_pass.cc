@@ -15,6 +15,7 @@
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/node/node_step.h"
 #include "reconcilers/node/pod_faults.h"
+#include "reconcilers/reasons/names.h"
 #include "reconcilers/rollout/budgets.h"
 #include "reconcilers/rollout/canary.h"
 #include "reconcilers/rollout/drain.h"

@@ -25,6 +25,7 @@
 #include "reconcilers/node/assess.h"
 #include "reconcilers/node/node_patch.h"
 #include "reconcilers/node/node_phase.h"
+#include "reconcilers/reasons/names.h"
 #include "reconcilers/rollout/gates.h"
 
 namespace gso {

@@ -11,10 +11,10 @@
 #include "reconcilers/checks/object_checks.h"
 #include "reconcilers/explain/commands.h"
 #include "reconcilers/explain/node.h"
-#include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/object_refs.h"
 #include "reconcilers/node/assess.h"
+#include "reconcilers/reasons/names.h"
 
 namespace gso {
 

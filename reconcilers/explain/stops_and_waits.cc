@@ -21,6 +21,7 @@
 #include "reconcilers/node/node_change.h"
 #include "reconcilers/node/node_phase.h"
 #include "reconcilers/node/node_step.h"
+#include "reconcilers/reasons/names.h"
 #include "reconcilers/rollout/gates.h"
 
 namespace gso {

@@ -12,7 +12,6 @@
 #include "reconcilers/kai/planners.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/kai_objects.h"
-#include "reconcilers/model/labels.h"
 
 namespace gso {
 

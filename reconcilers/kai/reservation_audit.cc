@@ -9,8 +9,8 @@
 #include "reconcilers/kai/index.h"
 #include "reconcilers/kai/planners.h"
 #include "reconcilers/model/kai_objects.h"
-#include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
+#include "reconcilers/reasons/names.h"
 
 namespace gso {
 

@@ -23,6 +23,7 @@
 #include "reconcilers/lint/objects.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
+#include "reconcilers/reasons/names.h"
 
 namespace gso {
 namespace {

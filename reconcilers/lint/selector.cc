@@ -11,9 +11,9 @@
 #include "k8sclient/value/selectors.h"
 #include "reconcilers/cluster/policy_match.h"
 #include "reconcilers/lint/checks.h"
-#include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/profile/document_value.h"
+#include "reconcilers/reasons/names.h"
 
 namespace gso {
 namespace {

@@ -175,18 +175,6 @@ std::string first_names(const std::vector<std::string>& names, std::size_t total
   return out;
 }
 
-std::string_view to_string(Severity severity) {
-  switch (severity) {
-    case Severity::error:
-      return "error";
-    case Severity::warning:
-      return "warning";
-    case Severity::info:
-      break;
-  }
-  return "info";
-}
-
 std::string printable_json(std::string_view json) {
   std::string out;
   out.reserve(json.size());

@@ -79,11 +79,6 @@ template <std::integral Count>
   return out;
 }
 
-// --- How much a diagnostic or a finding weighs, in every output.
-
-enum class Severity { error, warning, info };
-[[nodiscard]] std::string_view to_string(Severity severity);  // "error", "warning", "info"
-
 // --- JSON that is printed: a terminal may be what shows it.
 
 // The JSON text with the characters that are not printable as "\u202e" where its strings have them. It is read back as

@@ -19,6 +19,7 @@
 #include "reconcilers/model/objects.h"
 #include "reconcilers/model/snapshot.h"
 #include "reconcilers/model/timer.h"
+#include "reconcilers/reasons/reason.h"
 
 namespace gso {
 

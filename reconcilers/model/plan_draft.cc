@@ -7,8 +7,8 @@
 #include <utility>
 #include <variant>
 
-#include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
+#include "reconcilers/reasons/names.h"
 
 namespace gso {
 

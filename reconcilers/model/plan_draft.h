@@ -9,6 +9,7 @@
 #include "reconcilers/model/object_refs.h"
 #include "reconcilers/model/plan.h"
 #include "reconcilers/model/snapshot.h"
+#include "reconcilers/reasons/reason.h"
 
 namespace gso {
 

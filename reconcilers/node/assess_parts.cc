@@ -9,6 +9,7 @@
 #include "reconcilers/model/labels.h"
 #include "reconcilers/node/assess.h"
 #include "reconcilers/node/node_change.h"
+#include "reconcilers/reasons/names.h"
 
 namespace gso {
 

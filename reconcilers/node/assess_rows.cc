@@ -8,6 +8,7 @@
 #include "reconcilers/model/policy.h"
 #include "reconcilers/node/assessor.h"
 #include "reconcilers/node/node_phase.h"
+#include "reconcilers/reasons/names.h"
 
 namespace gso {
 

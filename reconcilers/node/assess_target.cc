@@ -11,6 +11,7 @@
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/node/assessor.h"
 #include "reconcilers/profile/field_names.h"
+#include "reconcilers/reasons/names.h"
 
 namespace gso {
 

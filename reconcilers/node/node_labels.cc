@@ -12,6 +12,7 @@
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/object_refs.h"
+#include "reconcilers/reasons/names.h"
 
 namespace gso {
 

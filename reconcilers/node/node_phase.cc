@@ -9,10 +9,10 @@
 
 #include "reconcilers/cluster/cluster_pods.h"
 #include "reconcilers/cluster/label_owners.h"
-#include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/policy.h"
 #include "reconcilers/node/node_patch.h"
+#include "reconcilers/reasons/names.h"
 
 namespace gso {
 

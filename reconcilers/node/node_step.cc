@@ -15,6 +15,7 @@
 #include "reconcilers/model/object_refs.h"
 #include "reconcilers/node/node_labels.h"
 #include "reconcilers/node/node_step_parts.h"
+#include "reconcilers/reasons/names.h"
 
 namespace gso {
 

@@ -12,6 +12,7 @@
 #include "reconcilers/node/node_labels.h"
 #include "reconcilers/node/node_step_parts.h"
 #include "reconcilers/node/pod_faults.h"
+#include "reconcilers/reasons/names.h"
 
 namespace gso {
 

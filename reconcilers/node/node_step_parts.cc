@@ -10,6 +10,7 @@
 #include "reconcilers/model/object_refs.h"
 #include "reconcilers/node/node_labels.h"
 #include "reconcilers/node/node_phase.h"
+#include "reconcilers/reasons/names.h"
 
 namespace gso {
 

@@ -15,6 +15,7 @@
 #include "reconcilers/node/node_patch.h"
 #include "reconcilers/node/node_step.h"
 #include "reconcilers/node/replace_order.h"
+#include "reconcilers/reasons/reason.h"
 
 namespace gso {
 

@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <charconv>
 
-#include "reconcilers/model/labels.h"
-
 namespace gso {
 
 std::string_view to_string(Transition transition) {

@@ -13,6 +13,7 @@
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/object_refs.h"
 #include "reconcilers/model/policy.h"
+#include "reconcilers/reasons/names.h"
 
 namespace gso {
 

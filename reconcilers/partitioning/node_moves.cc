@@ -9,6 +9,7 @@
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/object_refs.h"
 #include "reconcilers/partitioning/official_plugin.h"
+#include "reconcilers/reasons/names.h"
 
 namespace gso {
 

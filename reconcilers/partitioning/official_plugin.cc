@@ -12,6 +12,7 @@
 #include "reconcilers/model/object_refs.h"
 #include "reconcilers/node/assess.h"
 #include "reconcilers/partitioning/node_slices.h"
+#include "reconcilers/reasons/names.h"
 
 namespace gso {
 

@@ -14,10 +14,10 @@
 #include "k8sclient/value/time.h"
 #include "reconcilers/cluster/config_maps.h"
 #include "reconcilers/cluster/other_systems.h"
-#include "reconcilers/model/labels.h"
 #include "reconcilers/model/object_refs.h"
 #include "reconcilers/partitioning/official_plugin.h"
 #include "reconcilers/partitioning/slice_plan.h"
+#include "reconcilers/reasons/names.h"
 
 namespace gso {
 

@@ -9,9 +9,9 @@
 #include <string_view>
 #include <utility>
 
-#include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/object_refs.h"
+#include "reconcilers/reasons/names.h"
 
 namespace gso {
 

@@ -11,6 +11,7 @@
 
 #include "reconcilers/profile/expected.h"
 #include "reconcilers/profile/profile.h"
+#include "reconcilers/reasons/reason.h"
 
 namespace gso {
 

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "reconcilers/model/message_text.h"
+#include "reconcilers/reasons/reason.h"
 
 namespace gso {
 

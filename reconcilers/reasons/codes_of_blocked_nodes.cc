@@ -3,7 +3,7 @@
 
 #include <iterator>
 
-#include "reconcilers/model/labels.h"
+#include "reconcilers/reasons/names.h"
 
 namespace gso {
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "reconcilers/model/labels.h"
+#include "reconcilers/reasons/names.h"
 
 namespace gso {
 namespace {

@@ -1,7 +1,7 @@
 // The codes of profiles: what the parser refuses, what makes a component exit, what is silently ignored.
 #include "reconcilers/reasons/codes.h"
 
-#include "reconcilers/model/labels.h"
+#include "reconcilers/reasons/names.h"
 
 namespace gso {
 namespace {

@@ -17,4 +17,21 @@ struct Reason {
   friend auto operator<=>(const Reason&, const Reason&) = default;
 };
 
+// --- How much a code weighs, in every output.
+
+enum class Severity { error, warning, info };
+
+// "error", "warning", "info".
+[[nodiscard]] constexpr std::string_view to_string(Severity severity) {
+  switch (severity) {
+    case Severity::error:
+      return "error";
+    case Severity::warning:
+      return "warning";
+    case Severity::info:
+      break;
+  }
+  return "info";
+}
+
 }  // namespace gso

@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "reconcilers/explain/commands.h"
-#include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/node/node_phase.h"
+#include "reconcilers/reasons/names.h"
 #include "reconcilers/report/report.h"
 #include "reconcilers/rollout/rollout_view.h"
 

@@ -19,6 +19,7 @@
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/policy.h"
 #include "reconcilers/node/node_change.h"
+#include "reconcilers/reasons/names.h"
 #include "reconcilers/report/report.h"
 #include "reconcilers/rollout/budgets.h"
 #include "reconcilers/rollout/failures.h"

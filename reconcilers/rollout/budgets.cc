@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "reconcilers/cluster/policy_match.h"
-#include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/node/node_change.h"
 #include "reconcilers/partitioning/partitioning.h"

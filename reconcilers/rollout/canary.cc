@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <iterator>
 
-#include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/rollout/gates.h"
 #include "reconcilers/rollout/rollout_view.h"

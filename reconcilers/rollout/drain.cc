@@ -12,9 +12,9 @@
 #include "reconcilers/cluster/cluster_pods.h"
 #include "reconcilers/cluster/discovery.h"
 #include "reconcilers/model/json_access.h"
-#include "reconcilers/model/labels.h"
 #include "reconcilers/model/policy.h"
 #include "reconcilers/node/node_phase.h"
+#include "reconcilers/reasons/names.h"
 #include "reconcilers/rollout/recorded_timers.h"
 #include "reconcilers/rollout/slots.h"
 

@@ -16,6 +16,7 @@
 #include "reconcilers/model/foreign_names.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/policy.h"
+#include "reconcilers/reasons/names.h"
 
 namespace gso {
 

@@ -13,6 +13,7 @@
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/object_refs.h"
 #include "reconcilers/model/policy.h"
+#include "reconcilers/reasons/names.h"
 #include "reconcilers/rollout/rollout_view.h"
 
 namespace gso {

@@ -12,10 +12,10 @@
 
 #include "reconcilers/cluster/config_maps.h"
 #include "reconcilers/cluster/policy_match.h"
-#include "reconcilers/model/labels.h"
 #include "reconcilers/model/maintenance_window.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/plan_draft.h"
+#include "reconcilers/reasons/names.h"
 #include "reconcilers/rollout/daemonset_restart.h"
 #include "reconcilers/rollout/failures.h"
 #include "reconcilers/rollout/managed_keys.h"

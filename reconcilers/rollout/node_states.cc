@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "reconcilers/model/labels.h"
+#include "reconcilers/reasons/names.h"
 #include "reconcilers/rollout/managed_keys.h"
 #include "reconcilers/rollout/recorded_timers.h"
 #include "reconcilers/rollout/repairs.h"

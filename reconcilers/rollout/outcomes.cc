@@ -13,6 +13,7 @@
 #include "reconcilers/fleet/pass.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
+#include "reconcilers/reasons/names.h"
 #include "reconcilers/rollout/canary.h"
 #include "reconcilers/rollout/failures.h"
 #include "reconcilers/rollout/gates.h"

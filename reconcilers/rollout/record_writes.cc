@@ -19,6 +19,7 @@
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/profile/go_text.h"
+#include "reconcilers/reasons/names.h"
 #include "reconcilers/rollout/failures.h"
 
 namespace gso {

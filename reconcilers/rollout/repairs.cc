@@ -7,9 +7,9 @@
 #include <variant>
 
 #include "reconcilers/cluster/record.h"
-#include "reconcilers/model/labels.h"
 #include "reconcilers/node/node_phase.h"
 #include "reconcilers/node/pod_faults.h"
+#include "reconcilers/reasons/names.h"
 #include "reconcilers/rollout/node_states.h"
 #include "reconcilers/rollout/recorded_timers.h"
 #include "reconcilers/rollout/rollout_view.h"

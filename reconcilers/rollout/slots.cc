@@ -9,7 +9,6 @@
 
 #include "reconcilers/kai/index.h"
 #include "reconcilers/kai/planners.h"
-#include "reconcilers/model/labels.h"
 #include "reconcilers/node/node_phase.h"
 #include "reconcilers/profile/profile.h"
 #include "reconcilers/rollout/budgets.h"

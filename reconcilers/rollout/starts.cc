@@ -7,12 +7,12 @@
 #include <utility>
 
 #include "reconcilers/fleet/pass.h"
-#include "reconcilers/model/labels.h"
 #include "reconcilers/model/policy.h"
 #include "reconcilers/node/assess.h"
 #include "reconcilers/node/node_patch.h"
 #include "reconcilers/node/node_phase.h"
 #include "reconcilers/node/node_step.h"
+#include "reconcilers/reasons/names.h"
 #include "reconcilers/rollout/canary.h"
 #include "reconcilers/rollout/daemonset_restart.h"
 #include "reconcilers/rollout/drain.h"

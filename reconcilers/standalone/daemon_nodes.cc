@@ -15,6 +15,7 @@
 #include "reconcilers/model/plan.h"
 #include "reconcilers/model/policy.h"
 #include "reconcilers/node/node_phase.h"
+#include "reconcilers/reasons/names.h"
 #include "reconcilers/rollout/budgets.h"
 #include "reconcilers/rollout/drain.h"
 #include "reconcilers/rollout/gates.h"

@@ -22,6 +22,7 @@
 #include "reconcilers/node/node_labels.h"
 #include "reconcilers/partitioning/node_slices.h"
 #include "reconcilers/partitioning/official_plugin.h"
+#include "reconcilers/reasons/names.h"
 #include "reconcilers/status/status.h"
 
 namespace gso {

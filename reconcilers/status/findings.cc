@@ -18,6 +18,7 @@
 #include "reconcilers/model/object_refs.h"
 #include "reconcilers/model/policy.h"
 #include "reconcilers/node/node_phase.h"
+#include "reconcilers/reasons/names.h"
 #include "reconcilers/rollout/gates.h"
 #include "reconcilers/rollout/rollout_view.h"
 #include "reconcilers/status/status.h"

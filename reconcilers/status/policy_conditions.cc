@@ -15,6 +15,7 @@
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/policy.h"
 #include "reconcilers/node/assess.h"
+#include "reconcilers/reasons/names.h"
 #include "reconcilers/status/account.h"
 #include "reconcilers/status/status.h"
 

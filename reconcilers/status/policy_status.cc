@@ -14,6 +14,7 @@
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/policy.h"
 #include "reconcilers/node/node_phase.h"
+#include "reconcilers/reasons/names.h"
 #include "reconcilers/rollout/budgets.h"
 #include "reconcilers/rollout/drain.h"
 #include "reconcilers/rollout/failures.h"

@@ -19,9 +19,9 @@
 #include "reconcilers/checks/object_checks.h"
 #include "reconcilers/fleet/pass.h"
 #include "reconcilers/model/json_access.h"
-#include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/object_refs.h"
+#include "reconcilers/reasons/names.h"
 #include "reconcilers/status/status.h"
 
 namespace gso {

@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "reconcilers/model/json_access.h"
-#include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/node/assess.h"
+#include "reconcilers/reasons/names.h"
 #include "reconcilers/rollout/failures.h"
 #include "reconcilers/rollout/gates.h"
 #include "reconcilers/rollout/rollout_view.h"

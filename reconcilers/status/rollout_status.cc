@@ -11,6 +11,7 @@
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/policy.h"
+#include "reconcilers/reasons/names.h"
 #include "reconcilers/rollout/canary.h"
 #include "reconcilers/rollout/drain.h"
 #include "reconcilers/rollout/failures.h"

@@ -14,9 +14,9 @@
 namespace gso::runbooks_test {
 namespace {
 
-// Part of reconcilers/model/labels.h, from one headline to the next.
-std::string section_of_labels(const std::string& headline) {
-  const std::string text = read("reconcilers/model/labels.h");
+// Part of reconcilers/reasons/names.h, from one headline to the next.
+std::string section_of_names(const std::string& headline) {
+  const std::string text = read("reconcilers/reasons/names.h");
   const std::size_t from = text.find("// --- " + headline);
   EXPECT_NE(from, std::string::npos) << headline;
   return from == std::string::npos ? "" : text.substr(from, text.find("// --- ", from + 1) - from);
@@ -56,7 +56,7 @@ TEST(Runbooks, EveryReasonOfABlockedNodeHasARow) {
   const std::size_t from = page.find("## Why a node is Blocked");
   ASSERT_NE(from, std::string::npos);
   const std::string table = page.substr(from, page.find("\n## ", from + 1) - from);
-  const std::vector<std::string> reasons = matches(section_of_labels("Why a node is Blocked"), kNamedConstant);
+  const std::vector<std::string> reasons = matches(section_of_names("Why a node is Blocked"), kNamedConstant);
   ASSERT_GE(reasons.size(), 14U);
   for (const std::string& reason : reasons) EXPECT_TRUE(has_row(table, reason)) << reason;
 }
@@ -68,7 +68,7 @@ TEST(Runbooks, EveryReasonOfAFindingHasARowSomewhere) {
   }
   const std::string code = sources();
   std::set<std::string> reasons;
-  const std::string named = section_of_labels("Reasons of actions");
+  const std::string named = section_of_names("Reasons of actions");
   const std::regex constant(R"re((k\w+) = "(\w+)";)re");
   for (std::sregex_iterator at(named.begin(), named.end(), constant), end; at != end; ++at) {
     if (code.find((*at)[1].str()) != std::string::npos) reasons.insert((*at)[2]);
@@ -84,7 +84,7 @@ TEST(Runbooks, EveryReasonOfAFindingHasARowSomewhere) {
 
 // What an alert selects by must be something that the code says.
 TEST(Runbooks, ReasonsInAlertsExist) {
-  const std::string code = sources() + read("reconcilers/model/labels.h");
+  const std::string code = sources() + read("reconcilers/reasons/names.h");
   const std::string alerts = read("charts/gpu-sharing-operator/files/alerts.yaml");
   const std::regex plain(R"re(reason=~?"([A-Za-z|]+)")re");
   std::set<std::string> reasons;

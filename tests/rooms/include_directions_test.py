@@ -12,7 +12,6 @@ import sys
 RECONCILERS = [
     ["reasons"],
     ["model"],
-    ["reasons"],
     ["profile"],
     ["cluster"],
     ["checks"],

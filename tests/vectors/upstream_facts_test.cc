@@ -23,6 +23,7 @@
 #include "reconcilers/node/assess.h"
 #include "reconcilers/profile/expected.h"
 #include "reconcilers/profile/field_names.h"
+#include "reconcilers/reasons/names.h"
 #include "tests/reconcilers/source_files.h"
 #include "tests/sim/fleet/config_choice.h"
 #include "tests/sim/fleet/gpu_operator.h"

@@ -21,9 +21,9 @@
 #include "reconcilers/explain/revisions.h"
 #include "reconcilers/explain/what_if.h"
 #include "reconcilers/lint/lint.h"
-#include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/policy.h"
+#include "reconcilers/reasons/names.h"
 
 namespace gso {
 

@@ -20,7 +20,6 @@
 #include "reconcilers/explain/reading_pass.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/lint/lint.h"
-#include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/policy.h"
 #include "reconcilers/model/project.h"

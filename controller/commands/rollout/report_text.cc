@@ -13,9 +13,9 @@
 
 #include "controller/commands/rollout/rollout.h"
 #include "controller/commands/shared/print.h"
-#include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/policy.h"
+#include "reconcilers/reasons/names.h"
 #include "reconcilers/rollout/gates.h"
 #include "reconcilers/status/status.h"
 

@@ -16,6 +16,7 @@
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/resources.h"
+#include "reconcilers/reasons/names.h"
 #include "reconcilers/report/rollout_facts.h"
 #include "reconcilers/rollout/rollout_view.h"
 #include "reconcilers/standalone/standalone.h"

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "reconcilers/model/labels.h"
+#include "reconcilers/reasons/names.h"
 #include "tests/controller/writes/executor_fixture.h"
 
 namespace gso::executor_failures_test {

@@ -11,6 +11,7 @@
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/plan_draft.h"
 #include "reconcilers/model/project.h"
+#include "reconcilers/reasons/names.h"
 #include "reconcilers/registry.h"
 #include "reconcilers/status/status.h"
 #include "tests/controller/writes/executor_fixture.h"

@@ -19,9 +19,9 @@ namespace {
 
 using Codes = std::vector<std::string>;
 
-// The closed list of reasons, as reconcilers/model/labels.h has it.
+// The closed list of reasons, as reconcilers/reasons/names.h has it.
 std::set<std::string> blocked_reasons_in_labels() {
-  const std::string text = testing::read_file(testing::source_dir() / "reconcilers/model/labels.h");
+  const std::string text = testing::read_file(testing::source_dir() / "reconcilers/reasons/names.h");
   const std::size_t from = text.find("// --- Why a node is Blocked");
   const std::string section = text.substr(from, text.find("// --- ", from + 1) - from);
   static const std::regex kConstant("string_view k\\w+ =\\s+\"(\\w+)\";");

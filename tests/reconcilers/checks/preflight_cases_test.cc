@@ -7,7 +7,6 @@
 
 #include "reconcilers/fleet/fleet.h"
 #include "reconcilers/lint/lint.h"
-#include "reconcilers/model/labels.h"
 #include "reconcilers/model/plan.h"
 #include "reconcilers/model/snapshot.h"
 #include "reconcilers/node/node_labels.h"

@@ -12,6 +12,7 @@
 
 #include "reconcilers/cluster/manifests.h"
 #include "reconcilers/model/plan.h"
+#include "reconcilers/reasons/reason.h"
 
 namespace gso::preflight_test {
 

@@ -10,10 +10,10 @@
 
 #include "reconcilers/cluster/manifests.h"
 #include "reconcilers/lint/lint.h"
-#include "reconcilers/model/labels.h"
 #include "reconcilers/model/plan.h"
 #include "reconcilers/model/snapshot.h"
 #include "reconcilers/node/node_labels.h"
+#include "reconcilers/reasons/names.h"
 #include "reconcilers/registry.h"
 #include "tests/reconcilers/checks/preflight_manifests.h"
 #include "tests/reconcilers/fleet_model/fleet_model.h"

@@ -15,6 +15,7 @@
 
 #include "reconcilers/model/labels.h"
 #include "reconcilers/node/assess.h"
+#include "reconcilers/reasons/names.h"
 #include "tests/reconcilers/fleet_model/fleet_model.h"
 
 namespace gso::test::support_table_test {

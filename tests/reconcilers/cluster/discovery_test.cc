@@ -15,6 +15,7 @@
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/node/assess.h"
+#include "reconcilers/reasons/names.h"
 
 namespace gso::discovery_test {
 namespace {

@@ -19,7 +19,7 @@
 #include "reconcilers/explain/commands.h"
 #include "reconcilers/explain/node.h"
 #include "reconcilers/explain/reading_pass.h"
-#include "reconcilers/model/labels.h"
+#include "reconcilers/reasons/names.h"
 #include "tests/reconcilers/explain/explained.h"
 
 namespace gso::explain_node_test {

@@ -8,7 +8,6 @@
 #include <string>
 
 #include "reconcilers/explain/pod.h"
-#include "reconcilers/model/labels.h"
 #include "tests/reconcilers/explain/asked_pod.h"
 #include "tests/reconcilers/explain/explained.h"
 

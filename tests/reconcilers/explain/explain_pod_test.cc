@@ -11,7 +11,6 @@
 
 #include "reconcilers/explain/pod.h"
 #include "reconcilers/explain/pod_parts.h"
-#include "reconcilers/model/labels.h"
 #include "tests/reconcilers/explain/asked_pod.h"
 #include "tests/reconcilers/explain/explained.h"
 

@@ -9,6 +9,7 @@
 #include "reconcilers/explain/commands.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/object_refs.h"
+#include "reconcilers/reasons/names.h"
 #include "tests/reconcilers/explain/explained.h"
 
 namespace gso::remedy_test {

@@ -8,8 +8,8 @@
 
 #include "reconcilers/explain/audit.h"
 #include "reconcilers/explain/node.h"
-#include "reconcilers/model/labels.h"
 #include "reconcilers/model/object_refs.h"
+#include "reconcilers/reasons/names.h"
 #include "tests/reconcilers/explain/explained.h"
 
 namespace gso::root_causes_test {

@@ -5,6 +5,7 @@
 #include "reconcilers/explain/what_if.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/profile/profile.h"
+#include "reconcilers/reasons/names.h"
 #include "tests/reconcilers/fleet_model/fleet_model.h"
 
 namespace gso::test::what_if_test {

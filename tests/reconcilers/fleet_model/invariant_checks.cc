@@ -15,6 +15,7 @@
 #include "reconcilers/node/assess.h"
 #include "reconcilers/node/node_labels.h"
 #include "reconcilers/node/node_phase.h"
+#include "reconcilers/reasons/names.h"
 #include "reconcilers/registry.h"
 #include "tests/change_words/change_words.h"
 

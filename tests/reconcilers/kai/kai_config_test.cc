@@ -6,7 +6,6 @@
 #include "reconcilers/cluster/manifests.h"
 #include "reconcilers/kai/index.h"
 #include "reconcilers/model/kai_objects.h"
-#include "reconcilers/model/labels.h"
 #include "reconcilers/registry.h"
 #include "tests/reconcilers/kai/kai_cluster.h"
 

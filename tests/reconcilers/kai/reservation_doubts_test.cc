@@ -7,7 +7,6 @@
 #include "reconcilers/cluster/kai_view.h"
 #include "reconcilers/kai/planners.h"
 #include "reconcilers/model/kai_objects.h"
-#include "reconcilers/model/labels.h"
 #include "tests/reconcilers/kai/reservation_rows.h"
 
 namespace gso::test::reservation_doubts_test {

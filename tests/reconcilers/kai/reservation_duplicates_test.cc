@@ -4,7 +4,6 @@
 
 #include "reconcilers/kai/judgement.h"
 #include "reconcilers/model/kai_objects.h"
-#include "reconcilers/model/labels.h"
 #include "tests/reconcilers/kai/reservation_rows.h"
 
 namespace gso::test::reservation_duplicates_test {

@@ -6,7 +6,7 @@
 
 #include "reconcilers/kai/waiting.h"
 #include "reconcilers/model/kai_objects.h"
-#include "reconcilers/model/labels.h"
+#include "reconcilers/reasons/names.h"
 #include "tests/reconcilers/kai/kai_cluster.h"
 
 namespace gso::test::stuck_pods_test {

@@ -5,7 +5,7 @@
 
 #include "reconcilers/kai/index.h"
 #include "reconcilers/model/kai_objects.h"
-#include "reconcilers/model/labels.h"
+#include "reconcilers/reasons/names.h"
 #include "tests/reconcilers/kai/kai_cluster.h"
 
 namespace gso::test::truth_check_test {

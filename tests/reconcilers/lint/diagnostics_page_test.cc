@@ -10,7 +10,7 @@
 
 #include "reconcilers/checks/catalogue.h"
 #include "reconcilers/checks/check.h"
-#include "reconcilers/model/labels.h"
+#include "reconcilers/reasons/names.h"
 #include "tests/reconcilers/source_files.h"
 
 namespace gso::diagnostics_page_test {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "reconcilers/lint/lint.h"
+#include "reconcilers/reasons/reason.h"
 
 namespace gso::lint_test {
 

@@ -11,7 +11,6 @@
 #include <string_view>
 #include <vector>
 
-#include "reconcilers/model/labels.h"
 #include "reconcilers/node/node_phase.h"
 #include "tests/reconcilers/fleet_model/fleet_model.h"
 

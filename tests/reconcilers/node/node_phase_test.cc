@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "reconcilers/model/labels.h"
 #include "reconcilers/node/assess.h"
+#include "reconcilers/reasons/names.h"
 
 namespace gso::test::node_phase_test {
 namespace {

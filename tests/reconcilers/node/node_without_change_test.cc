@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "reconcilers/node/pod_faults.h"
+#include "reconcilers/reasons/names.h"
 #include "tests/reconcilers/node/node_in_fleet.h"
 
 namespace gso::test::node_without_change_test {

@@ -5,6 +5,7 @@
 
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/reasons/names.h"
 #include "tests/reconcilers/fleet_model/fleet_model.h"
 
 namespace gso::test::baseline_test {

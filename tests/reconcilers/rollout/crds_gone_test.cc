@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <string>
 
-#include "reconcilers/model/labels.h"
+#include "reconcilers/reasons/names.h"
 #include "tests/reconcilers/fleet_model/fleet_model.h"
 
 namespace gso::test::crds_gone_test {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "reconcilers/model/labels.h"
+#include "reconcilers/reasons/names.h"
 #include "reconcilers/rollout/drain.h"
 #include "tests/reconcilers/fleet_model/fleet_model.h"
 

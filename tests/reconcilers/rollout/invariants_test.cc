@@ -16,6 +16,7 @@
 #include "reconcilers/model/resources.h"
 #include "reconcilers/node/assess.h"
 #include "reconcilers/node/node_labels.h"
+#include "reconcilers/reasons/names.h"
 #include "tests/reconcilers/fleet_model/fleet_model.h"
 #include "tests/reconcilers/fleet_model/invariant_checks.h"
 #include "tests/reconcilers/fleet_model/same_plan_checks.h"

@@ -5,6 +5,7 @@
 
 #include "reconcilers/model/kai_objects.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/reasons/names.h"
 #include "tests/change_words/change_words.h"
 #include "tests/reconcilers/fleet_model/fleet_model.h"
 

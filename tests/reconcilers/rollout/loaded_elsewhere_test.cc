@@ -9,7 +9,7 @@
 #include <set>
 #include <string>
 
-#include "reconcilers/model/labels.h"
+#include "reconcilers/reasons/names.h"
 #include "tests/reconcilers/fleet_model/fleet_model.h"
 
 namespace gso::test::loaded_elsewhere_test {

@@ -9,6 +9,7 @@
 
 #include "reconcilers/model/labels.h"
 #include "reconcilers/node/node_phase.h"
+#include "reconcilers/reasons/names.h"
 #include "tests/reconcilers/fleet_model/fleet_model.h"
 
 namespace gso::test::set_aside_test {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "reconcilers/model/labels.h"
+#include "reconcilers/reasons/names.h"
 #include "tests/reconcilers/standalone/standalone_fleet.h"
 
 namespace gso::test::directory_labels_test {

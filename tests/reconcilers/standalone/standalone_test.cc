@@ -13,6 +13,7 @@
 #include "reconcilers/model/policy.h"
 #include "reconcilers/node/assess.h"
 #include "reconcilers/node/node_change.h"
+#include "reconcilers/reasons/names.h"
 #include "tests/reconcilers/standalone/standalone_fleet.h"
 
 namespace gso::test::standalone_test {

@@ -5,6 +5,7 @@
 
 #include "reconcilers/model/labels.h"
 #include "reconcilers/node/node_change.h"
+#include "reconcilers/reasons/names.h"
 #include "tests/reconcilers/standalone/standalone_fleet.h"
 
 namespace gso::test::template_rollouts_test {
