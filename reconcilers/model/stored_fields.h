@@ -203,7 +203,12 @@ struct Stored<k8s::WallTime> {
 
 template <class T>
 struct Stored<std::optional<T>> {
-  static Wrong read(Element value, std::optional<T>& out) { return Stored<T>::read(value, out.emplace()); }
+  static Wrong read(Element value, std::optional<T>& out) {
+    T read{};
+    Wrong wrong = Stored<T>::read(value, read);
+    out = std::move(read);
+    return wrong;
+  }
   static Json print(const std::optional<T>& value) { return value ? Stored<T>::print(*value) : Json(); }
 };
 

@@ -254,19 +254,14 @@ void Actuation::move_label(const Move& move) {
   PartitioningMark mark;
   mark.key = move.key;
   if (node.named && node.key != move.key) mark.good = node.key;
-  mark.moved = std::chrono::floor<std::chrono::seconds>(draft_.s.now);
   const bool first = node.mark.key.empty();
   // Where a person removed the operator's annotation, the label can name a key of the operator: no one else set it.
   mark.before = first ? (node.key_of_operator ? std::string() : node.key) : node.mark.before;
   // A move that failed counts until one has succeeded since.
   mark.failures = node.mark.failed.empty() ? 0 : node.mark.failures;
   mark.labelled = node.mark.labelled || lacks_present_label(*node.node);
-  PatchNode patch;
-  patch.name = node.name;
-  patch.set.emplace(kConfigLabel, move.key);
+  PatchNode patch = naming_patch(node, mark, draft_.s.now);
   if (lacks_present_label(*node.node)) patch.set.emplace(kNosPartitioning, "mps");
-  patch.set_annotations.emplace(kPartitioningAnnotation, print_mark(mark));
-  patch.resource_version = node.node->meta.resource_version;
   draft_.add(std::move(patch), "Partitioned",
              fmt::format("node {} gets {} ({} before), for pending pods; slices that pods use stay", node.name,
                          move.slices, describe(total_of(node.slices.all()))),

@@ -229,15 +229,10 @@ class Follower {
   void return_label(const PartitionedNode& node, const std::string& why) {
     if (!have_lacked_slices(node) || !draft_.takes_more()) return;
     PartitioningMark mark = node.mark;
-    mark.moved = std::chrono::floor<std::chrono::seconds>(draft_.s.now);
+    PatchNode patch = naming_patch(node, mark, draft_.s.now);
     const std::string note = fmt::format(
         "{}: the label {} names {} again, whose slices they have. To end partitioning there, remove the label {}",
         describe_label(node, why), kConfigLabel, mark.key, kNosPartitioning);
-    PatchNode patch;
-    patch.name = node.name;
-    patch.set.emplace(kConfigLabel, mark.key);
-    patch.set_annotations.emplace(kPartitioningAnnotation, print_mark(mark));
-    patch.resource_version = node.node->meta.resource_version;
     draft_.add(std::move(patch), kPartitioningRolledBack, note, false, node.name);
     draft_.event(node_ref(node.name), true, kPartitioningRolledBack, "Partition", note);
   }
@@ -262,13 +257,7 @@ class Follower {
     mark.key = std::exchange(mark.good, {});
     mark.failed = node.key;
     ++mark.failures;
-    mark.moved = std::chrono::floor<std::chrono::seconds>(draft_.s.now);
-    PatchNode patch;
-    patch.name = node.name;
-    patch.set.emplace(kConfigLabel, mark.key);
-    patch.set_annotations.emplace(kPartitioningAnnotation, print_mark(mark));
-    patch.resource_version = node.node->meta.resource_version;
-    draft_.add(std::move(patch), kPartitioningRolledBack,
+    draft_.add(naming_patch(node, mark, draft_.s.now), kPartitioningRolledBack,
                fmt::format("{}: its label returns to {}, the key before", why, mark.key), false, node.name);
     draft_.event(node_ref(node.name), true, kPartitioningRolledBack, "Partition",
                  fmt::format("{}: the label {} returns to {}. See the logs of the device plugin there", why,
@@ -313,6 +302,16 @@ class Follower {
 };
 
 }  // namespace
+
+PatchNode naming_patch(const PartitionedNode& node, PartitioningMark mark, WallTime now) {
+  mark.moved = std::chrono::floor<std::chrono::seconds>(now);
+  PatchNode out;
+  out.name = node.name;
+  out.set.emplace(kConfigLabel, mark.key);
+  out.set_annotations.emplace(kPartitioningAnnotation, print_mark(mark));
+  out.resource_version = node.node->meta.resource_version;
+  return out;
+}
 
 TimerKey moved_timer(const PartitionedNode& node) {
   return {Timer::slices_moved, node.name, k8s::format_time(node.mark.moved)};

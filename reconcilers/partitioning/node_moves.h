@@ -26,6 +26,8 @@ struct NodeMoves {
   std::set<std::string> in_progress;    // Nodes with a move of the operator that is not confirmed and not overdue.
 };
 
+// Lets the node's label name the key of the mark, which becomes the node's, moved now.
+[[nodiscard]] PatchNode naming_patch(const PartitionedNode& node, PartitioningMark mark, WallTime now);
 // When the label was moved, as the node's annotation says: the timer of that time.
 [[nodiscard]] TimerKey moved_timer(const PartitionedNode& node);
 
