@@ -109,8 +109,8 @@ std::optional<Reason> blocked_by_pods(const Pass& pass, const std::string& node,
   const std::string excess = excess_of_daemonsets(use, drain);
   if (!use.unknown.empty()) {
     return Reason{kWorkloadsUnknown,
-                     fmt::format("it is not known which pods use the node's GPUs: {}{}", use.unknown,
-                                 use.waiting.empty() ? "" : fmt::format("; known are {}", use.names()))};
+                  fmt::format("it is not known which pods use the node's GPUs: {}{}", use.unknown,
+                              use.waiting.empty() ? "" : fmt::format("; known are {}", use.names()))};
   }
   if (use.waiting.empty()) {
     return excess.empty() ? std::nullopt : std::optional(Reason{kWaitingForWorkloads, excess});
