@@ -1,4 +1,4 @@
-// Members of simdjson values, and room for their texts.
+// Members of JSON that can have any type, and the memory for reading JSON on demand.
 #pragma once
 
 #include <simdjson.h>

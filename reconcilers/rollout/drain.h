@@ -64,11 +64,11 @@ struct NodeDrain {
 // Gang peers: nodes of one rollout that share jobs, directly or through a third node. They change together, so that no
 // job loses members in two waves.
 struct GangPeers {
-  std::set<std::string> nodes;     // Including the node itself.
-  std::set<std::string> pending;   // Peers that have not been started yet.
-  std::set<std::string> unlisted;  // Nodes whose consumers are not listed yet: more gang peers are possible.
+  std::set<std::string> nodes;       // Including the node itself.
+  std::set<std::string> pending;     // Peers that have not been started yet.
+  std::set<std::string> unlisted;    // Nodes whose consumers are not listed yet: more gang peers are possible.
   std::set<std::string> unlistable;  // The same, and their lists fail.
-  std::set<std::string> jobs;      // Job::id of the jobs that have members on several nodes.
+  std::set<std::string> jobs;        // Job::id of the jobs that have members on several nodes.
   [[nodiscard]] std::string jobs_text() const;
 };
 // Among the nodes that change their profile.
