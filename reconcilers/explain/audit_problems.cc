@@ -18,7 +18,6 @@
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/node/assess.h"
 #include "reconcilers/profile/profile.h"
-#include "reconcilers/rollout/stops.h"
 
 namespace gso {
 

@@ -25,7 +25,6 @@
 #include "reconcilers/node/assess.h"
 #include "reconcilers/node/node_patch.h"
 #include "reconcilers/node/node_phase.h"
-#include "reconcilers/rollout/stops.h"
 
 namespace gso {
 
