@@ -2,7 +2,6 @@
 #include "reconcilers/explain/audit.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>

@@ -5,11 +5,9 @@
 
 #include <algorithm>
 #include <array>
-#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <utility>
-#include <variant>
 
 #include "reconcilers/cluster/discovery.h"
 #include "reconcilers/cluster/facts.h"

@@ -2,7 +2,6 @@
 #include "reconcilers/explain/pod_parts.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>

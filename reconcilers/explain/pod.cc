@@ -3,7 +3,6 @@
 #include "reconcilers/explain/pod.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>

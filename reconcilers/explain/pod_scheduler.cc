@@ -13,7 +13,6 @@
 #include <variant>
 
 #include "reconcilers/cluster/kai_view.h"
-#include "reconcilers/cluster/other_systems.h"
 #include "reconcilers/explain/commands.h"
 #include "reconcilers/explain/node.h"
 #include "reconcilers/kai/waiting.h"

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <utility>
 
 #include "reconcilers/checks/check.h"
 #include "reconcilers/checks/object_checks.h"
