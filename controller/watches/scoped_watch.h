@@ -107,6 +107,7 @@ class ScopeSink final : public k8s::WatchSink {
   void init() override {
     lists_ = true;
     left_out_.list_begins();
+    placed_left_out_.list_begins();
     given_up_.merge(fresh_);
     release(std::exchange(fresh_, {}));  // Includes objects of lists that broke off earlier.
     list_began_ = store_->erasures();
@@ -118,6 +119,7 @@ class ScopeSink final : public k8s::WatchSink {
   void init_done() override {
     relists_ = lists_ = false;
     left_out_.list_ends();
+    placed_left_out_.list_ends();
     store_->forget_erasures(list_began_);
     Prints before = std::exchange(held_, std::exchange(fresh_, {}));
     before.merge(given_up_);
@@ -128,7 +130,7 @@ class ScopeSink final : public k8s::WatchSink {
   k8s::Result<void> remove(std::string_view json) override {
     const k8s::Result<k8s::ObjectKey> key = k8s::read_object_key(json);
     if (!key) return std::unexpected(key.error());
-    left_out_.remove(*key);
+    has_gone(*key);
     const KeyPrint print(*key);
     bool held = false;
     bool last_scope = false;
@@ -154,6 +156,8 @@ class ScopeSink final : public k8s::WatchSink {
     init_done();
   }
   [[nodiscard]] const k8s::LeftOut& left_out() const { return left_out_; }
+  // Those of them that are on a node, or of kinds that are not.
+  [[nodiscard]] const k8s::LeftOut& placed_left_out() const { return placed_left_out_; }
   // Drops all objects of the scope, which is not watched any more.
   void release_all() {
     init();
@@ -173,12 +177,16 @@ class ScopeSink final : public k8s::WatchSink {
       return std::unexpected(object.error());
     }
     const k8s::ObjectKey key = object->meta.key();
-    if (budget_ != nullptr && !budget_->has_room(*object)) {
+    has_gone(key);
+    // Anybody can create pods that run nowhere: they do not displace those that use a node.
+    using Share = k8s::StoreBudget<T>::Share;
+    const bool placed = is_placed(*object);
+    if (budget_ != nullptr && !budget_->has_room(*object, placed ? Share::all : Share::half)) {
       left_out_.add(key);
+      if (placed) placed_left_out_.add(key);
       store_->erase(key);
       return {};
     }
-    left_out_.remove(key);
     if (relists_) {
       store_->replace(*std::move(object), list_began_);
     } else {
@@ -186,6 +194,17 @@ class ScopeSink final : public k8s::WatchSink {
     }
     hold(key, into);
     return {};
+  }
+  [[nodiscard]] static bool is_placed(const T& object) {
+    if constexpr (requires { object.is_placed(); }) {
+      return object.is_placed();
+    } else {
+      return true;
+    }
+  }
+  void has_gone(const k8s::ObjectKey& key) {
+    left_out_.remove(key);
+    placed_left_out_.remove(key);
   }
   void hold(const k8s::ObjectKey& key, Prints* into) {
     const KeyPrint print(key);
@@ -218,6 +237,7 @@ class ScopeSink final : public k8s::WatchSink {
   Filter keeps_;
   k8s::StoreBudget<T>* budget_;
   k8s::LeftOut left_out_;
+  k8s::LeftOut placed_left_out_;
   Prints held_;
   Prints fresh_;
   Prints given_up_;               // Of lists that broke off.
@@ -241,6 +261,7 @@ class ScopedWatch {
     auto sink = std::make_unique<ScopeSink<T>>(store, counts, project, keeps, budget);
     release_ = [raw = sink.get()] { raw->release_all(); };
     left_out_ = &sink->left_out();
+    placed_left_out_ = &sink->placed_left_out();
     if (budget != nullptr) room_ = [budget] { return Room{budget->most(), budget->has_room_again()}; };
     objects_ = std::move(sink);
   }
@@ -273,6 +294,7 @@ class ScopedWatch {
   [[nodiscard]] bool readable() const { return synced_ && view().state >= k8s::ViewState::recent; }
   void list_again() { watcher_->list_again(); }
   // Of its objects, in words; empty: all are in the store.
+  [[nodiscard]] bool knows_placed() const { return placed_left_out_->count() == 0; }
   [[nodiscard]] std::string left_out() const {
     return left_out_->count() == 0 ? std::string() : left_out_text(*left_out_, room_().most_bytes);
   }
@@ -299,7 +321,8 @@ class ScopedWatch {
 
   std::unique_ptr<k8s::WatchSink> objects_;
   std::function<void()> release_;
-  const k8s::LeftOut* left_out_ = nullptr;  // Of objects_.
+  const k8s::LeftOut* left_out_ = nullptr;         // Of objects_.
+  const k8s::LeftOut* placed_left_out_ = nullptr;  // The same.
   std::function<Room()> room_;
   bool listed_for_room_ = false;
   std::unique_ptr<ReportingSink> sink_;

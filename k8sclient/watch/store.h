@@ -9,6 +9,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -292,24 +293,26 @@ class StoreBudget {
 
   [[nodiscard]] std::size_t most() const { return most_; }
   void set_most(std::size_t bytes) { most_ = bytes; }
+  // How much of the room is open to an object: of less important ones one half, so that they leave room for others.
+  enum class Share : std::uint8_t { all, half };
   // An object that gets no larger has room.
-  [[nodiscard]] bool has_room(const T& object) const {
+  [[nodiscard]] bool has_room(const T& object, Share share = Share::all) const {
     const T* held = store_->find(object.meta.key());
     const std::size_t before = held == nullptr ? 0 : cost_(*held);
     const std::size_t after = cost_(object);
-    const bool fits = after <= before || *bytes_ - before + after <= most_;
-    if (!fits) smallest_ = std::min(smallest_, after);
+    const bool fits = after <= before || *bytes_ - before + after <= most_of(share);
+    if (!fits) smallest_of(share) = std::min(smallest_of(share), after);
     return fits;
   }
   // The same of a list that replaces the store.
   void list_begins() {
     listed_ = 0;
-    smallest_ = std::numeric_limits<std::size_t>::max();
+    smallest_.fill(std::numeric_limits<std::size_t>::max());
   }
   [[nodiscard]] bool take_from_list(const T& object) {
     const std::size_t bytes = cost_(object);
     if (bytes > most_ - std::min(most_, listed_)) {
-      smallest_ = std::min(smallest_, bytes);
+      smallest_of(Share::all) = std::min(smallest_of(Share::all), bytes);
       return false;
     }
     listed_ += bytes;
@@ -317,16 +320,24 @@ class StoreBudget {
   }
   // After objects were left out: so much has gone that another list is worth it, because it takes one of them.
   [[nodiscard]] bool has_room_again() const {
-    return *bytes_ <= most_ / 4 * 3 && smallest_ <= most_ - std::min(most_, *bytes_);
+    return std::ranges::any_of(std::array{Share::all, Share::half}, [this](Share share) {
+      const std::size_t most = most_of(share);
+      return *bytes_ <= most / 4 * 3 && smallest_of(share) <= most - *bytes_;
+    });
   }
 
  private:
+  [[nodiscard]] std::size_t most_of(Share share) const { return share == Share::all ? most_ : most_ / 2; }
+  [[nodiscard]] std::size_t& smallest_of(Share share) const { return smallest_[static_cast<std::size_t>(share)]; }
+
   Store<T>* store_;
   Cost cost_;
   std::size_t most_;
   std::shared_ptr<std::size_t> bytes_ = std::make_shared<std::size_t>(0);  // Of the store's objects.
   std::size_t listed_ = 0;
-  mutable std::size_t smallest_ = std::numeric_limits<std::size_t>::max();  // Of the objects that had no room.
+  // Of the objects that had no room, by their share.
+  mutable std::array<std::size_t, 2> smallest_{std::numeric_limits<std::size_t>::max(),
+                                               std::numeric_limits<std::size_t>::max()};
 };
 
 }  // namespace k8s

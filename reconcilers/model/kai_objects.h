@@ -155,6 +155,8 @@ struct KaiPod {
   // "<index>" or "i<index>" of the container that gets the GPU: the suffix of the consumer's ConfigMap.
   Interned container_index;
   friend bool operator==(const KaiPod&, const KaiPod&) = default;
+  // It is on a node, and can use its GPUs.
+  [[nodiscard]] bool is_placed() const { return !node_name.empty(); }
 };
 
 // The availability of a Deployment.

@@ -89,6 +89,32 @@ TEST(ScopeSink, WhatHasNoRoomIsLeftOutAndCounted) {
   EXPECT_EQ(sink.left_out().count(), 0U) << "what goes is not left out any more";
 }
 
+// Anybody can create pods with KAI's labels that no scheduler places.
+TEST(ScopeSink, PodsThatRunNowhereLeaveRoomForThoseOnNodes) {
+  const auto kai_pod = [](int number, const std::string& node) {
+    return fmt::format(R"({{"metadata":{{"name":"p-{0}","namespace":"n","uid":"u-{0}"}},"spec":{{"nodeName":"{1}"}}}})",
+                       number, node);
+  };
+  k8s::Store<KaiPod> store;
+  ScopeCounts counts;
+  k8s::StoreBudget<KaiPod> budget(&store, [](const KaiPod& /*pod*/) { return std::size_t{100}; }, 400);
+  ScopeSink<KaiPod> sink(&store, &counts, &project_kai_pod, nullptr, &budget);
+  sink.init();
+  for (int i = 1; i <= 4; ++i) ASSERT_TRUE(sink.init_apply(kai_pod(i, "")));
+  for (int i = 5; i <= 6; ++i) ASSERT_TRUE(sink.init_apply(kai_pod(i, "n1")));
+  sink.init_done();
+  EXPECT_EQ(store.size(), 4U);
+  EXPECT_EQ(sink.left_out().count(), 2U);
+  EXPECT_EQ(sink.placed_left_out().count(), 0U) << "who uses a node is known";
+  EXPECT_FALSE(budget.has_room_again());
+  ASSERT_TRUE(sink.apply(kai_pod(7, "n1")));
+  EXPECT_EQ(sink.placed_left_out().count(), 1U);
+  for (int i = 5; i <= 7; ++i) ASSERT_TRUE(sink.remove(kai_pod(i, "n1")));
+  EXPECT_FALSE(budget.has_room_again()) << "a further list would leave the same ones out";
+  ASSERT_TRUE(sink.remove(kai_pod(1, "")));
+  EXPECT_TRUE(budget.has_room_again());
+}
+
 // Another list would leave it out again.
 TEST(ScopeSink, AnObjectThatIsLargerThanAllRoomCausesNoFurtherList) {
   k8s::Store<Pod> store;
