@@ -407,8 +407,8 @@ std::string read_head(simdjson::dom::object root, RecordHead& head) {
   element begun;
   if (root.at_key("begun").get(begun) == simdjson::SUCCESS && begun.get(head.begun) != simdjson::SUCCESS)
     return "begun must be true or false";
-  std::int64_t shards = -1;
-  (void)root.at_key("shards").get(shards);
+  std::int64_t shards = 0;
+  if (root.at_key("shards").get(shards) != simdjson::SUCCESS) shards = -1;
   if (shards != 0 && shards != MachineRecords::kShards)
     return fmt::format("shards must be 0 or {}", MachineRecords::kShards);
   head.sharded = shards != 0;
@@ -466,8 +466,8 @@ k8s::Result<std::shared_ptr<const MachineRecords::Shard>> parse_shard(std::strin
   if (std::string wrong = wrong_version(root, kShardKey); !wrong.empty()) return bad(std::move(wrong));
   std::string_view of;
   std::int64_t shard = 0;
-  (void)root->at_key("recordedAt").get(of);
-  (void)root->at_key("shard").get(shard);
+  if (root->at_key("recordedAt").get(of) != simdjson::SUCCESS) of = {};
+  if (root->at_key("shard").get(shard) != simdjson::SUCCESS) shard = -1;
   if (shard != static_cast<std::int64_t>(index) || of != k8s::format_time(recorded_at)) {
     return bad(
         fmt::format("{}: this is shard {} of the baseline recorded at {}; expected shard {} of the one recorded at {}",
