@@ -47,8 +47,6 @@ OrderedJson entry_json(const HistoryEntry& entry) {
   return out;
 }
 
-}  // namespace
-
 std::vector<HistoryEntry> history_of(const World& world, const FleetIndex& index,
                                      const std::vector<RolloutFacts>& rollouts) {
   const bool known = index.impl().record && world.unsynced_namespaces.empty();
@@ -73,6 +71,8 @@ std::vector<HistoryEntry> history_of(const World& world, const FleetIndex& index
   }
   return out;
 }
+
+}  // namespace
 
 void print_rollout_history(const std::vector<HistoryEntry>& entries, std::size_t columns, std::ostream& out) {
   constexpr std::size_t kCounts = 9;  // "1000/1000"
@@ -100,6 +100,9 @@ void print_rollout_history(const std::vector<HistoryEntry>& entries, std::size_t
   }
 }
 
+namespace {
+
+// The record of one, with the text that it rolls out, which is never broken.
 void print_rollout_record(const HistoryEntry& entry, std::size_t columns, std::ostream& out) {
   const RolloutFacts& facts = entry.facts;
   print_rollout_history({entry}, columns, out);
@@ -112,6 +115,8 @@ void print_rollout_record(const HistoryEntry& entry, std::size_t columns, std::o
   out << (facts.rollout->profile.empty() ? "the text of this rollout is not recorded\n"
                                          : "\n" + facts.rollout->profile);
 }
+
+}  // namespace
 
 int show_history(RolloutCall& call) {
   std::vector<RolloutFacts> shown = all_rollouts(call.world);

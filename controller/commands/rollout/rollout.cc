@@ -31,6 +31,9 @@ int RolloutCall::refuse(std::string_view why) const {
   return 2;
 }
 
+namespace {
+
+// Why every verb but `diff` is refused where rollouts have no objects, and what can be done there.
 std::string without_crds_text() {
   return fmt::format(
       "the SharingPolicy/SharingRollout CRDs are not installed in this cluster: install them with `{}`; without them "
@@ -38,6 +41,8 @@ std::string without_crds_text() {
       "shows the nodes",
       kInstallCrds, kPausedAnnotation);
 }
+
+}  // namespace
 
 asio::awaitable<bool> patch_sharing_object(RolloutCall* call, k8s::Gvr resource, std::string name, std::string body) {
   const k8s::ObjectKey key{"", name};

@@ -106,9 +106,6 @@ struct RolloutCall {
   int refuse(std::string_view why) const;
 };
 
-// Why every verb but `diff` is refused where rollouts have no objects, and what can be done there.
-[[nodiscard]] std::string without_crds_text();
-
 // A merge patch of a SharingRollout or SharingPolicy (resources::sharing_rollouts, …). False, and said, when it failed.
 boost::asio::awaitable<bool> patch_sharing_object(RolloutCall* call, k8s::Gvr resource, std::string name,
                                                   std::string body);
@@ -144,12 +141,7 @@ struct HistoryEntry {
   std::optional<std::int64_t> running = {};
   std::string after = {};  // came_after().
 };
-[[nodiscard]] std::vector<HistoryEntry> history_of(const World& world, const FleetIndex& index,
-                                                   const std::vector<RolloutFacts>& rollouts);
-
 // `columns`: of the terminal; 0: the output is none. On a narrow one columns are left out.
 void print_rollout_history(const std::vector<HistoryEntry>& entries, std::size_t columns, std::ostream& out);
-// The record of one, with the text that it rolls out, which is never broken.
-void print_rollout_record(const HistoryEntry& entry, std::size_t columns, std::ostream& out);
 
 }  // namespace gso
