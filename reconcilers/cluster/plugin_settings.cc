@@ -23,12 +23,8 @@ bool loads_mps_by_label(const PluginVersion& version, bool signal_fixed) {
 
 bool refuses_requests_above_one(const Profile& profile, const PluginVersion& version) {
   const SharingSection* active = profile.active();
-  if (active == nullptr || profile.strategy() == Strategy::none) {
-    return false;
-  }
-  if (!profile.mps) {
-    return active->fail_requests_greater_than_one.value_or(false);
-  }
+  if (active == nullptr || profile.strategy() == Strategy::none) return false;
+  if (!profile.mps) return active->fail_requests_greater_than_one.value_or(false);
   const bool forced = !version.known || version.known_below(0, 20, 0);
   return forced || active->fail_requests_greater_than_one.value_or(true);
 }
@@ -36,9 +32,7 @@ bool refuses_requests_above_one(const Profile& profile, const PluginVersion& ver
 std::optional<std::string> request_refusal(const Profile& profile, const PluginVersion& version,
                                            std::string_view resource, std::int64_t count) {
   const bool shared = profile.plugin_replicas(resource) > 1;
-  if (!shared || count <= 1 || !refuses_requests_above_one(profile, version)) {
-    return std::nullopt;
-  }
+  if (!shared || count <= 1 || !refuses_requests_above_one(profile, version)) return std::nullopt;
   return fmt::format("{} is shared and the plugin refuses requests above 1 of it; found {}", resource, count);
 }
 
@@ -146,9 +140,7 @@ std::optional<std::string> complaint(Component component, std::string_view field
   if (field == "imex.channelIDs") {
     return is_channel_zero(value) ? std::nullopt : std::optional<std::string>("only 0 is allowed");
   }
-  if (component == Component::gfd && field == "flags.deviceDiscoveryStrategy" && value == "vfio") {
-    return std::nullopt;
-  }
+  if (component == Component::gfd && field == "flags.deviceDiscoveryStrategy" && value == "vfio") return std::nullopt;
   return word_complaint(field, value);
 }
 
@@ -210,9 +202,7 @@ OverriddenErrors overridden_errors(const Operand& plugin, const Operand* gfd) {
 }
 
 bool has_mps_root(const Operand& plugin, const Profile& profile) {
-  if (plugin.mps_root || plugin.overrides.contains("MPS_ROOT")) {
-    return plugin.mps_root;
-  }
+  if (plugin.mps_root || plugin.overrides.contains("MPS_ROOT")) return plugin.mps_root;
   const auto setting = profile.settings.find("flags.mpsRoot");
   return setting != profile.settings.end() && !setting->second.empty();
 }

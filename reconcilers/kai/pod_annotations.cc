@@ -45,9 +45,7 @@ class PodCheck {
       error("WrongType", "spec", pod_.at, "a Pod needs a \"spec\"");
       return;
     }
-    if (!strings_only()) {
-      return;
-    }
+    if (!strings_only()) return;
     client_of_a_daemon();
     const std::string_view scheduler = spec_->string_at("schedulerName");
     if (scheduler != rules_.kai_scheduler) {
@@ -198,9 +196,7 @@ class PodCheck {
 
   void container_name() {
     const DocumentValue* wanted = annotation(kContainerName);
-    if (wanted == nullptr) {
-      return;
-    }
+    if (wanted == nullptr) return;
     if (annotation(kFraction) == nullptr && annotation(kMemory) == nullptr) {
       warning("AnnotationIgnored", path_of(kContainerName), wanted->at,
               "gpu-fraction-container-name has no effect without gpu-fraction or gpu-memory");

@@ -218,9 +218,7 @@ std::vector<Finding> check_cluster(const World& world, const PlannerSettings& se
   std::vector<Finding> found = check_operand_setup(world, index.discovery);
   for (const std::string& name : fleet.node_names()) {
     const NodeAssessment* assessment = index.find(name);
-    if (assessment == nullptr || assessment->setup == nullptr) {
-      continue;
-    }
+    if (assessment == nullptr || assessment->setup == nullptr) continue;
     for (const Diagnostic& d : *assessment->setup) {
       const std::string where = d.path.empty() ? d.message : fmt::format("{}: {}", d.path, d.message);
       found.push_back({d.severity, {"v1", "Node", "", name, ""}, d.code, where});
@@ -238,9 +236,7 @@ void lint_cluster(const std::vector<ClusterObject>& objects, std::vector<LintedD
   };
   const bool offers = has("DeviceClass") && has("ResourceSlice");
   const bool whole = has("DaemonSet") || has("ClusterPolicy");
-  if (!whole && !offers && !has("SharingPolicy")) {
-    return;
-  }
+  if (!whole && !offers && !has("SharingPolicy")) return;
   std::vector<ManifestObject> read;
   std::map<Name, const ClusterObject*> by_name;
   for (const ClusterObject& object : objects) {
@@ -264,9 +260,7 @@ void lint_cluster(const std::vector<ClusterObject>& objects, std::vector<LintedD
   Reports reports(documents);
   for (const Finding& found : check_cluster(loaded.world, {})) {
     const auto object = by_name.find(Name{found.object.kind, found.object.ns, found.object.name});
-    if (object == by_name.end() || is_said_of_the_config_map(found)) {
-      continue;
-    }
+    if (object == by_name.end() || is_said_of_the_config_map(found)) continue;
     reports.add(*object->second, found);
   }
   reports.finish();

@@ -128,9 +128,7 @@ std::vector<ConfigMapEntry> entries_of(const DocumentValue& config_map) {
   std::vector<ConfigMapEntry> out;
   for (const bool binary : {false, true}) {
     const DocumentValue* data = config_map.find(binary ? "binaryData" : "data");
-    if (data == nullptr) {
-      continue;
-    }
+    if (data == nullptr) continue;
     for (const DocumentMember& member : data->members) {
       ConfigMapEntry& entry = out.emplace_back();
       entry.member = &member;

@@ -173,9 +173,7 @@ class Linter {
       one(*document, first && !stream.error(), first);
       document = std::move(following);
     }
-    if (!stream.error()) {
-      return std::min(end, text.size());
-    }
+    if (!stream.error()) return std::min(end, text.size());
     const YamlError& error = *stream.error();
     if (const auto begin = document_of_directive(text, error.at.line - first_line)) {
       add_diagnostics(error, of_directive_);
@@ -198,9 +196,7 @@ class Linter {
   // Only the file's first document, a profile, precedes that line, without a separator: the document has ended earlier
   // than its author intended, and the plugin does not read the rest.
   [[nodiscard]] bool follows_the_profile(std::string_view text, int line) const {
-    if (documents_.size() != 1 || profile_line_ == 0) {
-      return false;
-    }
+    if (documents_.size() != 1 || profile_line_ == 0) return false;
     const std::size_t separator = next_document(text, profile_line_);
     return std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(separator), '\n') + 1 > line ||
            separator == text.size();

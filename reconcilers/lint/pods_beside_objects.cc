@@ -53,9 +53,7 @@ void check_pods_again(const std::vector<ClusterObject>& objects, const KaiPodRul
   right.kai_scheduler = scheduler;
   for (const ClusterObject& object : objects) {
     LintedDocument* document = object.pod ? documents.find(object) : nullptr;
-    if (document == nullptr) {
-      continue;
-    }
+    if (document == nullptr) continue;
     // What other checks have found of the object stays.
     std::vector<Diagnostic> former;
     check_pod_at(*object.pod, object.pod_path, rules, former);
@@ -265,9 +263,7 @@ void lint_kai(const std::vector<ClusterObject>& objects, const KaiPodRules& rule
   }
   const bool pods_alone = std::ranges::none_of(
       objects, [](const ClusterObject& object) { return object.kind != "Pod" && belongs_to_kai(object); });
-  if (read.empty() || pods_alone) {
-    return;
-  }
+  if (read.empty() || pods_alone) return;
   std::vector<std::string> problems;  // Documents have errors of their own.
   const LoadedManifests loaded = load_readable_objects(read, WallTime{}, problems);
   const KaiView view = view_kai(loaded.world.kai, KaiSettings{});
@@ -284,9 +280,7 @@ void lint_kai(const std::vector<ClusterObject>& objects, const KaiPodRules& rule
     const auto found = by_name.find(ObjectKey{object.ns.empty() ? "default" : object.ns, object.name});
     const WaitingPod* pod = found == by_name.end() ? nullptr : found->second;
     LintedDocument* const document = pod == nullptr ? nullptr : index.find(object);
-    if (document == nullptr || !causes.is_of_kai(*pod)) {
-      continue;
-    }
+    if (document == nullptr || !causes.is_of_kai(*pod)) continue;
     const auto add = [&](Diagnostic::Severity severity, const char* code, std::string message) {
       document->diagnostics.push_back({severity, code, "", object.line, object.column, std::move(message)});
     };
