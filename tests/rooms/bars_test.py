@@ -13,13 +13,13 @@ from function_length_test import sources
 
 # Figure: (limit, target).
 LIMITS = {
-    "product files": (571, 500),
-    "product files of fewer than 40 lines": (61, 40),
+    "product files": (460, 500),
+    "product files of fewer than 40 lines": (18, 40),
     "product files of more than 500 lines": (0, 0),
-    "product lines": (99_161, 80_000),
-    "headers that one other file includes": (7, 0),
-    "structs of a code or reason and a text": (22, 3),
-    "places that search our own messages": (17, 0),
+    "product lines": (97_077, 80_000),
+    "headers that one other file includes": (2, 0),
+    "structs of a code or reason and a text": (12, 3),
+    "places that search our own messages": (0, 0),
     "files that call step()": (1, 1),
 }
 
