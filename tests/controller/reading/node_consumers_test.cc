@@ -189,7 +189,8 @@ TEST_F(NodeConsumersTest, AListThatFailsLeavesTheFormerOneWhichSaysSoAndIsTriedL
   EXPECT_EQ(listing.listed_at, listed_at) << "it is as old as it is";
   EXPECT_EQ(listing.pods.size(), 1U);
   EXPECT_TRUE(listing.failed);
-  EXPECT_THAT(listing.unknown, HasSubstr("pods is forbidden"));
+  EXPECT_THAT(listing.unknown,
+              HasSubstr("Missing permission: add {apiGroups: [\"\"], resources: [pods], verbs: [list]}"));
   EXPECT_THAT(log, HasSubstr("Listing the pods of a node failed"));
   EXPECT_LE(std::ranges::count(log, '\n'), 4) << log;
   answer({pod("job", "2")});
