@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "reconcilers/explain/node.h"
+#include "reconcilers/explain/pod_parts.h"
 #include "tests/reconcilers/explain/explained.h"
 
 namespace gso::explain_slices_test {
