@@ -30,6 +30,7 @@
 #include "controller/reading/failed_reads.h"
 #include "controller/watches/dynamic_watches.h"
 #include "controller/writes/event_recorder.h"
+#include "reconcilers/explain/audit.h"
 #include "reconcilers/explain/node.h"
 #include "reconcilers/explain/what_if.h"
 #include "reconcilers/model/json_access.h"
