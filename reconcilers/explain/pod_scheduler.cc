@@ -13,6 +13,7 @@
 #include <variant>
 
 #include "reconcilers/cluster/kai_view.h"
+#include "reconcilers/explain/audit.h"
 #include "reconcilers/explain/commands.h"
 #include "reconcilers/explain/node.h"
 #include "reconcilers/kai/waiting.h"

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "reconcilers/cluster/manifests.h"
+#include "reconcilers/explain/audit.h"
 #include "reconcilers/explain/what_if.h"
 
 namespace gso {
