@@ -7,6 +7,7 @@
 
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/rollout/gates.h"
+#include "reconcilers/rollout/repairs.h"
 #include "reconcilers/rollout/rollout_view.h"
 
 namespace gso {
@@ -167,18 +168,19 @@ std::int64_t left_in_canary(const RolloutView& rollout, const std::string& produ
          std::ssize(canaries_in_progress(rollout, product));
 }
 
-std::string awaited_canary(const RolloutView& rollout, const NodeAssessment& a, std::int64_t started) {
+std::optional<Reason> awaited_canary(const RolloutView& rollout, const NodeAssessment& a, std::int64_t started) {
   const std::string product(a.product.view());
-  if (!a.loads_by_itself() || rollout.canary_passed(product)) return {};
+  if (!a.loads_by_itself() || rollout.canary_passed(product)) return std::nullopt;
   // It proves nothing for the others (S12): it starts beside no canary, and before one only if none can start.
   if (a.cause == ChangeCause::joined && has_candidate(rollout, product, CanaryNodes::free))
-    return "it waits for the canary of its group, which starts first";
+    return Reason{kCanaryFirst, "it waits for the canary of its group, which starts first"};
   std::vector<std::string> first = rollout.canary(product).proven;
   std::ranges::copy_if(rollout.changing(), std::back_inserter(first),
                        [&](const std::string& name) { return rollout.pass.index.find(name)->product == product; });
-  if (std::ssize(first) + started < rollout.policy.rollout.canary_nodes_per_group) return {};
-  return first.empty() ? std::string("it waits for the canary of its group, which starts now")
-                       : fmt::format("it waits for the canary of its group: {}", first_names(first));
+  if (std::ssize(first) + started < rollout.policy.rollout.canary_nodes_per_group) return std::nullopt;
+  return Reason{kCanaryFirst, first.empty()
+                                  ? std::string("it waits for the canary of its group, which starts now")
+                                  : fmt::format("it waits for the canary of its group: {}", first_names(first))};
 }
 
 // A replacement canary could take down every node in turn. This canary recovers by itself, is restarted after

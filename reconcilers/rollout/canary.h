@@ -53,9 +53,10 @@ enum class CanaryNodes : std::uint8_t { any, free };
 
 // What a node waits for that must be restarted to show what it should have loaded by itself, on a product where nobody
 // has shown that revision yet: one such node after the other, or the canary of its group. A node that has stopped
-// showing a revision does not wait. `started`: nodes of the group that start in this pass. Empty: it waits for nothing.
-[[nodiscard]] std::string awaited_canary(const RolloutView& rollout, const NodeAssessment& assessment,
-                                         std::int64_t started);
+// showing a revision does not wait. `started`: nodes of the group that start in this pass. nullopt: it waits for
+// nothing.
+[[nodiscard]] std::optional<Reason> awaited_canary(const RolloutView& rollout, const NodeAssessment& assessment,
+                                                   std::int64_t started);
 
 // Names the timers of verified canaries (recorded_timers.h).
 void run_soaking_timers(Pass& pass);

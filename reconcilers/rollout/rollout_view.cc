@@ -144,8 +144,8 @@ const std::map<std::string, ChangeTrouble>& RolloutView::troubles() const {
   return *troubles_;
 }
 
-const std::string& RolloutView::stalled() const {
-  if (!stalled_) stalled_ = stalled_daemonsets(*this);
+const std::optional<Reason>& RolloutView::stalled() const {
+  if (!stalled_) stalled_.emplace(stalled_daemonsets(*this));
   return *stalled_;
 }
 

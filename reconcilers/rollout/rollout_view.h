@@ -82,8 +82,8 @@ class RolloutView {
 
   // What keeps its nodes in progress from showing their profile.
   [[nodiscard]] const std::map<std::string, ChangeTrouble>& troubles() const;
-  // DaemonSets that have stopped replacing pods of its nodes, for people; empty: none.
-  [[nodiscard]] const std::string& stalled() const;
+  // DaemonSets that have stopped replacing pods of its nodes; nullopt: none.
+  [[nodiscard]] const std::optional<Reason>& stalled() const;
   // Why nothing moves, until somebody acts; nullopt: nodes make progress, or nothing remains to be done.
   [[nodiscard]] const std::optional<Reason>& standstill() const;
 
@@ -122,7 +122,7 @@ class RolloutView {
   mutable std::optional<Waits> waits_;
   mutable std::optional<bool> waits_briefly_;
   mutable std::optional<std::map<std::string, ChangeTrouble>> troubles_;
-  mutable std::optional<std::string> stalled_;
+  mutable std::optional<std::optional<Reason>> stalled_;
   mutable std::optional<std::optional<Reason>> standstill_;
   mutable std::optional<std::vector<std::string>> assumed_;
 };

@@ -151,7 +151,7 @@ std::int64_t standing_changes(const RolloutView& rollout) {
 bool some_move(const RolloutView& rollout, bool gated) {
   const Tally& nodes = rollout.profile_rollout.tally;
   if (nodes.changing > standing_changes(rollout) || some_load(rollout, gated)) return true;
-  return nodes.of(Phase::following_daemonset) > 0 && rollout.stalled().empty();
+  return nodes.of(Phase::following_daemonset) > 0 && !rollout.stalled();
 }
 
 // The first node whose change stands. Where the operator lacks a permission, the next node would be refused as well.
@@ -235,17 +235,19 @@ std::optional<Reason> behind_repairs(const RolloutView& rollout) {
 
 }  // namespace
 
-std::string stalled_daemonsets(const RolloutView& rollout) {
+std::optional<Reason> stalled_daemonsets(const RolloutView& rollout) {
   const std::int64_t following = rollout.profile_rollout.tally.of(Phase::following_daemonset);
-  if (following == 0) return {};
+  if (following == 0) return std::nullopt;
   const Duration patience = rollout.policy.rollout.verify_timeout;
   const TimerKey stalls = stalls_timer(rollout.key, following);
-  if (!rollout.pass.ages.has_run_for(stalls, patience, recorded_since(rollout.pass, stalls))) return {};
+  if (!rollout.pass.ages.has_run_for(stalls, patience, recorded_since(rollout.pass, stalls))) return std::nullopt;
   const std::string& ns = rollout.installation.ns;
-  return fmt::format(
-      "{} wait{} for the DaemonSets in namespace {} to replace the pods with the newest template, but no pod "
-      "was replaced for {}: check `kubectl -n {} rollout status daemonset` and pods that do not become Ready",
-      counted(following, "node"), following == 1 ? "s" : "", ns, k8s::format_go_duration(patience), ns);
+  return Reason{
+      kRollingUpdateStalled,
+      fmt::format(
+          "{} wait{} for the DaemonSets in namespace {} to replace the pods with the newest template, but no pod "
+          "was replaced for {}: check `kubectl -n {} rollout status daemonset` and pods that do not become Ready",
+          counted(following, "node"), following == 1 ? "s" : "", ns, k8s::format_go_duration(patience), ns)};
 }
 
 std::optional<Reason> standstill_of(const RolloutView& rollout) {
@@ -260,7 +262,7 @@ std::optional<Reason> standstill_of(const RolloutView& rollout) {
   if (const OutOfReach& out = rollout.out_of_reach(); out.stops_all) {
     return Reason{out.nodes.begin()->first, first_of(out.nodes.begin()->second)};
   }
-  if (pending == 0 && !rollout.stalled().empty()) return Reason{kRollingUpdateStalled, rollout.stalled()};
+  if (pending == 0 && rollout.stalled()) return rollout.stalled();
   if (open) return behind_waits(rollout.waits());
   if (rollout.repairs_left() > 0) return behind_repairs(rollout);
   return behind_reloads(rollout, overdue_loaders(rollout));

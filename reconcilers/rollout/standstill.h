@@ -47,9 +47,9 @@ inline constexpr std::string_view kNotReadyText =
 // or time alone ends the wait (a soak).
 [[nodiscard]] std::optional<Reason> standstill_of(const RolloutView& rollout);
 
-// DaemonSets that have stopped replacing the pods of the rollout's nodes, for people; empty: they make progress, or no
-// node waits for them.
-[[nodiscard]] std::string stalled_daemonsets(const RolloutView& rollout);
+// DaemonSets that have stopped replacing the pods of the rollout's nodes; nullopt: they make progress, or no node waits
+// for them.
+[[nodiscard]] std::optional<Reason> stalled_daemonsets(const RolloutView& rollout);
 
 // --- What keeps a node in progress from showing its profile. Both statuses and the findings report this answer.
 

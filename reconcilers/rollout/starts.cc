@@ -142,11 +142,8 @@ class Starter {
   // `may_wait`: as for try_start. A busy one is tried again after the idle nodes.
   void start_reload(RolloutView& rollout, const std::string& name, bool may_wait) {
     const NodeAssessment& a = *pass_.index.find(name);
-    const std::string awaited = awaited_canary(rollout, a, started_[{rollout.key, std::string(a.product.view())}]);
-    if (!awaited.empty()) {
-      report_waiting_reload(pass_, name, {kCanaryFirst, awaited});
-      return;
-    }
+    if (const auto why = awaited_canary(rollout, a, started_[{rollout.key, std::string(a.product.view())}]))
+      return report_waiting_reload(pass_, name, *why);
     const Outcome outcome = try_start(rollout, name, may_wait);
     if (outcome == Outcome::busy && has_had_turn(pass_, name)) {
       return report_waiting_reload(

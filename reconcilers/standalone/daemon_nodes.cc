@@ -97,16 +97,6 @@ std::vector<DaemonNode> read_daemon_nodes(const World& world, const Index& index
   return out;
 }
 
-DaemonGroups groups_of(const std::vector<DaemonNode>& nodes) {
-  DaemonGroups out;
-  for (const DaemonNode& node : nodes) {
-    BudgetCount& group = out[node.group()];
-    ++group.total;
-    group.busy += node.busy ? 1 : 0;
-  }
-  return out;
-}
-
 // --- What is written to a node, and the clients that leave it.
 
 namespace {

@@ -26,7 +26,6 @@ constexpr std::size_t kMostListed = 16;
 
 // What the pods of one DaemonSet show of its newest template.
 struct Progress {
-  std::int64_t in_change = 0;
   std::int64_t canaries = 0;  // Nodes in a change, or with such a pod: also while that does not serve for a moment.
   std::int64_t failed = 0;
   std::int64_t not_ready = 0;              // Of pods that only watch the host's daemon.
@@ -45,6 +44,18 @@ bool opens_soon(Gate gate) {
 // Timers that must not start again because a node is not looked at in one pass.
 bool is_timer_of_daemon(const TimerKey& timer) {
   return timer.timer == Timer::mps_draining || timer.timer == Timer::mps_starting || is_daemon_soaking(timer);
+}
+
+using DaemonGroups = std::map<std::pair<RolloutKey, std::string>, BudgetCount>;
+
+DaemonGroups groups_of(const std::vector<DaemonNode>& nodes) {
+  DaemonGroups out;
+  for (const DaemonNode& node : nodes) {
+    BudgetCount& group = out[node.group()];
+    ++group.total;
+    group.busy += node.busy ? 1 : 0;
+  }
+  return out;
 }
 
 class Standalone {
@@ -69,7 +80,7 @@ class Standalone {
     for (const DaemonNode& node : nodes_) {
       if (pass_.s.world.nodes_being_written.contains(node.name())) {
         keep_timers(node.name());
-        if (node.in_change()) count_in_change(node);
+        if (node.in_change()) ++in_change_[node.policy->meta.name];
       } else {
         look_at(node);
       }
@@ -163,12 +174,16 @@ class Standalone {
 
   void go_on(const DaemonNode& node) {
     const MpsDaemonChange& change = *node.mark.change;
-    if (!node.holder.empty()) return count_in_change(node);
+    std::int64_t& of_policy = in_change_[node.policy->meta.name];
+    if (!node.holder.empty()) {
+      ++of_policy;
+      return;
+    }
     // The plugin's own daemon serves a node with that label, and the template leaves such nodes out.
     const bool selected = node.daemonset != nullptr && node.node->meta.labels.get(kMpsCapable) != "true" &&
                           selects(*node.daemonset, *node.node, true) != Selects::no;
     if (node.pod == nullptr && !selected) return leave_change(pass_, node, "its DaemonSet is no longer for the node");
-    count_in_change(node);
+    ++of_policy;
     if (!node.node->ready) return wait_for_node(node);
     if (node.pod == nullptr || node.pod->meta.deletion_timestamp) return await_start(node);
     if (!node.is_outdated()) {
@@ -189,11 +204,6 @@ class Standalone {
         "the node is NotReady: its standalone MPS daemon is neither replaced nor judged until the node is Ready again";
     if (DaemonRollout* rollout = rollout_of(node)) rollout->note_waiting(node.name(), {kNodesNotReady, waits});
     pass_.finding(Severity::warning, node_ref(node.name()), kStandaloneMpsWaits, waits);
-  }
-
-  void count_in_change(const DaemonNode& node) {
-    ++in_change_[node.policy->meta.name];
-    if (node.daemonset != nullptr) ++progress_of(node).in_change;
   }
 
   void drain(const DaemonNode& node) {
@@ -306,7 +316,6 @@ class Standalone {
     if (!may_start(node)) return;
     if (!node.busy) slots_.take(node.rollout(), node.product);
     ++in_change_[node.policy->meta.name];
-    ++progress_of(node).in_change;
     ++progress_of(node).canaries;
     objects_.ensure(node.rollout(), node.daemonset->newest_hash, {});
     begin_change(pass_, node);

@@ -102,9 +102,6 @@ struct DaemonNode {
 // `index` is up to date with `world`.
 [[nodiscard]] std::vector<DaemonNode> read_daemon_nodes(const World& world, const Index& index);
 
-using DaemonGroups = std::map<std::pair<RolloutKey, std::string>, BudgetCount>;
-[[nodiscard]] DaemonGroups groups_of(const std::vector<DaemonNode>& nodes);
-
 // --- What is written to a node while its standalone MPS daemon is replaced: the mark
 // (gpusharing.dev/mps-daemon-change), the cordon, and the deletion of the old pod. When each of them is due:
 // standalone.h.

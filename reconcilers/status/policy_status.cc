@@ -283,8 +283,8 @@ class PolicyStatuses {
     const bool by_us = sum.policy->rollout.mechanism == Mechanism::daemonset_restart;
     const std::int64_t following = by_us ? 0 : profile_rollout.tally.of(Phase::following_daemonset);
     if (installation.announcement_unknown) sum.unread_owner = installation.owner;
-    if (const std::string& stalled = view.stalled(); !stalled.empty())
-      pass_.finding(Severity::warning, config_map_ref(installation.config_map_key()), kRollingUpdateStalled, stalled);
+    if (const auto& stalled = view.stalled())
+      pass_.finding(Severity::warning, config_map_ref(installation.config_map_key()), stalled->code, stalled->message);
     // With updateStrategy OnDelete an announcement restarts no pod: the change is staged in the policy's waves.
     const bool waits_for_us = std::ranges::all_of(installation.operands, &Operand::on_delete);
     const bool announced = installation.announced && !waits_for_us;
