@@ -2,8 +2,6 @@
 #include <algorithm>
 #include <iterator>
 
-#include <fmt/format.h>
-
 #include "reconcilers/checks/check.h"
 #include "reconcilers/checks/check_functions.h"
 #include "reconcilers/reasons/names.h"

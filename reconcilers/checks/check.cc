@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include "reconcilers/cluster/facts.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/object_refs.h"

@@ -8,7 +8,6 @@
 // that are Pending, in a change, Failed or FollowingDaemonSet, never the whole fleet.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <string>
 #include <string_view>

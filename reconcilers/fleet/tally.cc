@@ -1,8 +1,6 @@
 // The only rule for counting a node.
 #include "reconcilers/fleet/tally.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <iterator>
 #include <string_view>

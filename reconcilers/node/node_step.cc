@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "reconcilers/cluster/config_maps.h"
-#include "reconcilers/cluster/facts.h"
 #include "reconcilers/cluster/plugin_settings.h"
 #include "reconcilers/cluster/record.h"
 #include "reconcilers/model/labels.h"

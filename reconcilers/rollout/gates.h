@@ -122,6 +122,7 @@ struct GateState {
   std::string message;  // For people.
   [[nodiscard]] bool is_open() const { return gate == Gate::open; }
   [[nodiscard]] std::string reason() const { return std::string(reason_of(gate)); }
+  [[nodiscard]] Reason why() const { return {reason_of(gate), message}; }  // While it is closed.
 };
 
 class RolloutView;

@@ -7,7 +7,6 @@
 #include <chrono>
 #include <cstddef>
 #include <map>
-#include <optional>
 #include <set>
 #include <string_view>
 #include <vector>

@@ -63,9 +63,8 @@ bool RolloutView::may_repair() const {
 
 const std::optional<Reason>& RolloutView::first_stop(std::optional<std::optional<Reason>>& known, GateUse use) const {
   if (known) return *known;
-  GateState closed = first_closed_gate(*this, use);
-  known.emplace();
-  if (!closed.is_open()) *known = Reason{closed.reason(), std::move(closed.message)};
+  const GateState closed = first_closed_gate(*this, use);
+  known.emplace(closed.is_open() ? std::nullopt : std::optional(closed.why()));
   return *known;
 }
 

@@ -100,7 +100,7 @@ Reason behind_gate(const RolloutView& rollout) {
     return {gate.reason(), fmt::format("{}; {} of {} nodes wait to change{} to {}", gate.message, pending, nodes.total,
                                        key.empty() ? "" : " key " + key, rollout.target)};
   }
-  if (gate.gate != Gate::observe || pending == 0) return {gate.reason(), gate.message};
+  if (gate.gate != Gate::observe || pending == 0) return gate.why();
   return {gate.reason(),
           fmt::format("{} of {} nodes would change to {}; {}", pending, nodes.total, rollout.target, gate.message)};
 }

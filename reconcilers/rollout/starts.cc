@@ -135,7 +135,7 @@ class Starter {
       }
       // In mode Observe the condition Progressing reports what an edit would change; nothing else reports drift.
       const bool reported = row_of(gate.gate).needs_attention || (drifts && gate.gate == Gate::observe);
-      if (reported) report_waiting_reload(pass_, name, {gate.reason(), gate.message});
+      if (reported) report_waiting_reload(pass_, name, gate.why());
     }
   }
 

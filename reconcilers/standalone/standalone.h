@@ -27,7 +27,6 @@
 // watch a daemon of the host are replaced without a drain, one at a time: no client connects to them.
 #pragma once
 
-#include <map>
 #include <string>
 #include <string_view>
 #include <utility>

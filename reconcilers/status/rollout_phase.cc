@@ -102,7 +102,7 @@ std::optional<RolloutPhase> blocked_everywhere(const RolloutView& view) {
 RolloutPhase rollout_phase_of(const RolloutView& view, const SharingRollout& rollout) {
   const ProfileRollout& profile_rollout = view.profile_rollout;
   if (GateState aborted = closed_by_abort(view); !aborted.is_open())
-    return {std::string(row_of(aborted.gate).phase), {aborted.reason(), std::move(aborted.message)}};
+    return {std::string(row_of(aborted.gate).phase), aborted.why()};
   const std::int64_t pending = profile_rollout.tally.of(Phase::pending);
   const std::int64_t moving = profile_rollout.tally.changing;
   const std::int64_t left = pending + moving + view.repairs_left();
@@ -145,7 +145,7 @@ RolloutPhase rollout_phase_of(const RolloutView& view, const SharingRollout& rol
     return {"Failed", {kVerificationFailed, failed_nodes_text(view)}};
   }
   if (still) return {"Progressing", *still, true};
-  if (!gate.is_open()) return {"Progressing", {gate.reason(), gate.message}};
+  if (!gate.is_open()) return {"Progressing", gate.why()};
   return {"Progressing",
           {kRollingOut, std::string(profile_rollout.tally.new_template > 0 ? kNewerTemplate : "")},
           false,
@@ -197,7 +197,7 @@ RolloutPhase held_everywhere(const DaemonRollout& daemons) {
 
 RolloutPhase daemon_phase_of(const DaemonRollout& daemons) {
   const GateState& gate = daemons.gate;
-  if (gate.gate == Gate::aborted) return {std::string(row_of(gate.gate).phase), {gate.reason(), gate.message}};
+  if (gate.gate == Gate::aborted) return {std::string(row_of(gate.gate).phase), gate.why()};
   const std::int64_t left = daemons.pending + daemons.in_change;
   if (left == 0 && daemons.failed == 0) {
     if (daemons.updated == 0 && daemons.blocked > 0) return held_everywhere(daemons);
@@ -206,11 +206,11 @@ RolloutPhase daemon_phase_of(const DaemonRollout& daemons) {
                                                : "every node that can be changed runs the template"}};
   }
   if (const std::string phase(row_of(gate.gate).phase); !phase.empty() && daemons.pending > 0)
-    return {phase, {gate.reason(), gate.message}};
+    return {phase, gate.why()};
   if (left == 0) {
     return {"Failed", {kVerificationFailed, why_failed(daemons)}};
   }
-  if (!gate.is_open()) return {"Progressing", {gate.reason(), gate.message}};
+  if (!gate.is_open()) return {"Progressing", gate.why()};
   return {"Progressing", {kRollingOut, {}}};
 }
 
