@@ -20,7 +20,6 @@
 #include "reconcilers/rollout/drain.h"
 #include "reconcilers/rollout/label_contest.h"
 #include "reconcilers/rollout/managed_keys.h"
-#include "reconcilers/rollout/node_states.h"
 #include "reconcilers/rollout/record_writes.h"
 #include "reconcilers/rollout/repairs.h"
 #include "reconcilers/rollout/rollout_view.h"

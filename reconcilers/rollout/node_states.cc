@@ -1,4 +1,4 @@
-#include "reconcilers/rollout/node_states.h"
+#include "reconcilers/rollout/repairs.h"
 
 #include <fmt/format.h>
 
@@ -13,7 +13,6 @@
 #include "reconcilers/reasons/names.h"
 #include "reconcilers/rollout/managed_keys.h"
 #include "reconcilers/rollout/recorded_timers.h"
-#include "reconcilers/rollout/repairs.h"
 #include "reconcilers/rollout/rollout_view.h"
 
 namespace gso {

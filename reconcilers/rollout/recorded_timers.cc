@@ -16,7 +16,6 @@
 #include "reconcilers/rollout/canary.h"
 #include "reconcilers/rollout/gates.h"
 #include "reconcilers/rollout/managed_keys.h"
-#include "reconcilers/rollout/node_states.h"
 #include "reconcilers/rollout/repairs.h"
 #include "reconcilers/rollout/rollout_view.h"
 #include "reconcilers/rollout/slots.h"

@@ -10,7 +10,6 @@
 #include "reconcilers/node/node_phase.h"
 #include "reconcilers/node/pod_faults.h"
 #include "reconcilers/reasons/names.h"
-#include "reconcilers/rollout/node_states.h"
 #include "reconcilers/rollout/recorded_timers.h"
 #include "reconcilers/rollout/rollout_view.h"
 #include "reconcilers/rollout/slots.h"

@@ -15,7 +15,6 @@
 #include "reconcilers/rollout/change_steps.h"
 #include "reconcilers/rollout/drain.h"
 #include "reconcilers/rollout/failures.h"
-#include "reconcilers/rollout/node_states.h"
 #include "reconcilers/rollout/recorded_timers.h"
 #include "reconcilers/rollout/repairs.h"
 #include "reconcilers/rollout/rollout_view.h"
