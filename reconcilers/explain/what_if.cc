@@ -307,10 +307,10 @@ bool is_in_change(const Node& node) {
 
 // One plan after the other, each with the short waits over that the one before has named, until one starts nodes or
 // nothing new shows.
-class Rehearsal {
+class FirstPasses {
  public:
-  Rehearsal(World& world, const PlannerSettings& settings, WallTime now,
-            const std::map<std::string, NodeConsumers>& consumers)
+  FirstPasses(World& world, const PlannerSettings& settings, WallTime now,
+              const std::map<std::string, NodeConsumers>& consumers)
       : world_(world), settings_(settings), now_(now), consumers_(consumers) {}
 
   std::set<std::string> run() {
@@ -411,12 +411,12 @@ std::string settling_of(const World& world, const PlannerSettings& settings, Wal
 FirstStarts first_starts(World& world, const PlannerSettings& settings, WallTime now,
                          const std::map<std::string, NodeConsumers>& consumers, std::string_view policy) {
   const std::string settling = settling_of(world, settings, now, policy);
-  Rehearsal rehearsal(world, settings, now, consumers);
-  const std::set<std::string> started = rehearsal.run();
+  FirstPasses passes(world, settings, now, consumers);
+  const std::set<std::string> started = passes.run();
   FleetIndex index;
   index.refresh(world, settings);
   // The short waits are over for this look as well.
-  const Snapshot snapshot{world, now, rehearsal.timers(), consumers, settings};
+  const Snapshot snapshot{world, now, passes.timers(), consumers, settings};
   ReadingPass pass(snapshot, index);
   FirstStarts out;
   for (const std::string& name : index.node_names()) {

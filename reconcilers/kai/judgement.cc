@@ -78,28 +78,28 @@ class Judge {
   }
 
   // --- One reservation.
-  [[nodiscard]] Judgement say(const KaiPod& reservation, Fate fate, Severity severity, std::string_view reason,
+  [[nodiscard]] Judgement say(const KaiPod& reservation, GcVerdict state, Severity severity, std::string_view reason,
                               std::string message) const {
-    return {&reservation, fate, severity, {std::string(reason), std::move(message)}};
+    return {&reservation, state, severity, {std::string(reason), std::move(message)}};
   }
 
   Judgement judge_one(const KaiPod& reservation) {
     if (live_.empty()) {
-      if (!intent_.empty()) return say(reservation, Fate::keep, Severity::info, "KAIBindInProgress", intent_);
-      return say(reservation, Fate::orphan, Severity::info, "NoConsumers", why_orphan());
+      if (!intent_.empty()) return say(reservation, GcVerdict::keep, Severity::info, "KAIBindInProgress", intent_);
+      return say(reservation, GcVerdict::orphan, Severity::info, "NoConsumers", why_orphan());
     }
     if (is_proven_duplicate(reservation)) {
-      return say(reservation, Fate::duplicate, Severity::warning, "DuplicateReservation",
+      return say(reservation, GcVerdict::duplicate, Severity::warning, "DuplicateReservation",
                  fmt::format("group {} uses another reservation; no consumer ({}) uses GPU {} on node {}", facts_.group,
                              names_of(live_), device_of(reservation), reservation.node_name.view()));
     }
     if (Judgement alarm = find_alarm(reservation); !alarm.why.code.empty()) return alarm;
     if (facts_.reservations.size() > 1) {
-      return say(reservation, Fate::keep, Severity::warning, "KAIDuplicateUnproven",
+      return say(reservation, GcVerdict::keep, Severity::warning, "KAIDuplicateUnproven",
                  fmt::format("group {} has {} reservations and live consumers ({}); {}", facts_.group,
                              facts_.reservations.size(), names_of(live_), why_unproven(reservation)));
     }
-    return say(reservation, Fate::keep, Severity::info, "KAIConsumersAlive",
+    return say(reservation, GcVerdict::keep, Severity::info, "KAIConsumersAlive",
                fmt::format("group {} has live consumers: {}", facts_.group, names_of(live_)));
   }
 
@@ -131,13 +131,13 @@ class Judge {
                                               "deleted, the binder deletes these pods. Shut them down cleanly",
                                               device_of(reservation))
                                         : std::string("the binder will delete them");
-      return say(reservation, Fate::keep, Severity::error, reason,
+      return say(reservation, GcVerdict::keep, Severity::error, reason,
                  fmt::format("the reservation is {} while {}: {}", what, lives, danger));
     }
     if (!used && std::ranges::all_of(live_, [&](const KaiPod* pod) { return held_by_another(*pod, reservation); })) {
       return {};
     }
-    return say(reservation, Fate::keep, used ? Severity::error : Severity::warning, reason,
+    return say(reservation, GcVerdict::keep, used ? Severity::error : Severity::warning, reason,
                fmt::format("the reservation is {} while {}: {} GPU {}, which the kubelet can assign again. The binder "
                            "keeps these pods because reservation {} is running",
                            what, lives, used ? "they use its" : "they might use its", device_of(reservation),
@@ -148,7 +148,7 @@ class Judge {
   // binder delete the consumers.
   [[nodiscard]] Judgement find_alarm(const KaiPod& reservation) {
     const auto alarm = [&](Severity severity, std::string_view reason, std::string message) {
-      return say(reservation, Fate::keep, severity, reason, std::move(message));
+      return say(reservation, GcVerdict::keep, severity, reason, std::move(message));
     };
     const bool others = facts_.reservations.size() > 1;
     if (Judgement loss = find_loss(reservation); !loss.why.code.empty()) return loss;

@@ -28,7 +28,7 @@ struct GroupFacts {
 // A reservation of another group that claims the same GPU on the same node, or empty. Device evidence must be unique.
 using DeviceClaims = std::function<std::string(const KaiPod& reservation)>;
 
-enum class Fate {
+enum class GcVerdict {
   keep,
   orphan,     // No live pod uses the group, and no bind is in progress.
   duplicate,  // Live pods use the group, but provably not this reservation's GPU.
@@ -36,7 +36,7 @@ enum class Fate {
 
 struct Judgement {
   const KaiPod* reservation = nullptr;
-  Fate fate = Fate::keep;
+  GcVerdict state = GcVerdict::keep;
   Severity severity = Severity::info;  // warning or error: a person should look.
   Reason why;
 };

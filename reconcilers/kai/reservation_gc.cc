@@ -113,13 +113,13 @@ class Collector {
     if (facts.reservations.empty()) return;  // plan_reservation_audit reports these.
     GroupJudgement judged = judge(facts, claims_);
     const bool decides =
-        std::ranges::any_of(judged.reservations, [](const Judgement& j) { return j.fate != Fate::keep; });
+        std::ranges::any_of(judged.reservations, [](const Judgement& j) { return j.state != GcVerdict::keep; });
     const bool listed = (decides || explains_more(facts) || rests_on_answer(facts)) && is_listed(group);
     const bool renewed = renew_lookups(facts, judged.wants);
     // Multi-device consumers are in no watch: nothing is concluded before they have been listed.
     const bool known = !decides || (listed && renewed);
     for (Judgement& j : judged.reservations) {
-      if (j.fate == Fate::keep) {
+      if (j.state == GcVerdict::keep) {
         report_kept(j);
       } else if (!known) {
         report(*j.reservation, Severity::info, "KAILooking",
@@ -204,7 +204,7 @@ class Collector {
     Candidate candidate;
     candidate.pod = &pod;
     candidate.node_gone = !pod.node_name.empty() && world_.nodes.find(pod.node_name.view()) == nullptr;
-    const TimerKey timer{j.fate == Fate::orphan ? Timer::kai_orphan : Timer::kai_duplicate, pod.meta.uid.str(),
+    const TimerKey timer{j.state == GcVerdict::orphan ? Timer::kai_orphan : Timer::kai_duplicate, pod.meta.uid.str(),
                          fmt::format("{}/{}", group, index_.activity(group))};
     const bool held = pass_.held_for(timer, view_.grace);
     candidate.since = pass_.since(timer);

@@ -77,7 +77,7 @@ std::set<std::string> jobs_that_stay(const Pass& pass, const Eviction& eviction,
 }
 
 // Pods that leave together: one pod, or the members of one job on one node.
-struct Leaver {
+struct Evictable {
   std::vector<const Pod*> pods;
   std::int64_t priority = 0;  // The highest among the pods.
   // A PodDisruptionBudget has kept one of the pods: others of the same priority might be free to leave.
@@ -104,7 +104,7 @@ struct Leaver {
     return sum;
   }
   // Lowest priority first, then the smallest, then the youngest.
-  [[nodiscard]] bool leaves_before(const Leaver& other) const {
+  [[nodiscard]] bool leaves_before(const Evictable& other) const {
     return std::tie(priority, refused, requests, other.created, name) <
            std::tie(other.priority, other.refused, other.requests, created, other.name);
   }
@@ -123,27 +123,27 @@ Excess excess_of(const NodeUse& use, const NodeDrain& drain) {
   return out;
 }
 
-bool fits_without(const Excess& excess, const std::vector<const Leaver*>& gone) {
+bool fits_without(const Excess& excess, const std::vector<const Evictable*>& gone) {
   return std::ranges::all_of(excess, [&](const auto& entry) {
     std::int64_t freed = 0;
-    for (const Leaver* leaver : gone) freed += leaver->requested(entry.first);
+    for (const Evictable* evictable : gone) freed += evictable->requested(entry.first);
     return freed >= entry.second;
   });
 }
 
 // The least important pods whose eviction makes the others fit, and no more of them than that needs. Empty if not even
 // all of them are enough: they would lose their work for nothing while the node still waits for the others.
-std::vector<const Leaver*> until_it_fits(const Excess& excess, const std::vector<Leaver>& leavers) {
-  std::vector<const Leaver*> gone;
-  for (const Leaver& leaver : leavers) {
+std::vector<const Evictable*> until_it_fits(const Excess& excess, const std::vector<Evictable>& evictables) {
+  std::vector<const Evictable*> gone;
+  for (const Evictable& evictable : evictables) {
     const bool helps =
-        std::ranges::any_of(excess, [&](const auto& entry) { return leaver.requested(entry.first) > 0; });
-    if (helps) gone.push_back(&leaver);
+        std::ranges::any_of(excess, [&](const auto& entry) { return evictable.requested(entry.first) > 0; });
+    if (helps) gone.push_back(&evictable);
   }
   if (!fits_without(excess, gone)) return {};
   // The most important ones are last, and are the first to stay.
   for (std::size_t i = gone.size(); i-- > 0;) {
-    std::vector<const Leaver*> fewer = gone;
+    std::vector<const Evictable*> fewer = gone;
     fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(i));
     if (fits_without(excess, fewer)) gone = std::move(fewer);
   }
@@ -152,17 +152,18 @@ std::vector<const Leaver*> until_it_fits(const Excess& excess, const std::vector
 
 // The pods of one node that could be evicted, in the order in which they are. `others_stay`: another pod does not leave
 // by an eviction, and is not ending either.
-struct Leavers {
-  std::vector<Leaver> sorted;
+struct Evictables {
+  std::vector<Evictable> sorted;
   bool others_stay = false;
 };
 
 // `staying`: jobs that cannot leave. A pod that a PodDisruptionBudget has kept is tried again, so it does not stay.
-Leavers leavers_on(const Pass& pass, const NodeDrain& drain, const NodeUse& use, const std::set<std::string>& staying) {
+Evictables evictables_on(const Pass& pass, const NodeDrain& drain, const NodeUse& use,
+                         const std::set<std::string>& staying) {
   const NodeUse lost = stranded(use, drain.afterwards);
   const auto listing = pass.s.consumers.find(drain.node);
-  Leavers out;
-  std::map<std::string, Leaver> by_job;
+  Evictables out;
+  std::map<std::string, Evictable> by_job;
   for (const Pod* pod : use.waiting) {
     const auto job = job_of(*pod);
     const bool keeps = stays(pass, drain, *pod) || std::ranges::find(lost.waiting, pod) != lost.waiting.end() ||
@@ -174,25 +175,25 @@ Leavers leavers_on(const Pass& pass, const NodeDrain& drain, const NodeUse& use,
         listing != pass.s.consumers.end() && listing->second.refused.contains(std::string(pod->meta.uid));
     by_job[job ? job->id() : k8s::to_string(pod->meta.key())].add(*pod, refused);
   }
-  for (auto& [id, leaver] : by_job) out.sorted.push_back(std::move(leaver));
-  std::ranges::sort(out.sorted, [](const Leaver& x, const Leaver& y) { return x.leaves_before(y); });
+  for (auto& [id, evictable] : by_job) out.sorted.push_back(std::move(evictable));
+  std::ranges::sort(out.sorted, [](const Evictable& x, const Evictable& y) { return x.leaves_before(y); });
   return out;
 }
 
 // Uids of the pods of one node that must leave; `staying`: jobs that cannot leave.
 std::set<std::string> chosen_on(const Pass& pass, const NodeDrain& drain, const NodeUse& use,
                                 const std::set<std::string>& staying) {
-  const Leavers leavers = leavers_on(pass, drain, use, staying);
-  std::vector<const Leaver*> gone;
+  const Evictables evictables = evictables_on(pass, drain, use, staying);
+  std::vector<const Evictable*> gone;
   if (drain.until == Drain::fits) {
-    gone = until_it_fits(excess_of(use, drain), leavers.sorted);
-  } else if (!leavers.others_stay) {
+    gone = until_it_fits(excess_of(use, drain), evictables.sorted);
+  } else if (!evictables.others_stay) {
     // If one pod stays, the node must wait for it: the others would lose their work for nothing.
-    for (const Leaver& leaver : leavers.sorted) gone.push_back(&leaver);
+    for (const Evictable& evictable : evictables.sorted) gone.push_back(&evictable);
   }
   std::set<std::string> out;
-  for (const Leaver* leaver : gone) {
-    for (const Pod* pod : leaver->pods) out.insert(std::string(pod->meta.uid));
+  for (const Evictable* evictable : gone) {
+    for (const Pod* pod : evictable->pods) out.insert(std::string(pod->meta.uid));
   }
   return out;
 }
@@ -299,7 +300,7 @@ std::optional<Reason> why_pods_stay(const Pass& pass, const NodeDrain& drain, co
   // If evicting other pods is enough, the operator does not wait for these.
   if (fits && !chosen_on(pass, drain, use, {}).empty()) return std::nullopt;
   std::vector<std::string> why = reasons_of(staying, *drain.policy);
-  if (!fits && !leavers_on(pass, drain, use, {}).sorted.empty())
+  if (!fits && !evictables_on(pass, drain, use, {}).sorted.empty())
     why.emplace_back("Until then no other pod of the node is evicted");
   return Reason{staying.by_owner.empty() ? kWaitingForWorkloads : kProtectedNamespace,
                 fmt::format("{}", fmt::join(why, ". "))};
@@ -332,7 +333,7 @@ EvictionOutlook eviction_outlook(const Pass& pass, const std::string& node, cons
   const bool fits = drain.until == Drain::fits;
   EvictionOutlook out;
   out.frees = fits ? excess_of(use, drain).empty() || !chosen_on(pass, drain, use, staying).empty()
-                   : !leavers_on(pass, drain, use, staying).others_stay;
+                   : !evictables_on(pass, drain, use, staying).others_stay;
   if (!out.frees) out.why = fmt::format("{}", fmt::join(reasons_of(staying_of(pass, drain, use), policy), ". "));
   const std::set<std::string> chosen = chosen_on(pass, drain, use, staying);
   for (const Pod* pod : use.waiting) {

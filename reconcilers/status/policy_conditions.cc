@@ -16,7 +16,7 @@
 #include "reconcilers/model/policy.h"
 #include "reconcilers/node/assess.h"
 #include "reconcilers/reasons/names.h"
-#include "reconcilers/status/account.h"
+#include "reconcilers/status/next_status.h"
 #include "reconcilers/status/status.h"
 
 namespace gso {

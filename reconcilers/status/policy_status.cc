@@ -21,7 +21,7 @@
 #include "reconcilers/rollout/label_contest.h"
 #include "reconcilers/rollout/repairs.h"
 #include "reconcilers/rollout/rollout_view.h"
-#include "reconcilers/status/account.h"
+#include "reconcilers/status/next_status.h"
 
 namespace gso {
 namespace {

@@ -16,7 +16,7 @@
 #include "reconcilers/rollout/gates.h"
 #include "reconcilers/rollout/managed_keys.h"
 #include "reconcilers/rollout/rollout_view.h"
-#include "reconcilers/status/account.h"
+#include "reconcilers/status/next_status.h"
 #include "reconcilers/status/status.h"
 
 namespace gso {

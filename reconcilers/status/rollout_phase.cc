@@ -20,7 +20,7 @@
 #include "reconcilers/rollout/gates.h"
 #include "reconcilers/rollout/rollout_view.h"
 #include "reconcilers/rollout/standstill.h"
-#include "reconcilers/status/account.h"
+#include "reconcilers/status/next_status.h"
 #include "reconcilers/status/status.h"
 
 namespace gso {
@@ -221,7 +221,7 @@ bool is_replaced_now(const DaemonRollout& daemons) {
 
 }  // namespace
 
-bool account_of_daemons(Pass& pass, const DaemonRollout& daemons, const SharingRollout& rollout, Account& out) {
+bool next_status_of_daemons(Pass& pass, const DaemonRollout& daemons, const SharingRollout& rollout, NextStatus& out) {
   out.anew = daemons.pending > 0 && was_left(pass.index, rollout);
   const bool history = !out.anew && was_left(pass.index, rollout);
   if (history || rollout.meta.deletion_timestamp) return false;
@@ -233,7 +233,7 @@ bool account_of_daemons(Pass& pass, const DaemonRollout& daemons, const SharingR
     return false;
   }
   out.phase = daemon_phase_of(daemons);
-  // A pod that is missing or not Ready later does not reopen a rollout that is complete, and no account is written.
+  // A pod that is missing or not Ready later does not reopen a rollout that is complete, and no status is written.
   const bool ended = has_ended(rollout.phase) && daemons.pending == 0;
   if (rollout.phase == "Completed" && ended) return false;
   out.stopped = !row_of(daemons.gate.gate).phase.empty();

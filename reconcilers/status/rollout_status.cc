@@ -16,7 +16,7 @@
 #include "reconcilers/rollout/failures.h"
 #include "reconcilers/rollout/gates.h"
 #include "reconcilers/rollout/rollout_view.h"
-#include "reconcilers/status/account.h"
+#include "reconcilers/status/next_status.h"
 #include "reconcilers/status/status.h"
 
 namespace gso {
@@ -166,7 +166,7 @@ Json* counted_in_progress(Json& status) {
 }
 
 // For a SharingRollout whose revision is the target of its nodes. False if nothing must be written.
-bool account_of_target(Pass& pass, const RolloutView& view, const SharingRollout& rollout, Account& out) {
+bool next_status_of_target(Pass& pass, const RolloutView& view, const SharingRollout& rollout, NextStatus& out) {
   const ProfileRollout& profile_rollout = view.profile_rollout;
   const bool returns = was_left(pass.index, rollout) && !is_undone(rollout);
   out.anew = view.anew;
@@ -206,7 +206,7 @@ bool account_of_target(Pass& pass, const RolloutView& view, const SharingRollout
 
 // For a rollout whose nodes have another target, or that has no nodes. False if nothing must be written except what is
 // planned here.
-bool account_of_other(Pass& pass, const SharingRollout& rollout, Account& out) {
+bool next_status_of_other(Pass& pass, const SharingRollout& rollout, NextStatus& out) {
   if (has_ended(rollout.phase) && !(is_undone(rollout) && rollout.phase == "Completed")) {
     if (out.left && !says_left(rollout)) note_left(pass, rollout, std::move(out.status));
     return false;
@@ -224,33 +224,33 @@ bool account_of_other(Pass& pass, const SharingRollout& rollout, Account& out) {
 
 // Since when, and with how many nodes done already, the rollout has had one pace: since its canaries passed, or since
 // the last stop ended. The time before that does not predict the time that is left.
-void write_pace(Account& account, WallTime now) {
-  const bool goes = account.phase.name == "Progressing" && !account.phase.stands && !account.stopped &&
-                    number_at(account.status, "wave") > 0;
+void write_pace(NextStatus& next, WallTime now) {
+  const bool goes =
+      next.phase.name == "Progressing" && !next.phase.stands && !next.stopped && number_at(next.status, "wave") > 0;
   if (!goes) {
-    account.status.erase("pace");
-  } else if (account.changing > 0 && !account.status.contains("pace")) {
-    account.status["pace"] = {{"since", k8s::format_time(now)}, {"updated", account.settled}};
+    next.status.erase("pace");
+  } else if (next.changing > 0 && !next.status.contains("pace")) {
+    next.status["pace"] = {{"since", k8s::format_time(now)}, {"updated", next.settled}};
   }
 }
 
-void write_account(Pass& pass, const SharingRollout& rollout, Account account) {
-  const RolloutPhase& phase = account.phase;
-  Json& status = account.status;
+void write_next_status(Pass& pass, const SharingRollout& rollout, NextStatus next) {
+  const RolloutPhase& phase = next.phase;
+  Json& status = next.status;
   if (phase.name == "Superseded" || phase.name == "RolledBack") keep_failed_nodes(status);
   const std::string now = k8s::format_time(pass.s.now);
   if (has_ended(rollout.phase) && !has_ended(phase.name)) status.erase("startedAt");
-  const bool begins = account.changing > 0 || has_ended(phase.name);
+  const bool begins = next.changing > 0 || has_ended(phase.name);
   if (begins && !status.contains("startedAt")) status["startedAt"] = now;
-  write_pace(account, pass.s.now);
+  write_pace(next, pass.s.now);
   if (phase.name == "Completed" && !status.contains("completedAt")) status["completedAt"] = now;
   if (phase.name != "Completed") status.erase("completedAt");
   status["phase"] = phase.name;
   std::vector<StatusCondition> conditions{
       {"Ready", phase.name == "Completed", phase.why.code, phase.said()},
       {"Progressing", phase.name == "Progressing" && !phase.stands, phase.why.code, phase.said()}};
-  if (account.left) conditions.push_back({kCurrentCondition, false, "Superseded", std::string(kLeft)});
-  if (account.anew) conditions.push_back({kCurrentCondition, false, reason_of(Gate::new_attempt), std::string(kAnew)});
+  if (next.left) conditions.push_back({kCurrentCondition, false, "Superseded", std::string(kLeft)});
+  if (next.anew) conditions.push_back({kCurrentCondition, false, reason_of(Gate::new_attempt), std::string(kAnew)});
   if (phase.why.code == reason_of(Gate::aborted))
     conditions.push_back({kAbortedCondition, true, phase.why.code, phase.why.message});
   status["conditions"] = condition_list(conditions, status, rollout.meta.generation, pass.s.now);
@@ -270,29 +270,31 @@ void write_account(Pass& pass, const SharingRollout& rollout, Account account) {
 }
 
 // False if nothing must be written, or the DaemonSet's namespace cannot be read.
-bool account_of_template(Pass& pass, const DaemonRollouts& daemons, const SharingRollout& rollout, Account& account) {
+bool next_status_of_template(Pass& pass, const DaemonRollouts& daemons, const SharingRollout& rollout,
+                             NextStatus& next) {
   const std::string_view name = daemonset_of(rollout.config_map);
   if (pass.s.world.unsynced_namespaces.contains(std::string(name.substr(0, name.find('/'))))) return false;
   const auto nodes = daemons.find({rollout.policy, rollout.config_map, rollout.key});
   const bool wanted = nodes != daemons.end() && nodes->second.target == rollout.to_revision;
-  return wanted ? account_of_daemons(pass, nodes->second, rollout, account) : account_of_other(pass, rollout, account);
+  return wanted ? next_status_of_daemons(pass, nodes->second, rollout, next)
+                : next_status_of_other(pass, rollout, next);
 }
 
-bool account_of_profile(Pass& pass, const RolloutKey& key, const SharingRollout& rollout, Account& account) {
+bool next_status_of_profile(Pass& pass, const RolloutKey& key, const SharingRollout& rollout, NextStatus& next) {
   RolloutView* view = find_rollout(pass, key);
   const bool wanted = view != nullptr && view->target == rollout.to_revision;
-  return wanted ? account_of_target(pass, *view, rollout, account) : account_of_other(pass, rollout, account);
+  return wanted ? next_status_of_target(pass, *view, rollout, next) : next_status_of_other(pass, rollout, next);
 }
 
 void plan_status(Pass& pass, const DaemonRollouts& daemons, const SharingRollout& rollout) {
   const RolloutKey key{rollout.policy, rollout.config_map, rollout.key};
-  Account account;
-  account.status = parse_status(rollout.status_json);
-  account.left = is_left(pass, key, rollout.to_revision);
+  NextStatus next;
+  next.status = parse_status(rollout.status_json);
+  next.left = is_left(pass, key, rollout.to_revision);
   const bool of_profile = daemonset_of(rollout.config_map).empty();
-  const bool differs = of_profile ? account_of_profile(pass, key, rollout, account)
-                                  : account_of_template(pass, daemons, rollout, account);
-  if (differs) write_account(pass, rollout, std::move(account));
+  const bool differs = of_profile ? next_status_of_profile(pass, key, rollout, next)
+                                  : next_status_of_template(pass, daemons, rollout, next);
+  if (differs) write_next_status(pass, rollout, std::move(next));
 }
 
 }  // namespace

@@ -118,7 +118,7 @@ struct RolloutPhase {
 };
 
 // The next content of a SharingRollout's status.
-struct Account {
+struct NextStatus {
   RolloutPhase phase{"Superseded",
                      {"Superseded", "the profile has changed again, or no node of the policy uses it any more"}};
   nlohmann::json status = nlohmann::json::object();  // The present status, updated where it differs.
@@ -139,7 +139,7 @@ inline constexpr std::size_t kMostRolloutNodes = 50;
 void replace_attempt(Pass& pass, const SharingRollout& rollout, std::string why);
 
 // For a SharingRollout whose template is the newest of its DaemonSet. False if nothing must be written.
-[[nodiscard]] bool account_of_daemons(Pass& pass, const DaemonRollout& daemons, const SharingRollout& rollout,
-                                      Account& out);
+[[nodiscard]] bool next_status_of_daemons(Pass& pass, const DaemonRollout& daemons, const SharingRollout& rollout,
+                                          NextStatus& out);
 
 }  // namespace gso
