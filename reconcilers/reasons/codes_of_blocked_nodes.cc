@@ -195,6 +195,7 @@ CodeSection codes_of_blocked_nodes() {
       "A blocked node keeps what it runs. The reason is in `status.blocked` of its policy, with up to five nodes and "
       "what to do; `explain NODE` says the same about one node, with the next command.",
       std::vector(std::begin(kBlockedNodes), std::end(kBlockedNodes)),
+      CodeSection::Kind::blocks,
   };
 }
 

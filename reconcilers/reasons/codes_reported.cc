@@ -380,6 +380,7 @@ CodeSection policies() {
       "Policies and what they do",
       "",
       std::vector(std::begin(kPolicies), std::end(kPolicies)),
+      CodeSection::Kind::reported,
   };
 }
 
@@ -390,6 +391,7 @@ CodeSection rollouts() {
       "the name of its new phase (`Paused`, `AwaitingApproval`, `Completed`, `Superseded`): `gpu-sharing-operator "
       "rollout status` prints the way out of each stop.",
       std::vector(std::begin(kRollouts), std::end(kRollouts)),
+      CodeSection::Kind::reported,
   };
 }
 
@@ -398,6 +400,7 @@ CodeSection installation() {
       "The installation",
       "",
       std::vector(std::begin(kInstallation), std::end(kInstallation)),
+      CodeSection::Kind::reported,
   };
 }
 
@@ -406,6 +409,7 @@ CodeSection mps_daemons() {
       "MPS daemons",
       "",
       std::vector(std::begin(kMpsDaemons), std::end(kMpsDaemons)),
+      CodeSection::Kind::reported,
   };
 }
 
@@ -415,6 +419,7 @@ CodeSection slices() {
       "`SlicePlanned` and the like are Events of pods that wait; the rest is about nodes "
       "([partitioning.md](partitioning.md)).",
       std::vector(std::begin(kSlices), std::end(kSlices)),
+      CodeSection::Kind::reported,
   };
 }
 

@@ -180,6 +180,7 @@ CodeSection codes_reported_of_nodes() {
       "Nodes",
       "",
       std::vector(std::begin(kNodes), std::end(kNodes)),
+      CodeSection::Kind::reported,
   };
 }
 

@@ -38,7 +38,7 @@ TEST_F(RolloutCommand, DiffIsRefusedWhereAPodOfAChangedNodeCannotBeReadAndNamesI
   post(
       "/api/v1/namespaces/gpu-operator/pods",
       R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"odd"},"spec":{"nodeName":"gpu-1","containers":[{"name":"c",
-    "image":"i","resources":{"limits":{"nvidia.com/gpu":"many"},"requests":{"nvidia.com/gpu":"many"}}}]}})");
+    "image":"i","resources":{"limits":{"nvidia.com/gpu":"1.2.3"},"requests":{"nvidia.com/gpu":"1.2.3"}}}]}})");
   options.verb = Verb::diff;
   options.file = "-";
   EXPECT_EQ(run_with(options, "version: v1\n"), 2) << out.str();

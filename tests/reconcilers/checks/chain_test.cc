@@ -1,4 +1,5 @@
 // The chain of checks: its table, single checks against GPUs and releases, and the answers that nodes share.
+#include "reconcilers/checks/catalogue.h"
 #include "reconcilers/checks/check.h"
 
 #include <gtest/gtest.h>
@@ -109,8 +110,8 @@ TEST(Chain, EveryRowHasOneFunctionACodeOfItsOwnAndAReasonOfTheClosedList) {
     SCOPED_TRACE(check.code);
     EXPECT_TRUE(codes.insert(check.code).second);
     EXPECT_NE(check.of_setup == nullptr, check.of_node == nullptr);
-    EXPECT_FALSE(check.meaning.empty());
-    EXPECT_FALSE(check.remedy.empty());
+    EXPECT_FALSE(meaning_of(check.code).empty());
+    EXPECT_FALSE(remedy_of(check.code).empty());
     EXPECT_TRUE(check.blocks.empty() || reasons.contains(std::string(check.blocks)));
     // Answers that are listed for nodes are shared by nodes with equal setups.
     EXPECT_TRUE(!check.listed || check.of_setup != nullptr);
