@@ -119,16 +119,17 @@ bool Fields::time(Value value, std::string_view field, std::optional<k8s::WallTi
 
 namespace {
 
-// Rounded up, as the scheduler counts. What 64 bits cannot hold is the most that they can: the API server accepts it
-// from anybody who may create a pod.
+constexpr std::int64_t kMostOf64Bits = std::numeric_limits<std::int64_t>::max();
+
+// Rounded up, as the scheduler counts. kMostOf64Bits, or its negative, stands for what 64 bits cannot hold.
 std::optional<std::int64_t> whole_quantity(std::string_view text, std::int64_t parts) {
   const auto whole = parts == 1 ? whole_number(text) : std::nullopt;
   if (whole) return whole;
   const auto value = parse_quantity(text);
   if (!value) return std::nullopt;
-  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
   const long double rounded = std::ceil(*value * static_cast<long double>(parts));
-  if (!(std::abs(rounded) < static_cast<long double>(kMost))) return rounded > 0 ? kMost : -kMost;
+  if (!(std::abs(rounded) < static_cast<long double>(kMostOf64Bits)))
+    return rounded > 0 ? kMostOf64Bits : -kMostOf64Bits;
   return static_cast<std::int64_t>(rounded);
 }
 
@@ -151,6 +152,19 @@ bool Fields::quantity(Value value, std::string_view field, std::int64_t& out, st
 
 bool Fields::quantity(std::string_view text, std::string_view field, std::int64_t& out, std::int64_t parts) {
   const auto parsed = whole_quantity(text, parts);
+  if (!parsed || std::abs(*parsed) == kMostOf64Bits) return fail(field, "a quantity such as 8 or 2k");
+  out = *parsed;
+  return true;
+}
+
+bool Fields::request(Value value, std::string_view field, std::int64_t& out) {
+  json_type type{};
+  if (!ok()) return false;
+  if (auto code = value.type().get(type); code != simdjson::SUCCESS) return invalid_json(field, code);
+  if (type != json_type::string) return quantity(value, field, out);
+  std::string_view read;
+  if (!view(value, field, read)) return false;
+  const auto parsed = whole_quantity(read, 1);
   if (!parsed) return fail(field, "a quantity such as 8 or 2k");
   out = *parsed;
   return true;

@@ -80,6 +80,9 @@ class Fields {
   // of 1000 it counts thousandths: "500m" is 500.
   bool quantity(Value value, std::string_view field, std::int64_t& out, std::int64_t parts = 1);
   bool quantity(std::string_view text, std::string_view field, std::int64_t& out, std::int64_t parts = 1);
+  // What anybody can request: of an amount that 64 bits cannot hold, which the API server accepts, the most that they
+  // can.
+  bool request(Value value, std::string_view field, std::int64_t& out);
   bool string_map(Value value, std::string_view field, std::map<std::string, std::string>& out);
 
  private:

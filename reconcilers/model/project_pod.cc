@@ -104,7 +104,7 @@ bool read_container_use(Fields& fields, Value value, ContainerUse& use, std::siz
           if (!resource.starts_with("nvidia.com/")) return true;
           const Interned name(resource);
           if (use.limits.size() >= json::kMostEntries && !use.limits.contains(name)) return true;
-          return fields.quantity(count, "resources.limits", use.limits[name]);
+          return fields.request(count, "resources.limits", use.limits[name]);
         });
       });
     }

@@ -1,4 +1,5 @@
 // `diff`: which nodes would restart, who is in the way, what it refuses, and its exit status.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -34,15 +35,22 @@ TEST_F(RolloutCommand, DiffNamesNodesRestartsAndWhoIsInTheWay) {
 }
 
 // A pod that is left out could be the one that blocks the change.
-TEST_F(RolloutCommand, DiffIsRefusedWhereAPodOfAChangedNodeCannotBeReadAndNamesIt) {
-  post(
-      "/api/v1/namespaces/gpu-operator/pods",
-      R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"odd"},"spec":{"nodeName":"gpu-1","containers":[{"name":"c",
-    "image":"i","resources":{"limits":{"nvidia.com/gpu":"1.2.3"},"requests":{"nvidia.com/gpu":"1.2.3"}}}]}})");
+TEST_F(RolloutCommand, DiffIsRefusedWhereAChangedNodeHasMorePodsThanCanBeKept) {
+  const std::string note(200, 'x');
+  std::string notes;
+  for (int i = 0; i < 60; ++i) notes += fmt::format(R"({}"gpu-{}":"{}")", i == 0 ? "" : ",", i, note);
+  for (int i = 0; i < 90; ++i) {
+    post(
+        "/api/v1/namespaces/gpu-operator/pods",
+        fmt::format(
+            R"({{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"crowd-{}","annotations":{{{}}}}},"spec":{{"nodeName":"gpu-1",
+           "containers":[{{"name":"c","image":"i","env":[{{"name":"NVIDIA_VISIBLE_DEVICES","value":"all"}}]}}]}}}})",
+            i, notes));
+  }
   options.verb = Verb::diff;
   options.file = "-";
   EXPECT_EQ(run_with(options, "version: v1\n"), 2) << out.str();
-  EXPECT_THAT(err.str(), testing::AllOf(HasSubstr("node gpu-1"), HasSubstr("Pod gpu-operator/odd: ")));
+  EXPECT_THAT(err.str(), testing::AllOf(HasSubstr("node gpu-1"), HasSubstr("more than can be kept")));
 }
 
 TEST_F(RolloutCommand, DiffOfATextThatNoPluginTakesEndsWithOne) {
