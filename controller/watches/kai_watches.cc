@@ -146,8 +146,8 @@ void KaiWatches::update(ClusterWatches& cluster, const KaiSettings& settings) {
     return entry.first.kind == KaiScope::Kind::schema && entry.second->synced();
   });
   kai.schemas_known = schemas == 2;
-  // A failed watch can be outdated by any time: pods that it does not show can still be on a node. Pods that had no room
-  // and run nowhere use no node; only the collection of reservations waits for them (find_gap()).
+  // A failed watch can be outdated by any time: pods that it does not show can still be on a node. Pods that had no
+  // room and run nowhere use no node; only the collection of reservations waits for them (find_gap()).
   const bool pods_known = std::ranges::all_of(watches(), [](const auto& entry) {
     const bool pods =
         entry.first.kind == KaiScope::Kind::grouped_pods || entry.first.kind == KaiScope::Kind::reservations;
