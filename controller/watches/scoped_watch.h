@@ -272,7 +272,6 @@ class ScopedWatch {
     ReportingSink::Reports inner;  // Held by the sink, which `self` owns.
     inner.complete = [raw = self.get(), complete = std::move(reports.complete)] {
       raw->synced_ = true;
-      raw->listed_for_room_ = false;
       raw->refusal_.reset();
       complete();
     };
@@ -298,9 +297,10 @@ class ScopedWatch {
   [[nodiscard]] std::string left_out() const {
     return left_out_->count() == 0 ? std::string() : left_out_text(*left_out_, room_().most_bytes);
   }
-  // Lists what was left out, once there is room.
+  // Lists what was left out, once each time that there is room again: a list that leaves it out still begins no other.
   void use_room() {
-    if (left_out_->count() > 0 && room_().again && !std::exchange(listed_for_room_, true)) list_again();
+    const bool wants = left_out_->count() > 0 && room_().again;
+    if (!std::exchange(listed_for_room_, wants) && wants) list_again();
   }
   // The server forbade it since, whatever else has gone wrong.
   [[nodiscard]] const std::optional<k8s::Error>& refusal() const { return refusal_; }

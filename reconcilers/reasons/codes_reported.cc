@@ -9,7 +9,7 @@ namespace {
 using enum Severity;
 
 constexpr CodeRow kPolicies[] = {
-    {{"WouldRoll"},
+    {{"WouldRoll", "Observe"},
      info,
      "a change waits because the policy, or `modes.rollouts`, is Observe: the message has the key, the revision "
      "and the number of nodes",

@@ -67,6 +67,7 @@ ALLOWED = [
     ("reconcilers/reasons/codes_of_", r"[Uu]nit", "units of durations and of memory"),
     ("reconcilers/kai/pod_annotations.cc", r"without a unit", "units of memory"),
     ("controller/config/options.h", r"unit and range", "units of a setting"),
+    ("docs/codes.md", r"[Uu]nit", "units of durations and of memory"),
     ("reconcilers/node/assess.cc", r"is_still_ours", "nodes that the operator still changes although nos partitions them"),
 ]
 

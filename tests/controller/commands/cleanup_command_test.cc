@@ -77,7 +77,7 @@ class CleanupCommand : public OurCluster {
 
 // It can have a cordon of the operator's, which nobody would know of without the record.
 TEST_F(CleanupCommand, ANodeThatCannotBeReadKeepsTheRecordAndTheLeaseIsReleased) {
-  merge("/api/v1/nodes/gpu-1/status", R"({"status":{"capacity":{"nvidia.com/gpu":"9200P"}}})");
+  merge("/api/v1/nodes/gpu-1/status", R"({"status":{"capacity":{"nvidia.com/gpu":"9300P"}}})");
   EXPECT_EQ(run(), 2);
   EXPECT_THAT(err.str(), HasSubstr("nodes that cannot be read: Node gpu-1: status."));
   EXPECT_EQ(get("/api/v1/namespaces/gpu-sharing-operator/configmaps/gpu-sharing-operator-state")["kind"], "ConfigMap");

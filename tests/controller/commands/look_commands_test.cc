@@ -162,7 +162,7 @@ TEST_F(LookCommands, StatusAndExplainHaveOneWordForANode) {
 // "Not there" and "not understood" are different answers. The API server accepts such a number; 64 bits do not hold it.
 TEST_F(LookCommands, AnObjectThatCannotBeReadIsNamed) {
   post("/api/v1/nodes", R"({"apiVersion":"v1","kind":"Node","metadata":{"name":"gpu-2"}})");
-  merge("/api/v1/nodes/gpu-2/status", R"({"status":{"capacity":{"nvidia.com/gpu":"9200P"}}})");
+  merge("/api/v1/nodes/gpu-2/status", R"({"status":{"capacity":{"nvidia.com/gpu":"9300P"}}})");
   (void)audit(OutputForm::json);
   const std::string incomplete = Json::parse(out.str())["incomplete"].dump();
   EXPECT_THAT(incomplete, HasSubstr("nodes that cannot be read: Node gpu-2: status."));

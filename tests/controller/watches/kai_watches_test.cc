@@ -103,8 +103,8 @@ TEST_F(KaiWatchesTest, TheViewIsCompleteOnlyWhenEveryWatchIs) {
   EXPECT_TRUE(world.kai.use_known);
 }
 
-// A tenant's pods, of the most that is kept of one: what they push out is named, and KAI's objects are not known until
-// there is room for all of them.
+// A tenant's pods on a node, of the most that is kept of one: what they push out is named, and KAI's objects are not
+// known until there is room for all of them.
 TEST_F(KaiWatchesTest, PodsThatFillTheStoreMakeTheViewIncompleteUntilTheyGo) {
   constexpr int kPods = 200;
   std::string labels = R"("runai-gpu-group":"g")";
@@ -115,7 +115,7 @@ TEST_F(KaiWatchesTest, PodsThatFillTheStoreMakeTheViewIncompleteUntilTheyGo) {
   post("/api/v1/namespaces", sim::kai_namespace("team").dump());
   for (int i = 0; i < kPods; ++i) {
     post(path, fmt::format(R"({{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"p{:03}","labels":{{{}}}}},)"
-                           R"("spec":{{"containers":[{{"name":"c","image":"i"}}]}}}})",
+                           R"("spec":{{"nodeName":"n1","containers":[{{"name":"c","image":"i"}}]}}}})",
                            i, labels));
   }
   update();
@@ -124,7 +124,8 @@ TEST_F(KaiWatchesTest, PodsThatFillTheStoreMakeTheViewIncompleteUntilTheyGo) {
   EXPECT_NE(world.kai.incomplete.find("are left out, team/p"), std::string::npos) << world.kai.incomplete;
   EXPECT_NE(world.kai.incomplete.find("more than 4 MiB"), std::string::npos) << world.kai.incomplete;
   EXPECT_FALSE(world.kai.use_known);
-  for (int i = 0; i < kPods - 20; ++i) ASSERT_EQ(send(k8s::Method::del, fmt::format("{}/p{:03}", path, i), ""), 200);
+  for (int i = 0; i < kPods - 20; ++i)
+    ASSERT_EQ(send(k8s::Method::del, fmt::format("{}/p{:03}?gracePeriodSeconds=0", path, i), ""), 200);
   sim.clock.run_for(1min);
   update();
   EXPECT_EQ(world.kai.incomplete, "");
