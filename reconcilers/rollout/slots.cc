@@ -232,14 +232,13 @@ std::string SlotYield::first_idle(const RolloutView& rollout, const Group& group
     const Drain drain = drain_for(a, a.transition, rollout.policy.rollout.workloads);
     if (drain == Drain::nothing) return name;
     const NodeUse use = use_of(pass_.s, name);
-    if (!use.fresh) {
+    if (!use.listed) {
       pass_.plan.consumers_wanted.insert(name);
       ++listed;
-    } else if (drained(drain, use, a)) {
-      return name;
-    } else {
-      busy_->note(name, a);
     }
+    if (!use.fresh) continue;
+    if (drained(drain, use, a)) return name;
+    busy_->note(name, a);
   }
   return {};
 }

@@ -322,9 +322,9 @@ class Starter {
     const bool asks_first = waits_first || drain == Drain::fits || rollout.workloads == WorkloadMode::evict;
     if (!idle && asks_first) {
       const NodeUse use = use_of(pass_.s, name);
+      if (!use.listed) pass_.plan.consumers_wanted.insert(name);
       if (!use.fresh) {
         // The slot is kept for the node, so that no more nodes are listed than could start.
-        pass_.plan.consumers_wanted.insert(name);
         slots_.take(key, *a);
         if (!is_repair(name)) ++started_[{key, std::string(a->product.view())}];
         return Outcome::started;
@@ -365,6 +365,7 @@ class Starter {
       return Outcome::started;
     }
     // It waits alone until they can be listed, or for idleTimeout, and evicts no pod meanwhile.
+    pass_.plan.consumers_wanted.insert(peers.unlistable.begin(), peers.unlistable.end());
     if (!peers.unlistable.empty() || peers.pending.size() <= 1) return std::nullopt;
     const bool hopeless = !slots_.fit_ever(key, profile_rollout, peers);
     if (hopeless && only_peers_are_left(profile_rollout, std::string(a.product.view()), peers)) return std::nullopt;

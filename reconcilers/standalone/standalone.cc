@@ -294,6 +294,7 @@ class Standalone {
       const NodeUse use = use_of(pass_.s, node->name());
       if (use.fresh) {
         (use.is_idle() ? idle : busy).push_back(node);
+        if (!use.listed) pass_.plan.consumers_wanted.insert(node->name());
       } else if (may_start(*node) && ++unknown <= kMostListed) {
         pass_.plan.consumers_wanted.insert(node->name());
       }

@@ -124,6 +124,21 @@ INSTANTIATE_TEST_SUITE_P(
                     Unknown{"TwoAtATime", "{maxUnavailable: 2, canary: {nodesPerGroup: 0}}", true}),
     [](const auto& each) { return std::string(each.param.name); });
 
+// Such a node starts only when it is idle, which nobody would know if it was not listed again.
+TEST(BusyNodes, ADeferredNodeWhoseListHasFailedIsListedAgain) {
+  const auto fleet = fleet_of(3, "{maxUnavailable: 1, canary: {nodesPerGroup: 0}}");
+  ProfileCache profiles;
+  const std::string target = profiles.compile(profile_text("mps-8"))->revision;
+  fleet->annotate("n01", kDeferredAnnotation, print_deferral({target, fleet->now, Deferral::By::idle_timeout, ""}));
+  fleet->unlistable["n01"] = "the list of its pods was refused";
+  fleet->edit("any", "mps-8");
+  for (int second = 0; second < 600; ++second) fleet->tick();
+  EXPECT_FALSE(fleet->node("n01").unschedulable);
+  fleet->unlistable.clear();
+  EXPECT_TRUE(fleet->settle());
+  EXPECT_TRUE(fleet->node("n01").meta.annotations.get(kRevisionAnnotation).has_value());
+}
+
 TEST(GangPeers, ANodeThatHasWaitedForSlotsForItsJobAsksForNoPassAtOnce) {
   const auto fleet = fleet_of(4,
                               "{workloads: Evict, maxUnavailable: 2, maxUnavailablePerGroup: 2, canary: "
