@@ -109,6 +109,8 @@ template boost::asio::awaitable<k8s::Result<ListedObjects<DaemonSet>>> list_obje
     k8s::Reader*, k8s::Gvr, k8s::ListOptions, k8s::Result<DaemonSet> (*)(std::string_view));
 template boost::asio::awaitable<k8s::Result<ListedObjects<Node>>> list_objects(k8s::Reader*, k8s::Gvr, k8s::ListOptions,
                                                                                k8s::Result<Node> (*)(std::string_view));
+template boost::asio::awaitable<k8s::Result<ListedObjects<Pod>>> list_objects(k8s::Reader*, k8s::Gvr, k8s::ListOptions,
+                                                                              k8s::Result<Pod> (*)(std::string_view));
 template boost::asio::awaitable<k8s::Result<ListedObjects<SharingPolicy>>> list_objects(
     k8s::Reader*, k8s::Gvr, k8s::ListOptions, k8s::Result<SharingPolicy> (*)(std::string_view));
 template boost::asio::awaitable<k8s::Result<ListedObjects<SharingRollout>>> list_objects(

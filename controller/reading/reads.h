@@ -113,12 +113,15 @@ boost::asio::awaitable<k8s::Result<ListedObjects<T>>> list_objects(k8s::Reader* 
 // in each file, which an optimised link then reports as two types of one name.)
 struct DaemonSet;
 struct Node;
+struct Pod;
 struct SharingPolicy;
 struct SharingRollout;
 extern template boost::asio::awaitable<k8s::Result<ListedObjects<DaemonSet>>> list_objects(
     k8s::Reader*, k8s::Gvr, k8s::ListOptions, k8s::Result<DaemonSet> (*)(std::string_view));
 extern template boost::asio::awaitable<k8s::Result<ListedObjects<Node>>> list_objects(
     k8s::Reader*, k8s::Gvr, k8s::ListOptions, k8s::Result<Node> (*)(std::string_view));
+extern template boost::asio::awaitable<k8s::Result<ListedObjects<Pod>>> list_objects(
+    k8s::Reader*, k8s::Gvr, k8s::ListOptions, k8s::Result<Pod> (*)(std::string_view));
 extern template boost::asio::awaitable<k8s::Result<ListedObjects<SharingPolicy>>> list_objects(
     k8s::Reader*, k8s::Gvr, k8s::ListOptions, k8s::Result<SharingPolicy> (*)(std::string_view));
 extern template boost::asio::awaitable<k8s::Result<ListedObjects<SharingRollout>>> list_objects(
