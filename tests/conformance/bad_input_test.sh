@@ -110,7 +110,7 @@ PY
   start_operator
   await 30 logged 'clusterpolicies.*(forbidden|Forbidden)'
   await 30 readyz_says 'without clusterpolicies: .*(forbidden|Forbidden|403)'
-  is_ready
+  await 30 is_ready
   await 30 staged_is 'False ClusterPolicyForbidden'
   await 30 event_says ClusterPolicyForbidden 'grant get, list and watch on clusterpolicies.nvidia.com'
   set_replicas any 6
