@@ -10,6 +10,7 @@
 #include "controller/reading/reads.h"
 #include "controller/runtime/task_group.h"
 #include "controller/writes/executor.h"
+#include "k8sclient/backoff.h"
 #include "k8sclient/value/error.h"
 #include "reconcilers/cluster/cluster_pods.h"
 #include "reconcilers/fleet/fleet_index.h"
@@ -34,9 +35,8 @@ constexpr Duration kJobsAge = std::chrono::seconds(30);
 constexpr Duration kLongest = std::chrono::seconds(15);
 // How long refresh() waits for the next list after the last one has ended.
 constexpr Duration kPatience = std::chrono::milliseconds(250);
-// Until the node is listed again after a list has failed: at first, and at most.
-constexpr Duration kFirstPause = std::chrono::seconds(1);
-constexpr Duration kLongestPause = std::chrono::seconds(30);
+// Until a node is listed again after its list has failed.
+constexpr k8s::Backoff kBackoff{std::chrono::seconds(1), std::chrono::seconds(30)};
 constexpr std::size_t kReaders = 8;  // Nodes listed at once.
 // What is kept of one node's rejected pods, beside TenantFed::node_consumers. Anybody who may create pods can name the
 // node, also in pods that no kubelet runs. Those beyond are seen once the others are removed.
@@ -273,8 +273,7 @@ void NodeConsumersReader::note_listed(const std::string& node, NodeConsumers fou
 void NodeConsumersReader::note_failed(const std::string& node, const k8s::Error& error) {
   outages_.failed(kListFailed, "node " + node, error);
   Failures& failures = failures_[node];
-  failures.pause = std::clamp(failures.pause * 2, kFirstPause, kLongestPause);
-  failures.next_look = parts_.clock->monotonic() + failures.pause;
+  failures.next_look = parts_.clock->monotonic() + kBackoff.after(failures.count++);
   NodeConsumers& former = listings_[node];
   former.failed = true;
   former.unknown = fmt::format("its pods cannot be listed: {}", error.message);

@@ -101,8 +101,8 @@ class NodeConsumersReader {
   std::map<std::string, JobNodes> jobs_;  // By Job::id.
   std::set<std::string> being_listed_;
   struct Failures {
-    k8s::Duration pause{};  // Until the next list.
-    k8s::MonoTime next_look{};
+    int count = 0;
+    k8s::MonoTime next_look{};  // Not listed again before this.
   };
   std::map<std::string, Failures, std::less<>> failures_;  // By node: its last list failed.
   OutageLog outages_;
