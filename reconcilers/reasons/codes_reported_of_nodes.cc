@@ -39,7 +39,7 @@ constexpr CodeRow kNodes[] = {
      "finding"},
     {{"Unproven"},
      warning,
-     "its pods are older than the last change of the profile, so it is unknown what they have loaded",
+     "its pods are older than the last change of the profile: what they have loaded is not known",
      "roll the node out with `gpu-sharing-operator rollout start --adopt`, or edit the profile",
      "finding"},
     {{"LoadedUngated"},
