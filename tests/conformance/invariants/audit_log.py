@@ -60,6 +60,11 @@ class Write:
         return int(text) if self.response.get("kind") != "Status" and text.isdigit() else 0
 
     @property
+    def is_unanswered(self):
+        """It may have taken effect all the same: its client or the server was killed before the answer was there."""
+        return not self.dry_run and (self.code < 200 or self.code >= 499 or self.succeeded and self.has_body and not self.response)
+
+    @property
     def removes(self):
         """The object is gone afterwards: deleted at once, or freed of its last finalizer."""
         gone = metadata(self.response)

@@ -148,6 +148,7 @@ class Cluster:
         self.last_specs = {}     # Of policies, those that are gone too.
         self.label_writer = {}   # (node, label) -> user
         self.cordoned_by = {}    # node -> user
+        self.asked_to_cordon = {}  # node -> user whose request to cordon it had no answer
         self.since = {}          # A fact -> when it became true.
         self.input_changed = 0.0     # By whoever is not the operator: what a rollout may follow from.
         self.anything_changed = 0.0  # By anybody, but for the operator's Leases.
@@ -200,6 +201,11 @@ class Cluster:
         if write.response.get("kind") == "PartialObjectMetadata":
             whole = merged(self.objects.get(write.resource, {}).get(write.key) or {}, write.request)
             write.response = {**whole, "metadata": metadata(write.response)}
+
+    def note_unanswered(self, write):
+        """What it did is seen in the next answer that shows its object."""
+        if write.kind == "nodes" and is_cordoned(write.request):
+            self.asked_to_cordon[write.name] = write.user
 
     def apply(self, write):
         """Takes over what a successful write left behind."""
@@ -271,7 +277,9 @@ class Cluster:
             if was.get(key) != now.get(key):
                 self.label_writer[(name, key)] = write.user
         if is_cordoned(after) and not is_cordoned(before):
-            self.cordoned_by[name] = write.user
+            # A PATCH that does not speak of the cordon shows that of a request whose answer the log does not have.
+            speaks = write.verb != "patch" or "unschedulable" in (write.request.get("spec") or {})
+            self.cordoned_by[name] = write.user if speaks else self.asked_to_cordon.get(name, write.user)
         if not is_cordoned(after):
             self.cordoned_by.pop(name, None)
         if amounts(after, "capacity"):

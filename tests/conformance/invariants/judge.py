@@ -66,7 +66,9 @@ def judge(writes, rules, account):
     cluster = Cluster(account)
     own = 0
     for write in writes:
-        if not write.succeeded:
+        if write.is_unanswered:
+            cluster.note_unanswered(write)
+        if not write.succeeded or write.is_unanswered:
             continue
         cluster.complete(write)
         if write.user == account and write.resource not in ("leases", "events"):

@@ -357,6 +357,27 @@ class JudgeTest(JudgedLog):
         log.finish("n1")
         self.breaks("S7", "was cordoned by admin")
 
+    def test_a_cordon_is_whose_request_it_was_though_the_answer_is_missing(self):
+        for code in (504, 200):
+            for asker in (OPERATOR, "admin"):
+                with self.subTest(code=code, asker=asker):
+                    self.log = MadeUpLog()
+                    log = self.begin()
+                    if asker == OPERATOR:
+                        log.start("n1", unanswered=code)
+                    else:
+                        log.patch_node("n1", set_on("spec", "unschedulable", True), user=asker, unanswered=code)
+                    log.patch_node("n1", set_on("spec", "taints", [{"key": "unschedulable"}]), user="node-controller",
+                                   request={"spec": {"taints": [{"key": "unschedulable"}]}})
+                    if asker != OPERATOR:
+                        log.start("n1")
+                    log.replace_pods("n1")
+                    log.finish("n1")
+                    if asker == OPERATOR:
+                        self.holds("S7")
+                    else:
+                        self.breaks("S7", "was cordoned by admin")
+
     def test_a_cordon_without_a_resource_version(self):
         log = self.begin()
         log.patch_node("n1", set_on("spec", "unschedulable", True), request={"spec": {"unschedulable": True}})

@@ -104,13 +104,19 @@ class MadeUpLog:
         self.put("sharingpolicies", "", "default", policy)
 
     # --- The operator, as it should be.
-    def patch_node(self, name, edit, request=None, user=OPERATOR):
+    def patch_node(self, name, edit, request=None, user=OPERATOR, unanswered=0):
+        """`unanswered`: it took effect, and its client did not hear of it; the code that is logged."""
         node = self.get("nodes", "", name)
         version = node["metadata"]["resourceVersion"]
         edit(node)
-        self.put("nodes", "", name, node, user=user, request=request or {"metadata": {"resourceVersion": version}})
+        request = request or {"metadata": {"resourceVersion": version}, "spec": node["spec"]}
+        self.put("nodes", "", name, node, user=user, request=request)
+        if unanswered:
+            event = json.loads(self.lines[-1])
+            del event["responseObject"]
+            self.lines[-1] = json.dumps({**event, "responseStatus": {"code": unanswered}})
 
-    def start(self, name, **more):
+    def start(self, name, unanswered=0, **more):
         change = {"v": 1, "policy": "default", "configMap": "gpu-operator/mps-config", "key": "any", "product": "T4",
                   "from": "v1-a", "to": "v1-b", "kind": "change-mps", "cause": "edited",
                   "pods": {c: [f"uid-{c}-{name}-old"] for c in CONTAINERS}, **more}
@@ -120,7 +126,7 @@ class MadeUpLog:
             node["metadata"]["labels"]["gpusharing.dev/state"] = "Updating"
             node["spec"]["unschedulable"] = True
         self.renew_lease()
-        self.patch_node(name, edit)
+        self.patch_node(name, edit, unanswered=unanswered)
 
     def delete(self, name, component, request=None):
         pod = f"{component}-{name}-old"
