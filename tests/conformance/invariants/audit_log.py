@@ -60,6 +60,12 @@ class Write:
         return int(text) if self.response.get("kind") != "Status" and text.isdigit() else 0
 
     @property
+    def read_revision(self):
+        """The version that the request names as the one it was made from."""
+        text = str(metadata(self.request).get("resourceVersion", ""))
+        return int(text) if text.isdigit() else 0
+
+    @property
     def is_unanswered(self):
         """It may have taken effect all the same: its client or the server was killed before the answer was there."""
         return not self.dry_run and (self.code < 200 or self.code >= 499 or self.succeeded and self.has_body and not self.response)
@@ -121,9 +127,13 @@ def note_watch(watches, event):
 
 def in_order(writes):
     places, last, seen = [], 0, set()
+    # A request that names an older version than its answer has made that version; a PATCH that changed nothing and read
+    # it meanwhile may have been answered earlier.
+    makers = {(w.resource, w.key, w.revision): w for w in writes if w.succeeded and 0 < w.read_revision < w.revision}
     for index, write in enumerate(sorted(writes, key=lambda w: w.ended)):
         fresh = write.revision if write.succeeded else 0
-        if fresh and (write.resource, write.key, fresh) in seen:
+        version = (write.resource, write.key, fresh)
+        if fresh and (version in seen or makers.get(version, write) is not write):
             # What removes an object shows its last version once more.
             write.changed_nothing, fresh = not write.removes, 0
         seen.add((write.resource, write.key, fresh))

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Each rule of the judge can fail, and none fails on an operator that does as it should: on made-up audit lines. Pods,
 evictions, labels, leases and cordons; judge_rollouts_test.py has the rest."""
+import json
 import pathlib
 import sys
 import unittest
@@ -377,6 +378,17 @@ class JudgeTest(JudgedLog):
                         self.holds("S7")
                     else:
                         self.breaks("S7", "was cordoned by admin")
+
+    def test_a_patch_that_changed_nothing_and_was_answered_first_is_not_the_one_that_cordoned(self):
+        log = self.begin()
+        log.start("n1")
+        started = json.loads(log.lines[-1])
+        log.event("node-controller", "patch", started["objectRef"], requestObject={"spec": {"taints": []}},
+                  responseObject=started["responseObject"])
+        log.lines[-2:] = [log.lines[-1], json.dumps({**started, "stageTimestamp": log.time(log.now + 0.005)})]
+        log.replace_pods("n1")
+        log.finish("n1")
+        self.holds("S7")
 
     def test_a_cordon_without_a_resource_version(self):
         log = self.begin()
