@@ -161,7 +161,8 @@ Plan node_partitioning(const Snapshot& snapshot, FleetIndex& fleet, RolloutViews
   const BudgetCount fleet_count = cluster_count(pass.index, slices);
   FleetSlots slots{snapshot.settings.cluster_max_unavailable.of(fleet_count.total) - fleet_count.busy -
                    rollouts.started};
-  if (slots.free <= 0 && !rollouts.labelled.nodes.empty()) slots.why_none = exhausted_cluster(pass, rollouts.started);
+  if (slots.free <= 0 && !rollouts.labelled.nodes.empty())
+    slots.why_none = exhausted_cluster(pass, rollouts.started).text();
   plan_partitioning(pass, pass.index.discovery, slots, std::move(rollouts.labelled), pass.index.partitioning);
   return std::move(pass.plan);
 }

@@ -109,7 +109,7 @@ std::string blocking_pods_of(const World& world, std::string_view node) {
 std::optional<Reason> refusal_of(const World& world, std::string_view node) {
   const nlohmann::json entry = waiting_entry(world, node);
   for (const std::string_view reason : {kPdbRefuses, kForbidden}) {
-    if (text_at(entry, "reason") == reason) return Reason{reason, text_at(entry, "message")};
+    if (text_at(entry, "reason") == reason) return Reason{reason, text_at(entry, "message"), facts_in(entry)};
   }
   return std::nullopt;
 }
@@ -136,6 +136,15 @@ std::string progressing(const std::string& status_json) {
   return (reason == kRollingOut ? "" : reason + ": ") + text_at(said, "message");
 }
 
+// Behind which workloads the busy nodes of a group wait, as the operator reports it; empty: it does not.
+std::string workloads_before(const SharingRollout& rollout, std::string_view product) {
+  for (const nlohmann::json& group : list_at(parse_status(rollout.status_json), "waits")) {
+    if (text_at(group, "product") == product && text_at(group, "reason") == kWaitingForWorkloads)
+      return text_at(group, "message");
+  }
+  return {};
+}
+
 // What a node that needs a change waits for: why the operator must not change it now, else what stops its rollout, else
 // what the status of its rollout says of it, else what its group waits for. Only the operator knows how long a wait
 // that ends by itself has lasted, and which pods it has listed: what it wrote about the rollout comes last, and only if
@@ -159,7 +168,7 @@ std::string waits_for(ReadingPass& pass, const Node& node, const NodeAssessment&
   if (alone.in_rollout && under_way) out = progressing(rollout->status_json);
   // Which nodes are in use, only the operator knows: of a node for which nothing else is known that is the reason,
   // because one without pods starts.
-  if (out.empty() && under_way) out = busy_nodes_text_in(progressing(rollout->status_json), a.product.view());
+  if (out.empty() && under_way) out = workloads_before(*rollout, a.product.view());
   if (out.empty() && alone.in_policy && policy != nullptr) out = progressing(policy->status_json);
   return out;
 }

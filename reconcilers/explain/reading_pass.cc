@@ -103,9 +103,9 @@ std::string ReadingPass::wait_of(const NodeAssessment& a) {
   // Whether kubelets have projected a key is known to the operator alone.
   if (gate.gate == Gate::key_not_projected || gate.gate == Gate::new_attempt) return {};
   if (!gate.is_open()) return fmt::format("{}: {}", gate.reason(), gate.message);
-  const auto& of_group = rollout->waits().of_group;
-  const auto group = of_group.find(std::string(a.product.view()));
-  return group == of_group.end() ? std::string() : group->second;
+  const auto& groups = rollout->waits().groups;
+  const auto group = std::ranges::find(groups, a.product.view(), &GroupWait::product);
+  return group == groups.end() ? std::string() : group->why.message;
 }
 
 bool ReadingPass::holds_awaited_slot(const std::string& node) {
@@ -132,7 +132,7 @@ std::string ReadingPass::why_not_repaired(const std::string& node, const NodeAss
   const RolloutView* rollout = rollout_of(a);
   if (rollout == nullptr || !pass_.index.nodes_in(Bucket::repairable).contains(node)) return {};
   if (std::string stop = repair_stop(*rollout); !stop.empty()) return stop;
-  return is_busy(a) ? std::string() : rollout->exhausted(std::string(a.product.view()));
+  return is_busy(a) ? std::string() : rollout->exhausted(std::string(a.product.view())).text();
 }
 
 std::optional<Reason> ReadingPass::blocked_by_pods(const std::string& node, const NodeAssessment& a) const {

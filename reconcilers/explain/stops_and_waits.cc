@@ -306,7 +306,7 @@ std::string budget_in(std::string_view message) {
 }
 
 // What the owners of the pods, or of their budgets, can do.
-std::string by_owners(const Reason& blocked, const ReportedStay& stay) {
+std::string by_owners(const Reason& blocked) {
   if (blocked.code == kPdbRefuses) {
     const std::string budget = budget_in(blocked.message);
     return fmt::format(
@@ -318,23 +318,23 @@ std::string by_owners(const Reason& blocked, const ReportedStay& stay) {
            "its name";
   if (blocked.code == kProtectedNamespace)
     return "the owners of the pods delete them, or move them to another namespace: the operator evicts no pod there";
-  if (!stay.annotation.empty())
+  if (const std::string& annotation = blocked.facts().annotation; !annotation.empty())
     return fmt::format(
         "the owners of the pods end them, delete them, or remove the annotation {}, which forbids their "
         "eviction",
-        stay.annotation);
+        annotation);
   return "the owners of the pods end them, or delete them";
 }
 
 // The API server forbids another write than an eviction: the pods do not keep the node.
 bool is_of_another_write(const Reason& blocked) {
-  return blocked.code == kForbidden && !blocked.message.contains(kNotAllowedToEvict);
+  return blocked.code == kForbidden && !blocked.facts().refused;
 }
 
 // Nothing is listed, and the policy evicts already: what the operator reports of the pods is all that is known.
-std::vector<PodDecision> by_evicting_more(const SharingPolicy& policy, bool has_object, std::string_view reason,
-                                          const ReportedStay& stay) {
-  const bool only_bare = stay.bare && stay.annotation.empty() && !stay.otherwise && reason != kProtectedNamespace;
+std::vector<PodDecision> by_evicting_more(const SharingPolicy& policy, bool has_object, const Reason& blocked) {
+  const Facts& stay = blocked.facts();
+  const bool only_bare = stay.bare && stay.annotation.empty() && !stay.otherwise && blocked.code != kProtectedNamespace;
   if (!only_bare || !has_object) return {};
   return {by_policy(policy.meta.name, {{"evictBarePods", "true"}},
                     "the operator evicts pods without a controller as well, and nothing creates those again")};
@@ -424,12 +424,11 @@ PodAdvice advice_on_pods(const ReadingPass& pass, const Node& node, const NodeAs
   const bool has_object =
       pass.world().policies.find(a.policy.view()) != nullptr || sharing_objects_unread(pass.world());
   const WorkloadMode mode = policy.rollout.workloads;
-  const ReportedStay stay = reported_stay(blocked.message);
   PodAdvice out;
   out.command = command_of_reason(pass, node, a, blocked.code);
   if (const std::string budget = blocked.code == kPdbRefuses ? budget_in(blocked.message) : ""; !budget.empty())
     out.command.line += fmt::format(" --field-selector metadata.name={}", budget);
-  out.owners = by_owners(blocked, stay);
+  out.owners = by_owners(blocked);
   if (blocked.code == kRenameStrandsPods || is_of_another_write(blocked)) return out;
   if (mode == WorkloadMode::evict && blocked.code == kForbidden)
     out.decisions.push_back(
@@ -437,13 +436,13 @@ PodAdvice advice_on_pods(const ReadingPass& pass, const Node& node, const NodeAs
   if (mode == WorkloadMode::interrupt) return out;
   const bool evicts_unlisted = mode == WorkloadMode::evict && !pass.has_listed(node.meta.name);
   std::string why;
-  std::ranges::move(evicts_unlisted ? by_evicting_more(policy, has_object, blocked.code, stay)
+  std::ranges::move(evicts_unlisted ? by_evicting_more(policy, has_object, blocked)
                                     : by_evicting(pass, node.meta.name, a, policy, has_object, why),
                     std::back_inserter(out.decisions));
   if (!why.empty() && mode == WorkloadMode::wait_for_idle)
     out.owners += fmt::format(". `workloads: Evict` does not help here: {}", why);
   // The pods are being evicted already.
-  if (mode == WorkloadMode::evict && blocked.code == kWaitingForWorkloads && !stay.is_any()) return out;
+  if (mode == WorkloadMode::evict && blocked.code == kWaitingForWorkloads && !blocked.facts().some_stay()) return out;
   constexpr std::string_view kInterrupts = "the operator does not wait, and the GPU work of the pods fails";
   out.decisions.push_back(has_object
                               ? by_policy(policy.meta.name, {{"workloads", "Interrupt"}}, std::string(kInterrupts))

@@ -126,4 +126,10 @@ inline constexpr std::string_view kStandaloneMpsFailed = "StandaloneMPSFailed";
 inline constexpr std::string_view kStandaloneMpsWaits = "StandaloneMPSWaits";
 inline constexpr std::string_view kStandaloneMpsRefused = "StandaloneMPSRefused";
 
+// --- Reasons of the condition Progressing alone.
+// Nodes are in progress, or can start.
+inline constexpr std::string_view kRollingOut = "RollingOut";
+// Of a policy: no change is needed.
+inline constexpr std::string_view kNothingToDo = "Settled";
+
 }  // namespace gso

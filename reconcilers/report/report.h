@@ -49,6 +49,7 @@ struct PolicyWait {
   std::vector<NodeStep> steps = {};     // Of the policy's nodes in a change.
   std::vector<Command> next = {};       // Commands that end the wait, for whoever decides that.
   std::vector<std::string> held = {};   // As of a rollout.
+  Facts about = {};                     // What it waits for.
   std::string runs = {};                // loaded_revisions_text() of an aborted rollout's policy.
   // Nodes start by themselves.
   [[nodiscard]] bool goes_on() const;

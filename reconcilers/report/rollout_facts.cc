@@ -83,6 +83,7 @@ RolloutFacts facts_of(const SharingRollout& rollout) {
   const nlohmann::json ready = condition_in(status, "Ready");
   out.reason = text_at(ready, "reason");
   out.message = text_at(ready, "message");
+  out.about = facts_in(object_at(status, "reason"));
   out.earlier_attempt = text_at(condition_in(status, kCurrentCondition), "reason") == reason_of(Gate::new_attempt);
   const nlohmann::json progressing = condition_in(status, kProgressing);
   if (text_at(progressing, "status") == "False") out.stopped_since = text_at(progressing, "lastTransitionTime");
@@ -100,8 +101,8 @@ RolloutFacts facts_of(const SharingRollout& rollout) {
   if (out.phase == "Superseded" || out.phase == "RolledBack") out.in_progress = out.pending = 0;
   for (const nlohmann::json& node : list_at(status, "nodes")) {
     if (node.is_object())
-      out.nodes.push_back(
-          {text_at(node, "name"), text_at(node, "state"), text_at(node, "reason"), text_at(node, "message")});
+      out.nodes.push_back({text_at(node, "name"), text_at(node, "state"), text_at(node, "reason"),
+                           text_at(node, "message"), facts_in(node)});
   }
   return out;
 }

@@ -17,6 +17,7 @@
 #include "reconcilers/model/policy.h"
 #include "reconcilers/model/snapshot.h"
 #include "reconcilers/reasons/command.h"
+#include "reconcilers/reasons/reason.h"
 
 namespace gso {
 
@@ -26,11 +27,13 @@ struct RolloutFacts {
   std::string phase;  // "Starting" until the operator has said more.
   std::string reason;
   std::string message;
+  Facts about;  // What it waits for.
   std::int64_t wave = 0, total = 0, updated = 0, in_progress = 0, pending = 0, blocked = 0, failed = 0;
   std::string started_at, completed_at;
   std::string stopped_since;  // Since when the operator says that no node starts; empty: it does not.
   struct NodeRow {
     std::string name, state, reason, message;
+    Facts about = {};
   };
   std::vector<NodeRow> nodes;  // Blocked and failed ones, and those that wait, as the status names them.
   // Nodes wait for a new attempt, which takes this record's place before one starts: the switches in it do not count.

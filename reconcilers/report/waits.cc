@@ -182,7 +182,10 @@ std::vector<PolicyWait> read_waits(const SharingPolicy& policy) {
   const bool stands = text_at(progressing, "status") == "False" && said != kNothingToDo;
   const bool some_wait = said == kRollingOut && number_at(object_at(status, "nodes"), "pending") > 0;
   const bool waits = progressing.is_object() && (stands || some_wait);
-  if (waits) out.push_back({policy.meta.name, said, text_at(progressing, "message")});
+  if (waits) {
+    out.push_back({policy.meta.name, said, text_at(progressing, "message")});
+    out.back().about = facts_in(object_at(status, "reason"));
+  }
   for (const nlohmann::json& entry : list_at(status, "blocked")) {
     if (!entry.is_object() || (waits && text_at(entry, "reason") == said)) continue;
     PolicyWait& wait = out.emplace_back(policy.meta.name, text_at(entry, "reason"), text_at(entry, "message"));

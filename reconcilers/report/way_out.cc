@@ -87,7 +87,7 @@ Commands of_busy_nodes(const ReadingPass& pass, const RolloutFacts& facts) {
     const Node* node = pass.world().nodes.find(row.name);
     const NodeAssessment* a = pass.index().find(row.name);
     if (node == nullptr || a == nullptr || !is_about_pods(row.reason)) continue;
-    const PodAdvice advice = advice_on_pods(pass, *node, *a, {row.reason, row.message});
+    const PodAdvice advice = advice_on_pods(pass, *node, *a, {row.reason, row.message, row.about});
     for (const PodDecision& decision : advice.decisions) {
       Command command = decision.next();
       if (!command.empty() && std::ranges::find(out, command) == out.end()) out.push_back(std::move(command));
@@ -205,15 +205,15 @@ Names hold_texts(const World& world, const Names& names) {
 }
 
 // Shows why a node is in trouble; empty: it is not. Not the retry of a failed node, which is for all of them together.
-Command look_at(ReadingPass& pass, const std::string& name, std::string_view reason, const std::string& message) {
+Command look_at(ReadingPass& pass, const std::string& name, const Reason& why) {
   const Index& index = pass.index();
   const Node* node = pass.world().nodes.find(name);
   const NodeAssessment* a = index.find(name);
   if (node == nullptr || a == nullptr) return {};
-  if (reason == kHeld) return {};  // hold_texts()
+  if (why.code == kHeld) return {};  // hold_texts()
   Command command = trouble_command(index, *node, *a);
-  if (command.empty() && is_about_pods(reason)) command = advice_on_pods(pass, *node, *a, {reason, message}).next();
-  if (command.empty()) command = command_of_reason(pass, *node, *a, reason);
+  if (command.empty() && is_about_pods(why.code)) command = advice_on_pods(pass, *node, *a, why).next();
+  if (command.empty()) command = command_of_reason(pass, *node, *a, why.code);
   if (command.empty() && a->phase == Phase::failed) command = failed_pod_command(index, *node, *a);
   if (command.empty() && a->phase == Phase::failed) command = explain_command(name);
   return command;
@@ -262,28 +262,29 @@ struct FullBudgets {
 
 // Raises the budgets that have no slot left, for whoever decides that. One line for all of them, because raising one of
 // several alone changes nothing.
-Commands raise_budgets(const ReadingPass& pass, std::string_view message, std::string_view policy) {
-  const ReportedBudgets full = reported_budgets(message);
+Commands raise_budgets(const ReadingPass& pass, const Names& full, std::string_view policy) {
+  const auto is_full = [&](std::string_view budget) { return std::ranges::find(full, budget) != full.end(); };
+  const bool of_cluster = is_full(kClusterBudget);
   Names fields;
   Names values;
   const auto add = [&](std::string_view field, std::string_view value) {
     fields.push_back(fmt::format("spec.rollout.{}", field));
     values.push_back(fmt::format("config.{}", value));
   };
-  if (full.policy) add("maxUnavailable", "max-unavailable");
-  if (full.group) add("maxUnavailablePerGroup", "max-unavailable-per-group");
+  if (is_full(kPolicyBudget)) add(kPolicyBudget, "max-unavailable");
+  if (is_full(kGroupBudget)) add(kGroupBudget, "max-unavailable-per-group");
   constexpr std::string_view kOfCluster = "config.cluster-max-unavailable";
   if (fields.empty())
-    return full.cluster ? Commands{upgrade_chart_command(pass.world(), pass.settings(),
-                                                         fmt::format("and a higher {}", kOfCluster))}
-                        : Commands();
+    return of_cluster ? Commands{upgrade_chart_command(pass.world(), pass.settings(),
+                                                       fmt::format("and a higher {}", kOfCluster))}
+                      : Commands();
   std::string comment = fmt::format("to raise {}", fmt::join(fields, " and "));
   // The operator reads those values when it creates that policy, and never again.
   if (policy == kDefaultPolicy)
     comment += fmt::format("; the chart value{} {} {} for a new cluster only", values.size() == 1 ? "" : "s",
                            fmt::join(values, " and "), values.size() == 1 ? "is" : "are");
-  if (full.cluster) comment += fmt::format("; raise the chart value {} with helm upgrade as well", kOfCluster);
-  if (fields.size() + (full.cluster ? 1 : 0) > 1)
+  if (of_cluster) comment += fmt::format("; raise the chart value {} with helm upgrade as well", kOfCluster);
+  if (fields.size() + (of_cluster ? 1 : 0) > 1)
     comment += ": all of these budgets are full, and one alone frees no slot";
   return {edit_policy_command(policy, std::move(comment))};
 }
@@ -292,10 +293,9 @@ Commands raise_budgets(const ReadingPass& pass, std::string_view message, std::s
 // waits for something else.
 Names holders_for(const ReadingPass& pass, const RolloutFacts& facts) {
   const SharingRollout& rollout = *facts.rollout;
-  ReportedBudgets full = reported_budgets(facts.message);
-  if (facts.reason != kBudgetExhausted && !full.is_any) return {};
+  if (facts.reason != kBudgetExhausted && facts.about.budgets.empty()) return {};
   // No plan knows who holds the slots that the template of a DaemonSet waits for.
-  if (!daemonset_of(rollout.config_map).empty()) return std::move(full.holders);
+  if (!daemonset_of(rollout.config_map).empty()) return facts.about.holders;
   const std::set<std::string> names = pass.holders_awaited_by(rollout_key_of(rollout));
   return {names.begin(), names.end()};
 }
@@ -344,14 +344,14 @@ Commands of_holders_out_of_service(const ReadingPass& pass, const Names& holders
   return out;
 }
 
-FullBudgets of_exhausted_budgets(const ReadingPass& pass, const Names& holders, std::string_view message,
+FullBudgets of_exhausted_budgets(const ReadingPass& pass, const Names& holders, const Facts& about,
                                  std::string_view policy) {
   const auto changes = [&](const std::string& name) {
     return slot_hold(pass.world(), pass.index(), name) == SlotHold::in_change;
   };
   // All are in a change: the rollout continues by itself.
   if (!holders.empty() && std::ranges::all_of(holders, changes)) return {};
-  return {of_holders_out_of_service(pass, holders), raise_budgets(pass, message, policy)};
+  return {of_holders_out_of_service(pass, holders), raise_budgets(pass, about.budgets, policy)};
 }
 
 // The policies of other rollouts whose nodes hold the slots.
@@ -379,19 +379,19 @@ FullBudgets way_out_of_full_budgets(const ReadingPass& pass, const RolloutFacts&
                                     const std::vector<NodeStep>& steps) {
   const std::string& policy = facts.rollout->policy;
   const Names holders = holders_for(pass, facts);
-  if (facts.reason == kBudgetExhausted) return of_exhausted_budgets(pass, holders, facts.message, policy);
+  if (facts.reason == kBudgetExhausted) return of_exhausted_budgets(pass, holders, facts.about, policy);
   const auto makes_progress = [](const NodeStep& step) { return step.phase != Phase::draining && step.ready; };
   if (std::ranges::any_of(steps, makes_progress)) return {};
   FullBudgets out{of_holders_out_of_service(pass, holders), {}};
   std::ranges::move(of_other_holders(pass, holders, policy), std::back_inserter(out.holders));
-  if (!steps.empty() || !out.holders.empty()) out.raises = raise_budgets(pass, facts.message, policy);
+  if (!steps.empty() || !out.holders.empty()) out.raises = raise_budgets(pass, facts.about.budgets, policy);
   return out;
 }
 
 // Of a policy that waits for a slot and has no node in progress: those that hold the slots are out of service for
 // another cause, or in a change of another rollout.
 FullBudgets way_out_of_full_budgets(const ReadingPass& pass, const PolicyWait& wait) {
-  return of_exhausted_budgets(pass, holders_for(pass, wait.policy), wait.message, wait.policy);
+  return of_exhausted_budgets(pass, holders_for(pass, wait.policy), wait.about, wait.policy);
 }
 
 }  // namespace
@@ -406,10 +406,10 @@ std::vector<Command> way_out(ReadingPass& pass, const RolloutReport& report) {
   std::ranges::move(full.holders, std::back_inserter(out));
   NodeCommands commands;
   for (const RolloutFacts::NodeRow& row : facts.nodes)
-    commands.add(row.name, look_at(pass, row.name, row.reason, row.message));
+    commands.add(row.name, look_at(pass, row.name, {row.reason, row.message, row.about}));
   for (const NodeStep& step : report.steps) {
     const bool listed = std::ranges::find(facts.nodes, step.node, &RolloutFacts::NodeRow::name) != facts.nodes.end();
-    if (!listed) commands.add(step.node, look_at(pass, step.node, {}, {}));
+    if (!listed) commands.add(step.node, look_at(pass, step.node, {}));
   }
   std::ranges::move(commands.first(kMostOfNodes), std::back_inserter(out));
   if (!is_stopped && facts.advances()) {
@@ -436,7 +436,7 @@ std::vector<Command> way_out_of_failed(ReadingPass& pass, std::string_view polic
                                        const std::vector<RolloutFacts::NodeRow>& nodes, bool retry) {
   NodeCommands commands;
   for (const RolloutFacts::NodeRow& row : nodes)
-    commands.add(row.name, look_at(pass, row.name, row.reason, row.message));
+    commands.add(row.name, look_at(pass, row.name, {row.reason, row.message, row.about}));
   Commands out = commands.first(kMostOfNodes);
   if (retry) out.push_back(retry_command(pass, policy));
   return out;

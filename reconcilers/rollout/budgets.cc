@@ -1,6 +1,7 @@
 #include "reconcilers/rollout/budgets.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -8,12 +9,14 @@
 #include <optional>
 #include <ranges>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "reconcilers/cluster/policy_match.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/node/node_change.h"
 #include "reconcilers/partitioning/partitioning.h"
+#include "reconcilers/reasons/names.h"
 #include "reconcilers/rollout/rollout_view.h"
 
 namespace gso {
@@ -119,12 +122,6 @@ std::vector<std::string> out_of_service(const Pass& pass, const std::set<std::st
   return out;
 }
 
-// reported_budgets() finds these words in the texts below.
-constexpr std::string_view kOfCluster = "(--cluster-max-unavailable)";
-constexpr std::string_view kOfPolicy = "(maxUnavailable)";
-constexpr std::string_view kOfGroup = "(maxUnavailablePerGroup)";
-constexpr std::string_view kHold = " hold";  // "a01 holds", "a01, a02 hold"
-
 // "1 of 1 slot", "2 of 1 slots"
 std::string slots_text(const Full& full) {
   return fmt::format("{} of {} {}", full.busy, full.most, std::max(full.busy, full.most) == 1 ? "slot" : "slots");
@@ -132,6 +129,7 @@ std::string slots_text(const Full& full) {
 
 // The names of a budget, and who holds its slots, for people.
 struct FullText {
+  std::string_view setting;
   std::string what;  // "policy default (maxUnavailable)"
   std::string held;  // "a01, a02 hold 2 of 2 slots"; if no node is known: "2 of 2 slots are in use".
   std::string now;   // "1 starts now"; empty: no node starts in this pass.
@@ -145,27 +143,46 @@ FullText text_of(const Pass& pass, const UnservedNodes& unserved, const RolloutK
   const std::int64_t start_now = cluster ? taken.cluster : policy ? taken.policy : taken.group;
   FullText out;
   out.nodes = holders(pass, unserved, full.budget, key, product);
-  out.what = cluster           ? fmt::format("the cluster {}", kOfCluster)
-             : policy          ? fmt::format("policy {} {}", key.policy, kOfPolicy)
-             : product.empty() ? fmt::format("the group of unknown product {}", kOfGroup)
-                               : fmt::format("group {} {}", product, kOfGroup);
+  out.setting = cluster ? kClusterBudget : policy ? kPolicyBudget : kGroupBudget;
+  out.what = cluster           ? fmt::format("the cluster (--{})", out.setting)
+             : policy          ? fmt::format("policy {} ({})", key.policy, out.setting)
+             : product.empty() ? fmt::format("the group of unknown product ({})", out.setting)
+                               : fmt::format("group {} ({})", product, out.setting);
   if (start_now > 0) out.now = fmt::format("{} {} now", start_now, start_now == 1 ? "starts" : "start");
   out.held = out.nodes.empty() ? fmt::format("{} of {} slots are in use", full.busy, full.most)
-                               : fmt::format("{}{}{} {}", first_names({out.nodes.begin(), out.nodes.end()}), kHold,
+                               : fmt::format("{} hold{} {}", first_names({out.nodes.begin(), out.nodes.end()}),
                                              out.nodes.size() == 1 ? "s" : "", slots_text(full));
   return out;
 }
 
-std::string describe(const FullText& text, const Full& full) {
-  if (!text.nodes.empty())
-    return fmt::format("{}: {} of {}{}", kNoSlot, text.held, text.what, text.now.empty() ? "" : "; " + text.now);
-  return fmt::format("{}: {} of {} slots of {} are in use{}", kNoSlot, full.busy, full.most, text.what,
-                     text.now.empty() ? "" : ": " + text.now);
+// The first full budget; then the others, and at last which of their holders are out of service.
+void add_first(const FullText& text, const Full& full, Exhausted& out) {
+  if (text.nodes.empty()) {
+    out.clauses.push_back(fmt::format("{}: {} of {} slots of {} are in use{}", kNoSlot, full.busy, full.most, text.what,
+                                      text.now.empty() ? "" : ": " + text.now));
+    return;
+  }
+  out.clauses.push_back(fmt::format("{}: {} of {}", kNoSlot, text.held, text.what));
+  if (!text.now.empty()) out.clauses.push_back(text.now);
 }
 
-std::string out_of_service_text(const Pass& pass, const std::set<std::string>& nodes) {
+Exhausted exhausted(const Pass& pass, const std::vector<std::pair<FullText, Full>>& budgets) {
+  Exhausted out;
+  std::set<std::string> nodes;
+  for (std::size_t i = 0; i < budgets.size(); ++i) {
+    const auto& [text, full] = budgets[i];
+    if (i == 0) {
+      add_first(text, full, out);
+      for (const std::string& name : text.nodes | std::views::take(kMostNames)) out.facts.holders.push_back(name);
+    } else {
+      out.clauses.push_back(fmt::format("{}{}: {}", i == 1 ? "also full: " : "", text.what, text.held));
+    }
+    out.facts.budgets.emplace_back(text.setting);
+    nodes.insert(text.nodes.begin(), text.nodes.end());
+  }
   const std::vector<std::string> kept = out_of_service(pass, nodes);
-  return kept.empty() ? std::string() : fmt::format("; out of service: {}", first_names(kept));
+  if (!kept.empty()) out.clauses.push_back(fmt::format("out of service: {}", first_names(kept)));
+  return out;
 }
 
 }  // namespace
@@ -234,54 +251,33 @@ bool has_slot(const Pass& pass, const RolloutSpec& rollout, const BudgetCounts& 
                              [](const Full& full) { return full.budget == Budget::none; });
 }
 
-std::string exhausted_budget(const Pass& pass, const UnservedNodes& unserved, const RolloutKey& key,
-                             const ProfileRollout& profile_rollout, const std::string& product,
-                             const SlotsTaken& taken) {
-  const BudgetCounts counts =
-      budget_counts(pass, unserved, key.policy, count_of(profile_rollout.groups.at(product).tally));
-  std::string out;
-  bool also = false;
-  std::set<std::string> nodes;
-  for (const Full& full : full_budgets(pass, pass.index.policy(pass.s.world, key.policy).rollout, counts, taken)) {
-    if (full.budget == Budget::none) continue;
-    FullText text = text_of(pass, unserved, key, product, taken, full);
-    if (!out.empty()) {
-      out += fmt::format("; {}{}: {}", also ? "" : "also full: ", text.what, text.held);
-      also = true;
-    } else {
-      out = describe(text, full);
-    }
-    nodes.merge(text.nodes);
-  }
-  return out + out_of_service_text(pass, nodes);
+std::string Exhausted::text() const {
+  return fmt::format("{}", fmt::join(clauses, "; "));
 }
 
-std::string exhausted_cluster(const Pass& pass, std::int64_t started) {
+Reason Exhausted::reason() const {
+  return {kBudgetExhausted, text(), facts};
+}
+
+Exhausted exhausted_budget(const Pass& pass, const UnservedNodes& unserved, const RolloutKey& key,
+                           const ProfileRollout& profile_rollout, const std::string& product, const SlotsTaken& taken) {
+  const BudgetCounts counts =
+      budget_counts(pass, unserved, key.policy, count_of(profile_rollout.groups.at(product).tally));
+  std::vector<std::pair<FullText, Full>> out;
+  for (const Full& full : full_budgets(pass, pass.index.policy(pass.s.world, key.policy).rollout, counts, taken)) {
+    if (full.budget != Budget::none) out.emplace_back(text_of(pass, unserved, key, product, taken, full), full);
+  }
+  return exhausted(pass, out);
+}
+
+Exhausted exhausted_cluster(const Pass& pass, std::int64_t started) {
   const UnservedNodes unserved(pass);
   const SlotsTaken taken{started, 0, 0};
   const Full full = full_budgets(pass, {}, budget_counts(pass, unserved, {}, {}), taken).front();
   if (full.budget == Budget::none) return {};
-  const FullText text = text_of(pass, unserved, {}, {}, taken, full);
+  FullText text = text_of(pass, unserved, {}, {}, taken, full);
   if (started == 0 && text.nodes == slices_of(pass).moving) return {};
-  return describe(text, full) + out_of_service_text(pass, text.nodes);
-}
-
-ReportedBudgets reported_budgets(std::string_view message) {
-  ReportedBudgets out;
-  out.cluster = message.contains(kOfCluster);
-  out.policy = message.contains(kOfPolicy);
-  out.group = message.contains(kOfGroup);
-  const std::string head = fmt::format("{}: ", kNoSlot);
-  const std::size_t begin = message.find(head);
-  out.is_any = begin != std::string_view::npos;
-  if (!out.is_any) return out;
-  const std::string_view rest = message.substr(begin + head.size());
-  const std::size_t end = rest.find(kHold);
-  if (end == std::string_view::npos) return out;
-  const std::string_view named = rest.substr(0, std::min(end, rest.find(" and ")));
-  for (const auto& name : std::views::split(named, std::string_view(", ")))
-    out.holders.emplace_back(name.begin(), name.end());
-  return out;
+  return exhausted(pass, {{std::move(text), full}});
 }
 
 std::set<std::string> holders_of_full_budgets(const Pass& pass, const UnservedNodes& unserved, const RolloutKey& key,

@@ -102,29 +102,28 @@ struct SlotsTaken {
 // All three budgets have room for one more node.
 [[nodiscard]] bool has_slot(const Pass& pass, const RolloutSpec& rollout, const BudgetCounts& counts,
                             const SlotsTaken& taken);
-// The budgets that have no room for one more node, with the nodes that hold them, for people: raising one of them alone
-// would change nothing. Those that the operator does not change are named at the end, each with why it holds its slot:
-// "a01, t02 hold 2 of 2 slots …; out of service: t02 (NotReady)". Empty if all budgets have room.
-[[nodiscard]] std::string exhausted_budget(const Pass& pass, const UnservedNodes& unserved, const RolloutKey& key,
-                                           const ProfileRollout& profile_rollout, const std::string& product,
-                                           const SlotsTaken& taken);
 
-// The same for the cluster's budget alone, once a pass has started so many nodes. Empty also if only changes of slices
-// hold its slots.
-[[nodiscard]] std::string exhausted_cluster(const Pass& pass, std::int64_t started);
-
-// How that text begins.
+// How the text of a full budget begins.
 inline constexpr std::string_view kNoSlot = "no slot is free";
-// What a status says with that text, for whoever knows no more of the budgets: an operator of another version can have
-// written it.
-struct ReportedBudgets {
-  bool is_any = false;                    // Budgets are full:
-  bool cluster = false;                   // that of the cluster,
-  bool policy = false;                    // of the policy,
-  bool group = false;                     // of the group.
-  std::vector<std::string> holders = {};  // The nodes that hold the slots of the first one, as far as named.
+// The budgets that have no room for one more node, with the nodes that hold them: raising one of them alone would
+// change nothing.
+struct Exhausted {
+  // For people, joined by "; ": the first budget, "also full: …" for the others, and which holders the operator does
+  // not change, each with why it holds its slot: "out of service: t02 (NotReady)". Empty: all budgets have room.
+  std::vector<std::string> clauses;
+  Facts facts;
+  [[nodiscard]] bool is_any() const { return !clauses.empty(); }
+  [[nodiscard]] std::string text() const;
+  // BudgetExhausted.
+  [[nodiscard]] Reason reason() const;
 };
-[[nodiscard]] ReportedBudgets reported_budgets(std::string_view message);
+[[nodiscard]] Exhausted exhausted_budget(const Pass& pass, const UnservedNodes& unserved, const RolloutKey& key,
+                                         const ProfileRollout& profile_rollout, const std::string& product,
+                                         const SlotsTaken& taken);
+
+// The same for the cluster's budget alone, once a pass has started so many nodes. None also if only changes of slices
+// hold its slots.
+[[nodiscard]] Exhausted exhausted_cluster(const Pass& pass, std::int64_t started);
 
 // All nodes that hold slots of these budgets.
 [[nodiscard]] std::set<std::string> holders_of_full_budgets(const Pass& pass, const UnservedNodes& unserved,

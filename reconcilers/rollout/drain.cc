@@ -93,13 +93,17 @@ std::optional<Reason> refused_evictions(const Pass& pass, const std::string& nod
   if (listing == pass.s.consumers.end()) return std::nullopt;
   const Answered forbidden = answered(use, listing->second.forbidden, 1);
   if (!forbidden.answers.empty()) {
-    return Reason{kForbidden,
-                  fmt::format("{} {}: {}", kNotAllowedToEvict, forbidden.use.names(), forbidden.answers.front())};
+    return Reason{
+        kForbidden,
+        fmt::format("the operator is not allowed to evict {}: {}", forbidden.use.names(), forbidden.answers.front()),
+        Facts{.refused = true}};
   }
   const Answered held = answered(use, listing->second.refused, kAnswers);
   if (held.answers.empty()) return std::nullopt;
-  return Reason{kPdbRefuses, fmt::format("a PodDisruptionBudget prevents the eviction of {}: {}", held.use.names(),
-                                         fmt::join(held.answers, "; "))};
+  return Reason{kPdbRefuses,
+                fmt::format("a PodDisruptionBudget prevents the eviction of {}: {}", held.use.names(),
+                            fmt::join(held.answers, "; ")),
+                Facts{.refused = true}};
 }
 
 std::optional<Reason> blocked_by_pods(const Pass& pass, const std::string& node, const NodeAssessment& a) {
@@ -112,19 +116,24 @@ std::optional<Reason> blocked_by_pods(const Pass& pass, const std::string& node,
                               use.waiting.empty() ? "" : fmt::format("; known are {}", use.names()))};
   }
   if (use.waiting.empty()) {
-    return excess.empty() ? std::nullopt : std::optional(Reason{kWaitingForWorkloads, excess});
+    return excess.empty() ? std::nullopt
+                          : std::optional(Reason{kWaitingForWorkloads, excess, Facts{.otherwise = true}});
   }
   if (const NodeUse lost = stranded(use, drain.afterwards); !lost.waiting.empty()) {
     return Reason{kRenameStrandsPods, strands_message(lost, *drain.afterwards)};
   }
   auto answer = refused_evictions(pass, node, use);
-  Reason out = answer ? std::move(*answer) : Reason{kWaitingForWorkloads, fmt::format("waits for {}", use.names())};
-  if (const auto why = why_pods_stay(pass, drain, use)) {
-    if (out.code == kWaitingForWorkloads) out.code = why->code;
-    out.message += "; " + why->message;
+  std::string_view code = answer ? std::string_view(answer->code) : kWaitingForWorkloads;
+  std::string message = answer ? answer->message : fmt::format("waits for {}", use.names());
+  Facts facts{.otherwise = !excess.empty(), .refused = answer.has_value()};
+  const auto why = why_pods_stay(pass, drain, use);
+  if (why) {
+    if (!answer) code = why->code;
+    message += "; " + why->message;
+    facts.add(why->facts());
   }
-  if (!excess.empty()) out.message += "; " + excess;
-  return out;
+  if (!excess.empty()) message += "; " + excess;
+  return Reason{code, std::move(message), std::move(facts)};
 }
 
 namespace {
@@ -153,7 +162,7 @@ std::optional<Reason> last_reported(const Pass& pass, const std::string& name, c
   for (const nlohmann::json& entry : list_at(parse_status(rollout->status_json), "nodes")) {
     if (!entry.is_object() || text_at(entry, "name") != name || text_at(entry, "state") != "Waiting") continue;
     const CodeRow* known = find_blocked_reason(text_at(entry, "reason"));
-    if (known != nullptr) return Reason{known->codes.front(), text_at(entry, "message")};
+    if (known != nullptr) return Reason{known->codes.front(), text_at(entry, "message"), facts_in(entry)};
   }
   return std::nullopt;
 }
@@ -228,10 +237,9 @@ std::map<std::string, Reason> blocked_in_queue(const Pass& pass) {
   for (const std::string& name : pass.index.nodes_in(Bucket::deferred)) {
     const NodeAssessment& a = *pass.index.find(name);
     const auto pods = blocked_by_pods(pass, name, a);
-    Reason who{pods ? std::string_view(pods->code) : kDeferred,
-               deferral_text(pass, name, pass.index.policy(pass.s.world, a.policy.view()))};
-    if (pods) who.message += "; " + pods->message;
-    out.emplace(name, std::move(who));
+    std::string message = deferral_text(pass, name, pass.index.policy(pass.s.world, a.policy.view()));
+    out.emplace(name, pods ? Reason{pods->code, fmt::format("{}; {}", message, pods->message), pods->facts()}
+                           : Reason{kDeferred, std::move(message)});
   }
   return out;
 }

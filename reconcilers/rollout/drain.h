@@ -88,8 +88,6 @@ void plan_capacity_warnings(Pass& pass);
 
 // The switch that lets the operator evict pods without a controller, as messages name it.
 inline constexpr std::string_view kEvictBarePodsField = "spec.rollout.evictBarePods";
-// Begins what is said of pods whose eviction the API server forbids; other writes can be forbidden, too.
-inline constexpr std::string_view kNotAllowedToEvict = "the operator is not allowed to evict";
 // Pods that the operator never evicts, as messages name them.
 inline constexpr std::string_view kPodsOfDaemonSets = "pods of DaemonSets or static pods";
 
@@ -97,16 +95,6 @@ inline constexpr std::string_view kPodsOfDaemonSets = "pods of DaemonSets or sta
 // have no controller or because of their namespace (protected_namespaces.h), and how to continue. nullopt if no such
 // pod keeps the node waiting.
 [[nodiscard]] std::optional<Reason> why_pods_stay(const Pass& pass, const NodeDrain& drain, const NodeUse& use);
-
-// Why pods stay, as far as a status says it with the sentences of why_pods_stay(): for whoever has not listed the pods.
-struct ReportedStay {
-  bool bare = false;  // Pods without a controller.
-  std::string
-      annotation;  // The first that forbids an eviction, "gpusharing.dev/do-not-disrupt=true"; empty: none does.
-  bool otherwise = false;  // Pods that return to the node, or of DaemonSets and static ones.
-  [[nodiscard]] bool is_any() const { return bare || !annotation.empty() || otherwise; }
-};
-[[nodiscard]] ReportedStay reported_stay(std::string_view message);
 
 // What `workloads: Evict` would bring a node that waits for pods, with or without spec.rollout.evictBarePods, whatever
 // its policy says now: for advice. Members of its pods' jobs on other nodes are not looked at.

@@ -198,15 +198,10 @@ std::set<std::string> chosen_on(const Pass& pass, const NodeDrain& drain, const 
   return out;
 }
 
-// reported_stay() finds these words in the sentences below.
-constexpr std::string_view kTheAnnotation = " the annotation ";
-constexpr std::string_view kBehindAnnotation = ", so the operator waits";
-constexpr std::string_view kCreatedAfterCordon = "created on the node after the node had been cordoned";
-
 std::string refusal_text(const std::string& refusal, const NodeUse& pods) {
   const bool one = pods.waiting.size() == 1;
-  return fmt::format("{} {}{}{}{} for {} and does not evict {}", pods.names(), one ? "has" : "have", kTheAnnotation,
-                     refusal, kBehindAnnotation, one ? "it" : "them", one ? "it" : "them");
+  return fmt::format("{} {} the annotation {}, so the operator waits for {} and does not evict {}", pods.names(),
+                     one ? "has" : "have", refusal, one ? "it" : "them", one ? "it" : "them");
 }
 
 std::string bare_text(const NodeUse& bare, const SharingPolicy& policy) {
@@ -229,9 +224,10 @@ std::string protected_text(std::string_view owner, const NodeUse& pods) {
 std::string returning_text(const NodeUse& pods) {
   const bool one = pods.waiting.size() == 1;
   return fmt::format(
-      "{} {} {}, and would be created there again after an eviction, so the operator waits for {}. Remove the "
-      "toleration for node.kubernetes.io/unschedulable from {} controller, or stop the workload",
-      pods.names(), one ? "was" : "were", kCreatedAfterCordon, one ? "it" : "them", one ? "its" : "their");
+      "{} {} created on the node after the node had been cordoned, and would be created there again after an eviction, "
+      "so the operator waits for {}. Remove the toleration for node.kubernetes.io/unschedulable from {} controller, or "
+      "stop the workload",
+      pods.names(), one ? "was" : "were", one ? "it" : "them", one ? "its" : "their");
 }
 
 // The pods that stay, by why they do.
@@ -243,6 +239,11 @@ struct Staying {
 
   [[nodiscard]] bool empty() const {
     return by_owner.empty() && by_refusal.empty() && bare.waiting.empty() && returning.waiting.empty();
+  }
+  [[nodiscard]] Facts facts() const {
+    return {.bare = !bare.waiting.empty(),
+            .annotation = by_refusal.empty() ? std::string() : by_refusal.begin()->first,
+            .otherwise = !returning.waiting.empty()};
   }
 };
 
@@ -303,18 +304,7 @@ std::optional<Reason> why_pods_stay(const Pass& pass, const NodeDrain& drain, co
   if (!fits && !evictables_on(pass, drain, use, {}).sorted.empty())
     why.emplace_back("Until then no other pod of the node is evicted");
   return Reason{staying.by_owner.empty() ? kWaitingForWorkloads : kProtectedNamespace,
-                fmt::format("{}", fmt::join(why, ". "))};
-}
-
-ReportedStay reported_stay(std::string_view message) {
-  ReportedStay out;
-  out.bare = message.contains(kEvictBarePodsField);
-  out.otherwise = message.contains(kCreatedAfterCordon) || message.contains(kPodsOfDaemonSets);
-  if (const std::size_t at = message.find(kTheAnnotation); at != std::string_view::npos) {
-    const std::string_view rest = message.substr(at + kTheAnnotation.size());
-    out.annotation = rest.substr(0, rest.find(kBehindAnnotation));
-  }
-  return out;
+                fmt::format("{}", fmt::join(why, ". ")), staying.facts()};
 }
 
 EvictionOutlook eviction_outlook(const Pass& pass, const std::string& node, const NodeAssessment& a,

@@ -114,10 +114,10 @@ const OutOfReach& RolloutView::out_of_reach() const {
   return *out_of_reach_;
 }
 
-const std::string& RolloutView::exhausted(const std::string& product) const {
+const Exhausted& RolloutView::exhausted(const std::string& product) const {
   const auto known = exhausted_.find(product);
   if (known != exhausted_.end()) return known->second;
-  std::string full = exhausted_budget(pass, UnservedNodes(pass), key, profile_rollout, product, {});
+  Exhausted full = exhausted_budget(pass, UnservedNodes(pass), key, profile_rollout, product, {});
   return exhausted_.emplace(product, std::move(full)).first->second;
 }
 

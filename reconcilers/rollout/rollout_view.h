@@ -75,8 +75,8 @@ class RolloutView {
 
   // Nodes that are Pending or in a change, and that the operator must not change now.
   [[nodiscard]] const OutOfReach& out_of_reach() const;
-  // Which budgets have no room for one more node of a group, and why, for people; empty: every budget has room.
-  [[nodiscard]] const std::string& exhausted(const std::string& product) const;
+  // Which budgets have no room for one more node of a group, and why.
+  [[nodiscard]] const Exhausted& exhausted(const std::string& product) const;
   // What the Pending nodes wait for, while the gate is open.
   [[nodiscard]] const Waits& waits() const;
 
@@ -118,7 +118,7 @@ class RolloutView {
   mutable std::optional<OutOfReach> out_of_reach_;
   mutable std::optional<std::set<std::string>> changing_;
   mutable std::optional<std::string> templates_;
-  mutable std::map<std::string, std::string> exhausted_;
+  mutable std::map<std::string, Exhausted> exhausted_;
   mutable std::optional<Waits> waits_;
   mutable std::optional<bool> waits_briefly_;
   mutable std::optional<std::map<std::string, ChangeTrouble>> troubles_;

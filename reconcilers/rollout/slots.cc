@@ -71,7 +71,7 @@ std::int64_t half_of(std::int64_t slots) {
 std::string Slots::exhausted(const RolloutKey& key, const ProfileRollout& profile_rollout,
                              const NodeAssessment& a) const {
   const std::string product(a.product.view());
-  return exhausted_budget(*pass_, unserved_, key, profile_rollout, product, taken_.of(key, product));
+  return exhausted_budget(*pass_, unserved_, key, profile_rollout, product, taken_.of(key, product)).text();
 }
 
 void SlotCounts::add(const RolloutKey& key, const std::string& product) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <ranges>
 #include <utility>
 #include <vector>
 
@@ -122,22 +123,24 @@ std::optional<Reason> behind_reloads(const RolloutView& rollout, const std::vect
   std::optional<Reason> out;
   for (const std::string& name : overdue) {
     const NodeAssessment& a = *rollout.pass.index.find(name);
-    const std::string full = is_busy(a) ? std::string() : rollout.exhausted(std::string(a.product.view()));
+    const Exhausted full = is_busy(a) ? Exhausted() : rollout.exhausted(std::string(a.product.view()));
     if (!a.ready) {
       lost.push_back(name);
     } else if (auto why = reload_obstacle_of(a)) {
       why->message =
           fmt::format("{}{}: {}", name, why->code == kLabelsMissing ? "" : " must be restarted", why->message);
       out = out.value_or(*std::move(why));
-    } else if (!full.empty()) {
-      out = out.value_or(Reason{kBudgetExhausted, fmt::format("{} must be restarted: {}", name, full)});
+    } else if (full.is_any()) {
+      out = out.value_or(
+          Reason{kBudgetExhausted, fmt::format("{} must be restarted: {}", name, full.text()), full.facts});
     } else {
       return std::nullopt;
     }
   }
   if (out || lost.empty()) return out;
   return Reason{kNodesNotReady,
-                "the remaining nodes are NotReady, and are verified once they are Ready: " + first_names(lost)};
+                "the remaining nodes are NotReady, and are verified once they are Ready: " + first_names(lost),
+                about_nodes(lost)};
 }
 
 // Nodes in a change that stand: held, or by their trouble.
@@ -158,7 +161,8 @@ std::optional<Reason> behind_change(const RolloutView& rollout, bool some_start)
   for (const auto& [name, trouble] : rollout.troubles()) {
     if (trouble.kind != ChangeTrouble::Kind::stands || (some_start && trouble.code != kForbidden)) continue;
     const std::string_view state = trouble.code == kLabelsMissing ? "serves" : "out of service";
-    return Reason{trouble.code, fmt::format("{} is mid-change and {}: {}", name, state, trouble.message)};
+    return Reason{trouble.code, fmt::format("{} is mid-change and {}: {}", name, state, trouble.message),
+                  about_nodes({name})};
   }
   return std::nullopt;
 }
@@ -203,33 +207,40 @@ std::string behind_canary_text(const std::vector<std::string>& names) {
 // What the Pending nodes wait for, if none of them can start.
 std::optional<Reason> behind_waits(const Waits& waits) {
   if (waits.some_start) return std::nullopt;
-  if (!waits.exhausted.empty()) return Reason{kBudgetExhausted, waits.exhausted};
+  if (waits.exhausted) return waits.exhausted;
   if (waits.has_slot) return std::nullopt;
   if (!waits.deferred.empty()) {
     std::map<std::string, std::string> why;
     for (const auto& [name, who] : waits.deferred) why.emplace(name, who.message);
-    return Reason{waits.deferred.begin()->second.code, first_of(why)};
+    const Reason& first = waits.deferred.begin()->second;
+    Facts about = first.facts();
+    about.add(about_nodes({std::views::keys(why).begin(), std::views::keys(why).end()}));
+    return Reason{first.code, first_of(why), std::move(about)};
   }
   if (!waits.not_ready.empty()) {
-    return Reason{kNodesNotReady, "the remaining nodes are NotReady: " + first_names(waits.not_ready) +
-                                      behind_canary_text(waits.behind_canary)};
+    return Reason{
+        kNodesNotReady,
+        "the remaining nodes are NotReady: " + first_names(waits.not_ready) + behind_canary_text(waits.behind_canary),
+        about_nodes(waits.not_ready)};
   }
   if (waits.held.empty()) return std::nullopt;
   return Reason{kHeld,
-                "the remaining nodes are held: " + first_names(waits.held) + behind_canary_text(waits.behind_canary)};
+                "the remaining nodes are held: " + first_names(waits.held) + behind_canary_text(waits.behind_canary),
+                about_nodes(waits.held)};
 }
 
 // Drifting nodes that have no slot for their repair, if none of them has one.
 std::optional<Reason> behind_repairs(const RolloutView& rollout) {
-  std::string full;
+  Exhausted full;
   for (const std::string& name : rollout.pass.index.nodes_in(Bucket::repairable)) {
     const NodeAssessment& a = *rollout.pass.index.find(name);
     if (!rollout.has(a)) continue;
-    const std::string why = is_busy(a) ? std::string() : rollout.exhausted(std::string(a.product.view()));
-    if (why.empty()) return std::nullopt;
-    if (full.empty()) full = why;
+    if (is_busy(a)) return std::nullopt;
+    const Exhausted& why = rollout.exhausted(std::string(a.product.view()));
+    if (!why.is_any()) return std::nullopt;
+    if (!full.is_any()) full = why;
   }
-  return Reason{kBudgetExhausted, full};
+  return full.reason();
 }
 
 }  // namespace
@@ -259,7 +270,8 @@ std::optional<Reason> standstill_of(const RolloutView& rollout) {
   const bool open = pending > 0 && rollout.gate().is_open();
   if (auto change = behind_change(rollout, open && rollout.waits().some_start)) return change;
   if (const OutOfReach& out = rollout.out_of_reach(); out.stops_all) {
-    return Reason{out.nodes.begin()->first, first_of(out.nodes.begin()->second)};
+    const auto& [code, stuck] = *out.nodes.begin();
+    return Reason{code, first_of(stuck), about_nodes({std::views::keys(stuck).begin(), std::views::keys(stuck).end()})};
   }
   if (pending == 0 && rollout.stalled()) return rollout.stalled();
   if (open) return behind_waits(rollout.waits());

@@ -70,20 +70,22 @@ struct ChangeTrouble : Reason {
 // Of the nodes of a rollout that are in progress, by node.
 [[nodiscard]] std::map<std::string, ChangeTrouble> troubles_of(const RolloutView& rollout);
 
-// --- What the groups of a rollout wait for, as one text of a status, and what of it is read back: whoever knows no
-// more than the status reads it there, and an operator of another version can have written it.
+// --- What the groups of a rollout wait for, as one text of a status.
 
-// `groups`: each product with what its nodes wait for. One text for all groups where they wait for the same. A full
-// budget that several groups wait for is named once.
-[[nodiscard]] std::string joined_waits(const std::vector<std::pair<std::string, std::string>>& groups);
+// What the nodes of one product wait for.
+struct GroupWait {
+  std::string product;
+  Reason why;                             // BudgetExhausted, WaitingForWorkloads, or RollingOut behind a canary.
+  std::vector<std::string> clauses = {};  // Of a full budget: its message in its parts.
+};
+
+// One text for all groups where they wait for the same. A full budget that several groups wait for is named once.
+[[nodiscard]] std::string joined_waits(const std::vector<GroupWait>& groups);
 
 // Of busy nodes, while as many nodes as allowed wait for their pods: those in `draining`, which `whose` ("policy a")
 // lets wait at a time. `budget`: the setting whose half that is.
 [[nodiscard]] std::string busy_nodes_text(const std::vector<std::string>& draining, std::int64_t most,
                                           std::string_view whose, std::string_view budget);
-
-// That text about the busy nodes of the group, out of what a status says of all groups; empty: it says no such thing.
-[[nodiscard]] std::string busy_nodes_text_in(const std::string& said, std::string_view product);
 
 // --- What the Pending nodes of a rollout wait for while its gate is open. Statuses, and the commands that read them,
 // use these texts.
@@ -94,11 +96,12 @@ struct Waits {
   // Per group: the canary that the other nodes wait for, the end of its soak, the full budget and the nodes that hold
   // it, or the busy nodes whose pods must end before this group's. Empty: some node can start, or no node asks.
   std::string message;
-  std::map<std::string, std::string> of_group;  // The same by product; groups that wait for nothing are left out.
-  bool some_start = false;                      // Some node can start, or will when its canary has soaked.
-  bool has_slot = false;                        // Some node that asks has room in every budget, or needs none.
-  std::string exhausted;                        // If no node has a slot: the full budgets.
-  std::map<std::string, Reason> deferred;       // If no node asks: the deferred nodes, and what each waits for.
+  Facts facts;                             // What the message is about.
+  std::vector<GroupWait> groups;           // The same by product; groups that wait for nothing are left out.
+  bool some_start = false;                 // Some node can start, or will when its canary has soaked.
+  bool has_slot = false;                   // Some node that asks has room in every budget, or needs none.
+  std::optional<Reason> exhausted;         // If no node has a slot: the full budgets.
+  std::map<std::string, Reason> deferred;  // If no node asks: the deferred nodes, and what each waits for.
   // Nodes of groups in which no node asks; the last ones are cordoned and wait for a canary that is not.
   std::vector<std::string> not_ready, held, behind_canary;
 };

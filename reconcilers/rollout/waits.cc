@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "reconcilers/model/message_text.h"
+#include "reconcilers/reasons/names.h"
 #include "reconcilers/rollout/budgets.h"
 #include "reconcilers/rollout/drain.h"
 #include "reconcilers/rollout/gates.h"
@@ -21,75 +22,44 @@ namespace gso {
 
 namespace {
 
-constexpr std::string_view kPodsUse = "pods use these nodes: ";
-constexpr std::string_view kNextClause = "; ";
-constexpr std::string_view kNextGroup = kNextClause;
-constexpr std::string_view kMoreGroups = "; and ";
-
-using GroupWaits = std::vector<std::pair<std::string, std::string>>;
-
 std::string group_of(std::string_view product) {
   return fmt::format("group {}", product.empty() ? "of unknown product" : product);
 }
 
-// "group NVIDIA-T4: "
-std::string head_of(std::string_view product) {
-  return group_of(product) + ": ";
-}
-
-std::vector<std::string> clauses_of(std::string_view text) {
-  std::vector<std::string> out;
-  for (const auto& clause : std::views::split(text, kNextClause)) out.emplace_back(clause.begin(), clause.end());
-  return out;
-}
-
 // What that group waits for. A full budget, and whatever else a group before it waits for as well, is said there.
-std::string wait_beside_others(const GroupWaits& groups, std::size_t at) {
-  const std::string& why = groups[at].second;
-  if (!why.starts_with(fmt::format("{}: ", kNoSlot))) return why;
-  const std::vector<std::string> clauses = clauses_of(why);
-  for (std::size_t i = 0; i < at; ++i) {
-    const std::vector<std::string> said = clauses_of(groups[i].second);
-    if (said.front() != clauses.front()) continue;
-    std::string out = fmt::format("{} (see {})", kNoSlot, group_of(groups[i].first));
-    for (const std::string& clause : clauses) {
-      if (std::ranges::find(said, clause) == said.end()) out += std::string(kNextClause) + clause;
+std::string wait_beside_others(const std::vector<GroupWait>& groups, std::size_t at) {
+  const GroupWait& wait = groups[at];
+  for (const GroupWait& before : groups | std::views::take(at)) {
+    if (wait.clauses.empty() || before.clauses.empty() || before.clauses.front() != wait.clauses.front()) continue;
+    std::string out = fmt::format("{} (see {})", kNoSlot, group_of(before.product));
+    for (const std::string& clause : wait.clauses) {
+      if (std::ranges::find(before.clauses, clause) == before.clauses.end()) out += "; " + clause;
     }
     return out;
   }
-  return why;
+  return wait.why.message;
 }
 
 }  // namespace
 
-std::string joined_waits(const GroupWaits& groups) {
+std::string joined_waits(const std::vector<GroupWait>& groups) {
   if (groups.empty()) return {};
-  const bool alike = std::ranges::all_of(groups, [&](const auto& group) { return group.second == groups[0].second; });
-  if (alike) return groups[0].second;
+  const std::string& first = groups.front().why.message;
+  if (std::ranges::all_of(groups, [&](const GroupWait& group) { return group.why.message == first; })) return first;
   std::string out;
-  for (std::size_t i = 0; i < std::min(groups.size(), kMostNames); ++i) {
-    out += fmt::format("{}{}{}", i == 0 ? "" : kNextGroup, head_of(groups[i].first), wait_beside_others(groups, i));
-  }
-  if (groups.size() > kMostNames)
-    out += fmt::format("{}{}", kMoreGroups, counted(groups.size() - kMostNames, "more group"));
+  for (std::size_t i = 0; i < std::min(groups.size(), kMostNames); ++i)
+    out += fmt::format("{}{}: {}", i == 0 ? "" : "; ", group_of(groups[i].product), wait_beside_others(groups, i));
+  if (groups.size() > kMostNames) out += fmt::format("; and {}", counted(groups.size() - kMostNames, "more group"));
   return out;
 }
 
 std::string busy_nodes_text(const std::vector<std::string>& draining, std::int64_t most, std::string_view whose,
                             std::string_view budget) {
   return fmt::format(
-      "{}they start when their own pods end, or those of {}{}; {} lets {} wait for {} pods at a time (half of {})",
-      kPodsUse, draining.size() == 1 ? "" : "one of ", first_names(draining), whose, counted(most, "node"),
+      "pods use these nodes: they start when their own pods end, or those of {}{}; {} lets {} wait for {} pods at a "
+      "time (half of {})",
+      draining.size() == 1 ? "" : "one of ", first_names(draining), whose, counted(most, "node"),
       most == 1 ? "its" : "their", budget);
-}
-
-std::string busy_nodes_text_in(const std::string& said, std::string_view product) {
-  const std::string head = head_of(product);
-  const bool of_all = said.starts_with(kPodsUse);
-  const std::size_t at = of_all ? 0 : said.find(fmt::format("{}{}", head, kPodsUse));
-  if (at == std::string::npos) return {};
-  const std::string text = said.substr(of_all ? 0 : at + head.size());
-  return text.substr(0, std::min(text.find(fmt::format("{}group ", kNextGroup)), text.find(kMoreGroups)));
 }
 
 namespace {
@@ -113,10 +83,10 @@ class Finder {
       asks = true;
       add_group(product, group, *needs);
     }
-    if (out_.has_slot) out_.exhausted.clear();
+    if (out_.has_slot) out_.exhausted.reset();
     if (asks) out_.deferred.clear();
-    out_.message = joined_waits(groups_);
-    out_.of_group = {groups_.begin(), groups_.end()};
+    out_.message = joined_waits(out_.groups);
+    for (const GroupWait& group : out_.groups) out_.facts.add(group.why.facts());
     return std::move(out_);
   }
 
@@ -154,30 +124,38 @@ class Finder {
   }
 
   void add_group(const std::string& product, const Group& group, Slot needs) {
-    const std::string& full = rollout_.exhausted(product);
-    out_.has_slot = out_.has_slot || full.empty() || needs == Slot::none_needed;
-    if (out_.exhausted.empty()) out_.exhausted = full;
-    std::string why = behind_canary(product);
+    const Exhausted& full = rollout_.exhausted(product);
+    out_.has_slot = out_.has_slot || !full.is_any() || needs == Slot::none_needed;
+    if (!out_.exhausted && full.is_any()) out_.exhausted = full.reason();
+    std::optional<Reason> canary = behind_canary(product);
     // Workloads that hold the other slots are given up after idleTimeout.
-    const bool has_room = needs == Slot::none_needed || (why.empty() && full.empty());
+    const bool has_room = needs == Slot::none_needed || (!canary && !full.is_any());
     out_.some_start = out_.some_start || has_room || rollout_.canary(product).soaks_to;
-    if (why.empty()) why = full;
-    if (why.empty()) why = behind_workloads(group);
-    if (!why.empty()) groups_.emplace_back(product, std::move(why));
+    if (canary) {
+      out_.groups.push_back({product, *std::move(canary)});
+    } else if (full.is_any()) {
+      out_.groups.push_back({product, full.reason(), full.clauses});
+    } else if (std::string busy = behind_workloads(group); !busy.empty()) {
+      out_.groups.push_back({product, Reason{kWaitingForWorkloads, std::move(busy), about_nodes(draining_)}});
+    }
   }
 
-  [[nodiscard]] std::string behind_canary(const std::string& product) {
+  [[nodiscard]] std::optional<Reason> behind_canary(const std::string& product) {
     const Canary& canary = rollout_.canary(product);
-    if (canary.passed) return {};
+    if (canary.passed) return std::nullopt;
     if (canary.soaks_to) {
-      return fmt::format(
-          "the canary {} {} verified and soak{} for {}: the next nodes start at {}", first_names(canary.proven),
-          canary.proven.size() == 1 ? "is" : "are", canary.proven.size() == 1 ? "s" : "",
-          k8s::format_go_duration(rollout_.policy.rollout.canary_soak), k8s::format_time(*canary.soaks_to));
+      Facts about = about_nodes({canary.proven.begin(), canary.proven.end()});
+      about.until = k8s::format_time(*canary.soaks_to);
+      return Reason{kRollingOut,
+                    fmt::format("the canary {} {} verified and soak{} for {}: the next nodes start at {}",
+                                first_names(canary.proven), canary.proven.size() == 1 ? "is" : "are",
+                                canary.proven.size() == 1 ? "s" : "",
+                                k8s::format_go_duration(rollout_.policy.rollout.canary_soak), about.until),
+                    std::move(about)};
     }
     const std::vector<std::string> trying = canaries_in_progress(rollout_, product);
-    const bool may_start = has_room_in_canary(rollout_, product, 0) || trying.empty();
-    return may_start ? std::string() : fmt::format("waits for the canary {}", first_names(trying));
+    if (trying.empty() || has_room_in_canary(rollout_, product, 0)) return std::nullopt;
+    return Reason{kRollingOut, fmt::format("waits for the canary {}", first_names(trying)), about_nodes(trying)};
   }
 
   // Busy nodes of the group, while as many nodes as allowed wait for their workloads.
@@ -205,7 +183,6 @@ class Finder {
   std::set<std::string> busy_;                   // Waiting nodes that were seen in use.
   std::vector<std::string> draining_;            // Nodes that wait for their workloads,
   std::vector<std::string> draining_of_policy_;  // and those of them that the policy governs.
-  std::vector<std::pair<std::string, std::string>> groups_;
   Waits out_;
 };
 

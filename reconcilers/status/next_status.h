@@ -56,6 +56,7 @@ struct PolicySum {
   bool stopped = false;  // `rollout` is stopped by people, failures or windows.
   // Key -> what its nodes wait for in addition to those in progress; empty: they can start. Key -> progress_text().
   std::map<std::string, std::string> waits, progress;
+  Facts about;                // What they wait for.
   std::string rolled_back;    // The policy's inline profile failed and was rolled back.
   std::string failed_before;  // A recorded failure whose nodes are gone.
   std::map<std::string, std::map<std::string, std::string>> waiting;  // Reason -> nodes in a change -> blocking pods.
@@ -127,6 +128,7 @@ struct NextStatus {
   bool stopped = false;                              // By people, failures or windows.
   std::int64_t changing = 0;                         // Nodes in progress,
   std::int64_t settled = 0;                          // and nodes that are done.
+  std::vector<GroupWait> waits = {};                 // What the groups wait for while the gate is open.
 };
 
 // Of a SharingRollout whose revision is the view's target.

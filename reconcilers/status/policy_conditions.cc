@@ -80,7 +80,7 @@ StatusCondition standing_condition(const PolicySum& sum) {
     message +=
         fmt::format("{}key {}: {}{}", message.empty() ? "" : "; ", key.empty() ? "(none)" : key, reason, other.message);
   }
-  return {"Progressing", false, why.code, std::move(message)};
+  return {"Progressing", false, Reason(why.code, std::move(message), sum.about)};
 }
 
 StatusCondition left_mid_change_condition(const PolicySum& sum) {

@@ -302,12 +302,18 @@ class PolicyStatuses {
   static void add_waits(const RolloutView& view, PolicySum& sum) {
     ++sum.rollouts_with_work;
     sum.progress.emplace(view.key.key, progress_text(view));
-    if (const auto& still = view.standstill()) sum.standing.emplace_back(view.key.key, *still);
+    if (const auto& still = view.standstill()) {
+      sum.standing.emplace_back(view.key.key, *still);
+      sum.about.add(still->facts());
+    }
     for (const auto& [reason, nodes] : view.out_of_reach().nodes) {
       if (reason != kNodesNotReady) sum.waiting[reason].insert(nodes.begin(), nodes.end());
     }
     if (view.profile_rollout.tally.of(Phase::pending) == 0) return;
-    if (const std::string& waits = view.waits().message; !waits.empty()) sum.waits.emplace(view.key.key, waits);
+    if (const Waits& waits = view.waits(); !waits.message.empty()) {
+      sum.waits.emplace(view.key.key, waits.message);
+      sum.about.add(waits.facts);
+    }
   }
 
   // --- Conditions.
@@ -319,7 +325,8 @@ class PolicyStatuses {
       return {"Progressing", false, kNothingToDo, "nothing is being changed"};
     }
     if (std::ssize(sum.standing) == sum.rollouts_with_work) return standing_condition(sum);
-    return {"Progressing", true, kRollingOut, text_by_key(sum.waits.empty() ? sum.progress : sum.waits)};
+    return {"Progressing", true,
+            Reason(kRollingOut, text_by_key(sum.waits.empty() ? sum.progress : sum.waits), sum.about)};
   }
 
   // Nodes that cannot be changed, or that are out of service and wait for their workloads. The message is the first
@@ -354,6 +361,7 @@ class PolicyStatuses {
                   {"drifting", sum.tally.unshown()},
                   {"held", sum.tally.held}}},
                 {"conditions", condition_list(conditions, before, generation, pass_.s.now)}};
+    out["reason"] = fields_of(conditions[1].why);
     if (generation > 0) out["observedGeneration"] = generation;
     out["mode"] = word_of(kPolicyModeWords, pass_.s.settings.mode_of(*sum.policy));
     if (!sum.rollout.empty()) out["currentRollout"] = sum.rollout;

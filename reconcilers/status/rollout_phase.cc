@@ -147,7 +147,8 @@ RolloutPhase rollout_phase_of(const RolloutView& view, const SharingRollout& rol
   if (still) return {"Progressing", *still, true};
   if (!gate.is_open()) return {"Progressing", gate.why()};
   return {"Progressing",
-          {kRollingOut, std::string(profile_rollout.tally.new_template > 0 ? kNewerTemplate : "")},
+          {kRollingOut, std::string(profile_rollout.tally.new_template > 0 ? kNewerTemplate : ""),
+           pending > 0 ? view.waits().facts : Facts()},
           false,
           progress_text(view)};
 }

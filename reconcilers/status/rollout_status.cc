@@ -137,6 +137,8 @@ bool plan_new_attempt(Pass& pass, const RolloutView& view, const SharingRollout&
   return true;
 }
 
+constexpr std::size_t kMostGroups = 20;  // In status.waits.
+
 constexpr std::string_view kLeft =
     "another revision has replaced this one; if this one returns, a new SharingRollout is created";
 
@@ -201,6 +203,7 @@ bool next_status_of_target(Pass& pass, const RolloutView& view, const SharingRol
   }
   out.status.erase("nodes");
   if (Json nodes = nodes_of(view); !nodes.empty()) out.status["nodes"] = std::move(nodes);
+  if (!has_ended(out.phase.name) && view.gate().is_open()) out.waits = view.waits().groups;
   return true;
 }
 
@@ -254,6 +257,14 @@ void write_next_status(Pass& pass, const SharingRollout& rollout, NextStatus nex
   if (phase.why.code == reason_of(Gate::aborted))
     conditions.push_back({kAbortedCondition, true, phase.why.code, phase.why.message});
   status["conditions"] = condition_list(conditions, status, rollout.meta.generation, pass.s.now);
+  status["reason"] = fields_of(phase.why);
+  status.erase("waits");
+  for (const GroupWait& group : next.waits) {
+    if (status["waits"].size() == kMostGroups) break;
+    Json& wait = status["waits"].emplace_back(
+        Json{{"product", group.product}, {"reason", group.why.code}, {"message", cut_message(group.why.message)}});
+    print_facts(group.why.facts(), wait);
+  }
   if (rollout.meta.generation > 0) status["observedGeneration"] = rollout.meta.generation;
   PatchStatus patch = status_patch(rollout, status);
   if (patch.status_json == rollout.status_json) return;
@@ -299,8 +310,16 @@ void plan_status(Pass& pass, const DaemonRollouts& daemons, const SharingRollout
 
 }  // namespace
 
+Json fields_of(const Reason& why) {
+  Json out{{"code", why.code}};
+  print_facts(why.facts(), out);
+  return out;
+}
+
 Json rollout_node(std::string_view name, std::string_view state, const Reason& why) {
-  return {{"name", name}, {"state", state}, {"reason", why.code}, {"message", cut_message(why.message)}};
+  Json out{{"name", name}, {"state", state}, {"reason", why.code}, {"message", cut_message(why.message)}};
+  print_facts(why.facts(), out);
+  return out;
 }
 
 void replace_attempt(Pass& pass, const SharingRollout& rollout, std::string why) {

@@ -26,16 +26,17 @@ struct StatusCondition {
 
   StatusCondition(std::string_view kind, bool is_true, std::string_view code, std::string message,
                   bool is_unknown = false)
-      : type(kind), holds(is_true), why(code, std::move(message)), unknown(is_unknown) {}
+      : StatusCondition(kind, is_true, Reason(code, std::move(message)), is_unknown) {}
+  StatusCondition(std::string_view kind, bool is_true, Reason reason, bool is_unknown = false)
+      : type(kind), holds(is_true), why(std::move(reason)), unknown(is_unknown) {}
 };
 
 // Reason of a status write, by PatchStatus or into the state ConfigMap. Such writes are too frequent for a log line
 // each.
 inline constexpr std::string_view kStatusChanged = "StatusChanged";
-// Reason of the condition Progressing while nodes are in progress, or can start.
-inline constexpr std::string_view kRollingOut = "RollingOut";
-// Reason of a policy's condition Progressing while no change is needed.
-inline constexpr std::string_view kNothingToDo = "Settled";
+
+// status.reason: the code, and what the sentence beside it is about.
+[[nodiscard]] nlohmann::json fields_of(const Reason& why);
 
 // Removes from the list of nodes in a SharingRollout's status those that have not failed, when another revision
 // replaces it: no node waits for it any more. Its counts stay as they were, because they show how far it came.

@@ -24,38 +24,38 @@ TEST_F(RolloutCommand, StatusOfAFullBudgetNamesItAndItsHoldersAndTheSettingToRai
   const std::string of_group =
       edit + "maxUnavailablePerGroup; the chart value config.max-unavailable-per-group is for a new cluster only\n";
   const std::string of_cluster = "  next: " + upgrade_chart("and a higher config.cluster-max-unavailable\n");
+  const Json cluster = "cluster-max-unavailable", policy_wide = "maxUnavailable", group = "maxUnavailablePerGroup";
   const struct {
-    const char* message;
+    Json budgets;
     std::string next;
   } rows[] = {
-      {"no slot is free: a01, a02 hold 2 of 2 slots of policy default (maxUnavailable)", of_policy},
-      {"no slot is free: a01 holds 1 of 1 slot of group A100 (maxUnavailablePerGroup)", of_group},
-      {"no slot is free: a01 holds 1 of 1 slot of the cluster (--cluster-max-unavailable)", of_cluster},
-      {"no slot is free: a01 and 7 more hold 8 of 8 slots of the cluster (--cluster-max-unavailable)", of_cluster},
-      {"no slot is free: a01 holds 1 of 1 slot of policy default (maxUnavailable); also full: the cluster "
-       "(--cluster-max-unavailable): a01, t04 hold 2 of 2 slots",
+      {Json::array({policy_wide}), of_policy},
+      {Json::array({group}), of_group},
+      {Json::array({cluster}), of_cluster},
+      {Json::array({policy_wide, cluster}),
        edit + "maxUnavailable; the chart value config.max-unavailable is for a new cluster only; raise the chart value "
               "config.cluster-max-unavailable with helm upgrade as well: all of these budgets are full, and one alone "
               "frees no slot\n"},
-      {"no slot is free: a01 holds 1 of 1 slot of policy default (maxUnavailable); also full: group A100 "
-       "(maxUnavailablePerGroup): a01 holds 1 of 1 slot",
+      {Json::array({policy_wide, group}),
        edit +
            "maxUnavailable and spec.rollout.maxUnavailablePerGroup; the chart values config.max-unavailable and "
            "config.max-unavailable-per-group are for a new cluster only: all of these budgets are full, and one alone "
            "frees no slot\n"},
-      {"waits for the canary a01", ""},
+      {Json::array(), ""},
   };
-  const auto next_for = [&](const char* reason, const char* message) {
+  const auto next_for = [&](const char* reason, const Json& budgets) {
     rollout("r", "Progressing", "v1-2");
     const Json condition{{"type", "Ready"},
                          {"status", "False"},
                          {"reason", reason},
-                         {"message", message},
+                         {"message", "as the operator says it"},
                          {"lastTransitionTime", "2026-01-01T00:00:00Z"}};
     merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/r/status",
-          Json{{"status", {{"conditions", Json::array({condition})}}}}.dump());
+          Json{{"status",
+                {{"conditions", Json::array({condition})}, {"reason", {{"code", reason}, {"budgets", budgets}}}}}}
+              .dump());
     (void)run(Verb::status, "r");
-    EXPECT_THAT(out.str(), HasSubstr(message));
+    EXPECT_THAT(out.str(), HasSubstr("as the operator says it"));
     (void)send(k8s::Method::del, "/apis/gpusharing.dev/v1alpha1/sharingrollouts/r", "", "");
     const std::size_t at = out.str().find("  next: ");
     return at == std::string::npos ? std::string() : out.str().substr(at);
@@ -67,19 +67,17 @@ TEST_F(RolloutCommand, StatusOfAFullBudgetNamesItAndItsHoldersAndTheSettingToRai
   record(print_head({edit_behind_pods_of({"gpu-1", "gpu-2", "gpu-3"})}));
   merge("/api/v1/nodes/gpu-1", R"({"spec":{"unschedulable":true}})");
   for (const char* reason : {"BudgetExhausted", "RollingOut"}) {
-    EXPECT_EQ(next_for(reason,
-                       "no slot is free: gpu-1 and 1 more hold 2 of 1 slots of the cluster "
-                       "(--cluster-max-unavailable)"),
+    EXPECT_EQ(next_for(reason, Json::array({cluster})),
               "  next: kubectl get nodes gpu-1  # cordoned by somebody: whoever did can return it with kubectl "
               "uncordon\n"
               "  next: kubectl describe nodes gpu-2  # NotReady: it holds a slot until it is Ready\n" +
                   of_cluster);
   }
-  EXPECT_EQ(next_for("RollingOut", "waits for the canary gpu-3"), "") << "it waits for no slot";
+  EXPECT_EQ(next_for("RollingOut", Json::array()), "") << "it waits for no slot";
   merge("/api/v1/nodes/gpu-1", R"({"spec":{"unschedulable":null}})");
   (void)send(k8s::Method::del, "/api/v1/nodes/gpu-2", "", "");
-  for (const auto& row : rows) EXPECT_EQ(next_for("BudgetExhausted", row.message), row.next) << row.message;
-  EXPECT_EQ(next_for("RollingOut", rows[0].message), "") << "nodes hold the slots of a wave that goes on";
+  for (const auto& row : rows) EXPECT_EQ(next_for("BudgetExhausted", row.budgets), row.next) << row.budgets;
+  EXPECT_EQ(next_for("RollingOut", rows[0].budgets), "") << "nodes hold the slots of a wave that goes on";
   // The cluster's slots can belong to the rollout of another policy.
   post("/apis/gpusharing.dev/v1alpha1/sharingpolicies",
        policy("research", R"({"priority":10,"nodeSelector":{"matchLabels":{"team":"b"}}})"));
@@ -87,9 +85,8 @@ TEST_F(RolloutCommand, StatusOfAFullBudgetNamesItAndItsHoldersAndTheSettingToRai
   change.to = target();
   merge("/api/v1/nodes/gpu-1",
         Json{{"metadata", {{"labels", {{"team", "b"}}}, {"annotations", test::write_change(change)}}}}.dump());
-  EXPECT_EQ(
-      next_for("RollingOut", "no slot is free: gpu-1 holds 1 of 1 slot of the cluster (--cluster-max-unavailable)"),
-      "  next: gpu-sharing-operator rollout status policy/research  # gpu-1 holds the slots\n" + of_cluster);
+  EXPECT_EQ(next_for("RollingOut", Json::array({cluster})),
+            "  next: gpu-sharing-operator rollout status policy/research  # gpu-1 holds the slots\n" + of_cluster);
 }
 
 // The node that holds the slot is what the rollout waits for: a higher budget is the last thing to try.
@@ -102,7 +99,11 @@ TEST_F(RolloutCommand, StatusOfAFullBudgetNamesTheWayOutOfItsHolderFirst) {
                        {"lastTransitionTime", "2026-01-01T00:00:00Z"}};
   const Json node{{"name", "gpu-1"}, {"state", "Restarting"}, {"reason", "NodesNotReady"}, {"message", "NotReady"}};
   merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/r/status",
-        Json{{"status", {{"conditions", Json::array({condition})}, {"nodes", Json::array({node})}}}}.dump());
+        Json{{"status",
+              {{"conditions", Json::array({condition})},
+               {"reason", {{"code", "BudgetExhausted"}, {"budgets", {"maxUnavailable"}}}},
+               {"nodes", Json::array({node})}}}}
+            .dump());
   merge("/api/v1/nodes/gpu-1/status", R"({"status":{"conditions":[{"type":"Ready","status":"Unknown"}]}})");
   (void)run(Verb::status, "r");
   const std::size_t holder = out.str().find("  next: kubectl describe node gpu-1");
@@ -124,7 +125,10 @@ TEST_F(RolloutCommand, StatusOfAFullBudgetSendsNobodyToNodesThatTheOperatorIsCha
                          {"message", "no slot is free: gpu-1 holds 1 of 1 slot of policy default (maxUnavailable)"},
                          {"lastTransitionTime", "2026-01-01T00:00:00Z"}};
     merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/r/status",
-          Json{{"status", {{"conditions", Json::array({condition})}}}}.dump());
+          Json{{"status",
+                {{"conditions", Json::array({condition})},
+                 {"reason", {{"code", "BudgetExhausted"}, {"budgets", {"maxUnavailable"}}}}}}}
+              .dump());
     (void)run(Verb::status, "r");
     (void)send(k8s::Method::del, "/apis/gpusharing.dev/v1alpha1/sharingrollouts/r", "", "");
     return out.str();

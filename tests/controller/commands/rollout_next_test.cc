@@ -58,7 +58,10 @@ TEST_F(RolloutCommand, AWaitOfAPolicyNamesTheCommandThatEndsIt) {
                          {"reason", row.reason},
                          {"message", row.message},
                          {"lastTransitionTime", "2026-01-01T00:00:00Z"}};
-    const Json status{{"conditions", Json::array({condition})}, {"nodes", {{"pending", 2}}}};
+    const Json budgets = {"maxUnavailable", "cluster-max-unavailable"};
+    const Json status{{"conditions", Json::array({condition})},
+                      {"reason", {{"code", row.reason}, {"budgets", budgets}}},
+                      {"nodes", {{"pending", 2}}}};
     merge("/apis/gpusharing.dev/v1alpha1/sharingpolicies/default/status", Json{{"status", status}}.dump());
     const bool paused = std::string(row.reason) == "Paused";
     const char* mode = std::string(row.reason) == "Observe" ? "Observe" : "Enforce";
@@ -143,10 +146,12 @@ TEST_F(RolloutCommand, StatusPrintsTheWayOutOfEachStop) {
 }
 
 TEST_F(RolloutCommand, StatusPrintsWhatToTypeAboutANodeInTrouble) {
-  const auto next_for = [&](const std::string& reason, const std::string& message = "as reported") {
+  const auto next_for = [&](const std::string& reason, const std::string& message = "as reported",
+                            const Json& facts = Json::object()) {
     (void)send(k8s::Method::del, "/apis/gpusharing.dev/v1alpha1/sharingrollouts/r", "", "");
     rollout("r", "Progressing", "v1-2");
-    const Json node{{"name", "gpu-1"}, {"state", "Waiting"}, {"reason", reason}, {"message", message}};
+    Json node{{"name", "gpu-1"}, {"state", "Waiting"}, {"reason", reason}, {"message", message}};
+    node.update(facts);
     merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/r/status",
           Json{{"status", {{"nodes", Json::array({node})}}}}.dump());
     (void)run(Verb::status, "r");
@@ -178,25 +183,24 @@ TEST_F(RolloutCommand, StatusPrintsWhatToTypeAboutANodeInTrouble) {
             budgets + " --field-selector metadata.name=web" + scale +
                 "PodDisruptionBudget web changes it, so that a pod can be evicted (gpu-1)\n" + interrupt);
   const std::string allow = "  next: " + upgrade_chart("--set eviction.enabled=true (gpu-1)\n");
-  EXPECT_EQ(next_for("Forbidden", "the operator is not allowed to evict team/job: forbidden"), allow + interrupt);
+  EXPECT_EQ(
+      next_for("Forbidden", "the operator is not allowed to evict team/job: forbidden", {{"evictionRefused", true}}),
+      allow + interrupt);
   EXPECT_EQ(next_for("Forbidden"), allow) << "of a write that concerns no pod";
-  const std::string bare =
-      "waits for team/nb; team/nb has no controller that would create it again after an eviction, so the operator "
-      "waits for it. Delete it with kubectl, or set spec.rollout.evictBarePods: true in policy default";
-  EXPECT_EQ(next_for("WaitingForWorkloads", bare),
+  EXPECT_EQ(next_for("WaitingForWorkloads", "waits for team/nb", {{"podsWithoutController", true}}),
             idle + edit +
                 "evictBarePods: true: the operator evicts pods without a controller as well, and nothing creates "
                 "those again\n" +
                 interrupt);
-  const std::string refuses =
-      "waits for team/train; team/train has the annotation gpusharing.dev/do-not-disrupt=true, so the operator waits "
-      "for it and does not evict it";
+  Json refuses{{"evictionForbiddenBy", "gpusharing.dev/do-not-disrupt=true"}};
   const std::string annotated = pods +
                                 "the owners of the pods end them, delete them, or remove the annotation "
                                 "gpusharing.dev/do-not-disrupt=true, which forbids their eviction\n" +
                                 interrupt;
-  EXPECT_EQ(next_for("WaitingForWorkloads", refuses), annotated);
-  EXPECT_EQ(next_for("WaitingForWorkloads", refuses + ". " + bare), annotated) << "the bare pod alone frees nothing";
+  EXPECT_EQ(next_for("WaitingForWorkloads", "waits for team/train", refuses), annotated);
+  refuses["podsWithoutController"] = true;
+  EXPECT_EQ(next_for("WaitingForWorkloads", "waits for both", refuses), annotated)
+      << "the bare pod alone frees nothing";
   (void)plugin_pod();
   merge(
       "/api/v1/namespaces/gpu-operator/pods/plugin-1/status",

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <vector>
@@ -126,32 +127,31 @@ TEST(Evictions, ABarePodIsWaitedForAndNamedUnlessThePolicySaysOtherwise) {
   EXPECT_EQ(evicted_in(*willing, "mps-8"), (std::set<std::string>{"bare", "owned"}));
 }
 
-// What the operator says of pods that stay is read back by whoever has only its status.
-TEST(Evictions, WhyPodsStayIsReadBackFromWhatIsSaidOfThem) {
+// Whoever has not listed the pods, the next operator or a command, reads there why they stay.
+TEST(Evictions, WhyPodsStayIsInFieldsOfTheStatus) {
   const struct {
     std::vector<User> users;
-    bool bare;
-    const char* annotation;
+    nlohmann::json bare, annotation;
   } rows[] = {
-      {{{"bare", 1, 0, 0, true}}, true, ""},
-      {{{"train", 1, 0, 0, false, "gpusharing.dev/do-not-disrupt"}}, false, "gpusharing.dev/do-not-disrupt=true"},
+      {{{"bare", 1, 0, 0, true}}, true, nullptr},
+      {{{"train", 1, 0, 0, false, "gpusharing.dev/do-not-disrupt"}}, nullptr, "gpusharing.dev/do-not-disrupt=true"},
       {{{"train", 1, 0, 0, false, "gpusharing.dev/do-not-disrupt"}, {"bare", 1, 0, 0, true}},
        true,
        "gpusharing.dev/do-not-disrupt=true"},
+      {{}, nullptr, nullptr},
   };
   for (const auto& row : rows) {
     const auto fleet = fleet_of(row.users, "{workloads: Evict}");
     EXPECT_EQ(evicted_in(*fleet, "mps-8"), std::set<std::string>{});
-    std::string said;
-    for (const Finding& finding : fleet->plan().findings) {
-      if (finding.reason == kWaitingForWorkloads) said = finding.message;
+    nlohmann::json said = nlohmann::json::object();
+    for (const auto& [key, rollout] : fleet->world.rollouts.all()) {
+      const auto status = nlohmann::json::parse(rollout->status_json, nullptr, false);
+      if (status.contains("nodes")) said = status["nodes"][0];
     }
-    const ReportedStay stay = reported_stay(said);
-    EXPECT_EQ(stay.bare, row.bare) << said;
-    EXPECT_EQ(stay.annotation, row.annotation) << said;
-    EXPECT_FALSE(stay.otherwise) << said;
+    EXPECT_EQ(said.value("podsWithoutController", nlohmann::json()), row.bare) << said;
+    EXPECT_EQ(said.value("evictionForbiddenBy", nlohmann::json()), row.annotation) << said;
+    EXPECT_FALSE(said.contains("podsStayOtherwise")) << said;
   }
-  EXPECT_FALSE(reported_stay("waits for jobs/a").is_any());
 }
 
 TEST(Evictions, APodOfAProtectedNamespaceBlocksItsNodeByName) {

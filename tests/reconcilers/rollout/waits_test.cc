@@ -131,34 +131,29 @@ TEST_F(Waits, TheClustersBudgetIsNamedWhereItIsTheOneThatBinds) {
   EXPECT_EQ(shown("a03"), "Pending: " + full);
 }
 
-// `rollout status` reads them there for the template of a DaemonSet, and the settings to raise for every rollout.
-TEST_F(Waits, WhichBudgetsAreFullAndWhoHoldsTheFirstIsReadBackFromTheStatus) {
+// `rollout status` reads them there: which settings to raise, and for the template of a DaemonSet who holds the slots.
+TEST_F(Waits, WhichBudgetsAreFullAndWhoHoldsTheFirstIsAFieldOfTheStatus) {
   start("maxUnavailable: 2, maxUnavailablePerGroup: 100%, canary: {nodesPerGroup: 0}").edit("any", "ts-8");
   tick(3);
-  ReportedBudgets full = reported_budgets(progressing());
-  EXPECT_TRUE(full.is_any && full.policy) << progressing();
-  EXPECT_FALSE(full.cluster || full.group) << progressing();
-  EXPECT_THAT(full.holders, ElementsAre("a01", "a02"));
+  const Json of_policy{{"code", "RollingOut"}, {"budgets", {"maxUnavailable"}}, {"holders", {"a01", "a02"}}};
+  EXPECT_EQ(status()["reason"], of_policy);
+  EXPECT_EQ(rollout_status()["reason"], of_policy);
+  EXPECT_EQ(rollout_status()["waits"][0]["product"], "NVIDIA-A100-SXM4-40GB");
+  EXPECT_EQ(rollout_status()["waits"][0]["reason"], "BudgetExhausted");
 
   FleetModel& fleet = start("maxUnavailable: 100%, maxUnavailablePerGroup: 1, canary: {nodesPerGroup: 0}");
   fleet.settings.cluster_max_unavailable = {1, false};
   fleet.edit("any", "ts-8");
   tick(3);
-  full = reported_budgets(progressing());
-  EXPECT_TRUE(full.is_any && full.cluster && full.group) << progressing();
-  EXPECT_FALSE(full.policy) << progressing();
-  EXPECT_THAT(full.holders, ElementsAre("a01"));
+  EXPECT_EQ(status()["reason"]["budgets"], Json({"cluster-max-unavailable", "maxUnavailablePerGroup"}));
+  EXPECT_EQ(status()["reason"]["holders"], Json({"a01"}));
 
   FleetModel& large = start("maxUnavailable: 7, maxUnavailablePerGroup: 100%, canary: {nodesPerGroup: 0}", "ts-4", 9);
   for (const char* node : {"a01", "a02", "a03", "a04", "a05", "a06", "a07"}) large.set_ready(node, false);
   large.edit("any", "ts-8");
   tick(3);
   EXPECT_THAT(progressing(), HasSubstr("a05 and 2 more hold 7 of 7 slots"));
-  EXPECT_THAT(reported_budgets(progressing()).holders, ElementsAre("a01", "a02", "a03", "a04", "a05"));
-
-  EXPECT_FALSE(reported_budgets("1 node failed (a01), so no slot is free").is_any);
-  EXPECT_THAT(reported_budgets("no slot is free: 2 of 2 slots of policy a (maxUnavailable) are in use").holders,
-              ElementsAre());
+  EXPECT_EQ(status()["reason"]["holders"], Json({"a01", "a02", "a03", "a04", "a05"})) << "the first five";
 }
 
 TEST_F(Waits, ANodeThatIsNotReadyAndABusyOneAreNamedAsHoldersForTheIdleOnes) {

@@ -1,0 +1,78 @@
+#include "reconcilers/reasons/reason.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "k8sclient/value/json_access.h"
+
+namespace gso {
+
+namespace {
+
+// The fields of Facts, as statuses name them.
+template <class FactsOrConst, class Visit>
+void for_each_field(FactsOrConst& facts, Visit visit) {
+  visit("budgets", facts.budgets);
+  visit("holders", facts.holders);
+  visit("nodes", facts.nodes);
+  visit("until", facts.until);
+  visit("podsWithoutController", facts.bare);
+  visit("evictionForbiddenBy", facts.annotation);
+  visit("podsStayOtherwise", facts.otherwise);
+  visit("evictionRefused", facts.refused);
+}
+
+void read(const nlohmann::json& value, bool& out) {
+  out = value.is_boolean() && value.get<bool>();
+}
+
+void read(const nlohmann::json& value, std::string& out) {
+  if (value.is_string()) out = value.get<std::string>();
+}
+
+void read(const nlohmann::json& value, std::vector<std::string>& out) {
+  if (!value.is_array()) return;
+  for (const nlohmann::json& item : value) read(item, out.emplace_back());
+}
+
+}  // namespace
+
+void Facts::add(const Facts& other) {
+  for (const std::string& budget : other.budgets) {
+    if (std::ranges::find(budgets, budget) == budgets.end()) budgets.push_back(budget);
+  }
+  if (holders.empty()) holders = other.holders;
+  if (nodes.empty()) nodes = other.nodes;
+  if (until.empty()) until = other.until;
+  if (annotation.empty()) annotation = other.annotation;
+  bare = bare || other.bare;
+  otherwise = otherwise || other.otherwise;
+  refused = refused || other.refused;
+}
+
+Facts about_nodes(std::vector<std::string> names) {
+  constexpr std::size_t kMost = 5;
+  names.resize(std::min(names.size(), kMost));
+  return {.nodes = std::move(names)};
+}
+
+void print_facts(const Facts& facts, nlohmann::json& entry) {
+  for_each_field(facts, [&](const char* name, const auto& value) {
+    if (value != std::decay_t<decltype(value)>()) entry[name] = value;
+  });
+}
+
+Facts facts_in(const nlohmann::json& entry) {
+  Facts out;
+  for_each_field(out, [&](const char* name, auto& value) {
+    if (const nlohmann::json* found = k8s::member_at(entry, name)) read(*found, value);
+  });
+  return out;
+}
+
+const Facts& Reason::facts() const {
+  static const Facts none;
+  return facts_ == nullptr ? none : *facts_;
+}
+
+}  // namespace gso
