@@ -17,15 +17,15 @@ namespace gso {
 // the commands, and for an operator that takes over. What is empty is left out there.
 struct Facts {
   // The full budgets of nodes out of service, each by the setting that limits it: the three below.
-  std::vector<std::string> budgets;
-  std::vector<std::string> holders;  // The first nodes that hold the slots of the first of them.
-  std::vector<std::string> nodes;    // The first nodes that it waits for.
-  std::string until;                 // When the wait ends by itself, in RFC 3339.
+  std::vector<std::string> budgets = {};
+  std::vector<std::string> holders = {};  // The first nodes that hold the slots of the first of them.
+  std::vector<std::string> nodes = {};    // The first nodes that it waits for.
+  std::string until = {};                 // When the wait ends by itself, in RFC 3339.
   // Of pods that keep a node, and are not evicted:
-  bool bare = false;       // some have no controller,
-  std::string annotation;  // some have an annotation that forbids it, this the first ("gpusharing.dev/…=true"),
-  bool otherwise = false;  // some would return to the node, or are of DaemonSets or static,
-  bool refused = false;    // and the API server answered an eviction with no.
+  bool bare = false;            // some have no controller,
+  std::string annotation = {};  // some have an annotation that forbids it, this the first ("gpusharing.dev/…=true"),
+  bool otherwise = false;       // some would return to the node, or are of DaemonSets or static,
+  bool refused = false;         // and the API server answered an eviction with no.
 
   [[nodiscard]] bool some_stay() const { return bare || !annotation.empty() || otherwise; }
   // Adds what another sentence beside this one is about.
