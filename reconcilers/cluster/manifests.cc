@@ -10,6 +10,7 @@
 
 #include "reconcilers/cluster/cluster_pods.h"
 #include "reconcilers/cluster/discovery.h"
+#include "reconcilers/cluster/operand_namespaces.h"
 #include "reconcilers/cluster/other_systems.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/kai_objects.h"

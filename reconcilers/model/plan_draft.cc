@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "reconcilers/model/message_text.h"
+#include "reconcilers/model/policy.h"
 #include "reconcilers/reasons/names.h"
 
 namespace gso {

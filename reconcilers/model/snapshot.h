@@ -1,7 +1,6 @@
 // Everything that a planner can read: the stores, the start times of timers, settings, and the present time.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -16,7 +15,7 @@
 #include "reconcilers/model/kai_world.h"
 #include "reconcilers/model/objects.h"
 #include "reconcilers/model/partitioning_world.h"
-#include "reconcilers/model/policy.h"
+#include "reconcilers/model/rollout_spec.h"
 #include "reconcilers/model/timer.h"
 
 namespace gso {
@@ -39,7 +38,9 @@ struct StaleView {
   bool reported = true;  // False in the first minutes: most failures of a watch are over by then.
 };
 
-struct PatchNode;  // reconcilers/model/plan.h
+struct SharingPolicy;   // reconcilers/model/policy.h
+struct SharingRollout;  // reconcilers/model/policy.h
+struct PatchNode;       // reconcilers/model/plan.h
 using NodesBeingWritten = std::map<std::string, std::shared_ptr<const PatchNode>, std::less<>>;
 
 // The projected cluster. Written by watchers (or by a test, or by `plan` from manifests).
@@ -150,7 +151,7 @@ struct PlannerSettings {
   // Upper limit over the mode of every policy. Under `observe` no Node or Pod is written except for sharing labels, and
   // the record is kept in memory.
   PolicyMode rollouts = PolicyMode::enforce;
-  [[nodiscard]] PolicyMode mode_of(const SharingPolicy& policy) const { return std::max(policy.mode, rollouts); }
+  [[nodiscard]] PolicyMode mode_of(const SharingPolicy& policy) const;
   // New MPS pods of the device plugin can be signalled by their sidecar: the chart's fixes.mpsSignal corrects them.
   bool mps_signal_fixed = false;
   KaiSettings kai;

@@ -8,6 +8,7 @@
 
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/object_refs.h"
+#include "reconcilers/model/policy.h"
 #include "reconcilers/node/node_labels.h"
 #include "reconcilers/node/node_phase.h"
 #include "reconcilers/reasons/names.h"

@@ -15,6 +15,7 @@
 #include "reconcilers/cluster/config_maps.h"
 #include "reconcilers/cluster/other_systems.h"
 #include "reconcilers/model/object_refs.h"
+#include "reconcilers/model/policy.h"
 #include "reconcilers/partitioning/official_plugin.h"
 #include "reconcilers/partitioning/slice_plan.h"
 #include "reconcilers/reasons/names.h"

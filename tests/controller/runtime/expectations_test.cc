@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/policy.h"
 #include "reconcilers/model/project.h"
 #include "tests/controller/writes/executor_fixture.h"
 

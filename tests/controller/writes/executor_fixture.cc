@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "reconcilers/model/policy.h"
 #include "reconcilers/model/project.h"
 
 namespace gso::executor_test {

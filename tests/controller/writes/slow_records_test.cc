@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/policy.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/node/node_change.h"
 #include "tests/controller/writes/executor_fixture.h"

@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/policy.h"
 
 namespace gso {
 

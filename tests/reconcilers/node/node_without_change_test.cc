@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "reconcilers/model/policy.h"
 #include "reconcilers/node/pod_faults.h"
 #include "reconcilers/reasons/names.h"
 #include "tests/reconcilers/node/node_in_fleet.h"
