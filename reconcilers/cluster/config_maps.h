@@ -20,7 +20,8 @@
 
 namespace gso {
 
-struct FleetRecord;  // reconcilers/cluster/record.h
+struct FleetRecord;    // reconcilers/cluster/record.h
+struct InlineProfile;  // reconcilers/model/policy.h
 
 // --- The keys of a ConfigMap, for messages and for what chooses among them.
 

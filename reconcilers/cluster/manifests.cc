@@ -15,6 +15,7 @@
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/kai_objects.h"
 #include "reconcilers/model/message_text.h"
+#include "reconcilers/model/policy.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/profile/yaml_node.h"
 

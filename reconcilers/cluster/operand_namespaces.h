@@ -3,22 +3,24 @@
 //  - the operator's own, and those of the setting (PlannerSettings::operand_namespaces);
 //  - those of DaemonSets whose owner is a ClusterPolicy that exists, by name and uid;
 //  - those of the installations that the record has for nodes.
-// If that names none (first start, no ClusterPolicy, no record), all in which an operand's DaemonSet is found count, and
-// the record keeps this choice until the setting names some.
+// If that names none (first start, no ClusterPolicy, no record), all in which an operand's DaemonSet is found count,
+// and the record keeps this choice until the setting names some.
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "k8sclient/value/error.h"
-#include "reconcilers/cluster/record_store.h"
 #include "reconcilers/model/objects.h"
 #include "reconcilers/model/snapshot.h"
 
 namespace gso {
+
+class RecordStore;  // record_store.h
 
 // project_daemonset() for operand namespaces: of one that is no operand, only what names it is kept.
 [[nodiscard]] k8s::Result<DaemonSet> project_operand_daemonset(std::string_view json);
@@ -39,6 +41,8 @@ struct SeenDaemonSets {
 // Decides over the operand namespaces of one World, again and again.
 class OperandNamespaces {
  public:
+  OperandNamespaces();
+  ~OperandNamespaces();
   // Sets World::operand_namespaces and operand_namespaces_chosen. World::configmaps must have the record. A record that
   // cannot be read adds what it added before, and nothing is chosen then.
   void decide(World& world, const PlannerSettings& settings, const SeenDaemonSets& seen);
@@ -46,7 +50,7 @@ class OperandNamespaces {
  private:
   void read_record(const World& world, const PlannerSettings& settings);
 
-  RecordStore stored_;
+  std::unique_ptr<RecordStore> stored_;
   std::set<std::string> recorded_;  // Of the installations of nodes.
   std::set<std::string> choice_;    // FleetRecord::operand_namespaces
 };

@@ -136,7 +136,7 @@ TEST_F(NodeWithoutChange, N6_AWarningSaysThatNoPodIsReplacedForVerifyTimeout) {
   EXPECT_EQ(phase(), Phase::following_daemonset);
   const auto stalls = [&] {
     return std::ranges::any_of(fleet_->plan().findings, [](const Finding& finding) {
-      return finding.reason == kRollingUpdateStalled && finding.severity == Severity::warning;
+      return finding.why.code == kRollingUpdateStalled && finding.severity == Severity::warning;
     });
   };
   const int waited = until(900, stalls);
