@@ -11,6 +11,7 @@
 #include <fstream>
 #include <vector>
 
+#include "reconcilers/model/policy.h"
 #include "tests/change_words/change_words.h"
 #include "tests/reconcilers/fleet_model/fleet_model.h"
 

@@ -213,10 +213,10 @@ void postpone_directory_labels(Plan& plan) {
   std::set<std::string> others;
   for (const PlannedAction& planned : plan.actions) {
     const auto* patch = std::get_if<PatchNode>(&planned.action);
-    if (patch != nullptr && planned.reason != kDirectoryLabelled && writes_owned(*patch)) others.insert(patch->name);
+    if (patch != nullptr && planned.why.code != kDirectoryLabelled && writes_owned(*patch)) others.insert(patch->name);
   }
   std::erase_if(plan.actions, [&](const PlannedAction& planned) {
-    return planned.reason == kDirectoryLabelled && others.contains(planned.node);
+    return planned.why.code == kDirectoryLabelled && others.contains(planned.node);
   });
 }
 

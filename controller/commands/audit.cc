@@ -121,7 +121,7 @@ OrderedJson document_of(const Audit& audit, const FleetIndex& index, const Clust
   OrderedJson findings = OrderedJson::array();
   for (const Finding& finding : audit.findings) {
     findings.push_back(to_json(finding));
-    findings.back()["remedy"] = remedy_here(view.world, index.impl(), finding.reason, finding.object);
+    findings.back()["remedy"] = remedy_here(view.world, index.impl(), finding.why.code, finding.object);
   }
   OrderedJson problems = OrderedJson::array();
   for (const AuditProblem& problem : audit.problems) problems.push_back(to_json(problem));
@@ -170,7 +170,7 @@ void print_heading(const Audit& audit, const ClusterView& view, std::ostream& ou
 void add_stopped_operator(const NoOperator& stopped, Audit& audit) {
   const ObjectRef lease{"coordination.k8s.io/v1", "Lease", stopped.lease.ns, stopped.lease.name, ""};
   const Reason reason{"OperatorNotRunning", stopped.why + ": no node is changed or repaired until an operator runs"};
-  audit.findings.insert(audit.findings.begin(), {Severity::error, lease, reason.code, reason.message});
+  audit.findings.insert(audit.findings.begin(), {Severity::error, lease, reason});
   AuditProblem problem;
   problem.severity = Severity::error;
   problem.reason = reason;

@@ -204,7 +204,7 @@ void note_pauses(const World& world, const PlannerSettings& settings, const Find
   index.refresh(world, settings);
   for (const Finding& pause : idle_pause_findings(world, index.impl())) {
     const std::string name = k8s::to_string(k8s::ObjectKey{pause.object.ns, pause.object.name});
-    found.note(fmt::format("{} {}: {}", pause.object.kind, name, pause.message));
+    found.note(fmt::format("{} {}: {}", pause.object.kind, name, pause.why.message));
   }
 }
 

@@ -233,7 +233,7 @@ asio::awaitable<k8s::Result<std::string>> send(CleanupRun* run, PlannedAction pl
 // What a write would do, for a dry run; of anything but a Node, what it is for.
 std::string would_do(const PlannedAction& planned) {
   const auto* patch = std::get_if<PatchNode>(&planned.action);
-  if (patch == nullptr) return planned.message;
+  if (patch == nullptr) return planned.why.message;
   std::vector<std::string> parts;
   if (patch->unschedulable) parts.emplace_back("would uncordon");
   for (const auto& [key, value] : patch->set) parts.push_back(fmt::format("would set label {}={}", key, value));
@@ -271,7 +271,7 @@ asio::awaitable<k8s::Result<bool>> clean_once(CleanupRun* run) {
     }
     ++run->done;
     if (!run->cleanup.json) {
-      const std::string what = run->cleanup.dry_run ? would_do(planned) : planned.message;
+      const std::string what = run->cleanup.dry_run ? would_do(planned) : planned.why.message;
       print_line(*run->out, "{} {}: {}", target.kind, target.name, what);
     }
   }

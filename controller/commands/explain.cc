@@ -125,13 +125,13 @@ void print_text(const NodeExplanation& e, std::size_t columns, std::ostream& out
   print_lines("GPU pods", e.consumers, out);
   std::vector<std::string> quiet;
   for (const Finding& finding : e.findings) {
-    const auto known = e.remedies.find(finding.reason);
+    const auto known = e.remedies.find(finding.why.code);
     const std::string remedy = known == e.remedies.end() ? std::string() : known->second;
-    if (needs_no_action(finding.severity, finding.reason)) {
-      quiet.push_back(finding.reason);
+    if (needs_no_action(finding.severity, finding.why.code)) {
+      quiet.push_back(finding.why.code);
       continue;
     }
-    print_line(out, "{} {}: {}", to_string(finding.severity), finding.reason, finding.message);
+    print_line(out, "{} {}: {}", to_string(finding.severity), finding.why.code, finding.why.message);
     if (!remedy.empty() && remedy != e.obstacle.message) print_line(out, "  to do: {}", remedy);
   }
   print_lines("what can end the wait, and who decides it", e.options, out);

@@ -98,8 +98,8 @@ void print_text(const Plan& plan, const std::string& nothing, std::ostream& out)
   for (const PlannedAction& action : plan.actions) out << print(action) << "\n";
   for (const Finding& finding : plan.findings) {
     print_line(out, "{}: {} {}: {}: {}", to_string(finding.severity), finding.object.kind,
-               shown_value(k8s::to_string(ObjectKey{finding.object.ns, finding.object.name})), finding.reason,
-               finding.message);
+               shown_value(k8s::to_string(ObjectKey{finding.object.ns, finding.object.name})), finding.why.code,
+               finding.why.message);
   }
   if (plan.requeue_after) out << "Next check in " << k8s::format_go_duration(*plan.requeue_after) << ".\n";
 }

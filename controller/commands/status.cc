@@ -85,7 +85,7 @@ OrderedJson document_of(const FleetStatus& status, const std::vector<NodeRow>& n
   for (const Finding& finding : switch_findings(status)) document["findings"].push_back(to_json(finding));
   for (const Finding& finding : status.kai) {
     document["kai"].push_back(
-        {{"severity", to_string(finding.severity)}, {"reason", finding.reason}, {"message", finding.message}});
+        {{"severity", to_string(finding.severity)}, {"reason", finding.why.code}, {"message", finding.why.message}});
   }
   return document;
 }
@@ -153,12 +153,12 @@ void print_rest(const FleetStatus& status, const std::vector<NodeRow>& nodes, bo
   print_daemons(daemon_progress(status.world, status.index), width, out);
   for (const Finding& finding : status.kai) {
     out << '\n';
-    print_line(out, "kai-config: {} ({})", finding.message, finding.reason);
+    print_line(out, "kai-config: {} ({})", finding.why.message, finding.why.code);
   }
   for (const Finding& finding : switch_findings(status)) {
     out << '\n';
-    print_line(out, "{} {}: {} {}: {}", to_string(finding.severity), finding.reason, finding.object.kind,
-               finding.object.name, shown_message(finding.message));
+    print_line(out, "{} {}: {} {}: {}", to_string(finding.severity), finding.why.code, finding.object.kind,
+               finding.object.name, shown_message(finding.why.message));
   }
   if (status.assumed) out << "\n" << assumed_baseline_text(status.operator_lease) << ".\n";
   for (const std::string& missing : status.incomplete) print_line(out, "incomplete: {}", missing);

@@ -257,7 +257,7 @@ KaiReader::LookPtr KaiReader::begin(std::vector<PlannedAction> deletions) {
     const std::string group(pod->meta.labels.get(kai::kGroupLabel).value_or(""));
     look->group_of[action.pod] = group;
     look->groups.insert(group);
-    if (planned.reason == "DuplicateReservation") look->doubled.insert(group);
+    if (planned.why.code == "DuplicateReservation") look->doubled.insert(group);
     if (action.grace_period_seconds) look->vanished.emplace(pod->node_name.view());
   }
   return look;
@@ -286,7 +286,7 @@ std::set<k8s::ObjectKey> KaiReader::conclude(const Look& look) {
         if (meta.key() != action.pod) continue;
         const bool same = meta.uid == action.uid && meta.resource_version == action.resource_version;
         why = same ? j.why.message : "it has changed";
-        if (!same || j.state == GcVerdict::keep || j.why.code != planned.reason) continue;
+        if (!same || j.state == GcVerdict::keep || j.why.code != planned.why.code) continue;
         const std::string node(j.reservation->node_name.view());
         const bool there = action.grace_period_seconds.has_value() && !look.gone.contains(node);
         why = there ? fmt::format("cannot confirm that node {} was deleted", node) : std::string();

@@ -310,9 +310,8 @@ void FleetLoop::add_refusals(Execution& execution) const {
   const std::string& own = parts_.settings->operator_namespace;
   const auto report = [&](Severity severity, const std::string& ns, std::string_view reason, const std::string& note) {
     const ObjectRef where{"v1", "Namespace", "", ns, ""};
-    execution.findings.push_back({severity, where, std::string(reason), note});
-    execution.events.push_back(
-        {.regarding = where, .warning = true, .reason = std::string(reason), .action = "Watch", .note = note});
+    execution.findings.push_back({severity, where, {reason, note}});
+    execution.events.push_back({.regarding = where, .warning = true, .why = {reason, note}, .verb = "Watch"});
   };
   const auto add = [&](Severity severity, const std::string& ns, const std::string& note) {
     report(severity, ns, kForbidden, note);
@@ -373,13 +372,15 @@ void FleetLoop::report_findings(const Plan& plan, const Execution& execution) {
   std::map<std::pair<std::string_view, std::string_view>, double> counts;  // By severity and reason.
   const auto report_one = [&](const Finding& finding) {
     const std::string object = k8s::to_string(ObjectKey{finding.object.ns, finding.object.name});
-    ++counts[{to_string(finding.severity), finding.reason}];
-    std::string line = fmt::format("{} {} {} {}", finding.object.kind, object, finding.reason, finding.message);
+    ++counts[{to_string(finding.severity), finding.why.code}];
+    std::string line = fmt::format("{} {} {} {}", finding.object.kind, object, finding.why.code, finding.why.message);
     if (!reported_findings_.is_new(std::move(line), now)) return;
     const LogLevel level = finding.severity == Severity::info ? LogLevel::info : LogLevel::warning;
-    parts_.log->log(
-        level, "Finding",
-        {{"kind", finding.object.kind}, {"object", object}, {"reason", finding.reason}, {"detail", finding.message}});
+    parts_.log->log(level, "Finding",
+                    {{"kind", finding.object.kind},
+                     {"object", object},
+                     {"reason", finding.why.code},
+                     {"detail", finding.why.message}});
   };
   std::ranges::for_each(plan.findings, report_one);
   std::ranges::for_each(execution.findings, report_one);

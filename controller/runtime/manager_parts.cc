@@ -18,6 +18,7 @@
 #include "k8sclient/clock.h"
 #include "k8sclient/watch/watcher.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/policy.h"
 
 namespace gso {
 namespace {
@@ -193,9 +194,8 @@ void Manager::record_leader() {
   recorder_->record(
       {.regarding = {"coordination.k8s.io/v1", "Lease", settings_.operator_namespace, options_.lease_name, ""},
        .warning = false,
-       .reason = "LeaderElection",
-       .action = "LeaderElection",
-       .note = options_.identity + " became leader"});
+       .why = {"LeaderElection", options_.identity + " became leader"},
+       .verb = "LeaderElection"});
 }
 
 void Manager::make_lease_watch(const k8s::ObjectKey& lease) {

@@ -206,9 +206,9 @@ void FleetMetrics::fill_kai(Metrics& metrics) const {
     for (const auto& [name, group] : kai.groups()) total += group.reservations.size();
     double odd = 0;
     for (const Finding& finding : parts_.view->last_plan.findings) {
-      if (finding.reason == kKaiMismatch) mismatched.insert(finding.object.name);
+      if (finding.why.code == kKaiMismatch) mismatched.insert(finding.object.name);
       if (finding.object.kind != "Pod" || finding.object.ns != kai.view().reservations) continue;
-      ++at(reservations, finding.reason);
+      ++at(reservations, finding.why.code);
       ++odd;
     }
     if (total > 0) reservations["Sound"] = std::max(0.0, static_cast<double>(total) - odd);
@@ -266,7 +266,7 @@ std::unique_ptr<FleetMetrics::NamedByPlan> FleetMetrics::name_by_plan() const {
     if (finding.severity == Severity::info) continue;
     const ObjectRef& object = finding.object;
     const bool hidden = parts_.hides_tenants && !object.ns.empty() && systems.owner_of(object.ns).empty();
-    named->affected.add(finding.reason, object.kind,
+    named->affected.add(finding.why.code, object.kind,
                         hidden ? kHiddenName : k8s::to_string(k8s::ObjectKey(object.ns, object.name)));
   }
   // One whose deletion is refused is planned again in every pass.

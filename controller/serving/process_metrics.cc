@@ -1,5 +1,6 @@
 // The metrics of the operator's own process: memory, CPU time, start time, open files.
 #include "controller/serving/process_metrics.h"
+#include "reconcilers/model/policy.h"
 
 #include <sys/resource.h>
 #include <unistd.h>

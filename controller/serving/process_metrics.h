@@ -12,7 +12,6 @@
 #include "k8sclient/watch/store.h"
 #include "reconcilers/model/kai_objects.h"
 #include "reconcilers/model/objects.h"
-#include "reconcilers/model/policy.h"
 #include "reconcilers/model/snapshot.h"
 
 namespace gso {

@@ -8,6 +8,7 @@
 #include "k8sclient/api/discovery.h"
 #include "k8sclient/watch/watcher.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/policy.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/model/resources.h"
 #include "reconcilers/model/tenant_memory.h"

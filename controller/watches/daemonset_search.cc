@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "reconcilers/cluster/operand.h"
+#include "reconcilers/cluster/operand_namespaces.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/model/resources.h"
 

@@ -16,6 +16,7 @@
 #include "k8sclient/clock.h"
 #include "k8sclient/value/error.h"
 #include "reconcilers/cluster/discovery.h"
+#include "reconcilers/cluster/operand_namespaces.h"
 #include "reconcilers/model/snapshot.h"
 
 namespace gso {

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "reconcilers/cluster/discovery.h"
+#include "reconcilers/cluster/operand_namespaces.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/model/resources.h"
 

@@ -34,13 +34,13 @@ std::string object_text(const RecordEvent& event) {
 }
 
 std::string group_text(const RecordEvent& event) {
-  return object_text(event) + event.reason + '\0' + (event.warning ? 'W' : 'N');
+  return object_text(event) + event.why.code + '\0' + (event.warning ? 'W' : 'N');
 }
 
 }  // namespace
 
 EventId event_id(const RecordEvent& event) {
-  return hash_of(group_text(event) + '\0' + event.note);
+  return hash_of(group_text(event) + '\0' + event.why.message);
 }
 
 bool EventCorrelator::is_one_of_many(const EventId& id_of_group, const EventId& id, k8s::MonoTime now) {
@@ -154,7 +154,7 @@ void EventRecorder::occurrence(const RecordEvent& event, std::uint64_t pass) {
   }
   const EventCorrelator::Reporter reporter = correlator_.reporter_of(event, now);
   RecordEvent reported = event;
-  if (reporter.combined) reported.note = std::string(EventCorrelator::kCombinedPrefix) + event.note;
+  if (reporter.combined) reported.why.message.insert(0, EventCorrelator::kCombinedPrefix);
   report(reporter.id, std::move(reported));
 }
 
@@ -176,7 +176,7 @@ void EventRecorder::report(const EventId& id, RecordEvent event) {
     return hooks_.counted("dropped");
   }
   known.queued = true;
-  event.note = cut_note(event.note);
+  event.why.message = cut_note(event.why.message);
   queue_.push_back({id, std::move(event)});
   wake_->notify();
 }
@@ -205,10 +205,10 @@ std::string EventRecorder::event_json(const Known& known, const RecordEvent& eve
            {"eventTime", k8s::format_micro_time(known.first_time)},
            {"reportingController", options_.reporting_controller},
            {"reportingInstance", cut(options_.reporting_instance, kNameLimit)},
-           {"action", cut(event.action.empty() ? event.reason : event.action, kNameLimit)},
-           {"reason", cut(event.reason, kNameLimit)},
+           {"action", cut(event.verb.empty() ? event.why.code : event.verb, kNameLimit)},
+           {"reason", cut(event.why.code, kNameLimit)},
            {"regarding", regarding_json(event.regarding)},
-           {"note", event.note},
+           {"note", event.why.message},
            {"type", event.warning ? "Warning" : "Normal"}};
   return dump(out);
 }

@@ -36,11 +36,11 @@ std::string remedy(const PlannedAction& planned, const k8s::Error& error) {
   if (!target.ns.empty()) text += fmt::format(" in namespace {}", target.ns);
   const bool reservation = planned.reconciler == kReservationGc;
   const bool restarts = std::holds_alternative<RestartDaemonSet>(planned.action);
-  const char* value = evicts                           ? "eviction.enabled"
-                      : restarts                       ? "daemonSetRestart.enabled"
-                      : planned.reason == kRejectedPod ? "rejectedPods.namespaces"
-                      : reservation                    ? "kai.reservationNamespaces"
-                                                       : "operandNamespaces";
+  const char* value = evicts                             ? "eviction.enabled"
+                      : restarts                         ? "daemonSetRestart.enabled"
+                      : planned.why.code == kRejectedPod ? "rejectedPods.namespaces"
+                      : reservation                      ? "kai.reservationNamespaces"
+                                                         : "operandNamespaces";
   if (evicts || !target.ns.empty()) text += fmt::format(" (chart value {})", value);
   return text;
 }
@@ -273,15 +273,12 @@ Executor::Outcome Executor::succeed(const RunPtr& run, const PlannedAction& plan
   if (const auto* evicted = std::get_if<EvictPod>(&planned.action)) {
     run->result.evictions[planned.node][evicted->uid] = {};
     // The pod's owner reads the pod's Events, not the operator's log.
-    run->result.events.push_back({.regarding = target,
-                                  .warning = false,
-                                  .reason = std::string(kEvicted),
-                                  .action = "Evict",
-                                  .note = planned.message});
+    run->result.events.push_back(
+        {.regarding = target, .warning = false, .why = {kEvicted, planned.why.message}, .verb = "Evict"});
   }
   if (std::holds_alternative<PatchNode>(planned.action)) {
-    parts_.metrics->add("gpusharing_node_changes_total", {{"reason", planned.reason}});
-    if (planned.reason == kLoadedUngated) note_ungated(target.name);
+    parts_.metrics->add("gpusharing_node_changes_total", {{"reason", planned.why.code}});
+    if (planned.why.code == kLoadedUngated) note_ungated(target.name);
   }
   const auto basis = run->pass->bases.find(BasisKey{target.kind, key_of(target)});
   if (basis != run->pass->bases.end()) basis->second.written = k8s::read_resource_version(answer);
@@ -297,13 +294,13 @@ Executor::Outcome Executor::succeed(const RunPtr& run, const PlannedAction& plan
   } else {
     parts_.expectations->unknown(target, {planned.node, change_in(planned)});
   }
-  const bool status = std::holds_alternative<PatchStatus>(planned.action) || planned.reason == kStatusChanged;
+  const bool status = std::holds_alternative<PatchStatus>(planned.action) || planned.why.code == kStatusChanged;
   const LogLevel level = status ? LogLevel::debug : LogLevel::info;
   parts_.log->log(level, "Applied change",
                   {{"action", subject},
                    {"reconciler", planned.reconciler},
-                   {"reason", planned.reason},
-                   {"detail", planned.message}});
+                   {"reason", planned.why.code},
+                   {"detail", planned.why.message}});
   return Outcome::done;
 }
 
@@ -349,8 +346,8 @@ Executor::Outcome Executor::fail(const RunPtr& run, const PlannedAction& planned
     if (budget) {
       wait = std::max<Duration>(wait.value_or(Duration::zero()), options_.eviction_retry);
       std::string answer = budget_answer(error);
-      run->result.findings.push_back({Severity::warning, target, std::string(kPdbRefuses),
-                                      "a PodDisruptionBudget prevents its eviction: " + answer});
+      run->result.findings.push_back(
+          {Severity::warning, target, {kPdbRefuses, "a PodDisruptionBudget prevents its eviction: " + answer}});
       run->result.evictions[planned.node][target.uid] = {std::move(answer), false};
     }
     if (is_overload(error) && !budget) {
@@ -409,15 +406,14 @@ std::map<std::string, std::string> Executor::refused_writes() const {
 void Executor::report(const RunPtr& run, const PlannedAction& planned, const k8s::Error& error) {
   const ObjectRef target = target_of(planned.action);
   const bool forbidden = error.reason == k8s::Reason::forbidden;
-  const std::string text = fmt::format("{}; {}", error.message, remedy(planned, error));
+  const Reason why(forbidden ? kForbidden : "Invalid", fmt::format("{}; {}", error.message, remedy(planned, error)));
   if (const auto* evict = std::get_if<EvictPod>(&planned.action); evict != nullptr && forbidden)
-    run->result.evictions[planned.node][evict->uid] = {text, true};
-  run->result.findings.push_back({Severity::error, target, std::string(forbidden ? kForbidden : "Invalid"), text});
+    run->result.evictions[planned.node][evict->uid] = {why.message, true};
+  run->result.findings.push_back({Severity::error, target, why});
   run->result.events.push_back({.regarding = target,
                                 .warning = true,
-                                .reason = std::string(forbidden ? kForbidden : "Invalid"),
-                                .action = planned.reason.empty() ? "Write" : planned.reason,
-                                .note = text});
+                                .why = why,
+                                .verb = planned.why.code.empty() ? "Write" : planned.why.code});
 }
 
 // --- What may be sent when: the backoff of what failed, refusals that are remembered, and how often a status is

@@ -86,16 +86,17 @@ void add_patch(Chain& chain, const PlannedAction& planned, std::vector<Finding>&
   const std::vector<std::string> clashes = merge(std::get<PatchNode>(it->action), part);
   it->disruptive = it->disruptive || planned.disruptive;
   for (const std::string& key : clashes) {
-    findings.push_back({Severity::error,
-                        {"v1", "Node", "", part.name, ""},
-                        "ConflictingWrites",
-                        fmt::format("{} and {} want different values for {}; {} wins", it->reconciler,
-                                    planned.reconciler, key, planned.reconciler)});
+    findings.push_back(
+        {Severity::error,
+         {"v1", "Node", "", part.name, ""},
+         {"ConflictingWrites", fmt::format("{} and {} want different values for {}; {} wins", it->reconciler,
+                                           planned.reconciler, key, planned.reconciler)}});
   }
   if (it->reconciler != planned.reconciler) it->reconciler += "+" + planned.reconciler;
-  if (it->reason != planned.reason) it->reason += "+" + planned.reason;
-  if (!planned.message.empty() && it->message != planned.message) {
-    it->message += (it->message.empty() ? "" : "; ") + planned.message;
+  Reason& why = it->why;
+  if (why.code != planned.why.code) why.code += "+" + planned.why.code;
+  if (!planned.why.message.empty() && why.message != planned.why.message) {
+    why.message += (why.message.empty() ? "" : "; ") + planned.why.message;
   }
 }
 

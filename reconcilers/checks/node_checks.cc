@@ -16,6 +16,7 @@
 #include "reconcilers/cluster/plugin_settings.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
+#include "reconcilers/model/policy.h"
 #include "reconcilers/profile/expected.h"
 #include "reconcilers/profile/mps.h"
 

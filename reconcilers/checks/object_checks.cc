@@ -253,8 +253,7 @@ std::vector<Finding> check_operand_setup(const World& world, const Discovery& di
   std::vector<Finding> found;
   for (const ObjectCheck& check : object_checks()) {
     for (ObjectComplaint& complaint : check.of_objects(setup)) {
-      found.push_back(
-          {check.severity, std::move(complaint.object), std::string(check.code), std::move(complaint.message)});
+      found.push_back({check.severity, std::move(complaint.object), {check.code, std::move(complaint.message)}});
     }
   }
   return found;

@@ -9,6 +9,7 @@
 #include <span>
 #include <utility>
 
+#include "reconcilers/cluster/record.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/object_refs.h"

@@ -14,13 +14,14 @@
 #include <vector>
 
 #include "reconcilers/cluster/discovery.h"
-#include "reconcilers/cluster/record.h"
 #include "reconcilers/model/objects.h"
-#include "reconcilers/model/policy.h"
 #include "reconcilers/model/snapshot.h"
 #include "reconcilers/profile/profile.h"
 
 namespace gso {
+
+struct FleetRecord;    // reconcilers/cluster/record.h
+struct InlineProfile;  // reconcilers/model/policy.h
 
 // --- The keys of a ConfigMap, for messages and for what chooses among them.
 

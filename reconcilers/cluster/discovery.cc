@@ -10,7 +10,9 @@
 #include "reconcilers/cluster/cluster_pods.h"
 #include "reconcilers/cluster/facts.h"
 #include "reconcilers/cluster/kai_view.h"
+#include "reconcilers/cluster/operand_namespaces.h"
 #include "reconcilers/cluster/other_systems.h"
+#include "reconcilers/cluster/record_store.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/object_refs.h"
 #include "reconcilers/model/project.h"
@@ -326,11 +328,14 @@ void SeenDaemonSets::add(const DaemonSet& daemonset, const World& world) {
   }
 }
 
+OperandNamespaces::OperandNamespaces() : stored_(std::make_unique<RecordStore>()) {}
+OperandNamespaces::~OperandNamespaces() = default;
+
 void OperandNamespaces::read_record(const World& world, const PlannerSettings& settings) {
-  if (!stored_.read(world, settings) || !stored_.problem().empty()) return;
+  if (!stored_->read(world, settings) || !stored_->problem().empty()) return;
   recorded_.clear();
   choice_.clear();
-  const std::optional<FleetRecord>& record = stored_.record() ? stored_.record() : stored_.begun();
+  const std::optional<FleetRecord>& record = stored_->record() ? stored_->record() : stored_->begun();
   if (!record) return;
   choice_ = record->operand_namespaces;
   record->machines.for_each([&](MachineId, const MachineRecord& entry) {
@@ -346,7 +351,7 @@ void OperandNamespaces::decide(World& world, const PlannerSettings& settings, co
   names.insert(seen.of_cluster_policies.begin(), seen.of_cluster_policies.end());
   names.insert(recorded_.begin(), recorded_.end());
   if (settings.operand_namespaces.empty()) names.insert(choice_.begin(), choice_.end());
-  const bool unknown = names.empty() && stored_.problem().empty();
+  const bool unknown = names.empty() && stored_->problem().empty();
   if (unknown) {
     names = seen.namespaces;
     names.erase(settings.operator_namespace);

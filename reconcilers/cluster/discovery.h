@@ -13,9 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "k8sclient/value/error.h"
 #include "reconcilers/cluster/operand.h"
-#include "reconcilers/cluster/record_store.h"
 #include "reconcilers/model/snapshot.h"
 
 namespace gso {
@@ -103,8 +101,6 @@ struct WatchScope {
 // discovered DaemonSets, the ConfigMaps they mount (those of nos included) and the one that a ClusterPolicy announces.
 [[nodiscard]] std::vector<WatchScope> wanted_scopes(const World& world, const PlannerSettings& settings);
 
-// --- Which namespaces are trusted with operands, and in which ones nothing is evicted.
-
 // --- Namespaces where the operator evicts no pod: the planner and the executor ask the same class. The chart's
 // admission policy of evictions has the same namespaces.
 
@@ -120,51 +116,11 @@ class ProtectedNamespaces {
   std::map<std::string, std::string_view, std::less<>> owners_;
 };
 
-// --- Whose DaemonSets are believed. Anybody who can create DaemonSets in one namespace can name a container like the
-// device plugin's, so an operand counts only in an operand namespace: - the operator's own, and those of the setting
-// (PlannerSettings::operand_namespaces); - those of DaemonSets whose owner is a ClusterPolicy that exists, by name and
-// uid; - those of the installations that the record has for nodes. If that names none (first start, no ClusterPolicy,
-// no record), all in which an operand's DaemonSet is found count, and the record keeps this choice until the setting
-// names some.
-
-// project_daemonset() for operand namespaces: of one that is no operand, only what names it is kept.
-[[nodiscard]] k8s::Result<DaemonSet> project_operand_daemonset(std::string_view json);
+// --- DaemonSets, whether they are believed (operand_namespaces.h) or not.
 
 // Its controller is a ClusterPolicy that exists and is not being deleted, by name and uid. An owner without a uid,
 // which no API server accepts but a manifest that somebody wrote can have, is compared by name.
 [[nodiscard]] bool is_of_cluster_policy(const DaemonSet& daemonset, const World& world);
-
-// The DaemonSets of a whole cluster that look like an operand's: by the name of a container (runs_operand()).
-struct SeenDaemonSets {
-  static constexpr std::size_t kMost = 256;
-  std::vector<DaemonSet> kept;  // At most kMost, without their templates, and not those that are being deleted.
-  std::size_t beyond = 0;       // How many more there are.
-  // Namespaces of all of them, kept or not: whoever fills `kept` with DaemonSets of one namespace hides no other one.
-  std::set<std::string> namespaces;
-  std::set<std::string> of_cluster_policies;  // Of those that a ClusterPolicy owns, kept or not.
-
-  // Takes it if it looks like an operand's. The ClusterPolicies are those of `world`.
-  void add(const DaemonSet& daemonset, const World& world);
-};
-
-// Decides over the operand namespaces of one World, again and again.
-class OperandNamespaces {
- public:
-  // Sets World::operand_namespaces and operand_namespaces_chosen. World::configmaps must have the record. A record that
-  // cannot be read adds what it added before, and nothing is chosen then.
-  void decide(World& world, const PlannerSettings& settings, const SeenDaemonSets& seen);
-
- private:
-  void read_record(const World& world, const PlannerSettings& settings);
-
-  RecordStore stored_;
-  std::set<std::string> recorded_;  // Of the installations of nodes.
-  std::set<std::string> choice_;    // FleetRecord::operand_namespaces
-};
-
-// For a World that has every DaemonSet of the cluster in World::daemonsets: decides, and moves those of other
-// namespaces to World::foreign_daemonsets.
-void keep_trusted_daemonsets(World& world, const PlannerSettings& settings);
 
 // Why the operator ignores this one of World::foreign_daemonsets, for people; empty: it does not look like an
 // operand's.

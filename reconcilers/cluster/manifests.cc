@@ -10,10 +10,12 @@
 
 #include "reconcilers/cluster/cluster_pods.h"
 #include "reconcilers/cluster/discovery.h"
+#include "reconcilers/cluster/operand_namespaces.h"
 #include "reconcilers/cluster/other_systems.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/kai_objects.h"
 #include "reconcilers/model/message_text.h"
+#include "reconcilers/model/policy.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/profile/yaml_node.h"
 

@@ -40,11 +40,11 @@ void add_unused_profiles(const World& world, const FleetIndex& index, Audit& out
       if (text == nullptr || used.contains({installation.id(), key}) || of_nos.contains(key)) continue;
       const ParsedProfile parsed = parse_profile(*text);
       if (parsed.valid()) continue;
-      out.findings.push_back({Severity::warning,
-                              {"v1", "ConfigMap", installation.ns, installation.config_map, ""},
-                              std::string(kConfigInvalid),
-                              fmt::format("key {} (no node runs it now): {}", key, parsed.first_error()),
-                              key});
+      out.findings.push_back(
+          {Severity::warning,
+           {"v1", "ConfigMap", installation.ns, installation.config_map, ""},
+           {kConfigInvalid, fmt::format("key {} (no node runs it now): {}", key, parsed.first_error())},
+           key});
     }
   }
 }
@@ -61,11 +61,13 @@ void add_outage(const ReadingPass& pass, const Node& node, const NodeAssessment&
     const Command next = next_step(pass, node, &a, shown.state);
     const Command retry = start_command(a.policy.view());
     out.findings.push_back(
-        {Severity::error, ref, std::string(kVerificationFailed),
-         fmt::format("the node did not verify its last change{}. {}Fix the cause, then {}",
-                     shown.message.empty() ? std::string() : ": " + shown.message,
-                     next.empty() || next == retry ? std::string() : fmt::format("Look further: `{}`. ", next.text()),
-                     to_run(pass.world(), retry))});
+        {Severity::error,
+         ref,
+         {kVerificationFailed,
+          fmt::format("the node did not verify its last change{}. {}Fix the cause, then {}",
+                      shown.message.empty() ? std::string() : ": " + shown.message,
+                      next.empty() || next == retry ? std::string() : fmt::format("Look further: `{}`. ", next.text()),
+                      to_run(pass.world(), retry))}});
     return;
   }
   // During a change of the operator no GPU is allocatable for some seconds: verifyTimeout decides about those nodes.
@@ -73,8 +75,9 @@ void add_outage(const ReadingPass& pass, const Node& node, const NodeAssessment&
   if (!node.ready || serves_gpus(node) || !expects_gpus(a) || changes) return;
   // Something else is at work there, which ends by itself or which a finding of its own names.
   const bool explained = !a.holder.empty() || a.loads_by_itself() || a.phase == Phase::following_daemonset;
-  out.findings.push_back({explained ? Severity::warning : Severity::error, ref, std::string(kNoneAllocatable),
-                          "the node is Ready and should serve GPUs, but none is allocatable"});
+  out.findings.push_back({explained ? Severity::warning : Severity::error,
+                          ref,
+                          {kNoneAllocatable, "the node is Ready and should serve GPUs, but none is allocatable"}});
 }
 
 // A Ready node that a change of the operator keeps from pods: it is cordoned for the change, or restarts its pods.
@@ -92,24 +95,29 @@ Finding mid_change(const ReadingPass& pass, const Node& node, const NodeAssessme
   const std::string operator_runs =
       fmt::format("an operator runs{}", observes ? " with a max-mode other than Observe" : "");
   if (a != nullptr && a->is_held()) {
-    return {Severity::warning, node_ref(node.meta.name), std::string(kHeldMidChange),
-            fmt::format("held mid-change by a person ({}): no new pod gets its GPUs until {}whoever set that removes "
-                        "it: `{}`",
-                        describe_holder(a->holder, node), continues ? "" : operator_runs + " and ",
-                        lift_hold_command(node).line)};
+    return {Severity::warning,
+            node_ref(node.meta.name),
+            {kHeldMidChange,
+             fmt::format("held mid-change by a person ({}): no new pod gets its GPUs until {}whoever set that removes "
+                         "it: `{}`",
+                         describe_holder(a->holder, node), continues ? "" : operator_runs + " and ",
+                         lift_hold_command(node).line)}};
   }
   if (continues) {
     // A refused eviction is a finding of its own.
     const bool refused = refusal_of(pass.world(), node.meta.name).has_value();
     const std::string pods = refused ? std::string() : blocking_pods_of(pass.world(), node.meta.name);
-    return {Severity::info, node_ref(node.meta.name), std::string(kInChange),
-            fmt::format("in change by the operator{}: its GPUs can be used again when the change ends",
-                        pods.empty() ? "" : fmt::format(" ({})", pods))};
+    return {Severity::info,
+            node_ref(node.meta.name),
+            {kInChange, fmt::format("in change by the operator{}: its GPUs can be used again when the change ends",
+                                    pods.empty() ? "" : fmt::format(" ({})", pods))}};
   }
   const bool cordoned = node.unschedulable && is_cordoned_by_operator(node);
-  return {Severity::warning, node_ref(node.meta.name), std::string(kLeftMidChange),
-          fmt::format("left mid-change by the operator: {} {}",
-                      cordoned ? "the node stays cordoned until" : "the change continues once", operator_runs)};
+  return {Severity::warning,
+          node_ref(node.meta.name),
+          {kLeftMidChange,
+           fmt::format("left mid-change by the operator: {} {}",
+                       cordoned ? "the node stays cordoned until" : "the change continues once", operator_runs)}};
 }
 
 // `hami`: the device plugins of HAMi.
@@ -121,7 +129,7 @@ void add_node(ReadingPass& pass, const Node& node, const FleetIndex& index, cons
   const ShownState shown = shown_state(pass, node);
   // Without the node's name, so that equal findings of many nodes are printed once.
   if (!node.ready) {
-    out.findings.push_back({Severity::warning, ref, std::string(kNodeNotReady), std::string(not_ready_text(false))});
+    out.findings.push_back({Severity::warning, ref, {kNodeNotReady, std::string(not_ready_text(false))}});
   }
   if (auto cordon = cordon_finding(node, a, "NODE")) out.findings.push_back(*std::move(cordon));
   if (a == nullptr) {
@@ -132,19 +140,19 @@ void add_node(ReadingPass& pass, const Node& node, const FleetIndex& index, cons
     out.findings.push_back({of_others ? Severity::info
                             : served  ? Severity::warning
                                       : Severity::error,
-                            ref, shown.state,
-                            shown.message + (of_others || served ? "" : ": no pod can get its GPUs")});
+                            ref,
+                            {shown.state, shown.message + (of_others || served ? "" : ": no pod can get its GPUs")}});
     return;
   }
   const Operand* plugin = index.impl().installation_of(*a).find(Component::plugin, node);
   ++out.plugins[plugin == nullptr ? "unknown" : plugin->version.to_string()];
   ++out.profiles[shown.state == kUnknown ? "unknown" : std::string(a->profile_ref.view())];
-  if (shown.state == kUnproven) out.findings.push_back({Severity::warning, ref, shown.state, shown.message});
+  if (shown.state == kUnproven) out.findings.push_back({Severity::warning, ref, {shown.state, shown.message}});
   // What its profile should serve could not be read.
   if (pass.world().unsynced_namespaces.contains(index.impl().installation_of(*a).ns)) return;
   const bool waits = a->in_change() || a->phase == Phase::pending;
   if (const auto refused = waits ? refusal_of(pass.world(), node.meta.name) : std::nullopt) {
-    out.findings.push_back({Severity::warning, ref, refused->code, refused->message});
+    out.findings.push_back({Severity::warning, ref, *refused});
   }
   add_outage(pass, node, *a, shown, out);
 }
@@ -232,8 +240,9 @@ void charge(const FleetIndex& index, const Node& node, const NodeAssessment* a, 
 void warn_of_restarts(std::vector<Finding>& findings) {
   for (Finding& finding : findings) {
     const bool in_use = finding.severity == Severity::error && finding.object.kind == "ConfigMap";
-    if (in_use && finding.reason == kConfigInvalid)
-      finding.message += ". Nodes that still serve GPUs lose them at the next restart of their pods, as by a reboot";
+    if (in_use && finding.why.code == kConfigInvalid)
+      finding.why.message +=
+          ". Nodes that still serve GPUs lose them at the next restart of their pods, as by a reboot";
   }
 }
 
@@ -267,7 +276,7 @@ Audit audit(const Snapshot& snapshot, FleetIndex& index, bool operator_runs) {
   join_held_changes(rollouts, out.findings);
   std::set<std::string> of_rollouts;
   for (RolloutFinding& rollout : rollouts) {
-    of_rollouts.insert(shown_message(rollout.finding.message));
+    of_rollouts.insert(shown_message(rollout.finding.why.message));
     out.findings.push_back(std::move(rollout.finding));
   }
   add_unused_profiles(snapshot.world, index, out);
@@ -276,7 +285,7 @@ Audit audit(const Snapshot& snapshot, FleetIndex& index, bool operator_runs) {
   std::ranges::move(ignored_switches(snapshot.world), std::back_inserter(out.findings));
   std::ranges::move(idle_pause_findings(snapshot.world, index.impl()), std::back_inserter(out.findings));
   std::ranges::move(undecided_overlaps(snapshot.world, index.impl()), std::back_inserter(out.findings));
-  for (Finding& finding : out.findings) finding.message = shown_message(finding.message);
+  for (Finding& finding : out.findings) finding.why.message = shown_message(finding.why.message);
   std::ranges::sort(out.findings, [](const Finding& a, const Finding& b) {
     return std::tie(a.severity, a.reason, a.object.kind, a.object.ns, a.object.name, a.message) <
            std::tie(b.severity, b.reason, b.object.kind, b.object.ns, b.object.name, b.message);

@@ -30,7 +30,7 @@
 namespace gso {
 
 bool reports_drift(const Finding& finding) {
-  return finding.reason == kDrift || finding.reason == kPreexistingDrift;
+  return finding.why.code == kDrift || finding.why.code == kPreexistingDrift;
 }
 
 namespace {
@@ -39,11 +39,10 @@ namespace {
 bool name_edit(const Snapshot& snapshot, const FleetIndex& index, Finding& finding) {
   const Node* node = finding.object.kind == "Node" ? snapshot.world.nodes.find(finding.object.name) : nullptr;
   const NodeAssessment* a = node == nullptr ? nullptr : index.assessment(finding.object.name);
-  if (a == nullptr || finding.reason != kPreexistingDrift) return false;
+  if (a == nullptr || finding.why.code != kPreexistingDrift) return false;
   const auto edited = edit_not_live(snapshot.world, snapshot.settings, index.impl(), *node, *a);
   if (!edited) return false;
-  finding.reason = kEditNotLive;
-  finding.message = edit_not_live_text(snapshot.world, index.impl(), *a, *edited);
+  finding.why = {kEditNotLive, edit_not_live_text(snapshot.world, index.impl(), *a, *edited)};
   return true;
 }
 
@@ -98,7 +97,7 @@ class Neighbours {
 
  private:
   void add(Severity severity, ObjectRef object, std::string_view reason, std::string message) {
-    out_.push_back({severity, std::move(object), std::string(reason), std::move(message)});
+    out_.push_back({severity, std::move(object), {reason, std::move(message)}});
   }
 
   void restarters(const Operand& operand) {
@@ -220,9 +219,11 @@ std::optional<Finding> ignored(const ObjectRef& object, std::string_view where, 
                                           object.kind == "Node" ? "node" : "configmap", object.name,
                                           object.ns.empty() ? "" : " --namespace " + object.ns, key);
   // Somebody might have wanted to remove it.
-  return Finding{Severity::warning, object, std::string(reason),
-                 fmt::format("{} {} has no value, so it does not {}. To {}: `{}=true --overwrite`. To remove it: `{}-`",
-                             where, key, effect, effect, command, command)};
+  return Finding{
+      Severity::warning,
+      object,
+      {reason, fmt::format("{} {} has no value, so it does not {}. To {}: `{}=true --overwrite`. To remove it: `{}-`",
+                           where, key, effect, effect, command, command)}};
 }
 
 }  // namespace
@@ -308,8 +309,9 @@ std::vector<Finding> idle_pause_findings(const World& world, const FleetIndex::I
     const bool is_policy = pause.object.kind == "SharingPolicy";
     std::string message =
         fmt::format("the {} {}. To resume: `{}`", is_policy ? "policy" : "ConfigMap", pause.text, pause.resume.text());
-    out.push_back(
-        {Severity::info, std::move(pause.object), is_policy ? "PolicyPaused" : "ConfigMapPaused", std::move(message)});
+    out.push_back({Severity::info,
+                   std::move(pause.object),
+                   {is_policy ? "PolicyPaused" : "ConfigMapPaused", std::move(message)}});
   }
   return out;
 }
@@ -322,10 +324,12 @@ std::vector<Finding> undecided_overlaps(const World& world, const FleetIndex::Im
     for (auto it = index.overlaps.lower_bound({name, ""}); it != index.overlaps.end() && it->first.first == name; ++it)
       undecided = undecided || index.policy(world, it->first.second).priority == policy->priority;
     if (!undecided) continue;
-    out.push_back({Severity::info, policy_ref(*policy), std::string(kPolicyOverlap),
-                   fmt::format("another policy has the same spec.priority ({}) and selects the same nodes; {}. To "
-                               "decide which one governs, give them different priorities",
-                               policy->priority, overlap_text(world, index, *policy))});
+    out.push_back({Severity::info,
+                   policy_ref(*policy),
+                   {kPolicyOverlap,
+                    fmt::format("another policy has the same spec.priority ({}) and selects the same nodes; {}. To "
+                                "decide which one governs, give them different priorities",
+                                policy->priority, overlap_text(world, index, *policy))}});
   }
   std::ranges::sort(out, {}, [](const Finding& finding) { return finding.object.name; });
   return out;

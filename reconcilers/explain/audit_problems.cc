@@ -105,12 +105,12 @@ std::map<std::string_view, const Finding*> first_of_nodes(const std::vector<Find
   static constexpr std::array kOutages{kVerificationFailed, kNoneAllocatable, kNodeNotReady, kLeftMidChange,
                                        kHeldMidChange,      kInChange,        kDrift,        kPreexistingDrift};
   const auto is_outage = [](const Finding& finding) {
-    return std::ranges::find(kOutages, finding.reason) != kOutages.end();
+    return std::ranges::find(kOutages, finding.why.code) != kOutages.end();
   };
   std::map<std::string_view, const Finding*> out;
   for (const Finding& finding : findings) {
-    const bool counts = finding.severity != Severity::info || finding.reason == kInChange;
-    if (finding.object.kind != "Node" || finding.reason == kCordoned || !counts) continue;
+    const bool counts = finding.severity != Severity::info || finding.why.code == kInChange;
+    if (finding.object.kind != "Node" || finding.why.code == kCordoned || !counts) continue;
     const auto [known, is_new] = out.emplace(finding.object.name, &finding);
     const Finding& other = *known->second;
     if (!is_new && finding.severity == other.severity && is_outage(finding) && !is_outage(other))
@@ -121,9 +121,9 @@ std::map<std::string_view, const Finding*> first_of_nodes(const std::vector<Find
 
 Command command_for(const Finding& finding) {
   const ObjectRef& object = finding.object;
-  if (finding.reason == kNodeNotReady) return describe_node_command(object.name);
+  if (finding.why.code == kNodeNotReady) return describe_node_command(object.name);
   if (object.kind == "Node") return explain_command(object.name);
-  if (finding.reason == kCrdsGone) return install_crds_command();
+  if (finding.why.code == kCrdsGone) return install_crds_command();
   if (object.kind == "SharingRollout") return rollout_status_command();
   if (object.kind.empty() || object.name.empty()) return {};
   return {fmt::format("kubectl describe {} {}{}", kubectl_name(object.kind), object.name,
@@ -204,8 +204,8 @@ void LostGpus::add_cordoned(const Node& node, std::int64_t gpus) {
 const LostGpus::ByNode& LostGpus::of(const Finding& finding) const {
   static const ByNode kNone;
   const ObjectRef& object = finding.object;
-  if (finding.reason == kReplicasBelowUse) return kNone;  // What pods request is more than the key ever offers.
-  const bool cordon = finding.reason == kCordoned;
+  if (finding.why.code == kReplicasBelowUse) return kNone;  // What pods request is more than the key ever offers.
+  const bool cordon = finding.why.code == kCordoned;
   std::string id = id_of(cordon ? kCordoned : std::string_view(object.kind), object.ns, object.name);
   if (!finding.key.empty()) id = of_key(id, finding.key);
   const auto at = by_object_.find(id);
@@ -221,16 +221,16 @@ std::vector<AuditProblem> merge_findings(const std::vector<Finding>& findings, c
   std::map<std::tuple<Severity, std::string, std::string>, Merged> merged;
   const std::map<std::string_view, const Finding*> first = first_of_nodes(findings);
   for (const Finding& finding : findings) {
-    auto& [problem, lost_by_node] = merged[{finding.severity, finding.reason, finding.message}];
+    auto& [problem, lost_by_node] = merged[{finding.severity, finding.why.code, finding.why.message}];
     if (problem.objects.empty()) {
       problem.severity = finding.severity;
-      problem.reason = {finding.reason, finding.message};
+      problem.reason = finding.why;
       problem.command = command_for(finding);
     }
     if (std::ranges::find(problem.objects, finding.object) != problem.objects.end()) continue;
     problem.objects.push_back(finding.object);
-    if (finding.severity == Severity::info && finding.reason != kInChange) continue;
-    const bool of_node = finding.object.kind == "Node" && finding.reason != kCordoned;
+    if (finding.severity == Severity::info && finding.why.code != kInChange) continue;
+    const bool of_node = finding.object.kind == "Node" && finding.why.code != kCordoned;
     if (of_node && first.at(finding.object.name) != &finding) continue;
     for (const auto& [node, count] : lost.of(finding)) {
       if (!lost_by_node.emplace(node, count).second) continue;
@@ -238,7 +238,7 @@ std::vector<AuditProblem> merge_findings(const std::vector<Finding>& findings, c
       if (count > 0) problem.lost_on.emplace_back(node);
     }
     // The pods of a node in a change are replaced: that they are not Ready is no problem.
-    if (!of_node || finding.reason == kInChange) continue;
+    if (!of_node || finding.why.code == kInChange) continue;
     if (const auto at = pods.find(finding.object.name); at != pods.end())
       problem.pods.insert(problem.pods.end(), at->second.begin(), at->second.end());
   }

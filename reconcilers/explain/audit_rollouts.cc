@@ -111,14 +111,14 @@ ObjectRef subject_of(const RolloutView& rollout) {
 }
 
 // `does`: "is stopped", "starts no node".
-RolloutFinding finding_of(const RolloutView& rollout, Severity severity, std::string reason, std::string_view does,
+RolloutFinding finding_of(const RolloutView& rollout, Severity severity, std::string_view reason, std::string_view does,
                           std::string_view why) {
   const std::int64_t waiting = rollout.profile_rollout.tally.of(Phase::pending);
   std::string effect = fmt::format("the rollout of key {} to {} {}, and {} of {} wait{} for it ({})", key_name(rollout),
                                    rollout.target, does, waiting, counted(rollout.profile_rollout.tally.total, "node"),
                                    waiting == 1 ? "s" : "", first_names(waiting_nodes(rollout)));
   std::string message = fmt::format("{}: {}", effect, why);
-  return {{severity, subject_of(rollout), std::move(reason), std::move(message)}, std::move(effect)};
+  return {{severity, subject_of(rollout), {reason, std::move(message)}}, std::move(effect)};
 }
 
 // A closed gate. nullopt: it opens by itself, or another finding says what stops the rollout.
@@ -201,10 +201,11 @@ std::optional<RolloutFinding> last_nodes(const RolloutView& rollout) {
   const std::vector<std::string> draining = waiting_for_pods(rollout);
   if (draining.empty()) return std::nullopt;
   const Tally& tally = rollout.profile_rollout.tally;
-  return RolloutFinding{
-      {Severity::warning, subject_of(rollout), std::string(kWaitingForWorkloads),
-       fmt::format("the rollout of key {} to {} has {} of {} left: {}", key_name(rollout), rollout.target,
-                   draining.size(), counted(tally.total, "node"), pods_hold(draining))}};
+  return RolloutFinding{{Severity::warning,
+                         subject_of(rollout),
+                         {kWaitingForWorkloads, fmt::format("the rollout of key {} to {} has {} of {} left: {}",
+                                                            key_name(rollout), rollout.target, draining.size(),
+                                                            counted(tally.total, "node"), pods_hold(draining))}}};
 }
 
 // What the operator wrote about rollouts that failures have stopped. Without its record nothing else is known of them.
@@ -220,7 +221,7 @@ std::vector<RolloutFinding> written_failures(const World& world) {
     if (!failed || !by_failures || replaced) continue;
     std::string message = fmt::format("the rollout of key {} to {} is stopped, as the operator reported last: {}",
                                       rollout->key, rollout->to_revision, text_at(ready, "message"));
-    out.push_back(RolloutFinding{{Severity::error, rollout_ref(rollout->meta.name), reason, std::move(message)}});
+    out.push_back(RolloutFinding{{Severity::error, rollout_ref(rollout->meta.name), {reason, std::move(message)}}});
   }
   return out;
 }

@@ -245,8 +245,7 @@ void add_setup(const std::vector<Diagnostic>& setup, NodeExplanation& out) {
   for (const Diagnostic& d : setup) {
     out.findings.push_back({d.severity,
                             {"v1", "Node", "", out.node, ""},
-                            d.code,
-                            d.path.empty() ? d.message : fmt::format("{}: {}", d.path, d.message)});
+                            {d.code, d.path.empty() ? d.message : fmt::format("{}: {}", d.path, d.message)}});
   }
 }
 
@@ -316,9 +315,9 @@ void add_consumers(const Snapshot& snapshot, NodeExplanation& out) {
 // Makes the messages printable, and finds what to do about each finding.
 void complete_findings(const World& world, const FleetIndex::Impl& index, NodeExplanation& out) {
   for (Finding& finding : out.findings) {
-    finding.message = name_nodes_in(shown_message(finding.message), {out.node});
-    out.remedies[finding.reason] =
-        name_nodes_in(std::string(remedy_here(world, index, finding.reason, finding.object)), {out.node});
+    finding.why.message = name_nodes_in(shown_message(finding.why.message), {out.node});
+    out.remedies[finding.why.code] =
+        name_nodes_in(std::string(remedy_here(world, index, finding.why.code, finding.object)), {out.node});
   }
 }
 
@@ -424,7 +423,7 @@ OrderedJson explanation_json(const NodeExplanation& e) {
   OrderedJson findings = OrderedJson::array();
   for (const Finding& finding : e.findings) {
     findings.push_back(to_json(finding));
-    const auto remedy = e.remedies.find(finding.reason);
+    const auto remedy = e.remedies.find(finding.why.code);
     findings.back()["remedy"] = remedy == e.remedies.end() ? std::string_view() : remedy->second;
   }
   OrderedJson pods = OrderedJson::array();

@@ -337,7 +337,7 @@ std::optional<Finding> cordon_finding(const Node& node, const NodeAssessment* a,
   text += ": no new pod gets its GPUs";
   if (!is_cordoned_by_operator(node))
     text += fmt::format(". Whoever cordoned it can return it to service: `kubectl uncordon {}`", name);
-  return Finding{Severity::warning, node_ref(node.meta.name), std::string(kCordoned), std::move(text)};
+  return Finding{Severity::warning, node_ref(node.meta.name), {kCordoned, std::move(text)}};
 }
 
 std::string cordon_slot(const Node& node, const NodeAssessment* a) {

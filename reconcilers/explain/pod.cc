@@ -96,11 +96,11 @@ class PodQuestions {
     for (const Finding& finding : findings) {
       const bool mine = finding.object.kind == "Pod" && finding.object.name == pod.meta.name &&
                         finding.object.ns == pod.meta.ns.view();
-      const bool of_node =
-          finding.object.kind == "Node" && finding.object.name == pod.node_name.view() &&
-          (finding.reason == kKaiMismatch || finding.reason == kKaiClaimedTwice || finding.reason == kKaiOnSharedNode);
-      if ((mine && finding.reason != kKaiPodStuck && !is_of_awaited_slices(finding)) || of_node)
-        add(PodCause{finding.severity, {finding.reason, finding.message}});
+      const bool of_node = finding.object.kind == "Node" && finding.object.name == pod.node_name.view() &&
+                           (finding.why.code == kKaiMismatch || finding.why.code == kKaiClaimedTwice ||
+                            finding.why.code == kKaiOnSharedNode);
+      if ((mine && finding.why.code != kKaiPodStuck && !is_of_awaited_slices(finding)) || of_node)
+        add(PodCause{finding.severity, finding.why});
     }
   }
 

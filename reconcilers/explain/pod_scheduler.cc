@@ -229,7 +229,7 @@ constexpr std::string_view kOfSlices[] = {kSlicePlanned, kSliceUnavailable, kSli
 }  // namespace
 
 bool is_of_awaited_slices(const Finding& finding) {
-  return finding.object.kind == "Pod" && std::ranges::find(kOfSlices, finding.reason) != std::end(kOfSlices);
+  return finding.object.kind == "Pod" && std::ranges::find(kOfSlices, finding.why.code) != std::end(kOfSlices);
 }
 
 std::vector<Finding> findings_and_slices(const Snapshot& snapshot, FleetIndex& index) {
@@ -238,9 +238,10 @@ std::vector<Finding> findings_and_slices(const Snapshot& snapshot, FleetIndex& i
   for (const PlannedAction& planned : plan.actions) {
     const auto* event = std::get_if<RecordEvent>(&planned.action);
     if (event == nullptr) continue;
-    Finding said{event->warning ? Severity::error : Severity::warning, event->regarding, event->reason, event->note};
+    Finding said{event->warning ? Severity::error : Severity::warning, event->regarding, event->why};
     if (!is_of_awaited_slices(said)) continue;
-    if (said.reason != kSliceRequestRefused) said.message.insert(0, "the pod ");  // That one begins with a container.
+    if (said.why.code != kSliceRequestRefused)
+      said.why.message.insert(0, "the pod ");  // That one begins with a container.
     plan.findings.push_back(std::move(said));
   }
   return std::move(plan.findings);
@@ -252,8 +253,8 @@ std::optional<PodCause> awaited_slices(const std::vector<Finding>& findings, con
            finding.object.ns == pod.meta.ns.view();
   });
   if (said == findings.end()) return std::nullopt;
-  PodCause out{said->severity, {said->reason, said->message}, {{"gpu-sharing-operator status"}}};
-  if (said->reason == kSlicePlanned) {
+  PodCause out{said->severity, said->why, {{"gpu-sharing-operator status"}}};
+  if (said->why.code == kSlicePlanned) {
     out.cure.options = {
         "wait: with partitioning switched on (chart value modes.partitioning), the node has the slices in a few "
         "minutes; docs/partitioning.md has the steps. If explain of the node shows them as free already, kubectl "

@@ -217,7 +217,7 @@ const std::string* why_it_leaves(const Step& step) {
     if (patch == nullptr) continue;
     const auto state = patch->set.find(std::string(kStateLabel));
     const bool restores = step.row <= StepRow::c6 && state != patch->set.end() && state->second == kStateFailed;
-    if (restores || patch->remove_annotations.contains(std::string(kChangeAnnotation))) return &planned.message;
+    if (restores || patch->remove_annotations.contains(std::string(kChangeAnnotation))) return &planned.why.message;
   }
   return nullptr;
 }
@@ -227,7 +227,7 @@ std::string reported(const Step& step) {
   std::string out;
   if (!step.plan.actions.empty()) return out;
   for (const Finding& finding : step.plan.findings) {
-    if (finding.reason != kMpsUncleanExit) out = finding.message;
+    if (finding.why.code != kMpsUncleanExit) out = finding.why.message;
   }
   return out;
 }

@@ -27,7 +27,7 @@ bool is_about_node(const Finding& finding) {
 std::set<std::string> nodes_with(const std::vector<Finding>& findings, std::string_view reason) {
   std::set<std::string> out;
   for (const Finding& finding : findings) {
-    if (is_about_node(finding) && finding.reason == reason) out.insert(finding.object.name);
+    if (is_about_node(finding) && finding.why.code == reason) out.insert(finding.object.name);
   }
   return out;
 }
@@ -37,10 +37,12 @@ std::set<std::string> nodes_with(const std::vector<Finding>& findings, std::stri
 void drop_blamed_config_maps(std::vector<Finding>& findings) {
   std::set<std::string> defaults;
   for (const Finding& finding : findings) {
-    if (finding.reason == kDefaultKeyNotFound || finding.reason == kDefaultMissing) defaults.insert(finding.message);
+    if (finding.why.code == kDefaultKeyNotFound || finding.why.code == kDefaultMissing)
+      defaults.insert(finding.why.message);
   }
   std::erase_if(findings, [&](const Finding& finding) {
-    return finding.reason == kConfigInvalid && finding.object.kind == "ConfigMap" && defaults.contains(finding.message);
+    return finding.why.code == kConfigInvalid && finding.object.kind == "ConfigMap" &&
+           defaults.contains(finding.why.message);
   });
 }
 
@@ -50,21 +52,21 @@ void drop_blamed_config_maps(std::vector<Finding>& findings) {
 void join_nodes_of_a_missing_default(std::vector<Finding>& findings) {
   constexpr std::string_view kEnd = ". ";
   const auto is_wanted = [](const Finding& finding) {
-    return is_about_node(finding) && (finding.reason == kDefaultKeyNotFound || finding.reason == kDefaultMissing);
+    return is_about_node(finding) && (finding.why.code == kDefaultKeyNotFound || finding.why.code == kDefaultMissing);
   };
   std::set<std::string> messages;
   for (const Finding& finding : findings) {
-    if (is_wanted(finding)) messages.insert(finding.message);
+    if (is_wanted(finding)) messages.insert(finding.why.message);
   }
   for (Finding& finding : findings) {
-    const std::size_t end = finding.message.find(kEnd);
+    const std::size_t end = finding.why.message.find(kEnd);
     if (!is_wanted(finding) || end == std::string::npos) continue;
-    const std::string error = finding.message.substr(0, end + kEnd.size());
-    const std::string advice = finding.message.substr(error.size());
+    const std::string error = finding.why.message.substr(0, end + kEnd.size());
+    const std::string advice = finding.why.message.substr(error.size());
     const auto longer = std::ranges::find_if(messages, [&](const std::string& message) {
-      return message.size() > finding.message.size() && message.starts_with(error) && message.ends_with(advice);
+      return message.size() > finding.why.message.size() && message.starts_with(error) && message.ends_with(advice);
     });
-    if (longer != messages.end()) finding.message = *longer;
+    if (longer != messages.end()) finding.why.message = *longer;
   }
 }
 
@@ -74,15 +76,14 @@ void join_missing_config_maps(const World& world, const FleetIndex& index, std::
   const OperandSetup setup = operand_setup(world, index.impl().discovery);
   for (const WantedConfigMap& wanted : setup.config_maps) {
     const auto missing = std::ranges::find_if(findings, [&](const Finding& finding) {
-      return finding.reason == kConfigMapMissing && finding.object == wanted.wanted_by;
+      return finding.why.code == kConfigMapMissing && finding.object == wanted.wanted_by;
     });
     if (wanted.found != nullptr || missing == findings.end()) continue;
     const Finding problem = *missing;
     for (Finding& finding : findings) {
-      if (finding.reason != kConfigInvalid || finding.object != config_map_ref(wanted.key)) continue;
+      if (finding.why.code != kConfigInvalid || finding.object != config_map_ref(wanted.key)) continue;
       finding.severity = problem.severity;
-      finding.reason = problem.reason;
-      finding.message = problem.message;
+      finding.why = problem.why;
     }
   }
 }
@@ -94,7 +95,7 @@ void drop_consequences_of_not_ready(std::vector<Finding>& findings) {
   const std::set<std::string> not_ready = nodes_with(findings, kNodeNotReady);
   const auto follows = [&](const Finding& finding) {
     return is_about_node(finding) && not_ready.contains(finding.object.name) &&
-           std::ranges::find(kConsequences, finding.reason) != kConsequences.end();
+           std::ranges::find(kConsequences, finding.why.code) != kConsequences.end();
   };
   std::set<std::string> differ;
   for (const Finding& finding : findings) {
@@ -102,7 +103,8 @@ void drop_consequences_of_not_ready(std::vector<Finding>& findings) {
   }
   std::erase_if(findings, follows);
   for (Finding& finding : findings) {
-    if (finding.reason == kNodeNotReady && differ.contains(finding.object.name)) finding.message = not_ready_text(true);
+    if (finding.why.code == kNodeNotReady && differ.contains(finding.object.name))
+      finding.why.message = not_ready_text(true);
   }
 }
 
@@ -110,7 +112,7 @@ void drop_consequences_of_not_ready(std::vector<Finding>& findings) {
 void drop_drift_of_outages(std::vector<Finding>& findings) {
   std::set<std::string> out;
   for (const Finding& finding : findings) {
-    if (finding.reason == kNoneAllocatable && finding.severity == Severity::error) out.insert(finding.object.name);
+    if (finding.why.code == kNoneAllocatable && finding.severity == Severity::error) out.insert(finding.object.name);
   }
   std::erase_if(findings, [&](const Finding& finding) {
     return reports_drift(finding) && is_about_node(finding) && out.contains(finding.object.name);
@@ -123,7 +125,7 @@ void drop_drift_of_outages(std::vector<Finding>& findings) {
 Finding* cause_of_outage(const FleetIndex& index, const NodeAssessment& a, const std::string& node,
                          std::vector<Finding>& findings) {
   const auto mig = std::ranges::find_if(findings, [&](const Finding& finding) {
-    return finding.reason == kMigEnabled && is_about_node(finding) && finding.object.name == node;
+    return finding.why.code == kMigEnabled && is_about_node(finding) && finding.object.name == node;
   });
   if (mig != findings.end() && !a.pods_ready) return &*mig;
   if (a.phase != Phase::up_to_date || a.setup == nullptr) return nullptr;
@@ -132,7 +134,7 @@ Finding* cause_of_outage(const FleetIndex& index, const NodeAssessment& a, const
     const Check* check = d.severity == Severity::error ? find_check(d.code) : nullptr;
     if (check == nullptr || check->blocks.empty()) continue;
     for (Finding& finding : findings) {
-      if (finding.reason != d.code) continue;
+      if (finding.why.code != d.code) continue;
       const ObjectRef& object = finding.object;
       if (is_about_node(finding) && object.name == node) return &finding;
       const bool of_plugin =
@@ -162,7 +164,7 @@ void drop_explained_outages(const FleetIndex& index, std::vector<Finding>& findi
     if (check == nullptr || !check->says_no_gpus) cause->message += kConsequence;
   }
   std::erase_if(findings, [&](const Finding& finding) {
-    return (finding.reason == kNoneAllocatable || reports_drift(finding)) && is_about_node(finding) &&
+    return (finding.why.code == kNoneAllocatable || reports_drift(finding)) && is_about_node(finding) &&
            explained.contains(finding.object.name);
   });
 }
@@ -176,8 +178,8 @@ void drop_second_reports(const World& world, bool changes_continue, std::vector<
   std::erase_if(findings, [&](const Finding& finding) {
     if (!is_about_node(finding)) return false;
     const std::string& name = finding.object.name;
-    const Node* node = finding.reason == kCordoned && failed.contains(name) ? world.nodes.find(name) : nullptr;
-    return (node != nullptr && is_cordon_of_failure(*node)) || (finding.reason == kObserve && left.contains(name));
+    const Node* node = finding.why.code == kCordoned && failed.contains(name) ? world.nodes.find(name) : nullptr;
+    return (node != nullptr && is_cordon_of_failure(*node)) || (finding.why.code == kObserve && left.contains(name));
   });
 }
 
@@ -196,17 +198,17 @@ std::string error_of_key(const World& world, const FleetIndex& index, const Obje
 void refer_to_invalid_keys(const World& world, const FleetIndex& index, std::vector<Finding>& findings) {
   std::set<std::string> errors;
   for (const Finding& finding : findings) {
-    if (finding.reason != kConfigInvalid || finding.key.empty()) continue;
+    if (finding.why.code != kConfigInvalid || finding.key.empty()) continue;
     const std::string error = error_of_key(world, index, {finding.object.ns, finding.object.name}, finding.key);
     if (!error.empty()) errors.insert(": " + error);
   }
   for (Finding& finding : findings) {
     const auto error = std::ranges::find_if(errors, [&](const std::string& text) {
-      return finding.reason == kDefaultInvalid && finding.message.ends_with(text);
+      return finding.why.code == kDefaultInvalid && finding.why.message.ends_with(text);
     });
     if (error == errors.end()) continue;
-    finding.message.resize(finding.message.size() - error->size());
-    finding.message += "; ConfigInvalid names the error";
+    finding.why.message.resize(finding.why.message.size() - error->size());
+    finding.why.message += "; ConfigInvalid names the error";
   }
 }
 
@@ -222,14 +224,14 @@ void join_breaks_by_label(std::vector<Finding>& findings) {
   const std::set<std::string> refused = nodes_with(findings, kMpsByLabelUnsupported);
   std::set<std::string> broken;
   std::erase_if(findings, [&](const Finding& finding) {
-    const bool same = is_about_node(finding) && finding.reason == kNodesWouldBreak &&
-                      finding.message.starts_with(kPinnedToMpsKey) && refused.contains(finding.object.name);
+    const bool same = is_about_node(finding) && finding.why.code == kNodesWouldBreak &&
+                      finding.why.message.starts_with(kPinnedToMpsKey) && refused.contains(finding.object.name);
     if (same) broken.insert(finding.object.name);
     return same;
   });
   for (Finding& finding : findings) {
-    if (is_about_node(finding) && finding.reason == kMpsByLabelUnsupported && broken.contains(finding.object.name))
-      finding.message += ". Until then the node loses its GPUs at the next restart of its pods";
+    if (is_about_node(finding) && finding.why.code == kMpsByLabelUnsupported && broken.contains(finding.object.name))
+      finding.why.message += ". Until then the node loses its GPUs at the next restart of its pods";
   }
 }
 
@@ -250,7 +252,7 @@ void join_held_changes(std::vector<RolloutFinding>& rollouts, std::vector<Findin
   std::erase_if(rollouts, [&](const RolloutFinding& rollout) {
     if (rollout.held.empty()) return false;
     const auto held = std::ranges::find_if(findings, [&](const Finding& finding) {
-      return finding.reason == kHeldMidChange && finding.object.name == rollout.held;
+      return finding.why.code == kHeldMidChange && finding.object.name == rollout.held;
     });
     if (held == findings.end()) return false;
     held->message += fmt::format(". Until then {}", rollout.effect);

@@ -138,17 +138,17 @@ using Name = std::tuple<std::string, std::string, std::string>;  // Kind, namesp
 
 // The check of the ConfigMap alone has reported it already, with a line.
 bool is_said_of_the_config_map(const Finding& found) {
-  return found.object.kind == "ConfigMap" && (found.reason == "KeyNoLabelValue" || found.reason == "NoProfiles");
+  return found.object.kind == "ConfigMap" && (found.why.code == "KeyNoLabelValue" || found.why.code == "NoProfiles");
 }
 
 // The field that the finding is about.
 Position place_of(const ClusterObject& object, const Finding& found) {
   constexpr std::string_view kOfItsName[] = {"ConfigMapMissing", "ConfigMapInWrongNamespace", "ConfigMapNameNoVolume",
                                              "ConfigMapNameCollides"};
-  const bool of_its_name = std::ranges::find(kOfItsName, found.reason) != std::end(kOfItsName);
-  const Position field = found.reason == "DefaultKeyNotFound" ? object.config_default_at
-                         : of_its_name                        ? object.config_name_at
-                                                              : Position{};
+  const bool of_its_name = std::ranges::find(kOfItsName, found.why.code) != std::end(kOfItsName);
+  const Position field = found.why.code == "DefaultKeyNotFound" ? object.config_default_at
+                         : of_its_name                          ? object.config_name_at
+                                                                : Position{};
   return field.line > 0 ? field : Position{object.line, object.column};
 }
 
@@ -160,7 +160,8 @@ class Reports {
 
   void add(const ClusterObject& object, const Finding& found) {
     const Position at = place_of(object, found);
-    document_of(object).diagnostics.push_back({found.severity, found.reason, "", at.line, at.column, found.message});
+    document_of(object).diagnostics.push_back(
+        {found.severity, found.why.code, "", at.line, at.column, found.why.message});
   }
 
   // Once all findings are added.

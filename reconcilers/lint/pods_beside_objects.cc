@@ -22,6 +22,7 @@
 #include "reconcilers/model/kai_objects.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
+#include "reconcilers/model/policy.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/profile/document_value.h"
 #include "reconcilers/profile/go_text.h"

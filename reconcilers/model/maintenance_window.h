@@ -13,7 +13,7 @@
 
 #include "k8sclient/value/error.h"
 #include "k8sclient/value/time.h"
-#include "reconcilers/model/policy.h"
+#include "reconcilers/model/rollout_spec.h"
 
 namespace gso {
 

@@ -13,7 +13,6 @@
 #include "k8sclient/value/object.h"
 #include "k8sclient/watch/store.h"
 #include "reconcilers/model/plan.h"
-#include "reconcilers/model/policy.h"
 
 namespace gso {
 

@@ -14,6 +14,7 @@
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/object_refs.h"
+#include "reconcilers/model/policy.h"
 
 namespace gso {
 
@@ -134,7 +135,7 @@ std::string describe(const Action& action) {
           },
           [&](const RecordEvent& event) {
             line = fmt::format("RecordEvent {} {} {}/{}: {}", event.warning ? "Warning" : "Normal",
-                               path_of(event.regarding), event.reason, event.action, event.note);
+                               path_of(event.regarding), event.why.code, event.verb, event.why.message);
           },
       },
       action);
@@ -231,38 +232,38 @@ void fill(OrderedJson& out, const RecordEvent& event) {
   out["action"] = "RecordEvent";
   out["target"] = target(event.regarding);
   out["event"] = {{"type", event.warning ? "Warning" : "Normal"},
-                  {"reason", event.reason},
-                  {"action", event.action},
-                  {"note", event.note}};
+                  {"reason", event.why.code},
+                  {"action", event.verb},
+                  {"note", event.why.message}};
 }
 
 }  // namespace
 
 std::string print(const PlannedAction& action) {
   std::string line = fmt::format("[{}] {}", action.reconciler, describe(action.action));
-  if (!action.reason.empty()) line += fmt::format(" ({})", action.reason);
+  if (!action.why.code.empty()) line += fmt::format(" ({})", action.why.code);
   if (action.disruptive) line += " disruptive";
   return one_line(line);
 }
 
 std::string print(const Finding& finding) {
-  return one_line(fmt::format("{} {} {}: {}", to_string(finding.severity), path_of(finding.object), finding.reason,
-                              finding.message));
+  return one_line(fmt::format("{} {} {}: {}", to_string(finding.severity), path_of(finding.object), finding.why.code,
+                              finding.why.message));
 }
 
 OrderedJson to_json(const PlannedAction& action) {
   OrderedJson out = {{"reconciler", action.reconciler}};
   std::visit([&](const auto& value) { fill(out, value); }, action.action);
-  out["reason"] = action.reason;
-  out["message"] = action.message;
+  out["reason"] = action.why.code;
+  out["message"] = action.why.message;
   return out;
 }
 
 OrderedJson to_json(const Finding& finding) {
   return {{"severity", to_string(finding.severity)},
           {"object", target(finding.object)},
-          {"reason", finding.reason},
-          {"message", finding.message}};
+          {"reason", finding.why.code},
+          {"message", finding.why.message}};
 }
 
 Node patched(Node node, const PatchNode& patch) {

@@ -114,13 +114,12 @@ struct RestartDaemonSet {
   friend bool operator==(const RestartDaemonSet&, const RestartDaemonSet&) = default;
 };
 
-// An events.k8s.io/v1 Event. Equal (regarding, reason, note) within a while is sent once by the recorder.
+// An events.k8s.io/v1 Event. Equal (regarding, why) within a while is sent once by the recorder.
 struct RecordEvent {
   ObjectRef regarding;
   bool warning = false;
-  std::string reason;  // CamelCase, stable: a public name.
-  std::string action;  // CamelCase verb: what the operator did or refused.
-  std::string note;    // At most 1 KiB; cut by the recorder.
+  Reason why;        // Its message is the Event's note: at most 1 KiB, cut by the recorder.
+  std::string verb;  // CamelCase, the Event's action: what the operator did or refused.
   friend bool operator==(const RecordEvent&, const RecordEvent&) = default;
 };
 
@@ -130,8 +129,7 @@ using Action = std::variant<PatchNode, DeletePod, EvictPod, WriteConfigMap, Patc
 struct PlannedAction {
   std::string reconciler;  // "sharing.rollout", "node.labels", …
   Action action;
-  std::string reason;   // CamelCase.
-  std::string message;  // For people.
+  Reason why;
   // Takes a node out of service or ends a pod: the executor checks the lease, the view's freshness and the gates (hold,
   // pause) once more just before sending, and executes it only after every earlier action of this plan for the same
   // node has succeeded.
@@ -143,8 +141,7 @@ struct PlannedAction {
 struct Finding {
   Severity severity = Severity::warning;
   ObjectRef object;
-  std::string reason;
-  std::string message;
+  Reason why;
   std::string key = {};  // Of the ConfigMap that it is about; empty: it is about all keys, or another object.
   friend auto operator<=>(const Finding&, const Finding&) = default;
 };

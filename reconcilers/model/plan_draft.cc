@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "reconcilers/model/message_text.h"
+#include "reconcilers/model/policy.h"
 #include "reconcilers/reasons/names.h"
 
 namespace gso {
@@ -99,25 +100,25 @@ bool only_observed(const Action& action, std::string_view reconciler) {
 
 void PlanDraft::add(Action action, std::string_view reason, std::string message, bool disruptive, std::string node) {
   if (s.settings.rollouts == PolicyMode::observe && only_observed(action, reconciler_)) return;
-  if (auto* event = std::get_if<RecordEvent>(&action)) event->note = shown_message(event->note);
-  plan.actions.push_back({std::string(reconciler_), std::move(action), std::string(reason), shown_message(message),
-                          disruptive, std::move(node)});
+  if (auto* event = std::get_if<RecordEvent>(&action)) event->why.message = shown_message(event->why.message);
+  plan.actions.push_back(
+      {std::string(reconciler_), std::move(action), {reason, shown_message(message)}, disruptive, std::move(node)});
 }
 
 void PlanDraft::event(ObjectRef regarding, bool warning, std::string_view reason, std::string_view action,
                       std::string note) {
-  RecordEvent event{std::move(regarding), warning, std::string(reason), std::string(action), shown_message(note)};
-  plan.actions.push_back({std::string(reconciler_), std::move(event), std::string(reason), {}, false, {}});
+  RecordEvent event{std::move(regarding), warning, {reason, shown_message(note)}, std::string(action)};
+  plan.actions.push_back({std::string(reconciler_), std::move(event), {reason, {}}, false, {}});
 }
 
 void PlanDraft::finding(Severity severity, ObjectRef object, std::string_view reason, std::string message,
                         std::string key) {
-  plan.findings.push_back({severity, std::move(object), std::string(reason), shown_message(message), std::move(key)});
+  plan.findings.push_back({severity, std::move(object), {reason, shown_message(message)}, std::move(key)});
 }
 
 void PlanDraft::take(Plan part, const std::string& node) {
   for (PlannedAction& planned : part.actions) {
-    add(std::move(planned.action), planned.reason, std::move(planned.message), planned.disruptive,
+    add(std::move(planned.action), planned.why.code, std::move(planned.why.message), planned.disruptive,
         std::holds_alternative<RecordEvent>(planned.action) ? std::string() : node);
   }
   part.actions.clear();
@@ -146,8 +147,8 @@ void report_stale_views(const Snapshot& s, Plan& plan) {
     plan.findings.push_back(
         {Severity::warning,
          {"v1", "Namespace", "", ns, ""},
-         std::string(kViewStale),
-         describe(stale) + ". The operator's log and /readyz say why; grant list and watch, or repair the connection"});
+         {kViewStale, describe(stale) +
+                          ". The operator's log and /readyz say why; grant list and watch, or repair the connection"}});
   }
 }
 

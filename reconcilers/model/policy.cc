@@ -9,6 +9,7 @@
 #include "reconcilers/model/foreign_names.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/snapshot.h"
 
 namespace gso {
 
@@ -29,6 +30,10 @@ std::optional<IntOrPercent> IntOrPercent::parse(std::string_view text) {
 
 std::string IntOrPercent::to_string() const {
   return fmt::format("{}{}", value, percent ? "%" : "");
+}
+
+PolicyMode PlannerSettings::mode_of(const SharingPolicy& policy) const {
+  return std::max(policy.mode, rollouts);
 }
 
 bool has_stop(const SharingPolicy& policy) {

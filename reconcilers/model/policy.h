@@ -14,56 +14,13 @@
 
 #include "k8sclient/value/object.h"
 #include "k8sclient/value/selectors.h"
+#include "reconcilers/model/rollout_spec.h"
 
 namespace gso {
 
 // --- The operator's own kinds, as planners read them: SharingPolicy (which nodes get which profile, and how it is
 // rolled out) and SharingRollout (the rollout of one revision for one policy and profile key). Field meanings and
 // defaults: crds/.
-
-// A count, or a percentage that rounds up. At least 1 for a positive percentage of a non-empty set.
-struct IntOrPercent {
-  std::int64_t value = 0;
-  bool percent = false;
-  [[nodiscard]] std::int64_t of(std::int64_t total) const;
-  // "3" or "10%" (0 to 100); nullopt for any other text.
-  [[nodiscard]] static std::optional<IntOrPercent> parse(std::string_view text);
-  [[nodiscard]] std::string to_string() const;
-  friend bool operator==(const IntOrPercent&, const IntOrPercent&) = default;
-};
-
-enum class PolicyMode { enforce, approve, observe };  // From the freest to the strictest.
-enum class WorkloadMode { wait_for_idle, evict, interrupt };
-enum class OnFailure { pause, rollback };
-enum class Mechanism { node_by_node, daemonset_restart };
-enum class DeletionPolicy { retain, revert };
-
-// When nodes may start: opens at the times that `cron` names in `time_zone`, and stays open for `duration`.
-struct MaintenanceWindow {
-  std::string cron;  // Five fields; see reconcilers/model/maintenance_window.h.
-  k8s::Duration duration{0};
-  std::string time_zone = "UTC";
-  friend bool operator==(const MaintenanceWindow&, const MaintenanceWindow&) = default;
-};
-
-// Defaults are those of the CRD, the chart and the flags (kept equal by a test).
-struct RolloutSpec {
-  Mechanism mechanism = Mechanism::node_by_node;
-  IntOrPercent max_unavailable{10, true};
-  IntOrPercent max_unavailable_per_group{25, true};
-  std::int64_t canary_nodes_per_group = 1;
-  k8s::Duration canary_soak = std::chrono::seconds(60);
-  WorkloadMode workloads = WorkloadMode::wait_for_idle;
-  std::optional<bool> cordon;    // Absent: cordon if clients would break.
-  bool evict_bare_pods = false;  // Under Evict: also pods without a controller, which are not created again.
-  k8s::Duration idle_timeout = std::chrono::hours(1);
-  k8s::Duration verify_timeout = std::chrono::minutes(10);
-  std::int64_t max_failures = 3;  // After the canary; in the canary one failure is enough.
-  OnFailure on_failure = OnFailure::pause;
-  std::vector<MaintenanceWindow> windows;  // Empty: always.
-  bool paused = false;                     // Stops new rollouts only.
-  friend bool operator==(const RolloutSpec&, const RolloutSpec&) = default;
-};
 
 // A profile written in the policy itself.
 struct InlineProfile {
@@ -74,6 +31,8 @@ struct InlineProfile {
   std::optional<bool> fail_requests_greater_than_one;
   friend bool operator==(const InlineProfile&, const InlineProfile&) = default;
 };
+
+enum class DeletionPolicy { retain, revert };
 
 struct SharingPolicy {
   k8s::ObjectMeta meta;
@@ -99,6 +58,9 @@ struct SharingPolicy {
   std::string status_json;  // status as the server holds it, canonical text: written only when it would change.
   friend bool operator==(const SharingPolicy&, const SharingPolicy&) = default;
 };
+
+inline constexpr PolicyWord<DeletionPolicy> kDeletionPolicyWords[] = {{"Retain", DeletionPolicy::retain},
+                                                                      {"Revert", DeletionPolicy::revert}};
 
 // The policy's gpusharing.dev/retry: another value than at a failure or a deferral allows a new attempt.
 [[nodiscard]] std::string_view retry_of(const SharingPolicy& policy);
@@ -126,44 +88,6 @@ struct SharingRollout {
 [[nodiscard]] bool is_undone(const SharingRollout& rollout);
 // Phases of a SharingRollout that has ended: Completed, Superseded, Failed, RolledBack.
 [[nodiscard]] bool has_ended(std::string_view phase);
-
-// --- The words of a SharingPolicy's closed lists, each beside its value: what is read, checked, printed and offered
-// as a flag.
-
-template <class E>
-struct PolicyWord {
-  std::string_view text;
-  E value;
-};
-
-inline constexpr PolicyWord<PolicyMode> kPolicyModeWords[] = {
-    {"Enforce", PolicyMode::enforce}, {"Approve", PolicyMode::approve}, {"Observe", PolicyMode::observe}};
-inline constexpr PolicyWord<WorkloadMode> kWorkloadModeWords[] = {{"WaitForIdle", WorkloadMode::wait_for_idle},
-                                                                  {"Evict", WorkloadMode::evict},
-                                                                  {"Interrupt", WorkloadMode::interrupt}};
-inline constexpr PolicyWord<OnFailure> kOnFailureWords[] = {{"Pause", OnFailure::pause},
-                                                            {"Rollback", OnFailure::rollback}};
-inline constexpr PolicyWord<Mechanism> kMechanismWords[] = {{"NodeByNode", Mechanism::node_by_node},
-                                                            {"DaemonSetRestart", Mechanism::daemonset_restart}};
-inline constexpr PolicyWord<DeletionPolicy> kDeletionPolicyWords[] = {{"Retain", DeletionPolicy::retain},
-                                                                      {"Revert", DeletionPolicy::revert}};
-
-// The word of the value; `words`: its table, which has each value.
-template <class E, std::size_t N>
-[[nodiscard]] constexpr std::string_view word_of(const PolicyWord<E> (&words)[N], E value) {
-  for (const PolicyWord<E>& word : words) {
-    if (word.value == value) return word.text;
-  }
-  return {};
-}
-
-// The words alone.
-template <class E, std::size_t N>
-[[nodiscard]] constexpr std::array<std::string_view, N> texts_of(const PolicyWord<E> (&words)[N]) {
-  std::array<std::string_view, N> out{};
-  for (std::size_t i = 0; i < N; ++i) out[i] = words[i].text;
-  return out;
-}
 
 // --- What a rollout is of: a key of a ConfigMap, or the template of a DaemonSet of standalone MPS daemons. A rollout
 // of the second kind has no key, and SharingRollout::config_map and RolloutKey::config_map hold "DaemonSet

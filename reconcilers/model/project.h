@@ -10,9 +10,11 @@
 #include "reconcilers/model/json_fields.h"
 #include "reconcilers/model/objects.h"
 #include "reconcilers/model/partitioning_world.h"
-#include "reconcilers/model/policy.h"
 
 namespace gso {
+
+struct SharingPolicy;   // policy.h
+struct SharingRollout;  // policy.h
 
 // --- JSON text of one object -> projected value. Reads only the fields that the value keeps (simdjson on demand, no
 // DOM). Defined in project_*.cc, by the kinds that are read alike. Guarantees: never throws; a missing field takes its

@@ -1,7 +1,6 @@
 // Everything that a planner can read: the stores, the start times of timers, settings, and the present time.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -16,7 +15,7 @@
 #include "reconcilers/model/kai_world.h"
 #include "reconcilers/model/objects.h"
 #include "reconcilers/model/partitioning_world.h"
-#include "reconcilers/model/policy.h"
+#include "reconcilers/model/rollout_spec.h"
 #include "reconcilers/model/timer.h"
 
 namespace gso {
@@ -39,7 +38,9 @@ struct StaleView {
   bool reported = true;  // False in the first minutes: most failures of a watch are over by then.
 };
 
-struct PatchNode;  // reconcilers/model/plan.h
+struct SharingPolicy;   // reconcilers/model/policy.h
+struct SharingRollout;  // reconcilers/model/policy.h
+struct PatchNode;       // reconcilers/model/plan.h
 using NodesBeingWritten = std::map<std::string, std::shared_ptr<const PatchNode>, std::less<>>;
 
 // The projected cluster. Written by watchers (or by a test, or by `plan` from manifests).
@@ -50,7 +51,7 @@ struct World {
   // look like an operand's, without their templates; manifests and commands have all of them as they are.
   k8s::Store<DaemonSet> foreign_daemonsets;
   std::size_t foreign_daemonsets_beyond = 0;  // How many more the operator has seen.
-  // Where DaemonSets are believed (cluster/discovery.h).
+  // Where DaemonSets are believed (cluster/operand_namespaces.h).
   std::set<std::string> operand_namespaces;
   // Nothing names these namespaces: all in which an operand's DaemonSet was found count.
   bool operand_namespaces_chosen = false;
@@ -140,7 +141,7 @@ struct PlannerSettings {
   std::int64_t revision_history_limit = 10;
   enum class LabelMode { automatic, enforce, verify } label_mode = LabelMode::automatic;
   bool adopt_drift = false;  // `rollout start --adopt`
-  // Namespaces whose DaemonSets are believed, beside those that cluster/discovery.h finds.
+  // Namespaces whose DaemonSets are believed, beside those that cluster/operand_namespaces.h finds.
   std::set<std::string> operand_namespaces;
   // Namespaces where pods left in UnexpectedAdmissionError are removed from changed nodes; none by default.
   std::set<std::string> remove_rejected_pods;
@@ -150,7 +151,7 @@ struct PlannerSettings {
   // Upper limit over the mode of every policy. Under `observe` no Node or Pod is written except for sharing labels, and
   // the record is kept in memory.
   PolicyMode rollouts = PolicyMode::enforce;
-  [[nodiscard]] PolicyMode mode_of(const SharingPolicy& policy) const { return std::max(policy.mode, rollouts); }
+  [[nodiscard]] PolicyMode mode_of(const SharingPolicy& policy) const;
   // New MPS pods of the device plugin can be signalled by their sidecar: the chart's fixes.mpsSignal corrects them.
   bool mps_signal_fixed = false;
   KaiSettings kai;

@@ -8,6 +8,7 @@
 
 #include "reconcilers/cluster/facts.h"
 #include "reconcilers/cluster/other_systems.h"
+#include "reconcilers/cluster/policy_match.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/node/assessor.h"

@@ -15,8 +15,6 @@
 #include "reconcilers/cluster/discovery.h"
 #include "reconcilers/cluster/facts.h"
 #include "reconcilers/cluster/label_owners.h"
-#include "reconcilers/cluster/policy_match.h"
-#include "reconcilers/cluster/record.h"
 #include "reconcilers/model/snapshot.h"
 #include "reconcilers/node/node_change.h"
 #include "reconcilers/node/replace_order.h"
@@ -24,6 +22,7 @@
 
 namespace gso {
 
+struct FleetRecord;  // reconcilers/cluster/record.h
 struct ReadingTime;  // reconcilers/cluster/record.h
 
 // The phases of a node, by the names that people are shown everywhere.

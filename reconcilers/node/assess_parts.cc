@@ -7,6 +7,7 @@
 #include "reconcilers/cluster/facts.h"
 #include "reconcilers/cluster/other_systems.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/policy.h"
 #include "reconcilers/node/assess.h"
 #include "reconcilers/node/node_change.h"
 #include "reconcilers/reasons/names.h"

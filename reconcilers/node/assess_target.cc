@@ -9,6 +9,7 @@
 #include "reconcilers/cluster/plugin_settings.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
+#include "reconcilers/model/policy.h"
 #include "reconcilers/node/assessor.h"
 #include "reconcilers/profile/field_names.h"
 #include "reconcilers/reasons/names.h"

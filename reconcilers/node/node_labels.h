@@ -13,7 +13,6 @@
 #include "reconcilers/model/objects.h"
 #include "reconcilers/model/plan.h"
 #include "reconcilers/model/plan_draft.h"
-#include "reconcilers/model/policy.h"
 #include "reconcilers/node/assess.h"
 #include "reconcilers/reasons/reason.h"
 

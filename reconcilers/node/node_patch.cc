@@ -201,8 +201,11 @@ std::vector<PlannedAction> deletions(const NodeView& view, const NodeChange& cha
     if (listed == change.pods.end()) continue;
     for (const Pod* pod : view.pods.of(component)) {
       if (pod->meta.deletion_timestamp || !listed->second.contains(pod->meta.uid)) continue;
-      out.push_back({"", DeletePod{pod->meta.key(), pod->meta.uid, std::nullopt, std::nullopt}, "Restart",
-                     fmt::format("{} pod of node {}: {}", to_string(component), node, why), true, node});
+      out.push_back({"",
+                     DeletePod{pod->meta.key(), pod->meta.uid, std::nullopt, std::nullopt},
+                     {"Restart", fmt::format("{} pod of node {}: {}", to_string(component), node, why)},
+                     true,
+                     node});
     }
   }
   return out;

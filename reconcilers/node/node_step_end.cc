@@ -9,6 +9,7 @@
 #include "reconcilers/cluster/facts.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
+#include "reconcilers/model/policy.h"
 #include "reconcilers/node/node_labels.h"
 #include "reconcilers/node/node_step_parts.h"
 #include "reconcilers/node/pod_faults.h"

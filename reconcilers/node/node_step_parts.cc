@@ -8,6 +8,7 @@
 
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/object_refs.h"
+#include "reconcilers/model/policy.h"
 #include "reconcilers/node/node_labels.h"
 #include "reconcilers/node/node_phase.h"
 #include "reconcilers/reasons/names.h"
@@ -49,8 +50,9 @@ bool ChangeStep::has_stood_long_enough() {
 }
 
 Finding finding_of(const std::string& node, const KaiHindrance& hindrance) {
-  return {hindrance.certain ? Severity::warning : Severity::info, node_ref(node), std::string(kKaiReservations),
-          fmt::format("not restarted, because its new profile has replicas: {}", hindrance.why)};
+  return {hindrance.certain ? Severity::warning : Severity::info,
+          node_ref(node),
+          {kKaiReservations, fmt::format("not restarted, because its new profile has replicas: {}", hindrance.why)}};
 }
 
 bool ChangeStep::is_hindered_by_kai(bool only_certain) {
@@ -299,16 +301,16 @@ void ChangeStep::delete_pods(const NodeChange& change, const std::vector<Compone
 }
 
 void ChangeStep::add(PatchNode patch, std::string_view reason, std::string message, bool disruptive) {
-  out_.plan.actions.push_back({"", std::move(patch), std::string(reason), std::move(message), disruptive, name()});
+  out_.plan.actions.push_back({"", std::move(patch), {reason, std::move(message)}, disruptive, name()});
 }
 
 void ChangeStep::event(bool warning, std::string_view reason, std::string_view action, std::string note) {
-  RecordEvent event{node_ref(name()), warning, std::string(reason), std::string(action), std::move(note)};
-  out_.plan.actions.push_back({"", std::move(event), std::string(reason), {}, false, {}});
+  RecordEvent event{node_ref(name()), warning, {reason, std::move(note)}, std::string(action)};
+  out_.plan.actions.push_back({"", std::move(event), {reason, {}}, false, {}});
 }
 
 void ChangeStep::finding(Severity severity, std::string_view reason, std::string message) {
-  out_.plan.findings.push_back({severity, node_ref(name()), std::string(reason), std::move(message)});
+  out_.plan.findings.push_back({severity, node_ref(name()), {reason, std::move(message)}});
 }
 
 }  // namespace gso

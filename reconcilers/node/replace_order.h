@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "reconcilers/cluster/discovery.h"
-#include "reconcilers/model/policy.h"
+#include "reconcilers/model/rollout_spec.h"
 #include "reconcilers/profile/profile.h"
 
 namespace gso {

@@ -15,6 +15,7 @@
 #include "reconcilers/cluster/config_maps.h"
 #include "reconcilers/cluster/other_systems.h"
 #include "reconcilers/model/object_refs.h"
+#include "reconcilers/model/policy.h"
 #include "reconcilers/partitioning/official_plugin.h"
 #include "reconcilers/partitioning/slice_plan.h"
 #include "reconcilers/reasons/names.h"
@@ -330,14 +331,17 @@ Plan observed(Plan plan) {
   for (PlannedAction& planned : plan.actions) {
     if (auto* event = std::get_if<RecordEvent>(&planned.action)) {
       if (event->regarding.kind == "Node") continue;  // It reports a write.
-      if (event->reason == kSlicePlanned) event->note += "; partitioning is only observed, and no node is changed";
+      if (event->why.code == kSlicePlanned)
+        event->why.message += "; partitioning is only observed, and no node is changed";
       events.push_back(std::move(planned));
       continue;
     }
     plan.findings.push_back(
-        {Severity::info, object_of(planned.action), std::string(kPartitioningObserves),
-         fmt::format("partitioning is only observed (setting partitioning-mode, or max-mode). It would change: {}",
-                     planned.message)});
+        {Severity::info,
+         object_of(planned.action),
+         {kPartitioningObserves,
+          fmt::format("partitioning is only observed (setting partitioning-mode, or max-mode). It would change: {}",
+                      planned.why.message)}});
   }
   plan.actions = std::move(events);
   return plan;
@@ -350,9 +354,11 @@ Plan switched_off(const World& world, const std::set<std::string>& labelled) {
     return node != nullptr && is_partitioned_by_nos(*node);
   });
   if (first == labelled.end()) return out;
-  out.findings.push_back({Severity::info, node_ref(*first), std::string(kPartitioningOff),
-                          "the node is labelled for partitioning, and partitioning is switched off (setting "
-                          "partitioning-mode, chart value modes.partitioning): the operator leaves its GPUs alone"});
+  out.findings.push_back({Severity::info,
+                          node_ref(*first),
+                          {kPartitioningOff,
+                           "the node is labelled for partitioning, and partitioning is switched off (setting "
+                           "partitioning-mode, chart value modes.partitioning): the operator leaves its GPUs alone"}});
   return out;
 }
 

@@ -272,7 +272,7 @@ bool report_kai_hindrance(Pass& pass, const std::string& node, const NodeAssessm
   const auto hindrance = kai_hindrance(pass, node, a);
   if (!hindrance) return false;
   const Finding found = finding_of(node, *hindrance);
-  pass.finding(found.severity, found.object, found.reason, found.message);
+  pass.finding(found.severity, found.object, found.why.code, found.why.message);
   return true;
 }
 

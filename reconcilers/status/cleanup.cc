@@ -35,7 +35,7 @@ constexpr std::string_view kReconciler = "cleanup";
 
 void add(Cleanup& out, Action action, std::string message, std::string node = {}) {
   out.actions.push_back(
-      {std::string(kReconciler), std::move(action), "Cleanup", std::move(message), false, std::move(node)});
+      {std::string(kReconciler), std::move(action), {"Cleanup", std::move(message)}, false, std::move(node)});
 }
 
 // The label that selects the profile, and the policy that wrote the present value.

@@ -89,7 +89,7 @@ std::map<FoundOnNodes, NodesFound> collect(Pass& pass) {
 
 void plan_preflight(Pass& pass) {
   for (const Finding& found : check_operand_setup(pass.s.world, pass.index.discovery)) {
-    pass.finding(found.severity, found.object, found.reason, found.message);
+    pass.finding(found.severity, found.object, found.why.code, found.why.message);
   }
   for (auto& [found, merged] : collect(pass)) {
     const auto& [what, plugin] = found;

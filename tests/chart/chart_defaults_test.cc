@@ -14,6 +14,7 @@
 
 #include "controller/config/options.h"
 #include "reconcilers/cluster/manifests.h"
+#include "reconcilers/model/policy.h"
 #include "reconcilers/model/project.h"
 #include "tests/chart/source_files.h"
 

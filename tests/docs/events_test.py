@@ -12,8 +12,8 @@ CONSTANTS = {name: value for text in SOURCES.values()
              for name, value in re.findall(r'constexpr (?:std::string_view|const char\*) (k\w+) =\s+"([A-Z]\w+)"', text)}
 # The reason is the argument before the action; of the executor, a field.
 CALLS = [re.compile(r'\bevent\([^;]*?(?:true|false|bad)[^,]*,\s*(?P<reason>k\w+|"\w+")\s*,\s*(?:"\w+"|k\w+)\s*,'),
-         re.compile(r'\.reason = std::string\((?:\w+ \? )?(?P<reason>k\w+)(?: : (?P<other>"\w+"))?\)'),
-         re.compile(r'\.reason = (?P<reason>"\w+"),\s*\.action')]
+         re.compile(r'\.why = \{(?P<reason>k\w+|"\w+"),'),
+         re.compile(r'\bReason why\(\w+ \? (?P<reason>k\w+) : (?P<other>"\w+"),')]
 
 
 def value(word):

@@ -8,6 +8,7 @@
 #include <cctype>
 #include <iterator>
 
+#include "reconcilers/model/policy.h"
 #include "reconcilers/node/assess.h"
 
 namespace gso {

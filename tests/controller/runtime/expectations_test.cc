@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/policy.h"
 #include "reconcilers/model/project.h"
 #include "tests/controller/writes/executor_fixture.h"
 
@@ -130,7 +131,7 @@ TEST_F(ExpectationsTest, AWorkloadWhoseEvictionGotNoAnswerDoesNotBecomeAPodOfThe
     return ScriptedAnswer::json(200,
                                 R"({"metadata":{"name":"train","namespace":"team","uid":"u9","resourceVersion":"4"}})");
   };
-  execute({PlannedAction{"sharing.rollout", EvictPod{{"team", "train"}, "u9"}, "Evict", "", true, "n1"}});
+  execute({PlannedAction{"sharing.rollout", EvictPod{{"team", "train"}, "u9"}, {"Evict", ""}, true, "n1"}});
   settle_overdue();
   EXPECT_EQ(world.operand_pods.size(), 0U);
   const ObjectRef pod{"v1", "Pod", "team", "train", "u9"};

@@ -14,6 +14,7 @@
 #include "controller/config/logging.h"
 #include "controller/runtime/manager.h"
 #include "controller/runtime/run_operator.h"
+#include "reconcilers/model/policy.h"
 #include "tests/controller/operators.h"
 #include "tests/sim/apiserver/request.h"
 

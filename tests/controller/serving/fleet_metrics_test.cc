@@ -101,7 +101,7 @@ TEST_F(FleetMetricsTest, APageWithoutAuthenticationNamesNoObjectOfATenant) {
     Finding out;
     out.severity = Severity::warning;
     out.object = {"v1", "Pod", ns, name, ""};
-    out.reason = "SignalFailed";
+    out.why.code = "SignalFailed";
     return out;
   };
   a.view->last_plan.findings = {finding("a-team", "train-0"), finding("gpu-operator", "plugin-0")};

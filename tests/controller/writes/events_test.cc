@@ -23,9 +23,8 @@ using Json = nlohmann::json;
 RecordEvent event(const std::string& name, const std::string& reason = "ConfigInvalid") {
   return {.regarding = {"v1", "ConfigMap", "gpu-operator", name, "uid-" + name},
           .warning = true,
-          .reason = reason,
-          .action = "Refuse",
-          .note = "line 7: replicas must be at least 2"};
+          .why = {reason, "line 7: replicas must be at least 2"},
+          .verb = "Refuse"};
 }
 
 class EventsTest : public testing::Test {
@@ -92,7 +91,7 @@ TEST_F(EventsTest, WhatEveryPassRepeatsIsSentOnceHoweverLongItHolds) {
 
 TEST_F(EventsTest, DifferentObjectsReasonsAndNotesAreDifferentEvents) {
   RecordEvent other_note = event("a");
-  other_note.note = "line 8: …";
+  other_note.why.message = "line 8: …";
   pass({event("a"), event("b"), event("a", "Other"), other_note});
   EXPECT_EQ(transport.seen.size(), 4U);
 }
@@ -145,7 +144,7 @@ TEST_F(EventsTest, ALongNoteIsCutAtACharacterBoundaryBelowOneKibibyte) {
   EXPECT_TRUE(cut.ends_with("…"));
   EXPECT_EQ(cut_note("short"), "short");
   RecordEvent long_one = event("a");
-  long_one.note = note;
+  long_one.why.message = note;
   pass({long_one});
   EXPECT_EQ(sent(0)["note"], cut);
 }
@@ -183,14 +182,14 @@ TEST_F(EventsTest, AFloodIsSpreadOutAndBounded) {
 TEST_F(EventsTest, NotesThatDifferInANumberAreCombinedAfterTen) {
   for (int i = 0; i < 30; ++i) {
     RecordEvent counting = event("a");
-    counting.note = std::to_string(i) + " nodes wait";
+    counting.why.message = std::to_string(i) + " nodes wait";
     pass({counting}, 2s);
   }
   ASSERT_EQ(transport.seen.size(), 11U) << "ten as they are, one for all others; its series is updated once a minute";
   EXPECT_EQ(sent(10)["note"], "(combined from similar events): 10 nodes wait");
   for (int i = 30; i < 60; ++i) {
     RecordEvent counting = event("a");
-    counting.note = std::to_string(i) + " nodes wait";
+    counting.why.message = std::to_string(i) + " nodes wait";
     pass({counting}, 2s);
   }
   EXPECT_LE(transport.seen.size(), 13U);

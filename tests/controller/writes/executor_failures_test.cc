@@ -73,15 +73,15 @@ TEST_F(ExecutorTest, NoPodOfAProtectedNamespaceIsEvicted) {
   plugin.containers.back().name = "nvidia-device-plugin";
   world.daemonsets.apply(std::move(plugin));
   for (const char* ns : {"kube-system", "gpu-sharing-operator", "nvidia"}) {
-    const PlannedAction evict{"sharing.rollout", EvictPod{{ns, "p"}, "u1"}, "Evict", "", true, "n1"};
+    const PlannedAction evict{"sharing.rollout", EvictPod{{ns, "p"}, "u1"}, {"Evict", ""}, true, "n1"};
     const Execution done = execute({evict, drop_pod("n1", "p1", "u2")});
     EXPECT_THAT(writes(), IsEmpty()) << ns;
     EXPECT_EQ(done.failed, 1U) << ns;
     ASSERT_EQ(done.findings.size(), 1U) << ns;
-    EXPECT_THAT(done.findings[0].message, HasSubstr(std::string("pod ") + ns + "/p is not evicted: its namespace"))
+    EXPECT_THAT(done.findings[0].why.message, HasSubstr(std::string("pod ") + ns + "/p is not evicted: its namespace"))
         << ns;
   }
-  execute({PlannedAction{"sharing.rollout", EvictPod{{"team", "p"}, "u1"}, "Evict", "", true, "n1"}});
+  execute({PlannedAction{"sharing.rollout", EvictPod{{"team", "p"}, "u1"}, {"Evict", ""}, true, "n1"}});
   EXPECT_THAT(writes(), ElementsAre("POST /api/v1/namespaces/team/pods/p/eviction"));
 }
 
@@ -102,8 +102,8 @@ TEST_F(ExecutorTest, ForbiddenIsReportedByFindingAndEventNamingVerbKindAndRemedy
   script["DELETE"] = [] { return ScriptedAnswer::status(403, "Forbidden", "pods p1 is forbidden"); };
   Execution done = execute({drop_pod("n1", "p1", "u1")});
   ASSERT_EQ(done.findings.size(), 1U);
-  EXPECT_EQ(done.findings[0].reason, "Forbidden");
-  EXPECT_THAT(done.findings[0].message, HasSubstr("grant the verb delete on pods in namespace gpu-operator"));
+  EXPECT_EQ(done.findings[0].why.code, "Forbidden");
+  EXPECT_THAT(done.findings[0].why.message, HasSubstr("grant the verb delete on pods in namespace gpu-operator"));
   ASSERT_EQ(done.events.size(), 1U);
   EXPECT_TRUE(done.events[0].warning);
   EXPECT_EQ(metrics->value("controller_runtime_terminal_reconcile_errors_total", {{"controller", "sharing.rollout"}}),
@@ -131,7 +131,7 @@ TEST_F(ExecutorTest, ForbiddenNamesTheChartsValueThatGrantsTheVerb) {
   PlannedAction restarted = drop_pod("n1", "p1", "u1");
   restarted.action = RestartDaemonSet{{"gpu-operator", "plugin"}, "7", "v1-abc"};
   PlannedAction rejected = drop_pod("n1", "p2", "u2");
-  rejected.reason = kRejectedPod;
+  rejected.why.code = kRejectedPod;
   const std::pair<PlannedAction, const char*> cases[] = {
       {evicted, "create on pods/eviction in namespace team (chart value eviction.enabled)"},
       {restarted, "patch on daemonsets in namespace gpu-operator (chart value daemonSetRestart.enabled)"},
@@ -143,7 +143,7 @@ TEST_F(ExecutorTest, ForbiddenNamesTheChartsValueThatGrantsTheVerb) {
   for (const auto& [action, wanted] : cases) {
     const Execution done = execute({action});
     ASSERT_EQ(done.findings.size(), 1U) << wanted;
-    EXPECT_THAT(done.findings[0].message, HasSubstr(wanted));
+    EXPECT_THAT(done.findings[0].why.message, HasSubstr(wanted));
   }
 }
 
@@ -165,24 +165,24 @@ TEST_F(ExecutorTest, AServerErrorBacksOffLongerEachTimeAndSuccessForgets) {
 
 TEST_F(ExecutorTest, AnEvictionThatABudgetRefusesIsAFindingAndAskedAgainLater) {
   script["eviction"] = [] { return ScriptedAnswer::budget("10"); };
-  PlannedAction evict{"sharing.rollout", EvictPod{{"default", "train"}, "u9"}, "Drain", "", true, "n1"};
+  PlannedAction evict{"sharing.rollout", EvictPod{{"default", "train"}, "u9"}, {"Drain", ""}, true, "n1"};
   const Execution done = execute({evict});
   ASSERT_EQ(done.findings.size(), 1U);
-  EXPECT_EQ(done.findings[0].reason, "PDBRefuses");
+  EXPECT_EQ(done.findings[0].why.code, "PDBRefuses");
   EXPECT_GE(done.requeue_after.value_or(0s), 10s);
   Json body = Json::parse(transport.seen.back().request.body);
   EXPECT_EQ(body["deleteOptions"]["preconditions"]["uid"], "u9") << "of a name that came back another pod is meant";
-  EXPECT_EQ(done.findings[0].message, "a PodDisruptionBudget prevents its eviction: why");
+  EXPECT_EQ(done.findings[0].why.message, "a PodDisruptionBudget prevents its eviction: why");
   EXPECT_EQ(done.evictions.at("n1").at("u9").text, "why") << "for the node's state, which names the pod and the budget";
 }
 
 TEST_F(ExecutorTest, APodThatWasEvictedHasAnEventThatSaysWhy) {
   PlannedAction evict{
-      "sharing.rollout", EvictPod{{"default", "train"}, "u9"}, "Evict", "evicted from node n1", true, "n1"};
+      "sharing.rollout", EvictPod{{"default", "train"}, "u9"}, {"Evict", "evicted from node n1"}, true, "n1"};
   const Execution done = execute({evict});
   ASSERT_EQ(done.events.size(), 1U);
   const ObjectRef pod{"v1", "Pod", "default", "train", "u9"};
-  EXPECT_EQ(done.events[0], (RecordEvent{pod, false, "Evicted", "Evict", "evicted from node n1"}));
+  EXPECT_EQ(done.events[0], (RecordEvent{pod, false, {"Evicted", "evicted from node n1"}, "Evict"}));
   script["eviction"] = [] { return ScriptedAnswer::budget("10"); };
   EXPECT_THAT(execute({evict}).events, IsEmpty()) << "not where it stays";
 }
@@ -192,7 +192,7 @@ TEST_F(ExecutorTest, AnEvictionThatABudgetRefusesIsAskedAgainAtItsOwnPace) {
   options.eviction_retry = 20s;
   make_executor();
   script["eviction"] = [] { return ScriptedAnswer::budget(); };
-  PlannedAction evict{"sharing.rollout", EvictPod{{"default", "train"}, "u9"}, "Drain", "", true, "n1"};
+  PlannedAction evict{"sharing.rollout", EvictPod{{"default", "train"}, "u9"}, {"Drain", ""}, true, "n1"};
   EXPECT_EQ(execute({evict}).requeue_after, 20s);
   sim.clock.run_for(19s);
   execute({evict});
@@ -204,7 +204,7 @@ TEST_F(ExecutorTest, AnEvictionThatABudgetRefusesIsAskedAgainAtItsOwnPace) {
 
 TEST_F(ExecutorTest, AnEvictionThatTheAccountIsNotAllowedToRequestIsRememberedWithTheValueToSet) {
   script["eviction"] = [] { return ScriptedAnswer::status(403, "Forbidden", "cannot create pods/eviction"); };
-  PlannedAction evict{"sharing.rollout", EvictPod{{"default", "train"}, "u9"}, "Drain", "", true, "n1"};
+  PlannedAction evict{"sharing.rollout", EvictPod{{"default", "train"}, "u9"}, {"Drain", ""}, true, "n1"};
   const Execution done = execute({evict});
   const Execution::EvictionAnswer& answer = done.evictions.at("n1").at("u9");
   EXPECT_TRUE(answer.forbidden);
@@ -213,8 +213,8 @@ TEST_F(ExecutorTest, AnEvictionThatTheAccountIsNotAllowedToRequestIsRememberedWi
 
 TEST_F(ExecutorTest, ABudgetThatKeepsOnePodKeepsNoOtherOfItsNode) {
   script["eviction"] = [] { return ScriptedAnswer::budget("10"); };
-  PlannedAction first{"sharing.rollout", EvictPod{{"default", "aaa"}, "u8"}, "Drain", "", true, "n1"};
-  PlannedAction second{"sharing.rollout", EvictPod{{"default", "bbb"}, "u9"}, "Drain", "", true, "n1"};
+  PlannedAction first{"sharing.rollout", EvictPod{{"default", "aaa"}, "u8"}, {"Drain", ""}, true, "n1"};
+  PlannedAction second{"sharing.rollout", EvictPod{{"default", "bbb"}, "u9"}, {"Drain", ""}, true, "n1"};
   const Execution done = execute({first, second, patch("n1", {{"a", "1"}})});
   EXPECT_EQ(done.evictions.at("n1").size(), 2U) << "both were asked";
   EXPECT_EQ(writes().size(), 2U) << "what comes after the evictions waits";
@@ -224,7 +224,7 @@ TEST_F(ExecutorTest, ABudgetIsRecognisedByItsCauseWhateverItsWords) {
   script["eviction"] = [] {
     return ScriptedAnswer::status(429, "TooManyRequests", "Le pod reste.", "10", "DisruptionBudget");
   };
-  PlannedAction evict{"sharing.rollout", EvictPod{{"default", "train"}, "u9"}, "Drain", "", true, "n1"};
+  PlannedAction evict{"sharing.rollout", EvictPod{{"default", "train"}, "u9"}, {"Drain", ""}, true, "n1"};
   EXPECT_EQ(execute({evict}).findings.size(), 1U);
 }
 
@@ -232,7 +232,7 @@ TEST_F(ExecutorTest, AnEvictionThatAnOverloadedServerRefusesIsNoBudgets) {
   script["eviction"] = [] {
     return ScriptedAnswer::status(429, "TooManyRequests", "too many requests; no disruption budget was read", "1");
   };
-  PlannedAction evict{"sharing.rollout", EvictPod{{"default", "train"}, "u9"}, "Drain", "", true, "n1"};
+  PlannedAction evict{"sharing.rollout", EvictPod{{"default", "train"}, "u9"}, {"Drain", ""}, true, "n1"};
   const Execution done = execute({evict});
   EXPECT_THAT(done.findings, IsEmpty());
   EXPECT_TRUE(done.evictions.empty());
@@ -246,10 +246,10 @@ TEST_F(ExecutorTest, SeveralBudgetsOfOnePodRefuseItToo) {
                                   "not support.",
                                   "");
   };
-  PlannedAction evict{"sharing.rollout", EvictPod{{"default", "train"}, "u9"}, "Drain", "", true, "n1"};
+  PlannedAction evict{"sharing.rollout", EvictPod{{"default", "train"}, "u9"}, {"Drain", ""}, true, "n1"};
   const Execution done = execute({evict});
   ASSERT_EQ(done.findings.size(), 1U);
-  EXPECT_EQ(done.findings[0].reason, "PDBRefuses");
+  EXPECT_EQ(done.findings[0].why.code, "PDBRefuses");
   EXPECT_EQ(done.evictions.at("n1").at("u9").text,
             "several PodDisruptionBudgets select it, and the API server evicts no such pod");
   EXPECT_FALSE(executor->answer_lost_at().has_value()) << "it is answered: a stop releases the Lease";

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "reconcilers/model/policy.h"
 #include "reconcilers/model/project.h"
 
 namespace gso::executor_test {
@@ -12,25 +13,25 @@ PlannedAction patch(const std::string& node, std::map<std::string, std::string> 
   PatchNode action;
   action.name = node;
   action.set = std::move(labels);
-  return {reconciler, action, "Labels", "", false, node};
+  return {reconciler, action, {"Labels", ""}, false, node};
 }
 
 PlannedAction drop_pod(const std::string& node, const std::string& pod, const std::string& uid) {
-  return {"sharing.rollout", DeletePod{{"gpu-operator", pod}, uid, {}, {}}, "Restart", "", true, node};
+  return {"sharing.rollout", DeletePod{{"gpu-operator", pod}, uid, {}, {}}, {"Restart", ""}, true, node};
 }
 
 PlannedAction status_of(const std::string& phase, int ready) {
   PatchStatus action;
   action.object = {"gpusharing.dev/v1alpha1", "SharingRollout", "", "r1", ""};
   action.status_json = nlohmann::json{{"phase", phase}, {"ready", ready}}.dump();
-  return {"sharing.rollout", action, "Status", "", false, ""};
+  return {"sharing.rollout", action, {"Status", ""}, false, ""};
 }
 
 PlannedAction create_rollout() {
   CreateObject action;
   action.object = {"gpusharing.dev/v1alpha1", "SharingRollout", "", "r1", ""};
   action.json = R"({"apiVersion":"gpusharing.dev/v1alpha1","kind":"SharingRollout","metadata":{"name":"r1"}})";
-  return {"sharing.rollout", action, "Start", "", false, ""};
+  return {"sharing.rollout", action, {"Start", ""}, false, ""};
 }
 
 std::string node_json(const std::string& name, int version, const std::string& extra) {

@@ -60,7 +60,7 @@ TEST_F(ExecutorTest, AnUncordonRemovesTheField) {
 
 TEST_F(ExecutorTest, NodesThatLoadedATextOutsideARolloutAreNoted) {
   PlannedAction recorded = patch("n1", {{"a", "1"}});
-  recorded.reason = kLoadedUngated;
+  recorded.why.code = kLoadedUngated;
   execute({recorded, patch("n2", {{"a", "1"}})});
   ASSERT_EQ(view->loaded_ungated.size(), 1U);
   EXPECT_EQ(view->loaded_ungated.begin()->first, "n1");
@@ -69,7 +69,7 @@ TEST_F(ExecutorTest, NodesThatLoadedATextOutsideARolloutAreNoted) {
 TEST_F(ExecutorTest, TwoReconcilersThatWantDifferentValuesAreAFinding) {
   const Execution done = execute({patch("n1", {{"a", "1"}}, "x"), patch("n1", {{"a", "2"}}, "y")});
   ASSERT_EQ(done.findings.size(), 1U);
-  EXPECT_EQ(done.findings[0].reason, "ConflictingWrites");
+  EXPECT_EQ(done.findings[0].why.code, "ConflictingWrites");
   EXPECT_THAT(transport.seen.back().request.body, HasSubstr(R"("a":"2")"));
 }
 
@@ -235,7 +235,7 @@ TEST_F(SlowNodes, WhatEndsWhileAPlanIsExecutedIsPlannedAnewBeforeItIsWrittenAgai
 // The next plan is made before the next execute(): it would evict once more.
 TEST_F(SlowNodes, ALateEvictionIsKnownBeforeTheNextPlan) {
   script["POST /api/v1/namespaces/team/pods/train/eviction"] = [] { return ScriptedAnswer::json(201, "{}", 5s); };
-  execute({PlannedAction{"sharing.rollout", EvictPod{{"team", "train"}, "u9"}, "Evict", "", true, "n1"}});
+  execute({PlannedAction{"sharing.rollout", EvictPod{{"team", "train"}, "u9"}, {"Evict", ""}, true, "n1"}});
   EXPECT_THAT(late_evictions, testing::IsEmpty());
   sim.clock.run_for(5s);
   EXPECT_THAT(late_evictions, ElementsAre("n1"));

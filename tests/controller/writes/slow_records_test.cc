@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/policy.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/node/node_change.h"
 #include "tests/controller/writes/executor_fixture.h"
@@ -30,12 +31,12 @@ PlannedAction rollout_of(const std::string& policy) {
   CreateObject action;
   action.object = {"gpusharing.dev/v1alpha1", "SharingRollout", "", "r-" + policy, ""};
   action.json = Json{{"metadata", {{"name", "r-" + policy}}}, {"spec", {{"policy", policy}}}}.dump();
-  return {"sharing.rollout", action, "RolloutStarted", "", false, ""};
+  return {"sharing.rollout", action, {"RolloutStarted", ""}, false, ""};
 }
 
 PlannedAction record_write(const std::string& text) {
   const WriteConfigMap action{{"gpu-sharing-operator", "gpu-sharing-operator-state"}, {{"record.json", text}}, {}};
-  return {"sharing.rollout", action, "Canary", "", false, ""};
+  return {"sharing.rollout", action, {"Canary", ""}, false, ""};
 }
 
 std::string change_of_policy(const std::string& policy) {
@@ -242,7 +243,7 @@ TEST(UnwrittenRecords, HoldWhatRestsOnThem) {
   policy.object = {"gpusharing.dev/v1alpha1", "SharingPolicy", "", "a", ""};
   PlannedAction unreadable = rollout_of("a");
   std::get<CreateObject>(unreadable.action).json = "{}";
-  const PlannedAction profile_key{"", WriteConfigMap{{"ns", "profiles"}, {{"gso-a", "x"}}, {}}, "", "", false, ""};
+  const PlannedAction profile_key{"", WriteConfigMap{{"ns", "profiles"}, {{"gso-a", "x"}}, {}}, {"", ""}, false, ""};
   struct Case {
     const char* name;
     PlannedAction record;
@@ -255,7 +256,7 @@ TEST(UnwrittenRecords, HoldWhatRestsOnThem) {
       {"finalizers of policy a", {"", PatchFinalizers{policy.object, {}, "1"}, "", "", false, ""}, true, false, true},
       {"the record of the fleet", record_write("1"), true, true, true},
       {"a key of a profile", profile_key, true, true, true},
-      {"a key of somebody else", {"", PatchConfigMap{{"ns", "kai"}, {}, {}}, "", "", false, ""}, false, false, false},
+      {"a key of somebody else", {"", PatchConfigMap{{"ns", "kai"}, {}, {}}, {"", ""}, false, ""}, false, false, false},
       {"a status", status_of("Progressing", 1), false, false, false},
   };
   for (const Case& c : cases) {

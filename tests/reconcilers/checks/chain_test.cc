@@ -1,6 +1,7 @@
 // The chain of checks: its table, single checks against GPUs and releases, and the answers that nodes share.
 #include "reconcilers/checks/catalogue.h"
 #include "reconcilers/checks/check.h"
+#include "reconcilers/model/policy.h"
 
 #include <gtest/gtest.h>
 

@@ -99,10 +99,10 @@ inline std::string_view name_of(Severity severity) {
 inline Told told(const std::vector<Finding>& findings, bool infos = false) {
   Told out;
   for (const Finding& found : findings) {
-    EXPECT_FALSE(found.message.empty());
+    EXPECT_FALSE(found.why.message.empty());
     if (infos || found.severity != Severity::info) {
       out.insert(
-          fmt::format("{} {} {} {}", name_of(found.severity), found.object.kind, found.object.name, found.reason));
+          fmt::format("{} {} {} {}", name_of(found.severity), found.object.kind, found.object.name, found.why.code));
     }
   }
   return out;

@@ -88,7 +88,7 @@ TEST(Preflight, AGpuThatDraOffersTooIsNamedOnceForItsNode) {
     for (const Finding& finding : check_cluster(loaded->world, {})) {
       if (finding.severity != Severity::info)
         out.push_back(fmt::format("{} {} {} {}", name_of(finding.severity), finding.object.kind, finding.object.name,
-                                  finding.reason));
+                                  finding.why.code));
     }
     return out;
   };
@@ -174,9 +174,9 @@ TEST(Preflight, ThePlanReportsNodeByNodeAndSumsUpWhatConcernsMany) {
   std::size_t nodes = 0;
   std::string rest;
   for (const Finding& found : fleet.plan().findings) {
-    if (found.reason == "NameMatchesNothing") {
+    if (found.why.code == "NameMatchesNothing") {
       nodes += found.object.kind == "Node" ? 1 : 0;
-      rest = found.object.kind == "DaemonSet" ? found.message : rest;
+      rest = found.object.kind == "DaemonSet" ? found.why.message : rest;
     }
   }
   EXPECT_EQ(nodes, 20u);
@@ -190,7 +190,8 @@ std::vector<std::string> errors_of_plan(const LoadedManifests& loaded) {
   std::vector<std::string> out;
   for (const Finding& f :
        plan_all(Snapshot{loaded.world, WallTime{}, timers, loaded.consumers, settings}, index).findings) {
-    if (f.severity == Severity::error) out.push_back(fmt::format("{} {}: {}", f.object.kind, f.reason, f.message));
+    if (f.severity == Severity::error)
+      out.push_back(fmt::format("{} {}: {}", f.object.kind, f.why.code, f.why.message));
   }
   return out;
 }

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "reconcilers/cluster/record.h"
 #include "tests/reconcilers/combinations/combinations.h"
 
 namespace gso::test::combinations_test {

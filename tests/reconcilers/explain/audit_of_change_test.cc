@@ -122,7 +122,7 @@ TEST(AuditOfChange, SlotsOfNodesInAChangeAreNoWarningAndAreNamedApartFromNodesTh
     std::vector<std::string> out;
     for (const Finding& finding :
          audit({fleet.world, fleet.now, fleet.timers, fleet.consumers, fleet.settings}, fleet.index).findings) {
-      if (finding.reason == kBudgetExhausted) out.push_back(finding.message);
+      if (finding.why.code == kBudgetExhausted) out.push_back(finding.why.message);
     }
     return out;
   };

@@ -26,7 +26,7 @@ TEST(AuditProblems, AConfigMapAndItsNodesCostTheGpusOfANodeOnce) {
   const ObjectRef config_map{"v1", "ConfigMap", "gpu-operator", "plugin-config", ""};
   const ObjectRef plugin{"apps/v1", "DaemonSet", "gpu-operator", "plugin", ""};
   const auto found = [](const ObjectRef& object) {
-    return Finding{Severity::error, object, "Reason", "what happened"};
+    return Finding{Severity::error, object, {"Reason", "what happened"}};
   };
   EXPECT_THAT(merge_findings({found(config_map), found(node_ref("gpu-1")), found(plugin)}, lost, {}),
               ElementsAre(Field(&AuditProblem::gpus_lost, 2)));
@@ -80,10 +80,12 @@ TEST(AuditProblems, TheGpusOfACordonedNodeAreUnusableBecauseOfTheCordon) {
   EXPECT_THAT(explained.node("gpu-1").notes,
               Contains("Cordoned by someone else, who must uncordon it; holds 1 slot of the budget (maxUnavailable)"));
   // A warning, so that no text says that nothing is to be done.
-  EXPECT_THAT(explained.node("gpu-1").findings,
-              Contains(AllOf(Field(&Finding::reason, "Cordoned"), Field(&Finding::severity, Severity::warning),
-                             Field(&Finding::message, HasSubstr("no new pod gets its GPUs. Whoever cordoned it can "
-                                                                "return it to service: `kubectl uncordon gpu-1`")))));
+  EXPECT_THAT(
+      explained.node("gpu-1").findings,
+      Contains(AllOf(
+          Field(&Finding::why, Field(&Reason::code, "Cordoned")), Field(&Finding::severity, Severity::warning),
+          Field(&Finding::why, Field(&Reason::message, HasSubstr("no new pod gets its GPUs. Whoever cordoned it can "
+                                                                 "return it to service: `kubectl uncordon gpu-1`"))))));
 }
 
 // A key that no node runs costs no GPU, whatever the nodes of its ConfigMap have lost.
@@ -109,7 +111,7 @@ TEST(AuditProblems, TheGpusAndPodsOfANodeAreCountedOnce) {
   LostGpus lost;
   lost.add_of_node(*explained.world.nodes.find("gpu-1"), 2);
   const auto found = [](Severity severity, const char* reason) {
-    return Finding{severity, node_ref("gpu-1"), reason, reason};
+    return Finding{severity, node_ref("gpu-1"), {reason, reason}};
   };
   const auto problems = merge_findings(
       {found(Severity::error, "NoneAllocatable"), found(Severity::warning, "MIGEnabled")}, lost, {{"gpu-1", {"pod"}}});

@@ -88,11 +88,11 @@ TEST(CloudPlugin, AuditAndExplainSayWhoServesTheNode) {
     const Audit out = audit(explained.snapshot(), explained.index);
     std::optional<Finding> found;
     for (const Finding& finding : out.findings) {
-      if (finding.reason == "NoPlugin") found = finding;
+      if (finding.why.code == "NoPlugin") found = finding;
     }
     ASSERT_TRUE(found.has_value()) << row.name;
     EXPECT_EQ(found->severity, row.severity) << row.name;
-    EXPECT_EQ(found->message, std::string(row.message) + row.in_audit) << row.name;
+    EXPECT_EQ(found->why.message, std::string(row.message) + row.in_audit) << row.name;
     const NodeExplanation shown = explained.node("gpu-1");
     EXPECT_EQ(shown.shown.state, "NoPlugin") << row.name;
     EXPECT_EQ(shown.shown.message, row.message) << row.name;

@@ -70,7 +70,7 @@ TEST(ExplainNode, ANodeOfNosSaysWhoIsInChargeAndNothingElse) {
   EXPECT_EQ(out.policy, "");
   EXPECT_EQ(out.next.text(), "");
   // What keeps its GPUs whole is said once, and nothing of profiles.
-  EXPECT_THAT(out.findings, ElementsAre(Field(&Finding::reason, "PartitioningSkipped")));
+  EXPECT_THAT(out.findings, ElementsAre(Field(&Finding::why, Field(&Reason::code, "PartitioningSkipped"))));
   const Snapshot s = explained.snapshot();
   const Audit all = audit(s, explained.index);
   EXPECT_EQ(all.count(Severity::error), 0);
@@ -341,7 +341,7 @@ TEST(Audit, AddsNodesWithoutAPluginAndProfilesThatNothingUses) {
   const Audit out = audit(explained.snapshot(), explained.index);
   const auto has = [&](std::string_view reason, std::string_view name) {
     return std::ranges::any_of(out.findings,
-                               [&](const Finding& f) { return f.reason == reason && f.object.name == name; });
+                               [&](const Finding& f) { return f.why.code == reason && f.object.name == name; });
   };
   EXPECT_EQ(out.nodes, 2);
   EXPECT_EQ(out.plugins.at("v0.17.1"), 1);
@@ -354,8 +354,8 @@ TEST(Audit, AddsNodesWithoutAPluginAndProfilesThatNothingUses) {
 
 // The severity of a finding with that reason about that object; nullopt: it has none.
 std::optional<Severity> severity_of(const Audit& out, std::string_view reason, std::string_view name) {
-  const auto found =
-      std::ranges::find_if(out.findings, [&](const Finding& f) { return f.reason == reason && f.object.name == name; });
+  const auto found = std::ranges::find_if(
+      out.findings, [&](const Finding& f) { return f.why.code == reason && f.object.name == name; });
   return found == out.findings.end() ? std::nullopt : std::optional(found->severity);
 }
 
@@ -395,8 +395,9 @@ TEST(Audit, ANodeWithoutAnyGpuIsOneProblemAndExplainCallsItAnErrorToo) {
   const Audit out = audit(explained.snapshot(), explained.index);
   EXPECT_EQ(severity_of(out, kPreexistingDrift, "gpu-1"), std::nullopt);
   EXPECT_EQ(out.count(Severity::error), 1);
-  EXPECT_THAT(explained.node("gpu-1").findings, Contains(testing::AllOf(Field(&Finding::reason, kPreexistingDrift),
-                                                                        Field(&Finding::severity, Severity::error))));
+  EXPECT_THAT(explained.node("gpu-1").findings,
+              Contains(testing::AllOf(Field(&Finding::why, Field(&Reason::code, kPreexistingDrift)),
+                                      Field(&Finding::severity, Severity::error))));
 }
 
 // Without the CRDs `rollout start --adopt` has nothing to annotate: the pods are the place to look.

@@ -312,8 +312,8 @@ TEST(AuditOfADrain, WarnsOfAnEvictionThatABudgetRefuses) {
     FleetIndex index;
     const Audit found = audit(Snapshot{fleet.world, fleet.now, timers, listed, fleet.settings}, index);
     return std::ranges::any_of(found.findings, [](const Finding& finding) {
-      return finding.severity == Severity::warning && finding.reason == kPdbRefuses && finding.object.name == "a01" &&
-             finding.message.contains("the budget allows 0 disruptions");
+      return finding.severity == Severity::warning && finding.why.code == kPdbRefuses && finding.object.name == "a01" &&
+             finding.why.message.contains("the budget allows 0 disruptions");
     });
   };
   EXPECT_TRUE(warned());

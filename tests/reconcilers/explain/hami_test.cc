@@ -44,7 +44,7 @@ std::optional<Finding> finding(const std::string& manifests, const std::string& 
   Explained explained(manifests);
   const Audit out = audit(explained.snapshot(), explained.index);
   for (const Finding& found : out.findings) {
-    if (found.reason == reason && found.object.name == "gpu-1") return found;
+    if (found.why.code == reason && found.object.name == "gpu-1") return found;
   }
   return std::nullopt;
 }
@@ -75,9 +75,9 @@ TEST(Hami, ItsDevicePluginIsRecognizedByItsDaemonSetAndItsMarkOnTheNode) {
     const auto found = finding(cluster(kSliced, c.node_labels, kEight) + c.more, "SecondDevicePlugin");
     EXPECT_EQ(found ? std::optional(found->severity) : std::nullopt, c.severity) << c.what;
     if (!found) continue;
-    EXPECT_THAT(found->message, HasSubstr(c.severity == Severity::error
-                                              ? "HAMi's device plugin (DaemonSet kube-system/hami-device-plugin)"
-                                              : "kubectl annotate node NODE hami.io/node-nvidia-register-"))
+    EXPECT_THAT(found->why.message, HasSubstr(c.severity == Severity::error
+                                                  ? "HAMi's device plugin (DaemonSet kube-system/hami-device-plugin)"
+                                                  : "kubectl annotate node NODE hami.io/node-nvidia-register-"))
         << c.what;
   }
 }
@@ -99,7 +99,8 @@ status: {{capacity: {{nvidia.com/gpu: "20"}}, allocatable: {{nvidia.com/gpu: "20
   const auto found = finding(alone, "NoPlugin");
   ASSERT_TRUE(found);
   EXPECT_EQ(found->severity, Severity::info);
-  EXPECT_THAT(found->message, HasSubstr("HAMi's device plugin (DaemonSet kube-system/hami-device-plugin) serves the"));
+  EXPECT_THAT(found->why.message,
+              HasSubstr("HAMi's device plugin (DaemonSet kube-system/hami-device-plugin) serves the"));
   EXPECT_EQ(Explained(alone).node("gpu-1").next.text(), "");
 }
 

@@ -77,7 +77,7 @@ TEST(RootCauses, MpsOnMigIsTheOutageOfANodeWhosePodsDoNotRun) {
     explained.index.note_everything_changed();
     explained.index.refresh(explained.world, explained.settings);
     const auto found = [](Severity severity, std::string_view reason) {
-      return Finding{severity, node_ref("gpu-1"), std::string(reason), "why"};
+      return Finding{severity, node_ref("gpu-1"), {reason, "why"}};
     };
     std::vector<Finding> findings{found(Severity::error, kNoneAllocatable), found(Severity::warning, kMigEnabled)};
     keep_root_causes(explained.world, explained.index, true, findings);
@@ -108,9 +108,10 @@ TEST(RootCauses, TheErrorOfAnInvalidDefaultKeyIsPrintedOnce) {
 TEST(RootCauses, ADefaultKeyThatDoesNotExistIsOneProblemOfNodesWithAndWithoutALabel) {
   Explained explained(cluster(kSliced, "", R"(nvidia.com/gpu: "8")"));
   const auto of = [](const char* node, const std::string& key, const std::string& why) {
-    return Finding{Severity::error, node_ref(node), "DefaultKeyNotFound",
-                   "ConfigMap a/b: the default key \"" + key + "\" is not in the ConfigMap. " + why +
-                       "Set the default of c to a key that exists"};
+    return Finding{Severity::error,
+                   node_ref(node),
+                   {"DefaultKeyNotFound", "ConfigMap a/b: the default key \"" + key + "\" is not in the ConfigMap. " +
+                                              why + "Set the default of c to a key that exists"}};
   };
   const std::string why = "Plugin v0.20.0 needs a default key even on a labelled node. ";
   const Finding labelled = of("gpu-2", "ayn", why);
@@ -126,13 +127,13 @@ TEST(RootCauses, ADefaultKeyThatDoesNotExistIsOneProblemOfNodesWithAndWithoutALa
 // Whatever the messages say: of nodes with similar names, and of an error that quotes another message.
 TEST(RootCauses, ARolloutThatWaitsForOneHeldNodeIsSaidByTheFindingAboutThatNode) {
   const auto rollout = [](const std::string& held) {
-    RolloutFinding out{{Severity::warning, {"", "SharingPolicy", "", "default", ""}, std::string(kHeld), "why"}};
+    RolloutFinding out{{Severity::warning, {"", "SharingPolicy", "", "default", ""}, {kHeld, "why"}}};
     out.effect = "the rollout waits";
     out.held = held;
     return out;
   };
   const auto on = [](const char* node, std::string_view reason) {
-    return Finding{Severity::warning, node_ref(node), std::string(reason), "): gpu-1: held"};
+    return Finding{Severity::warning, node_ref(node), {reason, "): gpu-1: held"}};
   };
   std::vector<Finding> findings{on("gpu-10", kHeldMidChange), on("gpu-1", kCordoned), on("gpu-1", kHeldMidChange)};
   std::vector<RolloutFinding> rollouts{rollout("gpu-1"), rollout("gpu-2"), rollout("")};

@@ -10,6 +10,7 @@
 
 #include "reconcilers/cluster/cluster_pods.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/policy.h"
 
 namespace gso::test {
 

@@ -255,7 +255,7 @@ void check_same(const Plan& plan, const Plan& again) {
     std::vector<std::string> out;
     for (const PlannedAction& action : p.actions) out.push_back(print(action));
     for (const Finding& finding : p.findings)
-      out.push_back(fmt::format("{} {}: {}", finding.object.name, finding.reason, finding.message));
+      out.push_back(fmt::format("{} {}: {}", finding.object.name, finding.why.code, finding.why.message));
     return out;
   };
   EXPECT_EQ(lines(plan), lines(again));
@@ -335,7 +335,7 @@ std::string named_reason(const FleetModel& fleet, const Plan& rest, const std::s
   if (a.is_blocked()) return std::string(a.reason);
   if (a.phase == Phase::failed) return std::string(kVerificationFailed);
   for (const Finding& finding : rest.findings) {
-    if (finding.object.kind == "Node" && finding.object.name == node) return finding.reason;
+    if (finding.object.kind == "Node" && finding.object.name == node) return finding.why.code;
   }
   if (!a.ready) return "NotReady";
   return reason_in_status(fleet, a, node);
@@ -373,7 +373,7 @@ void RestartLedger::note(const FleetModel& fleet, const PlannedAction& planned) 
     // one that it was restarted for.
     const auto loaded = patch->set_annotations.find(std::string(kRevisionAnnotation));
     const auto to = target_written_by(*patch);
-    const bool anew = planned.reason == "ReplaceAgain" || planned.reason == "ReloadFailed";
+    const bool anew = planned.why.code == "ReplaceAgain" || planned.why.code == "ReloadFailed";
     std::erase_if(last_, [&](const auto& entry) {
       const bool other =
           (loaded != patch->set_annotations.end() && loaded->second != entry.second) || (to && *to != entry.second);
@@ -381,7 +381,7 @@ void RestartLedger::note(const FleetModel& fleet, const PlannedAction& planned) 
     });
   }
   const auto* deletion = std::get_if<DeletePod>(&planned.action);
-  if (deletion == nullptr || planned.reason != "Restart") return;
+  if (deletion == nullptr || planned.why.code != "Restart") return;
   const std::string target = read_change(fleet.node(planned.node)).to;
   EXPECT_NE(target, "") << "a restart that the node does not know of: " << print(planned);
   EXPECT_NE(fleet.label_of(planned.node, kStateLabel), kStateFailed)

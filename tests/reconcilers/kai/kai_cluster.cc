@@ -208,14 +208,14 @@ std::set<std::string> deleted(const Plan& plan) {
 std::set<std::string> reasons(const Plan& plan, std::string_view object) {
   std::set<std::string> out;
   for (const Finding& finding : plan.findings) {
-    if (finding.object.name == object) out.insert(finding.reason);
+    if (finding.object.name == object) out.insert(finding.why.code);
   }
   return out;
 }
 
 std::string message(const Plan& plan, std::string_view object, std::string_view reason) {
   for (const Finding& finding : plan.findings) {
-    if (finding.object.name == object && finding.reason == reason) return finding.message;
+    if (finding.object.name == object && finding.why.code == reason) return finding.why.message;
   }
   return {};
 }

@@ -158,7 +158,7 @@ TEST_F(KaiConfigState, RemembersEveryFieldThatTheGraceRestsOn) {
   cluster.config() =
       read("helm", R"({"volumeBindingTimeoutSeconds":120,"resourceReservation":{"allocationTimeout":40}})");
   std::string told;
-  for (const Finding& finding : look().findings) told += finding.reason == "KAIPatchWiped" ? finding.message : "";
+  for (const Finding& finding : look().findings) told += finding.why.code == "KAIPatchWiped" ? finding.why.message : "";
   EXPECT_NE(told.find("volumeBindingTimeoutSeconds was 900"), std::string::npos) << told;
   EXPECT_NE(told.find("allocationTimeout was 60"), std::string::npos) << told;
 }

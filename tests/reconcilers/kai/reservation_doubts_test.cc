@@ -166,7 +166,7 @@ TEST(ReservationGc, ReportsADeletionOnTheNodeOrOnThePodWhereThatIsGone) {
     std::set<std::string> about;
     for (const PlannedAction& planned : cluster.credited().actions) {
       const auto* event = std::get_if<RecordEvent>(&planned.action);
-      if (event != nullptr && event->reason == "NoConsumers") about.insert(event->regarding.kind);
+      if (event != nullptr && event->why.code == "NoConsumers") about.insert(event->regarding.kind);
     }
     EXPECT_EQ(about, Names{std::string_view(node) == "n1" ? "Node" : "Pod"}) << node;
   }

@@ -232,9 +232,9 @@ TEST(ReservationGc, RaisesTheAlarmForALostReservationOnlyWhereAConsumerMayUseIts
       std::optional<Severity> told;
       std::string text;
       for (const Finding& finding : cluster.credited().findings) {
-        if (finding.object.name != "r" || finding.reason != reason) continue;
+        if (finding.object.name != "r" || finding.why.code != reason) continue;
         told = finding.severity;
-        text = finding.message;
+        text = finding.why.message;
       }
       EXPECT_EQ(told, row.severity) << reason << ", " << row.name << ": " << text;
       EXPECT_EQ(text.find("binder") != std::string::npos && text.find("binder keeps") == std::string::npos,
@@ -256,7 +256,7 @@ TEST(ReservationGc, DeletesWithUidAndVersionAndNoShorterGraceWhileTheNodeIsThere
     EXPECT_EQ(action->resource_version, "7");
     EXPECT_FALSE(action->grace_period_seconds.has_value());
     EXPECT_TRUE(planned.disruptive);
-    EXPECT_NE(planned.message.find("GPU-a of node n1"), std::string::npos) << planned.message;
+    EXPECT_NE(planned.why.message.find("GPU-a of node n1"), std::string::npos) << planned.why.message;
   }
 }
 

@@ -64,7 +64,7 @@ TEST_P(StuckPods, AreNamedWithTheirCause) {
   EXPECT_NE(said.find(GetParam().cause), std::string::npos) << said;
   const bool told = std::ranges::any_of(plan.actions, [](const PlannedAction& planned) {
     const auto* event = std::get_if<RecordEvent>(&planned.action);
-    return event != nullptr && event->reason == kKaiPodStuck && event->regarding.name == "p";
+    return event != nullptr && event->why.code == kKaiPodStuck && event->regarding.name == "p";
   });
   EXPECT_EQ(told, !said.empty());
 }

@@ -9,6 +9,7 @@
 #include "k8sclient/watch/store.h"
 #include "reconcilers/model/kai_objects.h"
 #include "reconcilers/model/partitioning_world.h"
+#include "reconcilers/model/policy.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/model/tenant_memory.h"
 

@@ -106,14 +106,14 @@ class LabelsWithoutGfd : public testing::Test {
         const auto* patch = std::get_if<PatchNode>(&planned.action);
         const auto* event = std::get_if<RecordEvent>(&planned.action);
         writes += patch != nullptr ? 1 : 0;
-        if (event != nullptr) events.push_back(event->reason + " " + event->regarding.kind);
+        if (event != nullptr) events.push_back(event->why.code + " " + event->regarding.kind);
       }
     };
   }
 
   std::set<std::string> reasons() {
     std::set<std::string> out;
-    for (const Finding& finding : fleet->plan().findings) out.insert(finding.reason);
+    for (const Finding& finding : fleet->plan().findings) out.insert(finding.why.code);
     return out;
   }
 
@@ -193,10 +193,12 @@ TEST_F(LabelsWithoutGfd, ThatNfdStillListsAndThatDoNotFitWhatIsServedAreNamed) {
   EXPECT_THAT(
       fleet->plan().findings,
       testing::Contains(testing::Field(
-          &Finding::message, AllOf(HasSubstr("`kubectl delete nodefeatures.nfd.k8s-sigs.io --all-namespaces "
-                                             "--field-selector metadata.name=nvidia-features-for-NODE`"),
-                                   HasSubstr("nvidia.com/gpu.replicas from annotation "
-                                             "nfd.node.kubernetes.io/feature-labels (`kubectl edit node NODE`)")))));
+          &Finding::why,
+          testing::Field(&Reason::message,
+                         AllOf(HasSubstr("`kubectl delete nodefeatures.nfd.k8s-sigs.io --all-namespaces "
+                                         "--field-selector metadata.name=nvidia-features-for-NODE`"),
+                               HasSubstr("nvidia.com/gpu.replicas from annotation "
+                                         "nfd.node.kubernetes.io/feature-labels (`kubectl edit node NODE`)"))))));
   EXPECT_EQ(fleet->label_of("n01", kReplicas), "8");
   fleet->annotate("n01", kFeatureLabels, "nvidia.com/gpu.sharing-strategy");
   EXPECT_TRUE(fleet->settle());

@@ -1,4 +1,5 @@
 // Row C2 of node_step.h, its half that the assessment decides: a node whose change has failed needs another one.
+#include "reconcilers/model/policy.h"
 #include "tests/reconcilers/node/node_in_fleet.h"
 
 namespace gso::test::failed_node_test {

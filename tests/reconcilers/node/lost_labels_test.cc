@@ -1,4 +1,5 @@
 // Labels that a policy selects by, and that have vanished from a node.
+#include "reconcilers/model/policy.h"
 #include "reconcilers/node/node_labels.h"
 
 #include <gtest/gtest.h>

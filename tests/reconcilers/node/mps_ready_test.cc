@@ -103,7 +103,8 @@ TEST_F(MpsReady, LeavesALabelOfSomebodyElseAndSaysWhereItIsWrong) {
   ASSERT_TRUE(fleet->settle());
   EXPECT_EQ(mark(), "true");
   const Plan plan = fleet->plan();
-  EXPECT_TRUE(std::ranges::any_of(plan.findings, [](const Finding& f) { return f.reason == "MPSMarkWithoutDaemon"; }));
+  EXPECT_TRUE(
+      std::ranges::any_of(plan.findings, [](const Finding& f) { return f.why.code == "MPSMarkWithoutDaemon"; }));
   begin("mps-4", MpsReadyMode::off);
   fleet->label("n01", std::string(kMpsEnabled), "false");
   fleet->settings.kai.mps_ready = MpsReadyMode::on;

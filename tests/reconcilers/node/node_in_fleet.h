@@ -48,7 +48,7 @@ class NodeInFleet : public testing::Test {
     for (int more = 0; more < 5 && !plan.consumers_wanted.empty(); ++more) plan = fleet_->plan();
     for (const PlannedAction& planned : plan.actions) {
       if (planned.node != node) continue;
-      out.push_back(std::holds_alternative<DeletePod>(planned.action) ? "delete" : planned.reason);
+      out.push_back(std::holds_alternative<DeletePod>(planned.action) ? "delete" : planned.why.code);
     }
     return out;
   }
@@ -59,7 +59,7 @@ class NodeInFleet : public testing::Test {
   std::set<std::string> findings() {
     std::set<std::string> out;
     for (const Finding& finding : fleet_->plan().findings) {
-      if (finding.object.name == kName) out.insert(finding.reason);
+      if (finding.object.name == kName) out.insert(finding.why.code);
     }
     return out;
   }

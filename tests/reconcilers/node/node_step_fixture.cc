@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/policy.h"
 
 namespace gso {
 
@@ -155,7 +156,7 @@ std::vector<std::string> NodeStep::actions(const Step& taken) {
   std::vector<std::string> out;
   for (const PlannedAction& planned : taken.plan.actions) {
     if (const auto* gone = std::get_if<DeletePod>(&planned.action)) out.push_back("delete " + gone->uid);
-    if (const auto* event = std::get_if<RecordEvent>(&planned.action)) out.push_back("event " + event->reason);
+    if (const auto* event = std::get_if<RecordEvent>(&planned.action)) out.push_back("event " + event->why.code);
     const auto* patch = std::get_if<PatchNode>(&planned.action);
     if (patch == nullptr) continue;
     const bool into = patch->set_annotations.contains(std::string(kChangeAnnotation));
@@ -164,7 +165,7 @@ std::vector<std::string> NodeStep::actions(const Step& taken) {
                               into     ? "into"
                               : leaves ? "out"
                                        : "patch",
-                              planned.reason,
+                              planned.why.code,
                               patch->unschedulable ? *patch->unschedulable ? " cordon" : " uncordon" : ""));
   }
   return out;
@@ -172,7 +173,7 @@ std::vector<std::string> NodeStep::actions(const Step& taken) {
 
 std::vector<std::string> NodeStep::reasons(const Step& taken) {
   std::vector<std::string> out;
-  for (const Finding& finding : taken.plan.findings) out.push_back(finding.reason);
+  for (const Finding& finding : taken.plan.findings) out.push_back(finding.why.code);
   return out;
 }
 

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/policy.h"
 #include "reconcilers/reasons/names.h"
 #include "tests/reconcilers/node/node_step_fixture.h"
 

@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/policy.h"
 #include "tests/reconcilers/node/node_step_fixture.h"
 
 namespace gso::node_step_superseded_test {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "reconcilers/model/policy.h"
 #include "reconcilers/node/pod_faults.h"
 #include "reconcilers/reasons/names.h"
 #include "tests/reconcilers/node/node_in_fleet.h"
@@ -135,7 +136,7 @@ TEST_F(NodeWithoutChange, N6_AWarningSaysThatNoPodIsReplacedForVerifyTimeout) {
   EXPECT_EQ(phase(), Phase::following_daemonset);
   const auto stalls = [&] {
     return std::ranges::any_of(fleet_->plan().findings, [](const Finding& finding) {
-      return finding.reason == kRollingUpdateStalled && finding.severity == Severity::warning;
+      return finding.why.code == kRollingUpdateStalled && finding.severity == Severity::warning;
     });
   };
   const int waited = until(900, stalls);

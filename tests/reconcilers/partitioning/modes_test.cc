@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "reconcilers/model/policy.h"
 #include "tests/reconcilers/partitioning/slice_cluster.h"
 
 namespace gso::testing::modes_test {

@@ -288,7 +288,7 @@ std::vector<std::string> events_about(const Plan& plan, const std::string& name)
   std::vector<std::string> out;
   for (const PlannedAction& planned : plan.actions) {
     const auto* event = std::get_if<RecordEvent>(&planned.action);
-    if (event != nullptr && event->regarding.name == name) out.push_back(event->note);
+    if (event != nullptr && event->regarding.name == name) out.push_back(event->why.message);
   }
   return out;
 }
@@ -296,7 +296,7 @@ std::vector<std::string> events_about(const Plan& plan, const std::string& name)
 std::vector<std::string> findings_about(const Plan& plan, const std::string& name) {
   std::vector<std::string> out;
   for (const Finding& finding : plan.findings) {
-    if (finding.object.name == name) out.push_back(finding.message);
+    if (finding.object.name == name) out.push_back(finding.why.message);
   }
   return out;
 }

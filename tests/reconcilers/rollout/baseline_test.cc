@@ -170,7 +170,7 @@ TEST(Baseline, OfALargeFleetIsWrittenInPartsAndRestartsNothing) {
   const Plan plan = fleet.plan();
   EXPECT_FALSE(std::ranges::any_of(plan.actions, [](const auto& planned) { return planned.disruptive; }));
   EXPECT_TRUE(std::ranges::any_of(plan.findings, [](const Finding& found) {
-    return found.reason == kRecordUnreadable && found.object.name == "gpu-sharing-operator-state-2";
+    return found.why.code == kRecordUnreadable && found.object.name == "gpu-sharing-operator-state-2";
   }));
 }
 

@@ -6,6 +6,7 @@
 #include "reconcilers/cluster/config_maps.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/object_refs.h"
+#include "reconcilers/model/policy.h"
 #include "reconcilers/node/node_change.h"
 #include "tests/reconcilers/fleet_model/fleet_model.h"
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/policy.h"
 #include "reconcilers/status/cleanup.h"
 #include "tests/reconcilers/fleet_model/fleet_model.h"
 

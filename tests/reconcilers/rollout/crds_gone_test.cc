@@ -25,8 +25,9 @@ std::string said_without_crds(bool by_operator) {
   fleet.settle();
   fleet.serve_crds(false);
   const Plan planned = fleet.tick();
-  const auto found = std::ranges::find(planned.findings, kCrdsGone, &Finding::reason);
-  return found == planned.findings.end() ? std::string() : found->message;
+  const auto found =
+      std::ranges::find(planned.findings, kCrdsGone, [](const Finding& finding) { return finding.why.code; });
+  return found == planned.findings.end() ? std::string() : found->why.message;
 }
 
 // Files can lack the CRDs although the cluster has them. What the operator says is about its cluster alone.

@@ -116,7 +116,7 @@ TEST(Evictions, ABarePodIsWaitedForAndNamedUnlessThePolicySaysOtherwise) {
   EXPECT_EQ(evicted_in(*fleet, "mps-8"), std::set<std::string>{}) << "the node waits anyway";
   std::string said;
   for (const Finding& finding : fleet->plan().findings) {
-    if (finding.reason == kWaitingForWorkloads) said = finding.message;
+    if (finding.why.code == kWaitingForWorkloads) said = finding.why.message;
   }
   EXPECT_THAT(said, HasSubstr("jobs/bare has no controller"));
   EXPECT_THAT(said, HasSubstr("spec.rollout.evictBarePods: true in policy default"));
@@ -160,7 +160,7 @@ TEST(Evictions, APodOfAProtectedNamespaceBlocksItsNodeByName) {
   EXPECT_EQ(evicted_in(*fleet, "mps-8"), std::set<std::string>{});
   std::string said;
   for (const Finding& finding : fleet->plan().findings) {
-    if (finding.reason == "ProtectedNamespace" && finding.object.name == "n01") said = finding.message;
+    if (finding.why.code == "ProtectedNamespace" && finding.object.name == "n01") said = finding.why.message;
   }
   EXPECT_THAT(said, HasSubstr("kube-system/dns runs in a namespace of the cluster, where the operator evicts no pod"));
   EXPECT_THAT(said, HasSubstr("Delete it with kubectl, or move it to another namespace"));
@@ -173,7 +173,7 @@ TEST(Evictions, NameTheNodeAndTheRolloutForThePodsOwner) {
   std::string said;
   for (int i = 0; i < 60 && said.empty(); ++i) {
     for (const PlannedAction& planned : fleet->tick().actions) {
-      if (std::holds_alternative<EvictPod>(planned.action)) said = planned.message;
+      if (std::holds_alternative<EvictPod>(planned.action)) said = planned.why.message;
     }
   }
   EXPECT_THAT(said, HasSubstr("evicted from node n01"));

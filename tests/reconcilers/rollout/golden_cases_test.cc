@@ -30,6 +30,7 @@
 
 #include "reconcilers/cluster/config_maps.h"
 #include "reconcilers/cluster/manifests.h"
+#include "reconcilers/model/policy.h"
 #include "tests/change_words/change_words.h"
 #include "tests/reconcilers/fleet_model/fleet_model.h"
 #include "tests/reconcilers/fleet_model/same_plan_checks.h"

@@ -24,6 +24,10 @@
 namespace gso::test::invariants_test {
 namespace {
 
+std::string_view code_of(const Finding& finding) {
+  return finding.why.code;
+}
+
 FleetSpec mixed_fleet() {
   FleetSpec spec;
   spec.profiles = {{"any", "mps-4"}, {"ts", "ts-2"}, {"more", "ts-4"}};
@@ -286,7 +290,7 @@ TEST(StaleViews, StartNoNode) {
     fleet.edit("any", "mps-8");
     fleet.world.stale_views = {c.view};
     EXPECT_EQ(!disrupted_within(fleet, 300).empty(), c.starts);
-    EXPECT_EQ(std::ranges::count(fleet.plan().findings, std::string(kViewStale), &Finding::reason), c.view.reported);
+    EXPECT_EQ(std::ranges::count(fleet.plan().findings, kViewStale, code_of), c.view.reported);
     const SharingPolicy* policy = fleet.world.policies.find(kDefaultPolicy);
     ASSERT_NE(policy, nullptr);
     EXPECT_EQ(policy->status_json.contains(kViewStale), c.view.reported && !c.starts) << policy->status_json;
@@ -330,7 +334,7 @@ TEST(Unsynced, PodsThatCannotBeReadAreNoDrift) {
   for (const ObjectKey& key : pods) fleet.world.operand_pods.erase(key);
   const auto drifting = [&] {
     fleet.index.note_everything_changed();
-    return std::ranges::count(fleet.plan().findings, std::string(kDrift), &Finding::reason);
+    return std::ranges::count(fleet.plan().findings, kDrift, code_of);
   };
   EXPECT_EQ(drifting(), 2) << "pods that are gone are";
   fleet.world.unsynced_namespaces = {"gpu-operator"};

@@ -66,7 +66,7 @@ std::set<std::string> told_about(FleetModel& fleet, const std::string& node) {
   std::set<std::string> reasons;
   fleet.on_plan = [&](const Plan& plan) {
     for (const Finding& finding : plan.findings) {
-      if (finding.object.name == node) reasons.insert(finding.reason);
+      if (finding.object.name == node) reasons.insert(finding.why.code);
     }
   };
   (void)fleet.settle(300);

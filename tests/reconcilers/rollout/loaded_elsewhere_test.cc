@@ -39,11 +39,11 @@ class LoadedElsewhere : public testing::TestWithParam<int> {
     std::multiset<std::string> recorded;
     for (int i = 0; i < ticks; ++i) {
       for (const PlannedAction& planned : fleet.tick().actions) {
-        if (planned.reason == kLoadedUngated && std::holds_alternative<PatchNode>(planned.action))
+        if (planned.why.code == kLoadedUngated && std::holds_alternative<PatchNode>(planned.action))
           recorded.insert(planned.node);
         const auto* event = std::get_if<RecordEvent>(&planned.action);
-        if (event != nullptr && event->reason == kLoadedUngated)
-          out.insert(fmt::format("{} {}: {}", event->regarding.kind, event->regarding.name, event->note));
+        if (event != nullptr && event->why.code == kLoadedUngated)
+          out.insert(fmt::format("{} {}: {}", event->regarding.kind, event->regarding.name, event->why.message));
       }
     }
     EXPECT_EQ(recorded.size(), nodes);

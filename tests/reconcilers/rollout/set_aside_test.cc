@@ -39,7 +39,7 @@ const std::vector<Taint> kNoSchedule = {
 std::vector<std::string> messages(const Plan& plan, std::string_view reason) {
   std::vector<std::string> out;
   for (const Finding& finding : plan.findings) {
-    if (finding.reason == reason) out.push_back(finding.object.name + ": " + finding.message);
+    if (finding.why.code == reason) out.push_back(finding.object.name + ": " + finding.why.message);
   }
   return out;
 }

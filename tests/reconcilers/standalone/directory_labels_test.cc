@@ -29,7 +29,7 @@ class DirectoryLabels : public StandaloneMps {
         const auto* patch = std::get_if<PatchNode>(&planned.action);
         const auto* event = std::get_if<RecordEvent>(&planned.action);
         writes += patch != nullptr && (patch->set.contains(kLabel) || patch->remove.contains(kLabel)) ? 1 : 0;
-        if (event != nullptr && event->reason == kLabelContested) events.push_back(event->note);
+        if (event != nullptr && event->why.code == kLabelContested) events.push_back(event->why.message);
       }
     };
   }

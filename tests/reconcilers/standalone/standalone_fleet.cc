@@ -154,7 +154,7 @@ void StandaloneMps::run(Duration span) {
 
 std::string StandaloneMps::finding(std::string_view reason) const {
   for (const Finding& found : last.findings) {
-    if (found.reason == reason) return found.object.name + ": " + found.message;
+    if (found.why.code == reason) return found.object.name + ": " + found.why.message;
   }
   return {};
 }

@@ -28,7 +28,7 @@ std::vector<std::string> full_budgets(FleetModel& fleet) {
   std::vector<std::string> out;
   const Snapshot snapshot{fleet.world, fleet.now, fleet.timers, fleet.consumers, fleet.settings};
   for (const Finding& finding : audit(snapshot, fleet.index).findings) {
-    if (finding.reason == kBudgetExhausted) out.push_back(finding.message);
+    if (finding.why.code == kBudgetExhausted) out.push_back(finding.why.message);
   }
   return out;
 }

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/policy.h"
 #include "reconcilers/node/node_change.h"
 #include "reconcilers/reasons/names.h"
 #include "tests/reconcilers/standalone/standalone_fleet.h"

@@ -111,7 +111,7 @@ INSTANTIATE_TEST_SUITE_P(
                false},
         Change{"the_pod_is_gone",
                [](LastLook& look) { look.send(k8s::Method::del, kReservation, {{"gracePeriodSeconds", 0}}); }, false},
-        Change{"another_reason", [](LastLook& look) { look.deletion.reason = "DuplicateReservation"; }, false},
+        Change{"another_reason", [](LastLook& look) { look.deletion.why.code = "DuplicateReservation"; }, false},
         Change{"one_of_two_apis_is_gone",
                [](LastLook& look) {
                  look.send(k8s::Method::del,
@@ -212,7 +212,7 @@ class Batches : public KaiChecksTest {
     action.pod = seen.meta.key();
     action.uid = seen.meta.uid;
     action.resource_version = seen.meta.resource_version;
-    return {std::string(kReservationGc), action, reason, "", true, ""};
+    return {std::string(kReservationGc), action, {reason, ""}, true, ""};
   }
   PlannedAction orphan(int i) { return add(kai_reservation(fmt::format("r{:02}", i), fmt::format("g{:02}", i), "n1")); }
   PlannedAction duplicate(const std::string& name, const std::string& gpu) {

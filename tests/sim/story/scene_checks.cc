@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "reconcilers/model/policy.h"
 #include "tests/change_words/change_words.h"
 #include "tests/sim/fleet/kinds.h"
 #include "tests/sim/story/scene.h"

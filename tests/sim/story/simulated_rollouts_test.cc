@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "reconcilers/cluster/record.h"
 #include "tests/sim/story/combined_rollout.h"
 
 namespace gso::sim::simulated_rollouts_test {
