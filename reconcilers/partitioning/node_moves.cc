@@ -8,6 +8,7 @@
 
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/object_refs.h"
+#include "reconcilers/node/node_patch.h"
 #include "reconcilers/partitioning/official_plugin.h"
 #include "reconcilers/reasons/names.h"
 
@@ -187,10 +188,8 @@ class Follower {
     standing.why = fmt::format("the label {}, by which its device plugin selects, was removed", kNosPartitioning);
     if (node.left_alone) return;
     if (!has_lost_label(draft_, node.name) || !draft_.takes_more()) return;
-    PatchNode patch;
-    patch.name = node.name;
+    PatchNode patch = patch_of(*node.node);
     patch.set.emplace(kNosPartitioning, "mps");
-    patch.resource_version = node.node->meta.resource_version;
     draft_.add(std::move(patch), "Partitioned",
                fmt::format("node {} gets the label {} again, by which its device plugin selects: {} is still there",
                            node.name, kNosPartitioning, kNosPartitioningBefore),
@@ -298,11 +297,9 @@ class Follower {
 
 PatchNode naming_patch(const PartitionedNode& node, PartitioningMark mark, WallTime now) {
   mark.moved = std::chrono::floor<std::chrono::seconds>(now);
-  PatchNode out;
-  out.name = node.name;
+  PatchNode out = patch_of(*node.node);
   out.set.emplace(kConfigLabel, mark.key);
   out.set_annotations.emplace(kPartitioningAnnotation, print_mark(mark));
-  out.resource_version = node.node->meta.resource_version;
   return out;
 }
 
