@@ -161,11 +161,22 @@ void keep_count(PatchNode& patch, const Node& node, const NodeAssessment& facts)
 
 }  // namespace
 
+PatchNode patch_of(const Node& node) {
+  PatchNode out;
+  out.name = node.meta.name;
+  out.resource_version = node.meta.resource_version;
+  return out;
+}
+
+PatchNode patch_of(const Node& node, const NodeChange& change) {
+  PatchNode out = patch_of(node);
+  out.set_annotations[std::string(kChangeAnnotation)] = print_change(change);
+  return out;
+}
+
 PatchNode patch_into(const NodeView& view, NodeChange change, Into into) {
   const Node& node = view.node;
-  PatchNode patch;
-  patch.name = node.meta.name;
-  patch.resource_version = node.meta.resource_version;
+  PatchNode patch = patch_of(node);
   patch.set[std::string(kStateLabel)] = kStateUpdating;
   for (const std::string_view annotation : {kMessageAnnotation, kDeferredAnnotation}) {
     if (node.meta.annotations.contains(annotation)) patch.remove_annotations.insert(std::string(annotation));

@@ -37,6 +37,11 @@ struct ChangePlan {
 // The label that selects the node's profile, as its plugin's config-manager reads it.
 [[nodiscard]] std::string config_label(const PluginInstallation& installation, const Node& node);
 
+// A patch of that node that applies only to this version of it.
+[[nodiscard]] PatchNode patch_of(const Node& node);
+// The same, which writes the change into the node's annotation.
+[[nodiscard]] PatchNode patch_of(const Node& node, const NodeChange& change);
+
 // A change of this node that begins now and has the revision of its facts as target.
 [[nodiscard]] NodeChange begin_change(const NodeView& view, const ChangePlan& plan);
 // The same change from its first deletion on: it can no longer be backed out.

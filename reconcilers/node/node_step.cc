@@ -95,11 +95,10 @@ ChangeStep::ChangeStep(const StepInput& input)
       same_target_(facts_.profile && facts_.profile->valid && change_.to == facts_.target.view()),
       target_(same_target_ ? facts_.profile : input.begun_for),
       first_(first_components(facts_, change_.kind)),
-      content_(input.view, change_, target_),
       ages_(snapshot_, out_.plan) {}
 
 Step ChangeStep::run() {
-  if (same_target_) ages_.run(unchanged_timer(name(), change_.to), content_.unchanged_seed());
+  if (same_target_) ages_.run(unchanged_timer(name(), change_.to), unchanged_seed());
   if (!node_.ready && !change_.failed) ages_.run(not_ready_timer(name(), change_));
   struct Row {
     StepRow name;
@@ -130,11 +129,8 @@ bool ChangeStep::forget_cordon() {
   if (!lifted || snapshot_.settings.rollouts == PolicyMode::observe) return false;
   NodeChange without = change_;
   without.cordoned = false;
-  PatchNode patch;
-  patch.name = name();
-  patch.resource_version = node_.meta.resource_version;
-  patch.set_annotations[std::string(kChangeAnnotation)] = print_change(without);
-  add(std::move(patch), "Uncordoned", "someone uncordoned the node: a later cordon is not the operator's", false);
+  add(patch_of(node_, without), "Uncordoned", "someone uncordoned the node: a later cordon is not the operator's",
+      false);
   return true;
 }
 
@@ -149,9 +145,10 @@ bool ChangeStep::c3_back_out() {
   if (is_touched(facts_, pods_)) {
     // All its pods are replaced, and the remaining label must not be written: no part of the change is incomplete.
     const bool label_only = facts_.label && all_replaced();
-    if (label_only && !facts_.reason.empty()) return back_out(facts_.reason, facts_.message);
-    return has_lost_its_label() &&
-           back_out("Superseded", "someone moved the label of the node to another key: its pods reload by themselves");
+    if (label_only && !facts_.reason.empty()) return back_out({facts_.reason, facts_.message});
+    return has_lost_its_label() && back_out({"Superseded",
+                                             "someone moved the label of the node to another key: its pods reload by "
+                                             "themselves"});
   }
   // Whatever else appeared: the operator must not write to the node.
   if (input_.stop && snapshot_.settings.rollouts == PolicyMode::observe) {
@@ -162,13 +159,13 @@ bool ChangeStep::c3_back_out() {
                                          : ""));
     return true;
   }
-  if (!same_target_) return back_out("Superseded", "the profile changed before any pod was restarted");
-  if (!facts_.reason.empty()) return queue_again(facts_.reason, facts_.message);
+  if (!same_target_) return back_out({"Superseded", "the profile changed before any pod was restarted"});
+  if (!facts_.reason.empty()) return queue_again({facts_.reason, facts_.message});
   // Without the change, pods with a creation time in the future would not count as newer than the text.
   if (facts_.cause == ChangeCause::ended && !is_from_the_future(pods_, snapshot_.now)) {
-    return back_out("NoLongerNeeded", fmt::format("the node shows {} without the change", change_.to));
+    return back_out({"NoLongerNeeded", fmt::format("the node shows {} without the change", change_.to)});
   }
-  return input_.stop && queue_again(input_.stop->code, input_.stop->message);
+  return input_.stop && queue_again(*input_.stop);
 }
 
 bool ChangeStep::c4_wait() {
@@ -209,7 +206,7 @@ bool ChangeStep::c6_drain() {
   if (facts_.label) {
     write_label(begun);
   } else if (begins) {
-    write_begin(begun);
+    add(patch_of(node_, begun), "Begin", fmt::format("restarts pods for {}", change_.to), true);
   }
   report_daemonset_pods();
   delete_pods(begun, first_, fmt::format("to {}", change_.to));
@@ -232,7 +229,7 @@ bool ChangeStep::c7_list_older() {
   if (!has_stood_long_enough()) return true;
   const ChangePlan next = next_plan();
   if (serves_beside_workloads(next)) return true;
-  go_on(next, content_.older_pods(next));
+  go_on(next, older_pods(next));
   return true;
 }
 
@@ -256,7 +253,9 @@ bool ChangeStep::c9_last() {
 }
 
 bool ChangeStep::c10_verified() {
-  if (!all_replaced() || !(shows_what_it_loaded() || serves_an_unknown_text())) return false;
+  // If the text of its change is not known any more, nothing shows whether its pods have read it.
+  const bool serves_an_unknown_text = target_ == nullptr && serves_what_it_read();
+  if (!all_replaced() || !(serves_an_unknown_text || shows_what_it_loaded())) return false;
   // Pods that the kubelet rejected are listed once; this list never delays the end of the change.
   if (has_shown_it() && (expired_ || knows_rejected()) && !lists_older_again()) finish("Verified");
   return true;

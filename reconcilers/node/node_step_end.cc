@@ -17,10 +17,6 @@
 
 namespace gso {
 
-bool ChangeStep::are_pods_newer() const {
-  return facts_.fresh_pods && !is_from_the_future(pods_, snapshot_.now);
-}
-
 bool ChangeStep::loaded_the_present() const {
   if (same_target_ && !was_taken_to_another_key()) return true;
   if (facts_.label) return false;  // They have read the key of the present label.
@@ -44,14 +40,6 @@ Verification ChangeStep::verify_target() const {
   return out;
 }
 
-Verification ChangeStep::verification() const {
-  return loaded_the_present() ? facts_.verified : verify_target();
-}
-
-bool ChangeStep::shows_what_it_loaded() const {
-  return node_.ready && facts_.pods_ready && verification().ok;
-}
-
 bool ChangeStep::serves_what_it_read() const {
   const bool shows_it = target_ == nullptr ? serves_gpus(node_) : verify_target().ok;
   if (!node_.ready || !shows_it || loaded_the_present()) return false;
@@ -62,10 +50,6 @@ bool ChangeStep::serves_what_it_read() const {
   const bool has_gfd = view_.installation.find(Component::gfd, node_) != nullptr;
   const bool needs_mps = target_ ? target_->profile().strategy() == Strategy::mps : !pods_.mps.empty();
   return serves(Component::plugin) && (!has_gfd || serves(Component::gfd)) && (!needs_mps || serves(Component::mps));
-}
-
-bool ChangeStep::serves_an_unknown_text() const {
-  return target_ == nullptr && serves_what_it_read();
 }
 
 bool ChangeStep::has_shown_it() {
@@ -111,10 +95,9 @@ bool ChangeStep::lists_older_again() {
   if (!same_target_ || facts_.fresh_pods || !facts_.reason.empty()) return false;
   // Creation times are whole seconds. What shows the profile needs more than the same second to be doubted.
   const Duration tolerance = std::chrono::seconds(facts_.verified.ok ? 1 : 0);
-  if (!content_.is_older(ages_.since(unchanged_timer(name(), change_.to), content_.unchanged_seed()), tolerance))
-    return false;
-  const ChangePlan next = content_.from_what_it_shows();
-  auto older = content_.older_pods(next);
+  if (!is_older(ages_.since(unchanged_timer(name(), change_.to), unchanged_seed()), tolerance)) return false;
+  const ChangePlan next = from_what_it_shows();
+  auto older = older_pods(next);
   if (std::ranges::all_of(older, [](const auto& listed) { return listed.second.empty(); }))
     older = pods_to_replace(view_, next);
   add(patch_into(view_, list_again(view_, change_, next, std::move(older)), {}), "ReplaceAgain",
@@ -160,27 +143,27 @@ void ChangeStep::fail(const std::string& why) {
 
 // --- What the pods of a change have read.
 
-const ConfigMap* LoadedContent::content() const {
-  return view_.snapshot.world.configmaps.find(view_.installation.config_map_key());
+const ConfigMap* ChangeStep::content() const {
+  return snapshot_.world.configmaps.find(view_.installation.config_map_key());
 }
 
-bool LoadedContent::is_of_old_template(Component component, const Pod& pod) const {
-  const Operand* operand = view_.installation.find(component, view_.node);
+bool ChangeStep::is_of_old_template(Component component, const Pod& pod) const {
+  const Operand* operand = view_.installation.find(component, node_);
   return operand != nullptr && is_old_template(*operand, pod);
 }
 
-bool LoadedContent::has_read(Component component, const Pod& pod, const ConfigMap& content) const {
-  const auto known_since = data_known_since(view_.snapshot.world, content);
-  const PlannerSettings& settings = view_.snapshot.settings;
+bool ChangeStep::has_read(Component component, const Pod& pod, const ConfigMap& content) const {
+  const auto known_since = data_known_since(snapshot_.world, content);
+  const PlannerSettings& settings = snapshot_.settings;
   return known_since && loaded_after(pod, *known_since + clock_difference(settings), settings.projection) &&
-         !is_from_the_future(pod, view_.snapshot.now) && !is_of_old_template(component, pod);
+         !is_from_the_future(pod, snapshot_.now) && !is_of_old_template(component, pod);
 }
 
-ChangePlan LoadedContent::from_what_it_shows() const {
-  const bool daemon = !view_.pods.mps.empty();
+ChangePlan ChangeStep::from_what_it_shows() const {
+  const bool daemon = !pods_.mps.empty();
   ChangePlan next;
-  const Shape shown = observed_shape(view_.node, daemon);
-  const Profile& after = view_.facts.profile->profile();
+  const Shape shown = observed_shape(node_, daemon);
+  const Profile& after = facts_.profile->profile();
   next.kind = keep_daemon(transition_from(shown, after), shown, profile_of_daemon(), after);
   next.cause = ChangeCause::edited;
   return next;
@@ -188,15 +171,14 @@ ChangePlan LoadedContent::from_what_it_shows() const {
 
 // The labels come from GFD: an MPS daemon that started during this change might have loaded the text before the last
 // edit.
-ProfilePtr LoadedContent::profile_of_daemon() const {
+ProfilePtr ChangeStep::profile_of_daemon() const {
   const ConfigMap* now = content();
-  const bool is_new =
-      now != nullptr && !view_.pods.mps.empty() && has_read(Component::mps, *view_.pods.mps.front(), *now);
-  if (is_new) return view_.facts.profile;
-  return of_kept_daemon(change_, begun_for_);
+  const bool is_new = now != nullptr && !pods_.mps.empty() && has_read(Component::mps, *pods_.mps.front(), *now);
+  if (is_new) return facts_.profile;
+  return of_kept_daemon(change_, target_);
 }
 
-std::map<Component, std::set<std::string>> LoadedContent::older_pods(const ChangePlan& next) const {
+ChangeStep::ListedPods ChangeStep::older_pods(const ChangePlan& next) const {
   auto out = pods_to_replace(view_, next);
   const ConfigMap* now = content();
   if (now == nullptr || next.kind == Transition::leave_mps) return out;
@@ -205,32 +187,32 @@ std::map<Component, std::set<std::string>> LoadedContent::older_pods(const Chang
     const auto daemon = out.find(Component::mps);
     const bool follows = component == Component::plugin && daemon != out.end() && !daemon->second.empty();
     if (entry == out.end() || follows) continue;
-    for (const Pod* pod : view_.pods.of(component)) {
+    for (const Pod* pod : pods_.of(component)) {
       if (has_read(component, *pod, *now)) entry->second.erase(pod->meta.uid);
     }
   }
   return out;
 }
 
-std::optional<WallTime> LoadedContent::unchanged_seed() const {
+std::optional<WallTime> ChangeStep::unchanged_seed() const {
   const ConfigMap* now = content();
   if (now == nullptr) return std::nullopt;
-  const bool shows_time = now->data_time_known && now->data_changed <= view_.snapshot.now;
+  const bool shows_time = now->data_time_known && now->data_changed <= snapshot_.now;
   return shows_time ? std::nullopt : std::optional(change_.listed);
 }
 
 // One check is enough: later pods are newer. The last edit might have changed another key.
-bool LoadedContent::is_older(WallTime unchanged, Duration tolerance) const {
+bool ChangeStep::is_older(WallTime unchanged, Duration tolerance) const {
   const ConfigMap* now = content();
   if (now == nullptr) return false;
-  const WallTime known = data_known_since(view_.snapshot.world, *now).value_or(unchanged);
+  const WallTime known = data_known_since(snapshot_.world, *now).value_or(unchanged);
   // The time of the edit and the creation times come from API servers; nothing else is compared with doubt, because an
   // operator that cannot know the time of the edit would replace pods without end.
   const bool is_its_edit = now->data_time_known && known <= unchanged;
-  const WallTime since = is_its_edit ? known + clock_difference(view_.snapshot.settings)
+  const WallTime since = is_its_edit ? known + clock_difference(snapshot_.settings)
                                      : std::min(known, unchanged) - std::chrono::ceil<WallTime::duration>(tolerance);
   return std::ranges::any_of(change_.pods, [&](const auto& entry) {
-    const auto& pods = view_.pods.of(entry.first);
+    const auto& pods = pods_.of(entry.first);
     return !pods.empty() && (!created_after(*pods.front(), since) || is_of_old_template(entry.first, *pods.front()));
   });
 }

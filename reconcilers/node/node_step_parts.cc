@@ -15,22 +15,6 @@
 
 namespace gso {
 
-const std::string& ChangeStep::name() const {
-  return node_.meta.name;
-}
-
-bool ChangeStep::any_left(const std::vector<Component>& components) const {
-  return any_left_of(components, change_, pods_, true);
-}
-
-bool ChangeStep::any_deletable(const std::vector<Component>& components) const {
-  return any_left_of(components, change_, pods_, false);
-}
-
-bool ChangeStep::all_replaced() const {
-  return !any_listed_left(change_, pods_, true);
-}
-
 bool ChangeStep::was_taken_to_another_key() const {
   if (facts_.profile == nullptr) return false;  // No key resolves at the moment.
   const bool same_key = facts_.key == change_.key && view_.installation.id() == change_.config_map;
@@ -76,7 +60,7 @@ bool ChangeStep::has_superseded_template() const {
 }
 
 ChangePlan ChangeStep::next_plan() const {
-  ChangePlan next = content_.from_what_it_shows();
+  ChangePlan next = from_what_it_shows();
   if (has_superseded_template()) next.cause = ChangeCause::new_template;
   return next;
 }
@@ -125,12 +109,13 @@ bool ChangeStep::is_drained(Drain drain) {
   }
   const Reason who = input_.blocked_by_pods.value_or(Reason{kWaitingForWorkloads, "waits"});
   if (change_.had_turn && !touched) {
-    defer(Deferral::By::idle_timeout, who.code, fmt::format("workloads have come: {}", who.message));
+    defer(Deferral::By::idle_timeout, {who.code, fmt::format("workloads have come: {}", who.message)});
     return false;
   }
   if (waited >= rollout_.idle_timeout && !touched) {
-    defer(Deferral::By::idle_timeout, who.code,
-          fmt::format("still in use after {}: {}", k8s::format_go_duration(rollout_.idle_timeout), who.message));
+    defer(Deferral::By::idle_timeout,
+          {who.code,
+           fmt::format("still in use after {}: {}", k8s::format_go_duration(rollout_.idle_timeout), who.message)});
     return false;
   }
   ages_.look_again_in(waited >= rollout_.idle_timeout
@@ -184,12 +169,12 @@ void ChangeStep::uncordon_and_defer() {
       "someone uncordoned the node during the drain: the change to {} is deferred; retry in {}, or now: "
       "`gpu-sharing-operator rollout start {}`",
       change_.to, k8s::format_go_duration(deferral_length(rollout_.idle_timeout)), input_.policy.meta.name);
-  const Reason who = input_.blocked_by_pods.value_or(Reason{kWaitingForWorkloads, ""});
-  defer(Deferral::By::person, who.code, message);
+  defer(Deferral::By::person,
+        {input_.blocked_by_pods ? std::string_view(input_.blocked_by_pods->code) : kWaitingForWorkloads, message});
   event(false, "Uncordoned", "Drain", message);
 }
 
-void ChangeStep::defer(Deferral::By by, std::string_view reason, std::string message) {
+void ChangeStep::defer(Deferral::By by, const Reason& why) {
   PatchNode patch = patch_back(node_, facts_, rollout_.verify_timeout);
   patch.remove_annotations.erase(std::string(kDeferredAnnotation));
   const bool by_person = by == Deferral::By::person;
@@ -197,7 +182,7 @@ void ChangeStep::defer(Deferral::By by, std::string_view reason, std::string mes
   const Deferral deferral{change_.to, snapshot_.now + std::chrono::ceil<WallTime::duration>(wait), by,
                           std::string(retry_of(input_.policy)), rollout_.workloads == WorkloadMode::evict};
   patch.set_annotations[std::string(kDeferredAnnotation)] = print_deferral(deferral);
-  add(std::move(patch), reason, std::move(message), false);
+  add(std::move(patch), why.code, why.message, false);
 }
 
 bool ChangeStep::has_waited_for_workloads() const {
@@ -208,12 +193,12 @@ bool ChangeStep::has_waited_for_workloads() const {
   return !listed || !use_of(snapshot_, name()).is_idle();
 }
 
-bool ChangeStep::queue_again(std::string_view reason, std::string message) {
+bool ChangeStep::queue_again(const Reason& why) {
   // Under Evict a stop ends no turn: the node would be changed only once it is idle, and nothing would be evicted
   // again.
   const bool keeps_turn = rollout_.workloads == WorkloadMode::evict && !change_.had_turn;
-  if (keeps_turn || !has_waited_for_workloads()) return back_out(reason, std::move(message));
-  defer(change_.had_turn ? Deferral::By::idle_timeout : Deferral::By::stop, reason, std::move(message));
+  if (keeps_turn || !has_waited_for_workloads()) return back_out(why);
+  defer(change_.had_turn ? Deferral::By::idle_timeout : Deferral::By::stop, why);
   return true;
 }
 
@@ -227,14 +212,6 @@ NodeChange ChangeStep::begin() const {
   return out;
 }
 
-void ChangeStep::write_begin(const NodeChange& begun) {
-  PatchNode patch;
-  patch.name = name();
-  patch.resource_version = node_.meta.resource_version;
-  patch.set_annotations[std::string(kChangeAnnotation)] = print_change(begun);
-  add(std::move(patch), "Begin", fmt::format("restarts pods for {}", change_.to), true);
-}
-
 void ChangeStep::write_label(const NodeChange& begun) {
   const std::string label = config_label(view_.installation, node_);
   // The operator's own former value: the policy has moved to another key since.
@@ -246,19 +223,13 @@ void ChangeStep::write_label(const NodeChange& begun) {
                         "--show-managed-fields` names it",
                         label, facts_.label->view(), facts_.policy.view(), name()));
   }
-  PatchNode patch;
-  patch.name = name();
-  patch.resource_version = node_.meta.resource_version;
+  PatchNode patch = patch_of(node_);
   add_to(patch, policy_label(node_, label, facts_));
   // In the same write: from now on the sidecars reload, whatever the policy wants next.
   if (change_.touched != Touched::yes)
     patch.set_annotations[std::string(kChangeAnnotation)] = print_change(touched(begun));
   add(std::move(patch), "Relabel",
       fmt::format("policy {} selects profile {}", facts_.policy.view(), facts_.label->view()), true);
-}
-
-bool ChangeStep::is_listed(Component component) const {
-  return change_.pods.contains(component);
 }
 
 bool ChangeStep::serving(Component component) const {
@@ -276,19 +247,19 @@ std::string ChangeStep::waiting_for() const {
     return "the old MPS control daemon is still running";
   for (Component component : first_) {
     const bool returns = component != Component::mps || steps.wait == Steps::Wait::mps_ready;
-    if (returns && is_listed(component) && !serving(component)) {
+    if (returns && change_.pods.contains(component) && !serving(component)) {
       return fmt::format("the new {} pod is not Ready", to_string(component));
     }
   }
   return {};
 }
 
-bool ChangeStep::back_out(std::string_view reason, std::string message) {
-  add(patch_back(node_, facts_, rollout_.verify_timeout), reason, std::move(message), false);
+bool ChangeStep::back_out(const Reason& why) {
+  add(patch_back(node_, facts_, rollout_.verify_timeout), why.code, why.message, false);
   return true;
 }
 
-void ChangeStep::go_on(const ChangePlan& next, std::map<Component, std::set<std::string>> pods) {
+void ChangeStep::go_on(const ChangePlan& next, ListedPods pods) {
   const std::string_view what = next.cause == ChangeCause::new_template ? " with the newest template" : "";
   add(patch_into(view_, list_again(view_, change_, next, std::move(pods)), {.cordon = steps_for(next.kind).disruptive}),
       "Superseded", fmt::format("mid-change to {}; continues to {}{}", change_.to, facts_.target.view(), what), true);

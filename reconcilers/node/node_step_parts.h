@@ -19,47 +19,6 @@
 
 namespace gso {
 
-// --- For a node in a change whose profile text or DaemonSet templates were edited again: what its pods have read so
-// far, and which pods must still be replaced. Creation times and ControllerRevisions decide this; labels only show what
-// GFD wrote last.
-
-class LoadedContent {
- public:
-  // Both outlive this. `begun_for`: the profile of change.to; null: unknown.
-  LoadedContent(const NodeView& view, const NodeChange& change, ProfilePtr begun_for)
-      : view_(view), change_(change), begun_for_(std::move(begun_for)) {}
-
-  // The difference between what the node shows and what is in the ConfigMap, as if it had just been edited.
-  [[nodiscard]] ChangePlan from_what_it_shows() const;
-  // The pods to replace for that difference. Pods stay if they have certainly read the present content and have the
-  // present templates; but a plugin is replaced after its MPS daemon is replaced or ended.
-  [[nodiscard]] std::map<Component, std::set<std::string>> older_pods(const ChangePlan& next) const;
-  // Considers only the successors of the listed pods: pods that were not listed (mostly the MPS daemon) might be old,
-  // and if no successor was created (the node is lost) no pod can be replaced. `unchanged`: since when the text of the
-  // node's own key is known to be unchanged; pods that were created no longer than `tolerance` before that count as
-  // newer.
-  [[nodiscard]] bool is_older(WallTime unchanged, Duration tolerance) const;
-  // Since when an operator that has just been started takes the text to be unchanged, if the ConfigMap does not show
-  // when it changed, or shows a time that lies in the future (the clock was set back since): since the pods were listed
-  // for that text. Otherwise each start of an operator would list the new pods again, and the node's pods would be
-  // replaced without end. nullopt: the ConfigMap shows the time.
-  [[nodiscard]] std::optional<WallTime> unchanged_seed() const;
-
- private:
-  [[nodiscard]] const ConfigMap* content() const;
-  // The pod has certainly read the present text, and was created from the present template.
-  [[nodiscard]] bool has_read(Component component, const Pod& pod, const ConfigMap& content) const;
-  [[nodiscard]] bool is_of_old_template(Component component, const Pod& pod) const;
-  // With which profile the node's MPS daemon certainly runs; null: none is certain.
-  [[nodiscard]] ProfilePtr profile_of_daemon() const;
-
-  const NodeView& view_;
-  const NodeChange& change_;
-  ProfilePtr begun_for_;
-};
-
-// --- One step.
-
 // While only its plugin serves, beside workloads (C7).
 [[nodiscard]] TimerKey in_part_timer(const std::string& node, const NodeChange& change);
 
@@ -69,6 +28,8 @@ class ChangeStep {
   Step run();
 
  private:
+  using ListedPods = std::map<Component, std::set<std::string>>;  // NodeChange::pods
+
   // --- The rows. Each returns whether it applies.
 
   bool c1_held();
@@ -83,16 +44,18 @@ class ChangeStep {
   bool c9_last();
   bool c10_verified();
   bool c11_time_is_over();
-
-  // The sidecars did not load the label's profile.
-  bool c12_reload();
+  bool c12_reload();  // The sidecars did not load the label's profile.
 
   // --- Conditions of the rows.
 
-  [[nodiscard]] const std::string& name() const;
-  [[nodiscard]] bool any_left(const std::vector<Component>& components) const;
-  [[nodiscard]] bool any_deletable(const std::vector<Component>& components) const;
-  [[nodiscard]] bool all_replaced() const;
+  [[nodiscard]] const std::string& name() const { return node_.meta.name; }
+  [[nodiscard]] bool any_left(const std::vector<Component>& components) const {
+    return any_left_of(components, change_, pods_, true);
+  }
+  [[nodiscard]] bool any_deletable(const std::vector<Component>& components) const {
+    return any_left_of(components, change_, pods_, false);
+  }
+  [[nodiscard]] bool all_replaced() const { return !any_listed_left(change_, pods_, true); }
   // The node has another key than the change was begun for, and not by a label of the operator.
   [[nodiscard]] bool was_taken_to_another_key() const;
   // The change has only moved the label, and somebody has moved it on.
@@ -131,21 +94,45 @@ class ChangeStep {
   // The node has been out of service for its workloads, as far as the operator knows.
   [[nodiscard]] bool has_waited_for_workloads() const;
   // Leaves the untouched change. If the node has waited, it is deferred: its workloads have had their turn.
-  bool queue_again(std::string_view reason, std::string message);
+  bool queue_again(const Reason& why);
   // Defers the node, like one whose workloads did not end.
   void uncordon_and_defer();
-  void defer(Deferral::By by, std::string_view reason, std::string message);
+  void defer(Deferral::By by, const Reason& why);
   // The change as it is from its first deletion on.
   [[nodiscard]] NodeChange begin() const;
-  void write_begin(const NodeChange& begun);
+  // `begun`: what is written in the same patch.
   void write_label(const NodeChange& begun);
 
   // --- Between first and last.
 
-  [[nodiscard]] bool is_listed(Component component) const;
   [[nodiscard]] bool serving(Component component) const;
   // The condition that the last pods wait for; empty: none.
   [[nodiscard]] std::string waiting_for() const;
+
+  // --- What the pods of the change have read, if the profile's text or the templates were edited again. Creation times
+  // and ControllerRevisions decide this; labels only show what GFD wrote last.
+
+  [[nodiscard]] const ConfigMap* content() const;
+  // The pod has certainly read the present text, and was created from the present template.
+  [[nodiscard]] bool has_read(Component component, const Pod& pod, const ConfigMap& content) const;
+  [[nodiscard]] bool is_of_old_template(Component component, const Pod& pod) const;
+  // With which profile the node's MPS daemon certainly runs; null: none is certain.
+  [[nodiscard]] ProfilePtr profile_of_daemon() const;
+  // The difference between what the node shows and what is in the ConfigMap, as if it had just been edited.
+  [[nodiscard]] ChangePlan from_what_it_shows() const;
+  // The pods to replace for that difference. Pods stay if they have certainly read the present content and have the
+  // present templates; but a plugin is replaced after its MPS daemon is replaced or ended.
+  [[nodiscard]] ListedPods older_pods(const ChangePlan& next) const;
+  // Considers only the successors of the listed pods: pods that were not listed (mostly the MPS daemon) might be old,
+  // and if no successor was created (the node is lost) no pod can be replaced. `unchanged`: since when the text of the
+  // node's own key is known to be unchanged; pods that were created no longer than `tolerance` before that count as
+  // newer.
+  [[nodiscard]] bool is_older(WallTime unchanged, Duration tolerance) const;
+  // Since when an operator that has just been started takes the text to be unchanged, if the ConfigMap does not show
+  // when it changed, or shows a time that lies in the future (the clock was set back since): since the pods were listed
+  // for that text. Otherwise each start of an operator would list the new pods again, and the node's pods would be
+  // replaced without end. nullopt: the ConfigMap shows the time.
+  [[nodiscard]] std::optional<WallTime> unchanged_seed() const;
 
   // --- After the last.
 
@@ -155,16 +142,14 @@ class ChangeStep {
   // content, which is rolled out again.
   [[nodiscard]] bool loaded_the_present() const;
   // Their creation times prove that they have read the present text.
-  [[nodiscard]] bool are_pods_newer() const;
+  [[nodiscard]] bool are_pods_newer() const { return facts_.fresh_pods && !is_from_the_future(pods_, snapshot_.now); }
   [[nodiscard]] Verification verify_target() const;
-  [[nodiscard]] Verification verification() const;
+  [[nodiscard]] Verification verification() const { return loaded_the_present() ? facts_.verified : verify_target(); }
   // A status that no kubelet updates proves nothing.
-  [[nodiscard]] bool shows_what_it_loaded() const;
+  [[nodiscard]] bool shows_what_it_loaded() const { return node_.ready && facts_.pods_ready && verification().ok; }
   // Another text is the target now: its pods serve, with what they have read before. (NodeAssessment::pods_ready asks
   // for the pods that the target needs, an MPS daemon for example.)
   [[nodiscard]] bool serves_what_it_read() const;
-  // The text of its change is not known any more, so that nothing shows whether its pods have read it.
-  [[nodiscard]] bool serves_an_unknown_text() const;
 
   // The kubelet publishes a node's status every ten seconds. The status might date from before the restart (a new
   // plugin pod is Ready before it has registered), so the profile must be shown for longer than that. Otherwise a node
@@ -178,10 +163,9 @@ class ChangeStep {
 
   // --- Actions of a step.
 
-  bool back_out(std::string_view reason, std::string message);
-
+  bool back_out(const Reason& why);
   // A valid new content becomes the target, because the node is already out of service.
-  void go_on(const ChangePlan& next, std::map<Component, std::set<std::string>> pods);
+  void go_on(const ChangePlan& next, ListedPods pods);
   void delete_pods(const NodeChange& change, const std::vector<Component>& components, std::string_view why);
   void add(PatchNode patch, std::string_view reason, std::string message, bool disruptive);
   void event(bool warning, std::string_view reason, std::string_view action, std::string note);
@@ -196,9 +180,8 @@ class ChangeStep {
   const RolloutSpec& rollout_;
   const NodePods& pods_;
   bool same_target_;
-  ProfilePtr target_;
+  ProfilePtr target_;  // The profile of change.to; null: unknown.
   std::vector<Component> first_;
-  LoadedContent content_;
   bool expired_ = false;  // verifyTimeout has passed.
   Step out_;
   Ages ages_;

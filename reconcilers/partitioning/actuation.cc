@@ -5,12 +5,16 @@
 #include <algorithm>
 #include <chrono>
 #include <functional>
+#include <map>
+#include <optional>
+#include <set>
 #include <string_view>
 #include <tuple>
 #include <utility>
 
 #include "reconcilers/cluster/config_maps.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/message_text.h"
 #include "reconcilers/model/object_refs.h"
 #include "reconcilers/model/policy.h"
 #include "reconcilers/reasons/names.h"
@@ -32,14 +36,15 @@ TimerKey timer_of(std::string_view what, const PartitionedNode& node, const Slic
 }
 
 // The scheduler could bind the pod to the node now, as far as partitioning sees, but for the slices.
-bool can_bind(const PartitionedNode& node, const NodeStanding& standing, const SlicePod& pod) {
-  return standing.serves && !standing.moves && node.selected && node.confirmed() && node.has_room_for(pod);
+bool can_bind(const PartitionedNode& node, const SlicePod& pod) {
+  return node.standing.serves && !node.standing.moves && node.nos.selected && node.confirmed() &&
+         node.has_room_for(pod);
 }
 
 // That the scheduler could give to any pod.
 SliceCounts free_slices(const PartitionedNode& node) {
   SliceCounts out = node.slices.free();
-  for (const auto& [gigabytes, count] : node.taken()) add_slices(out, gigabytes, -count);
+  add_slices(out, node.taken(), -1);
   return out;
 }
 
@@ -49,85 +54,62 @@ SliceCounts wanted_by(const SlicePod& pod) {
   return out;
 }
 
-// What the timers say of pods and nodes that are still there.
-class Refusals {
- public:
-  Refusals(PlanDraft& draft, const std::vector<PartitionedNode>& nodes, const std::vector<NodeStanding>& standings,
-           const std::vector<const SlicePod*>& pods)
-      : draft_(draft), nodes_(nodes), standings_(standings), pods_(pods), places_(pods.size()) {
-    for (std::size_t p = 0; p < pods.size(); ++p) pod_of_.emplace(pods[p]->meta.uid.str(), p);
+// Calls `use` with the index of the node, the scope and the beginning of each timer of that kind whose node is there.
+template <class Use>
+void each_timer(const Snapshot& snapshot, Timer kind, const std::vector<PartitionedNode>& nodes, const Use& use) {
+  for (auto at = snapshot.timers.lower_bound({kind, "", ""}); at != snapshot.timers.end() && at->first.timer == kind;
+       ++at) {
+    const auto node = std::ranges::lower_bound(nodes, at->first.subject, {}, &PartitionedNode::name);
+    if (node == nodes.end() || node->name != at->first.subject) continue;
+    use(static_cast<std::size_t>(node - nodes.begin()), at->first.scope, at->second);
   }
-
-  RefusedPlaces run() {
-    // A refusal shortens the wait on other nodes, so all of them come first.
-    each(kRefused, [&](std::size_t node, std::size_t pod) {
-      const TimerKey timer = timer_of(kRefused, nodes_[node], *pods_[pod]);
-      const Duration age = draft_.s.now - draft_.since(timer);
-      if (age >= kRefusedFor) return;
-      draft_.run(timer);
-      draft_.look_again_in(kRefusedFor - age);
-      places_[pod].push_back(node);
-    });
-    const RefusedPlaces before = places_;
-    each(kWaits, [&](std::size_t node, std::size_t pod) {
-      if (!can_bind(nodes_[node], standings_[node], *pods_[pod])) return;
-      if (!has_all(free_slices(nodes_[node]), wanted_by(*pods_[pod]))) return;
-      const Duration wait = before[pod].empty() ? draft_.s.settings.partitioning.confirm_timeout : kNextWait;
-      if (!draft_.held_for(timer_of(kWaits, nodes_[node], *pods_[pod]), wait)) return;
-      draft_.renew(timer_of(kRefused, nodes_[node], *pods_[pod]), kRefusedFor);
-      places_[pod].push_back(node);
-    });
-    for (std::vector<std::size_t>& nodes : places_) {
-      std::ranges::sort(nodes);
-      nodes.erase(std::ranges::unique(nodes).begin(), nodes.end());
-    }
-    return std::move(places_);
-  }
-
- private:
-  // Calls `use` with node and pod of each timer that says `what`.
-  template <class Use>
-  void each(std::string_view what, const Use& use) const {
-    for (auto at = draft_.s.timers.lower_bound({Timer::slices_idle, "", ""});
-         at != draft_.s.timers.end() && at->first.timer == Timer::slices_idle; ++at) {
-      const std::string_view scope = at->first.scope;
-      if (!scope.starts_with(what)) continue;
-      const auto pod = pod_of_.find(scope.substr(what.size()));
-      const auto node = std::ranges::lower_bound(nodes_, at->first.subject, {}, &PartitionedNode::name);
-      if (pod == pod_of_.end() || node == nodes_.end() || node->name != at->first.subject) continue;
-      use(static_cast<std::size_t>(node - nodes_.begin()), pod->second);
-    }
-  }
-
-  PlanDraft& draft_;
-  const std::vector<PartitionedNode>& nodes_;
-  const std::vector<NodeStanding>& standings_;
-  const std::vector<const SlicePod*>& pods_;
-  std::map<std::string, std::size_t, std::less<>> pod_of_;
-  RefusedPlaces places_;
-};
+}
 
 }  // namespace
 
-RefusedPlaces refused_places(PlanDraft& draft, const std::vector<PartitionedNode>& nodes,
-                             const std::vector<NodeStanding>& standings, const std::vector<const SlicePod*>& pods) {
-  return Refusals(draft, nodes, standings, pods).run();
+void find_refusals(PlanDraft& draft, const std::vector<PartitionedNode>& nodes, std::vector<PodToPlace>& pods) {
+  std::map<std::string, PodToPlace*, std::less<>> by_uid;
+  for (PodToPlace& each : pods) by_uid.emplace(each.pod->meta.uid.str(), &each);
+  const auto each = [&](std::string_view what, const auto& use) {
+    each_timer(draft.s, Timer::slices_idle, nodes, [&](std::size_t node, std::string_view scope, WallTime) {
+      const auto pod = scope.starts_with(what) ? by_uid.find(scope.substr(what.size())) : by_uid.end();
+      if (pod != by_uid.end()) use(node, *pod->second);
+    });
+  };
+  // A refusal shortens the wait on other nodes, so all of those that are known come first.
+  each(kRefused, [&](std::size_t n, PodToPlace& to_place) {
+    const TimerKey timer = timer_of(kRefused, nodes[n], *to_place.pod);
+    const Duration age = draft.s.now - draft.since(timer);
+    if (age >= kRefusedFor) return;
+    draft.run(timer);
+    draft.look_again_in(kRefusedFor - age);
+    to_place.refused_by.insert(n);
+  });
+  std::vector<std::pair<PodToPlace*, std::size_t>> found;
+  each(kWaits, [&](std::size_t n, PodToPlace& to_place) {
+    const SlicePod& pod = *to_place.pod;
+    if (!can_bind(nodes[n], pod) || !has_all(free_slices(nodes[n]), wanted_by(pod))) return;
+    const Duration wait = to_place.refused_by.empty() ? draft.s.settings.partitioning.confirm_timeout : kNextWait;
+    if (!draft.held_for(timer_of(kWaits, nodes[n], pod), wait)) return;
+    draft.renew(timer_of(kRefused, nodes[n], pod), kRefusedFor);
+    found.emplace_back(&to_place, n);
+  });
+  for (const auto& [pod, node] : found) pod->refused_by.insert(node);
 }
 
-void await_scheduler(PlanDraft& draft, const std::vector<PartitionedNode>& nodes,
-                     const std::vector<NodeStanding>& standings, const std::vector<const SlicePod*>& pods,
-                     const std::vector<bool>& changing, const SlicePlan& plan) {
+void await_scheduler(PlanDraft& draft, const std::vector<PartitionedNode>& nodes, const std::vector<PodToPlace>& pods,
+                     const PendingKeys& pending, const SlicePlan& plan) {
   std::map<std::size_t, SliceCounts> left;  // By node: free slices that no pod before has.
   for (std::size_t p = 0; p < pods.size(); ++p) {
     if (!plan.node_of[p]) continue;
     const std::size_t n = *plan.node_of[p];
-    if (changing[n] || !can_bind(nodes[n], standings[n], *pods[p])) continue;
+    if (plan.changes[n] || pending.contains(n) || !can_bind(nodes[n], *pods[p].pod)) continue;
     const auto [free, is_new] = left.try_emplace(n);
     if (is_new) free->second = free_slices(nodes[n]);
-    const SliceCounts wanted = wanted_by(*pods[p]);
+    const SliceCounts wanted = wanted_by(*pods[p].pod);
     if (!has_all(free->second, wanted)) continue;
-    for (const auto& [gigabytes, count] : wanted) add_slices(free->second, gigabytes, -count);
-    const TimerKey timer = timer_of(kWaits, nodes[n], *pods[p]);
+    add_slices(free->second, wanted, -1);
+    const TimerKey timer = timer_of(kWaits, nodes[n], *pods[p].pod);
     draft.run(timer);
     if (!draft.s.timers.contains(timer)) draft.look_again_in(kNextWait);
   }
@@ -144,9 +126,8 @@ struct KeysInUse {
   std::set<std::string> named;           // By the labels and the marks of all nodes.
   std::vector<std::string> any_of_node;  // Nodes whose mark cannot be read: each key that was made for them.
   [[nodiscard]] bool contains(const std::string& key, const std::string& text) const {
-    return named.contains(key) || std::ranges::any_of(any_of_node, [&](const std::string& node) {
-             return is_profile_key_of(node, key, text);
-           });
+    return named.contains(key) ||
+           std::ranges::any_of(any_of_node, [&](const std::string& node) { return key == profile_key(node, text); });
   }
 };
 
@@ -171,207 +152,225 @@ KeysInUse keys_in_use(const World& world, const std::set<std::string>& settled) 
   return out;
 }
 
-}  // namespace
+// The key of a node that should carry other slices.
+struct Move {
+  const PartitionedNode& node;
+  std::string text;
+  std::string key;
+  std::string slices;  // For people.
+  explicit Move(const WantedSlices& wanted)
+      : node(*wanted.node),
+        text(profile_text(wanted.geometry)),
+        key(profile_key(node.name, text)),
+        slices(describe(total_of(wanted.geometry))) {}
+};
 
-std::map<std::size_t, PendingKey> pending_keys(const Snapshot& snapshot, const std::vector<PartitionedNode>& nodes,
-                                               PlanningCache& cache) {
-  std::map<std::size_t, PendingKey> out;
-  std::map<std::size_t, WallTime> oldest;
-  for (auto at = snapshot.timers.lower_bound({Timer::slices_projecting, "", ""});
-       at != snapshot.timers.end() && at->first.timer == Timer::slices_projecting; ++at) {
-    const auto node = std::ranges::lower_bound(nodes, at->first.subject, {}, &PartitionedNode::name);
-    if (node == nodes.end() || node->name != at->first.subject || node->config_map == nullptr) continue;
-    const std::string& key = at->first.scope;
-    const auto text = node->config_map->data.find(key);
-    if (key == node->key || text == node->config_map->data.end() || !text->second) continue;
-    if (!is_profile_key_of(node->name, key, *text->second)) continue;
-    const std::optional<Geometry>& geometry = cache.profile(text->second);
-    const auto index = static_cast<std::size_t>(node - nodes.begin());
-    if (!geometry || !keeps_pods(*node, *geometry) || might_cut_bound_slices(*node, *geometry) ||
-        !fits_gpus(*node, *geometry, capacity_of_gpu(node->slices, snapshot.settings.partitioning)))
-      continue;
-    if (const auto known = oldest.find(index); known != oldest.end() && known->second <= at->second) continue;
-    oldest[index] = at->second;
-    out[index] = {key, *geometry};
-  }
-  return out;
-}
+class Actuation {
+ public:
+  Actuation(PlanDraft& draft, const std::vector<PartitionedNode>& nodes, const FleetSlots& slots)
+      : draft_(draft), nodes_(nodes), moves_left_(slots.free), why_none_(slots.why_none) {}
 
-Actuation::Move Actuation::move_to(const WantedSlices& wanted) const {
-  const PartitionedNode& node = nodes_[wanted.node];
-  std::string text = profile_text(wanted.geometry);
-  std::string key = profile_key(node.name, text);
-  return {&node, std::move(key), std::move(text), describe(total_of(wanted.geometry))};
-}
-
-bool Actuation::is_being_written(const WantedSlices& wanted) const {
-  return draft_.s.world.nodes_being_written.contains(nodes_[wanted.node].name);
-}
-
-void Actuation::carry_out(std::vector<WantedSlices> wanted, const std::string& batch) {
-  std::ranges::sort(wanted, {}, [&](const WantedSlices& w) { return std::tuple(-std::int64_t{w.priority}, w.node); });
-  std::vector<Move> missing;
-  for (const WantedSlices& each : wanted) {
-    const Move move = move_to(each);
-    wanted_keys_[move.node->config_map->meta.key()].insert(move.key);
-    const auto at = move.node->config_map->data.find(move.key);
-    const bool there = at != move.node->config_map->data.end() && at->second;
-    if (there && move.key == move.node->key && !move.node->awaits_label()) {
-      draft_.finding(
-          Severity::warning, node_ref(move.node->name), kPartitioningSkipped,
-          fmt::format("node {} is not changed: somebody edited key {} of ConfigMap {}, which its label names. "
-                      "Restore the text, or let the label name another key",
-                      move.node->name, move.key, k8s::to_string(move.node->config_map->meta.key())));
-      continue;
-    }
-    if (there && *at->second != move.text && is_named_elsewhere(draft_.s.world, move.key, move.node->name)) {
-      draft_.finding(
-          Severity::warning, node_ref(move.node->name), kPartitioningSkipped,
-          fmt::format("node {} is not changed: it needs key {} of ConfigMap {}, somebody edited that key, and "
-                      "the label of another node names it. Let that label name another key",
-                      move.node->name, move.key, k8s::to_string(move.node->config_map->meta.key())));
-    } else if (!there || *at->second != move.text) {
-      missing.push_back(move);
-    } else if (draft_.held_for(projecting(move.node->name, move.key), draft_.s.settings.projection)) {
-      if (!is_being_written(each)) move_label(move);
+  void restore_keys() {
+    for (const PartitionedNode& node : nodes_) {
+      if (node.left_alone || node.key.empty() || node.config_map == nullptr) continue;
+      if (node.config_map->data.contains(node.key)) continue;
+      const std::string text = profile_text(node.slices.all());
+      if (profile_key(node.name, text) == node.key) {
+        add_key(node, node.key, text,
+                fmt::format("key {} of node {} was gone and is written again", node.key, node.name));
+        continue;
+      }
+      warn(node,
+           fmt::format("the label {} of node {} names key {}, which ConfigMap {} does not have: its device plugin "
+                       "keeps the slices that it has loaded until it restarts. Restore the key, or remove the label",
+                       kConfigLabel, node.name, node.key, where_of(node)));
     }
   }
-  if (!missing.empty()) write_keys(missing, batch);
-}
 
-void Actuation::report_full_budget(const Move& move) {
-  if (why_none_.empty() || reported_full_) return;
-  reported_full_ = true;
-  draft_.finding(Severity::info, node_ref(move.node->name), kBudgetExhausted,
-                 fmt::format("node {} waits to get {} for pending pods: {}", move.node->name, move.slices, why_none_));
-}
-
-void Actuation::move_label(const Move& move) {
-  if (moves_left_ <= 0) return report_full_budget(move);
-  if (!draft_.takes_more()) return;
-  --moves_left_;
-  const PartitionedNode& node = *move.node;
-  PartitioningMark mark;
-  mark.key = move.key;
-  if (node.named && node.key != move.key) mark.good = node.key;
-  const bool first = node.mark.key.empty();
-  // Where a person removed the operator's annotation, the label can name a key of the operator: no one else set it.
-  mark.before = first ? (node.key_of_operator ? std::string() : node.key) : node.mark.before;
-  // A move that failed counts until one has succeeded since.
-  mark.failures = node.mark.failed.empty() ? 0 : node.mark.failures;
-  mark.labelled = node.mark.labelled || lacks_present_label(*node.node);
-  PatchNode patch = naming_patch(node, mark, draft_.s.now);
-  if (lacks_present_label(*node.node)) patch.set.emplace(kNosPartitioning, "mps");
-  draft_.add(std::move(patch), "Partitioned",
-             fmt::format("node {} gets {} ({} before), for pending pods; slices that pods use stay", node.name,
-                         move.slices, describe(total_of(node.slices.all()))),
-             false, node.name);
-}
-
-void Actuation::add_key(const PartitionedNode& node, const std::string& key, const std::string& text,
-                        const std::string& what) {
-  const ObjectKey where = node.config_map->meta.key();
-  PatchConfigMap& patch = patches_[where];
-  std::size_t bytes = 0;
-  for (const auto& [other, content] : patch.set) bytes += other.size() + content.size();
-  if (has_room(*node.config_map, key, text, bytes)) {
-    patch.set.emplace(key, text);
-    std::string& written = written_[where];
-    written += (written.empty() ? "" : ", ") + what;
-    return;
-  }
-  full_.insert(where);
-  draft_.finding(Severity::warning, config_map_ref(where), kPartitioningSkipped,
-                 fmt::format("ConfigMap {} has no room for further keys (1 MiB): node {} and others wait until old "
-                             "keys are removed",
-                             k8s::to_string(where), node.name));
-}
-
-void Actuation::restore_keys() {
-  for (const PartitionedNode& node : nodes_) {
-    if (!node.left_alone.empty() || node.key.empty() || node.config_map == nullptr) continue;
-    if (node.config_map->data.contains(node.key)) continue;
-    const ObjectKey where = node.config_map->meta.key();
-    const std::string text = profile_text(node.slices.all());
-    if (profile_key(node.name, text) != node.key) {
-      draft_.finding(
-          Severity::warning, node_ref(node.name), kPartitioningSkipped,
-          fmt::format("the label {} of node {} names key {}, which ConfigMap {} does not have: its device plugin "
-                      "keeps the slices that it has loaded until it restarts. Restore the key, or remove the label",
-                      kConfigLabel, node.name, node.key, k8s::to_string(where)));
-      continue;
-    }
-    add_key(node, node.key, text, fmt::format("key {} of node {} was gone and is written again", node.key, node.name));
-  }
-}
-
-void Actuation::write_keys(const std::vector<Move>& missing, const std::string& batch) {
-  const PartitioningSettings& settings = draft_.s.settings.partitioning;
-  std::map<ObjectKey, bool> closed;
-  for (const Move& move : missing) {
-    const ObjectKey where = move.node->config_map->meta.key();
-    if (!closed.contains(where)) {
-      const std::string subject = k8s::to_string(where);
-      const bool idle = draft_.held_for({Timer::slices_batch_idle, subject, batch}, settings.batch_idle);
-      const bool waited = draft_.held_for({Timer::slices_batch, subject, ""}, settings.batch_timeout);
-      closed[where] = idle || waited;
-    }
-    if (!closed[where]) continue;
-    add_key(*move.node, move.key, move.text,
-            fmt::format("node {} gets {} ({} before)", move.node->name, move.slices,
-                        describe(total_of(move.node->slices.all()))));
-  }
-}
-
-std::set<std::string> Actuation::settled_nodes() const {
-  const Duration longest = 2 * draft_.s.settings.partitioning.confirm_timeout;
-  std::set<std::string> out;
-  for (const PartitionedNode& node : nodes_) {
-    const bool well = node.left_alone.empty() && node.confirmed() && node.mark.key == node.key;
-    if (well && draft_.s.now - draft_.ages.since(moved_timer(node), node.mark.moved) > longest) out.insert(node.name);
-  }
-  return out;
-}
-
-void Actuation::collect_keys(const Discovery& discovery) {
-  std::set<ObjectKey> config_maps;
-  for (const PluginInstallation& installation : discovery.of_nos) config_maps.insert(installation.config_map_key());
-  std::optional<KeysInUse> used;
-  const std::set<std::string> none;
-  std::optional<KeysInUse> used_at_least;  // Where there is no room.
-  for (const ObjectKey& where : config_maps) {
-    const ConfigMap* config_map = draft_.s.world.configmaps.find(where);
-    if (config_map == nullptr || config_map->immutable || draft_.s.world.unsynced_namespaces.contains(where.ns))
-      continue;
-    if (is_switched_on(config_map->meta.annotations.get(kPausedAnnotation))) continue;
-    const bool full = full_.contains(where);
-    if (full && !used_at_least) used_at_least = keys_in_use(draft_.s.world, settled_nodes());
-    for (const auto& [key, text] : config_map->data) {
-      if (!text || !is_profile_key(key, *text) || wanted_keys_[where].contains(key)) continue;
-      if (!used) used = keys_in_use(draft_.s.world, none);
-      const bool spare = used->contains(key, *text);  // If it can go at all.
-      if (spare && (!full || used_at_least->contains(key, *text))) continue;
-      if (spare ||
-          draft_.held_for({Timer::key_unused, k8s::to_string(where), key}, draft_.s.settings.keep_unused_keys)) {
-        patches_[where].remove.insert(key);
+  void carry_out(std::vector<WantedSlices> wanted, const std::string& batch) {
+    std::ranges::sort(wanted, {}, [](const WantedSlices& w) {
+      return std::tuple(-std::int64_t{w.priority}, std::string_view(w.node->name));
+    });
+    for (const WantedSlices& each : wanted) {
+      const Move move(each);
+      const std::map<std::string, std::shared_ptr<const std::string>>& data = move.node.config_map->data;
+      wanted_keys_[move.node.config_map->meta.key()].insert(move.key);
+      const auto at = data.find(move.key);
+      const bool there = at != data.end() && at->second;
+      const bool is_written = there && *at->second == move.text;
+      if (there && move.key == move.node.key && !move.node.awaits_label()) {
+        warn(move.node, fmt::format("node {} is not changed: somebody edited key {} of ConfigMap {}, which its label "
+                                    "names. Restore the text, or let the label name another key",
+                                    move.node.name, move.key, where_of(move.node)));
+      } else if (there && !is_written && is_named_elsewhere(draft_.s.world, move.key, move.node.name)) {
+        warn(move.node, fmt::format("node {} is not changed: it needs key {} of ConfigMap {}, somebody edited that "
+                                    "key, and the label of another node names it. Let that label name another key",
+                                    move.node.name, move.key, where_of(move.node)));
+      } else if (!is_written) {
+        write_key(move, batch);
+      } else if (draft_.held_for(projecting(move.node.name, move.key), draft_.s.settings.projection)) {
+        if (!draft_.s.world.nodes_being_written.contains(move.node.name)) move_label(move);
       }
     }
   }
+
+  void collect_keys(const Discovery& discovery) {
+    std::set<ObjectKey> config_maps;
+    for (const PluginInstallation& installation : discovery.of_nos) config_maps.insert(installation.config_map_key());
+    std::optional<KeysInUse> used;
+    std::optional<KeysInUse> used_at_least;  // Where there is no room.
+    for (const ObjectKey& where : config_maps) {
+      const ConfigMap* config_map = draft_.s.world.configmaps.find(where);
+      if (config_map == nullptr || config_map->immutable || draft_.s.world.unsynced_namespaces.contains(where.ns))
+        continue;
+      if (is_switched_on(config_map->meta.annotations.get(kPausedAnnotation))) continue;
+      const bool full = full_.contains(where);
+      if (full && !used_at_least) used_at_least = keys_in_use(draft_.s.world, settled_nodes());
+      for (const auto& [key, text] : config_map->data) {
+        if (!text || !is_profile_key(key, *text) || wanted_keys_[where].contains(key)) continue;
+        if (!used) used = keys_in_use(draft_.s.world, {});
+        const bool spare = used->contains(key, *text);  // If it can go at all.
+        if (spare && (!full || used_at_least->contains(key, *text))) continue;
+        if (spare ||
+            draft_.held_for({Timer::key_unused, k8s::to_string(where), key}, draft_.s.settings.keep_unused_keys)) {
+          patches_[where].remove.insert(key);
+        }
+      }
+    }
+  }
+
+  // Adds the patches of ConfigMaps to the plan.
+  void finish() {
+    for (auto& [where, patch] : patches_) {
+      if (patch.set.empty() && patch.remove.empty()) continue;
+      patch.config_map = where;
+      std::string message = written_[where];
+      if (!patch.remove.empty()) {
+        message += fmt::format("{}{} that no node needs any more {} removed", message.empty() ? "" : "; ",
+                               counted(patch.remove.size(), "key"), patch.remove.size() == 1 ? "is" : "are");
+      }
+      draft_.add(std::move(patch), "Partitioned", std::move(message));
+    }
+  }
+
+ private:
+  static std::string where_of(const PartitionedNode& node) { return k8s::to_string(node.config_map->meta.key()); }
+
+  void warn(const PartitionedNode& node, std::string message) {
+    draft_.finding(Severity::warning, node_ref(node.name), kPartitioningSkipped, std::move(message));
+  }
+
+  // Writes the key into the node's ConfigMap, if that has room for it; `what`: for people.
+  void add_key(const PartitionedNode& node, const std::string& key, const std::string& text, const std::string& what) {
+    const ObjectKey where = node.config_map->meta.key();
+    PatchConfigMap& patch = patches_[where];
+    std::size_t bytes = 0;
+    for (const auto& [other, content] : patch.set) bytes += other.size() + content.size();
+    if (has_room(*node.config_map, key, text, bytes)) {
+      patch.set.emplace(key, text);
+      std::string& written = written_[where];
+      written += (written.empty() ? "" : ", ") + what;
+      return;
+    }
+    full_.insert(where);
+    draft_.finding(Severity::warning, config_map_ref(where), kPartitioningSkipped,
+                   fmt::format("ConfigMap {} has no room for further keys (1 MiB): node {} and others wait until old "
+                               "keys are removed",
+                               k8s::to_string(where), node.name));
+  }
+
+  // Once no further pods have come for a while, or they have come for long.
+  void write_key(const Move& move, const std::string& batch) {
+    const PartitioningSettings& settings = draft_.s.settings.partitioning;
+    const std::string where = where_of(move.node);
+    const bool idle = draft_.held_for({Timer::slices_batch_idle, where, batch}, settings.batch_idle);
+    const bool waited = draft_.held_for({Timer::slices_batch, where, ""}, settings.batch_timeout);
+    if (!idle && !waited) return;
+    add_key(move.node, move.key, move.text,
+            fmt::format("node {} gets {} ({} before)", move.node.name, move.slices,
+                        describe(total_of(move.node.slices.all()))));
+  }
+
+  void move_label(const Move& move) {
+    if (moves_left_ <= 0) return report_full_budget(move);
+    if (!draft_.takes_more()) return;
+    --moves_left_;
+    const PartitionedNode& node = move.node;
+    PartitioningMark mark;
+    mark.key = move.key;
+    if (node.named && node.key != move.key) mark.good = node.key;
+    const bool first = node.mark.key.empty();
+    // Where a person removed the operator's annotation, the label can name a key of the operator: no one else set it.
+    mark.before = first ? (node.key_of_operator ? std::string() : node.key) : node.mark.before;
+    // A move that failed counts until one has succeeded since.
+    mark.failures = node.mark.failed.empty() ? 0 : node.mark.failures;
+    mark.labelled = node.mark.labelled || lacks_present_label(*node.node);
+    PatchNode patch = naming_patch(node, mark, draft_.s.now);
+    if (lacks_present_label(*node.node)) patch.set.emplace(kNosPartitioning, "mps");
+    draft_.add(std::move(patch), "Partitioned",
+               fmt::format("node {} gets {} ({} before), for pending pods; slices that pods use stay", node.name,
+                           move.slices, describe(total_of(node.slices.all()))),
+               false, node.name);
+  }
+
+  void report_full_budget(const Move& move) {
+    if (why_none_.empty() || std::exchange(reported_full_, true)) return;
+    draft_.finding(Severity::info, node_ref(move.node.name), kBudgetExhausted,
+                   fmt::format("node {} waits to get {} for pending pods: {}", move.node.name, move.slices, why_none_));
+  }
+
+  // Nodes whose key to return to is not needed any more: their last move was well, and is long ago.
+  [[nodiscard]] std::set<std::string> settled_nodes() const {
+    const Duration longest = 2 * draft_.s.settings.partitioning.confirm_timeout;
+    std::set<std::string> out;
+    for (const PartitionedNode& node : nodes_) {
+      const bool well = !node.left_alone && node.confirmed() && node.mark.key == node.key;
+      if (well && draft_.s.now - draft_.ages.since(moved_timer(node), node.mark.moved) > longest) out.insert(node.name);
+    }
+    return out;
+  }
+
+  PlanDraft& draft_;
+  const std::vector<PartitionedNode>& nodes_;
+  std::int64_t moves_left_;
+  const std::string& why_none_;
+  bool reported_full_ = false;
+  std::map<ObjectKey, PatchConfigMap> patches_;
+  std::map<ObjectKey, std::string> written_;  // Which slices the new keys are for; for people.
+  std::map<ObjectKey, std::set<std::string>> wanted_keys_;
+  std::set<ObjectKey> full_;  // A key found no room there.
+};
+
+}  // namespace
+
+PendingKeys pending_keys(const Snapshot& snapshot, const std::vector<PartitionedNode>& nodes, PlanningCache& cache) {
+  PendingKeys out;
+  std::map<std::size_t, WallTime> oldest;
+  const auto consider = [&](std::size_t index, const std::string& key, WallTime since) {
+    const PartitionedNode& node = nodes[index];
+    if (node.config_map == nullptr || key == node.key) return;
+    const auto text = node.config_map->data.find(key);
+    if (text == node.config_map->data.end() || !text->second || key != profile_key(node.name, *text->second)) return;
+    const std::optional<Geometry>& geometry = cache.profile(text->second);
+    if (!geometry || !keeps_pods(node, *geometry) || might_cut_bound_slices(node, *geometry) ||
+        !fits_gpus(node, *geometry, capacity_of_gpu(node.slices, snapshot.settings.partitioning)))
+      return;
+    const auto [known, is_new] = oldest.try_emplace(index, since);
+    if (!is_new && known->second <= since) return;
+    known->second = since;
+    out[index] = *geometry;
+  };
+  each_timer(snapshot, Timer::slices_projecting, nodes, consider);
+  return out;
 }
 
-void Actuation::finish() {
-  for (auto& [where, patch] : patches_) {
-    if (patch.set.empty() && patch.remove.empty()) continue;
-    patch.config_map = where;
-    std::string message = written_[where];
-    if (!patch.remove.empty()) {
-      message += fmt::format("{}{} {} that no node needs any more {} removed", message.empty() ? "" : "; ",
-                             patch.remove.size(), patch.remove.size() == 1 ? "key" : "keys",
-                             patch.remove.size() == 1 ? "is" : "are");
-    }
-    draft_.add(std::move(patch), "Partitioned", std::move(message));
-  }
-  patches_.clear();
+void actuate(PlanDraft& draft, const Discovery& discovery, const std::vector<PartitionedNode>& nodes,
+             std::vector<WantedSlices> wanted, const FleetSlots& slots, const std::string& batch) {
+  Actuation actuation(draft, nodes, slots);
+  actuation.restore_keys();
+  actuation.carry_out(std::move(wanted), batch);
+  actuation.collect_keys(discovery);
+  actuation.finish();
 }
 
 }  // namespace gso

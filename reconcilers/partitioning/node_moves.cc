@@ -8,6 +8,7 @@
 
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/object_refs.h"
+#include "reconcilers/node/node_patch.h"
 #include "reconcilers/partitioning/official_plugin.h"
 #include "reconcilers/reasons/names.h"
 
@@ -34,19 +35,12 @@ Duration pause_after(std::int64_t failures) {
 
 // False: another machine has the node's name, or a GPU of it is gone.
 bool has_gpus_of(const PartitionedNode& node, const Geometry& geometry) {
-  constexpr std::int64_t kMiBPerGiB = 1024;
   return fits_gpus(node, geometry, node.slices.memory_mib / kMiBPerGiB);
 }
 
 // The kubelet hands out the slices of the label's key, and the report does not show them.
 bool is_registered_and_unreported(const PartitionedNode& node) {
   return node.named && *node.named != node.slices.all() && node.registered();
-}
-
-// So many slices of that size does the geometry have on the GPU.
-std::int64_t count_on(const Geometry& geometry, std::size_t gpu, std::int64_t gigabytes) {
-  const auto at = geometry.find(static_cast<std::int64_t>(gpu));
-  return at == geometry.end() ? 0 : count_of(at->second, gigabytes);
 }
 
 // The same as might_cut_bound_slices(), where the report does not say which slices are used: each pod can have any of
@@ -62,10 +56,10 @@ bool might_cut_any_slices(const PartitionedNode& node, const Geometry& geometry)
   const Geometry reported = node.slices.all();
   for (const auto& [gigabytes, count] : all) {
     for (std::size_t g = 0; g < node.slices.gpus.size(); ++g) {
-      const std::int64_t before = std::min(count_on(reported, g, gigabytes), count);
-      const std::int64_t named = node.named ? count_on(*node.named, g, gigabytes) : 0;
+      const std::int64_t before = std::min(count_of(slices_on(reported, g), gigabytes), count);
+      const std::int64_t named = node.named ? count_of(slices_on(*node.named, g), gigabytes) : 0;
       const std::int64_t most = std::max(before, std::min(named, before + count_of(after_move, gigabytes)));
-      if (count_on(geometry, g, gigabytes) < most) return true;
+      if (count_of(slices_on(geometry, g), gigabytes) < most) return true;
     }
   }
   return false;
@@ -94,11 +88,11 @@ class Follower {
  public:
   Follower(PlanDraft& draft, PlanningCache& cache) : draft_(draft), cache_(cache) {}
 
-  NodeStanding follow(const PartitionedNode& node, NodeMoves& out) {
+  NodeStanding follow(const PartitionedNode& node) {
     NodeStanding standing;
     moved_ = node.mark.key.empty() ? node.mark.moved : draft_.ages.stored(moved_timer(node), node.mark.moved);
     // Without the plugin nobody offers the free slices of a report: it is left from a time when it ran there.
-    standing.carries = node.selected ? node.slices.all() : node.slices.used();
+    standing.carries = node.nos.selected ? node.slices.all() : node.slices.used();
     standing.serves = node.readable && node.schedulable();
     const std::string doubt = node.readable ? doubt_about_report(draft_, node) : std::string();
     standing.why = why_unchangeable(node, doubt);
@@ -106,20 +100,20 @@ class Follower {
     behind_ = !doubt.empty() || is_registered_and_unreported(node);
     // A pod can be bound to a free slice in the moment in which the label gives it up.
     const bool harms = node.named && node.mark.key == node.key && is_recent() && !keeps_pods(node, *node.named);
-    if (harms && node.left_alone.empty() && has_way_back(node)) {
+    if (harms && !node.left_alone && has_way_back(node)) {
       take_back(node, fmt::format("pods of node {} use slices that key {} does not have", node.name, node.key));
     } else if (node.awaits_label()) {
       follow_unlabelled(node, standing);
     } else if (const std::string lost = slices_lost_to_others(node);
-               !lost.empty() && node.left_alone.empty() && can_return_to(node, node.mark.key)) {
+               !lost.empty() && !node.left_alone && can_return_to(node, node.mark.key)) {
       standing.carries = node.slices.used();
       standing.why = lost;
       return_label(node, lost);
     } else if (node.named && !has_gpus_of(node, *node.named)) {
       report_other_gpus(node);
     } else if (!node.confirmed()) {
-      follow_move(node, doubt, standing, out);
-    } else if (node.left_alone.empty() && node.schedulable() && doubt.empty() && !standing.why.empty()) {
+      follow_move(node, doubt, standing);
+    } else if (!node.left_alone && node.schedulable() && doubt.empty() && !standing.why.empty()) {
       report_missing(node, standing.why);
     } else if (standing.why.empty()) {
       standing.why = pause_of(node);
@@ -131,7 +125,7 @@ class Follower {
 
  private:
   static std::string why_unchangeable(const PartitionedNode& node, const std::string& doubt) {
-    if (!node.left_alone.empty()) return node.left_alone;
+    if (node.left_alone) return node.left_alone->message;
     if (!node.schedulable()) return "it is cordoned or not Ready";
     return doubt.empty() ? missing_slices(node) : doubt;
   }
@@ -154,7 +148,7 @@ class Follower {
   // The report can be from before (`doubt`): a slice that it calls free might be in use, and no GPU is cut.
   void hold(const PartitionedNode& node, const std::string& doubt, NodeStanding& standing) {
     // A move takes its time in any case: with it, plugin and agent can come to a node for the first time.
-    if (!node.left_alone.empty() || !node.schedulable() || standing.moves) return;
+    if (node.left_alone || !node.schedulable() || standing.moves) return;
     standing.why = doubt;
     if (node.agent.state == AgentState::ready) return;  // That ends by itself.
     draft_.finding(
@@ -164,7 +158,7 @@ class Follower {
                     node.name, doubt));
   }
 
-  void follow_move(const PartitionedNode& node, const std::string& doubt, NodeStanding& standing, NodeMoves& out) {
+  void follow_move(const PartitionedNode& node, const std::string& doubt, NodeStanding& standing) {
     const TimerKey timer{Timer::slices_confirming, node.name, node.key};
     const bool by_operator = node.mark.key == node.key;
     // What the agent reports has been registered: the move was well, and its time is no start of the trouble.
@@ -176,14 +170,14 @@ class Follower {
     standing.why = fmt::format("its label names the key {}, and it does not report those slices yet", node.key);
     // The kubelet shows the slices, and it is the agent that does not: that is no fault of the move.
     const bool may_be_well = !doubt.empty() && node.registered();
-    if (overdue && !may_be_well && since_move && node.left_alone.empty() && has_way_back(node)) {
+    if (overdue && !may_be_well && since_move && !node.left_alone && has_way_back(node)) {
       return take_back(node, fmt::format("node {} did not show the slices of key {} in time", node.name, node.key));
     }
     if (overdue && !may_be_well) return report_overdue(node, by_operator);
     standing.carries = *node.named;
     if (overdue) return;
     standing.moves = true;
-    if (by_operator || node.key_of_operator) out.in_progress.insert(node.name);
+    standing.in_progress = by_operator || node.key_of_operator;
   }
 
   // The plugin selects by a label that is missing, so no report will come. Where the operator had set that label, and
@@ -192,12 +186,10 @@ class Follower {
   void follow_unlabelled(const PartitionedNode& node, NodeStanding& standing) {
     if (!node.mark.labelled) return;
     standing.why = fmt::format("the label {}, by which its device plugin selects, was removed", kNosPartitioning);
-    if (!node.left_alone.empty()) return;
+    if (node.left_alone) return;
     if (!has_lost_label(draft_, node.name) || !draft_.takes_more()) return;
-    PatchNode patch;
-    patch.name = node.name;
+    PatchNode patch = patch_of(*node.node);
     patch.set.emplace(kNosPartitioning, "mps");
-    patch.resource_version = node.node->meta.resource_version;
     draft_.add(std::move(patch), "Partitioned",
                fmt::format("node {} gets the label {} again, by which its device plugin selects: {} is still there",
                            node.name, kNosPartitioning, kNosPartitioningBefore),
@@ -305,11 +297,9 @@ class Follower {
 
 PatchNode naming_patch(const PartitionedNode& node, PartitioningMark mark, WallTime now) {
   mark.moved = std::chrono::floor<std::chrono::seconds>(now);
-  PatchNode out;
-  out.name = node.name;
+  PatchNode out = patch_of(*node.node);
   out.set.emplace(kConfigLabel, mark.key);
   out.set_annotations.emplace(kPartitioningAnnotation, print_mark(mark));
-  out.resource_version = node.node->meta.resource_version;
   return out;
 }
 
@@ -317,17 +307,15 @@ TimerKey moved_timer(const PartitionedNode& node) {
   return {Timer::slices_moved, node.name, k8s::format_time(node.mark.moved)};
 }
 
-NodeMoves follow_moves(PlanDraft& draft, const std::vector<PartitionedNode>& nodes, PlanningCache& cache) {
-  NodeMoves out;
+void follow_moves(PlanDraft& draft, std::vector<PartitionedNode>& nodes, PlanningCache& cache) {
   Follower follower(draft, cache);
-  for (const PartitionedNode& node : nodes) out.standings.push_back(follower.follow(node, out));
-  return out;
+  for (PartitionedNode& node : nodes) node.standing = follower.follow(node);
 }
 
 bool keeps_pods(const PartitionedNode& node, const Geometry& geometry) {
   if (!contains(geometry, node.slices.used())) return false;
   SliceCounts wanted = total_of(node.slices.used());
-  for (const auto& [gigabytes, count] : node.unreported) add_slices(wanted, gigabytes, count);
+  add_slices(wanted, node.unreported);
   return has_all(total_of(geometry), wanted);
 }
 
@@ -336,7 +324,7 @@ bool might_cut_bound_slices(const PartitionedNode& node, const Geometry& geometr
     const GpuSlices& gpu = node.slices.gpus[g];
     for (const auto& [gigabytes, free] : gpu.free) {
       const std::int64_t kept = count_of(gpu.used, gigabytes) + std::min(free, node.bound_slices(gigabytes));
-      if (count_on(geometry, g, gigabytes) < kept) return true;
+      if (count_of(slices_on(geometry, g), gigabytes) < kept) return true;
     }
   }
   return false;

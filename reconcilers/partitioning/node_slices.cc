@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "reconcilers/cluster/manifests.h"
 #include "reconcilers/model/foreign_names.h"
+#include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/stored_fields.h"
@@ -21,7 +23,7 @@ using Json = nlohmann::json;
 namespace {
 
 constexpr std::string_view kRenamePrefix = "nvidia.com/";
-constexpr std::int64_t kMostSlices = 1000;
+constexpr std::int64_t kMostSlices = 1000;  // Of one size, on one GPU.
 
 // The first `digits` hexadecimal digits of the SHA-256.
 std::string hash_of(std::string_view text, std::size_t digits) {
@@ -46,44 +48,18 @@ std::string text_hash(std::string_view owner, std::string_view text) {
   return hash_of(fmt::format("{}\n{}", owner, text), kTextDigits);
 }
 
-// The two hashes at the end of a key.
-struct KeyHashes {
-  std::string_view owner;
-  std::string_view text;
-};
-std::optional<KeyHashes> hashes_in(std::string_view key) {
-  constexpr std::size_t kEnd = kOwnerDigits + 1 + kTextDigits;
-  if (!key.starts_with(kKeyPrefix) || key.size() < kKeyPrefix.size() + kEnd + 1) return std::nullopt;
-  const std::string_view end = key.substr(key.size() - kEnd);
-  if (end[kOwnerDigits] != '-' || key[key.size() - kEnd - 1] != '-') return std::nullopt;
-  return KeyHashes{end.substr(0, kOwnerDigits), end.substr(kOwnerDigits + 1)};
-}
-
-std::optional<std::int64_t> index_in(const Json& devices) {
-  if (!devices.is_array() || devices.size() != 1 || !devices.front().is_string()) return std::nullopt;
-  const auto index = whole_number(devices.front().get_ref<const std::string&>());
-  return index && *index >= 0 ? index : std::nullopt;
-}
-
 // One entry of sharing.mps.resources; false if it is none of the fork's.
 bool read_entry(const Json& entry, Geometry& out) {
-  if (!entry.is_object()) return false;
-  const auto named = entry.find("rename");
-  const std::string rename = named != entry.end() && named->is_string() ? named->get<std::string>() : "";
-  const std::string full = rename.starts_with(kRenamePrefix) ? rename : std::string(kRenamePrefix) + rename;
-  const auto gigabytes = slice_gigabytes(full);
-  const Json none;
-  const auto at = [&](const char* key) -> const Json& {
-    const auto found = entry.find(key);
-    return found == entry.end() ? none : *found;
-  };
-  const auto index = index_in(at("devices"));
-  const Json& replicas = at("replicas");
-  if (at("name") != kGpuResource || !gigabytes || !index || at("memoryGB") != *gigabytes ||
-      !replicas.is_number_integer())
+  const std::string rename = text_at(entry, "rename");
+  const auto gigabytes =
+      slice_gigabytes(rename.starts_with(kRenamePrefix) ? rename : std::string(kRenamePrefix) + rename);
+  const Json devices = list_at(entry, "devices");
+  const bool names_one = devices.size() == 1 && devices.front().is_string();
+  const auto index = names_one ? whole_number(devices.front().get_ref<const std::string&>()) : std::nullopt;
+  const std::int64_t count = number_at(entry, "replicas");
+  if (text_at(entry, "name") != kGpuResource || !gigabytes || number_at(entry, "memoryGB") != *gigabytes ||
+      index.value_or(-1) < 0 || count < 1 || count > kMostSlices)
     return false;
-  const auto count = replicas.get<std::int64_t>();
-  if (count < 1 || count > kMostSlices) return false;
   out[*index][*gigabytes] += count;
   return true;
 }
@@ -100,6 +76,10 @@ void add_slices(SliceCounts& slices, std::int64_t gigabytes, std::int64_t by) {
   const auto at = slices.try_emplace(gigabytes, 0).first;
   at->second += by;
   if (at->second <= 0) slices.erase(at);
+}
+
+void add_slices(SliceCounts& slices, const SliceCounts& others, std::int64_t by) {
+  for (const auto& [gigabytes, count] : others) add_slices(slices, gigabytes, by * count);
 }
 
 std::int64_t count_of(const SliceCounts& slices, std::int64_t gigabytes) {
@@ -121,16 +101,19 @@ std::string describe(const SliceCounts& slices) {
 
 SliceCounts total_of(const Geometry& geometry) {
   SliceCounts out;
-  for (const auto& [index, slices] : geometry) {
-    for (const auto& [gigabytes, count] : slices) add_slices(out, gigabytes, count);
-  }
+  for (const auto& [index, slices] : geometry) add_slices(out, slices);
   return out;
+}
+
+const SliceCounts& slices_on(const Geometry& geometry, std::size_t gpu) {
+  static const SliceCounts kNone;
+  const auto at = geometry.find(static_cast<std::int64_t>(gpu));
+  return at == geometry.end() ? kNone : at->second;
 }
 
 bool contains(const Geometry& whole, const Geometry& part) {
   return std::ranges::all_of(part, [&](const auto& gpu) {
-    const auto at = whole.find(gpu.first);
-    return gpu.second.empty() || (at != whole.end() && has_all(at->second, gpu.second));
+    return has_all(slices_on(whole, static_cast<std::size_t>(gpu.first)), gpu.second);
   });
 }
 
@@ -153,14 +136,9 @@ std::optional<Geometry> read_profile(std::string_view text) {
   const k8s::Result<std::string> json = yaml_to_json(text);
   if (!json) return std::nullopt;
   const Json document = Json::parse(*json, nullptr, false);
-  const auto inside = [](const Json* object, const char* key) -> const Json* {
-    if (object == nullptr || !object->is_object()) return nullptr;
-    const auto found = object->find(key);
-    return found == object->end() ? nullptr : &*found;
-  };
-  const Json* version = inside(&document, "version");
-  const Json* resources = inside(inside(inside(&document, "sharing"), "mps"), "resources");
-  if (version == nullptr || *version != "v1" || resources == nullptr || !resources->is_array()) return std::nullopt;
+  const Json mps = object_at(object_at(document, "sharing"), "mps");
+  const Json* resources = member_at(mps, "resources");
+  if (text_at(document, "version") != "v1" || resources == nullptr || !resources->is_array()) return std::nullopt;
   Geometry out;
   const bool read = std::ranges::all_of(*resources, [&](const Json& entry) { return read_entry(entry, out); });
   return read ? std::optional(std::move(out)) : std::nullopt;
@@ -172,12 +150,11 @@ std::string profile_key(std::string_view node, std::string_view text) {
 }
 
 bool is_profile_key(std::string_view key, std::string_view text) {
-  const auto hashes = hashes_in(key);
-  return hashes && hashes->text == text_hash(hashes->owner, text);
-}
-
-bool is_profile_key_of(std::string_view node, std::string_view key, std::string_view text) {
-  return key == profile_key(node, text);
+  constexpr std::size_t kHashes = kOwnerDigits + 1 + kTextDigits;  // "<hash of the node's name>-<hash of both>"
+  if (!key.starts_with(kKeyPrefix) || key.size() < kKeyPrefix.size() + 1 + kHashes) return false;
+  const std::string_view hashes = key.substr(key.size() - kHashes);
+  const std::string_view owner = hashes.substr(0, kOwnerDigits);
+  return key[key.size() - kHashes - 1] == '-' && hashes == fmt::format("{}-{}", owner, text_hash(owner, text));
 }
 
 namespace {
@@ -226,52 +203,57 @@ bool is_withdrawn(const Node& node, const PartitioningMark& mark) {
 
 namespace {
 
-constexpr std::int64_t kMostGpus = 256;
-constexpr std::int64_t kMostSlicesOfSize = 1000;
-
-// A label's number from 1 to `most`; the reason why there is none goes to `problem`.
-std::int64_t label_number(const Node& node, std::string_view label, std::int64_t most, std::string& problem) {
+// Reads a label's number from 1 to `most`; why there is none, or empty.
+std::string read_number(const Node& node, std::string_view label, std::int64_t most, std::int64_t& out) {
   const auto text = node.meta.labels.get(label);
-  if (!text) {
-    problem = fmt::format("the label {} is missing", label);
-    return 0;
-  }
+  if (!text) return fmt::format("the label {} is missing", label);
   const auto number = whole_number(*text);
-  if (number && *number >= 1 && *number <= most) return *number;
-  problem = fmt::format("the label {} is '{}', not a number from 1 to {}", label, shown_value(*text), most);
-  return 0;
+  if (!number || *number < 1 || *number > most)
+    return fmt::format("the label {} is '{}', not a number from 1 to {}", label, shown_value(*text), most);
+  out = *number;
+  return {};
 }
 
-// "status-gpu-<index>-<N>gb-used|free", without the prefix.
-struct StatusKey {
-  std::int64_t index = 0;
-  std::int64_t gigabytes = 0;
-  bool used = false;
-};
-
-std::optional<StatusKey> read_status_key(std::string_view key) {
-  const auto first = key.find('-');
-  const auto second = first == std::string_view::npos ? first : key.find('-', first + 1);
-  if (second == std::string_view::npos) return std::nullopt;
-  const auto index = whole_number(key.substr(0, first));
-  const auto gigabytes = slice_gigabytes(fmt::format("nvidia.com/gpu-{}", key.substr(first + 1, second - first - 1)));
-  const std::string_view status = key.substr(second + 1);
-  if (!index || *index < 0 || !gigabytes || (status != "used" && status != "free")) return std::nullopt;
-  return StatusKey{*index, *gigabytes, status == "used"};
-}
-
-// Reads one annotation into `out`; why it makes no sense, or empty.
-std::string read_annotation(std::string_view key, std::string_view value, NodeSlices& out) {
-  const auto read = read_status_key(key.substr(kNosStatusPrefix.size()));
-  if (!read) return fmt::format("the annotation {} names no slice of at least 1 GiB", key);
+// Reads one annotation "status-gpu-<index>-<N>gb-used|free"; why it makes no sense, or empty.
+std::string read_status(std::string_view key, std::string_view value, NodeSlices& out) {
+  const std::string_view text = key.substr(kNosStatusPrefix.size());
+  const auto first = text.find('-');
+  const auto second = text.find('-', first + 1);
+  const auto index = whole_number(text.substr(0, first));
+  const auto gigabytes = slice_gigabytes(fmt::format("nvidia.com/gpu-{}", text.substr(first + 1, second - first - 1)));
+  const std::string_view status = text.substr(second + 1);
+  if (index.value_or(-1) < 0 || !gigabytes || (status != "used" && status != "free"))
+    return fmt::format("the annotation {} names no slice of at least 1 GiB", key);
   const auto count = whole_number(value);
-  if (!count || *count < 0 || *count > kMostSlicesOfSize)
+  if (!count || *count < 0 || *count > kMostSlices)
     return fmt::format("the annotation {} is '{}', not a number of slices", key, value);
   if (*count == 0) return {};
-  if (read->index >= static_cast<std::int64_t>(out.gpus.size()))
+  if (*index >= std::ssize(out.gpus))
     return fmt::format("the annotation {} names a GPU beyond the label {}={}", key, kGpuCount, out.gpus.size());
-  GpuSlices& gpu = out.gpus[static_cast<std::size_t>(read->index)];
-  (read->used ? gpu.used : gpu.free)[read->gigabytes] = *count;
+  GpuSlices& gpu = out.gpus[static_cast<std::size_t>(*index)];
+  (status == "used" ? gpu.used : gpu.free)[*gigabytes] = *count;
+  return {};
+}
+
+// Why the report of the node makes no sense, or empty.
+std::string read_report(const Node& node, NodeSlices& out) {
+  constexpr std::int64_t kMostGpus = 256;
+  // 4 TiB, far more than any GPU has: what is larger is no memory, and costs a plan more than it is worth.
+  constexpr std::int64_t kMostMemory = std::int64_t{1} << 22;
+  std::int64_t gpus = 0;
+  std::string problem = read_number(node, kGpuCount, kMostGpus, gpus);
+  if (problem.empty()) problem = read_number(node, kGpuMemory, kMostMemory, out.memory_mib);
+  out.gpus.resize(static_cast<std::size_t>(gpus));
+  for (const auto& [key, value] : node.meta.annotations) {
+    if (problem.empty() && key.view().starts_with(kNosStatusPrefix))
+      problem = read_status(key.view(), value.view(), out);
+  }
+  if (!problem.empty()) return problem;
+  for (const auto& [index, slices] : out.all()) {
+    if (gigabytes_of(slices) * kMiBPerGiB <= out.memory_mib) continue;
+    return fmt::format("GPU {} reports slices of {} GiB, more than the {} MiB of the label {}", index,
+                       gigabytes_of(slices), out.memory_mib, kGpuMemory);
+  }
   return {};
 }
 
@@ -279,9 +261,7 @@ Geometry geometry_of(const std::vector<GpuSlices>& gpus, bool with_free) {
   Geometry out;
   for (std::size_t i = 0; i < gpus.size(); ++i) {
     SliceCounts slices = gpus[i].used;
-    if (with_free) {
-      for (const auto& [gigabytes, count] : gpus[i].free) add_slices(slices, gigabytes, count);
-    }
+    if (with_free) add_slices(slices, gpus[i].free);
     if (!slices.empty()) out.emplace(static_cast<std::int64_t>(i), std::move(slices));
   }
   return out;
@@ -299,37 +279,14 @@ Geometry NodeSlices::all() const {
 
 SliceCounts NodeSlices::free() const {
   SliceCounts out;
-  for (const GpuSlices& gpu : gpus) {
-    for (const auto& [gigabytes, count] : gpu.free) add_slices(out, gigabytes, count);
-  }
+  for (const GpuSlices& gpu : gpus) add_slices(out, gpu.free);
   return out;
 }
 
 NodeSlices read_slices(const Node& node) {
-  // 4 TiB, far more than any GPU has: what is larger is no memory, and costs a plan more than it is worth.
-  constexpr std::int64_t kMostMemory = std::int64_t{1} << 22;
-  constexpr std::int64_t kMiBPerGiB = 1024;
   NodeSlices out;
-  const auto because = [](std::string problem) {
-    NodeSlices none;
-    none.problem = std::move(problem);
-    return none;
-  };
-  const std::int64_t count = label_number(node, kGpuCount, kMostGpus, out.problem);
-  if (out.problem.empty()) out.memory_mib = label_number(node, kGpuMemory, kMostMemory, out.problem);
-  if (!out.problem.empty()) return because(out.problem);
-  out.gpus.resize(static_cast<std::size_t>(count));
-  for (const auto& [key, value] : node.meta.annotations) {
-    if (!key.view().starts_with(kNosStatusPrefix)) continue;
-    std::string problem = read_annotation(key.view(), value.view(), out);
-    if (!problem.empty()) return because(std::move(problem));
-  }
-  for (const auto& [index, slices] : out.all()) {
-    if (gigabytes_of(slices) * kMiBPerGiB <= out.memory_mib) continue;
-    return because(fmt::format("GPU {} reports slices of {} GiB, more than the {} MiB of the label {}", index,
-                               gigabytes_of(slices), out.memory_mib, kGpuMemory));
-  }
-  return out;
+  std::string problem = read_report(node, out);
+  return problem.empty() ? out : NodeSlices{{}, 0, std::move(problem)};
 }
 
 }  // namespace gso

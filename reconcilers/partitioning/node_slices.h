@@ -1,6 +1,7 @@
 // The slices of a node: as its annotation keeps them, and as they are written.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -21,6 +22,8 @@ using SliceCounts = std::map<std::int64_t, std::int64_t>;  // Size in GiB -> how
 [[nodiscard]] std::int64_t gigabytes_of(const SliceCounts& slices);
 // `by` can be negative; a count that becomes 0 or less is removed.
 void add_slices(SliceCounts& slices, std::int64_t gigabytes, std::int64_t by);
+// `by` times all of these.
+void add_slices(SliceCounts& slices, const SliceCounts& others, std::int64_t by = 1);
 // 0 if there are none of that size.
 [[nodiscard]] std::int64_t count_of(const SliceCounts& slices, std::int64_t gigabytes);
 // As many of each size are in `there`, or more.
@@ -32,6 +35,8 @@ void add_slices(SliceCounts& slices, std::int64_t gigabytes, std::int64_t by);
 using Geometry = std::map<std::int64_t, SliceCounts>;
 // Of all GPUs.
 [[nodiscard]] SliceCounts total_of(const Geometry& geometry);
+// Of that GPU.
+[[nodiscard]] const SliceCounts& slices_on(const Geometry& geometry, std::size_t gpu);
 // Every slice of `part` is in `whole`, on the same GPU.
 [[nodiscard]] bool contains(const Geometry& whole, const Geometry& part);
 
@@ -45,8 +50,6 @@ using Geometry = std::map<std::int64_t, SliceCounts>;
 [[nodiscard]] std::string profile_key(std::string_view node, std::string_view text);
 // Whether the operator wrote that key with that text, for whatever node.
 [[nodiscard]] bool is_profile_key(std::string_view key, std::string_view text);
-// The same, for that node: no other node's key, however alike their names are.
-[[nodiscard]] bool is_profile_key_of(std::string_view node, std::string_view key, std::string_view text);
 
 // --- The annotation gpusharing.dev/partitioning of a node: what must be remembered of the last move of its profile
 // label. It rides in the patch that moves the label, so that no crash separates the two.
@@ -84,6 +87,8 @@ struct GpuSlices {
   SliceCounts used;
   SliceCounts free;
 };
+
+inline constexpr std::int64_t kMiBPerGiB = 1024;
 
 struct NodeSlices {
   std::vector<GpuSlices> gpus;  // By index; a GPU without annotations is empty.

@@ -11,6 +11,7 @@
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/object_refs.h"
 #include "reconcilers/node/assess.h"
+#include "reconcilers/node/node_patch.h"
 #include "reconcilers/partitioning/node_slices.h"
 #include "reconcilers/reasons/names.h"
 
@@ -43,8 +44,7 @@ PatchNode restoring_patch(const Node& node) {
   const PartitioningMark mark = mark_of(node);
   const bool labelled = is_partitioned_by_nos(node) && !is_withdrawn(node, mark);
   const bool known = !mark.before.empty() && (labelled || !is_key_of_nos(node.meta.name, mark.before));
-  PatchNode patch;
-  patch.name = node.meta.name;
+  PatchNode patch = patch_of(node);
   const bool names_key_of_operator = !mark.key.empty() && node.meta.labels.get(kConfigLabel) == mark.key;
   if (names_key_of_operator && !known) {
     patch.remove.insert(std::string(kConfigLabel));
@@ -54,7 +54,6 @@ PatchNode restoring_patch(const Node& node) {
   if (mark.labelled && node.meta.labels.get(kNosPartitioning) == "mps")
     patch.remove.insert(std::string(kNosPartitioning));
   patch.remove_annotations.insert(std::string(kPartitioningAnnotation));
-  patch.resource_version = node.meta.resource_version;
   return patch;
 }
 

@@ -2,112 +2,166 @@
 #include "reconcilers/partitioning/packing.h"
 
 #include <algorithm>
+#include <compare>
 #include <functional>
 #include <map>
+#include <numeric>
 #include <set>
 #include <tuple>
 #include <utility>
 
 namespace gso {
 
-PackState::PackState(const PackInput& the_input)
-    : input(the_input),
-      node_of(the_input.pods.size()),
-      pods_on(the_input.nodes.size()),
-      nodes_(the_input.nodes.size()),
-      versions_(the_input.nodes.size()) {
-  std::map<std::vector<std::int64_t>, std::size_t> known;
-  std::map<std::tuple<std::int32_t, std::size_t, std::size_t>, std::size_t> kinds;
-  for (const PackPod& pod : input.pods) {
-    const auto [at, is_new] = known.try_emplace(pod.slices, known.size());
-    if (is_new) {
-      SizeCounts& counts = signatures_.emplace_back(input.sizes.size());
-      for (const std::int64_t gigabytes : pod.slices)
-        ++counts[static_cast<std::size_t>(std::ranges::lower_bound(input.sizes, gigabytes) - input.sizes.begin())];
-    }
-    signature_of_.push_back(at->second);
-    kinds_.push_back(kinds.try_emplace({pod.priority, at->second, pod.admission}, kinds.size()).first->second);
-  }
-  answers_.assign(signatures_.size(), std::vector<Answer>(nodes_.size()));
-  for (std::size_t n = 0; n < nodes_.size(); ++n) {
-    nodes_[n].demand.resize(input.sizes.size());
-    set_demand(n, nodes_[n].demand);
-  }
-}
-
-SizeCounts PackState::with(const SizeCounts& demand, std::size_t pod, std::int32_t by) const {
-  SizeCounts out = demand;
-  const SizeCounts& wanted = signatures_[signature_of_[pod]];
-  for (std::size_t t = 0; t < out.size(); ++t) out[t] += by * wanted[t];
+SizeCounts counts_of(const std::vector<std::int64_t>& sizes, std::span<const std::int64_t> slices) {
+  SizeCounts out(sizes.size());
+  for (const std::int64_t slice : slices)
+    ++out[static_cast<std::size_t>(std::ranges::lower_bound(sizes, slice) - sizes.begin())];
   return out;
-}
-
-void PackState::set_demand(std::size_t node, SizeCounts demand) {
-  NodeState& state = nodes_[node];
-  ++work_;
-  if (auto packing = pack_node(input.sizes, input.nodes[node], demand)) state.packing = *std::move(packing);
-  state.demand = std::move(demand);
-  ++versions_[node];
-}
-
-std::optional<PackCost> PackState::find_cost(std::size_t signature, std::size_t node) {
-  const NodeState& state = nodes_[node];
-  SizeCounts demand = state.demand;
-  for (std::size_t t = 0; t < demand.size(); ++t) demand[t] += signatures_[signature][t];
-  ++work_;
-  const auto after = pack_node(input.sizes, input.nodes[node], demand);
-  if (!after) return std::nullopt;
-  const NodePacking& before = state.packing;
-  PackCost out;
-  out.destroyed = after->destroyed - before.destroyed;
-  out.touched = after->changed() && !before.changed() ? 1 : 0;
-  out.disfavoured = out.touched > 0 && input.nodes[node].busy != input.prefer_busy ? 1 : 0;
-  out.added = after->added - before.added;
-  for (std::size_t g = 0; g < after->rooms.size(); ++g) {
-    if (after->free[g] != before.free[g]) out.left += after->rooms[g];
-  }
-  return out;
-}
-
-std::optional<PackCost> PackState::cost(std::size_t pod, std::size_t node) {
-  Answer& answer = answers_[signature_of_[pod]][node];
-  if (answer.version != versions_[node]) {
-    answer.cost = find_cost(signature_of_[pod], node);
-    answer.version = versions_[node];
-  }
-  return answer.cost;
-}
-
-std::optional<PackState::Place> PackState::best_place(std::size_t pod, std::optional<std::size_t> except) {
-  std::optional<Place> best;
-  for (const std::size_t node : input.admissions[input.pods[pod].admission]) {
-    if (node == except) continue;
-    const auto here = cost(pod, node);
-    if (here && (!best || *here < best->cost)) best = Place{node, *here};
-  }
-  return best;
-}
-
-bool PackState::fits_instead(std::size_t pod, std::size_t leaving, std::size_t node) {
-  ++work_;
-  const SizeCounts demand = with(with(nodes_[node].demand, leaving, -1), pod, 1);
-  return pack_node(input.sizes, input.nodes[node], demand).has_value();
-}
-
-void PackState::put(std::size_t pod, std::size_t node) {
-  node_of[pod] = node;
-  pods_on[node].push_back(pod);
-  set_demand(node, with(nodes_[node].demand, pod, 1));
-}
-
-void PackState::take(std::size_t pod) {
-  const std::size_t node = *node_of[pod];
-  node_of[pod].reset();
-  std::erase(pods_on[node], pod);
-  set_demand(node, with(nodes_[node].demand, pod, -1));
 }
 
 namespace {
+
+// What serving a pod on a node costs, the first difference decides.
+struct PackCost {
+  std::int64_t destroyed = 0;    // GiB of free slices given up.
+  std::int64_t touched = 0;      // Nodes that change and did not before.
+  std::int64_t disfavoured = 0;  // Such nodes that are busy (or idle: PackInput::prefer_busy).
+  std::int64_t added = 0;        // GiB of new slices.
+  std::int64_t left = 0;         // Room that remains on the GPUs that get them.
+  friend auto operator<=>(const PackCost&, const PackCost&) = default;
+};
+
+// A partial answer: which pods are where, and what one more would cost.
+class PackState {
+ public:
+  explicit PackState(const PackInput& the_input)
+      : input(the_input),
+        node_of(the_input.pods.size()),
+        pods_on(the_input.nodes.size()),
+        nodes_(the_input.nodes.size()),
+        versions_(the_input.nodes.size()) {
+    std::map<std::vector<std::int64_t>, std::size_t> known;
+    std::map<std::tuple<std::int32_t, std::size_t, std::size_t>, std::size_t> kinds;
+    for (const PackPod& pod : input.pods) {
+      const auto [at, is_new] = known.try_emplace(pod.slices, known.size());
+      if (is_new) signatures_.push_back(counts_of(input.sizes, pod.slices));
+      signature_of_.push_back(at->second);
+      kinds_.push_back(kinds.try_emplace({pod.priority, at->second, pod.admission}, kinds.size()).first->second);
+    }
+    answers_.assign(signatures_.size(), std::vector<Answer>(nodes_.size()));
+    for (std::size_t n = 0; n < nodes_.size(); ++n) set_demand(n, SizeCounts(input.sizes.size()));
+  }
+
+  const PackInput& input;
+  std::vector<std::optional<std::size_t>> node_of;  // By pod.
+  std::vector<std::vector<std::size_t>> pods_on;    // By node, in the order of their arrival.
+
+  [[nodiscard]] const NodePacking& packing(std::size_t node) const { return nodes_[node].packing; }
+  // The nodes that the pod can be on, ascending.
+  [[nodiscard]] const std::vector<std::size_t>& admission(std::size_t pod) const {
+    return input.admissions[input.pods[pod].admission];
+  }
+  // Pods with equal values ask for the same and can be on the same nodes.
+  [[nodiscard]] std::size_t kind(std::size_t pod) const { return kinds_[pod]; }
+  // Evaluations of nodes so far: the measure of work.
+  [[nodiscard]] std::size_t work() const { return work_; }
+
+  // nullopt: the pod cannot be on the node beside the others there. Remembered until the node changes.
+  [[nodiscard]] std::optional<PackCost> cost(std::size_t pod, std::size_t node) {
+    Answer& answer = answers_[signature_of_[pod]][node];
+    if (answer.version != versions_[node]) answer = {versions_[node], find_cost(pod, node)};
+    return answer.cost;
+  }
+
+  // The cheapest node for the pod, other than `except`; nullopt: none.
+  struct Place {
+    std::size_t node = 0;
+    PackCost cost;
+  };
+  [[nodiscard]] std::optional<Place> best_place(std::size_t pod, std::optional<std::size_t> except = std::nullopt) {
+    std::optional<Place> best;
+    for (const std::size_t node : admission(pod)) {
+      if (node == except) continue;
+      const auto here = cost(pod, node);
+      if (here && (!best || *here < best->cost)) best = Place{node, *here};
+    }
+    return best;
+  }
+
+  // The pod fits on the node once `leaving` has left it.
+  [[nodiscard]] bool fits_instead(std::size_t pod, std::size_t leaving, std::size_t node) {
+    ++work_;
+    const SizeCounts demand = with(with(nodes_[node].demand, leaving, -1), pod, 1);
+    return pack_node(input.sizes, input.nodes[node], demand).has_value();
+  }
+
+  // It must fit.
+  void put(std::size_t pod, std::size_t node) {
+    node_of[pod] = node;
+    pods_on[node].push_back(pod);
+    set_demand(node, with(nodes_[node].demand, pod, 1));
+  }
+  // If it is on one.
+  void take(std::size_t pod) {
+    if (!node_of[pod]) return;
+    const std::size_t node = *std::exchange(node_of[pod], std::nullopt);
+    std::erase(pods_on[node], pod);
+    set_demand(node, with(nodes_[node].demand, pod, -1));
+  }
+  void move(std::size_t pod, std::size_t node) {
+    take(pod);
+    put(pod, node);
+  }
+
+ private:
+  struct Answer {
+    std::uint64_t version = 0;  // Of the node when it was found; 0: none yet.
+    std::optional<PackCost> cost;
+  };
+  struct NodeState {
+    SizeCounts demand;
+    NodePacking packing;
+  };
+
+  [[nodiscard]] SizeCounts with(const SizeCounts& demand, std::size_t pod, std::int32_t by) const {
+    SizeCounts out = demand;
+    const SizeCounts& wanted = signatures_[signature_of_[pod]];
+    for (std::size_t t = 0; t < out.size(); ++t) out[t] += by * wanted[t];
+    return out;
+  }
+
+  [[nodiscard]] std::optional<PackCost> find_cost(std::size_t pod, std::size_t node) {
+    ++work_;
+    const auto after = pack_node(input.sizes, input.nodes[node], with(nodes_[node].demand, pod, 1));
+    if (!after) return std::nullopt;
+    const NodePacking& before = nodes_[node].packing;
+    PackCost out;
+    out.destroyed = after->destroyed - before.destroyed;
+    out.touched = after->changed() && !before.changed() ? 1 : 0;
+    out.disfavoured = out.touched > 0 && input.nodes[node].busy != input.prefer_busy ? 1 : 0;
+    out.added = after->added - before.added;
+    for (std::size_t g = 0; g < after->rooms.size(); ++g) {
+      if (after->free[g] != before.free[g]) out.left += after->rooms[g];
+    }
+    return out;
+  }
+
+  void set_demand(std::size_t node, SizeCounts demand) {
+    NodeState& state = nodes_[node];
+    ++work_;
+    if (auto packing = pack_node(input.sizes, input.nodes[node], demand)) state.packing = *std::move(packing);
+    state.demand = std::move(demand);
+    ++versions_[node];
+  }
+
+  std::vector<NodeState> nodes_;
+  std::vector<std::uint64_t> versions_;       // By node: counts its changes, from 1.
+  std::vector<std::vector<Answer>> answers_;  // By signature and node, so that a pod's nodes lie side by side.
+  std::vector<SizeCounts> signatures_;        // What a pod asks for.
+  std::vector<std::size_t> signature_of_;
+  std::vector<std::size_t> kinds_;
+  std::size_t work_ = 0;
+};
 
 // Bounds of the work, in evaluations of nodes. Within them the answer does not depend on the machine.
 constexpr std::size_t kMostMoves = 60'000;
@@ -129,21 +183,9 @@ class Greedy {
 
  private:
   // Nodes that one search for a place has asked.
-  class Visited {
-   public:
-    explicit Visited(std::size_t nodes) : seen_(nodes) {}
-    [[nodiscard]] std::size_t size() const { return count_; }
-    // False: it was there.
-    bool insert(std::size_t node) {
-      if (seen_[node]) return false;
-      seen_[node] = true;
-      ++count_;
-      return true;
-    }
-
-   private:
-    std::vector<bool> seen_;
-    std::size_t count_ = 0;
+  struct Visited {
+    std::vector<bool> nodes;
+    std::size_t count = 0;
   };
 
   bool serve(std::size_t pod) {
@@ -152,7 +194,7 @@ class Greedy {
       state_.put(pod, place->node);
       return true;
     }
-    Visited visited(state_.input.nodes.size());
+    Visited visited{std::vector<bool>(state_.input.nodes.size())};
     if (displace(pod, visited)) return true;
     if (place) {
       state_.put(pod, place->node);
@@ -167,9 +209,11 @@ class Greedy {
   // Each pod of the path keeps its place until the next one has gone, or two pods would be given the same slice.
   bool displace(std::size_t pod, Visited& visited) {
     constexpr std::size_t kMostDepth = 32;
-    if (visited.size() > kMostDepth) return false;
-    for (const std::size_t node : admission(pod)) {
-      if (!may_work() || !visited.insert(node)) continue;
+    if (visited.count > kMostDepth) return false;
+    for (const std::size_t node : state_.admission(pod)) {
+      if (!may_work() || visited.nodes[node]) continue;
+      visited.nodes[node] = true;
+      ++visited.count;
       std::set<std::size_t> asked;
       const std::vector<std::size_t> there = state_.pods_on[node];
       for (const std::size_t other : there) {
@@ -181,8 +225,7 @@ class Greedy {
         } else if (!displace(other, visited)) {
           continue;
         }
-        if (state_.node_of[pod]) state_.take(pod);
-        state_.put(pod, node);
+        state_.move(pod, node);
         return true;
       }
     }
@@ -196,7 +239,7 @@ class Greedy {
       std::size_t node = 0, leaving = 0, to = 0;
     };
     std::optional<Move> best;
-    for (const std::size_t node : state_.input.admissions[state_.input.pods[pod].admission]) {
+    for (const std::size_t node : state_.admission(pod)) {
       std::set<std::size_t> asked;
       for (const std::size_t other : state_.pods_on[node]) {
         if (!may_work()) break;
@@ -230,7 +273,7 @@ class Greedy {
     for (const std::size_t pod : pods) state_.take(pod);
     const bool found = std::ranges::all_of(pods, [&](std::size_t pod) {
       const auto here = state_.cost(pod, node);
-      if (here && here->added == 0 && std::ranges::binary_search(admission(pod), node)) {
+      if (here && here->added == 0 && std::ranges::binary_search(state_.admission(pod), node)) {
         state_.put(pod, node);
         return true;
       }
@@ -240,54 +283,15 @@ class Greedy {
       return true;
     });
     if (found) return;
-    for (const std::size_t pod : pods) {
-      if (state_.node_of[pod]) state_.take(pod);
-    }
+    for (const std::size_t pod : pods) state_.take(pod);
     std::ranges::sort(pods);
     for (const std::size_t pod : pods) state_.put(pod, node);
-  }
-
-  [[nodiscard]] const std::vector<std::size_t>& admission(std::size_t pod) const {
-    return state_.input.admissions[state_.input.pods[pod].admission];
   }
 
   PackState& state_;
 };
 
-Packing best_packing(const PackInput& input) {
-  PackState state(input);
-  Greedy(state).run();
-  if (input.pods.size() <= kSearchPods) search_exhaustively(state, kSearchSteps);
-  Packing out;
-  out.node_of = state.node_of;
-  for (std::size_t node = 0; node < input.nodes.size(); ++node) out.nodes.push_back(state.packing(node));
-  return out;
-}
-
-// How many pods of each priority are served, the highest priority first.
-std::map<std::int32_t, std::int64_t, std::greater<>> served_by_priority(const PackInput& input,
-                                                                        const Packing& packing) {
-  std::map<std::int32_t, std::int64_t, std::greater<>> out;
-  for (std::size_t p = 0; p < input.pods.size(); ++p) out[input.pods[p].priority] += packing.node_of[p] ? 1 : 0;
-  return out;
-}
-
-}  // namespace
-
-Packing pack(const PackInput& input) {
-  Packing out = best_packing(input);
-  if (std::ranges::none_of(out.nodes, &NodePacking::changed)) return out;
-  // What serves no more pods than the present slices is no reason to change a node: a plan over the result of a plan is
-  // silent.
-  PackInput as_it_is = input;
-  for (PackNode& node : as_it_is.nodes) node.changeable = false;
-  Packing held = best_packing(as_it_is);
-  return served_by_priority(input, held) >= served_by_priority(input, out) ? held : out;
-}
-
-// --- Branch and bound over the pods in their order: each on every node that can have it, or not served.
-
-namespace {
+// Branch and bound over the pods in their order: each on every node that can have it, or not served.
 
 // What makes an answer better, the first difference decides: how many pods of each priority are not served, the GiB
 // that are (smaller requests first), and what it costs.
@@ -308,14 +312,10 @@ class Search {
     best_ = state_.node_of;
     best_score_ = score_of_state();
     if (cannot_be_better()) return;
-    for (std::size_t pod = 0; pod < best_.size(); ++pod) {
-      if (state_.node_of[pod]) state_.take(pod);
-    }
+    for (std::size_t pod = 0; pod < best_.size(); ++pod) state_.take(pod);
     Score none(classes_ + 1);
     descend(0, none);
-    for (std::size_t pod = 0; pod < best_.size(); ++pod) {
-      if (state_.node_of[pod]) state_.take(pod);
-    }
+    for (std::size_t pod = 0; pod < best_.size(); ++pod) state_.take(pod);
     for (std::size_t pod = 0; pod < best_.size(); ++pod) {
       if (best_[pod]) state_.put(pod, *best_[pod]);
     }
@@ -359,9 +359,8 @@ class Search {
   }
 
   [[nodiscard]] std::int64_t gigabytes(std::size_t pod) const {
-    std::int64_t out = 0;
-    for (const std::int64_t slice : state_.input.pods[pod].slices) out += slice;
-    return out;
+    const std::vector<std::int64_t>& slices = state_.input.pods[pod].slices;
+    return std::accumulate(slices.begin(), slices.end(), std::int64_t{0});
   }
 
   void descend(std::size_t pod, Score& served) {
@@ -391,7 +390,7 @@ class Search {
 
   [[nodiscard]] std::vector<std::pair<PackCost, std::size_t>> places(std::size_t pod, std::size_t first) {
     std::vector<std::pair<PackCost, std::size_t>> out;
-    for (const std::size_t node : state_.input.admissions[state_.input.pods[pod].admission]) {
+    for (const std::size_t node : state_.admission(pod)) {
       if (node < first) continue;
       if (const auto cost = state_.cost(pod, node)) out.emplace_back(*cost, node);
     }
@@ -407,10 +406,35 @@ class Search {
   Score best_score_;
 };
 
+Packing best_packing(const PackInput& input) {
+  PackState state(input);
+  Greedy(state).run();
+  if (input.pods.size() <= kSearchPods) Search(state, kSearchSteps).run();
+  Packing out;
+  out.node_of = state.node_of;
+  for (std::size_t node = 0; node < input.nodes.size(); ++node) out.nodes.push_back(state.packing(node));
+  return out;
+}
+
+// How many pods of each priority are served, the highest priority first.
+std::map<std::int32_t, std::int64_t, std::greater<>> served_by_priority(const PackInput& input,
+                                                                        const Packing& packing) {
+  std::map<std::int32_t, std::int64_t, std::greater<>> out;
+  for (std::size_t p = 0; p < input.pods.size(); ++p) out[input.pods[p].priority] += packing.node_of[p] ? 1 : 0;
+  return out;
+}
+
 }  // namespace
 
-void search_exhaustively(PackState& state, std::size_t steps) {
-  Search(state, steps).run();
+Packing pack(const PackInput& input) {
+  Packing out = best_packing(input);
+  if (std::ranges::none_of(out.nodes, &NodePacking::changed)) return out;
+  // What serves no more pods than the present slices is no reason to change a node: a plan over the result of a plan is
+  // silent.
+  PackInput as_it_is = input;
+  for (PackNode& node : as_it_is.nodes) node.changeable = false;
+  Packing held = best_packing(as_it_is);
+  return served_by_priority(input, held) >= served_by_priority(input, out) ? held : out;
 }
 
 }  // namespace gso

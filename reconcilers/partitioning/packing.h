@@ -1,12 +1,10 @@
-// How a GPU is cut into slices: the state of a search, and the search.
+// How a GPU is cut into slices, and which pods get them.
 #pragma once
 
-#include <array>
-#include <compare>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <optional>
+#include <span>
 #include <vector>
 
 namespace gso {
@@ -17,6 +15,8 @@ namespace gso {
 
 // Numbers of slices by size: the index counts in the list of sizes that all nodes and pods of one plan share.
 using SizeCounts = std::vector<std::int32_t>;
+// Of slices of these sizes, which are all among `sizes`.
+[[nodiscard]] SizeCounts counts_of(const std::vector<std::int64_t>& sizes, std::span<const std::int64_t> slices);
 
 struct PackGpu {
   // GiB that neither slices nor the driver and the MPS server use. Negative: slices that exist leave less to those.
@@ -79,74 +79,5 @@ struct Packing {
 
 // Nodes change only if more pods are served then.
 [[nodiscard]] Packing pack(const PackInput& input);
-
-// --- A partial answer of packing.h: which pods are where, and what one more would cost.
-
-// What serving a pod on a node costs, the first difference decides.
-struct PackCost {
-  std::int64_t destroyed = 0;    // GiB of free slices given up.
-  std::int64_t touched = 0;      // Nodes that change and did not before.
-  std::int64_t disfavoured = 0;  // Such nodes that are busy (or idle: PackInput::prefer_busy).
-  std::int64_t added = 0;        // GiB of new slices.
-  std::int64_t left = 0;         // Room that remains on the GPUs that get them.
-  friend auto operator<=>(const PackCost&, const PackCost&) = default;
-};
-
-class PackState {
- public:
-  explicit PackState(const PackInput& input);
-
-  const PackInput& input;
-  std::vector<std::optional<std::size_t>> node_of;  // By pod.
-  std::vector<std::vector<std::size_t>> pods_on;    // By node, in the order of their arrival.
-
-  [[nodiscard]] const NodePacking& packing(std::size_t node) const { return nodes_[node].packing; }
-  [[nodiscard]] const SizeCounts& demand(std::size_t node) const { return nodes_[node].demand; }
-  // nullopt: the pod cannot be on the node beside the others there. Remembered until the node changes.
-  [[nodiscard]] std::optional<PackCost> cost(std::size_t pod, std::size_t node);
-  // The cheapest node for the pod, other than `except`; nullopt: none.
-  struct Place {
-    std::size_t node = 0;
-    PackCost cost;
-  };
-  [[nodiscard]] std::optional<Place> best_place(std::size_t pod, std::optional<std::size_t> except = std::nullopt);
-  // The pod fits on the node once `leaving` has left it.
-  [[nodiscard]] bool fits_instead(std::size_t pod, std::size_t leaving, std::size_t node);
-
-  void put(std::size_t pod, std::size_t node);  // It must fit.
-  void take(std::size_t pod);
-  void move(std::size_t pod, std::size_t node) {
-    take(pod);
-    put(pod, node);
-  }
-  // Pods with equal values ask for the same and can be on the same nodes.
-  [[nodiscard]] std::size_t kind(std::size_t pod) const { return kinds_[pod]; }
-  // Evaluations of nodes so far: the measure of work.
-  [[nodiscard]] std::size_t work() const { return work_; }
-
- private:
-  struct Answer {
-    std::uint64_t version = 0;  // Of the node when it was found; 0: none yet.
-    std::optional<PackCost> cost;
-  };
-  struct NodeState {
-    SizeCounts demand;
-    NodePacking packing;
-  };
-  [[nodiscard]] SizeCounts with(const SizeCounts& demand, std::size_t pod, std::int32_t by) const;
-  [[nodiscard]] std::optional<PackCost> find_cost(std::size_t signature, std::size_t node);
-  void set_demand(std::size_t node, SizeCounts demand);
-
-  std::vector<NodeState> nodes_;
-  std::vector<std::uint64_t> versions_;       // By node: counts its changes, from 1.
-  std::vector<std::vector<Answer>> answers_;  // By signature and node, so that a pod's nodes lie side by side.
-  std::vector<SizeCounts> signatures_;        // What a pod asks for.
-  std::vector<std::size_t> signature_of_;
-  std::vector<std::size_t> kinds_;
-  std::size_t work_ = 0;
-};
-
-// Compares all answers for the pods, as far as `steps` go, and keeps the best one in `state` (packing.cc).
-void search_exhaustively(PackState& state, std::size_t steps);
 
 }  // namespace gso

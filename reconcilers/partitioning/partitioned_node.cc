@@ -134,7 +134,7 @@ PodsByNode pods_by_node(const World& world) {
 SliceCounts unreported_of(const PartitionedNode& node) {
   SliceCounts out;
   for (const SlicePod* pod : node.pods) add_slices(out, *pod, 1);
-  for (const auto& [gigabytes, count] : total_of(node.slices.used())) add_slices(out, gigabytes, -count);
+  add_slices(out, total_of(node.slices.used()), -1);
   return out;
 }
 
@@ -154,98 +154,82 @@ bool is_before_volta(const Node& node) {
   return whole_number(node.meta.labels.get(kComputeMajor)).value_or(7) < 7;
 }
 
-const SlicePod* user_of_whole_gpus(const PartitionedNode& node) {
-  const auto found = std::ranges::find_if(node.pods, [](const SlicePod* pod) { return pod->uses_whole_gpus; });
-  return found == node.pods.end() ? nullptr : *found;
+Reason skipped(std::string why) {
+  return {kPartitioningSkipped, std::move(why)};
 }
 
-void leave_alone(PartitionedNode& out, std::string_view reason, std::string why) {
-  out.reason = reason;
-  out.left_alone = std::move(why);
-}
-
-// What is wrong with the plugin that serves the node, or with its ConfigMap.
-std::string config_map_obstacle(const World& world, const PartitionedNode& node) {
-  const ObjectKey where = node.installation->config_map_key();
-  if (node.installation->config_map.empty()) {
-    return fmt::format("its device plugin in namespace {} mounts no ConfigMap of profiles (available-configs)",
-                       where.ns);
+// What is wrong with the ConfigMap of the plugin that serves the node.
+std::optional<Reason> config_map_obstacle(const World& world, const PartitionedNode& node) {
+  const ObjectKey where = node.nos.installation->config_map_key();
+  const std::string map = k8s::to_string(where);
+  if (node.nos.installation->config_map.empty()) {
+    return skipped(
+        fmt::format("its device plugin in namespace {} mounts no ConfigMap of profiles (available-configs)", where.ns));
   }
   if (world.unsynced_namespaces.contains(where.ns))
-    return fmt::format("ConfigMap {} has not been read yet", k8s::to_string(where));
-  if (node.config_map == nullptr) return fmt::format("ConfigMap {} does not exist", k8s::to_string(where));
-  if (node.config_map->immutable) return fmt::format("ConfigMap {} is immutable", k8s::to_string(where));
-  const auto paused = node.config_map->meta.annotations.get(kPausedAnnotation);
-  if (is_switched_on(paused)) {
-    return fmt::format("ConfigMap {} is paused (annotation {})", k8s::to_string(where), kPausedAnnotation);
-  }
-  return {};
+    return skipped(fmt::format("ConfigMap {} has not been read yet", map));
+  if (node.config_map == nullptr) return skipped(fmt::format("ConfigMap {} does not exist", map));
+  if (node.config_map->immutable) return skipped(fmt::format("ConfigMap {} is immutable", map));
+  if (is_switched_on(node.config_map->meta.annotations.get(kPausedAnnotation)))
+    return skipped(fmt::format("ConfigMap {} is paused (annotation {})", map, kPausedAnnotation));
+  return std::nullopt;
 }
 
-// Why the plugins that select the node offer no slices of several sizes; empty: they do.
-std::string plugin_obstacle(const Discovery& discovery, const PartitionedNode& node) {
-  if (node.installation == nullptr)
-    return "no DaemonSet of nos's device plugin selects it, and slices of several sizes need that plugin";
-  const Operand* plugin = node.plugin;
+// Why the plugins that select the node offer no slices of several sizes; nullopt: they do.
+std::optional<Reason> plugin_obstacle(const Discovery& discovery, const PartitionedNode& node) {
+  const auto needs_fork = [](std::string why) { return Reason(kPartitioningNeedsFork, std::move(why)); };
+  if (node.nos.installation == nullptr)
+    return needs_fork("no DaemonSet of nos's device plugin selects it, and slices of several sizes need that plugin");
+  const Operand* plugin = node.nos.plugin;
   // nos's plugin ended with 0.13. The official one has MPS from 0.15 on, and ends at nos's profiles.
   if (plugin->version.known && !plugin->version.known_below(0, 15, 0)) {
-    return fmt::format(
+    return needs_fork(fmt::format(
         "DaemonSet {} selects it and runs {} of the device plugin, which is not nos's (0.13), and slices of several "
         "sizes need that one",
-        k8s::to_string(plugin->key), plugin->version.to_string());
+        k8s::to_string(plugin->key), plugin->version.to_string()));
   }
   for (const PluginInstallation& other : discovery.installations) {
     if (const Operand* official = other.find(Component::plugin, *node.node)) {
-      return fmt::format(
+      return needs_fork(fmt::format(
           "DaemonSet {} of another device plugin selects it beside nos's, and both read the label {}. Keep one of "
           "them away from the node",
-          k8s::to_string(official->key), kConfigLabel);
+          k8s::to_string(official->key), kConfigLabel));
     }
   }
-  return {};
+  return std::nullopt;
 }
 
-void find_obstacle(const World& world, const Discovery& discovery, PartitionedNode& out) {
-  const Node& node = *out.node;
-  if (!out.slices.problem.empty()) return leave_alone(out, kPartitioningSkipped, out.slices.problem);
-  out.readable = !is_before_volta(node);
-  if (!out.readable) {
-    return leave_alone(out, kPartitioningSkipped,
-                       fmt::format("its GPUs are older than Volta ({}={}), and MPS cannot limit memory there",
-                                   kComputeMajor, node.meta.labels.get(kComputeMajor).value_or("")));
+std::optional<Reason> obstacle_of(const World& world, const Discovery& discovery, const PartitionedNode& a) {
+  const Node& node = *a.node;
+  if (!a.slices.problem.empty()) return skipped(a.slices.problem);
+  if (is_before_volta(node)) {
+    return skipped(fmt::format("its GPUs are older than Volta ({}={}), and MPS cannot limit memory there",
+                               kComputeMajor, node.meta.labels.get(kComputeMajor).value_or("")));
   }
-  if (facts_of(node).mig_enabled) {
-    out.readable = false;
-    return leave_alone(out, kPartitioningSkipped,
-                       "MIG is enabled on its GPUs, where nos's gpu-agent does not run: disable MIG there, or remove "
-                       "the label");
+  if (!a.readable) {
+    return skipped(
+        "MIG is enabled on its GPUs, where nos's gpu-agent does not run: disable MIG there, or remove the label");
   }
-  if (!out.mark.problem.empty())
-    return leave_alone(out, kPartitioningSkipped, unreadable_mark_text(out.name, out.mark.problem));
-  if (is_withdrawn(node, out.mark)) {
-    return leave_alone(out, kPartitioningReleased,
-                       fmt::format("its owner has removed the label {}. The operator removes {}, which it had set "
-                                   "beside it, once no pod uses slices there",
-                                   kNosPartitioningBefore, kNosPartitioning));
+  if (!a.mark.problem.empty()) return skipped(unreadable_mark_text(a.name, a.mark.problem));
+  if (is_withdrawn(node, a.mark)) {
+    return Reason(kPartitioningReleased,
+                  fmt::format("its owner has removed the label {}. The operator removes {}, which it had set beside "
+                              "it, once no pod uses slices there",
+                              kNosPartitioningBefore, kNosPartitioning));
   }
-  if (auto obstacle = plugin_obstacle(discovery, out); !obstacle.empty())
-    return leave_alone(out, kPartitioningNeedsFork, std::move(obstacle));
-  if (auto obstacle = config_map_obstacle(world, out); !obstacle.empty())
-    return leave_alone(out, kPartitioningSkipped, std::move(obstacle));
-  if (const auto holder = holder_of(node, *out.installation); !holder.empty())
-    return leave_alone(out, kHeld, describe_holder(holder, node));
-  if (node.meta.annotations.contains(kChangeAnnotation)) {
-    return leave_alone(out, kPartitioningSkipped,
-                       fmt::format("a change of its profile is in progress (annotation {})", kChangeAnnotation));
-  }
-  if (!world.partitioning.nodes_known.contains(out.name))
-    return leave_alone(out, kPartitioningSkipped, "its pods have not been read yet");
-  if (const SlicePod* user = user_of_whole_gpus(out)) {
-    return leave_alone(out, kPartitioningSkipped,
-                       fmt::format("pod {} uses whole GPUs there (nvidia.com/gpu), and no GPU of it can be divided "
-                                   "without knowing which ones",
-                                   k8s::to_string(user->meta.key())));
-  }
+  if (auto obstacle = plugin_obstacle(discovery, a)) return obstacle;
+  if (auto obstacle = config_map_obstacle(world, a)) return obstacle;
+  if (const auto holder = holder_of(node, *a.nos.installation); !holder.empty())
+    return Reason(kHeld, describe_holder(holder, node));
+  if (node.meta.annotations.contains(kChangeAnnotation))
+    return skipped(fmt::format("a change of its profile is in progress (annotation {})", kChangeAnnotation));
+  if (!world.partitioning.nodes_known.contains(a.name)) return skipped("its pods have not been read yet");
+  const auto user = std::ranges::find_if(a.pods, [](const SlicePod* pod) { return pod->uses_whole_gpus; });
+  if (user == a.pods.end()) return std::nullopt;
+  return skipped(
+      fmt::format("pod {} uses whole GPUs there (nvidia.com/gpu), and no GPU of it can be divided without "
+                  "knowing which ones",
+                  k8s::to_string((*user)->meta.key())));
 }
 
 void read_key(PartitionedNode& out, PlanningCache& cache) {
@@ -254,7 +238,7 @@ void read_key(PartitionedNode& out, PlanningCache& cache) {
   const auto at = out.config_map->data.find(out.key);
   if (at == out.config_map->data.end() || !at->second) return;
   out.named = cache.profile(at->second);
-  out.key_of_operator = is_profile_key_of(out.name, out.key, *at->second);
+  out.key_of_operator = out.key == profile_key(out.name, *at->second);
 }
 
 PartitionedNode read_node(const World& world, WallTime now, const Discovery& discovery, const Node& node,
@@ -263,11 +247,8 @@ PartitionedNode read_node(const World& world, WallTime now, const Discovery& dis
   out.name = node.meta.name;
   out.node = &node;
   out.slices = read_slices(node);
-  const NosPlugin nos = nos_plugin_of(discovery, node);
-  out.installation = nos.installation;
-  out.plugin = nos.plugin;
-  out.selected = nos.selected;
-  if (out.installation != nullptr) out.config_map = world.configmaps.find(out.installation->config_map_key());
+  out.nos = nos_plugin_of(discovery, node);
+  if (out.nos.installation != nullptr) out.config_map = world.configmaps.find(out.nos.installation->config_map_key());
   read_key(out, cache);
   out.mark = mark_of(node);
   if (const auto at = pods.of.find(out.name); at != pods.of.end()) {
@@ -275,12 +256,13 @@ PartitionedNode read_node(const World& world, WallTime now, const Discovery& dis
     out.nominated = at->second.nominated;
   }
   // Plugin and agent select by the same label.
-  if (out.selected) out.agent = view_agent(out.pods, out.plugin->uid, pods.agents);
+  if (out.nos.selected) out.agent = view_agent(out.pods, out.nos.plugin->uid, pods.agents);
   if (out.slices.problem.empty()) {
     out.unreported = unreported_of(out);
     find_just_bound(out, now);
   }
-  find_obstacle(world, discovery, out);
+  out.readable = out.slices.problem.empty() && !is_before_volta(node) && !facts_of(node).mig_enabled;
+  out.left_alone = obstacle_of(world, discovery, out);
   return out;
 }
 
@@ -303,7 +285,7 @@ bool PartitionedNode::confirmed() const {
 }
 
 bool PartitionedNode::awaits_label() const {
-  return !selected && lacks_present_label(*node);
+  return !nos.selected && lacks_present_label(*node);
 }
 
 SliceCounts PartitionedNode::taken() const {

@@ -18,6 +18,7 @@
 #include "reconcilers/model/snapshot.h"
 #include "reconcilers/partitioning/node_slices.h"
 #include "reconcilers/partitioning/packing.h"
+#include "reconcilers/reasons/reason.h"
 
 namespace gso {
 
@@ -65,6 +66,25 @@ class PlanningCache {
   std::map<std::shared_ptr<const std::string>, std::optional<Geometry>> profiles_;
 };
 
+// nos's device plugin for a node, whichever name of the label the node has.
+struct NosPlugin {
+  const PluginInstallation* installation = nullptr;  // Null: none selects the node.
+  const Operand* plugin = nullptr;                   // Its DaemonSet that does.
+  bool selected = false;  // Also with the labels that the node has: it might have the former name of the label alone.
+};
+
+// What a plan may do with a node (follow_moves()).
+struct NodeStanding {
+  // The slices, used and free, with which it serves pods: those that it reports, or those of a profile that it is about
+  // to show.
+  Geometry carries;
+  bool serves = false;       // Pods can be put on its free slices.
+  bool changeable = false;   // It can get other slices.
+  bool moves = false;        // Its label was moved, and its report of the new slices is awaited: that ends by itself.
+  bool in_progress = false;  // A move of the operator is not confirmed and not overdue.
+  std::string why;           // Not changeable: a part of a sentence, for people.
+};
+
 // `by` times what the pod asks for (node_slices.h).
 void add_slices(SliceCounts& slices, const SlicePod& pod, std::int64_t by);
 
@@ -72,11 +92,9 @@ struct PartitionedNode {
   std::string name;
   const Node* node = nullptr;  // Lives as long as the World does not change.
   NodeSlices slices;
-  const PluginInstallation* installation = nullptr;  // Of nos's device plugin; null: none selects the node.
-  const Operand* plugin = nullptr;                   // Its DaemonSet that does.
-  bool selected = false;                             // With the labels that the node has: NosPlugin.
-  const ConfigMap* config_map = nullptr;             // That installation's; null: it is missing or was not read.
-  std::string key;                                   // The label nvidia.com/device-plugin.config; empty: none.
+  NosPlugin nos;
+  const ConfigMap* config_map = nullptr;  // That installation's; null: it is missing or was not read.
+  std::string key;                        // The label nvidia.com/device-plugin.config; empty: none.
   std::optional<Geometry> named;  // The slices of that key; nullopt: no such key, or not in the format of nos's plugin.
   bool key_of_operator = false;   // The operator wrote that key for this node.
   PartitioningMark mark;
@@ -89,11 +107,10 @@ struct PartitionedNode {
   // numbers agree: a pod that has ended since is still in it. Each GPU keeps so many of its free slices.
   SliceCounts just_bound;
   AgentView agent;
-  Duration report_due{0};  // In how long `just_bound` is empty again, if no other pod comes.
-  bool readable = false;   // Its report makes sense, and its GPUs can carry slices.
-  // Why it is left alone: the reason of the finding, and a sentence. Empty: it is not.
-  std::string_view reason;
-  std::string left_alone;
+  Duration report_due{0};            // In how long `just_bound` is empty again, if no other pod comes.
+  bool readable = false;             // Its report makes sense, and its GPUs can carry slices.
+  std::optional<Reason> left_alone;  // Why: a part of a sentence. nullopt: it is not.
+  NodeStanding standing;             // Of follow_moves().
   // The report shows the slices that the label's key holds, and after a move of the operator the kubelet does too; or
   // the label names no such key.
   [[nodiscard]] bool confirmed() const;
@@ -119,12 +136,6 @@ struct PartitionedNode {
                                                                   const std::set<std::string>& names,
                                                                   PlanningCache& cache);
 
-// nos's device plugin for a node, whichever name of the label the node has.
-struct NosPlugin {
-  const PluginInstallation* installation = nullptr;  // Null: none selects the node.
-  const Operand* plugin = nullptr;                   // Its DaemonSet that does.
-  bool selected = false;  // Also with the labels that the node has: it might have the former name of the label alone.
-};
 [[nodiscard]] NosPlugin nos_plugin_of(const Discovery& discovery, const Node& node);
 
 // The label nos.nebuly.com/gpu-partitioning that the plugin selects by is missing: the node has its former name.

@@ -62,8 +62,6 @@ bool predecessor_runs(PlanDraft& draft) {
   return runs;
 }
 
-using Pods = std::vector<const SlicePod*>;
-
 constexpr Timer kTimers[] = {Timer::slices_batch,      Timer::slices_batch_idle, Timer::slices_projecting,
                              Timer::slices_confirming, Timer::slices_idle,       Timer::partitioner_lease,
                              Timer::slices_moved,      Timer::slices_agent};
@@ -79,32 +77,23 @@ class Partitioning {
  public:
   Partitioning(PlanDraft& draft, const Discovery& discovery, const FleetSlots& slots, LabelledNodes labelled,
                PlanningCache& cache)
-      : draft_(draft),
-        discovery_(discovery),
-        slots_(slots),
-        cache_(cache),
-        nodes_(std::move(labelled.nodes)),
-        moves_(std::move(labelled.moves)),
-        said_(std::move(labelled.said)),
-        left_(std::move(labelled.left)) {}
+      : draft_(draft), discovery_(discovery), slots_(slots), cache_(cache), labelled_(std::move(labelled)) {}
 
   void run() {
-    release_left(draft_, discovery_, left_);
+    release_left(draft_, discovery_, labelled_.left);
     if (nodes_.empty() && discovery_.of_nos.empty()) return;
     if (!view_is_complete()) return keep_timers(draft_);
     waiting_ = pending_pods(draft_.s.world);
     report_left_alone();
     if (predecessor_runs(draft_)) return;
     release_withdrawn(draft_, nodes_);
-    draft_.plan.append(std::move(said_));
+    draft_.plan.append(std::move(labelled_.said));
     sort_pods();
     await_reports();
-    refused_ = refused_places(draft_, nodes_, moves_.standings, pods_);
+    find_refusals(draft_, nodes_, pods_);
     plan();
-    std::vector<bool> changing = plan_.changes;
-    for (const auto& [node, pending] : pending_) changing[node] = true;
-    await_scheduler(draft_, nodes_, moves_.standings, pods_, changing, plan_);
-    report_planned(draft_, nodes_, moves_.standings, pods_, refused_, plan_);
+    await_scheduler(draft_, nodes_, pods_, pending_, plan_);
+    report_planned(draft_, nodes_, pods_, plan_);
     act();
   }
 
@@ -121,26 +110,30 @@ class Partitioning {
 
   void report_left_alone() {
     for (const PartitionedNode& node : nodes_) {
-      if (node.left_alone.empty()) continue;
+      if (!node.left_alone) continue;
       std::string alternative;
-      if (node.reason == kPartitioningNeedsFork) {
+      if (node.left_alone->code == kPartitioningNeedsFork) {
         alternative = official_alternative(discovery_, node, waiting_.considered, draft_.s.settings.partitioning);
       }
-      draft_.finding(
-          Severity::warning, node_ref(node.name), node.reason,
-          fmt::format("the GPUs of node {} are not partitioned: {}{}", node.name, node.left_alone, alternative));
+      draft_.finding(Severity::warning, node_ref(node.name), node.left_alone->code,
+                     fmt::format("the GPUs of node {} are not partitioned: {}{}", node.name, node.left_alone->message,
+                                 alternative));
     }
   }
 
   // Refused pods and those that fit nowhere hear why; the others are planned for.
   void sort_pods() {
     report_refused(draft_, waiting_.refused);
-    Pods too_large;
+    std::vector<const SlicePod*> too_large;
     std::map<std::vector<std::int64_t>, bool> fits;
     for (const SlicePod* pod : waiting_.considered) {
       const auto [at, is_new] = fits.try_emplace({pod->slices.begin(), pod->slices.end()}, false);
       if (is_new) at->second = fits_somewhere(*pod);
-      (at->second || nodes_.empty() ? pods_ : too_large).push_back(pod);
+      if (at->second || nodes_.empty()) {
+        pods_.push_back({pod, {}});
+      } else {
+        too_large.push_back(pod);
+      }
     }
     std::int64_t largest = 0;
     for (const PartitionedNode& node : nodes_) {
@@ -166,18 +159,13 @@ class Partitioning {
   // First with the keys that are on their way, then without those that have become useless.
   void plan() {
     pending_ = pending_keys(draft_.s, nodes_, cache_);
-    std::erase_if(pending_, [&](const auto& entry) { return !moves_.standings[entry.first].changeable; });
+    std::erase_if(pending_, [&](const auto& entry) { return !nodes_[entry.first].standing.changeable; });
     plan_with_useful_keys();
     give_way();
   }
 
-  [[nodiscard]] SlicePlan plan_with(const std::map<std::size_t, PendingKey>& pending) {
-    std::vector<NodeStanding> standings = moves_.standings;
-    for (const auto& [node, key] : pending) {
-      standings[node].carries = key.geometry;
-      standings[node].changeable = false;
-    }
-    return plan_slices(nodes_, standings, pods_, refused_, draft_.s.settings.partitioning, cache_);
+  [[nodiscard]] SlicePlan plan_with(const PendingKeys& pending) {
+    return plan_slices(nodes_, pods_, pending, draft_.s.settings.partitioning, cache_);
   }
 
   void plan_with_useful_keys() {
@@ -189,12 +177,9 @@ class Partitioning {
   // Without the keys that serve only pods which come after one that waits, if that serves more of those that come
   // first. A key that is dropped for nothing would be written again, and its wait would begin anew.
   void give_way() {
-    std::optional<std::int32_t> waiting;
-    for (std::size_t p = 0; p < pods_.size(); ++p) {
-      if (!plan_.node_of[p]) waiting = std::max(waiting.value_or(pods_[p]->priority), pods_[p]->priority);
-    }
+    const std::optional<std::int32_t> waiting = priority_of(std::nullopt);
     if (!waiting) return;
-    std::map<std::size_t, PendingKey> kept = pending_;
+    PendingKeys kept = pending_;
     std::int32_t lowest = *waiting;
     std::erase_if(kept, [&](const auto& entry) {
       const std::int32_t priority = priority_of(entry.first).value_or(*waiting);
@@ -212,23 +197,22 @@ class Partitioning {
                                                                                   const SlicePlan& plan) const {
     std::map<std::int32_t, std::int64_t, std::greater<>> out;
     for (std::size_t p = 0; p < pods_.size(); ++p) {
-      if (pods_[p]->priority > priority) out[pods_[p]->priority] += plan.node_of[p] ? 1 : 0;
+      if (pods_[p].pod->priority > priority) out[pods_[p].pod->priority] += plan.node_of[p] ? 1 : 0;
     }
     return out;
   }
 
   [[nodiscard]] bool serves_more(std::size_t node) const {
-    NodeStanding as_it_is = moves_.standings[node];
-    as_it_is.changeable = false;
-    const PackNode packed = pack_node_of(nodes_[node], as_it_is, plan_.sizes, draft_.s.settings.partitioning);
+    const PackNode packed =
+        pack_node_of(nodes_[node], nodes_[node].standing.carries, false, plan_.sizes, draft_.s.settings.partitioning);
     return !pack_node(plan_.sizes, packed, plan_.demand[node]).has_value();
   }
 
-  // The highest priority of the pods that are put on the node.
-  [[nodiscard]] std::optional<std::int32_t> priority_of(std::size_t node) const {
+  // The highest priority of the pods that are put on the node; nullopt: of those that are put on none.
+  [[nodiscard]] std::optional<std::int32_t> priority_of(std::optional<std::size_t> node) const {
     std::optional<std::int32_t> out;
     for (std::size_t p = 0; p < pods_.size(); ++p) {
-      if (plan_.node_of[p] == node) out = std::max(out.value_or(pods_[p]->priority), pods_[p]->priority);
+      if (plan_.node_of[p] == node) out = std::max(out.value_or(pods_[p].pod->priority), pods_[p].pod->priority);
     }
     return out;
   }
@@ -237,26 +221,22 @@ class Partitioning {
     std::vector<WantedSlices> wanted;
     for (std::size_t n = 0; n < nodes_.size(); ++n) {
       if (pending_.contains(n) || plan_.changes[n]) {
-        wanted.push_back({n, plan_.geometry[n], priority_of(n).value_or(0)});
+        wanted.push_back({&nodes_[n], plan_.geometry[n], priority_of(n).value_or(0)});
       } else if (auto smaller = without_idle_slices(n)) {
-        wanted.push_back({n, *std::move(smaller), std::numeric_limits<std::int32_t>::min()});
+        wanted.push_back({&nodes_[n], *std::move(smaller), std::numeric_limits<std::int32_t>::min()});
       }
     }
-    Actuation actuation(draft_, nodes_, slots_.free, slots_.why_none);
-    actuation.restore_keys();
-    actuation.carry_out(std::move(wanted), batch());
-    actuation.collect_keys(discovery_);
-    actuation.finish();
+    actuate(draft_, discovery_, nodes_, std::move(wanted), slots_, batch());
   }
 
   // Scale-down, if it is switched on: what the node should carry; nullopt: what it has.
   [[nodiscard]] std::optional<Geometry> without_idle_slices(std::size_t n) {
     const Duration wait = draft_.s.settings.partitioning.remove_idle_after;
-    if (wait <= Duration::zero() || !moves_.standings[n].changeable) return std::nullopt;
+    if (wait <= Duration::zero() || !nodes_[n].standing.changeable) return std::nullopt;
     SliceCounts idle = idle_slices(nodes_[n], plan_, n);
     // A pod that the scheduler does not bind there waits for them all the same.
-    for (std::size_t p = 0; p < pods_.size(); ++p) {
-      if (std::ranges::binary_search(refused_[p], n)) add_slices(idle, *pods_[p], -1);
+    for (const auto& [pod, refused_by] : pods_) {
+      if (refused_by.contains(n)) add_slices(idle, *pod, -1);
     }
     if (idle.empty()) return std::nullopt;
     if (!draft_.held_for({Timer::slices_idle, nodes_[n].name, describe(idle)}, wait)) return std::nullopt;
@@ -267,25 +247,20 @@ class Partitioning {
   // Differs once other pods wait.
   [[nodiscard]] std::string batch() const {
     std::vector<std::string> uids;
-    for (const SlicePod* pod : pods_) uids.emplace_back(pod->meta.uid.str());
+    for (const PodToPlace& each : pods_) uids.emplace_back(each.pod->meta.uid.str());
     std::ranges::sort(uids);
-    std::string all;
-    for (const std::string& uid : uids) all += uid + "\n";
-    return short_hash(all);
+    return short_hash(fmt::format("{}\n", fmt::join(uids, "\n")));
   }
 
   PlanDraft& draft_;
   const Discovery& discovery_;
   const FleetSlots& slots_;
   PlanningCache& cache_;
-  std::vector<PartitionedNode> nodes_;
-  NodeMoves moves_;
-  Plan said_;
-  std::set<std::string> left_;
+  LabelledNodes labelled_;
+  const std::vector<PartitionedNode>& nodes_ = labelled_.nodes;
   PendingPods waiting_;
-  Pods pods_;
-  RefusedPlaces refused_;
-  std::map<std::size_t, PendingKey> pending_;
+  std::vector<PodToPlace> pods_;
+  PendingKeys pending_;
   SlicePlan plan_;
 };
 
@@ -301,7 +276,7 @@ LabelledNodes read_labelled_nodes(const Snapshot& s, const Discovery& discovery,
   }
   out.nodes = read_partitioned_nodes(s.world, s.now, discovery, labelled, cache);
   PlanDraft draft(s, kNodePartitioning);
-  out.moves = follow_moves(draft, out.nodes, cache);
+  follow_moves(draft, out.nodes, cache);
   out.said = std::move(draft.plan);
   return out;
 }

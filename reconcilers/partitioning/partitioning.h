@@ -20,19 +20,10 @@ namespace gso {
 
 inline constexpr std::string_view kNodePartitioning = "node.partitioning";
 
-// What the whole fleet, labelled nodes included, leaves of the cluster's budget
-// (PlannerSettings::cluster_max_unavailable).
-struct FleetSlots {
-  std::int64_t free = 0;  // At the end of what rollouts start in this pass.
-  // Why none is free, for people. Empty: some are, or only moves of slices hold them, which end by themselves.
-  std::string why_none = {};
-};
-
 // The labelled nodes of one pass, read once for all that count them or plan for them.
 struct LabelledNodes {
   std::vector<PartitionedNode> nodes;  // By name.
-  NodeMoves moves;
-  Plan said;                   // What follow_moves() adds to the plan.
+  Plan said;                           // What follow_moves() adds to the plan.
   std::set<std::string> left;  // Names of nodes that the operator has partitioned and that are not labelled any more.
 };
 // Reads the Nodes of the names in `nodes`, which are labelled for partitioning or have the operator's annotation of it,
@@ -44,14 +35,10 @@ struct LabelledNodes {
 void plan_partitioning(PlanDraft& draft, const Discovery& discovery, const FleetSlots& slots, LabelledNodes labelled,
                        PlanningCache& cache);
 
-// --- Modes of node.partitioning, and what is said while it changes nothing.
-
-// --- How far node.partitioning goes.
+// --- How far node.partitioning goes, and what is said while it changes nothing.
 
 // `off`: nothing is watched or planned. `observe`: what would be written is reported instead.
 enum class PartitioningMode : std::uint8_t { enforce, observe, off };
-
-// --- node.partitioning under the modes Observe and Off.
 
 inline constexpr std::string_view kPartitioningOff = "PartitioningOff";
 

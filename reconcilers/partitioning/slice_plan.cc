@@ -125,55 +125,56 @@ std::string describe_need(const SlicePod& pod) {
 
 namespace {
 
-const SliceCounts kNone;
-
-const SliceCounts& slices_on(const Geometry& geometry, std::size_t gpu) {
-  const auto at = geometry.find(static_cast<std::int64_t>(gpu));
-  return at == geometry.end() ? kNone : at->second;
-}
-
-std::size_t index_of(const std::vector<std::int64_t>& sizes, std::int64_t gigabytes) {
-  return static_cast<std::size_t>(std::ranges::lower_bound(sizes, gigabytes) - sizes.begin());
-}
-
 // Slices that the GPU carries and that are not used.
-SliceCounts free_on(const PartitionedNode& node, const NodeStanding& standing, std::size_t gpu) {
-  SliceCounts out = slices_on(standing.carries, gpu);
-  for (const auto& [gigabytes, count] : node.slices.gpus[gpu].used) add_slices(out, gigabytes, -count);
+SliceCounts free_on(const PartitionedNode& node, const Geometry& carries, std::size_t gpu) {
+  SliceCounts out = slices_on(carries, gpu);
+  add_slices(out, node.slices.gpus[gpu].used, -1);
   return out;
 }
 
-PackInput input_of(const std::vector<PartitionedNode>& nodes, const std::vector<NodeStanding>& standings,
-                   const std::vector<const SlicePod*>& pods, const RefusedPlaces& refused,
-                   const PartitioningSettings& settings) {
+// The counts of these sizes; other slices are left out.
+SizeCounts counts_of(const std::vector<std::int64_t>& sizes, const SliceCounts& slices) {
+  SizeCounts out;
+  for (const std::int64_t size : sizes) out.push_back(static_cast<std::int32_t>(count_of(slices, size)));
+  return out;
+}
+
+const Geometry& carried_by(const std::vector<PartitionedNode>& nodes, std::size_t n, const PendingKeys& pending) {
+  const auto key = pending.find(n);
+  return key == pending.end() ? nodes[n].standing.carries : key->second;
+}
+
+PackInput input_of(const std::vector<PartitionedNode>& nodes, const std::vector<PodToPlace>& pods,
+                   const PendingKeys& pending, const PartitioningSettings& settings) {
   PackInput out;
   std::set<std::int64_t> sizes;
-  for (const SlicePod* pod : pods) sizes.insert(pod->slices.begin(), pod->slices.end());
+  for (const PodToPlace& each : pods) sizes.insert(each.pod->slices.begin(), each.pod->slices.end());
   for (std::size_t n = 0; n < nodes.size(); ++n) {
     for (std::size_t g = 0; g < nodes[n].slices.gpus.size(); ++g) {
-      for (const auto& [gigabytes, count] : free_on(nodes[n], standings[n], g)) sizes.insert(gigabytes);
+      for (const auto& [gigabytes, count] : free_on(nodes[n], carried_by(nodes, n, pending), g))
+        sizes.insert(gigabytes);
     }
   }
   out.sizes.assign(sizes.begin(), sizes.end());
   out.prefer_busy = settings.consolidate;
-  for (std::size_t n = 0; n < nodes.size(); ++n)
-    out.nodes.push_back(pack_node_of(nodes[n], standings[n], out.sizes, settings));
-  std::map<std::pair<std::string, std::vector<std::size_t>>, std::size_t> admissions;
+  for (std::size_t n = 0; n < nodes.size(); ++n) {
+    const bool changeable = nodes[n].standing.changeable && !pending.contains(n);
+    out.nodes.push_back(pack_node_of(nodes[n], carried_by(nodes, n, pending), changeable, out.sizes, settings));
+  }
+  std::map<std::pair<std::string, std::set<std::size_t>>, std::size_t> admissions;
   // Pods that ask for different CPUs are alike where the same nodes admit them: the packing remembers answers by kind.
   std::map<std::vector<std::size_t>, std::size_t> lists;
-  for (std::size_t p = 0; p < pods.size(); ++p) {
-    const SlicePod& pod = *pods[p];
-    const auto [at, is_new] = admissions.try_emplace({admission_signature(pod), refused[p]}, 0);
+  for (const auto& [pod, refused_by] : pods) {
+    const auto [at, is_new] = admissions.try_emplace({admission_signature(*pod), refused_by}, 0);
     if (is_new) {
       std::vector<std::size_t> admitted;
-      const Admission admission(pod);
+      const Admission admission(*pod);
       for (std::size_t n = 0; n < nodes.size(); ++n) {
-        const bool is_refused = std::ranges::binary_search(refused[p], n);
-        if (standings[n].serves && !is_refused && admission.admits(nodes[n])) admitted.push_back(n);
+        if (nodes[n].standing.serves && !refused_by.contains(n) && admission.admits(nodes[n])) admitted.push_back(n);
       }
       at->second = lists.try_emplace(std::move(admitted), lists.size()).first->second;
     }
-    out.pods.push_back({pod.priority, {pod.slices.begin(), pod.slices.end()}, at->second});
+    out.pods.push_back({pod->priority, {pod->slices.begin(), pod->slices.end()}, at->second});
   }
   out.admissions.resize(lists.size());
   for (auto& [admitted, index] : lists) out.admissions[index] = admitted;
@@ -183,55 +184,40 @@ PackInput input_of(const std::vector<PartitionedNode>& nodes, const std::vector<
 }  // namespace
 
 std::int64_t capacity_of_gpu(const NodeSlices& slices, const PartitioningSettings& settings) {
-  constexpr std::int64_t kMiBPerGiB = 1024;
   return std::max<std::int64_t>(slices.memory_mib - settings.reserved_mib, 0) / kMiBPerGiB;
 }
 
-PackNode pack_node_of(const PartitionedNode& node, const NodeStanding& standing, const std::vector<std::int64_t>& sizes,
-                      const PartitioningSettings& settings) {
+PackNode pack_node_of(const PartitionedNode& node, const Geometry& carries, bool changeable,
+                      const std::vector<std::int64_t>& sizes, const PartitioningSettings& settings) {
   PackNode out;
   const std::int64_t capacity = capacity_of_gpu(node.slices, settings);
   for (std::size_t g = 0; g < node.slices.gpus.size(); ++g) {
-    PackGpu& gpu = out.gpus.emplace_back();
-    const SliceCounts free = free_on(node, standing, g);
-    gpu.room = capacity - gigabytes_of(node.slices.gpus[g].used) - gigabytes_of(free);
-    gpu.free.resize(sizes.size());
-    for (const auto& [gigabytes, count] : free) {
-      const std::size_t at = index_of(sizes, gigabytes);
-      if (at < sizes.size() && sizes[at] == gigabytes) gpu.free[at] = static_cast<std::int32_t>(count);
-    }
-    out.busy = out.busy || !node.slices.gpus[g].used.empty();
+    const SliceCounts& used = node.slices.gpus[g].used;
+    const SliceCounts free = free_on(node, carries, g);
+    out.gpus.push_back({capacity - gigabytes_of(used) - gigabytes_of(free), counts_of(sizes, free)});
+    out.busy = out.busy || !used.empty();
   }
-  out.taken.resize(sizes.size());
-  out.just_taken.resize(sizes.size());
-  const SliceCounts taken = node.taken();
-  for (const auto& [counts, into] : {std::pair(&taken, &out.taken), {&node.just_bound, &out.just_taken}}) {
-    for (const auto& [gigabytes, count] : *counts) {
-      const std::size_t at = index_of(sizes, gigabytes);
-      if (at < sizes.size() && sizes[at] == gigabytes) (*into)[at] = static_cast<std::int32_t>(count);
-    }
-  }
-  out.changeable = standing.changeable;
+  out.taken = counts_of(sizes, node.taken());
+  out.just_taken = counts_of(sizes, node.just_bound);
+  out.changeable = changeable;
   return out;
 }
 
 bool fits_when_empty(const NodeSlices& slices, const SlicePod& pod, const PartitioningSettings& settings) {
-  const std::set<std::int64_t> distinct(pod.slices.begin(), pod.slices.end());
+  const std::vector<std::int64_t> pod_slices(pod.slices.begin(), pod.slices.end());
+  const std::set<std::int64_t> distinct(pod_slices.begin(), pod_slices.end());
   const std::vector<std::int64_t> sizes(distinct.begin(), distinct.end());
   PackNode node;
   node.changeable = true;
   node.taken.resize(sizes.size());
   for (std::size_t g = 0; g < slices.gpus.size(); ++g)
     node.gpus.push_back({capacity_of_gpu(slices, settings), SizeCounts(sizes.size())});
-  SizeCounts demand(sizes.size());
-  for (const std::int64_t gigabytes : pod.slices) ++demand[index_of(sizes, gigabytes)];
-  return pack_node(sizes, node, demand).has_value();
+  return pack_node(sizes, node, counts_of(sizes, pod_slices)).has_value();
 }
 
-SlicePlan plan_slices(const std::vector<PartitionedNode>& nodes, const std::vector<NodeStanding>& standings,
-                      const std::vector<const SlicePod*>& pods, const RefusedPlaces& refused,
-                      const PartitioningSettings& settings, PlanningCache& cache) {
-  const PackInput input = input_of(nodes, standings, pods, refused, settings);
+SlicePlan plan_slices(const std::vector<PartitionedNode>& nodes, const std::vector<PodToPlace>& pods,
+                      const PendingKeys& pending, const PartitioningSettings& settings, PlanningCache& cache) {
+  const PackInput input = input_of(nodes, pods, pending, settings);
   Packing packing = cache.packing(input);
   SlicePlan out;
   out.sizes = input.sizes;
@@ -240,11 +226,13 @@ SlicePlan plan_slices(const std::vector<PartitionedNode>& nodes, const std::vect
   out.demand.assign(nodes.size(), SizeCounts(out.sizes.size()));
   for (std::size_t p = 0; p < pods.size(); ++p) {
     if (!out.node_of[p]) continue;
-    for (const std::int64_t gigabytes : pods[p]->slices) ++out.demand[*out.node_of[p]][index_of(out.sizes, gigabytes)];
+    const SizeCounts wanted = counts_of(out.sizes, input.pods[p].slices);
+    SizeCounts& demand = out.demand[*out.node_of[p]];
+    for (std::size_t t = 0; t < wanted.size(); ++t) demand[t] += wanted[t];
   }
   for (std::size_t n = 0; n < nodes.size(); ++n) {
     out.changes.push_back(out.packing[n].changed());
-    Geometry& geometry = out.geometry.emplace_back(standings[n].carries);
+    Geometry& geometry = out.geometry.emplace_back(carried_by(nodes, n, pending));
     if (!out.changes[n]) continue;
     geometry = nodes[n].slices.used();
     for (std::size_t g = 0; g < nodes[n].slices.gpus.size(); ++g) {

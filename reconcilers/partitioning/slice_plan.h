@@ -4,7 +4,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -52,22 +54,11 @@ class Admission {
 // "10 GiB", "2 x 10 GiB": what the pod asks for. For people.
 [[nodiscard]] std::string describe_need(const SlicePod& pod);
 
-// What a plan may do with a node.
-struct NodeStanding {
-  // The slices, used and free, with which it serves pods: those that it reports, or those of a profile that it is about
-  // to show.
-  Geometry carries;
-  bool serves = false;      // Pods can be put on its free slices.
-  bool changeable = false;  // It can get other slices.
-  bool moves = false;       // Its label was moved, and its report of the new slices is awaited: that ends by itself.
-  std::string why;          // Not changeable: a part of a sentence, for people.
-};
-
 // GiB that the slices of one GPU of the node can have together: whole ones, rounded down.
 [[nodiscard]] std::int64_t capacity_of_gpu(const NodeSlices& slices, const PartitioningSettings& settings);
 // What packing.h sees of a node that carries `carries`. `sizes`: ascending, without repetition; slices of other sizes
 // are left out of the answer and stay where they are.
-[[nodiscard]] PackNode pack_node_of(const PartitionedNode& node, const NodeStanding& standing,
+[[nodiscard]] PackNode pack_node_of(const PartitionedNode& node, const Geometry& carries, bool changeable,
                                     const std::vector<std::int64_t>& sizes, const PartitioningSettings& settings);
 // The pod's slices fit on the node if nothing else is there.
 [[nodiscard]] bool fits_when_empty(const NodeSlices& slices, const SlicePod& pod, const PartitioningSettings& settings);
@@ -81,15 +72,19 @@ struct SlicePlan {
   std::vector<bool> changes;                        // By node: `geometry` is not what it carries.
 };
 
-// By pod: the nodes that the scheduler refuses it, ascending (node_moves.h).
-using RefusedPlaces = std::vector<std::vector<std::size_t>>;
+// A pod that slices are planned for.
+struct PodToPlace {
+  const SlicePod* pod = nullptr;
+  std::set<std::size_t> refused_by;  // Indices of the nodes to which the scheduler does not bind it (node_moves.h).
+};
+// By node index: the slices of a key that is on its way to the node.
+using PendingKeys = std::map<std::size_t, Geometry>;
 
-// `standings`: by node. `pods`: in the order in which they are served, none on a node of `refused`. Nodes change only
-// if more pods are served then.
-[[nodiscard]] SlicePlan plan_slices(const std::vector<PartitionedNode>& nodes,
-                                    const std::vector<NodeStanding>& standings,
-                                    const std::vector<const SlicePod*>& pods, const RefusedPlaces& refused,
-                                    const PartitioningSettings& settings, PlanningCache& cache);
+// `pods`: in the order in which they are served. Nodes of `pending` carry those slices and do not change; others change
+// only if more pods are served then.
+[[nodiscard]] SlicePlan plan_slices(const std::vector<PartitionedNode>& nodes, const std::vector<PodToPlace>& pods,
+                                    const PendingKeys& pending, const PartitioningSettings& settings,
+                                    PlanningCache& cache);
 
 // Free slices of a node that no pod of the plan and no bound pod needs, by size.
 [[nodiscard]] SliceCounts idle_slices(const PartitionedNode& node, const SlicePlan& plan, std::size_t index);
@@ -104,8 +99,7 @@ void report_refused(PlanDraft& draft, const std::vector<const SlicePod*>& pods);
 void report_too_large(PlanDraft& draft, const std::vector<const SlicePod*>& pods, std::int64_t largest);
 // The node on which each pod gets its slices, or why none can help now and what would be nearest. A pod for which a
 // node has the memory once its label has moved hears that later: until then nothing is decided.
-void report_planned(PlanDraft& draft, const std::vector<PartitionedNode>& nodes,
-                    const std::vector<NodeStanding>& standings, const std::vector<const SlicePod*>& pods,
-                    const RefusedPlaces& refused, const SlicePlan& plan);
+void report_planned(PlanDraft& draft, const std::vector<PartitionedNode>& nodes, const std::vector<PodToPlace>& pods,
+                    const SlicePlan& plan);
 
 }  // namespace gso

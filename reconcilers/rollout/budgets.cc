@@ -226,7 +226,7 @@ SliceNodes slice_nodes(const World& world, const Index& index, const LabelledNod
     if (counted) continue;
     ++out.total;
     // What is being written might be the move of its label, which the stores do not show yet.
-    const bool moves = labelled.moves.in_progress.contains(node.name) || world.nodes_being_written.contains(node.name);
+    const bool moves = node.standing.in_progress || world.nodes_being_written.contains(node.name);
     if (moves) out.moving.insert(node.name);
   }
   return out;
