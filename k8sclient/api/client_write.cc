@@ -57,7 +57,7 @@ ApiClient::Call ApiClient::object_call(Method method, std::string_view verb, std
   Query query;
   query.add("fieldManager", options.field_manager.empty() ? options_.field_manager : options.field_manager)
       .add("dryRun", options.dry_run ? std::string_view("All") : std::string_view())
-      .add_flag("force", options.force && verb == "APPLY");
+      .add("force", options.force && verb == "APPLY" ? std::string_view("true") : std::string_view());
   Call call;
   call.verb = verb;
   call.resource = gvr.resource;

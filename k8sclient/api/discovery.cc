@@ -14,20 +14,18 @@ namespace {
 
 namespace dom = simdjson::dom;
 
-std::string element_text_at(dom::element object, std::string_view key) {
+// The text that a JSON pointer leads to; empty: there is none.
+std::string text_behind(dom::element object, std::string_view pointer) {
   std::string_view text;
-  return object[key].get(text) == simdjson::SUCCESS ? std::string(text) : std::string();
+  return object.at_pointer(pointer).get(text) == simdjson::SUCCESS ? std::string(text) : std::string();
 }
 
-std::vector<std::string> texts_at(dom::element object, std::string_view key) {
-  std::vector<std::string> out;
-  dom::array array;
-  if (object[key].get(array) != simdjson::SUCCESS) return out;
-  for (dom::element item : array) {
-    std::string_view text;
-    if (item.get(text) == simdjson::SUCCESS) out.emplace_back(text);
-  }
-  return out;
+// Calls read(element) for each element of that list; none where there is no such list: Go sends null for an empty one.
+template <class Read>
+void each_at(dom::element object, std::string_view key, Read read) {
+  dom::array list;
+  if (object[key].get(list) != simdjson::SUCCESS) return;
+  for (dom::element element : list) read(element);
 }
 
 // Parses `json` and checks that it is of the kind, or of the other one; `parser` owns what is returned.
@@ -39,29 +37,32 @@ Result<dom::element> parse_kind(dom::parser& parser, std::string_view json, std:
   if (auto error = parser.parse(json.data(), json.size()).get(root)) {
     return fail(Reason::decode, fmt::format("discovery document is not JSON: {}", simdjson::error_message(error)));
   }
-  const std::string found = element_text_at(root, "kind");
+  const std::string found = text_behind(root, "/kind");
   if (found != kind && (other.empty() || found != other)) {
     return fail(Reason::decode, fmt::format("discovery document has kind \"{}\", expected {}", found, kind));
   }
   return root;
 }
 
-}  // namespace
-
-std::string group_version(const Gvr& gvr) {
-  return gvr.group.empty() ? gvr.version : gvr.group + "/" + gvr.version;
-}
-
+// Whether a metav1.APIResourceList names the resource. Errors: `decode`.
 Result<bool> lists_resource(std::string_view json, std::string_view resource) {
   dom::parser parser;
   const Result<dom::element> root = parse_kind(parser, json, "APIResourceList");
   if (!root) return std::unexpected(root.error());
-  dom::array resources;
-  if ((*root)["resources"].get(resources) != simdjson::SUCCESS) return false;  // A group without resources sends null.
-  for (dom::element item : resources) {
-    if (element_text_at(item, "name") == resource) return true;
-  }
-  return false;
+  bool listed = false;
+  each_at(*root, "resources", [&](dom::element item) { listed |= text_behind(item, "/name") == resource; });
+  return listed;
+}
+
+Error named(Error error, std::string_view what) {
+  error.message = fmt::format("{}: {}", what, error.message);
+  return error;
+}
+
+}  // namespace
+
+std::string group_version(const Gvr& gvr) {
+  return gvr.group.empty() ? gvr.version : gvr.group + "/" + gvr.version;
 }
 
 std::optional<bool> ServedKinds::serves(const Gvr& gvr) const {
@@ -76,24 +77,17 @@ Result<ServedKinds> decode_aggregated_discovery(std::string_view json) {
   ServedKinds out;
   const Result<dom::element> root = parse_kind(parser, json, "APIGroupDiscoveryList", "APIGroupList");
   if (!root) return std::unexpected(root.error());
-  if (element_text_at(*root, "kind") == "APIGroupList") return out;
+  if (text_behind(*root, "/kind") == "APIGroupList") return out;
   out.aggregated = true;
-  dom::array groups;
-  if ((*root)["items"].get(groups) != simdjson::SUCCESS) return out;
-  for (dom::element group : groups) {
-    dom::element metadata;
-    const bool named = group["metadata"].get(metadata) == simdjson::SUCCESS;
-    const std::string name = named ? element_text_at(metadata, "name") : std::string();
-    dom::array versions;
-    if (group["versions"].get(versions) != simdjson::SUCCESS) continue;
-    for (dom::element version : versions) {
-      const std::string number = element_text_at(version, "version");
-      if (element_text_at(version, "freshness") == "Stale") out.stale.insert(group_version(Gvr(name, number, "")));
-      dom::array resources;
-      if (version["resources"].get(resources) != simdjson::SUCCESS) continue;
-      for (dom::element resource : resources) out.kinds.emplace(name, number, element_text_at(resource, "resource"));
-    }
-  }
+  each_at(*root, "items", [&out](dom::element group) {
+    const std::string name = text_behind(group, "/metadata/name");
+    each_at(group, "versions", [&](dom::element version) {
+      const std::string number = text_behind(version, "/version");
+      if (text_behind(version, "/freshness") == "Stale") out.stale.insert(group_version(Gvr(name, number, "")));
+      each_at(version, "resources",
+              [&](dom::element resource) { out.kinds.emplace(name, number, text_behind(resource, "/resource")); });
+    });
+  });
   return out;
 }
 
@@ -102,35 +96,23 @@ Result<std::vector<std::string>> decode_group_versions(std::string_view json) {
   std::vector<std::string> out;
   const Result<dom::element> root = parse_kind(parser, json, "APIGroupList", "APIVersions");
   if (!root) return std::unexpected(root.error());
-  if (element_text_at(*root, "kind") == "APIVersions") return texts_at(*root, "versions");
-  dom::array groups;
-  if ((*root)["groups"].get(groups) != simdjson::SUCCESS) return out;
-  for (dom::element group : groups) {
-    dom::element preferred;
-    const bool has = group["preferredVersion"].get(preferred) == simdjson::SUCCESS;
-    const std::string first = has ? element_text_at(preferred, "groupVersion") : std::string();
+  each_at(*root, "versions", [&out](dom::element version) {  // Of APIVersions.
+    std::string_view text;
+    if (version.get(text) == simdjson::SUCCESS) out.emplace_back(text);
+  });
+  each_at(*root, "groups", [&out](dom::element group) {
+    const std::string first = text_behind(group, "/preferredVersion/groupVersion");
     if (!first.empty()) out.push_back(first);
-    dom::array versions;
-    if (group["versions"].get(versions) != simdjson::SUCCESS) continue;
-    for (dom::element version : versions) {
-      if (const std::string name = element_text_at(version, "groupVersion"); name != first) out.push_back(name);
-    }
-  }
+    each_at(group, "versions", [&](dom::element version) {
+      if (const std::string name = text_behind(version, "/groupVersion"); name != first) out.push_back(name);
+    });
+  });
   return out;
 }
 
 // --- ApiClient::served() and discover().
 
-namespace {
-
 namespace asio = boost::asio;
-
-Error named(Error error, std::string_view what) {
-  error.message = fmt::format("{}: {}", what, error.message);
-  return error;
-}
-
-}  // namespace
 
 asio::awaitable<Result<bool>> ApiClient::served(Gvr gvr, CallOptions options) {
   const std::string name = group_version(gvr);

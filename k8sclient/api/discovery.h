@@ -15,8 +15,6 @@ namespace k8s {
 // "apps/v1", or "v1" for the core group.
 [[nodiscard]] std::string group_version(const Gvr& gvr);
 
-// Whether a metav1.APIResourceList names the resource. Errors: `decode`.
-[[nodiscard]] Result<bool> lists_resource(std::string_view json, std::string_view resource);
 // The group versions that a metav1.APIGroupList (preferred first) or APIVersions names. Errors: `decode`.
 [[nodiscard]] Result<std::vector<std::string>> decode_group_versions(std::string_view json);
 

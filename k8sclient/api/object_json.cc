@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <simdjson.h>
 
+#include <algorithm>
+#include <array>
 #include <string_view>
 #include <utility>
 
@@ -15,42 +17,22 @@ namespace {
 
 namespace ondemand = simdjson::ondemand;
 
-// The texts of metadata that are asked for; null: not wanted.
-struct Wanted {
-  std::string* name = nullptr;
-  std::string* ns = nullptr;
-  std::string* resource_version = nullptr;
-
-  [[nodiscard]] std::string* of(std::string_view field) const {
-    if (field == "name") return name;
-    if (field == "namespace") return ns;
-    return field == "resourceVersion" ? resource_version : nullptr;
+// The texts of these fields; empty: there is none. For read_json().
+template <std::size_t N>
+std::array<std::string, N> texts_of(ondemand::object object, const std::array<std::string_view, N>& names) {
+  std::array<std::string, N> out;
+  for (auto field : object) {
+    const std::string_view key = field.unescaped_key();
+    const auto at = static_cast<std::size_t>(std::ranges::find(names, key) - names.begin());
+    if (at < N) out[at] = field.value().get_string().value();
   }
-};
-
-simdjson::error_code read_metadata(ondemand::object metadata, const Wanted& wanted) {
-  for (auto field : metadata) {
-    std::string_view name;
-    ondemand::value value;
-    if (auto error = field.unescaped_key().get(name)) return error;
-    if (auto error = field.value().get(value)) return error;
-    std::string* const target = wanted.of(name);
-    if (target == nullptr) continue;
-    std::string_view text;
-    if (auto error = value.get_string().get(text)) return error;
-    *target = std::string(text);
-  }
-  return simdjson::SUCCESS;
+  return out;
 }
 
-simdjson::error_code read_object(ondemand::document& document, const Wanted& wanted) {
-  ondemand::object root;
-  if (auto error = document.get_object().get(root)) return error;
-  ondemand::value metadata;
-  if (auto error = root.find_field("metadata").get(metadata)) return error;
-  ondemand::object fields;
-  if (auto error = metadata.get_object().get(fields)) return error;
-  return read_metadata(fields, wanted);
+// The same of an object's metadata.
+template <std::size_t N>
+std::array<std::string, N> metadata_texts(ondemand::document& object, const std::array<std::string_view, N>& names) {
+  return texts_of(object.get_object().find_field("metadata").get_object(), names);
 }
 
 Result<ObjectKey> key_of_protobuf(std::string_view text) {
@@ -69,9 +51,13 @@ Result<ObjectKey> read_object_key(std::string_view object) {
   if (is_protobuf(object)) return key_of_protobuf(object);
   ondemand::document document;
   ObjectKey key;
-  auto error = JsonScratch::of_thread().open(
-      simdjson::padded_string_view(object.data(), object.size(), object.size() + kJsonPadding), document);
-  if (error == simdjson::SUCCESS) error = read_object(document, {.name = &key.name, .ns = &key.ns});
+  auto error = JsonScratch::of_thread().open(object, document);
+  if (error == simdjson::SUCCESS) {
+    error = read_json([&] {
+      auto [ns, name] = metadata_texts<2>(document, {"namespace", "name"});
+      key = {std::move(ns), std::move(name)};
+    });
+  }
   if (error != simdjson::SUCCESS) {
     return fail(Reason::decode, fmt::format("object metadata is not readable: {}", simdjson::error_message(error)));
   }
@@ -82,78 +68,54 @@ Result<ObjectKey> read_object_key(std::string_view object) {
 std::string read_resource_version(std::string_view json) {
   ondemand::document document;
   std::string version;
-  auto error = JsonScratch::of_thread().open_copy(json, document);
-  if (error == simdjson::SUCCESS) error = read_object(document, {.resource_version = &version});
+  if (JsonScratch::of_thread().open_copy(json, document) != simdjson::SUCCESS) return version;
+  const auto error = read_json([&] { version = metadata_texts<1>(document, {"resourceVersion"})[0]; });
   return error == simdjson::SUCCESS ? version : std::string();
 }
 
 namespace {
 
-using simdjson::error_code;
-
-error_code read_metadata(ondemand::value value, ListPage* page) {
-  ondemand::object metadata;
-  if (auto error = value.get_object().get(metadata)) return error;
-  for (auto field : metadata) {
-    std::string_view key;
-    if (auto error = field.unescaped_key().get(key)) return error;
-    if (key != "resourceVersion" && key != "continue") continue;
-    std::string_view text;
-    if (auto error = field.value().get_string().get(text)) return error;
-    (key == "continue" ? page->continue_token : page->resource_version) = std::string(text);
+// The sink's error ends the list.
+Result<void> read_items(ondemand::value value, ItemSink* sink) {
+  if (value.is_null().value()) return {};  // How Go writes an empty list that was never allocated.
+  ondemand::array items = value.get_array();
+  for (auto item : items) {
+    ondemand::object object = item.get_object();
+    Result<void> taken = sink->item(object.raw_json());
+    if (!taken) return taken;
   }
-  return simdjson::SUCCESS;
+  return {};
 }
 
-// `refused` is set when the sink ended the list.
-error_code read_items(ondemand::value value, ItemSink* sink, Result<void>* refused) {
-  bool null = false;
-  if (auto error = value.is_null().get(null)) return error;
-  if (null) return simdjson::SUCCESS;  // How Go writes an empty list that was never allocated.
-  ondemand::array items;
-  if (auto error = value.get_array().get(items)) return error;
-  for (auto element : items) {
-    ondemand::object object;
-    std::string_view json;
-    if (auto error = element.get_object().get(object)) return error;
-    if (auto error = object.raw_json().get(json)) return error;
-    *refused = sink->item(json);
-    if (!*refused) return simdjson::SUCCESS;
-  }
-  return simdjson::SUCCESS;
-}
-
-error_code read_page(ondemand::document& document, ItemSink* sink, ListPage* page, Result<void>* refused) {
-  ondemand::object root;
-  if (auto error = document.get_object().get(root)) return error;
+// `page` and what the sink said. For read_json().
+Result<void> read_page(ondemand::document& document, ItemSink* sink, ListPage* page) {
+  ondemand::object root = document.get_object();
   for (auto field : root) {
-    std::string_view key;
-    ondemand::value value;
-    if (auto error = field.unescaped_key().get(key)) return error;
-    if (auto error = field.value().get(value)) return error;
+    const std::string_view key = field.unescaped_key();
     if (key == "metadata") {
-      if (auto error = read_metadata(value, page)) return error;
+      auto [version, token] = texts_of<2>(field.value().get_object(), {"resourceVersion", "continue"});
+      *page = {std::move(version), std::move(token)};
     } else if (key == "items") {
-      if (auto error = read_items(value, sink, refused)) return error;
-      if (!*refused) return simdjson::SUCCESS;
+      Result<void> taken = read_items(field.value(), sink);
+      if (!taken) return taken;
     }
   }
-  const bool at_end = document.current_location().error() == simdjson::OUT_OF_BOUNDS;
-  return at_end ? simdjson::SUCCESS : simdjson::TRAILING_CONTENT;
+  must_end(document);
+  return {};
 }
 
 }  // namespace
 
 Result<ListPage> decode_list_page(std::string body, ItemSink* sink) {
-  body.reserve(body.size() + kJsonPadding);
-  ondemand::parser parser;  // Not shared: its index is as large as the page, and goes with it.
-  ondemand::document document;
+  body.reserve(body.size() + kJsonPadding);  // Which simdjson relies on.
+  ondemand::parser parser;                   // Not shared: its index is as large as the page, and goes with it.
   ListPage page;
-  Result<void> refused;
-  auto error =
-      parser.iterate(simdjson::padded_string_view(body.data(), body.size(), body.size() + kJsonPadding)).get(document);
-  if (error == simdjson::SUCCESS) error = read_page(document, sink, &page, &refused);
-  if (!refused) return std::unexpected(refused.error());
+  Result<void> taken;
+  const auto error = read_json([&] {
+    ondemand::document document = parser.iterate(body);
+    taken = read_page(document, sink, &page);
+  });
+  if (!taken) return std::unexpected(taken.error());
   if (error != simdjson::SUCCESS) {
     return fail(Reason::decode, fmt::format("the answer is not a complete list: {} ({} bytes)",
                                             simdjson::error_message(error), body.size()));

@@ -16,25 +16,11 @@
 
 #include "k8sclient/auth/kubeconfig.h"
 #include "k8sclient/value/encoding.h"
+#include "k8sclient/value/object.h"
 
 namespace k8s {
 
 namespace {
-
-// A key as a part of a header's name: what no name can hold is percent-encoded, and so is the percent sign.
-std::string escaped(std::string_view key) {
-  constexpr std::string_view kMarks = "!#$&'*+-.^_`|~";
-  std::string out;
-  for (const char c : key) {
-    const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-    if (letter || kMarks.find(c) != std::string_view::npos) {
-      out += c;
-    } else {
-      out += fmt::format("%{:02X}", static_cast<unsigned char>(c));
-    }
-  }
-  return out;
-}
 
 bool is_printable(const std::string& value) {
   return std::ranges::none_of(value, [](unsigned char c) { return c < ' ' || c == 0x7f; });
@@ -52,7 +38,8 @@ Result<std::vector<std::pair<std::string, std::string>>> impersonation_headers(c
   if (!impersonation.uid.empty()) out.emplace_back("Impersonate-Uid", impersonation.uid);
   for (const std::string& group : impersonation.groups) out.emplace_back("Impersonate-Group", group);
   for (const auto& [key, values] : impersonation.extra) {
-    for (const std::string& value : values) out.emplace_back("Impersonate-Extra-" + escaped(key), value);
+    const std::string name = "Impersonate-Extra-" + percent_encode(key, "!#$&'*+-.^_`|~");  // What a name can hold.
+    for (const std::string& value : values) out.emplace_back(name, value);
   }
   for (const auto& [name, value] : out) {
     if (!is_printable(value))

@@ -12,7 +12,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <iterator>
 
 #include "k8sclient/value/encoding.h"
 
@@ -168,7 +167,14 @@ void CurlExchange::set_tls() {
     set(CURLOPT_SSL_VERIFYPEER, 0L);
     set(CURLOPT_SSL_VERIFYHOST, 0L);
   }
-  if (kind_ == Kind::stream) set(CURLOPT_SSL_CTX_FUNCTION, &CurlExchange::tls_callback);
+  // An event of a watch comes in several TLS records: without read-ahead each of them is two system calls. OpenSSL may
+  // then hold records that libcurl does not know of. That is safe on a connection with one stream alone, which libcurl
+  // reads until nothing is left; on a shared one the other streams could wait for bytes that have arrived.
+  const curl_ssl_ctx_callback read_ahead = [](CURL*, void* context, void*) {
+    SSL_CTX_set_read_ahead(static_cast<SSL_CTX*>(context), 1);
+    return CURLE_OK;
+  };
+  if (kind_ == Kind::stream) set(CURLOPT_SSL_CTX_FUNCTION, read_ahead);
   if (!tls_->client_cert_pem.empty()) {
     set_blob(CURLOPT_SSLCERT_BLOB, tls_->client_cert_pem);
     set_blob(CURLOPT_SSLKEY_BLOB, tls_->client_key_pem);
@@ -176,47 +182,45 @@ void CurlExchange::set_tls() {
 }
 
 void CurlExchange::set_callbacks() {
+  const curl_write_callback header = [](char* data, std::size_t size, std::size_t count, void* self) {
+    return static_cast<CurlExchange*>(self)->on_header({data, size * count}) ? size * count : 0;
+  };
+  const curl_write_callback body = [](char* data, std::size_t size, std::size_t count, void* self) {
+    return static_cast<CurlExchange*>(self)->on_body({data, size * count}) ? size * count : size * count + 1;
+  };
+  const curl_sockopt_callback socket = [](void* self, curl_socket_t fd, curlsocktype) {
+    static_cast<CurlExchange*>(self)->on_connected(fd);
+    return CURL_SOCKOPT_OK;
+  };
+  const curl_prereq_callback request = [](void* self, char*, char*, int, int) {
+    return static_cast<CurlExchange*>(self)->before_request() ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT;
+  };
   set(CURLOPT_ERRORBUFFER, error_text_.data());
-  set(CURLOPT_HEADERFUNCTION, &CurlExchange::header_callback);
-  set(CURLOPT_HEADERDATA, static_cast<void*>(this));
-  set(CURLOPT_WRITEFUNCTION, &CurlExchange::body_callback);
-  set(CURLOPT_WRITEDATA, static_cast<void*>(this));
-  set(CURLOPT_SOCKOPTFUNCTION, &CurlExchange::socket_options_callback);
-  set(CURLOPT_SOCKOPTDATA, static_cast<void*>(this));
-  set(CURLOPT_PREREQFUNCTION, &CurlExchange::before_request_callback);
-  set(CURLOPT_PREREQDATA, static_cast<void*>(this));
+  set(CURLOPT_HEADERFUNCTION, header);
+  set(CURLOPT_WRITEFUNCTION, body);
+  set(CURLOPT_SOCKOPTFUNCTION, socket);
+  set(CURLOPT_PREREQFUNCTION, request);
+  for (const CURLoption data : {CURLOPT_HEADERDATA, CURLOPT_WRITEDATA, CURLOPT_SOCKOPTDATA, CURLOPT_PREREQDATA})
+    set(data, static_cast<void*>(this));
 }
 
-// An event of a watch comes in several TLS records: without read-ahead each of them is two system calls. OpenSSL may
-// then hold records that libcurl does not know of. That is safe on a connection with one stream alone, which libcurl
-// reads until nothing is left; on a shared one the other streams could wait for bytes that have arrived.
-CURLcode CurlExchange::tls_callback(CURL* /*easy*/, void* context, void* /*self*/) {
-  SSL_CTX_set_read_ahead(static_cast<SSL_CTX*>(context), 1);
-  return CURLE_OK;
-}
-
-int CurlExchange::socket_options_callback(void* self, curl_socket_t fd, curlsocktype /*purpose*/) {
-  const CurlTarget& target = *static_cast<CurlExchange*>(self)->target_;
-  const auto timeout = static_cast<unsigned>(target.options.tcp_user_timeout.count());
+void CurlExchange::on_connected(curl_socket_t fd) const {
+  const auto timeout = static_cast<unsigned>(target_->options.tcp_user_timeout.count());
   // Best effort: without it a dead peer is still found by keepalive and by our own deadlines.
   setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout, sizeof timeout);
   // libcurl does not; an exec credential plugin must not inherit connections to the API server.
   fcntl(fd, F_SETFD, FD_CLOEXEC);
-  ++target.stats->connections_opened;
-  return CURL_SOCKOPT_OK;
+  ++target_->stats->connections_opened;
 }
 
 // libcurl sends a request again by itself when its kept-alive connection breaks before the answer's first byte. The
 // server may have acted on it by then, so such a write must not travel twice. libcurl does the same when the server
 // refuses the stream (REFUSED_STREAM, also for GOAWAY), which proves that the server did nothing.
-int CurlExchange::before_request_callback(void* self, char* /*remote_ip*/, char* /*local_ip*/, int /*remote_port*/,
-                                          int /*local_port*/) {
-  auto& exchange = *static_cast<CurlExchange*>(self);
-  const bool first = exchange.times_sent_ == 0;
-  if (!first && exchange.method_ != Method::get && !exchange.allow_another_sending()) return CURL_PREREQFUNC_ABORT;
-  ++exchange.times_sent_;
-  exchange.sent_by_http2_ = exchange.is_http2();
-  return CURL_PREREQFUNC_OK;
+bool CurlExchange::before_request() {
+  if (times_sent_ > 0 && method_ != Method::get && !allow_another_sending()) return false;
+  ++times_sent_;
+  sent_by_http2_ = is_http2();
+  return true;
 }
 
 // The connection that carries the request now.
@@ -253,11 +257,6 @@ bool CurlExchange::allow_another_sending() {
   return allowed.has_value();
 }
 
-std::size_t CurlExchange::header_callback(char* data, std::size_t size, std::size_t count, void* self) {
-  const std::string_view line(data, size * count);
-  return static_cast<CurlExchange*>(self)->on_header(line) ? line.size() : 0;
-}
-
 bool CurlExchange::on_header(std::string_view line) {
   header_bytes_ += line.size();
   if (header_bytes_ > target_->options.max_header_bytes) {
@@ -286,17 +285,10 @@ bool CurlExchange::on_header(std::string_view line) {
   return true;
 }
 
-std::size_t CurlExchange::body_callback(char* data, std::size_t size, std::size_t count, void* self) {
-  const std::string_view bytes(data, size * count);
-  return static_cast<CurlExchange*>(self)->on_body(bytes) ? bytes.size() : bytes.size() + 1;
-}
-
 // What TLS servers say to plain HTTP: those written in Go, and nginx.
 bool CurlExchange::wants_tls(std::string_view body) const {
-  constexpr std::string_view kWords[] = {"HTTP request to an HTTPS server", "HTTP request was sent to HTTPS port"};
-  if (target_->tls || response_.status != 400) return false;
-  return std::any_of(std::begin(kWords), std::end(kWords),
-                     [&](std::string_view words) { return body.find(words) != std::string_view::npos; });
+  return !target_->tls && response_.status == 400 &&
+         (body.contains("HTTP request to an HTTPS server") || body.contains("HTTP request was sent to HTTPS port"));
 }
 
 bool CurlExchange::on_body(std::string_view bytes) {
@@ -308,7 +300,8 @@ bool CurlExchange::on_body(std::string_view bytes) {
     return false;
   }
   const bool stream = kind_ == Kind::stream;
-  if (response_.body.size() + bytes.size() > max_body_) {
+  const std::size_t size = response_.body.size() + bytes.size();
+  if (size > max_body_) {
     fail(stream ? Reason::decode : Reason::too_large,
          stream ? fmt::format("too much unread data: its reader is {} bytes behind", max_body_)
                 : fmt::format("the answer is larger than {} bytes", max_body_));
@@ -317,7 +310,6 @@ bool CurlExchange::on_body(std::string_view bytes) {
   // Grown by doubling, a large answer would be in memory twice for a moment. What is reserved and not written costs
   // none.
   constexpr std::size_t kLarge = 1024U * 1024;
-  const std::size_t size = response_.body.size() + bytes.size();
   if (size > response_.body.capacity() && size > kLarge) response_.body.reserve(max_body_);
   response_.body += bytes;
   if (stream) signal_->notify();
@@ -379,10 +371,6 @@ void CurlExchange::fail_overdue(std::chrono::milliseconds allowed) {
   connection_suspect_ = true;
   done_ = true;
   fail(Reason::timeout, fmt::format("{} within {}", waited_for, allowed));
-}
-
-std::string CurlExchange::describe(std::string_view what) const {
-  return fmt::format("{} {} on {}: {}", to_string(method_), path_, target_->authority, what);
 }
 
 }  // namespace k8s

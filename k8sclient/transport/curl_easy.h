@@ -19,10 +19,7 @@ namespace k8s {
 
 class CurlExchange final : public CurlTransfer {
  public:
-  enum class Kind {
-    unary,
-    stream,
-  };
+  enum class Kind { unary, stream };
 
   // `tls` is what the connection uses, whatever the target's connection says. `signal` is notified when a unary
   // exchange has ended, and for a stream also when headers or bytes have arrived. Fails with `invalid` when libcurl
@@ -51,6 +48,8 @@ class CurlExchange final : public CurlTransfer {
   [[nodiscard]] const HttpResponse& response() const { return response_; }
   // Meaningful once done: why there is no complete answer.
   [[nodiscard]] const std::optional<Error>& error() const { return error_; }
+  // What was waited for is here: the end, or a stream's headers.
+  [[nodiscard]] bool arrived() const { return done_ || (kind_ == Kind::stream && headers_complete()); }
   // The request's connection carried it (or may have): it is not to be trusted after an error.
   [[nodiscard]] bool connection_suspect() const { return connection_suspect_; }
   // Nothing of the request has left this machine.
@@ -62,7 +61,9 @@ class CurlExchange final : public CurlTransfer {
   // The deadline passed: as fail(), with what was being waited for.
   void fail_overdue(std::chrono::milliseconds allowed);
   // "GET /path on host:port: " and the text.
-  [[nodiscard]] std::string describe(std::string_view what) const;
+  [[nodiscard]] std::string describe(std::string_view what) const {
+    return k8s::describe(*target_, method_, path_, what);
+  }
 
   [[nodiscard]] HttpResponse take_response() { return std::move(response_); }
   [[nodiscard]] bool has_unread() const { return !response_.body.empty(); }
@@ -85,11 +86,10 @@ class CurlExchange final : public CurlTransfer {
   void set_tls();
   void set_callbacks();
 
-  static std::size_t header_callback(char* data, std::size_t size, std::size_t count, void* self);
-  static std::size_t body_callback(char* data, std::size_t size, std::size_t count, void* self);
-  static CURLcode tls_callback(CURL* easy, void* context, void* self);
-  static int socket_options_callback(void* self, curl_socket_t fd, curlsocktype purpose);
-  static int before_request_callback(void* self, char* remote_ip, char* local_ip, int remote_port, int local_port);
+  // libcurl's callbacks.
+  void on_connected(curl_socket_t fd) const;
+  // Whether the request may be sent now.
+  bool before_request();
   bool on_header(std::string_view line);
   bool on_body(std::string_view bytes);
 

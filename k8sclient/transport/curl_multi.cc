@@ -50,9 +50,8 @@ struct CurlMulti::Socket {
   Socket(const asio::any_io_executor& executor, curl_socket_t number) : descriptor(executor), fd(number) {}
   asio::posix::stream_descriptor descriptor;
   curl_socket_t fd;
-  int wanted = 0;        // CURL_POLL_IN | CURL_POLL_OUT
-  bool reading = false;  // A wait for reading is under way.
-  bool writing = false;
+  int wanted = 0;     // CURL_POLL_IN | CURL_POLL_OUT
+  int waiting = 0;    // The same, of the waits under way.
   bool gone = false;  // libcurl has taken the descriptor back.
 };
 
@@ -63,21 +62,14 @@ struct CurlMulti::Timer {
   MonoTime deadline = MonoTime::never();
   bool stopped = false;
 
-  void set(MonoTime when) {
+  // What libcurl's timer callback says; below 0: nothing is waited for.
+  void set(long timeout_ms) {
+    const MonoTime when =
+        timeout_ms < 0 ? MonoTime::never() : clock->monotonic() + std::chrono::milliseconds(timeout_ms);
     const bool earlier = when < deadline;
     deadline = when;
     if (earlier) signal->notify();  // A later deadline needs no wake-up: the loop looks again when the old one passes.
   }
-};
-
-struct CurlMulti::InsideLibcurl {
-  explicit InsideLibcurl(int& depth) : depth_(depth) { ++depth_; }
-  ~InsideLibcurl() { --depth_; }
-  InsideLibcurl(const InsideLibcurl&) = delete;
-  InsideLibcurl& operator=(const InsideLibcurl&) = delete;
-
- private:
-  int& depth_;
 };
 
 std::shared_ptr<CurlMulti> CurlMulti::create(asio::any_io_executor executor, Clock* clock, Sharing sharing) {
@@ -107,10 +99,17 @@ CurlMulti::~CurlMulti() {
 void CurlMulti::start() {
   multi_ = curl_multi_init();
   if (multi_ == nullptr) throw std::bad_alloc();
-  curl_multi_setopt(multi_, CURLMOPT_SOCKETFUNCTION, &CurlMulti::socket_callback);
+  const curl_socket_callback on_socket = [](CURL*, curl_socket_t fd, int what, void* self, void* known) {
+    return static_cast<CurlMulti*>(self)->update_socket(fd, what, static_cast<Socket*>(known));
+  };
+  const curl_multi_timer_callback on_timer = [](CURLM*, long timeout_ms, void* timer) {
+    static_cast<Timer*>(timer)->set(timeout_ms);
+    return 0;
+  };
+  curl_multi_setopt(multi_, CURLMOPT_SOCKETFUNCTION, on_socket);
   curl_multi_setopt(multi_, CURLMOPT_SOCKETDATA, this);
-  curl_multi_setopt(multi_, CURLMOPT_TIMERFUNCTION, &CurlMulti::timer_callback);
-  curl_multi_setopt(multi_, CURLMOPT_TIMERDATA, this);
+  curl_multi_setopt(multi_, CURLMOPT_TIMERFUNCTION, on_timer);
+  curl_multi_setopt(multi_, CURLMOPT_TIMERDATA, timer_.get());
   const long pipelining = sharing_ == Sharing::multiplexed ? CURLPIPE_MULTIPLEX : CURLPIPE_NOTHING;
   curl_multi_setopt(multi_, CURLMOPT_PIPELINING, pipelining);
   // Of HTTP/1.1. libcurl would keep four times as many as requests are left, so few of a burst.
@@ -119,10 +118,7 @@ void CurlMulti::start() {
 
 void CurlMulti::close_multi() {
   if (multi_ == nullptr) return;
-  {
-    const InsideLibcurl inside(inside_libcurl_);
-    curl_multi_cleanup(multi_);
-  }
+  curl_multi_cleanup(multi_);
   multi_ = nullptr;
   // libcurl has removed them all; a descriptor it forgot must still not be closed by us.
   for (auto& [raw, socket] : sockets_) {
@@ -136,50 +132,25 @@ void CurlMulti::close_multi() {
 
 CurlMulti::Transfers CurlMulti::take_transfers() {
   Transfers transfers = std::exchange(transfers_, {});
-  const InsideLibcurl inside(inside_libcurl_);
   for (const auto& [easy, transfer] : transfers) curl_multi_remove_handle(multi_, easy);
   return transfers;
 }
 
 void CurlMulti::add(std::shared_ptr<CurlTransfer> transfer) {
-  if (inside_libcurl_ > 0) {
-    waiting_.push_back(std::move(transfer));
-    asio::post(executor_, [self = shared_from_this()] { self->add_waiting(); });
-    return;
-  }
-  if (stopped_) {
-    transfer->on_abandoned({Reason::cancelled, 0, "the transport is closed"});
-    return;
-  }
-  CURL* easy = transfer->easy();
-  CURLMcode result = CURLM_OK;
-  {
-    const InsideLibcurl inside(inside_libcurl_);
-    result = curl_multi_add_handle(multi_, easy);
-  }
-  if (result != CURLM_OK) {
-    transfer->on_abandoned(
+  if (stopped_) return transfer->on_abandoned({Reason::cancelled, 0, "the transport is closed"});
+  CURL* const easy = transfer->easy();
+  if (const CURLMcode result = curl_multi_add_handle(multi_, easy); result != CURLM_OK) {
+    return transfer->on_abandoned(
         {Reason::transport, 0, fmt::format("libcurl does not take the request: {}", curl_multi_strerror(result))});
-    return;
   }
   transfers_.emplace(easy, std::move(transfer));
 }
 
-void CurlMulti::add_waiting() {
-  for (std::shared_ptr<CurlTransfer>& transfer : std::exchange(waiting_, {})) add(std::move(transfer));
-}
-
 void CurlMulti::remove(const std::shared_ptr<CurlTransfer>& transfer) {
-  if (std::erase(waiting_, transfer) > 0) return;
-  if (inside_libcurl_ > 0) {
-    asio::post(executor_, [self = shared_from_this(), transfer] { self->remove(transfer); });
-    return;
-  }
   const auto found = transfers_.find(transfer->easy());
   if (found == transfers_.end()) return;
   const std::shared_ptr<CurlTransfer> keep = std::move(found->second);
   transfers_.erase(found);
-  const InsideLibcurl inside(inside_libcurl_);
   curl_multi_remove_handle(multi_, keep->easy());
 }
 
@@ -189,7 +160,6 @@ void CurlMulti::stop() {
   close_multi();
   const Error error{Reason::cancelled, 0, "the transport is closed"};
   for (const auto& [easy, transfer] : transfers) transfer->on_abandoned(error);
-  for (const auto& transfer : std::exchange(waiting_, {})) transfer->on_abandoned(error);
 }
 
 void CurlMulti::rebuild(CURLMcode why) {
@@ -205,45 +175,32 @@ void CurlMulti::rebuild(CURLMcode why) {
 
 void CurlMulti::act(curl_socket_t fd, int bits) {
   if (multi_ == nullptr) return;
-  CURLMcode result = CURLM_OK;
-  {
-    const InsideLibcurl inside(inside_libcurl_);
-    int running = 0;
-    result = curl_multi_socket_action(multi_, fd, bits, &running);
-  }
-  if (result != CURLM_OK) {
-    rebuild(result);
-    return;
+  int running = 0;
+  if (const CURLMcode result = curl_multi_socket_action(multi_, fd, bits, &running); result != CURLM_OK) {
+    return rebuild(result);
   }
   report_ended();
 }
 
 void CurlMulti::report_ended() {
   std::vector<std::pair<std::shared_ptr<CurlTransfer>, CURLcode>> ended;
-  {
-    const InsideLibcurl inside(inside_libcurl_);
-    int left = 0;
-    while (const CURLMsg* message = curl_multi_info_read(multi_, &left)) {
-      if (message->msg != CURLMSG_DONE) continue;
-      CURL* const easy = message->easy_handle;  // Both before the removal, which frees the message.
-      const CURLcode code = message->data.result;
-      curl_multi_remove_handle(multi_, easy);
-      if (const auto found = transfers_.find(easy); found != transfers_.end()) {
-        ended.emplace_back(std::move(found->second), code);
-        transfers_.erase(found);
-      }
+  int left = 0;
+  while (const CURLMsg* message = curl_multi_info_read(multi_, &left)) {
+    if (message->msg != CURLMSG_DONE) continue;
+    CURL* const easy = message->easy_handle;  // Both before the removal, which frees the message.
+    const CURLcode code = message->data.result;
+    curl_multi_remove_handle(multi_, easy);
+    if (const auto found = transfers_.find(easy); found != transfers_.end()) {
+      ended.emplace_back(std::move(found->second), code);
+      transfers_.erase(found);
     }
   }
   for (const auto& [transfer, code] : ended) transfer->on_done(code);
 }
 
-int CurlMulti::socket_callback(CURL* /*easy*/, curl_socket_t fd, int what, void* self, void* known) {
-  return static_cast<CurlMulti*>(self)->update_socket(fd, what, static_cast<Socket*>(known));
-}
-
 int CurlMulti::update_socket(curl_socket_t fd, int what, Socket* known) {
+  const auto found = sockets_.find(known);
   if (what == CURL_POLL_REMOVE) {
-    const auto found = sockets_.find(known);
     if (found == sockets_.end()) return 0;
     const std::shared_ptr<Socket> socket = std::move(found->second);
     sockets_.erase(found);
@@ -252,10 +209,8 @@ int CurlMulti::update_socket(curl_socket_t fd, int what, Socket* known) {
     curl_multi_assign(multi_, fd, nullptr);
     return 0;
   }
-  std::shared_ptr<Socket> socket;
-  if (const auto found = sockets_.find(known); known != nullptr && found != sockets_.end()) {
-    socket = found->second;
-  } else {
+  std::shared_ptr<Socket> socket = found == sockets_.end() ? nullptr : found->second;
+  if (socket == nullptr) {
     socket = std::make_shared<Socket>(executor_, fd);
     boost::system::error_code error;
     socket->descriptor.assign(fd, error);
@@ -269,39 +224,24 @@ int CurlMulti::update_socket(curl_socket_t fd, int what, Socket* known) {
 }
 
 void CurlMulti::arm(const std::shared_ptr<Socket>& socket) {
-  if (socket->gone || stopped_) return;
-  using Wait = asio::posix::stream_descriptor;
-  if ((socket->wanted & CURL_POLL_IN) != 0 && !socket->reading) {
-    socket->reading = true;
-    socket->descriptor.async_wait(Wait::wait_read, [weak = weak_from_this(), socket](boost::system::error_code ec) {
-      socket->reading = false;
-      if (const auto self = weak.lock()) self->on_ready(socket, CURL_POLL_IN, ec.failed());
-    });
-  }
-  if ((socket->wanted & CURL_POLL_OUT) != 0 && !socket->writing) {
-    socket->writing = true;
-    socket->descriptor.async_wait(Wait::wait_write, [weak = weak_from_this(), socket](boost::system::error_code ec) {
-      socket->writing = false;
-      if (const auto self = weak.lock()) self->on_ready(socket, CURL_POLL_OUT, ec.failed());
-    });
+  for (const int bit : {CURL_POLL_IN, CURL_POLL_OUT}) {
+    const bool due = (socket->wanted & bit) != 0 && (socket->waiting & bit) == 0;
+    if (due && !socket->gone && !stopped_) wait(socket, bit);
   }
 }
 
-void CurlMulti::on_ready(const std::shared_ptr<Socket>& socket, int bit, bool failed) {
-  if (socket->gone || (socket->wanted & bit) == 0) return;
-  const int ready = bit == CURL_POLL_IN ? CURL_CSELECT_IN : CURL_CSELECT_OUT;
-  act(socket->fd, failed ? CURL_CSELECT_ERR : ready);
-  arm(socket);
-}
-
-int CurlMulti::timer_callback(CURLM* /*multi*/, long timeout_ms, void* self) {
-  Timer& timer = *static_cast<CurlMulti*>(self)->timer_;
-  if (timeout_ms < 0) {
-    timer.set(MonoTime::never());
-  } else {
-    timer.set(timer.clock->monotonic() + std::chrono::milliseconds(timeout_ms));
-  }
-  return 0;
+void CurlMulti::wait(const std::shared_ptr<Socket>& socket, int bit) {
+  using Descriptor = asio::posix::stream_descriptor;
+  socket->waiting |= bit;
+  const auto on_ready = [weak = weak_from_this(), socket, bit](boost::system::error_code error) {
+    socket->waiting &= ~bit;
+    const std::shared_ptr<CurlMulti> self = weak.lock();
+    if (self == nullptr || socket->gone || (socket->wanted & bit) == 0) return;
+    const int ready = bit == CURL_POLL_IN ? CURL_CSELECT_IN : CURL_CSELECT_OUT;
+    self->act(socket->fd, error ? CURL_CSELECT_ERR : ready);
+    self->arm(socket);
+  };
+  socket->descriptor.async_wait(bit == CURL_POLL_IN ? Descriptor::wait_read : Descriptor::wait_write, on_ready);
 }
 
 asio::awaitable<void> CurlMulti::run_timer(std::shared_ptr<Timer> timer, std::weak_ptr<CurlMulti> multi,

@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <memory>
 #include <unordered_map>
-#include <vector>
 
 #include "k8sclient/clock.h"
 #include "k8sclient/value/error.h"
@@ -40,9 +39,9 @@ class CurlMulti : public std::enable_shared_from_this<CurlMulti> {
   // Transfers still here are dropped without a call.
   ~CurlMulti();
 
-  // Called from inside libcurl (it is not meant to be), it takes effect when libcurl has returned.
+  // Not from inside libcurl, whose callbacks only store what arrived and notify; nor is remove().
   void add(std::shared_ptr<CurlTransfer> transfer);
-  // Forgets the transfer, also one whose add() has not taken effect yet. Called from inside libcurl, it is posted.
+  // Forgets the transfer.
   void remove(const std::shared_ptr<CurlTransfer>& transfer);
   // Abandons all transfers with Reason::cancelled, and every later one too.
   void stop();
@@ -57,22 +56,18 @@ class CurlMulti : public std::enable_shared_from_this<CurlMulti> {
  private:
   struct Socket;
   struct Timer;
-  struct InsideLibcurl;
   using Transfers = std::unordered_map<CURL*, std::shared_ptr<CurlTransfer>>;
 
   CurlMulti(boost::asio::any_io_executor executor, Clock* clock, Sharing sharing);
   void start();
   void close_multi();
-  void add_waiting();
   Transfers take_transfers();  // All of them, their handles removed.
   void act(curl_socket_t fd, int bits);
   void report_ended();
   void arm(const std::shared_ptr<Socket>& socket);
-  void on_ready(const std::shared_ptr<Socket>& socket, int bit, bool failed);
+  // `bit`: CURL_POLL_IN or CURL_POLL_OUT.
+  void wait(const std::shared_ptr<Socket>& socket, int bit);
   int update_socket(curl_socket_t fd, int what, Socket* known);
-
-  static int socket_callback(CURL* easy, curl_socket_t fd, int what, void* self, void* known);
-  static int timer_callback(CURLM* multi, long timeout_ms, void* self);
   static boost::asio::awaitable<void> run_timer(std::shared_ptr<Timer> timer, std::weak_ptr<CurlMulti> multi,
                                                 boost::asio::any_io_executor executor);
 
@@ -81,9 +76,7 @@ class CurlMulti : public std::enable_shared_from_this<CurlMulti> {
   CURLM* multi_ = nullptr;
   std::shared_ptr<Timer> timer_;
   Transfers transfers_;
-  std::vector<std::shared_ptr<CurlTransfer>> waiting_;  // Added from inside libcurl.
   std::unordered_map<Socket*, std::shared_ptr<Socket>> sockets_;
-  int inside_libcurl_ = 0;
   bool stopped_ = false;
 };
 

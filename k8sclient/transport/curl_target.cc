@@ -70,8 +70,8 @@ Result<std::shared_ptr<const CurlTarget>> make_curl_target(Connection connection
                                              "http://",
                                              host, scheme));
   }
-  if (!part_of(url, CURLUPART_USER).empty() || !part_of(url, CURLUPART_PASSWORD).empty() ||
-      !part_of(url, CURLUPART_QUERY).empty() || !part_of(url, CURLUPART_FRAGMENT).empty()) {
+  const auto has = [&url](CURLUPart part) { return !part_of(url, part).empty(); };
+  if (has(CURLUPART_USER) || has(CURLUPART_PASSWORD) || has(CURLUPART_QUERY) || has(CURLUPART_FRAGMENT)) {
     return fail(Reason::invalid, fmt::format("the server's address on {} must have no user, password, query or "
                                              "fragment",
                                              host));
@@ -88,14 +88,10 @@ Result<std::shared_ptr<const CurlTarget>> make_curl_target(Connection connection
   target->tls = scheme == "https";
   target->bypass_proxies = is_loopback(host);
   target->authority = host + ":" + port;
-  const std::string& name = connection.tls_server_name;
-  if (target->tls && !name.empty() && name != host) {
-    // libcurl takes SNI and the name to verify from the URL: the URL gets that name, the connection goes to the host.
-    target->connect_to = fmt::format("{}:{}:{}:{}", name, port, host, port);
-    target->url_base = fmt::format("{}://{}:{}{}", scheme, name, port, prefix);
-  } else {
-    target->url_base = fmt::format("{}://{}:{}{}", scheme, host, port, prefix);
-  }
+  // libcurl takes SNI and the name to verify from the URL: the URL gets that name, the connection goes to the host.
+  const std::string& name = target->tls && !connection.tls_server_name.empty() ? connection.tls_server_name : host;
+  if (name != host) target->connect_to = fmt::format("{}:{}:{}:{}", name, port, host, port);
+  target->url_base = fmt::format("{}://{}:{}{}", scheme, name, port, prefix);
   target->stats = options.stats != nullptr ? options.stats : std::make_shared<TransportStats>();
   target->connection = std::move(connection);
   target->options = std::move(options);
@@ -106,10 +102,6 @@ Result<std::shared_ptr<const CurlTarget>> make_curl_target(Connection connection
 // the reader still gets libcurl's own words.
 
 namespace {
-
-bool contains(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
 
 std::string libcurl_words(const CurlFailure& failure) {
   return failure.text.empty() ? curl_easy_strerror(failure.code) : std::string(failure.text);
@@ -145,11 +137,11 @@ std::string explain_untrusted(const CurlTarget& target, const CurlFailure& failu
 
 std::string explain_handshake(const CurlFailure& failure) {
   const std::string words = libcurl_words(failure);
-  if (contains(words, "wrong version number") || contains(words, "packet length too long") ||
-      contains(words, "unknown protocol") || contains(words, "http request")) {
+  if (words.contains("wrong version number") || words.contains("packet length too long") ||
+      words.contains("unknown protocol") || words.contains("http request")) {
     return fmt::format("the server does not speak TLS; is this an http:// address? ({})", words);
   }
-  if (contains(words, "alert")) {
+  if (words.contains("alert")) {
     return fmt::format(
         "the server refused the TLS handshake: {}; it might require a client certificate, or another "
         "tls-server-name",
@@ -161,11 +153,11 @@ std::string explain_handshake(const CurlFailure& failure) {
 std::string explain_broken(const CurlFailure& failure) {
   const std::string words = libcurl_words(failure);
   // With TLS 1.3 a server judges the client's certificate after the handshake, so the refusal arrives as data.
-  if (contains(words, "alert") && (contains(words, "certificate") || contains(words, "unknown ca"))) {
+  if (words.contains("alert") && (words.contains("certificate") || words.contains("unknown ca"))) {
     return fmt::format("the server refused our client certificate: {}; it wants one signed by a CA that it trusts",
                        words);
   }
-  if (failure.proxy_status != 0 && contains(words, "CONNECT")) {
+  if (failure.proxy_status != 0 && words.contains("CONNECT")) {
     return fmt::format("the proxy refused the connection with status {}; it must allow CONNECT to this host and port",
                        failure.proxy_status);
   }
@@ -173,33 +165,33 @@ std::string explain_broken(const CurlFailure& failure) {
 }
 
 std::string explain(const CurlTarget& target, const CurlFailure& failure) {
+  const std::string words = libcurl_words(failure);
   switch (failure.code) {
     case CURLE_COULDNT_RESOLVE_HOST:
-      return fmt::format("cannot resolve the server's name: {}", libcurl_words(failure));
+      return fmt::format("cannot resolve the server's name: {}", words);
     case CURLE_COULDNT_RESOLVE_PROXY:  // libcurl's other texts for this code show the address with its password.
       return failure.text.starts_with("Could not resolve proxy")
                  ? fmt::format("cannot resolve the proxy's name: {}", failure.text)
                  : "the proxy's address is not usable; it must be http://, https:// or socks5://host:port";
     case CURLE_COULDNT_CONNECT:
       return fmt::format(
-          "cannot connect: {}{}{}; is the API server running, and the address right?", libcurl_words(failure),
+          "cannot connect: {}{}{}; is the API server running, and the address right?", words,
           failure.os_errno != 0 ? ": " : "",
           failure.os_errno != 0 ? std::generic_category().message(static_cast<int>(failure.os_errno)) : std::string());
     case CURLE_OPERATION_TIMEDOUT:  // Only its connect timeout: the request's own deadline is not libcurl's.
-      return fmt::format("no connection in time: {}", libcurl_words(failure));
+      return fmt::format("no connection in time: {}", words);
     case CURLE_PEER_FAILED_VERIFICATION:
       return explain_untrusted(target, failure);
     case CURLE_SSL_CONNECT_ERROR:
       return explain_handshake(failure);
     case CURLE_SSL_CACERT_BADFILE:
-      return fmt::format("the configured CA is not usable: {}; it must be PEM certificates", libcurl_words(failure));
+      return fmt::format("the configured CA is not usable: {}; it must be PEM certificates", words);
     case CURLE_SSL_CERTPROBLEM:
       return fmt::format("the client certificate or its key is not usable: {}; both must be PEM, and belong together",
-                         libcurl_words(failure));
+                         words);
     case CURLE_UNSUPPORTED_PROTOCOL:  // "Received HTTP/0.9": a TLS server's alert, for one.
-      return target.tls ? libcurl_words(failure)
-                        : fmt::format("the server does not speak plain HTTP; is this an https:// address? ({})",
-                                      libcurl_words(failure));
+      return target.tls ? words
+                        : fmt::format("the server does not speak plain HTTP; is this an https:// address? ({})", words);
     case CURLE_GOT_NOTHING:
       return target.tls ? "the server ended the connection without an answer"
                         : "the server ended the connection without an answer; is this an https:// address?";
@@ -212,27 +204,23 @@ std::string explain(const CurlTarget& target, const CurlFailure& failure) {
       return failure.text.empty() ? "the server ended the HTTP/2 connection without an answer"
                                   : fmt::format("the HTTP/2 connection broke: {}", failure.text);
     case CURLE_HTTP2_STREAM:
-      return fmt::format("the server broke off the HTTP/2 stream: {}", libcurl_words(failure));
+      return fmt::format("the server broke off the HTTP/2 stream: {}", words);
     default:
-      return fmt::format("{} (libcurl error {})", libcurl_words(failure), static_cast<int>(failure.code));
-  }
-}
-
-Reason reason_of(CURLcode code) {
-  switch (code) {
-    case CURLE_URL_MALFORMAT:
-      return Reason::invalid;
-    case CURLE_BAD_CONTENT_ENCODING:
-      return Reason::decode;
-    default:
-      return Reason::transport;
+      return fmt::format("{} (libcurl error {})", words, static_cast<int>(failure.code));
   }
 }
 
 }  // namespace
 
+std::string describe(const CurlTarget& target, Method method, std::string_view path, std::string_view text) {
+  return fmt::format("{} {} on {}: {}", to_string(method), path, target.authority, text);
+}
+
 Error explain_curl_failure(const CurlTarget& target, const CurlFailure& failure) {
-  return {reason_of(failure.code), 0, explain(target, failure)};
+  const Reason reason = failure.code == CURLE_URL_MALFORMAT          ? Reason::invalid
+                        : failure.code == CURLE_BAD_CONTENT_ENCODING ? Reason::decode
+                                                                     : Reason::transport;
+  return {reason, 0, explain(target, failure)};
 }
 
 namespace {
@@ -245,26 +233,11 @@ void refresh(const std::string& path, std::string& text) {
 
 }  // namespace
 
-TlsFiles::TlsFiles(const Connection& connection, MonoTime now)
-    : ca_file_(connection.ca_file),
-      client_cert_file_(connection.client_cert_file),
-      client_key_file_(connection.client_key_file),
-      texts_(std::make_shared<const TlsTexts>(
-          TlsTexts{connection.ca_pem, connection.client_cert_pem, connection.client_key_pem})),
-      read_at_(now) {}
-
-std::shared_ptr<const TlsTexts> TlsFiles::current(MonoTime now) {
-  if (now - read_at_ >= kTlsFilePeriod) reread(now);
-  return texts_;
-}
-
-void TlsFiles::reread(MonoTime now) {
-  read_at_ = now;
-  TlsTexts fresh = *texts_;
-  refresh(ca_file_, fresh.ca_pem);
-  refresh(client_cert_file_, fresh.client_cert_pem);
-  refresh(client_key_file_, fresh.client_key_pem);
-  if (fresh != *texts_) texts_ = std::make_shared<const TlsTexts>(std::move(fresh));
+TlsTexts reread(const Connection& connection, TlsTexts used) {
+  refresh(connection.ca_file, used.ca_pem);
+  refresh(connection.client_cert_file, used.client_cert_pem);
+  refresh(connection.client_key_file, used.client_key_pem);
+  return used;
 }
 
 }  // namespace k8s

@@ -32,6 +32,10 @@ struct CurlTarget {
 [[nodiscard]] Result<std::shared_ptr<const CurlTarget>> make_curl_target(Connection connection,
                                                                          CurlTransportOptions options);
 
+// "GET /path on host:port: " and the text.
+[[nodiscard]] std::string describe(const CurlTarget& target, Method method, std::string_view path,
+                                   std::string_view text);
+
 // --- Why libcurl ended an exchange without an answer, in words that help: what failed, and what would be right.
 
 struct CurlFailure {
@@ -42,7 +46,7 @@ struct CurlFailure {
   long proxy_status = 0;       // CURLINFO_HTTP_CONNECTCODE
 };
 
-// The message has neither method nor path nor host: the exchange puts them before it.
+// The message has neither method nor path nor host: describe() puts them before it.
 [[nodiscard]] Error explain_curl_failure(const CurlTarget& target, const CurlFailure& failure);
 
 // --- The certificates and the key that a connection's TLS uses, re-read from their files while it lives.
@@ -58,21 +62,7 @@ struct TlsTexts {
   friend bool operator==(const TlsTexts&, const TlsTexts&) = default;
 };
 
-class TlsFiles {
- public:
-  // Begins with the connection's texts; those that name a file are re-read from it.
-  TlsFiles(const Connection& connection, MonoTime now);
-  // The texts to use now. The files are looked at when kTlsFilePeriod has passed since the last time.
-  [[nodiscard]] std::shared_ptr<const TlsTexts> current(MonoTime now);
-  // Looks at the files now: a connection was refused. A file that cannot be read leaves its last text in use.
-  void reread(MonoTime now);
-
- private:
-  std::string ca_file_;
-  std::string client_cert_file_;
-  std::string client_key_file_;
-  std::shared_ptr<const TlsTexts> texts_;
-  MonoTime read_at_;
-};
+// `used`, with what the files of the connection hold now. A file that cannot be read leaves its text.
+[[nodiscard]] TlsTexts reread(const Connection& connection, TlsTexts used);
 
 }  // namespace k8s

@@ -52,9 +52,6 @@ class CurlCore {
   [[nodiscard]] TransportStats& stats() const { return *target_->stats; }
   [[nodiscard]] bool stopped() const { return stopped_; }
 
-  // One exchange has ended; `status` 0: without an answer.
-  void record(Method method, int status, Duration took) const;
-
   CurlRoute unary;
   CurlRoute lease;
   CurlRoute streams;
@@ -62,11 +59,13 @@ class CurlCore {
   std::uint64_t credential_generation = 0;
 
  private:
+  void reread_tls();
+
   Clock* clock_;
   std::shared_ptr<const CurlTarget> target_;
   boost::asio::any_io_executor executor_;
-  TlsFiles tls_files_;
   std::shared_ptr<const TlsTexts> tls_;
+  MonoTime tls_read_at_;
   std::vector<std::weak_ptr<CurlMulti>> retired_;
   bool stopped_ = false;
 };
@@ -93,11 +92,9 @@ class ExchangeGuard {
 };
 
 CurlCore::CurlCore(boost::asio::any_io_executor executor, Clock* clock, std::shared_ptr<const CurlTarget> target)
-    : clock_(clock),
-      target_(std::move(target)),
-      executor_(std::move(executor)),
-      tls_files_(target_->connection, clock->monotonic()),
-      tls_(tls_files_.current(clock->monotonic())) {
+    : clock_(clock), target_(std::move(target)), executor_(std::move(executor)), tls_read_at_(clock->monotonic()) {
+  const Connection& from = target_->connection;
+  tls_ = std::make_shared<const TlsTexts>(TlsTexts{from.ca_pem, from.client_cert_pem, from.client_key_pem});
   streams.sharing = CurlMulti::Sharing::one_connection_each;
   for (CurlRoute* route : {&unary, &lease, &streams})
     route->multi = CurlMulti::create(executor_, clock_, route->sharing);
@@ -120,31 +117,26 @@ void CurlCore::retire(CurlRoute& route, const std::shared_ptr<CurlMulti>& multi)
 }
 
 std::shared_ptr<const TlsTexts> CurlCore::tls() {
-  std::shared_ptr<const TlsTexts> now = tls_files_.current(clock_->monotonic());
-  if (now == tls_) return tls_;
-  tls_ = std::move(now);
+  if (clock_->monotonic() - tls_read_at_ >= kTlsFilePeriod) reread_tls();
+  return tls_;
+}
+
+void CurlCore::reread_tls() {
+  tls_read_at_ = clock_->monotonic();
+  TlsTexts now = reread(target_->connection, *tls_);
+  if (now == *tls_) return;
+  tls_ = std::make_shared<const TlsTexts>(std::move(now));
   retire(unary, unary.multi);
   retire(lease, lease.multi);
-  return tls_;
 }
 
 bool CurlCore::tls_changed(const std::shared_ptr<const TlsTexts>& used) {
   if (stopped_) return false;
-  tls_files_.reread(clock_->monotonic());
-  return tls() != used;
+  reread_tls();
+  return tls_ != used;
 }
-
-void CurlCore::record(Method method, int status, Duration took) const {
-  ++stats().requests[{method, status}];
-  if (target_->options.observer) target_->options.observer->on_request(method, target_->authority, status, took);
-}
-
-}  // namespace
 
 namespace asio = boost::asio;
-
-namespace {
-
 using Milliseconds = std::chrono::milliseconds;
 using CorePtr = std::shared_ptr<CurlCore>;
 
@@ -186,21 +178,13 @@ bool refresh_credential(CurlCore& core, const Credential& refused) {
   return true;
 }
 
-// Waits until the exchange has what `ready` asks for, or the deadline passes; then it is out of libcurl, with an error.
-using Ready = bool (*)(const CurlExchange&);
-bool has_headers(const CurlExchange& exchange) {
-  return exchange.headers_complete();
-}
-bool has_ended(const CurlExchange& exchange) {
-  return exchange.done();
-}
-
+// Waits until the exchange has arrived, or the deadline passes; then it is out of libcurl, with an error.
 asio::awaitable<void> wait_for(CorePtr core, std::shared_ptr<ExchangeGuard> guard, MonoTime deadline,
-                               Milliseconds allowed, Ready ready) {
+                               Milliseconds allowed) {
   CurlExchange& exchange = guard->exchange();
-  while (!ready(exchange) && !exchange.done()) {
+  while (!exchange.arrived()) {
     const bool notified = co_await exchange.signal().wait_until(deadline);
-    if (notified || exchange.done() || ready(exchange)) continue;
+    if (notified || exchange.arrived()) continue;
     if (core->clock().monotonic() >= deadline) {
       exchange.fail_overdue(allowed);
     } else {
@@ -211,17 +195,19 @@ asio::awaitable<void> wait_for(CorePtr core, std::shared_ptr<ExchangeGuard> guar
 }
 
 // One request on the wire, once: to its end, or a stream's to its headers. The exchange may carry an error.
-asio::awaitable<Result<std::shared_ptr<ExchangeGuard>>> exchange_once(CorePtr core, CurlRoute* route,
+asio::awaitable<Result<std::shared_ptr<ExchangeGuard>>> exchange_once(CorePtr core,
                                                                       std::shared_ptr<const HttpRequest> request,
                                                                       Credential credential, CurlExchange::Kind kind,
                                                                       MonoTime deadline) {
   auto exchange = CurlExchange::create(core->target(), *request, credential.token, credential.tls, kind,
                                        core->clock().make_signal());
   if (!exchange) co_return std::unexpected(exchange.error());
-  const auto guard = std::make_shared<ExchangeGuard>(route->multi, *exchange);
-  const bool stream = kind == CurlExchange::Kind::stream;
-  co_await wait_for(core, guard, deadline, request->timeout, stream ? has_headers : has_ended);
-  if (guard->exchange().connection_suspect()) core->retire(*route, guard->multi());
+  CurlRoute& route = kind == CurlExchange::Kind::stream   ? core->streams
+                     : request->channel == Channel::lease ? core->lease
+                                                          : core->unary;
+  const auto guard = std::make_shared<ExchangeGuard>(route.multi, *exchange);
+  co_await wait_for(core, guard, deadline, request->timeout);
+  if (guard->exchange().connection_suspect()) core->retire(route, guard->multi());
   co_return guard;
 }
 
@@ -229,11 +215,9 @@ asio::awaitable<Result<std::shared_ptr<ExchangeGuard>>> exchange_once(CorePtr co
 Result<void> allow_another_exchange(const CurlCore& core, const HttpRequest& request) {
   if (!request.before_resend) return {};
   Result<void> allowed = request.before_resend();
-  if (allowed) return allowed;
-  Error error = allowed.error();
-  error.message =
-      fmt::format("{} {} on {}: {}", to_string(request.method), request.path, core.target()->authority, error.message);
-  return std::unexpected(std::move(error));
+  if (!allowed)
+    allowed.error().message = describe(*core.target(), request.method, request.path, allowed.error().message);
+  return allowed;
 }
 
 // An attempt without an answer. `sent`: this one or an earlier one may have reached the server.
@@ -245,7 +229,7 @@ std::unexpected<Error> without_answer(Error error, bool sent) {
 // As exchange_once, with a credential; again with a fresh one after a 401, again on a new connection when a read met
 // the end of a kept one, or when certificates that did not serve have been replaced in their files. An error only if
 // there is no answer (for a stream: no headers).
-asio::awaitable<Result<std::shared_ptr<ExchangeGuard>>> exchange_authorised(CorePtr core, CurlRoute* route,
+asio::awaitable<Result<std::shared_ptr<ExchangeGuard>>> exchange_authorised(CorePtr core,
                                                                             std::shared_ptr<const HttpRequest> request,
                                                                             CurlExchange::Kind kind,
                                                                             MonoTime deadline) {
@@ -254,15 +238,15 @@ asio::awaitable<Result<std::shared_ptr<ExchangeGuard>>> exchange_authorised(Core
   bool sent = false;
   while (true) {
     if (core->stopped()) {
-      co_return fail(Reason::cancelled, fmt::format("{} {} on {}: the transport is closed", to_string(request->method),
-                                                    request->path, core->target()->authority));
+      co_return fail(Reason::cancelled,
+                     describe(*core->target(), request->method, request->path, "the transport is closed"));
     }
     auto credential = co_await fetch_credential(core, deadline);
     if (core->clock().monotonic() >= deadline) {
+      const std::string why = credential ? std::string() : ": " + credential.error().message;
       Error late{Reason::timeout, 0,
-                 fmt::format("{} {} on {}: no credential within {}{}{}", to_string(request->method), request->path,
-                             core->target()->authority, request->timeout, credential ? "" : ": ",
-                             credential ? "" : credential.error().message)};
+                 describe(*core->target(), request->method, request->path,
+                          fmt::format("no credential within {}{}", request->timeout, why))};
       co_return without_answer(std::move(late), sent);
     }
     if (!credential) co_return without_answer(credential.error(), sent);
@@ -270,7 +254,7 @@ asio::awaitable<Result<std::shared_ptr<ExchangeGuard>>> exchange_authorised(Core
       const Result<void> allowed = allow_another_exchange(*core, *request);
       if (!allowed) co_return std::unexpected(allowed.error());
     }
-    auto guard = co_await exchange_once(core, route, request, *credential, kind, deadline);
+    auto guard = co_await exchange_once(core, request, *credential, kind, deadline);
     if (!guard) co_return guard;
     const CurlExchange& exchange = (*guard)->exchange();
     sent = sent || !exchange.never_sent();
@@ -288,44 +272,16 @@ asio::awaitable<Result<std::shared_ptr<ExchangeGuard>>> exchange_authorised(Core
   }
 }
 
-// Counts a unary request that is on its way.
-struct InFlight {
-  explicit InFlight(CorePtr owner) : core(std::move(owner)) { ++core->stats().unary_in_flight; }
-  ~InFlight() { --core->stats().unary_in_flight; }
-  InFlight(const InFlight&) = delete;
-  InFlight& operator=(const InFlight&) = delete;
-  CorePtr core;
-};
-
-asio::awaitable<Result<HttpResponse>> send_unary(CorePtr core, std::shared_ptr<const HttpRequest> request,
-                                                 MonoTime deadline) {
-  std::optional<InFlight> counted;
-  const bool lease = request->channel == Channel::lease;
-  if (!lease) counted.emplace(core);
-  CurlRoute* const route = lease ? &core->lease : &core->unary;
-  auto guard = co_await exchange_authorised(core, route, request, CurlExchange::Kind::unary, deadline);
+asio::awaitable<Result<HttpResponse>> send_request(CorePtr core, HttpRequest request) {
+  const MonoTime deadline = core->clock().monotonic() + request.timeout;
+  const auto shared = std::make_shared<const HttpRequest>(std::move(request));
+  auto guard = co_await exchange_authorised(core, shared, CurlExchange::Kind::unary, deadline);
   if (!guard) co_return std::unexpected(guard.error());
   co_return (*guard)->exchange().take_response();
 }
 
-asio::awaitable<Result<HttpResponse>> send_request(CorePtr core, HttpRequest request) {
-  const MonoTime started = core->clock().monotonic();
-  const MonoTime deadline = started + request.timeout;
-  const auto shared = std::make_shared<const HttpRequest>(std::move(request));
-  auto response = co_await send_unary(core, shared, deadline);
-  core->record(shared->method, response ? response->status : 0, core->clock().monotonic() - started);
-  co_return response;
-}
-
 // What a stream and its pending read share.
 struct StreamState {
-  StreamState(CorePtr owner, std::shared_ptr<ExchangeGuard> opened) : core(std::move(owner)), guard(std::move(opened)) {
-    ++core->stats().streams_open;
-  }
-  ~StreamState() { --core->stats().streams_open; }
-  StreamState(const StreamState&) = delete;
-  StreamState& operator=(const StreamState&) = delete;
-
   CorePtr core;
   std::shared_ptr<ExchangeGuard> guard;
   bool ended = false;  // The end or the error has been handed out.
@@ -381,30 +337,25 @@ class CurlStream final : public ByteStream {
 };
 
 asio::awaitable<Result<std::unique_ptr<ByteStream>>> open_stream(CorePtr core, HttpRequest request) {
-  const MonoTime started = core->clock().monotonic();
-  const MonoTime deadline = started + request.timeout;
+  const MonoTime deadline = core->clock().monotonic() + request.timeout;
   const auto shared = std::make_shared<const HttpRequest>(std::move(request));
-  auto guard = co_await exchange_authorised(core, &core->streams, shared, CurlExchange::Kind::stream, deadline);
-  const int status = guard ? (*guard)->exchange().status() : 0;
-  core->record(shared->method, status, core->clock().monotonic() - started);
+  auto guard = co_await exchange_authorised(core, shared, CurlExchange::Kind::stream, deadline);
   if (!guard) co_return std::unexpected(guard.error());
   co_return std::make_unique<CurlStream>(std::make_shared<StreamState>(core, *std::move(guard)));
 }
 
 // What an unusable address or proxy leaves of a transport: every request says so.
-asio::awaitable<Result<HttpResponse>> refuse_request(Error error) {
-  co_return std::unexpected(std::move(error));
-}
-asio::awaitable<Result<std::unique_ptr<ByteStream>>> refuse_stream(Error error) {
+template <class T>
+asio::awaitable<Result<T>> refuse(Error error) {
   co_return std::unexpected(std::move(error));
 }
 
 class UnusableTransport final : public Transport {
  public:
   explicit UnusableTransport(Error error) : error_(std::move(error)) {}
-  asio::awaitable<Result<HttpResponse>> send(HttpRequest /*request*/) override { return refuse_request(error_); }
+  asio::awaitable<Result<HttpResponse>> send(HttpRequest /*request*/) override { return refuse<HttpResponse>(error_); }
   asio::awaitable<Result<std::unique_ptr<ByteStream>>> open(HttpRequest /*request*/) override {
-    return refuse_stream(error_);
+    return refuse<std::unique_ptr<ByteStream>>(error_);
   }
 
  private:

@@ -10,10 +10,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
-#include <string_view>
-#include <utility>
 
 #include "k8sclient/auth/connection.h"
 #include "k8sclient/clock.h"
@@ -21,24 +18,11 @@
 
 namespace k8s {
 
-// Sees every request that ended, for rest_client_requests_total and its histogram. Called on the transport's thread.
-class RequestObserver {
- public:
-  virtual ~RequestObserver() = default;
-  // `host` is the server's "host:port". `status` is the HTTP status, 0 when there was no answer. For a stream this is
-  // its opening.
-  virtual void on_request(Method method, std::string_view host, int status, Duration took) = 0;
-};
-
 // What the transport has done so far; plain counters, read on the transport's thread.
 struct TransportStats {
-  std::map<std::pair<Method, int>, std::uint64_t>
-      requests;                           // By method and status (0: no answer); streams' openings too.
   std::uint64_t retries = 0;              // Sent again by us: after a 401, or a read whose kept connection had ended.
   std::uint64_t connections_opened = 0;   // TCP connections, over the transport's life.
   std::uint64_t connections_retired = 0;  // Shared connections given up after a timeout or a break.
-  std::size_t unary_in_flight = 0;
-  std::size_t streams_open = 0;
 };
 
 struct CurlTransportOptions {
@@ -49,8 +33,7 @@ struct CurlTransportOptions {
   std::size_t max_header_bytes = 128U << 10U;          // Of one answer.
   std::size_t max_body_bytes = 32U << 20U;             // Of one unary answer, unpacked.
   std::size_t max_unread_stream_bytes = 16U << 20U;    // A consumer this far behind loses its stream.
-  std::shared_ptr<RequestObserver> observer = nullptr;
-  std::shared_ptr<TransportStats> stats = nullptr;  // Filled when given.
+  std::shared_ptr<TransportStats> stats = nullptr;     // Filled when given.
 };
 
 // `clock` must outlive the transport and every coroutine that came from it. Destroying the transport ends requests

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <iterator>
 
 namespace k8s {
 
@@ -50,15 +49,13 @@ std::string replace_invalid_utf8(std::string text) {
 }
 
 std::optional<std::string> base64_decode(std::string_view text) {
-  std::string clean;
-  clean.reserve(text.size());
-  std::copy_if(text.begin(), text.end(), std::back_inserter(clean), [](char c) { return c != '\n' && c != '\r'; });
+  std::string clean(text);
+  std::erase_if(clean, [](char c) { return c == '\n' || c == '\r'; });
   if (clean.size() % 4 != 0) return std::nullopt;
   const std::size_t padding = clean.size() - std::min(clean.size(), clean.find_last_not_of('=') + 1);
   // OpenSSL's block decoder takes '=' anywhere, and spaces around.
-  const bool alphabet = std::all_of(clean.begin(), clean.end() - static_cast<std::ptrdiff_t>(padding), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '+' || c == '/';
-  });
+  const bool alphabet = std::ranges::all_of(std::string_view(clean).substr(0, clean.size() - padding),
+                                            [](char c) { return is_alphanumeric(c) || c == '+' || c == '/'; });
   if (padding > 2 || !alphabet) return std::nullopt;
   std::string out(clean.size() / 4 * 3, '\0');
   const auto* input = reinterpret_cast<const unsigned char*>(clean.data());

@@ -22,6 +22,10 @@ namespace k8s {
   return is_digit(c) || (to_lower(c) >= 'a' && to_lower(c) <= 'f');
 }
 
+[[nodiscard]] constexpr bool is_alphanumeric(char c) {
+  return is_digit(c) || (to_lower(c) >= 'a' && to_lower(c) <= 'z');
+}
+
 [[nodiscard]] std::string lower(std::string_view text);
 
 // Without blanks, tabs and line ends around it.

@@ -21,9 +21,10 @@ void JsonScratch::make_room(std::size_t length) {
   longest_ = std::max(longest_, length);
 }
 
-simdjson::error_code JsonScratch::open(simdjson::padded_string_view text, simdjson::ondemand::document& document) {
+simdjson::error_code JsonScratch::open(std::string_view text, simdjson::ondemand::document& document) {
   make_room(text.size());
-  return parser_.iterate(text).get(document);
+  const std::size_t readable = text.size() + simdjson::SIMDJSON_PADDING;
+  return parser_.iterate(simdjson::padded_string_view(text.data(), text.size(), readable)).get(document);
 }
 
 simdjson::error_code JsonScratch::open_copy(std::string_view text, simdjson::ondemand::document& document) {
@@ -31,7 +32,7 @@ simdjson::error_code JsonScratch::open_copy(std::string_view text, simdjson::ond
   copy_.reserve(text.size() + simdjson::SIMDJSON_PADDING);
   copy_.assign(text);
   copy_.append(simdjson::SIMDJSON_PADDING, '\0');
-  return parser_.iterate(simdjson::padded_string_view(copy_.data(), text.size(), copy_.size())).get(document);
+  return open(std::string_view(copy_).substr(0, text.size()), document);
 }
 
 }  // namespace k8s

@@ -65,10 +65,29 @@ template <class Json>
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
+// --- Reading JSON on demand: simdjson throws where a text cannot be read, which leaves nested readers at once.
+
+// Calls read(), which reads on demand. What is wrong with the text; SUCCESS: nothing.
+template <class Read>
+[[nodiscard]] simdjson::error_code read_json(Read read) {
+  try {
+    read();
+    return simdjson::SUCCESS;
+  } catch (const simdjson::simdjson_error& error) {
+    return error.error();
+  }
+}
+
+// For a reader that has seen the whole value of a document: nothing may follow it.
+inline void must_end(simdjson::ondemand::document& document) {
+  if (document.current_location().error() != simdjson::OUT_OF_BOUNDS)
+    throw simdjson::simdjson_error(simdjson::TRAILING_CONTENT);
+}
+
 // --- JsonScratch: the memory of a thread for reading one JSON object after the other on demand. A parser needs about
 // six times the size of its text, so every decoder of single objects shares this one: watch events, object keys and
 // projections. After a text beyond kKept the memory is returned with the next smaller one.
-// simdjson::ondemand::document document; auto error = JsonScratch::of_thread().open(padded, document); The document
+// simdjson::ondemand::document document; auto error = JsonScratch::of_thread().open(text, document); The document
 // and what it lends out are valid until the next open(), by whomever: read it to the end, copy what stays, and call no
 // other decoder meanwhile. (Pages of a list have a parser of their own, since their items are decoded while the page
 // is read.)
@@ -79,7 +98,8 @@ class JsonScratch {
 
   static JsonScratch& of_thread();
 
-  simdjson::error_code open(simdjson::padded_string_view text, simdjson::ondemand::document& document);
+  // `text` is followed by simdjson's padding of readable bytes.
+  simdjson::error_code open(std::string_view text, simdjson::ondemand::document& document);
   // The same for a text that nothing readable may follow: it is copied first.
   simdjson::error_code open_copy(std::string_view text, simdjson::ondemand::document& document);
 

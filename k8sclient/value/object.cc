@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <unordered_map>
+
+#include "k8sclient/value/encoding.h"
 
 namespace k8s {
 
@@ -12,9 +15,7 @@ std::string to_string(const ObjectKey& key) {
 }
 
 bool older(std::string_view a, std::string_view b) {
-  const auto number = [](std::string_view text) {
-    return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
-  };
+  const auto number = [](std::string_view text) { return !text.empty() && std::ranges::all_of(text, is_digit); };
   if (!number(a) || !number(b)) return false;
   a.remove_prefix(std::min(a.find_first_not_of('0'), a.size()));
   b.remove_prefix(std::min(b.find_first_not_of('0'), b.size()));
@@ -145,28 +146,15 @@ const OwnerReference* ObjectMeta::controller() const {
   return it == owners.end() ? nullptr : &*it;
 }
 
-namespace {
-
-bool unreserved(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '.' ||
-         c == '_' || c == '~';
-}
-
-}  // namespace
-
-std::string percent_encode(std::string_view text) {
-  static constexpr std::string_view kHexDigits = "0123456789ABCDEF";
+std::string percent_encode(std::string_view text, std::string_view marks) {
   std::string out;
   out.reserve(text.size());
   for (const char c : text) {
-    if (unreserved(c)) {
+    if (is_alphanumeric(c) || marks.contains(c)) {
       out += c;
-      continue;
+    } else {
+      fmt::format_to(std::back_inserter(out), "%{:02X}", static_cast<unsigned char>(c));
     }
-    const auto byte = static_cast<unsigned char>(c);
-    out += '%';
-    out += kHexDigits[byte >> 4U];
-    out += kHexDigits[byte & 15U];
   }
   return out;
 }
@@ -198,10 +186,6 @@ Query& Query::add(std::string_view key, std::string_view value) {
 
 Query& Query::add(std::string_view key, std::int64_t value) {
   return add(key, std::to_string(value));
-}
-
-Query& Query::add_flag(std::string_view key, bool value) {
-  return add(key, value ? std::string_view("true") : std::string_view());
 }
 
 }  // namespace k8s

@@ -166,8 +166,8 @@ struct ObjectMeta {
 
 // --- URL paths of the Kubernetes API, and query encoding.
 
-// RFC 3986: everything but unreserved characters becomes %XX.
-[[nodiscard]] std::string percent_encode(std::string_view text);
+// Everything but letters, digits and `marks` becomes %XX. By default marks are those that RFC 3986 calls unreserved.
+[[nodiscard]] std::string percent_encode(std::string_view text, std::string_view marks = "-._~");
 
 // "/api/v1" or "/apis/apps/v1".
 [[nodiscard]] std::string group_version_path(const Gvr& gvr);
@@ -182,7 +182,6 @@ class Query {
  public:
   Query& add(std::string_view key, std::string_view value);
   Query& add(std::string_view key, std::int64_t value);
-  Query& add_flag(std::string_view key, bool value);  // "true" when set, left out otherwise.
   // Empty without parameters, else with the leading '?'.
   [[nodiscard]] const std::string& str() const { return text_; }
 

@@ -8,34 +8,31 @@
 #include <set>
 #include <utility>
 
+#include "k8sclient/value/encoding.h"
+
 namespace k8s {
 namespace {
 
-bool alphanumeric(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-}
-
-// [A-Za-z0-9] ends, [A-Za-z0-9._-] between.
-bool name_characters(std::string_view text) {
-  return !text.empty() && alphanumeric(text.front()) && alphanumeric(text.back()) &&
-         std::all_of(text.begin(), text.end(),
-                     [](char c) { return alphanumeric(c) || c == '.' || c == '_' || c == '-'; });
+// What is wrong with the name in a key, or a value: [A-Za-z0-9] ends, [A-Za-z0-9._-] between.
+std::optional<std::string> name_problem(std::string_view what, std::string_view name) {
+  if (name.size() > 63) {
+    return fmt::format("{} has {} characters, at most 63 are allowed", what, name.size());
+  }
+  const auto allowed = [](char c) { return is_alphanumeric(c) || c == '.' || c == '_' || c == '-'; };
+  if (!name.empty() && is_alphanumeric(name.front()) && is_alphanumeric(name.back()) &&
+      std::ranges::all_of(name, allowed)) {
+    return std::nullopt;
+  }
+  return fmt::format("{} must be letters, digits, '-', '_' or '.', and begin and end with a letter or digit", what);
 }
 
 std::string term_text(const LabelRequirement& requirement) {
+  if (requirement.op == LabelOperator::exists) return requirement.key;
+  if (requirement.op == LabelOperator::does_not_exist) return "!" + requirement.key;
   std::vector<std::string> values = requirement.values;
-  std::sort(values.begin(), values.end());
-  switch (requirement.op) {
-    case LabelOperator::in:
-      return fmt::format("{} in ({})", requirement.key, fmt::join(values, ","));
-    case LabelOperator::not_in:
-      return fmt::format("{} notin ({})", requirement.key, fmt::join(values, ","));
-    case LabelOperator::exists:
-      return requirement.key;
-    case LabelOperator::does_not_exist:
-      return "!" + requirement.key;
-  }
-  return requirement.key;
+  std::ranges::sort(values);
+  return fmt::format("{} {} ({})", requirement.key, requirement.op == LabelOperator::in ? "in" : "notin",
+                     fmt::join(values, ","));
 }
 
 // Reads the query form of a label selector; the grammar is apimachinery's labels.Parse.
@@ -147,9 +144,8 @@ bool is_dns_subdomain(std::string_view text) {
   if (text.empty() || text.size() > 253) return false;
   while (true) {
     const std::string_view label = text.substr(0, text.find('.'));
-    const auto good = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-'; };
-    if (label.empty() || label.front() == '-' || label.back() == '-') return false;
-    if (!std::all_of(label.begin(), label.end(), good)) return false;
+    const auto good = [](char c) { return is_digit(c) || (c >= 'a' && c <= 'z') || c == '-'; };
+    if (label.empty() || label.front() == '-' || label.back() == '-' || !std::ranges::all_of(label, good)) return false;
     if (label.size() == text.size()) return true;
     text.remove_prefix(label.size() + 1);
   }
@@ -170,25 +166,15 @@ std::optional<LabelOperator> parse_label_operator(std::string_view text) {
 
 bool LabelRequirement::matches(const StringMap& labels) const {
   const auto value = labels.get(key);
-  const bool listed = value && std::find(values.begin(), values.end(), *value) != values.end();
-  switch (op) {
-    case LabelOperator::in:
-      return listed;
-    case LabelOperator::not_in:
-      return !listed;
-    case LabelOperator::exists:
-      return value.has_value();
-    case LabelOperator::does_not_exist:
-      return !value.has_value();
-  }
-  return false;
+  const bool listed = value && std::ranges::find(values, *value) != values.end();
+  // In the order of LabelOperator.
+  return std::array{listed, !listed, value.has_value(), !value.has_value()}.at(static_cast<std::size_t>(op));
 }
 
 bool LabelSelector::matches(const StringMap& labels) const {
-  return std::all_of(match_labels.begin(), match_labels.end(),
-                     [&](const auto& entry) { return labels.get(entry.first) == std::string_view(entry.second); }) &&
-         std::all_of(match_expressions.begin(), match_expressions.end(),
-                     [&](const LabelRequirement& requirement) { return requirement.matches(labels); });
+  return std::ranges::all_of(match_labels,
+                             [&](const auto& entry) { return labels.get(entry.first) == entry.second; }) &&
+         std::ranges::all_of(match_expressions, [&](const auto& requirement) { return requirement.matches(labels); });
 }
 
 std::string LabelSelector::to_string() const {
@@ -210,13 +196,9 @@ namespace {
 Result<void> check_requirement(const LabelRequirement& requirement) {
   if (auto problem = label_key_problem(requirement.key)) return fail(Reason::invalid, *std::move(problem));
   const bool wants_values = requirement.op == LabelOperator::in || requirement.op == LabelOperator::not_in;
-  if (wants_values && requirement.values.empty()) {
-    return fail(Reason::invalid, fmt::format("label selector: {} {} needs at least one value", requirement.key,
-                                             to_string(requirement.op)));
-  }
-  if (!wants_values && !requirement.values.empty()) {
-    return fail(Reason::invalid,
-                fmt::format("label selector: {} {} takes no values", requirement.key, to_string(requirement.op)));
+  if (wants_values == requirement.values.empty()) {
+    return fail(Reason::invalid, fmt::format("label selector: {} {} {}", requirement.key, to_string(requirement.op),
+                                             wants_values ? "needs at least one value" : "takes no values"));
   }
   for (const std::string& value : requirement.values) {
     if (auto problem = label_value_problem(value)) {
@@ -242,104 +224,31 @@ Result<void> LabelSelector::validate() const {
 
 std::optional<std::string> label_key_problem(std::string_view key) {
   const std::size_t slash = key.find('/');
-  const std::string_view name = slash == std::string_view::npos ? key : key.substr(slash + 1);
   if (slash != std::string_view::npos && !is_dns_subdomain(key.substr(0, slash))) {
     return fmt::format("label key \"{}\": the part before '/' must be a lower case DNS name of at most 253 characters",
                        key);
   }
-  if (name.size() > 63) {
-    return fmt::format("label key \"{}\": the name has {} characters, at most 63 are allowed", key, name.size());
-  }
-  if (!name_characters(name)) {
-    return fmt::format(
-        "label key \"{}\": the name must be letters, digits, '-', '_' or '.', and begin and end with a "
-        "letter or digit",
-        key);
-  }
-  return std::nullopt;
+  const std::string_view name = slash == std::string_view::npos ? key : key.substr(slash + 1);
+  return name_problem(fmt::format("label key \"{}\": the name", key), name);
 }
 
 std::optional<std::string> label_value_problem(std::string_view value) {
   if (value.empty()) return std::nullopt;
-  if (value.size() > 63) {
-    return fmt::format("label value \"{}\" has {} characters, at most 63 are allowed", value, value.size());
-  }
-  if (!name_characters(value)) {
-    return fmt::format(
-        "label value \"{}\" must be letters, digits, '-', '_' or '.', and begin and end with a letter "
-        "or digit",
-        value);
-  }
-  return std::nullopt;
+  return name_problem(fmt::format("label value \"{}\"", value), value);
 }
 
 FieldSelector FieldSelector::equals(std::string path, std::string value) {
-  return {FieldTerm{std::move(path), std::move(value), false}};
-}
-
-bool FieldSelector::matches(const std::function<std::optional<std::string>(std::string_view)>& field) const {
-  return std::all_of(terms.begin(), terms.end(), [&](const FieldTerm& term) {
-    const auto value = field(term.path);
-    return value && (*value == term.value) != term.negated;
-  });
+  return {{{std::move(path), std::move(value)}}};
 }
 
 std::string FieldSelector::to_string() const {
   std::string out;
-  for (const FieldTerm& term : terms) {
-    if (!out.empty()) out += ',';
-    out += term.path;
-    out += term.negated ? "!=" : "=";
-    for (const char c : term.value) {
+  for (const auto& [path, value] : terms) {
+    out += fmt::format("{}{}=", out.empty() ? "" : ",", path);
+    for (const char c : value) {
       if (c == '\\' || c == ',' || c == '=') out += '\\';
       out += c;
     }
-  }
-  return out;
-}
-
-namespace {
-
-// "path=value", "path==value" or "path!=value", with `\` escapes still in place.
-std::optional<FieldTerm> parse_field_term(std::string_view text) {
-  const std::size_t equals = text.find('=');
-  if (equals == std::string_view::npos || equals == 0) return std::nullopt;
-  FieldTerm term;
-  term.negated = text[equals - 1] == '!';
-  term.path = std::string(text.substr(0, equals - (term.negated ? 1 : 0)));
-  std::string_view value = text.substr(equals + 1);
-  if (!term.negated && !value.empty() && value.front() == '=') value.remove_prefix(1);
-  for (std::size_t i = 0; i < value.size(); ++i) {
-    if (value[i] == '=') return std::nullopt;
-    if (value[i] == '\\') {
-      ++i;
-      if (i == value.size() || (value[i] != '\\' && value[i] != ',' && value[i] != '=')) return std::nullopt;
-    }
-    term.value += value[i];
-  }
-  if (term.path.empty()) return std::nullopt;
-  return term;
-}
-
-}  // namespace
-
-Result<FieldSelector> FieldSelector::parse(std::string_view text) {
-  FieldSelector out;
-  std::size_t begin = 0;
-  for (std::size_t i = 0; i <= text.size(); ++i) {
-    const bool escape = i + 1 < text.size() && text[i] == '\\';
-    if (escape) ++i;  // The escaped character, whatever it is.
-    if (escape || (i < text.size() && text[i] != ',')) continue;
-    const std::string_view part = text.substr(begin, i - begin);
-    begin = i + 1;
-    if (part.empty()) continue;
-    auto term = parse_field_term(part);
-    if (!term) {
-      return fail(Reason::invalid, fmt::format("field selector \"{}\": \"{}\" is not path=value or path!=value (a "
-                                               "',', '=' or '\\' in the value is escaped by '\\')",
-                                               text, part));
-    }
-    out.terms.push_back(*std::move(term));
   }
   return out;
 }

@@ -1,13 +1,13 @@
-// Label and field selectors: values with matches(), their query-string form, and the parser of that form. Asio-free:
-// planners select nodes with them, the client sends them, the simulated API server parses and applies them.
+// Label and field selectors, and their query-string form. Asio-free: planners select nodes with them, the client sends
+// them.
 #pragma once
 
 #include <compare>
-#include <functional>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "k8sclient/value/error.h"
@@ -62,29 +62,14 @@ struct LabelSelector {
 // at most 253 characters (RFC 1123).
 [[nodiscard]] bool is_dns_subdomain(std::string_view text);
 
-// One term of a field selector: "spec.nodeName=n1" or "metadata.name!=a".
-struct FieldTerm {
-  std::string path;
-  std::string value;
-  bool negated = false;
-  friend auto operator<=>(const FieldTerm&, const FieldTerm&) = default;
-};
-
+// All of these fields have these values.
 struct FieldSelector {
-  std::vector<FieldTerm> terms;
+  std::vector<std::pair<std::string, std::string>> terms;  // Path and value: "spec.nodeName", "n1".
 
-  FieldSelector() = default;
-  FieldSelector(std::initializer_list<FieldTerm> list) : terms(list) {}
-  // One "path=value" term, the usual case.
+  // One term, the usual case.
   [[nodiscard]] static FieldSelector equals(std::string path, std::string value);
-  [[nodiscard]] bool empty() const { return terms.empty(); }
-  // `field` gives the object's value at a path; nullopt when the kind does not offer that field, which never matches.
-  [[nodiscard]] bool matches(const std::function<std::optional<std::string>(std::string_view path)>& field) const;
   // The `fieldSelector` query form before percent-encoding; `\`, `,` and `=` in values are escaped by a backslash.
   [[nodiscard]] std::string to_string() const;
-  // Parses `a=b`, `a==b`, `a!=b`, joined by commas. Errors: `invalid`.
-  [[nodiscard]] static Result<FieldSelector> parse(std::string_view text);
-  friend auto operator<=>(const FieldSelector&, const FieldSelector&) = default;
 };
 
 }  // namespace k8s

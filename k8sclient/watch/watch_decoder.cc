@@ -21,77 +21,10 @@
 namespace k8s {
 namespace {
 
-// --- One frame of a watch in protobuf -> watch event. Pure; watch_decoder.h cuts the stream into frames.
-
-namespace pb = protobuf;
-using protozero::pbf_reader;
-
-struct Frame {
-  std::string_view type;
-  std::string_view object;
-};
-
-Frame read_frame(std::string_view bytes) {
-  constexpr std::uint32_t kType = pb::text(1);
-  constexpr std::uint32_t kObject = pb::text(2);
-  constexpr std::uint32_t kRaw = pb::text(1);  // Of the RawExtension.
-  Frame out;
-  pb::each_field({bytes.data(), bytes.size()}, [&](std::uint32_t field, pbf_reader& value) {
-    if (field == kType) out.type = pb::view(value);
-    if (field == kObject) out.object = pb::only_text(value.get_message(), kRaw);
-    return field == kType || field == kObject;
-  });
-  return out;
-}
-
-void read_meta(pbf_reader meta, WatchEvent& event) {
-  constexpr std::uint32_t kResourceVersion = pb::text(6);
-  constexpr std::uint32_t kAnnotations = pb::text(12);
-  while (meta.next()) {
-    switch (meta.tag_and_type()) {
-      case kResourceVersion:
-        event.resource_version = pb::view(meta);
-        if (event.type != WatchEventType::bookmark) return;
-        break;
-      case kAnnotations: {
-        const pb::MapEntry annotation = pb::read_map_entry(meta.get_message());
-        if (annotation.key == kInitialEventsEnd) event.initial_events_end = annotation.value == "true";
-        break;
-      }
-      default:
-        meta.skip();
-    }
-  }
-}
-
-constexpr std::string_view kNotReadable = "a frame is not a watch event in protobuf";
-
-// The event, or what is wrong with the frame. WatchEvent::object points into `frame`.
-std::expected<WatchEvent, std::string> read_protobuf_event(std::string_view frame) {
-  Frame read;
-  if (!read_protobuf([&] { read = read_frame(frame); })) return std::unexpected(std::string(kNotReadable));
-  const std::optional<WatchEventType> type = watch_event_type(read.type);
-  if (!type) {
-    const std::string shown = replace_invalid_utf8(std::string(read.type.substr(0, 60)));
-    return std::unexpected(fmt::format("a watch event has the unknown type \"{}\"", shown));
-  }
-  const std::optional<ProtobufObject> object = open_protobuf(read.object);
-  if (!object) return std::unexpected(std::string("a watch event's object is not in Kubernetes' protobuf"));
-  WatchEvent event;
-  event.type = *type;
-  event.object = read.object;
-  if (*type == WatchEventType::error) return event;
-  if (!read_protobuf([&] { read_meta(pb::meta_of(object->message), event); })) {
-    return std::unexpected(std::string(kNotReadable));
-  }
-  if (event.resource_version.empty()) {
-    return std::unexpected(std::string("a watch event has no metadata.resourceVersion"));
-  }
-  return event;
-}
-
 namespace ondemand = simdjson::ondemand;
+namespace pb = protobuf;
 using Json = nlohmann::json;
+using protozero::pbf_reader;
 
 static_assert(kJsonPadding >= simdjson::SIMDJSON_PADDING);
 
@@ -107,123 +40,114 @@ constexpr std::array<std::pair<std::string_view, WatchEventType>, 5> kTypes{{
 constexpr std::size_t kKeptBuffer = 256U * 1024;
 constexpr std::size_t kLargeBuffer = 1024U * 1024;
 
-// What one line holds; `type` and `resource_version` may point into the parser's string buffer.
-struct Line {
+// What a line or a frame says. The texts may point into it, or into the parser's string buffer.
+struct Said {
   std::string_view type;
-  std::string_view object_json;
+  std::string_view object;
   std::string_view resource_version;
   bool initial_events_end = false;
 };
 
-simdjson::error_code read_annotations(ondemand::value value, Line* line) {
-  ondemand::object annotations;
-  if (auto error = value.get_object().get(annotations)) return error;
-  for (auto field : annotations) {
-    std::string_view key;
-    std::string_view text;
-    if (auto error = field.unescaped_key().get(key)) return error;
-    if (key != kInitialEventsEnd) continue;
-    if (auto error = field.value().get_string().get(text)) return error;
-    line->initial_events_end = text == "true";
+// --- A frame in protobuf. For read_protobuf().
+
+void read_meta(pbf_reader meta, Said& out) {
+  constexpr std::uint32_t kResourceVersion = pb::text(6);
+  constexpr std::uint32_t kAnnotations = pb::text(12);
+  while (meta.next()) {
+    switch (meta.tag_and_type()) {
+      case kResourceVersion:
+        out.resource_version = pb::view(meta);
+        if (out.type != "BOOKMARK") return;
+        break;
+      case kAnnotations: {
+        const pb::MapEntry annotation = pb::read_map_entry(meta.get_message());
+        if (annotation.key == kInitialEventsEnd) out.initial_events_end = annotation.value == "true";
+        break;
+      }
+      default:
+        meta.skip();
+    }
   }
-  return simdjson::SUCCESS;
 }
 
-simdjson::error_code read_metadata(ondemand::value value, bool bookmark, Line* line) {
-  ondemand::object metadata;
-  if (auto error = value.get_object().get(metadata)) return error;
+Said read_frame(std::string_view frame) {
+  constexpr std::uint32_t kType = pb::text(1);
+  constexpr std::uint32_t kObject = pb::text(2);
+  constexpr std::uint32_t kRaw = pb::text(1);  // Of the RawExtension.
+  Said out;
+  pb::each_field({frame.data(), frame.size()}, [&](std::uint32_t field, pbf_reader& value) {
+    if (field == kType) out.type = pb::view(value);
+    if (field == kObject) out.object = pb::only_text(value.get_message(), kRaw);
+    return field == kType || field == kObject;
+  });
+  const std::optional<ProtobufObject> object = open_protobuf(out.object);
+  if (!object) out.object = {};
+  if (object && out.type != "ERROR") read_meta(pb::meta_of(object->message), out);
+  return out;
+}
+
+// --- A line of JSON. For read_json().
+
+void read_metadata(ondemand::object metadata, bool bookmark, Said& out) {
   for (auto field : metadata) {
-    std::string_view key;
-    if (auto error = field.unescaped_key().get(key)) return error;
-    if (key == "resourceVersion") {
-      if (auto error = field.value().get_string().get(line->resource_version)) return error;
-    } else if (bookmark && key == "annotations") {
-      ondemand::value annotations;
-      if (auto error = field.value().get(annotations)) return error;
-      if (auto error = read_annotations(annotations, line)) return error;
+    const std::string_view key = field.unescaped_key();
+    if (key == "resourceVersion") out.resource_version = field.value();
+    if (!bookmark || key != "annotations") continue;
+    ondemand::object annotations = field.value().get_object();
+    for (auto annotation : annotations) {
+      const std::string_view name = annotation.unescaped_key();
+      if (name == kInitialEventsEnd) out.initial_events_end = annotation.value().get_string().value() == "true";
     }
   }
-  return simdjson::SUCCESS;
 }
 
-simdjson::error_code read_object(ondemand::value value, Line* line) {
-  ondemand::object object;
-  if (auto error = value.get_object().get(object)) return error;
-  if (auto error = object.raw_json().get(line->object_json)) return error;
-  if (auto error = object.reset().error()) return error;
-  if (line->type == "ERROR") return simdjson::SUCCESS;
+void read_object(ondemand::object object, Said& out) {
+  out.object = object.raw_json();
+  object.reset().value();
+  if (out.type == "ERROR") return;
   for (auto field : object) {
-    std::string_view key;
-    if (auto error = field.unescaped_key().get(key)) return error;
-    if (key != "metadata") continue;
-    ondemand::value metadata;
-    if (auto error = field.value().get(metadata)) return error;
+    const std::string_view key = field.unescaped_key();
     // The annotation counts on bookmarks only; on a line that names the object before the type it is read always.
-    if (auto error = read_metadata(metadata, line->type.empty() || line->type == "BOOKMARK", line)) return error;
+    if (key == "metadata") read_metadata(field.value().get_object(), out.type.empty() || out.type == "BOOKMARK", out);
   }
-  return simdjson::SUCCESS;
 }
 
-simdjson::error_code read_line(ondemand::document& document, Line* line) {
-  ondemand::object root;
-  if (auto error = document.get_object().get(root)) return error;
+Said read_line(ondemand::document& document) {
+  Said out;
+  ondemand::object root = document.get_object();
   for (auto field : root) {
-    std::string_view key;
-    ondemand::value value;
-    if (auto error = field.unescaped_key().get(key)) return error;
-    if (auto error = field.value().get(value)) return error;
-    if (key == "type") {
-      if (auto error = value.get_string().get(line->type)) return error;
-    } else if (key == "object") {
-      if (auto error = read_object(value, line)) return error;
-    }
+    const std::string_view key = field.unescaped_key();
+    if (key == "type") out.type = field.value();
+    if (key == "object") read_object(field.value().get_object(), out);
   }
-  const bool at_end = document.current_location().error() == simdjson::OUT_OF_BOUNDS;
-  return at_end ? simdjson::SUCCESS : simdjson::TRAILING_CONTENT;
+  must_end(document);
+  return out;
 }
 
 // What the beginning of a line says: the type, and the short texts of the object's metadata. It breaks off somewhere.
-class Head final : public nlohmann::json_sax<Json> {
- public:
+struct Head {
   std::string type;
   Json metadata = Json::object();
-
-  bool string(std::string& text) override {
-    if (path_ == std::vector<std::string>{"type"}) type = text;
-    const bool of_metadata = path_.size() == 3 && path_[0] == "object" && path_[1] == "metadata";
-    if (of_metadata && std::ranges::find(kShort, path_[2]) != kShort.end()) metadata[path_[2]] = text;
-    return true;
-  }
-  bool key(std::string& name) override {
-    path_.back() = name;
-    return true;
-  }
-  bool start_object(std::size_t /*size*/) override { return enter(); }
-  bool start_array(std::size_t /*size*/) override { return enter(); }
-  bool end_object() override { return leave(); }
-  bool end_array() override { return leave(); }
-  bool null() override { return true; }
-  bool boolean(bool /*value*/) override { return true; }
-  bool number_integer(std::int64_t /*value*/) override { return true; }
-  bool number_unsigned(std::uint64_t /*value*/) override { return true; }
-  bool number_float(double /*value*/, const std::string& /*text*/) override { return true; }
-  bool binary(Json::binary_t& /*value*/) override { return true; }
-  bool parse_error(std::size_t /*at*/, const std::string& /*token*/, const Json::exception& /*why*/) override {
-    return false;
-  }
-
- private:
-  static constexpr std::array<std::string_view, 4> kShort{"name", "namespace", "uid", "resourceVersion"};
-  bool enter() {
-    path_.emplace_back();
-    return true;
-  }
-  bool leave() {
-    path_.pop_back();
-    return true;
-  }
-  std::vector<std::string> path_;  // Of the value that comes next; an empty text in an array.
 };
+
+Head read_head(std::string_view beginning) {
+  constexpr std::array<std::string_view, 4> kShort{"name", "namespace", "uid", "resourceVersion"};
+  Head out;
+  std::array<std::string, 3> path;  // The fields that the next text stands in; empty in an array.
+  const auto look = [&](int depth, Json::parse_event_t event, const Json& read) {
+    const auto level = static_cast<std::size_t>(depth);
+    const bool opens = event == Json::parse_event_t::object_start || event == Json::parse_event_t::array_start;
+    if (opens && level < path.size()) path[level].clear();
+    if (event == Json::parse_event_t::key && level <= path.size()) path[level - 1] = read.get<std::string>();
+    if (event != Json::parse_event_t::value || !read.is_string()) return true;
+    if (level == 1 && path[0] == "type") out.type = read.get<std::string>();
+    const bool of_metadata = level == 3 && path[0] == "object" && path[1] == "metadata";
+    if (of_metadata && std::ranges::find(kShort, path[2]) != kShort.end()) out.metadata[path[2]] = read;
+    return true;
+  };
+  const Json broken_off = Json::parse(beginning, look, /*allow_exceptions=*/false);
+  return out;
+}
 
 std::string quoted(std::string_view text) {
   constexpr std::size_t kShown = 60;
@@ -231,27 +155,35 @@ std::string quoted(std::string_view text) {
                      text.size() > kShown ? "…" : "");
 }
 
-// `line` is followed by kJsonPadding readable bytes. The message of a failure, or the event.
-std::expected<WatchEvent, std::string> decode(std::string_view line) {
-  ondemand::document document;  // Nothing that it lends out leaves this function.
-  Line read;
-  auto error = JsonScratch::of_thread().open(
-      simdjson::padded_string_view(line.data(), line.size(), line.size() + kJsonPadding), document);
-  if (error == simdjson::SUCCESS) error = read_line(document, &read);
-  if (error != simdjson::SUCCESS) {
-    return std::unexpected(
-        fmt::format("a line is not a watch event ({}): {}", simdjson::error_message(error), quoted(line)));
+// `line` is a frame where the encoding has them, and followed by kJsonPadding readable bytes. The event, whose object
+// points into it, or what is wrong.
+std::expected<WatchEvent, std::string> decode(std::string_view line, WatchEncoding encoding) {
+  const bool json = encoding == WatchEncoding::json;
+  const auto wrong = [&](std::string what) {
+    if (json) what += ": " + quoted(line);
+    return std::unexpected(std::move(what));
+  };
+  Said said;
+  if (json) {
+    ondemand::document document;  // Nothing that it lends out leaves this function.
+    auto error = JsonScratch::of_thread().open(line, document);
+    if (error == simdjson::SUCCESS) error = read_json([&] { said = read_line(document); });
+    if (error != simdjson::SUCCESS) {
+      return wrong(fmt::format("a line is not a watch event ({})", simdjson::error_message(error)));
+    }
+  } else if (!read_protobuf([&] { said = read_frame(line); })) {
+    return wrong("a frame is not a watch event in protobuf");
   }
-  const std::optional<WatchEventType> type = watch_event_type(read.type);
-  if (!type) {
-    return std::unexpected(fmt::format("a watch event has the unknown type {}: {}", quoted(read.type), quoted(line)));
+  const std::optional<WatchEventType> type = watch_event_type(said.type);
+  if (!type) return wrong(fmt::format("a watch event has the unknown type {}", quoted(said.type)));
+  if (said.object.empty()) {
+    return wrong(json ? "a watch event has no object" : "a watch event's object is not in Kubernetes' protobuf");
   }
-  if (read.object_json.empty()) return std::unexpected("a watch event has no object: " + quoted(line));
-  if (*type != WatchEventType::error && read.resource_version.empty()) {
-    return std::unexpected("a watch event has no metadata.resourceVersion: " + quoted(line));
+  if (*type != WatchEventType::error && said.resource_version.empty()) {
+    return wrong("a watch event has no metadata.resourceVersion");
   }
-  return WatchEvent{*type, read.object_json, std::string(read.resource_version),
-                    read.initial_events_end && *type == WatchEventType::bookmark};
+  return WatchEvent{*type, said.object, std::string(said.resource_version),
+                    said.initial_events_end && *type == WatchEventType::bookmark};
 }
 
 }  // namespace
@@ -285,8 +217,8 @@ void WatchDecoder::feed(std::string_view chunk) {
 
 std::optional<Result<WatchEvent>> WatchDecoder::next() {
   JsonScratch::of_thread().release_large();  // Of a large event before, which has been read.
-  const bool json = encoding_ == WatchEncoding::json;
-  const std::optional<std::string_view> line = broken_ || skipped_ ? std::nullopt : json ? next_line() : next_frame();
+  std::optional<std::string_view> line;
+  if (!broken_ && !skipped_) line = encoding_ == WatchEncoding::json ? next_line() : next_frame();
   if (skipped_ && skipped_->ended) {
     lent_ = std::move(skipped_->object);
     WatchEvent event = std::move(skipped_->event);
@@ -296,7 +228,7 @@ std::optional<Result<WatchEvent>> WatchDecoder::next() {
   }
   if (broken_) return Result<WatchEvent>(std::unexpected(*broken_));
   if (!line) return std::nullopt;
-  auto event = json ? decode(*line) : read_protobuf_event(*line);
+  auto event = decode(*line, encoding_);
   if (event) return Result<WatchEvent>(*std::move(event));
   fail_for_good(std::move(event.error()));
   return Result<WatchEvent>(std::unexpected(*broken_));
@@ -325,10 +257,8 @@ std::optional<std::string_view> WatchDecoder::next_line() {
 // More than is accepted of the line is in the buffer. Go writes the names first.
 void WatchDecoder::skip_line() {
   constexpr std::size_t kLookedAt = std::size_t{64} * 1024;
-  Head head;
   // No more of it than there is for certain, however the stream was cut.
-  Json::sax_parse(buffer_.substr(begin_, std::min(kLookedAt, max_line_)), &head, Json::input_format_t::json,
-                  /*strict=*/false);
+  Head head = read_head(std::string_view(buffer_).substr(begin_, std::min(kLookedAt, max_line_)));
   const std::optional<WatchEventType> type = watch_event_type(head.type);
   const std::string version = text_at(head.metadata, "resourceVersion");
   if (!type || *type == WatchEventType::error || version.empty() || text_at(head.metadata, "name").empty()) {

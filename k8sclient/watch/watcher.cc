@@ -431,7 +431,7 @@ boost::asio::awaitable<WatchInput> Watcher::read_version() {
   const Newest newest = newest_.value_or(Newest{});
   if (newest_) {
     options.ns = newest.key.ns;
-    options.field_selector.terms.push_back({"metadata.name", newest.key.name});
+    options.field_selector.terms.emplace_back("metadata.name", newest.key.name);
   }
   VersionSink items(newest.key);
   Result<ListPage> page = co_await client_->list_page(gvr_, std::move(options), "", &items);

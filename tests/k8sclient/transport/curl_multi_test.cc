@@ -1,7 +1,6 @@
 // libcurl's multi adapter with transfers of its own, and what becomes of an exception that nobody awaits.
 #include <gmock/gmock.h>
 
-#include <boost/asio/post.hpp>
 #include <stdexcept>
 
 #include "k8sclient/transport/curl_multi.h"
@@ -100,48 +99,6 @@ TEST_F(MultiTest, AMultiThatIsStoppedOrGoneNotifiesOrForgetsItsTransfers) {
   settle();
   EXPECT_EQ(transfer->ended.size(), 2U);
   EXPECT_EQ(transfer.use_count(), 1);
-}
-
-// Calls a function from inside libcurl, when the first bytes of its answer come.
-class CallingTransfer final : public CountingTransfer {
- public:
-  CallingTransfer(const std::string& url, std::function<void()> call) : CountingTransfer(url), call_(std::move(call)) {
-    curl_easy_setopt(easy(), CURLOPT_WRITEFUNCTION, &CallingTransfer::on_bytes);
-    curl_easy_setopt(easy(), CURLOPT_WRITEDATA, this);
-  }
-
- private:
-  static std::size_t on_bytes(char*, std::size_t size, std::size_t count, void* self) {
-    static_cast<CallingTransfer*>(self)->call_();
-    return size * count;
-  }
-  std::function<void()> call_;
-};
-
-TEST_F(MultiTest, ATransferThatIsRemovedBeforeItsAdditionTakesEffectIsNeverSent) {
-  int requests = 0;
-  TcpServer server(io, [&](const TcpConnectionPtr& client) {
-    client->on_data = [&](TcpConnection& from) {
-      if (take_request_head(from).empty()) return;
-      ++requests;
-      from.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}");
-    };
-  });
-  const auto multi = CurlMulti::create(io.get_executor(), clock.get(), CurlMulti::Sharing::one_connection_each);
-  const auto unwanted = std::make_shared<CountingTransfer>(url_of(server));
-  const auto wanted = std::make_shared<CountingTransfer>(url_of(server));
-  const auto first = std::make_shared<CallingTransfer>(url_of(server), [&] {
-    boost::asio::post(io, [&] { multi->remove(unwanted); });  // Runs before what add() posts.
-    multi->add(unwanted);
-    multi->add(wanted);
-  });
-  multi->add(first);
-  run_until([&] { return !wanted->ended.empty(); });
-  settle();
-  EXPECT_EQ(requests, 2);
-  EXPECT_TRUE(unwanted->ended.empty());
-  EXPECT_EQ(unwanted.use_count(), 1);
-  EXPECT_EQ(multi->transfers(), 0U);
 }
 
 boost::asio::awaitable<void> fail_loudly() {

@@ -130,7 +130,6 @@ TEST_F(BrokenUnaryTest, AnAnswerCutOffInTheMiddleIsAnError) {
     stream->connection.lock()->close_fin();
   });
   EXPECT_FAILS(send(get("/x")), Reason::transport, "connection broke");
-  EXPECT_EQ(stats->requests.at({Method::get, 0}), 1U);
 }
 
 TEST_F(BrokenUnaryTest, AStalledServerIsATimeoutAndTheNextRequestDoesNotTrustItsConnection) {
@@ -224,7 +223,6 @@ TEST_F(BrokenUnaryTest, FiveThousandRequestsUseOneConnectionAndLeaveNothingBehin
   }
   EXPECT_EQ(open_descriptors(), before);
   EXPECT_EQ(stats->connections_opened, 1U);
-  EXPECT_EQ(stats->requests.at({Method::get, 200}), 5001U);
 }
 
 TEST_F(BrokenUnaryTest, AnswersGivenUpHalfwayDoNotStarveTheirConnection) {
@@ -277,7 +275,6 @@ TEST_F(BrokenUnaryTest, DestroyingTheTransportEndsRequestsInFlightAsCancelled) {
   run_until([&] { return peer.requests().size() == 5; });
   transport.reset();
   for (auto& one : pending) EXPECT_EQ(wait(one).error().reason, Reason::cancelled);
-  EXPECT_EQ(stats->unary_in_flight, 0U);
 }
 
 TEST_F(BrokenUnaryTest, DestroyingTheTransportWhileItConnectsIsHarmless) {
@@ -302,7 +299,6 @@ TEST_F(BrokenUnaryTest, ARequestCancelledByAsioLeavesTheOthersAlone) {
   run_until([&] { return ended; });
   for (const auto& request : peer.requests()) request->respond(200, request->path);
   EXPECT_EQ(wait(other)->body, "/other");
-  EXPECT_EQ(stats->unary_in_flight, 0U);
 }
 
 TEST_F(BrokenUnaryTest, ADestroyedTransportLeavesNothingThatKeepsTheIoContextBusy) {
