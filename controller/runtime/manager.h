@@ -86,6 +86,8 @@ class Manager {
   [[nodiscard]] DebugAnswer debug(const DebugRequest& request) const;
 
  private:
+  [[nodiscard]] WatchResources watch_resources();
+  [[nodiscard]] WatchReports watch_reports(std::function<void()> complete);
   void make_elector();
   void record_leader();
   void make_lease_watch(const k8s::ObjectKey& lease);

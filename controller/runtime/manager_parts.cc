@@ -107,18 +107,9 @@ Manager::Manager(Runtime runtime, Options options, boost::asio::any_io_executor 
                      loop_->note_searched();
                    },
                .failed = [this](const k8s::Error& error) { watch_failed("daemonsets", error); }}),
-      dynamic_(&client_, &world_, watcher_options(runtime_, options_), &services_, executor_,
-               {.changed = [this] { loop_->note_scopes_changed(); },
-                .failed = [this](const WatchScope& scope,
-                                 const k8s::Error& error) { watch_failed(to_string(scope), error); }}),
-      kai_watches_(&client_, &world_, watcher_options(runtime_, options_), &services_, executor_,
-                   {.complete = [this] { loop_->note_change(); },
-                    .failed = [this](const KaiScope& scope,
-                                     const k8s::Error& error) { watch_failed(to_string(scope), error); }}),
-      partitioning_watches_(&client_, &world_, watcher_options(runtime_, options_), &services_, executor_,
-                            {.complete = [this] { loop_->note_change(); },
-                             .failed = [this](const PartitioningScope& scope,
-                                              const k8s::Error& error) { watch_failed(to_string(scope), error); }}),
+      dynamic_(watch_resources(), watch_reports([this] { loop_->note_scopes_changed(); })),
+      kai_watches_(watch_resources(), watch_reports([this] { loop_->note_change(); })),
+      partitioning_watches_(watch_resources(), watch_reports([this] { loop_->note_change(); })),
       kai_reader_(&client_, clock_, &world_, &settings_.kai, log_),
       lookup_queue_({.reads = &kai_reader_,
                      .clock = clock_,
@@ -154,6 +145,15 @@ Manager::Manager(Runtime runtime, Options options, boost::asio::any_io_executor 
 
 Manager::~Manager() {
   metrics_->forget_fills();
+}
+
+WatchResources Manager::watch_resources() {
+  return {&client_, &world_, watcher_options(runtime_, options_), &services_, executor_};
+}
+
+WatchReports Manager::watch_reports(std::function<void()> complete) {
+  return {std::move(complete),
+          [this](const std::string& scope, const k8s::Error& error) { watch_failed(scope, error); }};
 }
 
 void Manager::make_elector() {
