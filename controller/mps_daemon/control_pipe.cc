@@ -109,6 +109,31 @@ std::optional<std::int64_t> in_mib(std::string_view size) {
   return suffix == "G" ? number * 1024 : number;
 }
 
+struct MemoryLimits {
+  std::map<std::string, std::string> of_gpus;  // UUID of a GPU of the node -> limit, as in "10G"
+  std::vector<std::string> absent;             // Devices of the settings that the node does not have.
+};
+
+// The limits that concern this node: a number counts the GPUs as nvidia-smi lists them. A limit by UUID goes before one
+// by number, because of two limits for one GPU the daemon obeys the one that it got first. A device that is not
+// there is never sent: releases of the driver drop every limit then.
+MemoryLimits memory_limits_of_node(const std::map<std::string, std::string>& settings,
+                                   const std::vector<NodeGpu>& gpus) {
+  MemoryLimits out;
+  for (const bool numbers : {false, true}) {
+    for (const auto& [device, size] : settings) {
+      if (is_number(device) != numbers) continue;
+      const NodeGpu* gpu = find_gpu(device, gpus);
+      if (gpu == nullptr) {
+        out.absent.push_back(device);
+      } else {
+        out.of_gpus.try_emplace(gpu->uuid, size);
+      }
+    }
+  }
+  return out;
+}
+
 std::vector<std::string> words_of(const std::string& text) {
   std::istringstream in(text);
   std::vector<std::string> out;
@@ -190,23 +215,6 @@ class DaemonCommands {
 };
 
 }  // namespace
-
-MemoryLimits memory_limits_of_node(const std::map<std::string, std::string>& settings,
-                                   const std::vector<NodeGpu>& gpus) {
-  MemoryLimits out;
-  for (const bool numbers : {false, true}) {
-    for (const auto& [device, size] : settings) {
-      if (is_number(device) != numbers) continue;
-      const NodeGpu* gpu = find_gpu(device, gpus);
-      if (gpu == nullptr) {
-        out.absent.push_back(device);
-      } else {
-        out.of_gpus.try_emplace(gpu->uuid, size);
-      }
-    }
-  }
-  return out;
-}
 
 asio::awaitable<k8s::Result<void>> set_client_limits(k8s::Clock* clock, std::string pipe_directory,
                                                      MpsDaemonSettings settings, std::vector<NodeGpu> gpus,

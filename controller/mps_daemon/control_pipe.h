@@ -2,16 +2,11 @@
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "controller/config/logging.h"
-#include "controller/mps_daemon/node_gpus.h"
-#include "controller/mps_daemon/settings.h"
-#include "k8sclient/clock.h"
-#include "k8sclient/value/error.h"
+#include "controller/mps_daemon/standalone_daemon.h"
 
 namespace gso {
 
@@ -35,17 +30,6 @@ boost::asio::awaitable<k8s::Result<std::string>> probe_mps_daemon(k8s::Clock* cl
 // that is not there, a size that it does not understand ("10X" becomes 10M). Each limit is therefore read back. A
 // default holds for servers that start later, so a server that a fast client has started already gets its own limits.
 // All of this was seen with driver r580.
-
-struct MemoryLimits {
-  std::map<std::string, std::string> of_gpus;  // UUID of a GPU of the node -> limit, as in "10G"
-  std::vector<std::string> absent;             // Devices of the settings that the node does not have.
-};
-
-// The limits that concern this node: a number counts the GPUs as nvidia-smi lists them. A limit by UUID goes before one
-// by number, because of two limits for one GPU the daemon obeys the one that it got first. A device that is not
-// there is never sent: releases of the driver drop every limit then.
-[[nodiscard]] MemoryLimits memory_limits_of_node(const std::map<std::string, std::string>& settings,
-                                                 const std::vector<NodeGpu>& gpus);
 
 // Sets the limits of `settings` in a daemon that answers, and confirms each.
 // Errors: `unavailable` if it does not answer, `invalid` if it does not keep a limit.

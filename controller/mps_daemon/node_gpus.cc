@@ -27,6 +27,7 @@ namespace {
 namespace asio = boost::asio;
 using k8s::trimmed;
 using nlohmann::json;
+constexpr std::string_view kExclusiveProcess = "Exclusive_Process";
 constexpr const char* kQuery = "--query-gpu=uuid,driver_version,compute_mode,mig.mode.current";
 constexpr k8s::Duration kLimit = std::chrono::seconds(60);  // Without persistence mode the driver starts first.
 
@@ -73,6 +74,17 @@ asio::awaitable<k8s::Result<std::string>> nvidia_smi(k8s::Clock* clock, std::vec
                                       : fmt::format("nvidia-smi failed: {}", said));
 }
 
+// `mode` is one of the names of NodeGpu::compute_mode. Errors: `unavailable`, with nvidia-smi's own words.
+asio::awaitable<k8s::Result<void>> set_compute_mode(k8s::Clock* clock, std::string uuid, std::string mode) {
+  std::ranges::transform(mode, mode.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  std::vector<std::string> arguments{"-i", uuid, "-c", mode};
+  const k8s::Result<std::string> done = co_await nvidia_smi(clock, std::move(arguments));
+  if (done) co_return k8s::Result<void>();
+  co_return k8s::fail(done.error().reason, fmt::format("GPU {}: the compute mode {} was not set: {}. Only root is "
+                                                       "allowed to set it: run the container as user 0, privileged",
+                                                       uuid, mode, done.error().message));
+}
+
 }  // namespace
 
 asio::awaitable<k8s::Result<std::vector<NodeGpu>>> list_gpus(k8s::Clock* clock) {
@@ -88,34 +100,20 @@ asio::awaitable<k8s::Result<std::vector<NodeGpu>>> list_gpus(k8s::Clock* clock) 
   co_return gpus;
 }
 
-asio::awaitable<k8s::Result<void>> set_compute_mode(k8s::Clock* clock, std::string uuid, std::string mode) {
-  std::ranges::transform(mode, mode.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
-  std::vector<std::string> arguments{"-i", uuid, "-c", mode};
-  const k8s::Result<std::string> done = co_await nvidia_smi(clock, std::move(arguments));
-  if (done) co_return k8s::Result<void>();
-  co_return k8s::fail(done.error().reason, fmt::format("GPU {}: the compute mode {} was not set: {}. Only root is "
-                                                       "allowed to set it: run the container as user 0, privileged",
-                                                       uuid, mode, done.error().message));
-}
-
-k8s::Result<ComputeModes> ComputeModeMemory::read() const {
-  const k8s::Result<std::optional<json>> modes = memory_.read();
+k8s::Result<ComputeModes> remembered_modes(const BootMemory& memory) {
+  const k8s::Result<std::optional<json>> modes = memory.read();
   if (modes && !*modes) return ComputeModes{};
   const auto is_text = [](const json& mode) { return mode.is_string(); };
   if (modes && (*modes)->is_object() && std::ranges::all_of(**modes, is_text)) return (*modes)->get<ComputeModes>();
   return k8s::fail(k8s::Reason::decode,
                    fmt::format("{}: the compute modes from before the MPS daemon cannot be read. Set the compute mode "
                                "of each GPU as it should be without MPS (nvidia-smi -c), then delete the file",
-                               memory_.file()));
+                               memory.file()));
 }
 
-k8s::Result<void> ComputeModeMemory::write(const ComputeModes& modes) const {
-  return memory_.write(modes);
-}
-
-asio::awaitable<k8s::Result<void>> set_exclusive(k8s::Clock* clock, ComputeModeMemory memory, std::vector<NodeGpu> gpus,
+asio::awaitable<k8s::Result<void>> set_exclusive(k8s::Clock* clock, BootMemory memory, std::vector<NodeGpu> gpus,
                                                  Logger* log) {
-  k8s::Result<ComputeModes> modes = memory.read();
+  k8s::Result<ComputeModes> modes = remembered_modes(memory);
   if (!modes) co_return std::unexpected(modes.error());
   for (const NodeGpu& gpu : gpus) modes->try_emplace(gpu.uuid, gpu.compute_mode);
   const k8s::Result<void> written = memory.write(*modes);
@@ -133,8 +131,8 @@ asio::awaitable<k8s::Result<void>> set_exclusive(k8s::Clock* clock, ComputeModeM
   co_return k8s::Result<void>();
 }
 
-asio::awaitable<bool> restore_compute_modes(k8s::Clock* clock, ComputeModeMemory memory, Logger* log) {
-  k8s::Result<ComputeModes> modes = memory.read();
+asio::awaitable<bool> restore_compute_modes(k8s::Clock* clock, BootMemory memory, Logger* log) {
+  k8s::Result<ComputeModes> modes = remembered_modes(memory);
   if (!modes) log->error("Compute modes not restored", {{"error", modes.error().message}});
   if (!modes || modes->empty()) co_return modes.has_value();
   const k8s::Result<std::vector<NodeGpu>> gpus = co_await list_gpus(clock);

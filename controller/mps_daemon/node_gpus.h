@@ -27,13 +27,8 @@ struct NodeGpu {
   friend bool operator==(const NodeGpu&, const NodeGpu&) = default;
 };
 
-inline constexpr std::string_view kExclusiveProcess = "Exclusive_Process";
-
 // Errors: `not_found` without nvidia-smi, `unavailable` if it fails or shows no GPU. The message says what to do.
 boost::asio::awaitable<k8s::Result<std::vector<NodeGpu>>> list_gpus(k8s::Clock* clock);
-
-// `mode` is one of the names of NodeGpu::compute_mode. Errors: `unavailable`, with nvidia-smi's own words.
-boost::asio::awaitable<k8s::Result<void>> set_compute_mode(k8s::Clock* clock, std::string uuid, std::string mode);
 
 // --- A value in a file that holds until the node boots: what a program that is started again must know, and what ends
 // with the boot like the thing that it is about.
@@ -67,28 +62,16 @@ class BootMemory {
 // UUID of a GPU -> its compute mode before.
 using ComputeModes = std::map<std::string, std::string>;
 
-class ComputeModeMemory {
- public:
-  // A compute mode ends with the boot, and with it what the file says.
-  ComputeModeMemory(std::string file, std::string boot_id) : memory_(std::move(file), std::move(boot_id), "modes") {}
-
-  // What is remembered of this boot; empty without a file. Errors (`decode`): the file cannot be read.
-  [[nodiscard]] k8s::Result<ComputeModes> read() const;
-  // Replaces the file as a whole. Errors: `unavailable`.
-  [[nodiscard]] k8s::Result<void> write(const ComputeModes& modes) const;
-  void forget() const { memory_.forget(); }
-
- private:
-  BootMemory memory_;
-};
+// What is remembered of this boot; empty without a file. Errors (`decode`): the file cannot be read.
+[[nodiscard]] k8s::Result<ComputeModes> remembered_modes(const BootMemory& memory);
 
 // Remembers the mode of each GPU, then sets EXCLUSIVE_PROCESS. If one GPU cannot be set, those before it get their mode
 // back.
-boost::asio::awaitable<k8s::Result<void>> set_exclusive(k8s::Clock* clock, ComputeModeMemory memory,
-                                                        std::vector<NodeGpu> gpus, Logger* log);
+boost::asio::awaitable<k8s::Result<void>> set_exclusive(k8s::Clock* clock, BootMemory memory, std::vector<NodeGpu> gpus,
+                                                        Logger* log);
 
 // Sets the remembered modes, on GPUs that are still in EXCLUSIVE_PROCESS. What could not be set stays remembered.
 // Returns whether every GPU has its mode again.
-boost::asio::awaitable<bool> restore_compute_modes(k8s::Clock* clock, ComputeModeMemory memory, Logger* log);
+boost::asio::awaitable<bool> restore_compute_modes(k8s::Clock* clock, BootMemory memory, Logger* log);
 
 }  // namespace gso

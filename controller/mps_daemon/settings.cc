@@ -1,4 +1,4 @@
-#include "controller/mps_daemon/settings.h"
+#include "controller/mps_daemon/standalone_daemon.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

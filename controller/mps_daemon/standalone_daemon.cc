@@ -19,17 +19,9 @@
 
 #include "controller/mps_daemon/control_pipe.h"
 #include "controller/mps_daemon/node_gpus.h"
-#include "controller/mps_daemon/settings.h"
 #include "k8sclient/auth/child_process.h"
-#include "k8sclient/value/error.h"
 
 namespace gso {
-
-void write_report(const MpsDaemonSettings& settings, const std::string& text) {
-  if (settings.report.empty()) return;
-  std::ofstream out(settings.report, std::ios::binary | std::ios::trunc);
-  out << text << "\n";
-}
 
 namespace {
 
@@ -41,6 +33,13 @@ constexpr std::chrono::seconds kAfterQuitLimit(5);
 constexpr k8s::Duration kOthersPoll = std::chrono::seconds(10);
 constexpr k8s::Duration kForever = std::chrono::hours(24 * 365 * 10);
 constexpr int kDescriptorOfMessages = 2;  // What the daemon prints goes to this process's standard error.
+
+// The result of a verb, in a file that its container publishes when it ends (its termination message).
+void write_report(const MpsDaemonSettings& settings, const std::string& text) {
+  if (settings.report.empty()) return;
+  std::ofstream out(settings.report, std::ios::binary | std::ios::trunc);
+  out << text << "\n";
+}
 
 // The running daemon; shared with the coroutine that waits for its end.
 struct Running {
@@ -79,8 +78,8 @@ asio::awaitable<void> await_hurry(std::shared_ptr<Running> running, k8s::Signal*
   running->kill->notify();
 }
 
-ComputeModeMemory compute_mode_memory(const MpsDaemonSettings& settings) {
-  return {settings.log_directory + "/compute-modes.json", boot_id(settings.processes)};
+BootMemory compute_mode_memory(const MpsDaemonSettings& settings) {
+  return {settings.log_directory + "/compute-modes.json", boot_id(settings.processes), "modes"};
 }
 
 // Which of the driver's default directories the node's pod has reported to clients: its init container runs once for
@@ -100,19 +99,13 @@ std::string announced_in(const MpsDaemonSettings& settings) {
 // After a failure the container might never be started again: its pod can be deleted while it waits for its next start.
 asio::awaitable<void> restore_after_failure(k8s::Clock* clock, MpsDaemonSettings settings, bool beside_another,
                                             Logger* log) {
-  const k8s::Result<ComputeModes> left = compute_mode_memory(settings).read();
+  const k8s::Result<ComputeModes> left = remembered_modes(compute_mode_memory(settings));
   if (left && left->empty()) co_return;
   if (beside_another) {
     log->warning("Left the compute modes to the other MPS control daemon of the node", {});
     co_return;
   }
   (void)co_await restore_compute_modes(clock, compute_mode_memory(settings), log);
-}
-
-// The operator reads it from the pod's status.
-std::string met_text(const MpsDaemonSettings& settings, const Requirements& found) {
-  return fmt::format("pipeDirectory={} driver={} gpus={}", path_on_node(settings, found.pipe_directory),
-                     found.gpus.front().driver_version, found.gpus.size());
 }
 
 // One daemon, from its start to its end.
@@ -259,15 +252,9 @@ class Daemon {
     while (!running_->ended) {
       (void)co_await running_->changed->wait();
     }
-    const bool restored = co_await restore_modes();
+    bool restored = true;
+    if (settings_.exclusive) restored = co_await restore_compute_modes(clock_, memory_, log_);
     log_->info("Stopped MPS control daemon", {{"how", running_->how}, {"computeModesRestored", restored}});
-    co_return restored;
-  }
-
-  // The compute modes from before. False: of one GPU at least it could not be set.
-  asio::awaitable<bool> restore_modes() {
-    if (!settings_.exclusive) co_return true;
-    const bool restored = co_await restore_compute_modes(clock_, memory_, log_);
     co_return restored;
   }
 
@@ -275,7 +262,7 @@ class Daemon {
   MpsDaemonSettings settings_;
   Requirements found_;
   Logger* log_;
-  ComputeModeMemory memory_;
+  BootMemory memory_;
   std::shared_ptr<Running> running_;
   OtherDaemons others_;  // At the last look.
 };
@@ -332,8 +319,11 @@ asio::awaitable<int> report_requirements(k8s::Clock* clock, MpsDaemonSettings se
         announced_directory(settings).write(path_on_node(settings, found.pipe_directory));
     if (!announced) found.problems.push_back(announced.error().message);
   }
-  const std::string text =
-      found.problems.empty() ? met_text(settings, found) : fmt::format("{}", fmt::join(found.problems, "\n"));
+  std::string text = fmt::format("{}", fmt::join(found.problems, "\n"));
+  if (found.problems.empty()) {  // The operator reads it from the pod's status.
+    text = fmt::format("pipeDirectory={} driver={} gpus={}", path_on_node(settings, found.pipe_directory),
+                       found.gpus.front().driver_version, found.gpus.size());
+  }
   *out << text << "\n";
   write_report(settings, text);
   const bool refused = !found.problems.empty();

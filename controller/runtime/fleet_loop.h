@@ -113,6 +113,7 @@ class FleetLoop {
   // Every store that planners read has synced, or they can work without it.
   [[nodiscard]] bool synced() const;
   // For /metrics and /debug.
+  [[nodiscard]] const Parts& parts() const { return parts_; }
   [[nodiscard]] const PassQueue& queue() const { return queue_; }
   [[nodiscard]] const HeldSince& held_since() const { return held_since_; }
 

@@ -3,15 +3,11 @@
 
 #include <fmt/format.h>
 
-#include <string>
 #include <string_view>
 #include <utility>
 
-#include "controller/runtime/leader_election.h"
-#include "controller/serving/routes.h"
-#include "controller/watches/cluster_watches.h"
+#include "controller/runtime/operator_pages.h"
 #include "controller/watches/daemonset_search.h"
-#include "controller/watches/dynamic_watches.h"
 #include "reconcilers/cluster/config_maps.h"
 #include "reconcilers/cluster/discovery.h"
 #include "reconcilers/cluster/kai_view.h"
@@ -207,6 +203,10 @@ k8s::Result<void> Manager::may_write() const {
 
 bool Manager::holds_profiles(const k8s::ObjectKey& config_map) const {
   return world_.daemonsets.synced() && gso::holds_profiles(world_, config_map);
+}
+
+DebugAnswer Manager::debug(const DebugRequest& request) const {
+  return pages_->answer(request);
 }
 
 std::function<std::string(const std::string& key)> Manager::key_users(const k8s::ObjectKey& config_map) const {

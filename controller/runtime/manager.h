@@ -1,5 +1,5 @@
 // Manager: makes the parts of the operator, connects them, starts them and ends them in order. What a pass does is in
-// fleet_loop.h, what the operator shows of itself in serving/.
+// fleet_loop.h, what the operator shows of itself in operator_pages.h.
 //
 // Guarantees
 //  - Nothing is written without the Lease, and nothing after a crash (S4).
@@ -24,8 +24,8 @@
 #include "controller/runtime/outage_log.h"
 #include "controller/runtime/run_operator.h"
 #include "controller/runtime/task_group.h"
+#include "controller/serving/http_message.h"
 #include "controller/serving/metrics.h"
-#include "controller/serving/operator_pages.h"
 #include "controller/serving/routes.h"
 #include "controller/watches/cluster_watches.h"
 #include "controller/watches/dynamic_watches.h"
@@ -40,6 +40,8 @@
 #include "reconcilers/model/snapshot.h"
 
 namespace gso {
+
+class OperatorPages;
 
 class Manager {
  public:
@@ -81,15 +83,16 @@ class Manager {
   [[nodiscard]] std::function<std::string(const std::string& key)> key_users(const k8s::ObjectKey& config_map) const;
   [[nodiscard]] KaiPodRules kai_pod_rules() const;
   // What is served below /debug.
-  [[nodiscard]] DebugAnswer debug(const DebugRequest& request) { return debug_pages_->answer(request); }
+  [[nodiscard]] DebugAnswer debug(const DebugRequest& request) const;
 
  private:
+  [[nodiscard]] WatchResources watch_resources();
+  [[nodiscard]] WatchReports watch_reports(std::function<void()> complete);
   void make_elector();
   void record_leader();
   void make_lease_watch(const k8s::ObjectKey& lease);
   void make_writers();
   void make_loop();
-  void make_pages();
   // Who leads, as far as is known; empty: no replica.
   [[nodiscard]] std::string leader() const;
   void view_complete(const std::string& resource, std::size_t objects);
@@ -129,8 +132,7 @@ class Manager {
   std::unique_ptr<EventRecorder> recorder_;
   std::unique_ptr<Executor> plan_executor_;
   std::unique_ptr<FleetLoop> loop_;
-  std::unique_ptr<FleetMetrics> fleet_metrics_;
-  std::unique_ptr<DebugPages> debug_pages_;
+  std::unique_ptr<OperatorPages> pages_;
   std::set<std::string> reported_synced_;
   std::optional<k8s::Error> fatal_;
   std::function<void()> notify_fatal_;

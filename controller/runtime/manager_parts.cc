@@ -10,12 +10,8 @@
 
 #include "controller/config/options.h"
 #include "controller/runtime/manager.h"
-#include "controller/runtime/outage_log.h"
-#include "controller/runtime/run_operator.h"
-#include "controller/serving/metrics.h"
+#include "controller/runtime/operator_pages.h"
 #include "controller/serving/process_metrics.h"
-#include "k8sclient/api/client.h"
-#include "k8sclient/clock.h"
 #include "k8sclient/watch/watcher.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/policy.h"
@@ -112,18 +108,9 @@ Manager::Manager(Runtime runtime, Options options, boost::asio::any_io_executor 
                      loop_->note_searched();
                    },
                .failed = [this](const k8s::Error& error) { watch_failed("daemonsets", error); }}),
-      dynamic_(&client_, &world_, watcher_options(runtime_, options_), &services_, executor_,
-               {.changed = [this] { loop_->note_scopes_changed(); },
-                .failed = [this](const WatchScope& scope,
-                                 const k8s::Error& error) { watch_failed(to_string(scope), error); }}),
-      kai_watches_(&client_, &world_, watcher_options(runtime_, options_), &services_, executor_,
-                   {.complete = [this] { loop_->note_change(); },
-                    .failed = [this](const KaiScope& scope,
-                                     const k8s::Error& error) { watch_failed(to_string(scope), error); }}),
-      partitioning_watches_(&client_, &world_, watcher_options(runtime_, options_), &services_, executor_,
-                            {.complete = [this] { loop_->note_change(); },
-                             .failed = [this](const PartitioningScope& scope,
-                                              const k8s::Error& error) { watch_failed(to_string(scope), error); }}),
+      dynamic_(watch_resources(), watch_reports([this] { loop_->note_scopes_changed(); })),
+      kai_watches_(watch_resources(), watch_reports([this] { loop_->note_change(); })),
+      partitioning_watches_(watch_resources(), watch_reports([this] { loop_->note_change(); })),
       kai_reader_(&client_, clock_, &world_, &settings_.kai, log_),
       lookup_queue_({.reads = &kai_reader_,
                      .clock = clock_,
@@ -148,13 +135,26 @@ Manager::Manager(Runtime runtime, Options options, boost::asio::any_io_executor 
   make_elector();
   make_writers();
   make_loop();
-  make_pages();
-  FleetMetrics::declare_zeros(*metrics_);
-  metrics_->on_render([this](Metrics& metrics) { fleet_metrics_->fill(metrics); });
+  pages_ = std::make_unique<OperatorPages>(OperatorPages::Parts{.loop = loop_.get(),
+                                                                .client = &client_,
+                                                                .leader = [this] { return leader(); },
+                                                                .lease_name = options_.lease_name,
+                                                                .hides_tenants = !options_.metrics_secure});
+  OperatorPages::declare_zeros(*metrics_);
+  metrics_->on_render([this](Metrics& metrics) { pages_->fill(metrics); });
 }
 
 Manager::~Manager() {
   metrics_->forget_fills();
+}
+
+WatchResources Manager::watch_resources() {
+  return {&client_, &world_, watcher_options(runtime_, options_), &services_, executor_};
+}
+
+WatchReports Manager::watch_reports(std::function<void()> complete) {
+  return {std::move(complete),
+          [this](const std::string& scope, const k8s::Error& error) { watch_failed(scope, error); }};
 }
 
 void Manager::make_elector() {
@@ -289,32 +289,6 @@ void Manager::make_loop() {
   looping.dry_run = options_.dry_run;
   looping.partitioning = options_.partitioning_mode;
   loop_ = std::make_unique<FleetLoop>(std::move(parts), looping);
-}
-
-void Manager::make_pages() {
-  const PageParts parts{.clock = clock_,
-                        .client = &client_,
-                        .world = &world_,
-                        .index = &index_,
-                        .settings = &settings_,
-                        .cluster = &cluster_,
-                        .dynamic = &dynamic_,
-                        .kai = &kai_watches_,
-                        .partitioning = &partitioning_watches_,
-                        .queue = &loop_->queue(),
-                        .held_since = &loop_->held_since(),
-                        .expectations = &expectations_,
-                        .consumers = &consumers_,
-                        .executor = plan_executor_.get(),
-                        .synced = [this] { return loop_->synced(); },
-                        .leading = [this] { return leading(); },
-                        .leader = [this] { return leader(); },
-                        .log = log_,
-                        .view = view_,
-                        .lease_name = options_.lease_name,
-                        .hides_tenants = !options_.metrics_secure};
-  fleet_metrics_ = std::make_unique<FleetMetrics>(parts);
-  debug_pages_ = std::make_unique<DebugPages>(parts);
 }
 
 void Manager::view_complete(const std::string& resource, std::size_t objects) {

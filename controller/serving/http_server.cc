@@ -9,7 +9,7 @@
 #include <boost/asio/ip/v6_only.hpp>
 #include <boost/asio/ssl/stream.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <boost/beast/core/buffers_range.hpp>
+#include <boost/beast/http/buffer_body.hpp>
 #include <boost/beast/http/error.hpp>
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/read.hpp>
@@ -35,8 +35,7 @@ using Tcp = asio::ip::tcp;
 constexpr auto kAsTuple = asio::as_tuple(asio::use_awaitable);
 constexpr std::uint32_t kHeaderLimit = 16384;  // A token with many claims has some kilobytes.
 constexpr std::size_t kFirstRead = 4096;       // Of a kept connection's next request.
-
-constexpr std::size_t kDroppedAtOnce = 16384;  // Of a body that is not read.
+constexpr std::size_t kPieceOfBody = 16384;    // What is read of a body, or dropped, at once.
 
 // Within this time a client that has just connected sends its request, unless it means not to: it does not give way
 // before.
@@ -46,6 +45,7 @@ constexpr k8s::Duration kTimeToSend = std::chrono::milliseconds(250);
 constexpr k8s::Duration kLongestWait = std::chrono::seconds(1);  // For bytes of the budget.
 
 using Answer = http::response<http::string_body>;
+using RequestParser = http::request_parser<http::buffer_body>;
 
 std::optional<Tcp::endpoint> parse_address(std::string_view text) {
   const std::size_t colon = text.rfind(':');
@@ -64,40 +64,18 @@ std::optional<Tcp::endpoint> parse_address(std::string_view text) {
   return Tcp::endpoint(address, port);
 }
 
-// Keeps only the first `most` bytes of a body.
-struct CutBody {
-  struct value_type {
-    std::string text;
-    std::size_t most = 0;
-  };
-  class reader {
-   public:
-    template <bool is_request, class Fields>
-    reader(http::header<is_request, Fields>& /*header*/, value_type& body) : body_(body) {}
-    void init(const boost::optional<std::uint64_t>& length, boost::system::error_code& ec) {
-      if (length) body_.text.reserve(std::min<std::uint64_t>(*length, body_.most));
-      ec = {};
-    }
-    template <class Buffers>
-    std::size_t put(const Buffers& buffers, boost::system::error_code& ec) {
-      std::size_t taken = 0;
-      for (const auto buffer : boost::beast::buffers_range_ref(buffers)) {
-        const std::size_t kept = std::min(buffer.size(), body_.most - std::min(body_.most, body_.text.size()));
-        body_.text.append(static_cast<const char*>(buffer.data()), kept);
-        taken += buffer.size();
-      }
-      ec = {};
-      return taken;
-    }
-    void finish(boost::system::error_code& ec) { ec = {}; }
+boost::system::error_code listen_at(Tcp::acceptor& acceptor, const Tcp::endpoint& endpoint) {
+  boost::system::error_code ec;
+  acceptor.open(endpoint.protocol(), ec);
+  if (!ec) acceptor.set_option(Tcp::acceptor::reuse_address(true), ec);
+  if (!ec && endpoint.protocol() == Tcp::v6()) acceptor.set_option(asio::ip::v6_only(false), ec);
+  if (!ec) acceptor.bind(endpoint, ec);
+  if (!ec) acceptor.listen(asio::socket_base::max_listen_connections, ec);
+  return ec;
+}
 
-   private:
-    value_type& body_;
-  };
-};
-
-// What Beast has read, as a handler takes it. Texts are taken out of the message.
-HttpRequest request_of(http::request<CutBody> message) {
+// What Beast has read, as a handler takes it.
+HttpRequest request_of(const RequestParser::value_type& message, std::string body) {
   const auto header = [&message](http::field name) {
     const auto value = message[name];
     return std::string(value.data(), value.size());
@@ -110,7 +88,7 @@ HttpRequest request_of(http::request<CutBody> message) {
   out.accept = header(http::field::accept);
   out.authorization = header(http::field::authorization);
   out.content_type = header(http::field::content_type);
-  out.body = std::move(message.body().text);
+  out.body = std::move(body);
   return out;
 }
 
@@ -206,22 +184,12 @@ k8s::Result<void> HttpServer::listen() {
     return k8s::fail(k8s::Reason::invalid,
                      fmt::format("'{}' is not a listen address; write it like :8080 or 127.0.0.1:0", options_.address));
   }
-  boost::system::error_code ec;
-  acceptor_.open(endpoint->protocol(), ec);
-  if (!ec) acceptor_.set_option(Tcp::acceptor::reuse_address(true), ec);
-  if (!ec && endpoint->protocol() == Tcp::v6()) acceptor_.set_option(asio::ip::v6_only(false), ec);
-  if (!ec) acceptor_.bind(*endpoint, ec);
-  if (!ec) acceptor_.listen(asio::socket_base::max_listen_connections, ec);
+  boost::system::error_code ec = listen_at(acceptor_, *endpoint);
   if (ec && endpoint->address() == asio::ip::address(asio::ip::address_v6::any())) {
     // A kernel without IPv6: all IPv4 addresses are what ":port" can mean.
-    const Tcp::endpoint v4(Tcp::v4(), endpoint->port());
     boost::system::error_code ignored;
     acceptor_.close(ignored);
-    ec.clear();
-    acceptor_.open(Tcp::v4(), ec);
-    if (!ec) acceptor_.set_option(Tcp::acceptor::reuse_address(true), ec);
-    if (!ec) acceptor_.bind(v4, ec);
-    if (!ec) acceptor_.listen(asio::socket_base::max_listen_connections, ec);
+    ec = listen_at(acceptor_, Tcp::endpoint(Tcp::v4(), endpoint->port()));
   }
   if (ec) {
     return k8s::fail(k8s::Reason::unavailable, fmt::format("cannot listen on {}: {}", options_.address, ec.message()));
@@ -341,7 +309,7 @@ asio::awaitable<void> HttpServer::drop_rest(std::shared_ptr<Connection> connecti
   connection->enter(Connection::Stage::reads, clock_->monotonic(), options_.header_timeout);
   boost::system::error_code ec;
   connection->socket.shutdown(Tcp::socket::shutdown_send, ec);
-  std::vector<char> dropped(kDroppedAtOnce);
+  std::vector<char> dropped(kPieceOfBody);
   while (!stopping_ && !ec) {
     const auto [error, bytes] = co_await connection->socket.async_read_some(asio::buffer(dropped), kAsTuple);
     ec = error;
@@ -353,7 +321,7 @@ template <class Stream>
 asio::awaitable<HttpServer::Asked> HttpServer::read_request(Stream* stream, boost::beast::flat_buffer* buffer,
                                                             std::shared_ptr<Connection> connection) {
   Asked out;
-  http::request_parser<CutBody> parser;
+  RequestParser parser;
   parser.header_limit(kHeaderLimit);
   parser.body_limit(options_.body_limit);
   const auto [header_error, header_bytes] = co_await http::async_read_header(*stream, *buffer, parser, kAsTuple);
@@ -378,11 +346,17 @@ asio::awaitable<HttpServer::Asked> HttpServer::read_request(Stream* stream, boos
     co_return out;
   }
   connection->since = clock_->monotonic();  // The wait was not its fault.
-  parser.get().body().most = kept;
+  std::string body;
+  body.reserve(kept);
   boost::system::error_code body_error;
-  while (!body_error && !parser.is_done() && !(out.unread && parser.get().body().text.size() == kept)) {
+  while (!body_error && !parser.is_done() && !(out.unread && body.size() == kept)) {
+    const std::size_t before = body.size();
+    body.resize(std::min(kept, before + kPieceOfBody));
+    parser.get().body().data = body.data() + before;
+    parser.get().body().size = body.size() - before;
     const auto [error, bytes] = co_await http::async_read_some(*stream, *buffer, parser, kAsTuple);
-    body_error = error;
+    body.resize(body.size() - parser.get().body().size);
+    if (error != http::error::need_buffer) body_error = error;
   }
   if (body_error) {
     if (is_malformed(body_error)) out.refuse(cannot_be_read(body_error));
@@ -391,7 +365,7 @@ asio::awaitable<HttpServer::Asked> HttpServer::read_request(Stream* stream, boos
   out.gone = false;
   out.keep = parser.get().keep_alive() && !out.unread;
   out.with_body = parser.get().method() != http::verb::head;
-  out.request = request_of(parser.release());
+  out.request = request_of(parser.get(), std::move(body));
   out.request->body_size = length;
   co_return out;
 }

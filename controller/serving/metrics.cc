@@ -61,12 +61,10 @@ std::string_view Metrics::type_name(Type type) {
 }
 
 Metrics::Metrics() {
-  for (Family& family : metrics_catalog()) declare(std::move(family));
-}
-
-void Metrics::declare(Family family) {
-  std::string name = family.name;
-  entries_[std::move(name)].family = std::move(family);
+  for (Family& family : metrics_catalog()) {
+    std::string name = family.name;
+    entries_[std::move(name)].family = std::move(family);
+  }
 }
 
 void Metrics::misused(std::string_view what, std::string_view name) {

@@ -8,6 +8,8 @@
 #pragma once
 
 #include <chrono>
+#include <concepts>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <set>
@@ -40,9 +42,8 @@ class Metrics {
     std::vector<double> buckets = {};  // Upper bounds, ascending, without +Inf. Histograms only.
   };
 
-  Metrics();  // Declares the catalog.
+  Metrics();  // With the families of the catalog.
 
-  void declare(Family family);
   // A name, a type or labels other than the catalog's are a programming error, which must not end an operator in the
   // middle of a rollout: the value is dropped, and `report` hears of it once.
   void on_misuse(std::function<void(const std::string& what)> report) { report_misuse_ = std::move(report); }
@@ -50,6 +51,10 @@ class Metrics {
   // Counters only grow.
   void add(std::string_view name, const Labels& labels = {}, double amount = 1);
   void set(std::string_view name, const Labels& labels, double value);
+  template <std::integral Count>
+  void set(std::string_view name, const Labels& labels, Count count) {
+    set(name, labels, static_cast<double>(count));
+  }
   void observe(std::string_view name, const Labels& labels, double value);
   // Drops every series of a gauge family, before it is filled anew (nodes by state).
   void clear(std::string_view name);

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <string>
 #include <system_error>
 
@@ -109,102 +110,103 @@ std::size_t meta(const ObjectMeta& meta) {
          meta.owners.capacity() * sizeof(k8s::OwnerReference);
 }
 
-std::size_t statuses(const std::vector<ContainerStatus>& list) {
-  return list.capacity() * sizeof(ContainerStatus);
-}
-
 std::size_t texts(const std::map<std::string, std::string>& map) {
   std::size_t out = 0;
   for (const auto& [key, value] : map) out += kTreeNode + 2 * sizeof(std::string) + text(key) + text(value);
   return out;
 }
 
-std::size_t container(const ContainerSpec& spec) {
-  std::size_t out = sizeof(spec) + text(spec.name) + text(spec.image) + texts(spec.env) + texts(spec.volume_mounts);
-  for (const std::string& word : spec.command) out += sizeof(word) + text(word);
+std::size_t containers(const std::vector<ContainerSpec>& list) {
+  std::size_t out = 0;
+  for (const ContainerSpec& spec : list) {
+    out += sizeof(spec) + text(spec.name) + text(spec.image) + texts(spec.env) + texts(spec.volume_mounts);
+    for (const std::string& word : spec.command) out += sizeof(word) + text(word);
+  }
   return out;
 }
 
-}  // namespace
+// What an object owns beside its metadata: of most kinds nothing.
+template <class T>
+std::size_t owned_by(const T& /*object*/) {
+  return 0;
+}
 
-std::size_t bytes_of(const Node& node) {
-  return sizeof(node) + meta(node.meta) + node.taints.capacity() * sizeof(Taint) +
+std::size_t owned_by(const Node& node) {
+  return node.taints.capacity() * sizeof(Taint) +
          (node.capacity.size() + node.allocatable.size()) * sizeof(ResourceCounts::Entry);
 }
 
-std::size_t bytes_of(const Pod& pod) {
-  return sizeof(pod) + meta(pod.meta) + statuses(pod.containers) +
-         pod.init_containers.size() * sizeof(ContainerStatus) + pod.gpu_requests.size() * sizeof(ResourceCounts::Entry);
+std::size_t owned_by(const Pod& pod) {
+  return pod.containers.capacity() * sizeof(ContainerStatus) + pod.init_containers.size() * sizeof(ContainerStatus) +
+         pod.gpu_requests.size() * sizeof(ResourceCounts::Entry);
 }
 
-std::size_t bytes_of(const ConfigMap& config_map) {
-  std::size_t out = sizeof(config_map) + meta(config_map.meta);
+std::size_t owned_by(const ConfigMap& config_map) {
+  std::size_t out = 0;
   for (const auto& [key, value] : config_map.data) {
     out += kTreeNode + sizeof(std::string) + text(key) + (value == nullptr ? 0 : sizeof(std::string) + text(*value));
   }
   return out;
 }
 
-std::size_t bytes_of(const DaemonSet& daemonset) {
-  std::size_t out = sizeof(daemonset) + meta(daemonset.meta) + texts(daemonset.match_labels) +
-                    texts(daemonset.node_selector) + texts(daemonset.configmap_volumes);
-  for (const ContainerSpec& spec : daemonset.containers) out += container(spec);
-  for (const ContainerSpec& spec : daemonset.init_containers) out += container(spec);
-  return out;
+std::size_t owned_by(const DaemonSet& daemonset) {
+  return texts(daemonset.match_labels) + texts(daemonset.node_selector) + texts(daemonset.configmap_volumes) +
+         containers(daemonset.containers) + containers(daemonset.init_containers);
 }
 
-std::size_t bytes_of(const ControllerRevision& revision) {
-  return sizeof(revision) + meta(revision.meta);
+std::size_t owned_by(const ClusterPolicy& policy) {
+  return text(policy.config_name) + text(policy.config_default);
 }
 
-std::size_t bytes_of(const ClusterPolicy& policy) {
-  return sizeof(policy) + meta(policy.meta) + text(policy.config_name) + text(policy.config_default);
+std::size_t owned_by(const SharingPolicy& policy) {
+  return text(policy.status_json);
 }
 
-std::size_t bytes_of(const DeviceClass& device_class) {
-  return sizeof(device_class) + meta(device_class.meta);
+std::size_t owned_by(const SharingRollout& rollout) {
+  return text(rollout.profile) + text(rollout.status_json) + text(rollout.config_map) + text(rollout.to_revision);
 }
 
-std::size_t bytes_of(const ResourceSlice& slice) {
-  return sizeof(slice) + meta(slice.meta);
+std::size_t owned_by(const KaiPod& pod) {
+  return pod.tolerations.capacity() * sizeof(Toleration);
 }
 
-std::size_t bytes_of(const SharingPolicy& policy) {
-  return sizeof(policy) + meta(policy.meta) + text(policy.status_json);
+std::size_t owned_by(const KaiConfig& config) {
+  return texts(config.managers);
 }
 
-std::size_t bytes_of(const SharingRollout& rollout) {
-  return sizeof(rollout) + meta(rollout.meta) + text(rollout.profile) + text(rollout.status_json) +
-         text(rollout.config_map) + text(rollout.to_revision);
+std::size_t owned_by(const BindRequest& request) {
+  return text(request.pod_name) + request.groups.capacity() * sizeof(Interned);
 }
 
-std::size_t bytes_of(const KaiPod& pod) {
-  return sizeof(pod) + meta(pod.meta) + pod.tolerations.capacity() * sizeof(Toleration);
+template <class T>
+StoreSize size_of(const char* resource, const k8s::Store<T>& store) {
+  constexpr std::size_t kSampled = 200;
+  constexpr std::size_t kEntry = sizeof(typename k8s::Store<T>::Ptr) + kTreeNode;
+  std::size_t sampled = 0;
+  std::size_t bytes = 0;
+  for (const auto& [key, object] : store.all()) {
+    bytes += sizeof(T) + meta(object->meta) + owned_by(*object) + kEntry;
+    if (++sampled == kSampled) break;
+  }
+  return {resource, store.size(), sampled == 0 ? 0 : bytes / sampled * store.size()};
 }
 
-std::size_t bytes_of(const KaiConfig& config) {
-  return sizeof(config) + meta(config.meta) + texts(config.managers);
-}
-
-std::size_t bytes_of(const BindRequest& request) {
-  return sizeof(request) + meta(request.meta) + text(request.pod_name) + request.groups.capacity() * sizeof(Interned);
-}
+}  // namespace
 
 std::vector<StoreSize> store_sizes(const World& world) {
-  const KaiWorld& kai = world.kai;
-  return {{"nodes", world.nodes.size(), bytes_of(world.nodes)},
-          {"pods", world.operand_pods.size(), bytes_of(world.operand_pods)},
-          {"configmaps", world.configmaps.size(), bytes_of(world.configmaps)},
-          {"daemonsets", world.daemonsets.size(), bytes_of(world.daemonsets)},
-          {"controllerrevisions", world.revisions.size(), bytes_of(world.revisions)},
-          {"clusterpolicies", world.clusterpolicies.size(), bytes_of(world.clusterpolicies)},
-          {"deviceclasses", world.device_classes.size(), bytes_of(world.device_classes)},
-          {"resourceslices", world.resource_slices.size(), bytes_of(world.resource_slices)},
-          {"sharingpolicies", world.policies.size(), bytes_of(world.policies)},
-          {"sharingrollouts", world.rollouts.size(), bytes_of(world.rollouts)},
-          {"kai-pods", kai.pods.size(), bytes_of(kai.pods)},
-          {"configs", kai.configs.size(), bytes_of(kai.configs)},
-          {"bindrequests", kai.bind_requests.size(), bytes_of(kai.bind_requests)}};
+  return {size_of("nodes", world.nodes),
+          size_of("pods", world.operand_pods),
+          size_of("configmaps", world.configmaps),
+          size_of("daemonsets", world.daemonsets),
+          size_of("controllerrevisions", world.revisions),
+          size_of("clusterpolicies", world.clusterpolicies),
+          size_of("deviceclasses", world.device_classes),
+          size_of("resourceslices", world.resource_slices),
+          size_of("sharingpolicies", world.policies),
+          size_of("sharingrollouts", world.rollouts),
+          size_of("kai-pods", world.kai.pods),
+          size_of("configs", world.kai.configs),
+          size_of("bindrequests", world.kai.bind_requests)};
 }
 
 }  // namespace gso

@@ -43,17 +43,14 @@ std::string to_string(const WatchScope& scope) {
   return fmt::format("{} of {}{}", resource, scope.ns, selector.empty() ? "" : " (" + selector + ")");
 }
 
-DynamicWatches::DynamicWatches(k8s::Reader* client, World* world, k8s::WatcherOptions defaults, TaskGroup* tasks,
-                               boost::asio::any_io_executor executor, Reports reports)
-    : WatchFamily({.client = client, .defaults = std::move(defaults), .tasks = tasks, .executor = std::move(executor)},
-                  {.complete = [this](const WatchScope&) { update(); },
-                   .failed =
-                       [this, failed = std::move(reports.failed)](const WatchScope& scope, const k8s::Error& error) {
-                         if (error.reason == k8s::Reason::forbidden) update();
-                         failed(scope, error);
-                       }}),
-      world_(world),
-      changed_(std::move(reports.changed)) {}
+void DynamicWatches::note_complete(const WatchScope& /*scope*/) {
+  update();
+}
+
+void DynamicWatches::note_failed(const WatchScope& scope, const k8s::Error& error) {
+  if (error.reason == k8s::Reason::forbidden) update();
+  WatchFamily::note_failed(scope, error);
+}
 
 std::shared_ptr<ScopedWatch> DynamicWatches::open_one(const WatchScope& scope) {
   auto watch = std::make_shared<ScopedWatch>();
@@ -112,10 +109,10 @@ void DynamicWatches::update() {
   world_->refused_namespaces = std::move(refused);
   if (!world_->daemonsets.synced() && open(WatchScope::Kind::daemonsets) > 0 && synced(WatchScope::Kind::daemonsets)) {
     world_->daemonsets.mark_synced();
-    changed_();
+    reports_.complete();
   }
   release_retired();
-  if (changed) changed_();
+  if (changed) reports_.complete();
 }
 
 void DynamicWatches::for_each_synced(const std::function<void(const WatchScope&, const ScopedWatch&)>& f) const {

@@ -10,7 +10,6 @@
 //    World::refused_namespaces, too.
 #pragma once
 
-#include <boost/asio/any_io_executor.hpp>
 #include <functional>
 #include <memory>
 #include <set>
@@ -25,13 +24,9 @@ namespace gso {
 
 class DynamicWatches : public WatchFamily<WatchScope> {
  public:
-  struct Reports {
-    std::function<void()> changed;  // One of these two changed.
-    std::function<void(const WatchScope&, const k8s::Error&)> failed;
-  };
-  // Everything passed must outlive the watches; `tasks` runs them and is joined by its owner.
-  DynamicWatches(k8s::Reader* client, World* world, k8s::WatcherOptions defaults, TaskGroup* tasks,
-                 boost::asio::any_io_executor executor, Reports reports);
+  // `reports.complete`: unsynced_namespaces or refused_namespaces has changed, or all DaemonSets are known.
+  DynamicWatches(WatchResources resources, WatchReports reports)
+      : WatchFamily(std::move(resources), std::move(reports)) {}
 
   // Open at once, each with a connection of its own. A fleet with several plugins has a few dozen.
   static constexpr std::size_t kMost = 256;
@@ -56,9 +51,9 @@ class DynamicWatches : public WatchFamily<WatchScope> {
 
  private:
   std::shared_ptr<ScopedWatch> open_one(const WatchScope& scope);
+  void note_complete(const WatchScope& scope) override;
+  void note_failed(const WatchScope& scope, const k8s::Error& error) override;
 
-  World* world_;
-  std::function<void()> changed_;
   ScopeCounts pod_counts_;
   ScopeCounts configmap_counts_;
   ScopeCounts revision_counts_;

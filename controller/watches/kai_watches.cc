@@ -13,25 +13,6 @@
 #include "reconcilers/model/tenant_memory.h"
 
 namespace gso {
-namespace {
-
-k8s::Gvr resource_of(KaiScope::Kind kind) {
-  switch (kind) {
-    case KaiScope::Kind::grouped_pods:
-    case KaiScope::Kind::reservations:
-      return resources::pods;
-    case KaiScope::Kind::binder:
-      return resources::deployments;
-    case KaiScope::Kind::runtime_classes:
-      return resources::runtime_classes;
-    case KaiScope::Kind::schema:
-      return resources::custom_resource_definitions;
-  }
-  return {};
-}
-
-}  // namespace
-
 std::string to_string(const KaiScope& scope) {
   switch (scope.kind) {
     case KaiScope::Kind::grouped_pods:
@@ -48,17 +29,9 @@ std::string to_string(const KaiScope& scope) {
   return {};
 }
 
-KaiWatches::KaiWatches(k8s::Reader* client, World* world, k8s::WatcherOptions defaults, TaskGroup* tasks,
-                       boost::asio::any_io_executor executor, Reports reports)
-    : WatchFamily({.client = client, .defaults = std::move(defaults), .tasks = tasks, .executor = std::move(executor)},
-                  {.complete =
-                       [world, complete = std::move(reports.complete)](const KaiScope& scope) {
-                         if (scope.kind == KaiScope::Kind::runtime_classes) world->kai.runtime_classes.mark_synced();
-                         complete();
-                       },
-                   .failed = std::move(reports.failed)}),
-      world_(world),
-      pod_budget_(&world->kai.pods, &memory_of, most_bytes(TenantFed::kai_pods)) {
+KaiWatches::KaiWatches(WatchResources resources, WatchReports reports)
+    : WatchFamily(std::move(resources), std::move(reports)),
+      pod_budget_(&world_->kai.pods, &memory_of, most_bytes(TenantFed::kai_pods)) {
   world_->kai.pods.mark_synced();
   world_->kai.deployments.mark_synced();
   world_->kai.schemas.mark_synced();
@@ -66,9 +39,15 @@ KaiWatches::KaiWatches(k8s::Reader* client, World* world, k8s::WatcherOptions de
   world_->kai.incomplete = "KAI's APIs have not been checked yet";
 }
 
+void KaiWatches::note_complete(const KaiScope& scope) {
+  if (scope.kind == KaiScope::Kind::runtime_classes) world_->kai.runtime_classes.mark_synced();
+  WatchFamily::note_complete(scope);
+}
+
 std::shared_ptr<ScopedWatch> KaiWatches::open_one(const KaiScope& scope) {
   auto watch = std::make_shared<ScopedWatch>();
   KaiWorld& kai = world_->kai;
+  k8s::Gvr resource = resources::pods;
   k8s::WatcherOptions options = options_of(scope);
   options.ns = scope.ns;
   switch (scope.kind) {
@@ -82,18 +61,21 @@ std::shared_ptr<ScopedWatch> KaiWatches::open_one(const KaiScope& scope) {
       watch->fill(&kai.pods, &pod_counts_, &project_kai_pod, nullptr, &pod_budget_);
       break;
     case KaiScope::Kind::binder:
+      resource = resources::deployments;
       options.field_selector = k8s::FieldSelector::equals("metadata.name", scope.value);
       watch->fill(&kai.deployments, &deployment_counts_, &project_deployment);
       break;
     case KaiScope::Kind::runtime_classes:
+      resource = resources::runtime_classes;
       watch->fill(&kai.runtime_classes, &class_counts_, &project_runtime_class);
       break;
     case KaiScope::Kind::schema:
+      resource = resources::custom_resource_definitions;
       options.field_selector = k8s::FieldSelector::equals("metadata.name", scope.value);
       watch->fill(&kai.schemas, &schema_counts_, &project_kai_schema);
       break;
   }
-  start(scope, watch, resource_of(scope.kind), std::move(options));
+  start(scope, watch, std::move(resource), std::move(options));
   return watch;
 }
 

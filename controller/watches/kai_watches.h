@@ -7,18 +7,13 @@
 // (k8s::ViewState); so a planner never concludes from a view that may be behind.
 #pragma once
 
-#include <boost/asio/any_io_executor.hpp>
 #include <compare>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "controller/runtime/task_group.h"
 #include "controller/watches/cluster_watches.h"
 #include "controller/watches/scoped_watch.h"
-#include "k8sclient/api/reader.h"
-#include "k8sclient/watch/watcher.h"
 #include "reconcilers/model/snapshot.h"
 
 namespace gso {
@@ -34,13 +29,7 @@ struct KaiScope {
 
 class KaiWatches : public WatchFamily<KaiScope> {
  public:
-  struct Reports {
-    std::function<void()> complete;  // A view has become complete.
-    std::function<void(const KaiScope&, const k8s::Error&)> failed;
-  };
-  // Everything passed must outlive the watches; `tasks` runs them and is joined by its owner.
-  KaiWatches(k8s::Reader* client, World* world, k8s::WatcherOptions defaults, TaskGroup* tasks,
-             boost::asio::any_io_executor executor, Reports reports);
+  KaiWatches(WatchResources resources, WatchReports reports);
 
   // Opens what is wanted now, closes what is not, and says in KaiWorld what is served and what is missing. Before each
   // pass. `off`: nothing is watched.
@@ -49,9 +38,9 @@ class KaiWatches : public WatchFamily<KaiScope> {
  private:
   std::vector<KaiScope> wanted(const KaiSettings& settings) const;
   std::shared_ptr<ScopedWatch> open_one(const KaiScope& scope);
+  void note_complete(const KaiScope& scope) override;
   [[nodiscard]] std::string find_gap(const ClusterWatches& cluster) const;
 
-  World* world_;
   k8s::StoreBudget<KaiPod> pod_budget_;
   ScopeCounts pod_counts_;
   ScopeCounts deployment_counts_;

@@ -18,11 +18,6 @@ namespace {
 
 using Kind = PartitioningScope::Kind;
 
-k8s::Gvr resource_of(Kind kind) {
-  if (kind == Kind::leases) return resources::leases;
-  return resources::pods;
-}
-
 // A pod without a node that asks for no resource of nvidia.com changes no plan. One on a labelled node uses its CPUs.
 bool asks_for_gpus(std::string_view json) {
   return json.find("nvidia.com/") != std::string_view::npos;
@@ -42,13 +37,9 @@ std::string to_string(const PartitioningScope& scope) {
   return {};
 }
 
-PartitioningWatches::PartitioningWatches(k8s::Reader* client, World* world, k8s::WatcherOptions defaults,
-                                         TaskGroup* tasks, boost::asio::any_io_executor executor, Reports reports)
-    : WatchFamily({.client = client, .defaults = std::move(defaults), .tasks = tasks, .executor = std::move(executor)},
-                  {.complete = [complete = std::move(reports.complete)](const auto&) { complete(); },
-                   .failed = std::move(reports.failed)}),
-      world_(world),
-      pod_budget_(&world->partitioning.pods, &memory_of, most_bytes(TenantFed::slice_pods)) {
+PartitioningWatches::PartitioningWatches(WatchResources resources, WatchReports reports)
+    : WatchFamily(std::move(resources), std::move(reports)),
+      pod_budget_(&world_->partitioning.pods, &memory_of, most_bytes(TenantFed::slice_pods)) {
   world_->partitioning.pods.mark_synced();
   world_->partitioning.leases.mark_synced();
   world_->nodes.add_listener([this](const k8s::ObjectKey& key, const auto&, const auto& after) {
@@ -80,7 +71,7 @@ std::shared_ptr<ScopedWatch> PartitioningWatches::open_one(const PartitioningSco
     watch->fill(&partitioning.pods, &pod_counts_, &project_slice_pod,
                 scope.kind == Kind::pending_pods ? &asks_for_gpus : nullptr, &pod_budget_);
   }
-  start(scope, watch, resource_of(scope.kind), std::move(options));
+  start(scope, watch, scope.kind == Kind::leases ? resources::leases : resources::pods, std::move(options));
   return watch;
 }
 

@@ -26,6 +26,7 @@
 #include "k8sclient/value/error.h"
 #include "k8sclient/watch/store.h"
 #include "k8sclient/watch/watcher.h"
+#include "reconcilers/model/snapshot.h"
 #include "reconcilers/model/tenant_memory.h"
 
 namespace gso {
@@ -249,11 +250,6 @@ class ScopeSink final : public k8s::WatchSink {
 // One open watch of one scope.
 class ScopedWatch {
  public:
-  struct Reports {
-    std::function<void()> complete;                 // The view became complete, the first time and after each relist.
-    std::function<void(const k8s::Error&)> failed;  // Any error; the watch goes on by itself.
-  };
-
   // Where its objects go. Before start().
   template <class T>
   void fill(k8s::Store<T>* store, ScopeCounts* counts, k8s::Result<T> (*project)(std::string_view),
@@ -268,7 +264,7 @@ class ScopedWatch {
   // Runs in `tasks`, which keeps `self` alive until the watch has ended. All that is passed must outlive it.
   static void start(std::shared_ptr<ScopedWatch> self, k8s::Reader* client, k8s::Gvr resource,
                     k8s::WatcherOptions options, TaskGroup* tasks, boost::asio::any_io_executor executor,
-                    Reports reports) {
+                    ReportingSink::Reports reports) {
     ReportingSink::Reports inner;  // Held by the sink, which `self` owns.
     inner.complete = [raw = self.get(), complete = std::move(reports.complete)] {
       raw->synced_ = true;
@@ -337,9 +333,15 @@ class ScopedWatch {
 // With what watches are opened. Everything must outlive them; `tasks` runs them and is joined by its owner.
 struct WatchResources {
   k8s::Reader* client = nullptr;
+  World* world = nullptr;  // Whose stores they fill.
   k8s::WatcherOptions defaults;
   TaskGroup* tasks = nullptr;
   boost::asio::any_io_executor executor;
+};
+struct WatchReports {
+  std::function<void()> complete;  // A view has become complete.
+  // `scope`: in words, such as "pods of gpu-operator".
+  std::function<void(const std::string& scope, const k8s::Error&)> failed;
 };
 
 template <class Scope>
@@ -371,13 +373,13 @@ class WatchFamily {
   [[nodiscard]] std::size_t open() const { return watches_.size(); }
 
  protected:
-  struct ScopeReports {
-    std::function<void(const Scope&)> complete;  // Its view has become complete.
-    std::function<void(const Scope&, const k8s::Error&)> failed;
-  };
-  WatchFamily(WatchResources resources, ScopeReports reports)
-      : resources_(std::move(resources)), reports_(std::move(reports)) {}
-  ~WatchFamily() = default;
+  WatchFamily(WatchResources resources, WatchReports reports)
+      : world_(resources.world), reports_(std::move(reports)), resources_(std::move(resources)) {}
+  virtual ~WatchFamily() = default;
+
+  // The view of a scope has become complete, and a watch has failed.
+  virtual void note_complete(const Scope& /*scope*/) { reports_.complete(); }
+  virtual void note_failed(const Scope& scope, const k8s::Error& error) { reports_.failed(to_string(scope), error); }
 
   // Those that all have, and a seed of the scope's own: not all of them reconnect at once.
   [[nodiscard]] k8s::WatcherOptions options_of(const Scope& scope) const {
@@ -388,9 +390,9 @@ class WatchFamily {
   // `watch` has its sink.
   void start(const Scope& scope, const std::shared_ptr<ScopedWatch>& watch, k8s::Gvr resource,
              k8s::WatcherOptions options) {
-    ScopedWatch::Reports reports{
-        .complete = [this, scope] { reports_.complete(scope); },
-        .failed = [this, scope](const k8s::Error& error) { reports_.failed(scope, error); },
+    ReportingSink::Reports reports{
+        .complete = [this, scope] { note_complete(scope); },
+        .failed = [this, scope](const k8s::Error& error) { note_failed(scope, error); },
     };
     ScopedWatch::start(watch, resources_.client, std::move(resource), std::move(options), resources_.tasks,
                        resources_.executor, std::move(reports));
@@ -424,9 +426,11 @@ class WatchFamily {
   using Watches = std::map<Scope, std::shared_ptr<ScopedWatch>>;
   [[nodiscard]] const Watches& watches() const { return watches_; }
 
+  World* world_;
+  WatchReports reports_;
+
  private:
   WatchResources resources_;
-  ScopeReports reports_;
   Watches watches_;
   std::vector<std::shared_ptr<ScopedWatch>> retired_;
 };

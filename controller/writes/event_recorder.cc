@@ -43,20 +43,15 @@ EventId event_id(const RecordEvent& event) {
   return hash_of(group_text(event) + '\0' + event.why.message);
 }
 
-bool EventCorrelator::is_one_of_many(const EventId& id_of_group, const EventId& id, k8s::MonoTime now) {
+EventCorrelator::Reporter EventCorrelator::reporter_of(const RecordEvent& event, k8s::MonoTime now) {
+  const EventId id = event_id(event);
+  const EventId id_of_group = hash_of(group_text(event));
   Group& group = groups_[id_of_group];
   if (now - group.last > kSimilarWindow) group.notes.clear();
   group.last = now;
-  if (std::ranges::find(group.notes, id) != group.notes.end()) return false;
-  if (group.notes.size() >= kSimilar) return true;
+  if (std::ranges::find(group.notes, id) != group.notes.end()) return {.id = id, .combined = false};
+  if (group.notes.size() >= kSimilar) return {.id = id_of_group, .combined = true};
   group.notes.push_back(id);
-  return false;
-}
-
-EventCorrelator::Reporter EventCorrelator::reporter_of(const RecordEvent& event, k8s::MonoTime now) {
-  const EventId id = event_id(event);
-  const EventId group = hash_of(group_text(event));
-  if (is_one_of_many(group, id, now)) return {.id = group, .combined = true};
   return {.id = id, .combined = false};
 }
 
@@ -82,10 +77,6 @@ constexpr k8s::Backoff kRetry{std::chrono::seconds(1), std::chrono::seconds(10)}
 // Between two looks at what can be forgotten.
 constexpr Duration kForgetEvery = std::chrono::minutes(1);
 
-std::string cut(const std::string& text, std::size_t limit) {
-  return text.substr(0, limit);
-}
-
 // Events live beside a namespaced object; those of cluster-scoped objects in "default" (as kubelet does for Nodes).
 std::string namespace_of(const ObjectRef& regarding) {
   return regarding.ns.empty() ? "default" : regarding.ns;
@@ -94,7 +85,7 @@ std::string namespace_of(const ObjectRef& regarding) {
 // As client-go names them: the object's name and a number that is unique enough. A name has at most 253 characters.
 std::string name_of(const RecordEvent& event, std::uint64_t stamp) {
   const std::string suffix = fmt::format(".{:x}", stamp);
-  return cut(event.regarding.name, 253 - suffix.size()) + suffix;
+  return event.regarding.name.substr(0, 253 - suffix.size()) + suffix;
 }
 
 std::string series_json(std::uint32_t count, k8s::WallTime last) {
@@ -204,9 +195,9 @@ std::string EventRecorder::event_json(const Known& known, const RecordEvent& eve
            {"metadata", {{"name", name_of(event, known.stamp)}, {"namespace", namespace_of(event.regarding)}}},
            {"eventTime", k8s::format_micro_time(known.first_time)},
            {"reportingController", options_.reporting_controller},
-           {"reportingInstance", cut(options_.reporting_instance, kNameLimit)},
-           {"action", cut(event.verb.empty() ? event.why.code : event.verb, kNameLimit)},
-           {"reason", cut(event.why.code, kNameLimit)},
+           {"reportingInstance", options_.reporting_instance.substr(0, kNameLimit)},
+           {"action", (event.verb.empty() ? event.why.code : event.verb).substr(0, kNameLimit)},
+           {"reason", event.why.code.substr(0, kNameLimit)},
            {"regarding", regarding_json(event.regarding)},
            {"note", event.why.message},
            {"type", event.warning ? "Warning" : "Normal"}};

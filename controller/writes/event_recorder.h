@@ -75,7 +75,6 @@ class EventCorrelator {
     std::vector<EventId> notes;  // At most kSimilar.
     k8s::MonoTime last;
   };
-  [[nodiscard]] bool is_one_of_many(const EventId& group, const EventId& id, k8s::MonoTime now);
 
   std::unordered_map<EventId, Group, EventIdHash> groups_;
   std::unordered_map<EventId, k8s::TokenBucket, EventIdHash> objects_;

@@ -310,16 +310,15 @@ boost::asio::awaitable<void> Executor::run_chain(RunPtr run, Chain chain) {
       defer(run, "earlier-failure", total - i, std::nullopt);
       co_return;
     }
-    const Outcome outcome = co_await perform(run, planned);
-    if (outcome == Outcome::stopped && eviction) {
+    const bool goes_on = co_await perform(run, planned);
+    if (goes_on) continue;
+    if (eviction) {
       refused = true;  // Its budget holds that pod; the others of the node may have none.
       continue;
     }
-    if (outcome == Outcome::stopped) {
-      if (i + 1 < total) defer(run, "earlier-failure", total - i - 1, std::nullopt);
-      run->pass->unwritten.add(*planned);
-      co_return;
-    }
+    if (i + 1 < total) defer(run, "earlier-failure", total - i - 1, std::nullopt);
+    run->pass->unwritten.add(*planned);
+    co_return;
   }
 }
 
@@ -351,23 +350,32 @@ boost::asio::awaitable<bool> Executor::view_of_node_holds(RunPtr run, std::strin
   co_return same;
 }
 
-boost::asio::awaitable<Executor::Outcome> Executor::perform(RunPtr run, Planned planned) {
+boost::asio::awaitable<bool> Executor::perform(RunPtr run, Planned planned) {
   const std::optional<Duration> wait = not_before(*planned);
   if (wait) {
     defer(run, std::holds_alternative<PatchStatus>(planned->action) ? "status-rate" : "backoff", 1, wait);
-    co_return Outcome::stopped;
+    co_return false;
   }
   SentWrite open(this);
   const k8s::Result<std::string> answer = co_await send(run, planned, &open);
   if (answer || answer.error().http_status != 0) {
     ++run->result.sent;
     ++writes_;
-    answers_.note(parts_.clock->monotonic());
+    answers_.push_back(parts_.clock->monotonic());
+    (void)answered_lately();  // It keeps no more than a second of them.
     if (parts_.view) parts_.view->writes = writes_;
     if (parts_.hooks.crash_after_write && parts_.hooks.crash_after_write(writes_, *planned)) crashed_ = true;
   }
-  if (crashed_) co_return Outcome::stopped;
-  co_return answer ? succeed(run, *planned, *answer) : fail(run, *planned, answer.error());
+  if (crashed_) co_return false;
+  if (!answer) co_return fail(run, *planned, answer.error());
+  succeed(run, *planned, *answer);
+  co_return true;
+}
+
+std::size_t Executor::answered_lately() {
+  const MonoTime now = parts_.clock->monotonic();
+  while (!answers_.empty() && now - answers_.front() >= std::chrono::seconds(1)) answers_.pop_front();
+  return answers_.size();
 }
 
 void Executor::count_in_flight(std::int64_t change) {

@@ -111,27 +111,6 @@ struct Execution {
   void add(Execution&& other);
 };
 
-// How many writes the API server has answered within the last second, which is what it can be given
-// for the next one. One thread only.
-class AnswerCount {
- public:
-  void note(k8s::MonoTime now) {
-    forget_before(now);
-    answered_.push_back(now);
-  }
-  [[nodiscard]] std::size_t of_last_second(k8s::MonoTime now) {
-    forget_before(now);
-    return answered_.size();
-  }
-
- private:
-  void forget_before(k8s::MonoTime now) {
-    while (!answered_.empty() && now - answered_.front() >= std::chrono::seconds(1)) answered_.pop_front();
-  }
-
-  std::deque<k8s::MonoTime> answered_;
-};
-
 class Executor {
  public:
   struct Parts {
@@ -170,8 +149,9 @@ class Executor {
   [[nodiscard]] bool is_busy() const { return queue_.is_busy(); }
   // Writes that were sent and are not answered yet.
   [[nodiscard]] std::int64_t in_flight() const { return in_flight_; }
-  // For Snapshot::answered_lately.
-  [[nodiscard]] std::size_t answered_lately() { return answers_.of_last_second(parts_.clock->monotonic()); }
+  // How many writes the API server has answered within the last second, which is what it can be given for the next one
+  // (Snapshot::answered_lately).
+  [[nodiscard]] std::size_t answered_lately();
   // When the last write ended whose answer was lost: the API server can still execute it. Empty: there was none.
   [[nodiscard]] std::optional<MonoTime> answer_lost_at() const { return answer_lost_at_; }
   [[nodiscard]] bool crashed() const { return crashed_; }
@@ -194,11 +174,6 @@ class Executor {
   }
 
  private:
-  enum class Outcome {
-    done,
-    skipped,  // Nothing left to do: the object is gone or exists already.
-    stopped,  // This chain goes no further in this pass.
-  };
   // What the write of a ConfigMap or a status was computed from, as the plan saw it.
   struct Basis {
     std::shared_ptr<const k8s::ObjectMeta> meta;
@@ -254,7 +229,8 @@ class Executor {
   boost::asio::awaitable<bool> view_of_node_holds(RunPtr run, std::string node);
   // Shared by the functions on its way to the client: copying the patch of a Node for each costs as much as sending it.
   using Planned = std::shared_ptr<const PlannedAction>;
-  boost::asio::awaitable<Outcome> perform(RunPtr run, Planned planned);
+  // False: this chain goes no further in this pass. True also if nothing is left to do: the object is gone, or exists.
+  boost::asio::awaitable<bool> perform(RunPtr run, Planned planned);
   // One write, counted from the moment when it is sent until its answer is judged, also when it is cancelled or throws.
   struct SentWrite {
     explicit SentWrite(Executor* owner) : executor(owner) {}
@@ -278,8 +254,9 @@ class Executor {
 
   [[nodiscard]] std::optional<Duration> not_before(const PlannedAction& planned);
   [[nodiscard]] std::optional<Duration> status_wait(const PlannedAction& planned) const;
-  Outcome succeed(const RunPtr& run, const PlannedAction& planned, const std::string& answer);
-  Outcome fail(const RunPtr& run, const PlannedAction& planned, const k8s::Error& error);
+  void succeed(const RunPtr& run, const PlannedAction& planned, const std::string& answer);
+  // As perform().
+  bool fail(const RunPtr& run, const PlannedAction& planned, const k8s::Error& error);
   // The subject, which concerns the node, is not tried again for `wait`.
   void wait_out(const RunPtr& run, const std::string& subject, const std::string& node, Duration wait);
   // The same for longer after each failure, for `wait` at least.
@@ -328,7 +305,7 @@ class Executor {
   std::unique_ptr<k8s::Signal> answered_;  // No write waits for its answer any more.
   std::optional<MonoTime> answer_lost_at_;
   std::uint64_t writes_ = 0;
-  AnswerCount answers_;
+  std::deque<MonoTime> answers_;  // Of the last second.
   std::uint64_t remembered_ = 0;  // Versions of the state that is kept in memory.
   bool crashed_ = false;
   Execution late_;           // Of actions that ended after their execute() had returned.
@@ -339,8 +316,6 @@ class Executor {
   WriteQueue queue_;        // Records; nodes and the last look; statuses.
 };
 
-// `phase` of a status text; empty without one (executor_results.cc).
-[[nodiscard]] std::string phase_of_status(const std::string& status_json);
 // Of a reservation pod of KAI: sent only after a last look, and once.
 [[nodiscard]] bool is_reservation_deletion(const PlannedAction& planned);
 // The patch, if it writes a change to a Node; else null.

@@ -13,6 +13,7 @@
 #include "reconcilers/cluster/record_store.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/policy.h"
 #include "reconcilers/model/resources.h"
 #include "reconcilers/reasons/names.h"
 #include "reconcilers/registry.h"
@@ -76,6 +77,10 @@ bool is_known_from_answer(const Action& action) {
   return std::holds_alternative<PatchStatus>(action) || std::holds_alternative<PatchFinalizers>(action);
 }
 
+std::string phase_of_status(const std::string& status_json) {
+  return text_at(parse_status(status_json), "phase");
+}
+
 // A merge patch that the server refuses if the object has another version; without one it is the patch as it is.
 std::string with_version(std::string patch, const std::string& version) {
   if (version.empty() || patch == "{}") return patch;
@@ -83,13 +88,6 @@ std::string with_version(std::string patch, const std::string& version) {
 }
 
 }  // namespace
-
-std::string phase_of_status(const std::string& status_json) {
-  const Json status = Json::parse(status_json, nullptr, false);
-  if (!status.is_object()) return {};
-  auto phase = status.find("phase");
-  return phase != status.end() && phase->is_string() ? phase->get<std::string>() : std::string();
-}
 
 boost::asio::awaitable<k8s::Result<std::string>> Executor::send(RunPtr run, Planned planned, SentWrite* open) {
   k8s::WriteOptions options;
@@ -109,15 +107,10 @@ boost::asio::awaitable<k8s::Result<std::string>> Executor::send(RunPtr run, Plan
     if (parts_.hooks.before_write) parts_.hooks.before_write(*planned);
     return allowed;
   };
-  const bool pod =
-      std::holds_alternative<DeletePod>(planned->action) || std::holds_alternative<EvictPod>(planned->action);
-  k8s::Result<std::string> answer = k8s::fail(k8s::Reason::cancelled, "");
-  if (pod) {
-    answer = co_await send_pod(planned, options);
-  } else {
-    answer = co_await send_object(run, planned, options);
-  }
-  co_return answer;
+  const Action& action = planned->action;
+  const bool pod = std::holds_alternative<DeletePod>(action) || std::holds_alternative<EvictPod>(action);
+  if (pod) co_return co_await send_pod(planned, options);
+  co_return co_await send_object(run, planned, options);
 }
 
 boost::asio::awaitable<k8s::Result<std::string>> Executor::send_pod(Planned planned, k8s::WriteOptions options) {
@@ -264,7 +257,7 @@ void Executor::note_ungated(const std::string& node) {
   noted[node] = now;
 }
 
-Executor::Outcome Executor::succeed(const RunPtr& run, const PlannedAction& planned, const std::string& answer) {
+void Executor::succeed(const RunPtr& run, const PlannedAction& planned, const std::string& answer) {
   const std::string subject = subject_of(planned);
   const ObjectRef target = target_of(planned.action);
   ++run->result.succeeded;
@@ -301,10 +294,9 @@ Executor::Outcome Executor::succeed(const RunPtr& run, const PlannedAction& plan
                    {"reconciler", planned.reconciler},
                    {"reason", planned.why.code},
                    {"detail", planned.why.message}});
-  return Outcome::done;
 }
 
-Executor::Outcome Executor::fail(const RunPtr& run, const PlannedAction& planned, const k8s::Error& error) {
+bool Executor::fail(const RunPtr& run, const PlannedAction& planned, const k8s::Error& error) {
   const ObjectRef target = target_of(planned.action);
   const auto* remove = std::get_if<DeletePod>(&planned.action);
   const bool deletion = remove != nullptr || std::holds_alternative<EvictPod>(planned.action) ||
@@ -320,12 +312,12 @@ Executor::Outcome Executor::fail(const RunPtr& run, const PlannedAction& planned
     forget(subject_of(planned));
     if (const auto* evict = std::get_if<EvictPod>(&planned.action))
       run->result.evictions[planned.node][evict->uid] = {};
-    return Outcome::skipped;
+    return true;
   }
   count(planned, std::string(k8s::to_string(error.reason)));
   if (error.reason == k8s::Reason::cancelled) {
     defer(run, "lease", 1, std::nullopt);
-    return Outcome::stopped;
+    return false;
   }
   ++run->result.failed;
   if (is_reservation_deletion(planned)) {
@@ -362,7 +354,7 @@ Executor::Outcome Executor::fail(const RunPtr& run, const PlannedAction& planned
       parts_.expectations->unknown(target, {planned.node, maybe_written ? change_in(planned) : nullptr});
     }
   }
-  return Outcome::stopped;
+  return false;
 }
 
 void Executor::back_off(const RunPtr& run, const std::string& subject, const std::string& node,

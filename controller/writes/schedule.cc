@@ -152,21 +152,23 @@ bool Chain::is_preconditioned() const {
 }
 
 Schedule arrange(const std::vector<PlannedAction>& actions) {
+  using k8s::WriteKind;
   Schedule out;
-  std::unordered_map<std::string, std::size_t> records;
-  std::unordered_map<std::string, std::size_t> subjects;
-  std::unordered_map<std::string, std::size_t> statuses;
+  std::map<WriteKind, std::unordered_map<std::string, std::size_t>> places;
   for (const PlannedAction& planned : actions) {
-    if (const auto* event = std::get_if<RecordEvent>(&planned.action)) {
-      out.events.push_back(*event);
-    } else if (std::holds_alternative<PatchNode>(planned.action)) {
-      add_patch(chain_for(out.subjects, subjects, planned), planned, out.findings);
-    } else if (kind_of(planned.action) == k8s::WriteKind::record) {
-      chain_for(out.records, records, planned).steps.push_back(planned);
-    } else if (kind_of(planned.action) == k8s::WriteKind::status) {
-      chain_for(out.statuses, statuses, planned).steps.push_back(planned);
+    const WriteKind kind = kind_of(planned.action);
+    if (kind == WriteKind::event) {
+      out.events.push_back(std::get<RecordEvent>(planned.action));
+      continue;
+    }
+    std::vector<Chain>& chains = kind == WriteKind::record   ? out.records
+                                 : kind == WriteKind::status ? out.statuses
+                                                             : out.subjects;
+    Chain& chain = chain_for(chains, places[kind], planned);
+    if (std::holds_alternative<PatchNode>(planned.action)) {
+      add_patch(chain, planned, out.findings);
     } else {
-      chain_for(out.subjects, subjects, planned).steps.push_back(planned);
+      chain.steps.push_back(planned);
     }
   }
   return out;
@@ -262,17 +264,13 @@ ObjectRef target_of(const Action& action) {
 Verb verb_of(const Action& action) {
   const std::string resource = resource_of(target_of(action)).resource;
   return std::visit(Overloaded{
-                        [&](const PatchNode&) { return Verb{"patch", resource}; },
                         [&](const DeletePod&) { return Verb{"delete", resource}; },
                         [&](const EvictPod&) { return Verb{"create", resource + "/eviction"}; },
-                        [&](const WriteConfigMap&) { return Verb{"patch", resource}; },
-                        [&](const PatchConfigMap&) { return Verb{"patch", resource}; },
                         [&](const CreateObject&) { return Verb{"create", resource}; },
                         [&](const PatchStatus&) { return Verb{"patch", resource + "/status"}; },
                         [&](const DeleteObject&) { return Verb{"delete", resource}; },
-                        [&](const PatchFinalizers&) { return Verb{"patch", resource}; },
-                        [&](const RestartDaemonSet&) { return Verb{"patch", resource}; },
                         [&](const RecordEvent&) { return Verb{"create", "events"}; },
+                        [&](const auto&) { return Verb{"patch", resource}; },
                     },
                     action);
 }

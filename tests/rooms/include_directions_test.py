@@ -89,12 +89,12 @@ reconcilers/explain/pod.cc -> reconcilers/lint/lint.h
 reconcilers/status/status.cc -> controller/runtime/manager.h
 controller/runtime/manager.cc -> controller/commands/commands.h
 controller/runtime/manager.cc -> controller/cli/cli.h
-controller/serving/operator_pages.cc -> controller/commands/explain.h
+controller/serving/routes.cc -> controller/commands/explain.h
 controller/reading/node_consumers.cc -> controller/commands/shared/session.h
 controller/commands/run.cc -> controller/cli/cli.h
 controller/writes/executor.cc -> controller/reading/node_consumers.h
 controller/watches/cluster_watches.cc -> controller/kai/kai_lookups.h
-controller/serving/operator_pages.cc -> controller/runtime/fleet_loop.h
+controller/serving/routes.cc -> controller/runtime/fleet_loop.h
 controller/config/options.h -> controller/runtime/run_operator.h
 controller/serving/metrics.h -> controller/config/options.h
 k8sclient/value/object.h -> k8sclient/clock.h

@@ -55,7 +55,6 @@ ALLOWED = [
     ("k8sclient/transport/", r"[Ff]light", "HTTP requests that have no answer yet, not nodes"),
     ("controller/config/options.", r"flight", "the public setting max-in-flight, which limits write requests"),
     ("controller/runtime/", r"[Ff]light", "write requests that have no answer yet, not nodes"),
-    ("controller/serving/operator_pages.cc", r"in_flight", "write requests that have no answer yet, not nodes"),
     ("controller/serving/metrics_catalog.cc", r"gpusharing_writes_in_flight", "a public metric of write requests"),
     ("controller/writes/executor.", r"flight", "write requests that have no answer yet, not nodes"),
     ("tests/sim/apiserver/", r"\"[^\"]*may not", "messages of the real API server"),

@@ -1,5 +1,5 @@
 // Where an MPS daemon and its clients meet, and how limits are written.
-#include "controller/mps_daemon/settings.h"
+#include "controller/mps_daemon/standalone_daemon.h"
 
 #include <gtest/gtest.h>
 

@@ -65,12 +65,8 @@ class KaiWatchesTest : public testing::Test {
       &world,
       {},
       {.complete = [](const std::string&, std::size_t) {}, .failed = [](const std::string&, const k8s::Error&) {}}};
-  KaiWatches watches{&client,
-                     &world,
-                     {},
-                     &tasks,
-                     sim.io.get_executor(),
-                     {.complete = [] {}, .failed = [](const KaiScope&, const k8s::Error&) {}}};
+  KaiWatches watches{{&client, &world, {}, &tasks, sim.io.get_executor()},
+                     {.complete = [] {}, .failed = [](const std::string&, const k8s::Error&) {}}};
 };
 
 constexpr const char* kClasses = "/apis/node.k8s.io/v1/runtimeclasses";

@@ -82,12 +82,8 @@ class PartitioningWatchesTest : public testing::Test {
       &world,
       {},
       {.complete = [](const std::string&, std::size_t) {}, .failed = [](const std::string&, const k8s::Error&) {}}};
-  PartitioningWatches watches{&client,
-                              &world,
-                              {},
-                              &tasks,
-                              sim.io.get_executor(),
-                              {.complete = [] {}, .failed = [](const PartitioningScope&, const k8s::Error&) {}}};
+  PartitioningWatches watches{{&client, &world, {}, &tasks, sim.io.get_executor()},
+                              {.complete = [] {}, .failed = [](const std::string&, const k8s::Error&) {}}};
 };
 
 using Names = std::set<std::string>;

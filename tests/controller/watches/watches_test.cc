@@ -77,12 +77,8 @@ class WatchesTest : public testing::Test {
   World world;
   TaskGroup tasks{&sim.clock};
   int changes = 0;
-  DynamicWatches watches{&client,
-                         &world,
-                         {},
-                         &tasks,
-                         sim.io.get_executor(),
-                         {.changed = [this] { ++changes; }, .failed = [](const WatchScope&, const k8s::Error&) {}}};
+  DynamicWatches watches{{&client, &world, {}, &tasks, sim.io.get_executor()},
+                         {.complete = [this] { ++changes; }, .failed = [](const std::string&, const k8s::Error&) {}}};
 };
 
 TEST_F(WatchesTest, StoresCountAsSyncedAtOnceAndNamespacesSayWhatIsMissing) {
