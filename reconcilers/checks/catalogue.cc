@@ -5,64 +5,37 @@
 #include <set>
 
 #include "reconcilers/checks/check.h"
-#include "reconcilers/checks/object_checks.h"
 
 namespace gso {
 namespace {
 
 using Kind = CodeSection::Kind;
 
-CodeSection chain_section() {
-  return {"The setup of a node",
-          "Reported about the Node (once about the DaemonSet if many nodes are affected) by `lint` of manifests, by "
-          "`plan`, and by the operator before it changes the node. If a code blocks a node, `explain` also shows the "
-          "reason of the block.",
-          {}};
-}
-
-// The rows of the checks of objects are the first of their section; a check that the chain lists for nodes is there.
-void add_object_checks(CodeSection& section) {
-  std::vector<CodeRow> rows;
-  for (const ObjectCheck& check : object_checks()) {
-    const Check* of_nodes = find_check(check.code);
-    if (of_nodes != nullptr && of_nodes->listed) continue;
-    if (of_nodes != nullptr) {
-      rows.push_back({{check.code}, of_nodes->severity, of_nodes->meaning, of_nodes->remedy});
-    } else {
-      rows.push_back({{check.code}, check.severity, check.meaning, check.remedy});
-    }
-  }
-  section.rows.insert(section.rows.begin(), std::make_move_iterator(rows.begin()), std::make_move_iterator(rows.end()));
-}
-
-// A row without a meaning names a check of the chain.
-void complete_rows(std::vector<CodeSection>& sections) {
-  for (CodeSection& section : sections) {
-    for (CodeRow& row : section.rows) {
-      const Check* check = row.meaning.empty() ? find_check(row.codes.front()) : nullptr;
-      if (check != nullptr) row = {{check->code}, check->severity, check->meaning, check->remedy};
-    }
-  }
-}
-
+// A row without a meaning names a check of the chain. Checks without a row are a section of their own.
 std::vector<CodeSection> complete() {
   std::vector<CodeSection> out{codes_of_blocked_nodes()};
   std::ranges::move(codes_reported(), std::back_inserter(out));
   std::ranges::move(codes_of_profiles(), std::back_inserter(out));
-  out.push_back(chain_section());
-  const std::size_t chain = out.size() - 1;
+  const std::size_t chain = out.size();
+  out.push_back(
+      {"The setup of a node",
+       "Reported about the Node (once about the DaemonSet if many nodes are affected) by `lint` of manifests, "
+       "by `plan`, and by the operator before it changes the node. If a code blocks a node, `explain` also "
+       "shows the reason of the block.",
+       {}});
   std::ranges::move(codes_of_manifests(), std::back_inserter(out));
-  add_object_checks(*std::ranges::find(out, kTitleOfObjects, &CodeSection::title));
-  complete_rows(out);
+  const auto row_of = [](const Check& check) {
+    return CodeRow{{check.code}, check.severity, check.meaning, check.remedy};
+  };
   std::set<std::string_view> listed;
-  for (const CodeSection& section : out) {
-    for (const CodeRow& row : section.rows) {
+  for (CodeSection& section : out) {
+    for (CodeRow& row : section.rows) {
+      if (row.meaning.empty()) row = row_of(*find_check(row.codes.front()));
       if (section.kind != Kind::reported) listed.insert(row.names().begin(), row.names().end());
     }
   }
   for (const Check& check : checks()) {
-    if (!listed.contains(check.code))
-      out[chain].rows.push_back({{check.code}, check.severity, check.meaning, check.remedy});
+    if (!listed.contains(check.code)) out[chain].rows.push_back(row_of(check));
   }
   return out;
 }

@@ -1,5 +1,5 @@
-// Every code with its meaning and remedy: the rows of reconcilers/reasons with those of the tables of checks (chain.cc,
-// object_checks.cc). docs/codes.md is generated from it (`./dev docs`), and `lint --codes` prints it.
+// Every code with its meaning and remedy: the rows of reconcilers/reasons with those of the table of checks (chain.cc).
+// docs/codes.md is generated from it (`./dev docs`), and `lint --codes` prints it.
 #pragma once
 
 #include <string_view>

@@ -11,8 +11,6 @@
 namespace gso {
 namespace {
 
-constexpr std::int64_t kEnoughDevices = 2;  // All devices are identical.
-
 // The autoscaler that made the node, detected by its label for GPU nodes. Sources: Karpenter's well-known labels;
 // GPULabel() of cluster-autoscaler's cloud providers.
 std::string_view autoscaler_of(const Node& node) {
@@ -71,17 +69,6 @@ constexpr std::size_t kLeastToSweep = 64;
 
 }  // namespace
 
-std::vector<Device> Hardware::devices() const {
-  if (written_down != nullptr) return *written_down;
-  GpuFacts alike;
-  alike.product = product;
-  alike.count = count;
-  alike.compute_major = compute_major;
-  alike.compute_minor = compute_minor;
-  alike.mig_enabled = mig_enabled;
-  return devices_of(alike);
-}
-
 const Profile* Setup::valid_profile() const {
   return profile != nullptr && profile->valid ? &profile->profile() : nullptr;
 }
@@ -102,7 +89,7 @@ Profile Setup::effective_profile() const {
 }
 
 std::string Setup::identity() const {
-  if (hardware.written_down != nullptr) return {};
+  if (gpus->devices) return {};
   const bool by_label = key.source == EffectiveKey::Source::label;
   Identity out;
   out << &installation << &plugin << gfd << mps << other_gfd << other_mps << standalone << config_map_exists;
@@ -110,11 +97,11 @@ std::string Setup::identity() const {
   add_start(*this, out);
   out << label_mode << mps_signal_fixed << labelled << label_left << by_label
       << (by_label && key.key == plugin.default_key);
-  out << hardware.product << hardware.count << hardware.compute_major << hardware.compute_minor << hardware.mig_enabled;
-  out << hardware.mig_names.size();
-  for (const std::string_view name : hardware.mig_names) out << name;
+  out << gpus->product << (gpus->count > 1) << gpus->compute_major << gpus->compute_minor << gpus->mig_enabled;
+  out << gpus->mig_counts.size();
+  for (const auto& [resource, count] : gpus->mig_counts) out << resource;
   out << autoscaler << mps_capable.has_value() << mps_capable.value_or("") << nfd_serves << nfd_owns_mps_capable;
-  out << hardware.unreadable;
+  out << gpus->problem;
   return out.take();
 }
 
@@ -123,14 +110,7 @@ void describe_node(const Node& node, const GpuFacts& facts, const std::vector<Op
   setup.other_mps = find_stray(strays, Component::mps, node);
   if (setup.other_mps != nullptr && setup.other_mps->key.ns != setup.installation.ns) setup.other_mps = nullptr;
   setup.labelled = !node.meta.labels.get(setup.plugin.node_label).value_or("").empty();
-  setup.hardware.product = facts.product;
-  setup.hardware.count = std::clamp<std::int64_t>(facts.count, 1, kEnoughDevices);
-  setup.hardware.compute_major = facts.compute_major;
-  setup.hardware.compute_minor = facts.compute_minor;
-  setup.hardware.mig_enabled = facts.mig_enabled;
-  for (const auto& [resource, count] : facts.mig_counts) setup.hardware.mig_names.push_back(resource);
-  setup.hardware.written_down = facts.devices ? &*facts.devices : nullptr;
-  setup.hardware.unreadable = facts.problem;
+  setup.gpus = &facts;
   setup.autoscaler = autoscaler_of(node);
   setup.mps_capable = node.meta.labels.get(kMpsCapable);
   setup.nfd_serves = nfd_serves(node);

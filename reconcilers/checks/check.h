@@ -27,22 +27,6 @@ namespace gso {
 // --- The input of checks: the setup that nodes have in common, and one node with it. Values and references only; the
 // caller keeps the referenced objects alive.
 
-// The properties of a node's GPUs that several nodes can have in common.
-struct Hardware {
-  std::string_view product;
-  std::int64_t count = 0;  // 1 or 2: checks only distinguish one from several.
-  int compute_major = 0;
-  int compute_minor = 0;
-  bool mig_enabled = false;
-  std::vector<std::string_view> mig_names;  // nvidia.com/mig-1g.5gb, as GFD's labels show them.
-  // From the annotation gpusharing.dev/devices of this node; null: the node has no such annotation.
-  const std::vector<Device>* written_down = nullptr;
-  std::string_view unreadable = {};  // Why that annotation cannot be read; empty: it can, or the node has none.
-
-  // The devices that checks use: the written ones, else identical devices derived from the labels.
-  [[nodiscard]] std::vector<Device> devices() const;
-};
-
 // A profile, the installation that must run it, and what nodes have in common. It names no node, so one answer applies
 // to all nodes with an equal setup (PreflightCache); a check that needs the node itself takes a NodeSetup.
 struct Setup {
@@ -61,10 +45,10 @@ struct Setup {
   const EffectiveKey* start = nullptr;
   ProfilePtr start_profile = nullptr;  // Null if no default resolves.
   PlannerSettings::LabelMode label_mode = PlannerSettings::LabelMode::automatic;
-  bool mps_signal_fixed = false;  // PlannerSettings::mps_signal_fixed.
-  bool labelled = false;          // The node has a value for the plugin's node label.
-  bool label_left = false;        // It names a key that the operator generated, and no policy wants one there.
-  Hardware hardware = {};
+  bool mps_signal_fixed = false;     // PlannerSettings::mps_signal_fixed.
+  bool labelled = false;             // The node has a value for the plugin's node label.
+  bool label_left = false;           // It names a key that the operator generated, and no policy wants one there.
+  const GpuFacts* gpus = nullptr;    // Never null in a check. Of their number checks only distinguish one from several.
   std::string_view autoscaler = {};  // The autoscaler that created the node; empty: none is known.
   std::optional<std::string_view> mps_capable = std::nullopt;  // The node's label nvidia.com/mps.capable.
   bool nfd_serves = false;                                     // Node Feature Discovery has left traces on the node.
@@ -127,6 +111,10 @@ struct Complaint {
 };
 using Complaints = std::vector<Complaint>;
 
+struct ObjectComplaint;  // The same about an object (object_checks.h).
+using ObjectComplaints = std::vector<ObjectComplaint>;
+struct OperandSetup;
+
 // The stages of the checks, in the order in which they run.
 enum class CheckStage : std::uint8_t {
   provider,  // Whether profiles apply to the node at all.
@@ -150,9 +138,10 @@ struct Check {
   // (reconcilers/reasons/codes_of_blocked_nodes.cc).
   std::string_view meaning = {};
   std::string_view remedy = {};
-  // Exactly one of the two is set. Answers of the first kind are cached for all nodes with an equal setup.
+  // At most one of the first two is set. Answers of the first kind are cached for all nodes with an equal setup.
   Complaints (*of_setup)(const Setup& setup) = nullptr;
   Complaints (*of_node)(const NodeSetup& setup) = nullptr;
+  ObjectComplaints (*of_objects)(const OperandSetup& setup) = nullptr;
 };
 
 // In the order in which they run.

@@ -2,6 +2,8 @@
 #pragma once
 
 #include "reconcilers/checks/check.h"
+#include "reconcilers/checks/object_checks.h"
+#include "reconcilers/profile/mps.h"
 
 namespace gso::check {
 
@@ -28,10 +30,11 @@ namespace gso::check {
 
 // --- The GPUs (node_checks.cc).
 [[nodiscard]] Complaints devices_unreadable(const Setup& setup);
-[[nodiscard]] Complaints mig_enabled(const Setup& setup);
-[[nodiscard]] Complaints mps_with_mixed_mig(const Setup& setup);
-[[nodiscard]] Complaints mps_matches_nothing(const Setup& setup);
-[[nodiscard]] Complaints mps_replicas_above_maximum(const Setup& setup);
+[[nodiscard]] Complaints mps_fault(const Setup& setup, MpsFault::Kind kind);
+template <MpsFault::Kind kKind>
+[[nodiscard]] Complaints mps_fault(const Setup& setup) {
+  return mps_fault(setup, kKind);
+}
 [[nodiscard]] Complaints mig_not_uniform(const Setup& setup);
 [[nodiscard]] Complaints gpus_cannot_be_served(const NodeSetup& setup);
 [[nodiscard]] Complaints name_matches_nothing(const Setup& setup);
@@ -59,5 +62,15 @@ namespace gso::check {
 [[nodiscard]] Complaints kai_reservations(const NodeSetup& setup);
 [[nodiscard]] Complaints dra_double_offer(const NodeSetup& setup);
 [[nodiscard]] Complaints labels_missing(const NodeSetup& setup);
+
+// --- ConfigMaps, DaemonSets and ClusterPolicies (object_checks.cc).
+[[nodiscard]] ObjectComplaints setting_invalid(const OperandSetup& setup);
+[[nodiscard]] ObjectComplaints config_map_missing(const OperandSetup& setup);
+[[nodiscard]] ObjectComplaints config_map_in_wrong_namespace(const OperandSetup& setup);
+[[nodiscard]] ObjectComplaints no_profiles(const OperandSetup& setup);
+[[nodiscard]] ObjectComplaints key_no_label_value(const OperandSetup& setup);
+[[nodiscard]] ObjectComplaints config_map_name_no_volume(const OperandSetup& setup);
+[[nodiscard]] ObjectComplaints config_map_name_collides(const OperandSetup& setup);
+[[nodiscard]] ObjectComplaints default_key_not_found(const OperandSetup& setup);
 
 }  // namespace gso::check

@@ -38,12 +38,6 @@ constexpr std::array<Server, 3> kServers{
 constexpr std::array<std::string_view, 3> kFileFlags{"config", "extra-llm-api-options", "extra-llm-api-config"};
 constexpr std::array<std::string_view, 4> kFlagVariables{"args", "opts", "options", "flags"};
 
-std::string lower(std::string_view text) {
-  std::string out(text);
-  std::ranges::transform(out, out.begin(), k8s::to_lower);
-  return out;
-}
-
 bool is_name_part(char c) {
   return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
 }
@@ -123,14 +117,24 @@ std::string name_of(std::string_view word) {
   return out;
 }
 
-// The last of the flags counts.
-struct Setting {
-  std::optional<double> fraction;
-  std::string unknown;
+// What a server would reserve.
+struct Reserved {
+  const Server* server = nullptr;
+  std::optional<double> fraction = std::nullopt;  // nullopt: the flag is not set, and the server chooses for itself.
+  // Where the fraction comes from, for people, if it is not certain: "$(UTIL), whose content is not in the manifest",
+  // "variable UTIL (0.9), if the image reads it". Empty: `fraction` is all that counts.
+  std::string unknown = {};
 };
 
-Setting setting_of(const Server& server, const std::vector<std::string>& words) {
-  Setting out;
+std::string not_shown(std::string_view source) {
+  const bool of_shell = source.starts_with('$') && !source.starts_with("$(");
+  return fmt::format("{}, {}", source.substr(0, kMostOfValue),
+                     of_shell ? "which only a shell evaluates" : "whose content is not in the manifest");
+}
+
+// By its flag: the last one counts.
+Reserved by_flag(const Server& server, const std::vector<std::string>& words) {
+  Reserved out{&server};
   for (std::size_t i = 0; i + 1 < words.size(); ++i) {
     const std::string name = name_of(words[i]);
     const bool is_flag =
@@ -139,9 +143,9 @@ Setting setting_of(const Server& server, const std::vector<std::string>& words) 
     if (!is_flag) continue;
     if (const auto number = parse_go_float(value)) {
       // What is above 1 is no fraction: the server refuses it, so it does not fit either.
-      if (*number > 0) out = {*number, {}};
+      if (*number > 0) out = {&server, *number};
     } else if (!value.starts_with("--")) {
-      out = {std::nullopt, value};
+      out = {&server, std::nullopt, not_shown(value)};
     }
   }
   return out;
@@ -152,26 +156,20 @@ std::string other_source(const std::vector<std::string>& words) {
   for (std::size_t i = 0; i < words.size(); ++i) {
     const bool is_file_flag =
         words[i].starts_with("--") && std::ranges::find(kFileFlags, name_of(words[i])) != kFileFlags.end();
-    if (is_file_flag && i + 1 < words.size()) return "file " + words[i + 1];
-    const std::string variable = words[i].starts_with('$') ? lower(words[i]) : std::string();
+    if (is_file_flag && i + 1 < words.size()) return not_shown("file " + words[i + 1]);
+    const std::string variable = words[i].starts_with('$') ? k8s::lower(words[i]) : std::string();
     if (std::ranges::any_of(kFlagVariables, [&](std::string_view part) { return variable.contains(part); }))
-      return words[i];
+      return not_shown(words[i]);
   }
   return {};
-}
-
-std::string not_shown(std::string_view source) {
-  const bool of_shell = source.starts_with('$') && !source.starts_with("$(");
-  return fmt::format("{}, {}", source.substr(0, kMostOfValue),
-                     of_shell ? "which only a shell evaluates" : "whose content is not in the manifest");
 }
 
 // A variable that the image's entry point might turn into the flag, where nothing in the manifest refers to it. Empty:
 // none.
 std::string variable_for(const Server& server, const ServerContainer& container) {
   for (const auto& [name, value] : container.env) {
-    const std::string flag = name_of(lower(name));
-    const std::string flags = value ? name_of(lower(*value)) : std::string();
+    const std::string flag = name_of(k8s::lower(name));
+    const std::string flags = value ? name_of(k8s::lower(*value)) : std::string();
     const bool sets_it = std::ranges::any_of(server.names, [&](std::string_view known) {
       return !known.empty() && (flag.ends_with(known) || flags.contains(known));
     });
@@ -184,7 +182,7 @@ std::string variable_for(const Server& server, const ServerContainer& container)
 
 // "vllm", "/usr/bin/vllm", "vllm.entrypoints.openai.api_server", "trtllm-serve".
 bool runs_it(const Server& server, const std::string& word) {
-  const std::string name = lower(std::string_view(word).substr(word.rfind('/') + 1));
+  const std::string name = k8s::lower(std::string_view(word).substr(word.rfind('/') + 1));
   return std::ranges::any_of(server.signs, [&](std::string_view sign) {
     const bool begins = !sign.empty() && name.starts_with(sign);
     return begins && (name.size() == sign.size() || name[sign.size()] == '.' || name[sign.size()] == '-');
@@ -194,32 +192,26 @@ bool runs_it(const Server& server, const std::string& word) {
 bool is_server(const Server& server, const ServerContainer& container, const std::vector<std::string>& words) {
   if (std::ranges::any_of(words, [&](const std::string& word) { return runs_it(server, word); })) return true;
   if (!container.command.empty()) return false;  // The command overrides the image's.
-  const std::string image = lower(container.image);
+  const std::string image = k8s::lower(container.image);
   return std::ranges::any_of(
       server.signs, [&](std::string_view sign) { return !sign.empty() && image.find(sign) != std::string::npos; });
 }
 
-}  // namespace
-
-std::optional<MemoryFraction> memory_fraction_of(const ServerContainer& container) {
+// nullopt: it runs no such server.
+std::optional<Reserved> reserved_by(const ServerContainer& container) {
   const std::vector<std::string> words = split(container);
   for (const Server& server : kServers) {
-    Setting setting = setting_of(server, words);
-    const bool is_set = setting.fraction || !setting.unknown.empty();
-    const std::string variable = is_set ? std::string() : variable_for(server, container);
-    if (!is_set && variable.empty() && !is_server(server, container, words)) continue;
-    if (!variable.empty()) {
-      setting.unknown = variable;
-    } else {
-      if (!is_set) setting.unknown = other_source(words);
-      if (!setting.unknown.empty()) setting.unknown = not_shown(setting.unknown);
-    }
-    return MemoryFraction{server.name,       server.flag,    setting.fraction,
-                          server.by_default, container.name, std::move(setting.unknown)};
+    Reserved out = by_flag(server, words);
+    if (out.fraction || !out.unknown.empty()) return out;
+    out.unknown = variable_for(server, container);
+    if (out.unknown.empty() && !is_server(server, container, words)) continue;
+    if (out.unknown.empty()) out.unknown = other_source(words);
+    return out;
   }
   return std::nullopt;
 }
 
+// The largest fraction, in hundredths, that fits into one client's slice beside its CUDA context: 0.22 for 4 replicas.
 double fitting_fraction(std::int64_t replicas) {
   constexpr double kBesideTheContext = 0.9;
   constexpr double kHundredths = 100;
@@ -227,21 +219,35 @@ double fitting_fraction(std::int64_t replicas) {
          kHundredths;
 }
 
-MemoryProblem memory_fraction_problem(const MemoryFraction& reserved, std::int64_t replicas, std::string_view where) {
+}  // namespace
+
+bool reserves_memory(const ServerContainer& container) {
+  return reserved_by(container).has_value();
+}
+
+std::optional<Diagnostic> memory_problem(const ServerContainer& container, std::int64_t replicas,
+                                         std::string_view where) {
+  const auto reserved = reserved_by(container);
+  if (!reserved || replicas < 2) return std::nullopt;
+  const Server& server = *reserved->server;
   const double fits = fitting_fraction(replicas);
-  const bool unknown = !reserved.unknown.empty();
-  const std::optional<double> takes = reserved.fraction || unknown ? reserved.fraction : reserved.by_default;
-  if (replicas < 2 || (takes && *takes <= fits)) return {};
-  const std::string asked = unknown             ? fmt::format("{} comes from {}", reserved.flag, reserved.unknown)
-                            : reserved.fraction ? fmt::format("{} is {}", reserved.flag, *reserved.fraction)
-                            : takes ? fmt::format("{} is not set, and its default is {}", reserved.flag, *takes)
-                                    : fmt::format("{} is not set", reserved.flag);
-  return {
-      unknown ? Severity::info : Severity::warning, unknown ? kMemoryFractionUnknown : kMemoryFractionAboveSlice,
+  const bool unknown = !reserved->unknown.empty();
+  const std::optional<double> takes = reserved->fraction || unknown ? reserved->fraction : server.by_default;
+  if (takes && *takes <= fits) return std::nullopt;
+  const std::string asked = unknown              ? fmt::format("{} comes from {}", server.flag, reserved->unknown)
+                            : reserved->fraction ? fmt::format("{} is {}", server.flag, *reserved->fraction)
+                            : takes ? fmt::format("{} is not set, and its default is {}", server.flag, *takes)
+                                    : fmt::format("{} is not set", server.flag);
+  return Diagnostic{
+      unknown ? Severity::info : Severity::warning,
+      unknown ? "MemoryFractionUnknown" : "MemoryFractionAboveSlice",
+      "",
+      0,
+      0,
       fmt::format("container {}: {} reserves a fraction of the whole GPU ({}), and {} shares each GPU by MPS among {} "
                   "clients, which get 1/{} of its memory each: {}set {} to at most {:.2f}",
-                  reserved.container, reserved.server, asked, where, replicas, replicas,
-                  unknown ? "" : "the server would run out of memory at start; ", reserved.flag, fits)};
+                  container.name, server.name, asked, where, replicas, replicas,
+                  unknown ? "" : "the server would run out of memory at start; ", server.flag, fits)};
 }
 
 }  // namespace gso

@@ -11,8 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "reconcilers/model/message_text.h"
-#include "reconcilers/reasons/reason.h"
+#include "reconcilers/profile/profile.h"
 
 namespace gso {
 
@@ -26,37 +25,13 @@ struct ServerContainer {
   std::map<std::string, std::optional<std::string>> env;
 };
 
-struct MemoryFraction {
-  std::string_view server;           // "vLLM"
-  std::string_view flag;             // "--gpu-memory-utilization"
-  std::optional<double> fraction;    // nullopt: the flag is not set, and the server chooses for itself.
-  std::optional<double> by_default;  // The server's default then; nullopt: unknown.
-  std::string container;
-  // Where the fraction comes from, for people, if it is not certain: "$(UTIL), whose content is not in the manifest",
-  // "variable UTIL (0.9), if the image reads it". Empty: `fraction` is all that counts.
-  std::string unknown;
-};
+// The container runs such a server.
+[[nodiscard]] bool reserves_memory(const ServerContainer& container);
 
-// Empty message: no problem.
-struct MemoryProblem {
-  Severity severity = Severity::warning;
-  std::string_view code;
-  std::string message;
-};
-
-// What the container would reserve; nullopt if it is no such server.
-[[nodiscard]] std::optional<MemoryFraction> memory_fraction_of(const ServerContainer& container);
-
-// The largest fraction, in hundredths, that fits into one client's slice beside its CUDA context: 0.22 for 4 replicas.
-[[nodiscard]] double fitting_fraction(std::int64_t replicas);
-
-// The problem with that number of MPS replicas, and the value that fits, for people; `where` names what shares the GPUs
-// ("node n1", "key any of ConfigMap mps-config"). A fraction that the manifest does not show is an info: nothing is
-// known to be wrong.
-[[nodiscard]] MemoryProblem memory_fraction_problem(const MemoryFraction& reserved, std::int64_t replicas,
-                                                    std::string_view where);
-
-inline constexpr std::string_view kMemoryFractionAboveSlice = "MemoryFractionAboveSlice";
-inline constexpr std::string_view kMemoryFractionUnknown = "MemoryFractionUnknown";
+// What is wrong with the server under that number of MPS replicas, and the value that fits; nullopt: nothing, or it is
+// no such server. `where` names what shares the GPUs ("node n1", "key any of ConfigMap mps-config"). A fraction that
+// the manifest does not show is an info: nothing is known to be wrong.
+[[nodiscard]] std::optional<Diagnostic> memory_problem(const ServerContainer& container, std::int64_t replicas,
+                                                       std::string_view where);
 
 }  // namespace gso

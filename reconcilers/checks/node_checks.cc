@@ -51,21 +51,10 @@ std::string default_error(const Setup& setup) {
 
 // --- The GPUs.
 
-Complaints mps_complaints(const Setup& setup, MpsFault::Kind kind) {
-  Complaints out;
-  if (!setup.wants_mps()) return out;
-  const std::vector<Device> devices = setup.hardware.devices();
-  for (MpsFault& fault :
-       mps_faults(*setup.valid_profile(), setup.mig_strategy(), {&devices, setup.hardware.mig_enabled})) {
-    if (fault.kind == kind) out.push_back({std::move(fault.path), std::move(fault.message)});
-  }
-  return out;
-}
-
 // The node's expectation under the profile; nullopt if the profile is invalid.
 std::optional<Expectation> expectation_of(const Setup& setup) {
   if (setup.valid_profile() == nullptr) return std::nullopt;
-  return expected_state(setup.effective_profile(), setup.hardware.devices());
+  return expected_state(setup.effective_profile(), devices_of(*setup.gpus));
 }
 
 std::string_view section_of(const Profile& profile) {
@@ -81,11 +70,11 @@ Complaint useless_entry(const Profile& profile, std::size_t index) {
 // Entries for MIG profiles that GFD's labels do not show.
 Complaints useless_mig_entries(const Setup& setup, const Profile& profile) {
   Complaints out;
-  const auto& shown = setup.hardware.mig_names;
+  const auto& shown = setup.gpus->mig_counts;
   if (shown.empty() || setup.mig_strategy() != "mixed" || profile.mps) return out;
   for (std::size_t i = 0; i < profile.active()->resources.size(); ++i) {
     const std::string& name = profile.active()->resources[i].name;
-    if (name.starts_with("nvidia.com/mig-") && std::ranges::find(shown, name) == shown.end()) {
+    if (name.starts_with("nvidia.com/mig-") && !shown.contains(name)) {
       out.push_back(useless_entry(profile, i));
     }
   }
@@ -178,31 +167,26 @@ Complaints setting_overridden(const Setup& setup) {
 
 // A person wrote it because the labels do not describe the GPUs: without it, a change could not be verified.
 Complaints devices_unreadable(const Setup& setup) {
-  if (setup.hardware.unreadable.empty()) return {};
+  if (setup.gpus->problem.empty()) return {};
   return {
       {"", fmt::format("the annotation {} cannot be read: {}. Correct or remove it; until then the node is not changed",
-                       kDevicesAnnotation, setup.hardware.unreadable)}};
+                       kDevicesAnnotation, setup.gpus->problem)}};
 }
 
-Complaints mig_enabled(const Setup& setup) {
-  return mps_complaints(setup, MpsFault::Kind::mig_enabled);
-}
-
-Complaints mps_with_mixed_mig(const Setup& setup) {
-  return mps_complaints(setup, MpsFault::Kind::mixed_mig);
-}
-
-Complaints mps_matches_nothing(const Setup& setup) {
-  return mps_complaints(setup, MpsFault::Kind::no_entry);
-}
-
-Complaints mps_replicas_above_maximum(const Setup& setup) {
-  return mps_complaints(setup, MpsFault::Kind::too_many_clients);
+Complaints mps_fault(const Setup& setup, MpsFault::Kind kind) {
+  Complaints out;
+  if (!setup.wants_mps()) return out;
+  const std::vector<Device> devices = devices_of(*setup.gpus);
+  for (MpsFault& fault :
+       mps_faults(*setup.valid_profile(), setup.mig_strategy(), {&devices, setup.gpus->mig_enabled})) {
+    if (fault.kind == kind) out.push_back({std::move(fault.path), std::move(fault.message)});
+  }
+  return out;
 }
 
 Complaints mig_not_uniform(const Setup& setup) {
   if (setup.valid_profile() == nullptr || setup.mig_strategy() != "single") return {};
-  const std::vector<Device> devices = setup.hardware.devices();
+  const std::vector<Device> devices = devices_of(*setup.gpus);
   const auto enabled = std::ranges::count_if(devices, &Device::mig_enabled);
   std::set<std::map<std::string, std::int64_t>> kinds;
   bool empty = false;
@@ -226,9 +210,9 @@ Complaints gpus_cannot_be_served(const NodeSetup& setup) {
 Complaints name_matches_nothing(const Setup& setup) {
   const Profile* profile = setup.valid_profile();
   if (profile == nullptr || profile->active() == nullptr) return {};
-  if (setup.hardware.mig_enabled && setup.hardware.written_down == nullptr) return useless_mig_entries(setup, *profile);
+  if (setup.gpus->mig_enabled && !setup.gpus->devices) return useless_mig_entries(setup, *profile);
   Complaints out;
-  if (setup.hardware.devices().empty()) return out;
+  if (devices_of(*setup.gpus).empty()) return out;
   const std::optional<Expectation> expectation = expectation_of(setup);
   for (std::size_t i = 0; i < profile->active()->resources.size(); ++i) {
     const std::string& name = profile->active()->resources[i].name;

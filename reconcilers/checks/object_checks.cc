@@ -1,4 +1,4 @@
-// The table of object_checks.h, and its functions. A new check is one row and one function.
+// ConfigMaps, DaemonSets and ClusterPolicies.
 #include "reconcilers/checks/object_checks.h"
 
 #include <algorithm>
@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "reconcilers/checks/check_functions.h"
 #include "reconcilers/cluster/config_maps.h"
 #include "reconcilers/cluster/plugin_settings.h"
 #include "reconcilers/model/message_text.h"
@@ -20,8 +21,6 @@
 
 namespace gso {
 namespace {
-
-using ObjectComplaints = std::vector<ObjectComplaint>;
 
 // Volumes that the GPU Operator's DaemonSets already have; the GPU Operator names the ConfigMap's volume after the
 // ConfigMap. Source: its assets for the device plugin, GFD and the MPS control daemon.
@@ -51,7 +50,104 @@ std::string namespaces_with(const World& world, const std::string& name) {
   return fmt::format("{}", fmt::join(namespaces, ", "));
 }
 
+// Every ConfigMap that exists and is wanted, once.
+std::vector<const WantedConfigMap*> existing(const OperandSetup& setup) {
+  std::vector<const WantedConfigMap*> out;
+  std::set<ObjectKey> seen;
+  for (const WantedConfigMap& wanted : setup.config_maps) {
+    if (wanted.found != nullptr && seen.insert(wanted.key).second) out.push_back(&wanted);
+  }
+  return out;
+}
+
+// Adds what one installation mounts, and what its ClusterPolicy announces.
+void add_wanted(const PluginInstallation& installation, OperandSetup& setup) {
+  const auto want = [&](ObjectRef by, const std::string& name) {
+    const ObjectKey key{installation.ns, name};
+    const bool known = std::ranges::any_of(
+        setup.config_maps, [&](const WantedConfigMap& wanted) { return wanted.wanted_by == by && wanted.key == key; });
+    if (known) return;
+    const ConfigMap* found = setup.world.configmaps.find(key);
+    setup.config_maps.push_back(
+        {std::move(by), key, found, found == nullptr ? namespaces_with(setup.world, name) : std::string()});
+  };
+  const Operand* plugin = first_plugin(installation);
+  if (plugin != nullptr && !installation.config_map.empty()) {
+    want(daemonset_ref({installation.ns, plugin->key.name}), installation.config_map);
+  }
+  if (installation.provider != Provider::gpu_operator) return;
+  const ObjectRef policy = cluster_policy_ref(installation.owner);
+  const bool announces_another = installation.announced && !installation.announced_config_map.empty() &&
+                                 installation.announced_config_map != installation.config_map;
+  if (announces_another) want(policy, installation.announced_config_map);
+  const std::string& name = installation.announced ? installation.announced_config_map : installation.config_map;
+  const bool listed = std::ranges::any_of(setup.cluster_policies, [&](const ClusterPolicyConfig& config) {
+    return config.policy == policy && config.name == name;
+  });
+  if (!name.empty() && !listed) setup.cluster_policies.push_back({policy, name, {}, true});
+}
+
+}  // namespace
+
+OperandSetup operand_setup(const World& world, const Discovery& discovery) {
+  OperandSetup setup{world, {}, {}, {}};
+  std::set<ObjectKey> seen;  // A DaemonSet without profiles of its own can be in several installations.
+  const auto add_operand = [&](const Operand& operand) {
+    if (seen.insert(operand.key).second) setup.operands.push_back(&operand);
+  };
+  for (const PluginInstallation& installation : discovery.installations) {
+    if (world.unsynced_namespaces.contains(installation.ns))
+      continue;  // An object that is missing there might only be unread.
+    std::ranges::for_each(installation.operands, add_operand);
+    add_wanted(installation, setup);
+  }
+  std::ranges::for_each(discovery.strays, add_operand);
+  if (world.clusterpolicies_forbidden) return setup;
+  for (const auto& [key, policy] : world.clusterpolicies.all()) {
+    const bool has_daemonsets =
+        std::ranges::any_of(discovery.installations, [&](const PluginInstallation& installation) {
+          return installation.provider == Provider::gpu_operator && installation.owner == policy->meta.name;
+        });
+    if (has_daemonsets || !policy->device_plugin_enabled || policy->config_name.empty()) continue;
+    setup.cluster_policies.push_back(
+        {cluster_policy_ref(policy->meta.name), policy->config_name, policy->config_default, false});
+  }
+  return setup;
+}
+
+std::vector<Finding> check_operand_setup(const World& world, const Discovery& discovery) {
+  const OperandSetup setup = operand_setup(world, discovery);
+  std::vector<Finding> found;
+  for (const Check& check : checks()) {
+    if (check.of_objects == nullptr) continue;
+    for (ObjectComplaint& complaint : check.of_objects(setup)) {
+      found.push_back(
+          {check.severity, std::move(complaint.object), std::string(check.code), std::move(complaint.message)});
+    }
+  }
+  return found;
+}
+
+std::string key_label_problem(std::string_view key) {
+  if (is_label_value(key)) return {};
+  return fmt::format(
+      "the key \"{}\" cannot be chosen by a node label: a label value has at most 63 letters, digits, '-', '_' and "
+      "'.', with a letter or digit at both ends",
+      shown_value(key));
+}
+
+std::string volume_name_problem(std::string_view name) {
+  constexpr std::size_t kMaxVolumeName = 63;
+  const auto plain = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
+  const bool fits = !name.empty() && name.size() <= kMaxVolumeName && plain(name.front()) && plain(name.back()) &&
+                    std::ranges::all_of(name, [&](char c) { return plain(c) || c == '-'; });
+  if (fits) return {};
+  return "a volume name has at most 63 lower case letters, digits and '-', with a letter or digit at both ends";
+}
+
 // --- The functions of the rows.
+
+namespace check {
 
 // Settings of a DaemonSet itself, by flag or variable.
 ObjectComplaints setting_invalid(const OperandSetup& setup) {
@@ -85,16 +181,6 @@ ObjectComplaints config_map_in_wrong_namespace(const OperandSetup& setup) {
         {wanted.wanted_by,
          fmt::format("ConfigMap {} is in namespace {}, but pods can mount it only from their own, {}; create it there",
                      shown_value(wanted.key.name), shown_value(wanted.elsewhere), wanted.key.ns)});
-  }
-  return out;
-}
-
-// Every ConfigMap that exists and is wanted, once.
-std::vector<const WantedConfigMap*> existing(const OperandSetup& setup) {
-  std::vector<const WantedConfigMap*> out;
-  std::set<ObjectKey> seen;
-  for (const WantedConfigMap& wanted : setup.config_maps) {
-    if (wanted.found != nullptr && seen.insert(wanted.key).second) out.push_back(&wanted);
   }
   return out;
 }
@@ -162,118 +248,6 @@ ObjectComplaints default_key_not_found(const OperandSetup& setup) {
   return out;
 }
 
-constexpr ObjectCheck kObjectChecks[] = {
-    {.code = "SettingInvalid", .of_objects = setting_invalid},
-    {.code = "ConfigMapMissing", .of_objects = config_map_missing},
-    {.code = "ConfigMapInWrongNamespace",
-     .meaning = "a ConfigMap of that name is in another namespace, where the pods cannot mount it",
-     .remedy = "create it in the namespace of the DaemonSets",
-     .of_objects = config_map_in_wrong_namespace},
-    {.code = "ConfigMapNameNoVolume",
-     .meaning = "the GPU Operator names a volume after it: no `.`, at most 63 characters",
-     .remedy = "rename it",
-     .of_objects = config_map_name_no_volume},
-    {.code = "ConfigMapNameCollides",
-     .meaning = "the GPU Operator's DaemonSets already have a volume of that name",
-     .remedy = "rename it",
-     .of_objects = config_map_name_collides},
-    {.code = "NoProfiles",
-     .meaning = "no key, neither in `data` nor in `binaryData`: config-manager exits",
-     .remedy = "add a key",
-     .of_objects = no_profiles},
-    {.code = "KeyNoLabelValue",
-     .severity = Severity::warning,
-     .meaning = "a key that no node label can name",
-     .remedy = "rename it",
-     .of_objects = key_no_label_value},
-    {.code = "DefaultKeyNotFound", .of_objects = default_key_not_found},
-};
-
-// Adds what one installation mounts, and what its ClusterPolicy announces.
-void add_wanted(const PluginInstallation& installation, OperandSetup& setup) {
-  const auto want = [&](ObjectRef by, const std::string& name) {
-    const ObjectKey key{installation.ns, name};
-    const bool known = std::ranges::any_of(
-        setup.config_maps, [&](const WantedConfigMap& wanted) { return wanted.wanted_by == by && wanted.key == key; });
-    if (known) return;
-    const ConfigMap* found = setup.world.configmaps.find(key);
-    setup.config_maps.push_back(
-        {std::move(by), key, found, found == nullptr ? namespaces_with(setup.world, name) : std::string()});
-  };
-  const Operand* plugin = first_plugin(installation);
-  if (plugin != nullptr && !installation.config_map.empty()) {
-    want(daemonset_ref({installation.ns, plugin->key.name}), installation.config_map);
-  }
-  if (installation.provider != Provider::gpu_operator) return;
-  const ObjectRef policy = cluster_policy_ref(installation.owner);
-  const bool announces_another = installation.announced && !installation.announced_config_map.empty() &&
-                                 installation.announced_config_map != installation.config_map;
-  if (announces_another) want(policy, installation.announced_config_map);
-  const std::string& name = installation.announced ? installation.announced_config_map : installation.config_map;
-  const bool listed = std::ranges::any_of(setup.cluster_policies, [&](const ClusterPolicyConfig& config) {
-    return config.policy == policy && config.name == name;
-  });
-  if (!name.empty() && !listed) setup.cluster_policies.push_back({policy, name, {}, true});
-}
-
-}  // namespace
-
-OperandSetup operand_setup(const World& world, const Discovery& discovery) {
-  OperandSetup setup{world, {}, {}, {}};
-  std::set<ObjectKey> seen;  // A DaemonSet without profiles of its own can be in several installations.
-  const auto add_operand = [&](const Operand& operand) {
-    if (seen.insert(operand.key).second) setup.operands.push_back(&operand);
-  };
-  for (const PluginInstallation& installation : discovery.installations) {
-    if (world.unsynced_namespaces.contains(installation.ns))
-      continue;  // An object that is missing there might only be unread.
-    std::ranges::for_each(installation.operands, add_operand);
-    add_wanted(installation, setup);
-  }
-  std::ranges::for_each(discovery.strays, add_operand);
-  if (world.clusterpolicies_forbidden) return setup;
-  for (const auto& [key, policy] : world.clusterpolicies.all()) {
-    const bool has_daemonsets =
-        std::ranges::any_of(discovery.installations, [&](const PluginInstallation& installation) {
-          return installation.provider == Provider::gpu_operator && installation.owner == policy->meta.name;
-        });
-    if (has_daemonsets || !policy->device_plugin_enabled || policy->config_name.empty()) continue;
-    setup.cluster_policies.push_back(
-        {cluster_policy_ref(policy->meta.name), policy->config_name, policy->config_default, false});
-  }
-  return setup;
-}
-
-std::span<const ObjectCheck> object_checks() {
-  return kObjectChecks;
-}
-
-std::vector<Finding> check_operand_setup(const World& world, const Discovery& discovery) {
-  const OperandSetup setup = operand_setup(world, discovery);
-  std::vector<Finding> found;
-  for (const ObjectCheck& check : object_checks()) {
-    for (ObjectComplaint& complaint : check.of_objects(setup)) {
-      found.push_back({check.severity, std::move(complaint.object), {check.code, std::move(complaint.message)}});
-    }
-  }
-  return found;
-}
-
-std::string key_label_problem(std::string_view key) {
-  if (is_label_value(key)) return {};
-  return fmt::format(
-      "the key \"{}\" cannot be chosen by a node label: a label value has at most 63 letters, digits, '-', '_' and "
-      "'.', with a letter or digit at both ends",
-      shown_value(key));
-}
-
-std::string volume_name_problem(std::string_view name) {
-  constexpr std::size_t kMaxVolumeName = 63;
-  const auto plain = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
-  const bool fits = !name.empty() && name.size() <= kMaxVolumeName && plain(name.front()) && plain(name.back()) &&
-                    std::ranges::all_of(name, [&](char c) { return plain(c) || c == '-'; });
-  if (fits) return {};
-  return "a volume name has at most 63 lower case letters, digits and '-', with a letter or digit at both ends";
-}
+}  // namespace check
 
 }  // namespace gso

@@ -1,7 +1,7 @@
-// The checks of ConfigMaps, DaemonSets and ClusterPolicies themselves, independent of the nodes that they serve: the
-// second table beside the chain. Examples: a missing ConfigMap, a name that cannot become a volume name, keys that no
-// label can name. Pure functions; `lint` of a whole cluster and preflight list their findings, and the documentation is
-// generated from the rows.
+// The checks of ConfigMaps, DaemonSets and ClusterPolicies themselves, independent of the nodes that they serve: their
+// input, and what all of them find. Examples: a missing ConfigMap, a name that cannot become a volume name, keys that
+// no label can name. They are rows of the chain's table (Check::of_objects); `lint` of a whole cluster and preflight
+// list their findings.
 #pragma once
 
 #include <span>
@@ -48,18 +48,6 @@ struct ObjectComplaint {
   ObjectRef object;
   std::string message;
 };
-
-struct ObjectCheck {
-  std::string_view code;  // CamelCase, stable.
-  Severity severity = Severity::error;
-  // For the documentation; both empty if the code also has a row in the chain.
-  std::string_view meaning = {};
-  std::string_view remedy = {};
-  std::vector<ObjectComplaint> (*of_objects)(const OperandSetup& setup) = nullptr;
-};
-
-// In the order in which they are listed.
-[[nodiscard]] std::span<const ObjectCheck> object_checks();
 
 // All problems of all rows, as findings.
 [[nodiscard]] std::vector<Finding> check_operand_setup(const World& world, const Discovery& discovery);

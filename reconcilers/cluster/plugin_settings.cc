@@ -6,6 +6,7 @@
 #include <array>
 #include <utility>
 
+#include "k8sclient/value/encoding.h"
 #include "reconcilers/cluster/facts.h"
 #include "reconcilers/model/foreign_names.h"
 #include "reconcilers/model/message_text.h"
@@ -133,7 +134,7 @@ bool is_go_bool(std::string_view text) {
 
 // The plugin accepts channel 0 or none. An empty variable is not a list: the profile's value is used.
 bool is_channel_zero(std::string_view text) {
-  return parse_go_int(trim_space(text), 0) == 0;
+  return parse_go_int(k8s::trimmed(text), 0) == 0;
 }
 
 std::optional<std::string> complaint(Component component, std::string_view field, std::string_view value) {

@@ -162,11 +162,8 @@ class PodQuestions {
     const auto [clients, node] = mps_clients();
     if (clients == 0) return;
     for (const ServerContainer& container : asked_.containers) {
-      const auto reserved = memory_fraction_of(container);
-      if (!reserved) continue;
-      MemoryProblem problem = memory_fraction_problem(*reserved, clients, "node " + node);
-      if (problem.message.empty()) continue;
-      add(PodCause{problem.severity, {std::string(problem.code), std::move(problem.message)}, {show_template(asked_)}});
+      const auto found = memory_problem(container, clients, "node " + node);
+      if (found) add(PodCause{found->severity, {found->code, found->message}, {show_template(asked_)}});
     }
   }
 

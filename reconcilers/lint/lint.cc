@@ -34,25 +34,6 @@ std::size_t next_document(std::string_view text, int skip) {
   return at;
 }
 
-// If the line is a directive (%YAML, %TAG): where the document that it belongs to begins. The rest of that document can
-// be read without it.
-std::optional<std::size_t> document_of_directive(std::string_view text, int directive) {
-  bool between = true;  // Documents: at the beginning, or behind a "...".
-  bool found = false;
-  std::size_t at = 0;
-  for (int line = 0; at < text.size(); ++line) {
-    const std::string_view rest = text.substr(at);
-    const std::string_view here = rest.substr(0, rest.find('\n'));
-    if (found && here.starts_with("---")) return at;
-    const bool silent = here.empty() || here == "\r" || here.starts_with('%') || here.starts_with('#');
-    between = here.starts_with("...") || (between && silent);
-    if (line == directive) found = between && here.starts_with('%');
-    if (line >= directive && (!found || !silent)) return std::nullopt;
-    at += std::min(rest.size(), here.size() + 1);
-  }
-  return std::nullopt;
-}
-
 class Linter {
  public:
   Linter(const std::string& source, const KaiPodRules& rules, std::vector<ClusterObject>* objects)
@@ -75,9 +56,6 @@ class Linter {
       const std::size_t rest = read(text, line);
       line += static_cast<int>(std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(rest), '\n'));
       text.remove_prefix(rest);
-    }
-    if (!of_directive_.empty()) {  // No document follows.
-      add("Profile").diagnostics = std::move(of_directive_);
     }
     if (documents_.empty()) {
       LintedDocument& nothing = add("Profile");
@@ -129,16 +107,11 @@ class Linter {
   void list(std::string_view text, const std::string& kind) {
     YamlStream stream(text, {.bytes = kMaxFileBytes});
     Items items(*this, kind);
-    if (const auto document = stream.next(&items)) {
+    if (const auto document = stream.next(&items); document && documents_.empty()) {
       // What is left of it: everything but its items that are objects.
       std::vector<Diagnostic> unused;
       const DocumentValue value = to_document_value(*document->root, DecodeTarget::none, unused);
-      const DocumentValue* others = value.find("items");
-      if (documents_.empty()) {
-        manifest(value, value.string_at("kind"), true);
-      } else if (others != nullptr) {
-        for (const DocumentValue& item : others->items) wrong_item(item);
-      }
+      manifest(value, value.string_at("kind"), true);
     }
     if (!stream.error()) {
       (void)stream.next();  // The end of the text, or what follows the List by mistake.
@@ -160,8 +133,8 @@ class Linter {
     // After an error, document by document: each error means reading from there anew. The separator that ends the
     // document is read with it, because the error's message can be about that.
     const std::size_t end = last_error_ ? next_document(text, 0) : text.size();
-    text =
-        text.substr(0, std::min(text.size(), text.find('\n', end) + 1 == 0 ? text.size() : text.find('\n', end) + 1));
+    if (const std::size_t line_end = text.find('\n', end); line_end != std::string_view::npos)
+      text = text.substr(0, line_end + 1);
     YamlLimits limits;
     limits.bytes = kMaxFileBytes;
     limits.first_line = first_line;
@@ -170,16 +143,11 @@ class Linter {
     while (document) {
       std::optional<YamlDocument> following = stream.next();
       const bool first = documents_.empty() && !following;  // What follows, if anything, does not parse.
-      one(*document, first && !stream.error(), first);
+      judge(*document, first && !stream.error(), first);
       document = std::move(following);
     }
     if (!stream.error()) return std::min(end, text.size());
     const YamlError& error = *stream.error();
-    if (const auto begin = document_of_directive(text, error.at.line - first_line)) {
-      add_diagnostics(error, of_directive_);
-      last_error_ = error.at;
-      return *begin;
-    }
     const bool again = last_error_ == error.at;  // Reading has resumed at the broken document.
     const bool ignored = follows_the_profile(text, error.at.line);
     if (!documents_.empty() && (ignored || !again)) {
@@ -202,18 +170,7 @@ class Linter {
            separator == text.size();
   }
 
-  // One document of the YAML text; its own diagnostics come behind those of a directive before it.
-  void one(const YamlDocument& document, bool only, bool counts) {
-    const std::size_t before = documents_.size();
-    judge(document, only, counts || !of_directive_.empty());
-    if (of_directive_.empty() || documents_.size() == before) return;
-    LintedDocument& linted = documents_[before];
-    linted.profile.reset();  // The plugin refuses the whole document.
-    linted.diagnostics.insert(linted.diagnostics.begin(), of_directive_.begin(), of_directive_.end());
-    of_directive_.clear();
-  }
-
-  // `counts`: an empty document is checked as well.
+  // One document of the YAML text. `counts`: an empty one is checked as well.
   void judge(const YamlDocument& document, bool only, bool counts) {
     const YamlNode& root = *document.root;
     if (!counts && root.kind == YamlNode::Kind::scalar && root.value.empty()) {
@@ -277,29 +234,16 @@ class Linter {
   }
 
   void manifest(const DocumentValue& value, std::string_view kind, bool only) {
-    if (has_items(value, kind)) {
-      const DocumentValue& items = *value.find("items");
-      for (const DocumentValue& item : items.items) {
-        manifest(item, item_kind(item, kind), false);
-      }
-      if (items.items.empty() && only) {
-        not_checked(add(std::string(kind)), value, "an empty list");
-      }
+    if (!has_items(value, kind)) {
+      if (!kind.empty()) return object(value, kind, only);
+      named(value, kind).diagnostics.push_back(kind_missing(value));
       return;
     }
-    // The items of a PodList are Pods: the API server leaves out what they are.
-    if (!value.is_object()) {
-      wrong_item(value);
-    } else if (kind.empty()) {
-      named(value, kind).diagnostics.push_back(kind_missing(value));
-    } else {
-      object(value, kind, only);
+    for (const DocumentValue& item : value.find("items")->items) {
+      // The items of a PodList are Pods: the API server leaves out what they are.
+      if (item.is_object()) manifest(item, item_kind(item, kind), false);
     }
-  }
-
-  void wrong_item(const DocumentValue& value) {
-    add("").diagnostics.push_back({Severity::error, "WrongType", "items", value.at.line, value.at.column,
-                                   "an item of a List must be an object, found " + found_there(value)});
+    if (only && documents_.empty()) not_checked(add(std::string(kind)), value, "an empty list");
   }
 
   LintedDocument& named(const DocumentValue& value, std::string_view kind) {
@@ -318,12 +262,6 @@ class Linter {
       return helm_values(charts, kind, metadata != nullptr ? metadata->string_at("name") : std::string_view());
     LintedDocument& linted = named(value, kind);
     std::vector<Diagnostic>& found = linted.diagnostics;
-    const DocumentValue* items = value.find("items");
-    if (kind.ends_with("List") && items != nullptr && !items->is_null()) {
-      found.push_back({Severity::error, "WrongType", "items", items->at.line, items->at.column,
-                       fmt::format("items of a {} must be a list, found {}", shown_value(kind), found_there(*items))});
-      return;
-    }
     if (kind == "Pod" && !other) {
       check_pod_at(value, "", rules_, found);
       return sort_and_limit(found);
@@ -441,9 +379,8 @@ class Linter {
   std::vector<LintedDocument> documents_;
   int index_ = 0;
   std::optional<Position> last_error_;
-  std::vector<Diagnostic> of_directive_;  // About a directive; the document that follows it gets them.
-  int profile_line_ = 0;                  // Where the first document begins, if it is a profile; else 0.
-  bool empty_first_ = false;              // The first document is empty.
+  int profile_line_ = 0;      // Where the first document begins, if it is a profile; else 0.
+  bool empty_first_ = false;  // The first document is empty.
 };
 
 }  // namespace

@@ -48,13 +48,6 @@ const KnownKind* find_known(std::string_view kind) {
   return found == kKnownKinds.end() ? nullptr : &*found;
 }
 
-// "Kind: Pod".
-const DocumentMember* misspelt_kind(const DocumentValue& object) {
-  const auto found =
-      std::ranges::find_if(object.members, [](const DocumentMember& m) { return equal_fold(m.key, "kind"); });
-  return found == object.members.end() ? nullptr : &*found;
-}
-
 // Any object with containers in its spec that stands under a field named like a template: Deployment, Job, CronJob,
 // PyTorchJob, RayCluster, … have it at different places.
 void find_templates(const DocumentValue& value, const std::string& path, bool named, std::vector<PodTemplate>& out) {
@@ -91,20 +84,14 @@ bool is_manifest(const DocumentValue& value) {
 }
 
 bool lacks_kind(const DocumentValue& value) {
-  if (value.find("kind") != nullptr || value.find("version") != nullptr) return false;
   const DocumentValue* metadata = value.find("metadata");
-  const bool has_metadata = metadata != nullptr && metadata->is_object();
-  const bool has_version = value.find("apiVersion") != nullptr;
-  return (has_version && has_metadata) || ((has_version || has_metadata) && misspelt_kind(value) != nullptr);
+  return value.find("kind") == nullptr && value.find("apiVersion") != nullptr && metadata != nullptr &&
+         metadata->is_object();
 }
 
 Diagnostic kind_missing(const DocumentValue& object) {
-  const DocumentMember* misspelt = object.find("kind") == nullptr ? misspelt_kind(object) : nullptr;
-  const Position at = misspelt == nullptr ? object.at : misspelt->key_at;
-  std::string message = "the object has no kind; write its kind";
-  if (misspelt != nullptr)
-    message = fmt::format("the object has no kind; write \"kind\" for \"{}\"", shown_value(misspelt->key));
-  return {Severity::error, "KindMissing", "kind", at.line, at.column, std::move(message)};
+  return {Severity::error, "KindMissing",    "kind",
+          object.at.line,  object.at.column, "the object has no kind; write its kind"};
 }
 
 bool is_of_other_group(const DocumentValue& object) {

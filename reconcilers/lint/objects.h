@@ -18,8 +18,7 @@ namespace gso {
 // knows.
 [[nodiscard]] bool is_manifest(const DocumentValue& value);
 
-// Meant to be an object and without a kind: it has apiVersion and metadata, or writes "Kind". An item of a List always
-// is an object.
+// Meant to be an object and without a kind: it has apiVersion and metadata. An item of a List always is an object.
 [[nodiscard]] bool lacks_kind(const DocumentValue& value);
 // The error about such an object.
 [[nodiscard]] Diagnostic kind_missing(const DocumentValue& object);

@@ -185,13 +185,14 @@ void lint_container(const DocumentValue& spec, const DocumentValue& container, c
                     const std::vector<Slices>& all, std::vector<Diagnostic>& found) {
   const DocumentValue* args = container.find("args");
   const Slices* slices = smallest(all, spec, container);
-  const auto reserved = slices == nullptr ? std::nullopt : memory_fraction_of(server_of(container));
-  if (!reserved) return;
-  MemoryProblem problem = memory_fraction_problem(*reserved, slices->replicas, slices->where);
-  if (problem.message.empty()) return;
+  auto problem =
+      slices == nullptr ? std::nullopt : memory_problem(server_of(container), slices->replicas, slices->where);
+  if (!problem) return;
   const Position at = args != nullptr ? args->at : container.at;
-  found.push_back({problem.severity, std::string(problem.code), path + (args != nullptr ? ".args" : ""), at.line,
-                   at.column, std::move(problem.message)});
+  problem->path = path + (args != nullptr ? ".args" : "");
+  problem->line = at.line;
+  problem->column = at.column;
+  found.push_back(*std::move(problem));
 }
 
 // How many of that resource the container asks for; 0: none.
@@ -249,7 +250,7 @@ bool needs_other_objects(const DocumentValue& pod) {
   if (std::ranges::any_of(annotations, [](const DocumentMember& each) { return asks_kai(each.key); })) return true;
   bool found = false;
   each_lasting_container(pod, [&](const DocumentValue&, const DocumentValue& container, const std::string&) {
-    found = found || asked_of(container, kGpuResource) > 1 || memory_fraction_of(server_of(container)).has_value();
+    found = found || asked_of(container, kGpuResource) > 1 || reserves_memory(server_of(container));
   });
   return found;
 }

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <map>
 #include <set>
@@ -27,16 +26,6 @@ constexpr int kMaxOfASeverity = 500;
 // The library's rule against alias bombs, for documents of the size that the limit above lets through.
 bool excessive_aliasing(int expanded, int decoded) {
   return expanded > 100 && decoded > 1000 && static_cast<double>(expanded) / decoded > 0.99;
-}
-
-// A float as a key. Upstream writes it in Go's shortest 32-bit form; that differs only for keys that no field has.
-std::string float_key(double value) {
-  if (std::isnan(value)) return ".nan";
-  const auto narrow = static_cast<float>(value);
-  if (std::isinf(narrow)) return value < 0 ? "-.inf" : ".inf";
-  std::array<char, 32> buffer{};
-  const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), narrow).ptr;
-  return {buffer.data(), end};
 }
 
 // The target of a field, found as upstream finds it: in `flags`, whose fields are embedded, it looks into the wrong
@@ -88,7 +77,7 @@ class Converter {
     value.kind = DocumentValue::Kind::object;
     value.at = node.at;
     Members members;
-    fill(node, target, members, value);
+    fill(node, target, members);
     for (auto& [key, entry] : members) {
       value.members.push_back({key, entry.key_at, std::move(entry.value)});
     }
@@ -159,51 +148,51 @@ class Converter {
     return value;
   }
 
+  // nullopt after an error. `at`: of the alias, if the scalar is reached by one.
+  std::optional<YamlScalar> resolved(const YamlNode& node, Position at) {
+    auto scalar = resolve_scalar(node);
+    if (!scalar)
+      error("ValueContradictsTag", at,
+            fmt::format("\"{}\" is not a valid value for the tag {}", shown_value(node.value),
+                        shown_value(short_tag(node.tag))));
+    return scalar;
+  }
+
   DocumentValue scalar(const YamlNode& node, DecodeTarget target) {
-    DocumentValue value;
+    const auto found = resolved(node, node.at);
+    DocumentValue value = found ? value_of(*found, node) : DocumentValue();
     value.at = node.at;
     value.literal_block = node.literal;
     value.folded_block = node.folded;
-    const auto resolved = resolve_scalar(node);
-    if (!resolved) {
-      error("ValueContradictsTag", node.at,
-            fmt::format("\"{}\" is not a valid value for the tag {}", shown_value(node.value),
-                        shown_value(short_tag(node.tag))));
-      return value;
-    }
-    set(value, *resolved, node);
+    const auto* number = found ? std::get_if<double>(&*found) : nullptr;
     const bool convertible = value.kind == DocumentValue::Kind::number || value.kind == DocumentValue::Kind::boolean;
     if (target == DecodeTarget::string && convertible) {
-      if (value.kind == DocumentValue::Kind::boolean) value.text = value.boolean ? "true" : "false";
       value.kind = DocumentValue::Kind::string;
-    } else if (const auto* number = std::get_if<double>(&*resolved); number != nullptr && !std::isfinite(*number)) {
-      refuse(
-          value, "NumberNotFinite", node.at,
-          fmt::format("\"{}\" is not a finite number; upstream refuses the whole document", shown_value(node.value)));
+    } else if (number != nullptr && !std::isfinite(*number)) {
+      error("NumberNotFinite", node.at,
+            fmt::format("\"{}\" is not a finite number; upstream refuses the whole document", shown_value(node.value)));
     }
     return value;
   }
 
-  static void set(DocumentValue& value, const YamlScalar& resolved, const YamlNode& node) {
-    using Kind = DocumentValue::Kind;
-    if (std::holds_alternative<std::monostate>(resolved)) {
-      value.kind = Kind::null;
-    } else if (const auto* boolean = std::get_if<bool>(&resolved)) {
-      value.kind = Kind::boolean;
+  static DocumentValue value_of(const YamlScalar& scalar, const YamlNode& node) {
+    using enum DocumentValue::Kind;
+    constexpr std::array kKinds{null, DocumentValue::Kind::boolean, number, number, number, string};
+    DocumentValue value;
+    value.kind = kKinds[scalar.index()];
+    if (const auto* boolean = std::get_if<bool>(&scalar)) {
       value.boolean = *boolean;
-    } else if (const auto* integer = std::get_if<std::int64_t>(&resolved)) {
-      value.kind = Kind::number;
+      value.text = *boolean ? "true" : "false";
+    } else if (const auto* integer = std::get_if<std::int64_t>(&scalar)) {
       value.text = std::to_string(*integer);
-    } else if (const auto* natural = std::get_if<std::uint64_t>(&resolved)) {
-      value.kind = Kind::number;
+    } else if (const auto* natural = std::get_if<std::uint64_t>(&scalar)) {
       value.text = std::to_string(*natural);
-    } else if (const auto* real = std::get_if<double>(&resolved)) {
-      value.kind = Kind::number;
+    } else if (const auto* real = std::get_if<double>(&scalar)) {
       value.text = std::isfinite(*real) ? json_number(*real) : node.value;
-    } else {
-      value.kind = Kind::string;
-      value.text = k8s::replace_invalid_utf8(std::get<std::string>(resolved));
+    } else if (const auto* text = std::get_if<std::string>(&scalar)) {
+      value.text = k8s::replace_invalid_utf8(*text);
     }
+    return value;
   }
 
   static std::string short_tag(const std::string& tag) {
@@ -216,56 +205,34 @@ class Converter {
            (key.implicit || key.tag == "tag:yaml.org,2002:merge");
   }
 
-  static void refuse(DocumentValue& value, std::string code, Position at, std::string why) {
-    value.refused_code = std::move(code);
-    value.refused = std::move(why);
-    value.refused_at = at;
-  }
-
-  // The key as a string; nullopt after an error, and for a key that `object` is refused for.
-  std::optional<std::string> key_text(const YamlNode& node, DocumentValue& object) {
-    if (!count(node)) return std::nullopt;
-    const YamlNode* key = &node;
-    if (node.kind == YamlNode::Kind::alias) {
-      key = node.target;  // A node, never another alias.
-      if (!enter(node)) return std::nullopt;
-      const bool fine = count(*key);
-      leave(node);
-      if (!fine) return std::nullopt;
-    }
-    if (key->kind != YamlNode::Kind::scalar) {
+  // The key as a string; nullopt after an error.
+  std::optional<std::string> key_text(const YamlNode& node) {
+    const YamlNode& key = node.kind == YamlNode::Kind::alias ? *node.target : node;  // Never another alias.
+    if (!count(node) || (&key != &node && !count(key))) return std::nullopt;
+    if (key.kind != YamlNode::Kind::scalar) {
       error("KeyNotScalar", node.at, "a list or a mapping cannot be a key; a string is needed");
       return std::nullopt;
     }
-    const auto resolved = resolve_scalar(*key);
-    if (!resolved) {
-      error("ValueContradictsTag", node.at,
-            fmt::format("\"{}\" is not a valid value for the tag {}", shown_value(key->value),
-                        shown_value(short_tag(key->tag))));
+    const auto found = resolved(key, node.at);
+    if (!found) return std::nullopt;
+    if (std::holds_alternative<std::monostate>(*found) || std::holds_alternative<std::uint64_t>(*found)) {
+      error("KeyNotString", node.at, fmt::format("\"{}\" cannot be a key; a string is needed", shown_value(key.value)));
       return std::nullopt;
     }
-    if (std::holds_alternative<std::monostate>(*resolved) || std::holds_alternative<std::uint64_t>(*resolved)) {
-      refuse(object, "KeyNotString", node.at,
-             fmt::format("\"{}\" cannot be a key; a string is needed", shown_value(key->value)));
-      return std::nullopt;
-    }
-    if (const auto* real = std::get_if<double>(&*resolved)) return float_key(*real);
-    DocumentValue value;
-    set(value, *resolved, *key);
-    return value.kind == DocumentValue::Kind::boolean ? (value.boolean ? "true" : "false") : value.text;
+    return value_of(*found, key).text;
   }
 
   // In the order of the text, as upstream: a merge overwrites the members before it, and is overwritten by those after
   // it.
-  void fill(const YamlNode& node, DecodeTarget target, Members& members, DocumentValue& object) {
+  void fill(const YamlNode& node, DecodeTarget target, Members& members) {
     for (std::size_t i = 0; i + 1 < node.children.size() && !too_many_; i += 2) {
       const YamlNode& key_node = *node.children[i];
       const YamlNode& value_node = *node.children[i + 1];
       if (is_merge(key_node)) {
-        merge(value_node, target, members, object);
+        merge(value_node, target, members);
         continue;
       }
-      const auto key = key_text(key_node, object);
+      const auto key = key_text(key_node);
       if (!key) {
         static_cast<void>(convert(value_node, DecodeTarget::none));  // Upstream reads it too.
         continue;
@@ -290,17 +257,17 @@ class Converter {
     found->second = Entry{key_node.at, std::move(value), merging};
   }
 
-  void merge(const YamlNode& node, DecodeTarget target, Members& members, DocumentValue& object) {
+  void merge(const YamlNode& node, DecodeTarget target, Members& members) {
     if (node.kind == YamlNode::Kind::sequence) {
       for (auto item = node.children.rbegin(); item != node.children.rend(); ++item) {
-        merge_one(**item, target, members, object);
+        merge_one(**item, target, members);
       }
     } else {
-      merge_one(node, target, members, object);
+      merge_one(node, target, members);
     }
   }
 
-  void merge_one(const YamlNode& node, DecodeTarget target, Members& members, DocumentValue& object) {
+  void merge_one(const YamlNode& node, DecodeTarget target, Members& members) {
     const bool is_alias = node.kind == YamlNode::Kind::alias;
     const YamlNode& source = is_alias ? *node.target : node;
     if (source.kind != YamlNode::Kind::mapping) {
@@ -310,7 +277,7 @@ class Converter {
     if (!count(node) || (is_alias && !enter(node))) return;
     if (!is_alias || count(source)) {
       ++merge_depth_;
-      fill(source, target, members, object);
+      fill(source, target, members);
       --merge_depth_;
     }
     if (is_alias) leave(node);
@@ -326,21 +293,6 @@ class Converter {
   int expanded_ = 0;  // Of these, below an alias.
   bool too_many_ = false;
 };
-
-void report_refused(const DocumentValue& value, std::string& path, std::vector<Diagnostic>& diagnostics) {
-  if (!value.refused.empty()) {
-    diagnostics.push_back({Diagnostic::Severity::error, value.refused_code, path, value.refused_at.line,
-                           value.refused_at.column, value.refused});
-  }
-  for (std::size_t i = 0; i < value.items.size(); ++i) {
-    const PathStep step(path, i);
-    report_refused(value.items[i], path, diagnostics);
-  }
-  for (const DocumentMember& member : value.members) {
-    const PathStep step(path, member.key);
-    report_refused(member.value, path, diagnostics);
-  }
-}
 
 }  // namespace
 
@@ -361,28 +313,13 @@ std::string_view DocumentValue::string_at(std::string_view key) const {
 }
 
 DocumentValue to_document_value(const YamlNode& root, DecodeTarget target, std::vector<Diagnostic>& diagnostics) {
-  DocumentValue value = Converter(diagnostics).convert(root, target);
-  std::string path;
-  report_refused(value, path, diagnostics);
-  return value;
+  return Converter(diagnostics).convert(root, target);
 }
 
 std::string_view kind_name(DocumentValue::Kind kind) {
-  switch (kind) {
-    case DocumentValue::Kind::null:
-      return "null";
-    case DocumentValue::Kind::boolean:
-      return "a boolean";
-    case DocumentValue::Kind::number:
-      return "a number";
-    case DocumentValue::Kind::string:
-      return "a string";
-    case DocumentValue::Kind::array:
-      return "a list";
-    case DocumentValue::Kind::object:
-      break;
-  }
-  return "a mapping";
+  static constexpr std::array<std::string_view, 6> kNames{"null",     "a boolean", "a number",
+                                                          "a string", "a list",    "a mapping"};
+  return kNames[static_cast<std::size_t>(kind)];
 }
 
 }  // namespace gso

@@ -21,14 +21,9 @@ struct DocumentValue {
   bool literal_block = false;  // String from a literal block scalar.
   bool folded_block = false;   // String from a folded block scalar.
   Position at;
-  std::string text;                     // String: its value. Number: the JSON literal.
+  std::string text;                     // String: its value. Number, boolean: the JSON literal.
   std::vector<DocumentValue> items;     // Array.
   std::vector<DocumentMember> members;  // Object, sorted by key (bytewise): the order in which upstream decodes.
-  // Why upstream refuses the document if this value is still there when all keys have been read (a later one of the
-  // same name may have replaced it): an infinite number, a key that cannot be a string. Position of the culprit.
-  std::string refused_code;
-  std::string refused;
-  Position refused_at;
 
   [[nodiscard]] bool is_null() const { return kind == Kind::null; }
   [[nodiscard]] bool is_string() const { return kind == Kind::string; }

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "k8sclient/value/encoding.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/profile/field_names.h"
 #include "reconcilers/profile/mps.h"
@@ -264,7 +265,7 @@ std::optional<std::string> word_complaint(std::string_view path, std::string_vie
   const bool list = path == kListStrategyPath;
   while (true) {
     const std::string_view item = list ? text.substr(0, text.find(',')) : text;
-    const std::string_view word = list ? trim_space(item) : item;
+    const std::string_view word = list ? k8s::trimmed(item) : item;
     if (std::find(found->words.begin(), found->words.end(), word) == found->words.end()) {
       return advice(word, found->words);
     }

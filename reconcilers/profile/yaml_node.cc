@@ -26,22 +26,6 @@ std::string text_of(const yaml_char_t* text) {
   return text == nullptr ? std::string() : std::string(reinterpret_cast<const char*>(text));
 }
 
-// The lines that end in U+0085, U+2028 or U+2029.
-std::vector<int> odd_breaks(std::string_view text) {
-  std::vector<int> lines;
-  const bool any = text.contains("\xc2\x85") || text.contains("\xe2\x80");
-  int line = 1;
-  for (std::size_t at = 0; any && at < text.size();) {
-    const std::size_t length = break_length(text, at);
-    if (length > 0) {
-      if (text[at] != '\r' && text[at] != '\n') lines.push_back(line);
-      ++line;
-    }
-    at += std::max<std::size_t>(length, 1);
-  }
-  return lines;
-}
-
 // With a byte order mark, or of characters of ASCII.
 bool is_utf16(std::string_view text) {
   const auto zero = [&](std::size_t at) { return at < text.size() && text[at] == '\0'; };
@@ -193,7 +177,6 @@ YamlStream::YamlStream(std::string_view text, YamlLimits limits)
     return;
   }
   parser_ = std::make_unique<Parser>(text_);
-  odd_breaks_ = odd_breaks(text_);
   if (const std::size_t mark = text_.find(kByteOrderMark); mark != std::string_view::npos)
     mark_ = place_of(text_, mark);
 }
@@ -203,11 +186,6 @@ YamlStream::~YamlStream() = default;
 void YamlStream::fail(std::string code, Position at, std::string message) {
   error_ = YamlError{std::move(code), shown(at), std::move(message), {}, ""};
   done_ = true;
-}
-
-Position YamlStream::shown(Position at) const {
-  const auto odd = std::lower_bound(odd_breaks_.begin(), odd_breaks_.end(), at.line) - odd_breaks_.begin();
-  return {at.line - static_cast<int>(odd) + limits_.first_line - 1, at.column};
 }
 
 bool YamlStream::pull() {
@@ -233,9 +211,8 @@ void YamlStream::syntax_error(bool in_flow) {
   if (p.error == YAML_READER_ERROR) return fail("SyntaxError", place_of(text_, p.problem_offset), found.problem);
   found.context = p.context != nullptr ? p.context : "";
   found.at = position_of(p.problem_mark);
-  found.line = shown(found.at).line;
   found.context_at = position_of(p.context_mark);
-  found.context_line = shown(found.context_at).line;
+  found.lines_before = limits_.first_line - 1;
   const std::string_view rest = text_.substr(offset_of(text_, found.at));
   if (passes_mark({found.at.line, found.at.column + 1})) return fail_at_mark();
   if (in_flow && is_json_comment(rest)) return fail(std::string(kUnsupported), found.at, no_json_comments(rest));
@@ -313,12 +290,10 @@ std::optional<YamlDocument> YamlStream::next(YamlItems* items) {
 namespace {
 
 constexpr std::uint32_t kReplacement = 0xfffd;
-constexpr std::string_view kJsonByteOrderMark = "\xef\xbb\xbf";
-constexpr std::string_view kJsonBlanks = " \t\r\n";
 
 bool begins_as_json(std::string_view text) {
-  text.remove_prefix(text.starts_with(kJsonByteOrderMark) ? kJsonByteOrderMark.size() : 0);
-  const auto first = text.find_first_not_of(kJsonBlanks);
+  text.remove_prefix(text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0);
+  const auto first = text.find_first_not_of(" \t\r\n");
   return first != std::string_view::npos && (text[first] == '{' || text[first] == '[');
 }
 
@@ -343,28 +318,14 @@ bool is_low(std::uint32_t code) {
 // How many bytes stand here for a character that YAML does not take as text, and which: DEL, C1 controls (U+0085 ends a
 // line), U+2028, U+2029, U+FEFF, U+FFFE, U+FFFF.
 std::pair<std::size_t, std::uint32_t> special(std::string_view rest) {
+  static constexpr std::pair<std::string_view, std::uint32_t> kSpecial[] = {
+      {"\u2028", 0x2028}, {"\u2029", 0x2029}, {"\ufeff", 0xfeff}, {"\ufffe", 0xfffe}, {"\uffff", 0xffff}};
+  constexpr unsigned char kDel = 0x7f;
   const auto byte = [&](std::size_t i) { return i < rest.size() ? static_cast<unsigned char>(rest[i]) : 0U; };
-  if (byte(0) == 0x7f) {
-    return {1, 0x7f};
-  }
-  if (byte(0) == 0xc2 && byte(1) >= 0x80 && byte(1) <= 0x9f) {
-    return {2, byte(1)};
-  }
-  const std::uint32_t three = byte(0) << 16 | byte(1) << 8 | byte(2);
-  switch (three) {
-    case 0xe280a8:
-      return {3, 0x2028};
-    case 0xe280a9:
-      return {3, 0x2029};
-    case 0xefbbbf:
-      return {3, 0xfeff};
-    case 0xefbfbe:
-      return {3, 0xfffe};
-    case 0xefbfbf:
-      return {3, 0xffff};
-    default:
-      return {0, 0};
-  }
+  if (byte(0) <= kDel) return {byte(0) == kDel ? 1 : 0, kDel};
+  if (byte(0) == 0xc2 && byte(1) >= 0x80 && byte(1) <= 0x9f) return {2, byte(1)};
+  const auto* found = std::ranges::find_if(kSpecial, [&](const auto& each) { return rest.starts_with(each.first); });
+  return found == std::end(kSpecial) ? std::pair(std::size_t{0}, 0U) : std::pair(found->first.size(), found->second);
 }
 
 // Copies the escape that begins at `at`, and returns its length.
@@ -398,13 +359,11 @@ std::optional<std::string> json_for_yaml(std::string_view text) {
       at += copy_escape(text, at, out, changed);
       continue;
     }
-    if (in_string) {
-      if (const auto [length, code] = special(text.substr(at)); length > 0) {
-        out += fmt::format("\\u{:04x}", code);
-        at += length;
-        changed = true;
-        continue;
-      }
+    if (const auto [length, code] = special(text.substr(at)); in_string && length > 0) {
+      out += fmt::format("\\u{:04x}", code);
+      at += length;
+      changed = true;
+      continue;
     }
     in_string = in_string != (text[at] == '"');
     out += text[at];

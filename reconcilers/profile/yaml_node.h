@@ -92,8 +92,8 @@ class YamlStream {
   struct Parser;
   struct Builder;
   void fail(std::string code, Position at, std::string message);
-  // The place as an editor shows it, from the place as libyaml counts it.
-  [[nodiscard]] Position shown(Position at) const;
+  // The place in the file, from the place in the text.
+  [[nodiscard]] Position shown(Position at) const { return {at.line + limits_.first_line - 1, at.column}; }
   bool pull();                  // The next event into the parser; false on a syntax error.
   void take(Builder& builder);  // Adds the event to the document.
   [[nodiscard]] bool passes_mark(Position at) const;
@@ -103,20 +103,18 @@ class YamlStream {
   std::string_view text_;           // Without the byte order mark at its beginning.
   std::unique_ptr<Parser> parser_;  // Reads text_.
   YamlLimits limits_;
-  std::vector<int> odd_breaks_;   // Lines, as libyaml counts, that end where an editor sees no end.
   std::optional<Position> mark_;  // Of a byte order mark inside the text.
   std::optional<YamlError> error_;
   bool done_ = false;
 };
 
-// What libyaml says about a text that it refuses. Places as libyaml counts them, and the lines as an editor shows them.
+// What libyaml says about a text that it refuses, with places in the text.
 struct YamlProblem {
   std::string problem;
   std::string context;  // Empty: none.
   Position at;
-  int line = 0;
   Position context_at;
-  int context_line = 0;
+  int lines_before = 0;  // The text, in its file.
 };
 // The error for it, in the same places (yaml_syntax_error.cc).
 [[nodiscard]] YamlError explain_syntax_error(std::string_view text, const YamlProblem& found);
@@ -126,11 +124,9 @@ struct YamlProblem {
 // what does not begin as JSON. Lines stay as they are.
 [[nodiscard]] std::optional<std::string> json_for_yaml(std::string_view text);
 
-// The offset of a place in a text, and the place of an offset, as libyaml counts: lines end in "\n", "\r", "\r\n",
-// U+0085, U+2028 or U+2029.
+// The offset of a place in a text, and the place of an offset, as libyaml counts: lines end in "\n", "\r", "\r\n", and
+// unlike in editors in U+0085, U+2028 and U+2029.
 [[nodiscard]] std::size_t offset_of(std::string_view text, Position place);
 [[nodiscard]] Position place_of(std::string_view text, std::size_t offset);
-// How many bytes the line break at this offset has; 0 where none is.
-[[nodiscard]] std::size_t break_length(std::string_view text, std::size_t at);
 
 }  // namespace gso

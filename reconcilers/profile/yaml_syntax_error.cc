@@ -1,6 +1,5 @@
 // The message for a text that is no YAML: libyaml reports where it stopped, which is often a line after the wrong one.
-// Three mistakes are recognised: a colon that is missing or lacks its space, a tab, a wrong indent; and what is copied
-// from elsewhere and is no YAML at all.
+// Three mistakes are recognised: a colon that is missing or lacks its space, a tab, a wrong indent.
 #include <algorithm>
 #include <string>
 
@@ -25,6 +24,14 @@ std::string_view line_at(std::string_view text, std::size_t offset) {
 bool is_blank(std::string_view line) {
   const auto first = line.find_first_not_of(kYamlBlanks);
   return first == std::string_view::npos || line[first] == '#';
+}
+
+// How many bytes the line break at this offset has; 0 where none is.
+std::size_t break_length(std::string_view text, std::size_t at) {
+  for (const std::string_view mark : {"\r\n", "\r", "\n", "\xc2\x85", "\xe2\x80\xa8", "\xe2\x80\xa9"}) {
+    if (text.substr(at).starts_with(mark)) return mark.size();
+  }
+  return 0;
 }
 
 bool is_continuation(char c) {
@@ -116,45 +123,9 @@ void blame_line_before(std::string_view text, const YamlProblem& found, YamlErro
     error.cause_message = with_space(*entry, line);
   } else if (std::min(here.find_first_not_of(' '), here.size()) > entry->indent) {
     error.cause_message = fmt::format("\"{}\" has a value here, so line {} cannot be nested below it",
-                                      shown_value(entry->key), found.line);
+                                      shown_value(entry->key), found.at.line + found.lines_before);
   }
   if (!error.cause_message.empty()) error.cause = place_of(text, begin + entry->value);
-}
-
-// Where it begins outside quotes and comments, as far as the line shows.
-std::size_t find_bare(std::string_view line, std::string_view wanted) {
-  const auto found = line.find(wanted);
-  return found == std::string_view::npos || line.substr(0, found).find_first_of("#\"'") != std::string_view::npos
-             ? std::string_view::npos
-             : found;
-}
-
-// "{{ .Values.x }}", "{{- if …}}"
-std::size_t find_template(std::string_view line) {
-  const auto open = find_bare(line, "{{");
-  const bool is_template =
-      open != std::string_view::npos && line.contains("}}") && line.find_first_of(" -.$", open) == open + 2;
-  return is_template ? open : std::string_view::npos;
-}
-
-// Something that is no YAML, in one of the lines that the error is about.
-void blame_what_is_no_yaml(std::string_view text, const YamlProblem& found, YamlError& error) {
-  for (const int number : {error.cause.line, error.at.line, found.context_at.line}) {
-    if (number < 1) continue;
-    const std::size_t begin = offset_of(text, {number, 1});
-    const std::string_view line = line_at(text, begin);
-    const bool near = number == error.cause.line || number == error.at.line;
-    const std::size_t blank = near ? find_bare(line, "\u00a0") : std::string_view::npos;
-    const std::size_t open = find_template(line);
-    if (blank == std::string_view::npos && open == std::string_view::npos) continue;
-    error.cause = {};
-    error.at = place_of(text, begin + std::min(blank, open));
-    error.message = blank != std::string_view::npos
-                        ? "the blank here is a no-break space (U+00A0), which YAML reads as a letter; type a space"
-                        : "{{ … }} is part of a template, and no YAML; render it first: `helm template RELEASE CHART | "
-                          "gpu-sharing-operator lint -`";
-    return;
-  }
 }
 
 }  // namespace
@@ -164,7 +135,8 @@ YamlError explain_syntax_error(std::string_view text, const YamlProblem& found) 
   const std::string_view rest = text.substr(offset);
   YamlError error{"SyntaxError", found.at, found.problem, {}, ""};
   if (!found.context.empty())
-    error.message = fmt::format("{} {} (which begins in line {})", found.problem, found.context, found.context_line);
+    error.message = fmt::format("{} {} (which begins in line {})", found.problem, found.context,
+                                found.context_at.line + found.lines_before);
   const bool incomplete = found.problem.starts_with("did not find expected ',' or");
   const bool over = rest.empty() || (found.at.column == 1 && (rest.starts_with("---") || rest.starts_with("...")));
   if (found.context.contains("quoted scalar")) {
@@ -181,15 +153,7 @@ YamlError explain_syntax_error(std::string_view text, const YamlProblem& found) 
   } else if (found.problem == "found character that cannot start any token" && rest.starts_with('\t')) {
     error.message = "a tab cannot indent a line; use spaces";
   }
-  blame_what_is_no_yaml(text, found, error);
   return error;
-}
-
-std::size_t break_length(std::string_view text, std::size_t at) {
-  for (const std::string_view mark : {"\r\n", "\r", "\n", "\xc2\x85", "\xe2\x80\xa8", "\xe2\x80\xa9"}) {
-    if (text.substr(at).starts_with(mark)) return mark.size();
-  }
-  return 0;
 }
 
 std::size_t offset_of(std::string_view text, Position place) {

@@ -1,5 +1,5 @@
 // Every code that the operator says something by: of lint and preflight, of Blocked nodes, of findings, Events and
-// conditions. A code has one row here, or in one of the tables of checks (reconcilers/checks), and everything that is
+// conditions. A code has one row here, or in the table of checks (reconcilers/checks), and everything that is
 // said about the code itself follows from that row: `lint --codes`, remedies, and docs/codes.md (`./dev docs`).
 #pragma once
 
@@ -42,9 +42,6 @@ struct CodeSection {
   std::vector<CodeRow> rows;
   Kind kind = Kind::checked;
 };
-
-// The section of ConfigMaps, ClusterPolicies and DaemonSets, whose checks have a table of their own.
-inline constexpr std::string_view kTitleOfObjects = "ConfigMaps, ClusterPolicies and DaemonSets";
 
 [[nodiscard]] CodeSection codes_of_blocked_nodes();
 [[nodiscard]] CodeSection codes_reported_of_nodes();

@@ -13,10 +13,17 @@ using enum Severity;
 
 CodeSection objects_section() {
   return {
-      kTitleOfObjects,
+      "ConfigMaps, ClusterPolicies and DaemonSets",
       "`plan` and the operator also report `NodesWouldBreak` about a Node that would lose its GPUs by a change of the "
       "ClusterPolicy that the DaemonSets do not have yet: correct it before the GPU Operator applies it.",
       {
+          {{"SettingInvalid"}},
+          {{"ConfigMapMissing"}},
+          {{"ConfigMapInWrongNamespace"}},
+          {{"ConfigMapNameNoVolume"}},
+          {{"ConfigMapNameCollides"}},
+          {{"NoProfiles"}},
+          {{"KeyNoLabelValue"}},
           {{"KindMissing"}, error, "an object without a kind", "write its kind"},
           {{"BinaryDataInvalid"},
            error,

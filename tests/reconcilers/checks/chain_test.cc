@@ -38,7 +38,7 @@ struct Workshop {
   Operand plugin, mps;
   EffectiveKey key;
   ProfileCache profiles;
-  std::vector<Device> devices;
+  GpuFacts facts{.count = 2};
 
   explicit Workshop(const std::string& release = "v0.20.0") {
     installation.ns = "gpu-operator";
@@ -58,7 +58,7 @@ struct Workshop {
   }
 
   Workshop& with(std::vector<Device> gpus) {
-    devices = std::move(gpus);
+    facts.devices = std::move(gpus);
     return *this;
   }
   Workshop& by_label(const std::string& name) {
@@ -71,8 +71,7 @@ struct Workshop {
     out.profile = profiles.compile(text);
     EXPECT_TRUE(out.profile->valid) << out.profile->error;
     out.labelled = key.source == EffectiveKey::Source::label;
-    out.hardware.written_down = devices.empty() ? nullptr : &devices;
-    out.hardware.count = 2;
+    out.gpus = &facts;
     return out;
   }
 
@@ -110,7 +109,8 @@ TEST(Chain, EveryRowHasOneFunctionACodeOfItsOwnAndAReasonOfTheClosedList) {
   for (const Check& check : checks()) {
     SCOPED_TRACE(check.code);
     EXPECT_TRUE(codes.insert(check.code).second);
-    EXPECT_NE(check.of_setup == nullptr, check.of_node == nullptr);
+    EXPECT_TRUE(check.of_setup != nullptr || check.of_node != nullptr || check.of_objects != nullptr);
+    EXPECT_TRUE(check.of_setup == nullptr || check.of_node == nullptr);
     EXPECT_FALSE(meaning_of(check.code).empty());
     EXPECT_FALSE(remedy_of(check.code).empty());
     EXPECT_TRUE(check.blocks.empty() || reasons.contains(std::string(check.blocks)));
@@ -292,8 +292,7 @@ TEST(PreflightCache, TwoKeysOfOneTextHaveAnswersOfTheirOwn) {
     const auto refused = std::ranges::find(*answer, "MPSByLabelUnsupported", &Diagnostic::code);
     return refused == answer->end() ? std::string() : refused->message;
   };
-  gso::Setup first = workshop.by_label("a").setup(mps(4));
-  first.hardware.written_down = nullptr;
+  const gso::Setup first = workshop.by_label("a").setup(mps(4));
   const PreflightCache::Answer kept = cache.check(first);  // Held, as by a node.
   EXPECT_NE(message("b").find(" make b the default key "), std::string::npos) << message("b");
   EXPECT_NE(message("a").find(" make a the default key "), std::string::npos) << message("a");
@@ -332,10 +331,14 @@ TEST(PreflightCache, AlikeSetupsShareAnAnswerAndADifferenceInAnythingThatIsReadM
   const gso::Setup setup = workshop.setup(mps(4));
   const PreflightCache::Answer answer = cache.check(setup);
   EXPECT_EQ(cache.check(workshop.setup(mps(4))), answer);
+  GpuFacts older = workshop.facts;
+  older.compute_major = 7;
+  GpuFacts partitioned = workshop.facts;
+  partitioned.mig_enabled = true;
   std::vector<gso::Setup> others(8, setup);
   others[0].profile = workshop.profiles.compile(mps(8));
-  others[1].hardware.compute_major = 7;
-  others[2].hardware.mig_enabled = true;
+  others[1].gpus = &older;
+  others[2].gpus = &partitioned;
   others[3].mps = nullptr;
   others[4].autoscaler = "Karpenter";
   others[5].mps_capable = "true";
@@ -352,13 +355,16 @@ TEST(PreflightCache, KeepsNoMoreThanWhatNodesHold) {
   constexpr int kEdits = 50;
   PreflightCache cache;
   Workshop workshop;
+  std::vector<GpuFacts> models(2, workshop.facts);
+  models[0].product = "Tesla-T4";
+  models[1].product = "A100";
   std::vector<PreflightCache::Answer> held(kNodes);
   for (int edit = 0; edit < kEdits; ++edit) {
     const std::string text =
         fmt::format("sharing: {{timeSlicing: {{resources: [{{name: gpu, replicas: {}}}]}}}}", edit + 2);
     for (int node = 0; node < kNodes; ++node) {
       gso::Setup setup = workshop.setup(text);
-      setup.hardware.product = node % 2 == 0 ? "Tesla-T4" : "A100";
+      setup.gpus = &models[static_cast<std::size_t>(node) % 2];
       held[static_cast<std::size_t>(node)] = cache.check(setup);
     }
   }

@@ -212,12 +212,12 @@ TEST(LintMemory, LooksAtSidecarsToo) {
       << "it has ended before the others start";
 }
 
-TEST(FittingFraction, LeavesRoomForTheContext) {
-  EXPECT_DOUBLE_EQ(fitting_fraction(2), 0.45);
-  EXPECT_DOUBLE_EQ(fitting_fraction(3), 0.30);
-  EXPECT_DOUBLE_EQ(fitting_fraction(4), 0.22);
-  EXPECT_DOUBLE_EQ(fitting_fraction(10), 0.09);
-  EXPECT_DOUBLE_EQ(fitting_fraction(48), 0.01);
+TEST(MemoryProblem, LeavesRoomForTheContext) {
+  const ServerContainer server{.name = "c", .image = "vllm/vllm-openai"};
+  const std::vector<std::pair<int, std::string>> cases{
+      {2, "0.45"}, {3, "0.30"}, {4, "0.22"}, {10, "0.09"}, {48, "0.01"}};
+  for (const auto& [replicas, most] : cases)
+    EXPECT_TRUE(memory_problem(server, replicas, "node n1")->message.ends_with("to at most " + most)) << replicas;
 }
 
 }  // namespace

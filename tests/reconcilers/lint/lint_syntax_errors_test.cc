@@ -58,33 +58,6 @@ TEST(LintSyntaxErrors, AFoldedProfileIsNamedAsTheCauseOfItsError) {
   EXPECT_TRUE(lint(head + "|-" + rest)[0].valid());
 }
 
-TEST(LintSyntaxErrors, WhatIsNoYamlIsNamedWhereItIs) {
-  struct Case {
-    std::string text;
-    Position at;
-    std::string says;
-  };
-  const Case table[] = {
-      // Copied from a web page.
-      {"sharing:\n  mps:\n    resources:\n    -\u00a0name: nvidia.com/gpu\n      replicas: 4\n",
-       {4, 6},
-       "no-break space"},
-      {"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Release.Name }}-configs\n", {4, 9}, "helm template"},
-      // Neither is at fault in quotes.
-      {"a: '\u00a0'\nb: [\n", {2, 5}, "did not find"},
-      {"a: '{{ x }}'\nb: [\n", {2, 5}, "did not find"},
-  };
-  for (const Case& c : table) {
-    const auto documents = lint(c.text);
-    ASSERT_FALSE(documents.empty() || documents[0].diagnostics.empty()) << c.text;
-    const Diagnostic& first = documents[0].diagnostics[0];
-    EXPECT_EQ(first.code, "SyntaxError") << c.text;
-    EXPECT_EQ(first.line, c.at.line) << c.text;
-    EXPECT_EQ(first.column, c.at.column) << c.text;
-    EXPECT_NE(first.message.find(c.says), std::string::npos) << first.message;
-  }
-}
-
 // As editors write settings. What YAML makes of a comment would be reported elsewhere, or lines later.
 TEST(LintSyntaxErrors, ACommentInJsonIsReportedWhereItBegins) {
   const std::vector<std::pair<std::string, Position>> table{

@@ -251,15 +251,6 @@ TEST(ProfileCases, WhatFollowsACompleteDocumentIsIgnoredOrRefused) {
   for (const auto& [text, accepted] : cases) EXPECT_EQ(parse_profile(text).accepted, accepted) << text;
 }
 
-// libyaml ends a line there, no editor does.
-TEST(ProfileCases, LinesAreCountedAsEditorsCountThem) {
-  const ParsedProfile parsed =
-      parse_profile("# \xe2\x80\xa8# \xc2\x85\r\nflags:\n  migStrategy: single\xe2\x80\xa9# such\nversion: v2\n");
-  ASSERT_EQ(parsed.diagnostics.size(), 1u) << parsed.first_error();
-  EXPECT_EQ(parsed.diagnostics[0].line, 4);
-  EXPECT_EQ(parse_profile("# \xc2\x85# \nversion: [\nflags: {}\n").diagnostics.at(0).line, 3);
-}
-
 TEST(ProfileCases, AFloodOfDiagnosticsIsCutButKeepsTheVerdict) {
   std::string text;
   for (int i = 0; i < 2000; ++i) {
