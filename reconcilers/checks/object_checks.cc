@@ -122,7 +122,7 @@ std::vector<Finding> check_operand_setup(const World& world, const Discovery& di
     if (check.of_objects == nullptr) continue;
     for (ObjectComplaint& complaint : check.of_objects(setup)) {
       found.push_back(
-          {check.severity, std::move(complaint.object), std::string(check.code), std::move(complaint.message)});
+          {check.severity, std::move(complaint.object), {check.code, std::move(complaint.message)}});
     }
   }
   return found;

@@ -6,17 +6,16 @@
 #include <iterator>
 
 #include "reconcilers/model/message_text.h"
-#include "reconcilers/rollout/gates.h"
-#include "reconcilers/rollout/repairs.h"
-#include "reconcilers/rollout/rollout_view.h"
+#include "reconcilers/rollout/stops.h"
 
 namespace gso {
 
 namespace {
 
+constexpr std::string_view kCanaryFirst = "CanaryFirst";
+
 bool is_of(const RecordedCanary& entry, const RolloutView& rollout) {
-  return entry.policy == rollout.key.policy && entry.config_map == rollout.key.config_map &&
-         entry.key == rollout.key.key && entry.revision == rollout.target &&
+  return entry.revision == rollout.target && rollout_key_of(entry) == rollout.key &&
          !rollout.has_other_templates(entry.templates);
 }
 
@@ -51,17 +50,12 @@ std::int64_t needed(const RolloutView& rollout, const std::string& product) {
 }
 
 // Runs since the canary was verified.
-TimerKey soaking_timer(const RolloutKey& key, const std::string& target, const std::string& product) {
-  return {Timer::soaking, rollout_name(key, target), product};
+TimerKey soaking_timer(const RecordedCanary& entry) {
+  return {Timer::soaking, rollout_name(rollout_key_of(entry), entry.revision), entry.product};
 }
 
-TimerKey soaking_timer(const RolloutView& rollout, const std::string& product) {
-  return soaking_timer(rollout.key, rollout.target, product);
-}
-
-bool has_soaked(const RolloutView& rollout, const RecordedCanary& entry) {
-  const Duration soak = rollout.policy.rollout.canary_soak;
-  return rollout.pass.ages.has_run_for(soaking_timer(rollout, entry.product), soak, entry.soaking_since);
+MachineId machine_of(const Pass& pass, const std::string& node) {
+  return machine_id(pass.s.world.nodes.find(node)->meta.uid.str());
 }
 
 }  // namespace
@@ -124,10 +118,8 @@ namespace {
 // before the clock was set back, and the timer counts.
 WallTime soaks_since(const RolloutView& rollout, const RecordedCanary& entry) {
   if (entry.soaking_since && *entry.soaking_since <= rollout.pass.s.now) return *entry.soaking_since;
-  return rollout.pass.ages.since(soaking_timer(rollout, entry.product), entry.soaking_since);
+  return rollout.pass.ages.since(soaking_timer(entry), entry.soaking_since);
 }
-
-}  // namespace
 
 Canary canary_of(const RolloutView& rollout, const std::string& product) {
   const Canary passed{.passed = true, .verified = true, .proven = {}, .soaks_to = {}};
@@ -140,10 +132,17 @@ Canary canary_of(const RolloutView& rollout, const std::string& product) {
   out.proven = proven(rollout, *entry);
   if (std::ssize(out.proven) < needed(rollout, product)) return out;
   out.verified = true;
-  out.passed = has_soaked(rollout, *entry);
+  out.passed = rollout.pass.ages.has_run_for(soaking_timer(*entry), spec.canary_soak, entry->soaking_since);
   if (out.passed) return out;
   out.soaks_to = soaks_since(rollout, *entry) + std::chrono::ceil<std::chrono::milliseconds>(spec.canary_soak);
   return out;
+}
+
+}  // namespace
+
+const Canary& RolloutView::canary(const std::string& product) const {
+  const auto known = canaries_.find(product);
+  return known != canaries_.end() ? known->second : canaries_.emplace(product, canary_of(*this, product)).first->second;
 }
 
 bool has_passed_canary(const RolloutView& rollout) {
@@ -197,14 +196,13 @@ std::string drifting_canary(const RolloutView& rollout) {
       if (!a->ready && !a->change && a->loaded.revision == rollout.target)
         return fmt::format("canary node {} was verified and is NotReady: the rollout waits until it is Ready", name);
       if (!rollout.pass.index.nodes_in(Bucket::drifting).contains(name)) continue;
-      const std::string_view missing = rollout.pass.index.find(name)->labels_missing.view();
+      const std::string_view missing = a->labels_missing.view();
       if (!missing.empty()) return fmt::format("canary node {} was verified and lost its labels: {}", name, missing);
       if (!rollout.pass.index.nodes_in(Bucket::repairable).contains(name)) continue;
       return fmt::format(
           "canary node {} was verified but no longer shows its profile: {}. The operator restarts its pods if this "
           "lasts {}",
-          name, shown_difference(*rollout.pass.index.find(name)),
-          k8s::format_go_duration(rollout.policy.rollout.verify_timeout));
+          name, shown_difference(*a), k8s::format_go_duration(rollout.policy.rollout.verify_timeout));
     }
   }
   return {};
@@ -230,30 +228,25 @@ bool loses_pods(const Pass& pass, const std::string& node) {
 // The entry as it must be now; without nodes: no entry. `pass`: the one that plans changes and starts.
 RecordedCanary next_entry(const Pass& pass, const RolloutView& rollout, const std::string& product) {
   const RecordedCanary* known = recorded(rollout, product);
+  const RolloutKey& key = rollout.key;
   RecordedCanary out;
   if (known != nullptr) {
     out = *known;
   } else {
-    out.policy = rollout.key.policy;
-    out.config_map = rollout.key.config_map;
-    out.key = rollout.key.key;
-    out.revision = rollout.target;
-    out.product = product;
+    out = {key.policy, key.config_map, key.key, rollout.target, product, {}, {}, {}, {}, false};
   }
   if (out.templates.empty()) out.templates = rollout.templates();
   if (out.passed) return out;
   std::erase_if(out.nodes, [&](const auto& node) { return !is_same_machine(pass, node.first, node.second); });
   out.begun.clear();
-  for (const std::string& name : rollout.changing()) {
-    const NodeAssessment& a = *pass.index.find(name);
-    if (!is_canary(a) || a.product != product) continue;
-    out.nodes[name] = machine_id(pass.s.world.nodes.find(name)->meta.uid.str());
-    if (a.phase != Phase::draining || loses_pods(pass, name)) out.begun.insert(name);
-  }
+  const auto add = [&](const std::string& name, bool begun) {
+    out.nodes[name] = machine_of(pass, name);
+    if (begun || loses_pods(pass, name)) out.begun.insert(name);
+  };
+  for (const std::string& name : canaries_in_progress(rollout, product))
+    add(name, pass.index.find(name)->phase != Phase::draining);
   for (const std::string& name : rollout.started_canaries) {
-    if (pass.index.find(name)->product != product) continue;
-    out.nodes[name] = machine_id(pass.s.world.nodes.find(name)->meta.uid.str());
-    if (loses_pods(pass, name)) out.begun.insert(name);
+    if (pass.index.find(name)->product == product) add(name, false);
   }
   // Without its labels a canary cannot be verified, which says nothing about its profile: its soak continues.
   if (misses_labels(pass, out)) return out;
@@ -269,24 +262,22 @@ RecordedCanary next_entry(const Pass& pass, const RolloutView& rollout, const st
 
 // The rollout has no node now, or the present text is invalid: neither ends it.
 bool is_out_of_sight(const Pass& pass, const RecordedCanary& entry) {
-  const RolloutKey key{entry.policy, entry.config_map, entry.key};
+  const RolloutKey key = rollout_key_of(entry);
   const RolloutView* rollout = find_rollout(pass, key);
-  if (rollout != nullptr) return rollout->target.empty() || rollout->target == kInvalidRevision;
-  return !is_left(pass, key, entry.revision);
+  return rollout != nullptr ? !is_valid(rollout->target) : !is_left(pass, key, entry.revision);
 }
 
 }  // namespace
 
 void run_soaking_timers(Pass& pass) {
   for (const RecordedCanary& entry : pass.index.record->canaries) {
-    const RolloutKey key{entry.policy, entry.config_map, entry.key};
-    const TimerKey timer = soaking_timer(key, entry.revision, entry.product);
+    const TimerKey timer = soaking_timer(entry);
     // Out of sight, or without its labels, a canary cannot be verified, which says nothing about its profile.
     if (is_out_of_sight(pass, entry) || misses_labels(pass, entry)) {
       pass.keep(timer);
       continue;
     }
-    RolloutView* rollout = find_rollout(pass, key);
+    const RolloutView* rollout = find_rollout(pass, rollout_key_of(entry));
     if (rollout == nullptr || !is_of(entry, *rollout) || rollout->is_verified_on(entry.product) || entry.passed)
       continue;
     if (rollout->canary(entry.product).verified) pass.ages.run(timer, entry.soaking_since);
@@ -300,8 +291,7 @@ std::vector<RecordedCanary> update_canaries(Pass& pass) {
   }
   for (const auto& [key, profile_rollout] : pass.index.profile_rollouts) {
     const RolloutView& rollout = rollout_of(pass, key);
-    if (rollout.target.empty() || rollout.target == kInvalidRevision) continue;
-    if (rollout.policy.rollout.canary_nodes_per_group <= 0) continue;
+    if (!is_valid(rollout.target) || rollout.policy.rollout.canary_nodes_per_group <= 0) continue;
     std::set<std::string> products;
     for (const auto& [product, group] : profile_rollout.groups) products.insert(product);
     // A group whose nodes have temporarily lost their labels is still known by its canary.

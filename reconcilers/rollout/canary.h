@@ -11,22 +11,12 @@
 #include <vector>
 
 #include "reconcilers/fleet/pass.h"
+#include "reconcilers/rollout/rollout_view.h"
 
 namespace gso {
 
-class RolloutView;
-
-// The canary of one group.
-struct Canary {
-  bool passed = false;               // Verified and soaked, or the policy requires none.
-  bool verified = false;             // The required number of canaries shows the revision.
-  std::vector<std::string> proven;   // Recorded canaries that show the revision, while it has not passed. By name.
-  std::optional<WallTime> soaks_to;  // Verified, and not passed yet: when its soak ends.
-};
-
 // The node with that name is still the recorded machine.
 [[nodiscard]] bool is_same_machine(const Pass& pass, const std::string& name, MachineId machine);
-[[nodiscard]] Canary canary_of(const RolloutView& rollout, const std::string& product);
 // A node of the group waits for its change and serves, so that it could be a canary (a node that serves nothing proves
 // nothing, S12). `CanaryNodes::free`: only nodes that neither a person nor another actor holds now.
 enum class CanaryNodes : std::uint8_t { any, free };

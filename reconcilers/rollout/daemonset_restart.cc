@@ -12,7 +12,6 @@
 #include "reconcilers/cluster/other_systems.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/reasons/names.h"
-#include "reconcilers/rollout/rollout_view.h"
 #include "reconcilers/rollout/slots.h"
 
 namespace gso {

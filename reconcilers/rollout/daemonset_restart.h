@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "reconcilers/rollout/rollout_view.h"
+#include "reconcilers/rollout/stops.h"
 
 namespace gso {
 
@@ -42,8 +42,6 @@ class DaemonSetRestarts {
 
 // --- Mechanism DaemonSetRestart: what a restart of the DaemonSets must not touch. Their controller replaces the pods
 // of every node, so the whole fleet of the ConfigMap decides, not only the nodes of the rollout.
-
-class RolloutView;
 
 // Why the DaemonSets that mount the rollout's ConfigMap must not be restarted now, for people; empty: they can be.
 [[nodiscard]] std::string restart_obstacle(const RolloutView& rollout);

@@ -16,7 +16,6 @@
 #include "reconcilers/node/node_phase.h"
 #include "reconcilers/reasons/names.h"
 #include "reconcilers/rollout/recorded_timers.h"
-#include "reconcilers/rollout/slots.h"
 
 namespace gso {
 

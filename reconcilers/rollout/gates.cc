@@ -17,14 +17,29 @@
 #include "reconcilers/model/plan_draft.h"
 #include "reconcilers/reasons/names.h"
 #include "reconcilers/rollout/daemonset_restart.h"
-#include "reconcilers/rollout/failures.h"
 #include "reconcilers/rollout/managed_keys.h"
-#include "reconcilers/rollout/rollout_view.h"
 
 namespace gso {
 
+namespace {
+
+// How long the DaemonSets can differ from their ClusterPolicy before the operator stops treating that as an update by
+// the GPU Operator.
+constexpr Duration kDifferencePatience = std::chrono::minutes(2);
+
+// "(none)" where there is none.
+std::string named(const std::string& text) {
+  return text.empty() ? "(none)" : text;
+}
+
+}  // namespace
+
 TimerKey settled_timer(const Pass& pass, std::size_t installation) {
   return {Timer::settled, pass.index.discovery.installations[installation].id(), pass.index.signatures[installation]};
+}
+
+TimerKey unsettled_timer(const RolloutKey& key) {
+  return {Timer::unsettled, key.config_map, fmt::format("{}/{}", key.policy, key.key)};
 }
 
 TimerKey differing_timer(const PluginInstallation& installation) {
@@ -36,26 +51,21 @@ TimerKey differing_timer(const PluginInstallation& installation) {
 
 std::string lasting_difference(Pass& pass, const PluginInstallation& installation) {
   if (!installation.announced || !pass.ages.has_run_for(differing_timer(installation), kDifferencePatience)) return {};
-  const auto named = [&](const Operand& operand) {
-    return fmt::format("DaemonSet {} has config {} default {}", k8s::to_string(operand.key),
-                       operand.config_map.empty() ? "(none)" : operand.config_map,
-                       operand.default_key.empty() ? "(none)" : operand.default_key);
-  };
   std::vector<std::string> different;
   for (const Operand& operand : installation.operands) {
     if (operand.config_map != installation.announced_config_map ||
-        operand.default_key != installation.announced_default)
-      different.push_back(named(operand));
+        operand.default_key != installation.announced_default) {
+      different.push_back(fmt::format("DaemonSet {} has config {} default {}", k8s::to_string(operand.key),
+                                      named(operand.config_map), named(operand.default_key)));
+    }
   }
   return fmt::format(
       "{}, but ClusterPolicy {} has config {} default {}, for longer than {}: someone edited the DaemonSets by hand, "
       "or the GPU Operator does not run. The GPU Operator overwrites such edits only when it has another change to "
       "write. No node starts until both agree: set spec.devicePlugin.config of the ClusterPolicy to the intended "
       "values",
-      first_names(different), installation.owner,
-      installation.announced_config_map.empty() ? "(none)" : installation.announced_config_map,
-      installation.announced_default.empty() ? "(none)" : installation.announced_default,
-      k8s::format_go_duration(kDifferencePatience));
+      first_names(different), installation.owner, named(installation.announced_config_map),
+      named(installation.announced_default), k8s::format_go_duration(kDifferencePatience));
 }
 
 namespace {
@@ -91,6 +101,14 @@ static_assert(is_in_order(kGates) && std::size(kGates) == static_cast<std::size_
 
 const GateRow& row_of(Gate gate) {
   return kGates[static_cast<std::size_t>(gate)];
+}
+
+std::string GateState::reason() const {
+  return std::string(reason_of(gate));
+}
+
+Reason GateState::why() const {
+  return {reason_of(gate), message};
 }
 
 namespace {
@@ -268,16 +286,6 @@ bool waits_out_deletion(const RolloutView& rollout) {
   return rollout.policy.gone && !has_recorded_stop(*rollout.pass.index.record, rollout.policy);
 }
 
-}  // namespace
-
-// Pods that a DaemonSet's controller creates in the same second as the edit cannot be distinguished from older ones.
-Duration settle_time(const RolloutView& rollout) {
-  const bool by_daemonset = rollout.policy.rollout.mechanism == Mechanism::daemonset_restart;
-  return std::max<Duration>(rollout.pass.s.settings.settle, std::chrono::seconds(by_daemonset ? 1 : 0));
-}
-
-namespace {
-
 std::string closed_until_settled(const RolloutView& rollout) {
   if (waits_out_deletion(rollout)) {
     return fmt::format("SharingPolicy {} was deleted: its nodes follow the next policy within {}", rollout.key.policy,
@@ -333,6 +341,14 @@ bool closes(const SharingPolicy& policy, Gate gate) {
   return gate == Gate::outside_window && !policy.rollout.windows.empty();
 }
 
+// What a caller wants to do. GateRow says which gates prevent it.
+enum class GateUse : std::uint8_t {
+  start,            // A change of the next node.
+  repair,           // A restart of a node that stopped showing the revision that it has loaded.
+  wait,             // A node that only waits in its change: it is uncordoned and queued again.
+  wait_for_repair,  // The same of a node in such a restart: only by a gate that holds repairs.
+};
+
 bool prevents(const GateRow& gate, GateUse use) {
   const bool of_wait = use == GateUse::wait || use == GateUse::wait_for_repair;
   const bool of_repair = use == GateUse::repair || use == GateUse::wait_for_repair;
@@ -349,6 +365,11 @@ GateState first_closed(const GateSubject& subject, GateUse use) {
   return {};
 }
 
+std::optional<Reason> why_closed(const RolloutView& rollout, GateUse use) {
+  const GateState closed = first_closed(GateSubject(rollout), use);
+  return closed.is_open() ? std::nullopt : std::optional(closed.why());
+}
+
 GateState closed_by_abort(const GateSubject& subject) {
   std::string why = closed_by_person(subject);
   return why.empty() ? GateState() : GateState{Gate::aborted, std::move(why)};
@@ -360,14 +381,16 @@ GateState closed_by_abort(const RolloutView& rollout) {
   return closed_by_abort(GateSubject(rollout));
 }
 
-GateState first_closed_gate(const RolloutView& rollout, GateUse use) {
-  return first_closed(GateSubject(rollout), use);
-}
-
 GateState first_closed_gate(const TemplateRollout& rollout) {
   const GateSubject subject(rollout);
   GateState aborted = closed_by_abort(subject);
   return aborted.is_open() ? first_closed(subject, GateUse::start) : aborted;
+}
+
+// Pods that a DaemonSet's controller creates in the same second as the edit cannot be distinguished from older ones.
+Duration settle_time(const RolloutView& rollout) {
+  const bool by_daemonset = rollout.policy.rollout.mechanism == Mechanism::daemonset_restart;
+  return std::max<Duration>(rollout.pass.s.settings.settle, std::chrono::seconds(by_daemonset ? 1 : 0));
 }
 
 std::optional<WallTime> settled_at(const RolloutView& rollout) {
@@ -387,6 +410,38 @@ Pause pause_of_rollout(const RolloutView& rollout) {
   if (Pause above = pause_above(subject); above.by != PausedBy::nobody) return above;
   std::string own = closed_by_own_pause(subject);
   return own.empty() ? Pause() : Pause{PausedBy::rollout, std::move(own)};
+}
+
+const GateState& RolloutView::gate() const {
+  if (!gate_) gate_ = first_closed(GateSubject(*this), GateUse::start);
+  return *gate_;
+}
+
+bool RolloutView::may_repair() const {
+  if (!may_repair_) may_repair_ = first_closed(GateSubject(*this), GateUse::repair).is_open();
+  return *may_repair_;
+}
+
+const std::optional<Reason>& RolloutView::stop() const {
+  if (!stop_) stop_.emplace(why_closed(*this, GateUse::wait));
+  return *stop_;
+}
+
+const std::optional<Reason>& RolloutView::stop_of_repairs() const {
+  if (!stop_of_repairs_) stop_of_repairs_.emplace(why_closed(*this, GateUse::wait_for_repair));
+  return *stop_of_repairs_;
+}
+
+bool RolloutView::waits_briefly() const {
+  if (waits_briefly_) return *waits_briefly_;
+  const Gate closed = gate().gate;
+  waits_briefly_ = closed == Gate::new_attempt;
+  if (closed == Gate::settling) {
+    const Duration patience = std::max<Duration>(3 * pass.s.settings.settle, std::chrono::seconds(30));
+    waits_briefly_ = !pass.ages.has_run_for(unsettled_timer(key), patience);
+  }
+  if (closed == Gate::view_stale) waits_briefly_ = !stale_view_of(pass.s, installation.ns)->reported;
+  return *waits_briefly_;
 }
 
 }  // namespace gso

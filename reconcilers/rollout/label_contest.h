@@ -32,9 +32,23 @@ void note_label_write(Pass& pass, const Node& node, const LabelChange& change);
 // Whether the labels of the node can be contested: the operator has written some that it does not own, or owns some.
 [[nodiscard]] bool might_be_contested(const Pass& pass, const Node& node);
 
-// --- The label gpusharing.dev/mps-pipe-directory of a Node, as the pod of its standalone MPS daemon asks for it now:
-// where clients find the daemon. When it is written: standalone/standalone.h.
+// --- The label gpusharing.dev/mps-pipe-directory of a Node: where clients find the standalone MPS daemon that runs
+// there, so that pods can select the nodes whose directory they mount.
+//
+//   the node's pod of such a daemon      then the label
+//   Ready, and reports a directory       names it; of several reports the newest one
+//   Ready, and reports one that no       is removed; a finding names the directory
+//   label's value can express
+//   Ready, but another client keeps      stays as it is, by the rule for all labels (node_labels.h); a finding, and the
+//   changing the label                   condition of the policy
+//   otherwise there                      stays as it is: the daemon restarts, or its report was lost
+//   none, and its replacement is         stays as it is
+//   in progress
+//   none, for two minutes                is removed, unless another client has set it: then a finding says so
+// A view with gaps changes nothing. Nodes that a person holds and nodes whose labels the operator only verifies are
+// left as they are.
 
+// As the pod of the daemon asks for it now.
 struct DirectoryLabel {
   enum class Daemon {
     none,     // The node has no pod of a standalone daemon.
@@ -49,5 +63,13 @@ struct DirectoryLabel {
 };
 
 [[nodiscard]] DirectoryLabel directory_label(const Pass& pass, const Node& node);
+
+// Every namespace with such a DaemonSet has been read. A view with gaps proves nothing: what has been true until now is
+// not taken as having ended.
+[[nodiscard]] bool knows_all_daemons(const Pass& pass);
+
+// The reason of the writes. They have the annotation gpusharing.dev/owned, as a whole.
+inline constexpr std::string_view kDirectoryLabelled = "MPSDirectory";
+void plan_directory_labels(Pass& pass);
 
 }  // namespace gso

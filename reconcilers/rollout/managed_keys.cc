@@ -13,7 +13,7 @@
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/object_refs.h"
 #include "reconcilers/reasons/names.h"
-#include "reconcilers/rollout/failures.h"
+#include "reconcilers/rollout/stops.h"
 
 namespace gso {
 

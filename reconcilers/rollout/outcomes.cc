@@ -1,8 +1,10 @@
-
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
+#include <iterator>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -17,6 +19,7 @@
 #include "reconcilers/rollout/canary.h"
 #include "reconcilers/rollout/failures.h"
 #include "reconcilers/rollout/gates.h"
+#include "reconcilers/rollout/managed_keys.h"
 #include "reconcilers/rollout/record_writes.h"
 #include "reconcilers/rollout/recorded_timers.h"
 #include "reconcilers/rollout/repairs.h"
@@ -143,6 +146,55 @@ class VerifiedRevisions {
 
 Verified record_verified(Pass& pass, NextRecord& next) {
   return VerifiedRevisions(pass, next).run();
+}
+
+// --- Timers that the record keeps (recorded_timers.h).
+
+constexpr Duration kWorthAWrite = std::chrono::minutes(1);
+// A restart that is this late is prevented by something.
+constexpr Duration kLate = std::chrono::seconds(10);
+
+// Its label was moved, and it is not recorded soon: somebody holds it, it is NotReady, or it cannot have read the text
+// and has not been restarted for that in time, whatever prevents the restart.
+bool loads_for_long(const Pass& pass, const std::string& name) {
+  const NodeAssessment* a = pass.index.find(name);
+  if (a == nullptr || a->cause != ChangeCause::relabelled) return false;
+  return !a->holder.empty() || !a->ready || (loading_expired(pass, name, *a, kLate) && !must_have_read(pass, name, *a));
+}
+
+// What the record must contain now; nullopt: it is up to date. A timer is added when it has run for a minute, together
+// with all others that run: conditions that pass quickly cost no write. It is removed as soon as it has stopped. Holds
+// of nodes in a change are rare, and are recorded at once; a node that is lost begins two of them, in one write.
+std::optional<Timers> update_timers(const Pass& pass) {
+  // The first pass of an operator, which may know at most that holds have ended: what the record has seeds the timers.
+  const auto is_release = [](const auto& timer) { return timer.first.timer == Timer::released; };
+  if (std::ranges::all_of(pass.s.timers, is_release)) return std::nullopt;
+  const Timers& known = pass.index.record->timers;
+  Timers running;
+  bool due = false;
+  std::size_t still_known = 0;
+  // Timers are sorted by kind: the others, several for each node in progress, are not visited.
+  for (const Timer kind : kRecorded) {
+    for (auto it = pass.s.timers.lower_bound({kind, "", ""}); it != pass.s.timers.end() && it->first.timer == kind;
+         ++it) {
+      if (kind == Timer::loading && !loads_for_long(pass, it->first.subject)) continue;
+      const auto key = recorded_key(pass.s.world, it->first);
+      if (!key || running.size() >= FleetRecord::kMostTimers) continue;
+      const auto recorded = known.find(*key);
+      still_known += recorded == known.end() ? 0 : 1;
+      const bool of_a_hold = kind == Timer::not_ready || kind == Timer::held || kind == Timer::released;
+      const bool lasts = of_a_hold || pass.s.now - it->second >= kWorthAWrite;
+      due = due || (recorded == known.end() && lasts);
+      running.emplace(
+          *key, recorded == known.end() ? std::chrono::floor<std::chrono::seconds>(it->second) : recorded->second);
+    }
+  }
+  if (!due && still_known == known.size()) return std::nullopt;
+  if (due) return running;
+  Timers left;
+  std::ranges::copy_if(running, std::inserter(left, left.end()),
+                       [&](const auto& entry) { return known.contains(entry.first); });
+  return left;
 }
 
 class Outcomes {
@@ -332,6 +384,67 @@ class Outcomes {
 void plan_outcomes(Pass& pass) {
   if (!pass.index.record) return;
   if (!completes_baseline(pass)) Outcomes(pass).run();
+}
+
+namespace {
+
+// Inputs that have settled stay settled while another gate is closed or no node is left to start.
+void run_input_timers(Pass& pass) {
+  std::set<std::size_t> installations;
+  for (const auto& [key, profile_rollout] : pass.index.profile_rollouts)
+    installations.insert(profile_rollout.installation);
+  for (const std::size_t installation : installations) pass.run(settled_timer(pass, installation));
+}
+
+void run_differing_timers(Pass& pass) {
+  for (const PluginInstallation& installation : pass.index.discovery.installations) {
+    if (installation.announced) pass.run(differing_timer(installation));
+  }
+}
+
+void run_drifting_timers(Pass& pass) {
+  for (const std::string& name : pass.index.nodes_in(Bucket::repairable)) {
+    const TimerKey drifts = drifting_timer(name, *pass.index.find(name));
+    pass.ages.run(drifts, recorded_since(pass, drifts));
+  }
+}
+
+void run_stalls_timers(Pass& pass) {
+  for (const auto& [key, profile_rollout] : pass.index.profile_rollouts) {
+    const std::int64_t following = profile_rollout.tally.of(Phase::following_daemonset);
+    if (following == 0) continue;
+    const TimerKey stalls = stalls_timer(key, following);
+    pass.ages.run(stalls, recorded_since(pass, stalls));
+  }
+}
+
+// Last: a gate reads other timers.
+void run_unsettled_timers(Pass& pass) {
+  for (const auto& [key, profile_rollout] : pass.index.profile_rollouts) {
+    const Tally& nodes = profile_rollout.tally;
+    const bool waits = nodes.of(Phase::pending) + nodes.moving() + nodes.repairable > 0;
+    if (waits && rollout_of(pass, key).gate().gate == Gate::settling) pass.run(unsettled_timer(key));
+  }
+}
+
+}  // namespace
+
+void RolloutViews::declare_timers() {
+  run_differing_timers(pass_);  // A finding reads them, with a record or without one.
+  if (pass_.index.record || !pass_.index.record_problem.empty()) run_text_timers(pass_);
+  if (!pass_.index.record) {
+    if (!pass_.index.record_problem.empty()) run_loading_timers_of_all(pass_);
+    return;
+  }
+  run_input_timers(pass_);
+  run_loading_timers(pass_);
+  run_drifting_timers(pass_);
+  run_stalls_timers(pass_);
+  run_hold_timers(pass_);
+  run_deferral_timers(pass_);
+  run_remediation_timers(pass_);
+  run_soaking_timers(pass_);
+  run_unsettled_timers(pass_);
 }
 
 }  // namespace gso

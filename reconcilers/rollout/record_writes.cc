@@ -20,7 +20,7 @@
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/profile/go_text.h"
 #include "reconcilers/reasons/names.h"
-#include "reconcilers/rollout/failures.h"
+#include "reconcilers/rollout/stops.h"
 
 namespace gso {
 

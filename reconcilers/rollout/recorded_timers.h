@@ -1,5 +1,5 @@
-// Timers of conditions that must last for minutes before the operator acts: those that the record keeps, and those
-// that several planners of one pass read.
+// Timers of conditions that must last for minutes before the operator acts: those that the record keeps, and those of
+// deferred nodes.
 #pragma once
 
 #include <cstdint>
@@ -14,19 +14,20 @@ namespace gso {
 // without the record, an operator that restarts more often than that would never act. A stored time only seeds its
 // timer when an operator starts (model/plan_draft.h).
 
+inline constexpr Timer kRecorded[] = {Timer::loading,          Timer::drifting, Timer::held,     Timer::released,
+                                      Timer::daemonset_stalls, Timer::soaking,  Timer::not_ready};
+// The timer's key in the record: it belongs to a machine, not to the name of its node. nullopt: the record does not
+// keep this timer, or the node is gone.
+[[nodiscard]] std::optional<TimerKey> recorded_key(const World& world, const TimerKey& timer);
+
 // Runs while a node does not show the profile with which it was verified.
 [[nodiscard]] TimerKey drifting_timer(const std::string& node, const NodeAssessment& assessment);
 // Runs while as many nodes of a rollout as before wait for their DaemonSets to replace their pods.
 [[nodiscard]] TimerKey stalls_timer(const RolloutKey& key, std::int64_t following);
 
-// Runs while somebody holds a node in a change (C1 of node/node_step.h), or while it is NotReady: the same for its
-// deadlines.
-[[nodiscard]] TimerKey held_timer(const std::string& node, const NodeChange& change);
-// Runs after that for as long as the change lasts: its deadlines start when the hold ends, also for an operator that is
-// started later.
-[[nodiscard]] TimerKey released_timer(const std::string& node, const NodeChange& change);
+// Names the timers of nodes in a change that somebody holds, or has held: their deadlines start again afterwards.
 void run_hold_timers(Pass& pass);
-// The latter of all nodes in a change, which start now: nobody has acted on them until now.
+// Those of all nodes in a change, as if they had been released now: nobody has acted on them until now.
 [[nodiscard]] Timers released_timers(const World& world, WallTime now);
 // Since when nobody holds the node any more; nullopt: nobody has held it during this change.
 [[nodiscard]] std::optional<WallTime> released_since(const Pass& pass, const std::string& node,
@@ -46,18 +47,16 @@ void run_hold_timers(Pass& pass);
 // contain it, or it is a later look, in which stored times do not count.
 [[nodiscard]] std::optional<WallTime> recorded_since(const Pass& pass, const TimerKey& timer);
 
-// What the record must contain now; nullopt: it is up to date. A timer is added when it has run for a minute, together
-// with all others that run: conditions that pass quickly cost no write. It is removed as soon as it has stopped. Holds
-// of nodes in a change are rare, and are recorded at once.
-[[nodiscard]] std::optional<Timers> update_timers(const Pass& pass);
+// --- When a deferred node may start again, once it is idle.
 
-// --- The timers that several planners of one pass read, named once, before any of them reads one. So no timer runs
-// because somebody asked for it, or stops because nobody did: a soak goes on while its rollout is paused. Timers that
-// one chain of steps owns are named there (model/plan_draft.h): those of a node's change (node/node_step.h), of stuck
-// pods, of nodes that are left, of unused keys, and KAI's.
+// The workloads of the node have had their turn for its target (Deferral): it starts once it is idle.
+[[nodiscard]] bool has_had_turn(const Pass& pass, const std::string& node);
+// Not before the time in its annotation, if a person uncordoned it: by the wall clock as it goes now. A time that is
+// further away than idleTimeout counts as over, unless this process has seen the deferral begin. nullopt: the node has
+// no deferral, or it cannot be read.
+[[nodiscard]] std::optional<WallTime> deferred_until(const Pass& pass, const std::string& node);
 
-// While the fleet has no record, or one that cannot be read, no node and no rollout waits: most timers do not run.
-// Those that say which text a node can have read run on beside an unreadable one.
-void declare_timers(Pass& pass);
+// Names the timers of these times, for the nodes that wait for them.
+void run_deferral_timers(Pass& pass);
 
 }  // namespace gso

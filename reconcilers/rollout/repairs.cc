@@ -102,7 +102,7 @@ Reloads find_reloads(Pass& pass) {
 
 std::optional<Reason> reload_obstacle_of(const NodeAssessment& a) {
   if (!a.labels_missing.empty()) return Reason{kLabelsMissing, std::string(a.labels_missing.view())};
-  if (!a.reload_obstacle.empty()) return Reason{kReloadBlocked, std::string(a.reload_obstacle.view())};
+  if (!a.reload_obstacle.empty()) return Reason{"ReloadBlocked", std::string(a.reload_obstacle.view())};
   return std::nullopt;
 }
 

@@ -58,10 +58,7 @@ using Reloads = std::map<RolloutKey, std::set<std::string>>;
 // whose label has moved either, for the reason above.
 [[nodiscard]] bool has_read_with_fewer_devices(const NodeAssessment& assessment);
 
-// Reasons why such a node is not restarted now: an obstacle, or the canary of its group starts first.
-inline constexpr std::string_view kReloadBlocked = "ReloadBlocked";
-inline constexpr std::string_view kCanaryFirst = "CanaryFirst";
-// Missing labels, or that obstacle; nullopt: the node can be restarted.
+// Why such a node is not restarted now: missing labels, or another obstacle; nullopt: the node can be restarted.
 [[nodiscard]] std::optional<Reason> reload_obstacle_of(const NodeAssessment& assessment);
 // Why no drifting node of the rollout is repaired now, for people: its gate is closed for repairs as well. Empty: some
 // can be, or the gate opens within moments.

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstddef>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -11,10 +10,6 @@
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/plan_draft.h"
 #include "reconcilers/model/policy.h"
-#include "reconcilers/rollout/budgets.h"
-#include "reconcilers/rollout/drain.h"
-#include "reconcilers/rollout/failures.h"
-#include "reconcilers/rollout/gates.h"
 
 namespace gso {
 
@@ -36,10 +31,6 @@ std::string target_of(const ProfileRollout& profile_rollout) {
   return most == profile_rollout.targets.end() ? std::string() : most->first;
 }
 
-TimerKey unsettled_timer(const RolloutKey& key) {
-  return {Timer::unsettled, key.config_map, fmt::format("{}/{}", key.policy, key.key)};
-}
-
 RolloutView::RolloutView(Pass& in, const RolloutKey& of, const ProfileRollout& nodes)
     : pass(in),
       key(of),
@@ -51,62 +42,8 @@ RolloutView::RolloutView(Pass& in, const RolloutKey& of, const ProfileRollout& n
       anew(object != nullptr && begins_anew(in.index, nodes, *object)),
       verified(is_verified(in.index, of, nodes, target)) {}
 
-const GateState& RolloutView::gate() const {
-  if (!gate_) gate_ = first_closed_gate(*this, GateUse::start);
-  return *gate_;
-}
-
-bool RolloutView::may_repair() const {
-  if (!may_repair_) may_repair_ = first_closed_gate(*this, GateUse::repair).is_open();
-  return *may_repair_;
-}
-
-const std::optional<Reason>& RolloutView::first_stop(std::optional<std::optional<Reason>>& known, GateUse use) const {
-  if (known) return *known;
-  const GateState closed = first_closed_gate(*this, use);
-  known.emplace(closed.is_open() ? std::nullopt : std::optional(closed.why()));
-  return *known;
-}
-
-const std::optional<Reason>& RolloutView::stop() const {
-  return first_stop(stop_, GateUse::wait);
-}
-
-const std::optional<Reason>& RolloutView::stop_of_repairs() const {
-  return first_stop(stop_of_repairs_, GateUse::wait_for_repair);
-}
-
 bool RolloutView::is_verified_on(const std::string& product) const {
   return verified && pass.index.record->has_shown(key.config_map, key.key, target, product);
-}
-
-const Canary& RolloutView::canary(const std::string& product) const {
-  const auto known = canaries_.find(product);
-  return known != canaries_.end() ? known->second : canaries_.emplace(product, canary_of(*this, product)).first->second;
-}
-
-bool RolloutView::all_canaries_passed() const {
-  return std::ranges::all_of(profile_rollout.groups, [&](const auto& group) {
-    return !has_candidate(*this, group.first, CanaryNodes::free) || canary_passed(group.first);
-  });
-}
-
-const std::set<std::string>& RolloutView::failed() const {
-  if (!failed_) failed_ = failed_on(pass.index, profile_rollout, target);
-  return *failed_;
-}
-
-std::int64_t RolloutView::failures() const {
-  return std::ssize(counted_failures(*this));
-}
-
-std::int64_t RolloutView::present_failures() const {
-  return count_failures(pass.index, failed());
-}
-
-const std::string& RolloutView::too_many_failures() const {
-  if (!too_many_failures_) too_many_failures_ = failures_that_stop(*this);
-  return *too_many_failures_;
 }
 
 const OutOfReach& RolloutView::out_of_reach() const {
@@ -114,28 +51,9 @@ const OutOfReach& RolloutView::out_of_reach() const {
   return *out_of_reach_;
 }
 
-const Exhausted& RolloutView::exhausted(const std::string& product) const {
-  const auto known = exhausted_.find(product);
-  if (known != exhausted_.end()) return known->second;
-  Exhausted full = exhausted_budget(pass, UnservedNodes(pass), key, profile_rollout, product, {});
-  return exhausted_.emplace(product, std::move(full)).first->second;
-}
-
 const Waits& RolloutView::waits() const {
   if (!waits_) waits_ = waits_of(*this);
   return *waits_;
-}
-
-bool RolloutView::waits_briefly() const {
-  if (waits_briefly_) return *waits_briefly_;
-  const Gate closed = gate().gate;
-  waits_briefly_ = closed == Gate::new_attempt;
-  if (closed == Gate::settling) {
-    const Duration patience = std::max<Duration>(3 * pass.s.settings.settle, std::chrono::seconds(30));
-    waits_briefly_ = !pass.ages.has_run_for(unsettled_timer(key), patience);
-  }
-  if (closed == Gate::view_stale) waits_briefly_ = !stale_view_of(pass.s, installation.ns)->reported;
-  return *waits_briefly_;
 }
 
 const std::map<std::string, ChangeTrouble>& RolloutView::troubles() const {
@@ -201,57 +119,12 @@ RolloutView* RolloutViews::find(const RolloutKey& key) {
   return &views_.try_emplace(key, pass_, profile_rollout->first, profile_rollout->second).first->second;
 }
 
-const std::map<std::string, Reason>& RolloutViews::blocked_in_progress() {
-  if (!blocked_in_progress_) blocked_in_progress_ = find_blocked_in_progress(pass_);
-  return *blocked_in_progress_;
-}
-
 RolloutView* find_rollout(const Pass& pass, const RolloutKey& key) {
   return pass.rollouts->find(key);
 }
 
 RolloutView& rollout_of(const Pass& pass, const RolloutKey& key) {
   return *find_rollout(pass, key);
-}
-
-void RolloutObjects::ensure(const RolloutView& rollout, const std::string& target) {
-  constexpr std::size_t kMaxText = 64 << 10;  // A longer profile is left out: the object must fit into etcd.
-  std::string profile;
-  if (const ConfigMap* config_map = pass_.s.world.configmaps.find(rollout.installation.config_map_key())) {
-    const auto text = config_map->data.find(rollout.key.key);
-    if (text != config_map->data.end() && text->second && text->second->size() <= kMaxText) profile = *text->second;
-  }
-  ensure(rollout.key, target, profile);
-}
-
-void RolloutObjects::ensure(const RolloutKey& key, const std::string& target, const std::string& profile) {
-  const std::string name = rollout_name(key, target);
-  if (!pass_.s.world.policies_served || pass_.s.world.rollouts.find(name) != nullptr || !made_.insert(name).second)
-    return;
-  nlohmann::ordered_json spec = {{"policy", key.policy}};
-  if (const std::string_view daemonset = daemonset_of(key.config_map); !daemonset.empty()) {
-    spec["daemonSet"] = daemonset;
-  } else {
-    spec["configMap"] = key.config_map;
-  }
-  spec["key"] = key.key;
-  spec["toRevision"] = target;
-  if (!profile.empty()) spec["profile"] = profile;
-  nlohmann::ordered_json object = {
-      {"apiVersion", kApiVersion}, {"kind", "SharingRollout"}, {"metadata", {{"name", name}}}};
-  const auto kept = switches_to_restore(pass_, key, target);
-  if (kept) {
-    if (kept->paused) spec["paused"] = true;
-    if (kept->aborted) spec["aborted"] = true;
-    if (kept->undone) object["metadata"]["annotations"][std::string(kUndoAnnotation)] = "true";
-  }
-  object["spec"] = std::move(spec);
-  pass_.add(
-      CreateObject{rollout_ref(name), dump(object)}, kept ? "RolloutRestored" : "RolloutStarted",
-      daemonset_of(key.config_map).empty()
-          ? fmt::format("Rolling out {} (key {}) to {} under policy {}", key.config_map, key.key, target, key.policy)
-          : fmt::format("Rolling out {} to {} under policy {}", describe_subject(key.config_map, key.key), target,
-                        key.policy));
 }
 
 namespace {

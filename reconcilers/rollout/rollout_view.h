@@ -1,4 +1,17 @@
-// The rollouts of a pass, and their SharingRollouts.
+// The rollouts of a pass: what is known of one, and what can be asked of it.
+//
+// The files of this folder have an order, and each one includes only those before it. This header is the first: a stage
+// asks a rollout for what an earlier one has decided, and the answer is worked out in the file of the stage that
+// decides it. (Only the words of budgets.h and standstill.h, which the answers are made of, are included upwards.)
+//
+//   facts      rollout_view, recorded_timers, label_contest
+//   stops      stops: what people have set, whatever became of its object
+//              managed_keys, record_writes: what the cluster must hold for that
+//   canary     canary, then failures: what the nodes have shown of a revision
+//   budgets    drain (evictions), budgets, slots: who must leave a node, and who holds a slot
+//   gates      daemonset_restart, then gates: why no node starts
+//   starts     repairs (node_states), change_steps, starts: what happens to which node
+//   outlook    standstill (waits): what keeps a rollout from going on, for people; outcomes: what the record learns
 #pragma once
 
 #include <fmt/format.h>
@@ -16,12 +29,49 @@
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/partitioning/partitioning.h"
 #include "reconcilers/rollout/budgets.h"
-#include "reconcilers/rollout/canary.h"
-#include "reconcilers/rollout/gates.h"
-#include "reconcilers/rollout/recorded_timers.h"
 #include "reconcilers/rollout/standstill.h"
 
 namespace gso {
+
+// --- The answers.
+
+// In the order in which they are reported: the first closed gate.
+enum class Gate : std::uint8_t {
+  open,
+  // --- Switches that people have set.
+  observe,   // Mode Observe, of the policy or of the operator.
+  paused,    // The policy, its ConfigMap or the rollout.
+  aborted,   // The rollout.
+  undone,    // The rollout, by `rollout undo`.
+  approval,  // Mode Approve, and no person has approved yet.
+  // --- Reasons against this revision, or against starting now.
+  view_stale,             // A watch does not deliver: what people have set since is unknown.
+  gpu_operator_updating,  // The DaemonSets are about to change, or differ from their ClusterPolicy.
+  max_failures,           // Too many nodes failed on this revision, now or before.
+  canary_drifting,        // A canary has stopped showing its profile. It is restarted anyway.
+  mechanism_unusable,     // Mechanism DaemonSetRestart would also restart nodes that must not restart now.
+  key_not_projected,      // The kubelets might not have the key's text yet.
+  outside_window,         // No maintenance window is open.
+  settling,               // The inputs have just changed.
+  new_attempt,            // The SharingRollout of an earlier attempt is replaced first: the next pass opens the gate.
+};
+
+// Why a rollout starts no node.
+struct GateState {
+  Gate gate = Gate::open;
+  std::string message;  // For people.
+  [[nodiscard]] bool is_open() const { return gate == Gate::open; }
+  [[nodiscard]] std::string reason() const;
+  [[nodiscard]] Reason why() const;  // While it is closed.
+};
+
+// The canary of one group.
+struct Canary {
+  bool passed = false;               // Verified and soaked, or the policy requires none.
+  bool verified = false;             // The required number of canaries shows the revision.
+  std::vector<std::string> proven;   // Recorded canaries that show the revision, while it has not passed. By name.
+  std::optional<WallTime> soaks_to;  // Verified, and not passed yet: when its soak ends.
+};
 
 // --- A ProfileRollout in this pass: one policy, one profile key, its present revision. Starts, the record, both
 // statuses and Events read this view; each part is computed once per pass, on first use, and reading changes nothing
@@ -62,14 +112,11 @@ class RolloutView {
   // The canary of one group of the rollout.
   [[nodiscard]] const Canary& canary(const std::string& product) const;
   [[nodiscard]] bool canary_passed(const std::string& product) const { return canary(product).passed; }
-  // Only groups count that have a node which could be a canary now.
-  [[nodiscard]] bool all_canaries_passed() const;
 
   // Nodes that failed during a change to `target`. present_failures() counts those whose failure counts against the
-  // revision (S12), and failures() also such machines that have left the rollout since (counted_failures()).
+  // revision (S12); counted_failures() also has such machines that have left the rollout since.
   [[nodiscard]] const std::set<std::string>& failed() const;
   [[nodiscard]] std::int64_t present_failures() const;
-  [[nodiscard]] std::int64_t failures() const;
   // Why no further node is changed to this revision: nodes that failed, now or before. Empty: no such reason.
   [[nodiscard]] const std::string& too_many_failures() const;
 
@@ -109,7 +156,6 @@ class RolloutView {
  private:
   mutable std::optional<GateState> gate_;
   mutable std::optional<bool> may_repair_;
-  const std::optional<Reason>& first_stop(std::optional<std::optional<Reason>>& known, GateUse use) const;
   mutable std::optional<std::optional<Reason>> stop_;
   mutable std::optional<std::optional<Reason>> stop_of_repairs_;
   mutable std::map<std::string, Canary> canaries_;
@@ -136,8 +182,13 @@ class RolloutViews {
   [[nodiscard]] RolloutView* find(const RolloutKey& key);
   // Nodes in a change that wait for their pods, or for a permission (drain.h).
   [[nodiscard]] const std::map<std::string, Reason>& blocked_in_progress();
-  // Names the timers of this pass that several planners read (recorded_timers.h).
-  void declare_timers() { gso::declare_timers(pass_); }
+  // Names the timers that several planners of one pass read, before any of them reads one. So no timer runs because
+  // somebody asked for it, or stops because nobody did: a soak goes on while its rollout is paused. Timers that one
+  // chain of steps owns are named there (model/plan_draft.h): those of a node's change (node/node_step.h), of stuck
+  // pods, of nodes that are left, of unused keys, and KAI's. While the fleet has no record, or one that cannot be read,
+  // no node and no rollout waits: most timers do not run. Those that say which text a node can have read run on beside
+  // an unreadable one.
+  void declare_timers();
   // What the views have added so far: timers, and when to plan again.
   [[nodiscard]] Plan take_plan() { return std::move(pass_.plan); }
   LabelledNodes labelled;    // For node.partitioning.
@@ -153,8 +204,10 @@ class RolloutViews {
 // The target revision of most nodes of a rollout; empty if none has one.
 [[nodiscard]] std::string target_of(const ProfileRollout& profile_rollout);
 
-// Runs while a rollout waits for its inputs to settle.
-[[nodiscard]] TimerKey unsettled_timer(const RolloutKey& key);
+// The rollout that a SharingRollout is of, or an entry of the record.
+[[nodiscard]] RolloutKey rollout_key_of(const auto& entry) {
+  return {entry.policy, entry.config_map, entry.key};
+}
 
 // The view of a rollout that has nodes; find_rollout() returns null if it has none.
 [[nodiscard]] RolloutView& rollout_of(const Pass& pass, const RolloutKey& key);
@@ -200,24 +253,6 @@ struct DaemonRollout {
                      counted(rollout.failed, "node"), names.empty() ? "" : fmt::format(" ({})", first_names(names)));
 }
 using DaemonRollouts = std::map<RolloutKey, DaemonRollout>;
-
-// --- Which SharingRollouts a pass creates: one for each rollout that starts nodes or waits for an approval.
-
-class RolloutObjects {
- public:
-  // `pass` must outlive it.
-  explicit RolloutObjects(Pass& pass) : pass_(pass) {}
-
-  // Plans the SharingRollout of that revision, unless it exists, this pass has planned it already, or the CRDs are not
-  // served. A stop that the record keeps for it is set in the new object.
-  void ensure(const RolloutView& rollout, const std::string& target);
-  // The same of a rollout of another kind. `profile`: the text that it rolls out; empty: none, or too long.
-  void ensure(const RolloutKey& key, const std::string& target, const std::string& profile);
-
- private:
-  Pass& pass_;
-  std::set<std::string> made_;
-};
 
 // --- Attempts: if another revision replaces a rollout and the first one later returns, or if nodes wait for another
 // template (OnDelete) than the one that a rollout ended with or its switches were set for, that is a new attempt with

@@ -178,77 +178,6 @@ std::int64_t Slots::policy_budget(const RolloutKey& key) const {
   return pass_->index.policy(pass_->s.world, key.policy).rollout.max_unavailable.of(counts.policy.total);
 }
 
-namespace {
-constexpr std::string_view kIdleNodesFirst = "IdleNodesFirst";
-}  // namespace
-
-std::optional<Reason> SlotYield::stop_for(const std::string& name, const NodeAssessment& a, const Reason& who) {
-  const RolloutSpec& spec = pass_.index.policy(pass_.s.world, a.policy.view()).rollout;
-  if (a.phase != Phase::draining || !a.holder.empty() || spec.workloads != WorkloadMode::wait_for_idle)
-    return std::nullopt;
-  // Unavailable without the operator's cordon, too, for example by a person's: it would go on holding the slot.
-  if (!a.ready || (a.is_unavailable() && !a.change->cordoned)) return std::nullopt;
-  for (const auto& [key, profile_rollout] : pass_.index.profile_rollouts) {
-    if (profile_rollout.tally.of(Phase::pending) == 0) continue;
-    const RolloutView& rollout = rollout_of(pass_, key);
-    if (!rollout.gate().is_open()) continue;
-    const std::string idle = idle_node(name, a, rollout);
-    if (idle.empty()) continue;
-    promised_.insert(idle);
-    return Reason{std::string(kIdleNodesFirst),
-                  fmt::format("idle node {} needs the slot, and this node still waits ({}): it is queued again", idle,
-                              who.message)};
-  }
-  return std::nullopt;
-}
-
-std::string SlotYield::idle_node(const std::string& name, const NodeAssessment& a, const RolloutView& rollout) {
-  const RolloutKey& key = rollout.key;
-  const RolloutSpec& spec = pass_.index.policy(pass_.s.world, key.policy).rollout;
-  const UnservedNodes unserved(pass_);
-  for (const auto& [product, group] : rollout.profile_rollout.groups) {
-    const BudgetCounts counts = budget_counts(pass_, unserved, key.policy, count_of(group.tally));
-    if (group.pending.empty() || has_slot(pass_, spec, counts, {})) continue;
-    const bool same_group = rollout.has(a) && a.product == product;
-    const SlotsTaken without{-1, a.policy == key.policy ? -1 : 0, same_group ? -1 : 0};
-    if (!has_slot(pass_, spec, counts, without)) continue;
-    const std::vector<std::string> canaries = canaries_in_progress(rollout, product);
-    const bool was_canary = same_group && std::ranges::find(canaries, name) != canaries.end();
-    if (left_in_canary(rollout, product) + (was_canary ? 1 : 0) <= 0) continue;
-    if (std::string idle = first_idle(rollout, group); !idle.empty()) return idle;
-  }
-  return {};
-}
-
-std::string SlotYield::first_idle(const RolloutView& rollout, const Group& group) {
-  constexpr std::size_t kMostListed = 4;  // Per pass: each is a request.
-  if (!busy_) busy_.emplace(pass_);
-  std::size_t looked_at = 0;
-  std::size_t listed = 0;
-  for (const auto& [available, name] : group.pending) {
-    const NodeAssessment& a = *pass_.index.find(name);
-    if (!available || busy_->known(name) || !is_candidate(name, a)) continue;
-    if (++looked_at > BusyNodes::kLookAhead || listed == kMostListed) break;
-    const Drain drain = drain_for(a, a.transition, rollout.policy.rollout.workloads);
-    if (drain == Drain::nothing) return name;
-    const NodeUse use = use_of(pass_.s, name);
-    if (!use.listed) {
-      pass_.plan.consumers_wanted.insert(name);
-      ++listed;
-    }
-    if (!use.fresh) continue;
-    if (drained(drain, use, a)) return name;
-    busy_->note(name, a);
-  }
-  return {};
-}
-
-bool SlotYield::is_candidate(const std::string& name, const NodeAssessment& a) {
-  if (promised_.contains(name) || !a.ready || a.is_held() || is_repair(a)) return false;
-  if (deferred_until(pass_, name).value_or(pass_.s.now) > pass_.s.now) return false;
-  return !kai_hindrance(pass_, name, a);
-}
-
 std::optional<KaiHindrance> kai_hindrance(Pass& pass, const std::string& node, const NodeAssessment& a) {
   constexpr std::int64_t kLookupsPerNode = 16;  // Pods that are looked up in one pass.
   if (!excludes_kai(a.profile && a.profile->valid ? &a.profile->profile() : nullptr)) return std::nullopt;
@@ -289,43 +218,11 @@ WaitingRoom waiting_room(const Slots& slots, const RolloutKey& key, std::int64_t
   return of_cluster >= slots.most_draining_in_cluster() ? WaitingRoom::cluster_full : WaitingRoom::free;
 }
 
-bool has_had_turn(const Pass& pass, const std::string& node) {
-  const Node* shown = pass.s.world.nodes.find(node);
-  const NodeAssessment* a = pass.index.find(node);
-  if (shown == nullptr || a == nullptr) return false;
-  return applying_deferral(*shown, *a, &pass.index.policy(pass.s.world, a->policy.view())).has_value();
-}
-
-namespace {
-
-// Of a node that a person uncordoned. nullopt: it has no such deferral.
-std::optional<StoredWait> wait_of(const Pass& pass, const std::string& node) {
-  const Node* shown = pass.s.world.nodes.find(node);
-  const NodeAssessment* a = pass.index.find(node);
-  const auto deferral = shown == nullptr ? std::nullopt : deferral_of(*shown);
-  if (!deferral || a == nullptr || deferral->by != Deferral::By::person) return std::nullopt;
-  const Duration length = deferral_length(pass.index.policy(pass.s.world, a->policy.view()).rollout.idle_timeout);
-  StoredWait wait = stored_wait(node, "deferral", deferral->until, length);
-  // Of a clock that was ahead: it is over, unless this process has seen it begin.
-  if (wait.begun > pass.s.now + std::chrono::seconds(1)) wait.begun = pass.s.now - wait.length;
-  return wait;
-}
-
-}  // namespace
-
-std::optional<WallTime> deferred_until(const Pass& pass, const std::string& node) {
-  if (const auto wait = wait_of(pass, node)) return pass.ages.since(wait->timer, wait->begun) + wait->length;
-  const Node* shown = pass.s.world.nodes.find(node);
-  const bool deferred = shown != nullptr && pass.index.find(node) != nullptr && deferral_of(*shown);
-  return deferred ? std::optional(pass.s.now) : std::nullopt;
-}
-
-void run_deferral_timers(Pass& pass) {
-  for (const Bucket bucket : {Bucket::deferred, Bucket::self_loaded}) {
-    for (const std::string& name : pass.index.nodes_in(bucket)) {
-      if (const auto wait = wait_of(pass, name)) pass.ages.run(wait->timer, wait->begun);
-    }
-  }
+const Exhausted& RolloutView::exhausted(const std::string& product) const {
+  const auto known = exhausted_.find(product);
+  if (known != exhausted_.end()) return known->second;
+  Exhausted full = exhausted_budget(pass, UnservedNodes(pass), key, profile_rollout, product, {});
+  return exhausted_.emplace(product, std::move(full)).first->second;
 }
 
 }  // namespace gso

@@ -124,32 +124,6 @@ class Slots {
   mutable SlotCounts repaired_;
 };
 
-// --- Idle nodes go first: a node that only waits for its workloads gives its slot to an idle node that needs one.
-
-class RolloutView;
-
-class SlotYield {
- public:
-  // `pass` must outlive it.
-  explicit SlotYield(Pass& pass) : pass_(pass) {}
-
-  // Why a node leaves its change before a pod of it is deleted; nullopt: it keeps its slot. It leaves if its policy
-  // waits for workloads, some still use it, and no slot is free for a Pending node that is certainly idle, and would be
-  // free without it. A node that stays out of service keeps its slot anyway. Pending nodes that were not listed lately
-  // are listed first, a few per pass. Each idle node takes one slot.
-  [[nodiscard]] std::optional<Reason> stop_for(const std::string& name, const NodeAssessment& a, const Reason& who);
-
- private:
-  // A Pending node that could start if `name` left its change, and is idle; empty: none is known.
-  [[nodiscard]] std::string idle_node(const std::string& name, const NodeAssessment& a, const RolloutView& rollout);
-  [[nodiscard]] std::string first_idle(const RolloutView& rollout, const Group& group);
-  [[nodiscard]] bool is_candidate(const std::string& name, const NodeAssessment& a);
-
-  Pass& pass_;
-  std::optional<BusyNodes> busy_;  // Made when a node asks: most passes have none that does.
-  std::set<std::string> promised_;
-};
-
 // --- S8, checked before the operator replaces pods of a node that serves or will serve replicas: KAI's reservations
 // require that one nvidia.com/gpu is one device.
 
@@ -175,18 +149,6 @@ enum class WaitingRoom : std::uint8_t { free, policy_full, cluster_full };
 // `of_policy`, `of_cluster`: how many nodes wait for their workloads.
 [[nodiscard]] WaitingRoom waiting_room(const Slots& slots, const RolloutKey& key, std::int64_t of_policy,
                                        std::int64_t of_cluster);
-
-// --- When a deferred node may start again, once it is idle.
-
-// The workloads of the node have had their turn for its target (Deferral): it starts once it is idle.
-[[nodiscard]] bool has_had_turn(const Pass& pass, const std::string& node);
-// Not before the time in its annotation, if a person uncordoned it: by the wall clock as it goes now. A time that is
-// further away than idleTimeout counts as over, unless this process has seen the deferral begin. nullopt: the node has
-// no deferral, or it cannot be read.
-[[nodiscard]] std::optional<WallTime> deferred_until(const Pass& pass, const std::string& node);
-
-// Names the timers of these times, for the nodes that wait for them.
-void run_deferral_timers(Pass& pass);
 
 // --- Starts (starts.cc): a rollout starts nodes while every gate (gates.h) is open and a slot is free in cluster,
 // policy and group. Takes the slots of the nodes that start.

@@ -1,19 +1,19 @@
-#include "reconcilers/rollout/gates.h"
+#include "reconcilers/rollout/stops.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
-#include <tuple>
+#include <nlohmann/json.hpp>
+#include <utility>
 
 #include "reconcilers/cluster/record_store.h"
+#include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/object_refs.h"
 #include "reconcilers/model/policy.h"
 #include "reconcilers/reasons/names.h"
-#include "reconcilers/rollout/failures.h"
-#include "reconcilers/rollout/rollout_view.h"
 
 namespace gso {
 
@@ -21,16 +21,6 @@ namespace {
 
 std::string retry_of(const Pass& pass, const std::string& policy) {
   return std::string(gso::retry_of(pass.index.policy(pass.s.world, policy)));
-}
-
-bool is_valid(const std::string& target) {
-  return !target.empty() && target != kInvalidRevision;
-}
-
-using Subject = std::tuple<std::string, std::string, std::string, std::string>;
-
-Subject subject_of(const RecordedSwitches& entry) {
-  return {entry.policy, entry.config_map, entry.key, entry.revision};
 }
 
 // The templates for which the object's switches are set: those that were the newest when a person last approved or
@@ -41,7 +31,7 @@ std::map<std::string, std::string> templates_for(const Pass& pass, const Sharing
   const bool decides =
       known == nullptr || (rollout.approved && !known->approved) || (rollout.aborted && !known->aborted);
   if (!decides) return known->templates;
-  const auto nodes = pass.index.profile_rollouts.find({rollout.policy, rollout.config_map, rollout.key});
+  const auto nodes = pass.index.profile_rollouts.find(rollout_key_of(rollout));
   if (nodes == pass.index.profile_rollouts.end()) return {};
   return templates_of(pass.index.discovery.installations[nodes->second.installation]);
 }
@@ -116,6 +106,12 @@ std::string present_target(const Pass& pass, const RolloutKey& key) {
   return daemonset == nullptr ? std::string() : daemonset->newest_hash;
 }
 
+// Those that are on, and that no retry has lifted.
+std::optional<RecordedSwitches> recorded_switches(const Pass& pass, const RolloutKey& key, const std::string& target) {
+  if (!pass.index.record) return std::nullopt;
+  return pass.index.record->switches(key.policy, key.config_map, key.key, target, retry_of(pass, key.policy));
+}
+
 bool is_left_template(const Pass& pass, const RolloutKey& key, std::string_view revision) {
   const std::string_view name = daemonset_of(key.config_map);
   const Operand* daemonset = daemonset_in(pass, key);
@@ -124,6 +120,10 @@ bool is_left_template(const Pass& pass, const RolloutKey& key, std::string_view 
 }
 
 }  // namespace
+
+bool is_valid(std::string_view target) {
+  return !target.empty() && target != kInvalidRevision;
+}
 
 bool is_left(const Pass& pass, const RolloutKey& key, std::string_view revision) {
   if (!daemonset_of(key.config_map).empty()) return is_left_template(pass, key, revision);
@@ -156,9 +156,7 @@ Switches switches_of(const Pass& pass, const RolloutKey& key, const std::string&
                      const SharingRollout* rollout) {
   Switches out;
   if (rollout != nullptr) out = {rollout->paused, rollout->approved, rollout->aborted, is_undone(*rollout)};
-  if (!pass.index.record) return out;
-  const auto kept =
-      pass.index.record->switches(key.policy, key.config_map, key.key, target, retry_of(pass, key.policy));
+  const auto kept = recorded_switches(pass, key, target);
   if (!kept) return out;
   out.aborted = out.aborted || kept->aborted;
   out.undone = out.undone || kept->undone;
@@ -170,8 +168,7 @@ Switches switches_of(const Pass& pass, const RolloutKey& key, const std::string&
 
 std::optional<RecordedSwitches> switches_to_restore(const Pass& pass, const RolloutKey& key,
                                                     const std::string& target) {
-  if (!pass.index.record || !pass.s.world.policies_served) return std::nullopt;
-  auto kept = pass.index.record->switches(key.policy, key.config_map, key.key, target, retry_of(pass, key.policy));
+  auto kept = pass.s.world.policies_served ? recorded_switches(pass, key, target) : std::nullopt;
   if (!kept) return std::nullopt;
   kept->approved = false;
   return kept->any() ? kept : std::nullopt;
@@ -179,14 +176,16 @@ std::optional<RecordedSwitches> switches_to_restore(const Pass& pass, const Roll
 
 std::vector<RecordedSwitches> update_switches(const Pass& pass, const PolicyUpdate& policies) {
   const World& world = pass.s.world;
+  using Subject = std::pair<RolloutKey, std::string>;  // With the revision.
   std::map<Subject, const RecordedSwitches*> known;
-  for (const RecordedSwitches& entry : pass.index.record->rollouts) known.emplace(subject_of(entry), &entry);
+  for (const RecordedSwitches& entry : pass.index.record->rollouts)
+    known.emplace(Subject{rollout_key_of(entry), entry.revision}, &entry);
   std::vector<RecordedSwitches> out;
   std::set<Subject> seen;
   for (const SharingRollout* rollout : in_order(world.rollouts)) {
     if (rollout->meta.deletion_timestamp) continue;
-    const RolloutKey key{rollout->policy, rollout->config_map, rollout->key};
-    const Subject subject{rollout->policy, rollout->config_map, rollout->key, rollout->to_revision};
+    const RolloutKey key = rollout_key_of(*rollout);
+    const Subject subject{key, rollout->to_revision};
     seen.insert(subject);
     const auto profile_rollout = pass.index.profile_rollouts.find(key);
     const auto before = known.find(subject);
@@ -204,7 +203,7 @@ std::vector<RecordedSwitches> update_switches(const Pass& pass, const PolicyUpda
   }
   for (const auto& [subject, entry] : known) {
     if (seen.contains(subject) || entry->left) continue;
-    const std::string target = present_target(pass, {entry->policy, entry->config_map, entry->key});
+    const std::string target = present_target(pass, subject.first);
     const bool has_policy = policies.policies.contains(entry->policy);
     if (is_valid(target) && target != entry->revision) continue;
     if (policies.forgotten ? !has_policy || !world.policies_served : world.policies_served && !has_policy) continue;
@@ -218,7 +217,7 @@ std::vector<RecordedSwitches> update_switches(const Pass& pass, const PolicyUpda
 }
 
 bool holds_a_switch(const Pass& pass, const SharingRollout& rollout) {
-  const RolloutKey key{rollout.policy, rollout.config_map, rollout.key};
+  const RolloutKey key = rollout_key_of(rollout);
   if (present_target(pass, key) == rollout.to_revision) return true;
   const bool on = rollout.paused || rollout.aborted || is_undone(rollout);
   return on && !is_left(pass, key, rollout.to_revision);
@@ -290,7 +289,7 @@ void report_gone_crds(Pass& pass) {
 void find_unreadable_forgetting(Pass& pass) {
   const std::string& text = pass.index.stored.forget_text();
   if (text.empty() || k8s::parse_rfc3339(text)) return;
-  pass.finding(Severity::warning, config_map_ref(state_key(pass.s.settings)), kForgetUnreadable,
+  pass.finding(Severity::warning, config_map_ref(state_key(pass.s.settings)), "ForgetPoliciesUnreadable",
                fmt::format("annotation {} is \"{}\", which is not a time as in 2026-01-02T03:04:05Z: no stop is "
                            "forgotten. Set it again: {}",
                            kForgetPoliciesAnnotation, shown_value(text), forget_policies_command(pass.s.settings)));
@@ -312,6 +311,64 @@ void find_held_policies(Pass& pass) {
                  fmt::format("{}{}", waiting_text(nodes->second.of(Phase::pending), nodes->second.total),
                              gone_policy_text(pass, name)));
   }
+}
+
+bool is_known_policy(const Pass& pass, const std::string& policy) {
+  return policy == kDefaultPolicy || pass.s.world.policies.find(policy) != nullptr ||
+         pass.index.held_policies.contains(policy);
+}
+
+const FleetRecord::Failure* taken_back(const Index& index, const SharingPolicy& policy, std::string_view config_map) {
+  if (!policy.inline_profile || !index.record) return nullptr;
+  const std::string own = inline_profile_key(policy.meta.name, *policy.inline_profile);
+  const std::string_view retry = retry_of(policy);
+  const FleetRecord::Failure* last = nullptr;
+  for (const FleetRecord::Failure& failure : index.record->failures) {
+    const bool of_set = config_map.empty() || failure.config_map == config_map;
+    if (failure.rolled_back && failure.policy == policy.meta.name && of_set && failure.key == own &&
+        !asks_again(failure.retry, retry))
+      last = &failure;
+  }
+  return last;
+}
+
+bool owns_key(const SharingPolicy& policy, const RolloutKey& key) {
+  return policy.meta.name == key.policy && policy.inline_profile &&
+         inline_profile_key(policy.meta.name, *policy.inline_profile) == key.key;
+}
+
+void RolloutObjects::ensure(const RolloutView& rollout, const std::string& target) {
+  constexpr std::size_t kMaxText = 64 << 10;  // A longer profile is left out: the object must fit into etcd.
+  std::string profile;
+  if (const ConfigMap* config_map = pass_.s.world.configmaps.find(rollout.installation.config_map_key())) {
+    const auto text = config_map->data.find(rollout.key.key);
+    if (text != config_map->data.end() && text->second && text->second->size() <= kMaxText) profile = *text->second;
+  }
+  ensure(rollout.key, target, profile);
+}
+
+void RolloutObjects::ensure(const RolloutKey& key, const std::string& target, const std::string& profile) {
+  const std::string name = rollout_name(key, target);
+  if (!pass_.s.world.policies_served || pass_.s.world.rollouts.find(name) != nullptr || !made_.insert(name).second)
+    return;
+  const std::string_view daemonset = daemonset_of(key.config_map);
+  nlohmann::ordered_json spec = {{"policy", key.policy}};
+  spec[daemonset.empty() ? "configMap" : "daemonSet"] = daemonset.empty() ? key.config_map : daemonset;
+  spec["key"] = key.key;
+  spec["toRevision"] = target;
+  if (!profile.empty()) spec["profile"] = profile;
+  nlohmann::ordered_json object = {
+      {"apiVersion", kApiVersion}, {"kind", "SharingRollout"}, {"metadata", {{"name", name}}}};
+  const auto kept = switches_to_restore(pass_, key, target);
+  if (kept && kept->paused) spec["paused"] = true;
+  if (kept && kept->aborted) spec["aborted"] = true;
+  if (kept && kept->undone) object["metadata"]["annotations"][std::string(kUndoAnnotation)] = "true";
+  object["spec"] = std::move(spec);
+  pass_.add(CreateObject{rollout_ref(name), dump(object)}, kept ? "RolloutRestored" : "RolloutStarted",
+            daemonset.empty() ? fmt::format("Rolling out {} (key {}) to {} under policy {}", key.config_map, key.key,
+                                            target, key.policy)
+                              : fmt::format("Rolling out {} to {} under policy {}",
+                                            describe_subject(key.config_map, key.key), target, key.policy));
 }
 
 }  // namespace gso

@@ -37,12 +37,6 @@ const Operand* daemonset_of(const Index& index, const Pod* pod, const MpsDaemonC
 
 }  // namespace
 
-bool knows_all_daemons(const Pass& pass) {
-  return std::ranges::none_of(pass.index.discovery.standalone, [&](const Operand& daemon) {
-    return pass.s.world.unsynced_namespaces.contains(daemon.key.ns);
-  });
-}
-
 bool DaemonNode::is_outdated() const {
   if (pod == nullptr || daemonset == nullptr || daemonset->newest_hash.empty()) return false;
   return pod->meta.labels.get(kRevisionHashLabel).value_or("") != daemonset->newest_hash;

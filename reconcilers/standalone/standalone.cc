@@ -14,8 +14,8 @@
 #include "reconcilers/node/node_phase.h"
 #include "reconcilers/reasons/names.h"
 #include "reconcilers/rollout/gates.h"
+#include "reconcilers/rollout/label_contest.h"
 #include "reconcilers/rollout/recorded_timers.h"
-#include "reconcilers/rollout/rollout_view.h"
 
 namespace gso {
 namespace {
@@ -41,9 +41,13 @@ bool opens_soon(Gate gate) {
   return gate == Gate::settling || gate == Gate::new_attempt;
 }
 
-// Timers that must not start again because a node is not looked at in one pass.
-bool is_timer_of_daemon(const TimerKey& timer) {
-  return timer.timer == Timer::mps_draining || timer.timer == Timer::mps_starting || is_daemon_soaking(timer);
+// Timers that must not start again because a node is not looked at in one pass. `node`: empty for all nodes.
+void keep_timers(Pass& pass, std::string_view node) {
+  for (const auto& [timer, since] : pass.s.timers) {
+    const bool of_daemon =
+        timer.timer == Timer::mps_draining || timer.timer == Timer::mps_starting || is_daemon_soaking(timer);
+    if (of_daemon && (node.empty() || timer.subject == node)) pass.keep(timer);
+  }
 }
 
 using DaemonGroups = std::map<std::pair<RolloutKey, std::string>, BudgetCount>;
@@ -79,7 +83,7 @@ class Standalone {
     }
     for (const DaemonNode& node : nodes_) {
       if (pass_.s.world.nodes_being_written.contains(node.name())) {
-        keep_timers(node.name());
+        keep_timers(pass_, node.name());
         if (node.in_change()) ++in_change_[node.policy->meta.name];
       } else {
         look_at(node);
@@ -110,12 +114,6 @@ class Standalone {
     if (rollout.pending > 0 && awaits) objects_.ensure(key, rollout.target, {});
     if (rollout.gate.is_open() && rollout.pending > 0 && is_stopped_by_failures(node)) {
       rollout.gate = {Gate::max_failures, why_failed(rollout)};
-    }
-  }
-
-  void keep_timers(const std::string& node) {
-    for (const auto& [timer, since] : pass_.s.timers) {
-      if (is_timer_of_daemon(timer) && timer.subject == node) pass_.keep(timer);
     }
   }
 
@@ -417,9 +415,7 @@ class Standalone {
 DaemonRollouts plan_standalone_mps(Pass& pass, Slots& slots) {
   if (pass.index.nodes_in(Bucket::standalone_mps).empty()) return {};
   if (knows_all_daemons(pass)) return Standalone(pass, slots).run();
-  for (const auto& [timer, since] : pass.s.timers) {
-    if (is_timer_of_daemon(timer)) pass.keep(timer);
-  }
+  keep_timers(pass, {});
   return {};
 }
 
