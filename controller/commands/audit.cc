@@ -88,8 +88,8 @@ void print_problems(const std::vector<AuditProblem>& problems, bool assumed, std
     if (problem.pods.size() > kMostNames) print_line(out, "    and {} more pods", problem.pods.size() - kMostNames);
     if (const std::string note = state_note(problem.reason.code, assumed, operator_lease); !note.empty())
       print_line(out, "    {}", note);
-    if (!problem.remedy.empty()) print_line(out, "    to do: {}", problem.remedy);
-    if (!problem.command.empty()) print_line(out, "    {}", problem.command.text());
+    for (const std::string& remedy : problem.cure.options) print_line(out, "    to do: {}", remedy);
+    if (!problem.cure.command.empty()) print_line(out, "    {}", problem.cure.command.text());
   }
   if (quiet.empty()) return;
   out << '\n';
@@ -107,8 +107,8 @@ OrderedJson to_json(const AuditProblem& problem) {
           {"gpusUnusable", problem.gpus_lost},
           {"objects", std::move(objects)},
           {"pods", problem.pods},
-          {"remedy", problem.remedy},
-          {"command", problem.command.text()}};
+          {"remedy", problem.cure.options.empty() ? std::string() : problem.cure.options.front()},
+          {"command", problem.cure.command.text()}};
 }
 
 // "errors", "warnings" and "infos", each by `count`.
@@ -175,7 +175,7 @@ void add_stopped_operator(const NoOperator& stopped, Audit& audit) {
   problem.severity = Severity::error;
   problem.reason = reason;
   problem.objects = {lease};
-  problem.command = {fmt::format("kubectl get deployments,pods --namespace {}", stopped.lease.ns)};
+  problem.cure.command = {fmt::format("kubectl get deployments,pods --namespace {}", stopped.lease.ns)};
   audit.problems.insert(audit.problems.begin(), std::move(problem));
 }
 

@@ -28,14 +28,6 @@ std::optional<std::int64_t> amount_at(const Json& amounts, const std::string& re
   return parse_go_int(text_at(amounts, resource), 10);
 }
 
-std::vector<std::string> string_list(const Json& object, const char* field) {
-  std::vector<std::string> out;
-  for (const Json& item : list_at(object, field)) {
-    if (item.is_string()) out.push_back(item.get<std::string>());
-  }
-  return out;
-}
-
 // Main containers and sidecars: those that run as long as the pod does.
 std::vector<ServerContainer> containers_of(const Json& spec) {
   std::vector<ServerContainer> out;
@@ -46,8 +38,8 @@ std::vector<ServerContainer> containers_of(const Json& spec) {
       ServerContainer& server = out.emplace_back();
       server.name = text_at(container, "name");
       server.image = text_at(container, "image");
-      server.command = string_list(container, "command");
-      server.args = string_list(container, "args");
+      server.command = strings_at(container, "command");
+      server.args = strings_at(container, "args");
       for (const Json& variable : list_at(container, "env")) {
         if (!variable.is_object()) continue;
         const bool elsewhere = variable.contains("valueFrom");
@@ -59,6 +51,14 @@ std::vector<ServerContainer> containers_of(const Json& spec) {
 }
 
 }  // namespace
+
+std::vector<std::string> strings_at(const Json& object, std::string_view field) {
+  std::vector<std::string> out;
+  for (const Json& item : list_at(object, field)) {
+    if (item.is_string()) out.push_back(item.get<std::string>());
+  }
+  return out;
+}
 
 std::string name_for_command(std::string_view name) {
   const bool fits = std::ranges::all_of(
@@ -73,7 +73,7 @@ k8s::Result<AskedPod> read_pod(std::string_view json) {
   out.pod = *std::move(pod);
   out.object = Json::parse(json, nullptr, false);
   if (!out.object.is_object()) return k8s::fail(k8s::Reason::decode, "a pod must be a JSON object");
-  const Json spec = object_at<Json>(out.object, "spec");
+  const Json spec = out.part("spec");
   // A DaemonSet's template has the same fields for the placement of its pods.
   const Json template_of{{"metadata", {{"name", out.pod.meta.name}}}, {"spec", {{"template", {{"spec", spec}}}}}};
   const k8s::Result<DaemonSet> like = project_daemonset(dump(template_of));
@@ -87,10 +87,9 @@ k8s::Result<AskedPod> read_pod(std::string_view json) {
 }
 
 std::int64_t AskedPod::most_of_a_container(const std::string& resource) const {
-  const Json spec = object_at<Json>(object, "spec");
   std::int64_t most = 0;
   for (const char* list : {"containers", "initContainers"}) {
-    for (const Json& container : list_at(spec, list)) {
+    for (const Json& container : list_at(part("spec"), list)) {
       const Json resources = object_at(container, "resources");
       for (const char* amounts : {"limits", "requests"})
         most = std::max(most, amount_at(object_at(resources, amounts), resource).value_or(0));
@@ -100,7 +99,7 @@ std::int64_t AskedPod::most_of_a_container(const std::string& resource) const {
 }
 
 AskedPod::Workload AskedPod::workload() const {
-  const Json metadata = object_at<Json>(object, "metadata");
+  const Json metadata = part("metadata");
   Workload out;
   std::string api_version;
   for (const Json& owner : list_at(metadata, "ownerReferences")) {
@@ -152,21 +151,6 @@ Json resource_patches(const Json& containers, const std::string& resource, std::
   return out;
 }
 
-}  // namespace
-
-Command describe_pod(const AskedPod& asked) {
-  return {fmt::format("kubectl describe pod {} {}", asked.pod.meta.name, asked.in_namespace())};
-}
-
-Command show_template(const AskedPod& asked) {
-  const AskedPod::Workload owner = asked.workload();
-  return {owner.kind.empty()
-              ? fmt::format("kubectl get pod {} {} --output yaml", asked.pod.meta.name, asked.in_namespace())
-              : fmt::format("kubectl get {} {} {} --output yaml", owner.resource, owner.name, asked.in_namespace())};
-}
-
-namespace {
-
 // `what`: "set schedulerName to x". `patch`: a strategic merge patch of the pod's spec.
 Cure change_template(const AskedPod& asked, const std::string& what, const Json& patch) {
   const AskedPod::Workload owner = asked.workload();
@@ -177,33 +161,40 @@ Cure change_template(const AskedPod& asked, const std::string& what, const Json&
              {},
              Command::Does::changes}};
   }
-  if (owner.kind.empty()) {
-    return {show_template(asked),
-            {fmt::format("{}: nothing creates this pod anew: whoever created it deletes it, makes this change in its "
-                         "manifest, and creates it again",
-                         what)}};
-  }
-  if (owner.kind == "Job") {
-    return {
-        show_template(asked),
-        {fmt::format("{} in the template of Job {}, which Kubernetes does not let you change: its owner deletes the "
-                     "Job and creates it anew",
-                     what, owner.name)}};
-  }
-  return {show_template(asked), {fmt::format("{} where {} {} defines its pods", what, owner.kind, owner.name)}};
+  std::string how = fmt::format("{} where {} {} defines its pods", what, owner.kind, owner.name);
+  if (owner.kind.empty())
+    how = fmt::format(
+        "{}: nothing creates this pod anew: whoever created it deletes it, makes this change in its "
+        "manifest, and creates it again",
+        what);
+  if (owner.kind == "Job")
+    how = fmt::format(
+        "{} in the template of Job {}, which Kubernetes does not let you change: its owner deletes the "
+        "Job and creates it anew",
+        what, owner.name);
+  return {show_template(asked), {std::move(how)}};
 }
 
 }  // namespace
 
+Command describe_pod(const AskedPod& asked) {
+  return describe_pod_command(asked.pod.meta.key());
+}
+
+Command show_template(const AskedPod& asked) {
+  const AskedPod::Workload owner = asked.workload();
+  return {owner.kind.empty()
+              ? fmt::format("kubectl get pod {} {} --output yaml", asked.pod.meta.name, asked.in_namespace())
+              : fmt::format("kubectl get {} {} {} --output yaml", owner.resource, owner.name, asked.in_namespace())};
+}
+
 Cure ask_for(const AskedPod& asked, const std::string& resource, std::int64_t count, const std::string& instead_of) {
-  const std::string text = std::to_string(count);
-  const Json spec = object_at<Json>(asked.object, "spec");
   Json patch = Json::object();
   for (const char* list : {"containers", "initContainers"}) {
-    Json containers = resource_patches(list_at(spec, list), resource, count, instead_of);
+    Json containers = resource_patches(list_at(asked.part("spec"), list), resource, count, instead_of);
     if (!containers.empty()) patch[list] = std::move(containers);
   }
-  return change_template(asked, fmt::format("request {} of {}", text, resource), patch);
+  return change_template(asked, fmt::format("request {} of {}", count, resource), patch);
 }
 
 Cure schedule_by(const AskedPod& asked, std::string_view scheduler) {
@@ -214,8 +205,7 @@ Cure tolerate(const AskedPod& asked, const Taint& taint) {
   // The patch replaces the list as a whole: its present entries are kept, except those that the API server adds to
   // every pod.
   Json list = Json::array();
-  const Json spec = object_at<Json>(asked.object, "spec");
-  for (const Json& present : list_at(spec, "tolerations")) {
+  for (const Json& present : list_at(asked.part("spec"), "tolerations")) {
     if (!text_at(present, "key").starts_with("node.kubernetes.io/")) list.push_back(present);
   }
   Json toleration{{"key", taint.key.view()}, {"operator", "Exists"}, {"effect", taint.effect.view()}};

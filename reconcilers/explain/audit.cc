@@ -18,7 +18,6 @@
 #include "reconcilers/node/assess.h"
 #include "reconcilers/profile/profile.h"
 #include "reconcilers/reasons/names.h"
-#include "reconcilers/rollout/gates.h"
 
 namespace gso {
 
@@ -105,8 +104,8 @@ Finding mid_change(const ReadingPass& pass, const Node& node, const NodeAssessme
   }
   if (continues) {
     // A refused eviction is a finding of its own.
-    const bool refused = refusal_of(pass.world(), node.meta.name).has_value();
-    const std::string pods = refused ? std::string() : blocking_pods_of(pass.world(), node.meta.name);
+    const std::string pods =
+        refusal_of(pass.world(), node.meta.name) ? std::string() : blocking_pods_of(pass.world(), node.meta.name);
     return {Severity::info,
             node_ref(node.meta.name),
             {kInChange, fmt::format("in change by the operator{}: its GPUs can be used again when the change ends",
@@ -125,7 +124,7 @@ void add_node(ReadingPass& pass, const Node& node, const FleetIndex& index, cons
               Audit& out) {
   ++out.nodes;
   const NodeAssessment* a = index.assessment(node.meta.name);
-  const ObjectRef ref{"v1", "Node", "", node.meta.name, ""};
+  const ObjectRef ref = node_ref(node.meta.name);
   const ShownState shown = shown_state(pass, node);
   // Without the node's name, so that equal findings of many nodes are printed once.
   if (!node.ready) {
@@ -186,7 +185,7 @@ Command command_of(const World& world, const FleetIndex& index, const std::set<s
   }
   const bool of_config_map = code == kConfigInvalid || code == kConfigMapMissing;
   const ObjectRef* config_map = of_config_map ? object_of(problem, "ConfigMap") : nullptr;
-  return config_map == nullptr ? problem.command
+  return config_map == nullptr ? problem.cure.command
                                : correct_key_command(world, index.impl(), {config_map->ns, config_map->name});
 }
 
@@ -201,12 +200,13 @@ std::string_view general_remedy(const World& world, const FleetIndex& index, con
 // Equal findings of many nodes are one problem, so that their texts name no node before.
 void complete(const World& world, const FleetIndex& index, const std::set<std::string>& of_rollouts,
               AuditProblem& problem) {
-  problem.command = command_of(world, index, of_rollouts, problem);
+  problem.cure.command = command_of(world, index, of_rollouts, problem);
   std::vector<std::string> nodes;
   for (const ObjectRef& object : problem.objects) {
     if (object.kind == "Node") nodes.push_back(object.name);
   }
-  problem.remedy = name_nodes_in(std::string(general_remedy(world, index, problem)), nodes);
+  const std::string_view remedy = general_remedy(world, index, problem);
+  if (!remedy.empty()) problem.cure.options = {name_nodes_in(std::string(remedy), nodes)};
   problem.reason.message = name_nodes_in(std::move(problem.reason.message), nodes);
 }
 

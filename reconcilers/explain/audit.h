@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "reconcilers/explain/commands.h"
+#include "reconcilers/explain/node.h"
 #include "reconcilers/explain/reading_pass.h"
 #include "reconcilers/fleet/fleet.h"
 #include "reconcilers/fleet/fleet_index.h"
@@ -51,12 +53,11 @@ struct GpuCount {
 struct AuditProblem {
   Severity severity = Severity::warning;
   Reason reason;
+  Cure cure;                         // The first thing to type shows the cause; its options: what to do in general.
   std::vector<ObjectRef> objects;    // Sorted.
   std::int64_t gpus_lost = 0;        // On these nodes, or on those that the DaemonSet, ConfigMap or policy serves.
   std::vector<std::string> lost_on;  // The nodes that have lost them.
   std::vector<std::string> pods;     // What operand_problems() says about these nodes, each once.
-  std::string remedy;                // What to do in general.
-  Command command;                   // The first thing to type: what shows the cause.
 };
 
 // GPUs that nobody can use, by what serves them: the Node, and the DaemonSets, the key of the ConfigMap and the
@@ -65,15 +66,18 @@ class LostGpus {
  public:
   void add(const FleetIndex::Impl& index, const Node& node, const NodeAssessment* assessment, std::int64_t lost);
   // Of the node alone: its change or its failure is the cause, not what serves it.
-  void add_of_node(const Node& node, std::int64_t lost);
+  void add_of_node(const Node& node, std::int64_t lost) { add_to("Node", "", node.meta.name, node, lost); }
   // What only the cordon of somebody else keeps from pods.
-  void add_cordoned(const Node& node, std::int64_t gpus);
+  void add_cordoned(const Node& node, std::int64_t gpus) { add_to(kCordoned, "", node.meta.name, node, gpus); }
   // By node: those behind the object, or of a ConfigMap behind the key that the finding is about. A problem of several
   // objects (a ConfigMap and its nodes) counts each node once.
   using ByNode = std::map<std::string, std::int64_t>;
   [[nodiscard]] const ByNode& of(const Finding& finding) const;
 
  private:
+  // `name`: of a part of a ConfigMap also its key, as of() asks for it.
+  void add_to(std::string_view kind, std::string_view ns, std::string_view name, const Node& node, std::int64_t lost);
+
   std::map<std::string, ByNode> by_object_;  // "Kind/namespace/name"
 };
 
@@ -109,7 +113,6 @@ struct Audit {
 
 // --- Rollouts that nodes wait for and that start none of them: for `audit`.
 
-// A rollout that nodes wait for, and that starts none of them.
 struct RolloutFinding {
   Finding finding;
   // The message without the cause: "the rollout of key any to v1-… starts no node, and 1 of 4 nodes waits for it
@@ -178,9 +181,6 @@ struct IdlePause {
 // Policies that select nodes which another policy of the same priority governs: which one does was not decided by a
 // number that somebody chose. For information, PolicyOverlap; sorted by name.
 [[nodiscard]] std::vector<Finding> undecided_overlaps(const World& world, const FleetIndex::Impl& index);
-
-// The finding says that a node does not show its profile.
-[[nodiscard]] bool reports_drift(const Finding& finding);
 
 // What every reconciler finds now, with drift as an error. `index` is refreshed.
 [[nodiscard]] std::vector<Finding> all_findings(const Snapshot& snapshot, FleetIndex& index);

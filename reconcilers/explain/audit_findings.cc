@@ -8,30 +8,22 @@
 #include <tuple>
 #include <utility>
 
-#include "reconcilers/checks/catalogue.h"
 #include "reconcilers/cluster/config_maps.h"
 #include "reconcilers/cluster/discovery.h"
 #include "reconcilers/cluster/facts.h"
 #include "reconcilers/cluster/other_systems.h"
 #include "reconcilers/explain/commands.h"
 #include "reconcilers/explain/node.h"
-#include "reconcilers/explain/revisions.h"
 #include "reconcilers/model/foreign_names.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/object_refs.h"
 #include "reconcilers/node/assess.h"
-#include "reconcilers/node/node_patch.h"
-#include "reconcilers/profile/profile.h"
 #include "reconcilers/reasons/names.h"
 #include "reconcilers/registry.h"
 #include "reconcilers/status/status.h"
 
 namespace gso {
-
-bool reports_drift(const Finding& finding) {
-  return finding.why.code == kDrift || finding.why.code == kPreexistingDrift;
-}
 
 namespace {
 
@@ -52,9 +44,9 @@ std::vector<Finding> all_findings(const Snapshot& snapshot, FleetIndex& index) {
   std::vector<Finding> out = plan_all(snapshot, index, {.synced = everything_synced}).findings;
   // A node that does not show what its ConfigMap says is an error for whoever asks, though it stops no rollout.
   for (Finding& finding : out) {
-    if (!reports_drift(finding) || finding.severity != Severity::warning || name_edit(snapshot, index, finding))
-      continue;
-    finding.severity = Severity::error;
+    const bool drifts = finding.reason == kDrift || finding.reason == kPreexistingDrift;
+    if (drifts && finding.severity == Severity::warning && !name_edit(snapshot, index, finding))
+      finding.severity = Severity::error;
   }
   return out;
 }
@@ -76,6 +68,30 @@ constexpr std::array<Restarter, 5> kRestarters{{
     {"wave.pusher.com/", "Wave", "it restarts all pods as soon as the ConfigMap is edited"},
 }};
 
+// A DaemonSet, known by its image or its containers, that does not go with the plugin's MPS daemon on the same node.
+struct BesideMps {
+  std::string_view image;
+  std::array<std::string_view, 2> containers;
+  Severity severity;
+  std::string_view code;
+  std::string_view message;
+};
+constexpr std::array<BesideMps, 2> kBesideMps{{
+    {"gpu-fractioning",
+     {"mpsd", "fractiond"},
+     Severity::error,
+     "SecondMPSDaemon",
+     "kai-gpu-fractioning runs an MPS daemon on nodes where the device plugin runs one: both set the compute mode "
+     "of the GPUs, and clients of one of them fail. Keep one of the two off these nodes"},
+    {"dcgm-exporter",
+     {},
+     Severity::info,
+     "MetricsNotAttributed",
+     "under MPS, DCGM exporter cannot attribute the metrics of a GPU to the pods that share it (all of them are "
+     "clients of one server process): dashboards and chargeback by pod are empty or wrong there. Use metrics of the "
+     "GPU, or of the applications"},
+}};
+
 class Neighbours {
  public:
   Neighbours(const World& world, const FleetIndex& index)
@@ -86,10 +102,7 @@ class Neighbours {
       for (const Operand& operand : installation.operands) restarters(operand);
       owned_by_gitops(installation);
     }
-    for (const DaemonSet* daemonset : all_daemonsets(world_)) {
-      fractioning(*daemonset);
-      exporter(*daemonset);
-    }
+    for (const DaemonSet* daemonset : all_daemonsets(world_)) beside_mps(*daemonset);
     for (const Node* node : in_order(world_.nodes)) second_plugin(*node);
     dra();
     return std::move(out_);
@@ -138,31 +151,15 @@ class Neighbours {
     });
   }
 
-  static bool has_container(const DaemonSet& daemonset, std::string_view name) {
-    return std::ranges::any_of(daemonset.containers,
-                               [&](const ContainerSpec& container) { return container.name == name; });
-  }
-  static bool has_image(const DaemonSet& daemonset, std::string_view part) {
-    return std::ranges::any_of(daemonset.containers,
-                               [&](const ContainerSpec& container) { return container.image.contains(part); });
-  }
-
-  // kai-gpu-fractioning runs an MPS daemon of its own.
-  void fractioning(const DaemonSet& daemonset) {
-    const bool its = has_image(daemonset, "gpu-fractioning") || has_container(daemonset, "mpsd") ||
-                     has_container(daemonset, "fractiond");
-    if (!its || !runs_mps_on_nodes_of(daemonset)) return;
-    add(Severity::error, daemonset_ref(daemonset.meta.key()), "SecondMPSDaemon",
-        "kai-gpu-fractioning runs an MPS daemon on nodes where the device plugin runs one: both set the compute mode "
-        "of the GPUs, and clients of one of them fail. Keep one of the two off these nodes");
-  }
-
-  void exporter(const DaemonSet& daemonset) {
-    if (!has_image(daemonset, "dcgm-exporter") || !runs_mps_on_nodes_of(daemonset)) return;
-    add(Severity::info, daemonset_ref(daemonset.meta.key()), "MetricsNotAttributed",
-        "under MPS, DCGM exporter cannot attribute the metrics of a GPU to the pods that share it (all of them are "
-        "clients of one server process): dashboards and chargeback by pod are empty or wrong there. Use metrics of the "
-        "GPU, or of the applications");
+  void beside_mps(const DaemonSet& daemonset) {
+    for (const BesideMps& tool : kBesideMps) {
+      const bool is_there = std::ranges::any_of(daemonset.containers, [&](const ContainerSpec& container) {
+        const bool named = std::ranges::find(tool.containers, container.name) != tool.containers.end();
+        return container.image.contains(tool.image) || (named && !container.name.empty());
+      });
+      if (is_there && runs_mps_on_nodes_of(daemonset))
+        add(tool.severity, daemonset_ref(daemonset.meta.key()), tool.code, std::string(tool.message));
+    }
   }
 
   // HAMi gives out the same GPUs by a device plugin and a scheduler of its own.
@@ -210,6 +207,10 @@ std::vector<Finding> neighbours(const World& world, const FleetIndex& index) {
 
 namespace {
 
+std::tuple<std::string_view, std::string_view, std::string_view> place_of(const ObjectRef& object) {
+  return {object.kind, object.ns, object.name};
+}
+
 // `where`: "annotation" or "label", according to `values`.
 std::optional<Finding> ignored(const ObjectRef& object, std::string_view where, const k8s::StringMap& values,
                                std::string_view key, std::string_view reason, std::string_view effect) {
@@ -230,7 +231,7 @@ std::optional<Finding> ignored(const ObjectRef& object, std::string_view where, 
 
 std::optional<Finding> ignored_hold(const Node& node) {
   if (is_held(node)) return std::nullopt;
-  const ObjectRef object{"v1", "Node", "", node.meta.name, ""};
+  const ObjectRef object = node_ref(node.meta.name);
   auto out = ignored(object, "annotation", node.meta.annotations, kHoldAnnotation, "HoldIgnored", "hold the node");
   return out ? out : ignored(object, "label", node.meta.labels, kHoldAnnotation, "HoldIgnored", "hold the node");
 }
@@ -241,27 +242,20 @@ std::vector<Finding> ignored_switches(const World& world) {
     if (auto finding = ignored_hold(*node)) out.push_back(*std::move(finding));
   }
   for (const auto& [key, config_map] : world.configmaps.all()) {
-    auto finding = ignored({"v1", "ConfigMap", key.ns, key.name, ""}, "annotation", config_map->meta.annotations,
-                           kPausedAnnotation, "PausedIgnored", "pause rollouts of this ConfigMap");
+    auto finding = ignored(config_map_ref(key), "annotation", config_map->meta.annotations, kPausedAnnotation,
+                           "PausedIgnored", "pause rollouts of this ConfigMap");
     if (finding) out.push_back(*std::move(finding));
   }
-  std::ranges::sort(out, [](const Finding& a, const Finding& b) {
-    return std::tie(a.object.kind, a.object.ns, a.object.name) < std::tie(b.object.kind, b.object.ns, b.object.name);
-  });
+  std::ranges::sort(out, {}, [](const Finding& finding) { return place_of(finding.object); });
   return out;
 }
 
 namespace {
 
-std::tuple<std::string_view, std::string_view, std::string_view> place_of(const ObjectRef& object) {
-  return {object.kind, object.ns, object.name};
-}
-
 IdlePause pause_of_policy(const World& world, const FleetIndex::Impl& index, const SharingPolicy& policy) {
   IdlePause out{policy_ref(policy), "is paused (spec.rollout.paused): edits are not rolled out",
                 resume_command("policy/" + policy.meta.name)};
-  const auto nodes = index.policies.find(policy.meta.name);
-  if (nodes != index.policies.end() && nodes->second.total > 0) return out;
+  if (nodes_of_policy(index, policy.meta.name).total > 0) return out;
   // The policies that govern its nodes roll edits out.
   const std::string overlap = overlap_text(world, index, policy);
   out.text =
@@ -282,7 +276,7 @@ std::vector<IdlePause> idle_config_map_pauses(const World& world, const FleetInd
   for (const ObjectKey& key : mounted) {
     const ConfigMapPause pause = pause_of(world, index.record_or_null(), key);
     if (pause == ConfigMapPause::none) continue;
-    out.push_back({{"v1", "ConfigMap", key.ns, key.name, ""},
+    out.push_back({config_map_ref(key),
                    fmt::format("is paused (annotation {}{}): edits are not rolled out", kPausedAnnotation,
                                pause == ConfigMapPause::record ? " of a deleted one of this name" : ""),
                    resume_command(world, key)});
@@ -295,8 +289,7 @@ std::vector<IdlePause> idle_config_map_pauses(const World& world, const FleetInd
 std::vector<IdlePause> idle_pauses(const World& world, const FleetIndex::Impl& index) {
   std::vector<IdlePause> out = idle_config_map_pauses(world, index);
   for (const auto& [key, policy] : world.policies.all()) {
-    const auto nodes = index.policies.find(policy->meta.name);
-    const bool some_wait = nodes != index.policies.end() && nodes->second.of(Phase::pending) > 0;
+    const bool some_wait = nodes_of_policy(index, policy->meta.name).of(Phase::pending) > 0;
     if (policy->rollout.paused && !some_wait) out.push_back(pause_of_policy(world, index, *policy));
   }
   std::ranges::sort(out, {}, [](const IdlePause& pause) { return place_of(pause.object); });

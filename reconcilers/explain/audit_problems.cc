@@ -17,9 +17,7 @@
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/node/assess.h"
-#include "reconcilers/profile/profile.h"
 #include "reconcilers/reasons/names.h"
-#include "reconcilers/rollout/gates.h"
 
 namespace gso {
 
@@ -165,10 +163,9 @@ std::vector<std::string> operand_problems(const World& world, const FleetIndex::
     if (operand == nullptr || (component == Component::mps && !shares_by_mps(&a))) continue;
     const std::vector<const Pod*>& there = pods.of(component);
     if (std::ranges::any_of(there, [](const Pod* pod) { return is_serving(*pod); })) continue;
-    if (there.empty()) {
+    if (there.empty())
       out.push_back(
           fmt::format("no pod of DaemonSet {} runs on node {}", k8s::to_string(operand->key), node.meta.name));
-    }
     for (const Pod* pod : there) {
       out.push_back(fmt::format("pod {} ({}) on node {} {}", shown_value(k8s::to_string(pod->meta.key())),
                                 to_string(component), node.meta.name, unready_state_of(*pod)));
@@ -177,28 +174,22 @@ std::vector<std::string> operand_problems(const World& world, const FleetIndex::
   return out;
 }
 
+void LostGpus::add_to(std::string_view kind, std::string_view ns, std::string_view name, const Node& node,
+                      std::int64_t lost) {
+  if (lost > 0) by_object_[id_of(kind, ns, name)][node.meta.name] = lost;
+}
+
 void LostGpus::add(const FleetIndex::Impl& index, const Node& node, const NodeAssessment* a, std::int64_t lost) {
-  if (lost == 0) return;
-  const std::string& name = node.meta.name;
-  by_object_[id_of("Node", "", name)][name] = lost;
+  add_of_node(node, lost);
   if (a == nullptr) return;
   const PluginInstallation& installation = index.installation_of(*a);
-  const std::string config_map = id_of("ConfigMap", installation.ns, installation.config_map);
-  by_object_[config_map][name] = lost;
-  by_object_[of_key(config_map, a->key.view())][name] = lost;
-  if (!a->policy.empty()) by_object_[id_of("SharingPolicy", "", a->policy.view())][name] = lost;
+  add_to("ConfigMap", installation.ns, installation.config_map, node, lost);
+  add_to("ConfigMap", installation.ns, of_key(installation.config_map, a->key.view()), node, lost);
+  if (!a->policy.empty()) add_to("SharingPolicy", "", a->policy.view(), node, lost);
   for (const Component component : {Component::plugin, Component::gfd, Component::mps}) {
     const Operand* operand = installation.find(component, node);
-    if (operand != nullptr) by_object_[id_of("DaemonSet", operand->key.ns, operand->key.name)][name] = lost;
+    if (operand != nullptr) add_to("DaemonSet", operand->key.ns, operand->key.name, node, lost);
   }
-}
-
-void LostGpus::add_of_node(const Node& node, std::int64_t lost) {
-  if (lost > 0) by_object_[id_of("Node", "", node.meta.name)][node.meta.name] = lost;
-}
-
-void LostGpus::add_cordoned(const Node& node, std::int64_t gpus) {
-  if (gpus > 0) by_object_[id_of(kCordoned, "", node.meta.name)][node.meta.name] = gpus;
 }
 
 const LostGpus::ByNode& LostGpus::of(const Finding& finding) const {
@@ -214,18 +205,14 @@ const LostGpus::ByNode& LostGpus::of(const Finding& finding) const {
 
 std::vector<AuditProblem> merge_findings(const std::vector<Finding>& findings, const LostGpus& lost,
                                          const std::map<std::string, std::vector<std::string>>& pods) {
-  struct Merged {
-    AuditProblem problem;
-    LostGpus::ByNode lost;
-  };
-  std::map<std::tuple<Severity, std::string, std::string>, Merged> merged;
+  std::map<std::tuple<Severity, std::string, std::string>, std::pair<AuditProblem, LostGpus::ByNode>> merged;
   const std::map<std::string_view, const Finding*> first = first_of_nodes(findings);
   for (const Finding& finding : findings) {
     auto& [problem, lost_by_node] = merged[{finding.severity, finding.why.code, finding.why.message}];
     if (problem.objects.empty()) {
       problem.severity = finding.severity;
       problem.reason = finding.why;
-      problem.command = command_for(finding);
+      problem.cure.command = command_for(finding);
     }
     if (std::ranges::find(problem.objects, finding.object) != problem.objects.end()) continue;
     problem.objects.push_back(finding.object);
@@ -244,7 +231,7 @@ std::vector<AuditProblem> merge_findings(const std::vector<Finding>& findings, c
   }
   std::vector<AuditProblem> out;
   out.reserve(merged.size());
-  for (auto& [key, one] : merged) out.push_back(std::move(one.problem));
+  for (auto& [key, one] : merged) out.push_back(std::move(one.first));
   std::ranges::stable_sort(out, [](const AuditProblem& a, const AuditProblem& b) {
     return std::tuple(a.severity, -a.gpus_lost, -static_cast<std::int64_t>(a.objects.size())) <
            std::tuple(b.severity, -b.gpus_lost, -static_cast<std::int64_t>(b.objects.size()));

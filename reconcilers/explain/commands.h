@@ -39,6 +39,7 @@ inline constexpr std::string_view kDefaultInvalid = "DefaultInvalid";
 // How kubectl calls the kind: "deployment".
 [[nodiscard]] std::string kubectl_name(std::string_view kind);
 [[nodiscard]] Command describe_node_command(std::string_view node);
+[[nodiscard]] Command describe_pod_command(const ObjectKey& pod);
 [[nodiscard]] Command explain_command(std::string_view node);
 [[nodiscard]] Command edit_policy_command(std::string_view policy, std::string comment = {});
 [[nodiscard]] Command install_crds_command();
@@ -114,6 +115,8 @@ inline constexpr std::string_view kDefaultInvalid = "DefaultInvalid";
 [[nodiscard]] Command resume_command(const World& world, const ObjectKey& config_map);
 [[nodiscard]] Command approve_command(std::string_view policy);
 
+// The nodes that the policy governs now; of a policy without any: none of each kind.
+[[nodiscard]] const Tally& nodes_of_policy(const FleetIndex::Impl& index, const std::string& policy);
 // The policy has no object any more, and governs its nodes by its last spec (FleetIndex::Impl::held_policies).
 [[nodiscard]] bool policy_is_gone(const World& world, const FleetIndex::Impl& index, std::string_view policy);
 

@@ -20,7 +20,6 @@
 #include "reconcilers/model/policy.h"
 #include "reconcilers/node/node_patch.h"
 #include "reconcilers/reasons/names.h"
-#include "reconcilers/registry.h"
 
 namespace gso {
 
@@ -30,6 +29,11 @@ constexpr PolicyWord<Proof> kProofWords[] = {{"not known", Proof::none},
                                              {"recorded on the node when it was verified", Proof::annotation},
                                              {"baseline", Proof::baseline},
                                              {"its pods were created before the key's text was restored", Proof::pods}};
+// Where neither a label nor a default key names one.
+constexpr PolicyWord<EffectiveKey::Source> kFallbackWords[] = {
+    {"the plugin's fallback `named`: the key called `default`", EffectiveKey::Source::fallback_named},
+    {"the plugin's fallback `single`: the only key of the ConfigMap", EffectiveKey::Source::fallback_single},
+    {"the plugin's fallback `empty`: no sharing", EffectiveKey::Source::fallback_empty}};
 constexpr PolicyWord<ChangeCause> kCauseWords[] = {{"none", ChangeCause::none},
                                                    {"profile edited", ChangeCause::edited},
                                                    {"label names another key", ChangeCause::relabelled},
@@ -60,46 +64,33 @@ std::string provider_of_nos(const Discovery& discovery, const Node& node) {
 
 // Who chose the key.
 std::string source_of(const Node& node, const NodeAssessment& a, const PluginInstallation& installation) {
-  const std::string label = config_label(installation, node);
-  switch (a.source) {
-    case EffectiveKey::Source::label: {
-      const std::string text =
-          fmt::format("label {}={}", label, shown_value(node.meta.labels.get(label).value_or(a.key.view())));
-      if (!a.label_by.empty()) return fmt::format("{}, written by policy {}", text, a.label_by.view());
-      if (a.label && !node.meta.labels.contains(label))
-        return fmt::format("policy {}, which will write {}", a.policy.view(), text);
-      return text + ", not written by the operator";
-    }
-    case EffectiveKey::Source::default_key:
-      return fmt::format("the plugin's default; the node has no label {}", label);
-    case EffectiveKey::Source::fallback_named:
-      return "the plugin's fallback `named`: the key called `default`";
-    case EffectiveKey::Source::fallback_single:
-      return "the plugin's fallback `single`: the only key of the ConfigMap";
-    case EffectiveKey::Source::fallback_empty:
-      return "the plugin's fallback `empty`: no sharing";
-    case EffectiveKey::Source::error:
-      if (a.blocked_by != nullptr && a.blocked_by->code == kConfigMapMissing)
-        return fmt::format("none (ConfigMap {} does not exist)", installation.id());
-      if (const auto value = node.meta.labels.get(label))
-        return fmt::format("none (label {}={} names no key of the ConfigMap)", label, shown_value(*value));
-      return "none (no label, and the default key is missing)";
+  using enum EffectiveKey::Source;
+  const std::string name = config_label(installation, node);
+  const auto value = node.meta.labels.get(name);
+  if (a.source == label) {
+    const std::string text = fmt::format("label {}={}", name, shown_value(value.value_or(a.key.view())));
+    if (!a.label_by.empty()) return fmt::format("{}, written by policy {}", text, a.label_by.view());
+    if (a.label && !value) return fmt::format("policy {}, which will write {}", a.policy.view(), text);
+    return text + ", not written by the operator";
   }
-  return {};
+  if (a.source == default_key) return fmt::format("the plugin's default; the node has no label {}", name);
+  if (a.source != error) return std::string(word_of(kFallbackWords, a.source));
+  if (a.blocked_by != nullptr && a.blocked_by->code == kConfigMapMissing)
+    return fmt::format("none (ConfigMap {} does not exist)", installation.id());
+  return value ? fmt::format("none (label {}={} names no key of the ConfigMap)", name, shown_value(*value))
+               : "none (no label, and the default key is missing)";
 }
 
-std::string strategy_of(const NodeAssessment& a) {
-  if (a.profile == nullptr) return {};
-  if (!a.profile->valid) return "invalid";
-  const Profile& profile = a.profile->profile();
-  std::string out(to_string(profile.strategy()));
-  const SharingSection* section = profile.active();
-  if (section == nullptr) return out;
+void add_strategy(const NodeAssessment& a, NodeExplanation& out) {
+  if (a.profile == nullptr) return;
+  out.strategy = a.profile->valid ? to_string(a.profile->profile().strategy()) : "invalid";
+  const SharingSection* section = a.profile->valid ? a.profile->profile().active() : nullptr;
+  if (section == nullptr) return;
   for (const ReplicatedResource& resource : section->resources) {
-    out += fmt::format(", {} x {}", shown_value(resource.name), resource.replicas);
+    out.strategy += fmt::format(", {} x {}", shown_value(resource.name), resource.replicas);
+    out.replicas[resource.name] = resource.replicas;
   }
-  if (section->rename_by_default) out += ", renamed to .shared";
-  return out;
+  if (section->rename_by_default) out.strategy += ", renamed to .shared";
 }
 
 std::string loaded_of(const FleetIndex::Impl& index, const Node& node, const NodeAssessment& a) {
@@ -159,64 +150,56 @@ std::string loss_note(const Node& node, const NodeAssessment& a) {
 
 void add_notes(ReadingPass& pass, const FleetIndex::Impl& index, const Node& node, const NodeAssessment* a,
                NodeExplanation& out) {
-  const bool in_change = a != nullptr && a->in_change();
+  const auto note = [&]<class... T>(fmt::format_string<T...> text, T&&... arguments) {
+    out.notes.push_back(fmt::format(text, std::forward<T>(arguments)...));
+  };
   if (!node.ready)
-    out.notes.push_back(fmt::format("Node is NotReady: {}; uses 1 slot of maxUnavailable",
-                                    in_change ? "its change waits for it" : "skipped until Ready"));
+    note("Node is NotReady: {}; uses 1 slot of maxUnavailable",
+         a != nullptr && a->in_change() ? "its change waits for it" : "skipped until Ready");
   if (node.unschedulable) {
     const std::string cordon = cordon_text(node, a);
-    const std::string slot = node.ready ? cordon_slot(node, a) : std::string();  // A NotReady node has its own line.
-    std::string note = !is_cordoned_by_operator(node) ? "Cordoned by someone else, who must uncordon it"
+    std::string text = !is_cordoned_by_operator(node) ? "Cordoned by someone else, who must uncordon it"
                        : cordon.empty()               ? "Cordoned by the operator; uncordoned when the change finishes"
                                                       : "C" + cordon.substr(1);
-    if (!slot.empty())
-      note +=
-          fmt::format("; {}{}", slot, pass.holds_awaited_slot(node.meta.name) ? ", which other nodes wait for" : "");
-    out.notes.push_back(std::move(note));
+    if (node.ready && is_managed(a)) {  // A NotReady node has its own line.
+      text += "; holds 1 slot of the budget (maxUnavailable)";
+      if (pass.holds_awaited_slot(node.meta.name)) text += ", which other nodes wait for";
+    }
+    out.notes.push_back(std::move(text));
   }
   if (a == nullptr) return;
-  if (node.meta.annotations.contains(kDevicesAnnotation)) {
-    out.notes.push_back(fmt::format("the annotation {} states the GPUs of the node: what is expected follows from it",
-                                    kDevicesAnnotation));
-  }
-  if (is_partitioned_by_nos(node)) {
-    out.notes.push_back(fmt::format(
-        "{} assigns the node to nos: the operator {} and then no longer changes the node", nos_label(node),
-        a->is_unreadable() ? "waits until the node's change is removed" : "finishes the change in progress"));
-  }
-  if (a->is_held())
-    out.notes.push_back(fmt::format("{}: the operator does not change the node", describe_holder(a->holder, node)));
+  if (node.meta.annotations.contains(kDevicesAnnotation))
+    note("the annotation {} states the GPUs of the node: what is expected follows from it", kDevicesAnnotation);
+  if (is_partitioned_by_nos(node))
+    note("{} assigns the node to nos: the operator {} and then no longer changes the node", nos_label(node),
+         a->is_unreadable() ? "waits until the node's change is removed" : "finishes the change in progress");
+  if (a->is_held()) note("{}: the operator does not change the node", describe_holder(a->holder, node));
   if (a->change) {
     const std::vector<std::string> left = pods_to_go(index, node, *a);
-    out.notes.push_back(fmt::format(
-        "{} {} {}; {}", a->change->failed ? "the change to" : "a change to", a->change->to,
-        a->change->failed ? "has failed" : "is in progress",
-        left.empty() ? "all its old pods are gone" : fmt::format("not replaced yet: {}", fmt::join(left, ", "))));
+    note("{} {} {}; {}", a->change->failed ? "the change to" : "a change to", a->change->to,
+         a->change->failed ? "has failed" : "is in progress",
+         left.empty() ? "all its old pods are gone" : fmt::format("not replaced yet: {}", fmt::join(left, ", ")));
   }
   // A node that waits for the end of this stop says so in its state.
   if (a->phase != Phase::pending && policy_is_gone(pass.world(), index, a->policy.view())) {
     if (const std::string gone = gone_policy_text(pass, a->policy.view()); !gone.empty())
-      out.notes.push_back(
-          fmt::format("{}: edits are not rolled out to the node; gpu-sharing-operator rollout status policy/{} names "
-                      "what ends that",
-                      gone, a->policy.view()));
+      note(
+          "{}: edits are not rolled out to the node; gpu-sharing-operator rollout status policy/{} names what ends "
+          "that",
+          gone, a->policy.view());
   }
   if (!a->losers.empty()) {
     std::vector<std::string_view> names;
     for (const Interned& loser : a->losers) names.push_back(loser.view());
-    out.notes.push_back(fmt::format("overridden policies that also select the node: {}", fmt::join(names, ", ")));
+    note("overridden policies that also select the node: {}", fmt::join(names, ", "));
   }
   if (std::string loss = loss_note(node, *a); !loss.empty() && out.shown.state != kUnknown)
     out.notes.push_back(std::move(loss));
-  if (a->phase == Phase::pending) {
-    out.notes.push_back(
-        fmt::format("Change: {}; {}", word_of(kCauseWords, a->cause), word_of(kTransitionWords, a->transition)));
-  }
-  for (const auto& [label, owned] : owned_labels(node)) {
-    out.notes.push_back(fmt::format(
-        "the operator owns label {}; {}", label,
-        owned.before ? "its value before was " + shown_value(*owned.before) : std::string("it did not exist before")));
-  }
+  if (a->phase == Phase::pending)
+    note("Change: {}; {}", word_of(kCauseWords, a->cause), word_of(kTransitionWords, a->transition));
+  for (const auto& [label, owned] : owned_labels(node))
+    note("the operator owns label {}; {}", label,
+         owned.before ? "its value before was " + shown_value(*owned.before) : "it did not exist before");
 }
 
 void add_operands(const FleetIndex::Impl& index, const NodeAssessment& a, NodeExplanation& out) {
@@ -235,10 +218,8 @@ void add_operands(const FleetIndex::Impl& index, const NodeAssessment& a, NodeEx
       out.pods.push_back(
           {std::string(pod->meta.ns.view()), pod->meta.name, std::string(to_string(component)), is_serving(*pod), {}});
     }
-    const bool known = out.shown.state != kUnknown;
-    if (pods.of(component).empty() && component == Component::plugin && known)
-      out.operands.emplace_back("plugin: no pod");
   }
+  if (pods.plugin.empty() && out.shown.state != kUnknown) out.operands.emplace(out.operands.begin(), "plugin: no pod");
 }
 
 void add_setup(const std::vector<Diagnostic>& setup, NodeExplanation& out) {
@@ -247,12 +228,6 @@ void add_setup(const std::vector<Diagnostic>& setup, NodeExplanation& out) {
                             {"v1", "Node", "", out.node, ""},
                             {d.code, d.path.empty() ? d.message : fmt::format("{}: {}", d.path, d.message)}});
   }
-}
-
-// What `rollout status` would say to type, for a node that waits for a person; else that command.
-Command decision_about(ReadingPass& pass, const NodeAssessment& a) {
-  Command command = a.phase == Phase::pending ? pass.stop_command_of(a) : Command();
-  return command.empty() ? rollout_status_command() : command;
 }
 
 // A retry of a failed node fails again before its cause is fixed: a look at the cause comes first.
@@ -281,14 +256,13 @@ void add_choices(ReadingPass& pass, const Node& node, const NodeAssessment* a, N
   if (a == nullptr) return;
   Cure choices = pod_choices(pass, node, *a);
   out.options = std::move(choices.options);
+  const bool pends = a->phase == Phase::pending;
   const bool watches = out.next.does == Command::Does::watches;
-  const bool retries = a->phase == Phase::pending && out.next.does == Command::Does::retries;
-  if (!watches && !retries) return;
-  if (!choices.command.empty()) {
-    out.next = std::move(choices.command);
-  } else if (watches) {
-    out.next = decision_about(pass, *a);
-  }
+  if (!watches && !(pends && out.next.does == Command::Does::retries)) return;
+  // What `rollout status` would say to type, for a node that waits for a person.
+  const RolloutView* rollout = watches && pends ? pass.rollout_of(*a) : nullptr;
+  Command command = choices.command.empty() && rollout != nullptr ? stop_command(*rollout) : std::move(choices.command);
+  if (!command.empty()) out.next = std::move(command);
 }
 
 std::map<std::string, std::int64_t> amounts(const ResourceCounts& counts) {
@@ -357,11 +331,7 @@ std::optional<NodeExplanation> explain_node(const Snapshot& snapshot, FleetIndex
     out.profile = a->profile_ref.view();
     const bool unread = unknown && a->source == EffectiveKey::Source::error;
     if (a->phase != Phase::unmanaged && !unread) out.source = source_of(*node, *a, installation);
-    out.strategy = strategy_of(*a);
-    const SharingSection* section =
-        a->profile != nullptr && a->profile->valid ? a->profile->profile().active() : nullptr;
-    for (std::size_t i = 0; section != nullptr && i < section->resources.size(); ++i)
-      out.replicas[section->resources[i].name] = section->resources[i].replicas;
+    add_strategy(*a, out);
     out.loaded = loaded_of(index.impl(), *node, *a);
     out.target = a->target.view();
     if (a->is_blocked() && !unknown) {

@@ -87,6 +87,8 @@ struct NodeAssessment;  // reconcilers/node/assess.h
 
 // The finding about a node that is cordoned, and that no change in progress uncordons.
 inline constexpr std::string_view kCordoned = "Cordoned";
+// A plugin with profiles serves the node, so that a cordon takes a slot of every budget. `assessment` may be null.
+[[nodiscard]] bool is_managed(const NodeAssessment* assessment);
 // The operator has cordoned the node for a change that failed: the cordon stays until the node is retried.
 [[nodiscard]] bool is_cordon_of_failure(const Node& node);
 
@@ -99,9 +101,6 @@ inline constexpr std::string_view kCordoned = "Cordoned";
 // the node: its name, or "NODE" where equal findings of many nodes are printed once. nullopt: cordon_text() is empty.
 [[nodiscard]] std::optional<Finding> cordon_finding(const Node& node, const NodeAssessment* assessment,
                                                     std::string_view name);
-
-// A cordoned node that the operator manages is out of service for every budget; empty: this one is not counted.
-[[nodiscard]] std::string cordon_slot(const Node& node, const NodeAssessment* assessment);
 
 // --- Nodes whose pods are older than the last edit of their ConfigMap, in a fleet where no operator has rolled it
 // out: they serve what they read before, and have lost nothing.

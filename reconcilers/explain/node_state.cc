@@ -26,7 +26,6 @@
 #include "reconcilers/node/node_change.h"
 #include "reconcilers/node/node_phase.h"
 #include "reconcilers/reasons/names.h"
-#include "reconcilers/registry.h"
 #include "reconcilers/rollout/standstill.h"
 #include "reconcilers/standalone/standalone.h"
 #include "reconcilers/status/status.h"
@@ -81,12 +80,6 @@ std::string shown_loaded_revision(const Node& node, const NodeAssessment& assess
 
 namespace {
 
-// Of the entry of a node that waits: for pods, and for nothing else.
-bool waits_for_pods(const nlohmann::json& entry) {
-  constexpr std::array kReasons{kWaitingForWorkloads, kPdbRefuses, kRenameStrandsPods, kProtectedNamespace, kForbidden};
-  return std::ranges::find(kReasons, text_at(entry, "reason")) != kReasons.end();
-}
-
 // The entry of a node that waits, in the status of its SharingRollout; null: there is none.
 nlohmann::json waiting_entry(const World& world, std::string_view node) {
   for (const SharingRollout* rollout : in_order(world.rollouts)) {
@@ -103,15 +96,15 @@ nlohmann::json waiting_entry(const World& world, std::string_view node) {
 
 std::string blocking_pods_of(const World& world, std::string_view node) {
   const nlohmann::json entry = waiting_entry(world, node);
-  return waits_for_pods(entry) ? text_at(entry, "message") : std::string();
+  const std::string reason = text_at(entry, "reason");
+  return is_about_pods(reason) && reason != kDeferred ? text_at(entry, "message") : std::string();
 }
 
 std::optional<Reason> refusal_of(const World& world, std::string_view node) {
   const nlohmann::json entry = waiting_entry(world, node);
-  for (const std::string_view reason : {kPdbRefuses, kForbidden}) {
-    if (text_at(entry, "reason") == reason) return Reason{reason, text_at(entry, "message"), facts_in(entry)};
-  }
-  return std::nullopt;
+  Reason out{text_at(entry, "reason"), text_at(entry, "message"), facts_in(entry)};
+  if (out.code != kPdbRefuses && out.code != kForbidden) return std::nullopt;
+  return out;
 }
 
 std::string gone_policy_text(const ReadingPass& pass, std::string_view policy) {
@@ -175,8 +168,7 @@ std::string waits_for(ReadingPass& pass, const Node& node, const NodeAssessment&
 
 std::string no_plugin_text(const World& world, const Node& node) {
   const std::vector<Operand> hami = hami_plugins(world);
-  const Operand* plugin = hami_plugin_on(hami, node);
-  if (plugin != nullptr)
+  if (const Operand* plugin = hami_plugin_on(hami, node))
     return fmt::format("HAMi's device plugin (DaemonSet {}) serves the GPUs of this node, and no SharingPolicy applies",
                        k8s::to_string(plugin->key));
   const bool served = serves_gpus(node);
@@ -317,6 +309,10 @@ std::string edit_not_live_text(const World& world, const FleetIndex::Impl& index
                      edit, to_run(world, adopt_command(a.policy.view())));
 }
 
+bool is_managed(const NodeAssessment* a) {
+  return a != nullptr && a->phase != Phase::unmanaged;
+}
+
 bool is_cordon_of_failure(const Node& node) {
   if (!node.unschedulable || !is_cordoned_by_operator(node)) return false;
   const std::shared_ptr<const NodeChange> change = change_of(node);
@@ -327,8 +323,7 @@ std::string cordon_text(const Node& node, const NodeAssessment* a) {
   if (!node.unschedulable) return {};
   if (!is_cordoned_by_operator(node)) return "cordoned by somebody else than the operator";
   if (is_cordon_of_failure(node)) return "cordoned by the operator, for the failed change";
-  const bool managed = a != nullptr && a->phase != Phase::unmanaged;
-  return managed ? "" : "cordoned by the operator, for a change that did not finish";
+  return is_managed(a) ? "" : "cordoned by the operator, for a change that did not finish";
 }
 
 std::optional<Finding> cordon_finding(const Node& node, const NodeAssessment* a, std::string_view name) {
@@ -338,11 +333,6 @@ std::optional<Finding> cordon_finding(const Node& node, const NodeAssessment* a,
   if (!is_cordoned_by_operator(node))
     text += fmt::format(". Whoever cordoned it can return it to service: `kubectl uncordon {}`", name);
   return Finding{Severity::warning, node_ref(node.meta.name), {kCordoned, std::move(text)}};
-}
-
-std::string cordon_slot(const Node& node, const NodeAssessment* a) {
-  const bool counted = node.unschedulable && a != nullptr && a->phase != Phase::unmanaged;
-  return counted ? "holds 1 slot of the budget (maxUnavailable)" : "";
 }
 
 namespace {
@@ -370,10 +360,8 @@ std::vector<GpuBar> slice_bars(const Node& node) {
   if (!is_partitioned_by_nos(node)) return out;
   const NodeSlices slices = read_slices(node);
   if (!slices.problem.empty()) return out;
-  for (std::size_t i = 0; i < slices.gpus.size(); ++i) {
-    const GpuSlices& gpu = slices.gpus[i];
-    out.push_back({static_cast<std::int64_t>(i), slices.memory_mib, gpu, bar_of(gpu, slices.memory_mib)});
-  }
+  for (const GpuSlices& gpu : slices.gpus)
+    out.push_back({std::ssize(out), slices.memory_mib, gpu, bar_of(gpu, slices.memory_mib)});
   return out;
 }
 

@@ -21,10 +21,6 @@ namespace {
 
 constexpr std::string_view kShared = ".shared";
 
-bool one(const Candidates& at) {
-  return at.nodes.size() == 1;
-}
-
 std::int64_t asked_of(const AskedPod& asked, const Candidates& at) {
   return amount_of(asked.pod.gpu_requests, at.best.resource);
 }
@@ -33,7 +29,17 @@ Cure described(const Candidates& at, std::vector<std::string> options = {}) {
   return {describe_node_command(at.nodes.front()), std::move(options)};
 }
 
-// --- The pod and the nodes that there are.
+// What the verdicts say: the only text, or each with its nodes ("is full (a, b); is cordoned (c)").
+std::string texts_of(const Candidates& at) {
+  if (at.by_text.size() < 2) return at.best.text;
+  std::string out;
+  std::size_t left = kMostNames;
+  for (const auto& [text, nodes] : at.by_text) {
+    if (left-- == 0) return fmt::format("{} and {} more", out, at.by_text.size() - kMostNames);
+    out += fmt::format("{}{} ({})", out.empty() ? "" : "; ", text, first_names(nodes));
+  }
+  return out;
+}
 
 // No node with GPUs has the label, whatever its value.
 bool nobody_has_label(const Candidates& at) {
@@ -68,10 +74,6 @@ Cure select_another(const AskedPod& /*asked*/, const Candidates& at) {
   return {{at.best.resource.empty() ? "kubectl get nodes --show-labels"
                                     : fmt::format("kubectl get nodes --label-columns {}", at.best.resource)},
           std::move(options)};
-}
-
-std::string no_gpus(const AskedPod& /*asked*/, const Candidates& at) {
-  return fmt::format("the pod selects {}, and {} no GPUs", where_of(at), one(at) ? "it has" : "they have");
 }
 
 std::string not_served(const AskedPod& /*asked*/, const Candidates& at) {
@@ -116,34 +118,14 @@ Cure show_status(const AskedPod& asked, const Candidates& at) {
   return cure;
 }
 
-std::string renamed(const AskedPod& /*asked*/, const Candidates& at) {
-  return fmt::format("{} {} {} and not {}: renameByDefault determines the name of shared resources", where_of(at),
-                     one(at) ? "offers" : "offer", other_name(at.best.resource), at.best.resource);
-}
-
 Cure ask_for_the_other(const AskedPod& asked, const Candidates& at) {
   return ask_for(asked, other_name(at.best.resource), std::min(asked_of(asked, at), at.best.most), at.best.resource);
-}
-
-std::string too_few(const AskedPod& asked, const Candidates& at) {
-  return fmt::format("the pod requests {} {}, and no node that it selects has more than {}", asked_of(asked, at),
-                     at.best.resource, at.best.most);
 }
 
 Cure ask_for_less(const AskedPod& asked, const Candidates& at) {
   return {show_template(asked),
           {fmt::format("the pod's owner requests at most {}, or divides the work among several pods", at.best.most),
            "whoever runs the cluster adds a larger node, or a profile with more replicas"}};
-}
-
-// --- The node.
-
-std::string none_allocatable(const AskedPod& /*asked*/, const Candidates& at) {
-  return fmt::format("{} should serve {}: {}", where_of(at), at.best.resource, texts_of(at));
-}
-
-Cure explain_node_of(const AskedPod& /*asked*/, const Candidates& at) {
-  return {explain_command(at.nodes.front())};
 }
 
 std::string tainted(const AskedPod& /*asked*/, const Candidates& at) {
@@ -163,7 +145,7 @@ bool is_of_a_controller(std::string_view key) {
                                                           "gpu-driver-upgrade",
                                                           "kubevirt.io/drain",
                                                           "medik8s.io/"};
-  return std::ranges::any_of(kParts, [&](std::string_view part) { return key.find(part) != std::string_view::npos; });
+  return std::ranges::any_of(kParts, [&](std::string_view part) { return key.contains(part); });
 }
 
 Cure tolerate_it(const AskedPod& asked, const Candidates& at) {
@@ -183,61 +165,13 @@ Cure tolerate_it(const AskedPod& asked, const Candidates& at) {
   return cure;
 }
 
-std::string pressure(const AskedPod& /*asked*/, const Candidates& at) {
-  return fmt::format("{} {} suitable, but {}", where_of(at), one(at) ? "is" : "are", texts_of(at));
-}
-
-Cure free_the_node(const AskedPod& /*asked*/, const Candidates& at) {
-  return described(
-      at, {"whoever runs the node ends the condition that the taint names; Kubernetes then removes the taint"});
-}
-
-std::string not_ready(const AskedPod& /*asked*/, const Candidates& at) {
-  return fmt::format("{} {} suitable but not Ready", where_of(at), one(at) ? "is" : "are");
-}
-
-Cure describe_node_of(const AskedPod& /*asked*/, const Candidates& at) {
-  return described(at);
-}
-
-std::string cordoned(const AskedPod& /*asked*/, const Candidates& at) {
-  return fmt::format("{} {} suitable but cordoned, and not by the operator", where_of(at), one(at) ? "is" : "are");
-}
-
-// Who cordons a node has a reason that no object shows.
-Cure ask_who_cordoned(const AskedPod& /*asked*/, const Candidates& at) {
-  return {{fmt::format("kubectl get node {} --show-managed-fields --output yaml", at.nodes.front())},
-          {"whoever cordoned the node decides when it is uncordoned; the manager of f:unschedulable names the tool"}};
-}
-
-std::string in_change(const AskedPod& /*asked*/, const Candidates& at) {
-  return fmt::format("{} {} suitable, but the operator is changing {}: {}", where_of(at), one(at) ? "is" : "are",
-                     one(at) ? "its profile" : "their profiles", texts_of(at));
-}
-
-Cure show_rollout(const AskedPod& /*asked*/, const Candidates& /*at*/) {
-  return {rollout_status_command()};
-}
-
-std::string refused(const AskedPod& /*asked*/, const Candidates& at) {
-  const std::string where = where_of(at);
-  return fmt::format(
-      "{} more than one {} per container (failRequestsGreaterThanOne, the default of MPS): the kubelet would reject "
-      "the pod there",
-      one(at) ? fmt::format("the plugin of {} refuses", where) : fmt::format("the plugins of {} refuse", where),
-      at.best.resource);
-}
-
-Cure ask_for_one(const AskedPod& asked, const Candidates& at) {
-  return ask_for(asked, at.best.resource, 1, at.best.resource);
-}
-
 std::string full(const AskedPod& /*asked*/, const Candidates& at) {
   const std::string room = at.best.preemptible.empty()
                                ? std::string()
                                : fmt::format("; pods of lower priority use them: {}", first_names(at.best.preemptible));
-  return fmt::format("{} {} suitable but full: {}{}{}", where_of(at), one(at) ? "is" : "are",
-                     one(at) ? std::string() : fmt::format("on {}, ", at.nodes.front()), at.best.text, room);
+  const bool one = at.nodes.size() == 1;
+  return fmt::format("{} {} suitable but full: {}{}{}", where_of(at), one ? "is" : "are",
+                     one ? std::string() : fmt::format("on {}, ", at.nodes.front()), at.best.text, room);
 }
 
 Cure wait_for_room(const AskedPod& /*asked*/, const Candidates& at) {
@@ -247,53 +181,88 @@ Cure wait_for_room(const AskedPod& /*asked*/, const Candidates& at) {
   return {explain_command(at.nodes.front()), std::move(options)};
 }
 
-std::string has_room(const AskedPod& /*asked*/, const Candidates& at) {
-  return fmt::format("GPUs are free for the pod on {}, and its scheduler has not placed it (yet)", where_of(at));
-}
-
-Cure nothing(const AskedPod& /*asked*/, const Candidates& /*at*/) {
-  return {};
-}
-
-constexpr ObstacleRow kRows[] = {
-    {Obstacle::not_selected, "NotSelected", not_selected, select_another},
-    {Obstacle::no_gpus, "NoGPUsThere", no_gpus, select_another},
-    {Obstacle::not_served, "NotServed", not_served, show_status},
-    {Obstacle::renamed, "Renamed", renamed, ask_for_the_other},
-    {Obstacle::too_few, "TooFew", too_few, ask_for_less},
-    {Obstacle::refused, "RequestRefused", refused, ask_for_one},
-    {Obstacle::none_allocatable, "NoneAllocatable", none_allocatable, explain_node_of},
-    {Obstacle::tainted, "NotTolerated", tainted, tolerate_it},
-    {Obstacle::pressure, "NodeCondition", pressure, free_the_node},
-    {Obstacle::not_ready, "NotReady", not_ready, describe_node_of},
-    {Obstacle::cordoned, "Cordoned", cordoned, ask_who_cordoned},
-    {Obstacle::in_change, "NodeInChange", in_change, show_rollout},
-    {Obstacle::full, "AllInUse", full, wait_for_room},
-    {Obstacle::none, "NotScheduledYet", has_room, nothing},
+struct ObstacleRow {
+  Obstacle obstacle;
+  std::string_view code;  // CamelCase, stable.
+  // About the nodes, with the arguments of worded(); empty: `text` says it.
+  std::string_view words;
+  std::string (*text)(const AskedPod& asked, const Candidates& at) = nullptr;
+  Cure (*cure)(const AskedPod& asked, const Candidates& at) = nullptr;
 };
 
-}  // namespace
+constexpr ObstacleRow kRows[] = {
+    {Obstacle::not_selected, "NotSelected", {}, not_selected, select_another},
+    {Obstacle::no_gpus, "NoGPUsThere", "the pod selects {where}, and {they_have} no GPUs", nullptr, select_another},
+    {Obstacle::not_served, "NotServed", {}, not_served, show_status},
+    {Obstacle::renamed, "Renamed",
+     "{where} {offer} {other} and not {resource}: renameByDefault determines the name of shared resources", nullptr,
+     ask_for_the_other},
+    {Obstacle::too_few, "TooFew",
+     "the pod requests {asked} {resource}, and no node that it selects has more than {most}", nullptr, ask_for_less},
+    {Obstacle::refused, "RequestRefused",
+     "the {plugins} of {where} {refuse} more than one {resource} per container (failRequestsGreaterThanOne, the "
+     "default of MPS): the kubelet would reject the pod there",
+     nullptr,
+     [](const AskedPod& asked, const Candidates& at) { return ask_for(asked, at.best.resource, 1, at.best.resource); }},
+    {Obstacle::none_allocatable, "NoneAllocatable", "{where} should serve {resource}: {texts}", nullptr,
+     [](const AskedPod&, const Candidates& at) { return Cure{explain_command(at.nodes.front())}; }},
+    {Obstacle::tainted, "NotTolerated", {}, tainted, tolerate_it},
+    {Obstacle::pressure, "NodeCondition", "{where} {are} suitable, but {texts}", nullptr,
+     [](const AskedPod&, const Candidates& at) {
+       return described(
+           at, {"whoever runs the node ends the condition that the taint names; Kubernetes then removes the taint"});
+     }},
+    {Obstacle::not_ready, "NotReady", "{where} {are} suitable but not Ready", nullptr,
+     [](const AskedPod&, const Candidates& at) { return described(at); }},
+    // Who cordons a node has a reason that no object shows.
+    {Obstacle::cordoned, "Cordoned", "{where} {are} suitable but cordoned, and not by the operator", nullptr,
+     [](const AskedPod&, const Candidates& at) {
+       return Cure{{fmt::format("kubectl get node {} --show-managed-fields --output yaml", at.nodes.front())},
+                   {"whoever cordoned the node decides when it is uncordoned; the manager of f:unschedulable names the "
+                    "tool"}};
+     }},
+    {Obstacle::in_change, "NodeInChange", "{where} {are} suitable, but the operator is changing {profiles}: {texts}",
+     nullptr, [](const AskedPod&, const Candidates&) { return Cure{rollout_status_command()}; }},
+    {Obstacle::full, "AllInUse", {}, full, wait_for_room},
+    {Obstacle::none, "NotScheduledYet",
+     "GPUs are free for the pod on {where}, and its scheduler has not placed it (yet)", nullptr,
+     [](const AskedPod&, const Candidates&) { return Cure(); }},
+};
+
+// {where}, {resource}, {other} (its other name), {most}, {asked}, {texts}; the others by the number of nodes.
+std::string worded(std::string_view words, const AskedPod& asked, const Candidates& at) {
+  const bool one = at.nodes.size() == 1;
+  return fmt::format(fmt::runtime(words), fmt::arg("where", where_of(at)), fmt::arg("resource", at.best.resource),
+                     fmt::arg("other", other_name(at.best.resource)), fmt::arg("most", at.best.most),
+                     fmt::arg("asked", asked_of(asked, at)), fmt::arg("texts", texts_of(at)),
+                     fmt::arg("are", one ? "is" : "are"), fmt::arg("they_have", one ? "it has" : "they have"),
+                     fmt::arg("offer", one ? "offers" : "offer"), fmt::arg("plugins", one ? "plugin" : "plugins"),
+                     fmt::arg("refuse", one ? "refuses" : "refuse"),
+                     fmt::arg("profiles", one ? "its profile" : "their profiles"));
+}
 
 const ObstacleRow& row_of(Obstacle obstacle) {
   return kRows[static_cast<std::size_t>(obstacle)];
 }
 
-std::string texts_of(const Candidates& at) {
-  if (at.by_text.size() < 2) return at.best.text;
-  std::string out;
-  std::size_t left = kMostNames;
-  for (const auto& [text, nodes] : at.by_text) {
-    if (left-- == 0) return fmt::format("{} and {} more", out, at.by_text.size() - kMostNames);
-    out += fmt::format("{}{} ({})", out.empty() ? "" : "; ", text, first_names(nodes));
-  }
-  return out;
+}  // namespace
+
+std::string_view code_of(Obstacle obstacle) {
+  return row_of(obstacle).code;
+}
+
+PodCause cause_of(Obstacle obstacle, const AskedPod& asked, const Candidates& at) {
+  const ObstacleRow& row = row_of(obstacle);
+  return {Severity::error,
+          {row.code, row.text == nullptr ? worded(row.words, asked, at) : row.text(asked, at)},
+          row.cure(asked, at)};
 }
 
 std::string where_of(const Candidates& at) {
   std::vector<std::string> names = at.nodes;
   std::ranges::sort(names);
-  return one(at) ? fmt::format("one node ({})", names.front())
-                 : fmt::format("{} nodes ({})", names.size(), first_names(names));
+  return names.size() == 1 ? fmt::format("one node ({})", names.front())
+                           : fmt::format("{} nodes ({})", names.size(), first_names(names));
 }
 
 std::string other_name(std::string_view resource) {

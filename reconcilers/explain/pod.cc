@@ -14,7 +14,6 @@
 #include "reconcilers/explain/pod_parts.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/kai/pod_annotations.h"
-#include "reconcilers/kai/waiting.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/kai_objects.h"
 #include "reconcilers/model/labels.h"
@@ -199,7 +198,7 @@ PodExplanation about_pod(const AskedPod& asked) {
 // It waits for a resource that no node offers, and no node is cut into slices.
 bool waits_in_vain(const World& world, const PodExplanation& out) {
   const bool not_served = std::ranges::any_of(
-      out.causes, [](const PodCause& cause) { return cause.reason.code == row_of(Obstacle::not_served).code; });
+      out.causes, [](const PodCause& cause) { return cause.reason.code == code_of(Obstacle::not_served); });
   return not_served && partitioned_nodes(world).empty();
 }
 

@@ -58,10 +58,9 @@ std::optional<ContainerRun> run_in(const Json& state) {
 // Init containers first. Empty: its kubelet has reported none.
 std::vector<ContainerState> container_states(const AskedPod& asked) {
   std::vector<ContainerState> out;
-  const Json status = object_at<Json>(asked.object, "status");
   for (const char* list : {"initContainerStatuses", "containerStatuses"}) {
     const bool init = std::string_view(list) == "initContainerStatuses";
-    for (const Json& reported : list_at(status, list)) {
+    for (const Json& reported : list_at(asked.part("status"), list)) {
       const Json state = object_at(reported, "state");
       const Json waiting = object_at(state, "waiting");
       ContainerState container;
@@ -131,8 +130,7 @@ PodCause waiting(const AskedPod& asked, const ContainerState& container) {
 
 // When the kubelet began with the pod, or else when the pod was made.
 WallTime begun(const AskedPod& asked) {
-  const std::string started = text_at(object_at<Json>(asked.object, "status"), "startTime");
-  return k8s::parse_rfc3339(started).value_or(asked.pod.meta.creation_timestamp);
+  return k8s::parse_rfc3339(text_at(asked.part("status"), "startTime")).value_or(asked.pod.meta.creation_timestamp);
 }
 
 // No container has run yet, and nothing says that one cannot.
@@ -190,13 +188,13 @@ constexpr std::string_view kRejectedByPlugin = "UnexpectedAdmissionError";
 constexpr std::string_view kTooLargeRequest = "maximum request size for shared resources";
 
 std::string status_message(const AskedPod& asked) {
-  return quoted_report(text_at(object_at<Json>(asked.object, "status"), "message"));
+  return quoted_report(text_at(asked.part("status"), "message"));
 }
 
 // The plugin has refused more than one replica, or would.
 std::optional<PodCause> refused_request(const Snapshot& snapshot, const FleetIndex& index, const AskedPod& asked) {
   const Node* node = snapshot.world.nodes.find(asked.pod.node_name.view());
-  const bool said = status_message(asked).find(kTooLargeRequest) != std::string::npos;
+  const bool said = status_message(asked).contains(kTooLargeRequest);
   for (const auto& [name, count] : asked.pod.gpu_requests) {
     const std::string resource(name.view());
     const bool refuses = said ? asked.most_of_a_container(resource) > 1
@@ -227,7 +225,7 @@ PodCause not_given(const Snapshot& snapshot, const AskedPod& asked) {
       {"DeviceNotGiven", fmt::format("the kubelet of node {} rejected the pod, which never runs: {}", node,
                                      says.empty() ? "it could not allocate a device, and gave no reason" : says)},
       {describe_pod(asked), {who_creates_another(asked)}}};
-  if (says.find("unhealthy") == std::string::npos) return out;
+  if (!says.contains("unhealthy")) return out;
   out.reason.message +=
       ". The node's device plugin reports a GPU as unhealthy, or was not running. A pod that is created again can be "
       "placed there again";
@@ -270,25 +268,17 @@ namespace {
 // The kubelet reports the end of containers, and the API server deletes the pod, a moment after the grace period.
 constexpr Duration kUsualEnd = std::chrono::minutes(1);
 
-std::vector<std::string> finalizers_of(const AskedPod& asked) {
-  std::vector<std::string> out;
-  const Json metadata = object_at<Json>(asked.object, "metadata");
-  for (const Json& finalizer : list_at(metadata, "finalizers")) {
-    if (finalizer.is_string()) out.push_back(shown_value(finalizer.get<std::string>()));
-  }
-  return out;
-}
-
 // deletionTimestamp is the end of the grace period.
 WallTime deleted_at(const AskedPod& asked) {
   constexpr std::int64_t kMost = 365 * 24 * 3600;
-  const std::int64_t grace = number_at(object_at<Json>(asked.object, "metadata"), "deletionGracePeriodSeconds");
+  const std::int64_t grace = number_at(asked.part("metadata"), "deletionGracePeriodSeconds");
   return *asked.pod.meta.deletion_timestamp - std::chrono::seconds(std::clamp<std::int64_t>(grace, 0, kMost));
 }
 
 void name_finalizers(const AskedPod& asked, PodCause& out) {
-  const std::vector<std::string> finalizers = finalizers_of(asked);
+  std::vector<std::string> finalizers = strings_at(asked.part("metadata"), "finalizers");
   if (finalizers.empty()) return;
+  for (std::string& finalizer : finalizers) finalizer = shown_value(finalizer);
   out.reason.message += fmt::format("; the object stays until its finalizers are removed: {}", first_names(finalizers));
   out.cure.command = {fmt::format("kubectl get pod {} {} --show-managed-fields --output yaml", asked.pod.meta.name,
                                   asked.in_namespace())};
@@ -302,28 +292,21 @@ void name_finalizers(const AskedPod& asked, PodCause& out) {
 std::optional<PodCause> being_deleted(const AskedPod& asked, WallTime now) {
   if (!asked.pod.meta.deletion_timestamp) return std::nullopt;
   const std::string since = k8s::format_time(deleted_at(asked));
-  if (asked.pod.node_name.empty()) {
-    PodCause out{Severity::error,
-                 {"Deleted", fmt::format("the pod was deleted at {}: it is not scheduled any more", since)},
-                 {describe_pod(asked)}};
-    name_finalizers(asked, out);
+  const bool placed = !asked.pod.node_name.empty();
+  PodCause out{Severity::error, {"Terminating", fmt::format("Terminating since {}", since)}, {describe_pod(asked)}};
+  if (placed && now - *asked.pod.meta.deletion_timestamp < kUsualEnd) {
+    out.severity = Severity::info;
+    out.reason.message += ", within its grace period";
     return out;
   }
-  const bool ended = asked.pod.phase == "Succeeded" || asked.pod.phase == "Failed";
-  if (now - *asked.pod.meta.deletion_timestamp < kUsualEnd) {
-    return PodCause{Severity::info,
-                    {"Terminating", fmt::format("Terminating since {}, within its grace period", since)},
-                    {describe_pod(asked)}};
-  }
-  PodCause out{Severity::error,
-               {"Terminating",
-                fmt::format("Terminating since {}, longer than its grace period{}", since,
-                            ended ? std::string()
-                                  : fmt::format(": the kubelet of node {} has not reported that the pod has ended",
-                                                asked.pod.node_name.view()))},
-               {describe_pod(asked)}};
+  const bool hangs = placed && asked.pod.phase != "Succeeded" && asked.pod.phase != "Failed";
+  out.reason.message += ", longer than its grace period";
+  if (!placed) out.reason = {"Deleted", fmt::format("the pod was deleted at {}: it is not scheduled any more", since)};
+  if (hangs)
+    out.reason.message +=
+        fmt::format(": the kubelet of node {} has not reported that the pod has ended", asked.pod.node_name.view());
   name_finalizers(asked, out);
-  if (!ended && out.cure.options.empty()) {
+  if (hangs && out.cure.options.empty()) {
     out.cure.options.emplace_back(
         "whoever runs the node looks at its kubelet's log: a process that hangs in the GPU's driver cannot be ended");
   }
@@ -385,16 +368,16 @@ std::optional<PodCause> node_state(const Snapshot& s, const FleetIndex& index, c
                                     node)},
         {explain_command(node)}};
   }
+  const std::string who = blocking_pods_of(s.world, node);
+  const bool waits = is_named(who, k8s::to_string(asked.pod.meta.key()));
   if (a->change) {
-    const std::string who = blocking_pods_of(s.world, node);
-    const bool waits = is_named(who, k8s::to_string(asked.pod.meta.key()));
     return PodCause{
         Severity::warning,
         {"NodeInChange", fmt::format("node {} is being changed to {} now{}{}", node, a->change->to,
                                      who.empty() ? "" : ", and ", waits ? "waits for this pod to end" : who)},
         {rollout_status_command()}};
   }
-  if (a->phase == Phase::pending && is_named(blocking_pods_of(s.world, node), k8s::to_string(asked.pod.meta.key()))) {
+  if (a->phase == Phase::pending && waits) {
     return PodCause{
         Severity::warning,
         {"NodeWaits", fmt::format("node {} must change to {} and waits for this pod to end", node, a->target.view())},
@@ -409,9 +392,6 @@ std::optional<PodCause> node_state(const Snapshot& s, const FleetIndex& index, c
 }
 
 void explain_neighbours(const Snapshot& s, const FleetIndex& index, const AskedPod& asked, PodExplanation& out) {
-  const auto add = [&out](Severity severity, Reason reason, Cure cure) {
-    out.causes.push_back({severity, std::move(reason), std::move(cure)});
-  };
   const NodeAssessment* a = index.assessment(asked.pod.node_name.view());
   const auto listed = s.consumers.find(std::string(asked.pod.node_name.view()));
   if (a == nullptr || a->profile == nullptr || listed == s.consumers.end()) return;
@@ -421,37 +401,36 @@ void explain_neighbours(const Snapshot& s, const FleetIndex& index, const AskedP
   for (const Pod& other : listed->second.pods) {
     if (other.meta.uid == asked.pod.meta.uid) continue;
     beside.push_back(k8s::to_string(other.meta.key()));
-    const bool free = other.gpu_requests.empty() && other.nvidia_visible_devices;
-    if (free) unasked.push_back(beside.back());
+    if (other.gpu_requests.empty() && other.nvidia_visible_devices) unasked.push_back(beside.back());
   }
   std::ranges::sort(beside);
   std::ranges::sort(unasked);
   const std::string node(asked.pod.node_name.view());
   if (!unasked.empty()) {
     const std::size_t slash = unasked.front().find('/');
-    add(Severity::warning,
-        {"UnaccountedUse",
-         fmt::format("pods on node {} can use its GPUs without a request: {}", node, fmt::join(unasked, ", "))},
-        {{fmt::format("kubectl describe pod {} --namespace {}", unasked.front().substr(slash + 1),
-                      unasked.front().substr(0, slash))},
-         {"the owners of these pods request a GPU, or remove NVIDIA_VISIBLE_DEVICES"}});
+    out.causes.push_back({Severity::warning,
+                          {"UnaccountedUse", fmt::format("pods on node {} can use its GPUs without a request: {}", node,
+                                                         fmt::join(unasked, ", "))},
+                          {describe_pod_command({unasked.front().substr(0, slash), unasked.front().substr(slash + 1)}),
+                           {"the owners of these pods request a GPU, or remove NVIDIA_VISIBLE_DEVICES"}}});
   }
   if (profile.strategy() == Strategy::none) return;
   for (const auto& [resource, count] : asked.pod.gpu_requests) {
     if (count <= 1) continue;
-    add(Severity::warning,
-        {"SeveralReplicas",
-         fmt::format("the pod has {} of {}, which are replicas of shared GPUs: several replicas give "
-                     "it neither more time nor more memory, and might be on the same GPU",
-                     count, resource.view())},
-        {show_template(asked), {"the pod's owner requests 1, or selects nodes whose GPUs are not shared"}});
+    out.causes.push_back(
+        {Severity::warning,
+         {"SeveralReplicas",
+          fmt::format("the pod has {} of {}, which are replicas of shared GPUs: several replicas give "
+                      "it neither more time nor more memory, and might be on the same GPU",
+                      count, resource.view())},
+         {show_template(asked), {"the pod's owner requests 1, or selects nodes whose GPUs are not shared"}}});
   }
   if (!beside.empty()) {
-    add(Severity::info,
-        {"SharesGPUs",
-         fmt::format("the GPUs of node {} are shared ({}); {} also {} on this node", node,
-                     to_string(profile.strategy()), first_names(beside), beside.size() == 1 ? "runs" : "run")},
-        {explain_command(node)});
+    out.causes.push_back({Severity::info,
+                          {"SharesGPUs", fmt::format("the GPUs of node {} are shared ({}); {} also {} on this node",
+                                                     node, to_string(profile.strategy()), first_names(beside),
+                                                     beside.size() == 1 ? "runs" : "run")},
+                          {explain_command(node)}});
   }
 }
 

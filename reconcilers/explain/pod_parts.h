@@ -15,6 +15,7 @@
 #include "reconcilers/checks/inference_memory.h"
 #include "reconcilers/cluster/discovery.h"
 #include "reconcilers/explain/pod.h"
+#include "reconcilers/model/json_access.h"
 #include "reconcilers/model/partitioning_world.h"
 
 namespace gso {
@@ -36,6 +37,8 @@ struct AskedPod {
     bool changeable = false;
   };
   [[nodiscard]] Workload workload() const;
+  // "metadata", "spec" or "status" of the object; empty: it has none.
+  [[nodiscard]] nlohmann::json part(const char* name) const { return k8s::object_at<nlohmann::json>(object, name); }
   // How much of the resource the container requests that requests most of it; init containers count. 0: none.
   [[nodiscard]] std::int64_t most_of_a_container(const std::string& resource) const;
   [[nodiscard]] std::string in_namespace() const { return "--namespace " + std::string(pod.meta.ns.view()); }
@@ -43,6 +46,9 @@ struct AskedPod {
 
 // The pod as the API server has it. Errors (reason `decode`): the text is not a pod.
 [[nodiscard]] k8s::Result<AskedPod> read_pod(std::string_view json);
+
+// The texts of that list; other items are left out.
+[[nodiscard]] std::vector<std::string> strings_at(const nlohmann::json& object, std::string_view field);
 
 // A name from the cluster, for a command that people paste; empty: it is none that an object can have.
 [[nodiscard]] std::string name_for_command(std::string_view name);
@@ -157,17 +163,11 @@ struct Candidates {
   std::map<std::string, std::vector<std::string>> by_text;  // Verdict::text -> its nodes.
 };
 
-struct ObstacleRow {
-  Obstacle obstacle;
-  std::string_view code;  // CamelCase, stable.
-  std::string (*text)(const AskedPod& asked, const Candidates& at);
-  Cure (*cure)(const AskedPod& asked, const Candidates& at);
-};
-// Obstacle::none has a row, too: the scheduler's own reasons (not_placed()) replace it.
-[[nodiscard]] const ObstacleRow& row_of(Obstacle obstacle);
-
-// What the verdicts say: the only text, or each with its nodes ("is full (a, b); is cordoned (c)").
-[[nodiscard]] std::string texts_of(const Candidates& at);
+// The stable name of the obstacle, CamelCase.
+[[nodiscard]] std::string_view code_of(Obstacle obstacle);
+// What is said about it where `at` has it, and what to do. Obstacle::none has an answer, too: the scheduler's own
+// reasons (not_placed()) replace it.
+[[nodiscard]] PodCause cause_of(Obstacle obstacle, const AskedPod& asked, const Candidates& at);
 
 // Sorted: "one node (gpu-1)", "7 nodes (a, b, c, d, e and 2 more)"
 [[nodiscard]] std::string where_of(const Candidates& at);

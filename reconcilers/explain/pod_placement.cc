@@ -250,9 +250,8 @@ class NodeQuestions {
 
 // What holds a pod before any node is looked at.
 std::optional<PodCause> before_scheduling(const Snapshot& snapshot, const AskedPod& asked) {
-  const Json spec = object_at<Json>(asked.object, "spec");
   std::vector<std::string> gates;
-  for (const Json& gate : list_at(spec, "schedulingGates")) gates.push_back(text_at(gate, "name"));
+  for (const Json& gate : list_at(asked.part("spec"), "schedulingGates")) gates.push_back(text_at(gate, "name"));
   if (!gates.empty()) {
     const bool kueue =
         std::ranges::any_of(gates, [](const std::string& gate) { return gate.starts_with("kueue.x-k8s.io/"); });
@@ -265,7 +264,7 @@ std::optional<PodCause> before_scheduling(const Snapshot& snapshot, const AskedP
                : describe_pod(asked),
          {"the controller that set a gate removes it; whoever runs that controller decides"}}};
   }
-  if (const std::string node = text_at(object_at<Json>(asked.object, "status"), "nominatedNodeName"); !node.empty()) {
+  if (const std::string node = text_at(asked.part("status"), "nominatedNodeName"); !node.empty()) {
     return PodCause{
         Severity::warning,
         {"Preempting",
@@ -273,7 +272,7 @@ std::optional<PodCause> before_scheduling(const Snapshot& snapshot, const AskedP
         {explain_command(node)}};
   }
   const KaiView kai = view_kai(snapshot.world.kai, snapshot.settings.kai);
-  const Json labels = object_at(object_at<Json>(asked.object, "metadata"), "labels");
+  const Json labels = object_at(asked.part("metadata"), "labels");
   if (kai.served && asked.pod.scheduler_name == kai.scheduler_name && !labels.contains(kai.queue_label)) {
     return PodCause{Severity::error,
                     {"NoQueueLabel",
@@ -314,7 +313,7 @@ void list_nodes(const ByObstacle& all, PodExplanation& out) {
       for (const std::string& node : nodes) text_of[node] = text;
     }
     for (const std::string& node : at->second.nodes)
-      out.nodes.push_back({node, std::string(text_of[node]), std::string(row_of(at->first).code)});
+      out.nodes.push_back({node, std::string(text_of[node]), std::string(code_of(at->first))});
   }
 }
 
@@ -377,8 +376,8 @@ void explain_placement(const Snapshot& snapshot, const FleetIndex& index, const 
     if (all.contains(Obstacle::none)) return;
   }
   if (const auto room = all.find(Obstacle::none); room != all.end()) {
-    out.causes.push_back(not_placed(asked, row_of(Obstacle::none).text(asked, room->second), where_of(room->second),
-                                    room->second.nodes.front()));
+    const std::string otherwise = cause_of(Obstacle::none, asked, room->second).reason.message;
+    out.causes.push_back(not_placed(asked, otherwise, where_of(room->second), room->second.nodes.front()));
     return;
   }
   if (slices) {
@@ -389,9 +388,7 @@ void explain_placement(const Snapshot& snapshot, const FleetIndex& index, const 
   for (auto at = all.rbegin(); at != all.rend() && out.causes.size() < kMostCauses; ++at) {
     const bool first = at == all.rbegin();
     if (!first && at->first < Obstacle::refused) break;
-    const ObstacleRow& row = row_of(at->first);
-    out.causes.push_back(
-        {Severity::error, {std::string(row.code), row.text(asked, at->second)}, row.cure(asked, at->second)});
+    out.causes.push_back(cause_of(at->first, asked, at->second));
   }
 }
 

@@ -15,7 +15,6 @@
 #include "reconcilers/cluster/kai_view.h"
 #include "reconcilers/explain/audit.h"
 #include "reconcilers/explain/commands.h"
-#include "reconcilers/explain/node.h"
 #include "reconcilers/kai/waiting.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/kai_objects.h"
@@ -36,17 +35,13 @@ constexpr std::string_view kDefaultScheduler = "default-scheduler";
 // "64Gi", "64Gi + 2Gi": the requests of its containers, as written.
 std::string requests_of(const AskedPod& asked, const std::string& resource) {
   std::vector<std::string> out;
-  const Json spec = object_at<Json>(asked.object, "spec");
-  for (const Json& container : list_at(spec, "containers")) {
-    if (!container.is_object()) continue;
+  for (const Json& container : list_at(asked.part("spec"), "containers")) {
     const Json resources = object_at(container, "resources");
-    for (const char* kind : {"requests", "limits"}) {
-      const Json amounts = object_at(resources, kind);
-      const auto amount = amounts.is_object() ? amounts.find(resource) : amounts.end();
-      if (amount == amounts.end()) continue;
-      out.push_back(amount->is_string() ? amount->get<std::string>() : dump(*amount));
-      break;  // A limit counts if the container has no request.
-    }
+    const Json limits = object_at(resources, "limits");
+    const Json requests = object_at(resources, "requests");
+    const Json* amount = member_at(requests, resource);
+    if (amount == nullptr) amount = member_at(limits, resource);  // It counts if the container has no request.
+    if (amount != nullptr) out.push_back(amount->is_string() ? amount->get<std::string>() : dump(*amount));
   }
   return fmt::format("{}", fmt::join(out, " + "));
 }
@@ -58,14 +53,14 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kShortage
 }  // namespace
 
 std::string scheduler_says(const AskedPod& asked) {
-  const Json placed = condition_in(object_at<Json>(asked.object, "status"), "PodScheduled");
+  const Json placed = condition_in(asked.part("status"), "PodScheduled");
   return text_at(placed, "status") == "False" ? text_at(placed, "message") : std::string();
 }
 
 std::string names_of_claims(const AskedPod& asked) {
   std::vector<std::string> names;
-  const Json spec = object_at<Json>(asked.object, "spec");
-  for (const Json& claim : list_at(spec, "resourceClaims")) names.push_back(shown_value(text_at(claim, "name")));
+  for (const Json& claim : list_at(asked.part("spec"), "resourceClaims"))
+    names.push_back(shown_value(text_at(claim, "name")));
   return first_names(names);
 }
 
@@ -149,12 +144,11 @@ std::string queue_of(const AskedPod& asked, const KaiView& view) {
 // missing queue and a full one are recognised, and the message is always shown as it is.
 PodCause refused_by_scheduler(const AskedPod& asked, const KaiView& view, const std::string& says) {
   const std::string queue = queue_of(asked, view);
-  const bool of_queue = says.find("queue") != std::string::npos || says.find("Queue") != std::string::npos;
   const auto says_one_of = [&](std::initializer_list<std::string_view> words) {
-    return std::ranges::any_of(words, [&](std::string_view word) { return says.find(word) != std::string::npos; });
+    return std::ranges::any_of(words, [&](std::string_view word) { return says.contains(word); });
   };
   PodCause out{Severity::error, {std::string(kNotChosen), "KAI's scheduler reports: " + says}, {describe_pod(asked)}};
-  if (of_queue && says_one_of({"does not exist", "not found"})) {
+  if (says_one_of({"queue", "Queue"}) && says_one_of({"does not exist", "not found"})) {
     out.reason.code = "NoQueue";
     out.cure = {{std::string(kGetQueues)},
                 {fmt::format("the pod's owner sets label {} to a queue that exists; whoever runs KAI says which one, "
@@ -222,13 +216,8 @@ PodCause kai_wait(const Snapshot& snapshot, const AskedPod& asked) {
           kai_cure(asked, cause.code, view)};
 }
 
-namespace {
-
-constexpr std::string_view kOfSlices[] = {kSlicePlanned, kSliceUnavailable, kSliceTooLarge, kSliceRequestRefused};
-
-}  // namespace
-
 bool is_of_awaited_slices(const Finding& finding) {
+  constexpr std::string_view kOfSlices[] = {kSlicePlanned, kSliceUnavailable, kSliceTooLarge, kSliceRequestRefused};
   return finding.object.kind == "Pod" && std::ranges::find(kOfSlices, finding.why.code) != std::end(kOfSlices);
 }
 

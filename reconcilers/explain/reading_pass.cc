@@ -76,18 +76,20 @@ const Reason* ReadingPass::stop_of(const NodeAssessment& a) {
   return rollout != nullptr && rollout->stop() ? &*rollout->stop() : nullptr;
 }
 
-Command ReadingPass::stop_command_of(const NodeAssessment& a) {
-  const RolloutView* rollout = rollout_of(a);
-  return rollout == nullptr ? Command() : stop_command(*rollout);
+std::vector<const RolloutView*> ReadingPass::waiting_rollouts(std::optional<std::string_view> policy) {
+  std::vector<const RolloutView*> out;
+  if (!pass_.index.record) return out;
+  for (const auto& [key, profile_rollout] : pass_.index.profile_rollouts) {
+    const bool waits = profile_rollout.tally.of(Phase::pending) > 0 && (!policy || key.policy == *policy);
+    if (const RolloutView* rollout = waits ? views_.find(key) : nullptr) out.push_back(rollout);
+  }
+  return out;
 }
 
 std::vector<Command> ReadingPass::stop_commands_of(std::string_view policy) {
   std::vector<Command> out;
-  if (!pass_.index.record) return out;
-  for (const auto& [key, profile_rollout] : pass_.index.profile_rollouts) {
-    if (key.policy != policy || profile_rollout.tally.of(Phase::pending) == 0) continue;
-    const RolloutView* rollout = views_.find(key);
-    const Command command = rollout == nullptr ? Command() : stop_command(*rollout);
+  for (const RolloutView* rollout : waiting_rollouts(policy)) {
+    const Command command = stop_command(*rollout);
     if (command.empty()) return {};
     if (std::ranges::find(out, command) == out.end()) out.push_back(command);
   }
@@ -135,23 +137,11 @@ std::string ReadingPass::why_not_repaired(const std::string& node, const NodeAss
   return is_busy(a) ? std::string() : rollout->exhausted(std::string(a.product.view())).text();
 }
 
-std::optional<Reason> ReadingPass::blocked_by_pods(const std::string& node, const NodeAssessment& a) const {
-  return gso::blocked_by_pods(pass_, node, a);
-}
-
-EvictionOutlook ReadingPass::eviction_outlook(const std::string& node, const NodeAssessment& a,
-                                              bool evict_bare_pods) const {
-  return gso::eviction_outlook(pass_, node, a, evict_bare_pods);
-}
-
 std::map<std::string, std::string> ReadingPass::settling() {
   std::map<std::string, std::string> out;
-  if (!pass_.index.record) return out;
-  for (const auto& [key, profile_rollout] : pass_.index.profile_rollouts) {
-    if (profile_rollout.tally.of(Phase::pending) == 0) continue;
-    const RolloutView* rollout = views_.find(key);
-    if (rollout == nullptr) continue;
-    if (std::string start = start_after_settling(*rollout); !start.empty()) out.emplace(key.policy, std::move(start));
+  for (const RolloutView* rollout : waiting_rollouts()) {
+    if (std::string start = start_after_settling(*rollout); !start.empty())
+      out.emplace(rollout->key.policy, std::move(start));
   }
   return out;
 }
@@ -173,41 +163,22 @@ ReadingPass::Alone ReadingPass::alone(const NodeAssessment& a) const {
   return out;
 }
 
-namespace {
-
-constexpr Component kComponents[] = {Component::mps, Component::gfd, Component::plugin};
-
-// Of the pods that the change replaces, those for which `fits` is true.
-template <class Fits>
-std::vector<std::string> listed_pods(const FleetIndex::Impl& index, const Node& node, const NodeAssessment& a,
-                                     Fits fits) {
+std::vector<std::string> pods_to_go(const FleetIndex::Impl& index, const Node& node, const NodeAssessment& a,
+                                    bool ending) {
   std::vector<std::string> out;
   const NodePods pods = sort_pods(index.installation_of(a), index.pods_of(node.meta.name));
-  for (const Component component : kComponents) {
+  for (const Component component : {Component::mps, Component::gfd, Component::plugin}) {
     const auto listed = a.change->pods.find(component);
     if (listed == a.change->pods.end()) continue;
     for (const Pod* pod : pods.of(component)) {
-      if (listed->second.contains(pod->meta.uid) && fits(*pod))
+      if (listed->second.contains(pod->meta.uid) && (!ending || pod->meta.deletion_timestamp))
         out.push_back(fmt::format("{} {}", to_string(component), shown_value(pod->meta.name)));
     }
   }
   return out;
 }
 
-}  // namespace
-
-std::vector<std::string> pods_to_go(const FleetIndex::Impl& index, const Node& node, const NodeAssessment& a) {
-  return listed_pods(index, node, a, [](const Pod&) { return true; });
-}
-
 namespace {
-
-// No row applies yet: the node waits for pods to end or to become Ready, or does not show its profile.
-std::string last_wait(const NodeAssessment& a, const NodePods& pods, const std::vector<std::string>& going) {
-  if (!going.empty()) return fmt::format("waits for {} to end", going.front());
-  if (!a.pods_ready) return first_problem(pods);
-  return a.matches() ? "new profile is live; confirming" : "verifying: " + shown_difference(a);
-}
 
 // Why the step ends the change of a node that has lost no pod; null: it does not.
 const std::string* why_it_leaves(const Step& step) {
@@ -232,92 +203,66 @@ std::string reported(const Step& step) {
   return out;
 }
 
-// One change of one node, in words.
-class StepText {
- public:
-  StepText(const Index& index, const Node& node, const NodeAssessment& a, const Step& step)
-      : node_(node),
-        a_(a),
-        step_(step),
-        pods_(sort_pods(index.installation_of(a), index.pods_of(node.meta.name))),
-        left_(pods_to_go(index, node, a)),
-        going_(listed_pods(index, node, a, [](const Pod& pod) { return pod.meta.deletion_timestamp.has_value(); })) {}
-
-  // `waiting`: what the status of the rollout says about the node.
-  [[nodiscard]] std::string text(const std::string& waiting) const {
-    if (const std::string* why = why_it_leaves(step_)) return fmt::format("{}: the node leaves its change", *why);
-    switch (step_.row) {
-      case StepRow::c1:
-        return fmt::format("{}: the operator waits until this ends", describe_holder(a_.holder, node_));
-      case StepRow::forget_cordon:
-        return "someone uncordoned the node; the change continues";
-      case StepRow::c2:
-        return "the change has failed";
-      case StepRow::c3:
-      case StepRow::c4:
-        return reported(step_);
-      default:
-        return node_.ready ? next(waiting) : std::string(kNotReadyInChangeText);
-    }
+// What a Ready node waits for whose first pods have been replaced, from C7 on.
+std::string replacing(const Index& index, const Node& node, const NodeAssessment& a, const Step& step) {
+  const NodePods pods = sort_pods(index.installation_of(a), index.pods_of(node.meta.name));
+  if (step.row == StepRow::c9) {
+    const std::string next = pods_to_go(index, node, a).front();
+    const bool has_problem = !a.pods_ready && !step.last_wait_for.empty();
+    const std::string why = has_problem ? first_problem(pods) : step.last_wait_for;
+    return why.empty() ? next + " is replaced next" : fmt::format("{}; then {} is replaced", why, next);
   }
+  if (step.row == StepRow::c10) return "new profile is live; confirming";
+  if (std::string why = reported(step); !why.empty()) return why;
+  if (step.row == StepRow::c7)
+    return "the profile changed again: new pods that might have read the former text are replaced too";
+  // No row applies yet: the node waits for pods to end or to become Ready, or does not show its profile.
+  if (const auto going = pods_to_go(index, node, a, true); !going.empty())
+    return fmt::format("waits for {} to end", going.front());
+  if (!a.pods_ready) return first_problem(pods);
+  return a.matches() ? "new profile is live; confirming" : "verifying: " + shown_difference(a);
+}
 
- private:
-  // Of a Ready node, from C5 on.
-  [[nodiscard]] std::string next(const std::string& waiting) const {
-    switch (step_.row) {
-      case StepRow::c5:
-        return "the profile changed again: the pods to replace are listed again";
-      case StepRow::c6:
-        return waiting.empty() || !step_.plan.actions.empty() ? draining() : waiting;
-      default:
-        return waiting.empty() ? replacing() : waiting;
-    }
+// Of a Ready node whose first pods, or whose label, remain (C6).
+std::string draining(const Index& index, const Node& node, const NodeAssessment& a, const Step& step) {
+  const std::vector<std::string> left = pods_to_go(index, node, a);
+  if (!step.plan.actions.empty())
+    return left.empty() ? "its label is written next" : left.front() + " is replaced next";
+  if (std::string why = reported(step); !why.empty()) return why;
+  return fmt::format("is being drained; then {}",
+                     left.empty() ? "its label is written" : left.front() + " is replaced");
+}
+
+// One change of one node, in words. `waiting`: what the status of the rollout says about the node.
+std::string step_text(const Index& index, const Node& node, const NodeAssessment& a, const Step& step,
+                      const std::string& waiting) {
+  if (const std::string* why = why_it_leaves(step)) return fmt::format("{}: the node leaves its change", *why);
+  switch (step.row) {
+    case StepRow::c1:
+      return fmt::format("{}: the operator waits until this ends", describe_holder(a.holder, node));
+    case StepRow::forget_cordon:
+      return "someone uncordoned the node; the change continues";
+    case StepRow::c2:
+      return "the change has failed";
+    case StepRow::c3:
+    case StepRow::c4:
+      return reported(step);
+    default:
+      break;
   }
-
-  [[nodiscard]] std::string draining() const {
-    if (std::string why = reported(step_); !why.empty()) return why;
-    if (!step_.plan.actions.empty())
-      return left_.empty() ? "its label is written next" : fmt::format("{} is replaced next", left_.front());
-    return left_.empty() ? "is being drained; then its label is written"
-                         : "is being drained; then " + left_.front() + " is replaced";
-  }
-
-  [[nodiscard]] std::string replacing() const {
-    switch (step_.row) {
-      case StepRow::c7: {
-        const std::string why = reported(step_);
-        return why.empty() ? "the profile changed again: new pods that might have read the former text are replaced too"
-                           : why;
-      }
-      case StepRow::c9: {
-        const bool has_problem = !a_.pods_ready && !step_.last_wait_for.empty();
-        const std::string why = has_problem ? first_problem(pods_) : step_.last_wait_for;
-        return why.empty() ? fmt::format("{} is replaced next", left_.front())
-                           : fmt::format("{}; then {} is replaced", why, left_.front());
-      }
-      case StepRow::c10:
-        return "new profile is live; confirming";
-      default: {
-        std::string why = reported(step_);
-        return why.empty() ? last_wait(a_, pods_, going_) : why;
-      }
-    }
-  }
-
-  const Node& node_;
-  const NodeAssessment& a_;
-  const Step& step_;
-  NodePods pods_;
-  std::vector<std::string> left_;
-  std::vector<std::string> going_;
-};
+  if (!node.ready) return std::string(kNotReadyInChangeText);
+  if (step.row == StepRow::c5) return "the profile changed again: the pods to replace are listed again";
+  const bool acts = step.row == StepRow::c6 && !step.plan.actions.empty();
+  if (!waiting.empty() && !acts) return waiting;
+  return step.row == StepRow::c6 ? draining(index, node, a, step) : replacing(index, node, a, step);
+}
 
 }  // namespace
 
 std::string change_step(ReadingPass& pass, const Node& node, const NodeAssessment& a) {
   const Step* step = pass.step_of(node, a);
   if (step == nullptr) return "the operator decides about the node once it has read all that it needs";
-  return StepText(pass.index(), node, a, *step).text(blocking_pods_of(pass.world(), node.meta.name)) +
+  return step_text(pass.index(), node, a, *step, blocking_pods_of(pass.world(), node.meta.name)) +
          deadline_text(pass, node, a);
 }
 

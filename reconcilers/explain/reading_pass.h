@@ -12,7 +12,6 @@
 #include "reconcilers/fleet/fleet.h"
 #include "reconcilers/reasons/command.h"
 #include "reconcilers/rollout/change_steps.h"
-#include "reconcilers/rollout/drain.h"
 #include "reconcilers/rollout/rollout_view.h"
 
 namespace gso {
@@ -32,16 +31,22 @@ class ReadingPass {
   [[nodiscard]] WallTime now() const { return snapshot_.now; }
   [[nodiscard]] const Index& index() const { return pass_.index; }
   [[nodiscard]] const PlannerSettings& settings() const { return snapshot_.settings; }
+  // For the functions of rollout/ that the operator decides with.
+  [[nodiscard]] const Pass& pass() const { return pass_; }
   // Null: no node belongs to such a rollout.
   [[nodiscard]] const RolloutView* rollout(const RolloutKey& key) { return views_.find(key); }
+  // The rollout of a node; null: it is of none, or the fleet has no record.
+  [[nodiscard]] const RolloutView* rollout_of(const NodeAssessment& assessment) {
+    return pass_.index.record ? views_.find(pass_.index.rollout_key_of(assessment)) : nullptr;
+  }
+  // The rollouts whose nodes wait to start: of the policy, or of all. None without a record of the fleet.
+  [[nodiscard]] std::vector<const RolloutView*> waiting_rollouts(std::optional<std::string_view> policy = {});
 
   // The next step of a node in a change; null: nothing is decided about it now (ChangeSteps::is_undecided()).
   [[nodiscard]] const Step* step_of(const Node& node, const NodeAssessment& assessment);
   // Why the rollout of a node that needs a change starts no node, if a person, a calendar or failures stop it; null:
   // nothing does that.
   [[nodiscard]] const Reason* stop_of(const NodeAssessment& assessment);
-  // stop_command() of that rollout.
-  [[nodiscard]] Command stop_command_of(const NodeAssessment& assessment);
   // stop_command() of each rollout of the policy whose nodes need a change, if all of them are stopped by a person, a
   // calendar or failures; empty: nodes start, or will by themselves.
   [[nodiscard]] std::vector<Command> stop_commands_of(std::string_view policy);
@@ -55,14 +60,8 @@ class ReadingPass {
   // Why a drifting node is not repaired, although it could be: what stops its rollout, or a full budget. Empty:
   // nothing.
   [[nodiscard]] std::string why_not_repaired(const std::string& node, const NodeAssessment& assessment);
-  // Why pods of the node keep it from its change, by the listing of its consumers; nullopt: none does, or none was
-  // listed.
-  [[nodiscard]] std::optional<Reason> blocked_by_pods(const std::string& node, const NodeAssessment& assessment) const;
   // The pods of the node are known; the operator's statuses say what else is.
   [[nodiscard]] bool has_listed(const std::string& node) const { return snapshot_.consumers.contains(node); }
-  // eviction_outlook() of such a node.
-  [[nodiscard]] EvictionOutlook eviction_outlook(const std::string& node, const NodeAssessment& assessment,
-                                                 bool evict_bare_pods) const;
   // Whether the status of its rollout, or without one that of its policy, can speak of no other group than the node's.
   struct Alone {
     bool in_rollout = false;
@@ -73,11 +72,6 @@ class ReadingPass {
   [[nodiscard]] std::map<std::string, std::string> settling();
 
  private:
-  // The rollout of a node; null: it is of none, or the fleet has no record.
-  const RolloutView* rollout_of(const NodeAssessment& assessment) {
-    return pass_.index.record ? views_.find(pass_.index.rollout_key_of(assessment)) : nullptr;
-  }
-
   Timers timers_;
   Snapshot snapshot_;
   RolloutViews views_;
@@ -98,9 +92,10 @@ class ReadingPass {
 // the latest (verifyTimeout 10m0s)". Empty: nothing is late yet, or the change does not fail for what it waits for.
 [[nodiscard]] std::string deadline_text(ReadingPass& pass, const Node& node, const NodeAssessment& assessment);
 
-// Its pods that must still be replaced, by name: "gfd gfd-x", "plugin plugin-x".
+// Its pods that must still be replaced, by name: "gfd gfd-x", "plugin plugin-x". `ending`: those alone that are being
+// deleted.
 [[nodiscard]] std::vector<std::string> pods_to_go(const FleetIndex::Impl& index, const Node& node,
-                                                  const NodeAssessment& assessment);
+                                                  const NodeAssessment& assessment, bool ending = false);
 
 // A node in a change and its step.
 struct NodeStep {

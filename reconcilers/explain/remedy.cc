@@ -26,7 +26,6 @@
 #include "reconcilers/node/node_patch.h"
 #include "reconcilers/node/node_phase.h"
 #include "reconcilers/reasons/names.h"
-#include "reconcilers/rollout/gates.h"
 
 namespace gso {
 
@@ -74,12 +73,7 @@ bool misses_default(const NodeAssessment& a) {
 class Chooser {
  public:
   Chooser(const ReadingPass& pass, const Node& node, const NodeAssessment& a)
-      : world_(pass.world()),
-        index_(pass.index()),
-        installation_(index_.installation_of(a)),
-        plugin_(installation_.find(Component::plugin, node)),
-        node_(node),
-        a_(a) {}
+      : world_(pass.world()), index_(pass.index()), installation_(index_.installation_of(a)), node_(node), a_(a) {}
 
   // {node}, {namespace} and {configmap} of the plugin, {label}: the label by which its nodes choose a key, {policy}.
   [[nodiscard]] Command fill(std::string_view command, std::string comment = {}) const {
@@ -90,11 +84,6 @@ class Chooser {
                         fmt::arg("policy", shell_word(a_.policy.view())),
                         fmt::arg("label", shell_word(config_label(installation_, node_)))),
             std::move(comment), Command::Does::shows, command.contains(kNode) ? node_.meta.name : std::string()};
-  }
-
-  // For a plugin without profiles: the command that sets which ConfigMap its installation mounts.
-  [[nodiscard]] Command give_profiles() const {
-    return {set_config_map_command(installation_, plugin_), {}, Command::Does::changes};
   }
 
   // MPS cannot work on this node: its profile is chosen anew, by whoever chose it. Labels are shown and not written:
@@ -136,7 +125,6 @@ class Chooser {
   const World& world_;
   const FleetIndex::Impl& index_;
   const PluginInstallation& installation_;
-  const Operand* plugin_;
   const Node& node_;
   const NodeAssessment& a_;
 };
@@ -193,9 +181,9 @@ Command announced_default_command(const FleetIndex::Impl& index, const NodeAsses
   const PluginInstallation& installation = index.installation_of(a);
   const Operand* plugin = first_plugin(installation);
   if (a.would_break.empty() || !installation.announced || plugin == nullptr) return {};
-  const bool by_default_key = installation.announced_config_map == installation.config_map &&
-                              installation.announced_default != plugin->default_key;
-  if (!by_default_key) return {};
+  if (installation.announced_config_map != installation.config_map ||
+      installation.announced_default == plugin->default_key)
+    return {};
   return {set_default_key_command(installation, plugin->default_key), {}, Command::Does::changes};
 }
 
@@ -259,7 +247,7 @@ Command failed_pod_command(const FleetIndex::Impl& index, const Node& node, cons
     for (const ContainerStatus* container : pod.all_containers()) {
       if (!container->ready && container->restarts > 0) return log_command(pod, *container);
     }
-    return {fmt::format("kubectl describe pod {} --namespace {}", pod.meta.name, pod.meta.ns.view())};
+    return describe_pod_command(pod.meta.key());
   });
 }
 
@@ -336,16 +324,11 @@ Command before_a_restart(const ReadingPass& pass, const Node& node, const NodeAs
 
 // The policy that governs the object; null: none is known.
 const SharingPolicy* policy_of(const World& world, const FleetIndex::Impl& index, const ObjectRef& object) {
-  std::string policy;
-  if (object.kind == "Node") {
-    const NodeAssessment* a = index.find(object.name);
-    if (a != nullptr) policy = a->policy.view();
-  } else if (object.kind == "SharingRollout") {
-    const SharingRollout* rollout = world.rollouts.find(object.name);
-    if (rollout != nullptr) policy = rollout->policy;
-  } else if (object.kind == "SharingPolicy") {
-    policy = object.name;
-  }
+  const NodeAssessment* a = object.kind == "Node" ? index.find(object.name) : nullptr;
+  const SharingRollout* rollout = object.kind == "SharingRollout" ? world.rollouts.find(object.name) : nullptr;
+  std::string_view policy = object.kind == "SharingPolicy" ? std::string_view(object.name) : std::string_view();
+  if (a != nullptr) policy = a->policy.view();
+  if (rollout != nullptr) policy = rollout->policy;
   return policy.empty() ? nullptr : &index.policy(world, policy);
 }
 
@@ -355,9 +338,10 @@ std::string_view remedy_here(const World& world, const FleetIndex::Impl& index, 
                              const ObjectRef& object) {
   const SharingPolicy* policy = reason == kWaitingForWorkloads ? policy_of(world, index, object) : nullptr;
   if (policy == nullptr || policy->rollout.workloads != WorkloadMode::evict) return remedy_of(reason);
-  if (policy->rollout.evict_bare_pods) return "wait, delete the pods, or set `workloads: Interrupt`";
-  return "wait, delete the pods, or set `workloads: Interrupt`, or for pods without a controller "
-         "`rollout.evictBarePods: true`";
+  return policy->rollout.evict_bare_pods
+             ? "wait, delete the pods, or set `workloads: Interrupt`"
+             : "wait, delete the pods, or set `workloads: Interrupt`, or for pods without a controller "
+               "`rollout.evictBarePods: true`";
 }
 
 std::string name_nodes_in(std::string text, const std::vector<std::string>& nodes) {
@@ -367,11 +351,9 @@ std::string name_nodes_in(std::string text, const std::vector<std::string>& node
   bool replaced = false;
   const auto replace_behind = [&](std::string_view before) {
     const std::string placeholder = fmt::format("{}{}", before, kAnyNode);
-    const std::string named = fmt::format("{}{}", before, names);
-    for (std::size_t at = text.find(placeholder); at != std::string::npos; at = text.find(placeholder, at)) {
-      text.replace(at, placeholder.size(), named);
-      at += named.size();
-      replaced = true;
+    for (std::size_t at = 0; (at = text.find(placeholder, at)) != std::string::npos; replaced = true) {
+      text.replace(at + before.size(), kAnyNode.size(), names);
+      at += before.size() + names.size();
     }
   };
   replace_behind(" node ");
@@ -431,20 +413,26 @@ Command missing_permission_command(const World& world, const std::string& ns) {
 Command next_step(const ReadingPass& pass, const Node& node, const NodeAssessment* a, std::string_view state) {
   const World& world = pass.world();
   const Index& index = pass.index();
-  if (a == nullptr && is_partitioned_by_nos(node)) return {};
-  if (a == nullptr && hami_plugin_on(hami_plugins(world), node) != nullptr) return {};
-  if (const std::optional<ObjectKey> cloud = a == nullptr ? cloud_plugin_on(world, node) : std::nullopt) {
+  const bool of_others =
+      a == nullptr && (is_partitioned_by_nos(node) || hami_plugin_on(hami_plugins(world), node) != nullptr);
+  if (of_others) return {};
+  if (a == nullptr) {
+    const std::optional<ObjectKey> cloud = cloud_plugin_on(world, node);
+    if (!cloud) return {"kubectl get daemonsets --all-namespaces -o wide"};
     if (serves_gpus(node)) return {};
     return {
         fmt::format("kubectl get pods --namespace {} --field-selector spec.nodeName={}", cloud->ns, node.meta.name)};
   }
-  if (a == nullptr) return {"kubectl get daemonsets --all-namespaces -o wide"};
   if (state == kUnknown && record_unread(world, pass.settings()))
     return {fmt::format("kubectl auth can-i list configmaps --namespace {}", pass.settings().operator_namespace),
             "of the operator's record"};
   if (state == kUnknown) return missing_permission_command(world, index.installation_of(*a).ns);
   const Chooser chooser(pass, node, *a);
-  if (a->phase == Phase::unmanaged) return chooser.give_profiles();
+  if (a->phase == Phase::unmanaged) {  // Its plugin has no profiles.
+    const PluginInstallation& installation = index.installation_of(*a);
+    return {
+        set_config_map_command(installation, installation.find(Component::plugin, node)), {}, Command::Does::changes};
+  }
   if (!node.ready) return describe_node_command(node.meta.name);
   if (a->has_unknown_label()) return chooser.correct_label();
   // A hold is lifted last: the obstacle remains without it.

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
+#include <initializer_list>
 
 #include "reconcilers/checks/check.h"
 #include "reconcilers/checks/object_checks.h"
@@ -23,19 +23,36 @@ bool is_about_node(const Finding& finding) {
   return finding.object.kind == "Node";
 }
 
-// The names of the nodes that have such a finding.
-std::set<std::string> nodes_with(const std::vector<Finding>& findings, std::string_view reason) {
-  std::set<std::string> out;
+using Names = std::set<std::string>;
+
+// The names of the nodes that have such a finding, of that severity or of any.
+Names nodes_with(const std::vector<Finding>& findings, std::string_view reason, std::optional<Severity> severity = {}) {
+  Names out;
   for (const Finding& finding : findings) {
-    if (is_about_node(finding) && finding.why.code == reason) out.insert(finding.object.name);
+    const bool is_meant = finding.why.code == reason && finding.severity == severity.value_or(finding.severity);
+    if (is_meant && is_about_node(finding)) out.insert(finding.object.name);
   }
+  return out;
+}
+
+// Findings for one of these reasons about one of these nodes go, because they follow from another one. Returns the
+// nodes that had some.
+Names drop_consequences(std::vector<Finding>& findings, const Names& nodes,
+                        std::initializer_list<std::string_view> reasons) {
+  Names out;
+  std::erase_if(findings, [&](const Finding& finding) {
+    const bool follows = is_about_node(finding) && nodes.contains(finding.object.name) &&
+                         std::ranges::find(reasons, finding.why.code) != reasons.end();
+    if (follows) out.insert(finding.object.name);
+    return follows;
+  });
   return out;
 }
 
 // A default key that does not exist is reported for the nodes (DefaultKeyNotFound, DefaultMissing), and again as
 // ConfigInvalid for a ConfigMap that is right: one problem is enough, and the cause is in the plugin's setting.
 void drop_blamed_config_maps(std::vector<Finding>& findings) {
-  std::set<std::string> defaults;
+  Names defaults;
   for (const Finding& finding : findings) {
     if (finding.why.code == kDefaultKeyNotFound || finding.why.code == kDefaultMissing)
       defaults.insert(finding.why.message);
@@ -54,7 +71,7 @@ void join_nodes_of_a_missing_default(std::vector<Finding>& findings) {
   const auto is_wanted = [](const Finding& finding) {
     return is_about_node(finding) && (finding.why.code == kDefaultKeyNotFound || finding.why.code == kDefaultMissing);
   };
-  std::set<std::string> messages;
+  Names messages;
   for (const Finding& finding : findings) {
     if (is_wanted(finding)) messages.insert(finding.why.message);
   }
@@ -90,33 +107,13 @@ void join_missing_config_maps(const World& world, const FleetIndex& index, std::
 
 // What follows from a kubelet that does not report: nothing else about what the node shows is known to be wrong.
 void drop_consequences_of_not_ready(std::vector<Finding>& findings) {
-  static constexpr std::array kConsequences{kNodesNotReady, kDrift,       kPreexistingDrift,
-                                            kUnproven,      kEditNotLive, kLabelsMissing};
-  const std::set<std::string> not_ready = nodes_with(findings, kNodeNotReady);
-  const auto follows = [&](const Finding& finding) {
-    return is_about_node(finding) && not_ready.contains(finding.object.name) &&
-           std::ranges::find(kConsequences, finding.why.code) != kConsequences.end();
-  };
-  std::set<std::string> differ;
-  for (const Finding& finding : findings) {
-    if (follows(finding)) differ.insert(finding.object.name);
-  }
-  std::erase_if(findings, follows);
+  const Names differ =
+      drop_consequences(findings, nodes_with(findings, kNodeNotReady),
+                        {kNodesNotReady, kDrift, kPreexistingDrift, kUnproven, kEditNotLive, kLabelsMissing});
   for (Finding& finding : findings) {
     if (finding.why.code == kNodeNotReady && differ.contains(finding.object.name))
       finding.why.message = not_ready_text(true);
   }
-}
-
-// A node without any allocatable GPU does not show its profile either: that it has none is the problem.
-void drop_drift_of_outages(std::vector<Finding>& findings) {
-  std::set<std::string> out;
-  for (const Finding& finding : findings) {
-    if (finding.why.code == kNoneAllocatable && finding.severity == Severity::error) out.insert(finding.object.name);
-  }
-  std::erase_if(findings, [&](const Finding& finding) {
-    return reports_drift(finding) && is_about_node(finding) && out.contains(finding.object.name);
-  });
 }
 
 // The finding that says why the node cannot serve: that its pods do not run because of MPS on MIG, whatever it ran
@@ -150,7 +147,7 @@ Finding* cause_of_outage(const FleetIndex& index, const NodeAssessment& a, const
 // That no GPU is allocatable is a consequence where a finding says why the node cannot serve.
 void drop_explained_outages(const FleetIndex& index, std::vector<Finding>& findings) {
   constexpr std::string_view kConsequence = "; none of the node's GPUs is allocatable";
-  std::set<std::string> explained = nodes_with(findings, kNoneAllocatable);
+  Names explained = nodes_with(findings, kNoneAllocatable);
   std::set<Finding*> causes;
   std::erase_if(explained, [&](const std::string& node) {
     const NodeAssessment* a = index.assessment(node);
@@ -163,24 +160,21 @@ void drop_explained_outages(const FleetIndex& index, std::vector<Finding>& findi
     const Check* check = find_check(cause->reason);
     if (check == nullptr || !check->says_no_gpus) cause->message += kConsequence;
   }
-  std::erase_if(findings, [&](const Finding& finding) {
-    return (finding.why.code == kNoneAllocatable || reports_drift(finding)) && is_about_node(finding) &&
-           explained.contains(finding.object.name);
-  });
+  (void)drop_consequences(findings, explained, {kNoneAllocatable, kDrift, kPreexistingDrift});
 }
 
 // A node that failed keeps the operator's cordon until it is retried, and the failure says what to do. One that was
 // left in mode Observe is left mid-change: once is enough.
 void drop_second_reports(const World& world, bool changes_continue, std::vector<Finding>& findings) {
-  const std::set<std::string> failed = nodes_with(findings, kVerificationFailed);
-  std::set<std::string> left = nodes_with(findings, kLeftMidChange);
-  if (!changes_continue) left.merge(nodes_with(findings, kHeldMidChange));
-  std::erase_if(findings, [&](const Finding& finding) {
-    if (!is_about_node(finding)) return false;
-    const std::string& name = finding.object.name;
-    const Node* node = finding.why.code == kCordoned && failed.contains(name) ? world.nodes.find(name) : nullptr;
-    return (node != nullptr && is_cordon_of_failure(*node)) || (finding.why.code == kObserve && left.contains(name));
+  Names failed = nodes_with(findings, kVerificationFailed);
+  std::erase_if(failed, [&](const std::string& name) {
+    const Node* node = world.nodes.find(name);
+    return node == nullptr || !is_cordon_of_failure(*node);
   });
+  (void)drop_consequences(findings, failed, {kCordoned});
+  Names left = nodes_with(findings, kLeftMidChange);
+  if (!changes_continue) left.merge(nodes_with(findings, kHeldMidChange));
+  (void)drop_consequences(findings, left, {kObserve});
 }
 
 // The error in that key of the ConfigMap; empty: it has none.
@@ -196,7 +190,7 @@ std::string error_of_key(const World& world, const FleetIndex& index, const Obje
 
 // An invalid key that is the default is reported for the nodes with a label as well: its error is printed once.
 void refer_to_invalid_keys(const World& world, const FleetIndex& index, std::vector<Finding>& findings) {
-  std::set<std::string> errors;
+  Names errors;
   for (const Finding& finding : findings) {
     if (finding.why.code != kConfigInvalid || finding.key.empty()) continue;
     const std::string error = error_of_key(world, index, {finding.object.ns, finding.object.name}, finding.key);
@@ -221,8 +215,8 @@ std::string_view not_ready_text(bool differs) {
 }
 
 void join_breaks_by_label(std::vector<Finding>& findings) {
-  const std::set<std::string> refused = nodes_with(findings, kMpsByLabelUnsupported);
-  std::set<std::string> broken;
+  const Names refused = nodes_with(findings, kMpsByLabelUnsupported);
+  Names broken;
   std::erase_if(findings, [&](const Finding& finding) {
     const bool same = is_about_node(finding) && finding.why.code == kNodesWouldBreak &&
                       finding.why.message.starts_with(kPinnedToMpsKey) && refused.contains(finding.object.name);
@@ -242,7 +236,9 @@ void keep_root_causes(const World& world, const FleetIndex& index, bool changes_
   join_missing_config_maps(world, index, findings);
   drop_consequences_of_not_ready(findings);
   drop_explained_outages(index, findings);
-  drop_drift_of_outages(findings);
+  // A node without any allocatable GPU does not show its profile either: that it has none is the problem.
+  (void)drop_consequences(findings, nodes_with(findings, kNoneAllocatable, Severity::error),
+                          {kDrift, kPreexistingDrift});
   drop_second_reports(world, changes_continue, findings);
   join_breaks_by_label(findings);
   refer_to_invalid_keys(world, index, findings);

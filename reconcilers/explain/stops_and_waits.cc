@@ -19,9 +19,8 @@
 #include "reconcilers/model/object_refs.h"
 #include "reconcilers/node/assess.h"
 #include "reconcilers/node/node_change.h"
-#include "reconcilers/node/node_phase.h"
-#include "reconcilers/node/node_step.h"
 #include "reconcilers/reasons/names.h"
+#include "reconcilers/rollout/drain.h"
 #include "reconcilers/rollout/gates.h"
 
 namespace gso {
@@ -39,6 +38,10 @@ std::string kubectl_name(std::string_view kind) {
 
 Command describe_node_command(std::string_view node) {
   return {fmt::format("kubectl describe node {}", node), {}, Command::Does::shows, std::string(node)};
+}
+
+Command describe_pod_command(const ObjectKey& pod) {
+  return {fmt::format("kubectl describe pod {} --namespace {}", pod.name, pod.ns)};
 }
 
 Command explain_command(std::string_view node) {
@@ -110,6 +113,12 @@ Command roll_back_chart_command(const World& world, const PlannerSettings& setti
                         fmt::format("names the release: `helm rollback` of it goes back; {}", correct));
   return {fmt::format("helm rollback {} --namespace {}", shell_word(release.name), shell_word(release.ns)),
           fmt::format("to go back; {}", correct), Command::Does::changes};
+}
+
+const Tally& nodes_of_policy(const FleetIndex::Impl& index, const std::string& policy) {
+  static const Tally kNone;
+  const auto nodes = index.policies.find(policy);
+  return nodes == index.policies.end() ? kNone : nodes->second;
 }
 
 bool policy_is_gone(const World& world, const FleetIndex::Impl& index, std::string_view policy) {
@@ -346,7 +355,8 @@ std::vector<PodDecision> by_evicting(const ReadingPass& pass, const std::string&
                                      const SharingPolicy& policy, bool has_object, std::string& why) {
   const bool evicts = policy.rollout.workloads == WorkloadMode::evict;
   // Without a listing nothing speaks against it.
-  const bool frees = !pass.has_listed(node) || pass.eviction_outlook(node, a, policy.rollout.evict_bare_pods).frees;
+  const bool frees =
+      !pass.has_listed(node) || eviction_outlook(pass.pass(), node, a, policy.rollout.evict_bare_pods).frees;
   if (frees) {
     if (evicts) return {};
     if (!has_object) return {by_flag("Evict", kEvictsPods)};
@@ -357,7 +367,7 @@ std::vector<PodDecision> by_evicting(const ReadingPass& pass, const std::string&
                   fmt::format("{}{}", kEvictsPods,
                               all_evicted ? "" : "; for pods without a controller set evictBarePods: true as well"))};
   }
-  const EvictionOutlook with_bare = pass.eviction_outlook(node, a, true);
+  const EvictionOutlook with_bare = eviction_outlook(pass.pass(), node, a, true);
   if (!with_bare.frees) {
     why = with_bare.why;
     return {};
@@ -454,7 +464,7 @@ Cure pod_choices(ReadingPass& pass, const Node& node, const NodeAssessment& a) {
   const std::string& name = node.meta.name;
   const bool can_wait = a.phase == Phase::draining || a.phase == Phase::pending || a.phase == Phase::restarting;
   if (!can_wait || pass.stop_of(a) != nullptr) return {};
-  const std::optional<Reason> listed = pass.blocked_by_pods(name, a);
+  const std::optional<Reason> listed = blocked_by_pods(pass.pass(), name, a);
   const bool deferred = a.phase == Phase::pending && pass.index().nodes_in(Bucket::deferred).contains(name);
   if (blocking_pods_of(pass.world(), name).empty() && !(deferred && listed)) return {};
   // How the server answers evictions, only the operator knows.

@@ -24,14 +24,6 @@ namespace gso {
 
 namespace {
 
-std::vector<Component> restarted(const Pass& pass, const Node& node, const NodeAssessment& a) {
-  std::vector<Component> out;
-  for (const auto& [component, uids] : pods_to_replace(view_of(pass, node, a), {a.transition, a.cause})) {
-    if (!uids.empty()) out.push_back(component);
-  }
-  return out;
-}
-
 // It has another target than the change that it is going through.
 bool changes_course(const NodeAssessment& a) {
   return a.in_change() && a.change->to != a.target.view();
@@ -90,7 +82,9 @@ NodeDifference difference_of(const Pass& pass, const std::string& name, const No
   }
   if (a.phase != Phase::pending) return out;  // Its pods reload by themselves.
   out.held = a.holder;
-  out.restarts = restarted(pass, node, a);
+  for (const auto& [component, uids] : pods_to_replace(view_of(pass, node, a), {a.transition, a.cause})) {
+    if (!uids.empty()) out.restarts.push_back(component);
+  }
   out.drain = drain_for(a, a.transition, rollout.workloads);
   out.cordon = rollout.cordon;
   out.cordons = start_cordons(out.cordon, out.transition, starts_live(out.drain, out.drain == Drain::nothing));
@@ -150,50 +144,28 @@ const PatchNode* way_out_of_change(const Step& step) {
   return nullptr;
 }
 
-// Nodes whose change is backed out at once, because they have another target: they are judged as they are then. While
-// this exists, `world` has them so.
-class BackedOut {
- public:
-  BackedOut(World& world, FleetIndex& index, const PlannerSettings& settings, WallTime now) : world_(world) {
-    std::vector<std::string> waiting = index.node_names();
-    std::erase_if(waiting, [&](const std::string& name) {
-      const NodeAssessment& a = *index.assessment(name);
-      return a.phase != Phase::draining || !changes_course(a);
-    });
-    if (waiting.empty()) return;
-    std::vector<Node> after;
-    ReadingPass pass(world, index, settings, now);
-    for (const std::string& name : waiting) {
-      const Node& node = *world.nodes.find(name);
-      const Step* step = pass.step_of(node, *index.assessment(name));
-      const PatchNode* patch = step == nullptr ? nullptr : way_out_of_change(*step);
-      if (patch == nullptr) continue;
-      before_.push_back(node);
-      after.push_back(patched(node, *patch));
-    }
-    for (const Node& node : after) world_.nodes.replace(node);
+// Nodes whose change is backed out at once, because they have another target: `world` has them as they are then.
+// Returns them as they were.
+std::vector<Node> back_out(World& world, FleetIndex& index, const PlannerSettings& settings, WallTime now) {
+  std::vector<Node> before;
+  std::vector<std::string> waiting = index.node_names();
+  std::erase_if(waiting, [&](const std::string& name) {
+    const NodeAssessment& a = *index.assessment(name);
+    return a.phase != Phase::draining || !changes_course(a);
+  });
+  if (waiting.empty()) return before;
+  std::vector<Node> after;
+  ReadingPass pass(world, index, settings, now);
+  for (const std::string& name : waiting) {
+    const Node& node = *world.nodes.find(name);
+    const Step* step = pass.step_of(node, *index.assessment(name));
+    const PatchNode* patch = step == nullptr ? nullptr : way_out_of_change(*step);
+    if (patch == nullptr) continue;
+    before.push_back(node);
+    after.push_back(patched(node, *patch));
   }
-  ~BackedOut() {
-    for (const Node& node : before_) world_.nodes.replace(node);
-  }
-  BackedOut(const BackedOut&) = delete;
-  BackedOut& operator=(const BackedOut&) = delete;
-
-  [[nodiscard]] bool any() const { return !before_.empty(); }
-  [[nodiscard]] bool has(const std::string& name) const {
-    return std::ranges::any_of(before_, [&](const Node& node) { return node.meta.name == name; });
-  }
-
- private:
-  World& world_;
-  std::vector<Node> before_;
-};
-
-// Of a node that runs its target once it has left its change.
-NodeDifference leaving(const World& world, const std::string& name, const NodeAssessment& a) {
-  NodeDifference out = revisions_of(world, name, a);
-  out.leaves = true;
-  return out;
+  for (const Node& node : after) world.nodes.replace(node);
+  return before;
 }
 
 }  // namespace
@@ -201,8 +173,8 @@ NodeDifference leaving(const World& world, const std::string& name, const NodeAs
 std::vector<NodeDifference> differences(World& world, const PlannerSettings& settings, WallTime now) {
   FleetIndex index;
   (void)assume_baseline(world, index, settings, now);
-  const BackedOut backed_out(world, index, settings, now);
-  if (backed_out.any()) {
+  const std::vector<Node> backed_out = back_out(world, index, settings, now);
+  if (!backed_out.empty()) {
     index.note_everything_changed();
     index.refresh(world, settings);
   }
@@ -213,10 +185,12 @@ std::vector<NodeDifference> differences(World& world, const PlannerSettings& set
     const NodeAssessment* a = index.assessment(name);
     const bool same = a->loaded.revision == a->target && a->loaded.profile == a->profile_ref && !a->label;
     const bool settled = a->phase == Phase::up_to_date || a->phase == Phase::unmanaged || a->phase == Phase::unrecorded;
-    if (settled && backed_out.has(name)) out.push_back(leaving(world, name, *a));
+    const bool leaves = std::ranges::any_of(backed_out, [&](const Node& node) { return node.meta.name == name; });
+    if (settled && leaves) out.emplace_back(revisions_of(world, name, *a)).leaves = true;
     if (settled || (same && !a->is_blocked() && a->phase != Phase::pending && !changes_course(*a))) continue;
     out.push_back(difference_of(pass, name, *a));
   }
+  for (const Node& node : backed_out) world.nodes.replace(node);
   return out;
 }
 
@@ -305,76 +279,43 @@ bool is_in_change(const Node& node) {
   return change == nullptr || !change->failed;
 }
 
-// One plan after the other, each with the short waits over that the one before has named, until one starts nodes or
-// nothing new shows.
-class FirstPasses {
- public:
-  FirstPasses(World& world, const PlannerSettings& settings, WallTime now,
-              const std::map<std::string, NodeConsumers>& consumers)
-      : world_(world), settings_(settings), now_(now), consumers_(consumers) {}
-
-  std::set<std::string> run() {
-    constexpr int kMostRounds = 8;
-    std::set<std::string> started;
-    for (int round = 0; round < kMostRounds && started.empty(); ++round) {
-      FleetIndex index;
-      const Snapshot snapshot{world_, now_, timers_, consumers_, settings_, nullptr, round == 0};
-      const Plan plan = plan_all(snapshot, index, {.synced = everything_synced});
-      started = apply(plan);
-      if (!credit(plan) && !replaced_) break;
-      replaced_ = false;
+// What the plan does to the world. `started`: gets the nodes whose change begins. True if the next plan finds another
+// world: a SharingRollout of an earlier attempt goes, and the operator records something, before a node starts.
+bool carry_out(const Plan& plan, World& world, std::set<std::string>& started) {
+  bool differs = false;
+  for (const PlannedAction& planned : plan.actions) {
+    if (const auto* removal = std::get_if<DeleteObject>(&planned.action)) {
+      world.rollouts.erase({"", removal->object.name});
+      differs = true;
     }
-    return started;
-  }
-
-  [[nodiscard]] const Timers& timers() const { return timers_; }
-
- private:
-  // Nodes whose change begins. A SharingRollout of an earlier attempt goes before a node starts.
-  std::set<std::string> apply(const Plan& plan) {
-    std::set<std::string> started;
-    for (const PlannedAction& planned : plan.actions) {
-      if (const auto* removal = std::get_if<DeleteObject>(&planned.action)) {
-        world_.rollouts.erase({"", removal->object.name});
-        replaced_ = true;
-      }
-      // What the operator records before it starts nodes.
-      if (const auto* write = std::get_if<WriteConfigMap>(&planned.action)) {
-        assume_written(world_, *write);
-        replaced_ = true;
-      }
-      const auto* patch = std::get_if<PatchNode>(&planned.action);
-      const Node* node = patch == nullptr || !writes_change(*patch) ? nullptr : world_.nodes.find(patch->name);
-      if (node == nullptr || is_in_change(*node)) continue;  // It has begun before.
-      Node begun = patched(*node, *patch);
-      if (!is_in_change(begun)) continue;
-      world_.nodes.replace(std::move(begun));
-      started.insert(patch->name);
+    if (const auto* write = std::get_if<WriteConfigMap>(&planned.action)) {
+      assume_written(world, *write);
+      differs = true;
     }
-    return started;
+    const auto* patch = std::get_if<PatchNode>(&planned.action);
+    const Node* node = patch == nullptr || !writes_change(*patch) ? nullptr : world.nodes.find(patch->name);
+    if (node == nullptr || is_in_change(*node)) continue;  // It has begun before.
+    Node begun = patched(*node, *patch);
+    if (!is_in_change(begun)) continue;
+    world.nodes.replace(std::move(begun));
+    started.insert(patch->name);
   }
+  return differs;
+}
 
-  // False: no timer is new.
-  bool credit(const Plan& plan) {
-    bool fresh = false;
-    const auto add = [&](const TimerKey& timer, WallTime since) {
-      if (ends_shortly(timer.timer)) since = now_ - std::chrono::hours(1);
-      fresh = timers_.emplace(timer, since).second || fresh;
-    };
-    for (const auto& [timer, since] : plan.timer_starts) add(timer, since);
-    for (const TimerKey& timer : plan.timers) {
-      if (ends_shortly(timer.timer)) add(timer, now_);
-    }
-    return fresh;
+// The timers that the plan names run, and short waits are over. False: none of them is new.
+bool credit(const Plan& plan, WallTime now, Timers& timers) {
+  bool fresh = false;
+  const auto add = [&](const TimerKey& timer, WallTime since) {
+    if (ends_shortly(timer.timer)) since = now - std::chrono::hours(1);
+    fresh = timers.emplace(timer, since).second || fresh;
+  };
+  for (const auto& [timer, since] : plan.timer_starts) add(timer, since);
+  for (const TimerKey& timer : plan.timers) {
+    if (ends_shortly(timer.timer)) add(timer, now);
   }
-
-  World& world_;
-  const PlannerSettings& settings_;
-  WallTime now_;
-  const std::map<std::string, NodeConsumers>& consumers_;
-  Timers timers_;
-  bool replaced_ = false;
-};
+  return fresh;
+}
 
 // Of a rollout that starts no node yet, although nothing that lasts stops it.
 std::string short_wait_of(ReadingPass& pass, const NodeAssessment& a, const std::string& settling) {
@@ -411,12 +352,22 @@ std::string settling_of(const World& world, const PlannerSettings& settings, Wal
 FirstStarts first_starts(World& world, const PlannerSettings& settings, WallTime now,
                          const std::map<std::string, NodeConsumers>& consumers, std::string_view policy) {
   const std::string settling = settling_of(world, settings, now, policy);
-  FirstPasses passes(world, settings, now, consumers);
-  const std::set<std::string> started = passes.run();
+  // One plan after the other, each with the short waits over that the one before has named, until one starts nodes or
+  // nothing new shows.
+  constexpr int kMostRounds = 8;
+  std::set<std::string> started;
+  Timers timers;
+  for (int round = 0; round < kMostRounds && started.empty(); ++round) {
+    FleetIndex index;
+    const Snapshot snapshot{world, now, timers, consumers, settings, nullptr, round == 0};
+    const Plan plan = plan_all(snapshot, index, {.synced = everything_synced});
+    const bool differs = carry_out(plan, world, started);
+    if (!credit(plan, now, timers) && !differs) break;
+  }
   FleetIndex index;
   index.refresh(world, settings);
   // The short waits are over for this look as well.
-  const Snapshot snapshot{world, now, passes.timers(), consumers, settings};
+  const Snapshot snapshot{world, now, timers, consumers, settings};
   ReadingPass pass(snapshot, index);
   FirstStarts out;
   for (const std::string& name : index.node_names()) {

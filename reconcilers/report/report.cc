@@ -57,15 +57,6 @@ std::string estimate_of(const ReadingPass& pass, const FleetReport& fleet, const
 
 // --- The rows of nodes, for people.
 
-// The status of a rollout names no deadline of the nodes in a change that it lists.
-void note_deadlines(ReadingPass& pass, Rows& rows) {
-  for (RolloutFacts::NodeRow& row : rows) {
-    const Node* node = pass.world().nodes.find(row.name);
-    const NodeAssessment* a = pass.index().find(row.name);
-    if (node != nullptr && a != nullptr) row.message += deadline_text(pass, *node, *a);
-  }
-}
-
 // Says of failed nodes of the rollout that maxFailures does not count them, and why.
 void note_uncounted(const Index& index, Rows& rows) {
   for (RolloutFacts::NodeRow& row : rows) {
@@ -78,39 +69,33 @@ void note_uncounted(const Index& index, Rows& rows) {
   }
 }
 
-// What changes the row of a failed node: nobody tries it again as long as that lasts.
-void name_obstacle(const ReadingPass& pass, const ShownState& shown, RolloutFacts::NodeRow& row) {
-  const NodeAssessment* a = pass.index().find(row.name);
-  if (a != nullptr) row.reason = shown_reason(*a);
+// The table names the state of a node as `status` does: a SharingRollout says Waiting of each node that waits, and
+// Failed of each that failed, although something else blocks it by now: nobody tries it again as long as that lasts.
+// The reason and the message of one that waits say for what.
+void name_state(ReadingPass& pass, const Node& node, RolloutFacts::NodeRow& row) {
+  const bool failed = row.state == to_string(Phase::failed);
+  if (row.state != "Waiting" && !failed) return;
+  const ShownState shown = shown_state(pass, node);
+  const std::string state = shown.state.substr(0, shown.state.find('('));
+  if (failed && state != to_string(Phase::blocked) && state != to_string(Phase::held)) return;
+  row.state = state;
+  if (!failed) return;
+  if (const NodeAssessment* a = pass.index().find(row.name)) row.reason = shown_reason(*a);
   if (shown.message.empty() || shown.message == row.message) return;
   row.message =
       row.message.empty() ? shown.message : fmt::format("{}; its change failed: {}", shown.message, row.message);
 }
 
-// Of the template of DaemonSets: `status` has no state of a node for that.
-void name_daemon_states(const ReadingPass& pass, const SharingRollout& rollout, Rows& rows) {
-  const std::map<std::string, Phase> phases = daemon_phases(pass.world(), pass.index(), rollout_key_of(rollout));
-  for (RolloutFacts::NodeRow& row : rows) {
-    const auto phase = phases.find(row.name);
-    if (row.state == "Waiting" && phase != phases.end()) row.state = to_string(phase->second);
-  }
-}
-
-// The table names the state of a node as `status` does: a SharingRollout says Waiting of each node that waits, and
-// Failed of each that failed, although something else blocks it by now. The reason and the message of one that waits
-// say for what.
+// Of the template of DaemonSets `status` has no state of a node.
 void name_states(ReadingPass& pass, const SharingRollout& rollout, Rows& rows) {
-  if (!daemonset_of(rollout.config_map).empty()) return name_daemon_states(pass, rollout, rows);
+  const bool is_template = !daemonset_of(rollout.config_map).empty();
+  std::map<std::string, Phase> of_daemons;
+  if (is_template) of_daemons = daemon_phases(pass.world(), pass.index(), rollout_key_of(rollout));
   for (RolloutFacts::NodeRow& row : rows) {
-    const Node* node = pass.world().nodes.find(row.name);
-    const bool failed = row.state == to_string(Phase::failed);
-    if (node == nullptr || (row.state != "Waiting" && !failed)) continue;
-    const ShownState shown = shown_state(pass, *node);
-    const std::string state = shown.state.substr(0, shown.state.find('('));
-    const bool is_kept = state == to_string(Phase::blocked) || state == to_string(Phase::held);
-    if (failed && !is_kept) continue;
-    row.state = state;
-    if (failed) name_obstacle(pass, shown, row);
+    const auto phase = of_daemons.find(row.name);
+    const Node* node = is_template ? nullptr : pass.world().nodes.find(row.name);
+    if (node != nullptr) name_state(pass, *node, row);
+    if (is_template && row.state == "Waiting" && phase != of_daemons.end()) row.state = to_string(phase->second);
   }
 }
 
@@ -131,7 +116,12 @@ RolloutReport report_of(ReadingPass& pass, const FleetReport& fleet, const Rollo
   if (out.replaced_by.empty()) out.next = way_out(pass, out);
   out.held = holds_on(pass, facts);
   out.rows = facts.nodes;
-  if (fleet.has_operator) note_deadlines(pass, out.rows);
+  for (RolloutFacts::NodeRow& row : out.rows) {
+    const Node* node = fleet.has_operator ? pass.world().nodes.find(row.name) : nullptr;
+    const NodeAssessment* a = pass.index().find(row.name);
+    // The status of a rollout names no deadline of the nodes in a change that it lists.
+    if (node != nullptr && a != nullptr) row.message += deadline_text(pass, *node, *a);
+  }
   note_uncounted(pass.index(), out.rows);
   name_states(pass, rollout, out.rows);
   // What the others waited for has ended with the edit.
@@ -235,18 +225,17 @@ void note_idle_pauses(const ReadingPass& pass, const std::optional<std::string>&
 // Policies without an object whose stop still applies while no node waits for its end: the next edit will.
 void note_gone_policies(const ReadingPass& pass, const std::optional<std::string>& policy, FleetReport& out) {
   for (const auto& [name, held] : pass.index().held_policies) {
-    const auto nodes = pass.index().policies.find(name);
-    const bool governs = nodes != pass.index().policies.end() && nodes->second.total > 0;
+    const std::int64_t nodes = nodes_of_policy(pass.index(), name).total;
     const bool is_said = std::ranges::any_of(
         out.waiting, [&](const PolicyWait& wait) { return wait.policy == name && wait.reason == kPolicyGone; });
-    if (!governs || is_said || (policy && *policy != name)) continue;
+    if (nodes == 0 || is_said || (policy && *policy != name)) continue;
     const std::string stop =
         policy_is_gone(pass.world(), pass.index(), name) ? gone_policy_text(pass, name) : std::string();
     if (stop.empty()) continue;
     out.names_gone = true;
-    out.notes.push_back({fmt::format("policy {}: {}: edits are not rolled out to its {}", name, stop,
-                                     counted(nodes->second.total, "node")),
-                         gone_policy_command(pass.world(), pass.index(), pass.settings(), name)});
+    out.notes.push_back(
+        {fmt::format("policy {}: {}: edits are not rolled out to its {}", name, stop, counted(nodes, "node")),
+         gone_policy_command(pass.world(), pass.index(), pass.settings(), name)});
   }
 }
 
@@ -293,9 +282,7 @@ FleetReport fleet_report(ReadingPass& pass, const std::string& name, bool has_op
 
 std::string why_without_nodes(const ReadingPass& pass, const std::optional<std::string>& name) {
   const SharingPolicy* policy = name ? pass.world().policies.find(*name) : nullptr;
-  if (policy == nullptr) return {};
-  const auto nodes = pass.index().policies.find(*name);
-  if (nodes != pass.index().policies.end() && nodes->second.total > 0) return {};
+  if (policy == nullptr || nodes_of_policy(pass.index(), *name).total > 0) return {};
   const std::string others = other_governors_text(pass.world(), pass.index(), *policy);
   return ". It governs no node: " + (others.empty() ? "it selects none" : others);
 }

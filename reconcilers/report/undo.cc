@@ -43,24 +43,23 @@ class UndoChoice {
     Undo out;
     std::tie(out.config_map, out.key) = *key;
     out.rollout = rollout_of(*key);
-    if (out.rollout != nullptr) {
-      const RolloutFacts facts = facts_of(*out.rollout);
-      out.under_way = is_under_way(facts) && !out.rollout->paused;
+    out.under_way = out.rollout != nullptr && !out.rollout->paused && is_under_way(facts_of(*out.rollout));
+    if (std::string why = why_not(*key); !why.empty()) return refuse(std::move(why));
+    std::string& revision = out.to.revision;
+    std::string from = present_revision(*key);
+    if (from.empty() && out.under_way) from = out.rollout->to_revision;
+    out.to = revision_.empty() ? earlier_revision(world_, record_, key->first, key->second, from)
+                               : EarlierRevision{revision_, "asked for"};
+    if (revision_.empty() && was_undone_already(*key, revision)) {
+      return refuse(
+          fmt::format("nothing to undo: {} holds {}, whose rollout is complete, and the rollout to {} was given up "
+                      "before. To roll that out again: gpu-sharing-operator rollout undo --to-revision {}",
+                      in_words(*key), present_revision(*key), revision, revision));
     }
-    const k8s::Result<void> found = revision_.empty() ? k8s::Result<void>() : check_revision(*key);
-    if (!found) return std::unexpected(found.error());
-    choose_revision(out);
-    if (revision_.empty() && was_undone_already(*key, out.revision)) {
-      return k8s::fail(k8s::Reason::invalid,
-                       fmt::format("nothing to undo: {} holds {}, whose rollout is complete, and the rollout to {} was "
-                                   "given up before. To roll that out again: gpu-sharing-operator rollout undo "
-                                   "--to-revision {}",
-                                   in_words(*key), present_revision(*key), out.revision, out.revision));
-    }
-    find_others(out);
+    find_others(*key, out);
     out.is_last_verified =
-        record_ != nullptr && !out.revision.empty() && record_->last_verified(key->first, key->second) == out.revision;
-    out.text = text_on_record(world_, record_, out.config_map, out.revision);
+        record_ != nullptr && !revision.empty() && record_->last_verified(key->first, key->second) == revision;
+    out.text = text_on_record(world_, record_, out.config_map, revision);
     return out;
   }
 
@@ -69,11 +68,7 @@ class UndoChoice {
   static UndoKey key_of(const SharingRollout& rollout) { return {rollout.config_map, rollout.key}; }
   static std::string id_of(const UndoKey& key) { return key.first + "/" + key.second; }
   static std::string in_words(const UndoKey& key) { return fmt::format("{} key {}", key.first, key.second); }
-
-  [[nodiscard]] bool is_named(const RolloutFacts& facts) const {
-    if (policy_) return facts.rollout->policy == *policy_;
-    return name_.empty() || facts.rollout->meta.name == name_;
-  }
+  static std::unexpected<k8s::Error> refuse(std::string why) { return k8s::fail(k8s::Reason::invalid, std::move(why)); }
 
   // The chart's values have the text of a template.
   static bool is_of_template(const RolloutFacts& facts) { return !daemonset_of(facts.rollout->config_map).empty(); }
@@ -83,21 +78,20 @@ class UndoChoice {
   k8s::Result<UndoKey> chosen_key() {
     const auto any = [](const RolloutFacts&) { return true; };
     if (!name_.empty()) {
-      const RolloutChoice choice{name_, true};
-      const auto named = choose(world_, choice, any, "can be undone");
+      const auto named = choose(world_, {name_, true}, any, "can be undone");
       if (!named) return std::unexpected(named.error());
       if (!policy_ && is_of_template(named->front())) {
-        return k8s::fail(k8s::Reason::invalid,
-                         fmt::format("rollout {} is of {}: go back with `helm rollback`, or change the chart's "
-                                     "standaloneMps values",
-                                     name_, describe_subject(named->front().rollout->config_map, {})));
+        return refuse(
+            fmt::format("rollout {} is of {}: go back with `helm rollback`, or change the chart's "
+                        "standaloneMps values",
+                        name_, describe_subject(named->front().rollout->config_map, {})));
       }
       if (!policy_) return key_of(*named->front().rollout);
     }
     if (!revision_.empty()) return only_one(keys_with(revision_), "have that revision in their history");
     std::set<UndoKey> running;
     for (const RolloutFacts& facts : rollouts_) {
-      if (is_named(facts) && !facts.finished()) running.insert(key_of(*facts.rollout));
+      if (is_named(facts, name_) && !facts.finished()) running.insert(key_of(*facts.rollout));
     }
     if (!running.empty()) return only_one(running, "have rollouts in progress");
     if (const std::set<UndoKey> edited = keys_that_differ(); !edited.empty())
@@ -107,18 +101,15 @@ class UndoChoice {
 
   k8s::Result<UndoKey> only_one(const std::set<UndoKey>& keys, std::string_view what) const {
     if (keys.size() == 1) return *keys.begin();
-    if (keys.empty()) {
-      return k8s::fail(k8s::Reason::invalid,
-                       fmt::format("revision {} is in no key's history; see `rollout history`", revision_));
-    }
+    if (keys.empty())
+      return refuse(fmt::format("revision {} is in no key's history; see `rollout history`", revision_));
     std::string names;
     for (const UndoKey& key : keys) {
       const SharingRollout* rollout = rollout_of(key);
       names += (names.empty() ? "" : ", ") + in_words(key);
       if (rollout != nullptr) names += fmt::format(" (rollout {})", rollout->meta.name);
     }
-    return k8s::fail(k8s::Reason::invalid,
-                     fmt::format("{} keys {}: {}. Name a rollout of one of them", keys.size(), what, names));
+    return refuse(fmt::format("{} keys {}: {}. Name a rollout of one of them", keys.size(), what, names));
   }
 
   // Where the text is another one than that which was verified last, or there is none any more.
@@ -149,9 +140,8 @@ class UndoChoice {
     if (at_present) return key_of(*at_present->front().rollout);
     const auto done = choose(world_, any, ended, "can be undone");
     if (!done && name_.empty()) {
-      return k8s::fail(k8s::Reason::invalid, done.error().message +
-                                                 ". No text was verified yet, so none can be restored: correct the "
-                                                 "ConfigMap with `kubectl edit`");
+      return refuse(done.error().message +
+                    ". No text was verified yet, so none can be restored: correct the ConfigMap with `kubectl edit`");
     }
     if (!done) return std::unexpected(done.error());
     return key_of(*done->front().rollout);
@@ -170,7 +160,7 @@ class UndoChoice {
       const SharingRollout& rollout = *facts.rollout;
       if (key_of(rollout) != key) continue;
       if (!policy_ && rollout.meta.name == name_) return &rollout;
-      if (!is_named(facts)) continue;
+      if (!is_named(facts, name_)) continue;
       const int of_this = is_under_way(facts) ? 2 : is_present(rollout) ? 1 : 0;
       if (of_this <= rank) continue;
       rank = of_this;
@@ -200,7 +190,7 @@ class UndoChoice {
   [[nodiscard]] std::set<UndoKey> keys_with(const std::string& revision, bool of_any = false) const {
     std::set<UndoKey> out, all;
     for (const RolloutFacts& facts : rollouts_) {
-      if (of_any || is_named(facts)) all.insert(key_of(*facts.rollout));
+      if (of_any || is_named(facts, name_)) all.insert(key_of(*facts.rollout));
     }
     if (record_ != nullptr && (of_any || !policy_)) {
       for (const auto& [id, verified] : record_->verified) {
@@ -214,17 +204,14 @@ class UndoChoice {
     return out;
   }
 
-  k8s::Result<void> check_revision(const UndoKey& key) const {
-    if (!is_known_for(key, revision_)) {
-      const std::set<UndoKey> others = keys_with(revision_, true);
-      return k8s::fail(
-          k8s::Reason::invalid,
-          fmt::format("{} is not in the history of {}{}; `rollout history` lists the recorded revisions", revision_,
-                      in_words(key), others.empty() ? "" : ", but in that of " + in_words(*others.begin())));
-    }
-    if (present_revision(key) == revision_)
-      return k8s::fail(k8s::Reason::invalid, fmt::format("{} already holds {}", in_words(key), revision_));
-    return {};
+  // Why the key cannot go to the revision that was asked for; empty: it can, or none was.
+  [[nodiscard]] std::string why_not(const UndoKey& key) const {
+    if (revision_.empty()) return {};
+    if (is_known_for(key, revision_))
+      return present_revision(key) == revision_ ? fmt::format("{} already holds {}", in_words(key), revision_) : "";
+    const std::set<UndoKey> others = keys_with(revision_, true);
+    return fmt::format("{} is not in the history of {}{}; `rollout history` lists the recorded revisions", revision_,
+                       in_words(key), others.empty() ? "" : ", but in that of " + in_words(*others.begin()));
   }
 
   // The last rollout of the key is complete and led to the present text, and that to `revision` was stopped before it,
@@ -254,15 +241,15 @@ class UndoChoice {
     return out;
   }
 
-  void find_others(Undo& out) const {
+  void find_others(const UndoKey& key, Undo& out) const {
     constexpr std::size_t kMost = 3;
-    const UndoKey key{out.config_map, out.key};
     const std::string present = present_revision(key);
     const auto add = [&](const std::string& revision, std::string_view why) {
-      const bool known = std::ranges::any_of(out.others, [&](const auto& other) { return other.first == revision; });
-      if (known || revision.empty() || revision == present || revision == out.revision || out.others.size() >= kMost)
+      const bool known = std::ranges::find(out.others, revision, &EarlierRevision::revision) != out.others.end();
+      if (known || revision.empty() || revision == present || revision == out.to.revision || out.others.size() >= kMost)
         return;
-      if (!text_on_record(world_, record_, out.config_map, revision).empty()) out.others.emplace_back(revision, why);
+      if (!text_on_record(world_, record_, out.config_map, revision).empty())
+        out.others.push_back({revision, std::string(why)});
     };
     // Nodes that run it already need no restart.
     for (const auto& [count, revision] : running_nodes(key)) {
@@ -275,20 +262,6 @@ class UndoChoice {
     for (const RolloutFacts& facts : rollouts_) {
       if (key_of(*facts.rollout) == key && facts.phase == "Completed") add(facts.rollout->to_revision, "completed");
     }
-  }
-
-  void choose_revision(Undo& out) const {
-    const UndoKey key{out.config_map, out.key};
-    if (!revision_.empty()) {
-      out.revision = revision_;
-      out.why = "asked for";
-      return;
-    }
-    std::string from = present_revision(key);
-    if (from.empty() && out.rollout != nullptr && out.under_way) from = out.rollout->to_revision;
-    EarlierRevision earlier = earlier_revision(world_, record_, key.first, key.second, from);
-    out.revision = std::move(earlier.revision);
-    out.why = std::move(earlier.why);
   }
 
   const World& world_;

@@ -2,11 +2,11 @@
 #pragma once
 
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "k8sclient/value/error.h"
 #include "reconcilers/cluster/record.h"
+#include "reconcilers/explain/revisions.h"
 #include "reconcilers/fleet/fleet.h"
 #include "reconcilers/model/snapshot.h"
 
@@ -20,12 +20,11 @@ struct Undo {
   // invalid from the start, or its rollouts are pruned).
   const SharingRollout* rollout = nullptr;
   bool under_way = false;         // That rollout is, and is not paused.
-  std::string revision;           // Empty: nothing is known to go back to.
-  std::string text;               // Empty: not on record.
-  std::string why;                // Of the choice of the revision, for people.
+  EarlierRevision to;             // Without a revision: nothing is known to go back to.
+  std::string text;               // Of that revision; empty: not on record.
   bool is_last_verified = false;  // A rollout to it skips the canary (S11).
-  // What else the key can go back to (--to-revision), with the reason why it is known; its text is on record.
-  std::vector<std::pair<std::string, std::string>> others = {};
+  // What else the key can go back to (--to-revision); the texts are on record.
+  std::vector<EarlierRevision> others = {};
 };
 
 // `name`: as of RolloutChoice; `revision`: of --to-revision, or empty. Without a name: of the key whose rollout is

@@ -189,13 +189,11 @@ std::string failures_behind(ReadingPass& pass, const RolloutFacts& facts) {
 }
 
 std::string stopped_rollout(ReadingPass& pass, const std::optional<std::string>& policy) {
-  for (const auto& [key, profile_rollout] : pass.index().profile_rollouts) {
-    if (profile_rollout.tally.of(Phase::pending) == 0 || (policy && key.policy != *policy)) continue;
-    const RolloutView* rollout = pass.rollout(key);
-    const GateState ended = rollout == nullptr ? GateState() : ended_by(*rollout);
+  for (const RolloutView* rollout : pass.waiting_rollouts(policy)) {
+    const GateState ended = ended_by(*rollout);
     if (ended.is_open()) continue;
-    return fmt::format("the rollout of key {} under policy {} is stopped ({}): {}", key.key, key.policy, ended.reason(),
-                       ended.message);
+    return fmt::format("the rollout of key {} under policy {} is stopped ({}): {}", rollout->key.key,
+                       rollout->key.policy, ended.reason(), ended.message);
   }
   return {};
 }

@@ -32,17 +32,6 @@ constexpr std::string_view kNotStarted = "NotStarted";
 
 using Views = std::vector<const RolloutView*>;
 
-// The policy's rollouts whose nodes wait to start.
-Views waiting_rollouts_of(ReadingPass& pass, std::string_view policy) {
-  Views out;
-  if (!pass.index().record) return out;
-  for (const auto& [key, profile_rollout] : pass.index().profile_rollouts) {
-    const bool waits = key.policy == policy && profile_rollout.tally.of(Phase::pending) > 0;
-    if (const RolloutView* rollout = waits ? pass.rollout(key) : nullptr) out.push_back(rollout);
-  }
-  return out;
-}
-
 // Only a retry or another profile continues the rollout, whatever else holds it.
 bool is_over(const RolloutView* rollout) {
   if (!rollout->too_many_failures().empty()) return true;
@@ -146,7 +135,7 @@ PolicyWait wait_of(const World& world, const Views& rollouts, const std::string&
 // status names nothing: then what they wait for is added.
 void note_unseen_changes(ReadingPass& pass, const SharingPolicy& policy, bool has_operator,
                          std::vector<PolicyWait>& waits) {
-  const Views rollouts = waiting_rollouts_of(pass, policy.meta.name);
+  const Views rollouts = pass.waiting_rollouts(policy.meta.name);
   if (rollouts.empty()) return;
   const auto stale =
       std::ranges::find_if(waits, [](const PolicyWait& wait) { return wait.nodes.empty() && is_end(wait.reason); });
@@ -209,8 +198,7 @@ void note_recorded_pause(const ReadingPass& pass, const SharingPolicy& policy, s
   const std::string_view paused = reason_of(Gate::paused);
   if (!policy.rollout.paused || std::ranges::find(waits, paused, &PolicyWait::reason) != waits.end()) return;
   auto all_wait = std::ranges::find_if(waits, [](const PolicyWait& wait) { return wait.nodes.empty(); });
-  const auto nodes = pass.index().policies.find(policy.meta.name);
-  if (all_wait == waits.end() && nodes != pass.index().policies.end() && nodes->second.of(Phase::pending) > 0)
+  if (all_wait == waits.end() && nodes_of_policy(pass.index(), policy.meta.name).of(Phase::pending) > 0)
     all_wait = waits.insert(waits.begin(), PolicyWait{policy.meta.name, {}, {}});
   if (all_wait == waits.end()) return;
   all_wait->reason = paused;
@@ -235,9 +223,8 @@ void note_invalid(const ReadingPass& pass, std::string_view policy, std::vector<
 void add_gone_policies(const ReadingPass& pass, const std::optional<std::string>& policy,
                        std::vector<PolicyWait>& out) {
   for (const auto& [name, held] : pass.index().held_policies) {
-    const auto nodes = pass.index().policies.find(name);
     const bool meant = !policy || name == *policy;
-    const bool some_wait = nodes != pass.index().policies.end() && nodes->second.of(Phase::pending) > 0;
+    const bool some_wait = nodes_of_policy(pass.index(), name).of(Phase::pending) > 0;
     std::string text = held.gone && meant && some_wait ? gone_policy_text(pass, name) : std::string();
     if (!text.empty()) out.push_back({name, std::string(kPolicyGone), std::move(text)});
   }
@@ -315,11 +302,10 @@ std::vector<AboutToStart> policies_that_wait(const World& world) {
 std::vector<AboutToStart> about_to_start(ReadingPass& pass, const std::function<bool(const RolloutKey&)>& is_meant) {
   std::vector<AboutToStart> out;
   std::map<std::string, std::string> settling = pass.settling();
-  for (const auto& [key, profile_rollout] : pass.index().profile_rollouts) {
-    if (profile_rollout.tally.of(Phase::pending) == 0 || !is_meant(key)) continue;
-    const SharingPolicy* policy = pass.world().policies.find(key.policy);
-    const RolloutView* rollout = pass.rollout(key);
-    if (policy == nullptr || rollout == nullptr || has_switches(*rollout) || !ended_by(*rollout).is_open()) continue;
+  for (const RolloutView* rollout : pass.waiting_rollouts()) {
+    const RolloutKey& key = rollout->key;
+    const SharingPolicy* policy = is_meant(key) ? pass.world().policies.find(key.policy) : nullptr;
+    if (policy == nullptr || has_switches(*rollout) || !ended_by(*rollout).is_open()) continue;
     if (std::ranges::find(out, key.policy, &AboutToStart::policy) == out.end())
       out.push_back({key.policy, policy->rollout.paused, settling[key.policy]});
   }

@@ -24,6 +24,7 @@
 #include "reconcilers/model/policy.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/node/assess.h"
+#include "reconcilers/rollout/drain.h"
 #include "reconcilers/rollout/gates.h"
 #include "reconcilers/status/status.h"
 
@@ -242,7 +243,7 @@ void add_evictions(const RolloutCall& call, const std::vector<NodeDifference>& n
       continue;
     }
     const EvictionOutlook outlook =
-        pass.eviction_outlook(d.node, *index.assessment(d.node), policy.rollout.evict_bare_pods);
+        eviction_outlook(pass.pass(), d.node, *index.assessment(d.node), policy.rollout.evict_bare_pods);
     preview.evicted.push_back({d.node, d.blocked_by_pods, outlook.frees ? std::string() : outlook.why});
   }
   if (some_wait)

@@ -116,7 +116,7 @@ asio::awaitable<int> write_back(RolloutCall* call, Undo undo) {
       co_await call->client->merge_patch(resources::config_maps, key, text, options);
   if (!written) co_return call->refuse(written.error().message);
   *call->out << fmt::format(
-      "ConfigMap {} key {}: restored {} ({}){}\n", undo.config_map, undo.key, undo.revision, undo.why,
+      "ConfigMap {} key {}: restored {} ({}){}\n", undo.config_map, undo.key, undo.to.revision, undo.to.why,
       undo.is_last_verified ? "; a rollout to the revision that was verified last skips the canary" : "");
   GivenText given;
   given.config_map = key;
@@ -238,15 +238,15 @@ void print_text(const RolloutCall& call, const Undo& undo) {
                                {"rollout", undo.rollout == nullptr ? "" : undo.rollout->meta.name},
                                {"configMap", undo.config_map},
                                {"key", undo.key},
-                               {"revision", undo.revision},
-                               {"why", undo.why},
+                               {"revision", undo.to.revision},
+                               {"why", undo.to.why},
                                {"text", undo.text}};
     print_document(document, OutputForm::json, *call.out);
     return;
   }
   *call.out << fmt::format(
       "# Write this as key {} of ConfigMap {} ({}, {}), or run again with --write-configmap:\n{}{}", undo.key,
-      undo.config_map, undo.revision, undo.why, undo.text, undo.text.ends_with('\n') ? "" : "\n");
+      undo.config_map, undo.to.revision, undo.to.why, undo.text, undo.text.ends_with('\n') ? "" : "\n");
 }
 
 // What else the key could go back to. `out` is stderr where the text itself goes to stdout: that is put into a file.
@@ -274,8 +274,8 @@ asio::awaitable<int> preview_undo(RolloutCall* call, Undo undo, std::string text
   if (text.empty()) co_return call->refuse("the text to go back to is not on record, so its effect cannot be shown");
   if (!call->options.json) {
     *call->out << fmt::format("Would restore {} ({}) as key {} of ConfigMap {}\n",
-                              undo.revision.empty() ? "the text before" : undo.revision,
-                              undo.why.empty() ? "completed before it" : undo.why, undo.key, undo.config_map);
+                              undo.to.revision.empty() ? "the text before" : undo.to.revision,
+                              undo.to.why.empty() ? "completed before it" : undo.to.why, undo.key, undo.config_map);
   }
   GivenText given;
   given.config_map = config_map_key(undo.config_map);
@@ -333,10 +333,11 @@ asio::awaitable<int> rollout_undo(RolloutCall* call) {
   }
   if (undo.text.empty()) {
     co_return call->refuse(
-        undo.revision.empty()
+        undo.to.revision.empty()
             ? fmt::format("no verified revision is recorded for {} key {} before the present one", undo.config_map,
                           undo.key)
-            : fmt::format("the text of {} is not recorded; `rollout history` lists the recorded ones", undo.revision));
+            : fmt::format("the text of {} is not recorded; `rollout history` lists the recorded ones",
+                          undo.to.revision));
   }
   if (call->options.write_config_map) {
     code = co_await write_back(call, undo);

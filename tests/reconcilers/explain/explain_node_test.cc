@@ -223,10 +223,10 @@ TEST(ExplainNode, ADefaultKeyThatDoesNotExistIsCorrectedWhereItIsSet) {
     const Audit all = audit(explained.snapshot(), explained.index);
     std::vector<std::string> blamed;
     for (const AuditProblem& problem : all.problems) {
-      EXPECT_THAT(problem.command.text(), Not(HasSubstr("lint")));
+      EXPECT_THAT(problem.cure.command.text(), Not(HasSubstr("lint")));
       if (problem.reason.code != "ConfigInvalid" && problem.reason.code != "DefaultKeyNotFound") continue;
       blamed.push_back(problem.reason.code);
-      EXPECT_EQ(problem.command.text(), c.next);
+      EXPECT_EQ(problem.cure.command.text(), c.next);
     }
     EXPECT_THAT(blamed, ElementsAre("DefaultKeyNotFound"));
   }
@@ -423,8 +423,9 @@ TEST(Audit, ANotReadyNodeIsAWarning) {
   manifests.replace(manifests.find(ready), ready.size(), R"(type: Ready, status: "Unknown")");
   const Audit out = audited(manifests);
   EXPECT_EQ(severity_of(out, "NodeNotReady", "gpu-1"), Severity::warning);
-  EXPECT_THAT(out.problems, Contains(testing::AllOf(Field(&AuditProblem::reason, Field(&Reason::code, "NodeNotReady")),
-                                                    Field(&AuditProblem::command, describe_node_command("gpu-1")))));
+  EXPECT_THAT(out.problems, Contains(testing::AllOf(
+                                Field(&AuditProblem::reason, Field(&Reason::code, "NodeNotReady")),
+                                Field(&AuditProblem::cure, Field(&Cure::command, describe_node_command("gpu-1"))))));
   EXPECT_EQ(severity_of(out, "NoneAllocatable", "gpu-1"), std::nullopt) << "the kubelet reports nothing there";
 }
 

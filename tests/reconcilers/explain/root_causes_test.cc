@@ -65,7 +65,8 @@ TEST(RootCauses, AConfigMapThatDoesNotExistIsReportedOnceForThePodsThatMountItAn
   std::vector<std::string> kinds;
   for (const ObjectRef& object : found[0].objects) kinds.push_back(object.kind);
   EXPECT_THAT(kinds, ElementsAre("ConfigMap", "DaemonSet"));
-  EXPECT_THAT(found[0].command.text(), HasSubstr("kubectl create configmap plugin-config --namespace gpu-operator"));
+  EXPECT_THAT(found[0].cure.command.text(),
+              HasSubstr("kubectl create configmap plugin-config --namespace gpu-operator"));
   EXPECT_EQ(found[0].gpus_lost, 2);
 }
 
