@@ -153,13 +153,12 @@ std::string no_such_value(const std::string& message) {
   const std::size_t name = message.find(": ");
   const std::size_t end = message.rfind(kNotIn);
   if (name == std::string::npos || end == std::string::npos || end < name + 2) return message;
-  std::string values = between(std::string_view(message).substr(end), "{", "}");
-  for (std::size_t at = values.find(','); at != std::string::npos; at = values.find(',', at + 2))
-    values.replace(at, 1, ", ");
+  const std::string values = between(std::string_view(message).substr(end), "{", "}");
   return fmt::format("{}: '{}' is not one of {}", message.substr(0, name), message.substr(name + 2, end - name - 2),
-                     values);
+                     fmt::join(CLI::detail::split(values, ','), ", "));
 }
 
+// `app`: the command's own, after it has failed to parse.
 std::string in_words(const CLI::ParseError& error, const CLI::App& app) {
   const std::string message = error.what();
   const std::string& kind = error.get_name();
@@ -181,11 +180,6 @@ std::string in_words(const CLI::ParseError& error, const CLI::App& app) {
   return message;
 }
 
-// `command`: "gpu-sharing-operator explain"; `app`: its own, after it has failed to parse.
-std::string usage_error(const CLI::ParseError& error, const std::string& command, const CLI::App& app) {
-  return fmt::format("{0}: {1}. Run: {0} --help", command, in_words(error, app));
-}
-
 k8s::Result<void> finish(const CommandTree::Entry& chosen, Options& options) {
   k8s::Result<Options> resolved = chosen.settings.resolve();
   if (!resolved) return std::unexpected(resolved.error());
@@ -198,50 +192,42 @@ k8s::Result<void> finish(const CommandTree::Entry& chosen, Options& options) {
 ParsedArguments parse_arguments(const std::vector<std::string>& arguments, std::ostream& out, std::ostream& err,
                                 const std::string& program) {
   ParsedArguments parsed;
+  const auto end = [&parsed](int code) {
+    parsed.exit_code = code;
+    return parsed;
+  };
   CommandTree tree(all_commands(), program);
   const Named named = named_by(tree.app(), program, arguments);
   std::string misnamed = unknown_command(named, arguments);
   if (misnamed.empty()) misnamed = unknown_flag(named, arguments);
   if (!misnamed.empty()) {
     err << misnamed << "\n";
-    parsed.exit_code = kUsage;
-    return parsed;
+    return end(kUsage);
   }
   if (named.rest == arguments.size() && !subcommands_of(*named.app).empty()) {
     const bool root = named.rest == 0;
     out << (root ? named.app->help() : named.app->help(tree.app().get_name()));
-    parsed.exit_code = 0;
-    return parsed;
+    return end(0);
   }
   try {
     std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());  // As CLI11 wants them.
     tree.app().parse(reversed);
   } catch (const CLI::ParseError& e) {
-    if (e.get_exit_code() == 0) {  // --help, --version
-      parsed.exit_code = tree.app().exit(e, out, err);
-    } else {
-      err << usage_error(e, named.whole, *named.app) << "\n";
-      parsed.exit_code = kUsage;
-    }
-    return parsed;
+    if (e.get_exit_code() == 0) return end(tree.app().exit(e, out, err));  // --help, --version
+    err << fmt::format("{0}: {1}. Run: {0} --help\n", named.whole, in_words(e, *named.app));
+    return end(kUsage);
   }
   const CommandTree::Entry* chosen = tree.chosen();
-  if (chosen == nullptr) {
-    parsed.exit_code = kUsage;
-    return parsed;
-  }
+  if (chosen == nullptr) return end(kUsage);
   const k8s::Result<void> fine = finish(*chosen, parsed.options);
   parsed.run = chosen->command.run;
   if (chosen->command.names_unknown_variables) {
-    for (const std::string& unknown : unknown_variables(process_variables())) {
+    for (const std::string& unknown : unknown_variables(process_variables()))
       err << "gpu-sharing-operator: warning: " << unknown << "\n";
-    }
   }
-  if (!fine) {
-    err << "gpu-sharing-operator: " << fine.error().message << "\n";
-    parsed.exit_code = kUsage;
-  }
-  return parsed;
+  if (fine) return parsed;
+  err << "gpu-sharing-operator: " << fine.error().message << "\n";
+  return end(kUsage);
 }
 
 namespace {
@@ -336,59 +322,46 @@ std::string filled_lines(std::string_view text) {
 // Help as people read it: what a value is, and its default, without the parser's own words, in lines of 80 columns.
 class HelpFormat final : public CLI::Formatter {
  public:
-  std::string make_option_opts(const CLI::Option* option) const override;
-  std::string make_option_usage(const CLI::Option* option) const override;
-  std::string make_option_desc(const CLI::Option* option) const override;
-  std::string make_subcommand(const CLI::App* app) const override;
-  std::string make_description(const CLI::App* app) const override;
-  std::string make_footer(const CLI::App* app) const override;
-};
-
-std::string HelpFormat::make_option_opts(const CLI::Option* option) const {
-  std::string out;
-  std::string type = option->get_type_name();  // With what its validators say: "text|json:{text,json}".
-  type.resize(std::min(type.find(":{"), type.size()));
-  const bool several = option->get_expected_max() == CLI::detail::expected_max_vector_size;
-  if (option->get_type_size() != 0) {
-    // A positional is named after what it is.
-    if (!option->get_positional() && !type.empty()) out += " " + type;
-    if (several && !option->get_positional()) out += " ...";
+  std::string make_option_opts(const CLI::Option* option) const override {
+    if (option->get_type_size() == 0) return environment_of(*option);
+    std::string out;
+    std::string type = option->get_type_name();  // With what its validators say: "text|json:{text,json}".
+    type.resize(std::min(type.find(":{"), type.size()));
+    if (!option->get_positional()) {  // One is named after what it is.
+      if (!type.empty()) out += " " + type;
+      if (takes_several(*option)) out += " ...";
+    }
     if (!option->get_default_str().empty()) out += fmt::format(" (default {})", option->get_default_str());
+    return out + environment_of(*option);
   }
-  if (!option->get_envname().empty()) out += fmt::format(" [{}]", option->get_envname());
-  return out;
-}
 
-std::string HelpFormat::make_option_usage(const CLI::Option* option) const {
-  const bool several = option->get_expected_max() == CLI::detail::expected_max_vector_size;
-  const std::string name = make_option_name(option, true) + (several ? "..." : "");
-  return option->get_required() ? name : "[" + name + "]";
-}
+  std::string make_option_usage(const CLI::Option* option) const override {
+    const std::string name = make_option_name(option, true) + (takes_several(*option) ? "..." : "");
+    return option->get_required() ? name : "[" + name + "]";
+  }
 
-std::string HelpFormat::make_option_desc(const CLI::Option* option) const {
-  return filled(option->get_description(), kColumns - get_column_width());
-}
+  std::string make_option_desc(const CLI::Option* option) const override {
+    return filled(option->get_description(), kColumns - get_column_width());
+  }
 
-std::string HelpFormat::make_subcommand(const CLI::App* app) const {
-  std::ostringstream out;
-  CLI::detail::format_help(out, app->get_display_name(true),
-                           filled(app->get_description(), kColumns - get_column_width()), get_column_width());
-  return out.str();
-}
+  std::string make_subcommand(const CLI::App* app) const override {
+    std::ostringstream out;
+    CLI::detail::format_help(out, app->get_display_name(true),
+                             filled(app->get_description(), kColumns - get_column_width()), get_column_width());
+    return out.str();
+  }
 
-std::string HelpFormat::make_description(const CLI::App* app) const {
-  return filled_lines(app->get_description());
-}
+  std::string make_description(const CLI::App* app) const override { return filled_lines(app->get_description()); }
+  std::string make_footer(const CLI::App* app) const override { return filled_lines(app->get_footer()); }
 
-std::string HelpFormat::make_footer(const CLI::App* app) const {
-  return filled_lines(app->get_footer());
-}
-
-void print_version(std::ostream& out, bool libraries) {
-  out << "gpu-sharing-operator " << version() << "\n";
-  if (!libraries) return;
-  for (const LinkedLibrary& library : linked_libraries()) out << library.name << " " << library.version << "\n";
-}
+ private:
+  static bool takes_several(const CLI::Option& option) {
+    return option.get_expected_max() == CLI::detail::expected_max_vector_size;
+  }
+  static std::string environment_of(const CLI::Option& option) {
+    return option.get_envname().empty() ? "" : fmt::format(" [{}]", option.get_envname());
+  }
+};
 
 Subcommand make_version_command() {
   const auto libraries = std::make_shared<bool>(false);
@@ -401,7 +374,10 @@ Subcommand make_version_command() {
               },
           .run =
               [libraries](const Invocation& i) {
-                print_version(i.out, *libraries);
+                i.out << "gpu-sharing-operator " << version() << "\n";
+                if (!*libraries) return 0;
+                for (const LinkedLibrary& library : linked_libraries())
+                  i.out << library.name << " " << library.version << "\n";
                 return 0;
               }};
 }
@@ -409,23 +385,10 @@ Subcommand make_version_command() {
 }  // namespace
 
 std::vector<Subcommand> all_commands() {
-  std::vector<Subcommand> out;
-  out.push_back(make_run_command());
-  out.push_back(make_lint_command());
-  out.push_back(make_expect_command());
-  out.push_back(make_plan_command());
-  out.push_back(make_status_command());
-  out.push_back(make_explain_command());
-  out.push_back(make_audit_command());
-  out.push_back(make_diff_command());
-  out.push_back(make_rollout_command());
-  out.push_back(make_cleanup_command());
-  out.push_back(make_check_command());
-  out.push_back(make_support_bundle_command());
-  out.push_back(make_mps_daemon_command());
-  out.push_back(make_completion_command());
-  out.push_back(make_version_command());
-  return out;
+  return {make_run_command(),        make_lint_command(),       make_expect_command(), make_plan_command(),
+          make_status_command(),     make_explain_command(),    make_audit_command(),  make_diff_command(),
+          make_rollout_command(),    make_cleanup_command(),    make_check_command(),  make_support_bundle_command(),
+          make_mps_daemon_command(), make_completion_command(), make_version_command()};
 }
 
 CommandTree::CommandTree(std::vector<Subcommand> commands, const std::string& program) {
@@ -452,10 +415,8 @@ void CommandTree::add(CLI::App& parent, Subcommand command) {
 }
 
 const CommandTree::Entry* CommandTree::chosen() const {
-  for (const auto& entry : entries_) {
-    if (entry->app->parsed()) return entry.get();
-  }
-  return nullptr;
+  const auto parsed = std::ranges::find_if(entries_, [](const auto& entry) { return entry->app->parsed(); });
+  return parsed == entries_.end() ? nullptr : parsed->get();
 }
 
 }  // namespace gso

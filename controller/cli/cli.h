@@ -72,7 +72,7 @@ class CommandTree {
 inline constexpr std::string_view kCompleteWord = "__complete";
 
 struct NameQuestion {
-  enum class Kind { node, name_space, pod, policy, rollout } kind = Kind::node;
+  k8s::Gvr gvr;
   std::string ns;      // Of pods; empty: that of the kubeconfig's context.
   std::string before;  // Prefix of each name: "policy/", "team-a/".
   std::string after;   // Suffix of each name: "/".

@@ -78,19 +78,13 @@ bool takes_value(const CLI::Option& option) {
 // "text|json": the values that an option has; of a flag, those that may follow a "=".
 std::vector<std::string> choices_of(const CLI::Option& option) {
   if (!takes_value(option)) return {"true", "false"};
-  std::vector<std::string> out;
   std::string type = option.get_type_name();  // With what its validators say: "text|json:{text,json}".
   type.resize(std::min(type.find(':'), type.size()));
+  std::vector<std::string> out;
   if (type == "RECONCILER") {
     for (const Reconciler& reconciler : reconcilers()) out.emplace_back(reconciler.name);
   }
-  if (type.find('|') == std::string::npos || type == "COUNT|PERCENT") return out;
-  for (std::size_t from = 0; from <= type.size();) {
-    const std::size_t to = std::min(type.find('|', from), type.size());
-    out.push_back(type.substr(from, to - from));
-    from = to + 1;
-  }
-  return out;
+  return type.find('|') == std::string::npos || type == "COUNT|PERCENT" ? out : CLI::detail::split(type, '|');
 }
 
 class Completion {
@@ -144,48 +138,45 @@ class Completion {
   }
 
   void values(const CLI::Option* option, const std::string& typed, const std::string& before) {
-    const std::vector<std::string> choices = option == nullptr ? std::vector<std::string>() : choices_of(*option);
-    for (const std::string& choice : choices) candidate(before + choice, before + typed, option->get_description());
-    const bool file = option != nullptr && option->get_type_name().starts_with("FILE");
-    if (option != nullptr && option->get_name() == "--namespace") {
-      offer({{Kind::name_space, "", before, ""}}, before + typed);
-    }
-    end(file);
+    if (option == nullptr) return end(false);
+    for (const std::string& choice : choices_of(*option))
+      candidate(before + choice, before + typed, option->get_description());
+    if (option->get_name() == "--namespace") offer({{resources::namespaces, "", before, ""}}, before + typed);
+    end(option->get_type_name().starts_with("FILE"));
   }
-
-  using Kind = NameQuestion::Kind;
 
   // What the word that is being typed may name.
   [[nodiscard]] std::vector<NameQuestion> named(const std::string& typed) const {
     const std::string command = app_->get_name();
     const bool verb = app_->get_parent() != nullptr && app_->get_parent()->get_name() == "rollout";
     if (verb && positional_.empty() && command != "diff") {
-      if (command == "start") return {{Kind::policy, "", "", ""}};
-      return {{Kind::rollout, "", "", ""}, {Kind::policy, "", "policy/", ""}};
+      if (command == "start") return {{resources::sharing_policies, "", "", ""}};
+      return {{resources::sharing_rollouts, "", "", ""}, {resources::sharing_policies, "", "policy/", ""}};
     }
     if (command != "explain" || positional_.size() > 1) return {};
     const bool first = positional_.empty();
     const std::string kind = first ? "" : positional_.front();
-    if (kind == "node" || kind == "nodes" || kind == "no") return {{Kind::node, "", "", ""}};
+    if (kind == "node" || kind == "nodes" || kind == "no") return {{resources::nodes, "", "", ""}};
     const bool pod = kind == "pod" || kind == "pods" || kind == "po";
     if (!first && !pod) return {};
     if (const std::size_t slash = typed.find('/'); slash != std::string::npos) {
       const std::string ns = typed.substr(0, slash);
-      return {{Kind::pod, ns, ns + "/", ""}};
+      return {{resources::pods, ns, ns + "/", ""}};
     }
-    const auto chosen = given_.find("--namespace");
-    const std::string ns = chosen == given_.end() ? std::string() : chosen->second;
-    return {first ? NameQuestion{Kind::node, "", "", ""} : NameQuestion{Kind::pod, ns, "", ""},
-            {Kind::name_space, "", "", "/"}};
+    return {first ? NameQuestion{resources::nodes, "", "", ""}
+                  : NameQuestion{resources::pods, given("--namespace"), "", ""},
+            {resources::namespaces, "", "", "/"}};
+  }
+
+  // The value of that option among the words; empty: it is not there.
+  [[nodiscard]] std::string given(const std::string& option) const {
+    const auto at = given_.find(option);
+    return at == given_.end() ? std::string() : at->second;
   }
 
   void offer(const std::vector<NameQuestion>& questions, const std::string& typed) {
     if (!names_ || questions.empty()) return;
-    const auto value = [&](const char* option) {
-      const auto at = given_.find(option);
-      return at == given_.end() ? std::string() : at->second;
-    };
-    for (const std::string& name : names_(questions, {value("--kubeconfig"), value("--context")})) {
+    for (const std::string& name : names_(questions, {given("--kubeconfig"), given("--context")})) {
       if (!name.starts_with(typed)) continue;
       candidate(name, typed, "");
       unfinished_ = unfinished_ || name.ends_with('/');
@@ -249,27 +240,6 @@ namespace {
 constexpr std::chrono::seconds kPatience(2);
 constexpr int kMostCompletions = 500;
 
-k8s::Gvr gvr_of(NameQuestion::Kind kind) {
-  switch (kind) {
-    case NameQuestion::Kind::node:
-      return resources::nodes;
-    case NameQuestion::Kind::name_space:
-      return resources::namespaces;
-    case NameQuestion::Kind::pod:
-      return resources::pods;
-    case NameQuestion::Kind::policy:
-      return resources::sharing_policies;
-    case NameQuestion::Kind::rollout:
-      return resources::sharing_rollouts;
-  }
-  return {};
-}
-
-std::string name_in(std::string_view json) {
-  const auto object = nlohmann::json::parse(json, nullptr, false);
-  return text_at(object_at(object, "metadata"), "name");
-}
-
 asio::awaitable<int> ask(Session session, std::vector<NameQuestion> questions, std::vector<std::string>* names) {
   k8s::ClientOptions options;
   options.max_retries = 0;
@@ -287,17 +257,17 @@ asio::awaitable<std::vector<std::string>> list_names(k8s::Reader* client, k8s::C
   const k8s::MonoTime deadline = clock->monotonic() + kPatience;
   for (const NameQuestion& question : questions) {
     k8s::ItemFunction sink([&](std::optional<std::string_view> json) -> k8s::Result<void> {
-      const std::string name = json ? name_in(*json) : std::string();
+      const auto object = nlohmann::json::parse(json.value_or("{}"), nullptr, false);
+      const std::string name = text_at(object_at(object, "metadata"), "name");
       if (!name.empty()) out.push_back(question.before + name + question.after);
       return {};
     });
     k8s::ListOptions options;
     options.page_limit = kMostCompletions;
     options.call.deadline = deadline;
-    if (question.kind == NameQuestion::Kind::pod) options.ns = question.ns.empty() ? ns : question.ns;
-    const k8s::Gvr gvr = gvr_of(question.kind);
+    if (question.gvr == resources::pods) options.ns = question.ns.empty() ? ns : question.ns;
     const std::string first_page;
-    const k8s::Result<k8s::ListPage> page = co_await client->list_page(gvr, options, first_page, &sink);
+    const k8s::Result<k8s::ListPage> page = co_await client->list_page(question.gvr, options, first_page, &sink);
     if (!page) continue;
   }
   co_return out;

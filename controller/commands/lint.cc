@@ -288,16 +288,10 @@ Subcommand make_lint_command() {
            "Whether KAI's GPU sharing is on, for Pods")
         ->check(CLI::IsMember({"true", "false"}))
         ->type_name("true|false");
-    app.add_option_function<std::string>(
-           "-o,--output",
-           [lint](const std::string& output) {
-             lint->json = output == "json";
-             lint->sarif = output == "sarif";
-           },
-           "Form of the output")
-        ->check(CLI::IsMember({"text", "json", "sarif"}))
-        ->default_str("text")
-        ->type_name("text|json|sarif");
+    add_output(app, {"text", "json", "sarif"}, [lint](const std::string& output) {
+      lint->json = output == "json";
+      lint->sarif = output == "sarif";
+    });
   };
   return {.name = "lint",
           .summary = "Check profiles, ConfigMaps that hold them, SharingPolicies, Pods and workloads",

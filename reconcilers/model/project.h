@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -52,6 +53,8 @@ struct PolicyField {
   // As in json::Row.
   bool (*read)(json::Fields&, json::Value, std::string_view path, SharingPolicy&) = nullptr;
   void (*begin)(SharingPolicy&) = nullptr;
+  // The value as people write it, "unset" of one that is absent: what `diff` compares. Null: shown with its parent.
+  std::string (*shown)(const SharingPolicy&) = nullptr;
 };
 
 // Every field, and the one place to add one. Fields without a subfield in this list accept any content.

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "reconcilers/model/json_access.h"
@@ -44,9 +45,31 @@ bool canonical(Fields& fields, Value value, std::string_view field, std::string&
   return true;
 }
 
-// --- The kinds of fields of a SharingPolicy, each with how it is read.
+// --- The kinds of fields of a SharingPolicy, each with how it is read and shown.
 
 using Type = PolicyField::Type;
+
+template <class T>
+std::string shown_text(const T& value) {
+  if constexpr (std::is_same_v<T, bool>) {
+    return value ? "true" : "false";
+  } else if constexpr (std::is_integral_v<T>) {
+    return std::to_string(value);
+  } else if constexpr (std::is_same_v<T, std::string>) {
+    return value;
+  } else if constexpr (std::is_same_v<T, k8s::Duration>) {
+    return k8s::format_go_duration(value);
+  } else if constexpr (std::is_same_v<T, IntOrPercent>) {
+    return value.to_string();
+  } else {
+    return value ? shown_text(*value) : "unset";
+  }
+}
+
+template <auto... kMembers>
+std::string shown_member(const SharingPolicy& policy) {
+  return shown_text(json::member_of<kMembers...>(policy));
+}
 
 template <const auto& kWords>
 constexpr auto kTexts = texts_of(kWords);
@@ -59,8 +82,13 @@ PolicyField mapping_field(std::string_view path, void (*begin)(SharingPolicy&) =
 }
 
 template <auto... kMembers>
-PolicyField typed_field(std::string_view path, Type type) {
-  return {.path = path, .type = type, .read = json::row<kMembers...>(path).read};
+PolicyField typed_field(std::string_view path, Type type, std::int64_t least = 0, std::int64_t most = 0) {
+  return {.path = path,
+          .type = type,
+          .least = least,
+          .most = most,
+          .read = json::row<kMembers...>(path).read,
+          .shown = shown_member<kMembers...>};
 }
 
 // One of a closed list of words; the message lists them.
@@ -75,7 +103,10 @@ PolicyField word_field(std::string_view path) {
     json::member_of<kMembers...>(out) = known->value;
     return true;
   };
-  return {.path = path, .type = Type::word, .words = kTexts<kWords>, .read = read};
+  const auto shown = [](const SharingPolicy& policy) {
+    return std::string(word_of(kWords, json::member_of<kMembers...>(policy)));
+  };
+  return {.path = path, .type = Type::word, .words = kTexts<kWords>, .read = read, .shown = shown};
 }
 
 bool read_duration(Fields& fields, Value value, std::string_view field, k8s::Duration& out) {
@@ -96,7 +127,8 @@ PolicyField duration_field(std::string_view path, std::int64_t least = 0, std::i
           .least = least,
           .most = most,
           .bounds = bounds,
-          .read = json::row_by<read_duration, kMembers...>(path).read};
+          .read = json::row_by<read_duration, kMembers...>(path).read,
+          .shown = shown_member<kMembers...>};
 }
 
 // The CRD refuses a negative number, which is also refused where no API server has seen the policy. 0 starts no node.
@@ -117,7 +149,12 @@ PolicyField count_field(std::string_view path) {
       return read_count(fields, value, field, expected, member);
     }
   };
-  return {.path = path, .type = Type::integer, .least = kLeast, .most = kMost, .read = read};
+  return {.path = path,
+          .type = Type::integer,
+          .least = kLeast,
+          .most = kMost,
+          .read = read,
+          .shown = shown_member<kMembers...>};
 }
 
 bool read_int_or_percent(Fields& fields, Value value, std::string_view field, IntOrPercent& out) {
@@ -139,8 +176,10 @@ bool read_int_or_percent(Fields& fields, Value value, std::string_view field, In
 
 template <auto... kMembers>
 PolicyField amount_field(std::string_view path) {
-  return {
-      .path = path, .type = Type::count_or_percent, .read = json::row_by<read_int_or_percent, kMembers...>(path).read};
+  return {.path = path,
+          .type = Type::count_or_percent,
+          .read = json::row_by<read_int_or_percent, kMembers...>(path).read,
+          .shown = shown_member<kMembers...>};
 }
 
 PolicyField item_field(std::string_view path, Type type, decltype(PolicyField::read) read) {
@@ -184,6 +223,25 @@ bool read_inline(Fields& fields, Value value, std::string_view path, SharingPoli
   return json::read_value(fields, value, path, (*out.inline_profile).*kMember);
 }
 
+template <auto kMember, auto kRead = read_inline<kMember>>
+PolicyField inline_field(std::string_view path, Type type, std::span<const std::string_view> words = {}) {
+  const auto shown = [](const SharingPolicy& policy) {
+    return policy.inline_profile ? shown_text((*policy.inline_profile).*kMember) : "unset";
+  };
+  return {.path = path, .type = type, .words = words, .read = kRead, .shown = shown};
+}
+
+std::string shown_selector(const SharingPolicy& policy) {
+  return policy.node_selector.empty() ? "all nodes" : policy.node_selector.to_string();
+}
+
+std::string shown_windows(const SharingPolicy& policy) {
+  std::vector<std::string> out;
+  for (const MaintenanceWindow& window : policy.rollout.windows)
+    out.push_back(fmt::format("{} ({}, {})", window.cron, k8s::format_go_duration(window.duration), window.time_zone));
+  return out.empty() ? "none" : fmt::format("{}", fmt::join(out, "; "));
+}
+
 }  // namespace
 
 std::span<const PolicyField> policy_fields() {
@@ -192,8 +250,10 @@ std::span<const PolicyField> policy_fields() {
   using enum PolicyField::Type;
   constexpr std::int64_t kHour = 3600;
   static const auto kFields = std::to_array<PolicyField>({
-      mapping_field("spec.nodeSelector"),
-      typed_field<&P::node_selector, &k8s::LabelSelector::match_labels>("spec.nodeSelector.matchLabels", Type::mapping),
+      {.path = "spec.nodeSelector", .type = mapping, .shown = shown_selector},
+      {.path = "spec.nodeSelector.matchLabels",
+       .type = mapping,
+       .read = json::row<&P::node_selector, &k8s::LabelSelector::match_labels>("").read},
       {.path = "spec.nodeSelector.matchExpressions",
        .type = list,
        .begin = [](P& out) { out.node_selector.match_expressions.emplace_back(); }},
@@ -203,20 +263,16 @@ std::span<const PolicyField> policy_fields() {
        .words = kOperators,
        .read = read_operator},
       item_field("spec.nodeSelector.matchExpressions[].values", list, read_requirement<&k8s::LabelRequirement::values>),
-      {.path = "spec.priority",
-       .type = integer,
-       .least = INT32_MIN,
-       .most = INT32_MAX,
-       .read = json::row<&P::priority>("").read},
+      typed_field<&P::priority>("spec.priority", integer, INT32_MIN, INT32_MAX),
       mapping_field("spec.profile"),
       typed_field<&P::config_map_key>("spec.profile.configMapKey", elsewhere),
       mapping_field("spec.profile.inline", [](P& out) { out.inline_profile.emplace(); }),
-      {.path = "spec.profile.inline.strategy", .type = Type::word, .words = kStrategies, .read = read_strategy},
-      item_field("spec.profile.inline.replicas", elsewhere, read_inline<&InlineProfile::replicas>),
-      item_field("spec.profile.inline.renameByDefault", boolean, read_inline<&InlineProfile::rename_by_default>),
-      item_field("spec.profile.inline.resource", elsewhere, read_inline<&InlineProfile::resource>),
-      item_field("spec.profile.inline.failRequestsGreaterThanOne", boolean,
-                 read_inline<&InlineProfile::fail_requests_greater_than_one>),
+      inline_field<&InlineProfile::strategy, read_strategy>("spec.profile.inline.strategy", Type::word, kStrategies),
+      inline_field<&InlineProfile::replicas>("spec.profile.inline.replicas", elsewhere),
+      inline_field<&InlineProfile::rename_by_default>("spec.profile.inline.renameByDefault", boolean),
+      inline_field<&InlineProfile::resource>("spec.profile.inline.resource", elsewhere),
+      inline_field<&InlineProfile::fail_requests_greater_than_one>("spec.profile.inline.failRequestsGreaterThanOne",
+                                                                   boolean),
       word_field<kPolicyModeWords, &P::mode>("spec.mode"),
       typed_field<&P::takeover>("spec.takeover", boolean),
       word_field<kDeletionPolicyWords, &P::deletion_policy>("spec.deletionPolicy"),
@@ -237,7 +293,8 @@ std::span<const PolicyField> policy_fields() {
       word_field<kOnFailureWords, &P::rollout, &R::on_failure>("spec.rollout.onFailure"),
       {.path = "spec.rollout.maintenanceWindows",
        .type = list,
-       .begin = [](P& out) { out.rollout.windows.emplace_back(); }},
+       .begin = [](P& out) { out.rollout.windows.emplace_back(); },
+       .shown = shown_windows},
       item_field("spec.rollout.maintenanceWindows[].cron", elsewhere, read_window<&MaintenanceWindow::cron>),
       item_field("spec.rollout.maintenanceWindows[].duration", elsewhere, read_window_duration),
       item_field("spec.rollout.maintenanceWindows[].timeZone", elsewhere, read_window<&MaintenanceWindow::time_zone>),

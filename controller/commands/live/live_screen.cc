@@ -178,28 +178,18 @@ asio::awaitable<void> LiveScreen::end_escape(std::uint64_t after_read) {
 
 void LiveScreen::press(const std::vector<Key>& keys) {
   for (const Key key : keys) {
-    switch (view_.press(key)) {
-      case LiveView::Ask::nothing:
-        break;
-      case LiveView::Ask::explain:
-        ask_for_explanation();
-        break;
-      case LiveView::Ask::forget:
-        explaining_.cancel();
-        ++questions_;
-        break;
-      case LiveView::Ask::quit:
-        quit_ = true;
-        parts_.stop->notify();
-        break;
+    const LiveView::Ask ask = view_.press(key);
+    if (ask == LiveView::Ask::nothing) continue;
+    if (ask == LiveView::Ask::quit) {
+      quit_ = true;
+      parts_.stop->notify();
+      continue;
     }
+    explaining_.cancel();
+    ++questions_;
+    if (ask == LiveView::Ask::explain) explaining_.spawn(executor_, explain(view_.asked_node(), questions_));
   }
   if (!keys.empty()) draw();
-}
-
-void LiveScreen::ask_for_explanation() {
-  explaining_.cancel();
-  explaining_.spawn(executor_, explain(view_.asked_node(), ++questions_));
 }
 
 asio::awaitable<void> LiveScreen::explain(std::string node, std::uint64_t question) {
@@ -253,29 +243,21 @@ asio::awaitable<std::string> explain_node_to_person(Session session, PlannerSett
   co_return text.str() + printable(errors.str());
 }
 
-// Null: stdout is no terminal.
-std::unique_ptr<LiveScreen> live_screen_of_process(const Session& session, k8s::Signal* stop, PlannerSettings settings,
-                                                   std::string lease_name, std::ostream* out) {
-  if (!screen_of_stdout().is_terminal()) return nullptr;
-  LiveScreen::Parts parts;
-  parts.clock = session.clock;
-  parts.stop = stop;
-  parts.out = out;
-  parts.explain = [session, settings, lease_name](std::string node) {
-    return explain_node_to_person(session, settings, lease_name, std::move(node));
-  };
-  parts.on_first_view = [notice = session.notice] { notice->end(); };
-  parts.keyboard = Keyboard::of_stdin(*session.io);
-  return std::make_unique<LiveScreen>(std::move(parts));
-}
-
 }  // namespace
 
 asio::awaitable<int> run_live(Session session, bool wants_screen, PlannerSettings settings, std::string lease_name,
                               std::ostream* out, LiveBody body) {
   const std::unique_ptr<k8s::Signal> stop = session.clock->make_signal();
-  const std::unique_ptr<LiveScreen> live =
-      wants_screen ? live_screen_of_process(session, stop.get(), settings, lease_name, out) : nullptr;
+  std::unique_ptr<LiveScreen> live;
+  if (wants_screen && screen_of_stdout().is_terminal()) {
+    LiveScreen::Parts parts{.clock = session.clock, .stop = stop.get(), .out = out};
+    parts.explain = [session, settings, lease_name](std::string node) {
+      return explain_node_to_person(session, settings, lease_name, std::move(node));
+    };
+    parts.on_first_view = [notice = session.notice] { notice->end(); };
+    parts.keyboard = Keyboard::of_stdin(*session.io);
+    live = std::make_unique<LiveScreen>(std::move(parts));
+  }
   StopSignals signals(*session.io, stop.get(), [screen = live.get()] {
     if (screen != nullptr) screen->leave();
   });
@@ -285,12 +267,7 @@ asio::awaitable<int> run_live(Session session, bool wants_screen, PlannerSetting
 }
 
 asio::awaitable<int> watch_on(LiveScreen* live, FleetWatch watch, std::ostream* out, std::ostream* err) {
-  if (live != nullptr) {
-    const int code = co_await live->run(std::move(watch), err);
-    co_return code;
-  }
-  const int code = co_await watch_fleet(std::move(watch), out, err);
-  co_return code;
+  return live != nullptr ? live->run(std::move(watch), err) : watch_fleet(std::move(watch), out, err);
 }
 
 }  // namespace gso

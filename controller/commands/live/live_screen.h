@@ -51,9 +51,6 @@ class Keyboard {
   bool taken_ = false;
 };
 
-// What `explain` prints about a node now, for people.
-using ExplainNode = std::function<boost::asio::awaitable<std::string>(std::string node)>;
-
 // The view on the alternate screen of a terminal.
 class LiveScreen {
  public:
@@ -62,10 +59,11 @@ class LiveScreen {
     k8s::Signal* stop = nullptr;  // Notified when a person ends the view.
     std::ostream* out = nullptr;
     std::function<Screen()> measure = screen_of_stdout;
-    ExplainNode explain;
-    std::function<void()> on_first_view;  // Can be null.
+    // What `explain` prints about a node now, for people.
+    std::function<boost::asio::awaitable<std::string>(std::string node)> explain{};
+    std::function<void()> on_first_view{};  // Can be null.
     // Null: pages without keys, as far as they fit.
-    std::unique_ptr<Keyboard> keyboard;
+    std::unique_ptr<Keyboard> keyboard{};
   };
   explicit LiveScreen(Parts parts);
   // Leaves the alternate screen and gives the terminal its mode back: on each way out.
@@ -90,7 +88,6 @@ class LiveScreen {
   [[nodiscard]] std::string next_page();
   void draw();
   void press(const std::vector<Key>& keys);
-  void ask_for_explanation();
   void suspend();
   boost::asio::awaitable<void> read_keys();
   boost::asio::awaitable<void> end_escape(std::uint64_t after_read);

@@ -33,13 +33,9 @@ constexpr char kEscape = '\x1b';
 // A sequence that is longer is none: what follows an Escape is noise.
 constexpr std::size_t kLongestSequence = 32;
 
-struct Meaning {
-  std::string_view bytes;
-  Key key;
-};
 // Cursor keys send ESC [ in the normal mode and ESC O in the application mode, which a program before us may have left
 // on.
-constexpr Meaning kMeanings[] = {
+constexpr std::pair<std::string_view, Key> kMeanings[] = {
     {"k", Key::up},          {"\x1b[A", Key::up},    {"\x1bOA", Key::up},       {"j", Key::down},
     {"\x1b[B", Key::down},   {"\x1bOB", Key::down},  {"\x1b[5~", Key::page_up}, {"\x1b[6~", Key::page_down},
     {"g", Key::first},       {"\x1b[H", Key::first}, {"\x1bOH", Key::first},    {"\x1b[1~", Key::first},
@@ -48,12 +44,6 @@ constexpr Meaning kMeanings[] = {
     {"\n", Key::open},       {"\x1bOM", Key::open},  {"r", Key::read_again},    {"\x1b", Key::back},
     {"q", Key::quit},        {"?", Key::help},
 };
-
-std::optional<Key> meaning_of(std::string_view bytes) {
-  const auto* const found = std::ranges::find(kMeanings, bytes, &Meaning::bytes);
-  if (found == std::end(kMeanings)) return std::nullopt;
-  return found->key;
-}
 
 bool within(char c, char first, char last) {
   return c >= first && c <= last;
@@ -87,7 +77,9 @@ std::vector<Key> KeyDecoder::decode(std::string_view bytes) {
     const std::string_view left = std::string_view(rest_).substr(at);
     const std::size_t length = length_of_key(left);
     if (length == 0) break;
-    if (const std::optional<Key> key = meaning_of(left.substr(0, length))) out.push_back(*key);
+    const auto* const known =
+        std::ranges::find(kMeanings, left.substr(0, length), &std::pair<std::string_view, Key>::first);
+    if (known != std::end(kMeanings)) out.push_back(known->second);
     at += length;
   }
   rest_.erase(0, at);
@@ -112,11 +104,10 @@ std::size_t moved(std::size_t at, std::ptrdiff_t by, std::size_t last) {
 
 void Selection::follow(const std::vector<LiveLine>& lines, std::size_t rows) {
   const bool shown = shows_selection();
-  std::vector<NodeLine> now;
+  const std::vector<NodeLine> before = std::exchange(nodes_, {});
   for (std::size_t i = 0; i < lines.size(); ++i) {
-    if (!lines[i].node.empty()) now.push_back({lines[i].node, lines[i].under, i});
+    if (!lines[i].node.empty()) nodes_.push_back({lines[i].node, lines[i].under, i});
   }
-  const std::vector<NodeLine> before = std::exchange(nodes_, std::move(now));
   lines_ = lines.size();
   rows_ = rows;
   at_ = nodes_.empty() ? 0 : place_after(before);
@@ -135,12 +126,13 @@ std::optional<std::size_t> Selection::find(const NodeLine& wanted) const {
 }
 
 // The place of the node that was selected among `before`, or of its nearest neighbour that is still there.
-std::size_t Selection::place_after(const std::vector<NodeLine>& before) const {
-  for (std::size_t i = at_; i < before.size(); ++i) {
-    if (const std::optional<std::size_t> place = find(before[i])) return *place;
-  }
-  for (std::size_t i = std::min(at_, before.size()); i > 0; --i) {
-    if (const std::optional<std::size_t> place = find(before[i - 1])) return *place;
+std::size_t Selection::place_after(std::vector<NodeLine> before) const {
+  // Those from the selected one on, then those before it, the nearest one first.
+  const auto selected = before.begin() + static_cast<std::ptrdiff_t>(std::min(at_, before.size()));
+  std::reverse(before.begin(), selected);
+  std::rotate(before.begin(), selected, before.end());
+  for (const NodeLine& line : before) {
+    if (const std::optional<std::size_t> place = find(line)) return *place;
   }
   return 0;
 }
@@ -164,11 +156,7 @@ void Selection::move(Key key) {
       at_ = nodes_.empty() ? 0 : nodes_.size() - 1;
       scroll(static_cast<std::ptrdiff_t>(lines_));
       return;
-    case Key::open:
-    case Key::read_again:
-    case Key::back:
-    case Key::quit:
-    case Key::help:
+    default:
       return;
   }
 }
@@ -240,7 +228,7 @@ LiveView::Ask LiveView::press(Key key) {
     return Ask::nothing;
   }
   if (key == Key::help) {
-    keys_ = Pane{.node = {}, .text = std::string(kKeys), .read_at = {}};
+    keys_ = Pane{.text = std::string(kKeys)};
     lay_out(*keys_);
     return Ask::nothing;
   }
@@ -254,7 +242,7 @@ LiveView::Ask LiveView::press_in_tree(Key key) {
     return Ask::nothing;
   }
   if (selection_.node() == nullptr) return Ask::nothing;
-  explanation_ = Pane{.node = *selection_.node(), .text = {}, .read_at = {}};
+  explanation_ = Pane{.node = *selection_.node()};
   lay_out(*explanation_);
   return Ask::explain;
 }

@@ -72,7 +72,7 @@ class Selection {
     std::size_t line = 0;
   };
   [[nodiscard]] std::optional<std::size_t> find(const NodeLine& wanted) const;
-  [[nodiscard]] std::size_t place_after(const std::vector<NodeLine>& before) const;
+  [[nodiscard]] std::size_t place_after(std::vector<NodeLine> before) const;
   void step(std::ptrdiff_t by);
   void scroll(std::ptrdiff_t by);
   [[nodiscard]] bool shows_selection() const;
@@ -114,9 +114,9 @@ class LiveView {
  private:
   // Text over the tree: what `explain` says, or the keys.
   struct Pane {
-    std::string node;     // Of an explanation.
-    std::string text;     // Empty: it is being read.
-    std::string read_at;  // Empty: it is being read, or read again.
+    std::string node{};     // Of an explanation.
+    std::string text{};     // Empty: it is being read.
+    std::string read_at{};  // Empty: it is being read, or read again.
     std::vector<LiveLine> lines{};
     Selection scroll{};
   };

@@ -10,7 +10,6 @@
 #include <ostream>
 #include <set>
 #include <string_view>
-#include <type_traits>
 #include <utility>
 
 #include "controller/commands/shared/print.h"
@@ -32,85 +31,18 @@ namespace gso {
 
 using OrderedJson = nlohmann::ordered_json;
 
-namespace {
-
-// A value as people write it; "unset" of one that is absent.
-template <class T>
-std::string text_of(const T& value) {
-  if constexpr (std::is_same_v<T, bool>) {
-    return value ? "true" : "false";
-  } else if constexpr (std::is_integral_v<T>) {
-    return std::to_string(value);
-  } else if constexpr (std::is_same_v<T, std::string>) {
-    return value;
-  } else if constexpr (std::is_same_v<T, k8s::Duration>) {
-    return k8s::format_go_duration(value);
-  } else if constexpr (std::is_same_v<T, IntOrPercent>) {
-    return value.to_string();
-  } else {
-    return value ? text_of(*value) : "unset";
-  }
-}
-
-template <class T>
-std::string inline_text(const SharingPolicy& policy, T InlineProfile::* member) {
-  return policy.inline_profile ? text_of((*policy.inline_profile).*member) : "unset";
-}
-
-std::string windows_of(const RolloutSpec& rollout) {
-  std::string out;
-  for (const MaintenanceWindow& window : rollout.windows)
-    out += fmt::format("{}{} ({}, {})", out.empty() ? "" : "; ", window.cron, k8s::format_go_duration(window.duration),
-                       window.time_zone);
-  return out.empty() ? "none" : out;
-}
-
-// The fields that `diff` compares, in the order in which it names them.
-struct ShownField {
-  std::string_view name;
-  std::string (*text)(const SharingPolicy& policy);
-};
-using Policy = const SharingPolicy&;
-constexpr ShownField kPolicyFields[] = {
-    {"spec.nodeSelector", [](Policy p) { return p.node_selector.empty() ? "all nodes" : p.node_selector.to_string(); }},
-    {"spec.priority", [](Policy p) { return text_of(p.priority); }},
-    {"spec.profile.configMapKey", [](Policy p) { return text_of(p.config_map_key); }},
-    {"spec.profile.inline.strategy", [](Policy p) { return inline_text(p, &InlineProfile::strategy); }},
-    {"spec.profile.inline.replicas", [](Policy p) { return inline_text(p, &InlineProfile::replicas); }},
-    {"spec.profile.inline.renameByDefault", [](Policy p) { return inline_text(p, &InlineProfile::rename_by_default); }},
-    {"spec.profile.inline.resource", [](Policy p) { return inline_text(p, &InlineProfile::resource); }},
-    {"spec.profile.inline.failRequestsGreaterThanOne",
-     [](Policy p) { return inline_text(p, &InlineProfile::fail_requests_greater_than_one); }},
-    {"spec.mode", [](Policy p) { return std::string(word_of(kPolicyModeWords, p.mode)); }},
-    {"spec.takeover", [](Policy p) { return text_of(p.takeover); }},
-    {"spec.deletionPolicy", [](Policy p) { return std::string(word_of(kDeletionPolicyWords, p.deletion_policy)); }},
-    {"spec.revisionHistoryLimit", [](Policy p) { return text_of(p.revision_history_limit); }},
-    {"spec.rollout.mechanism", [](Policy p) { return std::string(word_of(kMechanismWords, p.rollout.mechanism)); }},
-    {"spec.rollout.maxUnavailable", [](Policy p) { return text_of(p.rollout.max_unavailable); }},
-    {"spec.rollout.maxUnavailablePerGroup", [](Policy p) { return text_of(p.rollout.max_unavailable_per_group); }},
-    {"spec.rollout.canary.nodesPerGroup", [](Policy p) { return text_of(p.rollout.canary_nodes_per_group); }},
-    {"spec.rollout.canary.soak", [](Policy p) { return text_of(p.rollout.canary_soak); }},
-    {"spec.rollout.workloads", [](Policy p) { return std::string(word_of(kWorkloadModeWords, p.rollout.workloads)); }},
-    {"spec.rollout.cordon", [](Policy p) { return text_of(p.rollout.cordon); }},
-    {"spec.rollout.evictBarePods", [](Policy p) { return text_of(p.rollout.evict_bare_pods); }},
-    {"spec.rollout.idleTimeout", [](Policy p) { return text_of(p.rollout.idle_timeout); }},
-    {"spec.rollout.verifyTimeout", [](Policy p) { return text_of(p.rollout.verify_timeout); }},
-    {"spec.rollout.maxFailures", [](Policy p) { return text_of(p.rollout.max_failures); }},
-    {"spec.rollout.onFailure", [](Policy p) { return std::string(word_of(kOnFailureWords, p.rollout.on_failure)); }},
-    {"spec.rollout.maintenanceWindows", [](Policy p) { return windows_of(p.rollout); }},
-    {"spec.rollout.paused", [](Policy p) { return text_of(p.rollout.paused); }},
-    {"the annotation gpusharing.dev/retry",
-     [](Policy p) { return std::string(retry_of(p).empty() ? "unset" : retry_of(p)); }},
-};
-
-}  // namespace
-
 std::vector<FieldChange> policy_field_changes(const SharingPolicy& before, const SharingPolicy& after) {
   std::vector<FieldChange> out;
-  for (const ShownField& field : kPolicyFields) {
-    FieldChange change{std::string(field.name), field.text(before), field.text(after)};
-    if (change.before != change.after) out.push_back(std::move(change));
+  const auto compare = [&out](std::string_view field, std::string old, std::string now) {
+    if (old != now) out.push_back({std::string(field), std::move(old), std::move(now)});
+  };
+  for (const PolicyField& field : policy_fields()) {
+    if (field.shown != nullptr) compare(field.path, field.shown(before), field.shown(after));
   }
+  const auto retry = [](const SharingPolicy& policy) {
+    return retry_of(policy).empty() ? std::string("unset") : std::string(retry_of(policy));
+  };
+  compare("the annotation gpusharing.dev/retry", retry(before), retry(after));
   return out;
 }
 

@@ -15,6 +15,7 @@
 #include <numeric>
 #include <utility>
 
+#include "controller/commands/shared/print.h"
 #include "reconcilers/model/json_access.h"
 
 namespace gso {
@@ -61,63 +62,26 @@ std::string TarArchive::finish() && {
   return std::move(bytes_);
 }
 
-namespace {
-
-constexpr int kGzipFormat = 16;  // Added to the window's bits: a header of gzip, where zlib's own is the default.
-constexpr int kUsualMemory = 8;
-
-// A stream that ends with its scope.
-class Deflater {
- public:
-  Deflater() = default;
-  ~Deflater() {
-    if (ready_) (void)deflateEnd(&stream_);
-  }
-  Deflater(const Deflater&) = delete;
-  Deflater& operator=(const Deflater&) = delete;
-
-  // A code of zlib.
-  int begin() {
-    const int code = deflateInit2(&stream_, Z_DEFAULT_COMPRESSION, Z_DEFLATED, MAX_WBITS + kGzipFormat, kUsualMemory,
-                                  Z_DEFAULT_STRATEGY);
-    ready_ = code == Z_OK;
-    return code;
-  }
-  z_stream& operator*() { return stream_; }
-
- private:
-  z_stream stream_{};
-  bool ready_ = false;
-};
-
-k8s::Error failure(int code) {
-  return {.reason = k8s::Reason::decode,
-          .message = fmt::format("the archive cannot be compressed: zlib answers {}", code)};
-}
-
-}  // namespace
-
 k8s::Result<std::string> gzipped(std::string_view bytes) {
-  Deflater deflater;
-  if (const int code = deflater.begin(); code != Z_OK) return std::unexpected(failure(code));
-  z_stream& stream = *deflater;
-  std::string out;
-  std::array<char, 65536> piece{};
-  int code = Z_OK;
-  while (code != Z_STREAM_END) {
-    if (stream.avail_in == 0) {
-      const std::size_t size = std::min<std::size_t>(bytes.size(), std::numeric_limits<uInt>::max());
-      stream.next_in = reinterpret_cast<const Bytef*>(bytes.data());
-      stream.avail_in = static_cast<uInt>(size);
-      bytes.remove_prefix(size);
-    }
-    stream.next_out = reinterpret_cast<Bytef*>(piece.data());
-    stream.avail_out = piece.size();
-    code = deflate(&stream, bytes.empty() ? Z_FINISH : Z_NO_FLUSH);
-    if (code != Z_OK && code != Z_STREAM_END) return std::unexpected(failure(code));
-    out.append(piece.data(), piece.size() - stream.avail_out);
+  constexpr int kGzipFormat = 16;  // Added to the window's bits: a header of gzip, where zlib's own is the default.
+  constexpr int kUsualMemory = 8;
+  z_stream stream{};
+  int code = deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, MAX_WBITS + kGzipFormat, kUsualMemory,
+                          Z_DEFAULT_STRATEGY);
+  std::string out(code == Z_OK ? deflateBound(&stream, bytes.size()) : 0, '\0');
+  const bool fits = out.size() <= std::numeric_limits<uInt>::max();
+  if (code == Z_OK && fits) {
+    stream.next_in = reinterpret_cast<const Bytef*>(bytes.data());
+    stream.avail_in = static_cast<uInt>(bytes.size());
+    stream.next_out = reinterpret_cast<Bytef*>(out.data());
+    stream.avail_out = static_cast<uInt>(out.size());
+    code = deflate(&stream, Z_FINISH);
+    out.resize(stream.total_out);
   }
-  return out;
+  (void)deflateEnd(&stream);
+  if (code == Z_STREAM_END) return out;
+  return k8s::fail(k8s::Reason::decode, fits ? fmt::format("the archive cannot be compressed: zlib answers {}", code)
+                                             : "the archive cannot be compressed: it has more than 4 GiB");
 }
 
 // --- Secrets, by name and by what they look like.
@@ -129,15 +93,12 @@ using OrderedJson = nlohmann::ordered_json;
 constexpr std::string_view kLastApplied = "kubectl.kubernetes.io/last-applied-configuration";
 
 bool is_token_char(char c) {
-  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_' || c == '.' || c == '+' || c == '/' ||
-         c == '=' || c == '~';
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || std::string_view("-_.+/=~").contains(c);
 }
 
 // Replaces what follows each `word` (whatever the case) up to the first character that no token has.
 void cut_after(std::string& text, std::string_view word) {
-  const auto same = [](char a, char b) {
-    return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b));
-  };
+  const auto same = [](unsigned char a, unsigned char b) { return std::tolower(a) == std::tolower(b); };
   for (std::size_t from = 0; from < text.size();) {
     const auto at =
         std::search(text.begin() + static_cast<std::ptrdiff_t>(from), text.end(), word.begin(), word.end(), same);
@@ -153,11 +114,11 @@ void cut_after(std::string& text, std::string_view word) {
 
 // "eyJ…": the beginning of every JSON Web Token.
 void cut_web_tokens(std::string& text) {
-  constexpr std::size_t kShortest = 20;
+  constexpr std::ptrdiff_t kShortest = 20;
   for (std::size_t at = text.find("eyJ"); at != std::string::npos; at = text.find("eyJ", at + 1)) {
-    std::size_t end = at;
-    while (end < text.size() && is_token_char(text[end])) ++end;
-    if (end - at >= kShortest) text.replace(at, end - at, kRedacted);
+    const auto begin = text.begin() + static_cast<std::ptrdiff_t>(at);
+    const auto end = std::find_if_not(begin, text.end(), is_token_char);
+    if (end - begin >= kShortest) text.replace(begin, end, kRedacted);
   }
 }
 
@@ -173,22 +134,21 @@ void cut_pem(std::string& text) {
 }
 
 bool is_name_char(char c) {
-  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_' || c == '.';
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || std::string_view("-_.").contains(c);
 }
 
-std::size_t skip_blanks(std::string_view text, std::size_t at) {
-  while (at < text.size() && (text[at] == ' ' || text[at] == '\t')) ++at;
-  return at;
+std::size_t skip(std::string_view text, std::size_t at, std::string_view characters) {
+  return std::min(text.find_first_not_of(characters, at), text.size());
 }
 
 // Where a value begins behind its name, which ends at `at`: NAME=VALUE, NAME: VALUE, "NAME":VALUE, and behind a flag
 // --NAME VALUE. npos: no value follows.
 std::size_t value_after(std::string_view text, std::size_t at, bool is_flag) {
+  constexpr std::string_view kBlanks = " \t";
   const std::size_t name_end = at;
-  while (at < text.size() && (text[at] == '\\' || text[at] == '"' || text[at] == '\'')) ++at;
-  at = skip_blanks(text, at);
+  at = skip(text, skip(text, at, "\\\"'"), kBlanks);
   if (at >= text.size() || text[at] == '\n') return std::string_view::npos;
-  if (text[at] == '=' || text[at] == ':') return skip_blanks(text, at + 1);
+  if (text[at] == '=' || text[at] == ':') return skip(text, at + 1, kBlanks);
   return is_flag && at > name_end ? at : std::string_view::npos;
 }
 
@@ -200,8 +160,7 @@ struct RedactedSpan {
 // The value that begins there, without its quotes: JSON inside of JSON has a backslash before each. A value that no
 // quote closes ends with its line.
 RedactedSpan value_at(std::string_view text, std::size_t at) {
-  std::size_t quote = at;
-  while (quote < text.size() && text[quote] == '\\') ++quote;
+  const std::size_t quote = skip(text, at, "\\");
   const bool quoted = quote < text.size() && (text[quote] == '"' || text[quote] == '\'');
   if (!quoted) return {at, std::min(text.find_first_of(" \t\r\n\"", at), text.size())};
   const std::string_view mark = text.substr(at, quote + 1 - at);
@@ -283,9 +242,8 @@ bool is_secret_name(std::string_view name) {
   static constexpr std::array<std::string_view, 12> kWords{"token",      "password",   "passwd",      "secret_",
                                                            "_secret",    "credential", "api_key",     "apikey",
                                                            "access_key", "privatekey", "private_key", "dockerconfig"};
-  std::string lower(name);
-  std::ranges::transform(lower, lower.begin(),
-                         [](unsigned char c) { return static_cast<char>(c == '-' ? '_' : std::tolower(c)); });
+  std::string lower = in_lower_case(name);
+  std::ranges::replace(lower, '-', '_');
   // `auth` of a registry's entry, REGISTRY_AUTH; not AUTH_MODE, nor an author.
   if (lower == "secret" || lower == "auth" || lower.ends_with("_auth")) return true;
   return std::ranges::any_of(kWords, [&](std::string_view word) { return lower.find(word) != std::string::npos; });

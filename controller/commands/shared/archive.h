@@ -25,7 +25,8 @@ class TarArchive {
   std::string bytes_;
 };
 
-// `bytes` compressed, as one member of a .gz file without a name and a time. Errors: `decode`, if zlib has no memory.
+// `bytes` compressed, as one member of a .gz file without a name and a time. Errors: `decode`, if zlib has no memory,
+// or if they are more than 4 GiB.
 [[nodiscard]] k8s::Result<std::string> gzipped(std::string_view bytes);
 
 // --- Removes secrets from objects as JSON, and from lines of logs. In doubt a value is removed.

@@ -5,7 +5,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cctype>
 #include <iterator>
 
 #include "reconcilers/model/policy.h"
@@ -13,41 +12,30 @@
 
 namespace gso {
 
-namespace {
-
-OutputForm form_of(const std::string& output) {
-  if (output == "wide") return OutputForm::wide;
-  if (output == "json") return OutputForm::json;
-  return output == "yaml" ? OutputForm::yaml : OutputForm::text;
-}
-
-}  // namespace
-
 const std::string& exit_status_of_findings() {
   static const std::string text =
       "Exit status: 0 fine, 1 a finding of severity error, 2 wrong usage or unreadable input.";
   return text;
 }
 
-bool is_connection(const OptionSpec& spec) {
-  return spec.group == "Connection";
-}
-
-void add_output(CLI::App& app, OutputForm& form, const std::vector<std::string>& forms) {
-  app.add_option_function<std::string>(
-         "-o,--output", [&form](const std::string& output) { form = form_of(output); }, "Form of the output")
+void add_output(CLI::App& app, const std::vector<std::string>& forms, std::function<void(const std::string&)> take) {
+  app.add_option_function<std::string>("-o,--output", std::move(take), "Form of the output")
       ->check(CLI::IsMember(forms))
       ->default_str("text")
       ->type_name(fmt::format("{}", fmt::join(forms, "|")));
 }
 
 void add_output(CLI::App& app, bool& json) {
-  const std::vector<std::string> forms{"text", "json"};
-  app.add_option_function<std::string>(
-         "-o,--output", [&json](const std::string& output) { json = output == "json"; }, "Form of the output")
-      ->check(CLI::IsMember(forms))
-      ->default_str("text")
-      ->type_name("text|json");
+  add_output(app, {"text", "json"}, [&json](const std::string& output) { json = output == "json"; });
+}
+
+void add_output(CLI::App& app, OutputForm& form, const std::vector<std::string>& forms) {
+  add_output(app, forms, [&form](const std::string& output) {
+    form = output == "wide"   ? OutputForm::wide
+           : output == "json" ? OutputForm::json
+           : output == "yaml" ? OutputForm::yaml
+                              : OutputForm::text;
+  });
 }
 
 void add_manifests(CLI::App& app, std::vector<std::string>& files) {
@@ -56,7 +44,7 @@ void add_manifests(CLI::App& app, std::vector<std::string>& files) {
 }
 
 void add_connection(CLI::App& app, OptionFlags& settings) {
-  settings.add_to(&app, is_connection);
+  settings.add_to(&app, [](const OptionSpec& spec) { return spec.group == "Connection"; });
   settings.add_request_timeout(&app);
 }
 
@@ -78,11 +66,6 @@ std::vector<std::string> all_states() {
   return out;
 }
 
-std::string lower(std::string text) {
-  std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
-
 // "Blocked(OutsideWindow)" without its reason.
 std::string word_of(const std::string& state) {
   return state.substr(0, state.find('('));
@@ -91,7 +74,7 @@ std::string word_of(const std::string& state) {
 }  // namespace
 
 bool NodeFilter::shows(std::string_view state, std::string_view policy, const k8s::StringMap& of_node) const {
-  const std::string whole = lower(std::string(state));
+  const std::string whole = in_lower_case(state);
   const bool is_meant = states.empty() || states.contains(word_of(whole)) || states.contains(whole);
   return is_meant && (policies.empty() || policies.contains(std::string(policy))) && labels.matches(of_node);
 }
@@ -113,14 +96,14 @@ k8s::Result<NodeFilter> node_filter_of(const NodeFilterFlags& flags) {
   NodeFilter out;
   const std::vector<std::string> known = all_states();
   for (const std::string& state : flags.states) {
-    const std::string given = lower(state);
-    if (std::ranges::find(known, word_of(given), lower) == known.end()) {
+    const std::string given = in_lower_case(state);
+    if (std::ranges::find(known, word_of(given), in_lower_case) == known.end()) {
       return k8s::fail(k8s::Reason::invalid,
                        fmt::format("--state: '{}' is not a state; use {}", state, fmt::join(known, ", ")));
     }
     out.states.insert(given);
-    if (given != lower(std::string(kWaiting))) continue;
-    for (const Phase phase : kPhasesOfWaiting) out.states.insert(lower(std::string(to_string(phase))));
+    if (given != in_lower_case(kWaiting)) continue;
+    for (const Phase phase : kPhasesOfWaiting) out.states.insert(in_lower_case(to_string(phase)));
   }
   out.policies.insert(flags.policies.begin(), flags.policies.end());
   if (flags.selector.empty()) return out;

@@ -55,10 +55,8 @@ struct Subcommand {
 // The end of the help of commands that report findings.
 [[nodiscard]] const std::string& exit_status_of_findings();
 
-// Settings that say which cluster is meant.
-[[nodiscard]] bool is_connection(const OptionSpec& spec);
-
-// -o, --output: text or json; or one of `forms`, which begin with text.
+// -o, --output: one of `forms`, which begin with text, and which `take` gets; or text or json.
+void add_output(CLI::App& app, const std::vector<std::string>& forms, std::function<void(const std::string&)> take);
 void add_output(CLI::App& app, bool& json);
 void add_output(CLI::App& app, OutputForm& form, const std::vector<std::string>& forms);
 

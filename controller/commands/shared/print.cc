@@ -47,10 +47,7 @@ bool is_plain(std::string_view text) {
   };
   if (text.empty() || !letter(static_cast<unsigned char>(text.front()))) return false;
   if (!std::all_of(text.begin(), text.end(), fine)) return false;
-  std::string lower(text);
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return std::find(kWords.begin(), kWords.end(), lower) == kWords.end();
+  return std::ranges::find(kWords, in_lower_case(text)) == kWords.end();
 }
 
 std::string scalar(const OrderedJson& value) {
@@ -92,6 +89,17 @@ void print(const OrderedJson& value, std::size_t indent, bool first, std::ostrea
 }
 
 }  // namespace
+
+int refuse(std::ostream& err, std::string_view command, std::string_view why) {
+  print_line(err, "{}: {}", command, why);
+  return 2;
+}
+
+std::string in_lower_case(std::string_view text) {
+  std::string out(text);
+  std::ranges::transform(out, out.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return out;
+}
 
 std::string or_dash(std::string_view text) {
   return text.empty() ? "-" : std::string(text);
@@ -162,32 +170,13 @@ std::string_view variable(const char* name) {
 }
 
 bool says_utf8() {
-  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
-    const std::string_view value = variable(name);
-    if (value.empty()) continue;
-    return value.find("UTF-8") != std::string_view::npos || value.find("utf8") != std::string_view::npos;
-  }
-  return false;
+  std::string_view value;
+  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) value = value.empty() ? variable(name) : value;
+  return value.contains("UTF-8") || value.contains("utf8");
 }
 
-std::string_view code_of(Paint paint) {
-  switch (paint) {
-    case Paint::plain:
-      break;
-    case Paint::green:
-      return "\x1b[32m";
-    case Paint::yellow:
-      return "\x1b[33m";
-    case Paint::red:
-      return "\x1b[31m";
-    case Paint::dim:
-      return "\x1b[2m";
-    case Paint::bold:
-      return "\x1b[1m";
-  }
-  return "";
-}
-
+constexpr std::array<std::string_view, 6> kColours{"",         "\x1b[32m", "\x1b[33m",
+                                                   "\x1b[31m", "\x1b[2m",  "\x1b[1m"};  // By Paint.
 constexpr std::string_view kPlain = "\x1b[0m";
 
 // The length of the colour that begins at `at`; 0: none does.
@@ -220,7 +209,7 @@ std::size_t columns_of_stderr() {
 
 std::string painted(std::string_view text, Paint paint, const Screen& screen) {
   if (!screen.colour || paint == Paint::plain || text.empty()) return std::string(text);
-  return fmt::format("{}{}{}", code_of(paint), text, kPlain);
+  return fmt::format("{}{}{}", kColours[static_cast<std::size_t>(paint)], text, kPlain);
 }
 
 std::string reversed(std::string_view text, const Screen& screen) {

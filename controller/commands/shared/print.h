@@ -22,9 +22,16 @@ void print_line(std::ostream& out, fmt::format_string<Values...> text, Values&&.
   out << one_line(fmt::format(text, std::forward<Values>(values)...)) << '\n';
 }
 
+// "COMMAND: WHY" in one line, for wrong usage and for what cannot be read; `command`: "gpu-sharing-operator audit".
+// Returns the exit status of that, 2.
+int refuse(std::ostream& err, std::string_view command, std::string_view why);
+
 // A row of a table for a terminal: columns as wide as their widest text, the last one cut to what the terminal has
 // left. The first row is the heading.
 using TextRow = std::vector<std::string>;
+
+// Of ASCII letters.
+[[nodiscard]] std::string in_lower_case(std::string_view text);
 
 // "-" for an empty cell.
 [[nodiscard]] std::string or_dash(std::string_view text);

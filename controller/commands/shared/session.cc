@@ -44,10 +44,10 @@ asio::awaitable<int> run_for_person(Session session, std::string_view command, c
                                     std::ostream* err) {
   TaskGroup tasks(session.clock);
   tasks.spawn(session.io->get_executor(), session.notice->announce());
-  int exit_status = 2;
+  int exit_status = 0;
   const std::string unreachable = co_await find_unreachable(session);
   if (!unreachable.empty()) {
-    print_line(*err, "{}: {}", command, unreachable);
+    exit_status = refuse(*err, command, unreachable);
   } else {
     exit_status = co_await (*body)(std::move(session));
   }
@@ -58,21 +58,15 @@ asio::awaitable<int> run_for_person(Session session, std::string_view command, c
 
 // A person can take longer to log in than a request may wait, so that comes first. `credentials` can be null.
 asio::awaitable<int> log_in_and_run(std::shared_ptr<k8s::CredentialSource> credentials, Session session,
-                                    std::string_view command, const SessionBody* body, std::ostream* err,
-                                    NoServer no_server) {
+                                    std::string_view command, const SessionBody* body, std::ostream* err) {
   if (credentials != nullptr) {
     const k8s::Result<std::string> token = co_await credentials->token(k8s::MonoTime::never());
-    if (!token) {
-      print_line(*err, "{}: {}", command, token.error().message);
-      co_return 2;
-    }
+    if (!token) co_return refuse(*err, command, token.error().message);
   }
-  int exit_status = 0;
-  if (no_server == NoServer::ends_command) {
-    exit_status = co_await run_for_person(std::move(session), command, body, err);
-  } else {
-    exit_status = co_await (*body)(std::move(session));
-  }
+  const bool for_person = session.notice != nullptr;
+  asio::awaitable<int> run =
+      for_person ? run_for_person(std::move(session), command, body, err) : (*body)(std::move(session));
+  const int exit_status = co_await std::move(run);
   co_return exit_status;
 }
 
@@ -118,26 +112,19 @@ int run_connected(std::string_view command, const Options& options, k8s::Interac
   const std::unique_ptr<k8s::Clock> clock = k8s::make_real_clock(io.get_executor());
   const k8s::ConnectionRequest request{options.kubeconfig, options.context, interaction};
   k8s::Result<k8s::Connection> connection = k8s::load_connection(request, k8s::process_environment(), clock.get());
-  if (!connection) {
-    print_line(err, "{}: {}", command, connection.error().message);
-    return 2;
-  }
+  if (!connection) return refuse(err, command, connection.error().message);
   if (no_server == NoServer::is_awaited) {
     const k8s::Result<void> allowed = check_verification(*connection, options);
-    if (!allowed) {
-      print_line(err, "{}: {}", command, allowed.error().message);
-      return 2;
-    }
+    if (!allowed) return refuse(err, command, allowed.error().message);
   }
   connection->user_agent = "gpu-sharing-operator/" + version();
-  Session session;
-  session.io = &io;
-  session.clock = clock.get();
-  session.server = connection->server;
-  session.verified = !connection->insecure_skip_tls_verify;
   const std::string server = connection->server;
   const std::string identity = connection->identity;
-  session.namespace_name = connection->namespace_name;
+  Session session{.io = &io,
+                  .clock = clock.get(),
+                  .server = server,
+                  .namespace_name = connection->namespace_name,
+                  .verified = !connection->insecure_skip_tls_verify};
   const std::shared_ptr<k8s::CredentialSource> first = interaction.possible() ? connection->credentials : nullptr;
   k8s::CurlTransportOptions limits;
   limits.max_body_bytes = largest_answer();
@@ -156,7 +143,7 @@ int run_connected(std::string_view command, const Options& options, k8s::Interac
   k8s::ApiClient client(session.transport, clock.get(), interactive_client_options(options));
   session.client = &client;
   int exit_status = 0;
-  asio::co_spawn(io, log_in_and_run(first, std::move(session), command, &body, &err, no_server),
+  asio::co_spawn(io, log_in_and_run(first, std::move(session), command, &body, &err),
                  [&](const std::exception_ptr& error, int status) {
                    if (error != nullptr) std::rethrow_exception(error);
                    exit_status = status;
@@ -167,33 +154,34 @@ int run_connected(std::string_view command, const Options& options, k8s::Interac
   return exit_status;
 }
 
-namespace {
-
-constexpr int kUnauthorized = 401;
-constexpr int kTooManyRequests = 429;
-constexpr int kInternalError = 500;
-
-}  // namespace
-
-WaitNotice::Pending::Pending(WaitNotice* notice, const k8s::HttpRequest& request)
-    : notice_(notice),
-      number_(++notice->requests_),
-      what_(fmt::format("{} {}", k8s::to_string(request.method), request.path.substr(0, request.path.find('?')))) {
-  notice_->open_.emplace(number_, Open{what_, notice_->parts_.clock->monotonic()});
-}
-
-void WaitNotice::Pending::answered(int status) const {
-  if (status == kUnauthorized) notice_->refused_ = true;
-  if (status == kTooManyRequests || status >= kInternalError) {
-    notice_->note_failure(fmt::format("it answers {} with HTTP {}", what_, status));
-  } else {
-    notice_->failing_since_.reset();
+// A request from here to its answer, or to its cancellation.
+class WaitNotice::Pending {
+ public:
+  Pending(WaitNotice* notice, const k8s::HttpRequest& request)
+      : notice_(notice),
+        number_(++notice->requests_),
+        what_(fmt::format("{} {}", k8s::to_string(request.method), request.path.substr(0, request.path.find('?')))) {
+    notice_->open_.emplace(number_, Open{what_, notice_->parts_.clock->monotonic()});
   }
-}
+  ~Pending() { notice_->open_.erase(number_); }
+  Pending(const Pending&) = delete;
+  Pending& operator=(const Pending&) = delete;
 
-void WaitNotice::Pending::failed(const k8s::Error& error) const {
-  if (error.reason != k8s::Reason::cancelled) notice_->note_failure(fmt::format("{} failed: {}", what_, error.message));
-}
+  void answered(int status) const {
+    if (status == 401) notice_->refused_ = true;
+    if (status != 429 && status < 500) return notice_->failing_since_.reset();
+    notice_->note_failure(fmt::format("it answers {} with HTTP {}", what_, status));
+  }
+  void failed(const k8s::Error& error) const {
+    if (error.reason == k8s::Reason::cancelled) return;
+    notice_->note_failure(fmt::format("{} failed: {}", what_, error.message));
+  }
+
+ private:
+  WaitNotice* notice_;
+  std::uint64_t number_;
+  std::string what_;
+};
 
 void WaitNotice::note_failure(std::string failure) {
   if (!failing_since_) failing_since_ = parts_.clock->monotonic();
@@ -203,22 +191,14 @@ void WaitNotice::note_failure(std::string failure) {
 asio::awaitable<k8s::Result<k8s::HttpResponse>> WaitNotice::send(k8s::HttpRequest request) {
   const Pending pending(this, request);
   k8s::Result<k8s::HttpResponse> answer = co_await parts_.behind->send(std::move(request));
-  if (answer) {
-    pending.answered(answer->status);
-  } else {
-    pending.failed(answer.error());
-  }
+  answer ? pending.answered(answer->status) : pending.failed(answer.error());
   co_return answer;
 }
 
 asio::awaitable<k8s::Result<std::unique_ptr<k8s::ByteStream>>> WaitNotice::open(k8s::HttpRequest request) {
   const Pending pending(this, request);
   k8s::Result<std::unique_ptr<k8s::ByteStream>> stream = co_await parts_.behind->open(std::move(request));
-  if (stream) {
-    pending.answered((*stream)->status());
-  } else {
-    pending.failed(stream.error());
-  }
+  stream ? pending.answered((*stream)->status()) : pending.failed(stream.error());
   co_return stream;
 }
 

@@ -61,21 +61,7 @@ class WaitNotice final : public k8s::Transport {
     std::string what;  // "GET /api/v1/nodes"
     k8s::MonoTime since;
   };
-  // A request from here to its answer, or to its cancellation.
-  class Pending {
-   public:
-    Pending(WaitNotice* notice, const k8s::HttpRequest& request);
-    ~Pending() { notice_->open_.erase(number_); }
-    Pending(const Pending&) = delete;
-    Pending& operator=(const Pending&) = delete;
-    void answered(int status) const;
-    void failed(const k8s::Error& error) const;
-
-   private:
-    WaitNotice* notice_;
-    std::uint64_t number_;
-    std::string what_;
-  };
+  class Pending;
   void note_failure(std::string failure);
   [[nodiscard]] std::optional<std::string> reason() const;
 

@@ -16,6 +16,7 @@
 #include "controller/reading/operator_lease.h"
 #include "reconcilers/cluster/manifests.h"
 #include "reconcilers/explain/node.h"
+#include "reconcilers/model/resources.h"
 #include "tests/controller/our_cluster.h"
 
 namespace gso::look_commands_test {
@@ -344,10 +345,9 @@ TEST_F(LookCommands, ThePlanOfTheLiveClusterIsThatOfItsManifests) {
 
 TEST_F(LookCommands, AShellIsOfferedTheNamesThatThereAre) {
   post_pod("first", R"("nvidia.com/gpu":"4")", "gpu-1");
-  using Kind = NameQuestion::Kind;
-  const std::vector<NameQuestion> questions{{Kind::rollout, "", "", ""},  // Not served.
-                                            {Kind::node, "", "", ""},
-                                            {Kind::pod, "", "team/", ""}};
+  const std::vector<NameQuestion> questions{{resources::sharing_rollouts, "", "", ""},  // Not served.
+                                            {resources::nodes, "", "", ""},
+                                            {resources::pods, "", "team/", ""}};
   EXPECT_THAT(sim.run(list_names(&client, &sim.clock, questions, "team")), testing::ElementsAre("gpu-1", "team/first"));
   forbid("nodes");
   EXPECT_THAT(sim.run(list_names(&client, &sim.clock, questions, "team")), testing::ElementsAre("team/first"));

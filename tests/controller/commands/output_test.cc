@@ -14,6 +14,7 @@
 #include "controller/commands/shared/session.h"
 #include "reconcilers/cluster/manifests.h"
 #include "reconcilers/model/message_text.h"
+#include "reconcilers/model/resources.h"
 
 namespace gso::output_test {
 namespace {
@@ -161,43 +162,32 @@ TEST(Completion, OffersSubcommandsOptionsAndValuesWhereTheyBelong) {
 // What the names were asked for, and what is offered of the answers.
 struct Offer {
   std::vector<std::string> words;
-  std::string asked;  // "node, namespaces/"
+  std::string asked;  // "nodes, namespaces/"
   std::string offered;
 };
 
 std::string print(const NameQuestion& question) {
-  static const char* const kKinds[] = {"node", "namespace", "pod", "policy", "rollout"};
-  return question.before + kKinds[static_cast<int>(question.kind)] + question.after +
-         (question.ns.empty() ? "" : " of " + question.ns);
+  return question.before + question.gvr.resource + question.after + (question.ns.empty() ? "" : " of " + question.ns);
 }
 
-std::vector<std::string> there_are(NameQuestion::Kind kind) {
-  switch (kind) {
-    case NameQuestion::Kind::node:
-      return {"gpu-1", "gpu-2"};
-    case NameQuestion::Kind::name_space:
-      return {"team"};
-    case NameQuestion::Kind::pod:
-      return {"p"};
-    case NameQuestion::Kind::policy:
-      return {"default"};
-    case NameQuestion::Kind::rollout:
-      return {"r"};
-  }
-  return {};
+std::vector<std::string> there_are(const k8s::Gvr& gvr) {
+  if (gvr == resources::nodes) return {"gpu-1", "gpu-2"};
+  if (gvr == resources::namespaces) return {"team"};
+  if (gvr == resources::pods) return {"p"};
+  return {gvr == resources::sharing_policies ? "default" : "r"};
 }
 
 TEST(Completion, NamesAreAskedForWhereAWordMayNameAnObject) {
   const std::vector<Offer> offers{
-      {{"explain", ""}, "node, namespace/", "gpu-1\t\ngpu-2\t\nteam/\t\n:6\n"},
-      {{"explain", "g"}, "node, namespace/", "gpu-1\t\ngpu-2\t\n:4\n"},
-      {{"explain", "node", "gpu-2"}, "node", "gpu-2\t\n:4\n"},
-      {{"explain", "pod", "-n", "x", "te"}, "pod of x, namespace/", "team/\t\n:6\n"},
-      {{"explain", "team/"}, "team/pod of team", "team/p\t\n:4\n"},
-      {{"rollout", "start", ""}, "policy", "default\t\n:4\n"},
-      {{"rollout", "pause", "policy/"}, "rollout, policy/policy", "policy/default\t\n:4\n"},
+      {{"explain", ""}, "nodes, namespaces/", "gpu-1\t\ngpu-2\t\nteam/\t\n:6\n"},
+      {{"explain", "g"}, "nodes, namespaces/", "gpu-1\t\ngpu-2\t\n:4\n"},
+      {{"explain", "node", "gpu-2"}, "nodes", "gpu-2\t\n:4\n"},
+      {{"explain", "pod", "-n", "x", "te"}, "pods of x, namespaces/", "team/\t\n:6\n"},
+      {{"explain", "team/"}, "team/pods of team", "team/p\t\n:4\n"},
+      {{"rollout", "start", ""}, "sharingpolicies", "default\t\n:4\n"},
+      {{"rollout", "pause", "policy/"}, "sharingrollouts, policy/sharingpolicies", "policy/default\t\n:4\n"},
       {{"rollout", "diff", ""}, "", ":4\n"},
-      {{"status", "--namespace", "t"}, "namespace", "team\t\n:4\n"},
+      {{"status", "--namespace", "t"}, "namespaces", "team\t\n:4\n"},
       {{"status", ""}, "", ":4\n"},
       {{"lint", ""}, "", ":0\n"},
   };
@@ -208,7 +198,7 @@ TEST(Completion, NamesAreAskedForWhereAWordMayNameAnObject) {
       std::vector<std::string> names;
       for (const NameQuestion& question : questions) {
         asked += (asked.empty() ? "" : ", ") + print(question);
-        for (const std::string& name : there_are(question.kind))
+        for (const std::string& name : there_are(question.gvr))
           names.push_back(question.before + name + question.after);
       }
       return names;
