@@ -44,7 +44,7 @@ std::vector<Finding> all_findings(const Snapshot& snapshot, FleetIndex& index) {
   std::vector<Finding> out = plan_all(snapshot, index, {.synced = everything_synced}).findings;
   // A node that does not show what its ConfigMap says is an error for whoever asks, though it stops no rollout.
   for (Finding& finding : out) {
-    const bool drifts = finding.reason == kDrift || finding.reason == kPreexistingDrift;
+    const bool drifts = finding.why.code == kDrift || finding.why.code == kPreexistingDrift;
     if (drifts && finding.severity == Severity::warning && !name_edit(snapshot, index, finding))
       finding.severity = Severity::error;
   }

@@ -408,21 +408,21 @@ Command missing_permission_command(const World& world, const std::string& ns) {
           others.empty() ? std::string() : fmt::format("and {}", fmt::join(others, ", "))};
 }
 
+// Of a node that no plugin of the operator's serves.
+Command step_without_plugin(const World& world, const Node& node) {
+  if (is_partitioned_by_nos(node) || hami_plugin_on(hami_plugins(world), node) != nullptr) return {};
+  const std::optional<ObjectKey> cloud = cloud_plugin_on(world, node);
+  if (!cloud) return {"kubectl get daemonsets --all-namespaces -o wide"};
+  if (serves_gpus(node)) return {};
+  return {fmt::format("kubectl get pods --namespace {} --field-selector spec.nodeName={}", cloud->ns, node.meta.name)};
+}
+
 }  // namespace
 
 Command next_step(const ReadingPass& pass, const Node& node, const NodeAssessment* a, std::string_view state) {
   const World& world = pass.world();
   const Index& index = pass.index();
-  const bool of_others =
-      a == nullptr && (is_partitioned_by_nos(node) || hami_plugin_on(hami_plugins(world), node) != nullptr);
-  if (of_others) return {};
-  if (a == nullptr) {
-    const std::optional<ObjectKey> cloud = cloud_plugin_on(world, node);
-    if (!cloud) return {"kubectl get daemonsets --all-namespaces -o wide"};
-    if (serves_gpus(node)) return {};
-    return {
-        fmt::format("kubectl get pods --namespace {} --field-selector spec.nodeName={}", cloud->ns, node.meta.name)};
-  }
+  if (a == nullptr) return step_without_plugin(world, node);
   if (state == kUnknown && record_unread(world, pass.settings()))
     return {fmt::format("kubectl auth can-i list configmaps --namespace {}", pass.settings().operator_namespace),
             "of the operator's record"};

@@ -234,11 +234,11 @@ class Greedy {
 
   // Moves one pod to another node to make room, where that costs least.
   bool eject(std::size_t pod) {
-    struct Move {
+    struct Ejection {
       PackCost cost;
       std::size_t node = 0, leaving = 0, to = 0;
     };
-    std::optional<Move> best;
+    std::optional<Ejection> best;
     for (const std::size_t node : state_.admission(pod)) {
       std::set<std::size_t> asked;
       for (const std::size_t other : state_.pods_on[node]) {
@@ -246,7 +246,7 @@ class Greedy {
         if (!asked.insert(state_.kind(other)).second) continue;
         const auto to = state_.best_place(other, node);
         if (!to || (best && best->cost <= to->cost) || !state_.fits_instead(pod, other, node)) continue;
-        best = Move{to->cost, node, other, to->node};
+        best = Ejection{to->cost, node, other, to->node};
       }
     }
     if (!best) return false;

@@ -118,7 +118,7 @@ std::optional<Reason> obstacle_half_way(Pass& pass, const Node& node, const Node
   if (step_of(pass, node, a, std::nullopt, std::nullopt, hindrance).row != StepRow::c4) return std::nullopt;
   if (!a.reason.empty()) return Reason{a.reason, a.message};
   if (!hindrance || !hindrance->certain) return std::nullopt;
-  return Reason{kKaiReservations, finding_of(node.meta.name, *hindrance).message};
+  return Reason{kKaiReservations, finding_of(node.meta.name, *hindrance).why.message};
 }
 
 std::optional<Reason> ChangeSteps::stop_for(const std::string& name, const NodeAssessment& a,

@@ -16,6 +16,7 @@
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/plan_draft.h"
 #include "reconcilers/reasons/names.h"
+#include "reconcilers/rollout/canary.h"
 #include "reconcilers/rollout/daemonset_restart.h"
 #include "reconcilers/rollout/managed_keys.h"
 

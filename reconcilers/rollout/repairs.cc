@@ -10,6 +10,7 @@
 #include "reconcilers/node/node_phase.h"
 #include "reconcilers/node/pod_faults.h"
 #include "reconcilers/reasons/names.h"
+#include "reconcilers/rollout/gates.h"
 #include "reconcilers/rollout/recorded_timers.h"
 #include "reconcilers/rollout/rollout_view.h"
 #include "reconcilers/rollout/slots.h"

@@ -56,7 +56,7 @@ void start_node(Pass& pass, const Node& node, const NodeAssessment& a, const Rol
   }
   const auto first = first_components(a, change.kind);
   for (PlannedAction& deletion : deletions(view, change, first, fmt::format("to {}", a.target.view()))) {
-    pass.add(std::move(deletion.action), deletion.reason, std::move(deletion.message), true, name);
+    pass.add(std::move(deletion.action), deletion.why.code, std::move(deletion.why.message), true, name);
   }
   pass.plan.timers.push_back(verifying_timer(name, change));
 }
