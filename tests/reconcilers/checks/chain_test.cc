@@ -38,9 +38,10 @@ struct Workshop {
   Operand plugin, mps;
   EffectiveKey key;
   ProfileCache profiles;
-  GpuFacts facts{.count = 2};
+  GpuFacts facts;
 
   explicit Workshop(const std::string& release = "v0.20.0") {
+    facts.count = 2;
     installation.ns = "gpu-operator";
     installation.config_map = "mps-config";
     plugin.key = {"gpu-operator", "plugin"};

@@ -109,7 +109,7 @@ TEST_F(NodeStep, C3_UnderTheOperatorsOwnObserveNothingIsWrittenAndAFindingNamesT
   const Step taken = take();
   EXPECT_EQ(actions(taken), Actions{});
   ASSERT_EQ(reasons(taken), Actions{"Observe"});
-  EXPECT_NE(taken.plan.findings.front().message.find("stays cordoned"), std::string::npos);
+  EXPECT_NE(taken.plan.findings.front().why.message.find("stays cordoned"), std::string::npos);
 }
 
 TEST_F(NodeStep, C3_UnderTheOperatorsOwnObserveANewTargetIsNoReasonToWriteEither) {
@@ -417,7 +417,7 @@ TEST_F(DisruptiveStep, C6_PodsOfDaemonSetsThatLoseTheirGpusAreNamed) {
   const Step taken = take();
   EXPECT_EQ(actions(taken), (Actions{"into(Begin)", "delete old-mps", "delete old-gfd"}));
   ASSERT_EQ(reasons(taken), Actions{"DaemonSetPodsInterrupted"});
-  EXPECT_NE(taken.plan.findings.front().message.find("team/monitor-0"), std::string::npos);
+  EXPECT_NE(taken.plan.findings.front().why.message.find("team/monitor-0"), std::string::npos);
 }
 
 TEST_F(DisruptiveStep, C6_ADrainAsksForTheNodesConsumersFirst) {

@@ -156,7 +156,7 @@ TEST_F(SupersededStep, C7_ATaintThatKeepsTheNewPodsAwayIsReported) {
   const Step taken = take();
   EXPECT_EQ(actions(taken), Actions{});
   ASSERT_EQ(reasons(taken), Actions{"TaintNotTolerated"});
-  EXPECT_NE(taken.plan.findings.front().message.find("maintenance=true:NoSchedule"), std::string::npos);
+  EXPECT_NE(taken.plan.findings.front().why.message.find("maintenance=true:NoSchedule"), std::string::npos);
 }
 
 // OnDelete: the new pods are of a template that was taken back since.
