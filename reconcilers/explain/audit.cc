@@ -48,10 +48,6 @@ void add_unused_profiles(const World& world, const FleetIndex& index, Audit& out
   }
 }
 
-bool expects_gpus(const NodeAssessment& a) {
-  return a.expectation != nullptr && (!a.expectation->capacity.empty() || !a.expectation->divisible.empty());
-}
-
 // What takes a node's GPUs out of service. Statuses and metrics have these, but no planner reports them as findings.
 void add_outage(const ReadingPass& pass, const Node& node, const NodeAssessment& a, const ShownState& shown,
                 Audit& out) {
@@ -71,7 +67,9 @@ void add_outage(const ReadingPass& pass, const Node& node, const NodeAssessment&
   }
   // During a change of the operator no GPU is allocatable for some seconds: verifyTimeout decides about those nodes.
   const bool changes = a.in_change() || (shown.state == kUnknown && a.change != nullptr);
-  if (!node.ready || serves_gpus(node) || !expects_gpus(a) || changes) return;
+  const bool expects =
+      a.expectation != nullptr && (!a.expectation->capacity.empty() || !a.expectation->divisible.empty());
+  if (!node.ready || serves_gpus(node) || !expects || changes) return;
   // Something else is at work there, which ends by itself or which a finding of its own names.
   const bool explained = !a.holder.empty() || a.loads_by_itself() || a.phase == Phase::following_daemonset;
   out.findings.push_back({explained ? Severity::warning : Severity::error,
@@ -189,23 +187,17 @@ Command command_of(const World& world, const FleetIndex& index, const std::set<s
                                : correct_key_command(world, index.impl(), {config_map->ns, config_map->name});
 }
 
-// What to do in general, also where the objects of a problem have different policies.
-std::string_view general_remedy(const World& world, const FleetIndex& index, const AuditProblem& problem) {
-  std::set<std::string_view> remedies;
-  for (const ObjectRef& object : problem.objects)
-    remedies.insert(remedy_here(world, index.impl(), problem.reason.code, object));
-  return remedies.size() == 1 ? *remedies.begin() : remedy_of(problem.reason.code);
-}
-
 // Equal findings of many nodes are one problem, so that their texts name no node before.
 void complete(const World& world, const FleetIndex& index, const std::set<std::string>& of_rollouts,
               AuditProblem& problem) {
   problem.cure.command = command_of(world, index, of_rollouts, problem);
   std::vector<std::string> nodes;
+  std::set<std::string_view> remedies;  // By object, whose policies can differ.
   for (const ObjectRef& object : problem.objects) {
     if (object.kind == "Node") nodes.push_back(object.name);
+    remedies.insert(remedy_here(world, index.impl(), problem.reason.code, object));
   }
-  const std::string_view remedy = general_remedy(world, index, problem);
+  const std::string_view remedy = remedies.size() == 1 ? *remedies.begin() : remedy_of(problem.reason.code);
   if (!remedy.empty()) problem.cure.options = {name_nodes_in(std::string(remedy), nodes)};
   problem.reason.message = name_nodes_in(std::move(problem.reason.message), nodes);
 }

@@ -51,12 +51,6 @@ std::int64_t stated_gpus(const FleetIndex::Impl& index, const Node& node) {
   return recorded == nullptr ? 0 : recorded->devices;
 }
 
-// With migStrategy single, GFD and the plugin count MIG devices as GPUs.
-bool counts_mig_devices(const Node& node) {
-  const GpuFacts facts = facts_of(node);
-  return !facts.devices && facts.mig_enabled && (facts.mig_strategy == "single" || facts.product.contains("-MIG-"));
-}
-
 // The share of what the profile makes of the GPUs that is not allocatable, of `total` GPUs, rounded up. What a node
 // with another text than its target should serve is what its kubelet counts: the target's numbers come later.
 std::int64_t lost_of(const Node& node, const NodeAssessment& a, std::int64_t total, bool older_text) {
@@ -148,7 +142,11 @@ GpuCount gpus_of(const World& world, const PlannerSettings& settings, const Flee
     out.lost = lost_of(node, *a, out.total, older_text);
   }
   if (node.unschedulable) out.cordoned = out.total - out.lost;
-  if (!out.unknown && counts_mig_devices(node)) out.mig_slices = out.total;
+  // With migStrategy single, GFD and the plugin count MIG devices as GPUs.
+  const GpuFacts facts = facts_of(node);
+  const bool counts_slices =
+      !facts.devices && facts.mig_enabled && (facts.mig_strategy == "single" || facts.product.contains("-MIG-"));
+  if (!out.unknown && counts_slices) out.mig_slices = out.total;
   return out;
 }
 

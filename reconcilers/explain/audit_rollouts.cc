@@ -53,19 +53,14 @@ std::string correction_of(const RolloutView& rollout) {
                      correct_key_command(world, rollout.pass.index, config_map_key(rollout.key.config_map)).text());
 }
 
-// Its failures are those of an earlier attempt alone.
-bool failed_before(const RolloutView& rollout) {
-  return rollout.present_failures() == 0 &&
-         remembered_failure(rollout.pass, rollout.key, rollout.policy, rollout.target) != nullptr;
-}
-
 // What goes on from the closed gate, where its message does not say it.
 std::string way_out_of(const RolloutView& rollout, const GateState& gate) {
   const World& world = rollout.pass.s.world;
   switch (gate.gate) {
     case Gate::max_failures:
-      // Where the revision failed before, the gate's message has the command of the retry.
-      return failed_before(rollout)
+      // Where the failures are those of an earlier attempt alone, the gate's message has the command of the retry.
+      return rollout.present_failures() == 0 &&
+                     remembered_failure(rollout.pass, rollout.key, rollout.policy, rollout.target) != nullptr
                  ? "Or " + correction_of(rollout)
                  : fmt::format("Fix the failed nodes, then {}; or {}", to_run(world, start_command(rollout.key.policy)),
                                correction_of(rollout));

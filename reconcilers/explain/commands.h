@@ -125,6 +125,8 @@ inline constexpr std::string_view kDefaultInvalid = "DefaultInvalid";
 [[nodiscard]] Command spec_command(const World& world, std::string_view reason, const SharingPolicy& policy,
                                    const PlannerSettings& settings);
 
+// The gate that a status names by this reason; Gate::open: none.
+[[nodiscard]] Gate gate_of(std::string_view reason);
 // A gate that starts no node until a person or a calendar ends that, and that a retry does not end.
 [[nodiscard]] bool outlasts_retry(Gate gate);
 

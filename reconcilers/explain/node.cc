@@ -17,6 +17,7 @@
 #include "reconcilers/explain/revisions.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
+#include "reconcilers/model/object_refs.h"
 #include "reconcilers/model/policy.h"
 #include "reconcilers/node/node_patch.h"
 #include "reconcilers/reasons/names.h"
@@ -222,14 +223,6 @@ void add_operands(const FleetIndex::Impl& index, const NodeAssessment& a, NodeEx
   if (pods.plugin.empty() && out.shown.state != kUnknown) out.operands.emplace(out.operands.begin(), "plugin: no pod");
 }
 
-void add_setup(const std::vector<Diagnostic>& setup, NodeExplanation& out) {
-  for (const Diagnostic& d : setup) {
-    out.findings.push_back({d.severity,
-                            {"v1", "Node", "", out.node, ""},
-                            {d.code, d.path.empty() ? d.message : fmt::format("{}: {}", d.path, d.message)}});
-  }
-}
-
 // A retry of a failed node fails again before its cause is fixed: a look at the cause comes first.
 Command after_the_cause(const World& world, const FleetIndex::Impl& index, const Node& node, const NodeAssessment& a,
                         Command retry) {
@@ -340,7 +333,10 @@ std::optional<NodeExplanation> explain_node(const Snapshot& snapshot, FleetIndex
     }
     add_rows(*node, *a, out);
     add_operands(index.impl(), *a, out);
-    if (a->setup != nullptr && !unknown) add_setup(*a->setup, out);
+    for (const Diagnostic& d : a->setup == nullptr || unknown ? std::vector<Diagnostic>() : *a->setup)
+      out.findings.push_back({d.severity,
+                              node_ref(out.node),
+                              {d.code, d.path.empty() ? d.message : fmt::format("{}: {}", d.path, d.message)}});
   }
   add_notes(pass, index.impl(), *node, a, out);
   add_consumers(snapshot, out);

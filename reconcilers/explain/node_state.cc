@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -122,10 +121,9 @@ namespace {
 // The Progressing condition of a status that the operator wrote; empty: it says nothing yet, or names the end of a
 // rollout: ReadingPass::stop_of() knows those of the present one, so that this one was replaced since, or is retried.
 std::string progressing(const std::string& status_json) {
-  constexpr std::array kEnds{Gate::aborted, Gate::undone, Gate::max_failures};
   const auto said = condition_in(parse_status(status_json), "Progressing");
   const std::string reason = text_at(said, "reason");
-  if (reason.empty() || reason == kNothingToDo || std::ranges::find(kEnds, reason, reason_of) != kEnds.end()) return {};
+  if (reason.empty() || reason == kNothingToDo || is_stopped(gate_of(reason))) return {};
   return (reason == kRollingOut ? "" : reason + ": ") + text_at(said, "message");
 }
 

@@ -203,9 +203,8 @@ bool waits_in_vain(const World& world, const PodExplanation& out) {
 }
 
 void add_slice_limits(std::string_view json, PodExplanation& out) {
-  const k8s::Result<SlicePod> pod = project_slice_pod(json);
-  if (!pod) return;
-  std::ranges::move(slice_limits(*pod), std::back_inserter(out.causes));
+  if (const k8s::Result<SlicePod> pod = project_slice_pod(json))
+    std::ranges::move(slice_limits(*pod), std::back_inserter(out.causes));
 }
 }  // namespace
 
@@ -254,51 +253,37 @@ k8s::Result<PodExplanation> explain_pod_alone(const PodSurroundings& surrounding
 
 namespace {
 
-constexpr std::string_view kExceeded = "exceeded quota: ";
-constexpr std::string_view kIncomplete = "failed quota: ";
-
 struct Workload {
   std::string kind;
   std::string name;
   std::string ns;
-  std::string resource;  // For kubectl: "deployment".
   std::int64_t wanted = 0;
   std::int64_t present = 0;
   bool over = false;  // It creates no more pods.
 };
 
-std::int64_t number_or(const Json& object, std::string_view field, std::int64_t otherwise) {
-  return member_at(object, field) == nullptr ? otherwise : number_at(object, field);
-}
-
-bool has_condition(const Json& status, std::string_view type) {
-  return text_at(condition_in(status, type), "status") == "True";
-}
-
-void count_pods(const Json& spec, const Json& status, Workload& out) {
-  if (out.kind == "DaemonSet") {
-    out.wanted = number_at(status, "desiredNumberScheduled");
-    out.present = number_at(status, "currentNumberScheduled");
-  } else if (out.kind == "Job") {
-    const std::int64_t parallel = number_or(spec, "parallelism", 1);
-    const std::int64_t ended = number_at(status, "succeeded");
-    out.wanted = std::min(parallel, number_or(spec, "completions", parallel + ended) - ended);
-    out.present = number_at(status, "active");
-    out.over = flag_at(spec, "suspend") || has_condition(status, "Complete") || has_condition(status, "Failed");
-  } else {
-    out.wanted = number_or(spec, "replicas", 1);
-    out.present = number_at(status, "replicas");
-  }
-}
-
 Workload workload_of(const std::string& kind, const Json& object) {
   const Json metadata = object_at(object, "metadata");
-  Workload out;
-  out.kind = kind;
-  out.name = text_at(metadata, "name");
-  out.ns = text_at(metadata, "namespace");
-  out.resource = kubectl_name(kind);
-  count_pods(object_at(object, "spec"), object_at(object, "status"), out);
+  const Json spec = object_at(object, "spec");
+  const Json status = object_at(object, "status");
+  const auto number_or = [&](std::string_view field, std::int64_t otherwise) {
+    return member_at(spec, field) == nullptr ? otherwise : number_at(spec, field);
+  };
+  const auto holds = [&](std::string_view type) { return text_at(condition_in(status, type), "status") == "True"; };
+  Workload out{kind, text_at(metadata, "name"), text_at(metadata, "namespace")};
+  if (kind == "DaemonSet") {
+    out.wanted = number_at(status, "desiredNumberScheduled");
+    out.present = number_at(status, "currentNumberScheduled");
+  } else if (kind == "Job") {
+    const std::int64_t parallel = number_or("parallelism", 1);
+    const std::int64_t ended = number_at(status, "succeeded");
+    out.wanted = std::min(parallel, number_or("completions", parallel + ended) - ended);
+    out.present = number_at(status, "active");
+    out.over = flag_at(spec, "suspend") || holds("Complete") || holds("Failed");
+  } else {
+    out.wanted = number_or("replicas", 1);
+    out.present = number_at(status, "replicas");
+  }
   return out;
 }
 
@@ -312,23 +297,27 @@ std::string failure_of(const PodCreator& creator, const Json& object, const Work
   return failed ? text_at(condition, "message") : std::string();
 }
 
-// The name at the begin of the text, for a command; empty: what is there is no name of an object.
-std::string name_before(std::string_view text, char end) {
-  return name_for_command(text.substr(0, std::min(text.find(end), text.size())));
-}
-
-// "pods "web-1" is forbidden: exceeded quota: Q, requested: …, used: …, limited: …", or "… failed quota: Q: must
-// specify …".
-std::optional<PodCause> quota_cause(const Workload& workload, const std::string& failure) {
+// A quota refuses: "pods "web-1" is forbidden: exceeded quota: Q, requested: …, used: …, limited: …", or "… failed
+// quota: Q: must specify …".
+PodCause cause_of(const Workload& workload, const std::string& failure) {
+  constexpr std::string_view kExceeded = "exceeded quota: ";
+  constexpr std::string_view kIncomplete = "failed quota: ";
+  const std::string who = fmt::format("{} {} cannot create its pods", workload.kind, workload.name);
   const bool exceeded = failure.contains(kExceeded);
   const std::string_view before = exceeded ? kExceeded : kIncomplete;
   const std::size_t at = failure.find(before);
-  if (at == std::string::npos) return std::nullopt;
-  const std::string_view rest = std::string_view(failure).substr(at + before.size());
-  const std::string quota = name_before(rest, exceeded ? ',' : ':');
-  if (quota.empty()) return std::nullopt;
+  const std::string_view rest =
+      at == std::string::npos ? std::string_view() : std::string_view(failure).substr(at + before.size());
+  // Empty: what is there is no name of an object.
+  const std::string quota = name_for_command(rest.substr(0, rest.find(exceeded ? ',' : ':')));
+  if (quota.empty())
+    return {Severity::error,
+            {"PodNotCreated", fmt::format("{}; the API server's answer: {}", who, failure)},
+            {{fmt::format("kubectl describe {} {} --namespace {}", kubectl_name(workload.kind), workload.name,
+                          workload.ns)},
+             {"whoever sets the rule that refuses the pods decides whether they are admitted; their owner can change "
+              "the template"}}};
   const std::string_view what = rest.substr(std::min(quota.size() + 2, rest.size()));
-  const std::string who = fmt::format("{} {} cannot create its pods", workload.kind, workload.name);
   PodCause out{Severity::error, {"QuotaRefuses", {}}};
   out.cure.command = {fmt::format("kubectl describe resourcequota {} --namespace {}", quota, workload.ns)};
   if (exceeded) {
@@ -347,16 +336,6 @@ std::optional<PodCause> quota_cause(const Workload& workload, const std::string&
         fmt::format("the pods' owner sets them in the template of {} {}", workload.kind, workload.name)};
   }
   return out;
-}
-
-PodCause cause_of(const Workload& workload, const std::string& failure) {
-  if (std::optional<PodCause> quota = quota_cause(workload, failure)) return *std::move(quota);
-  return {Severity::error,
-          {"PodNotCreated", fmt::format("{} {} cannot create its pods; the API server's answer: {}", workload.kind,
-                                        workload.name, failure)},
-          {{fmt::format("kubectl describe {} {} --namespace {}", workload.resource, workload.name, workload.ns)},
-           {"whoever sets the rule that refuses the pods decides whether they are admitted; their owner can change the "
-            "template"}}};
 }
 
 // What a pod of its template requests.

@@ -211,20 +211,18 @@ std::optional<PodCause> refused_request(const Snapshot& snapshot, const FleetInd
   return std::nullopt;
 }
 
-std::string who_creates_another(const AskedPod& asked) {
-  const AskedPod::Workload owner = asked.workload();
-  return owner.kind.empty() ? "nothing creates this pod anew: whoever created it deletes it and creates it again"
-                            : fmt::format("{} {} creates another pod", owner.kind, owner.name);
-}
-
 PodCause not_given(const Snapshot& snapshot, const AskedPod& asked) {
   const std::string node(asked.pod.node_name.view());
   const std::string says = status_message(asked);
+  const AskedPod::Workload owner = asked.workload();
+  std::string another = owner.kind.empty()
+                            ? "nothing creates this pod anew: whoever created it deletes it and creates it again"
+                            : fmt::format("{} {} creates another pod", owner.kind, owner.name);
   PodCause out{
       Severity::error,
       {"DeviceNotGiven", fmt::format("the kubelet of node {} rejected the pod, which never runs: {}", node,
                                      says.empty() ? "it could not allocate a device, and gave no reason" : says)},
-      {describe_pod(asked), {who_creates_another(asked)}}};
+      {describe_pod(asked), {std::move(another)}}};
   if (!says.contains("unhealthy")) return out;
   out.reason.message +=
       ". The node's device plugin reports a GPU as unhealthy, or was not running. A pod that is created again can be "

@@ -296,15 +296,6 @@ void add(ByObstacle& all, const std::string& node, Verdict verdict) {
   }
 }
 
-// Nodes without GPUs that the pod selects: it was meant for them, and the selector is wrong.
-void add_nodes_without_gpus(const Snapshot& snapshot, const NodeQuestions& questions,
-                            const std::map<std::string, const Node*>& with_gpus, ByObstacle& all) {
-  for (const auto& [key, node] : snapshot.world.nodes.all()) {
-    if (with_gpus.contains(key.name) || questions.selected(*node)) continue;
-    add(all, key.name, {Obstacle::no_gpus, "has no GPUs", "", 0});
-  }
-}
-
 // The nearest first, and of one obstacle the node that its cause speaks of.
 void list_nodes(const ByObstacle& all, PodExplanation& out) {
   for (auto at = all.rbegin(); at != all.rend(); ++at) {
@@ -368,8 +359,12 @@ void explain_placement(const Snapshot& snapshot, const FleetIndex& index, const 
     out.causes.push_back(without_gpu_nodes(snapshot.world));
     return;
   }
-  const bool selects_one = all.size() > 1 || !all.contains(Obstacle::not_selected);
-  if (!selects_one) add_nodes_without_gpus(snapshot, questions, nodes, all);
+  // Nodes without GPUs that the pod selects: it was meant for them, and the selector is wrong.
+  const bool selects_none = all.size() == 1 && all.contains(Obstacle::not_selected);
+  for (const auto& [key, node] : snapshot.world.nodes.all()) {
+    if (selects_none && !nodes.contains(key.name) && !questions.selected(*node))
+      add(all, key.name, {Obstacle::no_gpus, "has no GPUs", "", 0});
+  }
   list_nodes(all, out);
   if (auto unseen = unseen_by_schedulers(snapshot, asked)) {
     out.causes.push_back(*std::move(unseen));

@@ -63,12 +63,6 @@ Command annotate_node_command(std::string_view node, std::string_view annotation
           std::string(node)};
 }
 
-// Its plugin finds no default key: the setting that holds it is wrong, and not the ConfigMap.
-bool misses_default(const NodeAssessment& a) {
-  return a.blocked_by != nullptr &&
-         (a.blocked_by->code == kDefaultKeyNotFound || a.blocked_by->code == kDefaultMissing);
-}
-
 // Chooses the profile of one node anew, where it is chosen.
 class Chooser {
  public:
@@ -115,7 +109,10 @@ class Chooser {
     const SharingPolicy* policy = world_.policies.find(a_.policy.view());
     if (policy != nullptr && (policy->inline_profile || a_.wrong_key)) return edit_policy_command(a_.policy.view());
     const ConfigMap* config_map = world_.configmaps.find(installation_.config_map_key());
-    if (config_map != nullptr && misses_default(a_)) return default_key_command(world_, index_, a_);
+    // Its plugin finds no default key: the setting that holds it is wrong, and not the ConfigMap.
+    const std::string_view check = a_.blocked_by == nullptr ? std::string_view() : a_.blocked_by->code;
+    if (config_map != nullptr && (check == kDefaultKeyNotFound || check == kDefaultMissing))
+      return default_key_command(world_, index_, a_);
     if (config_map != nullptr && !config_map->data.contains(std::string(a_.key.view())))
       return edit_config_map_command(installation_.config_map_key());
     return correct_key_command(world_, index_, installation_.config_map_key());

@@ -189,6 +189,12 @@ std::string followers_text(const World& world, const FleetIndex::Impl& index, co
 
 }  // namespace
 
+Gate gate_of(std::string_view reason) {
+  Gate gate = Gate::new_attempt;  // The last one.
+  while (gate != Gate::open && reason_of(gate) != reason) gate = static_cast<Gate>(std::to_underlying(gate) - 1);
+  return gate;
+}
+
 bool outlasts_retry(Gate gate) {
   return gate == Gate::observe || gate == Gate::paused || gate == Gate::approval || gate == Gate::outside_window;
 }

@@ -338,33 +338,27 @@ std::string why_it_waits(ReadingPass& pass, const Node& node, const NodeAssessme
                                                                    : short_wait_of(pass, a, settling);
 }
 
-// Before the short waits count as over.
-std::string settling_of(const World& world, const PlannerSettings& settings, WallTime now, std::string_view policy) {
-  FleetIndex index;
-  index.refresh(world, settings);
-  const std::map<std::string, std::string> all = ReadingPass(world, index, settings, now).settling();
-  const auto found = all.find(std::string(policy));
-  return found == all.end() ? std::string() : found->second;
-}
-
 }  // namespace
 
 FirstStarts first_starts(World& world, const PlannerSettings& settings, WallTime now,
                          const std::map<std::string, NodeConsumers>& consumers, std::string_view policy) {
-  const std::string settling = settling_of(world, settings, now, policy);
+  // Before the short waits count as over.
+  FleetIndex index;
+  index.refresh(world, settings);
+  const std::string settling = ReadingPass(world, index, settings, now).settling()[std::string(policy)];
   // One plan after the other, each with the short waits over that the one before has named, until one starts nodes or
   // nothing new shows.
   constexpr int kMostRounds = 8;
   std::set<std::string> started;
   Timers timers;
   for (int round = 0; round < kMostRounds && started.empty(); ++round) {
-    FleetIndex index;
+    FleetIndex present;
     const Snapshot snapshot{world, now, timers, consumers, settings, nullptr, round == 0};
-    const Plan plan = plan_all(snapshot, index, {.synced = everything_synced});
+    const Plan plan = plan_all(snapshot, present, {.synced = everything_synced});
     const bool differs = carry_out(plan, world, started);
     if (!credit(plan, now, timers) && !differs) break;
   }
-  FleetIndex index;
+  index.note_everything_changed();
   index.refresh(world, settings);
   // The short waits are over for this look as well.
   const Snapshot snapshot{world, now, timers, consumers, settings};

@@ -140,10 +140,8 @@ bool is_of_any(const Index& index, const NodeAssessment& a, const std::vector<Ro
 
 // A wait of the policy names the retry already.
 bool names_retry(const std::vector<PolicyWait>& waiting, const std::string& policy) {
-  return std::ranges::any_of(waiting, [&](const PolicyWait& wait) {
-    return wait.policy == policy && (wait.reason == reason_of(Gate::max_failures) ||
-                                     wait.reason == reason_of(Gate::aborted) || wait.reason == reason_of(Gate::undone));
-  });
+  return std::ranges::any_of(
+      waiting, [&](const PolicyWait& wait) { return wait.policy == policy && is_stopped(gate_of(wait.reason)); });
 }
 
 // Of all policies, or of that one.

@@ -289,22 +289,16 @@ std::string loaded_revisions_text(const World& world, const Index& index, std::s
   return out;
 }
 
-namespace {
-
-// Both rolled out a profile of the same nodes, one after the other: an inline profile has a key of its own.
-bool is_of_same_nodes(const SharingRollout& a, const SharingRollout& b) {
-  const bool same_key = a.key == b.key || is_managed_key(a.key) || is_managed_key(b.key);
-  return same_key && a.policy == b.policy && a.config_map == b.config_map;
-}
-
-}  // namespace
-
 std::string came_after(const std::vector<RolloutFacts>& all, const SharingRollout& rollout) {
   const auto at = std::ranges::find_if(
       all, [&](const RolloutFacts& facts) { return facts.rollout->meta.name == rollout.meta.name; });
   if (at == all.end()) return {};
-  const auto before = std::find_if(
-      std::next(at), all.end(), [&](const RolloutFacts& facts) { return is_of_same_nodes(*facts.rollout, rollout); });
+  // Of a profile of the same nodes: an inline profile has a key of its own.
+  const auto before = std::find_if(std::next(at), all.end(), [&](const RolloutFacts& facts) {
+    const SharingRollout& other = *facts.rollout;
+    const bool same_key = other.key == rollout.key || is_managed_key(other.key) || is_managed_key(rollout.key);
+    return same_key && other.policy == rollout.policy && other.config_map == rollout.config_map;
+  });
   if (before == all.end()) return {};
   const std::string& name = before->rollout->meta.name;
   if (before->undone()) return fmt::format("after an undo of {}", name);

@@ -30,11 +30,6 @@ struct AwaitedNodes {
   bool held_for_a_while = false;  // One of `held` is in something that ends by itself: a driver upgrade, a MIG change.
   std::int64_t total = 0;
 
-  void add_held(const std::string& name, const NodeAssessment& a) {
-    held.insert(name);
-    held_for_a_while =
-        held_for_a_while || a.holder == kDriverUpgrade || a.holder == kMigChange || a.holder == kStandaloneMpsChange;
-  }
   [[nodiscard]] std::size_t not_up_to_date() const {
     return moving.size() + failed.size() + blocked.size() + drifting.size();
   }
@@ -42,31 +37,20 @@ struct AwaitedNodes {
 
 void add_node(const std::string& name, const NodeAssessment& a, AwaitedNodes& out) {
   ++out.total;
-  switch (phase_of(a)) {
-    case Phase::unrecorded:
-    case Phase::pending:
-    case Phase::draining:
-    case Phase::restarting:
-    case Phase::verifying:
-    case Phase::following_daemonset:
-      out.moving.insert(name);
-      break;
-    case Phase::failed:
-      out.failed.insert(name);
-      break;
-    case Phase::blocked:
-      out.blocked.insert(name);
-      break;
-    case Phase::held:
-      out.add_held(name, a);
-      break;
-    case Phase::up_to_date:
-      if (!drifts(a)) break;
-      if (!a.holder.empty()) return out.add_held(name, a);
-      (baseline_excuse(a).empty() ? out.drifting : out.left_alone).insert(name);
-      break;
-    case Phase::unmanaged:
-      break;
+  const Phase phase = phase_of(a);
+  const bool drifting = phase == Phase::up_to_date && drifts(a);
+  if (phase == Phase::unmanaged || (phase == Phase::up_to_date && !drifting)) return;
+  if (phase == Phase::held || (drifting && !a.holder.empty())) {
+    out.held.insert(name);
+    out.held_for_a_while = out.held_for_a_while || a.holder == kDriverUpgrade || a.holder == kMigChange ||
+                           a.holder == kStandaloneMpsChange;
+  } else if (drifting) {
+    (baseline_excuse(a).empty() ? out.drifting : out.left_alone).insert(name);
+  } else {
+    std::set<std::string>& others = phase == Phase::failed    ? out.failed
+                                    : phase == Phase::blocked ? out.blocked
+                                                              : out.moving;
+    others.insert(name);
   }
 }
 

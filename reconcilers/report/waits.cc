@@ -40,10 +40,16 @@ bool is_over(const RolloutView* rollout) {
   return switches.aborted || switches.undone;
 }
 
-bool is_end(std::string_view reason) {
-  return reason == reason_of(Gate::aborted) || reason == reason_of(Gate::undone) ||
-         reason == reason_of(Gate::max_failures);
-}
+// Why rollouts end whose gate only a retry opens.
+struct End {
+  Gate gate;
+  std::string_view what;
+  bool (*has)(const SharingRollout& rollout);
+};
+constexpr End kEnds[] = {
+    {Gate::aborted, "abort", [](const SharingRollout& rollout) { return rollout.aborted; }},
+    {Gate::undone, "undo", [](const SharingRollout& rollout) { return is_undone(rollout); }},
+    {Gate::max_failures, "failure", [](const SharingRollout& rollout) { return facts_of(rollout).went_wrong(); }}};
 
 // What stopped the rollout was of what its nodes should run still: only a retry has ended that.
 bool was_stopped(const RolloutView& rollout) {
@@ -57,29 +63,17 @@ bool was_stopped(const RolloutView& rollout) {
   });
 }
 
-// The newest other revision of the key whose rollout ended for that reason; empty: none is on record.
-std::string revision_that_ended(const World& world, const RolloutView& rollout, std::string_view reason) {
-  for (const SharingRollout* other : newest_rollouts(world)) {
-    const bool same_key = other->policy == rollout.key.policy && other->config_map == rollout.key.config_map &&
-                          other->key == rollout.key.key;
-    if (!same_key || other->to_revision == rollout.target) continue;
-    const bool ended = reason == reason_of(Gate::aborted)  ? other->aborted
-                       : reason == reason_of(Gate::undone) ? is_undone(*other)
-                                                           : facts_of(*other).went_wrong();
-    if (ended) return other->to_revision;
-  }
-  return {};
-}
-
-std::string why_it_has_ended(const World& world, const RolloutView& rollout, std::string_view reason) {
+// `gate`: of an end.
+std::string why_it_has_ended(const World& world, const RolloutView& rollout, Gate gate) {
   if (was_stopped(rollout)) return "a retry is requested: ";
-  const std::string before = revision_that_ended(world, rollout, reason);
-  const std::string_view what = reason == reason_of(Gate::aborted)  ? "abort"
-                                : reason == reason_of(Gate::undone) ? "undo"
-                                                                    : "failure";
-  return fmt::format("the {} was of {}, and key {} of ConfigMap {} has {} now: ", what,
-                     before.empty() ? "another revision" : before, rollout.key.key, rollout.key.config_map,
-                     rollout.target);
+  const End& end = *std::ranges::find(kEnds, gate, &End::gate);
+  const std::vector<const SharingRollout*> newest = newest_rollouts(world);
+  const auto before = std::ranges::find_if(newest, [&](const SharingRollout* other) {
+    return rollout_key_of(*other) == rollout.key && other->to_revision != rollout.target && end.has(*other);
+  });
+  return fmt::format("the {} was of {}, and key {} of ConfigMap {} has {} now: ", end.what,
+                     before == newest.end() ? "another revision" : (*before)->to_revision, rollout.key.key,
+                     rollout.key.config_map, rollout.target);
 }
 
 // A rollout of its key to another revision is under way according to its status: no operator has seen the edit since.
@@ -137,12 +131,12 @@ void note_unseen_changes(ReadingPass& pass, const SharingPolicy& policy, bool ha
                          std::vector<PolicyWait>& waits) {
   const Views rollouts = pass.waiting_rollouts(policy.meta.name);
   if (rollouts.empty()) return;
-  const auto stale =
-      std::ranges::find_if(waits, [](const PolicyWait& wait) { return wait.nodes.empty() && is_end(wait.reason); });
+  const auto stale = std::ranges::find_if(
+      waits, [](const PolicyWait& wait) { return wait.nodes.empty() && is_stopped(gate_of(wait.reason)); });
   const bool has_news = stale != waits.end() && std::ranges::none_of(rollouts, is_over);
   std::string why;
   if (has_news) {
-    why = why_it_has_ended(pass.world(), *rollouts.front(), stale->reason);
+    why = why_it_has_ended(pass.world(), *rollouts.front(), gate_of(stale->reason));
     waits.erase(stale);
   }
   // What the nodes waited for in that rollout.
@@ -184,12 +178,6 @@ std::vector<PolicyWait> read_waits(const SharingPolicy& policy) {
     }
   }
   return out;
-}
-
-// That nodes are under way to start says less than when they do.
-void note_settling(const std::pair<const std::string, std::string>& start, std::vector<PolicyWait>& waits) {
-  std::erase_if(waits, [](const PolicyWait& wait) { return wait.reason == kRollingOut; });
-  waits.insert(waits.begin(), {start.first, std::string(reason_of(Gate::settling)), start.second});
 }
 
 // A pause that no operator has written into the status yet takes the place of what the status says. Just after an edit
@@ -243,7 +231,11 @@ std::vector<PolicyWait> waiting_policies(ReadingPass& pass, const std::optional<
   std::vector<PolicyWait> out;
   for (const auto& [name, object] : sorted) {
     std::vector<PolicyWait> waits = read_waits(*object);
-    if (const auto start = settling.find(std::string(name)); start != settling.end()) note_settling(*start, waits);
+    if (const auto start = settling.find(std::string(name)); start != settling.end()) {
+      // That nodes are under way to start says less than when they do.
+      std::erase_if(waits, [](const PolicyWait& wait) { return wait.reason == kRollingOut; });
+      waits.insert(waits.begin(), {start->first, std::string(reason_of(Gate::settling)), start->second});
+    }
     note_recorded_pause(pass, *object, waits);
     note_unseen_changes(pass, *object, has_operator, waits);
     note_invalid(pass, name, waits);
@@ -267,18 +259,12 @@ bool PolicyWait::goes_on() const {
 }
 
 bool PolicyWait::is_stopped() const {
-  return reason == kConfigInvalid || reason == kVerificationFailed || reason == reason_of(Gate::max_failures) ||
-         reason == reason_of(Gate::aborted) || reason == reason_of(Gate::undone);
+  return reason == kConfigInvalid || reason == kVerificationFailed || gso::is_stopped(gate_of(reason));
 }
 
 namespace {
 
 // --- Policies whose nodes wait for a change that has no SharingRollout yet.
-
-// Its own SharingRollout is what a pause sets.
-bool has_switches(const RolloutView& rollout) {
-  return rollout.object != nullptr && !rollout.anew && !facts_of(*rollout.object).finished();
-}
 
 // The same as about_to_start(), by what the operator wrote last.
 std::vector<AboutToStart> policies_that_wait(const World& world) {
@@ -305,7 +291,9 @@ std::vector<AboutToStart> about_to_start(ReadingPass& pass, const std::function<
   for (const RolloutView* rollout : pass.waiting_rollouts()) {
     const RolloutKey& key = rollout->key;
     const SharingPolicy* policy = is_meant(key) ? pass.world().policies.find(key.policy) : nullptr;
-    if (policy == nullptr || has_switches(*rollout) || !ended_by(*rollout).is_open()) continue;
+    // Then its own SharingRollout is what a pause sets.
+    const bool has_switches = rollout->object != nullptr && !rollout->anew && !facts_of(*rollout->object).finished();
+    if (policy == nullptr || has_switches || !ended_by(*rollout).is_open()) continue;
     if (std::ranges::find(out, key.policy, &AboutToStart::policy) == out.end())
       out.push_back({key.policy, policy->rollout.paused, settling[key.policy]});
   }
