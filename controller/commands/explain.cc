@@ -101,8 +101,8 @@ void print_checks(const NodeExplanation& e, std::size_t columns, std::ostream& o
 void print_text(const NodeExplanation& e, std::size_t columns, std::ostream& out) {
   print_line(out, "node {}: {}", e.node, e.shown.state);
   if (!e.shown.message.empty()) print_line(out, "  {}", shown_message(e.shown.message));
-  if (const auto& [check, remedy] = e.obstacle; !remedy.empty())
-    print_line(out, "  to do{}: {}", check.empty() ? "" : " (" + check + ")", remedy);
+  if (const Reason& obstacle = e.obstacle; !obstacle.message.empty())
+    print_line(out, "  to do{}: {}", obstacle.code.empty() ? "" : " (" + obstacle.code + ")", obstacle.message);
   std::vector<TextRow> facts;
   const auto fact = [&](std::string name, const std::string& value) {
     if (!value.empty()) facts.push_back({"  " + std::move(name), shown_value(value)});

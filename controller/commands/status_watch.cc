@@ -48,13 +48,13 @@ class FleetView {
                  .settings = &watch_.settings,
                  .changed = [this] { recovered(resources::daemon_sets.resource); },
                  .failed = [this](const k8s::Error& error) { failed(resources::daemon_sets.resource, error); }}),
-        dynamic_(watch_.client, &world_, k8s::WatcherOptions(), &tasks_, executor_,
-                 {.changed =
+        dynamic_({watch_.client, &world_, {}, &tasks_, executor_},
+                 {.complete =
                       [this] {
                         index_.note_everything_changed();  // What was assessed without a namespace's objects.
                         wake_->notify();
                       },
-                  .failed = [this](const WatchScope&, const k8s::Error&) { wake_->notify(); }}) {
+                  .failed = [this](const std::string&, const k8s::Error&) { wake_->notify(); }}) {
     index_.attach(world_);
     const auto follow = [this](auto&... stores) {
       (stores.add_listener([this](const auto&...) { wake_->notify(); }), ...);
@@ -213,7 +213,7 @@ class FleetView {
     if (!classes_) {
       classes_ = std::make_shared<ScopedWatch>();
       classes_->fill(&world_.kai.runtime_classes, &class_counts_, &project_runtime_class);
-      ScopedWatch::Reports reports{
+      ReportingSink::Reports reports{
           .complete =
               [this] {
                 world_.kai.runtime_classes.mark_synced();

@@ -395,7 +395,7 @@ TEST_F(ExecutorTest, RecordsKeysAndStatusesAreWrittenToTheVersionThatTheyWerePla
   world.configmaps.apply(config_map("gpu-operator", "mps-config", 8));
   world.configmaps.apply(config_map("nos", "slices", 9));
   const auto sent = [this](const Action& action) {
-    execute({{"sharing.rollout", action, "Written", "", false, ""}});
+    execute({{"sharing.rollout", action, {"Written", ""}, false, ""}});
     const Json body = Json::parse(transport.seen.back().request.body);
     return body.value(Json::json_pointer("/metadata/resourceVersion"), std::string());
   };
@@ -413,7 +413,7 @@ TEST_F(ExecutorTest, ARecordThatSomebodyElseHasWrittenIsReadBeforeTheNextPlan) {
     return ScriptedAnswer::status(409, "Conflict", "the object has been modified");
   };
   const WriteConfigMap record{{"gpu-sharing-operator", "gpu-sharing-operator-state"}, {{"baseline.json", "{}"}}, {}};
-  const Execution done = execute({{"sharing.rollout", record, "Recorded", "", false, ""}});
+  const Execution done = execute({{"sharing.rollout", record, {"Recorded", ""}, false, ""}});
   EXPECT_EQ(done.failed, 1U);
   EXPECT_FALSE(expectations.fleet_is_current()) << "nothing is planned from the old one";
 }
@@ -424,30 +424,30 @@ TEST_F(ExecutorTest, AnApplyKeepsOurOtherKeysAndNamesNoneOfOthers) {
     "fieldsV1":{"f:data":{"f:gso-a":{},"f:gso-b":{}}}}]},
     "data":{"any":"theirs","gso-a":"ours","gso-b":"old","gso-theirs":"not ours, though it looks like it"}})"));
   WriteConfigMap theirs{{"gpu-operator", "mps-config"}, {{"gso-c", "new"}}, {"gso-b"}};
-  execute({{"node.profile", theirs, "Inline", "", false, ""}});
+  execute({{"node.profile", theirs, {"Inline", ""}, false, ""}});
   EXPECT_THAT(transport.seen.back().request.path, HasSubstr("fieldManager=gpu-sharing-operator"));
   EXPECT_THAT(transport.seen.back().request.path, HasSubstr("force=true"));
   EXPECT_EQ(Json::parse(transport.seen.back().request.body)["data"], Json::parse(R"({"gso-a":"ours","gso-c":"new"})"));
 
   WriteConfigMap ours{{"gpu-sharing-operator", "gpu-sharing-operator-state"}, {{"baseline.json", "{}"}}, {}};
-  execute({{"node.profile", ours, "Baseline", "", false, ""}});
+  execute({{"node.profile", ours, {"Baseline", ""}, false, ""}});
   EXPECT_THAT(transport.seen.back().request.path, HasSubstr("force=true"));
 }
 
 TEST_F(ExecutorTest, APartOfTheRecordCarriesTheLabelThatItsWatchFindsItBy) {
   const WriteConfigMap part{
       {"gpu-sharing-operator", "gpu-sharing-operator-state-15"}, {{std::string(kShardKey), "{}"}}, {}};
-  execute({{"sharing.rollout", part, "Baseline", "", false, ""}});
+  execute({{"sharing.rollout", part, {"Baseline", ""}, false, ""}});
   const Json meta = Json::parse(transport.seen.back().request.body)["metadata"];
   EXPECT_EQ(meta["labels"][std::string(kRecordLabel)], kRecordShardValue);
   const WriteConfigMap head{{"gpu-sharing-operator", "gpu-sharing-operator-state"}, {{"baseline.json", "{}"}}, {}};
-  execute({{"sharing.rollout", head, "Baseline", "", false, ""}});
+  execute({{"sharing.rollout", head, {"Baseline", ""}, false, ""}});
   EXPECT_FALSE(Json::parse(transport.seen.back().request.body)["metadata"].contains("labels"));
 }
 
 TEST_F(ExecutorTest, ADeletionNamesTheUidOfTheObjectThatIsMeant) {
   const DeleteObject action{{"gpusharing.dev/v1alpha1", "SharingRollout", "", "r1", "u7"}};
-  execute({{"sharing.rollout", action, "HistoryTrimmed", "", false, ""}});
+  execute({{"sharing.rollout", action, {"HistoryTrimmed", ""}, false, ""}});
   ASSERT_THAT(writes(), ElementsAre("DELETE /apis/gpusharing.dev/v1alpha1/sharingrollouts/r1"));
   const Json body = Json::parse(transport.seen.back().request.body);
   EXPECT_EQ(body["preconditions"]["uid"], "u7") << "another one of that name might have been created since";
@@ -461,10 +461,10 @@ TEST_F(ExecutorTest, ADryRunSendsNothing) {
 }
 TEST_F(ExecutorTest, StatusesAreNoLogLinesWhereverTheyStand) {
   const WriteConfigMap state{{"gpu-sharing-operator", "gpu-sharing-operator-state"}, {{"status.json", "{}"}}, {}};
-  execute({status_of("Progressing", 0), {"policy.status", state, std::string(kStatusChanged), "", false, ""}});
+  execute({status_of("Progressing", 0), {"policy.status", state, {kStatusChanged, ""}, false, ""}});
   EXPECT_EQ(writes().size(), 2U);
   EXPECT_THAT(logged, IsEmpty());
-  execute({{"node.profile", state, "Baseline", "", false, ""}});
+  execute({{"node.profile", state, {"Baseline", ""}, false, ""}});
   EXPECT_THAT(logged, ElementsAre(HasSubstr("reason=Baseline")));
 }
 

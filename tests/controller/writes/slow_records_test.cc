@@ -252,8 +252,8 @@ TEST(UnwrittenRecords, HoldWhatRestsOnThem) {
   const Case cases[] = {
       {"a rollout of a", rollout_of("a"), true, false, true},
       {"a rollout of nobody knows whom", unreadable, true, true, true},
-      {"policy a", {"", policy, "", "", false, ""}, true, false, true},
-      {"finalizers of policy a", {"", PatchFinalizers{policy.object, {}, "1"}, "", "", false, ""}, true, false, true},
+      {"policy a", {"", policy, {}, false, ""}, true, false, true},
+      {"finalizers of policy a", {"", PatchFinalizers{policy.object, {}, "1"}, {}, false, ""}, true, false, true},
       {"the record of the fleet", record_write("1"), true, true, true},
       {"a key of a profile", profile_key, true, true, true},
       {"a key of somebody else", {"", PatchConfigMap{{"ns", "kai"}, {}, {}}, {"", ""}, false, ""}, false, false, false},

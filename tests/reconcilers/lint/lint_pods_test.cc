@@ -213,7 +213,9 @@ TEST(LintMemory, LooksAtSidecarsToo) {
 }
 
 TEST(MemoryProblem, LeavesRoomForTheContext) {
-  const ServerContainer server{.name = "c", .image = "vllm/vllm-openai"};
+  ServerContainer server;
+  server.name = "c";
+  server.image = "vllm/vllm-openai";
   const std::vector<std::pair<int, std::string>> cases{
       {2, "0.45"}, {3, "0.30"}, {4, "0.22"}, {10, "0.09"}, {48, "0.01"}};
   for (const auto& [replicas, most] : cases)

@@ -70,7 +70,7 @@ class KaiChecksTest : public ::testing::Test {
     action.pod = pod.meta.key();
     action.uid = pod.meta.uid;
     action.resource_version = pod.meta.resource_version;
-    deletion = {std::string(kReservationGc), action, "NoConsumers", "", true, ""};
+    deletion = {std::string(kReservationGc), action, {"NoConsumers", ""}, true, ""};
   }
   void replicas(std::int64_t count) {
     Deployment binder;
