@@ -83,9 +83,9 @@ TEST(RootCauses, MpsOnMigIsTheOutageOfANodeWhosePodsDoNotRun) {
     std::vector<Finding> findings{found(Severity::error, kNoneAllocatable), found(Severity::warning, kMigEnabled)};
     keep_root_causes(explained.world, explained.index, true, findings);
     ASSERT_EQ(findings.size(), runs ? 2U : 1U);
-    EXPECT_EQ(findings.back().reason, kMigEnabled);
+    EXPECT_EQ(findings.back().why.code, kMigEnabled);
     EXPECT_EQ(findings.back().severity, runs ? Severity::warning : Severity::error);
-    EXPECT_EQ(findings.back().message, runs ? "why" : "why; none of the node's GPUs is allocatable");
+    EXPECT_EQ(findings.back().why.message, runs ? "why" : "why; none of the node's GPUs is allocatable");
   }
 }
 
@@ -120,9 +120,9 @@ TEST(RootCauses, ADefaultKeyThatDoesNotExistIsOneProblemOfNodesWithAndWithoutALa
   std::vector<Finding> findings{of("gpu-1", "ayn", ""), labelled, of_other_key};
   keep_root_causes(explained.world, explained.index, true, findings);
   ASSERT_EQ(findings.size(), 3U);
-  EXPECT_EQ(findings[0].message, labelled.message);
-  EXPECT_EQ(findings[1].message, labelled.message);
-  EXPECT_EQ(findings[2].message, of_other_key.message);
+  EXPECT_EQ(findings[0].why.message, labelled.why.message);
+  EXPECT_EQ(findings[1].why.message, labelled.why.message);
+  EXPECT_EQ(findings[2].why.message, of_other_key.why.message);
 }
 
 // Whatever the messages say: of nodes with similar names, and of an error that quotes another message.
@@ -142,9 +142,9 @@ TEST(RootCauses, ARolloutThatWaitsForOneHeldNodeIsSaidByTheFindingAboutThatNode)
   ASSERT_EQ(rollouts.size(), 2U);
   EXPECT_EQ(rollouts[0].held, "gpu-2") << "no finding about its node says who waits for it";
   EXPECT_EQ(rollouts[1].held, "");
-  EXPECT_EQ(findings[0].message, "): gpu-1: held");
-  EXPECT_EQ(findings[1].message, "): gpu-1: held");
-  EXPECT_EQ(findings[2].message, "): gpu-1: held. Until then the rollout waits");
+  EXPECT_EQ(findings[0].why.message, "): gpu-1: held");
+  EXPECT_EQ(findings[1].why.message, "): gpu-1: held");
+  EXPECT_EQ(findings[2].why.message, "): gpu-1: held. Until then the rollout waits");
 }
 
 // `kubectl delete` of a policy with an inline profile leaves the generated label behind, with or without its key.

@@ -58,7 +58,7 @@ TEST_F(SupersededStep, C7_NotWhileItWouldWaitForWorkloads) {
   EXPECT_EQ(taken.row, StepRow::c7);
   EXPECT_EQ(actions(taken), Actions{});
   ASSERT_EQ(reasons(taken), Actions{"WaitingForWorkloads"});
-  EXPECT_NE(taken.plan.findings.front().message.find("team/train-0"), std::string::npos);
+  EXPECT_NE(taken.plan.findings.front().why.message.find("team/train-0"), std::string::npos);
 }
 
 // Its plugin serves and its GFD does not come up: further Jobs could start there.
