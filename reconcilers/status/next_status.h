@@ -55,8 +55,8 @@ struct PolicySum {
   std::string rollout;
   bool stopped = false;  // `rollout` is stopped by people, failures or windows.
   // Key -> what its nodes wait for in addition to those in progress; empty: they can start. Key -> progress_text().
-  std::map<std::string, std::string> waits, progress;
-  Facts about;                // What they wait for.
+  std::map<std::string, Reason> waits;
+  std::map<std::string, std::string> progress;
   std::string rolled_back;    // The policy's inline profile failed and was rolled back.
   std::string failed_before;  // A recorded failure whose nodes are gone.
   std::map<std::string, std::map<std::string, std::string>> waiting;  // Reason -> nodes in a change -> blocking pods.

@@ -73,14 +73,16 @@ StatusCondition degraded_of(const PolicySum& sum) {
 
 StatusCondition standing_condition(const PolicySum& sum) {
   const Reason& why = sum.standing.front().second;
-  std::string message = sum.standing.size() == 1 ? why.message : "";
+  if (sum.standing.size() == 1) return {"Progressing", false, why};
+  std::string message;
+  Facts about;
   for (const auto& [key, other] : sum.standing) {
-    if (sum.standing.size() == 1) break;
     const std::string reason = other.code == why.code ? "" : other.code + ": ";
     message +=
         fmt::format("{}key {}: {}{}", message.empty() ? "" : "; ", key.empty() ? "(none)" : key, reason, other.message);
+    about.add(other.facts());
   }
-  return {"Progressing", false, Reason(why.code, std::move(message), sum.about)};
+  return {"Progressing", false, Reason(why.code, std::move(message), std::move(about))};
 }
 
 StatusCondition left_mid_change_condition(const PolicySum& sum) {

@@ -268,7 +268,7 @@ class PolicyStatuses {
       const GateState& gate = view.gate();
       if (!gate.is_open() && !view.waits_briefly()) {
         sum.closed.emplace_back(key, gate);
-        sum.waits.emplace(key.key, fmt::format("{}: {}", gate.reason(), gate.message));
+        sum.waits.emplace(key.key, Reason(gate.reason(), fmt::format("{}: {}", gate.reason(), gate.message)));
       }
     }
     const std::int64_t repairs = view.repairs_left();
@@ -302,18 +302,13 @@ class PolicyStatuses {
   static void add_waits(const RolloutView& view, PolicySum& sum) {
     ++sum.rollouts_with_work;
     sum.progress.emplace(view.key.key, progress_text(view));
-    if (const auto& still = view.standstill()) {
-      sum.standing.emplace_back(view.key.key, *still);
-      sum.about.add(still->facts());
-    }
+    if (const auto& still = view.standstill()) sum.standing.emplace_back(view.key.key, *still);
     for (const auto& [reason, nodes] : view.out_of_reach().nodes) {
       if (reason != kNodesNotReady) sum.waiting[reason].insert(nodes.begin(), nodes.end());
     }
     if (view.profile_rollout.tally.of(Phase::pending) == 0) return;
-    if (const Waits& waits = view.waits(); !waits.message.empty()) {
-      sum.waits.emplace(view.key.key, waits.message);
-      sum.about.add(waits.facts);
-    }
+    if (const Waits& waits = view.waits(); !waits.message.empty())
+      sum.waits.emplace(view.key.key, Reason(kRollingOut, waits.message, waits.facts));
   }
 
   // --- Conditions.
@@ -325,8 +320,14 @@ class PolicyStatuses {
       return {"Progressing", false, kNothingToDo, "nothing is being changed"};
     }
     if (std::ssize(sum.standing) == sum.rollouts_with_work) return standing_condition(sum);
-    return {"Progressing", true,
-            Reason(kRollingOut, text_by_key(sum.waits.empty() ? sum.progress : sum.waits), sum.about)};
+    if (sum.waits.empty()) return {"Progressing", true, kRollingOut, text_by_key(sum.progress)};
+    std::map<std::string, std::string> texts;
+    Facts about;
+    for (const auto& [key, wait] : sum.waits) {
+      texts.emplace(key, wait.message);
+      about.add(wait.facts());
+    }
+    return {"Progressing", true, Reason(kRollingOut, text_by_key(texts), std::move(about))};
   }
 
   // Nodes that cannot be changed, or that are out of service and wait for their workloads. The message is the first

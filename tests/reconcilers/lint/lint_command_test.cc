@@ -261,7 +261,7 @@ TEST_F(Commands, ExpectCountsTheLinesOfAKeyInItsFile) {
 TEST_F(Commands, ExpectNamesAnObjectWithoutAKind) {
   const std::string file = write("map.yaml", "Kind: ConfigMap\napiVersion: v1\nmetadata: {name: c}\ndata: {any: ''}\n");
   EXPECT_EQ(expect({.config = file, .devices = write("d.json", kDevices)}), 2);
-  EXPECT_EQ(err_.str(), file + ":1:1: the object has no kind; write \"kind\" for \"Kind\"\n");
+  EXPECT_EQ(err_.str(), file + ":1:1: the object has no kind; write its kind\n");
 }
 
 TEST_F(Commands, LintPointsAtAValueThatIsNoString) {
