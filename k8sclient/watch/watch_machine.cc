@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <array>
 #include <type_traits>
 #include <utility>
 
@@ -264,10 +264,10 @@ struct ArmsOf<Watching> : Arms<VersionRead, EventRead, Ended, Failed> {};
 
 }  // namespace
 
-WatchAction next_action(const WatchState& state, const WatchRules& rules) {
+WatchAction next_action(const WatchState& state, bool watch_list) {
   return std::visit(
       Overloaded{
-          [&](const Empty&) { return rules.watch_list ? WatchAction::open_watch_list : WatchAction::start_list; },
+          [watch_list](const Empty&) { return watch_list ? WatchAction::open_watch_list : WatchAction::start_list; },
           [](const Listing&) { return WatchAction::list_page; },
           [](const InitialWatch&) { return WatchAction::read; },
           [](const InitListed&) { return WatchAction::open_watch; },
@@ -290,14 +290,9 @@ WatchStep step(WatchState state, const WatchInput& input) {
 }
 
 std::string_view state_name(const WatchState& state) {
-  return std::visit(Overloaded{
-                        [](const Empty&) { return "Empty"; },
-                        [](const Listing&) { return "Listing"; },
-                        [](const InitialWatch&) { return "InitialWatch"; },
-                        [](const InitListed&) { return "InitListed"; },
-                        [](const Watching&) { return "Watching"; },
-                    },
-                    state);
+  constexpr std::array<std::string_view, std::variant_size_v<WatchState>> kNames{"Empty", "Listing", "InitialWatch",
+                                                                                 "InitListed", "Watching"};
+  return kNames.at(state.index());
 }
 
 }  // namespace k8s
