@@ -147,8 +147,7 @@ void Watcher::skip(std::string_view metadata, Error why) {
 }
 
 Error Watcher::named(Error error) const {
-  error.message = fmt::format("watch {}: {}", gvr_.resource, error.message);
-  return error;
+  return prefixed("watch " + gvr_.resource, std::move(error));
 }
 
 void Watcher::emit(WatchEmit what) {
