@@ -96,48 +96,42 @@ asio::awaitable<ApiClient::Attempt> ApiClient::attempt(std::shared_ptr<const Cal
         call->write ? writes_.at(static_cast<std::size_t>(*call->write)) : reads_;
     place = std::make_shared<RequestLane::Place>(lane);
     Result<void> turn = co_await lane->enter(place, call->deadline);
-    if (!turn) {
-      Error error = turn.error();
-      error.message = fmt::format("{}: {}", call->what, error.message);
-      co_return Attempt{std::unexpected(error), error, false};
-    }
+    if (!turn) co_return Attempt{std::unexpected(prefixed(call->what, turn.error())), false};
   }
   const MonoTime begun = clock_->monotonic();
   if (begun >= call->deadline) {  // Its turn came with the deadline.
     Error late{Reason::timeout, 0, call->what + ": the deadline passed before it was sent"};
     late.never_sent = true;
-    co_return Attempt{std::unexpected(late), late, false};
+    co_return Attempt{std::unexpected(late), false};
   }
   if (call->before_send) {
     Result<void> allowed = call->before_send();
-    if (!allowed) co_return Attempt{std::unexpected(allowed.error()), allowed.error()};
+    if (!allowed) co_return Attempt{std::unexpected(allowed.error())};
   }
   HttpRequest request = call->request;
   request.timeout = attempt_timeout(options_.request_timeout, begun, call->deadline);
   request.before_resend = call->before_send;
   Result<HttpResponse> answer = co_await transport_->send(std::move(request));
   record(*call, answer ? answer->status : 0, answer ? answer->header("date") : "", begun, retry);
-  Attempt out{std::move(answer), {}};
   // A transport may hold more than was asked for.
   const std::size_t most = call->request.max_body_bytes;
-  if (most > 0 && out.answer && out.answer->body.size() > most)
-    out.answer = fail(Reason::too_large, fmt::format("the answer is larger than {} bytes", most));
-  if (!out.answer) {
-    out.error = out.answer.error();
-    out.error.message = fmt::format("{}: {}", call->what, out.error.message);
-  } else if (out.answer->status >= 300) {
-    const HttpResponse& refusal = *out.answer;
-    out.error = error_from_answer(refusal.status, refusal.body, refusal.header("retry-after"), call->what);
+  if (most > 0 && answer && answer->body.size() > most)
+    answer = fail(Reason::too_large, fmt::format("the answer is larger than {} bytes", most));
+  if (!answer) {
+    answer = std::unexpected(prefixed(call->what, answer.error()));
+  } else if (answer->status >= 300) {
+    answer =
+        std::unexpected(error_from_answer(answer->status, answer->body, answer->header("retry-after"), call->what));
   }
-  const bool failed = !out.answer || out.answer->status >= 300;
-  const bool unanswered = out.error.reason == Reason::cancelled || out.error.reason == Reason::transport;
-  if (place == nullptr || (failed && unanswered)) co_return out;
-  if (failed && is_overload(out.error)) {
-    place->refused(out.error.retry_after);
-  } else {
+  if (place != nullptr && answer) place->served();
+  if (place == nullptr || answer) co_return Attempt{std::move(answer)};
+  const Error& error = answer.error();
+  if (is_overload(error)) {
+    place->refused(error.retry_after);
+  } else if (error.reason != Reason::cancelled && error.reason != Reason::transport) {
     place->served();
   }
-  co_return out;
+  co_return Attempt{std::move(answer)};
 }
 
 asio::awaitable<Result<HttpResponse>> ApiClient::execute(Call planned) {
@@ -155,8 +149,8 @@ asio::awaitable<Result<HttpResponse>> ApiClient::execute(Call planned) {
       co_return std::unexpected(std::move(late));
     }
     Attempt made = co_await attempt(call, attempts > 0);
-    if (made.answer && made.answer->status < 300) co_return std::move(made.answer);
-    Error error = std::move(made.error);
+    if (made.answer) co_return std::move(made.answer);
+    Error error = std::move(made.answer.error());
     error.never_sent = error.never_sent && attempts == 0;
     // What the server answered before says more than that the lane was closed.
     if (!made.sent && !last_failure.empty()) error.message += "; before that: " + last_failure;
@@ -260,36 +254,18 @@ asio::awaitable<Result<ListPage>> ApiClient::list_page(Gvr gvr, ListOptions opti
     learn_page(collection, limit, asked, std::min(body->size(), options_.max_page_bytes));
     Result<ListPage> page = decode_list_page(*std::move(body), sink);
     if (page) co_return page;
-    Error error = page.error();
-    if (error.reason != Reason::too_large) {
-      error.message = fmt::format("{}: {}", what_of("list", gvr, options.ns), error.message);
-    }
-    co_return std::unexpected(std::move(error));
+    if (page.error().reason == Reason::too_large) co_return page;
+    co_return std::unexpected(prefixed(what_of("list", gvr, options.ns), page.error()));
   }
 }
 
-// Hands on the items of a page that has their metadata alone.
-class ApiClient::SkippedItems final : public ItemSink {
- public:
-  SkippedItems(ItemSink* target, const Gvr& gvr, Error why) : target_(target), gvr_(gvr), why_(std::move(why)) {}
-  void restart() override {}
-  Result<void> item(std::string_view json) override {
-    const Result<ObjectKey> key = read_object_key(json);
-    Error why = why_;
-    why.message =
-        fmt::format("{} {} is skipped: {}", gvr_.resource, key ? to_string(*key) : "without a name", why_.message);
-    return target_->skipped(json, std::move(why));
-  }
-
- private:
-  ItemSink* target_;
-  const Gvr& gvr_;
-  Error why_;
-};
-
 asio::awaitable<Result<ListPage>> ApiClient::skip_object(Gvr gvr, ListOptions options, std::string continue_token,
                                                          ItemSink* sink, Error why) {
-  SkippedItems items(sink, gvr, why);
+  ItemFunction items([&](std::optional<std::string_view> metadata) {
+    const Result<ObjectKey> key = read_object_key(*metadata);
+    const std::string name = key ? to_string(*key) : "without a name";
+    return sink->skipped(*metadata, prefixed(fmt::format("{} {} is skipped", gvr.resource, name), why));
+  });
   Result<std::string> body = co_await read_page(gvr, options, continue_token, 1, options_.max_page_bytes,
                                                 "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io");
   if (!body) co_return std::unexpected(body.error());
@@ -337,11 +313,7 @@ asio::awaitable<Result<std::unique_ptr<ByteStream>>> ApiClient::open_watch(Gvr g
   const MonoTime begun = clock_->monotonic();
   Result<std::unique_ptr<ByteStream>> stream = co_await transport_->open(call.request);
   record(call, stream ? (*stream)->status() : 0, stream ? (*stream)->header("date") : "", begun, false);
-  if (!stream) {
-    Error error = stream.error();
-    error.message = fmt::format("{}: {}", call.what, error.message);
-    co_return std::unexpected(std::move(error));
-  }
+  if (!stream) co_return std::unexpected(prefixed(call.what, stream.error()));
   if ((*stream)->status() < 300) co_return stream;
 
   constexpr std::size_t kMostOfAnError = 64U * 1024;

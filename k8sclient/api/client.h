@@ -106,7 +106,6 @@ class ApiClient final : public Reader, public Writer {
   [[nodiscard]] Clock* clock() const override { return clock_; }
 
  private:
-  class SkippedItems;
   // One call: what is sent and how its attempts are retried.
   struct Call {
     Call() = default;
@@ -120,11 +119,9 @@ class ApiClient final : public Reader, public Writer {
     int max_retries = 0;
     std::function<Result<void>()> before_send;
   };
-  // An answer with its error, where it is one.
   struct Attempt {
-    Result<HttpResponse> answer;
-    Error error;
-    bool sent = true;  // It had its turn.
+    Result<HttpResponse> answer;  // A status of 300 and more is an error.
+    bool sent = true;             // It had its turn.
   };
   // One attempt, from the lane to the answer.
   boost::asio::awaitable<Attempt> attempt(std::shared_ptr<const Call> call, bool retry);
@@ -136,7 +133,7 @@ class ApiClient final : public Reader, public Writer {
   // A write to one object; `word` leads error messages.
   [[nodiscard]] Call object_call(Method method, std::string_view verb, std::string_view word, const Gvr& gvr,
                                  const ObjectKey& key, const WriteOptions& options) const;
-  boost::asio::awaitable<Result<std::string>> send_write(Call call, WriteOptions options);
+  boost::asio::awaitable<Result<std::string>> send_write(Call call, std::string json, WriteOptions options);
   boost::asio::awaitable<Result<void>> wait_before_retry(Duration delay);
   // One page of at most `limit` objects and `most` bytes. `accept` empty: the objects themselves.
   boost::asio::awaitable<Result<std::string>> read_page(Gvr gvr, ListOptions options, std::string continue_token,

@@ -41,13 +41,15 @@ asio::awaitable<Result<void>> without_body(asio::awaitable<Result<std::string>> 
 
 }  // namespace
 
-asio::awaitable<Result<std::string>> ApiClient::send_write(Call call, WriteOptions options) {
+asio::awaitable<Result<std::string>> ApiClient::send_write(Call call, std::string json, WriteOptions options) {
   if (options_.reads_only) return refuse_write(std::move(call.what));
   call.write = options.kind;
   call.deadline = options.deadline;
   call.max_retries = options.max_retries.value_or(options_.max_retries);
   call.before_send = std::move(options.before_send);
   call.request.channel = options.channel;
+  call.request.body = std::move(json);
+  if (call.request.content_type.empty()) call.request.content_type = "application/json";
   return body_of(std::move(call));
 }
 
@@ -64,7 +66,6 @@ ApiClient::Call ApiClient::object_call(Method method, std::string_view verb, std
   call.what = what_of(word, gvr, key, options.subresource);
   call.request.method = method;
   call.request.path = (post ? collection_path(gvr, key.ns) : object_path(gvr, key, options.subresource)) + query.str();
-  call.request.content_type = "application/json";
   if (options.metadata_only)
     call.request.accept = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io,application/json";
   return call;
@@ -74,30 +75,26 @@ asio::awaitable<Result<std::string>> ApiClient::create(Gvr gvr, std::string ns, 
                                                        WriteOptions options) {
   Call call = object_call(Method::post, "POST", "create", gvr, ObjectKey{ns, ""}, options);
   call.what = ns.empty() ? "create " + gvr.resource : fmt::format("create {} in {}", gvr.resource, ns);
-  call.request.body = std::move(json);
-  return send_write(std::move(call), std::move(options));
+  return send_write(std::move(call), std::move(json), std::move(options));
 }
 
 asio::awaitable<Result<std::string>> ApiClient::update(Gvr gvr, ObjectKey key, std::string json, WriteOptions options) {
   Call call = object_call(Method::put, "PUT", "update", gvr, key, options);
-  call.request.body = std::move(json);
-  return send_write(std::move(call), std::move(options));
+  return send_write(std::move(call), std::move(json), std::move(options));
 }
 
 asio::awaitable<Result<std::string>> ApiClient::merge_patch(Gvr gvr, ObjectKey key, std::string json,
                                                             WriteOptions options) {
   Call call = object_call(Method::patch, "PATCH", "patch", gvr, key, options);
   call.request.content_type = "application/merge-patch+json";
-  call.request.body = std::move(json);
-  return send_write(std::move(call), std::move(options));
+  return send_write(std::move(call), std::move(json), std::move(options));
 }
 
 asio::awaitable<Result<std::string>> ApiClient::apply(Gvr gvr, ObjectKey key, std::string json, WriteOptions options) {
   Call call = object_call(Method::patch, "APPLY", "apply", gvr, key, options);
   // JSON is YAML; the JSON type is newer than some servers.
   call.request.content_type = "application/apply-patch+yaml";
-  call.request.body = std::move(json);
-  return send_write(std::move(call), std::move(options));
+  return send_write(std::move(call), std::move(json), std::move(options));
 }
 
 asio::awaitable<Result<void>> ApiClient::remove(Gvr gvr, ObjectKey key, DeleteOptions preconditions,
@@ -108,9 +105,8 @@ asio::awaitable<Result<void>> ApiClient::remove(Gvr gvr, ObjectKey key, DeleteOp
   call.what = what_of("delete", gvr, key, options.subresource);
   call.request.method = Method::del;
   call.request.path = object_path(gvr, key, options.subresource);
-  call.request.content_type = "application/json";
-  call.request.body = dump(delete_options_json(preconditions, options.dry_run));
-  return without_body(send_write(std::move(call), std::move(options)));
+  std::string body = dump(delete_options_json(preconditions, options.dry_run));
+  return without_body(send_write(std::move(call), std::move(body), std::move(options)));
 }
 
 asio::awaitable<Result<void>> ApiClient::evict(ObjectKey pod, DeleteOptions preconditions, WriteOptions options) {
@@ -125,9 +121,7 @@ asio::awaitable<Result<void>> ApiClient::evict(ObjectKey pod, DeleteOptions prec
   call.retry_429 = false;
   call.request.method = Method::post;
   call.request.path = object_path(pods, pod, "eviction");
-  call.request.content_type = "application/json";
-  call.request.body = dump(body);
-  return without_body(send_write(std::move(call), std::move(options)));
+  return without_body(send_write(std::move(call), dump(body), std::move(options)));
 }
 
 }  // namespace k8s

@@ -54,11 +54,6 @@ Result<bool> lists_resource(std::string_view json, std::string_view resource) {
   return listed;
 }
 
-Error named(Error error, std::string_view what) {
-  error.message = fmt::format("{}: {}", what, error.message);
-  return error;
-}
-
 }  // namespace
 
 std::string group_version(const Gvr& gvr) {
@@ -119,7 +114,7 @@ asio::awaitable<Result<bool>> ApiClient::served(Gvr gvr, CallOptions options) {
   Result<std::string> document = co_await get_path(group_version_path(gvr), options);
   if (document) {
     const Result<bool> listed = lists_resource(*document, gvr.resource);
-    if (!listed) co_return std::unexpected(named(listed.error(), "discovery of " + name));
+    if (!listed) co_return std::unexpected(prefixed("discovery of " + name, listed.error()));
     co_return *listed;
   }
   if (document.error().reason != Reason::not_found) co_return std::unexpected(document.error());
@@ -128,7 +123,7 @@ asio::awaitable<Result<bool>> ApiClient::served(Gvr gvr, CallOptions options) {
   Result<std::string> groups = co_await get_path(gvr.group.empty() ? "/api" : "/apis", options);
   if (!groups) co_return std::unexpected(groups.error());
   Result<std::vector<std::string>> versions = decode_group_versions(*groups);
-  if (!versions) co_return std::unexpected(named(versions.error(), "discovery of " + name));
+  if (!versions) co_return std::unexpected(prefixed("discovery of " + name, versions.error()));
   if (std::find(versions->begin(), versions->end(), name) == versions->end()) co_return false;
   co_return fail(Reason::unavailable, fmt::format("{} is named by discovery, but its document answers 404", name));
 }
@@ -142,7 +137,7 @@ asio::awaitable<Result<ServedKinds>> ApiClient::discover(CallOptions options) {
   const Result<std::string> answer = co_await read("GET", "/apis", std::move(request), "get /apis", options);
   if (!answer) co_return std::unexpected(answer.error());
   Result<ServedKinds> kinds = decode_aggregated_discovery(*answer);
-  if (!kinds) co_return std::unexpected(named(kinds.error(), "discovery"));
+  if (!kinds) co_return std::unexpected(prefixed("discovery", kinds.error()));
   co_return std::move(*kinds);
 }
 

@@ -84,14 +84,13 @@ std::string in_one_line(std::string_view text) {
   return out;
 }
 
-}  // namespace
-
 bool is_html(std::string_view body) {
   body.remove_prefix(std::min(body.find_first_not_of(" \t\r\n"), body.size()));
   return std::ranges::any_of(std::initializer_list<std::string_view>{"<!doctype", "<html", "<head", "<body"},
                              [&](std::string_view tag) { return starts_with_tag(body, tag); });
 }
 
+// The title of the page, else its first heading, else its words without tags, scripts and styles. Empty: it has none.
 std::string words_of_html(std::string_view page) {
   page = page.substr(0, kMostRead);
   constexpr std::array<std::array<std::string_view, 2>, 2> kNames{{{"<title", "</title"}, {"<h1", "</h1"}}};
@@ -102,9 +101,8 @@ std::string words_of_html(std::string_view page) {
   return in_one_line(without_tags(page));
 }
 
-// --- The field numbers are those of generated.proto in k8s.io/apimachinery (pkg/apis/meta/v1).
-
-namespace {
+// --- metav1.Status in protobuf. The field numbers are those of generated.proto in k8s.io/apimachinery
+// (pkg/apis/meta/v1).
 
 namespace pb = protobuf;
 using Json = nlohmann::json;
@@ -160,9 +158,8 @@ Json read_status(std::string_view message) {
   return out;
 }
 
-}  // namespace
-
-nlohmann::json read_protobuf_status(std::string_view object) {
+// As JSON, with the fields that error_from_answer() reads; null if `object` is no Status in protobuf.
+Json read_protobuf_status(std::string_view object) {
   const auto opened = open_protobuf(object);
   if (!opened || opened->kind != "Status") return nullptr;
   Json status;
@@ -170,7 +167,7 @@ nlohmann::json read_protobuf_status(std::string_view object) {
   return status;
 }
 
-namespace {
+// --- What an answer means.
 
 // metav1.StatusReason. ServerTimeout means "busy, ask again" (code 500), Timeout that the request itself ran out (504).
 constexpr std::array<std::pair<std::string_view, Reason>, 20> kStatusReasons{{
@@ -196,26 +193,19 @@ constexpr std::array<std::pair<std::string_view, Reason>, 20> kStatusReasons{{
     {"StoreReadError", Reason::unavailable},
 }};
 
+constexpr std::array<std::pair<int, Reason>, 8> kCodes{{{401, Reason::unauthorized},
+                                                        {403, Reason::forbidden},
+                                                        {404, Reason::not_found},
+                                                        {408, Reason::timeout},
+                                                        {409, Reason::conflict},
+                                                        {410, Reason::expired},
+                                                        {429, Reason::too_many_requests},
+                                                        {504, Reason::timeout}}};
+
 Reason reason_of_code(int http_status) {
-  switch (http_status) {
-    case 401:
-      return Reason::unauthorized;
-    case 403:
-      return Reason::forbidden;
-    case 404:
-      return Reason::not_found;
-    case 408:
-    case 504:
-      return Reason::timeout;
-    case 409:
-      return Reason::conflict;
-    case 410:
-      return Reason::expired;
-    case 429:
-      return Reason::too_many_requests;
-    default:
-      return http_status >= 500 ? Reason::unavailable : Reason::invalid;
-  }
+  const auto* const code = std::ranges::find(kCodes, http_status, &std::pair<int, Reason>::first);
+  if (code != kCodes.end()) return code->second;
+  return http_status >= 500 ? Reason::unavailable : Reason::invalid;
 }
 
 std::optional<std::chrono::milliseconds> seconds_text(std::string_view text) {
@@ -229,16 +219,13 @@ std::optional<std::chrono::milliseconds> seconds_text(std::string_view text) {
 // A body that is no Status, on one line and about 200 bytes. It can be anything, and the message must be UTF-8.
 std::string excerpt(std::string_view body) {
   constexpr std::size_t kShown = 200;
-  std::string out;
-  for (const char c : body) {
-    const bool continues = (static_cast<unsigned char>(c) & 0xC0U) == 0x80U;  // A character is not cut.
-    if (out.size() >= kShown + 4 || (out.size() >= kShown && !continues)) return replace_invalid_utf8(out) + "…";
-    const bool space = static_cast<unsigned char>(c) <= ' ';
-    if (space && (out.empty() || out.back() == ' ')) continue;
-    out += space ? ' ' : c;
-  }
-  while (!out.empty() && out.back() == ' ') out.pop_back();
-  return replace_invalid_utf8(std::move(out));
+  std::string out = in_one_line(body.substr(0, kMostRead));
+  std::size_t end = std::min(kShown, out.size());
+  const auto continues = [&out](std::size_t at) { return (static_cast<unsigned char>(out[at]) & 0xC0U) == 0x80U; };
+  while (end < out.size() && end < kShown + 4 && continues(end)) ++end;  // A character is not cut.
+  const bool cut = end < out.size();
+  out.resize(end);
+  return replace_invalid_utf8(std::move(out)) + (cut ? "…" : "");
 }
 
 // The end of a message about an answer that is no Status. A page of a proxy is no answer of the API server.
@@ -260,8 +247,8 @@ std::string short_text_at(const Json& object, const char* key) {
 
 std::vector<Cause> causes_in(const Json& details) {
   std::vector<Cause> out;
-  const auto causes = details.find("causes");
-  if (causes == details.end() || !causes->is_array()) return out;
+  const Json* const causes = member_at(details, "causes");
+  if (causes == nullptr || !causes->is_array()) return out;
   for (const Json& cause : *causes) {
     if (out.size() == kMostCauses) break;
     if (cause.is_object())
@@ -284,10 +271,9 @@ std::string causes_text(const std::vector<Cause>& causes, std::string_view messa
 }  // namespace
 
 Reason reason_of(int http_status, std::string_view status_reason) {
-  for (const auto& [name, reason] : kStatusReasons) {
-    if (name == status_reason) return reason;
-  }
-  return reason_of_code(http_status);
+  const auto* const known =
+      std::ranges::find(kStatusReasons, status_reason, &decltype(kStatusReasons)::value_type::first);
+  return known == kStatusReasons.end() ? reason_of_code(http_status) : known->second;
 }
 
 Error error_from_answer(int http_status, std::string_view body, std::string_view retry_after_header,
@@ -304,23 +290,16 @@ Error error_from_answer(int http_status, std::string_view body, std::string_view
                                    : fmt::format("{}: HTTP {}: {}", what, http_status, quoted);
     return error;
   }
-  if (http_status == 0) {
-    const auto code = status.find("code");
-    if (code != status.end() && code->is_number_integer()) error.http_status = code->get<int>();
-  }
+  if (http_status == 0) error.http_status = static_cast<int>(number_at(status, "code"));
   const std::string reason = text_at(status, "reason");
   error.reason = reason_of(error.http_status, reason);
   std::string message = text_at(status, "message");
-  const auto details = status.find("details");
-  if (details != status.end() && details->is_object()) {
+  if (const Json* details = member_at(status, "details")) {
     error.causes = causes_in(*details);
     const std::string causes = causes_text(error.causes, message);
     if (!causes.empty()) message += fmt::format(" ({})", causes);
-    const auto seconds = details->find("retryAfterSeconds");
-    if (!error.retry_after && seconds != details->end() && seconds->is_number_unsigned() &&
-        seconds->get<std::uint64_t>() > 0) {
-      error.retry_after = seconds_text(std::to_string(seconds->get<std::uint64_t>()));
-    }
+    const std::int64_t seconds = number_at(*details, "retryAfterSeconds");
+    if (!error.retry_after && seconds > 0) error.retry_after = seconds_text(std::to_string(seconds));
   }
   if (message.empty()) message = reason.empty() ? "no message" : reason;
   error.message = fmt::format("{}: {} (HTTP {})", what, message, error.http_status);

@@ -33,7 +33,6 @@ constexpr auto kAsTuple = asio::as_tuple(asio::use_awaitable);
 
 // One pipe of the child, with what came out of it.
 struct Output {
-  Output(const asio::any_io_executor& executor, int fd, std::size_t most) : pipe(executor, fd), limit(most) {}
   void add(std::string_view bytes) {
     const std::size_t room = limit - std::min(limit, text.size());
     cut = cut || bytes.size() > room;
@@ -41,36 +40,25 @@ struct Output {
   }
   asio::posix::stream_descriptor pipe;
   std::size_t limit;
-  std::string text;
+  std::string text = {};
   bool cut = false;
 };
 
 // A running child. Shared with the coroutines that wait on its descriptors; finish() ends these.
 struct Child {
-  Child(const asio::any_io_executor& executor, pid_t id, int pid_descriptor, int out_fd, int err_fd,
-        const ProcessSpec& spec, std::shared_ptr<Signal> signal)
-      : pid(id),
-        exit(executor, pid_descriptor),
-        out(executor, out_fd, spec.max_stdout),
-        err(executor, err_fd, spec.max_stderr),
-        own_group(!spec.shares_terminal),
-        changed(std::move(signal)) {}
-
   // Kills what is left of its process group, reaps the child, closes the descriptors. Returns wait()'s status.
   int finish() {
-    if (!finished) {
-      finished = true;
-      kill(own_group ? -pid : pid, SIGKILL);
-      while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-      }
-      // As process 1 of a container we also inherit its orphans.
-      while (own_group && waitpid(-pid, nullptr, WNOHANG) > 0) {
-      }
-      boost::system::error_code ignored;
-      exit.close(ignored);
-      out.pipe.close(ignored);
-      err.pipe.close(ignored);
+    if (std::exchange(finished, true)) return status;
+    kill(own_group ? -pid : pid, SIGKILL);
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
     }
+    // As process 1 of a container we also inherit its orphans.
+    while (own_group && waitpid(-pid, nullptr, WNOHANG) > 0) {
+    }
+    boost::system::error_code ignored;
+    exit.close(ignored);
+    out.pipe.close(ignored);
+    err.pipe.close(ignored);
     return status;
   }
 
@@ -212,8 +200,11 @@ Result<std::shared_ptr<Child>> start(const ProcessSpec& spec, const asio::any_io
     waitpid(pid, nullptr, 0);
     return problem(why);
   }
-  return std::make_shared<Child>(executor, pid, pid_descriptor, out.take_read_end(), err.take_read_end(), spec,
-                                 spec.stop != nullptr ? spec.stop : std::shared_ptr<Signal>(clock->make_signal()));
+  using Descriptor = asio::posix::stream_descriptor;
+  return std::make_shared<Child>(pid, Descriptor(executor, pid_descriptor),
+                                 Output{Descriptor(executor, out.take_read_end()), spec.max_stdout},
+                                 Output{Descriptor(executor, err.take_read_end()), spec.max_stderr},
+                                 !spec.shares_terminal, spec.stop != nullptr ? spec.stop : clock->make_signal());
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <ranges>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -177,11 +178,8 @@ Result<Connection> in_cluster_connection(const Environment& environment, Clock* 
   connection.ca_file = folder + "/ca.crt";
   const Result<std::string> token = read_file(folder + "/token");
   if (!token) return fail(Reason::invalid, "in-cluster configuration: " + token.error().message);
-  Result<std::string> ns = read_file(folder + "/namespace");
-  if (ns) {
-    while (!ns->empty() && static_cast<unsigned char>(ns->back()) <= ' ') ns->pop_back();
-    if (!ns->empty()) connection.namespace_name = *std::move(ns);
-  }
+  const Result<std::string> ns = read_file(folder + "/namespace");
+  if (ns && !trimmed(*ns).empty()) connection.namespace_name = trimmed(*ns);
   connection.credentials = make_token_file(folder + "/token", clock);
   return connection;
 }
@@ -190,11 +188,8 @@ namespace {
 
 std::vector<std::string> split_paths(std::string_view list) {
   std::vector<std::string> out;
-  while (!list.empty()) {
-    const std::string_view path = list.substr(0, list.find(':'));
-    list.remove_prefix(std::min(list.size(), path.size() + 1));
-    if (!path.empty()) out.emplace_back(path);
-  }
+  for (const auto path : std::views::split(list, ':')) out.emplace_back(path.begin(), path.end());
+  std::erase(out, "");
   return out;
 }
 

@@ -41,7 +41,7 @@ std::string exec_info(const ExecConfig& config) {
 std::string shown(const ExecConfig& config, std::string_view err) {
   constexpr std::size_t kMost = 1000;
   if (config.interaction.messages >= 0) return "what it wrote to stderr is above";
-  while (!err.empty() && static_cast<unsigned char>(err.back()) <= ' ') err.remove_suffix(1);
+  err = err.substr(0, err.find_last_not_of(" \t\r\n") + 1);
   if (err.empty()) return "it wrote nothing to stderr";
   const bool cut = err.size() > kMost;
   if (cut) err.remove_prefix(err.size() - kMost);
@@ -50,27 +50,23 @@ std::string shown(const ExecConfig& config, std::string_view err) {
 
 // Judges how the plugin ended.
 Result<ExecStatus> judge(const ExecConfig& config, const Result<ProcessResult>& ended) {
-  const std::string who = fmt::format("credential plugin {}", config.command);
+  const auto failed = [&config](std::string_view how) {
+    return fail(Reason::unauthorized, fmt::format("credential plugin {}{}", config.command, how));
+  };
   if (!ended) {
     const bool hint = ended.error().reason == Reason::not_found && !config.install_hint.empty();
-    return fail(Reason::unauthorized,
-                fmt::format("{}: {}{}", who, ended.error().message, hint ? ". " + config.install_hint : ""));
+    return failed(fmt::format(": {}{}", ended.error().message, hint ? ". " + config.install_hint : ""));
   }
+  const std::string said = shown(config, ended->err);
   if (ended->timed_out) {
-    return fail(Reason::unauthorized, fmt::format("{} was killed: it did not end within {}; {}", who,
-                                                  format_go_duration(config.time_limit), shown(config, ended->err)));
+    const std::string limit = format_go_duration(config.time_limit);
+    return failed(fmt::format(" was killed: it did not end within {}; {}", limit, said));
   }
-  if (ended->exit_code != 0) {
-    const std::string how = ended->signal != 0 ? fmt::format("was ended by signal {}", ended->signal)
-                                               : fmt::format("failed with exit code {}", ended->exit_code);
-    return fail(Reason::unauthorized, fmt::format("{} {}; {}", who, how, shown(config, ended->err)));
-  }
-  if (ended->cut) return fail(Reason::unauthorized, who + " printed too much to be a credential");
+  if (ended->signal != 0) return failed(fmt::format(" was ended by signal {}; {}", ended->signal, said));
+  if (ended->exit_code != 0) return failed(fmt::format(" failed with exit code {}; {}", ended->exit_code, said));
+  if (ended->cut) return failed(" printed too much to be a credential");
   Result<ExecStatus> status = decode_exec_credential(ended->out, config.api_version);
-  if (!status) {
-    return fail(Reason::unauthorized,
-                fmt::format("{}: {}; {}", who, status.error().message, shown(config, ended->err)));
-  }
+  if (!status) return failed(fmt::format(": {}; {}", status.error().message, said));
   return status;
 }
 

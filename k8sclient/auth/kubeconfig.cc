@@ -5,6 +5,7 @@
 #include <yaml-cpp/yaml.h>
 
 #include <nlohmann/json.hpp>
+#include <ranges>
 #include <utility>
 
 #include "k8sclient/auth/connection.h"
@@ -19,9 +20,7 @@ using Json = nlohmann::json;
 
 template <class Map>
 std::string names(const Map& map) {
-  std::vector<std::string_view> keys;
-  for (const auto& [name, value] : map) keys.push_back(name);
-  return keys.empty() ? std::string("none") : fmt::format("{}", fmt::join(keys, ", "));
+  return map.empty() ? "none" : fmt::format("{}", fmt::join(std::views::keys(map), ", "));
 }
 
 // Relative paths are relative to the file that they stand in.
@@ -31,48 +30,45 @@ std::string resolved(const std::string& path, const std::string& file) {
   return slash == std::string::npos ? path : file.substr(0, slash + 1) + path;
 }
 
-// A certificate or key: the base64 field, else the file. Empty when neither is given.
-Result<std::string> pem(const std::string& data, const std::string& path, const std::string& file,
-                        std::string_view field, std::string_view entry) {
-  if (!data.empty()) {
-    auto decoded = base64_decode(data);
-    if (!decoded) {
-      return fail(Reason::invalid, fmt::format("kubeconfig {}: {}-data of {} is not valid base64", file, field, entry));
-    }
-    return *std::move(decoded);
-  }
-  if (path.empty()) return std::string();
-  Result<std::string> text = read_file(resolved(path, file));
-  if (!text) {
-    return fail(Reason::invalid, fmt::format("kubeconfig {}: {} of {}: {}", file, field, entry, text.error().message));
-  }
-  return text;
+std::unexpected<Error> wrong_in(const std::string& file, std::string_view what) {
+  return fail(Reason::invalid, fmt::format("kubeconfig {}: {}", file, what));
 }
 
-// The path that pem() reads, empty where it does not.
-std::string pem_file(const std::string& data, const std::string& path, const std::string& file) {
-  return data.empty() ? resolved(path, file) : std::string();
+// A certificate or key.
+struct Pem {
+  std::string text;
+  std::string file;  // That the transport reads again; empty: the text stands in the kubeconfig, or there is none.
+};
+
+// The base64 field, else the file. Empty when neither is given.
+Result<Pem> pem(const std::string& data, const std::string& path, const std::string& file, std::string_view field,
+                std::string_view entry) {
+  if (!data.empty()) {
+    auto decoded = base64_decode(data);
+    if (!decoded) return wrong_in(file, fmt::format("{}-data of {} is not valid base64", field, entry));
+    return Pem{*std::move(decoded), ""};
+  }
+  if (path.empty()) return Pem{};
+  Result<std::string> text = read_file(resolved(path, file));
+  if (!text) return wrong_in(file, fmt::format("{} of {}: {}", field, entry, text.error().message));
+  return Pem{*std::move(text), resolved(path, file)};
 }
 
 Result<void> fill_cluster(const KubeCluster& cluster, const std::string& name, Connection* out) {
   const std::string entry = fmt::format("cluster \"{}\"", name);
   if (!cluster.server.starts_with("https://") && !cluster.server.starts_with("http://")) {
-    return fail(Reason::invalid, fmt::format("kubeconfig {}: server of {} is \"{}\", it must begin with https:// or "
-                                             "http://",
-                                             cluster.file, entry, cluster.server));
+    return wrong_in(cluster.file, fmt::format("server of {} is \"{}\", it must begin with https:// or http://", entry,
+                                              cluster.server));
   }
-  Result<std::string> ca = pem(cluster.certificate_authority_data, cluster.certificate_authority, cluster.file,
-                               "certificate-authority", entry);
+  Result<Pem> ca = pem(cluster.certificate_authority_data, cluster.certificate_authority, cluster.file,
+                       "certificate-authority", entry);
   if (!ca) return std::unexpected(ca.error());
-  if (!ca->empty() && cluster.insecure_skip_tls_verify) {
-    return fail(Reason::invalid, fmt::format("kubeconfig {}: {} has both a certificate-authority and "
-                                             "insecure-skip-tls-verify; remove one",
-                                             cluster.file, entry));
+  if (!ca->text.empty() && cluster.insecure_skip_tls_verify) {
+    return wrong_in(cluster.file, entry + " has both a certificate-authority and insecure-skip-tls-verify; remove one");
   }
-  out->server = cluster.server;
-  while (out->server.ends_with('/')) out->server.pop_back();
-  out->ca_pem = *std::move(ca);
-  out->ca_file = pem_file(cluster.certificate_authority_data, cluster.certificate_authority, cluster.file);
+  out->server = cluster.server.substr(0, cluster.server.find_last_not_of('/') + 1);
+  out->ca_pem = std::move(ca->text);
+  out->ca_file = std::move(ca->file);
   out->insecure_skip_tls_verify = cluster.insecure_skip_tls_verify;
   out->tls_server_name = cluster.tls_server_name;
   out->proxy_url = cluster.proxy_url;
@@ -99,17 +95,18 @@ Interaction interaction_in(std::string_view mode, Interaction offered) {
 
 Result<ExecConfig> checked_exec(const KubeExec& exec, const KubeUser& user, std::string_view entry,
                                 Interaction interaction) {
-  const auto wrong = [&](const std::string& what) {
-    return fail(Reason::invalid, fmt::format("kubeconfig {}: exec of {}: {}", user.file, entry, what));
+  const auto wrong = [&](std::string_view what) {
+    return wrong_in(user.file, fmt::format("exec of {}: {}", entry, what));
   };
-  const bool v1 = exec.api_version == "client.authentication.k8s.io/v1";
-  if (!v1 && exec.api_version != "client.authentication.k8s.io/v1beta1") {
+  ExecConfig out = exec.config;
+  const bool v1 = out.api_version == "client.authentication.k8s.io/v1";
+  if (!v1 && out.api_version != "client.authentication.k8s.io/v1beta1") {
     return wrong(
         fmt::format("apiVersion \"{}\" is not supported, use client.authentication.k8s.io/v1 or "
                     "client.authentication.k8s.io/v1beta1",
-                    exec.api_version));
+                    out.api_version));
   }
-  if (exec.command.empty()) return wrong("command is missing");
+  if (out.command.empty()) return wrong("command is missing");
   const std::string mode = exec.interactive_mode.empty() && !v1 ? "IfAvailable" : exec.interactive_mode;
   if (mode != "Never" && mode != "IfAvailable" && mode != "Always") {
     return wrong(fmt::format("interactiveMode \"{}\" is not one of Never, IfAvailable, Always", mode));
@@ -117,63 +114,49 @@ Result<ExecConfig> checked_exec(const KubeExec& exec, const KubeUser& user, std:
   if (mode == "Always" && interaction.input < 0) {
     return wrong("interactiveMode is Always, but there is no terminal here to read answers from");
   }
-  for (const auto& [name, value] : exec.env) {
+  for (const auto& [name, value] : out.env) {
     if (name.empty()) return wrong("an entry of env has no name");
   }
-  ExecConfig out;
-  out.api_version = exec.api_version;
-  const bool bare_name = exec.command.find('/') == std::string::npos;
-  out.command = bare_name ? exec.command : resolved(exec.command, user.file);
-  out.args = exec.args;
-  out.env = exec.env;
-  out.install_hint = exec.install_hint;
+  if (out.command.contains('/')) out.command = resolved(out.command, user.file);  // A bare name is looked up in PATH.
   out.interaction = interaction_in(mode, interaction);
   if (out.interaction.possible()) out.time_limit = kInteractiveTimeLimit;
   return out;
 }
 
-std::string refusal(const std::string& field) {
-  if (field == "auth-provider") return "auth-provider was removed from Kubernetes; use an exec plugin";
-  return "username and password were removed from Kubernetes; use a token, a client certificate or an exec plugin";
-}
-
 Result<void> fill_certificate(const KubeUser& user, const std::string& entry, Connection* out) {
-  Result<std::string> cert =
-      pem(user.client_certificate_data, user.client_certificate, user.file, "client-certificate", entry);
+  Result<Pem> cert = pem(user.client_certificate_data, user.client_certificate, user.file, "client-certificate", entry);
   if (!cert) return std::unexpected(cert.error());
-  Result<std::string> key = pem(user.client_key_data, user.client_key, user.file, "client-key", entry);
+  Result<Pem> key = pem(user.client_key_data, user.client_key, user.file, "client-key", entry);
   if (!key) return std::unexpected(key.error());
-  if (cert->empty() != key->empty()) {
-    return fail(Reason::invalid, fmt::format("kubeconfig {}: {} has {} without {}", user.file, entry,
-                                             cert->empty() ? "client-key" : "client-certificate",
-                                             cert->empty() ? "client-certificate" : "client-key"));
+  if (cert->text.empty() != key->text.empty()) {
+    return wrong_in(user.file, entry + (cert->text.empty() ? " has client-key without client-certificate"
+                                                           : " has client-certificate without client-key"));
   }
-  out->client_cert_pem = *std::move(cert);
-  out->client_key_pem = *std::move(key);
-  out->client_cert_file = pem_file(user.client_certificate_data, user.client_certificate, user.file);
-  out->client_key_file = pem_file(user.client_key_data, user.client_key, user.file);
+  out->client_cert_pem = std::move(cert->text);
+  out->client_key_pem = std::move(key->text);
+  out->client_cert_file = std::move(cert->file);
+  out->client_key_file = std::move(key->file);
   return {};
 }
 
 Result<void> fill_user(const KubeUser& user, const std::string& name, const KubeCluster& cluster, Clock* clock,
                        Interaction interaction, Connection* out) {
   const std::string entry = fmt::format("user \"{}\"", name);
-  const auto wrong = [&](const std::string& what) {
-    return fail(Reason::invalid, fmt::format("kubeconfig {}: {}: {}", user.file, entry, what));
-  };
-  if (!user.refused.empty()) return wrong(refusal(user.refused));
+  if (!user.refused.empty()) {
+    const bool provider = user.refused == "auth-provider";
+    return wrong_in(user.file, fmt::format("{}: {} removed from Kubernetes; use {}an exec plugin", entry,
+                                           provider ? "auth-provider was" : "username and password were",
+                                           provider ? "" : "a token, a client certificate or "));
+  }
   if (Result<void> filled = fill_certificate(user, entry, out); !filled) return filled;
   auto headers = impersonation_headers(user.impersonation);
-  if (!headers) return wrong(headers.error().message);
+  if (!headers) return wrong_in(user.file, fmt::format("{}: {}", entry, headers.error().message));
   out->headers = *std::move(headers);
   if (!user.token_file.empty()) {
     const std::string path = resolved(user.token_file, user.file);
     if (user.token.empty()) {
       Result<std::string> readable = read_file(path);
-      if (!readable) {
-        return fail(Reason::invalid,
-                    fmt::format("kubeconfig {}: tokenFile of {}: {}", user.file, entry, readable.error().message));
-      }
+      if (!readable) return wrong_in(user.file, fmt::format("tokenFile of {}: {}", entry, readable.error().message));
     }
     out->credentials = make_token_file(path, clock, user.token);
   } else if (!user.token.empty()) {
@@ -222,26 +205,22 @@ Result<Connection> connection_from(const Kubeconfig& config, std::string_view co
     return fail(Reason::invalid,
                 fmt::format("{}: context \"{}\" does not exist; there are: {}", where, name, names(config.contexts)));
   }
-  const auto cluster = config.clusters.find(chosen->second.cluster);
-  if (cluster == config.clusters.end()) {
-    return fail(Reason::invalid, fmt::format("{}: context \"{}\" names cluster \"{}\", which does not exist; there "
-                                             "are: {}",
-                                             where, name, chosen->second.cluster, names(config.clusters)));
-  }
-  const auto user = config.users.find(chosen->second.user);
-  if (user == config.users.end() && !chosen->second.user.empty()) {
-    return fail(Reason::invalid, fmt::format("{}: context \"{}\" names user \"{}\", which does not exist; there are: "
-                                             "{}",
-                                             where, name, chosen->second.user, names(config.users)));
-  }
+  const KubeContext& wanted = chosen->second;
+  const auto missing = [&](std::string_view kind, std::string_view entry, const std::string& there_are) {
+    return fail(Reason::invalid, fmt::format("{}: context \"{}\" names {} \"{}\", which does not exist; there are: {}",
+                                             where, name, kind, entry, there_are));
+  };
+  const auto cluster = config.clusters.find(wanted.cluster);
+  if (cluster == config.clusters.end()) return missing("cluster", wanted.cluster, names(config.clusters));
+  const auto user = config.users.find(wanted.user);
+  if (user == config.users.end() && !wanted.user.empty()) return missing("user", wanted.user, names(config.users));
   Connection connection;
-  connection.identity = fmt::format("user \"{}\" of context \"{}\" ({})", chosen->second.user, name, where);
-  if (!chosen->second.ns.empty()) connection.namespace_name = chosen->second.ns;
-  if (Result<void> filled = fill_cluster(cluster->second, cluster->first, &connection); !filled) {
-    return std::unexpected(filled.error());
+  connection.identity = fmt::format("user \"{}\" of context \"{}\" ({})", wanted.user, name, where);
+  if (!wanted.ns.empty()) connection.namespace_name = wanted.ns;
+  Result<void> filled = fill_cluster(cluster->second, cluster->first, &connection);
+  if (filled && user != config.users.end()) {
+    filled = fill_user(user->second, user->first, cluster->second, clock, interaction, &connection);
   }
-  if (user == config.users.end()) return connection;
-  Result<void> filled = fill_user(user->second, user->first, cluster->second, clock, interaction, &connection);
   if (!filled) return std::unexpected(filled.error());
   return connection;
 }
@@ -351,15 +330,15 @@ KubeCluster read_cluster(const YAML::Node& node) {
 KubeExec read_exec(const YAML::Node& node) {
   must_be_map(node, "exec");
   KubeExec exec;
-  exec.api_version = text_at(node, "apiVersion");
-  exec.command = text_at(node, "command");
-  exec.install_hint = text_at(node, "installHint");
+  exec.config.api_version = text_at(node, "apiVersion");
+  exec.config.command = text_at(node, "command");
+  exec.config.install_hint = text_at(node, "installHint");
   exec.interactive_mode = text_at(node, "interactiveMode");
   exec.provide_cluster_info = flag_at(node, "provideClusterInfo");
-  exec.args = texts_at(node, "args");
+  exec.config.args = texts_at(node, "args");
   for (const YAML::Node& entry : list_at(node, "env")) {
     must_be_map(entry, "an entry of env");
-    exec.env.emplace_back(text_at(entry, "name"), text_at(entry, "value"));
+    exec.config.env.emplace_back(text_at(entry, "name"), text_at(entry, "value"));
   }
   return exec;
 }

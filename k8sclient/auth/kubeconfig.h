@@ -35,11 +35,7 @@ struct KubeCluster {
 };
 
 struct KubeExec {
-  std::string api_version;
-  std::string command;
-  std::vector<std::string> args;
-  std::vector<std::pair<std::string, std::string>> env;
-  std::string install_hint;
+  ExecConfig config;  // Not checked, and without what the cluster and the person's terminal add.
   std::string interactive_mode;
   bool provide_cluster_info = false;
 };

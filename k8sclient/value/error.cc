@@ -26,6 +26,11 @@ bool retryable(Reason reason) {
   return std::ranges::find(kFinal, reason) == kFinal.end();
 }
 
+Error prefixed(std::string_view who, Error error) {
+  error.message.insert(0, ": ").insert(0, who);
+  return error;
+}
+
 std::string_view to_string(Reason reason) {
   // In the order of Reason.
   constexpr std::array<std::string_view, 14> kNames{

@@ -91,6 +91,9 @@ inline std::unexpected<Error> fail(Reason reason, std::string message) {
   return std::unexpected(Error{reason, 0, std::move(message)});
 }
 
+// The error, with who met it before its message: "patch nodes n1: …".
+[[nodiscard]] Error prefixed(std::string_view who, Error error);
+
 // --- How a coroutine without anybody who awaits it reports a failure: `asio::co_spawn(executor, task(),
 // k8s::kRethrow)`. asio::detached would drop the exception, and with it the work (a timer that nobody sets again, a
 // pipe that nobody reads). With this one it leaves through io_context::run(), which ends the process with its message.

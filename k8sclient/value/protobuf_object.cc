@@ -111,47 +111,35 @@ void read_meta(protozero::pbf_reader message, KeepsAnnotation keeps, ObjectMeta&
   constexpr std::uint32_t kAnnotations = text(12);
   constexpr std::uint32_t kOwnerReferences = text(13);
   std::string replaced;
-  while (message.next()) {
-    switch (message.tag_and_type()) {
-      case kName:
-        meta.name = view(message);
-        break;
-      case kNamespace:
-        meta.ns = Interned(view(message));
-        break;
-      case kUid:
-        meta.uid = view(message);
-        break;
-      case kResourceVersion:
-        meta.resource_version = view(message);
-        break;
-      case kGeneration:
-        meta.generation = message.get_int64();
-        break;
-      case kCreationTimestamp:
-        meta.creation_timestamp = read_time(message.get_message()).value_or(WallTime{});
-        break;
-      case kDeletionTimestamp:
-        meta.deletion_timestamp = read_time(message.get_message());
-        break;
-      case kLabels: {
-        const MapEntry label = read_map_entry(message.get_message());
-        meta.labels.set(label.key, label.value);
-        break;
-      }
-      case kAnnotations: {
-        const MapEntry annotation = read_map_entry(message.get_message());
-        if (keeps != nullptr && keeps(annotation.key))
-          meta.annotations.set(annotation.key, any_text(annotation.value, replaced));
-        break;
-      }
-      case kOwnerReferences:
-        meta.owners.push_back(read_owner(message.get_message()));
-        break;
-      default:
-        message.skip();
+  each_field(message, [&](std::uint32_t field, protozero::pbf_reader& value) {
+    if (field == kName) {
+      meta.name = view(value);
+    } else if (field == kNamespace) {
+      meta.ns = Interned(view(value));
+    } else if (field == kUid) {
+      meta.uid = view(value);
+    } else if (field == kResourceVersion) {
+      meta.resource_version = view(value);
+    } else if (field == kGeneration) {
+      meta.generation = value.get_int64();
+    } else if (field == kCreationTimestamp) {
+      meta.creation_timestamp = read_time(value.get_message()).value_or(WallTime{});
+    } else if (field == kDeletionTimestamp) {
+      meta.deletion_timestamp = read_time(value.get_message());
+    } else if (field == kLabels) {
+      const MapEntry label = read_map_entry(value.get_message());
+      meta.labels.set(label.key, label.value);
+    } else if (field == kAnnotations) {
+      const MapEntry annotation = read_map_entry(value.get_message());
+      if (keeps != nullptr && keeps(annotation.key))
+        meta.annotations.set(annotation.key, any_text(annotation.value, replaced));
+    } else if (field == kOwnerReferences) {
+      meta.owners.push_back(read_owner(value.get_message()));
+    } else {
+      return false;
     }
-  }
+    return true;
+  });
   meta.labels.shrink_to_fit();
   meta.annotations.shrink_to_fit();
 }

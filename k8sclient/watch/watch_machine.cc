@@ -2,8 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <type_traits>
+#include <array>
 #include <utility>
 
 #include "k8sclient/value/overloaded.h"
@@ -242,32 +241,12 @@ WatchStep on(Watching state, const Failed& input) {
   return failed(InitListed{std::move(state.resource_version), state.strikes, broke}, input.error);
 }
 
-// The inputs that a state has an arm for. A row without its arm does not compile, and neither does an arm without a
-// row: an arm that nobody calls would be a watch that stands still.
-template <class... I>
-struct Arms {
-  template <class Input>
-  static constexpr bool kHas = (std::is_same_v<Input, I> || ...);
-};
-template <class S>
-struct ArmsOf;
-template <>
-struct ArmsOf<Empty> : Arms<Started, Opened, Failed> {};
-template <>
-struct ArmsOf<Listing> : Arms<PageRead, Failed> {};
-template <>
-struct ArmsOf<InitialWatch> : Arms<EventRead, Ended, Failed> {};
-template <>
-struct ArmsOf<InitListed> : Arms<Opened, Failed, Renew, ApiAbsent> {};
-template <>
-struct ArmsOf<Watching> : Arms<VersionRead, EventRead, Ended, Failed> {};
-
 }  // namespace
 
-WatchAction next_action(const WatchState& state, const WatchRules& rules) {
+WatchAction next_action(const WatchState& state, bool watch_list) {
   return std::visit(
       Overloaded{
-          [&](const Empty&) { return rules.watch_list ? WatchAction::open_watch_list : WatchAction::start_list; },
+          [watch_list](const Empty&) { return watch_list ? WatchAction::open_watch_list : WatchAction::start_list; },
           [](const Listing&) { return WatchAction::list_page; },
           [](const InitialWatch&) { return WatchAction::read; },
           [](const InitListed&) { return WatchAction::open_watch; },
@@ -279,25 +258,17 @@ WatchAction next_action(const WatchState& state, const WatchRules& rules) {
 WatchStep step(WatchState state, const WatchInput& input) {
   return std::visit(
       []<class S, class I>(S&& from, const I& in) -> WatchStep {
-        if constexpr (ArmsOf<std::remove_cvref_t<S>>::template kHas<I>) {
-          return on(std::forward<S>(from), in);
-        } else {
-          static_assert(!requires { on(std::forward<S>(from), in); }, "an arm without its row in ArmsOf");
-          return stay(std::forward<S>(from));
-        }
+        // An arm that no pair reaches is a function that nobody uses, which the compiler reports.
+        if constexpr (requires { on(std::forward<S>(from), in); }) return on(std::forward<S>(from), in);
+        return stay(std::forward<S>(from));
       },
       std::move(state), input);
 }
 
 std::string_view state_name(const WatchState& state) {
-  return std::visit(Overloaded{
-                        [](const Empty&) { return "Empty"; },
-                        [](const Listing&) { return "Listing"; },
-                        [](const InitialWatch&) { return "InitialWatch"; },
-                        [](const InitListed&) { return "InitListed"; },
-                        [](const Watching&) { return "Watching"; },
-                    },
-                    state);
+  constexpr std::array<std::string_view, std::variant_size_v<WatchState>> kNames{"Empty", "Listing", "InitialWatch",
+                                                                                 "InitListed", "Watching"};
+  return kNames.at(state.index());
 }
 
 }  // namespace k8s

@@ -103,11 +103,6 @@ struct Renew {};      // Between two watches: the view is older than the driver 
 struct ApiAbsent {};  // After WatchStep::maybe_absent: discovery confirms it.
 using WatchInput = std::variant<Started, PageRead, VersionRead, Opened, EventRead, Ended, Failed, Renew, ApiAbsent>;
 
-struct WatchRules {
-  bool watch_list = true;  // Try sendInitialEvents. The driver changes it as WatchStep::watch_list says.
-  friend bool operator==(const WatchRules&, const WatchRules&) = default;
-};
-
 enum class WatchEmit { nothing, init, init_apply, init_remove, init_done, apply, remove };
 // What a step learnt about WatchList.
 enum class WatchListVerdict {
@@ -144,7 +139,8 @@ inline constexpr std::string_view kBackInTimeCause = "BackInTime";
 // A watch shorter than this that brought nothing backs off.
 inline constexpr Duration kShortWatch = std::chrono::seconds(1);
 
-[[nodiscard]] WatchAction next_action(const WatchState& state, const WatchRules& rules);
+// `watch_list`: try sendInitialEvents. The driver changes it as WatchStep::watch_list says.
+[[nodiscard]] WatchAction next_action(const WatchState& state, bool watch_list);
 // An input that does not belong to the state leaves it unchanged.
 [[nodiscard]] WatchStep step(WatchState state, const WatchInput& input);
 // "InitialWatch", …, for logs.

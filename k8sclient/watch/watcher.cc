@@ -45,7 +45,7 @@ Watcher::Watcher(Reader* client, Gvr gvr, WatcherOptions options, WatchSink* sin
       gvr_(std::move(gvr)),
       options_(std::move(options)),
       sink_(sink),
-      rules_{options_.watch_list},
+      watch_list_(options_.watch_list),
       jitter_(options_.seed),
       wake_(clock_->make_signal()) {}
 
@@ -103,7 +103,9 @@ asio::awaitable<void> Watcher::loop() {
   while (!stopping_ && !distrusted_) {
     std::optional<WatchInput> input = buffered_event();
     if (!input && std::holds_alternative<InitListed>(state_) && must_list()) input = Renew{};
-    if (!input) input = co_await perform(next_action(state_, rules_));
+    const WatchAction ask = next_action(state_, watch_list_);
+    if (!input && ask == WatchAction::start_list) input = Started{};
+    if (!input) input = co_await perform(ask);
     if (stopping_ || distrusted_) co_return;
     count(*input);
     WatchStep outcome = step(std::move(state_), *input);
@@ -120,9 +122,9 @@ asio::awaitable<void> Watcher::loop() {
 // Everything of a step that needs no waiting: the new state, the rules, the sink's calls, the stream's end.
 void Watcher::take(const WatchStep& outcome) {
   state_ = outcome.next;
-  if (outcome.watch_list != WatchListVerdict::unchanged) rules_.watch_list = false;
+  if (outcome.watch_list != WatchListVerdict::unchanged) watch_list_ = false;
   if (outcome.watch_list == WatchListVerdict::never) options_.watch_list = false;
-  if (outcome.emit == WatchEmit::init_done) rules_.watch_list = options_.watch_list;
+  if (outcome.emit == WatchEmit::init_done) watch_list_ = options_.watch_list;
   // A watch that continues soon after the last event misses nothing.
   const auto* watching = std::get_if<Watching>(&state_);
   const bool continues = watching != nullptr && !watching->doubtful && confirmed_at_ &&
@@ -141,8 +143,11 @@ void Watcher::take(const WatchStep& outcome) {
 
 void Watcher::skip(std::string_view metadata, Error why) {
   ++stats_.too_large;
-  why.message = fmt::format("watch {}: {}", gvr_.resource, why.message);
-  if (!stopping_) sink_->skip(metadata, why);
+  if (!stopping_) sink_->skip(metadata, named(std::move(why)));
+}
+
+Error Watcher::named(Error error) const {
+  return prefixed("watch " + gvr_.resource, std::move(error));
 }
 
 void Watcher::emit(WatchEmit what) {
@@ -178,10 +183,7 @@ void Watcher::emit(WatchEmit what) {
 void Watcher::deliver(const Result<void>& result) {
   if (result) return;
   ++stats_.malformed;
-  if (stopping_) return;
-  Error error = result.error();
-  error.message = fmt::format("watch {}: {}", gvr_.resource, error.message);
-  report(error);
+  if (!stopping_) report(named(result.error()));
 }
 
 void Watcher::report(const Error& error) {
@@ -191,7 +193,6 @@ void Watcher::report(const Error& error) {
 
 // A 404 is an absent API only when discovery says so; a proxy's 404 must not empty a store. Returns how to pause.
 asio::awaitable<WatchPause> Watcher::report(WatchStep outcome) {
-  ++stats_.errors;
   if (outcome.maybe_absent) {
     const Result<bool> served = co_await client_->served(gvr_);
     if (stopping_) co_return outcome.pause;
@@ -211,34 +212,31 @@ asio::awaitable<WatchPause> Watcher::report(WatchStep outcome) {
 }
 
 asio::awaitable<WatchInput> Watcher::perform(WatchAction ask) {
-  WatchInput input = Started{};
   switch (ask) {
-    case WatchAction::start_list:
-      break;
     case WatchAction::list_page:
-      input = co_await list_page();
-      break;
+      return list_page();
     case WatchAction::read_version:
-      input = co_await read_version();
-      break;
+      return read_version();
     case WatchAction::open_watch_list:
-      input = co_await open(true);
-      break;
+      return open(true);
     case WatchAction::open_watch:
-      input = co_await open(false);
-      break;
-    case WatchAction::read:
-      input = co_await read();
-      break;
+      return open(false);
+    default:
+      return read();
   }
-  co_return input;
+}
+
+template <class Options>
+Options Watcher::of_scope() const {
+  Options out;
+  out.ns = options_.ns;
+  out.label_selector = options_.label_selector;
+  out.field_selector = options_.field_selector;
+  return out;
 }
 
 asio::awaitable<WatchInput> Watcher::list_page() {
-  ListOptions options;
-  options.ns = options_.ns;
-  options.label_selector = options_.label_selector;
-  options.field_selector = options_.field_selector;
+  auto options = of_scope<ListOptions>();
   PageSink items(this);
   Result<ListPage> page =
       co_await client_->list_page(gvr_, std::move(options), std::get<Listing>(state_).continue_token, &items);
@@ -249,10 +247,7 @@ asio::awaitable<WatchInput> Watcher::list_page() {
 asio::awaitable<WatchInput> Watcher::open(bool initial_events) {
   std::uniform_int_distribution<std::int64_t> timeouts(options_.min_timeout.count(),
                                                        std::max(options_.min_timeout, options_.max_timeout).count());
-  WatchOptions options;
-  options.ns = options_.ns;
-  options.label_selector = options_.label_selector;
-  options.field_selector = options_.field_selector;
+  auto options = of_scope<WatchOptions>();
   options.send_initial_events = initial_events;
   options.protobuf = options_.protobuf;
   options.timeout = std::chrono::seconds(timeouts(jitter_.random()));
@@ -285,7 +280,7 @@ bool Watcher::must_list() {
   if (opening_ == Opening::works) return now >= renew_at_;
   const MonoTime known = std::max(listed_at_, confirmed_at_.value_or(listed_at_));
   if (opening_ == Opening::fails || now - known < options_.list_after) return false;
-  rules_.watch_list = false;  // That is a watch, too.
+  watch_list_ = false;  // That is a watch, too.
   return true;
 }
 
@@ -294,11 +289,7 @@ std::optional<WatchInput> Watcher::buffered_event() {
   if (stream_ == nullptr) return std::nullopt;
   std::optional<Result<WatchEvent>> event = decoder_.next();
   if (!event) return std::nullopt;
-  if (!*event) {
-    Error error = event->error();
-    error.message = fmt::format("watch {}: {}", gvr_.resource, error.message);
-    return Failed{std::move(error)};
-  }
+  if (!*event) return Failed{named(event->error())};
   WatchEvent& read = **event;
   current_object_ = read.object;
   current_skipped_ = read.skipped_bytes;
@@ -320,11 +311,7 @@ asio::awaitable<WatchInput> Watcher::read() {
     Result<std::string> chunk = co_await stream_->read(idle);
     const Duration lived = clock_->monotonic() - opened_at_;
     if (!chunk && chunk.error().reason == Reason::timeout) co_return Ended{lived, true};
-    if (!chunk) {
-      Error error = chunk.error();
-      error.message = fmt::format("watch {}: {}", gvr_.resource, error.message);
-      co_return Failed{std::move(error)};
-    }
+    if (!chunk) co_return Failed{named(chunk.error())};
     if (chunk->empty()) co_return Ended{lived, false};
     decoder_.feed(*chunk);
     std::optional<WatchInput> event = buffered_event();
@@ -423,10 +410,7 @@ void Watcher::note_newest(std::string_view object, const std::string& resource_v
 }
 
 boost::asio::awaitable<WatchInput> Watcher::read_version() {
-  ListOptions options;
-  options.ns = options_.ns;
-  options.label_selector = options_.label_selector;
-  options.field_selector = options_.field_selector;
+  auto options = of_scope<ListOptions>();
   options.page_limit = 1;
   const Newest newest = newest_.value_or(Newest{});
   if (newest_) {

@@ -113,7 +113,6 @@ struct WatcherStats {
   std::uint64_t events = 0;   // Added, modified, deleted.
   std::uint64_t bookmarks = 0;
   std::uint64_t relists = 0;
-  std::uint64_t errors = 0;
   std::uint64_t malformed = 0;  // Objects that the sink refused.
   std::uint64_t too_large = 0;  // Objects that were skipped.
 };
@@ -135,10 +134,7 @@ class Watcher {
   void list_again();
 
   [[nodiscard]] bool running() const { return running_; }
-  [[nodiscard]] const Gvr& gvr() const { return gvr_; }
-  [[nodiscard]] const WatcherOptions& options() const { return options_; }
   [[nodiscard]] const WatcherStats& stats() const { return stats_; }
-  [[nodiscard]] const WatchState& state() const { return state_; }
   // The last thing seen was an error, reported through on_error: no list has come whole and no stream was opened since.
   [[nodiscard]] bool failing() const { return failed_at_ == opened(); }
   // The one place that decides whether the sink's objects are those of the server.
@@ -149,6 +145,7 @@ class Watcher {
   class PageSink;
   class VersionSink;
   boost::asio::awaitable<void> loop();
+  // For every action but start_list, which needs none.
   boost::asio::awaitable<WatchInput> perform(WatchAction ask);
   boost::asio::awaitable<WatchInput> list_page();
   boost::asio::awaitable<WatchInput> read_version();
@@ -162,6 +159,11 @@ class Watcher {
   void deliver(const Result<void>& result);
   void skip(std::string_view metadata, Error why);
   void report(const Error& error);
+  // The error with what is watched before it.
+  [[nodiscard]] Error named(Error error) const;
+  // Options of a list or a watch of the scope.
+  template <class Options>
+  [[nodiscard]] Options of_scope() const;
   [[nodiscard]] std::uint64_t opened() const { return stats_.watches + stats_.lists; }
   void count(const WatchInput& input);
   void note_newest(std::string_view object, const std::string& resource_version, bool deleted);
@@ -177,7 +179,7 @@ class Watcher {
   Gvr gvr_;
   WatcherOptions options_;
   WatchSink* sink_;
-  WatchRules rules_;
+  bool watch_list_;  // Next time.
   WatchState state_;
   WatcherStats stats_;
   std::optional<std::uint64_t> failed_at_;  // What had been opened by then.
@@ -246,9 +248,7 @@ class StoreSink final : public WatchSink {
       return {};
     }
     const Result<ObjectKey> key = read_object_key(json);
-    if (key) {
-      if (const T* before = store_->find(*key)) store_->init_apply(*before);
-    }
+    keep(key);
     return refused(key, object.error());
   }
   Result<void> init_remove(std::string_view json) override {
@@ -288,25 +288,24 @@ class StoreSink final : public WatchSink {
     store_->mark_absent();
   }
   void skip(std::string_view metadata, const Error& why) override {
-    const Result<ObjectKey> key = read_object_key(metadata);
-    if (key) {
-      if (const T* before = store_->find(*key)) store_->init_apply(*before);
-    }
+    keep(read_object_key(metadata));
     if (listener_) listener_(why);
   }
   void on_error(const Error& error) override {
     last_error_ = error;
     if (listener_) listener_(error);
   }
-  void on_relist() override { ++relists_; }
 
   [[nodiscard]] std::uint64_t malformed() const { return malformed_; }
-  [[nodiscard]] std::uint64_t relists() const { return relists_; }
   // The last error since the last complete view, for readiness and `status`.
   [[nodiscard]] const std::optional<Error>& last_error() const { return last_error_; }
   [[nodiscard]] const LeftOut& left_out() const { return left_out_; }
 
  private:
+  // What the store has stays, over a relist too.
+  void keep(const Result<ObjectKey>& key) {
+    if (const T* before = key ? store_->find(*key) : nullptr) store_->init_apply(*before);
+  }
   Result<void> refused(const Result<ObjectKey>& key, const Error& why) {
     ++malformed_;
     const std::string name = key ? to_string(*key) : std::string("an object without a readable name");
@@ -320,7 +319,6 @@ class StoreSink final : public WatchSink {
   LeftOut left_out_;
   std::optional<Error> last_error_;
   std::uint64_t malformed_ = 0;
-  std::uint64_t relists_ = 0;
 };
 
 }  // namespace k8s
