@@ -63,11 +63,10 @@ PassQueueHooks queue_hooks(const std::shared_ptr<Metrics>& metrics) {
 
 }  // namespace
 
-FleetLoop::FleetLoop(Parts parts, FleetLoopOptions options)
+FleetLoop::FleetLoop(Parts parts)
     : parts_(std::move(parts)),
-      options_(options),
       queue_(parts_.clock, queue_hooks(parts_.metrics)),
-      held_since_(options_.assume_observed_for),
+      held_since_(parts_.options->assume_observed_for),
       timer_(parts_.clock->make_signal()) {
   follow_stores();
 }
@@ -112,9 +111,9 @@ boost::asio::awaitable<void> FleetLoop::run() {
 }
 
 boost::asio::awaitable<void> FleetLoop::resync() {
-  if (options_.resync_period <= Duration::zero()) co_return;
+  if (parts_.options->resync_period <= Duration::zero()) co_return;
   while (!stopping_) {
-    co_await timer_->wait_until(parts_.clock->monotonic() + options_.resync_period);
+    co_await timer_->wait_until(parts_.clock->monotonic() + parts_.options->resync_period);
     if (!stopping_) wake(Duration::zero());
   }
 }
@@ -136,7 +135,7 @@ boost::asio::awaitable<void> FleetLoop::pass() {
   note_forbidden();
   update_scopes();
   parts_.kai->update(*parts_.cluster, parts_.settings->kai);
-  parts_.partitioning->update(options_.partitioning);
+  parts_.partitioning->update(parts_.options->partitioning_mode);
   note_sync();
   note_views();
   if (!is_listed_again() || !parts_.leading() || stopping_) co_return;
@@ -171,16 +170,10 @@ boost::asio::awaitable<void> FleetLoop::pass() {
   std::set<std::string> wanted = plan.consumers_wanted;
   // They are planned anew, and listed then: until that, each listing would ask for the next one.
   for (const std::string& node : execution.without_record) wanted.erase(node);
-  const bool listed = co_await list_consumers(std::move(wanted));
+  bool listed = false;
+  if (!wanted.empty() && !stopping_) listed = co_await parts_.consumers->refresh(std::move(wanted));
   report(plan, execution);
   finish_pass(plan, execution, listed);
-}
-
-// True if there are new listings.
-boost::asio::awaitable<bool> FleetLoop::list_consumers(std::set<std::string> wanted) {
-  if (wanted.empty() || stopping_) co_return false;
-  const bool listed = co_await parts_.consumers->refresh(std::move(wanted));
-  co_return listed;
 }
 
 // True if the stores show every write that concerns the whole fleet; else schedules another pass.
@@ -260,7 +253,7 @@ std::optional<Plan> FleetLoop::make_plan() {
                           .mono = begun};
   const bool known = !scopes_dirty_ && !parts_.world->unsynced_namespaces.contains(parts_.settings->operator_namespace);
   ReconcilerFilter filter;
-  filter.partitioning = options_.partitioning;
+  filter.partitioning = parts_.options->partitioning_mode;
   filter.synced = [this, known](const k8s::Gvr& gvr) { return known && is_complete(gvr); };
   MonoTime start = begun;
   filter.begin = [this, &start] { start = parts_.clock->monotonic(); };
@@ -362,7 +355,7 @@ void FleetLoop::report(const Plan& plan, Execution& execution) {
   for (const PlannedAction& planned : plan.actions) {
     if (const auto* event = std::get_if<RecordEvent>(&planned.action)) events.push_back(*event);
   }
-  if (!options_.dry_run) parts_.recorder->record_pass(events);
+  if (!parts_.options->dry_run) parts_.recorder->record_pass(events);
 
   report_findings(plan, execution);
 }

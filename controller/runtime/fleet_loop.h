@@ -21,6 +21,7 @@
 #include <string>
 
 #include "controller/config/logging.h"
+#include "controller/config/options.h"
 #include "controller/kai/kai_lookups.h"
 #include "controller/reading/node_consumers.h"
 #include "controller/runtime/expectations.h"
@@ -44,14 +45,6 @@
 
 namespace gso {
 
-struct FleetLoopOptions {
-  Duration batch_window{0};
-  Duration resync_period{0};        // A pass at least this often; zero: only when something changes or is due.
-  Duration assume_observed_for{0};  // How long timers of the first pass count as having run.
-  bool dry_run = false;             // Sends no Events.
-  PartitioningMode partitioning = PartitioningMode::enforce;
-};
-
 class FleetLoop {
  public:
   // Everything that is passed as a pointer must outlive the loop.
@@ -60,6 +53,7 @@ class FleetLoop {
     World* world = nullptr;
     FleetIndex* index = nullptr;  // Follows `world` from the construction of the loop on.
     const PlannerSettings* settings = nullptr;
+    const Options* options = nullptr;
     ClusterWatches* cluster = nullptr;
     DaemonSetSearch* search = nullptr;
     DynamicWatches* dynamic = nullptr;
@@ -78,7 +72,7 @@ class FleetLoop {
     std::shared_ptr<Metrics> metrics;
     std::shared_ptr<RuntimeView> view;
   };
-  FleetLoop(Parts parts, FleetLoopOptions options);
+  explicit FleetLoop(Parts parts);
   FleetLoop(const FleetLoop&) = delete;
   FleetLoop& operator=(const FleetLoop&) = delete;
 
@@ -91,7 +85,7 @@ class FleetLoop {
   // Asks for a pass after this time.
   void wake(Duration after);
   // Something that a store holds or a watch has reported has changed: a pass after batch_window.
-  void note_change() { wake(options_.batch_window); }
+  void note_change() { wake(parts_.options->batch_window); }
   // Actions of a node have ended after their pass: a pass that plans from their result.
   void note_late(const Execution& result);
   // The namespaces that are watched have changed.
@@ -135,7 +129,6 @@ class FleetLoop {
   void warn_of_unused_mode();
   [[nodiscard]] bool is_complete(const k8s::Gvr& gvr) const;
   void measure_reconciler(const Reconciler& reconciler, const Plan* part, Duration took);
-  boost::asio::awaitable<bool> list_consumers(std::set<std::string> wanted);
   // Its end.
   void report(const Plan& plan, Execution& execution);
   void report_refusals();
@@ -145,7 +138,6 @@ class FleetLoop {
   void note_convergence(const Plan& plan, bool quiet);
 
   Parts parts_;
-  FleetLoopOptions options_;
   PassQueue queue_;
   HeldSince held_since_;
   bool only_observed_ = false;

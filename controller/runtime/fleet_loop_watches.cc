@@ -32,34 +32,22 @@ void FleetLoop::follow_stores() {
   follow_killed_daemons(world);
   follow_config_map_times(world, [clock = parts_.clock] { return clock->now(); });
   parts_.index->attach(world);  // Before anything is in the stores, and before the listeners that start a pass.
-  const auto listen = [this](auto& store, bool scopes) {
-    store.add_listener([this, scopes](const auto&, const auto&, const auto&) {
+  const auto listen = [this](bool scopes, auto&... stores) {
+    const auto changed = [this, scopes](const auto&, const auto&, const auto&) {
       scopes_dirty_ = scopes_dirty_ || scopes;
       note_change();
-    });
+    };
+    (stores.add_listener(changed), ...);
   };
-  listen(world.nodes, false);
-  listen(world.daemonsets, true);
-  listen(world.clusterpolicies, true);
-  listen(world.gpu_clusters, false);
-  listen(world.device_classes, false);
-  listen(world.resource_slices, false);
+  listen(true, world.daemonsets, world.clusterpolicies);
+  listen(false, world.nodes, world.operand_pods, world.revisions, world.gpu_clusters, world.device_classes,
+         world.resource_slices, world.policies, world.rollouts, world.kai.configs, world.kai.bind_requests,
+         world.kai.pods, world.kai.deployments, world.kai.runtime_classes, world.kai.schemas, world.partitioning.pods);
   world.configmaps.add_listener([this](const ObjectKey& key, const auto&, const auto&) {
     const ObjectKey state = state_key(*parts_.settings);
     scopes_dirty_ = scopes_dirty_ || key == state || is_shard(state, key);
     note_change();
   });
-  listen(world.operand_pods, false);
-  listen(world.revisions, false);
-  listen(world.policies, false);
-  listen(world.rollouts, false);
-  listen(world.kai.configs, false);
-  listen(world.kai.bind_requests, false);
-  listen(world.kai.pods, false);
-  listen(world.kai.deployments, false);
-  listen(world.kai.runtime_classes, false);
-  listen(world.kai.schemas, false);
-  listen(world.partitioning.pods, false);
   // A renewal, which comes every two seconds, is no news: each pass reads the Lease as it is then.
   world.partitioning.leases.add_listener([this](const auto&, const auto& before, const auto& after) {
     if (before == nullptr || after == nullptr || before->holder != after->holder) note_change();
@@ -74,7 +62,7 @@ void FleetLoop::update_scopes() {
   if (!parts_.search->decide()) return;
   scopes_dirty_ = false;
   std::vector<WatchScope> scopes = wanted_scopes(world, *parts_.settings);
-  if (options_.partitioning == PartitioningMode::off) leave_out_nos(scopes, world);
+  if (parts_.options->partitioning_mode == PartitioningMode::off) leave_out_nos(scopes, world);
   parts_.dynamic->want(scopes);
 }
 

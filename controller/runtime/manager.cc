@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <string_view>
 #include <utility>
 
 #include "controller/runtime/operator_pages.h"
@@ -16,66 +15,10 @@
 namespace gso {
 namespace {
 
-// --- What /readyz answers: whether this replica could plan now, and what it waits for or works without.
-
-struct ReadinessParts {
-  const ClusterWatches* cluster = nullptr;
-  const DaemonSetSearch* search = nullptr;
-  const DynamicWatches* dynamic = nullptr;
-  const World* world = nullptr;            // Its stale views.
-  const LeaderElector* elector = nullptr;  // Null: this replica leads without a Lease.
-  bool leads = false;
-  std::string_view waits_for;  // RuntimeView::waits_for.
-  std::string_view operator_namespace;
-};
-
 // A retry cannot fix it.
 bool needs_somebody(k8s::Reason reason) {
   return reason == k8s::Reason::not_found || reason == k8s::Reason::forbidden || reason == k8s::Reason::unauthorized ||
          reason == k8s::Reason::invalid;
-}
-
-// Not ready while a store has not synced or is outdated, while the record or, for a new leader, the nodes in a change
-// cannot be read, and while the Lease cannot be read or written for a reason that no retry ends. Whether it leads says
-// nothing about that: standbys are ready. What the operator works without is named in the answer, and so are the views
-// whose watches do not deliver.
-ProbeAnswer readiness(const ReadinessParts& parts) {
-  std::string missing;
-  std::string without;
-  for (const auto& status : parts.cluster->status()) {
-    if (status.optional_missing) {
-      without += fmt::format("\nwithout {}: {}", status.gvr.resource, status.error->message);
-      continue;
-    }
-    if (status.readable()) continue;
-    missing += fmt::format("{} not synced{}{}\n", status.gvr.resource, status.error ? ": " : "",
-                           status.error ? status.error->message : "");
-  }
-  if (!parts.search->ended()) {
-    const auto& error = parts.search->error();
-    missing += fmt::format("daemonsets not searched{}{}\n", error ? ": " : "", error ? error->message : "");
-  }
-  for (const StaleView& stale : parts.world->stale_views) {
-    if (stale.reported) without += "\nstale: " + describe(stale);
-  }
-  for (const WatchScope& scope : parts.dynamic->loading()) missing += to_string(scope) + " not synced\n";
-  for (const DynamicWatches::Refusal& refusal : parts.dynamic->refused()) {
-    // Without its record the operator plans nothing at all.
-    const bool needed = refusal.scope.ns == parts.operator_namespace;
-    const std::string line = fmt::format("{}: {}", to_string(refusal.scope), refusal.error.message);
-    if (needed) missing += line + "\n";
-    if (!needed) without += "\nwithout " + line;
-  }
-  if (parts.leads && !parts.waits_for.empty()) {
-    missing += fmt::format("nothing is planned until this leader has read what the one before has written: {}\n",
-                           parts.waits_for);
-  }
-  const LeaderElector* elector = parts.elector;
-  if (elector != nullptr && elector->problem() && needs_somebody(elector->problem()->reason)) {
-    missing += elector->problem()->message + "\n";
-  }
-  if (!missing.empty()) return {false, missing};
-  return {true, (parts.leads ? "ok, leading" : "ok, standing by") + without};
 }
 
 // A stop waits so long for Events that are queued.
@@ -222,15 +165,47 @@ ProbeAnswer Manager::live() const {
   return fatal_ ? ProbeAnswer{false, fatal_->message} : ProbeAnswer{};
 }
 
+// Not ready while a store has not synced or is outdated, while the record or, for a new leader, the nodes in a change
+// cannot be read, and while the Lease cannot be read or written for a reason that no retry ends. Whether it leads says
+// nothing about that: standbys are ready. What the operator works without is named in the answer, and so are the views
+// whose watches do not deliver.
 ProbeAnswer Manager::ready() const {
-  return readiness({.cluster = &cluster_,
-                    .search = &search_,
-                    .dynamic = &dynamic_,
-                    .world = &world_,
-                    .elector = elector_.get(),
-                    .leads = leading(),
-                    .waits_for = view_->waits_for,
-                    .operator_namespace = settings_.operator_namespace});
+  std::string missing;
+  std::string without;
+  for (const auto& status : cluster_.status()) {
+    if (status.optional_missing) {
+      without += fmt::format("\nwithout {}: {}", status.gvr.resource, status.error->message);
+      continue;
+    }
+    if (status.readable()) continue;
+    missing += fmt::format("{} not synced{}{}\n", status.gvr.resource, status.error ? ": " : "",
+                           status.error ? status.error->message : "");
+  }
+  if (!search_.ended()) {
+    const auto& error = search_.error();
+    missing += fmt::format("daemonsets not searched{}{}\n", error ? ": " : "", error ? error->message : "");
+  }
+  for (const StaleView& stale : world_.stale_views) {
+    if (stale.reported) without += "\nstale: " + describe(stale);
+  }
+  for (const WatchScope& scope : dynamic_.loading()) missing += to_string(scope) + " not synced\n";
+  for (const DynamicWatches::Refusal& refusal : dynamic_.refused()) {
+    // Without its record the operator plans nothing at all.
+    const bool needed = refusal.scope.ns == settings_.operator_namespace;
+    const std::string line = fmt::format("{}: {}", to_string(refusal.scope), refusal.error.message);
+    if (needed) missing += line + "\n";
+    if (!needed) without += "\nwithout " + line;
+  }
+  const bool leads = leading();
+  if (leads && !view_->waits_for.empty()) {
+    missing += fmt::format("nothing is planned until this leader has read what the one before has written: {}\n",
+                           view_->waits_for);
+  }
+  if (elector_ != nullptr && elector_->problem() && needs_somebody(elector_->problem()->reason)) {
+    missing += elector_->problem()->message + "\n";
+  }
+  if (!missing.empty()) return {false, missing};
+  return {true, (leads ? "ok, leading" : "ok, standing by") + without};
 }
 
 }  // namespace gso

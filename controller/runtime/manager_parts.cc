@@ -265,6 +265,7 @@ void Manager::make_loop() {
   parts.world = &world_;
   parts.index = &index_;
   parts.settings = &settings_;
+  parts.options = &options_;
   parts.cluster = &cluster_;
   parts.search = &search_;
   parts.dynamic = &dynamic_;
@@ -282,13 +283,7 @@ void Manager::make_loop() {
   parts.log = log_;
   parts.metrics = metrics_;
   parts.view = view_;
-  FleetLoopOptions looping;
-  looping.batch_window = options_.batch_window;
-  looping.resync_period = options_.resync_period;
-  looping.assume_observed_for = options_.assume_observed_for;
-  looping.dry_run = options_.dry_run;
-  looping.partitioning = options_.partitioning_mode;
-  loop_ = std::make_unique<FleetLoop>(std::move(parts), looping);
+  loop_ = std::make_unique<FleetLoop>(std::move(parts));
 }
 
 void Manager::view_complete(const std::string& resource, std::size_t objects) {

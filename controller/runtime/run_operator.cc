@@ -3,73 +3,20 @@
 
 #include <fmt/format.h>
 
-#include <boost/asio/any_io_executor.hpp>
-#include <boost/asio/awaitable.hpp>
 #include <boost/asio/this_coro.hpp>
-#include <chrono>
-#include <memory>
 #include <random>
-#include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
 
-#include "controller/config/options.h"
 #include "controller/config/version.h"
 #include "controller/runtime/manager.h"
-#include "controller/runtime/outage_log.h"
-#include "controller/runtime/task_group.h"
 #include "controller/serving/admission_review.h"
 #include "controller/serving/http_server.h"
-#include "controller/serving/metrics.h"
-#include "controller/serving/routes.h"
 #include "controller/serving/tls_context.h"
-#include "k8sclient/api/client.h"
-#include "k8sclient/value/error.h"
 
 namespace gso {
 namespace {
-
-// --- The HTTP servers of the operator: which address serves what, plain or over TLS, and who may read it.
-
-class Servers {
- public:
-  // `runtime` has its optional parts filled in; `options` are valid. `manager` must outlive the servers.
-  Servers(const Runtime& runtime, const Options& options, Manager* manager, boost::asio::any_io_executor executor);
-  ~Servers();
-  Servers(const Servers&) = delete;
-  Servers& operator=(const Servers&) = delete;
-
-  // All of them; writes the ports into the RuntimeView. Errors name the address, or the certificate's file.
-  [[nodiscard]] k8s::Result<void> listen();
-  void start();
-  // Closes everything. join() returns when it has.
-  void stop();
-  boost::asio::awaitable<void> join();
-
- private:
-  HttpServer* add(HttpServerOptions serving, HttpHandler handler);
-  HttpServer* add(const std::string& address, Routes routes, TlsContexts tls = {});
-  [[nodiscard]] k8s::Result<void> listen_for_metrics();
-  [[nodiscard]] k8s::Result<void> listen_for_admission();
-  // `server`: "metrics" or "webhook", the label of the gauge of the certificate's end.
-  [[nodiscard]] k8s::Result<TlsContexts> certificates(CertificateFiles::Paths paths, const std::string& server);
-  boost::asio::awaitable<void> keep_certificates();
-  [[nodiscard]] AccessCheck access_check();
-
-  Runtime runtime_;
-  Options options_;
-  Manager* manager_;
-  boost::asio::any_io_executor executor_;
-  // Questions about scrapers go apart from the operator's own requests.
-  k8s::ApiClient client_;
-  OutageLog outages_;
-  std::vector<std::unique_ptr<CertificateFiles>> certificate_files_;
-  std::unique_ptr<ScrapeAccess> scrape_access_;
-  std::vector<std::unique_ptr<HttpServer>> servers_;
-  TaskGroup tasks_;
-  TaskGroup background_;  // Reads certificates again; cancelled at the stop.
-};
 
 namespace asio = boost::asio;
 
@@ -86,6 +33,7 @@ bool is_on(const std::string& address) {
   return !address.empty() && address != "0";
 }
 
+// Of the questions about scrapers, which go apart from the operator's own requests.
 k8s::ClientOptions client_options(const Manager& manager) {
   k8s::ClientOptions out = manager.client_settings();
   out.reads_only = false;  // Reviews change nothing.
@@ -94,156 +42,164 @@ k8s::ClientOptions client_options(const Manager& manager) {
   return out;
 }
 
-Servers::Servers(const Runtime& runtime, const Options& options, Manager* manager, asio::any_io_executor executor)
-    : runtime_(runtime),
-      options_(options),
-      manager_(manager),
-      executor_(std::move(executor)),
-      client_(runtime.transport, runtime.clock, client_options(*manager)),
-      outages_(runtime.clock, runtime.log),
-      tasks_(runtime.clock),
-      background_(runtime.clock) {
-  tasks_.on_failure([manager](const std::string& what) { manager->task_failed("HTTP server: " + what); });
-  background_.on_failure([manager](const std::string& what) { manager->task_failed("serving certificate: " + what); });
-}
+// The HTTP servers of the operator: which address serves what, plain or over TLS, and who may read it.
+class Servers {
+ public:
+  // `runtime` has its optional parts filled in; `options` are valid. `manager` must outlive the servers.
+  Servers(const Runtime& runtime, const Options& options, Manager* manager, asio::any_io_executor executor)
+      : runtime_(runtime),
+        options_(options),
+        manager_(manager),
+        executor_(std::move(executor)),
+        client_(runtime.transport, runtime.clock, client_options(*manager)),
+        scrape_access_(&client_, runtime.clock),
+        outages_(runtime.clock, runtime.log),
+        tasks_(runtime.clock),
+        background_(runtime.clock) {
+    tasks_.on_failure([manager](const std::string& what) { manager->task_failed("HTTP server: " + what); });
+    background_.on_failure(
+        [manager](const std::string& what) { manager->task_failed("serving certificate: " + what); });
+  }
+  Servers(const Servers&) = delete;
+  Servers& operator=(const Servers&) = delete;
 
-Servers::~Servers() = default;
-
-HttpServer* Servers::add(HttpServerOptions serving, HttpHandler handler) {
-  serving.request_failed = [this, address = serving.address](const std::string& what) {
-    outages_.failed(kRequestFailed, address, {k8s::Reason::unavailable, 0, what});
-  };
-  servers_.push_back(std::make_unique<HttpServer>(executor_, runtime_.clock, std::move(serving), std::move(handler)));
-  return servers_.back().get();
-}
-
-HttpServer* Servers::add(const std::string& address, Routes routes, TlsContexts tls) {
-  HttpServerOptions serving;
-  serving.address = address;
-  routes.clock = runtime_.clock;
-  if (tls) serving.max_connections = kMostTlsConnections;
-  if (routes.ready) serving.header_timeout = kHeaderOfProbe;
-  serving.tls = std::move(tls);
-  return add(std::move(serving), make_handler(std::move(routes)));
-}
-
-k8s::Result<void> listen_on(HttpServer* server, int& port) {
-  k8s::Result<void> listening = server->listen();
-  if (listening) port = server->port();
-  return listening;
-}
-
-k8s::Result<void> Servers::listen() {
-  // One server for both where both have the same address.
-  const bool shared = options_.metrics_bind_address == options_.health_probe_bind_address &&
-                      !options_.metrics_bind_address.ends_with(":0");
-  RuntimeView& view = *runtime_.view;
-  if (is_on(options_.health_probe_bind_address)) {
+  // All of them; writes the ports into the RuntimeView. Errors name the address, or the certificate's file.
+  [[nodiscard]] k8s::Result<void> listen() {
+    // One server for both where both have the same address.
+    const bool shared = options_.metrics_bind_address == options_.health_probe_bind_address &&
+                        !options_.metrics_bind_address.ends_with(":0");
+    RuntimeView& view = *runtime_.view;
+    k8s::Result<void> listening;
+    if (is_on(options_.health_probe_bind_address)) {
+      Routes routes;
+      routes.ready = [manager = manager_] { return manager->ready(); };
+      routes.live = [manager = manager_] { return manager->live(); };
+      if (shared) routes.metrics = runtime_.metrics;
+      listening = serve(options_.health_probe_bind_address, std::move(routes), {}, view.health_port);
+      if (shared) view.metrics_port = view.health_port;
+    }
+    if (listening && is_on(options_.metrics_bind_address) && !shared) listening = listen_for_metrics();
+    if (listening && is_on(options_.webhook_bind_address)) listening = listen_for_admission();
+    if (!listening || !is_on(options_.debug_bind_address)) return listening;
     Routes routes;
-    routes.ready = [manager = manager_] { return manager->ready(); };
-    routes.live = [manager = manager_] { return manager->live(); };
-    if (shared) routes.metrics = runtime_.metrics;
-    HttpServer* const server = add(options_.health_probe_bind_address, std::move(routes));
-    k8s::Result<void> listening = listen_on(server, view.health_port);
-    if (!listening) return listening;
-    if (shared) view.metrics_port = view.health_port;
+    routes.debug = [manager = manager_](const DebugRequest& request) { return manager->debug(request); };
+    return serve(options_.debug_bind_address, std::move(routes), {}, view.debug_port);
   }
-  if (is_on(options_.metrics_bind_address) && !shared) {
-    k8s::Result<void> listening = listen_for_metrics();
-    if (!listening) return listening;
+  void start() {
+    if (!certificate_files_.empty()) background_.spawn(executor_, keep_certificates());
+    for (const auto& server : servers_) tasks_.spawn(executor_, server->run());
   }
-  if (is_on(options_.webhook_bind_address)) {
-    k8s::Result<void> listening = listen_for_admission();
-    if (!listening) return listening;
+  // Closes everything. join() returns when it has.
+  void stop() {
+    for (const auto& server : servers_) server->stop();
+    background_.cancel();
   }
-  if (!is_on(options_.debug_bind_address)) return {};
-  Routes routes;
-  routes.debug = [manager = manager_](const DebugRequest& request) { return manager->debug(request); };
-  return listen_on(add(options_.debug_bind_address, std::move(routes)), view.debug_port);
-}
+  asio::awaitable<void> join() {
+    co_await background_.join();
+    co_await tasks_.join();
+  }
 
-k8s::Result<void> Servers::listen_for_metrics() {
-  Routes routes;
-  routes.metrics = runtime_.metrics;
-  TlsContexts tls;
-  if (options_.metrics_secure) {
-    k8s::Result<TlsContexts> certified =
-        certificates({options_.tls_cert_file, options_.tls_private_key_file, options_.client_ca_file}, "metrics");
+ private:
+  [[nodiscard]] k8s::Result<void> serve(HttpServerOptions serving, HttpHandler handler, int& port) {
+    serving.request_failed = [this, address = serving.address](const std::string& what) {
+      outages_.failed(kRequestFailed, address, {k8s::Reason::unavailable, 0, what});
+    };
+    HttpServer& server = *servers_.emplace_back(
+        std::make_unique<HttpServer>(executor_, runtime_.clock, std::move(serving), std::move(handler)));
+    k8s::Result<void> listening = server.listen();
+    if (listening) port = server.port();
+    return listening;
+  }
+
+  [[nodiscard]] k8s::Result<void> serve(const std::string& address, Routes routes, TlsContexts tls, int& port) {
+    HttpServerOptions serving;
+    serving.address = address;
+    routes.clock = runtime_.clock;
+    if (tls) serving.max_connections = kMostTlsConnections;
+    if (routes.ready) serving.header_timeout = kHeaderOfProbe;
+    serving.tls = std::move(tls);
+    return serve(std::move(serving), make_handler(std::move(routes)), port);
+  }
+
+  [[nodiscard]] k8s::Result<void> listen_for_metrics() {
+    Routes routes;
+    routes.metrics = runtime_.metrics;
+    TlsContexts tls;
+    if (options_.metrics_secure) {
+      k8s::Result<TlsContexts> certified =
+          certificates({options_.tls_cert_file, options_.tls_private_key_file, options_.client_ca_file}, "metrics");
+      if (!certified) return std::unexpected(certified.error());
+      tls = *std::move(certified);
+      routes.metrics_access = [this](HttpRequest request) { return scrape_access_.check(std::move(request)); };
+    }
+    return serve(options_.metrics_bind_address, std::move(routes), std::move(tls), runtime_.view->metrics_port);
+  }
+
+  // Every replica answers: reviews read its stores, which a standby keeps as well.
+  [[nodiscard]] k8s::Result<void> listen_for_admission() {
+    const bool clients_only = !options_.webhook_client_ca.empty();
+    k8s::Result<TlsContexts> certified = certificates(
+        {options_.webhook_cert_file, options_.webhook_private_key_file, options_.webhook_client_ca, clients_only},
+        "webhook");
     if (!certified) return std::unexpected(certified.error());
-    tls = *std::move(certified);
-    routes.metrics_access = access_check();
+    HttpServerOptions serving;
+    serving.address = options_.webhook_bind_address;
+    serving.tls = *std::move(certified);
+    serving.body_limit = kMostAdmissionBytes;
+    serving.max_connections = kMostTlsConnections;
+    AdmissionParts parts;
+    parts.holds_profiles = [manager = manager_](const k8s::ObjectKey& key) { return manager->holds_profiles(key); };
+    parts.key_users = [manager = manager_](const k8s::ObjectKey& config_map) { return manager->key_users(config_map); };
+    parts.kai = [manager = manager_] { return manager->kai_pod_rules(); };
+    parts.refuse_pods = options_.webhook_refuse_pods;
+    parts.clients_only = clients_only;
+    parts.metrics = runtime_.metrics;
+    parts.clock = runtime_.clock;
+    return serve(std::move(serving), make_admission_handler(std::move(parts)), runtime_.view->webhook_port);
   }
-  return listen_on(add(options_.metrics_bind_address, std::move(routes), std::move(tls)), runtime_.view->metrics_port);
-}
 
-AccessCheck Servers::access_check() {
-  scrape_access_ = std::make_unique<ScrapeAccess>(&client_, runtime_.clock);
-  return [access = scrape_access_.get()](HttpRequest request) { return access->check(std::move(request)); };
-}
-
-// Every replica answers: reviews read its stores, which a standby keeps as well.
-k8s::Result<void> Servers::listen_for_admission() {
-  k8s::Result<TlsContexts> certified = certificates({options_.webhook_cert_file, options_.webhook_private_key_file,
-                                                     options_.webhook_client_ca, !options_.webhook_client_ca.empty()},
-                                                    "webhook");
-  if (!certified) return std::unexpected(certified.error());
-  HttpServerOptions serving;
-  serving.address = options_.webhook_bind_address;
-  serving.tls = *std::move(certified);
-  serving.body_limit = kMostAdmissionBytes;
-  serving.max_connections = kMostTlsConnections;
-  AdmissionParts parts;
-  parts.holds_profiles = [manager = manager_](const k8s::ObjectKey& key) { return manager->holds_profiles(key); };
-  parts.key_users = [manager = manager_](const k8s::ObjectKey& config_map) { return manager->key_users(config_map); };
-  parts.kai = [manager = manager_] { return manager->kai_pod_rules(); };
-  parts.refuse_pods = options_.webhook_refuse_pods;
-  parts.clients_only = !options_.webhook_client_ca.empty();
-  parts.metrics = runtime_.metrics;
-  parts.clock = runtime_.clock;
-  return listen_on(add(std::move(serving), make_admission_handler(std::move(parts))), runtime_.view->webhook_port);
-}
-
-k8s::Result<TlsContexts> Servers::certificates(CertificateFiles::Paths paths, const std::string& server) {
-  CertificateFiles::Events events;
-  events.failed = [this, file = paths.certificate](const k8s::Error& error) {
-    outages_.failed(kCertificateFailed, file, error);
-  };
-  events.loaded = [this, file = paths.certificate, server](k8s::WallTime end) {
-    outages_.worked(kCertificateFailed, file);
-    runtime_.metrics->set("gpusharing_certificate_expiration_timestamp_seconds", {{"server", server}},
-                          std::chrono::duration<double>(end.time_since_epoch()).count());
-    runtime_.log->info("Serving certificate loaded", {{"until", k8s::format_time(end)}});
-  };
-  certificate_files_.push_back(std::make_unique<CertificateFiles>(runtime_.clock, std::move(paths), std::move(events)));
-  CertificateFiles* const files = certificate_files_.back().get();
-  const k8s::Result<void> loaded = files->load();
-  if (!loaded) return std::unexpected(loaded.error());
-  return TlsContexts([files] { return files->current(); });
-}
-
-// A new connection looks at the files, too. Without this loop the gauge would show the end of a certificate that has
-// been renewed long ago, as long as nobody connects.
-asio::awaitable<void> Servers::keep_certificates() {
-  while (true) {
-    for (const auto& files : certificate_files_) std::ignore = files->current();
-    co_await runtime_.clock->sleep_for(kCertificatePeriod);
+  // `server`: "metrics" or "webhook", the label of the gauge of the certificate's end.
+  [[nodiscard]] k8s::Result<TlsContexts> certificates(CertificateFiles::Paths paths, const std::string& server) {
+    CertificateFiles::Events events;
+    events.failed = [this, file = paths.certificate](const k8s::Error& error) {
+      outages_.failed(kCertificateFailed, file, error);
+    };
+    events.loaded = [this, file = paths.certificate, server](k8s::WallTime end) {
+      outages_.worked(kCertificateFailed, file);
+      runtime_.metrics->set("gpusharing_certificate_expiration_timestamp_seconds", {{"server", server}},
+                            std::chrono::duration<double>(end.time_since_epoch()).count());
+      runtime_.log->info("Serving certificate loaded", {{"until", k8s::format_time(end)}});
+    };
+    CertificateFiles* const files =
+        certificate_files_
+            .emplace_back(std::make_unique<CertificateFiles>(runtime_.clock, std::move(paths), std::move(events)))
+            .get();
+    const k8s::Result<void> loaded = files->load();
+    if (!loaded) return std::unexpected(loaded.error());
+    return TlsContexts([files] { return files->current(); });
   }
-}
 
-void Servers::start() {
-  if (!certificate_files_.empty()) background_.spawn(executor_, keep_certificates());
-  for (const auto& server : servers_) tasks_.spawn(executor_, server->run());
-}
+  // A new connection looks at the files, too. Without this loop the gauge would show the end of a certificate that has
+  // been renewed long ago, as long as nobody connects.
+  asio::awaitable<void> keep_certificates() {
+    while (true) {
+      for (const auto& files : certificate_files_) std::ignore = files->current();
+      co_await runtime_.clock->sleep_for(kCertificatePeriod);
+    }
+  }
 
-void Servers::stop() {
-  for (const auto& server : servers_) server->stop();
-  background_.cancel();
-}
-
-asio::awaitable<void> Servers::join() {
-  co_await background_.join();
-  co_await tasks_.join();
-}
+  Runtime runtime_;
+  Options options_;
+  Manager* manager_;
+  asio::any_io_executor executor_;
+  k8s::ApiClient client_;
+  ScrapeAccess scrape_access_;
+  OutageLog outages_;
+  std::vector<std::unique_ptr<CertificateFiles>> certificate_files_;
+  std::vector<std::unique_ptr<HttpServer>> servers_;
+  TaskGroup tasks_;
+  TaskGroup background_;  // Reads certificates again; cancelled at the stop.
+};
 
 asio::awaitable<void> forward(k8s::Signal* from, bool* flag, k8s::Signal* to) {
   const bool notified = co_await from->wait();

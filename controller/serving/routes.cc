@@ -1,15 +1,15 @@
 #include "controller/serving/routes.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <openssl/evp.h>
 
-#include <map>
 #include <nlohmann/json.hpp>
-#include <string>
 #include <string_view>
 #include <utility>
 
-#include "k8sclient/backoff.h"
+#include "k8sclient/api/discovery.h"
+#include "k8sclient/value/encoding.h"
 #include "reconcilers/model/json_access.h"
 
 namespace gso {
@@ -52,12 +52,11 @@ HttpAnswer not_allowed() {
 }
 
 HttpAnswer not_found(const Routes& routes) {
-  std::string known = routes.ready ? "/healthz, /livez, /readyz" : "";
-  if (routes.metrics != nullptr) known += (known.empty() ? "" : ", ") + std::string("/metrics");
-  if (routes.debug) {
-    known += (known.empty() ? "" : ", ") + std::string("/debug/cache, …/queue, …/nodes/NAME, …/log-level");
-  }
-  return text_answer(404, "not found; available: " + known + "\n");
+  std::vector<std::string_view> known;
+  if (routes.ready) known.emplace_back("/healthz, /livez, /readyz");
+  if (routes.metrics != nullptr) known.emplace_back("/metrics");
+  if (routes.debug) known.emplace_back("/debug/cache, …/queue, …/nodes/NAME, …/log-level");
+  return text_answer(404, fmt::format("not found; available: {}\n", fmt::join(known, ", ")));
 }
 
 asio::awaitable<HttpAnswer> answer(std::shared_ptr<Served> served, HttpRequest request) {
@@ -114,10 +113,7 @@ class OpenQuestion {
 // RFC 6750: the scheme's case does not matter.
 std::string bearer_token(std::string_view header) {
   constexpr std::string_view kScheme = "bearer ";
-  if (header.size() <= kScheme.size()) return {};
-  for (std::size_t i = 0; i < kScheme.size(); ++i) {
-    if ((i + 1 < kScheme.size() ? header[i] | 0x20 : header[i]) != kScheme[i]) return {};
-  }
+  if (k8s::lower(header.substr(0, kScheme.size())) != kScheme) return {};
   return std::string(header.substr(kScheme.size()));
 }
 
@@ -167,78 +163,71 @@ asio::awaitable<std::optional<HttpAnswer>> ScrapeAccess::check(HttpRequest reque
 asio::awaitable<ScrapeAccess::Verdict> ScrapeAccess::ask(HttpRequest request) {
   Verdict out;
   const std::string path = request.path;
-  k8s::Result<Account> account = co_await identify(std::move(request));
+  const k8s::Result<Json> account = co_await identify(std::move(request));
   k8s::Result<bool> allowed = false;
-  if (account && !account->json.empty()) allowed = co_await may_get(*account, path);
+  if (account && !account->is_null()) allowed = co_await may_get(*account, path);
   if (!account || !allowed) {
     out.status = 503;
     out.text = "the API server does not say whether this client is allowed: " +
                (account ? allowed.error() : account.error()).message;
     co_return out;  // Not remembered: `until` has passed.
   }
-  if (account->json.empty()) {
+  if (account->is_null()) {
     out.status = 401;
     out.text = "the API server does not know these credentials";
   } else if (!*allowed) {
     out.status = 403;
     out.text =
         fmt::format("{} is not allowed to get {}: bind it to a ClusterRole with nonResourceURLs: [{}] and verbs: [get]",
-                    account->name, path, path);
+                    text_at(*account, "user"), path, path);
   }
   out.until = clock_->monotonic() + (out.status == 200 ? limits_.allowed_for : limits_.refused_for);
   co_return out;
 }
 
-asio::awaitable<k8s::Result<ScrapeAccess::Account>> ScrapeAccess::identify(HttpRequest request) {
-  Account out;
+asio::awaitable<k8s::Result<Json>> ScrapeAccess::identify(HttpRequest request) {
+  Json out;
   if (request.client) {
-    Json groups = request.client->groups;
-    groups.push_back("system:authenticated");
-    out.name = request.client->user;
-    out.json = dump(Json{{"user", out.name}, {"groups", std::move(groups)}});
+    out["user"] = request.client->user;
+    out["groups"] = request.client->groups;
+    out["groups"].push_back("system:authenticated");
     co_return out;
   }
-  std::string body = dump(Json{{"apiVersion", "authentication.k8s.io/v1"},
-                               {"kind", "TokenReview"},
-                               {"spec", {{"token", bearer_token(request.authorization)}}}});
-  const k8s::Result<std::string> answer = co_await review(token_reviews(), std::move(body));
-  if (!answer) co_return std::unexpected(answer.error());
-  const Json status = Json::parse(*answer, nullptr, false);
-  const Json user = object_at(status, "user");
-  if (!flag_at(status, "authenticated")) co_return out;
-  out.name = text_at(user, "username");
-  Json account{{"user", out.name}};
+  Json spec{{"token", bearer_token(request.authorization)}};
+  const k8s::Result<Json> status = co_await review(token_reviews(), "TokenReview", std::move(spec));
+  if (!status) co_return std::unexpected(status.error());
+  const Json user = object_at(*status, "user");
+  const std::string name = text_at(user, "username");
+  if (!flag_at(*status, "authenticated") || name.empty()) co_return out;
+  out["user"] = name;
   for (const char* field : {"uid", "groups", "extra"}) {
-    if (const Json* const value = member_at(user, field)) account[field] = *value;
+    if (const Json* const value = member_at(user, field)) out[field] = *value;
   }
-  if (!out.name.empty()) out.json = dump(account);
   co_return out;
 }
 
-asio::awaitable<k8s::Result<bool>> ScrapeAccess::may_get(Account account, std::string path) {
-  Json spec = Json::parse(account.json, nullptr, false);
-  spec["nonResourceAttributes"] = {{"path", path}, {"verb", "get"}};
-  std::string body =
-      dump(Json{{"apiVersion", "authorization.k8s.io/v1"}, {"kind", "SubjectAccessReview"}, {"spec", std::move(spec)}});
-  const k8s::Result<std::string> answer = co_await review(access_reviews(), std::move(body));
-  if (!answer) co_return std::unexpected(answer.error());
-  const Json status = Json::parse(*answer, nullptr, false);
-  co_return flag_at(status, "allowed") && !flag_at(status, "denied");
+asio::awaitable<k8s::Result<bool>> ScrapeAccess::may_get(Json account, std::string path) {
+  account["nonResourceAttributes"] = {{"path", path}, {"verb", "get"}};
+  const k8s::Result<Json> status = co_await review(access_reviews(), "SubjectAccessReview", std::move(account));
+  if (!status) co_return std::unexpected(status.error());
+  co_return flag_at(*status, "allowed") && !flag_at(*status, "denied");
 }
 
-asio::awaitable<k8s::Result<std::string>> ScrapeAccess::review(k8s::Gvr kind, std::string body) {
+asio::awaitable<k8s::Result<Json>> ScrapeAccess::review(k8s::Gvr resource, std::string kind, Json spec) {
   k8s::WriteOptions options;
   options.deadline = clock_->monotonic() + limits_.timeout;
   options.max_retries = 0;
+  std::string body =
+      dump(Json{{"apiVersion", k8s::group_version(resource)}, {"kind", std::move(kind)}, {"spec", std::move(spec)}});
   const k8s::Result<std::string> answer =
-      co_await client_->create(kind, std::string(), std::move(body), std::move(options));
+      co_await client_->create(resource, std::string(), std::move(body), std::move(options));
   if (!answer) co_return std::unexpected(answer.error());
   const Json reviewed = Json::parse(*answer, nullptr, false);
   const Json* const status = member_at(reviewed, "status");
   if (status == nullptr) {
-    co_return k8s::fail(k8s::Reason::decode, fmt::format("the answer to {} has no status", kind.resource));
+    co_return k8s::fail(k8s::Reason::decode, fmt::format("the answer to {} has no status", resource.resource));
   }
-  co_return dump(*status);
+  co_return *status;
 }
 
 void ScrapeAccess::remember(const std::string& key, const Verdict& verdict) {

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -77,16 +78,12 @@ class ScrapeAccess {
     std::string text;  // The answer to a refused client.
     k8s::MonoTime until;
   };
-  struct Account {
-    Account() = default;
-    std::string json;  // user, uid, groups and extra, as a SubjectAccessReview has them; empty: nobody.
-    std::string name;
-  };
   boost::asio::awaitable<Verdict> ask(HttpRequest request);
-  boost::asio::awaitable<k8s::Result<Account>> identify(HttpRequest request);
-  boost::asio::awaitable<k8s::Result<bool>> may_get(Account account, std::string path);
-  // The status of the answer to such a review, as JSON. Errors: `decode` if it has none.
-  boost::asio::awaitable<k8s::Result<std::string>> review(k8s::Gvr kind, std::string body);
+  // user, uid, groups and extra, as the spec of a SubjectAccessReview has them; null: nobody.
+  boost::asio::awaitable<k8s::Result<nlohmann::json>> identify(HttpRequest request);
+  boost::asio::awaitable<k8s::Result<bool>> may_get(nlohmann::json account, std::string path);
+  // The status of the answer to such a review. Errors: `decode` if it has none.
+  boost::asio::awaitable<k8s::Result<nlohmann::json>> review(k8s::Gvr resource, std::string kind, nlohmann::json spec);
   void remember(const std::string& key, const Verdict& verdict);
 
   k8s::Writer* client_;
