@@ -291,7 +291,9 @@ void complete_findings(const World& world, const FleetIndex::Impl& index, NodeEx
 // What ends the obstacle of the node, whose policy `out` has.
 std::string remedy_of_obstacle(const NodeAssessment& a, const NodeExplanation& out) {
   if (!out.policy_is_gone || out.obstacle.code != "PolicyKeyNotFound")
-    return name_nodes_in(std::string(remedy_of(a.blocked_by == nullptr ? a.reason : a.blocked_by->code)), {out.node});
+    return name_nodes_in(
+        std::string(remedy_of(a.blocked_by == nullptr ? std::string_view(a.obstacle.code) : a.blocked_by->code)),
+        {out.node});
   return fmt::format(
       "SharingPolicy {} was deleted and its last spec still applies: create it again with a key that exists, or add "
       "the key to the ConfigMap",

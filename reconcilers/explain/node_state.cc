@@ -187,7 +187,7 @@ std::string unrecorded_text(const ReadingPass& pass, const NodeAssessment& a) {
   if (!problem.empty()) {
     return fmt::format("the operator's record cannot be read, so the operator changes nothing: {}", problem);
   }
-  if (a.matches() || !a.message.empty()) return {};
+  if (a.matches() || !a.obstacle.message.empty()) return {};
   if (a.source == EffectiveKey::Source::error) {
     return "no record of the profile that the node loaded, and the node has no profile: its label, or the plugin's "
            "default, names no key of the ConfigMap";
@@ -196,7 +196,8 @@ std::string unrecorded_text(const ReadingPass& pass, const NodeAssessment& a) {
          shown_difference(a);
 }
 
-// Of a node that failed because it was not Ready (node_step_end.cc), and is Ready now: the message is of the past.
+// Of a node that failed because it was not Ready (node_step_end.cc), and is Ready now: the message is of the
+// past.
 void report_ready_again(const NodeAssessment& a, std::string& message) {
   constexpr std::string_view kThen = "the node is not Ready";
   const std::size_t at = message.find(kThen);
@@ -236,7 +237,7 @@ ShownState shown_state(ReadingPass& pass, const Node& node) {
                         ns)};
   }
   const Phase phase = phase_of(a);
-  ShownState shown{std::string(state_name(a)), a.message, phase == Phase::failed || phase == Phase::blocked};
+  ShownState shown{std::string(state_name(a)), a.obstacle.message, phase == Phase::failed || phase == Phase::blocked};
   const std::string_view why = shown_reason(a);
   if (phase == Phase::blocked || (phase == Phase::held && why != kHeld)) {
     shown.state = fmt::format("{}({})", to_string(phase), why);

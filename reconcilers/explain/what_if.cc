@@ -65,7 +65,7 @@ NodeDifference difference_of(const Pass& pass, const std::string& name, const No
   out.transition = a.transition;
   out.workloads = rollout.workloads;
   if (a.is_blocked() || a.profile == nullptr || !a.profile->valid) {
-    out.blocked = {std::string(a.reason), a.message};
+    out.blocked = a.obstacle;
     return out;
   }
   if (a.expectation) {

@@ -354,7 +354,7 @@ void FleetIndex::Impl::count_in_fleet(const std::string& name, const NodeAssessm
   }
   for (const Interned& policy : assessment.awaited_by) put_under(awaited, std::string(policy.view()), name, sign);
   if (assessment.setup && !assessment.setup->empty()) {
-    const std::string blocked(assessment.is_blocked() ? assessment.reason : std::string_view());
+    const std::string blocked = assessment.is_blocked() ? assessment.obstacle.code : std::string();
     put_under(setups, SetupKey{assessment.setup, installation.id(), blocked}, name, sign);
   }
 }
@@ -379,8 +379,8 @@ void FleetIndex::Impl::count_in_rollout(const std::string& name, const NodeShare
     if (share.buckets.has(static_cast<RolloutBucket>(i))) put(profile_rollout.buckets[i], name, sign);
   }
   if (share.pending) put(group.pending, std::pair(*share.pending, name), sign);
-  if (assessment.is_blocked() && !assessment.reason.empty())
-    put_under(profile_rollout.blocked, std::string(assessment.reason), name, sign);
+  if (assessment.is_blocked() && !assessment.obstacle.code.empty())
+    put_under(profile_rollout.blocked, assessment.obstacle.code, name, sign);
   add_count(profile_rollout.targets, std::string(assessment.target.view()), sign);
   if (group.tally.total == 0) profile_rollout.groups.erase(group_at);
   if (profile_rollout.tally.total == 0) profile_rollouts.erase(found_rollout);

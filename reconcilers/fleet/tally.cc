@@ -144,7 +144,7 @@ class Counter {
   void put_by_marks() {
     put(Bucket::stale_marks, has_stale_marks());
     const auto says_blocked = [&] {
-      return node_.meta.labels.get(kStateLabel) == kStateBlocked && has_message(node_, a_.message);
+      return node_.meta.labels.get(kStateLabel) == kStateBlocked && has_message(node_, a_.obstacle.message);
     };
     put(Bucket::block_to_write, a_.is_blocked() && a_.write_blocked && !says_blocked());
     const bool releases = a_.left_policy == LeftPolicy::release || is_handed_over();

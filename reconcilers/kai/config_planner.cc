@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <nlohmann/json.hpp>
 
@@ -28,20 +27,20 @@ ObjectRef config_ref(const KaiConfig& config) {
 // apply kai-config from a Job of their chart, as kai-config-deployer. Programs that embed Helm write under their own
 // names ("terraform-provider-helm_v2.12.1_x5").
 bool renders(std::string_view manager) {
-  static constexpr std::array<std::string_view, 14> kRenderers = {"helm",
-                                                                  "argocd",
-                                                                  "argo-cd",
-                                                                  "kustomize-controller",
-                                                                  "kai-config-deployer",
-                                                                  "kai-operator",
-                                                                  "terraform",
-                                                                  "pulumi",
-                                                                  "kapp",
-                                                                  "rancher",
-                                                                  "fleet",
-                                                                  "opentofu",
-                                                                  "hashicorp",
-                                                                  "crossplane"};
+  constexpr std::string_view kRenderers[] = {"helm",
+                                             "argocd",
+                                             "argo-cd",
+                                             "kustomize-controller",
+                                             "kai-config-deployer",
+                                             "kai-operator",
+                                             "terraform",
+                                             "pulumi",
+                                             "kapp",
+                                             "rancher",
+                                             "fleet",
+                                             "opentofu",
+                                             "hashicorp",
+                                             "crossplane"};
   std::string name(manager);
   std::ranges::transform(name, name.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return name.empty() || name == "operator" ||
@@ -129,8 +128,13 @@ class ConfigPlanner {
   [[nodiscard]] bool was_wiped(const std::string& field, const OrderedJson& before, const std::string& now) const {
     const std::string manager = text_at(before, "by");
     if (renders(manager) || text_at(before, "value") == now) return false;
-    auto writer = config_.managers.find(field);
-    return writer == config_.managers.end() || renders(writer->second);
+    return renders(writer_of(field));
+  }
+
+  // The field manager that wrote it last; empty: none is known.
+  [[nodiscard]] std::string writer_of(const std::string& field) const {
+    const auto writer = config_.managers.find(field);
+    return writer == config_.managers.end() ? std::string() : writer->second;
   }
 
   void remember() {
@@ -138,10 +142,7 @@ class ConfigPlanner {
     now["uid"] = config_.meta.uid.str();
     OrderedJson fields = OrderedJson::object();
     const auto values = followed_values(config_);
-    for (const auto& [field, value] : values) {
-      auto writer = config_.managers.find(field);
-      fields[field] = {{"value", value}, {"by", writer == config_.managers.end() ? "" : writer->second}};
-    }
+    for (const auto& [field, value] : values) fields[field] = {{"value", value}, {"by", writer_of(field)}};
     now["fields"] = std::move(fields);
     OrderedJson wiped = still_wiped(values);
     find_wiped(values, wiped);
@@ -167,20 +168,17 @@ class ConfigPlanner {
   // Reported until the field has its former value, or a person has set it by hand again.
   [[nodiscard]] OrderedJson still_wiped(const std::map<std::string, std::string>& values) const {
     OrderedJson out = OrderedJson::object();
-    auto known = before_.find("wiped");
-    if (known == before_.end() || !known->is_object()) return out;
-    for (const auto& [field, entry] : known->items()) {
-      auto writer = config_.managers.find(field);
-      const bool by_hand = writer != config_.managers.end() && !renders(writer->second);
+    const OrderedJson known = object_at(before_, "wiped");
+    for (const auto& [field, entry] : known.items()) {
+      const bool by_hand = !renders(writer_of(field));
       if (!by_hand && value_or_unset(values, field) != text_at(entry, "was")) out[field] = entry;
     }
     return out;
   }
 
   void find_wiped(const std::map<std::string, std::string>& values, OrderedJson& wiped) const {
-    auto known = before_.find("fields");
-    if (known == before_.end() || !known->is_object()) return;
-    for (const auto& [field, entry] : known->items()) {
+    const OrderedJson known = object_at(before_, "fields");
+    for (const auto& [field, entry] : known.items()) {
       if (!was_wiped(field, entry, value_or_unset(values, field))) continue;
       wiped[field] = {{"was", text_at(entry, "value")}, {"by", text_at(entry, "by")}};
     }

@@ -26,6 +26,16 @@ std::vector<std::string> groups_of(const BindRequest& request) {
   return out;
 }
 
+// Whether the key is in the set.
+template <class Key>
+void set_member(std::set<Key>& set, const Key& key, bool is_one) {
+  if (is_one) {
+    set.insert(key);
+  } else {
+    set.erase(key);
+  }
+}
+
 }  // namespace
 
 bool serves_replicas(const Node& node) {
@@ -128,8 +138,7 @@ void KaiIndex::put_in_pod(const KaiWorld& kai, const ObjectKey& key) {
   share.role = role_of(*pod, view_);
   if (share.role == KaiRole::none) return;
   if (share.role == KaiRole::unlabelled) unlabelled_.insert(key);
-  share.leftover = is_leftover(*pod, view_);
-  if (share.leftover) leftovers_.insert(key);
+  if (is_leftover(*pod, view_)) leftovers_.insert(key);
   share.groups = groups_in_role(*pod, share.role);
   for (const std::string& name : share.groups) {
     Group& group = groups_[name];
@@ -237,11 +246,7 @@ void KaiIndex::weigh(const KaiWorld& kai, const std::string& name) {
   const bool sound = reservation && reservation->phase == "Running" && !reservation->meta.deletion_timestamp &&
                      reservation->meta.annotations.contains(kDeviceAnnotation);
   const bool healthy = group.reservations.empty() ? live == 0 : sound && live > 0 && beside == live;
-  if (healthy) {
-    attention_.erase(name);
-  } else {
-    attention_.insert(name);
-  }
+  set_member(attention_, name, !healthy);
 }
 
 const std::set<ObjectKey>& KaiIndex::reservations_on(std::string_view node) const {
@@ -277,16 +282,9 @@ void KaiIndex::compare_sharing(const World& world, const std::string& name) {
   const Node* node = world.nodes.find(name);
   const bool evicts = node != nullptr && !reservations_on(name).empty() &&
                       std::ranges::any_of(node->taints, [](const Taint& taint) { return taint.effect == "NoExecute"; });
-  if (evicts) {
-    evicting_.insert(name);
-  } else {
-    evicting_.erase(name);
-  }
-  if (used != nodes_.end() && used->second.any() && node != nullptr && serves_replicas(*node)) {
-    shared_twice_.insert(name);
-  } else {
-    shared_twice_.erase(name);
-  }
+  set_member(evicting_, name, evicts);
+  const bool is_used = used != nodes_.end() && used->second.any();
+  set_member(shared_twice_, name, is_used && node != nullptr && serves_replicas(*node));
 }
 
 void KaiIndex::refresh(const World& world, const PlannerSettings& settings) {

@@ -81,8 +81,7 @@ class KaiIndex {
   struct PodShare {
     KaiRole role = KaiRole::none;
     std::vector<std::string> groups;
-    std::string node;  // The node whose use includes it; empty: none.
-    bool leftover = false;
+    std::string node;    // The node whose use includes it; empty: none.
     std::string device;  // Of a live reservation.
   };
   struct RequestShare {

@@ -27,14 +27,7 @@ struct Mismatch {
 };
 
 std::string listed(const std::set<std::string>& names) {
-  constexpr std::size_t kMost = 5;
-  std::string out;
-  std::size_t shown = 0;
-  for (const std::string& name : names) {
-    if (shown++ == kMost) return fmt::format("{} and {} more", out, names.size() - kMost);
-    out += (out.empty() ? "" : ", ") + name;
-  }
-  return out;
+  return first_names({names.begin(), names.end()});
 }
 
 std::string describe(const Mismatch& found) {

@@ -43,7 +43,6 @@ class Collector {
 
  private:
   struct Candidate {
-    const KaiPod* pod = nullptr;
     Judgement judgement;
     WallTime since{};
     bool ready = false;
@@ -56,9 +55,7 @@ class Collector {
 
   // --- Pods that look like reservations but that the operator must not delete.
   void report_foreign_pods() {
-    for (const ObjectKey& key : index_.unlabelled()) {
-      const KaiPod* pod = kai_.pods.find(key);
-      if (pod == nullptr || !is_alive(*pod)) continue;
+    for (const KaiPod* pod : alive(index_.unlabelled())) {
       report(*pod, Severity::warning, "KAILostGroupLabel",
              fmt::format("a reservation without the label {}: KAI does not see it, and it {}. Kept: its group is "
                          "unknown. Delete it manually once no pod uses that GPU",
@@ -66,24 +63,27 @@ class Collector {
                          pod->node_name.empty() ? std::string("is on no node yet")
                                                 : fmt::format("holds a GPU of node {}", pod->node_name.view())));
     }
-    for (const ObjectKey& key : index_.leftovers()) {
-      const KaiPod* pod = kai_.pods.find(key);
-      if (pod == nullptr || !is_alive(*pod)) continue;
-      if (pod->meta.ns.view() == view_.reservations) {
-        report(*pod, Severity::warning, "KAILeftover",
-               fmt::format("a pod of group {} in the reservation namespace without the label {}={}, probably created "
-                           "before that label changed: KAI's binder uses it as a reservation, its scheduler does not. "
-                           "Kept: the operator deletes only pods with that label",
-                           pod->meta.labels.get(kGroupLabel).value_or(""), kAppLabel, view_.app_label));
-        continue;
-      }
-      report(
-          *pod, Severity::warning, "KAILeftover",
-          fmt::format(
-              "looks like a reservation, but kai-config names the namespace {}. Kept: the operator deletes only pods "
-              "there. KAI counts it as a consumer of group {}",
-              view_.reservations, pod->meta.labels.get(kGroupLabel).value_or("")));
+    for (const KaiPod* pod : alive(index_.leftovers())) {
+      const std::string_view group = pod->meta.labels.get(kGroupLabel).value_or("");
+      report(*pod, Severity::warning, "KAILeftover",
+             pod->meta.ns.view() == view_.reservations
+                 ? fmt::format("a pod of group {} in the reservation namespace without the label {}={}, probably "
+                               "created before that label changed: KAI's binder uses it as a reservation, its "
+                               "scheduler does not. Kept: the operator deletes only pods with that label",
+                               group, kAppLabel, view_.app_label)
+                 : fmt::format("looks like a reservation, but kai-config names the namespace {}. Kept: the operator "
+                               "deletes only pods there. KAI counts it as a consumer of group {}",
+                               view_.reservations, group));
     }
+  }
+
+  [[nodiscard]] std::vector<const KaiPod*> alive(const std::set<ObjectKey>& keys) const {
+    std::vector<const KaiPod*> out;
+    for (const ObjectKey& key : keys) {
+      const KaiPod* pod = kai_.pods.find(key);
+      if (pod != nullptr && is_alive(*pod)) out.push_back(pod);
+    }
+    return out;
   }
 
   void explain_healthy() {
@@ -202,7 +202,6 @@ class Collector {
   void consider(const std::string& group, Judgement j) {
     const KaiPod& pod = *j.reservation;
     Candidate candidate;
-    candidate.pod = &pod;
     candidate.node_gone = !pod.node_name.empty() && world_.nodes.find(pod.node_name.view()) == nullptr;
     const TimerKey timer{j.state == GcVerdict::orphan ? Timer::kai_orphan : Timer::kai_duplicate, pod.meta.uid.str(),
                          fmt::format("{}/{}", group, index_.activity(group))};
@@ -264,17 +263,18 @@ class Collector {
     std::int64_t left = settings_.deletions_per_pass;
     for (auto& [node, candidates] : by_node_) {
       std::ranges::sort(candidates, {}, [this](const Candidate& c) {
-        return std::tuple(!c.ready, refused_at(*c.pod), c.since, c.pod->meta.name);
+        return std::tuple(!c.ready, refused_at(*c.judgement.reservation), c.since, c.judgement.reservation->meta.name);
       });
-      const bool turn =
-          pass_.held_for({Timer::kai_turn, node, candidates.front().pod->meta.uid.str()}, settings_.node_interval);
+      const bool turn = pass_.held_for(
+          {Timer::kai_turn, node, candidates.front().judgement.reservation->meta.uid.str()}, settings_.node_interval);
       for (const Candidate& candidate : candidates) {
         const bool first = &candidate == &candidates.front();
         if (std::string wait = why_wait(candidate, held, first && turn); !wait.empty()) {
-          report(*candidate.pod, Severity::info, "KAIOrphan",
+          report(*candidate.judgement.reservation, Severity::info, "KAIOrphan",
                  fmt::format("kept for now: {}; {}", wait, candidate.judgement.why.message));
-        } else if (observing()) {
-          report(*candidate.pod, Severity::warning, "KAIWouldDelete", would_delete(candidate));
+        } else if (const std::string why = why_observing(); !why.empty()) {
+          report(*candidate.judgement.reservation, Severity::warning, "KAIWouldDelete",
+                 fmt::format("would be deleted: {}; kept because {}", candidate.judgement.why.message, why));
         } else if (left-- > 0) {
           remove(candidate);
         } else {
@@ -301,17 +301,14 @@ class Collector {
                 : fmt::format("at most one deletion per node in {}", k8s::format_go_duration(settings_.node_interval));
   }
 
-  [[nodiscard]] bool observing() const {
-    return settings_.gc_mode == KaiGcMode::observe || !view_.unrecognised.empty();
-  }
-
-  [[nodiscard]] std::string would_delete(const Candidate& candidate) const {
-    const std::string why = view_.unrecognised.empty() ? std::string("the mode is Observe") : view_.unrecognised;
-    return fmt::format("would be deleted: {}; kept because {}", candidate.judgement.why.message, why);
+  // Why nothing is deleted, only reported; empty: it is deleted.
+  [[nodiscard]] std::string why_observing() const {
+    const bool observes = settings_.gc_mode == KaiGcMode::observe;
+    return view_.unrecognised.empty() && observes ? "the mode is Observe" : view_.unrecognised;
   }
 
   void remove(const Candidate& candidate) {
-    const KaiPod& pod = *candidate.pod;
+    const KaiPod& pod = *candidate.judgement.reservation;
     DeletePod action;
     action.pod = pod.meta.key();
     action.uid = pod.meta.uid;

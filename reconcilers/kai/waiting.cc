@@ -33,10 +33,6 @@ WaitingCauses::WaitingCauses(const World& world, const KaiView& view, const std:
       scaling_pod_ = k8s::to_string(waiting.pod.meta.key());
     }
   }
-  measure_nodes();
-}
-
-void WaitingCauses::measure_nodes() {
   for (const auto& [key, node] : world_.nodes.all()) {
     const auto gpus = node->allocatable.find(Interned(kGpuResource));
     if (gpus == node->allocatable.end() || gpus->second <= 0) continue;

@@ -31,7 +31,6 @@ class WaitingCauses {
   [[nodiscard]] Reason cause(const WaitingPod& waiting) const;
 
  private:
-  void measure_nodes();
   // MiB on each of so many GPUs of one node.
   [[nodiscard]] std::optional<Reason> too_large(std::int64_t wanted, std::int64_t devices) const;
   [[nodiscard]] std::optional<Reason> runtime_class() const;

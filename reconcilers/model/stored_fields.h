@@ -80,21 +80,21 @@ template <class Entry, auto kMember>
           }};
 }
 
-// Of one of these values, by its to_string().
-template <class Entry, auto kMember, const auto& kValues>
+// Of a value that these words have, such as a table of PolicyWord.
+template <class Entry, auto kMember, const auto& kWords>
 [[nodiscard]] constexpr Field<Entry> word_field(std::string_view name) {
   return {name, When::needed,
           [](Element value, Entry& entry) -> Wrong {
             std::string_view text;
             if (value.get(text) != simdjson::SUCCESS) return " must be a string";
-            for (const auto each : kValues) {
-              if (to_string(each) != text) continue;
-              entry.*kMember = each;
+            for (const auto& word : kWords) {
+              if (word.text != text) continue;
+              entry.*kMember = word.value;
               return {};
             }
             return fmt::format(" has the unknown value \"{}\"", shown_value(text));
           },
-          [](const Entry& entry) { return std::optional<Json>(to_string(entry.*kMember)); }};
+          [](const Entry& entry) { return std::optional<Json>(word_of(kWords, entry.*kMember)); }};
 }
 
 // "to is missing", of the first field that is wrong; empty: the entry was read.

@@ -32,6 +32,12 @@ const Operand* operand_on(const PluginInstallation& installation, Component comp
   return runs ? found : nullptr;
 }
 
+std::vector<Interned> names_of(const std::vector<const SharingPolicy*>& policies) {
+  std::vector<Interned> out;
+  for (const SharingPolicy* policy : policies) out.emplace_back(policy->meta.name);
+  return out;
+}
+
 }  // namespace
 
 bool NodeInput::has_been_served() const {
@@ -94,9 +100,7 @@ void Assessor::find_awaiting_policies() {
   if (!out_.has_labeller() || node_.meta.labels.contains(kGpuProduct)) return;
   const auto policies = policies_in_doubt(context_.policies, node_);
   if (!policies.empty()) awaited_by_ = policies.front();
-  std::vector<Interned> names;
-  for (const SharingPolicy* policy : policies) names.emplace_back(policy->meta.name);
-  out_.awaited_by = std::move(names);
+  out_.awaited_by = names_of(policies);
 }
 
 // Labels can be absent for a moment, and a policy of lower precedence must not govern the node because of that. A node
@@ -140,11 +144,7 @@ NodeAssessment Assessor::run() {
   find_awaiting_policies();
   policy_ = governing_policy_in_change();
   out_.policy = Interned(policy_ ? std::string_view(policy_->meta.name) : kDefaultPolicy);
-  std::vector<Interned> losers;
-  for (const SharingPolicy* loser : losing_policies(context_.policies, node_, policy_)) {
-    losers.emplace_back(loser->meta.name);
-  }
-  out_.losers = std::move(losers);
+  out_.losers = names_of(losing_policies(context_.policies, node_, policy_));
   // Without them there is nothing to compare, and N1 applies.
   const bool has_profiles = !installation_.config_map.empty();
   if (has_profiles) compare();
@@ -153,8 +153,7 @@ NodeAssessment Assessor::run() {
     count_devices();
     find_missing_of_loaded();
     find_early_text();
-    find_announced_break();
-    out_.would_break = Interned(would_break_);
+    out_.would_break = Interned(announced_break());
   }
   finish();
   return std::move(out_);
@@ -203,8 +202,7 @@ bool Assessor::names_unknown_key() const {
 }
 
 void Assessor::verify_target() {
-  out_.pods_ready = std::ranges::all_of(
-      loaders(), [](const auto& loader) { return loader.second != nullptr && is_serving(*loader.second); });
+  out_.pods_ready = all_load([](const Operand&, const Pod& pod) { return is_serving(pod); });
   if (!out_.expectation) return;
   // A node that has shown this text still runs it, even if its pods are older than an edit of another key. A container
   // that has restarted meanwhile with another text would change the labels.
@@ -261,7 +259,7 @@ namespace {
 // finished it is stopped like a change without a deleted pod. A change that cannot be read is left to a person (S11).
 bool is_still_ours(const NodeAssessment& a, const NodePods& pods) {
   if (a.is_unreadable()) return true;
-  return a.change && !a.change->failed && a.reason.empty() && is_touched(a, pods);
+  return a.change && !a.change->failed && a.obstacle.code.empty() && is_touched(a, pods);
 }
 
 using Claimants = std::vector<const PluginInstallation*>;

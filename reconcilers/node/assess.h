@@ -19,6 +19,7 @@
 #include "reconcilers/node/node_change.h"
 #include "reconcilers/node/replace_order.h"
 #include "reconcilers/profile/field_names.h"
+#include "reconcilers/reasons/reason.h"
 
 namespace gso {
 
@@ -124,7 +125,7 @@ struct NodeAssessment {
   // It runs a profile that it loaded by itself (reboot, label, template, new node): the operator verifies and records
   // it, and restarts nothing.
   [[nodiscard]] bool loads_by_itself() const { return phase == Phase::verifying && change == nullptr; }
-  // Cannot be changed now, for `reason`.
+  // Cannot be changed now, because of `obstacle`.
   [[nodiscard]] bool is_blocked() const { return phase == Phase::blocked || phase == Phase::held; }
   // The change in progress cannot be read.
   [[nodiscard]] bool is_unreadable() const;
@@ -187,10 +188,10 @@ struct NodeAssessment {
   Interned change_text;                      // The annotation of `change`: it is parsed again only if it differs.
   // Who holds the node: Held (a person), DriverUpgrade, MIGChange or Quarantined. Empty: nobody.
   std::string_view holder;
-  // Why the node is blocked, or why its change cannot continue:
-  std::string_view reason;
+  // Why the node is blocked, or why its change cannot continue; without a code: neither. Of an unrecorded node, the
+  // message alone: what is wrong with the key that a policy wants.
+  Reason obstacle;
   const Check* blocked_by = nullptr;  // The check that blocks it; null: a holder of the node does.
-  std::string message;
   // Why the node would lose its GPUs with the announced ClusterPolicy, or with the new templates once its pods restart.
   Interned would_break;
   // What preflight finds; null if the plugin runs without profiles.

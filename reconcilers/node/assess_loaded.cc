@@ -24,7 +24,7 @@ bool Assessor::wants_mps() const {
   return out_.profile && out_.profile->valid && out_.profile->profile().strategy() == Strategy::mps;
 }
 
-// Pods of components that load the profile: plugin always, GFD where it selects the node, MPS for MPS profiles.
+// The plugin always, GFD where it selects the node, MPS for MPS profiles.
 Loaders Assessor::loaders() const {
   Loaders out{{plugin_, newest(Component::plugin)}};
   if (gfd_) out.emplace_back(gfd_, newest(Component::gfd));
@@ -139,25 +139,21 @@ bool Assessor::matters_to(Component component, std::string_view revision) const 
 }
 
 bool Assessor::pods_are_fresh() const {
-  if (config_map_ == nullptr) return false;
-  return std::ranges::all_of(loaders(), [&](const auto& loader) {
-    return loader.second && has_read(*loader.second) && !is_old_template(*loader.first, *loader.second);
-  });
+  return config_map_ != nullptr && all_load([&](const Operand& operand, const Pod& pod) {
+           return has_read(pod) && !is_old_template(operand, pod);
+         });
 }
 
 bool Assessor::pods_had_no_other_text() const {
   if (texts_ == nullptr || !is_last(*texts_, out_.target.view())) return false;
   const RecordedText& text = texts_->back();
   const WallTime since = std::max(text.since, text.doubtful_until.value_or(text.since));
-  return config_map_ != nullptr && std::ranges::all_of(loaders(), [&](const auto& loader) {
-           return loader.second != nullptr && created_after(*loader.second, moment_of_doubt(since));
-         });
+  return config_map_ != nullptr &&
+         all_load([&](const Operand&, const Pod& pod) { return created_after(pod, moment_of_doubt(since)); });
 }
 
 bool Assessor::pods_are_newer_than_baseline() const {
-  return std::ranges::all_of(loaders(), [&](const auto& loader) {
-    return loader.second != nullptr && created_after(*loader.second, context_.record->recorded_at);
-  });
+  return all_load([&](const Operand&, const Pod& pod) { return created_after(pod, context_.record->recorded_at); });
 }
 
 // For the pods that this difference concerns.
@@ -176,14 +172,6 @@ const Operand* Assessor::rolling_daemonset() const {
     if (pod != nullptr && !operand->on_delete && is_old_template(*operand, *pod)) return operand;
   }
   return nullptr;
-}
-
-Assessor::Template Assessor::template_state() const {
-  if (rolling_daemonset() != nullptr) return Template::rolling;
-  const bool waits = std::ranges::any_of(loaders(), [](const auto& loader) {
-    return loader.second != nullptr && is_old_template(*loader.first, *loader.second);
-  });
-  return waits ? Template::waits_for_deletion : Template::newest;
 }
 
 bool Assessor::waits_for_deletion() const {
@@ -242,10 +230,6 @@ void Assessor::read_recorded() {
   } else if (known_revision_format(entry.revision.view())) {
     out_.loaded = {entry.revision, reference(entry.config_map.view(), entry.key.view()), Proof::baseline};
   }
-}
-
-ProfilePtr Assessor::loaded_profile() const {
-  return profile_of(out_.loaded.revision.view());
 }
 
 // Null if its text is not known any more.

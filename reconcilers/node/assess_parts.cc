@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <tuple>
 
 #include "reconcilers/cluster/facts.h"
 #include "reconcilers/cluster/other_systems.h"
@@ -20,7 +21,7 @@ bool NodeAssessment::in_change() const {
 }
 
 bool NodeAssessment::is_unreadable() const {
-  return reason == kChangeUnreadable;
+  return obstacle.code == kChangeUnreadable;
 }
 
 bool NodeAssessment::is_held() const {
@@ -112,11 +113,8 @@ NodePods sort_pods(const PluginInstallation& installation, const std::vector<con
     out.of(operand->component).push_back(pod);
   }
   for (auto* pods : {&out.plugin, &out.gfd, &out.mps}) {
-    std::ranges::sort(*pods, [](const Pod* a, const Pod* b) {
-      if (a->meta.creation_timestamp != b->meta.creation_timestamp) {
-        return a->meta.creation_timestamp > b->meta.creation_timestamp;
-      }
-      return a->meta.name < b->meta.name;
+    std::ranges::sort(*pods, {}, [](const Pod* pod) {
+      return std::tuple(-pod->meta.creation_timestamp.time_since_epoch(), std::string_view(pod->meta.name));
     });
   }
   return out;
@@ -170,12 +168,8 @@ std::vector<const SharingPolicy*> policies_in_order(const World& world, const Sh
     if (!policy->meta.deletion_timestamp) out.push_back(policy.get());
   }
   for (const auto& [name, policy] : held) out.push_back(&policy);
-  std::ranges::sort(out, [](const SharingPolicy* a, const SharingPolicy* b) {
-    if (a->priority != b->priority) return a->priority > b->priority;
-    if (a->meta.creation_timestamp != b->meta.creation_timestamp) {
-      return a->meta.creation_timestamp < b->meta.creation_timestamp;
-    }
-    return a->meta.name < b->meta.name;
+  std::ranges::sort(out, {}, [](const SharingPolicy* policy) {
+    return std::tuple(-policy->priority, policy->meta.creation_timestamp, std::string_view(policy->meta.name));
   });
   // A policy that is being deleted governs nothing, `default` included: its nodes are then governed like those of a
   // cluster without it, and what it wrote can be reverted.
@@ -184,10 +178,6 @@ std::vector<const SharingPolicy*> policies_in_order(const World& world, const Sh
   if (!has_default) out.push_back(&built_in);
   return out;
 }
-
-namespace {
-constexpr std::string_view kDriverUpgradeFailed = "upgrade-failed";
-}  // namespace
 
 std::string_view foreign_holder(const Node& node, const PluginInstallation& installation) {
   const auto upgrade = node.meta.labels.get(kDriverUpgradeState).value_or("");
@@ -220,11 +210,12 @@ std::string_view holder_of(const Node& node, const PluginInstallation& installat
 std::string describe_holder(std::string_view holder, const Node& node) {
   if (holder == kHeld) return hold_of(node) + " is set";
   if (holder == kDriverUpgrade) {
-    const bool failed = node.meta.labels.get(kDriverUpgradeState) == kDriverUpgradeFailed;
+    constexpr std::string_view kFailed = "upgrade-failed";
+    const bool failed = node.meta.labels.get(kDriverUpgradeState) == kFailed;
     return failed ? fmt::format(
                         "a driver upgrade has failed on the node (label {}={}): the operator continues once the "
                         "driver's pod is Ready and the upgrade is done",
-                        kDriverUpgradeState, kDriverUpgradeFailed)
+                        kDriverUpgradeState, kFailed)
                   : "a driver upgrade is in progress on the node";
   }
   if (holder == kMigChange) return "the MIG manager is changing the node";

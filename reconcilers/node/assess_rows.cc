@@ -1,6 +1,7 @@
 // The phase of a node: one function for each row N1 to N8 of the table in node_step.h, in its order.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "reconcilers/cluster/plugin_settings.h"
@@ -35,7 +36,7 @@ bool Assessor::n2_no_baseline() {
                      context_.record->without_baseline.contains(installation_.ns);
   if (context_.record != nullptr && !waits) return false;
   out_.phase = Phase::unrecorded;
-  out_.message = wrong_key_;
+  out_.obstacle.message = wrong_key_;
   return true;
 }
 
@@ -45,12 +46,11 @@ bool Assessor::n3_unreadable_annotation() {
     if (!out_.change) hold_unreadable_owner();
     return out_.is_blocked();
   }
-  out_.phase = Phase::blocked;
-  out_.reason = kChangeUnreadable;
-  out_.message = fmt::format(
-      "{}. The operator does not change the node. If no change is in progress, remove the annotation (kubectl annotate "
-      "node {} {}-) and then uncordon the node if it is still cordoned",
-      change_problem_, node_.meta.name, kChangeAnnotation);
+  block(kChangeUnreadable,
+        fmt::format("{}. The operator does not change the node. If no change is in progress, remove the annotation "
+                    "(kubectl annotate node {} {}-) and then uncordon the node if it is still cordoned",
+                    change_problem_, node_.meta.name, kChangeAnnotation),
+        false);
   return true;
 }
 
@@ -61,8 +61,7 @@ bool Assessor::c1_to_c12_change() {
   out_.phase = phase_in_change(out_, pods_);
   if (auto found = first_block_of(CheckStage::profile, CheckStage::profile)) {
     out_.blocked_by = find_check(found->code);
-    out_.reason = out_.blocked_by->blocks;
-    out_.message = std::move(found->message);
+    out_.obstacle = {out_.blocked_by->blocks, std::move(found->message)};
     return true;
   }
   out_.cause = out_.label ? ChangeCause::policy : ChangeCause::edited;
@@ -98,7 +97,7 @@ void Assessor::try_again() {
 // target again, its image was taken back under OnDelete, or it has loaded its target after all. What its pods cannot
 // have read proves nothing.
 bool Assessor::has_lost_its_cause() const {
-  if (out_.phase != Phase::draining || !out_.reason.empty() || !out_.matches()) return false;
+  if (out_.phase != Phase::draining || !out_.obstacle.code.empty() || !out_.matches()) return false;
   if (out_.change->to != out_.target.view()) return false;
   if (!out_.fresh_pods && !other_texts_read().texts.empty()) return false;
   const Difference now = difference();
@@ -169,15 +168,11 @@ Assessor::Difference Assessor::difference() const {
 }
 
 Assessor::Difference Assessor::of_template(Difference otherwise) const {
-  switch (template_state()) {
-    case Template::rolling:
-      return Difference::rolling;
-    case Template::waits_for_deletion:
-      return Difference::new_template;
-    case Template::newest:
-      break;
-  }
-  return otherwise;
+  if (rolling_daemonset() != nullptr) return Difference::rolling;
+  const bool waits = std::ranges::any_of(loaders(), [](const auto& loader) {
+    return loader.second != nullptr && is_old_template(*loader.first, *loader.second);
+  });
+  return waits ? Difference::new_template : otherwise;
 }
 
 // With the cause of the change, and the pods that it replaces.

@@ -16,10 +16,6 @@
 
 namespace gso {
 
-std::string_view Assessor::label_now() const {
-  return node_.meta.labels.get(plugin_->node_label).value_or("");
-}
-
 EffectiveKey Assessor::resolve(std::string_view label, std::string_view default_key,
                                const ConfigMap* config_map) const {
   if (config_map == nullptr) {
@@ -203,16 +199,11 @@ ProfilePtr Assessor::compile_text(std::string_view text) const {
   return plain->valid ? plain : context_.profiles.compile(text, overridden_errors(*plugin_, gfd_));
 }
 
-std::string_view Assessor::mig_env() const {
-  return plugin_->mig_strategy;
-}
-
 // --- Why a node cannot be changed, and what would break it.
 
 void Assessor::block(std::string_view reason, std::string message, bool write) {
   out_.phase = Phase::blocked;
-  out_.reason = reason;
-  out_.message = std::move(message);
+  out_.obstacle = {reason, std::move(message)};
   out_.write_blocked = write;
   out_.blocked_by = nullptr;
 }
@@ -333,77 +324,47 @@ void Assessor::hold_unreadable_deferral() {
         false);
 }
 
-// What would block the change even if no other actor held the node.
-void Assessor::find_own_obstacle() {
-  block_by(first_block_of(CheckStage::change, CheckStage::change));
-}
-
 // A node pinned by its label to the MPS key that is the default today: with another default its profile comes by label,
 // which some releases cannot do. Report this only while the old pods still run; a node that never ran the key is
 // Blocked(MPSByLabelUnsupported), which is enough.
-void Assessor::find_pinned_break() {
-  if (out_.loaded.profile != out_.profile_ref) return;
-  if (!wants_mps() || effective_.source != EffectiveKey::Source::label || !out_.verified.ok) return;
-  if (loads_mps_by_label(plugin_->version, context_.settings.mps_signal_fixed)) return;
+std::string Assessor::pinned_break() const {
+  if (out_.loaded.profile != out_.profile_ref) return {};
+  if (!wants_mps() || effective_.source != EffectiveKey::Source::label || !out_.verified.ok) return {};
+  if (loads_mps_by_label(plugin_->version, context_.settings.mps_signal_fixed)) return {};
   const std::string& default_key = installation_.announced ? installation_.announced_default : plugin_->default_key;
-  if (effective_.key == default_key) return;
-  would_break_ = fmt::format("{} {}, with which device plugin {} cannot start once {} is the default", kPinnedToMpsKey,
-                             effective_.key, plugin_->version.to_string(), default_key);
-}
-
-// From v0.18.2 on a labelled node starts with the default key: an announced default that does not exist stops it.
-void Assessor::find_announced_default() {
-  if (!start_ || !installation_.announced || installation_.announced_config_map.empty()) return;
-  const ConfigMap* config_map = find_announced_map();
-  if (config_map == nullptr) return;
-  const EffectiveKey key = resolve("", installation_.announced_default, config_map);
-  if (key.source == EffectiveKey::Source::error) would_break_ = key.error;
-}
-
-// Null if it does not exist; that is then what breaks the node.
-const ConfigMap* Assessor::find_announced_map() {
-  const auto* config_map = context_.world.configmaps.find({installation_.ns, installation_.announced_config_map});
-  if (config_map == nullptr) {
-    would_break_ = fmt::format("ConfigMap {}/{} does not exist", installation_.ns,
-                               shown_value(installation_.announced_config_map));
-    out_.announced_map_missing = true;
-  }
-  return config_map;
+  if (effective_.key == default_key) return {};
+  return fmt::format("{} {}, with which device plugin {} cannot start once {} is the default", kPinnedToMpsKey,
+                     effective_.key, plugin_->version.to_string(), default_key);
 }
 
 // What the ClusterPolicy announces (or the new templates say) would leave the node without GPUs.
-void Assessor::find_announced_break() {
-  if (context_.world.unsynced_namespaces.contains(installation_.ns)) return;  // What cannot be read breaks nothing.
-  if (!label_now().empty()) {
-    find_pinned_break();
-    if (would_break_.empty()) find_announced_default();
-    return;
+std::string Assessor::announced_break() {
+  if (context_.world.unsynced_namespaces.contains(installation_.ns)) return {};  // What cannot be read breaks nothing.
+  const bool is_labelled = !label_now().empty();
+  // The templates already have it; the pods that still run do not.
+  if (!is_labelled && effective_.source == EffectiveKey::Source::error && !out_.label) return effective_.error;
+  std::string pinned = is_labelled ? pinned_break() : std::string();
+  // From v0.18.2 on a labelled node starts with the default key: an announced default that does not exist stops it.
+  const bool starts_with_default = !is_labelled || start_;
+  const bool is_announced = installation_.announced && !installation_.announced_config_map.empty();
+  if (!pinned.empty() || !starts_with_default || !is_announced) return pinned;
+  const auto* config_map = context_.world.configmaps.find({installation_.ns, installation_.announced_config_map});
+  if (config_map == nullptr) {
+    out_.announced_map_missing = true;
+    return fmt::format("ConfigMap {}/{} does not exist", installation_.ns,
+                       shown_value(installation_.announced_config_map));
   }
-  if (effective_.source == EffectiveKey::Source::error && !out_.label) {
-    would_break_ = effective_.error;  // The templates already have it; the pods that still run do not.
-    return;
-  }
-  if (!installation_.announced || installation_.announced_config_map.empty()) return;
-  const ConfigMap* config_map = find_announced_map();
-  if (config_map == nullptr) return;
   const EffectiveKey key = resolve("", installation_.announced_default, config_map);
-  if (key.source == EffectiveKey::Source::error) {
-    would_break_ = key.error;
-    return;
-  }
+  if (key.source == EffectiveKey::Source::error) return key.error;
+  if (is_labelled) return {};
   auto text = config_map->data.find(key.key);
   const ProfilePtr profile =
       compile_text(text == config_map->data.end() || !text->second ? std::string_view() : *text->second);
-  if (!profile->valid) {
-    would_break_ = fmt::format("key {}: {}", key.key, profile->error);
-    return;
-  }
+  if (!profile->valid) return fmt::format("key {}: {}", key.key, profile->error);
   const auto expectation = context_.expectations.get(profile, facts_, mig_env());
-  if (expectation->error) {
-    would_break_ = *expectation->error;
-  } else if (expectation->strategy == Strategy::mps && mps_ == nullptr) {
-    would_break_ = "no MPS control daemon selects the node";
-  }
+  if (expectation->error) return *expectation->error;
+  const bool lacks_daemon = expectation->strategy == Strategy::mps && mps_ == nullptr;
+  return lacks_daemon ? "no MPS control daemon selects the node" : "";
 }
 
 }  // namespace gso

@@ -1,6 +1,7 @@
 // The work of assessing one node, in the parts assess*.cc. Only these files use it.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -43,7 +44,7 @@ class Assessor {
   void count_devices();
 
   // --- What the node should run.
-  [[nodiscard]] std::string_view label_now() const;
+  [[nodiscard]] std::string_view label_now() const { return node_.meta.labels.get(plugin_->node_label).value_or(""); }
   [[nodiscard]] EffectiveKey resolve(std::string_view label, std::string_view default_key,
                                      const ConfigMap* config_map) const;
   [[nodiscard]] const SharingPolicy* governing_policy_in_change() const;
@@ -60,12 +61,19 @@ class Assessor {
   void resolve_start();
   [[nodiscard]] ProfilePtr compile(const std::string& key) const;
   [[nodiscard]] ProfilePtr compile_text(std::string_view text) const;
-  [[nodiscard]] std::string_view mig_env() const;
+  [[nodiscard]] std::string_view mig_env() const { return plugin_->mig_strategy; }
 
   // --- What it has loaded.
   [[nodiscard]] const Pod* newest(Component component) const;
   [[nodiscard]] bool wants_mps() const;
+  // Components that load the profile, each with its newest pod; null: it has none.
   [[nodiscard]] Loaders loaders() const;
+  // Each of them has a pod, and `is` is true of component and pod.
+  template <class Is>
+  [[nodiscard]] bool all_load(const Is& is) const {
+    return std::ranges::all_of(
+        loaders(), [&](const auto& loader) { return loader.second != nullptr && is(*loader.first, *loader.second); });
+  }
   [[nodiscard]] WallTime moment_of_doubt(WallTime since) const;
   [[nodiscard]] bool has_read(const Pod& pod) const;  // The present content of its ConfigMap.
   // Under updateStrategy OnDelete: pods whose template has changed since the baseline, which only the operator
@@ -73,15 +81,12 @@ class Assessor {
   [[nodiscard]] bool waits_for_deletion() const;
   void include_old_mps();
   [[nodiscard]] bool pods_are_fresh() const;
-  // Every pod that loads the profile was created after the fleet's baseline was recorded.
   [[nodiscard]] bool pods_are_newer_than_baseline() const;
   // The record knows no other text that their key has had since they were created.
   [[nodiscard]] bool pods_had_no_other_text() const;
   [[nodiscard]] bool affected_pods_are_fresh() const;
   // Under RollingUpdate: one whose controller has not replaced the node's pod with its newest template yet; null: none.
   [[nodiscard]] const Operand* rolling_daemonset() const;
-  enum class Template { newest, rolling, waits_for_deletion };
-  [[nodiscard]] Template template_state() const;
   void read_loaded();
   void read_recorded();
   void find_texts();
@@ -100,7 +105,7 @@ class Assessor {
   [[nodiscard]] Interned reference(std::string_view installation, std::string_view key) const;
 
   [[nodiscard]] ProfilePtr profile_of(std::string_view revision) const;
-  [[nodiscard]] ProfilePtr loaded_profile() const;
+  [[nodiscard]] ProfilePtr loaded_profile() const { return profile_of(out_.loaded.revision.view()); }
   // With which profile its MPS daemon certainly runs; null: none is certain.
   [[nodiscard]] ProfilePtr profile_of_daemon() const;
   // The key of the node's present label, or the default; the operator may still have to write another label.
@@ -165,11 +170,12 @@ class Assessor {
   void find_obstacle();
   void hold_unreadable_owner();
   void hold_unreadable_deferral();
-  void find_own_obstacle();
-  void find_pinned_break();
-  void find_announced_default();
-  const ConfigMap* find_announced_map();
-  void find_announced_break();
+  // What would block the change even if no other actor held the node.
+  void find_own_obstacle() { block_by(first_block_of(CheckStage::change, CheckStage::change)); }
+  // NodeAssessment::would_break: by a default that is announced (or that the new templates have), and by the node's
+  // own label.
+  [[nodiscard]] std::string announced_break();
+  [[nodiscard]] std::string pinned_break() const;
 
   const AssessContext& context_;
   const Node& node_;
@@ -197,7 +203,6 @@ class Assessor {
   bool rolled_back_ = false;  // That profile has failed, and the node is to be rolled back to the last good one.
   GpuFacts facts_;
   Difference difference_ = Difference::unknown;  // Once N4 does not apply.
-  std::string would_break_;                      // NodeAssessment::would_break
   std::string change_problem_;                   // Why the annotation of the node's change cannot be read.
   NodeAssessment out_;
 };

@@ -13,6 +13,7 @@
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
+#include "reconcilers/model/policy.h"
 #include "reconcilers/model/stored_fields.h"
 
 namespace gso {
@@ -20,26 +21,14 @@ namespace gso {
 using Json = nlohmann::json;
 namespace dom = simdjson::dom;
 
-// Not in the anonymous namespace, so that the table finds it by its argument.
-static std::string_view to_string(Deferral::By by) {
-  switch (by) {
-    case Deferral::By::person:
-      return "person";
-    case Deferral::By::stop:
-      return "stop";
-    case Deferral::By::idle_timeout:
-      break;
-  }
-  return "idleTimeout";
-}
-
 namespace {
 
-constexpr Transition kTransitions[] = {Transition::none,      Transition::plugin_only, Transition::reshare,
-                                       Transition::enter_mps, Transition::change_mps,  Transition::leave_mps};
-constexpr ChangeCause kCauses[] = {ChangeCause::none,   ChangeCause::edited,       ChangeCause::relabelled,
-                                   ChangeCause::policy, ChangeCause::new_template, ChangeCause::joined};
-constexpr Deferral::By kDeferredBy[] = {Deferral::By::idle_timeout, Deferral::By::person, Deferral::By::stop};
+// Without `ended`, for which no change begins.
+constexpr PolicyWord<ChangeCause> kCauseWords[] = {
+    {"none", ChangeCause::none},     {"edited", ChangeCause::edited},         {"relabelled", ChangeCause::relabelled},
+    {"policy", ChangeCause::policy}, {"template", ChangeCause::new_template}, {"joined", ChangeCause::joined}};
+constexpr PolicyWord<Deferral::By> kDeferredByWords[] = {
+    {"idleTimeout", Deferral::By::idle_timeout}, {"person", Deferral::By::person}, {"stop", Deferral::By::stop}};
 
 // --- The fields of the annotations.
 
@@ -86,12 +75,12 @@ constexpr Field<NodeChange> touched_field() {
 }  // namespace
 
 // Not in the anonymous namespace, because a specialization of Stored<> has it as an argument.
-inline constexpr stored::Field<NodeChange::Failure> kFailureFields[] = {
-    field<NodeChange::Failure, &NodeChange::Failure::why>("why", When::needed),
-    field<NodeChange::Failure, &NodeChange::Failure::retry>("retry", When::needed)};
+inline constexpr stored::Field<ChangeFailure> kFailureFields[] = {
+    field<ChangeFailure, &ChangeFailure::why>("why", When::needed),
+    field<ChangeFailure, &ChangeFailure::retry>("retry", When::needed)};
 
 template <>
-struct stored::Stored<NodeChange::Failure> : stored::EntryOf<NodeChange::Failure, kFailureFields> {};
+struct stored::Stored<ChangeFailure> : stored::EntryOf<ChangeFailure, kFailureFields> {};
 
 namespace {
 
@@ -102,8 +91,8 @@ constexpr Field<NodeChange> kChangeFields[] = {
     field<NodeChange, &NodeChange::product>("product", When::needed),
     field<NodeChange, &NodeChange::from>("from", When::needed),
     field<NodeChange, &NodeChange::to>("to", When::needed),
-    stored::word_field<NodeChange, &NodeChange::kind, kTransitions>("kind"),
-    stored::word_field<NodeChange, &NodeChange::cause, kCauses>("cause"),
+    stored::word_field<NodeChange, &NodeChange::kind, kTransitionWords>("kind"),
+    stored::word_field<NodeChange, &NodeChange::cause, kCauseWords>("cause"),
     field<NodeChange, &NodeChange::begun>("begun", When::needed),
     field<NodeChange, &NodeChange::listed>("listed", When::needed),
     pods_field(),
@@ -118,7 +107,7 @@ constexpr Field<NodeChange> kChangeFields[] = {
 
 constexpr Field<Deferral> kDeferralFields[] = {field<Deferral, &Deferral::to>("to", When::needed),
                                                field<Deferral, &Deferral::until>("until", When::needed),
-                                               stored::word_field<Deferral, &Deferral::by, kDeferredBy>("by"),
+                                               stored::word_field<Deferral, &Deferral::by, kDeferredByWords>("by"),
                                                field<Deferral, &Deferral::retry>("retry", When::if_set),
                                                field<Deferral, &Deferral::evicts>("evicts", When::if_set)};
 
@@ -134,23 +123,7 @@ k8s::Result<Entry> read_annotation(std::string_view text, std::span<const Field<
 }  // namespace
 
 std::string_view to_string(ChangeCause cause) {
-  switch (cause) {
-    case ChangeCause::none:
-      return "none";
-    case ChangeCause::edited:
-      return "edited";
-    case ChangeCause::relabelled:
-      return "relabelled";
-    case ChangeCause::policy:
-      return "policy";
-    case ChangeCause::new_template:
-      return "template";
-    case ChangeCause::joined:
-      return "joined";
-    case ChangeCause::ended:
-      return "ended";
-  }
-  return "none";
+  return cause == ChangeCause::ended ? "ended" : word_of(kCauseWords, cause);
 }
 
 bool was_sound(const NodeChange& change) {
@@ -224,10 +197,7 @@ bool carries_change(const Node& node) {
 
 namespace {
 
-using stored::field;
-using stored::When;
-
-constexpr stored::Field<MpsDaemonChange> kDaemonFields[] = {
+constexpr Field<MpsDaemonChange> kDaemonFields[] = {
     field<MpsDaemonChange, &MpsDaemonChange::daemonset>("daemonSet", When::needed),
     field<MpsDaemonChange, &MpsDaemonChange::to>("to", When::needed),
     field<MpsDaemonChange, &MpsDaemonChange::begun>("begun", When::needed),

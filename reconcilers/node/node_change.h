@@ -43,6 +43,12 @@ enum class Touched : std::uint8_t {
   unknown,  // An earlier release wrote the annotation: a listed pod that is gone counts as deleted by the operator.
 };
 
+struct ChangeFailure {
+  std::string why;
+  std::string retry;  // gpusharing.dev/retry of the policy when it failed.
+  friend bool operator==(const ChangeFailure&, const ChangeFailure&) = default;
+};
+
 struct NodeChange {
   static constexpr int kVersion = 1;
 
@@ -70,12 +76,8 @@ struct NodeChange {
   bool had_turn = false;
   std::vector<std::string>
       guards;  // Autoscalers whose annotations the operator set: "cluster-autoscaler", "karpenter".
-  struct Failure {
-    std::string why;
-    std::string retry;  // gpusharing.dev/retry of the policy when it failed.
-    friend bool operator==(const Failure&, const Failure&) = default;
-  };
-  std::optional<Failure> failed;  // It did not verify; not tried again until its target or the policy's retry changes.
+  std::optional<ChangeFailure>
+      failed;  // It did not verify; not tried again until its target or the policy's retry changes.
   // The annotation of the failed change that this one replaced: it is written again if this one ends untouched. Empty:
   // it replaced none, or is touched.
   std::string replaced;

@@ -41,24 +41,6 @@ constexpr Duration kUpFor = std::chrono::seconds(60);
 // A pod that starts now would find no daemon. A single failed probe is not enough to remove the mark.
 constexpr Duration kDownFor = std::chrono::seconds(15);
 
-void set_mark(PlanDraft& draft, const std::string& name) {
-  if (!draft.held_for({Timer::mps_ready, name, ""}, kUpFor)) return;
-  PatchNode patch;
-  patch.name = name;
-  patch.set[std::string(kMpsEnabled)] = "true";
-  patch.set_annotations[std::string(kMpsMarkAnnotation)] = "true";
-  draft.add(std::move(patch), "MPSReady", "the node's MPS control daemon is running", false, name);
-}
-
-void remove_mark(PlanDraft& draft, const std::string& name, bool on_the_node) {
-  if (!draft.held_for({Timer::mps_gone, name, ""}, kDownFor)) return;
-  PatchNode patch;
-  patch.name = name;
-  if (on_the_node) patch.remove.insert(std::string(kMpsEnabled));
-  patch.remove_annotations.insert(std::string(kMpsMarkAnnotation));
-  draft.add(std::move(patch), "MPSGone", "the node's MPS control daemon is no longer running", false, name);
-}
-
 }  // namespace
 
 MpsDaemon mps_daemon_on(const Node& node, const NodeAssessment* assessment, const PluginInstallation* installation,
@@ -79,18 +61,11 @@ MpsDaemon mps_daemon_on(const Node& node, const NodeAssessment* assessment, cons
 
 MpsMark mps_mark(const Node& node, MpsDaemon daemon) {
   const auto value = node.meta.labels.get(kMpsEnabled);
-  const bool marked = node.meta.annotations.contains(kMpsMarkAnnotation);
-  switch (daemon) {
-    case MpsDaemon::up:
-      // Another value belongs to a person. If a person removes the label while the operator owns it, it is set again.
-      return !value ? MpsMark::to_set : MpsMark::right;
-    case MpsDaemon::down:
-      if (marked) return MpsMark::to_remove;
-      return value == "true" ? MpsMark::foreign : MpsMark::right;
-    case MpsDaemon::unclear:
-      break;
-  }
-  return MpsMark::right;
+  // Another value belongs to a person. If a person removes the label while the operator owns it, it is set again.
+  if (daemon == MpsDaemon::up && !value) return MpsMark::to_set;
+  if (daemon != MpsDaemon::down) return MpsMark::right;
+  if (node.meta.annotations.contains(kMpsMarkAnnotation)) return MpsMark::to_remove;
+  return value == "true" ? MpsMark::foreign : MpsMark::right;
 }
 
 bool marks_mps_nodes(const PlannerSettings& settings, bool kai_served) {
@@ -101,27 +76,37 @@ bool marks_mps_nodes(const PlannerSettings& settings, bool kai_served) {
 
 void plan_mps_mark(PlanDraft& draft, const Node& node, MpsMark mark) {
   const std::string& name = node.meta.name;
-  switch (mark) {
-    case MpsMark::right:
-      return;
-    case MpsMark::to_set:
-      return set_mark(draft, name);
-    case MpsMark::to_remove:
-      return remove_mark(draft, name, node.meta.labels.get(kMpsEnabled) == "true");
-    case MpsMark::foreign:
-      draft.finding(
-          Severity::warning, node_ref(name), "MPSMarkWithoutDaemon",
-          fmt::format(
-              "the node has the label {}=true, which the operator did not set, but no MPS control daemon runs on it: "
-              "if the host runs one, set the annotation {}=true on the node; otherwise remove the label",
-              kMpsEnabled, kMpsHostAnnotation));
+  PatchNode patch;
+  patch.name = name;
+  if (mark == MpsMark::to_set && draft.held_for({Timer::mps_ready, name, ""}, kUpFor)) {
+    patch.set[std::string(kMpsEnabled)] = "true";
+    patch.set_annotations[std::string(kMpsMarkAnnotation)] = "true";
+    draft.add(std::move(patch), "MPSReady", "the node's MPS control daemon is running", false, name);
+  } else if (mark == MpsMark::to_remove && draft.held_for({Timer::mps_gone, name, ""}, kDownFor)) {
+    if (node.meta.labels.get(kMpsEnabled) == "true") patch.remove.insert(std::string(kMpsEnabled));
+    patch.remove_annotations.insert(std::string(kMpsMarkAnnotation));
+    draft.add(std::move(patch), "MPSGone", "the node's MPS control daemon is no longer running", false, name);
+  } else if (mark == MpsMark::foreign) {
+    draft.finding(
+        Severity::warning, node_ref(name), "MPSMarkWithoutDaemon",
+        fmt::format(
+            "the node has the label {}=true, which the operator did not set, but no MPS control daemon runs on it: "
+            "if the host runs one, set the annotation {}=true on the node; otherwise remove the label",
+            kMpsEnabled, kMpsHostAnnotation));
   }
 }
 
 namespace {
 
-void keep_owned(const Node& node, OwnedLabels owned, LabelChange& change) {
-  if (owned != owned_labels(node)) change.owned = std::move(owned);
+// What `edit` changes of the labels and of what the operator owns; empty if what it owns is unknown.
+template <class Edit>
+LabelChange change_owned(const Node& node, const Edit& edit) {
+  LabelChange out;
+  if (is_owner_unknown(node)) return out;
+  OwnedLabels owned = owned_labels(node);
+  edit(owned, out);
+  if (owned != owned_labels(node)) out.owned = std::move(owned);
+  return out;
 }
 
 // The label's entry; a new one remembers the present value. Second: it is new.
@@ -170,35 +155,28 @@ void restore_label(const Node& node, const std::string& key, const OwnedLabel& o
 }  // namespace
 
 LabelChange label_change_to(const Node& node, const NodeExpectation& expectation, bool gfd, const LabelRules& rules) {
-  LabelChange change;
-  const bool verify = label_mode_of(node, rules.settings) == PlannerSettings::LabelMode::verify;
-  if (verify || is_owner_unknown(node)) return change;
-  OwnedLabels owned = owned_labels(node);
-  const bool writes = operator_owns_labels(node, gfd, rules.settings);
-  // Most nodes need not be asked.
-  const std::set<std::string> of_nfd = owned.empty() && !writes ? std::set<std::string>() : nfd_owned(node);
-  if (!writes) {
-    // GPU Feature Discovery serves the node, and NFD writes what it finds.
-    std::erase_if(owned, [&](const auto& entry) { return of_nfd.contains(entry.first); });
-    keep_owned(node, std::move(owned), change);
-    return change;
-  }
-  for (const auto& [key, value] : expectation.labels) {
-    if (!of_nfd.contains(key)) write_label(node, key, value, rules, owned, change);
-  }
-  for (auto it = owned.begin(); it != owned.end();) {
-    // The policies own the label that selects the profile, and the standalone MPS daemon decides about its directory.
-    const bool stays = it->first == kConfigLabel || it->first == kMpsPipeDirectory || !it->second.policy.empty() ||
-                       expectation.labels.contains(it->first) || of_nfd.contains(it->first);
-    if (stays) {
-      ++it;
-      continue;
+  if (label_mode_of(node, rules.settings) == PlannerSettings::LabelMode::verify) return {};
+  return change_owned(node, [&](OwnedLabels& owned, LabelChange& change) {
+    const bool writes = operator_owns_labels(node, gfd, rules.settings);
+    // Most nodes need not be asked.
+    const std::set<std::string> of_nfd = owned.empty() && !writes ? std::set<std::string>() : nfd_owned(node);
+    if (!writes) {
+      // GPU Feature Discovery serves the node, and NFD writes what it finds.
+      std::erase_if(owned, [&](const auto& entry) { return of_nfd.contains(entry.first); });
+      return;
     }
-    restore_label(node, it->first, it->second, change);
-    it = owned.erase(it);
-  }
-  keep_owned(node, std::move(owned), change);
-  return change;
+    for (const auto& [key, value] : expectation.labels) {
+      if (!of_nfd.contains(key)) write_label(node, key, value, rules, owned, change);
+    }
+    std::erase_if(owned, [&](const auto& entry) {
+      const auto& [key, label] = entry;
+      // The policies own the label that selects the profile, and the standalone MPS daemon decides about its directory.
+      const bool stays = key == kConfigLabel || key == kMpsPipeDirectory || !label.policy.empty() ||
+                         expectation.labels.contains(key) || of_nfd.contains(key);
+      if (!stays) restore_label(node, key, label, change);
+      return !stays;
+    });
+  });
 }
 
 namespace {
@@ -223,86 +201,61 @@ LabelChange label_change(const Node& node, const NodeAssessment& assessment, con
 }
 
 LabelChange mps_capable_change(const Node& node, bool capable, bool gfd, const LabelRules& rules) {
-  LabelChange change;
-  if (!operator_owns_labels(node, gfd, rules.settings)) return change;
   const std::string key(kMpsCapable);
-  if (nfd_owns(node, key) || is_owner_unknown(node)) return change;
-  OwnedLabels owned = owned_labels(node);
-  write_label(node, key, capable ? "true" : "false", rules, owned, change);
-  keep_owned(node, owned, change);
-  return change;
+  if (!operator_owns_labels(node, gfd, rules.settings) || nfd_owns(node, key)) return {};
+  return change_owned(node, [&](OwnedLabels& owned, LabelChange& change) {
+    write_label(node, key, capable ? "true" : "false", rules, owned, change);
+  });
 }
 
 LabelChange directory_label_change(const Node& node, const std::string& value, const LabelRules& rules) {
-  LabelChange change;
-  if (is_owner_unknown(node)) return change;
-  const std::string key(kMpsPipeDirectory);
-  OwnedLabels owned = owned_labels(node);
-  write_label(node, key, value, rules, owned, change);
-  if (const auto entry = owned.find(key); entry != owned.end()) entry->second.before.reset();
-  keep_owned(node, std::move(owned), change);
-  return change;
+  return change_owned(node, [&](OwnedLabels& owned, LabelChange& change) {
+    const std::string key(kMpsPipeDirectory);
+    write_label(node, key, value, rules, owned, change);
+    if (const auto entry = owned.find(key); entry != owned.end()) entry->second.before.reset();
+  });
 }
 
 LabelChange take_back_label(const Node& node, std::string_view key) {
-  const OwnedLabels owned = owned_labels(node);
-  const auto entry = owned.find(std::string(key));
-  if (entry == owned.end()) return {};
-  LabelChange change = release_label(node, key);
-  const auto actual = node.meta.labels.get(key);
-  if (!actual || entry->second.is_changed(actual)) return change;
-  if (entry->second.before) {
-    change.set[std::string(key)] = *entry->second.before;
-  } else {
-    change.remove.insert(std::string(key));
-  }
-  return change;
+  return change_owned(node, [&](OwnedLabels& owned, LabelChange& change) {
+    const auto entry = owned.extract(std::string(key));
+    if (entry && node.meta.labels.contains(key)) restore_label(node, entry.key(), entry.mapped(), change);
+  });
 }
 
 LabelChange release_label(const Node& node, std::string_view key) {
-  LabelChange change;
-  if (is_owner_unknown(node)) return change;
-  OwnedLabels owned = owned_labels(node);
-  owned.erase(std::string(key));
-  keep_owned(node, owned, change);
-  return change;
+  return change_owned(node, [&](OwnedLabels& owned, LabelChange&) { owned.erase(std::string(key)); });
 }
 
 LabelChange hand_over_label(const Node& node, std::string_view key, std::string_view policy) {
-  LabelChange change;
-  OwnedLabels owned = owned_labels(node);
-  const auto label = owned.find(std::string(key));
-  if (label == owned.end() || label->second.policy == policy) return change;
-  label->second.policy = policy;
-  change.owned = std::move(owned);
-  return change;
+  return change_owned(node, [&](OwnedLabels& owned, LabelChange&) {
+    if (const auto label = owned.find(std::string(key)); label != owned.end()) label->second.policy = policy;
+  });
 }
 
-LabelChange policy_label(const Node& node, std::string_view key, const NodeAssessment& assessment) {
-  if (is_owner_unknown(node)) return {};
-  const std::string value(assessment.label->view());
-  if (assessment.left_policy == LeftPolicy::revert) {
-    LabelChange change = release_label(node, key);
-    if (value.empty()) {
-      change.remove.insert(std::string(key));
-    } else {
-      change.set[std::string(key)] = value;
+LabelChange policy_label(const Node& node, std::string_view name, const NodeAssessment& assessment) {
+  return change_owned(node, [&](OwnedLabels& owned, LabelChange& change) {
+    const std::string key(name);
+    const std::string value(assessment.label->view());
+    if (assessment.left_policy == LeftPolicy::revert) {
+      owned.erase(key);
+      if (value.empty()) {
+        change.remove.insert(key);
+      } else {
+        change.set[key] = value;
+      }
+      return;
     }
-    return change;
-  }
-  LabelChange change;
-  OwnedLabels owned = owned_labels(node);
-  // A value that another client set since then becomes the recorded previous value.
-  if (!label_writer(node, key)) owned.erase(std::string(key));
-  if (node.meta.labels.get(key) != value) {
-    own(node, std::string(key), owned);
-    change.set[std::string(key)] = value;
-  }
-  OwnedLabel& label = owned[std::string(key)];
-  label.policy = std::string(assessment.policy.view());
-  label.value = value;
-  keep_owned(node, owned, change);
-  return change;
+    // A value that another client set since then becomes the recorded previous value.
+    if (!label_writer(node, key)) owned.erase(key);
+    if (node.meta.labels.get(key) != value) {
+      own(node, key, owned);
+      change.set[key] = value;
+    }
+    OwnedLabel& label = owned[key];
+    label.policy = std::string(assessment.policy.view());
+    label.value = value;
+  });
 }
 
 LabelChange merged(const Node& node, LabelChange first, const LabelChange& second) {

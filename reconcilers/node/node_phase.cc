@@ -93,7 +93,7 @@ bool is_hold(std::string_view reason) {
 }  // namespace
 
 Phase phase_of(const NodeAssessment& facts) {
-  if (facts.phase == Phase::blocked) return is_hold(facts.reason) ? Phase::held : Phase::blocked;
+  if (facts.phase == Phase::blocked) return is_hold(facts.obstacle.code) ? Phase::held : Phase::blocked;
   const bool needs_something =
       facts.phase == Phase::pending || facts.phase == Phase::failed || facts.in_change() || facts.loads_by_itself();
   return needs_something && !facts.holder.empty() ? Phase::held : facts.phase;
@@ -102,7 +102,7 @@ Phase phase_of(const NodeAssessment& facts) {
 std::string_view shown_reason(const NodeAssessment& facts) {
   const bool by_holder = phase_of(facts) == Phase::held && !facts.holder.empty() && !facts.is_unreadable();
   if (by_holder) return facts.holder;
-  return facts.is_blocked() || facts.in_change() ? facts.reason : std::string_view();
+  return facts.is_blocked() || facts.in_change() ? std::string_view(facts.obstacle.code) : std::string_view();
 }
 
 std::int64_t NodeUse::requested(std::string_view resource) const {

@@ -145,7 +145,7 @@ bool ChangeStep::c3_back_out() {
   if (is_touched(facts_, pods_)) {
     // All its pods are replaced, and the remaining label must not be written: no part of the change is incomplete.
     const bool label_only = facts_.label && all_replaced();
-    if (label_only && !facts_.reason.empty()) return back_out({facts_.reason, facts_.message});
+    if (label_only && !facts_.obstacle.code.empty()) return back_out(facts_.obstacle);
     return has_lost_its_label() && back_out({"Superseded",
                                              "someone moved the label of the node to another key: its pods reload by "
                                              "themselves"});
@@ -160,7 +160,7 @@ bool ChangeStep::c3_back_out() {
     return true;
   }
   if (!same_target_) return back_out({"Superseded", "the profile changed before any pod was restarted"});
-  if (!facts_.reason.empty()) return queue_again({facts_.reason, facts_.message});
+  if (!facts_.obstacle.code.empty()) return queue_again(facts_.obstacle);
   // Without the change, pods with a creation time in the future would not count as newer than the text.
   if (facts_.cause == ChangeCause::ended && !is_from_the_future(pods_, snapshot_.now)) {
     return back_out({"NoLongerNeeded", fmt::format("the node shows {} without the change", change_.to)});
@@ -170,16 +170,16 @@ bool ChangeStep::c3_back_out() {
 
 bool ChangeStep::c4_wait() {
   if (!can_stop_half_way(facts_, pods_)) return false;
-  if (facts_.reason.empty()) return is_hindered_by_kai(same_target_);
+  if (facts_.obstacle.code.empty()) return is_hindered_by_kai(same_target_);
   // The message of an invalid target names its key and line, and no revision can be named.
-  std::string message = facts_.message;
+  std::string message = facts_.obstacle.message;
   if (same_target_) {
-    message = fmt::format("mid-change to {}, and no more pods are restarted: {}", change_.to, facts_.message);
+    message = fmt::format("mid-change to {}, and no more pods are restarted: {}", change_.to, facts_.obstacle.message);
   } else if (facts_.profile && facts_.profile->valid) {
     message = fmt::format("mid-change to {}, and cannot continue to {}: {}", change_.to, facts_.target.view(),
-                          facts_.message);
+                          facts_.obstacle.message);
   }
-  finding(Severity::error, facts_.reason, std::move(message));
+  finding(Severity::error, facts_.obstacle.code, std::move(message));
   return true;
 }
 
@@ -273,7 +273,7 @@ bool ChangeStep::c11_time_is_over() {
 }
 
 bool ChangeStep::c12_reload() {
-  const bool reloads = node_.ready && same_target_ && !facts_.label && facts_.reason.empty() &&
+  const bool reloads = node_.ready && same_target_ && !facts_.label && facts_.obstacle.code.empty() &&
                        !change_.pods.contains(Component::plugin);
   if (!reloads || !ages_.held_for(reloading_timer(name(), change_), kReloadGrace)) return false;
   const Transition kind = change_.kind == Transition::none ? Transition::reshare : change_.kind;

@@ -92,7 +92,7 @@ void ChangeStep::finish(std::string_view reason) {
 
 // The content was edited and edited back during the change: these pods may have loaded the text in between.
 bool ChangeStep::lists_older_again() {
-  if (!same_target_ || facts_.fresh_pods || !facts_.reason.empty()) return false;
+  if (!same_target_ || facts_.fresh_pods || !facts_.obstacle.code.empty()) return false;
   // Creation times are whole seconds. What shows the profile needs more than the same second to be doubted.
   const Duration tolerance = std::chrono::seconds(facts_.verified.ok ? 1 : 0);
   if (!is_older(ages_.since(unchanged_timer(name(), change_.to), unchanged_seed()), tolerance)) return false;

@@ -67,7 +67,8 @@ ChangePlan ChangeStep::next_plan() const {
 
 bool ChangeStep::is_superseded() const {
   const bool moved_on = !same_target_ || has_superseded_template();
-  if (!moved_on || facts_.label || !node_.ready || !facts_.profile || !facts_.profile->valid || !facts_.reason.empty())
+  if (!moved_on || facts_.label || !node_.ready || !facts_.profile || !facts_.profile->valid ||
+      !facts_.obstacle.code.empty())
     return false;
   if (any_listed_left(change_, pods_, false) || shows_what_it_loaded() || (are_pods_newer() && facts_.pods_ready))
     return false;

@@ -152,13 +152,13 @@ KeysInUse keys_in_use(const World& world, const std::set<std::string>& settled) 
   return out;
 }
 
-// The key of a node that should carry other slices.
-struct Move {
+// The move of a node's label to the key of the slices that it should carry.
+struct LabelMove {
   const PartitionedNode& node;
   std::string text;
   std::string key;
   std::string slices;  // For people.
-  explicit Move(const WantedSlices& wanted)
+  explicit LabelMove(const WantedSlices& wanted)
       : node(*wanted.node),
         text(profile_text(wanted.geometry)),
         key(profile_key(node.name, text)),
@@ -192,7 +192,7 @@ class Actuation {
       return std::tuple(-std::int64_t{w.priority}, std::string_view(w.node->name));
     });
     for (const WantedSlices& each : wanted) {
-      const Move move(each);
+      const LabelMove move(each);
       const std::map<std::string, std::shared_ptr<const std::string>>& data = move.node.config_map->data;
       wanted_keys_[move.node.config_map->meta.key()].insert(move.key);
       const auto at = data.find(move.key);
@@ -280,7 +280,7 @@ class Actuation {
   }
 
   // Once no further pods have come for a while, or they have come for long.
-  void write_key(const Move& move, const std::string& batch) {
+  void write_key(const LabelMove& move, const std::string& batch) {
     const PartitioningSettings& settings = draft_.s.settings.partitioning;
     const std::string where = where_of(move.node);
     const bool idle = draft_.held_for({Timer::slices_batch_idle, where, batch}, settings.batch_idle);
@@ -291,7 +291,7 @@ class Actuation {
                         describe(total_of(move.node.slices.all()))));
   }
 
-  void move_label(const Move& move) {
+  void move_label(const LabelMove& move) {
     if (moves_left_ <= 0) return report_full_budget(move);
     if (!draft_.takes_more()) return;
     --moves_left_;
@@ -313,7 +313,7 @@ class Actuation {
                false, node.name);
   }
 
-  void report_full_budget(const Move& move) {
+  void report_full_budget(const LabelMove& move) {
     if (why_none_.empty() || std::exchange(reported_full_, true)) return;
     draft_.finding(Severity::info, node_ref(move.node.name), kBudgetExhausted,
                    fmt::format("node {} waits to get {} for pending pods: {}", move.node.name, move.slices, why_none_));

@@ -8,7 +8,9 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "reconcilers/cluster/discovery.h"
@@ -84,5 +86,21 @@ struct FleetSlots {
 // long.
 void actuate(PlanDraft& draft, const Discovery& discovery, const std::vector<PartitionedNode>& nodes,
              std::vector<WantedSlices> wanted, const FleetSlots& slots, const std::string& batch);
+
+// --- Nodes that the operator has partitioned and that are not labelled for it any more: they get back what they had
+// before. A node is released when its label is gone. A node whose owner had set only the former name of the label, and
+// has removed it, still has the present name, which the operator had set beside it: it is released as well, once no
+// pod uses its slices, because the plugin leaves a node with that label.
+
+// Restores the node: its profile label, if that still names the operator's key, has the value again that it had before
+// the operator moved it first; the operator's annotation goes, and so does the label that it set. A key that nos had
+// written is restored only while the node is labelled: no other plugin knows it.
+[[nodiscard]] PatchNode restoring_patch(const Node& node);
+
+// Adds the patches of nodes that have lost their label and that nobody holds; `left` are the names of those without
+// the label.
+void release_left(PlanDraft& draft, const Discovery& discovery, const std::set<std::string>& left);
+// The same for nodes whose owner has removed the former name of the label.
+void release_withdrawn(PlanDraft& draft, const std::vector<PartitionedNode>& nodes);
 
 }  // namespace gso

@@ -15,7 +15,6 @@
 #include "reconcilers/model/policy.h"
 #include "reconcilers/node/assess.h"
 #include "reconcilers/node/node_change.h"
-#include "reconcilers/partitioning/official_plugin.h"
 #include "reconcilers/reasons/names.h"
 
 namespace gso {

@@ -31,6 +31,7 @@ namespace gso {
 struct PartitionedNode;
 
 inline constexpr std::string_view kPartitioningReportStale = "PartitioningReportStale";
+inline constexpr std::string_view kPartitioningReleased = "PartitioningReleased";
 
 // Within this time after a pod was bound, or after the agent became ready, the agent reports the slices that are used:
 // it looks every 10 s, after the kubelet has admitted the pod.

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -50,5 +51,22 @@ inline constexpr std::string_view kPartitioningOff = "PartitioningOff";
 
 // What is said under Off: that nodes are labelled, and left alone. `labelled`: names of Nodes.
 [[nodiscard]] Plan switched_off(const World& world, const std::set<std::string>& labelled);
+
+// --- What the official device plugin can do for pods that wait for slices: replicas of one size, as a profile that a
+// person can write. The operator never writes it. Source: NVIDIA/k8s-device-plugin v0.20, api/config/v1 (no memory per
+// replica; `rename` and `devices` are ignored) and cmd/mps-control-daemon (a replica's memory limit is the GPU's
+// memory divided by the replicas).
+
+struct HomogeneousReplicas {
+  std::int64_t replicas = 0;       // Of each GPU, at least 2.
+  std::int64_t gigabytes = 0;      // GiB that each replica has, rounded down.
+  std::int64_t largest_asked = 0;  // GiB: the largest slice that fits a replica.
+  friend bool operator==(const HomogeneousReplicas&, const HomogeneousReplicas&) = default;
+};
+// As many replicas as possible that are as large as the largest slice that `pods` ask for. Slices that do not fit a GPU
+// twice do not count; nullopt: the pods ask for no other ones.
+[[nodiscard]] std::optional<HomogeneousReplicas> nearest_replicas(const NodeSlices& slices,
+                                                                  const std::vector<const SlicePod*>& pods,
+                                                                  const PartitioningSettings& settings);
 
 }  // namespace gso

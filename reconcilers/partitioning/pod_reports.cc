@@ -23,6 +23,24 @@ std::string name_of(const SlicePod& pod) {
   return k8s::to_string(pod.meta.key());
 }
 
+// "4 CPUs and 512 MiB of memory": what the pod asks for of a node beside its GPUs.
+std::string describe_needs(const PodNeeds& needs) {
+  constexpr std::int64_t kMiB = 1 << 20;
+  std::string out;
+  if (needs.cpu > 0) out = fmt::format("{} CPUs", static_cast<double>(needs.cpu) / 1000);
+  if (needs.memory > 0)
+    out += fmt::format("{}{} MiB of memory", out.empty() ? "" : " and ", (needs.memory + kMiB - 1) / kMiB);
+  return out.empty() ? "a place for one more pod" : out;
+}
+
+// "10 GiB", "2 x 10 GiB": what the pod asks for.
+std::string describe_need(const SlicePod& pod) {
+  if (pod.slices.size() == 1) return fmt::format("{} GiB", pod.slices[0]);
+  SliceCounts counts;
+  add_slices(counts, pod, 1);
+  return describe(counts);
+}
+
 // The slices in use that would have to end so that a pod fits on a node.
 struct Alternative {
   const PartitionedNode* node = nullptr;

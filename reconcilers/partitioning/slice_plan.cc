@@ -33,11 +33,6 @@ std::int64_t slices_of(const SlicePod& pod, std::string_view container) {
   return out;
 }
 
-bool is_refused(const SlicePod& pod) {
-  return std::ranges::any_of(pod.requests,
-                             [&](const SliceRequest& request) { return slices_of(pod, request.container) > 1; });
-}
-
 std::int64_t gigabytes_wanted(const SlicePod& pod) {
   return std::accumulate(pod.slices.begin(), pod.slices.end(), std::int64_t{0});
 }
@@ -47,7 +42,7 @@ std::int64_t gigabytes_wanted(const SlicePod& pod) {
 PendingPods pending_pods(const World& world) {
   PendingPods out;
   for (const auto& [key, pod] : world.partitioning.pods.all()) {
-    if (is_considered(*pod)) (is_refused(*pod) ? out.refused : out.considered).push_back(pod.get());
+    if (is_considered(*pod)) (describe_refusal(*pod).empty() ? out.considered : out.refused).push_back(pod.get());
   }
   const auto order = [](const SlicePod* pod) {
     return std::tuple(-std::int64_t{pod->priority}, gigabytes_wanted(*pod), pod->slices.size(),
@@ -105,22 +100,6 @@ std::string admission_signature(const SlicePod& pod) {
                        toleration.effect.view());
   }
   return out;
-}
-
-std::string describe_needs(const PodNeeds& needs) {
-  constexpr std::int64_t kMiB = 1 << 20;
-  std::string out;
-  if (needs.cpu > 0) out = fmt::format("{} CPUs", static_cast<double>(needs.cpu) / 1000);
-  if (needs.memory > 0)
-    out += fmt::format("{}{} MiB of memory", out.empty() ? "" : " and ", (needs.memory + kMiB - 1) / kMiB);
-  return out.empty() ? "a place for one more pod" : out;
-}
-
-std::string describe_need(const SlicePod& pod) {
-  if (pod.slices.size() == 1) return fmt::format("{} GiB", pod.slices[0]);
-  SliceCounts counts;
-  add_slices(counts, pod, 1);
-  return describe(counts);
 }
 
 namespace {

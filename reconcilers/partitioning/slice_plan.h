@@ -26,7 +26,7 @@ struct PendingPods {
 };
 [[nodiscard]] PendingPods pending_pods(const World& world);
 
-// "nvidia.com/gpu-10gb": 2 of container "main": why a pod is refused. For people.
+// "nvidia.com/gpu-10gb": 2 of container "main": why a pod is refused, for people. Empty: it is not.
 [[nodiscard]] std::string describe_refusal(const SlicePod& pod);
 
 // On which nodes the pod can be: by its node selector, required affinity and tolerations, and by the CPUs, the memory
@@ -48,11 +48,6 @@ class Admission {
 };
 // A text that is equal for pods that can be on the same nodes.
 [[nodiscard]] std::string admission_signature(const SlicePod& pod);
-
-// "4 CPUs and 512 MiB of memory": what the pod asks for of a node beside its GPUs. For people.
-[[nodiscard]] std::string describe_needs(const PodNeeds& needs);
-// "10 GiB", "2 x 10 GiB": what the pod asks for. For people.
-[[nodiscard]] std::string describe_need(const SlicePod& pod);
 
 // GiB that the slices of one GPU of the node can have together: whole ones, rounded down.
 [[nodiscard]] std::int64_t capacity_of_gpu(const NodeSlices& slices, const PartitioningSettings& settings);

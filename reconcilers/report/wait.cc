@@ -103,7 +103,7 @@ std::string all_done(const ReadingPass& pass, const AwaitedNodes& nodes) {
     const NodeAssessment& a = *pass.index().find(first);
     const bool one = nodes.held.size() == 1;
     held = fmt::format("; {} {} held ({}{})", listed(nodes.held), one ? "is" : "are", one ? "" : first + ": ",
-                       node == nullptr || a.holder.empty() ? a.message : describe_holder(a.holder, *node));
+                       node == nullptr || a.holder.empty() ? a.obstacle.message : describe_holder(a.holder, *node));
   }
   return fmt::format("{} of {} nodes are up to date{}{}",
                      nodes.total - std::ssize(nodes.held) - std::ssize(nodes.left_alone), nodes.total, held,
@@ -156,7 +156,8 @@ WaitState state_of_rollout(ReadingPass& pass, const std::string& name) {
 std::string invalid_text(const ReadingPass& pass, const AwaitedNodes& nodes) {
   for (const std::string& name : nodes.blocked) {
     const NodeAssessment& a = *pass.index().find(name);
-    if (a.reason == kConfigInvalid) return fmt::format("a profile is invalid: node {}: {}", name, a.message);
+    if (a.obstacle.code == kConfigInvalid)
+      return fmt::format("a profile is invalid: node {}: {}", name, a.obstacle.message);
   }
   return {};
 }

@@ -201,7 +201,7 @@ void note_invalid(const ReadingPass& pass, std::string_view policy, std::vector<
     if (key.policy != policy || invalid == rollout.blocked.end() || invalid->second.empty()) continue;
     const std::set<std::string>& nodes = invalid->second;
     PolicyWait wait{std::string(policy), std::string(kConfigInvalid), {}, {}, std::ssize(nodes)};
-    wait.message = pass.index().find(*nodes.begin())->message;
+    wait.message = pass.index().find(*nodes.begin())->obstacle.message;
     std::ranges::copy(nodes | std::views::take(kMostNames), std::back_inserter(wait.nodes));
     waits.push_back(std::move(wait));
   }

@@ -116,7 +116,7 @@ std::optional<Reason> obstacle_half_way(Pass& pass, const Node& node, const Node
   if (a.phase != Phase::restarting) return std::nullopt;
   std::optional<KaiHindrance> hindrance;
   if (step_of(pass, node, a, std::nullopt, std::nullopt, hindrance).row != StepRow::c4) return std::nullopt;
-  if (!a.reason.empty()) return Reason{a.reason, a.message};
+  if (!a.obstacle.code.empty()) return a.obstacle;
   if (!hindrance || !hindrance->certain) return std::nullopt;
   return Reason{kKaiReservations, finding_of(node.meta.name, *hindrance).why.message};
 }

@@ -182,7 +182,7 @@ std::optional<Reason> untouchable(Pass& pass, const std::string& name, const Nod
   const Node* node = pass.s.world.nodes.find(name);
   if (node == nullptr || a.phase == Phase::unmanaged) return std::nullopt;
   if (!a.holder.empty()) return Reason{a.holder, describe_holder(a.holder, *node)};
-  if (a.is_blocked() && a.reason != kLabelOwnedByOther) return Reason{a.reason, a.message};
+  if (a.is_blocked() && a.obstacle.code != kLabelOwnedByOther) return a.obstacle;
   if (!a.taint.empty()) return Reason{kTaintNotTolerated, fmt::format("it has the taint {}", a.taint.view())};
   if (auto hindrance = kai_hindrance(pass, name, a)) return Reason{kKaiReservations, std::move(hindrance->why)};
   return std::nullopt;

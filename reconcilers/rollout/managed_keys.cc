@@ -261,7 +261,7 @@ std::vector<std::string> nodes_of_unknown_owner(const Pass& pass) {
   }
   for (const Bucket bucket : {Bucket::changing, Bucket::failed}) {
     for (const std::string& name : pass.index.nodes_in(bucket)) {
-      if (pass.index.find(name)->reason == kOwnedUnreadable) out.insert(name);
+      if (pass.index.find(name)->obstacle.code == kOwnedUnreadable) out.insert(name);
     }
   }
   return {out.begin(), out.end()};

@@ -214,9 +214,10 @@ void plan_node_states(Pass& pass, const std::set<std::string>& recorded) {
     // The failed target was replaced by one that is Blocked: no change is in progress.
     PatchNode patch = patch_out(*node, *a);
     if (node->meta.labels.get(kStateLabel) != kStateBlocked) patch.set[std::string(kStateLabel)] = kStateBlocked;
-    set_message(patch, a->message);
-    pass.add(std::move(patch), a->reason, a->message, false, name);
-    pass.event(node_ref(name), true, a->reason, "Block", a->message);
+    const Reason& why = a->obstacle;
+    set_message(patch, why.message);
+    pass.add(std::move(patch), why.code, why.message, false, name);
+    pass.event(node_ref(name), true, why.code, "Block", why.message);
   }
   for (const std::string& name : pass.index.nodes_in(Bucket::stale_marks)) {
     const Node* node = pass.s.world.nodes.find(name);
@@ -235,7 +236,7 @@ namespace {
 
 // Held by a driver upgrade that has drained the node and deleted its operand pods; only the policy's label is missing.
 bool can_be_relabelled(const Pass& pass, const std::string& name, const Node& node, const NodeAssessment& a) {
-  return a.reason == kDriverUpgrade && a.label && !a.is_held() && node.ready && pass.plannable(a) &&
+  return a.obstacle.code == kDriverUpgrade && a.label && !a.is_held() && node.ready && pass.plannable(a) &&
          pass.index.pods_of(name).empty();
 }
 

@@ -20,8 +20,8 @@
 #include "reconcilers/node/assess.h"
 #include "reconcilers/node/node_change.h"
 #include "reconcilers/node/node_labels.h"
+#include "reconcilers/partitioning/node_moves.h"
 #include "reconcilers/partitioning/node_slices.h"
-#include "reconcilers/partitioning/official_plugin.h"
 #include "reconcilers/reasons/names.h"
 #include "reconcilers/status/status.h"
 

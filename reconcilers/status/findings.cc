@@ -78,7 +78,7 @@ void plan_double_offers(Pass& pass) {
   for (const std::string& name : pass.index.dra.nodes(pass.s.world)) {
     const NodeAssessment* a = pass.index.find(name);
     if (a == nullptr || a->phase == Phase::unmanaged || !pass.plannable(*a)) continue;
-    if (a->is_blocked() && a->reason == kDraDoubleOffer) continue;  // Reported with the Blocked nodes.
+    if (a->is_blocked() && a->obstacle.code == kDraDoubleOffer) continue;  // Reported with the Blocked nodes.
     if (++shown > kMost) break;
     pass.finding(Severity::warning, node_ref(name), kDraDoubleOffer, double_offer(pass.index.dra.class_of(name)));
   }
@@ -297,7 +297,7 @@ void find_wrong_keys(Pass& pass) {
     const NodeAssessment& a = *index.find(name);
     if (!a.wrong_key || !pass.plannable(a) || !reported.insert(a.policy.view()).second) continue;
     pass.finding(Severity::error, policy_ref(index.policy(pass.s.world, std::string(a.policy.view()))), kConfigInvalid,
-                 a.message);
+                 a.obstacle.message);
   }
 }
 
@@ -310,7 +310,7 @@ void report_invalid(Pass& pass, const RolloutKey& key, const ProfileRollout& pro
   pass.finding(Severity::error,
                blocked.wrong_key ? policy_ref(pass.index.policy(pass.s.world, key.policy))
                                  : config_map_ref(installation.config_map_key()),
-               kConfigInvalid, blocked.message, in_its_text ? key.key : std::string());
+               kConfigInvalid, blocked.obstacle.message, in_its_text ? key.key : std::string());
 }
 
 void find_blocked(Pass& pass) {
@@ -322,7 +322,7 @@ void find_blocked(Pass& pass) {
         continue;
       }
       report_first(nodes, [&](const std::string& name) {
-        pass.finding(Severity::warning, node_ref(name), reason, index.find(name)->message);
+        pass.finding(Severity::warning, node_ref(name), reason, index.find(name)->obstacle.message);
         return true;
       });
     }

@@ -256,7 +256,7 @@ class PolicyStatuses {
         invalid != profile_rollout.blocked.end()) {
       const NodeAssessment& blocked = *pass_.index.find(*invalid->second.begin());
       if (!blocked.has_unknown_label()) {
-        sum.invalid.push_back(blocked.message);
+        sum.invalid.push_back(blocked.obstacle.message);
         sum.invalid_objects.push_back(blocked.wrong_key ? policy_ref(*sum.policy)
                                                         : config_map_ref(installation.config_map_key()));
       }
@@ -378,7 +378,7 @@ class PolicyStatuses {
     for (const auto& [reason, nodes] : sum.blocked) {
       auto& named = blocked[reason];
       for (const std::string& name : nodes) {
-        named.emplace_back(name, named.empty() ? pass_.index.find(name)->message : std::string());
+        named.emplace_back(name, named.empty() ? pass_.index.find(name)->obstacle.message : std::string());
       }
     }
     for (const auto& [reason, nodes] : blocked) out["blocked"].push_back(blocked_entry(reason, nodes));

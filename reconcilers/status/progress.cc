@@ -92,7 +92,7 @@ namespace {
 std::optional<Reason> revert_obstacle(const Pass& pass, const std::string& name, const NodeAssessment& a) {
   const Node* node = pass.s.world.nodes.find(name);
   if (node != nullptr && !a.holder.empty()) return Reason{a.holder, describe_holder(a.holder, *node)};
-  if (a.is_blocked()) return Reason{a.reason, a.message};
+  if (a.is_blocked()) return a.obstacle;
   const SharingPolicy& governs = pass.index.policy(pass.s.world, a.policy.view());
   if (pass.s.settings.mode_of(governs) == PolicyMode::observe)
     return Reason{kObserve, fmt::format("policy {}, which governs it now, is in mode Observe", a.policy.view())};

@@ -130,7 +130,7 @@ RolloutPhase rollout_phase_of(const RolloutView& view, const SharingRollout& rol
     if (!without_key.empty()) {
       return {"Paused",
               {kConfigInvalid, fmt::format("waits for nodes that have lost this key: {}. {}", join_names(without_key),
-                                           view.pass.index.find(without_key.front())->message)}};
+                                           view.pass.index.find(without_key.front())->obstacle.message)}};
     }
     if (other == 0 || completed)
       return {"Completed", {"Completed", "every node that can be changed has the revision" + failed_before(view)}};

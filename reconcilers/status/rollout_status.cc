@@ -87,7 +87,7 @@ Json nodes_of(const RolloutView& view) {
   for (const auto& [reason, names] : view.profile_rollout.blocked) {
     for (const std::string& name : names) {
       const NodeAssessment& a = *pass.index.find(name);
-      if (!failed.contains(name)) add(name, to_string(phase_of(a)), {reason, a.message});  // Blocked, or Held.
+      if (!failed.contains(name)) add(name, to_string(phase_of(a)), a.obstacle);  // Blocked, or Held.
     }
   }
   const std::map<std::string, Reason> queued = blocked_in_queue(pass);

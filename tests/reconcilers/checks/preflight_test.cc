@@ -233,7 +233,7 @@ TEST(Preflight, NoNodeIsRestartedIntoAPluginThatExitsOnItsOwnSettings) {
     EXPECT_EQ(fleet.restarts(name, "plugin") > 0, strategy == "none");
     const NodeAssessment* node = fleet.index.assessment(name);
     ASSERT_NE(node, nullptr);
-    EXPECT_EQ(node->reason == kProviderUnsupported, strategy == "bogus") << node->message;
+    EXPECT_EQ(node->obstacle.code == kProviderUnsupported, strategy == "bogus") << node->obstacle.message;
   }
 }
 

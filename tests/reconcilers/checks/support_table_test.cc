@@ -58,14 +58,14 @@ std::string verdict(const NodeAssessment& a) {
   }
   const bool blocked = a.is_blocked();
   // Nothing that could be corrected: the GPUs are handed out by claims.
-  if (codes.contains("GPUClusterServes")) return fmt::format("Refused({})", a.reason);
-  const bool setup = a.reason == kProviderUnsupported || a.reason == kConfigInvalid;
+  if (codes.contains("GPUClusterServes")) return fmt::format("Refused({})", a.obstacle.code);
+  const bool setup = a.obstacle.code == kProviderUnsupported || a.obstacle.code == kConfigInvalid;
   for (const std::string_view hopeless : {kMigEnabled, kMpsByLabelUnsupported}) {
-    if (codes.contains(std::string(hopeless)) || (blocked && a.reason == hopeless))
+    if (codes.contains(std::string(hopeless)) || (blocked && a.obstacle.code == hopeless))
       return fmt::format("Refused({})", hopeless);
   }
-  if (blocked && !setup) return fmt::format("Refused({})", a.reason);
-  if (blocked && codes.empty()) codes.insert(std::string(a.reason));
+  if (blocked && !setup) return fmt::format("Refused({})", a.obstacle.code);
+  if (blocked && codes.empty()) codes.insert(std::string(a.obstacle.code));
   if (codes.empty()) return "Supported";
   return fmt::format("NeedsFix({})", fmt::join(codes, ", "));
 }

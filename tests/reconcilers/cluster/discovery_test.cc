@@ -91,7 +91,7 @@ class Planned {
     const NodeAssessment* a = index_.assessment("n1");
     return a == nullptr ? "nobody" : index_.installations()[a->installation].operands.front().key.ns;
   }
-  [[nodiscard]] bool is_blocked() const { return index_.assessment("n1")->reason == kDevicePluginConflict; }
+  [[nodiscard]] bool is_blocked() const { return index_.assessment("n1")->obstacle.code == kDevicePluginConflict; }
   // Machines in the record that the plan writes.
   [[nodiscard]] std::size_t recorded_machines() const {
     std::size_t out = 0;

@@ -332,7 +332,7 @@ std::string reason_in_status(const FleetModel& fleet, const NodeAssessment& a, c
 
 std::string named_reason(const FleetModel& fleet, const Plan& rest, const std::string& node) {
   const NodeAssessment& a = *fleet.index.assessment(node);
-  if (a.is_blocked()) return std::string(a.reason);
+  if (a.is_blocked()) return a.obstacle.code;
   if (a.phase == Phase::failed) return std::string(kVerificationFailed);
   for (const Finding& finding : rest.findings) {
     if (finding.object.kind == "Node" && finding.object.name == node) return finding.why.code;

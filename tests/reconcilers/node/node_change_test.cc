@@ -28,7 +28,7 @@ TEST(NodeChangeAnnotation, IsReadAsItWasWritten) {
   change.served = change.self_loaded = change.cordoned = change.had_turn = true;
   change.touched = Touched::yes;
   change.guards = {"karpenter"};
-  change.failed = NodeChange::Failure{"why", "retry"};
+  change.failed = ChangeFailure{"why", "retry"};
   const auto read = parse_change(print_change(change));
   ASSERT_TRUE(read) << read.error().message;
   EXPECT_EQ(*read, change);

@@ -37,7 +37,7 @@ class NodeInFleet : public testing::Test {
     const NodeAssessment* a = fleet_->index.assessment(node);
     return a == nullptr ? Phase::unmanaged : phase_of(*a);
   }
-  std::string_view reason() { return fleet_->index.assessment(kName)->reason; }
+  std::string_view reason() { return fleet_->index.assessment(kName)->obstacle.code; }
   ChangeCause cause() { return fleet_->index.assessment(kName)->cause; }
 
   // What one pass does with the node: the reasons of its patches, and "delete" for each of its pods.

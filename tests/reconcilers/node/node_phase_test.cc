@@ -12,7 +12,7 @@ namespace {
 NodeAssessment in_phase(Phase phase, std::string_view reason, std::string_view holder) {
   NodeAssessment out;
   out.phase = phase;
-  out.reason = reason;
+  out.obstacle.code = reason;
   out.holder = holder;
   return out;
 }

@@ -45,7 +45,7 @@ TEST_F(NodeStep, C2_AFailedNodeStaysFailedWhileItShowsSomethingElse) {
   replace_all();
   shows_something_else();
   facts.phase = Phase::failed;
-  change.failed = NodeChange::Failure{"did not verify", ""};
+  change.failed = ChangeFailure{"did not verify", ""};
   const Step taken = take();
   EXPECT_EQ(phase_of(facts), Phase::failed);
   EXPECT_EQ(taken.row, StepRow::c2);
@@ -55,7 +55,7 @@ TEST_F(NodeStep, C2_AFailedNodeStaysFailedWhileItShowsSomethingElse) {
 TEST_F(NodeStep, C2_AFailedNodeThatShowsItsProfileAllTheSameRecovers) {
   replace_all();
   shows_target();
-  change.failed = NodeChange::Failure{"did not verify", ""};
+  change.failed = ChangeFailure{"did not verify", ""};
   EXPECT_EQ(actions(take()), Actions{"out(Recovered)"});
 }
 
@@ -69,8 +69,8 @@ TEST_F(NodeStep, C3_AnUntouchedNodeIsBackedOutWhenItsTargetChanges) {
 }
 
 TEST_F(NodeStep, C3_AnUntouchedNodeIsBackedOutWhenAnObstacleComesUp) {
-  facts.reason = kMigEnabled;
-  facts.message = "MIG";
+  facts.obstacle.code = kMigEnabled;
+  facts.obstacle.message = "MIG";
   EXPECT_EQ(actions(take()), Actions{"out(MIGEnabled)"});
 }
 
@@ -124,7 +124,7 @@ TEST_F(NodeStep, C3_UnderTheOperatorsOwnObserveANewTargetIsNoReasonToWriteEither
 TEST_F(NodeStep, C3_AForeignLabelBacksOutANodeWhosePodsAreAllReplaced) {
   replace_all();
   facts.label = Interned("other");
-  facts.reason = kLabelOwnedByOther;
+  facts.obstacle.code = kLabelOwnedByOther;
   EXPECT_EQ(actions(take()), Actions{"out(LabelOwnedByOther)"});
 }
 
@@ -184,8 +184,8 @@ TEST_F(NodeStep, C3_ANodeWhoseLabelSomebodyMovesOnLeavesAChangeThatListsNoPod) {
 
 TEST_F(NodeStep, C4_ATouchedNodeIsNotFinishedIntoAnObstacle) {
   remove("old-gfd");
-  facts.reason = kMigEnabled;
-  facts.message = "MIG";
+  facts.obstacle.code = kMigEnabled;
+  facts.obstacle.message = "MIG";
   const Step taken = take();
   EXPECT_EQ(phase_of(facts), Phase::restarting);
   EXPECT_EQ(taken.row, StepRow::c4);
@@ -196,8 +196,8 @@ TEST_F(NodeStep, C4_ATouchedNodeIsNotFinishedIntoAnObstacle) {
 TEST_F(NodeStep, C4_ATouchedNodeIsNotFinishedIntoAnInvalidProfile) {
   remove("old-gfd");
   facts.profile = nullptr;
-  facts.reason = kConfigInvalid;
-  facts.message = "line 3";
+  facts.obstacle.code = kConfigInvalid;
+  facts.obstacle.message = "line 3";
   const Step taken = take();
   EXPECT_EQ(actions(taken), Actions{});
   EXPECT_EQ(reasons(taken), Actions{"ConfigInvalid"});
@@ -366,7 +366,7 @@ class ReplacedFailure : public DisruptiveStep {
   ReplacedFailure() {
     failed_ = change;
     failed_.to = "v1-failed";
-    failed_.failed = NodeChange::Failure{"the plugin crashes", ""};
+    failed_.failed = ChangeFailure{"the plugin crashes", ""};
     change.touched = Touched::no;
     stop = Reason{"Paused", "spec.rollout.paused of the policy is set"};
     list_consumers({});

@@ -1,5 +1,5 @@
 // What is proposed where the official device plugin serves a node that is labelled for partitioning.
-#include "reconcilers/partitioning/official_plugin.h"
+#include "reconcilers/partitioning/partitioning.h"
 
 #include <gtest/gtest.h>
 

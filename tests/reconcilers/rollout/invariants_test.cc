@@ -351,7 +351,7 @@ TEST(Unsynced, AConfigMapThatCannotBeReadIsNotCalledMissing) {
   const auto said = [&] {
     fleet.index.note_everything_changed();  // As the runtime does when a namespace can be read, or cannot any more.
     fleet.plan();
-    return fleet.index.assessment("n01")->message;
+    return fleet.index.assessment("n01")->obstacle.message;
   };
   EXPECT_EQ(said(), fmt::format("ConfigMap {}/{} does not exist", config_map.ns, config_map.name));
   fleet.world.unsynced_namespaces = {config_map.ns};

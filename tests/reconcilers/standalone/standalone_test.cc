@@ -466,10 +466,10 @@ TEST_F(StandaloneMps, BlockAProfileThatWouldStartASecondDaemon) {
   fleet->edit("any", "mps-4");
   run(60s);
   const NodeAssessment& a = *fleet->index.assessment("n01");
-  EXPECT_EQ(a.reason, kStandaloneMpsConflict);
-  EXPECT_NE(a.message.find("DaemonSet gpu-sharing-operator/gpu-sharing-operator-mps is for the node as well"),
+  EXPECT_EQ(a.obstacle.code, kStandaloneMpsConflict);
+  EXPECT_NE(a.obstacle.message.find("DaemonSet gpu-sharing-operator/gpu-sharing-operator-mps is for the node as well"),
             std::string::npos)
-      << a.message;
+      << a.obstacle.message;
   EXPECT_TRUE(fleet->pods("n01", "mps").empty());
 }
 
