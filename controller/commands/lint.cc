@@ -182,8 +182,8 @@ std::string uri_of(std::string_view file) {
 OrderedJson location_of(const LintedDocument& document, const Diagnostic& found) {
   // Lines of a key's value count from the value's first line. `line_before` places them in the file, where the file
   // has the value unchanged.
-  const bool placed = document.key.empty() || document.placement.has_value();
-  const int before = document.placement ? document.placement->line_before : 0;
+  const bool placed = document.key.empty() || document.line_before.has_value();
+  const int before = document.line_before.value_or(0);
   const int line = placed && found.line > 0 ? found.line + before : 0;
   OrderedJson region{{"startLine", std::max(line, 1)}};
   if (line > 0) region["startColumn"] = std::max(found.column, 1);

@@ -184,23 +184,6 @@ class Loader {
     }
   }
 
-  // The items of a List, one by one.
-  class Items final : public YamlItems {
-   public:
-    Items(Loader& loader, const std::string& file, std::string list_kind)
-        : loader_(loader), file_(file), list_kind_(std::move(list_kind)) {}
-    void item(const YamlNode& node) override {
-      const int index = seen_++;
-      if (loader_.problems_.size() < kMostProblems) loader_.add_node(file_, index, node, list_kind_);
-    }
-
-   private:
-    Loader& loader_;
-    const std::string& file_;
-    std::string list_kind_;
-    int seen_ = 0;
-  };
-
   void add_yaml(const ManifestFile& file) {
     YamlLimits limits;
     limits.bytes = kMaxBytes;
@@ -208,9 +191,15 @@ class Loader {
     const std::string_view text = respelt ? std::string_view(*respelt) : std::string_view(file.text);
     YamlStream stream(text, limits);
     const auto list = list_kind_of(text);
-    Items items(*this, file.name, list.value_or(""));
+    YamlItem item;
+    if (list) {
+      item = [&, seen = 0](const YamlNode& node) mutable {
+        const int index = seen++;
+        if (problems_.size() < kMostProblems) add_node(file.name, index, node, *list);
+      };
+    }
     int index = 0;
-    while (const auto document = stream.next(list ? &items : nullptr)) {
+    while (const auto document = stream.next(item)) {
       if (document->root != nullptr) add_node(file.name, index, *document->root, {}, true);
       ++index;
     }

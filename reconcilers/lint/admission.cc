@@ -4,12 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cstddef>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
 
+#include "k8sclient/value/encoding.h"
 #include "reconcilers/lint/lint.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/message_text.h"
@@ -23,11 +23,6 @@ namespace {
 // What the API server shows of one warning, and of all together (k8s.io/apiserver/pkg/endpoints/filters/warning.go).
 constexpr std::size_t kMostCharacters = 256;
 constexpr std::size_t kMostWarnings = 4096 / kMostCharacters;
-
-std::string lower(std::string text) {
-  std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
 
 // Whether the member differs between two objects; absent in both is equal.
 bool differs(const Json& one, const Json& other, std::string_view field) {
@@ -47,7 +42,7 @@ class Judge {
     const Json metadata = object_at(object_, "metadata");
     const std::string name = text_at(metadata, "name", text_at(metadata, "generateName"));
     const std::string text = dump(object_);
-    const std::string source = lower(kind_) + "/" + name;
+    const std::string source = k8s::lower(kind_) + "/" + name;
     for (LintedDocument& document : lint_text(source, text, rules_.kai)) add(document);
     if (kind_ == "ConfigMap") add_removed_keys(object_, before_, source);
     out_.command = command(text_at(metadata, "name"), text_at(metadata, "namespace"));
@@ -64,7 +59,7 @@ class Judge {
   // A request that is refused leaves what was stored before, and so does a dry run.
   [[nodiscard]] std::string command(const std::string& name, const std::string& ns) const {
     if (name.empty() || rules_.dry_run || !out_.allowed()) return "gpu-sharing-operator lint FILE";
-    return fmt::format("kubectl get {} {}{} -o yaml | gpu-sharing-operator lint -", lower(kind_), name,
+    return fmt::format("kubectl get {} {}{} -o yaml | gpu-sharing-operator lint -", k8s::lower(kind_), name,
                        ns.empty() ? "" : " -n " + ns);
   }
 
@@ -88,7 +83,7 @@ class Judge {
     document.source = source;
     document.kind = "ConfigMap";
     document.key = key;
-    document.placement.reset();
+    document.line_before.reset();
     Diagnostic d;
     d.severity = Severity::warning;
     d.code = "KeyNotFound";
@@ -125,7 +120,7 @@ class Judge {
   }
 
   [[nodiscard]] std::string field_of(const LintedDocument& document, const Diagnostic& d) const {
-    if (document.key.empty()) return d.path.empty() ? lower(kind_) : d.path;
+    if (document.key.empty()) return d.path.empty() ? k8s::lower(kind_) : d.path;
     const bool binary = member_at(object_at(object_, "binaryData"), document.key) != nullptr;
     return fmt::format("{}[{}]", binary ? "binaryData" : "data", document.key);
   }
@@ -135,7 +130,7 @@ class Judge {
     for (Diagnostic& d : document.diagnostics) {
       // The request is one line of JSON: only positions within the value of a key mean something to its author.
       if (document.key.empty()) d.line = d.column = 0;
-      document.placement.reset();
+      document.line_before.reset();
       if (d.severity == Severity::error && changed && can_refuse()) {
         out_.causes.push_back({field_of(document, d), lint_line(document, d)});
       } else if (d.severity == Severity::error || (d.severity == Severity::warning && changed)) {

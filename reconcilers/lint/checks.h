@@ -1,4 +1,4 @@
-// The checks of single documents, one file for each: policy.cc, selector.cc, config_map.cc, config_map.cc, pods.cc,
+// The checks of single documents, one file for each: policy.cc, selector.cc, config_map.cc, pods.cc,
 // pods_beside_objects.cc, misspelt.cc. What the API server refuses of any object, `kubectl apply --dry-run=server`
 // says.
 #pragma once

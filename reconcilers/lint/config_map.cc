@@ -99,10 +99,10 @@ class ConfigMapCheck {
   }
 
   void name() {
-    const DocumentValue* metadata = config_map_.find("metadata");
-    const std::string_view name = metadata != nullptr ? metadata->string_at("name") : std::string_view();
-    if (const std::string problem = volume_name_problem(name); !name.empty() && !problem.empty()) {
-      add(Severity::info, "NameNoVolumeName", "metadata.name", metadata->find("name")->at,
+    const DocumentValue* name = find_path(config_map_, {"metadata", "name"});
+    if (name == nullptr || name->text.empty()) return;
+    if (const std::string problem = volume_name_problem(name->text); !problem.empty()) {
+      add(Severity::info, "NameNoVolumeName", "metadata.name", name->at,
           fmt::format("the GPU Operator names a volume after the ConfigMap, and {}", problem));
     }
   }
@@ -119,17 +119,13 @@ bool is_record(const DocumentValue& config_map) {
 }
 
 bool holds_profiles(const DocumentValue& config_map) {
-  const std::vector<ConfigMapEntry> entries = entries_of(config_map);
-  return std::any_of(entries.begin(), entries.end(),
-                     [](const ConfigMapEntry& entry) { return reads_like_profile(entry.text); });
+  return std::ranges::any_of(entries_of(config_map), reads_like_profile, &ConfigMapEntry::text);
 }
 
 std::vector<ConfigMapEntry> entries_of(const DocumentValue& config_map) {
   std::vector<ConfigMapEntry> out;
   for (const bool binary : {false, true}) {
-    const DocumentValue* data = config_map.find(binary ? "binaryData" : "data");
-    if (data == nullptr) continue;
-    for (const DocumentMember& member : data->members) {
+    for (const DocumentMember& member : members_of(config_map.find(binary ? "binaryData" : "data"))) {
       ConfigMapEntry& entry = out.emplace_back();
       entry.member = &member;
       entry.binary = binary;
@@ -261,9 +257,8 @@ class ConfigValues {
 void add_values(const DocumentValue& values, const std::string& before, std::vector<ChartProfiles>& out) {
   if (const DocumentValue* config = values.find("config"))
     ConfigValues(*config, before + "config", Chart::device_plugin).add_to(out);
-  const DocumentValue* plugin = values.find("devicePlugin");
-  const DocumentValue* config = plugin == nullptr ? nullptr : plugin->find("config");
-  if (config != nullptr) ConfigValues(*config, before + "devicePlugin.config", Chart::gpu_operator).add_to(out);
+  if (const DocumentValue* config = find_path(values, {"devicePlugin", "config"}))
+    ConfigValues(*config, before + "devicePlugin.config", Chart::gpu_operator).add_to(out);
 }
 
 void add_with_subcharts(const DocumentValue& values, const std::string& before, std::vector<ChartProfiles>& out) {
@@ -274,12 +269,6 @@ void add_with_subcharts(const DocumentValue& values, const std::string& before, 
 
 void add_at(const DocumentValue* values, std::string_view path, std::vector<ChartProfiles>& out) {
   if (values != nullptr) add_with_subcharts(*values, fmt::format("{}.", path), out);
-}
-
-// Of an Application of Argo CD.
-void add_source(const DocumentValue& source, const std::string& path, std::vector<ChartProfiles>& out) {
-  const DocumentValue* helm = source.find("helm");
-  if (helm != nullptr) add_at(helm->find("valuesObject"), path + ".helm.valuesObject", out);
 }
 
 }  // namespace
@@ -294,14 +283,12 @@ std::vector<ChartProfiles> chart_profiles(const DocumentValue& document) {
 std::vector<ChartProfiles> release_profiles(const DocumentValue& object) {
   std::vector<ChartProfiles> out;
   const std::string_view kind = object.string_at("kind");
-  const DocumentValue* spec = object.find("spec");
-  if (spec == nullptr) return out;
-  if (kind == "HelmRelease") add_at(spec->find("values"), "spec.values", out);
+  if (kind == "HelmRelease") add_at(find_path(object, {"spec", "values"}), "spec.values", out);
   if (kind != "Application") return out;
-  if (const DocumentValue* source = spec->find("source")) add_source(*source, "spec.source", out);
-  const DocumentValue* sources = spec->find("sources");
-  for (std::size_t i = 0; sources != nullptr && i < sources->items.size(); ++i)
-    add_source(sources->items[i], fmt::format("spec.sources[{}]", i), out);
+  add_at(find_path(object, {"spec", "source", "helm", "valuesObject"}), "spec.source.helm.valuesObject", out);
+  const std::span<const DocumentValue> sources = items_of(find_path(object, {"spec", "sources"}));
+  for (std::size_t i = 0; i < sources.size(); ++i)
+    add_at(find_path(sources[i], {"helm", "valuesObject"}), fmt::format("spec.sources[{}].helm.valuesObject", i), out);
   return out;
 }
 

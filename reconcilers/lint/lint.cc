@@ -34,6 +34,11 @@ std::size_t next_document(std::string_view text, int skip) {
   return at;
 }
 
+std::string_view name_of(const DocumentValue& object) {
+  const DocumentValue* metadata = object.find("metadata");
+  return metadata == nullptr ? std::string_view() : metadata->string_at("name");
+}
+
 class Linter {
  public:
   Linter(const std::string& source, const KaiPodRules& rules, std::vector<ClusterObject>* objects)
@@ -90,24 +95,14 @@ class Linter {
   }
 
   // The items of a List, one by one: the whole of a cluster would take many times its text in memory.
-  class Items final : public YamlItems {
-   public:
-    Items(Linter& linter, std::string_view kind) : linter_(linter), kind_(kind) {}
-    void item(const YamlNode& node) override {
-      std::vector<Diagnostic> unused;
-      const DocumentValue value = to_document_value(node, DecodeTarget::object, unused);
-      linter_.manifest(value, item_kind(value, kind_), false);
-    }
-
-   private:
-    Linter& linter_;
-    std::string_view kind_;
-  };
-
   void list(std::string_view text, const std::string& kind) {
     YamlStream stream(text, {.bytes = kMaxFileBytes});
-    Items items(*this, kind);
-    if (const auto document = stream.next(&items); document && documents_.empty()) {
+    const YamlItem item = [&](const YamlNode& node) {
+      std::vector<Diagnostic> unused;
+      const DocumentValue value = to_document_value(node, DecodeTarget::object, unused);
+      manifest(value, item_kind(value, kind), false);
+    };
+    if (const auto document = stream.next(item); document && documents_.empty()) {
       // What is left of it: everything but its items that are objects.
       std::vector<Diagnostic> unused;
       const DocumentValue value = to_document_value(*document->root, DecodeTarget::none, unused);
@@ -247,9 +242,8 @@ class Linter {
   }
 
   LintedDocument& named(const DocumentValue& value, std::string_view kind) {
-    const DocumentValue* metadata = value.find("metadata");
     LintedDocument& linted = add(std::string(kind));
-    linted.name = metadata != nullptr ? metadata->string_at("name") : std::string_view();
+    linted.name = name_of(value);
     return linted;
   }
 
@@ -257,9 +251,8 @@ class Linter {
     const bool other = is_of_other_group(value);
     if (!other) objects_.add(value, kind, next_source());
     if (kind == "ConfigMap" && !other) return config_map(value, only);
-    const DocumentValue* metadata = value.find("metadata");
     if (const std::vector<ChartProfiles> charts = release_profiles(value); !charts.empty())
-      return helm_values(charts, kind, metadata != nullptr ? metadata->string_at("name") : std::string_view());
+      return helm_values(charts, kind, name_of(value));
     LintedDocument& linted = named(value, kind);
     std::vector<Diagnostic>& found = linted.diagnostics;
     if (kind == "Pod" && !other) {
@@ -274,6 +267,7 @@ class Linter {
     }
     if (kind == "SharingPolicy") linted.left_to_operator = check_policy(value, found);
     if (kind == "ClusterPolicy" && !other) check_cluster_policy(value, found);
+    const DocumentValue* metadata = value.find("metadata");
     if (kind == "Node" && !other && metadata != nullptr) check_misspelt_labels_of_node(*metadata, found);
     if (found.empty() && templates.empty() && kind != "SharingPolicy") {
       not_checked(
@@ -292,28 +286,17 @@ class Linter {
 
   // `only`: the file contains nothing else, so the ConfigMap is checked even if no value looks like a profile.
   void config_map(const DocumentValue& value, bool only) {
-    const DocumentValue* metadata = value.find("metadata");
-    const std::string name(metadata != nullptr ? metadata->string_at("name") : std::string_view());
-    if (is_record(value)) {
-      LintedDocument& linted = add("ConfigMap");
-      linted.name = name;
-      not_checked(linted, value, "the operator's own record");
-      return;
-    }
+    if (is_record(value)) return not_checked(named(value, "ConfigMap"), value, "the operator's own record");
     const int index = index_;
     const bool checked = only || holds_profiles(value);
     std::vector<Diagnostic> found;
     check_strings(value, {}, found);
     if (checked) check_config_map(value, found);
     const std::vector<ConfigMapEntry> entries = checked ? entries_of(value) : std::vector<ConfigMapEntry>();
-    if (!found.empty() || entries.empty()) {
-      LintedDocument& whole = add("ConfigMap");
-      whole.name = name;
-      whole.diagnostics = std::move(found);
-    }
+    if (!found.empty() || entries.empty()) named(value, "ConfigMap").diagnostics = std::move(found);
     for (const ConfigMapEntry& entry : entries) {
       index_ = index;  // All keys belong to one document of the file.
-      key_of(entry, name, entry.binary ? "binaryData" : "data");
+      key_of(entry, name_of(value), entry.binary ? "binaryData" : "data");
     }
     index_ = index + 1;
   }
@@ -342,7 +325,7 @@ class Linter {
   }
 
   // `parent`: the path of the mapping that has the key.
-  void key_of(const ConfigMapEntry& entry, const std::string& name, std::string_view parent) {
+  void key_of(const ConfigMapEntry& entry, std::string_view name, std::string_view parent) {
     const DocumentMember& member = *entry.member;
     LintedDocument& linted = add("Profile");
     linted.name = name;
@@ -367,10 +350,8 @@ class Linter {
     profile(parse_profile(entry.text), linted);
     if (member.value.folded_block) blame_folding(linted.diagnostics);
     linted.value = entry.text;
-    linted.placement = std::nullopt;
-    if (member.value.literal_block && !entry.binary) {
-      linted.placement = LintedDocument::Placement{member.value.at.line, 0};
-    }
+    linted.line_before.reset();
+    if (member.value.literal_block && !entry.binary) linted.line_before = member.value.at.line;
   }
 
   const std::string& source_;
@@ -386,8 +367,7 @@ class Linter {
 }  // namespace
 
 bool LintedDocument::valid() const {
-  return std::none_of(diagnostics.begin(), diagnostics.end(),
-                      [](const Diagnostic& d) { return d.severity == Severity::error; });
+  return !has_errors(diagnostics);
 }
 
 std::vector<LintedDocument> lint_text(const std::string& source, std::string_view text, const KaiPodRules& rules,

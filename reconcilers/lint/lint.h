@@ -46,14 +46,10 @@ struct LintedDocument {
   std::string key;     // Of the ConfigMap.
   std::vector<Diagnostic> diagnostics;  // Lines count from 1 in the file; for a key of a ConfigMap, in its value.
   std::optional<Profile> profile;       // What upstream has in memory, where its parser accepts the document.
-  // For texts shown to people: the line of the file before the value's first line, and the number of columns before
-  // each line of the value. nullopt if the file contains the value in another form (JSON, quoted).
-  struct Placement {
-    int line_before = 0;
-    int indent = 0;
-  };
-  std::optional<Placement> placement = Placement{};
-  std::string value;  // The value itself, if `placement` is absent.
+  // For texts shown to people: the line of the file before the value's first line. nullopt if the file contains the
+  // value in another form (JSON, quoted).
+  std::optional<int> line_before = 0;
+  std::string value;  // The value itself, of a key.
   // Of a SharingPolicy: how many of its errors the API server does not see. The schema of the CRD contains neither the
   // grammar of labels nor which labels sharing changes, so the operator refuses those.
   std::size_t left_to_operator = 0;
@@ -120,7 +116,7 @@ void lint_pods(const std::vector<ClusterObject>& objects, std::vector<LintedDocu
 // What the profile is in the plugin's memory: {"sharing": {"timeSlicing": {…}, "mps": {…}}}.
 [[nodiscard]] nlohmann::ordered_json normalized_json(const Profile& profile);
 
-// The line of one diagnostic in lint_report(), of a document that has no `placement`: place, severity, path, message
+// The line of one diagnostic in lint_report(), of a document that has no `line_before`: place, severity, path, message
 // and code.
 [[nodiscard]] std::string lint_line(const LintedDocument& document, const Diagnostic& diagnostic);
 

@@ -65,16 +65,6 @@ void find_templates(const DocumentValue& value, const std::string& path, bool na
   }
 }
 
-std::string id_of(std::string_view source, std::string_view kind, std::string_view name) {
-  std::string out;
-  out.reserve(source.size() + kind.size() + name.size() + 2);
-  for (const std::string_view part : {source, kind, name}) {
-    out += part;
-    out += '\0';
-  }
-  return out;
-}
-
 }  // namespace
 
 bool is_manifest(const DocumentValue& value) {
@@ -177,16 +167,15 @@ ClusterObject& ObjectCollector::append(std::string_view kind, std::string_view d
   return object;
 }
 
-DocumentIndex::DocumentIndex(std::vector<LintedDocument>& documents) : documents_(documents) {
-  for (std::size_t i = 0; i < documents.size(); ++i) {
-    const LintedDocument& document = documents[i];
-    if (document.key.empty()) places_.try_emplace(id_of(document.source, document.kind, document.name), i);
+DocumentIndex::DocumentIndex(std::vector<LintedDocument>& documents) {
+  for (LintedDocument& each : documents) {
+    if (each.key.empty()) documents_.try_emplace({each.source, each.kind, each.name}, &each);
   }
 }
 
-LintedDocument* DocumentIndex::find(const ClusterObject& object) {
-  const auto found = places_.find(id_of(object.source, object.document_kind, object.name));
-  return found == places_.end() ? nullptr : &documents_[found->second];
+LintedDocument* DocumentIndex::find(const ClusterObject& object) const {
+  const auto found = documents_.find({object.source, object.document_kind, object.name});
+  return found == documents_.end() ? nullptr : found->second;
 }
 
 }  // namespace gso

@@ -1,10 +1,10 @@
 // The Kubernetes objects among documents: which documents are objects, and where those stand that are judged together.
 #pragma once
 
-#include <cstddef>
+#include <array>
+#include <map>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include <nlohmann/json_fwd.hpp>
@@ -61,18 +61,18 @@ class ObjectCollector {
   std::vector<ClusterObject>* objects_;
 };
 
-// Finds the document of an object among all that were read, in constant time: a cluster has many of both.
+// Finds the document of an object among all that were read, without a walk over them: a cluster has many of both. Valid
+// until the list of documents changes.
 class DocumentIndex {
  public:
-  // Of the documents as they are now; keys of ConfigMaps are left out.
+  // Keys of ConfigMaps are left out.
   explicit DocumentIndex(std::vector<LintedDocument>& documents);
 
   // nullptr: the object has no document of its own, which is so for ConfigMaps whose keys have their own.
-  [[nodiscard]] LintedDocument* find(const ClusterObject& object);
+  [[nodiscard]] LintedDocument* find(const ClusterObject& object) const;
 
  private:
-  std::vector<LintedDocument>& documents_;
-  std::unordered_map<std::string, std::size_t> places_;
+  std::map<std::array<std::string_view, 3>, LintedDocument*> documents_;  // By source, kind and name.
 };
 
 }  // namespace gso

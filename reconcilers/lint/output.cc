@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "k8sclient/value/encoding.h"
 #include "reconcilers/lint/lint.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/message_text.h"
@@ -41,21 +42,13 @@ ordered_json section_json(const SharingSection& section, bool mps) {
   return out;
 }
 
-// The bytes of the character that begins the text. Of a byte that is not UTF-8 one: Latin-1's e with an acute accent,
-// 0xe9, would be the beginning of a longer character.
-std::size_t size_of_character(std::string_view text) {
-  const auto first = static_cast<unsigned char>(text.front());
-  const std::size_t size = first < 0xc0 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
-  const std::string_view whole = text.substr(0, size);
-  const auto continues = [](char byte) { return (static_cast<unsigned char>(byte) & 0xc0) == 0x80; };
-  return whole.size() == size && std::ranges::all_of(whole.substr(1), continues) ? size : 1;
-}
-
 // A blank for each character of the line up to the column (from 1), tabs kept. The line is shown as printable() has it.
 std::string padding(std::string_view line, int column) {
   std::string out;
   for (; !line.empty() && column > 1; --column) {
-    const std::string_view raw = line.substr(0, size_of_character(line));
+    // Of a byte that is not UTF-8 one: Latin-1's e with an acute accent, 0xe9, would be the beginning of a longer
+    // character.
+    const std::string_view raw = line.substr(0, std::max<std::size_t>(k8s::utf8_sequence(line), 1));
     const std::string shown = printable(raw);
     out += raw == "\t" ? "\t" : std::string(shown == raw ? 1 : shown.size(), ' ');
     line.remove_prefix(raw.size());
@@ -66,8 +59,8 @@ std::string padding(std::string_view line, int column) {
 constexpr std::size_t kShownColumns = 160;
 
 struct Shown {
-  std::string place;      // "file.yaml:7:17", or "file.yaml[key], line 3 of the value, column 5".
-  std::string_view line;  // The source line, empty for none.
+  std::string place = {};      // "file.yaml:7:17", or "file.yaml[key], line 3 of the value, column 5".
+  std::string_view line = {};  // The source line, empty for none.
   int number = 0;
   int column = 0;
 };
@@ -75,13 +68,10 @@ struct Shown {
 // `text` is that of the file, `value` that of the ConfigMap's key.
 Shown shown_at(const LintedDocument& document, const Diagnostic& diagnostic, const SourceLines& text,
                const SourceLines& value) {
-  Shown shown;
+  Shown shown{.number = diagnostic.line, .column = diagnostic.column};
   const std::string file = document.source.substr(0, document.source.rfind('#'));
-  shown.number = diagnostic.line;
-  shown.column = diagnostic.column;
-  if (document.placement) {
-    shown.number += diagnostic.line == 0 ? 0 : document.placement->line_before;
-    shown.column += diagnostic.line == 0 ? 0 : document.placement->indent;
+  if (document.line_before) {
+    shown.number += diagnostic.line == 0 ? 0 : *document.line_before;
     shown.line = text.line(shown.number);
     // A value that is no string, or no base64, has its place in the file.
     if (!document.key.empty() && !document.value.empty() && diagnostic.line != 0) {
@@ -95,7 +85,7 @@ Shown shown_at(const LintedDocument& document, const Diagnostic& diagnostic, con
   const std::string where = document.key.empty() ? file : fmt::format("{}[{}]", file, shown_value(document.key));
   if (diagnostic.line == 0) {
     shown.place = where;
-  } else if (document.placement) {
+  } else if (document.line_before) {
     shown.place = fmt::format("{}:{}:{}", file, shown.number, shown.column);
   } else {
     shown.place = fmt::format("{}, line {} of the value, column {}", where, shown.number, shown.column);

@@ -39,74 +39,15 @@ bool is_of_nvidia(std::string_view resource) {
   return resource.starts_with("nvidia.com/");
 }
 
-// What a container requests of NVIDIA's resources: whole numbers, and requests that equal the limits. Source:
-// kubernetes/kubernetes, pkg/apis/core/validation (validateResourceQuantityValue, ValidateResourceRequirements).
-class RequestedGpus {
- public:
-  RequestedGpus(const DocumentValue& container, std::string path, std::vector<Diagnostic>& found)
-      : limits_(find_path(container, {"resources", "limits"})),
-        requests_(find_path(container, {"resources", "requests"})),
-        path_(std::move(path)),
-        found_(found) {}
+bool is_text(const DocumentValue& value) {
+  return value.is_string() || value.kind == DocumentValue::Kind::number;
+}
 
-  void run() {
-    amounts(limits_, "limits");
-    amounts(requests_, "requests");
-    for (const DocumentMember& request : members_of(requests_)) {
-      if (is_of_nvidia(request.key)) equal(request);
-    }
-  }
-
- private:
-  void add(std::string code, std::string_view list, const DocumentMember& at, std::string message) {
-    found_.push_back({Severity::error, std::move(code), fmt::format("{}.resources.{}[{}]", path_, list, at.key),
-                      at.value.at.line, at.value.at.column, std::move(message)});
-  }
-
-  static bool is_text(const DocumentValue& value) {
-    return value.is_string() || value.kind == DocumentValue::Kind::number;
-  }
-  // nullopt: it has been reported. Null counts as 0.
-  static std::optional<long double> amount_of(const DocumentValue& value) {
-    if (value.is_null()) return 0;
-    return is_text(value) ? parse_quantity(value.text) : std::nullopt;
-  }
-
-  void amounts(const DocumentValue* list, std::string_view name) {
-    for (const DocumentMember& member : members_of(list)) {
-      const auto amount = amount_of(member.value);
-      if (!is_of_nvidia(member.key) || (amount && *amount >= 0 && std::floor(*amount) == *amount)) continue;
-      add("ResourceNotWhole", name, member,
-          fmt::format(
-              "{} of {}: the API server accepts only whole numbers of 0 or more, because devices cannot be "
-              "divided by a request",
-              is_text(member.value) ? shown_value(member.value.text) : std::string(kind_name(member.value.kind)),
-              shown_value(member.key)));
-    }
-  }
-
-  void equal(const DocumentMember& request) {
-    const DocumentValue* limit = limits_ == nullptr ? nullptr : limits_->find(request.key);
-    const auto wanted = amount_of(request.value);
-    if (limit == nullptr) {
-      return add("RequestUnlikeLimit", "requests", request,
-                 fmt::format("{} is requested and has no limit, which the API server refuses: write the number under "
-                             "limits; the request then follows",
-                             shown_value(request.key)));
-    }
-    const auto most = amount_of(*limit);
-    if (!wanted || !most || *wanted == *most) return;
-    add("RequestUnlikeLimit", "requests", request,
-        fmt::format("{} of {} are requested and the limit is {}: the API server wants both to be equal; write the "
-                    "limit alone",
-                    shown_value(request.value.text), shown_value(request.key), shown_value(limit->text)));
-  }
-
-  const DocumentValue* limits_;
-  const DocumentValue* requests_;
-  std::string path_;
-  std::vector<Diagnostic>& found_;
-};
+// Null counts as 0. nullopt: it is no amount.
+std::optional<long double> amount_of(const DocumentValue& value) {
+  if (value.is_null()) return 0;
+  return is_text(value) ? parse_quantity(value.text) : std::nullopt;
+}
 
 class GpuPodCheck {
  public:
@@ -130,7 +71,7 @@ class GpuPodCheck {
       several(*spec, container, path);
       misspelt_resources(container, path);
       variables(container, path);
-      RequestedGpus(container, path, found_).run();
+      requests(container, path);
     });
   }
 
@@ -140,11 +81,6 @@ class GpuPodCheck {
   }
   void warning(std::string code, std::string path, Position at, std::string message) {
     add(Severity::warning, std::move(code), std::move(path), at, std::move(message));
-  }
-
-  [[nodiscard]] const DocumentValue* volume_of(std::string_view name) const {
-    const auto found = volumes_.find(name);
-    return found == volumes_.end() ? nullptr : found->second;
   }
 
   void host_paths(const DocumentValue& spec) {
@@ -172,8 +108,8 @@ class GpuPodCheck {
     for (const DocumentValue& mount : items_of(container.find("volumeMounts"))) {
       const std::string_view where = mount.string_at("mountPath");
       reaches = reaches || (!where.empty() && is_within(looks_in, where));
-      const DocumentValue* volume = volume_of(mount.string_at("name"));
-      const DocumentValue* host = volume == nullptr ? nullptr : find_path(*volume, {"hostPath", "path"});
+      const auto volume = volumes_.find(mount.string_at("name"));
+      const DocumentValue* host = volume == volumes_.end() ? nullptr : find_path(*volume->second, {"hostPath", "path"});
       const bool of_mps = host != nullptr && (host->text.ends_with("nvidia-mps") || host->text.ends_with("nvidia-smp"));
       if (of_mps && mount.find("mountPath") != nullptr) mps_mount = mount.find("mountPath");
     }
@@ -190,6 +126,46 @@ class GpuPodCheck {
         "PipeDirectoryNotMounted", path + ".volumeMounts", mps_mount->at,
         fmt::format("the MPS daemon's directory is mounted at {}, but clients look in {}: set {} to {}",
                     shown_value(mps_mount->text), kDefaultPipeDirectory, kPipeVariable, shown_value(mps_mount->text)));
+  }
+
+  // NVIDIA's resources are whole numbers, and requests equal the limits. Source: kubernetes/kubernetes,
+  // pkg/apis/core/validation (validateResourceQuantityValue, ValidateResourceRequirements).
+  void requests(const DocumentValue& container, const std::string& path) {
+    const DocumentValue* limits = find_path(container, {"resources", "limits"});
+    for (const std::string_view list : {"limits", "requests"}) {
+      for (const DocumentMember& member : members_of(find_path(container, {"resources", list}))) {
+        if (!is_of_nvidia(member.key)) continue;
+        const std::string place = fmt::format("{}.resources.{}[{}]", path, list, member.key);
+        whole_number(member, place);
+        if (list == "requests") equal(member, limits == nullptr ? nullptr : limits->find(member.key), place);
+      }
+    }
+  }
+
+  void whole_number(const DocumentMember& asked, const std::string& place) {
+    const auto amount = amount_of(asked.value);
+    if (amount && *amount >= 0 && std::floor(*amount) == *amount) return;
+    add(Severity::error, "ResourceNotWhole", place, asked.value.at,
+        fmt::format("{} of {}: the API server accepts only whole numbers of 0 or more, because devices cannot be "
+                    "divided by a request",
+                    is_text(asked.value) ? shown_value(asked.value.text) : std::string(kind_name(asked.value.kind)),
+                    shown_value(asked.key)));
+  }
+
+  void equal(const DocumentMember& request, const DocumentValue* limit, const std::string& place) {
+    if (limit == nullptr) {
+      return add(Severity::error, "RequestUnlikeLimit", place, request.value.at,
+                 fmt::format("{} is requested and has no limit, which the API server refuses: write the number under "
+                             "limits; the request then follows",
+                             shown_value(request.key)));
+    }
+    const auto wanted = amount_of(request.value);
+    const auto most = amount_of(*limit);
+    if (!wanted || !most || *wanted == *most) return;
+    add(Severity::error, "RequestUnlikeLimit", place, request.value.at,
+        fmt::format("{} of {} are requested and the limit is {}: the API server wants both to be equal; write the "
+                    "limit alone",
+                    shown_value(request.value.text), shown_value(request.key), shown_value(limit->text)));
   }
 
   // Slices of nos: clients must share the IPC namespace and the user of its MPS daemon, and one slice is all that a
@@ -232,20 +208,20 @@ class GpuPodCheck {
   void several(const DocumentValue& spec, const DocumentValue& container, const std::string& path) {
     for (const DocumentMember& limit : members_of(find_path(container, {"resources", "limits"}))) {
       const auto count = parse_go_int(limit.value.text, 10);
-      if (!count || *count < 2) continue;
-      if (limit.key == kGpuResource && selects_mps(spec)) {
-        warning("SeveralReplicas", fmt::format("{}.resources.limits[{}]", path, limit.key), limit.value.at,
-                fmt::format("the pod selects nodes whose GPUs are shared by MPS, and {} of {} are several replicas: "
+      const bool of_mps = limit.key == kGpuResource && selects_mps(spec);
+      const bool of_shared = is_of_nvidia(limit.key) && limit.key.ends_with(".shared");
+      if (!count || *count < 2 || (!of_mps && !of_shared)) continue;
+      warning(
+          "SeveralReplicas", fmt::format("{}.resources.limits[{}]", path, limit.key), limit.value.at,
+          of_mps
+              ? fmt::format("the pod selects nodes whose GPUs are shared by MPS, and {} of {} are several replicas: "
                             "the device plugin refuses them, unless its profile has failRequestsGreaterThanOne: false, "
                             "and they give the container neither more time nor more memory; ask for 1",
+                            *count, shown_value(limit.key))
+              : fmt::format("{} of {} are replicas of shared GPUs: they give the container neither more time nor more "
+                            "memory, under MPS the device plugin refuses them, and they might be on the same GPU; ask "
+                            "for 1",
                             *count, shown_value(limit.key)));
-      }
-      if (!is_of_nvidia(limit.key) || !limit.key.ends_with(".shared")) continue;
-      warning("SeveralReplicas", fmt::format("{}.resources.limits[{}]", path, limit.key), limit.value.at,
-              fmt::format("{} of {} are replicas of shared GPUs: they give the container neither more time nor more "
-                          "memory, under MPS the device plugin refuses them, and they might be on the same GPU; ask "
-                          "for 1",
-                          *count, shown_value(limit.key)));
     }
   }
 

@@ -49,7 +49,7 @@ bool belongs_to_kai(const ClusterObject& object) {
 
 // kai-config names another scheduler than the one that the Pods were checked by.
 void check_pods_again(const std::vector<ClusterObject>& objects, const KaiPodRules& rules, const std::string& scheduler,
-                      DocumentIndex& documents) {
+                      const DocumentIndex& documents) {
   KaiPodRules right = rules;
   right.kai_scheduler = scheduler;
   for (const ClusterObject& object : objects) {
@@ -181,12 +181,10 @@ ServerContainer server_of(const DocumentValue& container) {
   return out;
 }
 
-void lint_container(const DocumentValue& spec, const DocumentValue& container, const std::string& path,
-                    const std::vector<Slices>& all, std::vector<Diagnostic>& found) {
+void lint_memory(const DocumentValue& container, const std::string& path, const Slices& slices,
+                 std::vector<Diagnostic>& found) {
   const DocumentValue* args = container.find("args");
-  const Slices* slices = smallest(all, spec, container);
-  auto problem =
-      slices == nullptr ? std::nullopt : memory_problem(server_of(container), slices->replicas, slices->where);
+  auto problem = memory_problem(server_of(container), slices.replicas, slices.where);
   if (!problem) return;
   const Position at = args != nullptr ? args->at : container.at;
   problem->path = path + (args != nullptr ? ".args" : "");
@@ -203,19 +201,18 @@ std::int64_t asked_of(const DocumentValue& container, std::string_view resource)
 
 // A replica is all that a client gets: MPS does not join two of them.
 void lint_several(const DocumentValue& spec, const DocumentValue& container, const std::string& path,
-                  const std::vector<Slices>& all, std::vector<Diagnostic>& found) {
-  const Slices* slices = smallest(all, spec, container);
-  const std::int64_t asked = slices == nullptr ? 0 : asked_of(container, slices->resource);
+                  const Slices& slices, std::vector<Diagnostic>& found) {
+  const std::int64_t asked = asked_of(container, slices.resource);
   // The check of the Pod alone reports these.
-  if (asked < 2 || slices->resource.ends_with(".shared") || selects_mps(spec)) return;
-  const Position at = find_path(container, {"resources", "limits", slices->resource})->at;
+  if (asked < 2 || slices.resource.ends_with(".shared") || selects_mps(spec)) return;
+  const Position at = find_path(container, {"resources", "limits", slices.resource})->at;
   found.push_back(
-      {Severity::warning, "SeveralReplicas", fmt::format("{}.resources.limits[{}]", path, slices->resource), at.line,
+      {Severity::warning, "SeveralReplicas", fmt::format("{}.resources.limits[{}]", path, slices.resource), at.line,
        at.column,
-       fmt::format("{} shares GPUs by MPS, and a container asks for {} of {}: {}; ask for 1", slices->where, asked,
-                   slices->resource,
-                   slices->several ? "it gets one client's share of memory and threads all the same"
-                                   : "the device plugin refuses more than one, and the kubelet rejects the pod")});
+       fmt::format("{} shares GPUs by MPS, and a container asks for {} of {}: {}; ask for 1", slices.where, asked,
+                   slices.resource,
+                   slices.several ? "it gets one client's share of memory and threads all the same"
+                                  : "the device plugin refuses more than one, and the kubelet rejects the pod")});
 }
 
 // Visits every container that runs as long as the pod does: visit(spec, container, path).
@@ -232,8 +229,10 @@ void each_lasting_container(const DocumentValue& pod, Visit visit) {
 
 void lint_pod(const DocumentValue& pod, const std::vector<Slices>& all, std::vector<Diagnostic>& found) {
   each_lasting_container(pod, [&](const DocumentValue& spec, const DocumentValue& container, const std::string& path) {
-    lint_container(spec, container, path, all, found);
-    lint_several(spec, container, path, all, found);
+    const Slices* slices = smallest(all, spec, container);
+    if (slices == nullptr) return;
+    lint_memory(container, path, *slices, found);
+    lint_several(spec, container, path, *slices, found);
   });
 }
 

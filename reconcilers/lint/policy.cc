@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <regex>
 #include <span>
 #include <string>
 #include <string_view>
@@ -35,28 +36,9 @@ constexpr std::int64_t kMostReplicas = 10'000;
 constexpr std::size_t kMostWindows = 16;
 constexpr std::size_t kMostCron = 128;
 
-// A Go duration is one of the CRD's pattern, too: ^([0-9]+(\.[0-9]+)?(ns|us|ms|s|m|h))+$ and at most 32 characters. Go
-// also has a sign, "µs", a point without digits on one of its sides, and a bare 0.
-bool is_crd_duration(std::string_view text) {
-  constexpr std::size_t kMost = 32;
-  constexpr std::string_view kDigits = "0123456789";
-  if (text.size() > kMost || kDigits.contains(text.back())) return false;
-  if (text.find_first_not_of("0123456789.numsh") != std::string_view::npos || text.starts_with('.')) return false;
-  for (std::size_t at = text.find('.'); at != std::string_view::npos; at = text.find('.', at + 1)) {
-    if (!kDigits.contains(text[at - 1]) || !kDigits.contains(text[at + 1])) return false;
-  }
-  return true;
-}
-
-// As the pattern of the CRD: ^nvidia\.com/[a-z0-9]([a-z0-9.-]*[a-z0-9])?$ and at most 63 characters.
-bool is_nvidia_resource(std::string_view name) {
-  constexpr std::string_view kPrefix = "nvidia.com/";
-  constexpr std::size_t kMost = 63;
-  const auto alphanumeric = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
-  if (!name.starts_with(kPrefix) || name.size() > kMost) return false;
-  name.remove_prefix(kPrefix.size());
-  return !name.empty() && alphanumeric(name.front()) && alphanumeric(name.back()) &&
-         std::ranges::all_of(name, [&](char c) { return alphanumeric(c) || c == '.' || c == '-'; });
+// As the CRD has it. std::regex recurses for each character: `most` keeps it from a large text.
+bool fits(std::string_view text, std::size_t most, const char* pattern) {
+  return text.size() <= most && std::regex_match(text.begin(), text.end(), std::regex(pattern));
 }
 
 class PolicyCheck {
@@ -182,7 +164,7 @@ class PolicyCheck {
   void check_duration(const DocumentValue& value, const PolicyField& field) {
     using std::chrono::seconds;
     const auto parsed = value.is_string() ? k8s::parse_go_duration(value.text) : std::nullopt;
-    if (!parsed || !is_crd_duration(value.text)) {
+    if (!parsed || !fits(value.text, 32, R"(([0-9]+(\.[0-9]+)?(ns|us|ms|s|m|h))+)")) {
       error("InvalidDuration", value.at, "expected a duration like \"90s\" or \"1h30m\", in ns, us, ms, s, m, h");
     } else if (!field.bounds.empty() && (*parsed < seconds(field.least) || *parsed > seconds(field.most))) {
       error("OutOfRange", value.at, fmt::format("expected a duration {}", field.bounds));
@@ -223,11 +205,9 @@ class PolicyCheck {
 
   // The key that the policy's nodes get as their label; empty: it chooses none.
   static std::string own_key(const DocumentValue& spec) {
-    const DocumentValue* profile = spec.find("profile");
-    if (profile == nullptr) return {};
-    const DocumentValue* key = profile->find("configMapKey");
-    return key != nullptr ? key->text
-                          : std::string("gso-");  // The key of an inline profile is derived from its content.
+    if (spec.find("profile") == nullptr) return {};
+    const DocumentValue* key = find_path(spec, {"profile", "configMapKey"});
+    return key != nullptr ? key->text : "gso-";  // The key of an inline profile is derived from its content.
   }
 
   void profile(const DocumentValue& value) {
@@ -256,21 +236,18 @@ class PolicyCheck {
             fmt::format("inline needs \"strategy\": {}", fmt::join(words_at("spec.profile.inline.strategy"), ", ")));
     }
     member(value, "resource", [this](const DocumentValue& v) {
-      if (v.is_string() && is_nvidia_resource(v.text)) return;
+      if (v.is_string() && fits(v.text, 63, R"(nvidia\.com/[a-z0-9]([a-z0-9.-]*[a-z0-9])?)")) return;
       error("NameInvalid", v.at, "expected a resource of nvidia.com, such as nvidia.com/gpu or nvidia.com/mig-1g.5gb");
     });
-    const DocumentValue* renames = value.find("renameByDefault");
-    if (renames != nullptr && renames->boolean && value.string_at("strategy") == "none") {
-      error("NothingShared", renames->at, "strategy none does not share: leave renameByDefault out");
-    }
     const std::string_view strategy = value.string_at("strategy");
-    if (const DocumentValue* replicas = value.find("replicas"); replicas != nullptr && strategy == "none") {
+    const DocumentValue* renames = value.find("renameByDefault");
+    const DocumentValue* resource = value.find("resource");
+    if (strategy == "none" && renames != nullptr && renames->boolean)
+      error("NothingShared", renames->at, "strategy none does not share: leave renameByDefault out");
+    if (const DocumentValue* replicas = value.find("replicas"); strategy == "none" && replicas != nullptr)
       error("NothingShared", replicas->at, "strategy none does not share: leave replicas out");
-    }
-    if (const DocumentValue* resource = value.find("resource");
-        resource != nullptr && strategy == "mps" && resource->text != "nvidia.com/gpu") {
+    if (strategy == "mps" && resource != nullptr && resource->text != kGpuResource)
       error("MPSSharesGPUsOnly", resource->at, "MPS shares nvidia.com/gpu only");
-    }
     if (strategy == "mps" || strategy == "time-slicing") {
       if (value.find("replicas") == nullptr) {
         error("ReplicasMissing", value.at,
@@ -289,9 +266,7 @@ class PolicyCheck {
       error("EvictNeedsCordon", cordon->at,
             "workloads: Evict needs cordon: true; otherwise evicted pods could be scheduled to the node again");
     }
-    if (value.string_at("mechanism") == "DaemonSetRestart") {
-      daemonset_restart(value);
-    }
+    if (value.string_at("mechanism") == "DaemonSetRestart") daemonset_restart(value);
   }
 
   void windows(const DocumentValue& value) {
@@ -328,26 +303,20 @@ class PolicyCheck {
   }
 
   void daemonset_restart(const DocumentValue& value) {
-    const DocumentValue& mechanism = *value.find("mechanism");
-    if (value.string_at("workloads") != "Interrupt") {
-      error("DaemonSetRestartInterrupts", mechanism.at,
-            "mechanism DaemonSetRestart cannot gate single nodes; set workloads: Interrupt");
-    }
-    if (value.string_at("onFailure") == "Rollback") {
-      error("DaemonSetRestartPauses", value.find("onFailure")->at,
-            "mechanism DaemonSetRestart cannot roll single nodes back; use onFailure: Pause");
-    }
-    const DocumentValue* canary = value.find("canary");
-    const DocumentValue* nodes = canary != nullptr ? canary->find("nodesPerGroup") : nullptr;
-    if (nodes == nullptr || nodes->text != "0") {
-      error("DaemonSetRestartHasNoCanary", nodes != nullptr ? nodes->at : mechanism.at,
-            "mechanism DaemonSetRestart has no canary; set nodesPerGroup: 0");
-    }
-    if (const DocumentValue* windows = value.find("maintenanceWindows");
-        windows != nullptr && !windows->items.empty()) {
-      error("DaemonSetRestartHasNoWindows", windows->at,
-            "mechanism DaemonSetRestart does not support maintenanceWindows; remove them");
-    }
+    const DocumentValue* mechanism = value.find("mechanism");
+    const auto refuse = [&](bool wrong, std::string code, const DocumentValue* at, std::string message) {
+      if (wrong) error(std::move(code), (at != nullptr ? at : mechanism)->at, std::move(message));
+    };
+    refuse(value.string_at("workloads") != "Interrupt", "DaemonSetRestartInterrupts", mechanism,
+           "mechanism DaemonSetRestart cannot gate single nodes; set workloads: Interrupt");
+    refuse(value.string_at("onFailure") == "Rollback", "DaemonSetRestartPauses", value.find("onFailure"),
+           "mechanism DaemonSetRestart cannot roll single nodes back; use onFailure: Pause");
+    const DocumentValue* nodes = find_path(value, {"canary", "nodesPerGroup"});
+    refuse(nodes == nullptr || nodes->text != "0", "DaemonSetRestartHasNoCanary", nodes,
+           "mechanism DaemonSetRestart has no canary; set nodesPerGroup: 0");
+    const DocumentValue* windows = value.find("maintenanceWindows");
+    refuse(!items_of(windows).empty(), "DaemonSetRestartHasNoWindows", windows,
+           "mechanism DaemonSetRestart does not support maintenanceWindows; remove them");
   }
 
   std::vector<Diagnostic>& diagnostics_;

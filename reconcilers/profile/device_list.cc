@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <type_traits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -22,8 +23,12 @@ namespace {
 
 using Json = nlohmann::json;
 
+std::unexpected<k8s::Error> unreadable(std::string why) {
+  return k8s::fail(k8s::Reason::decode, std::move(why));
+}
+
 std::unexpected<k8s::Error> bad_device(std::size_t index, std::string_view what) {
-  return k8s::fail(k8s::Reason::decode, fmt::format("devices[{}]: {}", index, what));
+  return unreadable(fmt::format("devices[{}]: {}", index, what));
 }
 
 bool read_mig_device(const Json& entry, MigDevice& out) {
@@ -51,26 +56,20 @@ k8s::Result<Device> read_device(std::size_t index, const Json& entry) {
     return bad_device(index, "name must be the product's name, such as \"Tesla T4\"");
   }
   out.name = name->get<std::string>();
-  auto number = [&](const char* field, std::int64_t& into) {
-    auto it = entry.find(field);
+  // Absent and null leave the default.
+  const auto read = [&](const char* field, auto& into) {
+    const auto it = entry.find(field);
     if (it == entry.end() || it->is_null()) return true;
-    if (!it->is_number_integer()) return false;
-    into = it->get<std::int64_t>();
+    if (std::is_same_v<decltype(into), bool&> ? !it->is_boolean() : !it->is_number_integer()) return false;
+    it->get_to(into);
     return true;
   };
-  auto flag = [&](const char* field, bool& into) {
-    auto it = entry.find(field);
-    if (it == entry.end() || it->is_null()) return true;
-    if (!it->is_boolean()) return false;
-    into = it->get<bool>();
-    return true;
-  };
-  if (!number("memoryMiB", out.memory_mib) || out.memory_mib < 0) {
+  if (!read("memoryMiB", out.memory_mib) || out.memory_mib < 0) {
     return bad_device(index, "memoryMiB must be a whole number, 0 or more");
   }
-  if (!number("pciClass", out.pci_class)) return bad_device(index, "pciClass must be a whole number, such as 197120");
-  if (!flag("migCapable", out.mig_capable)) return bad_device(index, "migCapable must be true or false");
-  if (!flag("migEnabled", out.mig_enabled)) return bad_device(index, "migEnabled must be true or false");
+  if (!read("pciClass", out.pci_class)) return bad_device(index, "pciClass must be a whole number, such as 197120");
+  if (!read("migCapable", out.mig_capable)) return bad_device(index, "migCapable must be true or false");
+  if (!read("migEnabled", out.mig_enabled)) return bad_device(index, "migEnabled must be true or false");
   if (auto it = entry.find("computeCapability"); it != entry.end() && !it->is_null()) {
     const auto part = [&](std::size_t i) {
       return (*it)[i].is_number_integer() && (*it)[i] >= 0 && (*it)[i] <= kMostCapability;
@@ -127,33 +126,29 @@ std::int64_t number(const DocumentValue* labels, std::string_view key) {
   return parse_go_int(label(labels, key), 10).value_or(0);
 }
 
-std::string_view without(std::string_view text, std::string_view suffix) {
-  return text.ends_with(suffix) ? text.substr(0, text.size() - suffix.size()) : text;
-}
-
 k8s::Result<std::vector<Device>> from_labels(const DocumentValue* labels) {
   const std::string_view product = label(labels, "nvidia.com/gpu.product");
   const std::int64_t count = number(labels, kGpuCount);
   const std::string_view counted = label(labels, kGpuCount);
   if (!product.empty() && !counted.empty() && (count < 1 || count > kMostGpus)) {
-    return k8s::fail(k8s::Reason::decode,
-                     fmt::format("label {} of the node is \"{}\"; it must be a whole number from 1 to {}", kGpuCount,
-                                 shown_value(counted), kMostGpus));
+    return unreadable(fmt::format("label {} of the node is \"{}\"; it must be a whole number from 1 to {}", kGpuCount,
+                                  shown_value(counted), kMostGpus));
   }
   if (product.empty() || count < 1) {
-    return k8s::fail(
-        k8s::Reason::decode,
+    return unreadable(
         fmt::format("the node has no annotation {}, and not both of GFD's labels nvidia.com/gpu.product and "
                     "nvidia.com/gpu.count; give its GPUs with --devices",
                     kDevicesAnnotation));
   }
   if (product.find("-MIG-") != std::string_view::npos || !label(labels, "nvidia.com/mig.strategy").empty()) {
-    return k8s::fail(k8s::Reason::decode, fmt::format("the node's labels do not show which GPU has which MIG devices; "
-                                                      "pass them with --devices or in the annotation {}",
-                                                      kDevicesAnnotation));
+    return unreadable(
+        fmt::format("the node's labels do not show which GPU has which MIG devices; "
+                    "pass them with --devices or in the annotation {}",
+                    kDevicesAnnotation));
   }
   Device device;
-  device.name = without(product, "-SHARED");
+  constexpr std::string_view kShared = "-SHARED";
+  device.name = product.substr(0, product.size() - (product.ends_with(kShared) ? kShared.size() : 0));
   device.memory_mib = number(labels, "nvidia.com/gpu.memory");
   device.compute_major = static_cast<int>(number(labels, "nvidia.com/gpu.compute.major"));
   device.compute_minor = static_cast<int>(number(labels, "nvidia.com/gpu.compute.minor"));
@@ -167,8 +162,8 @@ k8s::Result<std::vector<Device>> from_labels(const DocumentValue* labels) {
 
 k8s::Result<std::vector<Device>> parse_devices(std::string_view json, std::vector<std::string>* ignored) {
   const Json root = Json::parse(json, nullptr, false);
-  if (root.is_discarded()) return k8s::fail(k8s::Reason::decode, not_json(json));
-  if (!root.is_array()) return k8s::fail(k8s::Reason::decode, std::string(kDeviceList));
+  if (root.is_discarded()) return unreadable(not_json(json));
+  if (!root.is_array()) return unreadable(std::string(kDeviceList));
   std::vector<Device> out;
   for (std::size_t i = 0; i < root.size(); ++i) {
     auto device = read_device(i, root[i]);
@@ -183,34 +178,31 @@ k8s::Result<std::vector<Device>> devices_of_node(std::string_view manifest) {
   YamlStream stream(manifest, {.bytes = std::size_t{16} << 20});
   const auto document = stream.next();
   if (!document) {
-    return k8s::fail(k8s::Reason::decode,
-                     stream.error() ? placed(*stream.error()) : std::string("the file is empty; a Node is needed"));
+    return unreadable(stream.error() ? placed(*stream.error()) : std::string("the file is empty; a Node is needed"));
   }
   std::vector<Diagnostic> diagnostics;
   const DocumentValue read = to_document_value(*document->root, DecodeTarget::none, diagnostics);
   // `kubectl get nodes -o yaml` prints a List.
   const DocumentValue* items = read.string_at("kind").ends_with("List") ? read.find("items") : nullptr;
   if (items != nullptr && items->items.size() != 1) {
-    return k8s::fail(k8s::Reason::decode,
-                     fmt::format("the list has {} objects; one Node is needed", items->items.size()));
+    return unreadable(fmt::format("the list has {} objects; one Node is needed", items->items.size()));
   }
   const DocumentValue& node = items != nullptr ? items->items.front() : read;
   const DocumentValue* metadata = node.find("metadata");
   if (node.string_at("kind") != "Node" || metadata == nullptr) {
     const std::string_view kind = node.string_at("kind");
-    return k8s::fail(k8s::Reason::decode,
-                     kind.empty() ? std::string("the document has no kind; give a Node, as `kubectl get node NAME -o "
-                                                "yaml` prints it")
-                                  : fmt::format("the document is a {}; give a Node with metadata, as `kubectl get node "
-                                                "NAME -o yaml` prints it",
-                                                shown_value(kind)));
+    return unreadable(kind.empty()
+                          ? std::string("the document has no kind; give a Node, as `kubectl get node NAME -o "
+                                        "yaml` prints it")
+                          : fmt::format("the document is a {}; give a Node with metadata, as `kubectl get node "
+                                        "NAME -o yaml` prints it",
+                                        shown_value(kind)));
   }
   const DocumentValue* annotations = metadata->find("annotations");
   if (annotations != nullptr && annotations->find(kDevicesAnnotation) != nullptr) {
     auto devices = parse_devices(annotations->string_at(kDevicesAnnotation));
     if (devices) return devices;
-    return k8s::fail(k8s::Reason::decode,
-                     fmt::format("annotation {}: {}", kDevicesAnnotation, devices.error().message));
+    return unreadable(fmt::format("annotation {}: {}", kDevicesAnnotation, devices.error().message));
   }
   return from_labels(metadata->find("labels"));
 }

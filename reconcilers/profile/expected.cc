@@ -147,9 +147,7 @@ class ExpectedLabeller {
 
 // The labels as GFD writes them, or why GFD exits.
 std::expected<Labels, std::string> gfd_labels(const Profile& profile, const std::vector<Device>& devices) {
-  if (devices.empty()) {
-    return Labels{};
-  }
+  if (devices.empty()) return Labels{};
   for (MpsFault& fault : mps_faults(profile, profile.mig_strategy, {&devices})) {
     if (fault.kind == MpsFault::Kind::mig_enabled) return std::unexpected(std::move(fault.message));
   }
@@ -164,18 +162,13 @@ std::expected<Labels, std::string> gfd_labels(const Profile& profile, const std:
 
 // The resource that the plugin registers a MIG device as under migStrategy mixed; empty for a compute instance that is
 // smaller than its GPU instance (1c.2g.10gb), which it has no resource for.
-std::string mixed_resource(std::string profile) {
+std::string mixed_resource(const std::string& profile) {
   const auto first_unit = profile.find_first_not_of("0123456789");
   if (first_unit != std::string::npos && profile[first_unit] == 'c') return "";
-  std::replace(profile.begin(), profile.end(), '+', '.');
-  return "nvidia.com/mig-" + profile;
+  return "nvidia.com/mig-" + dotted(profile);
 }
 
-// Unshared devices by resource, or why the plugin exits.
-struct DeviceMap {
-  std::map<std::string, std::int64_t> counts;
-  std::optional<std::string> error;
-};
+using DeviceCounts = std::map<std::string, std::int64_t>;
 
 std::optional<std::string> single_strategy_error(const std::vector<Device>& devices) {
   const auto enabled = [](const Device& d) { return d.mig_enabled; };
@@ -200,26 +193,28 @@ std::optional<std::string> single_strategy_error(const std::vector<Device>& devi
   return std::nullopt;
 }
 
-DeviceMap plugin_devices(const Profile& profile, const std::vector<Device>& devices) {
-  DeviceMap map;
-  if (profile.mig_strategy == "single") map.error = single_strategy_error(devices);
+// Unshared devices by resource. `error`: gets why the plugin exits.
+DeviceCounts plugin_devices(const Profile& profile, const std::vector<Device>& devices,
+                            std::optional<std::string>& error) {
+  DeviceCounts counts;
+  if (profile.mig_strategy == "single") error = single_strategy_error(devices);
   for (const Device& device : devices) {
     if (!device.mig_enabled || profile.mig_strategy == "none") {
-      ++map.counts[std::string(kGpuResource)];
+      ++counts[std::string(kGpuResource)];
       continue;
     }
     for (const MigDevice& mig : device.mig_devices) {
       const std::string resource =
           profile.mig_strategy == "single" ? std::string(kGpuResource) : mixed_resource(mig.profile);
       if (resource.empty()) {
-        map.error =
+        error =
             fmt::format("the plugin exits: it has no resource for MIG devices of profile {}", shown_value(mig.profile));
       } else {
-        ++map.counts[resource];
+        ++counts[resource];
       }
     }
   }
-  return map;
+  return counts;
 }
 
 bool is_shared(const Profile& profile, const std::string& resource) {
@@ -245,8 +240,8 @@ void add_mps_limits(const Profile& profile, const std::vector<Device>& devices, 
   expectation.mps.push_back(std::move(limits));
 }
 
-void set_allocatable(const Profile& profile, const DeviceMap& map, Expectation& expectation) {
-  for (const auto& [resource, count] : map.counts) {
+void set_allocatable(const Profile& profile, const DeviceCounts& counts, Expectation& expectation) {
+  for (const auto& [resource, count] : counts) {
     const std::string name = registered_name(profile, resource);
     if (name != resource) expectation.allocatable.emplace(resource, 0);
     // Products beyond 64 bits cannot be registered; they are cut off rather than wrapped.
@@ -275,31 +270,13 @@ std::string sanitise_product(std::string_view product) {
 }
 
 std::string_view gpu_family(int compute_major, int compute_minor) {
-  switch (compute_major) {
-    case 1:
-      return "tesla";
-    case 2:
-      return "fermi";
-    case 3:
-      return "kepler";
-    case 5:
-      return "maxwell";
-    case 6:
-      return "pascal";
-    case 7:
-      return compute_minor < 5 ? "volta" : "turing";
-    case 8:
-      return compute_minor < 9 ? "ampere" : "ada-lovelace";
-    case 9:
-      return "hopper";
-    case 10:
-    case 12:
-      return "blackwell";
-    case 13:
-      return "rubin";
-    default:
-      return "undefined";
-  }
+  if (compute_major == 7) return compute_minor < 5 ? "volta" : "turing";
+  if (compute_major == 8) return compute_minor < 9 ? "ampere" : "ada-lovelace";
+  static constexpr std::pair<int, std::string_view> kFamilies[] = {{1, "tesla"},      {2, "fermi"},      {3, "kepler"},
+                                                                   {5, "maxwell"},    {6, "pascal"},     {9, "hopper"},
+                                                                   {10, "blackwell"}, {12, "blackwell"}, {13, "rubin"}};
+  const auto* found = std::ranges::find(kFamilies, compute_major, &std::pair<int, std::string_view>::first);
+  return found == std::end(kFamilies) ? "undefined" : found->second;
 }
 
 bool is_label_value(std::string_view value) {
@@ -319,15 +296,16 @@ Expectation expected_state(const Profile& profile, const std::vector<Device>& de
   } else {
     expectation.error = labels.error();
   }
-  const DeviceMap map = plugin_devices(profile, devices);
+  std::optional<std::string> error;
+  const DeviceCounts counts = plugin_devices(profile, devices, error);
   const bool mps = profile.strategy() == Strategy::mps;
-  if (!expectation.error) expectation.error = map.error;
+  if (!expectation.error) expectation.error = error;
   if (!expectation.error && mps && !devices.empty()) {
     if (auto faults = mps_faults(profile, profile.mig_strategy, {&devices}); !faults.empty()) {
       expectation.error = std::move(faults.front().message);
     }
   }
-  set_allocatable(profile, map, expectation);
+  set_allocatable(profile, counts, expectation);
   if (mps && !expectation.error && !devices.empty()) add_mps_limits(profile, devices, expectation);
   return expectation;
 }

@@ -4,20 +4,16 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <cctype>
 #include <numeric>
 #include <ranges>
 #include <utility>
 
+#include "k8sclient/value/encoding.h"
 #include "reconcilers/model/message_text.h"
 
 namespace gso {
 
 namespace {
-
-char folded(char c) {
-  return static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-}
 
 struct Place {
   std::string_view where;
@@ -45,7 +41,7 @@ class Folded {
  public:
   Folded(std::string_view text, std::string_view ignored) {
     for (const char c : text.substr(0, kMostCounted)) {
-      if (ignored.find(c) == std::string_view::npos) text_[size_++] = folded(c);
+      if (ignored.find(c) == std::string_view::npos) text_[size_++] = k8s::to_lower(c);
     }
   }
   [[nodiscard]] std::string_view view() const { return {text_.data(), size_}; }
@@ -185,8 +181,7 @@ EffectiveKey failed(std::string why) {
 }
 
 bool has_same_digits(std::string_view left, std::string_view right) {
-  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
-  return std::ranges::equal(left | std::views::filter(is_digit), right | std::views::filter(is_digit));
+  return std::ranges::equal(left | std::views::filter(k8s::is_digit), right | std::views::filter(k8s::is_digit));
 }
 
 }  // namespace
@@ -221,19 +216,11 @@ EffectiveKey resolve_effective_key(std::string_view label_value, std::string_vie
                                     shown_value(default_key), key_advice(default_key, keys), first_names(keys)));
   }
   for (const std::string& fallback : fallbacks) {
-    if (fallback == "named") {
-      if (has(kNamedFallback)) {
-        return {Source::fallback_named, std::string(kNamedFallback), ""};
-      }
-    } else if (fallback == "single") {
-      if (keys.size() == 1) {
-        return {Source::fallback_single, keys.front(), ""};
-      }
-    } else if (fallback == "empty") {
-      return {Source::fallback_empty, "", ""};
-    } else {
+    if (fallback == "empty") return {Source::fallback_empty, "", ""};
+    if (fallback == "named" && has(kNamedFallback)) return {Source::fallback_named, std::string(kNamedFallback), ""};
+    if (fallback == "single" && keys.size() == 1) return {Source::fallback_single, keys.front(), ""};
+    if (fallback != "named" && fallback != "single")
       return failed(fmt::format("unknown fallback strategy \"{}\"; use named, single or empty", shown_value(fallback)));
-    }
   }
   return failed("the node has no label, no default key is set, and no fallback strategy resolves");
 }

@@ -13,11 +13,6 @@
 namespace gso {
 namespace {
 
-bool has_errors(const std::vector<Diagnostic>& diagnostics) {
-  return std::any_of(diagnostics.begin(), diagnostics.end(),
-                     [](const Diagnostic& d) { return d.severity == Diagnostic::Severity::error; });
-}
-
 bool is_nothing(const YamlDocument& document) {
   return document.root == nullptr || (document.root->kind == YamlNode::Kind::scalar && document.root->value.empty());
 }
@@ -98,15 +93,7 @@ Fields fields_of(const Profile& profile) {
 }  // namespace
 
 std::string_view to_string(Strategy strategy) {
-  switch (strategy) {
-    case Strategy::mps:
-      return "mps";
-    case Strategy::time_slicing:
-      return "time-slicing";
-    case Strategy::none:
-      break;
-  }
-  return "none";
+  return strategy == Strategy::mps ? "mps" : strategy == Strategy::time_slicing ? "time-slicing" : "none";
 }
 
 Strategy Profile::strategy() const {
@@ -134,12 +121,12 @@ bool excludes_kai(const Profile* profile) {
   return profile != nullptr && profile->strategy() != Strategy::none;
 }
 
-bool ParsedProfile::valid() const {
-  return !has_errors(diagnostics);
+bool has_errors(const std::vector<Diagnostic>& diagnostics) {
+  return std::ranges::find(diagnostics, Severity::error, &Diagnostic::severity) != diagnostics.end();
 }
 
-std::string ParsedProfile::first_error() const {
-  return first_error({});
+bool ParsedProfile::valid() const {
+  return !has_errors(diagnostics);
 }
 
 std::string ParsedProfile::first_error(const std::set<std::string_view>& but) const {

@@ -30,6 +30,9 @@ struct Diagnostic {
   friend bool operator==(const Diagnostic&, const Diagnostic&) = default;
 };
 
+// One of severity error is among them.
+[[nodiscard]] bool has_errors(const std::vector<Diagnostic>& diagnostics);
+
 enum class Strategy { none, mps, time_slicing };
 [[nodiscard]] std::string_view to_string(Strategy strategy);  // "none", "mps", "time-slicing": GFD's label values.
 
@@ -75,10 +78,8 @@ struct ParsedProfile {
   Profile profile;  // Meaningful only when `accepted`.
   std::vector<Diagnostic> diagnostics;
   [[nodiscard]] bool valid() const;  // No diagnostic of severity error.
-  // The first error as "line 7: sharing.mps.resources[0].replicas: …", or empty.
-  [[nodiscard]] std::string first_error() const;
-  // The same without errors of these codes.
-  [[nodiscard]] std::string first_error(const std::set<std::string_view>& but) const;
+  // The first error as "line 7: sharing.mps.resources[0].replicas: …", or empty. `but`: codes that are left out.
+  [[nodiscard]] std::string first_error(const std::set<std::string_view>& but = {}) const;
 };
 
 // Never throws, never crashes; limits on depth, aliases and size are errors with a position.

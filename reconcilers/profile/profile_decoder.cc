@@ -75,6 +75,11 @@ std::string ProfileDecoder::misspelling_of(std::string_view field, const Documen
   return found == object.members.end() ? "" : fmt::format("; write \"{}\" for \"{}\"", field, shown_value(found->key));
 }
 
+void ProfileDecoder::missing(const DocumentValue& entry, std::string_view field, std::string code, std::string message,
+                             Fields fields) {
+  if (entry.find(field) == nullptr) error(std::move(code), entry.at, message + misspelling_of(field, entry, fields));
+}
+
 void ProfileDecoder::members(const DocumentValue& object, Fields fields, bool ignoring_case,
                              const std::function<void(std::string_view, const DocumentMember&)>& visit) {
   std::vector<std::string_view> seen;
@@ -285,25 +290,16 @@ void ProfileDecoder::resources(const DocumentValue& value) {
 
 void ProfileDecoder::pattern_entry(const DocumentValue& value) {
   if (!value.is_null() && !expect_object(value)) return;
-  bool pattern = false;
-  bool name = false;
   members(value, kPatternFields, false, [&](std::string_view field, const DocumentMember& member) {
     const PathStep inner(path_, field);
     if (field == "name") {
-      name = true;
       static_cast<void>(resource_name(member.value));
-    } else {
-      pattern = true;
-      if (!member.value.is_string() && !member.value.is_null()) wrong_type(member.value, "a string, for example '*'");
+    } else if (!member.value.is_string() && !member.value.is_null()) {
+      wrong_type(member.value, "a string, for example '*'");
     }
   });
-  if (!pattern) {
-    error("PatternMissing", value.at,
-          "an entry needs a \"pattern\", for example '*'" + misspelling_of("pattern", value, kPatternFields));
-  }
-  if (!name) {
-    error("NameMissing", value.at, "an entry needs a \"name\"" + misspelling_of("name", value, kPatternFields));
-  }
+  missing(value, "pattern", "PatternMissing", "an entry needs a \"pattern\", for example '*'", kPatternFields);
+  missing(value, "name", "NameMissing", "an entry needs a \"name\"", kPatternFields);
 }
 
 }  // namespace gso

@@ -73,6 +73,9 @@ class ProfileDecoder {
   // "; write "replicas" for "replica"" for a field that the object lacks, if a member that is ignored was probably
   // meant to be it; else empty.
   [[nodiscard]] std::string misspelling_of(std::string_view field, const DocumentValue& object, Fields fields) const;
+  // An error with that sentence if the entry lacks the field.
+  void missing(const DocumentValue& entry, std::string_view field, std::string code, std::string message,
+               Fields fields);
   bool expect_object(const DocumentValue& value);
 
   void reset_misplaced_flags(const DocumentValue& document);

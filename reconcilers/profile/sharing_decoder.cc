@@ -113,13 +113,10 @@ void ProfileDecoder::section(const DocumentValue& value, RawSection& section) {
 void ProfileDecoder::entry(const DocumentValue& value, RawEntry& entry, bool rename_by_default) {
   entry.at = value.at;
   if (!value.is_null() && !expect_object(value)) return;
-  bool name = false;
-  bool replicas = false;
   members(value, kEntryFields, false, [&](std::string_view field, const DocumentMember& member) {
     const PathStep inner(path_, field);
     const DocumentValue& v = member.value;
     if (field == "name") {
-      name = true;
       entry.name_at = v.at;
       entry.name = resource_name(v).value_or("");
     } else if (field == "rename") {
@@ -127,19 +124,12 @@ void ProfileDecoder::entry(const DocumentValue& value, RawEntry& entry, bool ren
     } else if (field == "devices") {
       devices(v);
     } else {
-      replicas = true;
       entry.replicas_at = v.at;
       replica_count(v, entry);
     }
   });
-  if (!name) {
-    error("NameMissing", value.at,
-          "an entry needs a \"name\", for example nvidia.com/gpu" + misspelling_of("name", value, kEntryFields));
-  }
-  if (!replicas) {
-    error("ReplicasMissing", value.at,
-          "an entry needs \"replicas\", an integer of 2 or more" + misspelling_of("replicas", value, kEntryFields));
-  }
+  missing(value, "name", "NameMissing", "an entry needs a \"name\", for example nvidia.com/gpu", kEntryFields);
+  missing(value, "replicas", "ReplicasMissing", "an entry needs \"replicas\", an integer of 2 or more", kEntryFields);
 }
 
 void ProfileDecoder::replica_count(const DocumentValue& value, RawEntry& entry) {

@@ -74,14 +74,14 @@ struct YamlStream::Parser {
 
 // Turns the events of one document into nodes, without recursion.
 struct YamlStream::Builder {
-  Builder(const YamlStream* of, YamlItems* to) : stream(of), items(to) {}
+  Builder(const YamlStream* of, const YamlItem& to) : stream(of), item(to) {}
 
   YamlDocument document;
   std::unordered_map<std::string, const YamlNode*> anchors;
   std::vector<YamlNode*> open;
   const YamlStream* stream = nullptr;
   int flow_depth = 0;  // Open collections within the outermost [] or {}.
-  YamlItems* items = nullptr;
+  const YamlItem& item;
   const YamlNode* list = nullptr;  // The root's `items`, if somebody wants them.
   std::size_t before_item = 0;     // Nodes before the item that is being read.
   bool anchor_in_item = false;
@@ -129,7 +129,7 @@ struct YamlStream::Builder {
     }
     open.push_back(&add(kind, event, anchor));
     flow_depth += flow || flow_depth > 0 ? 1 : 0;
-    if (items != nullptr && open.size() == 2 && kind == YamlNode::Kind::sequence && is_value_of("items")) {
+    if (item && open.size() == 2 && kind == YamlNode::Kind::sequence && is_value_of("items")) {
       list = open.back();
     }
   }
@@ -147,7 +147,7 @@ struct YamlStream::Builder {
     open.pop_back();
     flow_depth -= flow_depth > 0 ? 1 : 0;
     if (open.size() == 2 && open.back() == list && closed->kind == YamlNode::Kind::mapping) {
-      items->item(*closed);
+      item(*closed);
       open.back()->children.pop_back();
       // Nodes that a later alias can refer to stay.
       while (!anchor_in_item && document.nodes.size() > before_item) document.nodes.pop_back();
@@ -263,8 +263,8 @@ void YamlStream::take(Builder& builder) {
   }
 }
 
-std::optional<YamlDocument> YamlStream::next(YamlItems* items) {
-  Builder builder(this, items);
+std::optional<YamlDocument> YamlStream::next(const YamlItem& item) {
+  Builder builder(this, item);
   while (!done_) {
     if (!pull()) {
       syntax_error(builder.flow_depth > 0);

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -61,17 +62,9 @@ struct YamlLimits {
   int first_line = 1;                        // What the first line of the text is called in positions.
 };
 
-// Receives the mappings in the list `items` of a document's root while the document is read, so that a List of a whole
-// cluster takes the memory of one object.
-class YamlItems {
- public:
-  YamlItems() = default;
-  virtual ~YamlItems() = default;
-  YamlItems(const YamlItems&) = delete;
-  YamlItems& operator=(const YamlItems&) = delete;
-  // One item, with everything below it. It is left out of the document, and its nodes are gone after the call.
-  virtual void item(const YamlNode& node) = 0;
-};
+// Receives one item of the list `items` of a document's root, a mapping, with everything below it. It is left out of
+// the document, and its nodes are gone after the call.
+using YamlItem = std::function<void(const YamlNode& item)>;
 
 // Reads the documents of a text one after the other. Never throws on bad input.
 class YamlStream {
@@ -83,9 +76,9 @@ class YamlStream {
   YamlStream(const YamlStream&) = delete;
   YamlStream& operator=(const YamlStream&) = delete;
 
-  // The next document; nullopt at the end of the text or after an error, which error() then has. `items`: gets the
-  // document's items, which the document then lacks.
-  [[nodiscard]] std::optional<YamlDocument> next(YamlItems* items = nullptr);
+  // The next document; nullopt at the end of the text or after an error, which error() then has. `item`: is called
+  // while the document is read, so that a List of a whole cluster takes the memory of one object; empty: for none.
+  [[nodiscard]] std::optional<YamlDocument> next(const YamlItem& item = {});
   [[nodiscard]] const std::optional<YamlError>& error() const { return error_; }
 
  private:

@@ -1,8 +1,6 @@
 // What findings, Events, conditions and `audit` name beside the codes of checks, but about nodes.
 #include "reconcilers/reasons/codes.h"
 
-#include <iterator>
-
 namespace gso {
 namespace {
 
@@ -375,58 +373,25 @@ constexpr CodeRow kSlices[] = {
      "Event on the Pod"},
 };
 
-CodeSection policies() {
-  return {
-      "Policies and what they do",
-      "",
-      std::vector(std::begin(kPolicies), std::end(kPolicies)),
-      CodeSection::Kind::reported,
-  };
-}
-
-CodeSection rollouts() {
-  return {
-      "Rollouts",
-      "Each is a reason of the condition `Progressing`, or an Event of the SharingRollout. Its further Events have "
-      "the name of its new phase (`Paused`, `AwaitingApproval`, `Completed`, `Superseded`): `gpu-sharing-operator "
-      "rollout status` prints the way out of each stop.",
-      std::vector(std::begin(kRollouts), std::end(kRollouts)),
-      CodeSection::Kind::reported,
-  };
-}
-
-CodeSection installation() {
-  return {
-      "The installation",
-      "",
-      std::vector(std::begin(kInstallation), std::end(kInstallation)),
-      CodeSection::Kind::reported,
-  };
-}
-
-CodeSection mps_daemons() {
-  return {
-      "MPS daemons",
-      "",
-      std::vector(std::begin(kMpsDaemons), std::end(kMpsDaemons)),
-      CodeSection::Kind::reported,
-  };
-}
-
-CodeSection slices() {
-  return {
-      "Slices for pending pods",
-      "`SlicePlanned` and the like are Events of pods that wait; the rest is about nodes "
-      "([partitioning.md](partitioning.md)).",
-      std::vector(std::begin(kSlices), std::end(kSlices)),
-      CodeSection::Kind::reported,
-  };
-}
-
 }  // namespace
 
 std::vector<CodeSection> codes_reported() {
-  return {codes_reported_of_nodes(), policies(), rollouts(), installation(), mps_daemons(), slices()};
+  const auto section = [](std::string_view title, std::string_view intro, std::span<const CodeRow> rows) {
+    return CodeSection{title, intro, {rows.begin(), rows.end()}, CodeSection::Kind::reported};
+  };
+  return {codes_reported_of_nodes(),
+          section("Policies and what they do", "", kPolicies),
+          section("Rollouts",
+                  "Each is a reason of the condition `Progressing`, or an Event of the SharingRollout. Its further "
+                  "Events have the name of its new phase (`Paused`, `AwaitingApproval`, `Completed`, `Superseded`): "
+                  "`gpu-sharing-operator rollout status` prints the way out of each stop.",
+                  kRollouts),
+          section("The installation", "", kInstallation),
+          section("MPS daemons", "", kMpsDaemons),
+          section("Slices for pending pods",
+                  "`SlicePlanned` and the like are Events of pods that wait; the rest is about nodes "
+                  "([partitioning.md](partitioning.md)).",
+                  kSlices)};
 }
 
 }  // namespace gso
