@@ -9,19 +9,22 @@
 //              managed_keys, record_writes: what the cluster must hold for that
 //   canary     canary, then failures: what the nodes have shown of a revision
 //   budgets    drain (evictions), budgets, slots: who must leave a node, and who holds a slot
-//   gates      daemonset_restart, then gates: why no node starts
+//   gates      gates (daemonset_restart): why no node starts
 //   starts     repairs (node_states), change_steps, starts: what happens to which node
 //   outlook    standstill (waits): what keeps a rollout from going on, for people; outcomes: what the record learns
 #pragma once
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "reconcilers/fleet/pass.h"
@@ -203,6 +206,15 @@ class RolloutViews {
 
 // The target revision of most nodes of a rollout; empty if none has one.
 [[nodiscard]] std::string target_of(const ProfileRollout& profile_rollout);
+
+// This pass has planned such an action.
+template <class Kind>
+[[nodiscard]] bool plans(const Pass& pass, const auto& matches) {
+  return std::ranges::any_of(pass.plan.actions, [&](const PlannedAction& planned) {
+    const Kind* action = std::get_if<Kind>(&planned.action);
+    return action != nullptr && matches(*action);
+  });
+}
 
 // The rollout that a SharingRollout is of, or an entry of the record.
 [[nodiscard]] RolloutKey rollout_key_of(const auto& entry) {

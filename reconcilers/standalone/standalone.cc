@@ -111,7 +111,7 @@ class Standalone {
       rollout.wave = 1 + rollout.updated / std::max<std::int64_t>(1, spec.max_unavailable.of(rollout.total));
     // A rollout that waits for an approval needs the object to approve.
     const bool awaits = rollout.gate.gate == Gate::approval || switches_to_restore(pass_, key, rollout.target);
-    if (rollout.pending > 0 && awaits) objects_.ensure(key, rollout.target, {});
+    if (rollout.pending > 0 && awaits) ensure_object(pass_, key, rollout.target);
     if (rollout.gate.is_open() && rollout.pending > 0 && is_stopped_by_failures(node)) {
       rollout.gate = {Gate::max_failures, why_failed(rollout)};
     }
@@ -307,7 +307,7 @@ class Standalone {
   void replace_watcher(const DaemonNode& node) {
     Progress& progress = progress_of(node);
     if (progress.not_ready++ > 0) return;
-    objects_.ensure(node.rollout(), node.daemonset->newest_hash, {});
+    ensure_object(pass_, node.rollout(), node.daemonset->newest_hash);
     delete_old_pod(pass_, node);
   }
 
@@ -316,7 +316,7 @@ class Standalone {
     if (!node.busy) slots_.take(node.rollout(), node.product);
     ++in_change_[node.policy->meta.name];
     ++progress_of(node).canaries;
-    objects_.ensure(node.rollout(), node.daemonset->newest_hash, {});
+    ensure_object(pass_, node.rollout(), node.daemonset->newest_hash);
     begin_change(pass_, node);
   }
 
@@ -407,7 +407,6 @@ class Standalone {
   std::vector<const DaemonNode*> candidates_;
   DaemonRollouts rollouts_;
   std::map<RolloutKey, const DaemonNode*> gated_;  // One node of each rollout.
-  RolloutObjects objects_{pass_};
 };
 
 }  // namespace
