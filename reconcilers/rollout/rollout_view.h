@@ -94,7 +94,7 @@ class RolloutView {
   const PluginInstallation& installation;
   const std::string target;      // The target of most of its nodes; empty if none has one.
   const SharingRollout* object;  // Null: this revision has no SharingRollout.
-  const bool anew;               // `object` belongs to an earlier attempt (rollout_view.h).
+  const bool anew;               // `object` belongs to an earlier attempt: ended_earlier(), or is_of_other_templates().
   // The fleet has shown this revision before, and nothing else is new.
   const bool verified;
   // Nodes of that product have shown it as well: their group needs no canary.
@@ -286,11 +286,8 @@ using DaemonRollouts = std::map<RolloutKey, DaemonRollout>;
 // then or now, is no reason. A pause stays in effect until a person ends it, whatever template comes.
 [[nodiscard]] bool is_of_other_templates(const Index& index, const ProfileRollout& profile_rollout,
                                          const SharingRollout& rollout);
-// Nodes wait for the rollout although another revision had replaced it, or although it had ended, or its switches were
-// set, before a new template arrived (OnDelete). An undo stays in effect.
-[[nodiscard]] bool begins_anew(const Index& index, const ProfileRollout& profile_rollout,
-                               const SharingRollout& rollout);
-// The same without is_of_other_templates(): what the object and its status alone show.
+// Nodes wait for the rollout although another revision had replaced it, or although it had ended before a new template
+// arrived (OnDelete), as the object and its status show. An undo stays in effect.
 [[nodiscard]] bool ended_earlier(const Index& index, const ProfileRollout& profile_rollout,
                                  const SharingRollout& rollout);
 
