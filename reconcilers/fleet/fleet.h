@@ -45,8 +45,6 @@ class FleetIndex {
   // After refresh(): one node's assessment, or nullptr if the node has no GPU operands.
   [[nodiscard]] const NodeAssessment* assessment(std::string_view node) const;
   [[nodiscard]] std::vector<std::string> node_names() const;  // Sorted.
-  // Nodes that no plugin with profiles serves and that still have marks of a change. Sorted.
-  [[nodiscard]] std::vector<std::string> abandoned_nodes() const;
   [[nodiscard]] const std::vector<PluginInstallation>& installations() const;
 
   class Impl;

@@ -9,6 +9,7 @@
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/object_refs.h"
 #include "reconcilers/model/plan.h"
+#include "reconcilers/node/node_phase.h"
 
 namespace gso {
 
@@ -18,15 +19,16 @@ FleetIndex::FleetIndex() : impl_(std::make_unique<Impl>()) {
 FleetIndex::~FleetIndex() = default;
 
 void FleetIndex::attach(World& world) {
+  const auto discovery = [this](const ObjectKey&, const auto&, const auto&) { note_discovery_changed(); };
   world.nodes.add_listener([this](const ObjectKey& key, const auto&, const auto&) { note_node_changed(key.name); });
   world.operand_pods.add_listener(
       [this](const ObjectKey&, const auto& before, const auto& after) { note_pod_changed(before, after); });
   world.configmaps.add_listener(
       [this](const ObjectKey& key, const auto&, const auto&) { note_configmap_changed(key); });
-  world.daemonsets.add_listener([this](const ObjectKey&, const auto&, const auto&) { note_discovery_changed(); });
-  world.revisions.add_listener([this](const ObjectKey&, const auto&, const auto&) { note_discovery_changed(); });
-  world.clusterpolicies.add_listener([this](const ObjectKey&, const auto&, const auto&) { note_discovery_changed(); });
-  world.gpu_clusters.add_listener([this](const ObjectKey&, const auto&, const auto&) { note_discovery_changed(); });
+  world.daemonsets.add_listener(discovery);
+  world.revisions.add_listener(discovery);
+  world.clusterpolicies.add_listener(discovery);
+  world.gpu_clusters.add_listener(discovery);
   world.policies.add_listener([this](const ObjectKey&, const auto&, const auto&) { note_policies_changed(); });
   impl_->kai.attach(world);
   impl_->dra.attach(world);
@@ -69,12 +71,6 @@ std::vector<std::string> FleetIndex::node_names() const {
     if (node.assessment) out.push_back(name);
   }
   std::ranges::sort(out);
-  return out;
-}
-
-std::vector<std::string> FleetIndex::abandoned_nodes() const {
-  std::vector<std::string> out;
-  for (const auto& [name, busy] : impl_->abandoned) out.push_back(name);
   return out;
 }
 
@@ -315,13 +311,25 @@ void put(Set& names, const Value& name, std::int64_t sign) {
 }
 
 template <class Map, class Key>
-void put_under(Map& installations, const Key& key, const std::string& name, std::int64_t sign) {
-  const auto at = installations.try_emplace(key).first;
+void put_under(Map& sets, const Key& key, const std::string& name, std::int64_t sign) {
+  const auto at = sets.try_emplace(key).first;
   put(at->second, name, sign);
-  if (at->second.empty()) installations.erase(at);
+  if (at->second.empty()) sets.erase(at);
 }
 
 }  // namespace
+
+void ShownSums::add(const std::string& name, const NodeAssessment& a, std::int64_t sign) {
+  const std::string state(state_name(a));
+  add_count(states, state, sign);
+  const auto profile = profiles.try_emplace(std::string(a.profile_ref.view())).first;
+  add_count(profile->second, state, sign);
+  if (profile->second.empty()) profiles.erase(profile);
+  if (drifts(a) && a.at_install == AtInstall::shown) put(drifting, name, sign);
+  const Phase phase = phase_of(a);
+  if (phase == Phase::failed) put(failed, name, sign);
+  if (phase == Phase::blocked || phase == Phase::held) put_under(reasons, std::string(shown_reason(a)), name, sign);
+}
 
 void FleetIndex::Impl::count(const std::string& name, const IndexedNode& node, std::int64_t sign) {
   const NodeShare& share = node.share;

@@ -4,36 +4,13 @@
 
 #include <chrono>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "reconcilers/fleet/pass.h"
 #include "reconcilers/rollout/slots.h"
 
 namespace gso {
-
-// --- Idle nodes go first: a node that only waits for its workloads gives its slot to an idle node that needs one.
-
-class SlotYield {
- public:
-  // `pass` must outlive it.
-  explicit SlotYield(Pass& pass) : pass_(pass) {}
-
-  // Why a node leaves its change before a pod of it is deleted; nullopt: it keeps its slot. It leaves if its policy
-  // waits for workloads, some still use it, and no slot is free for a Pending node that is certainly idle, and would be
-  // free without it. A node that stays out of service keeps its slot anyway. Pending nodes that were not listed lately
-  // are listed first, a few per pass. Each idle node takes one slot.
-  [[nodiscard]] std::optional<Reason> stop_for(const std::string& name, const NodeAssessment& a, const Reason& who);
-
- private:
-  // A Pending node that could start if `name` left its change, and is idle; empty: none is known.
-  [[nodiscard]] std::string idle_node(const std::string& name, const NodeAssessment& a, const RolloutView& rollout);
-  [[nodiscard]] std::string first_idle(const RolloutView& rollout, const Group& group);
-  [[nodiscard]] bool is_candidate(const std::string& name, const NodeAssessment& a);
-
-  Pass& pass_;
-  std::optional<BusyNodes> busy_;  // Made when a node asks: most passes have none that does.
-  std::set<std::string> promised_;
-};
 
 // --- The next step of each node in a change, as one pass decides it: the only place that asks step() about the nodes
 // of a fleet. The operator acts on it (change_steps.h), and `explain`, `status` and `rollout status` show it.
@@ -54,9 +31,21 @@ class ChangeSteps {
   // What stops the rollout of the node, or makes the node leave its change.
   [[nodiscard]] std::optional<Reason> stop_for(const std::string& name, const NodeAssessment& a,
                                                const std::optional<Reason>& who);
+  // Idle nodes go first: a node that only waits for its workloads gives its slot to an idle node that needs one. It
+  // leaves its change before a pod of it is deleted, if its policy waits for workloads, some still use it, and no slot
+  // is free for a Pending node that is certainly idle, and would be free without it. A node that stays out of service
+  // keeps its slot anyway. Pending nodes that were not listed lately are listed first, a few per pass. Each idle node
+  // takes one slot. nullopt: it keeps its slot.
+  [[nodiscard]] std::optional<Reason> stop_for_idle_node(const std::string& name, const NodeAssessment& a,
+                                                         const Reason& who);
+  // A Pending node that could start if `name` left its change, and is idle; empty: none is known.
+  [[nodiscard]] std::string idle_node(const std::string& name, const NodeAssessment& a, const RolloutView& rollout);
+  [[nodiscard]] std::string first_idle(const RolloutView& rollout, const Group& group);
+  [[nodiscard]] bool could_take_slot(const std::string& name, const NodeAssessment& a);
 
   Pass& pass_;
-  SlotYield yield_{pass_};
+  std::optional<BusyNodes> busy_;  // Made when a node asks: most passes have none that does.
+  std::set<std::string> promised_;
 };
 
 // What prevents the next step of a node whose pods are being replaced (C4), whatever stops its rollout, while no
@@ -69,10 +58,6 @@ void plan_changes_in_progress(Pass& pass);
 
 // --- Nodes in a change that the operator does not manage any more: no plugin DaemonSet selects them, the plugin runs
 // without profiles, or nos has taken them over. What the change left there is removed once that is certain.
-
-// How long a node must have been without a plugin with profiles before the marks of a change are removed: longer than
-// the GPU Operator or Helm need to create a DaemonSet again, or NFD to write its labels again.
-inline constexpr Duration kAbandonGrace = std::chrono::minutes(2);
 
 void plan_abandoned(Pass& pass);
 

@@ -1,11 +1,13 @@
-#include "reconcilers/rollout/daemonset_restart.h"
+#include "reconcilers/rollout/gates.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
+#include <vector>
 
 #include "reconcilers/cluster/config_maps.h"
 #include "reconcilers/cluster/facts.h"
@@ -31,7 +33,12 @@ std::string identity(const RolloutView& rollout) {
   return short_hash(all);
 }
 
-}  // namespace
+// What a rollout needs from its DaemonSets now.
+struct DueRestarts {
+  std::set<std::string> nodes;  // Pending nodes that need no label: they get new pods from their DaemonSets.
+  std::string restarted_for;    // The revisions and the edit; empty without such nodes.
+  std::vector<const DaemonSet*> daemonsets;  // Those that were not restarted for them yet.
+};
 
 DueRestarts due_restarts(const RolloutView& rollout) {
   const Pass& pass = rollout.pass;
@@ -60,36 +67,39 @@ DueRestarts due_restarts(const RolloutView& rollout) {
   return out;
 }
 
-bool DaemonSetRestarts::plan(const RolloutView& rollout) {
-  if (rollout.policy.rollout.mechanism != Mechanism::daemonset_restart) return false;
-  const DueRestarts due = due_restarts(rollout);
-  if (due.nodes.empty()) return false;
-  objects_.ensure(rollout, rollout.target);
-  for (const DaemonSet* daemonset : due.daemonsets) {
-    const ObjectKey key = daemonset->meta.key();
-    if (!restarted_.insert(key).second) continue;
-    pass_.add(RestartDaemonSet{key, daemonset->meta.resource_version, due.restarted_for}, "Restart",
-              fmt::format("key {} to {} by a restart of the DaemonSet", rollout.key.key, rollout.target), true);
-  }
-  return !due.daemonsets.empty() || wait_for_the_rest(rollout, due.nodes, due.restarted_for);
-}
-
 // Nodes that the DaemonSet's controller has not reached yet are not candidates (FollowingDaemonSet). The remaining
 // nodes have new pods that might not have read the edit, for example because they were created in the same second, or
 // by an API server whose clock is behind.
-bool DaemonSetRestarts::wait_for_the_rest(const RolloutView& rollout, const std::set<std::string>& nodes,
-                                          const std::string& restarted_for) {
+bool wait_for_the_rest(const RolloutView& rollout, const DueRestarts& due) {
   const TimerKey waits{Timer::left_behind, rollout.key.config_map,
-                       fmt::format("{}/{}/{}", rollout.key.policy, rollout.key.key, restarted_for)};
+                       fmt::format("{}/{}/{}", rollout.key.policy, rollout.key.key, due.restarted_for)};
   const Duration patience = rollout.policy.rollout.verify_timeout;
-  if (pass_.held_for(waits, patience)) return false;
-  pass_.finding(
+  if (rollout.pass.held_for(waits, patience)) return false;
+  rollout.pass.finding(
       Severity::info, rollout_ref(rollout_name(rollout.key, rollout.target)), kNodesLeftBehind,
       fmt::format("the DaemonSets of ConfigMap {} were restarted for this revision, but the pods of {} are not "
                   "newer than the edit. If this lasts {}, the operator restarts these nodes one by one",
-                  rollout.key.config_map, first_names({nodes.begin(), nodes.end()}),
+                  rollout.key.config_map, first_names({due.nodes.begin(), due.nodes.end()}),
                   k8s::format_go_duration(patience)));
   return true;
+}
+
+}  // namespace
+
+bool restart_daemonsets(const RolloutView& rollout) {
+  if (rollout.policy.rollout.mechanism != Mechanism::daemonset_restart) return false;
+  const DueRestarts due = due_restarts(rollout);
+  if (due.nodes.empty()) return false;
+  Pass& pass = rollout.pass;
+  ensure_object(pass, rollout, rollout.target);
+  for (const DaemonSet* daemonset : due.daemonsets) {
+    const ObjectKey key = daemonset->meta.key();
+    // Several rollouts can share a DaemonSet.
+    if (plans<RestartDaemonSet>(pass, [&](const RestartDaemonSet& other) { return other.daemonset == key; })) continue;
+    pass.add(RestartDaemonSet{key, daemonset->meta.resource_version, due.restarted_for}, "Restart",
+             fmt::format("key {} to {} by a restart of the DaemonSet", rollout.key.key, rollout.target), true);
+  }
+  return !due.daemonsets.empty() || wait_for_the_rest(rollout, due);
 }
 
 namespace {

@@ -17,7 +17,6 @@
 #include "reconcilers/model/plan_draft.h"
 #include "reconcilers/reasons/names.h"
 #include "reconcilers/rollout/canary.h"
-#include "reconcilers/rollout/daemonset_restart.h"
 #include "reconcilers/rollout/managed_keys.h"
 
 namespace gso {
@@ -114,24 +113,6 @@ Reason GateState::why() const {
 
 namespace {
 
-// What the conditions below ask about: a rollout of a profile, or of a template. One of the two is null.
-struct GateSubject {
-  explicit GateSubject(const RolloutView& rollout) : pass(rollout.pass), policy(rollout.policy), profile(&rollout) {}
-  explicit GateSubject(const TemplateRollout& rollout)
-      : pass(rollout.pass), policy(rollout.policy), daemons(&rollout) {}
-
-  [[nodiscard]] bool anew() const { return profile != nullptr ? profile->anew : daemons->anew; }
-  [[nodiscard]] Switches switches() const {
-    if (profile == nullptr) return daemons->switches;
-    return anew() ? Switches() : switches_of(pass, profile->key, profile->target, profile->object);
-  }
-
-  Pass& pass;
-  const SharingPolicy& policy;
-  const RolloutView* profile = nullptr;
-  const TemplateRollout* daemons = nullptr;
-};
-
 // The policy's own profile was rolled back, and this rollout restores its nodes. The person who approved the change
 // does not need to approve its rollback.
 bool goes_back(const RolloutView& rollout) {
@@ -141,6 +122,7 @@ bool goes_back(const RolloutView& rollout) {
 
 // --- Why a gate is closed. First the switches that people have set.
 
+// Of the policy and of the ConfigMap.
 Pause pause_above(const GateSubject& subject) {
   std::string of_policy = subject.policy.rollout.paused ? "spec.rollout.paused of the policy is set" : "";
   if (subject.profile == nullptr) return of_policy.empty() ? Pause() : Pause{PausedBy::policy, std::move(of_policy)};
@@ -156,11 +138,6 @@ Pause pause_above(const GateSubject& subject) {
   return {PausedBy::config_map, describe(pause, config_map)};
 }
 
-// Of the policy and of the ConfigMap.
-std::string closed_by_pause_above(const GateSubject& subject) {
-  return pause_above(subject).why;
-}
-
 std::string closed_by_mode(const GateSubject& subject) {
   const PolicyMode mode = subject.pass.s.settings.mode_of(subject.policy);
   if (mode != PolicyMode::observe) return {};
@@ -174,29 +151,26 @@ std::string closed_by_selector(const GateSubject& subject) {
 }
 
 std::string closed_by_person(const GateSubject& subject) {
-  if (!subject.switches().aborted) return {};
+  if (!subject.switches.aborted) return {};
   return fmt::format(
       "the rollout was aborted; the remaining nodes are not changed. Retry: `gpu-sharing-operator rollout start {}`",
       subject.policy.meta.name);
 }
 
 std::string closed_by_undo(const GateSubject& subject) {
-  if (!subject.switches().undone) return {};
+  if (!subject.switches.undone) return {};
   return fmt::format("rolled back by a person. Retry: `gpu-sharing-operator rollout start {}`",
                      subject.policy.meta.name);
 }
 
 std::string closed_by_own_pause(const GateSubject& subject) {
-  return subject.switches().paused ? "spec.paused of the rollout is set" : "";
+  return subject.switches.paused ? "spec.paused of the rollout is set" : "";
 }
 
 std::string closed_without_approval(const GateSubject& subject) {
   if (subject.pass.s.settings.mode_of(subject.policy) != PolicyMode::approve) return {};
-  const RolloutView* profile = subject.profile;
-  if ((profile != nullptr && goes_back(*profile)) || subject.switches().approved) return {};
-  if (profile == nullptr) return subject.daemons->approval();
-  const bool has_object = profile->object != nullptr && !profile->anew;
-  return has_object ? "waits for spec.approved" : "waits for spec.approved of its SharingRollout";
+  const bool goes_on = subject.switches.approved || (subject.profile != nullptr && goes_back(*subject.profile));
+  return goes_on ? std::string() : subject.approval();
 }
 
 // --- Failures.
@@ -240,14 +214,6 @@ std::string closed_by_window(const GateSubject& subject) {
   if (windows.until) return "the next maintenance window opens at " + k8s::format_time(*windows.until);
   if (windows.problem.empty()) return "no maintenance window opens in the next five years";
   return "a maintenance window cannot be read: " + windows.problem;
-}
-
-// A retry ends the stop, and starts nothing outside a maintenance window.
-std::string closed_by_failures(const RolloutView& rollout) {
-  const std::string& why = rollout.too_many_failures();
-  if (why.empty()) return {};
-  const std::string window = closed_by_window(GateSubject(rollout));
-  return why + last_verified_text(rollout) + (window.empty() ? "" : "; a retry also waits: " + window);
 }
 
 std::string closed_by_announcement(const RolloutView& rollout) {
@@ -300,11 +266,30 @@ std::string closed_until_settled(const RolloutView& rollout) {
 }
 
 std::string closed_by_settling(const GateSubject& subject) {
-  return subject.profile != nullptr ? closed_until_settled(*subject.profile) : subject.daemons->settling();
+  return subject.settling();
+}
+
+GateSubject subject_of(const RolloutView& rollout) {
+  const bool has_object = rollout.object != nullptr && !rollout.anew;
+  return {rollout.pass,
+          rollout.policy,
+          rollout.anew ? Switches() : switches_of(rollout.pass, rollout.key, rollout.target, rollout.object),
+          rollout.anew,
+          [=] { return fmt::format("waits for spec.approved{}", has_object ? "" : " of its SharingRollout"); },
+          [&rollout] { return closed_until_settled(rollout); },
+          &rollout};
+}
+
+// A retry ends the stop, and starts nothing outside a maintenance window.
+std::string closed_by_failures(const RolloutView& rollout) {
+  const std::string& why = rollout.too_many_failures();
+  if (why.empty()) return {};
+  const std::string window = closed_by_window(subject_of(rollout));
+  return why + last_verified_text(rollout) + (window.empty() ? "" : "; a retry also waits: " + window);
 }
 
 std::string closed_by_earlier_attempt(const GateSubject& subject) {
-  return subject.anew() ? "the SharingRollout of an earlier attempt is replaced first" : "";
+  return subject.anew ? "the SharingRollout of an earlier attempt is replaced first" : "";
 }
 
 // --- All conditions, in the order in which they are checked: the first one that applies is reported. Each says for
@@ -318,7 +303,7 @@ struct Condition {
 
 constexpr Condition kConditions[] = {
     {Gate::observe, closed_by_mode},
-    {Gate::paused, closed_by_pause_above},
+    {Gate::paused, [](const GateSubject& subject) { return pause_above(subject).why; }},
     {Gate::paused, closed_by_selector},
     {Gate::aborted, closed_by_person},
     {Gate::undone, closed_by_undo},
@@ -367,7 +352,7 @@ GateState first_closed(const GateSubject& subject, GateUse use) {
 }
 
 std::optional<Reason> why_closed(const RolloutView& rollout, GateUse use) {
-  const GateState closed = first_closed(GateSubject(rollout), use);
+  const GateState closed = first_closed(subject_of(rollout), use);
   return closed.is_open() ? std::nullopt : std::optional(closed.why());
 }
 
@@ -379,13 +364,12 @@ GateState closed_by_abort(const GateSubject& subject) {
 }  // namespace
 
 GateState closed_by_abort(const RolloutView& rollout) {
-  return closed_by_abort(GateSubject(rollout));
+  return closed_by_abort(subject_of(rollout));
 }
 
-GateState first_closed_gate(const TemplateRollout& rollout) {
-  const GateSubject subject(rollout);
-  GateState aborted = closed_by_abort(subject);
-  return aborted.is_open() ? first_closed(subject, GateUse::start) : aborted;
+GateState first_closed_gate(const GateSubject& of_template) {
+  GateState aborted = closed_by_abort(of_template);
+  return aborted.is_open() ? first_closed(of_template, GateUse::start) : aborted;
 }
 
 // Pods that a DaemonSet's controller creates in the same second as the edit cannot be distinguished from older ones.
@@ -407,19 +391,19 @@ Gate first_gate_in_spec(const SharingPolicy& policy) {
 }
 
 Pause pause_of_rollout(const RolloutView& rollout) {
-  const GateSubject subject(rollout);
+  const GateSubject subject = subject_of(rollout);
   if (Pause above = pause_above(subject); above.by != PausedBy::nobody) return above;
   std::string own = closed_by_own_pause(subject);
   return own.empty() ? Pause() : Pause{PausedBy::rollout, std::move(own)};
 }
 
 const GateState& RolloutView::gate() const {
-  if (!gate_) gate_ = first_closed(GateSubject(*this), GateUse::start);
+  if (!gate_) gate_ = first_closed(subject_of(*this), GateUse::start);
   return *gate_;
 }
 
 bool RolloutView::may_repair() const {
-  if (!may_repair_) may_repair_ = first_closed(GateSubject(*this), GateUse::repair).is_open();
+  if (!may_repair_) may_repair_ = first_closed(subject_of(*this), GateUse::repair).is_open();
   return *may_repair_;
 }
 

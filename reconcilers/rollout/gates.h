@@ -56,18 +56,18 @@ struct GateRow {
   return gate == Gate::max_failures || gate == Gate::aborted || gate == Gate::undone;
 }
 
-// The rollout of a template to standalone MPS daemons, as far as gates ask about it: the gates that people close, the
-// windows, and these.
-struct TemplateRollout {
+// What gates ask about a rollout, of a profile or of a template to standalone MPS daemons.
+struct GateSubject {
   Pass& pass;
   const SharingPolicy& policy;
   Switches switches;                      // Those in effect.
   bool anew = false;                      // Its SharingRollout is of an earlier attempt.
   std::function<std::string()> approval;  // What is said while nobody has approved it.
-  std::function<std::string()> settling;  // Why the template has not settled; empty: it has.
+  std::function<std::string()> settling;  // Why its inputs have not settled; empty: they have.
+  const RolloutView* profile = nullptr;   // Null: of a template, which only some of the gates concern.
 };
-// The first closed gate. An aborted rollout has ended, whatever else holds it.
-[[nodiscard]] GateState first_closed_gate(const TemplateRollout& rollout);
+// The first gate that is closed for the rollout of a template. An aborted rollout has ended, whatever else holds it.
+[[nodiscard]] GateState first_closed_gate(const GateSubject& of_template);
 
 // Gate::aborted, if somebody has aborted the rollout; else open. An aborted rollout has ended, whatever else holds it.
 [[nodiscard]] GateState closed_by_abort(const RolloutView& rollout);
@@ -86,5 +86,18 @@ struct Pause {
 };
 // The first pause that applies to the rollout, in the order of the gates.
 [[nodiscard]] Pause pause_of_rollout(const RolloutView& rollout);
+
+// --- Mechanism DaemonSetRestart (daemonset_restart.cc): if only new pods load a change, the operator restarts the
+// DaemonSets, whose controller then replaces the pods at its own pace. A label is still changed node by node.
+
+// Plans the restarts that the rollout needs. The template names the revisions and the edit that it was restarted for,
+// so that each DaemonSet is restarted once for them. True: the nodes wait for their DaemonSets, and the caller must
+// start only nodes that need a label. False: the mechanism is another one, or the DaemonSets have been restarted and
+// these nodes have been left behind for longer than verifyTimeout: they are restarted one by one.
+[[nodiscard]] bool restart_daemonsets(const RolloutView& rollout);
+// Why the DaemonSets that mount the rollout's ConfigMap must not be restarted now, for people; empty: they can be.
+// Their controller replaces the pods of every node, so the whole fleet of the ConfigMap decides, not only the nodes of
+// the rollout.
+[[nodiscard]] std::string restart_obstacle(const RolloutView& rollout);
 
 }  // namespace gso

@@ -82,6 +82,10 @@ std::map<std::string, WallTime> contested_labels(const Pass& pass, const std::st
   return out;
 }
 
+LabelRules label_rules(const Pass& pass, const Node& node) {
+  return {pass.s.settings, pass.s.now, contested_labels(pass, node.meta.name)};
+}
+
 // The labels that the change sets and that the node's annotation does not call the operator's. Views into the change.
 std::set<std::string_view> unowned_labels(const Node& node, const LabelChange& change) {
   std::set<std::string_view> out;
@@ -106,10 +110,6 @@ bool is_unseen(const Pass& pass, const Node& node, const LabelWrite& write) {
 }
 
 }  // namespace
-
-LabelRules label_rules(const Pass& pass, const Node& node) {
-  return {pass.s.settings, pass.s.now, contested_labels(pass, node.meta.name)};
-}
 
 LabelChange settled_label_change(const Pass& pass, const Node& node, const NodeAssessment& assessment) {
   return label_change(node, assessment, label_rules(pass, node));

@@ -16,9 +16,8 @@ namespace gso {
 // of such a timer is "set N LABEL,LABEL" once the store shows those labels: the N-th of the last writes to that node,
 // which counts for kRewriteWindow; and "written N LABEL,LABEL" before that.
 
-// The rules of now for that node's labels: one that the last kMostRewrites writes to it contained is contested.
-[[nodiscard]] LabelRules label_rules(const Pass& pass, const Node& node);
-// label_change() of a settled node.
+// label_change() of a settled node, by the rules of now: a label that the last kMostRewrites writes to the node
+// contained is contested.
 [[nodiscard]] LabelChange settled_label_change(const Pass& pass, const Node& node, const NodeAssessment& assessment);
 
 // A finding for each contested label. The operator looks again once it is allowed to set the first of them.

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <ranges>
 #include <set>
 #include <string>
 #include <utility>
@@ -74,13 +75,12 @@ bool still_starts(const Pass& pass, const Node& node, const NodeAssessment& now)
 }
 
 // `now`: what the node runs.
-void add_node(FleetRecord& record, LoadedEntries& loaded, const Pass& pass, const Node& node,
-              const NodeAssessment& now) {
+void add_node(FleetRecord& record, const Pass& pass, const Node& node, const NodeAssessment& now) {
   const std::int64_t measured = gpus_to_remember(node, now);
   MachineRecord entry;
   entry.measured = measured > 0;
   entry.devices = entry.measured ? measured : now.counted_devices;
-  loaded.enter(now, entry);
+  enter_loaded(pass, now, entry);
   if (now.loaded.proof != Proof::annotation && !still_starts(pass, node, now)) {
     const bool valid = now.profile && now.profile->valid;
     entry.config_map = k8s::Interned(pass.index.installation_of(now).id());
@@ -109,14 +109,13 @@ std::string describe(const FleetRecord& record) {
 template <class In>
 void add_baseline_entries(Pass& pass, FleetRecord& record, In in) {
   std::map<std::string, ShownKey> keys;
-  LoadedEntries loaded(pass);
   PresentState present(pass);
   for (const std::string& name : pass.index.nodes_in(Bucket::unrecorded)) {
     const NodeAssessment& a = *pass.index.find(name);
     const Node* node = pass.s.world.nodes.find(name);
     if (node == nullptr || !in(pass.index.installation_of(a).ns)) continue;
     const NodeAssessment now = present.of(*node, a);
-    add_node(record, loaded, pass, *node, now);
+    add_node(record, pass, *node, now);
     const std::string id = fmt::format("{}/{}", pass.index.installation_of(now).id(), now.key.view());
     ShownKey& key = keys.try_emplace(id, std::string(now.target.view())).first->second;
     key.by_all = key.by_all && now.matches();
@@ -139,11 +138,10 @@ void add_baseline_entries(Pass& pass, FleetRecord& record, In in) {
 std::set<std::string> without_baseline(const Pass& pass) {
   std::set<std::string> out = pass.s.world.unsynced_namespaces;
   for (const std::string& name : pass.index.nodes_in(Bucket::contested)) {
-    std::string_view rest = pass.index.find(name)->claimants.view();  // "a/b, c/d"
-    while (!rest.empty()) {
-      out.emplace(rest.substr(0, rest.find('/')));
-      const auto comma = rest.find(", ");
-      rest = comma == std::string_view::npos ? std::string_view() : rest.substr(comma + 2);
+    const std::string_view claimants = pass.index.find(name)->claimants.view();  // "a/b, c/d"
+    for (const auto& one : std::views::split(claimants, std::string_view(", "))) {
+      const std::string claimant(one.begin(), one.end());
+      out.insert(claimant.substr(0, claimant.find('/')));
     }
   }
   return out;
@@ -162,42 +160,33 @@ void complete_baseline(Pass& pass) {
 
 }  // namespace
 
-std::optional<LoadedEntries::Profile> LoadedEntries::read(const NodeAssessment& a) const {
+void enter_loaded(const Pass& pass, const NodeAssessment& a, MachineRecord& entry) {
+  if (a.loaded.proof != Proof::annotation) return;
   const std::string_view profile = a.loaded.profile.view();  // "<configmap>/<key>"
   const std::size_t slash = profile.rfind('/');
-  if (slash == std::string_view::npos) return std::nullopt;
-  const bool is_name = is_dns1123_subdomain(profile.substr(0, slash)) && profile.size() - slash - 1 <= kLongestKey;
-  if (!is_name) return std::nullopt;
-  const std::string& ns = pass_.index.installation_of(a).ns;
-  return Profile{k8s::Interned(fmt::format("{}/{}", ns, profile.substr(0, slash))),
-                 k8s::Interned(profile.substr(slash + 1))};
-}
-
-void LoadedEntries::enter(const NodeAssessment& a, MachineRecord& entry) {
-  if (a.loaded.proof != Proof::annotation) return;
-  const auto [known, is_new] = profiles_.try_emplace({a.installation, a.loaded.profile});
-  if (is_new) known->second = read(a);
-  if (!known->second) return;
-  entry.config_map = known->second->config_map;
-  entry.key = known->second->key;
+  if (slash == std::string_view::npos) return;
+  const std::string_view config_map = profile.substr(0, slash);
+  const std::string_view key = profile.substr(slash + 1);
+  // Whoever can write Nodes can write a text that would make the record too large.
+  if (!is_dns1123_subdomain(config_map) || key.size() > kLongestKey) return;
+  entry.config_map = k8s::Interned(fmt::format("{}/{}", pass.index.installation_of(a).ns, config_map));
+  entry.key = k8s::Interned(key);
   entry.revision = a.loaded.revision;
   entry.drift = entry.unproven = false;
 }
 
 std::string text_of_key(Pass& pass, std::string_view id, std::string_view revision) {
-  const std::size_t slash = id.rfind('/');
-  const std::string_view map = id.substr(0, slash);
-  const std::string key(id.substr(slash + 1));
+  const std::size_t first = id.find('/');
+  const std::size_t last = id.rfind('/');
   const ConfigMap* config_map = pass.s.world.configmaps.find(
-      ObjectKey{std::string(map.substr(0, map.find('/'))), std::string(map.substr(map.find('/') + 1))});
+      ObjectKey{std::string(id.substr(0, first)), std::string(id.substr(first + 1, last - first - 1))});
   if (config_map == nullptr) return {};
-  const auto text = config_map->data.find(key);
-  const bool same = text != config_map->data.end() && text->second &&
-                    pass.index.profiles.compile(*text->second)->revision == revision;
+  const auto text = config_map->data.find(std::string(id.substr(last + 1)));
+  if (text == config_map->data.end() || !text->second) return {};
   // Or the text has that revision only because the DaemonSets override an error in it.
-  const bool known =
-      text != config_map->data.end() && text->second && pass.index.profiles.text_of(revision) == *text->second;
-  return same || known ? *text->second : std::string();
+  const bool has_it = pass.index.profiles.compile(*text->second)->revision == revision ||
+                      pass.index.profiles.text_of(revision) == *text->second;
+  return has_it ? *text->second : std::string();
 }
 
 void write_record(Pass& pass, const FleetRecord& next, std::string_view reason, const std::string& message) {
@@ -272,16 +261,9 @@ std::string_view present_text(const ProfileRollout& profile_rollout) {
                                              : std::string_view();
 }
 
-std::string id_of(const RolloutKey& key) {
-  return fmt::format("{}/{}", key.config_map, key.key);
+std::string id_of(std::string_view config_map, std::string_view key) {
+  return fmt::format("{}/{}", config_map, key);
 }
-
-// The text of a key that the record does not have yet.
-struct NewText {
-  std::string id;
-  std::string config_map;
-  RecordedText text;
-};
 
 }  // namespace
 
@@ -289,10 +271,15 @@ std::map<std::string, std::vector<RecordedText>> present_history(const Pass& pas
   std::map<std::string, std::vector<RecordedText>> out;
   if (pass.index.record) out = pass.index.record->history;
   std::set<std::string> used;
+  struct NewText {
+    std::string id;
+    std::string config_map;
+    RecordedText text;
+  };
   std::vector<NewText> added;
   std::map<std::string, int> changed;  // Keys with a new text, by ConfigMap.
   for (const auto& [key, profile_rollout] : pass.index.profile_rollouts) {
-    const std::string id = id_of(key);
+    const std::string id = id_of(key.config_map, key.key);
     used.insert(id);
     const PluginInstallation& installation = pass.index.discovery.installations[profile_rollout.installation];
     const ConfigMap* config_map = pass.s.world.configmaps.find(installation.config_map_key());
@@ -323,7 +310,7 @@ bool has_new_text(const Pass& pass) {
   return std::ranges::any_of(pass.index.profile_rollouts, [&](const auto& entry) {
     const auto& [key, profile_rollout] = entry;
     const std::string_view text = present_text(profile_rollout);
-    const auto known = pass.index.record->history.find(id_of(key));
+    const auto known = pass.index.record->history.find(id_of(key.config_map, key.key));
     return !text.empty() && known != pass.index.record->history.end() && !is_last(known->second, text);
   });
 }
@@ -360,10 +347,6 @@ class KnownKeys {
   }
 
  private:
-  [[nodiscard]] static std::string id_of(std::string_view config_map, std::string_view key) {
-    return fmt::format("{}/{}", config_map, key);
-  }
-
   using GoodKey = decltype(FleetRecord::good)::value_type;
 
   // A policy can return to these.

@@ -237,17 +237,11 @@ class Remediator {
                       1 + (known == nullptr ? 0 : known->attempts), pass_.s.now});
       return;
     }
-    if (!report_ || is_being_deleted(pod)) return;
+    // The change of the node can replace the pod as well.
+    const auto deletes_it = [&](const DeletePod& deletion) { return deletion.uid == pod.meta.uid; };
+    if (!report_ || plans<DeletePod>(pass_, deletes_it)) return;
     pass_.add(DeletePod{pod.meta.key(), pod.meta.uid, std::nullopt, std::nullopt}, fault.name,
               message + "; the operator replaces the pod", true, name);
-  }
-
-  // The plan already has its deletion: the change of the node replaces the pod as well.
-  [[nodiscard]] bool is_being_deleted(const Pod& pod) const {
-    return std::ranges::any_of(pass_.plan.actions, [&](const PlannedAction& planned) {
-      const auto* deletion = std::get_if<DeletePod>(&planned.action);
-      return deletion != nullptr && deletion->uid == pod.meta.uid;
-    });
   }
 
   // Time until the next attempt: 5 minutes after the first one, then twice as long each time, up to an hour.

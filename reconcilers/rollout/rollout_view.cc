@@ -39,7 +39,8 @@ RolloutView::RolloutView(Pass& in, const RolloutKey& of, const ProfileRollout& n
       installation(in.index.discovery.installations[nodes.installation]),
       target(target_of(nodes)),
       object(in.s.world.rollouts.find(rollout_name(of, target))),
-      anew(object != nullptr && begins_anew(in.index, nodes, *object)),
+      anew(object != nullptr &&
+           (ended_earlier(in.index, nodes, *object) || is_of_other_templates(in.index, nodes, *object))),
       verified(is_verified(in.index, of, nodes, target)) {}
 
 bool RolloutView::is_verified_on(const std::string& product) const {
@@ -240,10 +241,6 @@ bool is_of_other_templates(const Index& index, const ProfileRollout& profile_rol
 bool ended_earlier(const Index& index, const ProfileRollout& profile_rollout, const SharingRollout& rollout) {
   return waits(profile_rollout, rollout) &&
          (was_left(index, rollout) || ended_before_template(index, profile_rollout, rollout));
-}
-
-bool begins_anew(const Index& index, const ProfileRollout& profile_rollout, const SharingRollout& rollout) {
-  return ended_earlier(index, profile_rollout, rollout) || is_of_other_templates(index, profile_rollout, rollout);
 }
 
 }  // namespace gso

@@ -9,19 +9,22 @@
 //              managed_keys, record_writes: what the cluster must hold for that
 //   canary     canary, then failures: what the nodes have shown of a revision
 //   budgets    drain (evictions), budgets, slots: who must leave a node, and who holds a slot
-//   gates      daemonset_restart, then gates: why no node starts
+//   gates      gates (daemonset_restart): why no node starts
 //   starts     repairs (node_states), change_steps, starts: what happens to which node
 //   outlook    standstill (waits): what keeps a rollout from going on, for people; outcomes: what the record learns
 #pragma once
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "reconcilers/fleet/pass.h"
@@ -91,7 +94,7 @@ class RolloutView {
   const PluginInstallation& installation;
   const std::string target;      // The target of most of its nodes; empty if none has one.
   const SharingRollout* object;  // Null: this revision has no SharingRollout.
-  const bool anew;               // `object` belongs to an earlier attempt (rollout_view.h).
+  const bool anew;               // `object` belongs to an earlier attempt: ended_earlier(), or is_of_other_templates().
   // The fleet has shown this revision before, and nothing else is new.
   const bool verified;
   // Nodes of that product have shown it as well: their group needs no canary.
@@ -204,6 +207,15 @@ class RolloutViews {
 // The target revision of most nodes of a rollout; empty if none has one.
 [[nodiscard]] std::string target_of(const ProfileRollout& profile_rollout);
 
+// This pass has planned such an action.
+template <class Kind>
+[[nodiscard]] bool plans(const Pass& pass, const auto& matches) {
+  return std::ranges::any_of(pass.plan.actions, [&](const PlannedAction& planned) {
+    const Kind* action = std::get_if<Kind>(&planned.action);
+    return action != nullptr && matches(*action);
+  });
+}
+
 // The rollout that a SharingRollout is of, or an entry of the record.
 [[nodiscard]] RolloutKey rollout_key_of(const auto& entry) {
   return {entry.policy, entry.config_map, entry.key};
@@ -274,11 +286,8 @@ using DaemonRollouts = std::map<RolloutKey, DaemonRollout>;
 // then or now, is no reason. A pause stays in effect until a person ends it, whatever template comes.
 [[nodiscard]] bool is_of_other_templates(const Index& index, const ProfileRollout& profile_rollout,
                                          const SharingRollout& rollout);
-// Nodes wait for the rollout although another revision had replaced it, or although it had ended, or its switches were
-// set, before a new template arrived (OnDelete). An undo stays in effect.
-[[nodiscard]] bool begins_anew(const Index& index, const ProfileRollout& profile_rollout,
-                               const SharingRollout& rollout);
-// The same without is_of_other_templates(): what the object and its status alone show.
+// Nodes wait for the rollout although another revision had replaced it, or although it had ended before a new template
+// arrived (OnDelete), as the object and its status show. An undo stays in effect.
 [[nodiscard]] bool ended_earlier(const Index& index, const ProfileRollout& profile_rollout,
                                  const SharingRollout& rollout);
 

@@ -11,10 +11,7 @@
 #include "reconcilers/kai/planners.h"
 #include "reconcilers/node/node_phase.h"
 #include "reconcilers/profile/profile.h"
-#include "reconcilers/rollout/budgets.h"
 #include "reconcilers/rollout/canary.h"
-#include "reconcilers/rollout/drain.h"
-#include "reconcilers/rollout/rollout_view.h"
 
 namespace gso {
 
@@ -34,11 +31,6 @@ BusyNodes::BusyNodes(Pass& pass) : pass_(pass) {
 void BusyNodes::note(const std::string& node, const NodeAssessment& a) {
   known_.insert(node);
   pass_.renew({Timer::busy, node, std::string(a.target.view())}, kKnown);
-}
-
-std::int64_t BusyNodes::waiting(const std::string& policy) const {
-  const auto it = waiting_.find(policy);
-  return it == waiting_.end() ? 0 : it->second;
 }
 
 std::int64_t BusyNodes::waiting() const {
@@ -98,15 +90,16 @@ void Slots::count_changes() const {
 
 bool Slots::has_room(const RolloutKey& key, const ProfileRollout& profile_rollout, const NodeAssessment& a,
                      bool shown) const {
-  if (!is_busy(a)) return free(key, profile_rollout, a);
+  const std::string product(a.product.view());
+  const SharingPolicy& policy = pass_->index.policy(pass_->s.world, key.policy);
+  const BudgetCount group = count_of(profile_rollout.groups.at(product).tally);
+  if (!is_busy(a)) return free(key, product, policy, group);
   const bool repair = is_out_of_service(a);
   if (repair && shown) return true;
   count_changes();
-  const std::string product(a.product.view());
   const SlotsTaken before = (repair ? repaired_ : *changing_).of(key, product);
   const SlotsTaken now = (repair ? repairs_begun_ : begun_).of(key, product);
-  return has_room_for(pass_->index.policy(pass_->s.world, key.policy).rollout, key.policy,
-                      count_of(profile_rollout.groups.at(product).tally),
+  return has_room_for(policy.rollout, key.policy, group,
                       {before.cluster + now.cluster, before.policy + now.policy, before.group + now.group});
 }
 
@@ -120,12 +113,6 @@ bool Slots::has_room_for(const RolloutSpec& rollout, const std::string& policy, 
   BudgetCounts counts = budget_counts(*pass_, unserved_, policy, group);
   for (BudgetCount* budget : {&counts.cluster, &counts.policy, &counts.group}) budget->busy = 0;
   return has_slot(*pass_, rollout, counts, held);
-}
-
-bool Slots::free(const RolloutKey& key, const ProfileRollout& profile_rollout, const NodeAssessment& a) const {
-  const std::string product(a.product.view());
-  return free(key, product, pass_->index.policy(pass_->s.world, key.policy),
-              count_of(profile_rollout.groups.at(product).tally));
 }
 
 bool Slots::free(const RolloutKey& key, const std::string& product, const SharingPolicy& policy,

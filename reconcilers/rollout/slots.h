@@ -37,7 +37,9 @@ class BusyNodes {
   [[nodiscard]] bool known(const std::string& node) const { return known_.contains(node); }
   void note(const std::string& node, const NodeAssessment& assessment);
   // Nodes of a policy that are out of service and wait for their workloads, including those that start in this pass.
-  [[nodiscard]] std::int64_t waiting(const std::string& policy) const;
+  [[nodiscard]] std::int64_t waiting(const std::string& policy) const {
+    return waiting_.contains(policy) ? waiting_.at(policy) : 0;
+  }
   // The same, of all policies.
   [[nodiscard]] std::int64_t waiting() const;
   void start(const std::string& policy) { ++waiting_[policy]; }
@@ -77,8 +79,6 @@ class Slots {
   // fewer are being repaired than that, or `shown`: some node of its rollout has shown the text.
   [[nodiscard]] bool has_room(const RolloutKey& key, const ProfileRollout& profile_rollout, const NodeAssessment& a,
                               bool shown) const;
-  // Cluster, policy and group have room for one more node.
-  [[nodiscard]] bool free(const RolloutKey& key, const ProfileRollout& profile_rollout, const NodeAssessment& a) const;
   // The budgets that have no room for one more node, for people; empty: all have room.
   [[nodiscard]] std::string exhausted(const RolloutKey& key, const ProfileRollout& profile_rollout,
                                       const NodeAssessment& a) const;
@@ -87,8 +87,8 @@ class Slots {
   // Of the cluster, in this pass.
   [[nodiscard]] std::int64_t taken_of_cluster() const { return taken_.of_cluster(); }
 
-  // The same for a change that is not one of profiles, of a node that holds no slot yet. `key` and `product` name the
-  // node's group, and `group` counts it.
+  // The same for a node that holds no slot yet, in whatever change. `key` and `product` name the node's group, and
+  // `group` counts it.
   [[nodiscard]] bool free(const RolloutKey& key, const std::string& product, const SharingPolicy& policy,
                           const BudgetCount& group) const;
   void take(const RolloutKey& key, const std::string& product);

@@ -1,4 +1,3 @@
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,7 +13,6 @@
 #include "reconcilers/node/node_step.h"
 #include "reconcilers/reasons/names.h"
 #include "reconcilers/rollout/canary.h"
-#include "reconcilers/rollout/daemonset_restart.h"
 #include "reconcilers/rollout/drain.h"
 #include "reconcilers/rollout/gates.h"
 #include "reconcilers/rollout/managed_keys.h"
@@ -33,16 +31,15 @@ void start_node(Pass& pass, const Node& node, const NodeAssessment& a, const Rol
   const std::string& name = node.meta.name;
   const NodeView view = view_of(pass, node, a);
   NodeChange change = begin_change(view, {a.transition, a.cause});
+  RolloutView& of = rollout_of(pass, pass.index.rollout_key_of(a));
+  const std::string product(a.product.view());
+  const bool passed = of.canary_passed(product);
   // A canary that was verified and then stopped serving still counts for or against its revision.
-  const RolloutKey profile_rollout = pass.index.rollout_key_of(a);
-  RolloutView& rollout_view = rollout_of(pass, profile_rollout);
   const bool was_canary =
-      a.loaded.revision == a.target && !rollout_view.is_verified_on(std::string(a.product.view())) &&
-      (is_recorded_canary(rollout_view, name) || rollout_view.canary_passed(std::string(a.product.view())));
+      a.loaded.revision == a.target && !of.is_verified_on(product) && (passed || is_recorded_canary(of, name));
   change.served = change.served || was_canary;
   change.had_turn = has_had_turn(pass, name);
-  if (change.served && !rollout_view.canary_passed(std::string(a.product.view())))
-    rollout_view.started_canaries.insert(name);
+  if (change.served && !passed) of.started_canaries.insert(name);
   const bool cordon = start_cordons(rollout.cordon, a.transition, live);
   pass.add(patch_into(view, change, {.cordon = cordon, .live = live}), "Update",
            fmt::format("{} -> {} ({}, {})", a.loaded.revision.empty() ? "unknown" : a.loaded.revision.view(),
@@ -114,10 +111,10 @@ class Starter {
     const Gate gate = rollout.gate().gate;
     // A rollout that waits for an approval needs the object to approve.
     if (gate == Gate::approval || (pending && switches_to_restore(pass_, key, rollout.target)))
-      objects_.ensure(rollout, rollout.target);
+      ensure_object(pass_, rollout, rollout.target);
     if (reloads != reloads_.end()) start_reloads(rollout, reloads->second);
     if (gate != Gate::open || !pending) return;
-    if (restarts_.plan(rollout)) by_daemonset_.insert(key);
+    if (restart_daemonsets(rollout)) by_daemonset_.insert(key);
     for (const auto& [product, group] : profile_rollout.groups) {
       if (!group.pending.empty()) groups_.push_back({rollout, product, group});
     }
@@ -266,20 +263,20 @@ class Starter {
     }
   }
 
-  // The node is held, NotReady or used by KAI, possibly for long: it does not delay other nodes.
-  [[nodiscard]] bool is_out_of_reach(const ProfileRollout& profile_rollout, const std::string& name) const {
-    const NodeAssessment* a = pass_.index.find(name);
-    if (a == nullptr || profile_rollout.nodes(RolloutBucket::set_aside).contains(name)) return true;
-    const auto hindrance = kai_hindrance(pass_, name, *a);
-    return hindrance && hindrance->certain;  // The result of a pending lookup is known shortly.
-  }
-
-  // If gang peers are the only nodes of a group that can start, they are its canary together.
-  [[nodiscard]] bool only_peers_are_left(const ProfileRollout& profile_rollout, const std::string& product,
+  // If gang peers are the only nodes of a group that can start, they are its canary together. A node that is held,
+  // NotReady or used by KAI, possibly for long, does not delay others.
+  [[nodiscard]] bool only_peers_are_left(const RolloutView& rollout, const std::string& product,
                                          const GangPeers& peers) const {
-    return std::ranges::all_of(profile_rollout.groups.at(product).pending, [&](const auto& entry) {
+    const ProfileRollout& nodes = rollout.profile_rollout;
+    const auto is_out_of_reach = [&](const std::string& name) {
+      const NodeAssessment* a = pass_.index.find(name);
+      if (a == nullptr || nodes.nodes(RolloutBucket::set_aside).contains(name)) return true;
+      const auto hindrance = kai_hindrance(pass_, name, *a);
+      return hindrance && hindrance->certain;  // The result of a pending lookup is known shortly.
+    };
+    return std::ranges::all_of(nodes.groups.at(product).pending, [&](const auto& entry) {
       const std::string& name = entry.second;
-      return peers.nodes.contains(name) || waiting_for_peers_.contains(name) || is_out_of_reach(profile_rollout, name);
+      return peers.nodes.contains(name) || waiting_for_peers_.contains(name) || is_out_of_reach(name);
     });
   }
 
@@ -295,6 +292,12 @@ class Starter {
     return pass_.s.world.nodes_being_written.contains(name) ||
            pass_.index.nodes_in(Bucket::stale_marks).contains(name) ||
            pass_.index.nodes_in(Bucket::releases).contains(name);
+  }
+
+  // The node takes its slot, and its place in the canary: a repair has none there.
+  void take(const RolloutKey& key, const NodeAssessment& a) {
+    slots_.take(key, a);
+    if (!gso::is_repair(a)) ++started_[{key, std::string(a.product.view())}];
   }
 
   // Also for reloads, which do not change the profile.
@@ -313,7 +316,7 @@ class Starter {
     if (a->label && !a->label->empty() && !key_is_projected(pass_, pass_.index.installation_of(*a), key.key))
       return Outcome::no_slot;
     if (!has_room(view, *a)) return Outcome::no_slot;
-    const RolloutSpec& rollout = pass_.index.policy(pass_.s.world, key.policy).rollout;
+    const RolloutSpec& rollout = view.policy.rollout;
     const Drain drain = drain_for(*a, a->transition, rollout.workloads);
     bool idle = drain == Drain::nothing;
     // A node that serves nothing has no workloads to wait for, as a rule: its change waits for those that are left.
@@ -325,13 +328,11 @@ class Starter {
       if (!use.listed) pass_.plan.consumers_wanted.insert(name);
       if (!use.fresh) {
         // The slot is kept for the node, so that no more nodes are listed than could start.
-        slots_.take(key, *a);
-        if (!is_repair(name)) ++started_[{key, std::string(a->product.view())}];
+        take(key, *a);
         return Outcome::started;
       }
       idle = drained(drain, use, *a);
     }
-    const std::string policy(a->policy.view());
     if (!idle && waits_first) {
       busy_.note(name, *a);
       if (!may_wait || had_turn) return Outcome::busy;
@@ -340,11 +341,10 @@ class Starter {
       if (const auto outcome = start_together(view, name, *a)) return *outcome;
     }
     if (!idle && waits_first && !one_more_may_wait(key)) return Outcome::busy;
-    if (!idle) busy_.start(policy);
+    if (!idle) busy_.start(key.policy);
     const bool live = starts_live(drain, idle);
-    slots_.take(key, *a);
-    if (!is_repair(name)) ++started_[{key, std::string(a->product.view())}];
-    objects_.ensure(view, std::string(a->target.view()));
+    take(key, *a);
+    ensure_object(pass_, view, std::string(a->target.view()));
     start_node(pass_, *node, *a, rollout, live);
     return Outcome::started;
   }
@@ -355,7 +355,6 @@ class Starter {
   // starts alone and evicts no pod.
   std::optional<Outcome> start_together(RolloutView& view, const std::string& name, const NodeAssessment& a) {
     const RolloutKey& key = view.key;
-    const ProfileRollout& profile_rollout = view.profile_rollout;
     constexpr std::size_t kMostWaitingForPeers = 32;  // Each of them was listed.
     const GangPeers peers = gang_peers_of(pass_, name);
     if (!peers.unlisted.empty()) {
@@ -367,29 +366,28 @@ class Starter {
     // It waits alone until they can be listed, or for idleTimeout, and evicts no pod meanwhile.
     pass_.plan.consumers_wanted.insert(peers.unlistable.begin(), peers.unlistable.end());
     if (!peers.unlistable.empty() || peers.pending.size() <= 1) return std::nullopt;
-    const bool hopeless = !slots_.fit_ever(key, profile_rollout, peers);
-    if (hopeless && only_peers_are_left(profile_rollout, std::string(a.product.view()), peers)) return std::nullopt;
-    if (hopeless || !take_slots(key, profile_rollout, peers)) {
+    const bool hopeless = !slots_.fit_ever(key, view.profile_rollout, peers);
+    if (hopeless && only_peers_are_left(view, std::string(a.product.view()), peers)) return std::nullopt;
+    if (hopeless || !take_slots(view, peers)) {
       if (waiting_for_peers_.size() >= kMostWaitingForPeers) return Outcome::no_slot;
       wait_for_peers(name, a);
       return Outcome::skipped;
     }
-    const RolloutSpec& rollout = pass_.index.policy(pass_.s.world, key.policy).rollout;
     for (const std::string& peer : peers.pending) {
       const NodeAssessment& other = *pass_.index.find(peer);
       started_with_peers_.insert(peer);
       ++started_[{key, std::string(other.product.view())}];
       busy_.start(key.policy);
-      objects_.ensure(view, std::string(other.target.view()));
-      start_node(pass_, *pass_.s.world.nodes.find(peer), other, rollout, false);
+      ensure_object(pass_, view, std::string(other.target.view()));
+      start_node(pass_, *pass_.s.world.nodes.find(peer), other, view.policy.rollout, false);
     }
     return Outcome::started;
   }
 
   // Takes a slot for each peer that needs one, or no slot if one of them gets none.
-  bool take_slots(const RolloutKey& key, const ProfileRollout& profile_rollout, const GangPeers& peers) {
+  bool take_slots(const RolloutView& rollout, const GangPeers& peers) {
+    const RolloutKey& key = rollout.key;
     const Slots before = slots_;
-    RolloutView& rollout = rollout_of(pass_, key);
     std::map<std::string, std::int64_t> needs;
     const auto waiting = static_cast<std::int64_t>(peers.pending.size());
     const std::int64_t before_them = busy_.waiting(key.policy);
@@ -399,7 +397,7 @@ class Starter {
       const std::string product(a.product.view());
       const bool canary =
           ++needs[product] <= left_in_canary(rollout, product) ||
-          (canaries_in_progress(rollout, product).empty() && only_peers_are_left(profile_rollout, product, peers));
+          (canaries_in_progress(rollout, product).empty() && only_peers_are_left(rollout, product, peers));
       all = all && canary && !started_with_peers_.contains(peer) && !gets_another_patch(peer) && kai_allows(peer, a) &&
             has_room(rollout, a) && !is_behind_canary(rollout, a);
       if (!all) break;
@@ -412,8 +410,6 @@ class Starter {
   Pass& pass_;
   Slots& slots_;
   BusyNodes busy_{pass_};
-  RolloutObjects objects_{pass_};
-  DaemonSetRestarts restarts_{pass_, objects_};
   std::map<std::string, WallTime, std::less<>> deferred_;  // Until when.
   Reloads reloads_;
   std::vector<std::pair<RolloutView*, std::string>> busy_reloads_;

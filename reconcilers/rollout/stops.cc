@@ -337,20 +337,20 @@ bool owns_key(const SharingPolicy& policy, const RolloutKey& key) {
          inline_profile_key(policy.meta.name, *policy.inline_profile) == key.key;
 }
 
-void RolloutObjects::ensure(const RolloutView& rollout, const std::string& target) {
+void ensure_object(Pass& pass, const RolloutView& rollout, const std::string& target) {
   constexpr std::size_t kMaxText = 64 << 10;  // A longer profile is left out: the object must fit into etcd.
-  std::string profile;
-  if (const ConfigMap* config_map = pass_.s.world.configmaps.find(rollout.installation.config_map_key())) {
+  std::string_view profile;
+  if (const ConfigMap* config_map = pass.s.world.configmaps.find(rollout.installation.config_map_key())) {
     const auto text = config_map->data.find(rollout.key.key);
     if (text != config_map->data.end() && text->second && text->second->size() <= kMaxText) profile = *text->second;
   }
-  ensure(rollout.key, target, profile);
+  ensure_object(pass, rollout.key, target, profile);
 }
 
-void RolloutObjects::ensure(const RolloutKey& key, const std::string& target, const std::string& profile) {
+void ensure_object(Pass& pass, const RolloutKey& key, const std::string& target, std::string_view profile) {
   const std::string name = rollout_name(key, target);
-  if (!pass_.s.world.policies_served || pass_.s.world.rollouts.find(name) != nullptr || !made_.insert(name).second)
-    return;
+  if (!pass.s.world.policies_served || pass.s.world.rollouts.find(name) != nullptr) return;
+  if (plans<CreateObject>(pass, [&](const CreateObject& made) { return made.object == rollout_ref(name); })) return;
   const std::string_view daemonset = daemonset_of(key.config_map);
   nlohmann::ordered_json spec = {{"policy", key.policy}};
   spec[daemonset.empty() ? "configMap" : "daemonSet"] = daemonset.empty() ? key.config_map : daemonset;
@@ -359,16 +359,16 @@ void RolloutObjects::ensure(const RolloutKey& key, const std::string& target, co
   if (!profile.empty()) spec["profile"] = profile;
   nlohmann::ordered_json object = {
       {"apiVersion", kApiVersion}, {"kind", "SharingRollout"}, {"metadata", {{"name", name}}}};
-  const auto kept = switches_to_restore(pass_, key, target);
+  const auto kept = switches_to_restore(pass, key, target);
   if (kept && kept->paused) spec["paused"] = true;
   if (kept && kept->aborted) spec["aborted"] = true;
   if (kept && kept->undone) object["metadata"]["annotations"][std::string(kUndoAnnotation)] = "true";
   object["spec"] = std::move(spec);
-  pass_.add(CreateObject{rollout_ref(name), dump(object)}, kept ? "RolloutRestored" : "RolloutStarted",
-            daemonset.empty() ? fmt::format("Rolling out {} (key {}) to {} under policy {}", key.config_map, key.key,
-                                            target, key.policy)
-                              : fmt::format("Rolling out {} to {} under policy {}",
-                                            describe_subject(key.config_map, key.key), target, key.policy));
+  pass.add(CreateObject{rollout_ref(name), dump(object)}, kept ? "RolloutRestored" : "RolloutStarted",
+           daemonset.empty() ? fmt::format("Rolling out {} (key {}) to {} under policy {}", key.config_map, key.key,
+                                           target, key.policy)
+                             : fmt::format("Rolling out {} to {} under policy {}",
+                                           describe_subject(key.config_map, key.key), target, key.policy));
 }
 
 }  // namespace gso

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -63,20 +62,10 @@ void find_held_policies(Pass& pass);
 
 // --- Which SharingRollouts a pass creates: one for each rollout that starts nodes or waits for an approval.
 
-class RolloutObjects {
- public:
-  // `pass` must outlive it.
-  explicit RolloutObjects(Pass& pass) : pass_(pass) {}
-
-  // Plans the SharingRollout of that revision, unless it exists, this pass has planned it already, or the CRDs are not
-  // served. A stop that the record keeps for it is set in the new object.
-  void ensure(const RolloutView& rollout, const std::string& target);
-  // The same of a rollout of another kind. `profile`: the text that it rolls out; empty: none, or too long.
-  void ensure(const RolloutKey& key, const std::string& target, const std::string& profile);
-
- private:
-  Pass& pass_;
-  std::set<std::string> made_;
-};
+// Plans the SharingRollout of that revision, unless it exists, this pass has planned it already, or the CRDs are not
+// served. A stop that the record keeps for it is set in the new object.
+void ensure_object(Pass& pass, const RolloutView& rollout, const std::string& target);
+// The same of a rollout of another kind. `profile`: the text that it rolls out; empty: none, or too long.
+void ensure_object(Pass& pass, const RolloutKey& key, const std::string& target, std::string_view profile = {});
 
 }  // namespace gso

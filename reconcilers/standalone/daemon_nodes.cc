@@ -29,8 +29,8 @@ const Operand* daemonset_of(const Index& index, const Pod* pod, const MpsDaemonC
   const auto* owner = pod == nullptr ? nullptr : pod->meta.controller();
   const auto found = std::ranges::find_if(all, [&](const Operand& daemon) {
     if (owner != nullptr) return owner->uid.view() == daemon.uid;
-    const std::string key = k8s::to_string(daemon.key);
-    return (mark.change && mark.change->daemonset == key) || (mark.deferred && mark.deferred->daemonset == key);
+    const auto names_it = [&](const auto& change) { return change && change->daemonset == k8s::to_string(daemon.key); };
+    return names_it(mark.change) || names_it(mark.deferred);
   });
   return found == all.end() ? nullptr : &*found;
 }
@@ -193,12 +193,6 @@ NodeDrain drain_of_daemon(const DaemonNode& node) {
   return out;
 }
 
-// A node of the same policy and DaemonSet.
-const DaemonNode* find_peer(const DaemonNode& of, const std::vector<DaemonNode>& nodes, const std::string& name) {
-  const auto found = std::ranges::find_if(nodes, [&](const DaemonNode& other) { return other.name() == name; });
-  return found == nodes.end() || found->rollout() != of.rollout() ? nullptr : &*found;
-}
-
 bool waits_for_change(const DaemonNode& node) {
   return !node.in_change() && node.is_outdated() && node.node->ready && node.holder.empty();
 }
@@ -206,17 +200,17 @@ bool waits_for_change(const DaemonNode& node) {
 }  // namespace
 
 void evict_clients(Pass& pass, const DaemonNode& node, const std::vector<DaemonNode>& nodes, const NodeUse& use) {
-  const auto waits = [&](const std::string& name) {
-    const DaemonNode* peer = find_peer(node, nodes, name);
-    return peer != nullptr && waits_for_change(*peer);
+  // A node of the same policy and DaemonSet; null: that node is none.
+  const auto peer = [&](const std::string& name) {
+    const auto found = std::ranges::find(nodes, name, &DaemonNode::name);
+    return found == nodes.end() || found->rollout() != node.rollout() ? nullptr : &*found;
   };
+  const auto waits = [&](const std::string& name) { return peer(name) != nullptr && waits_for_change(*peer(name)); };
   const auto counts = [&](const std::string& name) {
-    const DaemonNode* peer = find_peer(node, nodes, name);
-    return peer != nullptr && (peer->in_change() || waits_for_change(*peer));
+    return waits(name) || (peer(name) != nullptr && peer(name)->in_change());
   };
-  const DrainOf drain_of_peer = [&](const std::string& name) -> std::optional<NodeDrain> {
-    const DaemonNode* peer = find_peer(node, nodes, name);
-    return peer == nullptr ? std::nullopt : std::optional(drain_of_daemon(*peer));
+  const DrainOf drain_of_peer = [&](const std::string& name) {
+    return peer(name) == nullptr ? std::nullopt : std::optional(drain_of_daemon(*peer(name)));
   };
   evict_consumers(
       pass,

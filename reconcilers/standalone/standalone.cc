@@ -36,11 +36,6 @@ struct Progress {
   std::string gate;                        // Why.
 };
 
-// It opens by itself within moments: nothing is reported.
-bool opens_soon(Gate gate) {
-  return gate == Gate::settling || gate == Gate::new_attempt;
-}
-
 // Timers that must not start again because a node is not looked at in one pass. `node`: empty for all nodes.
 void keep_timers(Pass& pass, std::string_view node) {
   for (const auto& [timer, since] : pass.s.timers) {
@@ -50,29 +45,19 @@ void keep_timers(Pass& pass, std::string_view node) {
   }
 }
 
-using DaemonGroups = std::map<std::pair<RolloutKey, std::string>, BudgetCount>;
-
-DaemonGroups groups_of(const std::vector<DaemonNode>& nodes) {
-  DaemonGroups out;
-  for (const DaemonNode& node : nodes) {
-    BudgetCount& group = out[node.group()];
-    ++group.total;
-    group.busy += node.busy ? 1 : 0;
-  }
-  return out;
-}
-
 class Standalone {
  public:
   Standalone(Pass& pass, Slots& slots)
       : pass_(pass),
         slots_(slots),
         nodes_(read_daemon_nodes(pass.s.world, pass.index)),
-        groups_(groups_of(nodes_)),
         rollouts_(count_daemons(nodes_)) {}
 
   DaemonRollouts run() {
     for (const DaemonNode& node : nodes_) {
+      BudgetCount& group = groups_[node.group()];
+      ++group.total;
+      group.busy += node.busy ? 1 : 0;
       report(node);
       if (node.mark.deferred) (void)deferred_until(node);  // Its timer runs on while the node waits for anything else.
       // A node of a template that is unknown has no rollout, and does not start.
@@ -111,7 +96,7 @@ class Standalone {
       rollout.wave = 1 + rollout.updated / std::max<std::int64_t>(1, spec.max_unavailable.of(rollout.total));
     // A rollout that waits for an approval needs the object to approve.
     const bool awaits = rollout.gate.gate == Gate::approval || switches_to_restore(pass_, key, rollout.target);
-    if (rollout.pending > 0 && awaits) objects_.ensure(key, rollout.target, {});
+    if (rollout.pending > 0 && awaits) ensure_object(pass_, key, rollout.target);
     if (rollout.gate.is_open() && rollout.pending > 0 && is_stopped_by_failures(node)) {
       rollout.gate = {Gate::max_failures, why_failed(rollout)};
     }
@@ -274,7 +259,8 @@ class Standalone {
     if (deferred && pass_.s.now < deferred_until(node)) return pass_.look_again_in(deferred_until(node) - pass_.s.now);
     const GateState& gate = rollout_of(node)->gate;
     if (gate.is_open()) return candidates_.push_back(&node);
-    if (opens_soon(gate.gate)) return;
+    // It opens by itself within moments: nothing is reported.
+    if (gate.gate == Gate::settling || gate.gate == Gate::new_attempt) return;
     Progress& progress = progress_of(node);
     progress.waiting.push_back(node.name());
     if (progress.gate.empty()) progress.gate = gate.message;
@@ -307,7 +293,7 @@ class Standalone {
   void replace_watcher(const DaemonNode& node) {
     Progress& progress = progress_of(node);
     if (progress.not_ready++ > 0) return;
-    objects_.ensure(node.rollout(), node.daemonset->newest_hash, {});
+    ensure_object(pass_, node.rollout(), node.daemonset->newest_hash);
     delete_old_pod(pass_, node);
   }
 
@@ -316,7 +302,7 @@ class Standalone {
     if (!node.busy) slots_.take(node.rollout(), node.product);
     ++in_change_[node.policy->meta.name];
     ++progress_of(node).canaries;
-    objects_.ensure(node.rollout(), node.daemonset->newest_hash, {});
+    ensure_object(pass_, node.rollout(), node.daemonset->newest_hash);
     begin_change(pass_, node);
   }
 
@@ -401,13 +387,12 @@ class Standalone {
   Pass& pass_;
   Slots& slots_;
   std::vector<DaemonNode> nodes_;
-  DaemonGroups groups_;
+  std::map<std::pair<RolloutKey, std::string>, BudgetCount> groups_;
   std::map<const Operand*, Progress> progress_;
   std::map<std::string, std::int64_t> in_change_;  // Nodes whose daemon is replaced, by policy.
   std::vector<const DaemonNode*> candidates_;
   DaemonRollouts rollouts_;
   std::map<RolloutKey, const DaemonNode*> gated_;  // One node of each rollout.
-  RolloutObjects objects_{pass_};
 };
 
 }  // namespace

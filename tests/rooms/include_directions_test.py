@@ -24,6 +24,13 @@ RECONCILERS = [
     ["explain", "lint"],
     ["report"],
 ]
+# reconcilers/rollout/ in itself, from the bottom to the top (rollout_view.h says what each stage is). Sources without a
+# header of their own stand behind the one that declares them.
+STAGES = ["rollout_view", "recorded_timers", "label_contest", "stops", "managed_keys", "record_writes", "canary", "failures",
+          "drain evictions", "budgets", "slots", "gates daemonset_restart", "repairs node_states", "change_steps", "starts",
+          "standstill waits", "outcomes"]
+# The words that a rollout's answers are made of.
+WORDS = [("rollout_view", "budgets"), ("rollout_view", "standstill")]
 # controller/: what people type comes last, and what runs in the cluster knows nothing of it.
 CONTROLLER = [
     ["(tools)"],
@@ -70,6 +77,8 @@ RIGHT = """
 reconcilers/node/assess.cc -> reconcilers/checks/preflight.h
 reconcilers/node/assess.cc -> reconcilers/node/assess.h
 reconcilers/explain/pod.cc -> reconcilers/kai/waiting.h
+reconcilers/rollout/waits.cc -> reconcilers/rollout/standstill.h
+reconcilers/rollout/gates.cc -> reconcilers/rollout/canary.h
 reconcilers/model/objects.h -> k8sclient/value/object.h
 controller/commands/run.cc -> controller/runtime/run_operator.h
 controller/runtime/fleet_loop.cc -> controller/writes/executor.h
@@ -86,6 +95,7 @@ reconcilers/model/objects.h -> reconcilers/node/assess.h
 reconcilers/node/assess.cc -> reconcilers/kai/index.h
 reconcilers/kai/index.cc -> reconcilers/node/assess.h
 reconcilers/explain/pod.cc -> reconcilers/lint/lint.h
+reconcilers/rollout/canary.cc -> reconcilers/rollout/gates.h
 reconcilers/status/status.cc -> controller/runtime/manager.h
 controller/runtime/manager.cc -> controller/commands/commands.h
 controller/runtime/manager.cc -> controller/cli/cli.h
@@ -123,6 +133,19 @@ def level(rooms, name):
     return None
 
 
+def stage_of(path):
+    """The number of the stage of a file in reconcilers/rollout/; None: it has none."""
+    name = os.path.splitext(os.path.basename(path))[0]
+    return next((number for number, names in enumerate(STAGES) if name in names.split()), None)
+
+
+def is_in_order(source, header):
+    """The same within reconcilers/rollout/."""
+    mine, theirs = stage_of(source), stage_of(header)
+    of_words = any(stage_of(a) == mine and stage_of(b) == theirs for a, b in WORDS)
+    return mine is not None and theirs is not None and (theirs <= mine or of_words)
+
+
 def is_allowed(source, header):
     """Whether `source` may include `header`; both are paths from the project's root."""
     top, room = room_of(source)
@@ -132,7 +155,7 @@ def is_allowed(source, header):
     if top != other_top:
         return TOP.index(other_top) < TOP.index(top)
     if room == other:
-        return True
+        return (top, room) != ("reconcilers", "rollout") or is_in_order(source, header)
     mine, theirs = level(ROOMS[top], room), level(ROOMS[top], other)
     return mine is not None and theirs is not None and theirs < mine
 

@@ -95,9 +95,9 @@ void check_shown_sums(const FleetModel& fleet) {
     if (node.ready && !serves_gpus(node) && !is_excused(phase)) without_gpus.insert(name);
     look_at_cordon(node);
   }
-  for (const std::string& name : fleet.index.abandoned_nodes()) look_at_cordon(*fleet.world.nodes.find(name));
-
   const FleetIndex::Impl& index = fleet.index.impl();
+  for (const auto& [name, busy] : index.abandoned) look_at_cordon(*fleet.world.nodes.find(name));
+
   EXPECT_EQ(index.shown.states, wanted.states);
   EXPECT_EQ(index.shown.profiles, wanted.profiles);
   EXPECT_EQ(index.shown.reasons, wanted.reasons);

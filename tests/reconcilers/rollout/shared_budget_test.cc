@@ -29,9 +29,9 @@ TEST(SharedBudget, AMoveInProgressHoldsASlotOfTheClusterAndIsNamed) {
   ASSERT_NE(node, nullptr);
   RolloutViews views(snapshot, index);
   Pass pass(snapshot, index, "test", &views);
-  EXPECT_TRUE(Slots(pass).free(key, rollout, *node));
+  EXPECT_TRUE(Slots(pass).has_room(key, rollout, *node, false));
   views.slices = {1, {"s1"}};
-  EXPECT_FALSE(Slots(pass).free(key, rollout, *node));
+  EXPECT_FALSE(Slots(pass).has_room(key, rollout, *node, false));
   EXPECT_THAT(Slots(pass).exhausted(key, rollout, *node), testing::HasSubstr("s1 (its slices change)"));
 }
 
