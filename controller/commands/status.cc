@@ -75,7 +75,7 @@ OrderedJson document_of(const FleetStatus& status, const std::vector<NodeRow>& n
     const SharingRollout& rollout = *facts.rollout;
     document["rollouts"].push_back({{"name", rollout.meta.name},
                                     {"phase", rollout.phase},
-                                    {"reason", facts.reason},
+                                    {"reason", facts.ready.code},
                                     {"policy", rollout.policy},
                                     {"key", rollout.key},
                                     {"toRevision", rollout.to_revision},

@@ -8,7 +8,6 @@
 
 #include "reconcilers/cluster/facts.h"
 #include "reconcilers/explain/commands.h"
-#include "reconcilers/model/json_access.h"
 #include "reconcilers/model/kai_objects.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/project.h"
@@ -156,10 +155,8 @@ Cure change_template(const AskedPod& asked, const std::string& what, const Json&
   const AskedPod::Workload owner = asked.workload();
   if (owner.changeable) {
     const Json whole{{"spec", {{"template", {{"spec", patch}}}}}};
-    return {{fmt::format("kubectl patch {} {} {} --patch {}", owner.resource, owner.name, asked.in_namespace(),
-                         shell_word(dump(whole))),
-             {},
-             Command::Does::changes}};
+    return {changing(fmt::format("kubectl patch {} {} {} --patch {}", owner.resource, owner.name, asked.in_namespace(),
+                                 shell_word(dump(whole))))};
   }
   std::string how = fmt::format("{} where {} {} defines its pods", what, owner.kind, owner.name);
   if (owner.kind.empty())

@@ -11,8 +11,6 @@
 #include "reconcilers/checks/catalogue.h"
 #include "reconcilers/cluster/facts.h"
 #include "reconcilers/cluster/other_systems.h"
-#include "reconcilers/explain/commands.h"
-#include "reconcilers/explain/node.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/object_refs.h"
 #include "reconcilers/node/assess.h"
@@ -55,14 +53,12 @@ void add_outage(const ReadingPass& pass, const Node& node, const NodeAssessment&
   if (a.phase == Phase::failed || shown.state == to_string(Phase::failed)) {
     const Command next = next_step(pass, node, &a, shown.state);
     const Command retry = start_command(a.policy.view());
-    out.findings.push_back(
-        {Severity::error,
-         ref,
-         {kVerificationFailed,
-          fmt::format("the node did not verify its last change{}. {}Fix the cause, then {}",
-                      shown.message.empty() ? std::string() : ": " + shown.message,
-                      next.empty() || next == retry ? std::string() : fmt::format("Look further: `{}`. ", next.text()),
-                      to_run(pass.world(), retry))}});
+    out.findings.push_back(found(
+        Severity::error, ref, kVerificationFailed,
+        fmt::format("the node did not verify its last change{}. {}Fix the cause, then {}",
+                    shown.message.empty() ? std::string() : ": " + shown.message,
+                    next.empty() || next == retry ? std::string() : fmt::format("Look further: `{}`. ", next.text()),
+                    to_run(pass.world(), retry))));
     return;
   }
   // During a change of the operator no GPU is allocatable for some seconds: verifyTimeout decides about those nodes.
@@ -72,9 +68,8 @@ void add_outage(const ReadingPass& pass, const Node& node, const NodeAssessment&
   if (!node.ready || serves_gpus(node) || !expects || changes) return;
   // Something else is at work there, which ends by itself or which a finding of its own names.
   const bool explained = !a.holder.empty() || a.loads_by_itself() || a.phase == Phase::following_daemonset;
-  out.findings.push_back({explained ? Severity::warning : Severity::error,
-                          ref,
-                          {kNoneAllocatable, "the node is Ready and should serve GPUs, but none is allocatable"}});
+  out.findings.push_back(found(explained ? Severity::warning : Severity::error, ref, kNoneAllocatable,
+                               "the node is Ready and should serve GPUs, but none is allocatable"));
 }
 
 // A Ready node that a change of the operator keeps from pods: it is cordoned for the change, or restarts its pods.
@@ -92,29 +87,25 @@ Finding mid_change(const ReadingPass& pass, const Node& node, const NodeAssessme
   const std::string operator_runs =
       fmt::format("an operator runs{}", observes ? " with a max-mode other than Observe" : "");
   if (a != nullptr && a->is_held()) {
-    return {Severity::warning,
-            node_ref(node.meta.name),
-            {kHeldMidChange,
-             fmt::format("held mid-change by a person ({}): no new pod gets its GPUs until {}whoever set that removes "
-                         "it: `{}`",
-                         describe_holder(a->holder, node), continues ? "" : operator_runs + " and ",
-                         lift_hold_command(node).line)}};
+    return found(
+        Severity::warning, node_ref(node.meta.name), kHeldMidChange,
+        fmt::format("held mid-change by a person ({}): no new pod gets its GPUs until {}whoever set that removes "
+                    "it: `{}`",
+                    describe_holder(a->holder, node), continues ? "" : operator_runs + " and ",
+                    lift_hold_command(node).line));
   }
   if (continues) {
     // A refused eviction is a finding of its own.
     const std::string pods =
         refusal_of(pass.world(), node.meta.name) ? std::string() : blocking_pods_of(pass.world(), node.meta.name);
-    return {Severity::info,
-            node_ref(node.meta.name),
-            {kInChange, fmt::format("in change by the operator{}: its GPUs can be used again when the change ends",
-                                    pods.empty() ? "" : fmt::format(" ({})", pods))}};
+    return found(Severity::info, node_ref(node.meta.name), kInChange,
+                 fmt::format("in change by the operator{}: its GPUs can be used again when the change ends",
+                             pods.empty() ? "" : fmt::format(" ({})", pods)));
   }
   const bool cordoned = node.unschedulable && is_cordoned_by_operator(node);
-  return {Severity::warning,
-          node_ref(node.meta.name),
-          {kLeftMidChange,
-           fmt::format("left mid-change by the operator: {} {}",
-                       cordoned ? "the node stays cordoned until" : "the change continues once", operator_runs)}};
+  return found(Severity::warning, node_ref(node.meta.name), kLeftMidChange,
+               fmt::format("left mid-change by the operator: {} {}",
+                           cordoned ? "the node stays cordoned until" : "the change continues once", operator_runs));
 }
 
 // `hami`: the device plugins of HAMi.
@@ -126,7 +117,7 @@ void add_node(ReadingPass& pass, const Node& node, const FleetIndex& index, cons
   const ShownState shown = shown_state(pass, node);
   // Without the node's name, so that equal findings of many nodes are printed once.
   if (!node.ready) {
-    out.findings.push_back({Severity::warning, ref, {kNodeNotReady, std::string(not_ready_text(false))}});
+    out.findings.push_back(found(Severity::warning, ref, kNodeNotReady, std::string(not_ready_text(false))));
   }
   if (auto cordon = cordon_finding(node, a, "NODE")) out.findings.push_back(*std::move(cordon));
   if (a == nullptr) {
@@ -134,17 +125,17 @@ void add_node(ReadingPass& pass, const Node& node, const FleetIndex& index, cons
     const bool of_others = of_nos || hami_plugin_on(hami, node) != nullptr;
     const bool served = serves_gpus(node);
     ++out.plugins[of_nos ? "nos" : of_others ? "HAMi" : served ? "unknown" : "none"];
-    out.findings.push_back({of_others ? Severity::info
-                            : served  ? Severity::warning
-                                      : Severity::error,
-                            ref,
-                            {shown.state, shown.message + (of_others || served ? "" : ": no pod can get its GPUs")}});
+    out.findings.push_back(found(of_others ? Severity::info
+                                 : served  ? Severity::warning
+                                           : Severity::error,
+                                 ref, shown.state,
+                                 shown.message + (of_others || served ? "" : ": no pod can get its GPUs")));
     return;
   }
   const Operand* plugin = index.impl().installation_of(*a).find(Component::plugin, node);
   ++out.plugins[plugin == nullptr ? "unknown" : plugin->version.to_string()];
   ++out.profiles[shown.state == kUnknown ? "unknown" : std::string(a->profile_ref.view())];
-  if (shown.state == kUnproven) out.findings.push_back({Severity::warning, ref, {shown.state, shown.message}});
+  if (shown.state == kUnproven) out.findings.push_back(found(Severity::warning, ref, shown.state, shown.message));
   // What its profile should serve could not be read.
   if (pass.world().unsynced_namespaces.contains(index.impl().installation_of(*a).ns)) return;
   const bool waits = a->in_change() || a->phase == Phase::pending;

@@ -29,6 +29,9 @@ inline constexpr std::string_view kInChange = "InChange";
 inline constexpr std::string_view kLeftMidChange = "LeftMidChange";
 inline constexpr std::string_view kHeldMidChange = "HeldMidChange";
 
+// A finding about the object as a whole.
+[[nodiscard]] Finding found(Severity severity, ObjectRef object, std::string_view code, std::string message);
+
 // GPUs of a machine.
 struct GpuCount {
   std::int64_t total = 0;

@@ -12,8 +12,6 @@
 #include "reconcilers/cluster/discovery.h"
 #include "reconcilers/cluster/facts.h"
 #include "reconcilers/cluster/other_systems.h"
-#include "reconcilers/explain/commands.h"
-#include "reconcilers/explain/node.h"
 #include "reconcilers/model/foreign_names.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
@@ -24,6 +22,10 @@
 #include "reconcilers/status/status.h"
 
 namespace gso {
+
+Finding found(Severity severity, ObjectRef object, std::string_view code, std::string message) {
+  return {severity, std::move(object), {code, std::move(message)}};
+}
 
 namespace {
 
@@ -92,117 +94,97 @@ constexpr std::array<BesideMps, 2> kBesideMps{{
      "GPU, or of the applications"},
 }};
 
-class Neighbours {
- public:
-  Neighbours(const World& world, const FleetIndex& index)
-      : world_(world), index_(index), hami_plugins_(hami_plugins(world)) {}
-
-  std::vector<Finding> run() && {
-    for (const PluginInstallation& installation : index_.installations()) {
-      for (const Operand& operand : installation.operands) restarters(operand);
-      owned_by_gitops(installation);
-    }
-    for (const DaemonSet* daemonset : all_daemonsets(world_)) beside_mps(*daemonset);
-    for (const Node* node : in_order(world_.nodes)) second_plugin(*node);
-    dra();
-    return std::move(out_);
+void restarters(const World& world, const Operand& operand, std::vector<Finding>& out) {
+  const DaemonSet* daemonset = world.daemonsets.find(operand.key);
+  if (daemonset == nullptr) return;
+  std::string_view reported;
+  for (const Restarter& restarter : kRestarters) {
+    const bool marked = std::ranges::any_of(
+        daemonset->meta.annotations, [&](const auto& entry) { return entry.key.view().starts_with(restarter.prefix); });
+    if (!marked || restarter.tool == reported) continue;
+    reported = restarter.tool;
+    out.push_back(found(Severity::warning, daemonset_ref(operand.key), "OtherRestarter",
+                        fmt::format("{} also restarts these pods: {}, without canary, budgets or a look at workloads. "
+                                    "Exclude the DaemonSet there",
+                                    restarter.tool, restarter.effect)));
   }
+}
 
- private:
-  void add(Severity severity, ObjectRef object, std::string_view reason, std::string message) {
-    out_.push_back({severity, std::move(object), {reason, std::move(message)}});
-  }
+// Argo CD or Flux writes its own version of the ConfigMap back, a profile that was corrected by hand included.
+void owned_by_gitops(const World& world, const PluginInstallation& installation, std::vector<Finding>& out) {
+  const ConfigMap* config_map = world.configmaps.find(installation.config_map_key());
+  const GitOpsOwner owner = config_map == nullptr ? GitOpsOwner() : gitops_owner(*config_map);
+  if (!owner.syncs) return;
+  out.push_back(found(
+      Severity::info, config_map_ref(config_map->meta.key()), "OwnedByGitOps",
+      fmt::format("{} owns the ConfigMap: an edit by hand is undone at the next sync (within minutes where it syncs "
+                  "by itself), and each of the two changes restarts nodes. Change the profile in Git",
+                  owner.tool)));
+}
 
-  void restarters(const Operand& operand) {
-    const DaemonSet* daemonset = world_.daemonsets.find(operand.key);
-    if (daemonset == nullptr) return;
-    std::string_view reported;
-    for (const Restarter& restarter : kRestarters) {
-      const bool marked = std::ranges::any_of(daemonset->meta.annotations, [&](const auto& entry) {
-        return entry.key.view().starts_with(restarter.prefix);
-      });
-      if (!marked || restarter.tool == reported) continue;
-      reported = restarter.tool;
-      add(Severity::warning, daemonset_ref(operand.key), "OtherRestarter",
-          fmt::format("{} also restarts these pods: {}, without canary, budgets or a look at workloads. Exclude the "
-                      "DaemonSet there",
-                      restarter.tool, restarter.effect));
-    }
-  }
-
-  // Argo CD or Flux writes its own version of the ConfigMap back, a profile that was corrected by hand included.
-  void owned_by_gitops(const PluginInstallation& installation) {
-    const ConfigMap* config_map = world_.configmaps.find(installation.config_map_key());
-    if (config_map == nullptr) return;
-    const GitOpsOwner owner = gitops_owner(*config_map);
-    if (!owner.syncs) return;
-    add(Severity::info, config_map_ref(config_map->meta.key()), "OwnedByGitOps",
-        fmt::format("{} owns the ConfigMap: an edit by hand is undone at the next sync (within minutes where it syncs "
-                    "by itself), and each of the two changes restarts nodes. Change the profile in Git",
-                    owner.tool));
-  }
-
-  [[nodiscard]] bool runs_mps_on_nodes_of(const DaemonSet& daemonset) const {
-    const Operand placement = placement_of(daemonset);
-    return std::ranges::any_of(index_.node_names(), [&](const std::string& name) {
-      const Node* node = world_.nodes.find(name);
-      return shares_by_mps(index_.assessment(name)) && node != nullptr &&
-             selects(placement, *node, true) != Selects::no;
+void beside_mps(const World& world, const FleetIndex& index, const DaemonSet& daemonset, std::vector<Finding>& out) {
+  const Operand placement = placement_of(daemonset);
+  const auto runs_mps = [&](const std::string& name) {
+    const Node* node = world.nodes.find(name);
+    return shares_by_mps(index.assessment(name)) && node != nullptr && selects(placement, *node, true) != Selects::no;
+  };
+  for (const BesideMps& tool : kBesideMps) {
+    const bool is_there = std::ranges::any_of(daemonset.containers, [&](const ContainerSpec& container) {
+      const bool named = std::ranges::find(tool.containers, container.name) != tool.containers.end();
+      return container.image.contains(tool.image) || (named && !container.name.empty());
     });
+    if (is_there && std::ranges::any_of(index.node_names(), runs_mps))
+      out.push_back(found(tool.severity, daemonset_ref(daemonset.meta.key()), tool.code, std::string(tool.message)));
   }
+}
 
-  void beside_mps(const DaemonSet& daemonset) {
-    for (const BesideMps& tool : kBesideMps) {
-      const bool is_there = std::ranges::any_of(daemonset.containers, [&](const ContainerSpec& container) {
-        const bool named = std::ranges::find(tool.containers, container.name) != tool.containers.end();
-        return container.image.contains(tool.image) || (named && !container.name.empty());
-      });
-      if (is_there && runs_mps_on_nodes_of(daemonset))
-        add(tool.severity, daemonset_ref(daemonset.meta.key()), tool.code, std::string(tool.message));
-    }
+// HAMi gives out the same GPUs by a device plugin and a scheduler of its own.
+void second_plugin(const std::vector<Operand>& hami_plugins, const Node& node, std::vector<Finding>& out) {
+  if (const Operand* hami = hami_plugin_on(hami_plugins, node)) {
+    out.push_back(found(
+        Severity::error, node_ref(node.meta.name), "SecondDevicePlugin",
+        fmt::format("HAMi's device plugin (DaemonSet {}) serves the GPUs of this node as well: both hand out the same "
+                    "GPUs, and neither knows of the other. Keep one of them off the node, by its node selector",
+                    k8s::to_string(hami->key))));
+  } else if (was_registered_by_hami(node)) {
+    out.push_back(found(
+        Severity::warning, node_ref(node.meta.name), "SecondDevicePlugin",
+        fmt::format("the annotation {} says that HAMi's device plugin has registered the GPUs of this node, and no "
+                    "DaemonSet of HAMi selects the node now: HAMi's scheduler might still place pods there. If HAMi "
+                    "is no longer on the node, remove the annotation: `kubectl annotate node NODE {}-`",
+                    hami::kRegistered, hami::kRegistered)));
   }
+}
 
-  // HAMi gives out the same GPUs by a device plugin and a scheduler of its own.
-  void second_plugin(const Node& node) {
-    if (index_.assessment(node.meta.name) == nullptr) return;
-    if (const Operand* hami = hami_plugin_on(hami_plugins_, node)) {
-      add(Severity::error, node_ref(node.meta.name), "SecondDevicePlugin",
-          fmt::format(
-              "HAMi's device plugin (DaemonSet {}) serves the GPUs of this node as well: both hand out the same "
-              "GPUs, and neither knows of the other. Keep one of them off the node, by its node selector",
-              k8s::to_string(hami->key)));
-    } else if (was_registered_by_hami(node)) {
-      add(Severity::warning, node_ref(node.meta.name), "SecondDevicePlugin",
-          fmt::format("the annotation {} says that HAMi's device plugin has registered the GPUs of this node, and no "
-                      "DaemonSet of HAMi selects the node now: HAMi's scheduler might still place pods there. If HAMi "
-                      "is no longer on the node, remove the annotation: `kubectl annotate node NODE {}-`",
-                      hami::kRegistered, hami::kRegistered));
-    }
+// Without an extended resource name the scheduler does not mix the two, but one GPU is still handed out twice.
+void dra_beside_plugin(const World& world, const FleetIndex::Impl& index, std::vector<Finding>& out) {
+  for (const std::string& name : index.dra.offering(world)) {
+    const Node* node = world.nodes.find(name);
+    if (node == nullptr || !index.dra.class_of(name).empty() || !serves_gpus(*node)) continue;
+    out.push_back(
+        found(Severity::warning, node_ref(name), "DRABesidePlugin",
+              fmt::format("the DRA driver {} and a device plugin both offer the GPUs of this node: a pod with a "
+                          "ResourceClaim and a pod that requests nvidia.com/gpu can get the same GPU. Keep one "
+                          "of the two off the node",
+                          kGpuDraDriver)));
   }
-
-  // Without an extended resource name the scheduler does not mix the two, but one GPU is still handed out twice.
-  void dra() {
-    for (const std::string& name : index_.impl().dra.offering(world_)) {
-      const Node* node = world_.nodes.find(name);
-      if (node == nullptr || !index_.impl().dra.class_of(name).empty() || !serves_gpus(*node)) continue;
-      add(Severity::warning, node_ref(name), "DRABesidePlugin",
-          fmt::format(
-              "the DRA driver {} and a device plugin both offer the GPUs of this node: a pod with a ResourceClaim "
-              "and a pod that requests nvidia.com/gpu can get the same GPU. Keep one of the two off the node",
-              kGpuDraDriver));
-    }
-  }
-
-  const World& world_;
-  const FleetIndex& index_;
-  const std::vector<Operand> hami_plugins_;
-  std::vector<Finding> out_;
-};
+}
 
 }  // namespace
 
 std::vector<Finding> neighbours(const World& world, const FleetIndex& index) {
-  return Neighbours(world, index).run();
+  std::vector<Finding> out;
+  for (const PluginInstallation& installation : index.installations()) {
+    for (const Operand& operand : installation.operands) restarters(world, operand, out);
+    owned_by_gitops(world, installation, out);
+  }
+  for (const DaemonSet* daemonset : all_daemonsets(world)) beside_mps(world, index, *daemonset, out);
+  const std::vector<Operand> hami = hami_plugins(world);
+  for (const Node* node : in_order(world.nodes)) {
+    if (index.assessment(node->meta.name) != nullptr) second_plugin(hami, *node, out);
+  }
+  dra_beside_plugin(world, index.impl(), out);
+  return out;
 }
 
 namespace {
@@ -220,11 +202,9 @@ std::optional<Finding> ignored(const ObjectRef& object, std::string_view where, 
                                           object.kind == "Node" ? "node" : "configmap", object.name,
                                           object.ns.empty() ? "" : " --namespace " + object.ns, key);
   // Somebody might have wanted to remove it.
-  return Finding{
-      Severity::warning,
-      object,
-      {reason, fmt::format("{} {} has no value, so it does not {}. To {}: `{}=true --overwrite`. To remove it: `{}-`",
-                           where, key, effect, effect, command, command)}};
+  return found(Severity::warning, object, reason,
+               fmt::format("{} {} has no value, so it does not {}. To {}: `{}=true --overwrite`. To remove it: `{}-`",
+                           where, key, effect, effect, command, command));
 }
 
 }  // namespace
@@ -302,9 +282,8 @@ std::vector<Finding> idle_pause_findings(const World& world, const FleetIndex::I
     const bool is_policy = pause.object.kind == "SharingPolicy";
     std::string message =
         fmt::format("the {} {}. To resume: `{}`", is_policy ? "policy" : "ConfigMap", pause.text, pause.resume.text());
-    out.push_back({Severity::info,
-                   std::move(pause.object),
-                   {is_policy ? "PolicyPaused" : "ConfigMapPaused", std::move(message)}});
+    out.push_back(found(Severity::info, std::move(pause.object), is_policy ? "PolicyPaused" : "ConfigMapPaused",
+                        std::move(message)));
   }
   return out;
 }
@@ -313,16 +292,15 @@ std::vector<Finding> undecided_overlaps(const World& world, const FleetIndex::Im
   std::vector<Finding> out;
   for (const auto& [key, policy] : world.policies.all()) {
     const std::string& name = policy->meta.name;
-    bool undecided = false;
-    for (auto it = index.overlaps.lower_bound({name, ""}); it != index.overlaps.end() && it->first.first == name; ++it)
-      undecided = undecided || index.policy(world, it->first.second).priority == policy->priority;
+    const bool undecided = std::ranges::any_of(index.overlaps, [&](const auto& entry) {
+      const auto& [loser, winner] = entry.first;
+      return loser == name && index.policy(world, winner).priority == policy->priority;
+    });
     if (!undecided) continue;
-    out.push_back({Severity::info,
-                   policy_ref(*policy),
-                   {kPolicyOverlap,
-                    fmt::format("another policy has the same spec.priority ({}) and selects the same nodes; {}. To "
-                                "decide which one governs, give them different priorities",
-                                policy->priority, overlap_text(world, index, *policy))}});
+    out.push_back(found(Severity::info, policy_ref(*policy), kPolicyOverlap,
+                        fmt::format("another policy has the same spec.priority ({}) and selects the same nodes; {}. To "
+                                    "decide which one governs, give them different priorities",
+                                    policy->priority, overlap_text(world, index, *policy))));
   }
   std::ranges::sort(out, {}, [](const Finding& finding) { return finding.object.name; });
   return out;

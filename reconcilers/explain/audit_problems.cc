@@ -12,8 +12,6 @@
 
 #include "reconcilers/checks/check.h"
 #include "reconcilers/cluster/facts.h"
-#include "reconcilers/explain/commands.h"
-#include "reconcilers/explain/node.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/node/assess.h"

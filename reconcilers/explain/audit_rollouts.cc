@@ -9,7 +9,6 @@
 
 #include "reconcilers/cluster/policy_match.h"
 #include "reconcilers/cluster/record_store.h"
-#include "reconcilers/explain/commands.h"
 #include "reconcilers/explain/revisions.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/message_text.h"
@@ -32,25 +31,18 @@ std::string to_resume(const RolloutView& rollout) {
   return to_run(rollout.pass.s.world, command);
 }
 
-// Shows what a return to the profile before it would change. Without the CRDs `rollout undo` does not work.
-Command undo_command(const RolloutView& rollout) {
-  const World& world = rollout.pass.s.world;
-  if (!world.policies_served)
-    return correct_key_command(world, rollout.pass.index, config_map_key(rollout.key.config_map));
-  return {fmt::format("gpu-sharing-operator rollout undo {}--dry-run",
-                      rollout.object == nullptr ? std::string() : rollout.object->meta.name + " "),
-          {},
-          Command::Does::goes_back};
-}
-
 // The other way out after failures or an abort: back, where there is something to go back to.
 std::string correction_of(const RolloutView& rollout) {
   const World& world = rollout.pass.s.world;
   if (owns_key(rollout.policy, rollout.key)) return fmt::format("change spec.profile of policy {}", rollout.key.policy);
-  if (has_earlier_text(world, rollout.pass.index, rollout.key.config_map, rollout.key.key))
-    return fmt::format("restore the profile before it, after a look: `{}`", undo_command(rollout).text());
-  return fmt::format("correct the profile, because no earlier one is on record: `{}`",
-                     correct_key_command(world, rollout.pass.index, config_map_key(rollout.key.config_map)).text());
+  const std::string correct =
+      correct_key_command(world, rollout.pass.index, config_map_key(rollout.key.config_map)).text();
+  if (!has_earlier_text(world, rollout.pass.index, rollout.key.config_map, rollout.key.key))
+    return fmt::format("correct the profile, because no earlier one is on record: `{}`", correct);
+  const std::string undo = fmt::format("gpu-sharing-operator rollout undo {}--dry-run",
+                                       rollout.object == nullptr ? "" : rollout.object->meta.name + " ");
+  // Without the CRDs `rollout undo` does not work.
+  return fmt::format("restore the profile before it, after a look: `{}`", world.policies_served ? undo : correct);
 }
 
 // What goes on from the closed gate, where its message does not say it.
@@ -113,7 +105,7 @@ RolloutFinding finding_of(const RolloutView& rollout, Severity severity, std::st
                                    rollout.target, does, waiting, counted(rollout.profile_rollout.tally.total, "node"),
                                    waiting == 1 ? "s" : "", first_names(waiting_nodes(rollout)));
   std::string message = fmt::format("{}: {}", effect, why);
-  return {{severity, subject_of(rollout), {reason, std::move(message)}}, std::move(effect)};
+  return {found(severity, subject_of(rollout), reason, std::move(message)), std::move(effect)};
 }
 
 // A closed gate. nullopt: it opens by itself, or another finding says what stops the rollout.
@@ -196,11 +188,10 @@ std::optional<RolloutFinding> last_nodes(const RolloutView& rollout) {
   const std::vector<std::string> draining = waiting_for_pods(rollout);
   if (draining.empty()) return std::nullopt;
   const Tally& tally = rollout.profile_rollout.tally;
-  return RolloutFinding{{Severity::warning,
-                         subject_of(rollout),
-                         {kWaitingForWorkloads, fmt::format("the rollout of key {} to {} has {} of {} left: {}",
-                                                            key_name(rollout), rollout.target, draining.size(),
-                                                            counted(tally.total, "node"), pods_hold(draining))}}};
+  return RolloutFinding{
+      found(Severity::warning, subject_of(rollout), kWaitingForWorkloads,
+            fmt::format("the rollout of key {} to {} has {} of {} left: {}", key_name(rollout), rollout.target,
+                        draining.size(), counted(tally.total, "node"), pods_hold(draining)))};
 }
 
 // What the operator wrote about rollouts that failures have stopped. Without its record nothing else is known of them.
@@ -216,7 +207,7 @@ std::vector<RolloutFinding> written_failures(const World& world) {
     if (!failed || !by_failures || replaced) continue;
     std::string message = fmt::format("the rollout of key {} to {} is stopped, as the operator reported last: {}",
                                       rollout->key, rollout->to_revision, text_at(ready, "message"));
-    out.push_back(RolloutFinding{{Severity::error, rollout_ref(rollout->meta.name), {reason, std::move(message)}}});
+    out.push_back(RolloutFinding{found(Severity::error, rollout_ref(rollout->meta.name), reason, std::move(message))});
   }
   return out;
 }

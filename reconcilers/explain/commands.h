@@ -36,11 +36,14 @@ inline constexpr std::string_view kDefaultInvalid = "DefaultInvalid";
 // have.
 [[nodiscard]] std::string to_run(const World& world, const Command& command);
 
+// A command that changes an object when it is typed.
+[[nodiscard]] Command changing(std::string line, std::string comment = {});
 // How kubectl calls the kind: "deployment".
 [[nodiscard]] std::string kubectl_name(std::string_view kind);
 [[nodiscard]] Command describe_node_command(std::string_view node);
 [[nodiscard]] Command describe_pod_command(const ObjectKey& pod);
 [[nodiscard]] Command explain_command(std::string_view node);
+[[nodiscard]] Command edit_config_map_command(const ObjectKey& config_map, std::string comment = {});
 [[nodiscard]] Command edit_policy_command(std::string_view policy, std::string comment = {});
 [[nodiscard]] Command install_crds_command();
 // Shows the rollouts; command_here() has it where no rollout can be shown.
@@ -126,7 +129,7 @@ inline constexpr std::string_view kDefaultInvalid = "DefaultInvalid";
                                    const PlannerSettings& settings);
 
 // The gate that a status names by this reason; Gate::open: none.
-[[nodiscard]] Gate gate_of(std::string_view reason);
+[[nodiscard]] Gate named_gate(std::string_view reason);
 // A gate that starts no node until a person or a calendar ends that, and that a retry does not end.
 [[nodiscard]] bool outlasts_retry(Gate gate);
 

@@ -336,9 +336,8 @@ std::optional<NodeExplanation> explain_node(const Snapshot& snapshot, FleetIndex
     add_rows(*node, *a, out);
     add_operands(index.impl(), *a, out);
     for (const Diagnostic& d : a->setup == nullptr || unknown ? std::vector<Diagnostic>() : *a->setup)
-      out.findings.push_back({d.severity,
-                              node_ref(out.node),
-                              {d.code, d.path.empty() ? d.message : fmt::format("{}: {}", d.path, d.message)}});
+      out.findings.push_back(found(d.severity, node_ref(out.node), d.code,
+                                   d.path.empty() ? d.message : fmt::format("{}: {}", d.path, d.message)));
   }
   add_notes(pass, index.impl(), *node, a, out);
   add_consumers(snapshot, out);

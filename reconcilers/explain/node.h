@@ -74,6 +74,8 @@ inline constexpr std::string_view kUnknown = "Unknown";
 // The pods that block a node in a change or at the back of the queue, with the text of the SharingRollout ("waits for
 // team/job-1"); empty if no pod blocks it, or the node is not among the first 50 listed there.
 [[nodiscard]] std::string blocking_pods_of(const World& world, std::string_view node);
+// What a condition of a status, or another entry of it, gives as its reason.
+[[nodiscard]] Reason reason_in(const nlohmann::json& entry);
 // How the API server refuses what the operator requests on a node that waits: PDBRefuses, or Forbidden. Only the
 // operator receives these answers, so they are read from the SharingRollout, as in blocking_pods_of(). nullopt: it
 // refuses nothing.

@@ -23,7 +23,6 @@
 #include "reconcilers/model/object_refs.h"
 #include "reconcilers/model/policy.h"
 #include "reconcilers/node/node_change.h"
-#include "reconcilers/node/node_phase.h"
 #include "reconcilers/reasons/names.h"
 #include "reconcilers/rollout/standstill.h"
 #include "reconcilers/standalone/standalone.h"
@@ -99,9 +98,13 @@ std::string blocking_pods_of(const World& world, std::string_view node) {
   return is_about_pods(reason) && reason != kDeferred ? text_at(entry, "message") : std::string();
 }
 
+Reason reason_in(const nlohmann::json& entry) {
+  return {text_at(entry, "reason"), text_at(entry, "message"), facts_in(entry)};
+}
+
 std::optional<Reason> refusal_of(const World& world, std::string_view node) {
   const nlohmann::json entry = waiting_entry(world, node);
-  Reason out{text_at(entry, "reason"), text_at(entry, "message"), facts_in(entry)};
+  Reason out = reason_in(entry);
   if (out.code != kPdbRefuses && out.code != kForbidden) return std::nullopt;
   return out;
 }
@@ -123,7 +126,7 @@ namespace {
 std::string progressing(const std::string& status_json) {
   const auto said = condition_in(parse_status(status_json), "Progressing");
   const std::string reason = text_at(said, "reason");
-  if (reason.empty() || reason == kNothingToDo || is_stopped(gate_of(reason))) return {};
+  if (reason.empty() || reason == kNothingToDo || is_stopped(named_gate(reason))) return {};
   return (reason == kRollingOut ? "" : reason + ": ") + text_at(said, "message");
 }
 
@@ -331,7 +334,7 @@ std::optional<Finding> cordon_finding(const Node& node, const NodeAssessment* a,
   text += ": no new pod gets its GPUs";
   if (!is_cordoned_by_operator(node))
     text += fmt::format(". Whoever cordoned it can return it to service: `kubectl uncordon {}`", name);
-  return Finding{Severity::warning, node_ref(node.meta.name), {kCordoned, std::move(text)}};
+  return found(Severity::warning, node_ref(node.meta.name), kCordoned, std::move(text));
 }
 
 namespace {

@@ -253,9 +253,8 @@ std::string_view code_of(Obstacle obstacle) {
 
 PodCause cause_of(Obstacle obstacle, const AskedPod& asked, const Candidates& at) {
   const ObstacleRow& row = row_of(obstacle);
-  return {Severity::error,
-          {row.code, row.text == nullptr ? worded(row.words, asked, at) : row.text(asked, at)},
-          row.cure(asked, at)};
+  return pod_cause(Severity::error, row.code, row.text == nullptr ? worded(row.words, asked, at) : row.text(asked, at),
+                   row.cure(asked, at));
 }
 
 std::string where_of(const Candidates& at) {

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "reconcilers/cluster/other_systems.h"
-#include "reconcilers/explain/commands.h"
 #include "reconcilers/explain/node.h"
 #include "reconcilers/explain/pod_parts.h"
 #include "reconcilers/fleet/fleet_index.h"
@@ -17,7 +16,6 @@
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/kai_objects.h"
 #include "reconcilers/model/labels.h"
-#include "reconcilers/model/message_text.h"
 #include "reconcilers/model/policy.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/node/assess.h"
@@ -113,9 +111,8 @@ class PodQuestions {
     std::ranges::stable_partition(found, [](const Diagnostic& d) { return d.severity == Severity::error; });
     for (const Diagnostic& d : found) {
       if (d.severity == Severity::info || d.code == "KAISharingDisabled") continue;
-      add(PodCause{d.severity,
-                   {d.code, d.path.empty() ? d.message : fmt::format("{}: {}", d.path, d.message)},
-                   {show_template(asked_), {"the pod's owner corrects it where the pod is defined"}}});
+      add(pod_cause(d.severity, d.code, d.path.empty() ? d.message : fmt::format("{}: {}", d.path, d.message),
+                    {show_template(asked_), {"the pod's owner corrects it where the pod is defined"}}));
     }
   }
 
@@ -173,6 +170,10 @@ class PodQuestions {
 };
 
 }  // namespace
+
+PodCause pod_cause(Severity severity, std::string_view code, std::string message, Cure cure) {
+  return {severity, {code, std::move(message)}, std::move(cure)};
+}
 
 bool PodExplanation::hindered() const {
   return std::ranges::any_of(causes, [](const PodCause& cause) { return cause.severity == Severity::error; });
@@ -311,14 +312,14 @@ PodCause cause_of(const Workload& workload, const std::string& failure) {
   // Empty: what is there is no name of an object.
   const std::string quota = name_for_command(rest.substr(0, rest.find(exceeded ? ',' : ':')));
   if (quota.empty())
-    return {Severity::error,
-            {"PodNotCreated", fmt::format("{}; the API server's answer: {}", who, failure)},
-            {{fmt::format("kubectl describe {} {} --namespace {}", kubectl_name(workload.kind), workload.name,
-                          workload.ns)},
-             {"whoever sets the rule that refuses the pods decides whether they are admitted; their owner can change "
-              "the template"}}};
+    return pod_cause(
+        Severity::error, "PodNotCreated", fmt::format("{}; the API server's answer: {}", who, failure),
+        {{fmt::format("kubectl describe {} {} --namespace {}", kubectl_name(workload.kind), workload.name,
+                      workload.ns)},
+         {"whoever sets the rule that refuses the pods decides whether they are admitted; their owner can change "
+          "the template"}});
   const std::string_view what = rest.substr(std::min(quota.size() + 2, rest.size()));
-  PodCause out{Severity::error, {"QuotaRefuses", {}}};
+  PodCause out = pod_cause(Severity::error, "QuotaRefuses", {});
   out.cure.command = {fmt::format("kubectl describe resourcequota {} --namespace {}", quota, workload.ns)};
   if (exceeded) {
     out.reason.message = fmt::format("{}: they would exceed ResourceQuota {} of namespace {}{}", who, quota,

@@ -27,6 +27,8 @@ struct PodCause {
   Cure cure = {};
 };
 
+[[nodiscard]] PodCause pod_cause(Severity severity, std::string_view code, std::string message, Cure cure = {});
+
 inline constexpr std::string_view kNoNodesGiven = "NoNodesGiven";
 
 struct PodExplanation {

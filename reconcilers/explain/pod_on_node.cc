@@ -13,7 +13,6 @@
 #include "reconcilers/explain/node.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/foreign_names.h"
-#include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/node/assess.h"
@@ -125,7 +124,7 @@ PodCause waiting(const AskedPod& asked, const ContainerState& container) {
   Cure cure{describe_pod(asked)};
   if (ran) cure.command = logs_of(asked, container.name, " --previous");
   if (ran && container.last && container.last->out_of_memory()) cure.options.emplace_back(kOutOfMemoryCure);
-  return {Severity::error, {"ContainerWaits", std::move(text)}, std::move(cure)};
+  return pod_cause(Severity::error, "ContainerWaits", std::move(text), std::move(cure));
 }
 
 // When the kubelet began with the pod, or else when the pod was made.
@@ -146,15 +145,14 @@ std::optional<PodCause> being_created(const AskedPod& asked, const std::vector<C
   const bool long_ago = since != WallTime{} && now - since >= kUsualCreation;
   const std::string for_how_long = since == WallTime{} ? std::string() : " since " + k8s::format_time(since);
   const std::string node = shown_value(asked.pod.node_name.view());
-  return PodCause{
-      long_ago ? Severity::error : Severity::info,
-      {"ContainerCreating",
-       containers.empty()
-           ? fmt::format("the kubelet of node {} has reported no container of the pod{}", node, for_how_long)
-           : fmt::format("{} on node {}{}: the kubelet pulls images, mounts volumes or sets up the network; the pod's "
-                         "Events name what does not finish",
-                         shown_value(waits->waiting.code), node, for_how_long)},
-      {describe_pod(asked)}};
+  return pod_cause(
+      long_ago ? Severity::error : Severity::info, "ContainerCreating",
+      containers.empty()
+          ? fmt::format("the kubelet of node {} has reported no container of the pod{}", node, for_how_long)
+          : fmt::format("{} on node {}{}: the kubelet pulls images, mounts volumes or sets up the network; the pod's "
+                        "Events name what does not finish",
+                        shown_value(waits->waiting.code), node, for_how_long),
+      {describe_pod(asked)});
 }
 
 }  // namespace
@@ -167,11 +165,10 @@ std::vector<PodCause> container_causes(const AskedPod& asked, WallTime now) {
   for (const ContainerState& container : containers) {
     if (!container.waiting.code.empty() && !is_being_created(container)) out.push_back(waiting(asked, container));
     if (!container.ended || !container.ended->failed()) continue;
-    PodCause& ended = out.emplace_back(
-        PodCause{Severity::error,
-                 {"ContainerEnded", fmt::format("container {} has ended: {}", shown_value(container.name),
-                                                how_it_ended(*container.ended, container.restarts))},
-                 {logs_of(asked, container.name)}});
+    PodCause& ended = out.emplace_back(pod_cause(Severity::error, "ContainerEnded",
+                                                 fmt::format("container {} has ended: {}", shown_value(container.name),
+                                                             how_it_ended(*container.ended, container.restarts)),
+                                                 {logs_of(asked, container.name)}));
     if (container.ended->out_of_memory()) ended.cure.options.emplace_back(kOutOfMemoryCure);
   }
   if (!out.empty()) return out;
@@ -200,13 +197,12 @@ std::optional<PodCause> refused_request(const Snapshot& snapshot, const FleetInd
     const bool refuses = said ? asked.most_of_a_container(resource) > 1
                               : node != nullptr && refuses_request(index, *node, asked, resource);
     if (!refuses) continue;
-    return PodCause{
-        Severity::error,
-        {"RequestRefused",
-         fmt::format("the pod requests {} {}, but the plugin of node {} refuses more than one per container "
-                     "(failRequestsGreaterThanOne)",
-                     count, resource, asked.pod.node_name.view())},
-        ask_for(asked, resource, 1, resource)};
+    return pod_cause(
+        Severity::error, "RequestRefused",
+        fmt::format("the pod requests {} {}, but the plugin of node {} refuses more than one per container "
+                    "(failRequestsGreaterThanOne)",
+                    count, resource, asked.pod.node_name.view()),
+        ask_for(asked, resource, 1, resource));
   }
   return std::nullopt;
 }
@@ -218,11 +214,10 @@ PodCause not_given(const Snapshot& snapshot, const AskedPod& asked) {
   std::string another = owner.kind.empty()
                             ? "nothing creates this pod anew: whoever created it deletes it and creates it again"
                             : fmt::format("{} {} creates another pod", owner.kind, owner.name);
-  PodCause out{
-      Severity::error,
-      {"DeviceNotGiven", fmt::format("the kubelet of node {} rejected the pod, which never runs: {}", node,
-                                     says.empty() ? "it could not allocate a device, and gave no reason" : says)},
-      {describe_pod(asked), {std::move(another)}}};
+  PodCause out = pod_cause(Severity::error, "DeviceNotGiven",
+                           fmt::format("the kubelet of node {} rejected the pod, which never runs: {}", node,
+                                       says.empty() ? "it could not allocate a device, and gave no reason" : says),
+                           {describe_pod(asked), {std::move(another)}});
   if (!says.contains("unhealthy")) return out;
   out.reason.message +=
       ". The node's device plugin reports a GPU as unhealthy, or was not running. A pod that is created again can be "
@@ -241,7 +236,7 @@ PodCause failed_pod(const Snapshot& snapshot, const FleetIndex& index, const Ask
     if (auto refused = refused_request(snapshot, index, asked)) return *std::move(refused);
     return not_given(snapshot, asked);
   }
-  PodCause out{Severity::error, {"Failed", "the pod has failed"}, {describe_pod(asked)}};
+  PodCause out = pod_cause(Severity::error, "Failed", "the pod has failed", {describe_pod(asked)});
   std::string& text = out.reason.message;
   const std::string says = status_message(asked);
   if (!asked.pod.reason.empty()) text += ": " + shown_value(asked.pod.reason.view());
@@ -291,7 +286,8 @@ std::optional<PodCause> being_deleted(const AskedPod& asked, WallTime now) {
   if (!asked.pod.meta.deletion_timestamp) return std::nullopt;
   const std::string since = k8s::format_time(deleted_at(asked));
   const bool placed = !asked.pod.node_name.empty();
-  PodCause out{Severity::error, {"Terminating", fmt::format("Terminating since {}", since)}, {describe_pod(asked)}};
+  PodCause out =
+      pod_cause(Severity::error, "Terminating", fmt::format("Terminating since {}", since), {describe_pod(asked)});
   if (placed && now - *asked.pod.meta.deletion_timestamp < kUsualEnd) {
     out.severity = Severity::info;
     out.reason.message += ", within its grace period";
@@ -313,12 +309,11 @@ std::optional<PodCause> being_deleted(const AskedPod& asked, WallTime now) {
 
 std::optional<PodCause> unknown_phase(const AskedPod& asked) {
   if (asked.pod.phase != "Unknown") return std::nullopt;
-  return PodCause{Severity::error,
-                  {"PhaseUnknown",
+  return pod_cause(Severity::error, "PhaseUnknown",
                    fmt::format("the kubelet of node {} did not report the pod's state (phase Unknown): the pod might "
                                "run or not",
-                               asked.pod.node_name.view())},
-                  {describe_node_command(asked.pod.node_name.view())}};
+                               asked.pod.node_name.view()),
+                   {describe_node_command(asked.pod.node_name.view())});
 }
 
 // --- What the node of a pod has to do with its trouble.
@@ -342,13 +337,13 @@ std::optional<PodCause> node_unreachable(const Snapshot& s, const AskedPod& aske
   const Node* node = s.world.nodes.find(name);
   if (s.world.nodes.all().empty() || (node != nullptr && node->ready)) return std::nullopt;
   const bool ending = asked.pod.meta.deletion_timestamp.has_value();
-  return PodCause{
-      Severity::error,
-      {"NodeNotReady", fmt::format("node {} {}{}", name, node == nullptr ? "does not exist" : "is not Ready",
-                                   ending ? ": the pod is being deleted, and no kubelet confirms that it has ended"
-                                          : ": the pod does not run, or nobody knows whether it does")},
+  return pod_cause(
+      Severity::error, "NodeNotReady",
+      fmt::format("node {} {}{}", name, node == nullptr ? "does not exist" : "is not Ready",
+                  ending ? ": the pod is being deleted, and no kubelet confirms that it has ended"
+                         : ": the pod does not run, or nobody knows whether it does"),
       {node == nullptr ? describe_pod(asked) : describe_node_command(name),
-       {"whoever runs the node brings it back, or deletes the Node object once the machine is certainly off"}}};
+       {"whoever runs the node brings it back, or deletes the Node object once the machine is certainly off"}});
 }
 
 std::optional<PodCause> node_state(const Snapshot& s, const FleetIndex& index, const AskedPod& asked) {
@@ -359,32 +354,29 @@ std::optional<PodCause> node_state(const Snapshot& s, const FleetIndex& index, c
   const NodePods pods = sort_pods(index.impl().installation_of(*a), index.impl().pods_of(node));
   const bool daemon = std::ranges::any_of(pods.mps, [](const Pod* pod) { return is_serving(*pod); });
   if (mps && !daemon) {
-    return PodCause{
-        Severity::error,
-        {"NoMPSDaemon", fmt::format("node {} should share its GPUs by MPS, but no MPS daemon runs on it: CUDA clients "
-                                    "wait or fail",
-                                    node)},
-        {explain_command(node)}};
+    return pod_cause(Severity::error, "NoMPSDaemon",
+                     fmt::format("node {} should share its GPUs by MPS, but no MPS daemon runs on it: CUDA clients "
+                                 "wait or fail",
+                                 node),
+                     {explain_command(node)});
   }
   const std::string who = blocking_pods_of(s.world, node);
   const bool waits = is_named(who, k8s::to_string(asked.pod.meta.key()));
   if (a->change) {
-    return PodCause{
-        Severity::warning,
-        {"NodeInChange", fmt::format("node {} is being changed to {} now{}{}", node, a->change->to,
-                                     who.empty() ? "" : ", and ", waits ? "waits for this pod to end" : who)},
-        {rollout_status_command()}};
+    return pod_cause(Severity::warning, "NodeInChange",
+                     fmt::format("node {} is being changed to {} now{}{}", node, a->change->to,
+                                 who.empty() ? "" : ", and ", waits ? "waits for this pod to end" : who),
+                     {rollout_status_command()});
   }
   if (a->phase == Phase::pending && waits) {
-    return PodCause{
-        Severity::warning,
-        {"NodeWaits", fmt::format("node {} must change to {} and waits for this pod to end", node, a->target.view())},
-        {rollout_status_command()}};
+    return pod_cause(Severity::warning, "NodeWaits",
+                     fmt::format("node {} must change to {} and waits for this pod to end", node, a->target.view()),
+                     {rollout_status_command()});
   }
   if (a->phase == Phase::failed || (a->phase == Phase::up_to_date && !a->matches())) {
-    return PodCause{Severity::warning,
-                    {"NodeDiffers", fmt::format("node {} does not show its profile: {}", node, shown_difference(*a))},
-                    {explain_command(node)}};
+    return pod_cause(Severity::warning, "NodeDiffers",
+                     fmt::format("node {} does not show its profile: {}", node, shown_difference(*a)),
+                     {explain_command(node)});
   }
   return std::nullopt;
 }
@@ -406,29 +398,28 @@ void explain_neighbours(const Snapshot& s, const FleetIndex& index, const AskedP
   const std::string node(asked.pod.node_name.view());
   if (!unasked.empty()) {
     const std::size_t slash = unasked.front().find('/');
-    out.causes.push_back({Severity::warning,
-                          {"UnaccountedUse", fmt::format("pods on node {} can use its GPUs without a request: {}", node,
-                                                         fmt::join(unasked, ", "))},
-                          {describe_pod_command({unasked.front().substr(0, slash), unasked.front().substr(slash + 1)}),
-                           {"the owners of these pods request a GPU, or remove NVIDIA_VISIBLE_DEVICES"}}});
+    out.causes.push_back(
+        pod_cause(Severity::warning, "UnaccountedUse",
+                  fmt::format("pods on node {} can use its GPUs without a request: {}", node, fmt::join(unasked, ", ")),
+                  {describe_pod_command({unasked.front().substr(0, slash), unasked.front().substr(slash + 1)}),
+                   {"the owners of these pods request a GPU, or remove NVIDIA_VISIBLE_DEVICES"}}));
   }
   if (profile.strategy() == Strategy::none) return;
   for (const auto& [resource, count] : asked.pod.gpu_requests) {
     if (count <= 1) continue;
     out.causes.push_back(
-        {Severity::warning,
-         {"SeveralReplicas",
-          fmt::format("the pod has {} of {}, which are replicas of shared GPUs: several replicas give "
-                      "it neither more time nor more memory, and might be on the same GPU",
-                      count, resource.view())},
-         {show_template(asked), {"the pod's owner requests 1, or selects nodes whose GPUs are not shared"}}});
+        pod_cause(Severity::warning, "SeveralReplicas",
+                  fmt::format("the pod has {} of {}, which are replicas of shared GPUs: several replicas give "
+                              "it neither more time nor more memory, and might be on the same GPU",
+                              count, resource.view()),
+                  {show_template(asked), {"the pod's owner requests 1, or selects nodes whose GPUs are not shared"}}));
   }
   if (!beside.empty()) {
-    out.causes.push_back({Severity::info,
-                          {"SharesGPUs", fmt::format("the GPUs of node {} are shared ({}); {} also {} on this node",
-                                                     node, to_string(profile.strategy()), first_names(beside),
-                                                     beside.size() == 1 ? "runs" : "run")},
-                          {explain_command(node)}});
+    out.causes.push_back(
+        pod_cause(Severity::info, "SharesGPUs",
+                  fmt::format("the GPUs of node {} are shared ({}); {} also {} on this node", node,
+                              to_string(profile.strategy()), first_names(beside), beside.size() == 1 ? "runs" : "run"),
+                  {explain_command(node)}));
   }
 }
 
@@ -445,16 +436,15 @@ std::optional<PodCause> other_pipe_directory(const World& world, const AskedPod&
   const auto other =
       std::ranges::find_if(mounted, [](const Interned& path) { return is_usual_pipe_directory(path.view()); });
   if (other == mounted.end() || std::ranges::any_of(mounted, shows)) return std::nullopt;
-  return PodCause{
-      Severity::warning,
-      {"OtherPipeDirectory",
-       fmt::format("the pod mounts {}, but the MPS daemon of node {} is in {} (the node's label {}): a client that "
-                   "looks in another directory gets the whole GPU, without an error",
-                   other->view(), node->meta.name, daemon, kMpsPipeDirectory)},
+  return pod_cause(
+      Severity::warning, "OtherPipeDirectory",
+      fmt::format("the pod mounts {}, but the MPS daemon of node {} is in {} (the node's label {}): a client that "
+                  "looks in another directory gets the whole GPU, without an error",
+                  other->view(), node->meta.name, daemon, kMpsPipeDirectory),
       {show_template(asked),
        {fmt::format("mount {} and set CUDA_MPS_PIPE_DIRECTORY to it", daemon),
         fmt::format("select nodes whose daemon is in {}: {}={}", other->view(), kMpsPipeDirectory,
-                    pipe_directory_label(other->view()))}}};
+                    pipe_directory_label(other->view()))}});
 }
 
 }  // namespace gso

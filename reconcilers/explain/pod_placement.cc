@@ -16,7 +16,6 @@
 #include "reconcilers/explain/node.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/foreign_names.h"
-#include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/node/assess.h"
@@ -255,30 +254,27 @@ std::optional<PodCause> before_scheduling(const Snapshot& snapshot, const AskedP
   if (!gates.empty()) {
     const bool kueue =
         std::ranges::any_of(gates, [](const std::string& gate) { return gate.starts_with("kueue.x-k8s.io/"); });
-    return PodCause{
-        Severity::error,
-        {"SchedulingGated",
-         fmt::format("no scheduler looks at the pod while it has scheduling gates: {}{}", first_names(gates),
-                     kueue ? " (Kueue: the quota of its queue has no room, or the queue is stopped)" : "")},
+    return pod_cause(
+        Severity::error, "SchedulingGated",
+        fmt::format("no scheduler looks at the pod while it has scheduling gates: {}{}", first_names(gates),
+                    kueue ? " (Kueue: the quota of its queue has no room, or the queue is stopped)" : ""),
         {kueue ? Command{fmt::format("kubectl get workloads.kueue.x-k8s.io {}", asked.in_namespace())}
                : describe_pod(asked),
-         {"the controller that set a gate removes it; whoever runs that controller decides"}}};
+         {"the controller that set a gate removes it; whoever runs that controller decides"}});
   }
   if (const std::string node = text_at(asked.part("status"), "nominatedNodeName"); !node.empty()) {
-    return PodCause{
-        Severity::warning,
-        {"Preempting",
-         fmt::format("the scheduler has chosen node {} and waits until pods of lower priority have ended there", node)},
-        {explain_command(node)}};
+    return pod_cause(
+        Severity::warning, "Preempting",
+        fmt::format("the scheduler has chosen node {} and waits until pods of lower priority have ended there", node),
+        {explain_command(node)});
   }
   const KaiView kai = view_kai(snapshot.world.kai, snapshot.settings.kai);
   const Json labels = object_at(asked.part("metadata"), "labels");
   if (kai.served && asked.pod.scheduler_name == kai.scheduler_name && !labels.contains(kai.queue_label)) {
-    return PodCause{Severity::error,
-                    {"NoQueueLabel",
-                     fmt::format("the pod has no label {}: KAI-Scheduler skips pods without a queue", kai.queue_label)},
-                    {{"kubectl get queues.scheduling.run.ai"},
-                     {"the pod's owner sets the label in the template; whoever runs KAI says which queue to name"}}};
+    return pod_cause(Severity::error, "NoQueueLabel",
+                     fmt::format("the pod has no label {}: KAI-Scheduler skips pods without a queue", kai.queue_label),
+                     {{"kubectl get queues.scheduling.run.ai"},
+                      {"the pod's owner sets the label in the template; whoever runs KAI says which queue to name"}});
   }
   return std::nullopt;
 }
@@ -311,19 +307,17 @@ void list_nodes(const ByObstacle& all, PodExplanation& out) {
 // Manifests can leave out what every cluster has.
 PodCause without_gpu_nodes(const World& world) {
   if (world.nodes.size() == 0) {
-    return {
-        Severity::warning,
-        {std::string(kNoNodesGiven), "no Node was given, so whether a node can run the pod is not checked"},
+    return pod_cause(
+        Severity::warning, kNoNodesGiven, "no Node was given, so whether a node can run the pod is not checked",
         {{"kubectl get nodes -o yaml > nodes.yaml"},
          {"add the cluster's Nodes, with `-f nodes.yaml` beside the pod's file, or leave out -f: then the cluster of "
-          "the kubeconfig is read"}}};
+          "the kubeconfig is read"}});
   }
-  return {
-      Severity::error,
-      {"NoGPUNodes", "no node of the cluster has NVIDIA GPUs, as far as labels and capacities show"},
+  return pod_cause(
+      Severity::error, "NoGPUNodes", "no node of the cluster has NVIDIA GPUs, as far as labels and capacities show",
       {{"kubectl get nodes --label-columns feature.node.kubernetes.io/pci-10de.present,nvidia.com/gpu.present"},
        {"whoever runs the cluster adds nodes with GPUs; where machines have some, the GPU Operator, or Node Feature "
-        "Discovery with the device plugin, sets the labels"}}};
+        "Discovery with the device plugin, sets the labels"}});
 }
 
 }  // namespace

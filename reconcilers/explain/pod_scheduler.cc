@@ -16,7 +16,6 @@
 #include "reconcilers/explain/audit.h"
 #include "reconcilers/explain/commands.h"
 #include "reconcilers/kai/waiting.h"
-#include "reconcilers/model/json_access.h"
 #include "reconcilers/model/kai_objects.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/policy.h"
@@ -72,13 +71,13 @@ bool waits_for_claims_alone(const AskedPod& asked) {
 
 PodCause claims_not_read(const AskedPod& asked) {
   const std::string says = scheduler_says(asked);
-  return {says.empty() ? Severity::warning : Severity::error,
-          {"ClaimsNotRead",
-           fmt::format("this command does not read the pod's ResourceClaims ({}), and GPUs of the device plugin do not "
-                       "satisfy a claim{}",
-                       names_of_claims(asked), says.empty() ? "" : "; its scheduler reports: " + says)},
-          {describe_pod(asked),
-           {fmt::format("`kubectl get resourceclaims {}` shows which claims are allocated", asked.in_namespace())}}};
+  return pod_cause(
+      says.empty() ? Severity::warning : Severity::error, "ClaimsNotRead",
+      fmt::format("this command does not read the pod's ResourceClaims ({}), and GPUs of the device plugin do not "
+                  "satisfy a claim{}",
+                  names_of_claims(asked), says.empty() ? "" : "; its scheduler reports: " + says),
+      {describe_pod(asked),
+       {fmt::format("`kubectl get resourceclaims {}` shows which claims are allocated", asked.in_namespace())}});
 }
 
 std::optional<PodCause> unseen_by_schedulers(const Snapshot& snapshot, const AskedPod& asked) {
@@ -95,13 +94,12 @@ std::optional<PodCause> unseen_by_schedulers(const Snapshot& snapshot, const Ask
                       kais
                           ? "whoever runs the cluster installs KAI-Scheduler, or the pod's owner uses another scheduler"
                           : fmt::format("whoever runs {} starts it, or the pod's owner uses another scheduler", name));
-  return PodCause{
-      silent ? Severity::error : Severity::warning,
-      {"NoScheduler",
-       fmt::format("the schedulerName of the pod is {}, but {}", name,
-                   kais ? "KAI-Scheduler is not installed in this cluster: no scheduler places the pod"
-                        : "no scheduler of that name has reported anything about the pod: it does not seem to run")},
-      std::move(cure)};
+  return pod_cause(
+      silent ? Severity::error : Severity::warning, "NoScheduler",
+      fmt::format("the schedulerName of the pod is {}, but {}", name,
+                  kais ? "KAI-Scheduler is not installed in this cluster: no scheduler places the pod"
+                       : "no scheduler of that name has reported anything about the pod: it does not seem to run"),
+      std::move(cure));
 }
 
 PodCause not_placed(const AskedPod& asked, const std::string& otherwise, const std::string& nodes,
@@ -110,23 +108,21 @@ PodCause not_placed(const AskedPod& asked, const std::string& otherwise, const s
   for (const auto& [resource, code] : kShortages) {
     if (!says.contains(fmt::format("Insufficient {}", resource))) continue;
     const std::string wanted = requests_of(asked, std::string(resource));
-    return {
-        Severity::error,
-        {std::string(code), fmt::format("GPUs are free for the pod on {}, but not enough {}: the pod requests {}; its "
-                                        "scheduler reports: {}",
-                                        nodes, resource, wanted.empty() ? "some" : wanted, says)},
-        {describe_node_command(node)}};
+    return pod_cause(Severity::error, code,
+                     fmt::format("GPUs are free for the pod on {}, but not enough {}: the pod requests {}; its "
+                                 "scheduler reports: {}",
+                                 nodes, resource, wanted.empty() ? "some" : wanted, says),
+                     {describe_node_command(node)});
   }
   if (says.empty()) {
-    return {Severity::warning,
-            {"NotScheduledYet",
-             otherwise + "; CPU, memory, ports, volumes and other pods' affinity are for the scheduler to check"},
-            {describe_pod(asked)}};
+    return pod_cause(
+        Severity::warning, "NotScheduledYet",
+        otherwise + "; CPU, memory, ports, volumes and other pods' affinity are for the scheduler to check",
+        {describe_pod(asked)});
   }
-  return {
-      Severity::error,
-      {"SchedulerRefuses", fmt::format("GPUs are free for the pod on {}, but its scheduler reports: {}", nodes, says)},
-      {describe_pod(asked)}};
+  return pod_cause(Severity::error, "SchedulerRefuses",
+                   fmt::format("GPUs are free for the pod on {}, but its scheduler reports: {}", nodes, says),
+                   {describe_pod(asked)});
 }
 
 // --- Why a pod that requests a share of a GPU from KAI waits.
@@ -147,7 +143,7 @@ PodCause refused_by_scheduler(const AskedPod& asked, const KaiView& view, const 
   const auto says_one_of = [&](std::initializer_list<std::string_view> words) {
     return std::ranges::any_of(words, [&](std::string_view word) { return says.contains(word); });
   };
-  PodCause out{Severity::error, {std::string(kNotChosen), "KAI's scheduler reports: " + says}, {describe_pod(asked)}};
+  PodCause out = pod_cause(Severity::error, kNotChosen, "KAI's scheduler reports: " + says, {describe_pod(asked)});
   if (says_one_of({"queue", "Queue"}) && says_one_of({"does not exist", "not found"})) {
     out.reason.code = "NoQueue";
     out.cure = {{std::string(kGetQueues)},
@@ -192,28 +188,26 @@ Cure kai_cure(const AskedPod& asked, std::string_view code, const KaiView& view)
 PodCause kai_wait(const Snapshot& snapshot, const AskedPod& asked) {
   const KaiView view = view_kai(snapshot.world.kai, snapshot.settings.kai);
   if (!view.served) {
-    return {Severity::error,
-            {"NoKAI", "the pod requests a share of a GPU from KAI, but KAI-Scheduler is not installed in this cluster"},
-            {{"kubectl get crds configs.kai.scheduler"}}};
+    return pod_cause(Severity::error, "NoKAI",
+                     "the pod requests a share of a GPU from KAI, but KAI-Scheduler is not installed in this cluster",
+                     {{"kubectl get crds configs.kai.scheduler"}});
   }
   const WaitingPod waiting{asked.pod, asked.tolerations};
   const auto& others = snapshot.world.kai.lookups.waiting;
   const std::vector<WaitingPod> none;
   const WaitingCauses causes(snapshot.world, view, others ? others->pods : none);
   if (!causes.is_of_kai(waiting)) {
-    return {Severity::error,
-            {"OtherScheduler",
-             fmt::format("the pod requests a share of a GPU from KAI, but its schedulerName is {}, not {}",
-                         asked.pod.scheduler_name.view(), view.scheduler_name)},
-            schedule_by(asked, view.scheduler_name)};
+    return pod_cause(Severity::error, "OtherScheduler",
+                     fmt::format("the pod requests a share of a GPU from KAI, but its schedulerName is {}, not {}",
+                                 asked.pod.scheduler_name.view(), view.scheduler_name),
+                     schedule_by(asked, view.scheduler_name));
   }
   const Reason cause = causes.cause(waiting);
   const bool elsewhere = cause.code == kNotChosen;
   if (const std::string says = elsewhere ? scheduler_says(asked) : std::string(); !says.empty())
     return refused_by_scheduler(asked, view, says);
-  return {elsewhere ? Severity::warning : Severity::error,
-          {std::string(cause.code), cause.message},
-          kai_cure(asked, cause.code, view)};
+  return pod_cause(elsewhere ? Severity::warning : Severity::error, cause.code, cause.message,
+                   kai_cure(asked, cause.code, view));
 }
 
 bool is_of_awaited_slices(const Finding& finding) {
@@ -256,15 +250,13 @@ std::vector<PodCause> slice_limits(const SlicePod& pod) {
   std::vector<PodCause> out;
   for (const SliceRequest& request : pod.requests) {
     if (request.count < 1) continue;
-    PodCause& cause = out.emplace_back(PodCause{
-        Severity::info,
-        {"SliceMemory",
-         fmt::format(
-             "container {} gets a slice of {} GiB: its processes together can allocate that much memory of one "
-             "GPU (CUDA_MPS_PINNED_DEVICE_MEM_LIMIT). nvidia-smi and the total of cudaMemGetInfo show the whole "
-             "GPU, so a server that reserves a share of the GPU's memory must reserve a share of the slice "
-             "instead",
-             request.container, request.gigabytes)}});
+    PodCause& cause = out.emplace_back(pod_cause(
+        Severity::info, "SliceMemory",
+        fmt::format("container {} gets a slice of {} GiB: its processes together can allocate that much memory of one "
+                    "GPU (CUDA_MPS_PINNED_DEVICE_MEM_LIMIT). nvidia-smi and the total of cudaMemGetInfo show the whole "
+                    "GPU, so a server that reserves a share of the GPU's memory must reserve a share of the slice "
+                    "instead",
+                    request.container, request.gigabytes)));
     if (pod.phase == "Running") {
       cause.cure.command = {
           fmt::format("kubectl exec {} --namespace {} --container {} -- printenv CUDA_MPS_PINNED_DEVICE_MEM_LIMIT",

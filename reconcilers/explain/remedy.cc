@@ -21,7 +21,6 @@
 #include "reconcilers/explain/revisions.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
-#include "reconcilers/model/policy.h"
 #include "reconcilers/node/assess.h"
 #include "reconcilers/node/node_patch.h"
 #include "reconcilers/node/node_phase.h"
@@ -52,79 +51,61 @@ std::string previous_default(const World& world, const FleetIndex::Impl& index, 
   return config_map->data.size() == 1 ? config_map->data.begin()->first : "KEY";
 }
 
-Command edit_config_map_command(const ObjectKey& config_map) {
-  return {fmt::format("kubectl edit configmap {} --namespace {}", config_map.name, config_map.ns),
-          {},
-          Command::Does::changes};
-}
-
 Command annotate_node_command(std::string_view node, std::string_view annotation, std::string comment = {}) {
   return {fmt::format("kubectl annotate node {} {}-", node, annotation), std::move(comment), Command::Does::changes,
           std::string(node)};
 }
 
-// Chooses the profile of one node anew, where it is chosen.
-class Chooser {
- public:
-  Chooser(const ReadingPass& pass, const Node& node, const NodeAssessment& a)
-      : world_(pass.world()), index_(pass.index()), installation_(index_.installation_of(a)), node_(node), a_(a) {}
+// {node}, {namespace} and {configmap} of the plugin, {label}: the label by which its nodes choose a key, {policy}.
+Command filled(const FleetIndex::Impl& index, const Node& node, const NodeAssessment& a, std::string_view pattern,
+               std::string comment = {}) {
+  const PluginInstallation& installation = index.installation_of(a);
+  return {fmt::format(fmt::runtime(pattern), fmt::arg("node", shell_word(node.meta.name)),
+                      fmt::arg("namespace", shell_word(installation.ns)),
+                      fmt::arg("configmap", shell_word(installation.config_map)),
+                      fmt::arg("policy", shell_word(a.policy.view())),
+                      fmt::arg("label", shell_word(config_label(installation, node)))),
+          std::move(comment), Command::Does::shows, pattern.contains("{node}") ? node.meta.name : std::string()};
+}
 
-  // {node}, {namespace} and {configmap} of the plugin, {label}: the label by which its nodes choose a key, {policy}.
-  [[nodiscard]] Command fill(std::string_view command, std::string comment = {}) const {
-    constexpr std::string_view kNode = "{node}";
-    return {fmt::format(fmt::runtime(command), fmt::arg("node", shell_word(node_.meta.name)),
-                        fmt::arg("namespace", shell_word(installation_.ns)),
-                        fmt::arg("configmap", shell_word(installation_.config_map)),
-                        fmt::arg("policy", shell_word(a_.policy.view())),
-                        fmt::arg("label", shell_word(config_label(installation_, node_)))),
-            std::move(comment), Command::Does::shows, command.contains(kNode) ? node_.meta.name : std::string()};
+// MPS cannot work on this node: its profile is chosen anew, by whoever chose it. Labels are shown and not written:
+// another value restarts the node's plugin, and a person or a tool has set the present one.
+Command choose_another(const World& world, const FleetIndex::Impl& index, const Node& node, const NodeAssessment& a) {
+  const SharingPolicy* policy = world.policies.find(a.policy.view());
+  if (policy != nullptr && (policy->inline_profile || policy->config_map_key))
+    return edit_policy_command(a.policy.view());
+  return a.source == EffectiveKey::Source::label
+             ? filled(index, node, a, "kubectl get node {node} --label-columns {label}")
+             : edit_config_map_command(index.installation_of(a).config_map_key());
+}
+
+// The label of the node names no key. Whoever set it decides which key it names, or that it goes: it is shown and not
+// written.
+Command correct_label(const World& world, const FleetIndex::Impl& index, const Node& node, const NodeAssessment& a) {
+  const PluginInstallation& installation = index.installation_of(a);
+  std::vector<std::string> keys;
+  if (const ConfigMap* config_map = world.configmaps.find(installation.config_map_key())) {
+    for (const auto& [key, text] : config_map->data) keys.push_back(shown_value(key));
   }
-
-  // MPS cannot work on this node: its profile is chosen anew, by whoever chose it. Labels are shown and not written:
-  // another value restarts the node's plugin, and a person or a tool has set the present one.
-  [[nodiscard]] Command choose_another() const {
-    const SharingPolicy* policy = world_.policies.find(a_.policy.view());
-    if (policy != nullptr && (policy->inline_profile || policy->config_map_key))
-      return edit_policy_command(a_.policy.view());
-    return a_.source == EffectiveKey::Source::label ? fill("kubectl get node {node} --label-columns {label}")
-                                                    : edit_config_map_command(installation_.config_map_key());
-  }
-
-  // The label of the node names no key. Whoever set it decides which key it names, or that it goes: it is shown and not
-  // written.
-  [[nodiscard]] Command correct_label() const {
-    std::vector<std::string> keys;
-    const ConfigMap* config_map = world_.configmaps.find(installation_.config_map_key());
-    if (config_map != nullptr) {
-      for (const auto& [key, text] : config_map->data) keys.push_back(shown_value(key));
-    }
-    const std::string label = config_label(installation_, node_);
-    return fill("kubectl get node {node} --show-managed-fields --output yaml",
+  return filled(index, node, a, "kubectl get node {node} --show-managed-fields --output yaml",
                 fmt::format("names who set label {1}; whoever did decides: name a key that exists ({2}), or remove the "
                             "label: kubectl label node {0} {1}-",
-                            node_.meta.name, label, first_names(keys)));
-  }
+                            node.meta.name, config_label(installation, node), first_names(keys)));
+}
 
-  [[nodiscard]] Command correct_invalid() const {
-    const SharingPolicy* policy = world_.policies.find(a_.policy.view());
-    if (policy != nullptr && (policy->inline_profile || a_.wrong_key)) return edit_policy_command(a_.policy.view());
-    const ConfigMap* config_map = world_.configmaps.find(installation_.config_map_key());
-    // Its plugin finds no default key: the setting that holds it is wrong, and not the ConfigMap.
-    const std::string_view check = a_.blocked_by == nullptr ? std::string_view() : a_.blocked_by->code;
-    if (config_map != nullptr && (check == kDefaultKeyNotFound || check == kDefaultMissing))
-      return default_key_command(world_, index_, a_);
-    if (config_map != nullptr && !config_map->data.contains(std::string(a_.key.view())))
-      return edit_config_map_command(installation_.config_map_key());
-    return correct_key_command(world_, index_, installation_.config_map_key());
-  }
-
- private:
-  const World& world_;
-  const FleetIndex::Impl& index_;
-  const PluginInstallation& installation_;
-  const Node& node_;
-  const NodeAssessment& a_;
-};
+Command correct_invalid(const World& world, const FleetIndex::Impl& index, const NodeAssessment& a) {
+  const SharingPolicy* policy = world.policies.find(a.policy.view());
+  if (policy != nullptr && (policy->inline_profile || a.wrong_key)) return edit_policy_command(a.policy.view());
+  const ObjectKey key = index.installation_of(a).config_map_key();
+  const ConfigMap* config_map = world.configmaps.find(key);
+  // Its plugin finds no default key: the setting that holds it is wrong, and not the ConfigMap.
+  const std::string_view check = a.blocked_by == nullptr ? std::string_view() : a.blocked_by->code;
+  if (config_map != nullptr && (check == kDefaultKeyNotFound || check == kDefaultMissing))
+    return default_key_command(world, index, a);
+  if (config_map != nullptr && !config_map->data.contains(std::string(a.key.view())))
+    return edit_config_map_command(key);
+  return correct_key_command(world, index, key);
+}
 
 Command log_command(const Pod& pod, const ContainerStatus& container) {
   return {fmt::format("kubectl logs {} --namespace {} --container {} --previous", pod.meta.name, pod.meta.ns.view(),
@@ -169,9 +150,7 @@ Command default_key_command(const World& world, const FleetIndex::Impl& index, c
   if (has_loaded && plugin != nullptr &&
       a.loaded.profile == fmt::format("{}/{}", installation.config_map, plugin->default_key))
     return correct_key_command(world, index, installation.config_map_key());
-  return {set_default_key_command(installation, previous_default(world, index, a.installation)),
-          {},
-          Command::Does::changes};
+  return changing(set_default_key_command(installation, previous_default(world, index, a.installation)));
 }
 
 Command announced_default_command(const FleetIndex::Impl& index, const NodeAssessment& a) {
@@ -181,7 +160,7 @@ Command announced_default_command(const FleetIndex::Impl& index, const NodeAsses
   if (installation.announced_config_map != installation.config_map ||
       installation.announced_default == plugin->default_key)
     return {};
-  return {set_default_key_command(installation, plugin->default_key), {}, Command::Does::changes};
+  return changing(set_default_key_command(installation, plugin->default_key));
 }
 
 namespace {
@@ -208,7 +187,7 @@ Command create_command(const World& world, const FleetIndex::Impl& index, const 
   std::string_view text;
   if (recorded == 1) text = "; `gpu-sharing-operator rollout undo` prints the recorded text";
   if (recorded > 1) text = "; `gpu-sharing-operator rollout history NAME` prints the text of a rollout";
-  return {std::move(out), fmt::format("with the profile of each key in its file{}", text), Command::Does::changes};
+  return changing(std::move(out), fmt::format("with the profile of each key in its file{}", text));
 }
 
 }  // namespace
@@ -225,11 +204,10 @@ Command correct_key_command(const World& world, const FleetIndex::Impl& index, c
     const bool is_wrong = present.empty() || present == kInvalidRevision;
     return is_wrong && has_earlier_text(world, index, id, in_use.key);
   });
-  Command out = edit_config_map_command(config_map);
-  if (restores)
-    out.comment =
-        "or restore the text that was verified last, after a look: gpu-sharing-operator rollout undo --dry-run";
-  return out;
+  return edit_config_map_command(
+      config_map, restores ? "or restore the text that was verified last, after a look: gpu-sharing-operator rollout "
+                             "undo --dry-run"
+                           : "");
 }
 
 Command trouble_command(const FleetIndex::Impl& index, const Node& node, const NodeAssessment& a) {
@@ -277,7 +255,7 @@ Command command_of_reason(const ReadingPass& pass, const Node& node, const NodeA
   if (reason == kDeferred) return start_command(a.policy.view());
   const CodeRow* known = find_blocked_reason(reason);
   if (known == nullptr || known->command.empty()) return {};
-  return Chooser(pass, node, a).fill(known->command);
+  return filled(pass.index(), node, a, known->command);
 }
 
 std::optional<Reason> obstacle_of(const NodeAssessment& a) {
@@ -297,9 +275,9 @@ namespace {
 
 // Ends what keeps the node from its change; empty: the reason has no command.
 Command obstacle_command(const ReadingPass& pass, const Node& node, const NodeAssessment& a, std::string_view reason) {
-  const Chooser chooser(pass, node, a);
-  if (reason == kMigEnabled || reason == kMpsByLabelUnsupported) return chooser.choose_another();
-  if (reason == kConfigInvalid) return chooser.correct_invalid();
+  if (reason == kMigEnabled || reason == kMpsByLabelUnsupported)
+    return choose_another(pass.world(), pass.index(), node, a);
+  if (reason == kConfigInvalid) return correct_invalid(pass.world(), pass.index(), a);
   if (reason == kTaintNotTolerated) return describe_node_command(node.meta.name);
   if (reason == kChangeUnreadable)
     return annotate_node_command(node.meta.name, kChangeAnnotation,
@@ -315,7 +293,7 @@ Command before_a_restart(const ReadingPass& pass, const Node& node, const NodeAs
   const std::optional<Reason> obstacle = obstacle_of(a);
   if (!obstacle || obstacle->code.empty()) return {};
   Command command = obstacle_command(pass, node, a, obstacle->code);
-  return command.empty() ? Chooser(pass, node, a).fill("kubectl get daemonsets --namespace {namespace} -o wide")
+  return command.empty() ? filled(pass.index(), node, a, "kubectl get daemonsets --namespace {namespace} -o wide")
                          : std::move(command);
 }
 
@@ -424,14 +402,12 @@ Command next_step(const ReadingPass& pass, const Node& node, const NodeAssessmen
     return {fmt::format("kubectl auth can-i list configmaps --namespace {}", pass.settings().operator_namespace),
             "of the operator's record"};
   if (state == kUnknown) return missing_permission_command(world, index.installation_of(*a).ns);
-  const Chooser chooser(pass, node, *a);
   if (a->phase == Phase::unmanaged) {  // Its plugin has no profiles.
     const PluginInstallation& installation = index.installation_of(*a);
-    return {
-        set_config_map_command(installation, installation.find(Component::plugin, node)), {}, Command::Does::changes};
+    return changing(set_config_map_command(installation, installation.find(Component::plugin, node)));
   }
   if (!node.ready) return describe_node_command(node.meta.name);
-  if (a->has_unknown_label()) return chooser.correct_label();
+  if (a->has_unknown_label()) return correct_label(world, index, node, *a);
   // A hold is lifted last: the obstacle remains without it.
   const std::string_view shown = shown_reason(*a);
   const std::string_view reason = shown.empty() && a->is_held() ? a->holder : shown;
@@ -460,13 +436,14 @@ Command next_step(const ReadingPass& pass, const Node& node, const NodeAssessmen
   if (adoptable && world.policies_served && !obstacle_of(*a)) return adopt_command(a->policy.view());
   // Its pods serve: another client can have written the label.
   if (state == kDrift && a->pods_ready && a_label_differs(node, *a)) {
-    return chooser.fill(
-        "kubectl get node {node} --show-managed-fields --output yaml",
+    return filled(
+        index, node, *a, "kubectl get node {node} --show-managed-fields --output yaml",
         "names who wrote the labels that differ; if that lasts for verifyTimeout, the operator restarts the node's "
         "pods of the device plugin, GFD and MPS");
   }
   if (adoptable || !a->matches())
-    return chooser.fill("kubectl get pods --namespace {namespace} --field-selector spec.nodeName={node} -o wide");
+    return filled(index, node, *a,
+                  "kubectl get pods --namespace {namespace} --field-selector spec.nodeName={node} -o wide");
   // The node serves its own key, and the next start of its plugin begins with the default.
   const bool wrong_default =
       a->setup != nullptr && std::ranges::find(*a->setup, kDefaultInvalid, &Diagnostic::code) != a->setup->end();

@@ -8,8 +8,6 @@
 
 #include "reconcilers/checks/check.h"
 #include "reconcilers/checks/object_checks.h"
-#include "reconcilers/explain/commands.h"
-#include "reconcilers/explain/node.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/object_refs.h"
 #include "reconcilers/node/assess.h"

@@ -2,11 +2,11 @@
 #include "reconcilers/explain/commands.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <iterator>
 #include <utility>
 
 #include "k8sclient/value/encoding.h"
@@ -48,13 +48,21 @@ Command explain_command(std::string_view node) {
   return {fmt::format("gpu-sharing-operator explain {}", node), {}, Command::Does::shows, std::string(node)};
 }
 
+Command changing(std::string line, std::string comment) {
+  return {std::move(line), std::move(comment), Command::Does::changes};
+}
+
+Command edit_config_map_command(const ObjectKey& config_map, std::string comment) {
+  return changing(fmt::format("kubectl edit configmap {} --namespace {}", config_map.name, config_map.ns),
+                  std::move(comment));
+}
+
 Command edit_policy_command(std::string_view policy, std::string comment) {
-  return {fmt::format("kubectl edit sharingpolicies.gpusharing.dev {}", policy), std::move(comment),
-          Command::Does::changes};
+  return changing(fmt::format("kubectl edit sharingpolicies.gpusharing.dev {}", policy), std::move(comment));
 }
 
 Command install_crds_command() {
-  return {std::string(kInstallCrds), {}, Command::Does::changes};
+  return changing(std::string(kInstallCrds));
 }
 
 Command rollout_status_command() {
@@ -111,8 +119,8 @@ Command roll_back_chart_command(const World& world, const PlannerSettings& setti
   if (release.name.empty())
     return list_command(release, settings,
                         fmt::format("names the release: `helm rollback` of it goes back; {}", correct));
-  return {fmt::format("helm rollback {} --namespace {}", shell_word(release.name), shell_word(release.ns)),
-          fmt::format("to go back; {}", correct), Command::Does::changes};
+  return changing(fmt::format("helm rollback {} --namespace {}", shell_word(release.name), shell_word(release.ns)),
+                  fmt::format("to go back; {}", correct));
 }
 
 const Tally& nodes_of_policy(const FleetIndex::Impl& index, const std::string& policy) {
@@ -145,12 +153,12 @@ Command spec_command(const World& world, std::string_view reason, const SharingP
             "mode Enforce, without asking: look at `gpu-sharing-operator diff` first",
             approve));
   }
-  return {fmt::format("kubectl patch sharingpolicies {} --type merge --patch '{{\"spec\":{{\"mode\":\"Approve\"}}}}'",
-                      policy.meta.name),
-          fmt::format("after a look at `gpu-sharing-operator diff`; each change then waits for `{}`; mode Enforce "
-                      "instead starts this change and every later edit without asking",
-                      approve),
-          Command::Does::changes};
+  return changing(
+      fmt::format("kubectl patch sharingpolicies {} --type merge --patch '{{\"spec\":{{\"mode\":\"Approve\"}}}}'",
+                  policy.meta.name),
+      fmt::format("after a look at `gpu-sharing-operator diff`; each change then waits for `{}`; mode Enforce instead "
+                  "starts this change and every later edit without asking",
+                  approve));
 }
 
 namespace {
@@ -189,7 +197,7 @@ std::string followers_text(const World& world, const FleetIndex::Impl& index, co
 
 }  // namespace
 
-Gate gate_of(std::string_view reason) {
+Gate named_gate(std::string_view reason) {
   Gate gate = Gate::new_attempt;  // The last one.
   while (gate != Gate::open && reason_of(gate) != reason) gate = static_cast<Gate>(std::to_underlying(gate) - 1);
   return gate;
@@ -202,10 +210,10 @@ bool outlasts_retry(Gate gate) {
 Command gone_policy_command(const World& world, const FleetIndex::Impl& index, const PlannerSettings& settings,
                             std::string_view policy) {
   if (!world.policies_served) return install_crds_command();
-  return {forget_policies_command(settings),
-          fmt::format("ends the stops of all deleted policies{}; to end this one alone, create SharingPolicy {} again",
-                      followers_text(world, index, settings), policy),
-          Command::Does::changes};
+  return changing(
+      forget_policies_command(settings),
+      fmt::format("ends the stops of all deleted policies{}; to end this one alone, create SharingPolicy {} again",
+                  followers_text(world, index, settings), policy));
 }
 
 Command resume_command(std::string_view what, std::string comment) {
@@ -214,7 +222,7 @@ Command resume_command(std::string_view what, std::string comment) {
 }
 
 Command resume_command(const World& world, const ObjectKey& config_map) {
-  return world.policies_served ? resume_command() : Command{end_pause_command(config_map), {}, Command::Does::changes};
+  return world.policies_served ? resume_command() : changing(end_pause_command(config_map));
 }
 
 Command resume_command(const RolloutView& rollout) {
@@ -223,7 +231,7 @@ Command resume_command(const RolloutView& rollout) {
   if (by == PausedBy::nobody) return {};
   if (by == PausedBy::config_map) return resume_command(world, rollout.installation.config_map_key());
   if (policy_is_gone(world, rollout.pass.index, rollout.key.policy) && world.policies_served)
-    return {forget_policies_command(rollout.pass.s.settings), {}, Command::Does::changes};
+    return changing(forget_policies_command(rollout.pass.s.settings));
   if (by == PausedBy::policy) return resume_command("policy/" + rollout.key.policy);
   if (rollout.object != nullptr) return resume_command(rollout.object->meta.name);
   return resume_command(rollout_name(rollout.key, rollout.target), "once an operator has created it again");
@@ -280,18 +288,11 @@ constexpr std::string_view kEvictsPods =
     "the operator evicts the pods, with their grace period and within PodDisruptionBudgets (it needs the chart value "
     "eviction.enabled=true, which whoever installs the operator sets)";
 
-struct Setting {
-  std::string_view field;
-  std::string_view value;
-};
-
-// The administrator of the policy sets those fields of its `rollout`.
-PodDecision by_policy(std::string_view policy, const std::vector<Setting>& settings, std::string effect) {
-  std::string fields;
-  for (const Setting& setting : settings)
-    fields += fmt::format("{}spec.rollout.{}: {}", fields.empty() ? "" : " and ", setting.field, setting.value);
-  return {fmt::format("the administrator of policy {} sets {}", policy, fields), edit_policy_command(policy),
-          std::move(effect)};
+// The administrator of the policy sets those fields ("workloads: Evict") of its `rollout`.
+PodDecision by_policy(std::string_view policy, const std::vector<std::string_view>& fields, std::string effect) {
+  return {fmt::format("the administrator of policy {} sets spec.rollout.{}", policy,
+                      fmt::join(fields, " and spec.rollout.")),
+          edit_policy_command(policy), std::move(effect)};
 }
 
 // Without an object of the policy the flags govern; `workloads` is one, and evictBarePods is none.
@@ -347,50 +348,45 @@ bool is_of_another_write(const Reason& blocked) {
 }
 
 // Nothing is listed, and the policy evicts already: what the operator reports of the pods is all that is known.
-std::vector<PodDecision> by_evicting_more(const SharingPolicy& policy, bool has_object, const Reason& blocked) {
+std::optional<PodDecision> by_evicting_more(const SharingPolicy& policy, bool has_object, const Reason& blocked) {
   const Facts& stay = blocked.facts();
   const bool only_bare = stay.bare && stay.annotation.empty() && !stay.otherwise && blocked.code != kProtectedNamespace;
-  if (!only_bare || !has_object) return {};
-  return {by_policy(policy.meta.name, {{"evictBarePods", "true"}},
-                    "the operator evicts pods without a controller as well, and nothing creates those again")};
+  if (!only_bare || !has_object) return std::nullopt;
+  return by_policy(policy.meta.name, {"evictBarePods: true"},
+                   "the operator evicts pods without a controller as well, and nothing creates those again");
 }
 
-// The settings with which the operator evicts enough of the pods that block the node; empty: with none. `why` gets what
-// keeps it from that.
-std::vector<PodDecision> by_evicting(const ReadingPass& pass, const std::string& node, const NodeAssessment& a,
-                                     const SharingPolicy& policy, bool has_object, std::string& why) {
+// The settings with which the operator evicts enough of the pods that block the node; nullopt: with none. `why` gets
+// what keeps it from that.
+std::optional<PodDecision> by_evicting(const ReadingPass& pass, const std::string& node, const NodeAssessment& a,
+                                       const SharingPolicy& policy, bool has_object, std::string& why) {
   const bool evicts = policy.rollout.workloads == WorkloadMode::evict;
   // Without a listing nothing speaks against it.
   const bool frees =
       !pass.has_listed(node) || eviction_outlook(pass.pass(), node, a, policy.rollout.evict_bare_pods).frees;
   if (frees) {
-    if (evicts) return {};
-    if (!has_object) return {by_flag("Evict", kEvictsPods)};
+    if (evicts) return std::nullopt;
+    if (!has_object) return by_flag("Evict", kEvictsPods);
     // Only a listing shows which pods have no controller.
     const bool all_evicted = pass.has_listed(node) || policy.rollout.evict_bare_pods;
-    return {
-        by_policy(policy.meta.name, {{"workloads", "Evict"}},
-                  fmt::format("{}{}", kEvictsPods,
-                              all_evicted ? "" : "; for pods without a controller set evictBarePods: true as well"))};
+    return by_policy(policy.meta.name, {"workloads: Evict"},
+                     fmt::format("{}{}", kEvictsPods,
+                                 all_evicted ? "" : "; for pods without a controller set evictBarePods: true as well"));
   }
   const EvictionOutlook with_bare = eviction_outlook(pass.pass(), node, a, true);
-  if (!with_bare.frees) {
-    why = with_bare.why;
-    return {};
+  if (!with_bare.frees || !has_object) {
+    why = !with_bare.frees ? with_bare.why
+                           : fmt::format("only a SharingPolicy can let it evict pods without a controller ({}: true)",
+                                         kEvictBarePodsField);
+    return std::nullopt;
   }
-  if (!has_object) {
-    why =
-        fmt::format("only a SharingPolicy can let it evict pods without a controller ({}: true)", kEvictBarePodsField);
-    return {};
-  }
-  std::vector<Setting> settings;
-  if (!evicts) settings.push_back({"workloads", "Evict"});
-  settings.push_back({"evictBarePods", "true"});
+  std::vector<std::string_view> fields{"workloads: Evict", "evictBarePods: true"};
+  if (evicts) fields.erase(fields.begin());
   const bool one = with_bare.bare.waiting.size() == 1;
-  return {by_policy(policy.meta.name, settings,
-                    fmt::format("{}. {} {} no controller, so nothing creates {} again",
-                                evicts ? "the operator evicts them as well" : kEvictsPods, with_bare.bare.names(),
-                                one ? "has" : "have", one ? "it" : "them"))};
+  return by_policy(policy.meta.name, fields,
+                   fmt::format("{}. {} {} no controller, so nothing creates {} again",
+                               evicts ? "the operator evicts them as well" : kEvictsPods, with_bare.bare.names(),
+                               one ? "has" : "have", one ? "it" : "them"));
 }
 
 // A deferred node, of whose pods nothing is known: they have ended, or nobody has listed them since.
@@ -452,17 +448,16 @@ PodAdvice advice_on_pods(const ReadingPass& pass, const Node& node, const NodeAs
   if (mode == WorkloadMode::interrupt) return out;
   const bool evicts_unlisted = mode == WorkloadMode::evict && !pass.has_listed(node.meta.name);
   std::string why;
-  std::ranges::move(evicts_unlisted ? by_evicting_more(policy, has_object, blocked)
-                                    : by_evicting(pass, node.meta.name, a, policy, has_object, why),
-                    std::back_inserter(out.decisions));
+  std::optional<PodDecision> more = evicts_unlisted ? by_evicting_more(policy, has_object, blocked)
+                                                    : by_evicting(pass, node.meta.name, a, policy, has_object, why);
+  if (more) out.decisions.push_back(*std::move(more));
   if (!why.empty() && mode == WorkloadMode::wait_for_idle)
     out.owners += fmt::format(". `workloads: Evict` does not help here: {}", why);
   // The pods are being evicted already.
   if (mode == WorkloadMode::evict && blocked.code == kWaitingForWorkloads && !blocked.facts().some_stay()) return out;
   constexpr std::string_view kInterrupts = "the operator does not wait, and the GPU work of the pods fails";
-  out.decisions.push_back(has_object
-                              ? by_policy(policy.meta.name, {{"workloads", "Interrupt"}}, std::string(kInterrupts))
-                              : by_flag("Interrupt", kInterrupts));
+  out.decisions.push_back(has_object ? by_policy(policy.meta.name, {"workloads: Interrupt"}, std::string(kInterrupts))
+                                     : by_flag("Interrupt", kInterrupts));
   return out;
 }
 

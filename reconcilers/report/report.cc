@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <utility>
 
 #include "reconcilers/cluster/config_maps.h"
@@ -63,8 +62,8 @@ void note_uncounted(const Index& index, Rows& rows) {
     const NodeAssessment* a = index.find(row.name);
     if (row.state != to_string(Phase::failed) || a == nullptr || a->change == nullptr || is_counted(*a->change))
       continue;
-    row.message += row.message.empty() ? "" : "; ";
-    row.message +=
+    row.why.message += row.why.message.empty() ? "" : "; ";
+    row.why.message +=
         "not counted for maxFailures: it was out of service (cordoned, failed or without GPUs) before its change";
   }
 }
@@ -80,10 +79,10 @@ void name_state(ReadingPass& pass, const Node& node, RolloutFacts::NodeRow& row)
   if (failed && state != to_string(Phase::blocked) && state != to_string(Phase::held)) return;
   row.state = state;
   if (!failed) return;
-  if (const NodeAssessment* a = pass.index().find(row.name)) row.reason = shown_reason(*a);
-  if (shown.message.empty() || shown.message == row.message) return;
-  row.message =
-      row.message.empty() ? shown.message : fmt::format("{}; its change failed: {}", shown.message, row.message);
+  if (const NodeAssessment* a = pass.index().find(row.name)) row.why.code = shown_reason(*a);
+  if (shown.message.empty() || shown.message == row.why.message) return;
+  row.why.message = row.why.message.empty() ? shown.message
+                                            : fmt::format("{}; its change failed: {}", shown.message, row.why.message);
 }
 
 // Of the template of DaemonSets `status` has no state of a node.
@@ -120,7 +119,7 @@ RolloutReport report_of(ReadingPass& pass, const FleetReport& fleet, const Rollo
     const Node* node = fleet.has_operator ? pass.world().nodes.find(row.name) : nullptr;
     const NodeAssessment* a = pass.index().find(row.name);
     // The status of a rollout names no deadline of the nodes in a change that it lists.
-    if (node != nullptr && a != nullptr) row.message += deadline_text(pass, *node, *a);
+    if (node != nullptr && a != nullptr) row.why.message += deadline_text(pass, *node, *a);
   }
   note_uncounted(pass.index(), out.rows);
   name_states(pass, rollout, out.rows);
@@ -141,7 +140,7 @@ bool is_of_any(const Index& index, const NodeAssessment& a, const std::vector<Ro
 // A wait of the policy names the retry already.
 bool names_retry(const std::vector<PolicyWait>& waiting, const std::string& policy) {
   return std::ranges::any_of(
-      waiting, [&](const PolicyWait& wait) { return wait.policy == policy && is_stopped(gate_of(wait.reason)); });
+      waiting, [&](const PolicyWait& wait) { return wait.policy == policy && is_stopped(named_gate(wait.why.code)); });
 }
 
 // Of all policies, or of that one.
@@ -157,8 +156,8 @@ std::vector<LeftFailed> left_failed(ReadingPass& pass, const std::optional<std::
       if (is_of_any(pass.index(), *a, fleet.rollouts)) continue;
       LeftFailed& failed = by_policy[key.policy];
       failed.policy = key.policy;
-      failed.nodes.push_back({name, std::string(to_string(Phase::failed)), std::string(kVerificationFailed),
-                              shown_state(pass, *node).message});
+      failed.nodes.push_back(
+          {name, std::string(to_string(Phase::failed)), {kVerificationFailed, shown_state(pass, *node).message}});
     }
   }
   std::vector<LeftFailed> out;
@@ -211,7 +210,7 @@ void note_idle_pauses(const ReadingPass& pass, const std::optional<std::string>&
         of_policy && (std::ranges::any_of(
                           out.rollouts, [&](const RolloutReport& one) { return one.facts.rollout->policy == name; }) ||
                       std::ranges::any_of(out.waiting, [&](const PolicyWait& wait) {
-                        return wait.policy == name && wait.reason == reason_of(Gate::paused);
+                        return wait.policy == name && wait.why.code == reason_of(Gate::paused);
                       }));
     if (is_said || (policy && !(of_policy && name == *policy))) continue;
     const std::string object =
@@ -225,7 +224,7 @@ void note_gone_policies(const ReadingPass& pass, const std::optional<std::string
   for (const auto& [name, held] : pass.index().held_policies) {
     const std::int64_t nodes = nodes_of_policy(pass.index(), name).total;
     const bool is_said = std::ranges::any_of(
-        out.waiting, [&](const PolicyWait& wait) { return wait.policy == name && wait.reason == kPolicyGone; });
+        out.waiting, [&](const PolicyWait& wait) { return wait.policy == name && wait.why.code == kPolicyGone; });
     if (nodes == 0 || is_said || (policy && *policy != name)) continue;
     const std::string stop =
         policy_is_gone(pass.world(), pass.index(), name) ? gone_policy_text(pass, name) : std::string();

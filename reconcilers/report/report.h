@@ -41,7 +41,8 @@ struct RolloutReport {
 // Why a policy with a change has no rollout under way: the obstacle that its status names (a window, a hold, a
 // driver upgrade), or what its nodes wait for (RollingOut: the soak of a canary).
 struct PolicyWait {
-  std::string policy, reason, message;
+  std::string policy;
+  Reason why;
   std::vector<std::string> nodes = {};  // Those that it is about, the first few; none: all that wait.
   std::int64_t count = 0;               // Of them all.
   bool paused = false;                  // spec.rollout.paused of the policy is set.
@@ -49,7 +50,6 @@ struct PolicyWait {
   std::vector<NodeStep> steps = {};     // Of the policy's nodes in a change.
   std::vector<Command> next = {};       // Commands that end the wait, for whoever decides that.
   std::vector<std::string> held = {};   // As of a rollout.
-  Facts about = {};                     // What it waits for.
   std::string runs = {};                // loaded_revisions_text() of an aborted rollout's policy.
   // Nodes start by themselves.
   [[nodiscard]] bool goes_on() const;

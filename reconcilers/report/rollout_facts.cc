@@ -4,17 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
 #include <iterator>
 #include <nlohmann/json.hpp>
-#include <utility>
 
 #include "reconcilers/explain/commands.h"
 #include "reconcilers/explain/node.h"
 #include "reconcilers/explain/revisions.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/message_text.h"
-#include "reconcilers/model/policy.h"
 #include "reconcilers/profile/field_names.h"
 #include "reconcilers/reasons/names.h"
 #include "reconcilers/rollout/drain.h"
@@ -47,15 +44,15 @@ bool RolloutFacts::stands() const {
 
 std::string RolloutFacts::shown_phase() const {
   const std::string_view aborted = reason_of(Gate::aborted);
-  if (phase == "Failed" && reason == aborted) return std::string(aborted);
-  const bool by_a_person = reason.empty() || reason == reason_of(Gate::paused);
+  if (phase == "Failed" && ready.code == aborted) return std::string(aborted);
+  const bool by_a_person = ready.code.empty() || ready.code == reason_of(Gate::paused);
   return phase == "Paused" && !by_a_person ? std::string(kStopped) : phase;
 }
 
 std::string RolloutFacts::phase_text() const {
-  if (stands() && !reason.empty()) return fmt::format("Waiting ({})", reason);
+  if (stands() && !ready.code.empty()) return fmt::format("Waiting ({})", ready.code);
   std::string word = shown_phase();
-  return word == kStopped ? fmt::format("{} ({})", word, reason) : word;
+  return word == kStopped ? fmt::format("{} ({})", word, ready.code) : word;
 }
 
 bool RolloutFacts::undone() const {
@@ -64,14 +61,14 @@ bool RolloutFacts::undone() const {
 
 bool RolloutFacts::went_wrong() const {
   const bool stopped = phase == "Failed" || phase == "RolledBack" || phase == "Paused";
-  return stopped && (reason == kMaxFailures || reason == kVerificationFailed);
+  return stopped && (ready.code == kMaxFailures || ready.code == kVerificationFailed);
 }
 
 bool RolloutFacts::is_stopped() const {
   const bool aborted = shown_phase() == reason_of(Gate::aborted) || (rollout->aborted && !earlier_attempt);
-  const bool invalid = !finished() && (reason == kConfigInvalid || std::ranges::any_of(nodes, [](const NodeRow& node) {
-                                         return node.reason == kConfigInvalid;
-                                       }));
+  const bool invalid =
+      !finished() && (ready.code == kConfigInvalid ||
+                      std::ranges::any_of(nodes, [](const NodeRow& node) { return node.why.code == kConfigInvalid; }));
   return went_wrong() || aborted || undone() || invalid;
 }
 
@@ -81,9 +78,7 @@ RolloutFacts facts_of(const SharingRollout& rollout) {
   out.phase = rollout.phase.empty() ? "Starting" : rollout.phase;
   const nlohmann::json status = parse_status(rollout.status_json);
   const nlohmann::json ready = condition_in(status, "Ready");
-  out.reason = text_at(ready, "reason");
-  out.message = text_at(ready, "message");
-  out.about = facts_in(object_at(status, "reason"));
+  out.ready = {text_at(ready, "reason"), text_at(ready, "message"), facts_in(object_at(status, "reason"))};
   out.earlier_attempt = text_at(condition_in(status, kCurrentCondition), "reason") == reason_of(Gate::new_attempt);
   const nlohmann::json progressing = condition_in(status, kProgressing);
   if (text_at(progressing, "status") == "False") out.stopped_since = text_at(progressing, "lastTransitionTime");
@@ -100,9 +95,7 @@ RolloutFacts facts_of(const SharingRollout& rollout) {
   // Its nodes go on with the revision that took its place: the counts are those of then.
   if (out.phase == "Superseded" || out.phase == "RolledBack") out.in_progress = out.pending = 0;
   for (const nlohmann::json& node : list_at(status, "nodes")) {
-    if (node.is_object())
-      out.nodes.push_back({text_at(node, "name"), text_at(node, "state"), text_at(node, "reason"),
-                           text_at(node, "message"), facts_in(node)});
+    if (node.is_object()) out.nodes.push_back({text_at(node, "name"), text_at(node, "state"), reason_in(node)});
   }
   return out;
 }
@@ -156,7 +149,7 @@ RecordedStop recorded_stop(const RolloutFacts& facts, const SharingPolicy* polic
   Command resume = resume_of(rollout, policy);
   if (rollout.aborted) return {std::string(reason_of(Gate::aborted)), start_command(rollout.policy, resume)};
   const std::string paused(reason_of(Gate::paused));
-  if (resume.empty() || facts.phase == paused || facts.reason == paused) return {};
+  if (resume.empty() || facts.phase == paused || facts.ready.code == paused) return {};
   return {paused, std::move(resume)};
 }
 
@@ -192,7 +185,7 @@ bool is_named(const RolloutFacts& facts, std::string_view name) {
 std::vector<std::string> waits_for_workloads(const RolloutFacts& facts) {
   std::vector<std::string> out;
   for (const RolloutFacts::NodeRow& node : facts.nodes) {
-    if (is_of_workloads(node.reason)) out.push_back(node.name);
+    if (is_of_workloads(node.why.code)) out.push_back(node.name);
   }
   return out;
 }
@@ -271,19 +264,24 @@ std::map<RolloutKey, RevisionCounts> loaded_revisions(const World& world, const 
   return out;
 }
 
-std::string loaded_revisions_text(const World& world, const Index& index, std::string_view policy) {
+std::vector<std::pair<std::string, std::int64_t>> running_revisions(
+    const World& world, const Index& index, const std::function<bool(const RolloutKey&)>& is_meant) {
   RevisionCounts counts;
   for (const auto& [key, of_rollout] : loaded_revisions(world, index)) {
-    if (key.policy != policy) continue;
     for (const auto& [revision, count] : of_rollout) {
-      if (!revision.empty()) counts[revision] += count;
+      if (is_meant(key) && !revision.empty()) counts[revision] += count;
     }
   }
-  if (counts.size() < 2) return {};
-  std::vector<std::pair<std::string, std::int64_t>> sorted(counts.begin(), counts.end());
-  std::ranges::stable_sort(sorted, std::greater(), &std::pair<std::string, std::int64_t>::second);
+  std::vector<std::pair<std::string, std::int64_t>> out(counts.begin(), counts.end());
+  std::ranges::stable_sort(out, std::greater(), &std::pair<std::string, std::int64_t>::second);
+  return out;
+}
+
+std::string loaded_revisions_text(const World& world, const Index& index, std::string_view policy) {
+  const auto running = running_revisions(world, index, [&](const RolloutKey& key) { return key.policy == policy; });
+  if (running.size() < 2) return {};
   std::string out;
-  for (const auto& [revision, count] : sorted)
+  for (const auto& [revision, count] : running)
     out += fmt::format("{}{} {} {}", out.empty() ? "" : ", ", counted(count, "node"), count == 1 ? "runs" : "run",
                        revision);
   return out;

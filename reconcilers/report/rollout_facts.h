@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "k8sclient/value/error.h"
@@ -25,15 +26,13 @@ namespace gso {
 struct RolloutFacts {
   const SharingRollout* rollout = nullptr;
   std::string phase;  // "Starting" until the operator has said more.
-  std::string reason;
-  std::string message;
-  Facts about;  // What it waits for.
+  Reason ready;       // Of its condition Ready; its facts say what it waits for.
   std::int64_t wave = 0, total = 0, updated = 0, in_progress = 0, pending = 0, blocked = 0, failed = 0;
   std::string started_at, completed_at;
   std::string stopped_since;  // Since when the operator says that no node starts; empty: it does not.
   struct NodeRow {
-    std::string name, state, reason, message;
-    Facts about = {};
+    std::string name, state;
+    Reason why;
   };
   std::vector<NodeRow> nodes;  // Blocked and failed ones, and those that wait, as the status names them.
   // Nodes wait for a new attempt, which takes this record's place before one starts: the switches in it do not count.
@@ -114,6 +113,10 @@ using RevisionCounts = std::map<std::string, std::int64_t>;  // By revision: nod
 
 // By rollout. Nodes that have loaded a text that is not known are left out.
 [[nodiscard]] std::map<RolloutKey, RevisionCounts> loaded_revisions(const World& world, const Index& index);
+
+// The same of the rollouts that `is_meant` names together, the most first.
+[[nodiscard]] std::vector<std::pair<std::string, std::int64_t>> running_revisions(
+    const World& world, const Index& index, const std::function<bool(const RolloutKey&)>& is_meant);
 
 // "3 nodes run v1-2, 8 nodes run v1-1": of the policy's nodes, the most first. Empty: all of them run the same.
 [[nodiscard]] std::string loaded_revisions_text(const World& world, const Index& index, std::string_view policy);

@@ -3,16 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdint>
-#include <functional>
 #include <map>
 #include <optional>
 #include <set>
 #include <utility>
-#include <vector>
 
-#include "reconcilers/explain/revisions.h"
-#include "reconcilers/fleet/fleet.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/policy.h"
 #include "reconcilers/report/rollout_facts.h"
@@ -88,7 +83,7 @@ class UndoChoice {
       }
       if (!policy_) return key_of(*named->front().rollout);
     }
-    if (!revision_.empty()) return only_one(keys_with(revision_), "have that revision in their history");
+    if (!revision_.empty()) return only_one(keys_with_revision(), "have that revision in their history");
     std::set<UndoKey> running;
     for (const RolloutFacts& facts : rollouts_) {
       if (is_named(facts, name_) && !facts.finished()) running.insert(key_of(*facts.rollout));
@@ -152,21 +147,16 @@ class UndoChoice {
     return present_rollout(rollout, index_.impl()) != nullptr;
   }
 
-  // The one under way, else that to the present revision, else the newest.
+  // The one that is named, else the one under way, else that to the present revision, else the newest.
   [[nodiscard]] const SharingRollout* rollout_of(const UndoKey& key) const {
-    const SharingRollout* out = nullptr;
-    int rank = -1;
-    for (const RolloutFacts& facts : rollouts_) {
+    const auto rank = [&](const RolloutFacts& facts) {
       const SharingRollout& rollout = *facts.rollout;
-      if (key_of(rollout) != key) continue;
-      if (!policy_ && rollout.meta.name == name_) return &rollout;
-      if (!is_named(facts, name_)) continue;
-      const int of_this = is_under_way(facts) ? 2 : is_present(rollout) ? 1 : 0;
-      if (of_this <= rank) continue;
-      rank = of_this;
-      out = &rollout;
-    }
-    return out;
+      if (key_of(rollout) != key || !is_named(facts, name_)) return 0;
+      if (rollout.meta.name == name_) return 4;
+      return is_under_way(facts) ? 3 : is_present(rollout) ? 2 : 1;
+    };
+    const auto best = std::ranges::max_element(rollouts_, {}, rank);
+    return best == rollouts_.end() || rank(*best) == 0 ? nullptr : best->rollout;
   }
 
   // --- Which revision.
@@ -186,21 +176,19 @@ class UndoChoice {
     });
   }
 
-  // Of the policy that is named, or of any.
-  [[nodiscard]] std::set<UndoKey> keys_with(const std::string& revision, bool of_any = false) const {
-    std::set<UndoKey> out, all;
+  // Those in whose history the revision that was asked for is: of the policy that is named, or of any.
+  [[nodiscard]] std::set<UndoKey> keys_with_revision(bool of_any = false) const {
+    std::set<UndoKey> out;
     for (const RolloutFacts& facts : rollouts_) {
-      if (of_any || is_named(facts, name_)) all.insert(key_of(*facts.rollout));
+      if (of_any || is_named(facts, name_)) out.insert(key_of(*facts.rollout));
     }
     if (record_ != nullptr && (of_any || !policy_)) {
       for (const auto& [id, verified] : record_->verified) {
         const std::size_t slash = id.rfind('/');
-        if (slash != std::string::npos) all.emplace(id.substr(0, slash), id.substr(slash + 1));
+        if (slash != std::string::npos) out.emplace(id.substr(0, slash), id.substr(slash + 1));
       }
     }
-    for (const UndoKey& key : all) {
-      if (is_known_for(key, revision)) out.insert(key);
-    }
+    std::erase_if(out, [&](const UndoKey& key) { return !is_known_for(key, revision_); });
     return out;
   }
 
@@ -209,7 +197,7 @@ class UndoChoice {
     if (revision_.empty()) return {};
     if (is_known_for(key, revision_))
       return present_revision(key) == revision_ ? fmt::format("{} already holds {}", in_words(key), revision_) : "";
-    const std::set<UndoKey> others = keys_with(revision_, true);
+    const std::set<UndoKey> others = keys_with_revision(true);
     return fmt::format("{} is not in the history of {}{}; `rollout history` lists the recorded revisions", revision_,
                        in_words(key), others.empty() ? "" : ", but in that of " + in_words(*others.begin()));
   }
@@ -229,18 +217,6 @@ class UndoChoice {
     return given_up->rollout->paused || given_up->rollout->aborted || given_up->undone() || given_up->went_wrong();
   }
 
-  // How many nodes of the key run each revision, the most first.
-  [[nodiscard]] std::multimap<std::int64_t, std::string, std::greater<>> running_nodes(const UndoKey& key) const {
-    RevisionCounts counts;
-    for (const auto& [of, loaded] : loaded_revisions(world_, index_.impl())) {
-      if (of.config_map != key.first || of.key != key.second || (policy_ && of.policy != *policy_)) continue;
-      for (const auto& [revision, count] : loaded) counts[revision] += count;
-    }
-    std::multimap<std::int64_t, std::string, std::greater<>> out;
-    for (const auto& [revision, count] : counts) out.emplace(count, revision);
-    return out;
-  }
-
   void find_others(const UndoKey& key, Undo& out) const {
     constexpr std::size_t kMost = 3;
     const std::string present = present_revision(key);
@@ -252,7 +228,10 @@ class UndoChoice {
         out.others.push_back({revision, std::string(why)});
     };
     // Nodes that run it already need no restart.
-    for (const auto& [count, revision] : running_nodes(key)) {
+    const auto is_meant = [&](const RolloutKey& of) {
+      return of.config_map == key.first && of.key == key.second && (!policy_ || of.policy == *policy_);
+    };
+    for (const auto& [revision, count] : running_revisions(world_, index_.impl(), is_meant)) {
       if (is_known_for(key, revision))
         add(revision, fmt::format("{} {} it", counted(count, "node"), count == 1 ? "runs" : "run"));
     }

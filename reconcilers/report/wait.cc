@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <set>
 #include <utility>
 
 #include "reconcilers/explain/commands.h"
@@ -18,8 +17,9 @@ namespace {
 using Is = WaitState::Is;
 
 std::string with_reason(const RolloutFacts& facts) {
-  return fmt::format("rollout {} is {}{}", facts.rollout->meta.name, facts.shown_phase(),
-                     facts.message.empty() ? std::string() : fmt::format(" ({}): {}", facts.reason, facts.message));
+  return fmt::format(
+      "rollout {} is {}{}", facts.rollout->meta.name, facts.shown_phase(),
+      facts.ready.message.empty() ? std::string() : fmt::format(" ({}): {}", facts.ready.code, facts.ready.message));
 }
 
 // Nodes by what they mean for the wait.

@@ -32,6 +32,11 @@ constexpr std::string_view kNotStarted = "NotStarted";
 
 using Views = std::vector<const RolloutView*>;
 
+// The first of the waits for that reason; end: none.
+std::vector<PolicyWait>::iterator waiting_for(std::vector<PolicyWait>& waits, std::string_view code) {
+  return std::ranges::find(waits, code, [](const PolicyWait& wait) -> std::string_view { return wait.why.code; });
+}
+
 // Only a retry or another profile continues the rollout, whatever else holds it.
 bool is_over(const RolloutView* rollout) {
   if (!rollout->too_many_failures().empty()) return true;
@@ -112,7 +117,7 @@ PolicyWait wait_of(const World& world, const Views& rollouts, const std::string&
   const GateState& gate = first.gate();
   const bool approves = gate.gate == Gate::approval;
   if (!approves && (row_of(gate.gate).needs_attention || row_of(gate.gate).stops_all))
-    return {first.key.policy, gate.reason(), why + gate.message};
+    return {first.key.policy, {gate.reason(), why + gate.message}};
   std::int64_t count = 0;
   for (const RolloutView* rollout : rollouts) count += rollout->profile_rollout.tally.of(Phase::pending);
   const bool one = count == 1;
@@ -121,7 +126,7 @@ PolicyWait wait_of(const World& world, const Views& rollouts, const std::string&
                                           : fmt::format("{} when an operator runs", one ? "it starts" : "they start");
   std::string message = fmt::format("{}{} wait{} for {}; {}", why, counted(count, "node"), one ? "s" : "",
                                     what_is_new(world, rollouts), next);
-  return {first.key.policy, std::string(kNotStarted), std::move(message)};
+  return {first.key.policy, {kNotStarted, std::move(message)}};
 }
 
 // `waits`: what the status of the policy, and its switches, say. A stop of another revision, or before a retry, does
@@ -132,19 +137,19 @@ void note_unseen_changes(ReadingPass& pass, const SharingPolicy& policy, bool ha
   const Views rollouts = pass.waiting_rollouts(policy.meta.name);
   if (rollouts.empty()) return;
   const auto stale = std::ranges::find_if(
-      waits, [](const PolicyWait& wait) { return wait.nodes.empty() && is_stopped(gate_of(wait.reason)); });
+      waits, [](const PolicyWait& wait) { return wait.nodes.empty() && is_stopped(named_gate(wait.why.code)); });
   const bool has_news = stale != waits.end() && std::ranges::none_of(rollouts, is_over);
   std::string why;
   if (has_news) {
-    why = why_it_has_ended(pass.world(), *rollouts.front(), gate_of(stale->reason));
+    why = why_it_has_ended(pass.world(), *rollouts.front(), named_gate(stale->why.code));
     waits.erase(stale);
   }
   // What the nodes waited for in that rollout.
   if (!has_operator && std::ranges::all_of(rollouts, [&](const auto* one) { return is_behind(pass.world(), one); }))
     std::erase_if(waits, [](const PolicyWait& wait) {
-      return wait.nodes.empty() && (wait.reason == kRollingOut || wait.reason == kBudgetExhausted);
+      return wait.nodes.empty() && (wait.why.code == kRollingOut || wait.why.code == kBudgetExhausted);
     });
-  const auto settling = std::ranges::find(waits, reason_of(Gate::settling), &PolicyWait::reason);
+  const auto settling = waiting_for(waits, reason_of(Gate::settling));
   if (settling != waits.end()) {
     settling->news = std::move(why);
     return;
@@ -166,12 +171,11 @@ std::vector<PolicyWait> read_waits(const SharingPolicy& policy) {
   const bool some_wait = said == kRollingOut && number_at(object_at(status, "nodes"), "pending") > 0;
   const bool waits = progressing.is_object() && (stands || some_wait);
   if (waits) {
-    out.push_back({policy.meta.name, said, text_at(progressing, "message")});
-    out.back().about = facts_in(object_at(status, "reason"));
+    out.push_back({policy.meta.name, {said, text_at(progressing, "message"), facts_in(object_at(status, "reason"))}});
   }
   for (const nlohmann::json& entry : list_at(status, "blocked")) {
     if (!entry.is_object() || (waits && text_at(entry, "reason") == said)) continue;
-    PolicyWait& wait = out.emplace_back(policy.meta.name, text_at(entry, "reason"), text_at(entry, "message"));
+    PolicyWait& wait = out.emplace_back(policy.meta.name, reason_in(entry));
     wait.count = number_at(entry, "count");
     for (const nlohmann::json& node : list_at(entry, "nodes")) {
       if (node.is_string()) wait.nodes.push_back(node.get<std::string>());
@@ -184,24 +188,23 @@ std::vector<PolicyWait> read_waits(const SharingPolicy& policy) {
 // it says nothing, although nodes wait.
 void note_recorded_pause(const ReadingPass& pass, const SharingPolicy& policy, std::vector<PolicyWait>& waits) {
   const std::string_view paused = reason_of(Gate::paused);
-  if (!policy.rollout.paused || std::ranges::find(waits, paused, &PolicyWait::reason) != waits.end()) return;
+  if (!policy.rollout.paused || waiting_for(waits, paused) != waits.end()) return;
   auto all_wait = std::ranges::find_if(waits, [](const PolicyWait& wait) { return wait.nodes.empty(); });
   if (all_wait == waits.end() && nodes_of_policy(pass.index(), policy.meta.name).of(Phase::pending) > 0)
-    all_wait = waits.insert(waits.begin(), PolicyWait{policy.meta.name, {}, {}});
+    all_wait = waits.insert(waits.begin(), PolicyWait{policy.meta.name, {}});
   if (all_wait == waits.end()) return;
-  all_wait->reason = paused;
-  all_wait->message = "spec.rollout.paused of the policy is set (recorded; an operator applies it)";
+  all_wait->why = {paused, "spec.rollout.paused of the policy is set (recorded; an operator applies it)"};
 }
 
 // An invalid text, as long as no status says it.
 void note_invalid(const ReadingPass& pass, std::string_view policy, std::vector<PolicyWait>& waits) {
-  if (std::ranges::find(waits, kConfigInvalid, &PolicyWait::reason) != waits.end()) return;
+  if (waiting_for(waits, kConfigInvalid) != waits.end()) return;
   for (const auto& [key, rollout] : pass.index().profile_rollouts) {
     const auto invalid = rollout.blocked.find(std::string(kConfigInvalid));
     if (key.policy != policy || invalid == rollout.blocked.end() || invalid->second.empty()) continue;
     const std::set<std::string>& nodes = invalid->second;
-    PolicyWait wait{std::string(policy), std::string(kConfigInvalid), {}, {}, std::ssize(nodes)};
-    wait.message = pass.index().find(*nodes.begin())->obstacle.message;
+    const std::string& message = pass.index().find(*nodes.begin())->obstacle.message;
+    PolicyWait wait{std::string(policy), {kConfigInvalid, message}, {}, std::ssize(nodes)};
     std::ranges::copy(nodes | std::views::take(kMostNames), std::back_inserter(wait.nodes));
     waits.push_back(std::move(wait));
   }
@@ -214,7 +217,7 @@ void add_gone_policies(const ReadingPass& pass, const std::optional<std::string>
     const bool meant = !policy || name == *policy;
     const bool some_wait = nodes_of_policy(pass.index(), name).of(Phase::pending) > 0;
     std::string text = held.gone && meant && some_wait ? gone_policy_text(pass, name) : std::string();
-    if (!text.empty()) out.push_back({name, std::string(kPolicyGone), std::move(text)});
+    if (!text.empty()) out.push_back({name, {kPolicyGone, std::move(text)}});
   }
 }
 
@@ -233,8 +236,8 @@ std::vector<PolicyWait> waiting_policies(ReadingPass& pass, const std::optional<
     std::vector<PolicyWait> waits = read_waits(*object);
     if (const auto start = settling.find(std::string(name)); start != settling.end()) {
       // That nodes are under way to start says less than when they do.
-      std::erase_if(waits, [](const PolicyWait& wait) { return wait.reason == kRollingOut; });
-      waits.insert(waits.begin(), {start->first, std::string(reason_of(Gate::settling)), start->second});
+      std::erase_if(waits, [](const PolicyWait& wait) { return wait.why.code == kRollingOut; });
+      waits.insert(waits.begin(), {start->first, {reason_of(Gate::settling), start->second}});
     }
     note_recorded_pause(pass, *object, waits);
     note_unseen_changes(pass, *object, has_operator, waits);
@@ -255,11 +258,11 @@ bool is_retried(ReadingPass& pass, const RolloutFacts& facts) {
 }
 
 bool PolicyWait::goes_on() const {
-  return reason == kRollingOut || reason == kNotStarted || reason == reason_of(Gate::settling);
+  return why.code == kRollingOut || why.code == kNotStarted || why.code == reason_of(Gate::settling);
 }
 
 bool PolicyWait::is_stopped() const {
-  return reason == kConfigInvalid || reason == kVerificationFailed || gso::is_stopped(gate_of(reason));
+  return why.code == kConfigInvalid || why.code == kVerificationFailed || gso::is_stopped(named_gate(why.code));
 }
 
 namespace {

@@ -3,12 +3,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cstddef>
 #include <iterator>
 #include <map>
 #include <ranges>
-#include <set>
-#include <string_view>
 #include <utility>
 
 #include "reconcilers/explain/commands.h"
@@ -67,11 +64,11 @@ Commands of_the_stop(const ReadingPass& pass, const RolloutFacts& facts) {
     return {{"gpu-sharing-operator diff"},
             {fmt::format("gpu-sharing-operator rollout approve {}", rollout.meta.name), {}, Command::Does::asks}};
   const SharingPolicy* policy = world.policies.find(rollout.policy);
-  if (facts.reason == reason_of(Gate::aborted) || facts.undone())
+  if (facts.ready.code == reason_of(Gate::aborted) || facts.undone())
     return {start_command(rollout.policy, resume_of(rollout, policy))};
-  if (facts.reason == kConfigInvalid) return {correct_profile_command(pass, rollout.policy)};
-  if (facts.reason != reason_of(Gate::paused)) {
-    Command allow = policy == nullptr ? Command() : spec_command(world, facts.reason, *policy, pass.settings());
+  if (facts.ready.code == kConfigInvalid) return {correct_profile_command(pass, rollout.policy)};
+  if (facts.ready.code != reason_of(Gate::paused)) {
+    Command allow = policy == nullptr ? Command() : spec_command(world, facts.ready.code, *policy, pass.settings());
     return allow.empty() ? Commands() : Commands{std::move(allow)};
   }
   // Without a switch somebody has resumed it, and no operator has looked since.
@@ -86,8 +83,8 @@ Commands of_busy_nodes(const ReadingPass& pass, const RolloutFacts& facts) {
   for (const RolloutFacts::NodeRow& row : facts.nodes) {
     const Node* node = pass.world().nodes.find(row.name);
     const NodeAssessment* a = pass.index().find(row.name);
-    if (node == nullptr || a == nullptr || !is_about_pods(row.reason)) continue;
-    const PodAdvice advice = advice_on_pods(pass, *node, *a, {row.reason, row.message, row.about});
+    if (node == nullptr || a == nullptr || !is_about_pods(row.why.code)) continue;
+    const PodAdvice advice = advice_on_pods(pass, *node, *a, row.why);
     for (const PodDecision& decision : advice.decisions) {
       Command command = decision.next();
       if (!command.empty() && std::ranges::find(out, command) == out.end()) out.push_back(std::move(command));
@@ -135,25 +132,23 @@ WayBack way_back(const ReadingPass& pass, const SharingRollout& rollout) {
   using enum Command::Does;
   if (has_text) return {{undo + " --dry-run", "to go back", goes_back}, true};
   if (is_inline) return {{undo, "to return its nodes to what they ran before this policy's profile", goes_back}};
-  const ObjectKey config_map = config_map_key(rollout.config_map);
-  return {{fmt::format("kubectl edit configmap {} --namespace {}", config_map.name, config_map.ns),
-           fmt::format("to correct key {}: no earlier profile of it is on record", rollout.key), changes}};
+  return {
+      edit_config_map_command(config_map_key(rollout.config_map),
+                              fmt::format("to correct key {}: no earlier profile of it is on record", rollout.key))};
 }
 
 // After nodes have failed: what the whole rollout needs, once for all of them, for whoever decides that. Nodes that
 // failed in a rollout that is complete served no GPU before it: going back does not help them.
 Commands of_failures(const ReadingPass& pass, const RolloutFacts& facts) {
   Commands out;
-  if (facts.reason == reason_of(Gate::aborted) || facts.undone()) return out;
+  if (facts.ready.code == reason_of(Gate::aborted) || facts.undone()) return out;
   const SharingRollout& rollout = *facts.rollout;
   const bool of_daemons = !daemonset_of(rollout.config_map).empty();
   if (of_daemons && (facts.went_wrong() || facts.failed > 0))
     out.push_back(roll_back_chart_command(pass.world(), pass.settings()));
   if (!of_daemons && (facts.went_wrong() || (facts.failed > 0 && !facts.finished())))
     out.push_back(way_back(pass, rollout).command);
-  if (facts.went_wrong() || facts.failed > 0) {
-    out.push_back(retry_command(pass, rollout.policy));
-  }
+  if (facts.went_wrong() || facts.failed > 0) out.push_back(retry_command(pass, rollout.policy));
   return out;
 }
 
@@ -219,37 +214,25 @@ Command look_at(ReadingPass& pass, const std::string& name, const Reason& why) {
   return command;
 }
 
-// The commands about nodes, in their order; one that is the same for several nodes is there once, with their names.
-class NodeCommands {
- public:
-  void add(const std::string& node, Command command) {
-    if (command.empty()) return;
-    const auto known = std::ranges::find(commands_, command, &OfNodes::command);
-    if (known == commands_.end()) {
-      commands_.push_back({std::move(command), {node}});
-    } else {
-      known->nodes.push_back(node);
-    }
+// look_at() of the nodes, in their order, the first few; one that is the same for several is there once, with their
+// names. The name of a node is in most of its commands, and is a comment of the others.
+Commands look_at_each(ReadingPass& pass, const std::vector<RolloutFacts::NodeRow>& nodes) {
+  std::vector<std::pair<Command, Names>> looks;
+  for (const RolloutFacts::NodeRow& row : nodes) {
+    const Command command = look_at(pass, row.name, row.why);
+    if (command.empty()) continue;
+    auto known = std::ranges::find(looks, command, &std::pair<Command, Names>::first);
+    if (known == looks.end()) known = looks.insert(known, {command, {}});
+    known->second.push_back(row.name);
   }
-  // At most so many. The name of a node is in most of its commands, and is a comment of the others.
-  [[nodiscard]] Commands first(std::size_t most) const {
-    Commands out;
-    for (const OfNodes& entry : commands_ | std::views::take(most)) {
-      Command& command = out.emplace_back(entry.command);
-      if (entry.nodes.size() == 1 && command.node == entry.nodes.front()) continue;
-      const std::string names = first_names(entry.nodes);
-      command.comment += command.comment.empty() ? names : fmt::format(" ({})", names);
-    }
-    return out;
+  Commands out;
+  for (const auto& [look, names] : looks | std::views::take(kMostOfNodes)) {
+    Command& command = out.emplace_back(look);
+    if (names.size() == 1 && command.node == names.front()) continue;
+    command.comment += command.comment.empty() ? first_names(names) : fmt::format(" ({})", first_names(names));
   }
-
- private:
-  struct OfNodes {
-    Command command;
-    Names nodes;
-  };
-  std::vector<OfNodes> commands_;
-};
+  return out;
+}
 
 // --- Full budgets: who holds their slots, what returns the holders to service, and which budgets can be raised.
 
@@ -293,9 +276,9 @@ Commands raise_budgets(const ReadingPass& pass, const Names& full, std::string_v
 // waits for something else.
 Names holders_for(const ReadingPass& pass, const RolloutFacts& facts) {
   const SharingRollout& rollout = *facts.rollout;
-  if (facts.reason != kBudgetExhausted && facts.about.budgets.empty()) return {};
+  if (facts.ready.code != kBudgetExhausted && facts.ready.facts().budgets.empty()) return {};
   // No plan knows who holds the slots that the template of a DaemonSet waits for.
-  if (!daemonset_of(rollout.config_map).empty()) return facts.about.holders;
+  if (!daemonset_of(rollout.config_map).empty()) return facts.ready.facts().holders;
   const std::set<std::string> names = pass.holders_awaited_by(rollout_key_of(rollout));
   return {names.begin(), names.end()};
 }
@@ -379,19 +362,13 @@ FullBudgets way_out_of_full_budgets(const ReadingPass& pass, const RolloutFacts&
                                     const std::vector<NodeStep>& steps) {
   const std::string& policy = facts.rollout->policy;
   const Names holders = holders_for(pass, facts);
-  if (facts.reason == kBudgetExhausted) return of_exhausted_budgets(pass, holders, facts.about, policy);
+  if (facts.ready.code == kBudgetExhausted) return of_exhausted_budgets(pass, holders, facts.ready.facts(), policy);
   const auto makes_progress = [](const NodeStep& step) { return step.phase != Phase::draining && step.ready; };
   if (std::ranges::any_of(steps, makes_progress)) return {};
   FullBudgets out{of_holders_out_of_service(pass, holders), {}};
   std::ranges::move(of_other_holders(pass, holders, policy), std::back_inserter(out.holders));
-  if (!steps.empty() || !out.holders.empty()) out.raises = raise_budgets(pass, facts.about.budgets, policy);
+  if (!steps.empty() || !out.holders.empty()) out.raises = raise_budgets(pass, facts.ready.facts().budgets, policy);
   return out;
-}
-
-// Of a policy that waits for a slot and has no node in progress: those that hold the slots are out of service for
-// another cause, or in a change of another rollout.
-FullBudgets way_out_of_full_budgets(const ReadingPass& pass, const PolicyWait& wait) {
-  return of_exhausted_budgets(pass, holders_for(pass, wait.policy), wait.about, wait.policy);
 }
 
 }  // namespace
@@ -404,14 +381,12 @@ std::vector<Command> way_out(ReadingPass& pass, const RolloutReport& report) {
   Commands out = is_stopped ? Commands{with_revision(*facts.rollout, report.stop.resume)} : of_the_stop(pass, facts);
   FullBudgets full = is_stopped ? FullBudgets() : way_out_of_full_budgets(pass, facts, report.steps);
   std::ranges::move(full.holders, std::back_inserter(out));
-  NodeCommands commands;
-  for (const RolloutFacts::NodeRow& row : facts.nodes)
-    commands.add(row.name, look_at(pass, row.name, {row.reason, row.message, row.about}));
+  std::vector<RolloutFacts::NodeRow> nodes = facts.nodes;
   for (const NodeStep& step : report.steps) {
-    const bool listed = std::ranges::find(facts.nodes, step.node, &RolloutFacts::NodeRow::name) != facts.nodes.end();
-    if (!listed) commands.add(step.node, look_at(pass, step.node, {}));
+    if (std::ranges::find(nodes, step.node, &RolloutFacts::NodeRow::name) == nodes.end())
+      nodes.push_back({step.node, {}, {}});
   }
-  std::ranges::move(commands.first(kMostOfNodes), std::back_inserter(out));
+  std::ranges::move(look_at_each(pass, nodes), std::back_inserter(out));
   if (!is_stopped && facts.advances()) {
     std::ranges::move(of_busy_nodes(pass, facts), std::back_inserter(out));
     std::ranges::move(of_late_nodes(pass, facts, report.steps), std::back_inserter(out));
@@ -427,17 +402,14 @@ std::vector<Command> way_out(ReadingPass& pass, const RolloutReport& report) {
 std::vector<std::string> holds_on(const ReadingPass& pass, const RolloutFacts& facts) {
   Names names;
   for (const RolloutFacts::NodeRow& row : facts.nodes) {
-    if (row.reason == kHeld) names.push_back(row.name);
+    if (row.why.code == kHeld) names.push_back(row.name);
   }
   return hold_texts(pass.world(), names);
 }
 
 std::vector<Command> way_out_of_failed(ReadingPass& pass, std::string_view policy,
                                        const std::vector<RolloutFacts::NodeRow>& nodes, bool retry) {
-  NodeCommands commands;
-  for (const RolloutFacts::NodeRow& row : nodes)
-    commands.add(row.name, look_at(pass, row.name, {row.reason, row.message, row.about}));
-  Commands out = commands.first(kMostOfNodes);
+  Commands out = look_at_each(pass, nodes);
   if (retry) out.push_back(retry_command(pass, policy));
   return out;
 }
@@ -447,28 +419,30 @@ namespace {
 // Ends the wait, for whoever decides that. A status names a stop beside nodes in progress in its message alone.
 Commands of_the_wait(ReadingPass& pass, const PolicyWait& wait) {
   const World& world = pass.world();
-  if (wait.reason == kRollingOut) return pass.stop_commands_of(wait.policy);
-  if (wait.reason == kPolicyGone) return {gone_policy_command(world, pass.index(), pass.settings(), wait.policy)};
-  if (wait.reason == kConfigInvalid) return {correct_profile_command(pass, wait.policy)};
-  if (wait.reason == kHeld) return {};  // hold_texts()
+  if (wait.why.code == kRollingOut) return pass.stop_commands_of(wait.policy);
+  if (wait.why.code == kPolicyGone) return {gone_policy_command(world, pass.index(), pass.settings(), wait.policy)};
+  if (wait.why.code == kConfigInvalid) return {correct_profile_command(pass, wait.policy)};
+  if (wait.why.code == kHeld) return {};  // hold_texts()
   const bool by_switch =
-      wait.reason == reason_of(Gate::aborted) || wait.reason == kUndone || wait.reason == reason_of(Gate::paused);
+      wait.why.code == reason_of(Gate::aborted) || wait.why.code == kUndone || wait.why.code == reason_of(Gate::paused);
   if (Commands commands = by_switch ? pass.stop_commands_of(wait.policy) : Commands(); !commands.empty())
     return commands;
-  if (wait.reason == reason_of(Gate::aborted) || wait.reason == kUndone) return {start_command(wait.policy)};
-  if (wait.reason == reason_of(Gate::max_failures)) return {retry_command(pass, wait.policy)};
-  if (wait.reason == reason_of(Gate::approval)) return {{"gpu-sharing-operator diff"}, approve_command(wait.policy)};
-  if (wait.reason == kBudgetExhausted) {
-    FullBudgets full = way_out_of_full_budgets(pass, wait);
+  if (wait.why.code == reason_of(Gate::aborted) || wait.why.code == kUndone) return {start_command(wait.policy)};
+  if (wait.why.code == reason_of(Gate::max_failures)) return {retry_command(pass, wait.policy)};
+  if (wait.why.code == reason_of(Gate::approval)) return {{"gpu-sharing-operator diff"}, approve_command(wait.policy)};
+  if (wait.why.code == kBudgetExhausted) {
+    // It has no node in progress: those that hold the slots are out of service for another cause, or in a change of
+    // another rollout.
+    FullBudgets full = of_exhausted_budgets(pass, holders_for(pass, wait.policy), wait.why.facts(), wait.policy);
     std::ranges::move(full.raises, std::back_inserter(full.holders));
     return std::move(full.holders);
   }
-  if (wait.reason == reason_of(Gate::paused) && wait.paused) return {resume_command("policy/" + wait.policy)};
+  if (wait.why.code == reason_of(Gate::paused) && wait.paused) return {resume_command("policy/" + wait.policy)};
   const SharingPolicy* policy = world.policies.find(wait.policy);
-  Command allow = policy == nullptr ? Command() : spec_command(world, wait.reason, *policy, pass.settings());
+  Command allow = policy == nullptr ? Command() : spec_command(world, wait.why.code, *policy, pass.settings());
   Commands out;
   if (!allow.empty()) out.push_back(std::move(allow));
-  if (wait.reason == reason_of(Gate::outside_window) && can_go_back(world, pass.index(), wait.policy))
+  if (wait.why.code == reason_of(Gate::outside_window) && can_go_back(world, pass.index(), wait.policy))
     out.push_back({"gpu-sharing-operator rollout undo --dry-run", "to go back, if the edit that waits is wrong",
                    Command::Does::goes_back});
   return out;
@@ -478,11 +452,11 @@ Commands of_the_wait(ReadingPass& pass, const PolicyWait& wait) {
 
 void add_way_out(ReadingPass& pass, PolicyWait& wait) {
   wait.next = of_the_wait(pass, wait);
-  if (wait.reason == reason_of(Gate::aborted)) {
+  if (wait.why.code == reason_of(Gate::aborted)) {
     wait.runs = loaded_revisions_text(pass.world(), pass.index(), wait.policy);
     std::ranges::move(of_aborted_rollouts(pass, wait.policy), std::back_inserter(wait.next));
   }
-  if (wait.reason == kHeld) wait.held = hold_texts(pass.world(), wait.nodes);
+  if (wait.why.code == kHeld) wait.held = hold_texts(pass.world(), wait.nodes);
   if (wait.nodes.empty())
     wait.steps = steps_to(pass, wait.policy, {}, kMostListedSteps);  // Else it is about those alone.
 }

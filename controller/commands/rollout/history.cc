@@ -106,9 +106,9 @@ namespace {
 void print_rollout_record(const HistoryEntry& entry, std::size_t columns, std::ostream& out) {
   const RolloutFacts& facts = entry.facts;
   print_rollout_history({entry}, columns, out);
-  if (!facts.message.empty()) {
+  if (!facts.ready.message.empty()) {
     std::ostringstream message;
-    print_line(message, "{}: {}", facts.reason, shown_message(facts.message));
+    print_line(message, "{}: {}", facts.ready.code, shown_message(facts.ready.message));
     out << wrapped_prose(message.str(), columns);
   }
   if (!daemonset_of(facts.rollout->config_map).empty()) return;

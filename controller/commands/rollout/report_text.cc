@@ -72,7 +72,7 @@ std::string since_stop(const RolloutFacts& facts, k8s::WallTime now) {
 void print_node_table(const std::vector<RolloutFacts::NodeRow>& nodes, const std::vector<NodeStep>& steps,
                       std::ostream& out) {
   std::vector<TextRow> rows{{"  NODE", "STATE", "REASON", "MESSAGE"}};
-  for (const auto& node : nodes) rows.push_back({"  " + node.name, node.state, node.reason, node.message});
+  for (const auto& node : nodes) rows.push_back({"  " + node.name, node.state, node.why.code, node.why.message});
   for (const NodeStep& step : steps) {
     if (std::ranges::find(nodes, step.node, &RolloutFacts::NodeRow::name) == nodes.end())
       rows.push_back({"  " + step.node, std::string(to_string(step.phase)), "-", step.step});
@@ -111,10 +111,10 @@ void print_rollout(const FleetReport& fleet, const RolloutReport& report, k8s::W
                                        : fmt::format("; wave {}", facts.wave),
                      since.empty() ? "" : "; " + since);
   // A message of before the stop might name the next start.
-  if (!facts.message.empty() && !report.stop.is_set() && !is_replaced) {
+  if (!facts.ready.message.empty() && !report.stop.is_set() && !is_replaced) {
     const bool stale = goes_on && !fleet.has_operator;
-    print_line(out, "  {}{}: {}{}", stale ? "Last reported: " : "", facts.reason, shown_message(facts.message),
-               stale ? kNothingStarts : "");
+    print_line(out, "  {}{}: {}{}", stale ? "Last reported: " : "", facts.ready.code,
+               shown_message(facts.ready.message), stale ? kNothingStarts : "");
   }
   if (!report.failures.empty()) print_line(out, "  {}: {}", kMaxFailures, report.failures);
   const auto started = k8s::parse_rfc3339(facts.started_at);
@@ -134,13 +134,13 @@ void print_wait(const PolicyWait& wait, bool has_operator, std::ostream& out) {
   const std::string nodes = wait.nodes.empty() ? ""
                                                : fmt::format(" ({}{})", fmt::join(wait.nodes, ", "),
                                                              more > 0 ? fmt::format(" and {} more", more) : "");
-  const std::string reason = wait.reason == kRollingOut ? "" : fmt::format("{}{}: ", wait.reason, nodes);
-  const std::string_view stale = has_operator                               ? ""
-                                 : wait.reason == kRollingOut               ? "last reported: "
-                                 : wait.reason == reason_of(Gate::settling) ? "if an operator runs, "
-                                                                            : "";
-  const bool promises = wait.reason == kRollingOut || wait.reason == reason_of(Gate::outside_window);
-  print_line(out, "policy {} waits: {}{}{}{}{}", wait.policy, reason, wait.news, stale, shown_message(wait.message),
+  const std::string reason = wait.why.code == kRollingOut ? "" : fmt::format("{}{}: ", wait.why.code, nodes);
+  const std::string_view stale = has_operator                                 ? ""
+                                 : wait.why.code == kRollingOut               ? "last reported: "
+                                 : wait.why.code == reason_of(Gate::settling) ? "if an operator runs, "
+                                                                              : "";
+  const bool promises = wait.why.code == kRollingOut || wait.why.code == reason_of(Gate::outside_window);
+  print_line(out, "policy {} waits: {}{}{}{}{}", wait.policy, reason, wait.news, stale, shown_message(wait.why.message),
              !has_operator && promises ? kNothingStarts : "");
   if (!wait.runs.empty()) print_line(out, "  {}", wait.runs);
   print_node_table({}, wait.steps, out);
@@ -193,7 +193,7 @@ void print_report(const FleetReport& report, k8s::WallTime now, std::ostream& ou
 }
 
 std::string wait_line(const PolicyWait& wait) {
-  return fmt::format("policy {} waits ({}): {}", wait.policy, wait.reason, wait.message);
+  return fmt::format("policy {} waits ({}): {}", wait.policy, wait.why.code, wait.why.message);
 }
 
 std::vector<std::string> progress_lines(const FleetReport& report) {
@@ -209,7 +209,7 @@ std::vector<std::string> progress_lines(const FleetReport& report) {
     if (!steps.empty() && more > 0) steps.push_back(fmt::format("{} more", more));
     out.push_back(fmt::format(
         "{}: {}{}: {}/{} up to date, {} in progress{}, {} pending, {} blocked, {} failed", facts.rollout->meta.name,
-        facts.shown_phase(), facts.reason.empty() ? "" : " (" + facts.reason + ")", facts.updated, facts.total,
+        facts.shown_phase(), facts.ready.code.empty() ? "" : " (" + facts.ready.code + ")", facts.updated, facts.total,
         facts.in_progress, steps.empty() ? std::string() : fmt::format(" ({})", fmt::join(steps, ", ")), facts.pending,
         facts.blocked, facts.failed));
   }
@@ -227,7 +227,8 @@ OrderedJson rollout_json(const RolloutFacts& facts) {
   const SharingRollout& rollout = *facts.rollout;
   OrderedJson nodes = OrderedJson::array();
   for (const auto& node : facts.nodes) {
-    nodes.push_back({{"name", node.name}, {"state", node.state}, {"reason", node.reason}, {"message", node.message}});
+    nodes.push_back(
+        {{"name", node.name}, {"state", node.state}, {"reason", node.why.code}, {"message", node.why.message}});
   }
   const bool of_template = !daemonset_of(rollout.config_map).empty();
   return {{"name", rollout.meta.name},
@@ -237,8 +238,8 @@ OrderedJson rollout_json(const RolloutFacts& facts) {
           {"key", rollout.key},
           {"toRevision", rollout.to_revision},
           {"phase", facts.phase},
-          {"reason", facts.reason},
-          {"message", facts.message},
+          {"reason", facts.ready.code},
+          {"message", facts.ready.message},
           {"paused", rollout.paused},
           {"approved", rollout.approved},
           {"aborted", rollout.aborted},
@@ -282,14 +283,14 @@ OrderedJson report_json(const FleetReport& report, const std::string& operator_f
   }
   for (const PolicyWait& wait : report.waiting)
     out["waiting"].push_back({{"policy", wait.policy},
-                              {"reason", wait.reason},
-                              {"message", wait.news + wait.message},
+                              {"reason", wait.why.code},
+                              {"message", wait.news + wait.why.message},
                               {"nodes", wait.nodes},
                               {"count", wait.count}});
   for (const LeftFailed& failed : report.failed) {
     OrderedJson nodes = OrderedJson::array();
     for (const RolloutFacts::NodeRow& row : failed.nodes)
-      nodes.push_back({{"name", row.name}, {"message", row.message}});
+      nodes.push_back({{"name", row.name}, {"message", row.why.message}});
     out["failed"].push_back({{"policy", failed.policy}, {"nodes", std::move(nodes)}, {"next", texts_of(failed.next)}});
   }
   return out;

@@ -100,7 +100,7 @@ class Tree {
                                    rollout.to_revision, rollout.policy)
                      : fmt::format("  {} key {} to {}, policy {}", rollout.config_map,
                                    rollout.key.empty() ? "(none)" : rollout.key, rollout.to_revision, rollout.policy));
-    if (!facts.message.empty()) line(one_line(fmt::format("  {}: {}", facts.reason, facts.message)));
+    if (!facts.ready.message.empty()) line(one_line(fmt::format("  {}: {}", facts.ready.code, facts.ready.message)));
     line(fmt::format("  {}{}", counts_text(facts),
                      report.since_completion.empty() ? "" : "; " + report.since_completion));
     if (!facts.finished()) line(facts.wave == 0 ? "  canary" : fmt::format("  wave {}", facts.wave));
@@ -113,7 +113,7 @@ class Tree {
   // Of a template only the nodes that its SharingRollout names are known.
   void add_daemons(const RolloutFacts& facts) {
     for (const RolloutFacts::NodeRow& node : facts.nodes) {
-      branch(&node == &facts.nodes.back(), one_line(fmt::format("{}  {}  {}", node.name, node.state, node.message)),
+      branch(&node == &facts.nodes.back(), one_line(fmt::format("{}  {}  {}", node.name, node.state, node.why.message)),
              node.name, facts.rollout->meta.name);
     }
   }

@@ -39,14 +39,13 @@ TEST(PrintLine, ARolloutsStatusAndAPolicysStayOnTheirLines) {
   RolloutFacts facts;
   facts.rollout = &rollout;
   facts.phase = "Paused";
-  facts.reason = kForged;
-  facts.message = kForged;
-  facts.nodes = {{"n1", "Failed", kForged, kForged}};
+  facts.ready = {kForged, kForged};
+  facts.nodes = {{"n1", "Failed", {kForged, kForged}}};
   std::ostringstream out;
   print_rollout_history({HistoryEntry{.facts = facts}}, 0, out);
   FleetReport report;
   report.rollouts.push_back({.facts = facts, .rows = facts.nodes});
-  report.waiting.push_back({"default", kForged, kForged});
+  report.waiting.push_back({"default", {kForged, kForged}});
   report.notes.push_back({kForged, {kForged}});
   print_report(report, {}, out);
   EXPECT_THAT(out.str(), HasSubstr("x\\nnext: rm -rf /\\ty"));
