@@ -287,8 +287,8 @@ Audit audit(const Snapshot& snapshot, FleetIndex& index, bool operator_runs) {
   std::ranges::move(undecided_overlaps(snapshot.world, index.impl()), std::back_inserter(out.findings));
   for (Finding& finding : out.findings) finding.why.message = shown_message(finding.why.message);
   std::ranges::sort(out.findings, [](const Finding& a, const Finding& b) {
-    return std::tie(a.severity, a.reason, a.object.kind, a.object.ns, a.object.name, a.message) <
-           std::tie(b.severity, b.reason, b.object.kind, b.object.ns, b.object.name, b.message);
+    return std::tie(a.severity, a.why.code, a.object.kind, a.object.ns, a.object.name, a.why.message) <
+           std::tie(b.severity, b.why.code, b.object.kind, b.object.ns, b.object.name, b.why.message);
   });
   out.problems = merge_findings(out.findings, lost, pods);
   for (AuditProblem& problem : out.problems) complete(snapshot.world, index, of_rollouts, problem);

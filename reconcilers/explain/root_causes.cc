@@ -160,8 +160,8 @@ void drop_explained_outages(const FleetIndex& index, std::vector<Finding>& findi
   });
   for (Finding* cause : causes) {
     cause->severity = Severity::error;  // As the outage that it stands for.
-    const Check* check = find_check(cause->reason);
-    if (check == nullptr || !check->says_no_gpus) cause->message += kConsequence;
+    const Check* check = find_check(cause->why.code);
+    if (check == nullptr || !check->says_no_gpus) cause->why.message += kConsequence;
   }
   std::erase_if(findings, [&](const Finding& finding) {
     return (finding.why.code == kNoneAllocatable || reports_drift(finding)) && is_about_node(finding) &&
@@ -255,7 +255,7 @@ void join_held_changes(std::vector<RolloutFinding>& rollouts, std::vector<Findin
       return finding.why.code == kHeldMidChange && finding.object.name == rollout.held;
     });
     if (held == findings.end()) return false;
-    held->message += fmt::format(". Until then {}", rollout.effect);
+    held->why.message += fmt::format(". Until then {}", rollout.effect);
     return true;
   });
 }

@@ -78,8 +78,7 @@ void check_policy_keys(const World& world, const FleetIndex& fleet, std::vector<
       if (somewhere && !wrong[policy->meta.name].contains(id)) continue;
       found.push_back({policy->mode == PolicyMode::observe ? Severity::warning : Severity::error,
                        {"gpusharing.dev/v1alpha1", "SharingPolicy", "", policy->meta.name, ""},
-                       "ConfigInvalid",
-                       missing_key(*policy, id, *config_map)});
+                       {"ConfigInvalid", missing_key(*policy, id, *config_map)}});
     }
   }
 }
@@ -105,12 +104,12 @@ void check_offers_without_nodes(const World& world, const DraOffers& dra, std::v
   for (const auto& [resource, device_class] : dra.classes()) {
     found.push_back({Severity::warning,
                      {"resource.k8s.io/v1", "DeviceClass", "", device_class, ""},
-                     std::string(kDraDoubleOffer),
-                     fmt::format("it has extendedResourceName: {}, and the DRA driver {} offers GPUs on {}: where a "
-                                 "device plugin serves these nodes, the scheduler gives the same GPU to a second pod "
-                                 "while the plugin restarts. Remove extendedResourceName, or keep the DRA driver off "
-                                 "nodes of the device plugin",
-                                 shown_value(resource), kGpuDraDriver, first_names(nodes))});
+                     {kDraDoubleOffer,
+                      fmt::format("it has extendedResourceName: {}, and the DRA driver {} offers GPUs on {}: where a "
+                                  "device plugin serves these nodes, the scheduler gives the same GPU to a second pod "
+                                  "while the plugin restarts. Remove extendedResourceName, or keep the DRA driver off "
+                                  "nodes of the device plugin",
+                                  shown_value(resource), kGpuDraDriver, first_names(nodes))}});
   }
 }
 
@@ -129,8 +128,8 @@ void check_double_offers(const World& world, const FleetIndex& fleet, std::vecto
     if (!served || device_class.empty()) continue;
     found.push_back({find_check(kDraDoubleOffer)->severity,
                      {"v1", "Node", "", name, ""},
-                     std::string(kDraDoubleOffer),
-                     resource == kGpuResource ? double_offer(device_class) : double_offer_of(resource, device_class)});
+                     {kDraDoubleOffer, resource == kGpuResource ? double_offer(device_class)
+                                                                : double_offer_of(resource, device_class)}});
   }
 }
 
@@ -222,7 +221,7 @@ std::vector<Finding> check_cluster(const World& world, const PlannerSettings& se
     if (assessment == nullptr || assessment->setup == nullptr) continue;
     for (const Diagnostic& d : *assessment->setup) {
       const std::string where = d.path.empty() ? d.message : fmt::format("{}: {}", d.path, d.message);
-      found.push_back({d.severity, {"v1", "Node", "", name, ""}, d.code, where});
+      found.push_back({d.severity, {"v1", "Node", "", name, ""}, {d.code, where}});
     }
   }
   check_double_offers(world, fleet, found);

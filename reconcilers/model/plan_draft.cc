@@ -122,7 +122,7 @@ void PlanDraft::take(Plan part, const std::string& node) {
         std::holds_alternative<RecordEvent>(planned.action) ? std::string() : node);
   }
   part.actions.clear();
-  for (Finding& found : part.findings) found.message = shown_message(found.message);
+  for (Finding& found : part.findings) found.why.message = shown_message(found.why.message);
   plan.append(std::move(part));
 }
 

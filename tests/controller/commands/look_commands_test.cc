@@ -404,9 +404,9 @@ TEST(Explanations, NameFindingsThatNeedNoActionInOneLineAtTheEnd) {
   node.node = "a100-01";
   node.next = {"gpu-sharing-operator rollout status"};
   const ObjectRef object{"v1", "Node", "", "a100-01", ""};
-  node.findings = {{Severity::info, object, "MPSSidecarCannotSignal", "a long text"},
-                   {Severity::info, object, "PolicyPaused", "what a person has set"},
-                   {Severity::info, object, "DefaultFirstStart", "another long text"}};
+  node.findings = {{Severity::info, object, {"MPSSidecarCannotSignal", "a long text"}},
+                   {Severity::info, object, {"PolicyPaused", "what a person has set"}},
+                   {Severity::info, object, {"DefaultFirstStart", "another long text"}}};
   node.remedies = {{"MPSSidecarCannotSignal", "no action needed while an operator runs"},
                    {"DefaultFirstStart", "no action needed"}};
   std::ostringstream out;

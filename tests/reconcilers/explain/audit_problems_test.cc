@@ -42,8 +42,8 @@ TEST(AuditProblems, AProblemNamesTheNodesThatHaveLostTheirGpus) {
   explained.index.refresh(explained.world, explained.settings);
   LostGpus lost;
   lost.add_of_node(*explained.world.nodes.find("gpu-1"), 2);
-  const std::vector<Finding> found{{Severity::error, node_ref("gpu-1"), "Reason", "what happened"},
-                                   {Severity::error, node_ref("gpu-2"), "Reason", "what happened"}};
+  const std::vector<Finding> found{{Severity::error, node_ref("gpu-1"), {"Reason", "what happened"}},
+                                   {Severity::error, node_ref("gpu-2"), {"Reason", "what happened"}}};
   EXPECT_THAT(merge_findings(found, lost, {}),
               ElementsAre(AllOf(Field(&AuditProblem::gpus_lost, 2), Field(&AuditProblem::lost_on, ElementsAre("gpu-1")),
                                 Field(&AuditProblem::objects, testing::SizeIs(2)))));
@@ -96,7 +96,7 @@ TEST(AuditProblems, AFindingAboutOneKeyCostsTheGpusOfTheNodesThatRunIt) {
   lost.add(explained.index.impl(), *explained.world.nodes.find("gpu-1"), explained.index.assessment("gpu-1"), 2);
   const auto cost = [&](const std::string& key) {
     const ObjectRef config_map{"v1", "ConfigMap", "gpu-operator", "plugin-config", ""};
-    return lost.of({Severity::warning, config_map, "ConfigInvalid", "why", key});
+    return lost.of({Severity::warning, config_map, {"ConfigInvalid", "why"}, key});
   };
   const LostGpus::ByNode two{{"gpu-1", 2}};
   EXPECT_EQ(cost("any"), two);

@@ -111,14 +111,14 @@ TEST(ExplainSlices, AWaitingPodIsToldWhatIsPlannedForIt) {
   waiting.meta.name = "w";
   waiting.meta.ns = k8s::Interned("team");
   const ObjectRef of_pod{"v1", "Pod", "team", "w", ""};
-  EXPECT_FALSE(awaited_slices({{Severity::warning, of_pod, "KAIPodStuck", "x"}}, waiting));
-  EXPECT_FALSE(awaited_slices({{Severity::error, {"v1", "Pod", "other", "w", ""}, "SlicePlanned", "x"}}, waiting));
-  const auto planned = awaited_slices({{Severity::warning, of_pod, "SlicePlanned", "the pod needs it"}}, waiting);
+  EXPECT_FALSE(awaited_slices({{Severity::warning, of_pod, {"KAIPodStuck", "x"}}}, waiting));
+  EXPECT_FALSE(awaited_slices({{Severity::error, {"v1", "Pod", "other", "w", ""}, {"SlicePlanned", "x"}}}, waiting));
+  const auto planned = awaited_slices({{Severity::warning, of_pod, {"SlicePlanned", "the pod needs it"}}}, waiting);
   ASSERT_TRUE(planned);
   EXPECT_EQ(planned->reason.code, "SlicePlanned");
   EXPECT_EQ(planned->reason.message, "the pod needs it");
   EXPECT_EQ(planned->cure.options.size(), 1u);
-  EXPECT_TRUE(awaited_slices({{Severity::error, of_pod, "SliceTooLarge", "x"}}, waiting)->cure.options.empty());
+  EXPECT_TRUE(awaited_slices({{Severity::error, of_pod, {"SliceTooLarge", "x"}}}, waiting)->cure.options.empty());
 }
 
 TEST(ExplainSlices, AUserWithoutRightsOnNodesIsToldTheLimitToo) {
