@@ -91,44 +91,41 @@ namespace message {
 namespace pb = k8s::protobuf;
 using protozero::pbf_reader;
 
-Taint read_taint(pbf_reader taint) {
-  constexpr std::uint32_t kKey = pb::text(1);
-  constexpr std::uint32_t kValue = pb::text(2);
-  constexpr std::uint32_t kEffect = pb::text(3);
-  Taint out;
-  while (taint.next()) {
-    switch (taint.tag_and_type()) {
-      case kKey:
-        out.key = Interned(pb::view(taint));
-        break;
-      case kValue:
-        out.value = Interned(pb::view(taint));
-        break;
-      case kEffect:
-        out.effect = Interned(pb::view(taint));
-        break;
-      default:
-        taint.skip();
-    }
+// Calls on_field(field) for each field, which returns false for those that it does not read.
+template <class OnField>
+void each_field(pbf_reader& message, OnField on_field) {
+  while (message.next()) {
+    if (!on_field(message.tag_and_type())) message.skip();
   }
+}
+
+// Of a message of texts: sets the member of each field that has one.
+template <class Text, class Object>
+void read_texts(pbf_reader message, std::initializer_list<std::pair<std::uint32_t, Text Object::*>> members,
+                Object& out) {
+  each_field(message, [&](std::uint32_t field) {
+    const auto* known = std::ranges::find_if(members, [&](const auto& member) { return member.first == field; });
+    if (known == members.end()) return false;
+    out.*(known->second) = Text(pb::view(message));
+    return true;
+  });
+}
+
+Taint read_taint(pbf_reader taint) {
+  Taint out;
+  read_texts<Interned, Taint>(
+      taint, {{pb::text(1), &Taint::key}, {pb::text(2), &Taint::value}, {pb::text(3), &Taint::effect}}, out);
   return out;
 }
 
 void read_spec(pbf_reader spec, Node& node) {
   constexpr std::uint32_t kUnschedulable = pb::number(4);
   constexpr std::uint32_t kTaints = pb::text(5);
-  while (spec.next()) {
-    switch (spec.tag_and_type()) {
-      case kUnschedulable:
-        node.unschedulable = spec.get_bool();
-        break;
-      case kTaints:
-        node.taints.push_back(read_taint(spec.get_message()));
-        break;
-      default:
-        spec.skip();
-    }
-  }
+  each_field(spec, [&](std::uint32_t field) {
+    if (field == kUnschedulable) node.unschedulable = spec.get_bool();
+    if (field == kTaints) node.taints.push_back(read_taint(spec.get_message()));
+    return field == kUnschedulable || field == kTaints;
+  });
 }
 
 // resource.Quantity: its text.
@@ -138,53 +135,32 @@ std::string_view read_quantity(std::string_view quantity) {
 }
 
 void read_condition(pbf_reader condition, bool& ready) {
-  constexpr std::uint32_t kType = pb::text(1);
-  constexpr std::uint32_t kStatus = pb::text(2);
-  std::string_view type;
-  std::string_view status;
-  while (condition.next()) {
-    switch (condition.tag_and_type()) {
-      case kType:
-        type = pb::view(condition);
-        break;
-      case kStatus:
-        status = pb::view(condition);
-        break;
-      default:
-        condition.skip();
-    }
-  }
-  if (type == "Ready") ready = status == "True";
+  json::Condition read;
+  read_texts<std::string_view, json::Condition>(
+      condition, {{pb::text(1), &json::Condition::type}, {pb::text(2), &json::Condition::status}}, read);
+  if (read.type == "Ready") ready = read.status == "True";
 }
 
 void read_status(pbf_reader status, Fields& fields, Node& node) {
   constexpr std::uint32_t kCapacity = pb::text(1);
   constexpr std::uint32_t kAllocatable = pb::text(2);
   constexpr std::uint32_t kConditions = pb::text(4);
-  const auto quantity_of = [&fields](std::string_view amount) {
+  const auto amount_in = [&fields](std::string_view amount) {
     return [&fields, text = read_quantity(amount)](std::string_view field, std::int64_t& out, std::int64_t parts) {
       return fields.quantity(text, field, out, parts);
     };
   };
-  while (status.next()) {
-    switch (status.tag_and_type()) {
-      case kCapacity: {
-        const pb::MapEntry entry = pb::read_map_entry(status.get_message());
-        read_gpus(entry.key, "status.capacity", quantity_of(entry.value), node.capacity);
-        break;
-      }
-      case kAllocatable: {
-        const pb::MapEntry entry = pb::read_map_entry(status.get_message());
-        read_allocatable(entry.key, quantity_of(entry.value), node);
-        break;
-      }
-      case kConditions:
-        read_condition(status.get_message(), node.ready);
-        break;
-      default:
-        status.skip();
+  each_field(status, [&](std::uint32_t field) {
+    if (field == kConditions) {
+      read_condition(status.get_message(), node.ready);
+      return true;
     }
-  }
+    if (field != kCapacity && field != kAllocatable) return false;
+    const pb::MapEntry entry = pb::read_map_entry(status.get_message());
+    if (field == kCapacity) read_gpus(entry.key, "status.capacity", amount_in(entry.value), node.capacity);
+    if (field == kAllocatable) read_allocatable(entry.key, amount_in(entry.value), node);
+    return true;
+  });
 }
 
 void read_node(std::string_view text, Fields& fields, Node& node) {
@@ -192,21 +168,12 @@ void read_node(std::string_view text, Fields& fields, Node& node) {
   constexpr std::uint32_t kSpec = pb::text(2);
   constexpr std::uint32_t kStatus = pb::text(3);
   pbf_reader message(text.data(), text.size());
-  while (message.next()) {
-    switch (message.tag_and_type()) {
-      case kMetadata:
-        pb::read_meta(message.get_message(), keeps_node_annotation, node.meta);
-        break;
-      case kSpec:
-        read_spec(message.get_message(), node);
-        break;
-      case kStatus:
-        read_status(message.get_message(), fields, node);
-        break;
-      default:
-        message.skip();
-    }
-  }
+  each_field(message, [&](std::uint32_t field) {
+    if (field == kMetadata) pb::read_meta(message.get_message(), keeps_node_annotation, node.meta);
+    if (field == kSpec) read_spec(message.get_message(), node);
+    if (field == kStatus) read_status(message.get_message(), fields, node);
+    return field == kMetadata || field == kSpec || field == kStatus;
+  });
 }
 
 k8s::Result<Node> project(std::string_view text) {
