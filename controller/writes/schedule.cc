@@ -238,29 +238,6 @@ bool UnwrittenRecords::hold(const Chain& chain, const Node* node) const {
   return policy.empty() || policies_.contains(policy);
 }
 
-ObjectRef target_of(const Action& action) {
-  const auto pod = [](const k8s::ObjectKey& key, const std::string& uid) {
-    return ObjectRef{"v1", "Pod", key.ns, key.name, uid};
-  };
-  return std::visit(
-      Overloaded{
-          [](const PatchNode& a) { return ObjectRef{"v1", "Node", "", a.name, ""}; },
-          [&](const DeletePod& a) { return pod(a.pod, a.uid); },
-          [&](const EvictPod& a) { return pod(a.pod, a.uid); },
-          [](const WriteConfigMap& a) { return ObjectRef{"v1", "ConfigMap", a.config_map.ns, a.config_map.name, ""}; },
-          [](const PatchConfigMap& a) { return ObjectRef{"v1", "ConfigMap", a.config_map.ns, a.config_map.name, ""}; },
-          [](const CreateObject& a) { return a.object; },
-          [](const PatchStatus& a) { return a.object; },
-          [](const DeleteObject& a) { return a.object; },
-          [](const PatchFinalizers& a) { return a.object; },
-          [](const RestartDaemonSet& a) {
-            return ObjectRef{"apps/v1", "DaemonSet", a.daemonset.ns, a.daemonset.name, ""};
-          },
-          [](const RecordEvent& a) { return a.regarding; },
-      },
-      action);
-}
-
 Verb verb_of(const Action& action) {
   const std::string resource = resource_of(target_of(action)).resource;
   return std::visit(Overloaded{

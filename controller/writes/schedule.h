@@ -74,8 +74,6 @@ class UnwrittenRecords {
 
 // --- What an action is for the API server.
 
-// What is written to: {"v1", "Node", "", "n1"}.
-[[nodiscard]] ObjectRef target_of(const Action& action);
 // "patch", "delete", "evict", "apply", "create", "patch" (status): the RBAC verb, and its resource ("nodes",
 // "pods/eviction", "sharingrollouts/status").
 struct Verb {

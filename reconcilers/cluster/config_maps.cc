@@ -17,13 +17,8 @@
 
 namespace gso {
 
-namespace {
-
-constexpr std::size_t kMostBytes = 1'000'000;
-
-}  // namespace
-
 bool has_room(const ConfigMap& config_map, std::string_view key, std::string_view text, std::size_t more) {
+  constexpr std::size_t kMostBytes = 1'000'000;
   std::size_t bytes = more + key.size() + text.size();
   for (const auto& [name, content] : config_map.data) {
     if (name != key) bytes += name.size() + (content ? content->size() : 0);
@@ -121,16 +116,9 @@ std::map<std::string, std::string> update_paused_config_maps(const FleetRecord& 
   }
   for (auto& [id, uid] : out) {
     const ObjectKey key = key_of(id);
-    switch (pause_of(world, &record, key)) {
-      case ConfigMapPause::none:
-        uid.clear();
-        break;
-      case ConfigMapPause::annotation:
-        uid = world.configmaps.find(key)->meta.uid.str();
-        break;
-      case ConfigMapPause::record:
-        break;
-    }
+    const ConfigMapPause pause = pause_of(world, &record, key);
+    if (pause == ConfigMapPause::none) uid.clear();
+    if (pause == ConfigMapPause::annotation) uid = world.configmaps.find(key)->meta.uid.str();
   }
   std::erase_if(out, [](const auto& entry) { return entry.second.empty(); });
   return out;
@@ -188,10 +176,9 @@ KeyUsers::KeyUsers(const World& world, const ObjectKey& config_map) {
 std::string KeyUsers::of(const std::string& key) const {
   const auto found = users_.find(key);
   if (found == users_.end()) return {};
-  std::vector<std::string> users = found->second;
-  const std::string last = std::move(users.back());
-  users.pop_back();
-  return users.empty() ? last : fmt::format("{} and {}", fmt::join(users, ", "), last);
+  const std::vector<std::string>& users = found->second;
+  if (users.size() == 1) return users.front();
+  return fmt::format("{} and {}", fmt::join(users.begin(), users.end() - 1, ", "), users.back());
 }
 
 namespace {
@@ -209,8 +196,8 @@ constexpr std::array<OwnerMark, 5> kSyncManagers{{{"argocd", "Argo CD"},
                                                   {"helm-controller", "Flux"},
                                                   {"flux", "Flux"},
                                                   {"source-controller", "Flux"}}};
-constexpr std::array<OwnerMark, 1> kHelmKeys{{{"meta.helm.sh/release-name", "Helm"}}};
-constexpr std::array<OwnerMark, 1> kHelmManagers{{{"helm", "Helm"}}};
+constexpr OwnerMark kHelmKeys[] = {{"meta.helm.sh/release-name", "Helm"}};
+constexpr OwnerMark kHelmManagers[] = {{"helm", "Helm"}};
 
 GitOpsOwner owner_by_keys(const StringMap& map, std::string_view field, std::span<const OwnerMark> marks) {
   for (const OwnerMark& mark : marks) {
@@ -342,12 +329,7 @@ std::string ProfileCache::text_of(std::string_view revision) const {
 }
 
 std::string short_hash(std::string_view text) {
-  std::uint64_t hash = 14695981039346656037ULL;
-  for (const char c : text) {
-    hash ^= static_cast<unsigned char>(c);
-    hash *= 1099511628211ULL;
-  }
-  return fmt::format("{:016x}", hash);
+  return print_machine(machine_id(text));  // The same hash, printed alike.
 }
 
 bool reads_like_profile(std::string_view text) {

@@ -20,17 +20,8 @@
 namespace gso {
 
 std::string_view to_string(Provider provider) {
-  switch (provider) {
-    case Provider::gpu_operator:
-      return "GPUOperator";
-    case Provider::device_plugin_chart:
-      return "DevicePluginChart";
-    case Provider::manifest:
-      return "Manifest";
-    case Provider::nos:
-      return "Nos";
-  }
-  return "Manifest";
+  constexpr std::string_view kNames[] = {"GPUOperator", "DevicePluginChart", "Manifest", "Nos"};
+  return kNames[static_cast<std::size_t>(provider)];
 }
 
 const Operand* PluginInstallation::find(Component component, const Node& node) const {
@@ -38,18 +29,10 @@ const Operand* PluginInstallation::find(Component component, const Node& node) c
   const Operand* tainted = nullptr;
   for (const Operand& operand : operands) {
     if (operand.component != component) continue;
-    switch (selects(operand, node, component == Component::mps)) {
-      case Selects::yes:
-        return &operand;
-      case Selects::paused:
-        paused = &operand;
-        break;
-      case Selects::tainted:
-        tainted = &operand;
-        break;
-      case Selects::no:
-        break;
-    }
+    const Selects how = selects(operand, node, component == Component::mps);
+    if (how == Selects::yes) return &operand;
+    if (how == Selects::paused) paused = &operand;
+    if (how == Selects::tainted) tainted = &operand;
   }
   return paused != nullptr ? paused : tainted;
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <ranges>
 #include <utility>
 
 #include "k8sclient/value/time.h"
@@ -22,11 +23,8 @@ template <class Use>
 bool any_of_nfd(const Node& node, const Use& use) {
   for (const auto& entry : node.meta.annotations) {
     if (!entry.key.view().ends_with(kFeatureLabels)) continue;
-    std::string_view rest = entry.value.view();
-    while (!rest.empty()) {
-      const auto comma = rest.find(',');
-      const std::string_view item = rest.substr(0, comma);
-      rest = comma == std::string_view::npos ? std::string_view() : rest.substr(comma + 1);
+    for (const auto part : std::views::split(entry.value.view(), ',')) {
+      const std::string_view item(part.begin(), part.end());
       if (item.empty()) continue;
       const bool whole = item.find('/') != std::string_view::npos;
       if (use(whole ? std::string_view() : kFeaturePrefix, item)) return true;

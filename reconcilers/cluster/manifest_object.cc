@@ -2,8 +2,8 @@
 #include "reconcilers/cluster/manifests.h"
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
+#include <iterator>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -17,18 +17,18 @@ namespace {
 using Json = nlohmann::json;
 
 bool is_cluster_scoped(std::string_view kind) {
-  static constexpr std::array<std::string_view, 11> kKinds{"Node",
-                                                           "ClusterPolicy",
-                                                           "SharingPolicy",
-                                                           "SharingRollout",
-                                                           "Config",
-                                                           "RuntimeClass",
-                                                           "CustomResourceDefinition",
-                                                           "GPUCluster",
-                                                           "DeviceClass",
-                                                           "ResourceSlice",
-                                                           "Namespace"};
-  return std::ranges::find(kKinds, kind) != kKinds.end();
+  constexpr std::string_view kKinds[] = {"Node",
+                                         "ClusterPolicy",
+                                         "SharingPolicy",
+                                         "SharingRollout",
+                                         "Config",
+                                         "RuntimeClass",
+                                         "GPUCluster",
+                                         "DeviceClass",
+                                         "ResourceSlice",
+                                         "Namespace",
+                                         "CustomResourceDefinition"};
+  return std::ranges::find(kKinds, kind) != std::end(kKinds);
 }
 
 // The value of a root member `kind` in a text of one document, as its line has it: "List" of `kind: "List"`.

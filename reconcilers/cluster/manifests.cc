@@ -30,15 +30,6 @@ constexpr std::size_t kMostProblems = 20;  // More than anybody reads at once.
 constexpr std::string_view kKindMissing =
     "kind is missing; write the object's kind (`lint` checks a profile that is in no ConfigMap)";
 
-std::string text_of(const Json& object) {
-  return dump(object);
-}
-
-std::string string_at(const Json& object, const char* key) {
-  auto it = object.find(key);
-  return it != object.end() && it->is_string() ? it->get<std::string>() : std::string();
-}
-
 std::string_view without_mark(std::string_view text) {
   constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
   text.remove_prefix(text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0);
@@ -112,23 +103,13 @@ class Loader {
       out_.ignored.push_back(fmt::format("{}: kind {} is not read{}", kind.where, shown_value(kind.kind), more));
     }
     World& world = out_.world;
-    world.nodes.init_done();
-    world.daemonsets.init_done();
-    world.configmaps.init_done();
-    world.revisions.init_done();
-    world.clusterpolicies.init_done();
-    world.gpu_clusters.init_done();
-    world.device_classes.init_done();
+    const auto done = [](auto&... stores) { (stores.init_done(), ...); };
+    done(world.nodes, world.daemonsets, world.configmaps, world.revisions, world.clusterpolicies, world.gpu_clusters);
+    done(world.device_classes, world.policies, world.rollouts, world.partitioning.leases);
+    done(world.kai.configs, world.kai.bind_requests, world.kai.deployments, world.kai.schemas);
     // Manifests without any might be only a part of the cluster.
     if (has_resource_slices_) world.resource_slices.init_done();
-    world.policies.init_done();
-    world.rollouts.init_done();
-    world.kai.configs.init_done();
-    world.kai.bind_requests.init_done();
-    world.kai.deployments.init_done();
     if (has_runtime_classes_) world.kai.runtime_classes.init_done();
-    world.kai.schemas.init_done();
-    world.partitioning.leases.init_done();
     world.partitioning.leases_known = true;
     LookupResults& lookups = world.kai.lookups;
     if (!lookups.binder_lease) lookups.binder_lease = LookupResults::Lease{one_look(now_), false, {}, {}};
@@ -155,7 +136,7 @@ class Loader {
         problems_.push_back(where + ": items must be objects");
         return;
       }
-      const std::string own = string_at(item, "kind");
+      const std::string own = text_at(item, "kind");
       add_json_object(where, own.empty() ? kind : own, item);
     });
     const auto items = root.find("items");
@@ -165,7 +146,7 @@ class Loader {
 
   void add_json_document(const std::string& file, Json& document) {
     const std::string where = file + "#0";
-    const std::string kind = string_at(document, "kind");
+    const std::string kind = text_at(document, "kind");
     if (kind.empty()) {
       problems_.push_back(fmt::format("{}: {}", where, kKindMissing));
       return;
@@ -261,8 +242,7 @@ class Loader {
 
   k8s::Result<void> add(const std::string& where, const std::string& kind, Json& object) {
     fill_metadata(kind, object);
-    return add_text(where, kind, string_at(object, "apiVersion"), string_at(object["metadata"], "name"),
-                    text_of(object));
+    return add_text(where, kind, text_at(object, "apiVersion"), text_at(object["metadata"], "name"), dump(object));
   }
 
   k8s::Result<void> add_text(std::string_view where, std::string_view kind, std::string_view api_version,

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <ranges>
 #include <tuple>
 #include <utility>
 
@@ -52,15 +53,8 @@ std::string PluginVersion::to_string() const {
 }
 
 std::string_view to_string(Component component) {
-  switch (component) {
-    case Component::plugin:
-      return "plugin";
-    case Component::gfd:
-      return "gfd";
-    case Component::mps:
-      return "mps";
-  }
-  return "plugin";
+  constexpr std::string_view kNames[] = {"plugin", "gfd", "mps"};
+  return kNames[static_cast<std::size_t>(component)];
 }
 
 std::optional<Component> parse_component(std::string_view text) {
@@ -101,18 +95,6 @@ bool mentions_operand_container(std::string_view json) {
 
 namespace {
 
-struct Main {
-  Component component;
-  const ContainerSpec* container;
-};
-
-std::optional<Main> main_container(const DaemonSet& daemonset) {
-  for (const ContainerSpec& container : daemonset.containers) {
-    if (const auto component = component_of_container(container.name)) return Main{*component, &container};
-  }
-  return std::nullopt;
-}
-
 std::string value_of(const std::map<std::string, std::string>& map, std::string_view key) {
   auto it = map.find(std::string(key));
   return it == map.end() ? std::string() : it->second;
@@ -120,13 +102,11 @@ std::string value_of(const std::map<std::string, std::string>& map, std::string_
 
 std::vector<std::string> split_list(std::string_view text) {
   std::vector<std::string> out;
-  while (!text.empty()) {
-    const auto comma = text.find(',');
-    std::string_view item = text.substr(0, comma);
+  for (const auto part : std::views::split(text, ',')) {
+    std::string_view item(part.begin(), part.end());
     while (item.starts_with(' ')) item.remove_prefix(1);
     while (item.ends_with(' ')) item.remove_suffix(1);
     if (!item.empty()) out.emplace_back(item);
-    text = comma == std::string_view::npos ? std::string_view() : text.substr(comma + 1);
   }
   return out;
 }
@@ -259,17 +239,18 @@ std::optional<Operand> standalone_daemon_of(const DaemonSet& daemonset) {
 }
 
 std::optional<Operand> operand_of(const DaemonSet& daemonset) {
-  const auto main = main_container(daemonset);
-  if (!main) return std::nullopt;
-  Operand out = operand_base(daemonset, main->component);
-  out.overrides = overrides_of(*main->container, out.component);
+  const auto main = std::ranges::find_if(
+      daemonset.containers, [](const auto& container) { return component_of_container(container.name).has_value(); });
+  if (main == daemonset.containers.end()) return std::nullopt;
+  Operand out = operand_base(daemonset, *component_of_container(main->name));
+  out.overrides = overrides_of(*main, out.component);
   if (const auto mig = out.overrides.find("MIG_STRATEGY"); mig != out.overrides.end()) {
     out.mig_strategy = mig->second.value;
   }
-  out.mps_root = has_mps_root(*main->container);
-  out.version = PluginVersion::of_image(main->container->image);
+  out.mps_root = has_mps_root(*main);
+  out.version = PluginVersion::of_image(main->image);
   read_config_manager(daemonset, out);
-  read_config_file(daemonset, *main->container, out);
+  read_config_file(daemonset, *main, out);
   return out;
 }
 

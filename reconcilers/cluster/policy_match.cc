@@ -34,17 +34,23 @@ bool matches(const LabelRequirement& requirement, const Node& node) {
   const bool listed = value && std::ranges::any_of(requirement.values, [&](const std::string& wanted) {
                         return same_value(requirement.key, wanted, *value);
                       });
-  switch (requirement.op) {
-    case LabelOperator::in:
-      return listed;
-    case LabelOperator::not_in:
-      return !listed;
-    case LabelOperator::exists:
-      return value.has_value();
-    case LabelOperator::does_not_exist:
-      return !value.has_value();
-  }
-  return false;
+  const bool positive = requirement.op == LabelOperator::in || requirement.op == LabelOperator::exists;
+  const bool by_value = requirement.op == LabelOperator::in || requirement.op == LabelOperator::not_in;
+  return (by_value ? listed : value.has_value()) == positive;
+}
+
+// `counts_as_matched`: of labels whose requirement is not looked at.
+template <class Label>
+bool matches(const k8s::LabelSelector& selector, const Node& node, Label counts_as_matched) {
+  return std::ranges::all_of(selector.match_labels,
+                             [&](const auto& entry) {
+                               if (counts_as_matched(entry.first)) return true;
+                               const auto value = value_of(node, entry.first);
+                               return value && same_value(entry.first, entry.second, *value);
+                             }) &&
+         std::ranges::all_of(selector.match_expressions, [&](const LabelRequirement& requirement) {
+           return counts_as_matched(requirement.key) || matches(requirement, node);
+         });
 }
 
 // GPU Feature Discovery, Node Feature Discovery or the GPU Operator writes the label, from what they find on the node.
@@ -65,16 +71,7 @@ Selection selection_of(const SharingPolicy& policy, const Node& node) {
     certain = certain && !missing;
     return missing;
   };
-  const bool selected = std::ranges::all_of(selector.match_labels,
-                                            [&](const auto& entry) {
-                                              if (is_missing(entry.first)) return true;
-                                              const auto value = value_of(node, entry.first);
-                                              return value && same_value(entry.first, entry.second, *value);
-                                            }) &&
-                        std::ranges::all_of(selector.match_expressions, [&](const LabelRequirement& requirement) {
-                          return is_missing(requirement.key) || matches(requirement, node);
-                        });
-  if (!selected) return Selection::no;
+  if (!matches(selector, node, is_missing)) return Selection::no;
   return certain ? Selection::yes : Selection::unknown;
 }
 
@@ -158,15 +155,8 @@ std::vector<Reason> selector_notes(const SharingPolicy& policy) {
 
 bool policy_selects(const SharingPolicy& policy, const Node& node) {
   const k8s::LabelSelector& selector = policy.node_selector;
-  const bool selected = std::ranges::all_of(selector.match_labels,
-                                            [&](const auto& entry) {
-                                              const auto value = value_of(node, entry.first);
-                                              return value && same_value(entry.first, entry.second, *value);
-                                            }) &&
-                        std::ranges::all_of(selector.match_expressions, [&](const LabelRequirement& requirement) {
-                          return matches(requirement, node);
-                        });
-  return selected && (selector.empty() || has_stop(policy) || selector_problem(policy).empty());
+  return matches(selector, node, [](std::string_view) { return false; }) &&
+         (selector.empty() || has_stop(policy) || selector_problem(policy).empty());
 }
 
 const SharingPolicy* governing_policy(const std::vector<const SharingPolicy*>& policies, const Node& node) {

@@ -59,10 +59,10 @@ struct Job {
 [[nodiscard]] bool names_a_job(std::string_view annotation);
 [[nodiscard]] bool is_label_of_a_job(std::string_view label);
 
+}  // namespace gso
+
 // --- What Project-HAMi writes on a Node and on its DaemonSet. Source: Project-HAMi/HAMi, pkg/device/nvidia/device.go
 // and charts/hami/templates/device-plugin, from v2.4.0 to v2.10.0.
-
-}  // namespace gso
 
 namespace gso::hami {
 
@@ -78,8 +78,6 @@ inline constexpr std::string_view kImage = "hami";
 }  // namespace gso::hami
 
 namespace gso {
-
-// --- Paths, and the directory in which clients find an MPS daemon.
 
 // --- Paths of hosts and containers, as manifests spell them.
 

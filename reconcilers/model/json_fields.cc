@@ -1,13 +1,13 @@
-// Scalars, metadata and the document of json_fields.h.
+// Scalars and metadata of json_fields.h.
 #include "reconcilers/model/json_fields.h"
 
 #include <fmt/format.h>
 
 #include <cmath>
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <utility>
 
-#include "k8sclient/value/json_access.h"
 #include "reconcilers/model/foreign_names.h"
 #include "reconcilers/model/message_text.h"
 
@@ -15,17 +15,29 @@ namespace gso::json {
 
 using simdjson::ondemand::json_type;
 
+namespace {
+
+// The path of a row without its "[]", and without a '.' at its end.
+std::string spelt(std::string_view path) {
+  if (path.ends_with('.')) path.remove_suffix(1);
+  std::string out(path);
+  for (auto at = out.find("[]"); at != std::string::npos; at = out.find("[]")) out.erase(at, 2);
+  return out;
+}
+
+}  // namespace
+
 bool Fields::fail(std::string_view field, std::string_view expected) {
   if (!failure_.empty()) return false;
-  failure_ = fmt::format("{} must be {}", field, expected);
-  wrong_ = {"FieldValueInvalid", std::string(field), std::string(expected)};
+  wrong_ = {"FieldValueInvalid", spelt(field), std::string(expected)};
+  failure_ = fmt::format("{} must be {}", wrong_.field, expected);
   return false;
 }
 
 bool Fields::invalid_json(std::string_view field, simdjson::error_code code) {
   if (failure_.empty()) {
     failure_ = field.empty() ? fmt::format("invalid JSON: {}", simdjson::error_message(code))
-                             : fmt::format("invalid JSON in {}: {}", field, simdjson::error_message(code));
+                             : fmt::format("invalid JSON in {}: {}", spelt(field), simdjson::error_message(code));
   }
   return false;
 }
@@ -117,6 +129,13 @@ bool Fields::time(Value value, std::string_view field, std::optional<k8s::WallTi
   return out ? true : fail(field, "a time such as 2026-01-02T03:04:05Z");
 }
 
+bool Fields::time(Value value, std::string_view field, k8s::WallTime& out) {
+  std::optional<k8s::WallTime> read;
+  if (!time(value, field, read)) return false;
+  out = read.value_or(out);
+  return true;
+}
+
 namespace {
 
 constexpr std::int64_t kMostOf64Bits = std::numeric_limits<std::int64_t>::max();
@@ -194,79 +213,65 @@ bool read_strings(Fields& fields, Value value, std::string_view field, bool (*ke
   return read;
 }
 
-bool read_owner(Fields& fields, Value value, k8s::OwnerReference& owner) {
-  return fields.object(value, "metadata.ownerReferences", [&](std::string_view key, Value inner) {
-    if (key == "kind") return fields.name(inner, "metadata.ownerReferences.kind", owner.kind);
-    if (key == "name") return fields.name(inner, "metadata.ownerReferences.name", owner.name);
-    if (key == "uid") return fields.name(inner, "metadata.ownerReferences.uid", owner.uid);
-    if (key == "controller") return fields.flag(inner, "metadata.ownerReferences.controller", owner.controller);
-    return true;
+constexpr Row<k8s::OwnerReference> kOwner[] = {
+    row_by<read_name, &k8s::OwnerReference::kind>("metadata.ownerReferences.kind"),
+    row_by<read_name, &k8s::OwnerReference::name>("metadata.ownerReferences.name"),
+    row_by<read_name, &k8s::OwnerReference::uid>("metadata.ownerReferences.uid"),
+    row<&k8s::OwnerReference::controller>("metadata.ownerReferences.controller"),
+};
+
+bool read_owners(Fields& fields, Value value, std::string_view path, std::vector<k8s::OwnerReference>& owners) {
+  return fields.array(value, path, [&](Value item) {
+    return owners.size() >= kMostEntries ||
+           read_rows(fields, item, "metadata.ownerReferences.", kOwner, owners.emplace_back());
   });
 }
+
+constexpr Row<k8s::ObjectMeta> kMeta[] = {
+    row<&k8s::ObjectMeta::name>("metadata.name"),
+    row<&k8s::ObjectMeta::ns>("metadata.namespace"),
+    row<&k8s::ObjectMeta::uid>("metadata.uid"),
+    row<&k8s::ObjectMeta::resource_version>("metadata.resourceVersion"),
+    row<&k8s::ObjectMeta::generation>("metadata.generation"),
+    row<&k8s::ObjectMeta::creation_timestamp>("metadata.creationTimestamp"),
+    row<&k8s::ObjectMeta::deletion_timestamp>("metadata.deletionTimestamp"),
+    row_by<read_owners, &k8s::ObjectMeta::owners>("metadata.ownerReferences"),
+};
 
 }  // namespace
 
-MetaField read_meta_field(Fields& fields, std::string_view key, Value value, const MetaFilter& filter,
-                          k8s::ObjectMeta& meta) {
-  auto done = [](bool ok) { return ok ? MetaField::read : MetaField::failed; };
-  if (key == "name") return done(fields.text(value, "metadata.name", meta.name));
-  if (key == "namespace") return done(fields.text(value, "metadata.namespace", meta.ns));
-  if (key == "uid") {
-    std::string_view uid;
-    if (!fields.view(value, "metadata.uid", uid)) return MetaField::failed;
-    meta.uid = uid;
-    return MetaField::read;
-  }
-  if (key == "resourceVersion") return done(fields.text(value, "metadata.resourceVersion", meta.resource_version));
-  if (key == "generation") return done(fields.number(value, "metadata.generation", meta.generation));
-  if (key == "creationTimestamp") {
-    std::optional<k8s::WallTime> time;
-    if (!fields.time(value, "metadata.creationTimestamp", time)) return MetaField::failed;
-    if (time) meta.creation_timestamp = *time;
-    return MetaField::read;
-  }
-  if (key == "deletionTimestamp") {
-    return done(fields.time(value, "metadata.deletionTimestamp", meta.deletion_timestamp));
-  }
+bool read_meta_field(Fields& fields, std::string_view key, Value value, const MetaFilter& filter,
+                     k8s::ObjectMeta& meta) {
   if (key == "labels") {
-    return filter.labels ? done(read_strings(fields, value, "metadata.labels", filter.label,
-                                             filter.bounded ? kMostLabels : kAll, filter.longest, meta.labels))
-                         : MetaField::read;
+    return !filter.labels || read_strings(fields, value, "metadata.labels", filter.label,
+                                          filter.bounded ? kMostLabels : kAll, filter.longest, meta.labels);
   }
   if (key == "annotations") {
-    if (filter.annotation == nullptr) return MetaField::read;
-    return done(read_strings(fields, value, "metadata.annotations", filter.annotation,
-                             filter.bounded ? kMostEntries : kAll, filter.longest, meta.annotations));
+    return filter.annotation == nullptr ||
+           read_strings(fields, value, "metadata.annotations", filter.annotation, filter.bounded ? kMostEntries : kAll,
+                        filter.longest, meta.annotations);
   }
-  if (key == "ownerReferences") {
-    return done(fields.array(value, "metadata.ownerReferences", [&](Value item) {
-      return meta.owners.size() >= kMostEntries || read_owner(fields, item, meta.owners.emplace_back());
-    }));
-  }
-  return MetaField::other;
+  return read_row(fields, value, "metadata.", key, kMeta, meta);
 }
 
-bool read_ready(Fields& fields, Value condition, bool& ready) {
-  std::string_view type;
-  std::string_view status;
-  const bool read = fields.object(condition, "status.conditions", [&](std::string_view key, Value inner) {
-    if (key == "type") return fields.view(inner, "status.conditions.type", type);
-    if (key == "status") return fields.view(inner, "status.conditions.status", status);
-    return true;
+bool read_ready(Fields& fields, Value conditions, std::string_view path, bool& ready) {
+  return read_conditions(fields, conditions, path, [&](const Condition& condition) {
+    if (condition.type == "Ready") ready = condition.status == "True";
   });
-  if (type == "Ready") ready = status == "True";
-  return read;
 }
 
-bool read_meta(Fields& fields, Value value, const MetaFilter& filter, k8s::ObjectMeta& meta) {
-  return read_meta(fields, value, filter, meta, [](std::string_view, Value) { return true; });
+bool read_json(Fields& fields, Value value, std::string_view path, nlohmann::json& out) {
+  simdjson::ondemand::object object;
+  std::string_view raw;
+  if (value.get_object().get(object) != simdjson::SUCCESS || object.raw_json().get(raw) != simdjson::SUCCESS) {
+    return fields.fail(path, "an object");
+  }
+  out = nlohmann::json::parse(raw, nullptr, false);
+  return true;
 }
 
-std::string spelt(std::string_view path) {
-  if (path.ends_with('.')) path.remove_suffix(1);
-  std::string out(path);
-  for (auto at = out.find("[]"); at != std::string::npos; at = out.find("[]")) out.erase(at, 2);
-  return out;
+bool read_name(Fields& fields, Value value, std::string_view path, k8s::Interned& out) {
+  return fields.name(value, path, out);
 }
 
 bool read_on_delete(Fields& fields, Value value, std::string_view path, bool& out) {
@@ -274,12 +279,6 @@ bool read_on_delete(Fields& fields, Value value, std::string_view path, bool& ou
   if (!fields.view(value, path, text)) return false;
   out = text == "OnDelete";
   return true;
-}
-
-Document::Document(std::string_view kind, std::string_view text) : kind_(kind), text_(text) {}
-
-simdjson::error_code Document::iterate(simdjson::ondemand::document& document) {
-  return k8s::JsonScratch::of_thread().open_copy(text_, document);
 }
 
 k8s::Result<void> finish(std::string_view kind, const Fields& fields, const k8s::ObjectMeta& meta) {

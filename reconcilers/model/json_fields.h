@@ -7,11 +7,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "k8sclient/value/error.h"
+#include "k8sclient/value/json_access.h"
 #include "k8sclient/value/object.h"
 
 namespace gso::json {
@@ -21,7 +24,7 @@ using Value = simdjson::ondemand::value;
 // The state of one decode: the first failure is kept, and every reader below returns false after it.
 class Fields {
  public:
-  // "spec.priority must be a number" becomes the error's text.
+  // "spec.priority must be a number" becomes the error's text. Of the path of a row it is without "[]".
   bool fail(std::string_view field, std::string_view expected);
   bool invalid_json(std::string_view field, simdjson::error_code code);
   [[nodiscard]] bool ok() const { return failure_.empty(); }
@@ -70,6 +73,7 @@ class Fields {
   bool number(Value value, std::string_view field, std::int32_t& out);
   bool flag(Value value, std::string_view field, bool& out);
   bool time(Value value, std::string_view field, std::optional<k8s::WallTime>& out);
+  bool time(Value value, std::string_view field, k8s::WallTime& out);
   // Optional fields: null counts as absent.
   bool text(Value value, std::string_view field, std::optional<std::string>& out);
   bool number(Value value, std::string_view field, std::optional<std::int64_t>& out);
@@ -115,65 +119,36 @@ struct MetaFilter {
   return key.starts_with("gpusharing.dev/");
 }
 
-// One of status.conditions: sets `ready` if it is the condition Ready.
-bool read_ready(Fields& fields, Value condition, bool& ready);
-
-// metadata -> ObjectMeta. `on_other` sees the metadata fields that ObjectMeta does not keep (managedFields).
-bool read_meta(Fields& fields, Value value, const MetaFilter& filter, k8s::ObjectMeta& meta);
-// One metadata field; returns false if ObjectMeta does not keep that key (then nothing was consumed).
-enum class MetaField { read, other, failed };
-MetaField read_meta_field(Fields& fields, std::string_view key, Value value, const MetaFilter& filter,
-                          k8s::ObjectMeta& meta);
-
-template <class OnOther>
-bool read_meta(Fields& fields, Value value, const MetaFilter& filter, k8s::ObjectMeta& meta, OnOther on_other) {
-  return fields.object(value, "metadata", [&](std::string_view key, Value inner) {
-    switch (read_meta_field(fields, key, inner, filter, meta)) {
-      case MetaField::failed:
-        return false;
-      case MetaField::read:
-        return true;
-      case MetaField::other:
-        return on_other(key, inner);
-    }
-    return false;
-  });
-}
+// One field of metadata; one that ObjectMeta does not keep is left to the caller.
+bool read_meta_field(Fields& fields, std::string_view key, Value value, const MetaFilter& filter,
+                     k8s::ObjectMeta& meta);
 
 // The error of a projection: the first failure, or that the object has no name.
 k8s::Result<void> finish(std::string_view kind, const Fields& fields, const k8s::ObjectMeta& meta);
 
-// The root object of one text, copied into the thread's JsonScratch: no Document is read inside another one.
+// The root object of one text, copied into the thread's JsonScratch: none is read while another one is.
 // Calls on_field(fields, key, value) for each root field; afterwards the text must be at its end and `meta.name` set.
-class Document {
- public:
-  explicit Document(std::string_view kind, std::string_view text);
-  template <class OnField>
-  k8s::Result<void> read(const k8s::ObjectMeta& meta, OnField on_field) {
-    simdjson::ondemand::document document;
-    Value root;
-    if (auto code = iterate(document); code != simdjson::SUCCESS) {
-      fields_.invalid_json("", code);
-    } else if (auto value_code = document.get_value().get(root); value_code != simdjson::SUCCESS) {
-      // A scalar document has no value to open.
-      fields_.fail("the document", "an object");
-    } else {
-      fields_.object(root, "the document",
-                     [&](std::string_view key, Value value) { return on_field(fields_, key, value); });
-      // With out-of-bounds simdjson reports that the text is used up.
-      if (fields_.ok() && document.current_location().error() != simdjson::OUT_OF_BOUNDS) {
-        fields_.fail("the document", "one object and nothing after it");
-      }
+template <class OnField>
+k8s::Result<void> read_document(std::string_view kind, std::string_view text, const k8s::ObjectMeta& meta,
+                                OnField on_field) {
+  Fields fields;
+  simdjson::ondemand::document document;
+  Value root;
+  if (auto code = k8s::JsonScratch::of_thread().open_copy(text, document); code != simdjson::SUCCESS) {
+    fields.invalid_json("", code);
+  } else if (document.get_value().get(root) != simdjson::SUCCESS) {
+    // A scalar document has no value to open.
+    fields.fail("the document", "an object");
+  } else {
+    fields.object(root, "the document",
+                  [&](std::string_view key, Value value) { return on_field(fields, key, value); });
+    // With out-of-bounds simdjson reports that the text is used up.
+    if (fields.ok() && document.current_location().error() != simdjson::OUT_OF_BOUNDS) {
+      fields.fail("the document", "one object and nothing after it");
     }
-    return finish(kind_, fields_, meta);
   }
-
- private:
-  simdjson::error_code iterate(simdjson::ondemand::document& document);
-  Fields fields_;
-  std::string_view kind_;
-  std::string_view text_;
-};
+  return finish(kind, fields, meta);
+}
 
 // --- Tables of fields: which members of an object's JSON go where.
 
@@ -181,7 +156,7 @@ class Document {
 template <class Object>
 struct Row {
   std::string_view path;
-  // `path` is without "[]": "spec.taints.key". Null: of an object or a list whose fields have rows.
+  // Null: of an object or a list whose fields have rows.
   bool (*read)(Fields&, Value, std::string_view path, Object&) = nullptr;
   void (*begin)(Object&) = nullptr;  // Of a list: before each of its items. Of an object: if it is there.
 };
@@ -193,13 +168,18 @@ struct Member<T Class::*> {
   using Object = Class;
 };
 
-// The member of the object, of that member, and so on.
+// The member of the object, of that member, and so on: of a list its last item, of an optional its value.
 template <auto kMember, auto... kInner, class Object>
 [[nodiscard]] auto& member_of(Object& object) {
+  auto& member = object.*kMember;
   if constexpr (sizeof...(kInner) == 0) {
-    return object.*kMember;
+    return member;
+  } else if constexpr (requires { member.back(); }) {
+    return member_of<kInner...>(member.back());
+  } else if constexpr (requires { member.value(); }) {
+    return member_of<kInner...>(member.value());
   } else {
-    return member_of<kInner...>(object.*kMember);
+    return member_of<kInner...>(member);
   }
 }
 
@@ -214,6 +194,11 @@ bool read_value(Fields& fields, Value value, std::string_view path, T& out) {
     return fields.flag(value, path, out);
   } else if constexpr (requires { fields.time(value, path, out); }) {
     return fields.time(value, path, out);
+  } else if constexpr (std::is_assignable_v<T&, std::string_view>) {
+    std::string_view text;
+    if (!fields.view(value, path, text)) return false;
+    out = text;
+    return true;
   } else if constexpr (requires { out.emplace_back(); }) {
     return fields.array(value, path, [&](Value item) { return read_value(fields, item, path, out.emplace_back()); });
   } else {
@@ -237,8 +222,12 @@ template <auto kMember, auto... kInner>
                      }};
 }
 
-// A path without its "[]", and without a '.' at its end.
-[[nodiscard]] std::string spelt(std::string_view path);
+// A list of objects, whose fields have rows: one item for each.
+template <auto kMember, auto... kInner>
+[[nodiscard]] constexpr auto list(std::string_view path) {
+  using Object = typename Member<decltype(kMember)>::Object;
+  return Row<Object>{path, nullptr, [](Object& out) { member_of<kMember, kInner...>(out).emplace_back(); }};
+}
 
 template <class Rows, class Object>
 bool read_rows(Fields& fields, Value value, std::string_view at, const Rows& rows, Object& out);
@@ -252,11 +241,11 @@ bool read_row(Fields& fields, Value value, std::string_view at, std::string_view
     if (!row.path.starts_with(at) || !row.path.substr(at.size()).starts_with(key)) continue;
     const std::size_t size = at.size() + key.size();
     const std::string_view rest = row.path.substr(size);
-    if (rest.empty() && row.read != nullptr) return row.read(fields, value, spelt(row.path), out);
+    if (rest.empty() && row.read != nullptr) return row.read(fields, value, row.path, out);
     if (rest.empty()) begin = row.begin;
     if (rest.starts_with("[].")) {
-      return fields.array(value, spelt(row.path.substr(0, size)), [&](Value item) {
-        begin(out);
+      return fields.array(value, row.path.substr(0, size), [&](Value item) {
+        if (begin != nullptr) begin(out);
         return read_rows(fields, item, row.path.substr(0, size + 3), rows, out);
       });
     }
@@ -270,26 +259,62 @@ bool read_row(Fields& fields, Value value, std::string_view at, std::string_view
 // The fields of the object at `at`.
 template <class Rows, class Object>
 bool read_rows(Fields& fields, Value value, std::string_view at, const Rows& rows, Object& out) {
-  return fields.object(value, spelt(at),
+  return fields.object(value, at,
                        [&](std::string_view key, Value inner) { return read_row(fields, inner, at, key, rows, out); });
 }
 
+// --- Readers for row_by().
+
 // Of a DaemonSet's updateStrategy: its type is OnDelete.
 bool read_on_delete(Fields& fields, Value value, std::string_view path, bool& out);
+// The JSON of an object as a whole; discarded if it is invalid.
+bool read_json(Fields& fields, Value value, std::string_view path, nlohmann::json& out);
+// Fields::name().
+bool read_name(Fields& fields, Value value, std::string_view path, k8s::Interned& out);
 
-// A whole object: its metadata, where rows can name further fields, and the rows.
+// One of status.conditions. Its texts are valid while the object is read.
+struct Condition {
+  std::string_view type;
+  std::string_view status;
+  std::string_view reason;
+  std::optional<k8s::WallTime> since;  // lastTransitionTime
+};
+inline constexpr Row<Condition> kCondition[] = {
+    row<&Condition::type>("status.conditions[].type"),
+    row<&Condition::status>("status.conditions[].status"),
+    row<&Condition::reason>("status.conditions[].reason"),
+    row<&Condition::since>("status.conditions[].lastTransitionTime"),
+};
+// Calls on_condition(condition) for each.
+template <class OnCondition>
+bool read_conditions(Fields& fields, Value value, std::string_view path, OnCondition on_condition) {
+  return fields.array(value, path, [&](Value item) {
+    Condition read;
+    if (!read_rows(fields, item, "status.conditions[].", kCondition, read)) return false;
+    on_condition(read);
+    return true;
+  });
+}
+// Sets `ready` to whether the condition Ready is True.
+bool read_ready(Fields& fields, Value conditions, std::string_view path, bool& ready);
+
+// A whole object: the metadata that every object has, and the rows, which can name further fields of it.
+template <class Object, class Rows>
+[[nodiscard]] k8s::Result<void> read_object(std::string_view kind, std::string_view text, const MetaFilter& filter,
+                                            const Rows& rows, k8s::ObjectMeta& meta, Object& out) {
+  return read_document(kind, text, meta, [&](Fields& fields, std::string_view key, Value value) {
+    if (key != "metadata") return read_row(fields, value, "", key, rows, out);
+    return fields.object(value, key, [&](std::string_view field, Value inner) {
+      return read_meta_field(fields, field, inner, filter, meta) &&
+             read_row(fields, inner, "metadata.", field, rows, out);
+    });
+  });
+}
 template <class Object, class Rows>
 [[nodiscard]] k8s::Result<Object> project(std::string_view kind, std::string_view text, const MetaFilter& filter,
                                           const Rows& rows) {
   Object out;
-  Document document(kind, text);
-  auto read = document.read(out.meta, [&](Fields& fields, std::string_view key, Value value) {
-    if (key != "metadata") return read_row(fields, value, "", key, rows, out);
-    return read_meta(fields, value, filter, out.meta, [&](std::string_view field, Value inner) {
-      return read_row(fields, inner, "metadata.", field, rows, out);
-    });
-  });
-  if (!read) return std::unexpected(read.error());
+  if (auto read = read_object(kind, text, filter, rows, out.meta, out); !read) return std::unexpected(read.error());
   return out;
 }
 

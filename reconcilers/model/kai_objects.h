@@ -16,12 +16,8 @@
 #include "k8sclient/value/time.h"
 #include "reconcilers/model/objects.h"
 
-namespace gso {
-
 // --- Names that KAI-Scheduler and the operator's KAI reconcilers use. Facts of KAI's sources; values that a cluster
 // can configure (namespace, app label, scheduler name) are in KaiConfig and have their defaults here.
-
-}  // namespace gso
 
 namespace gso::kai {
 

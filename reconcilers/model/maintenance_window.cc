@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <ranges>
 #include <span>
 #include <stdexcept>
 
@@ -80,16 +81,11 @@ bool add_item(std::string_view item, const Field& field, Set set) {
 
 template <class Set>
 k8s::Result<void> parse_field(std::string_view text, const Field& field, Set set) {
-  std::string_view rest = text;
-  for (bool more = true; more;) {
-    const auto comma = rest.find(',');
-    if (!add_item(rest.substr(0, comma), field, set)) {
-      return k8s::fail(k8s::Reason::invalid,
-                       fmt::format("{} \"{}\" must be values from {} to {} such as *, 2, 1-5, */15 or 1,3", field.name,
-                                   shown_value(text), field.least, field.most));
-    }
-    more = comma != std::string_view::npos;
-    if (more) rest = rest.substr(comma + 1);
+  for (const auto item : std::views::split(text, ',')) {
+    if (add_item(std::string_view(item.begin(), item.end()), field, set)) continue;
+    return k8s::fail(k8s::Reason::invalid,
+                     fmt::format("{} \"{}\" must be values from {} to {} such as *, 2, 1-5, */15 or 1,3", field.name,
+                                 shown_value(text), field.least, field.most));
   }
   return {};
 }

@@ -66,14 +66,8 @@ std::string beginning(std::string_view text, std::size_t most) {
 
 std::string one_line(std::string_view text) {
   std::string out = printable(text);
-  if (out.find_first_of("\n\t") == std::string::npos) return out;
-  const std::string whole = std::exchange(out, {});
-  for (const char c : whole) {
-    if (c == '\n' || c == '\t') {
-      out += c == '\n' ? "\\n" : "\\t";
-    } else {
-      out += c;
-    }
+  for (auto at = out.find_first_of("\n\t"); at != std::string::npos; at = out.find_first_of("\n\t", at)) {
+    out.replace(at, 1, out[at] == '\n' ? "\\n" : "\\t");
   }
   return out;
 }

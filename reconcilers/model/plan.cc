@@ -2,12 +2,14 @@
 #include "reconcilers/model/plan.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <ranges>
 #include <utility>
 
 #include "k8sclient/value/overloaded.h"
@@ -75,162 +77,140 @@ std::string joined(const std::set<std::string>& items) {
 }
 
 std::string joined(const std::map<std::string, std::string>& items) {
-  std::string out;
-  for (const auto& [key, value] : items) out += fmt::format("{}{}={}", out.empty() ? "" : ",", key, value);
-  return out;
+  std::vector<std::string> out;
+  for (const auto& [key, value] : items) out.push_back(fmt::format("{}={}", key, value));
+  return fmt::format("{}", fmt::join(out, ","));
 }
 
 std::string keys_of(const std::map<std::string, std::string>& items) {
-  std::string out;
-  for (const auto& [key, value] : items) out += fmt::format("{}{}", out.empty() ? "" : ",", key);
-  return out;
+  return fmt::format("{}", fmt::join(std::views::keys(items), ","));
 }
 
-void field(std::string& line, std::string_view name, std::string_view value) {
-  if (!value.empty()) line += fmt::format(" {}={}", name, value);
-}
+// In the order of Action.
+constexpr std::string_view kActions[] = {"PatchNode",       "DeletePod",        "EvictPod",    "WriteConfigMap",
+                                         "PatchConfigMap",  "CreateObject",     "PatchStatus", "DeleteObject",
+                                         "PatchFinalizers", "RestartDaemonSet", "RecordEvent"};
+static_assert(std::size(kActions) == std::variant_size_v<Action>);
 
 std::string describe(const Action& action) {
-  std::string line;
-  std::visit(
-      Overloaded{
-          [&](const PatchNode& patch) {
-            line = fmt::format("PatchNode {}", patch.name);
-            field(line, "set", joined(patch.set));
-            field(line, "remove", joined(patch.remove));
-            field(line, "annotate", joined(patch.set_annotations));
-            field(line, "unannotate", joined(patch.remove_annotations));
-            if (patch.unschedulable) field(line, "unschedulable", *patch.unschedulable ? "true" : "false");
-            field(line, "resourceVersion", patch.resource_version.value_or(""));
-          },
-          [&](const DeletePod& pod) {
-            line = fmt::format("DeletePod {} uid={}", k8s::to_string(pod.pod), pod.uid);
-            field(line, "resourceVersion", pod.resource_version.value_or(""));
-            if (pod.grace_period_seconds) field(line, "grace", fmt::format("{}s", *pod.grace_period_seconds));
-          },
-          [&](const EvictPod& pod) { line = fmt::format("EvictPod {} uid={}", k8s::to_string(pod.pod), pod.uid); },
-          [&](const WriteConfigMap& write) {
-            line = fmt::format("WriteConfigMap {}", k8s::to_string(write.config_map));
-            field(line, "set", keys_of(write.set));
-            field(line, "remove", joined(write.remove));
-          },
-          [&](const PatchConfigMap& patch) {
-            line = fmt::format("PatchConfigMap {}", k8s::to_string(patch.config_map));
-            field(line, "set", keys_of(patch.set));
-            field(line, "remove", joined(patch.remove));
-          },
-          [&](const CreateObject& create) { line = fmt::format("CreateObject {}", path_of(create.object)); },
-          [&](const PatchStatus& status) {
-            line = fmt::format("PatchStatus {} {}", path_of(status.object), status.status_json);
-          },
-          [&](const DeleteObject& gone) {
-            line = fmt::format("DeleteObject {} uid={}", path_of(gone.object), gone.object.uid);
-          },
-          [&](const PatchFinalizers& patch) {
-            line = fmt::format("PatchFinalizers {} to=[{}] resourceVersion={}", path_of(patch.object),
-                               fmt::join(patch.finalizers, ","), patch.resource_version);
-          },
-          [&](const RestartDaemonSet& restart) {
-            line = fmt::format("RestartDaemonSet {} for={}", k8s::to_string(restart.daemonset), restart.restarted_for);
-          },
-          [&](const RecordEvent& event) {
-            line = fmt::format("RecordEvent {} {} {}/{}: {}", event.warning ? "Warning" : "Normal",
-                               path_of(event.regarding), event.why.code, event.verb, event.why.message);
-          },
-      },
-      action);
+  const ObjectRef target = target_of(action);
+  // Of these the kind of action does not say the kind of object.
+  const bool any_kind = std::holds_alternative<CreateObject>(action) || std::holds_alternative<PatchStatus>(action) ||
+                        std::holds_alternative<DeleteObject>(action) || std::holds_alternative<PatchFinalizers>(action);
+  std::string line = fmt::format("{} {}", kActions[action.index()],
+                                 any_kind ? path_of(target) : k8s::to_string(k8s::ObjectKey{target.ns, target.name}));
+  const auto field = [&](std::string_view name, std::string_view value) {
+    if (!value.empty()) line += fmt::format(" {}={}", name, value);
+  };
+  const auto keys = [&](const auto& write) {
+    field("set", keys_of(write.set));
+    field("remove", joined(write.remove));
+  };
+  std::visit(Overloaded{
+                 [&](const PatchNode& patch) {
+                   field("set", joined(patch.set));
+                   field("remove", joined(patch.remove));
+                   field("annotate", joined(patch.set_annotations));
+                   field("unannotate", joined(patch.remove_annotations));
+                   if (patch.unschedulable) field("unschedulable", *patch.unschedulable ? "true" : "false");
+                   field("resourceVersion", patch.resource_version.value_or(""));
+                 },
+                 [&](const DeletePod& pod) {
+                   line += fmt::format(" uid={}", pod.uid);
+                   field("resourceVersion", pod.resource_version.value_or(""));
+                   if (pod.grace_period_seconds) field("grace", fmt::format("{}s", *pod.grace_period_seconds));
+                 },
+                 [&](const EvictPod& pod) { line += fmt::format(" uid={}", pod.uid); },
+                 [&](const WriteConfigMap& write) { keys(write); },
+                 [&](const PatchConfigMap& patch) { keys(patch); },
+                 [&](const CreateObject&) {},
+                 [&](const PatchStatus& status) { line += " " + status.status_json; },
+                 [&](const DeleteObject& gone) { line += fmt::format(" uid={}", gone.object.uid); },
+                 [&](const PatchFinalizers& patch) {
+                   line += fmt::format(" to=[{}] resourceVersion={}", fmt::join(patch.finalizers, ","),
+                                       patch.resource_version);
+                 },
+                 [&](const RestartDaemonSet& restart) { line += fmt::format(" for={}", restart.restarted_for); },
+                 [&](const RecordEvent& event) {
+                   line = fmt::format("RecordEvent {} {} {}/{}: {}", event.warning ? "Warning" : "Normal",
+                                      path_of(target), event.why.code, event.verb, event.why.message);
+                 },
+             },
+             action);
   return line;
 }
 
-OrderedJson target(std::string_view kind, std::string_view ns, std::string_view name) {
-  OrderedJson out = {{"kind", kind}};
-  if (!ns.empty()) out["namespace"] = ns;
-  out["name"] = name;
+OrderedJson target_json(const ObjectRef& object) {
+  OrderedJson out = {{"kind", object.kind}};
+  if (!object.ns.empty()) out["namespace"] = object.ns;
+  out["name"] = object.name;
   return out;
 }
-OrderedJson target(const ObjectRef& object) {
-  return target(object.kind, object.ns, object.name);
+
+// An empty map as an object.
+OrderedJson object_json(const std::map<std::string, std::string>& items) {
+  return items.empty() ? OrderedJson::object() : OrderedJson(items);
+}
+
+// The value that the text is, or the text.
+OrderedJson parsed(const std::string& text) {
+  OrderedJson out = OrderedJson::parse(text, nullptr, false);
+  return out.is_discarded() ? OrderedJson(text) : std::move(out);
 }
 
 void fill(OrderedJson& out, const PatchNode& patch) {
-  out["action"] = "PatchNode";
-  out["target"] = target("Node", "", patch.name);
   if (patch.resource_version) out["preconditions"] = {{"resourceVersion", *patch.resource_version}};
-  out["set"] = patch.set.empty() ? OrderedJson::object() : OrderedJson(patch.set);
+  out["set"] = object_json(patch.set);
   out["remove"] = patch.remove;
   if (!patch.set_annotations.empty() || !patch.remove_annotations.empty()) {
-    out["annotations"] = {
-        {"set", patch.set_annotations.empty() ? OrderedJson::object() : OrderedJson(patch.set_annotations)},
-        {"remove", patch.remove_annotations}};
+    out["annotations"] = {{"set", object_json(patch.set_annotations)}, {"remove", patch.remove_annotations}};
   }
   if (patch.unschedulable) out["unschedulable"] = *patch.unschedulable;
 }
 
 void fill(OrderedJson& out, const DeletePod& pod) {
-  out["action"] = "DeletePod";
-  out["target"] = target("Pod", pod.pod.ns, pod.pod.name);
   out["preconditions"] = {{"uid", pod.uid}};
   if (pod.resource_version) out["preconditions"]["resourceVersion"] = *pod.resource_version;
   if (pod.grace_period_seconds) out["gracePeriodSeconds"] = *pod.grace_period_seconds;
 }
 
 void fill(OrderedJson& out, const EvictPod& pod) {
-  out["action"] = "EvictPod";
-  out["target"] = target("Pod", pod.pod.ns, pod.pod.name);
   out["preconditions"] = {{"uid", pod.uid}};
 }
 
 void fill(OrderedJson& out, const WriteConfigMap& write) {
-  out["action"] = "WriteConfigMap";
-  out["target"] = target("ConfigMap", write.config_map.ns, write.config_map.name);
-  out["set"] = write.set.empty() ? OrderedJson::object() : OrderedJson(write.set);
+  out["set"] = object_json(write.set);
   out["remove"] = write.remove;
 }
 
 void fill(OrderedJson& out, const PatchConfigMap& patch) {
-  out["action"] = "PatchConfigMap";
-  out["target"] = target("ConfigMap", patch.config_map.ns, patch.config_map.name);
-  out["set"] = patch.set.empty() ? OrderedJson::object() : OrderedJson(patch.set);
+  out["set"] = object_json(patch.set);
   out["remove"] = patch.remove;
 }
 
 void fill(OrderedJson& out, const CreateObject& create) {
-  out["action"] = "CreateObject";
-  out["target"] = target(create.object);
-  OrderedJson object = OrderedJson::parse(create.json, nullptr, false);
-  out["object"] = object.is_discarded() ? OrderedJson(create.json) : std::move(object);
+  out["object"] = parsed(create.json);
 }
 
 void fill(OrderedJson& out, const PatchStatus& status) {
-  out["action"] = "PatchStatus";
-  out["target"] = target(status.object);
-  OrderedJson text = OrderedJson::parse(status.status_json, nullptr, false);
-  out["status"] = text.is_discarded() ? OrderedJson(status.status_json) : std::move(text);
+  out["status"] = parsed(status.status_json);
 }
 
 void fill(OrderedJson& out, const DeleteObject& gone) {
-  out["action"] = "DeleteObject";
-  out["target"] = target(gone.object);
   out["preconditions"] = {{"uid", gone.object.uid}};
 }
 
 void fill(OrderedJson& out, const PatchFinalizers& patch) {
-  out["action"] = "PatchFinalizers";
-  out["target"] = target(patch.object);
   out["preconditions"] = {{"resourceVersion", patch.resource_version}};
   out["finalizers"] = patch.finalizers;
 }
 
 void fill(OrderedJson& out, const RestartDaemonSet& restart) {
-  out["action"] = "RestartDaemonSet";
-  out["target"] = target("DaemonSet", restart.daemonset.ns, restart.daemonset.name);
   out["preconditions"] = {{"resourceVersion", restart.resource_version}};
   out["restartedFor"] = restart.restarted_for;
 }
 
 void fill(OrderedJson& out, const RecordEvent& event) {
-  out["action"] = "RecordEvent";
-  out["target"] = target(event.regarding);
   out["event"] = {{"type", event.warning ? "Warning" : "Normal"},
                   {"reason", event.why.code},
                   {"action", event.verb},
@@ -238,6 +218,23 @@ void fill(OrderedJson& out, const RecordEvent& event) {
 }
 
 }  // namespace
+
+ObjectRef target_of(const Action& action) {
+  const auto pod = [](const k8s::ObjectKey& key, const std::string& uid) {
+    return ObjectRef{"v1", "Pod", key.ns, key.name, uid};
+  };
+  return std::visit(Overloaded{
+                        [](const PatchNode& a) { return node_ref(a.name); },
+                        [&](const DeletePod& a) { return pod(a.pod, a.uid); },
+                        [&](const EvictPod& a) { return pod(a.pod, a.uid); },
+                        [](const WriteConfigMap& a) { return config_map_ref(a.config_map); },
+                        [](const PatchConfigMap& a) { return config_map_ref(a.config_map); },
+                        [](const RestartDaemonSet& a) { return daemonset_ref(a.daemonset); },
+                        [](const RecordEvent& a) { return a.regarding; },
+                        [](const auto& a) { return a.object; },
+                    },
+                    action);
+}
 
 std::string print(const PlannedAction& action) {
   std::string line = fmt::format("[{}] {}", action.reconciler, describe(action.action));
@@ -252,7 +249,9 @@ std::string print(const Finding& finding) {
 }
 
 OrderedJson to_json(const PlannedAction& action) {
-  OrderedJson out = {{"reconciler", action.reconciler}};
+  OrderedJson out = {{"reconciler", action.reconciler},
+                     {"action", kActions[action.action.index()]},
+                     {"target", target_json(target_of(action.action))}};
   std::visit([&](const auto& value) { fill(out, value); }, action.action);
   out["reason"] = action.why.code;
   out["message"] = action.why.message;
@@ -261,7 +260,7 @@ OrderedJson to_json(const PlannedAction& action) {
 
 OrderedJson to_json(const Finding& finding) {
   return {{"severity", to_string(finding.severity)},
-          {"object", target(finding.object)},
+          {"object", target_json(finding.object)},
           {"reason", finding.why.code},
           {"message", finding.why.message}};
 }

@@ -126,6 +126,9 @@ struct RecordEvent {
 using Action = std::variant<PatchNode, DeletePod, EvictPod, WriteConfigMap, PatchConfigMap, CreateObject, PatchStatus,
                             DeleteObject, PatchFinalizers, RestartDaemonSet, RecordEvent>;
 
+// The object that it writes, or that an Event is about. With a uid where the action has one.
+[[nodiscard]] ObjectRef target_of(const Action& action);
+
 struct PlannedAction {
   std::string reconciler;  // "sharing.rollout", "node.labels", …
   Action action;

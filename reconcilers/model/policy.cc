@@ -1,9 +1,11 @@
-// Counts and percentages of policy.h.
+// Counts and percentages of rollout_spec.h, and what policy.h reads in policies and statuses.
 #include "reconcilers/model/policy.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 #include <nlohmann/json.hpp>
 
 #include "reconcilers/model/foreign_names.h"
@@ -41,13 +43,12 @@ bool has_stop(const SharingPolicy& policy) {
 }
 
 std::string stops_of(const SharingPolicy& policy) {
-  std::string out;
-  const auto add = [&](std::string_view stop) { out += fmt::format("{}{}", out.empty() ? "" : ", ", stop); };
-  if (policy.mode == PolicyMode::observe) add("mode Observe");
-  if (policy.mode == PolicyMode::approve) add("mode Approve");
-  if (policy.rollout.paused) add("paused");
-  if (!policy.rollout.windows.empty()) add("maintenance windows");
-  return out;
+  std::vector<std::string_view> out;
+  if (policy.mode == PolicyMode::observe) out.emplace_back("mode Observe");
+  if (policy.mode == PolicyMode::approve) out.emplace_back("mode Approve");
+  if (policy.rollout.paused) out.emplace_back("paused");
+  if (!policy.rollout.windows.empty()) out.emplace_back("maintenance windows");
+  return fmt::format("{}", fmt::join(out, ", "));
 }
 
 std::string_view retry_of(const SharingPolicy& policy) {
@@ -64,55 +65,33 @@ bool has_ended(std::string_view phase) {
 
 using Json = nlohmann::json;
 
-namespace {
-
-const Json* find_condition(const Json& status, std::string_view type) {
-  auto list = status.find("conditions");
-  if (list == status.end() || !list->is_array()) return nullptr;
-  for (const Json& condition : *list) {
-    if (text_at(condition, "type") == type) return &condition;
-  }
-  return nullptr;
-}
-
-}  // namespace
-
 Json parse_status(std::string_view text) {
   Json status = Json::parse(text, nullptr, false);
   return status.is_object() ? std::move(status) : Json::object();
 }
 
 Json condition_in(const Json& status, std::string_view type) {
-  const Json* known = status.is_object() ? find_condition(status, type) : nullptr;
-  return known == nullptr ? Json() : *known;
+  const Json* list = member_at(status, "conditions");
+  if (list == nullptr || !list->is_array()) return {};
+  const auto known =
+      std::ranges::find_if(*list, [&](const Json& condition) { return text_at(condition, "type") == type; });
+  return known == list->end() ? Json() : *known;
 }
 
 std::string since_when(const Json& status, std::string_view type) {
-  const Json* known = find_condition(status, type);
-  return known == nullptr ? std::string() : text_at(*known, "lastTransitionTime");
+  return text_at(condition_in(status, type), "lastTransitionTime");
 }
 
 std::string false_condition(const Json& status, std::string_view type) {
-  const Json* known = status.is_object() ? find_condition(status, type) : nullptr;
-  if (known == nullptr || text_at(*known, "status") == "True") return {};
-  return text_at(*known, "reason") + ": " + text_at(*known, "message");
+  const Json known = condition_in(status, type);
+  if (known.is_null() || text_at(known, "status") == "True") return {};
+  return text_at(known, "reason") + ": " + text_at(known, "message");
 }
-
-namespace {
-
-// `word` is in lower case.
-bool is_word(std::string_view value, std::string_view word) {
-  return std::ranges::equal(value, word, [](char given, char wanted) {
-    const bool upper = given >= 'A' && given <= 'Z';
-    return (upper ? static_cast<char>(given - 'A' + 'a') : given) == wanted;
-  });
-}
-
-}  // namespace
 
 bool says_no(std::string_view value) {
-  constexpr std::string_view kNo[] = {"false", "0", "no", "off"};
-  return std::ranges::any_of(kNo, [&](std::string_view word) { return is_word(value, word); });
+  std::string lower(value);
+  std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return lower == "false" || lower == "0" || lower == "no" || lower == "off";
 }
 
 bool is_switched_on(std::optional<std::string_view> value) {

@@ -130,8 +130,6 @@ inline constexpr std::string_view kAbortedCondition = "Aborted";
 // The condition of that type in a status as "reason: message", or empty if it is absent or True.
 [[nodiscard]] std::string false_condition(const nlohmann::json& status, std::string_view type);
 
-// --- Switches that people set: whether one is on, and whether another attempt is asked for.
-
 // --- What the value of a switch means that a person sets as an annotation or label (gpusharing.dev/hold, …).
 
 // "false", "0", "no" and "off", in any case: the author says no.

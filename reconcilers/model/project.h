@@ -87,7 +87,8 @@ inline bool read_requirement(Fields& fields, Value value, std::size_t& room, Nod
 }
 
 // Of `affinity`: nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms, one item for each term.
-inline bool read_node_affinity(Fields& fields, Value value, std::vector<std::vector<NodeSelectorRequirement>>& out) {
+inline bool read_node_affinity(Fields& fields, Value value, std::string_view path,
+                               std::vector<std::vector<NodeSelectorRequirement>>& out) {
   std::size_t room = 8 * kMostEntries;
   auto term = [&](Value item) {
     if (out.size() >= kMostEntries) return true;
@@ -100,41 +101,35 @@ inline bool read_node_affinity(Fields& fields, Value value, std::vector<std::vec
       });
     });
   };
-  return fields.object(value, "affinity", [&](std::string_view kind, Value node_affinity) {
-    if (kind != "nodeAffinity") return true;
-    return fields.object(node_affinity, "affinity.nodeAffinity", [&](std::string_view when, Value required) {
-      if (when != "requiredDuringSchedulingIgnoredDuringExecution") return true;
-      return fields.object(required, "affinity.nodeAffinity", [&](std::string_view key, Value terms) {
-        return key == "nodeSelectorTerms" ? fields.array(terms, "nodeSelectorTerms", term) : true;
-      });
+  return fields.object(value, path, [&](std::string_view kind, Value node_affinity) {
+    return kind != "nodeAffinity" || fields.object(node_affinity, path, [&](std::string_view when, Value required) {
+      return when != "requiredDuringSchedulingIgnoredDuringExecution" ||
+             fields.object(required, path, [&](std::string_view key, Value terms) {
+               return key != "nodeSelectorTerms" || fields.array(terms, "nodeSelectorTerms", term);
+             });
     });
   });
 }
 
 // --- A toleration, for the projections of pods and of pod templates.
 
-// `field` names the list in errors: "spec.tolerations". `ends`: set to whether the toleration is temporary
-// (tolerationSeconds).
-inline bool read_toleration(Fields& fields, Value value, std::string_view field, Toleration& out, bool* ends) {
-  return fields.object(value, field, [&](std::string_view key, Value inner) {
-    if (key == "key") return fields.text(inner, field, out.key);
-    if (key == "operator") return fields.text(inner, field, out.op);
-    if (key == "value") return fields.text(inner, field, out.value);
-    if (key == "effect") return fields.text(inner, field, out.effect);
-    if (key == "tolerationSeconds") *ends = !Fields::is_null(inner);
-    return true;
-  });
-}
-
-// A list of them, without those that are temporary if `lasting`.
-inline bool read_tolerations(Fields& fields, Value value, std::string_view field, bool lasting,
-                             std::vector<Toleration>& out) {
-  return fields.array(value, field, [&](Value item) {
+// A list of them. `kLasting`: without those that are temporary (tolerationSeconds).
+template <bool kLasting>
+bool read_tolerations(Fields& fields, Value value, std::string_view path, std::vector<Toleration>& out) {
+  return fields.array(value, path, [&](Value item) {
     if (out.size() >= kMostEntries) return true;
+    Toleration read;
     bool ends = false;
-    const bool read = read_toleration(fields, item, field, out.emplace_back(), &ends);
-    if (lasting && ends) out.pop_back();
-    return read;
+    const bool whole = fields.object(item, path, [&](std::string_view key, Value inner) {
+      if (key == "key") return fields.text(inner, path, read.key);
+      if (key == "operator") return fields.text(inner, path, read.op);
+      if (key == "value") return fields.text(inner, path, read.value);
+      if (key == "effect") return fields.text(inner, path, read.effect);
+      if (key == "tolerationSeconds") ends = !Fields::is_null(inner);
+      return true;
+    });
+    if (!kLasting || !ends) out.push_back(std::move(read));
+    return whole;
   });
 }
 

@@ -156,8 +156,8 @@ bool read_template_spec(Fields& fields, Value value, std::string_view path, Daem
     if (key == "containers") return containers(out.containers);
     if (key == "initContainers") return containers(out.init_containers);
     if (key == "nodeSelector") return fields.string_map(inner, "nodeSelector", out.node_selector);
-    if (key == "affinity") return json::read_node_affinity(fields, inner, out.affinity_terms);
-    if (key == "tolerations") return json::read_tolerations(fields, inner, "tolerations", false, out.tolerations);
+    if (key == "affinity") return json::read_node_affinity(fields, inner, "affinity", out.affinity_terms);
+    if (key == "tolerations") return json::read_tolerations<false>(fields, inner, "tolerations", out.tolerations);
     if (key == "volumes") {
       return fields.array(inner, "volumes", [&](Value item) { return read_volume(fields, item, out, host_paths); });
     }

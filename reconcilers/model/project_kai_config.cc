@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "reconcilers/model/json_access.h"
 #include "reconcilers/model/json_fields.h"
 #include "reconcilers/model/kai_objects.h"
 
@@ -95,31 +96,30 @@ bool owns(const nlohmann::json& fields, std::string_view path) {
   return true;
 }
 
+// One entry of managedFields.
+struct Manager {
+  std::string name;
+  std::string time;
+  nlohmann::json owned;
+};
+constexpr json::Row<Manager> kManager[] = {
+    json::row<&Manager::name>("metadata.managedFields[].manager"),
+    json::row<&Manager::time>("metadata.managedFields[].time"),
+    json::row_by<json::read_json, &Manager::owned>("metadata.managedFields[].fieldsV1"),
+};
+
 // The newest entry that owns a field wrote it last.
-bool read_managers(Fields& fields, Value value, std::string_view /*path*/, KaiConfig& out) {
+bool read_managers(Fields& fields, Value value, std::string_view path, KaiConfig& out) {
   std::map<std::string, std::string> newest;
-  return fields.array(value, "metadata.managedFields", [&](Value entry) {
-    std::string manager;
-    std::string time;
-    nlohmann::json owned;
-    const bool read = fields.object(entry, "metadata.managedFields", [&](std::string_view key, Value inner) {
-      if (key == "manager") return fields.text(inner, "managedFields.manager", manager);
-      if (key == "time") return fields.text(inner, "managedFields.time", time);
-      if (key != "fieldsV1") return true;
-      simdjson::ondemand::object object;
-      std::string_view raw;
-      if (inner.get_object().get(object) != simdjson::SUCCESS || object.raw_json().get(raw) != simdjson::SUCCESS) {
-        return fields.fail("managedFields.fieldsV1", "an object");
-      }
-      owned = nlohmann::json::parse(raw, nullptr, false);
-      return true;
-    });
+  return fields.array(value, path, [&](Value item) {
+    Manager entry;
+    const bool read = json::read_rows(fields, item, "metadata.managedFields[].", kManager, entry);
     for (const std::string_view field : followed_fields()) {
       const std::string name(field);
       // RFC 3339 in UTC: text order is time order.
-      if (!owned.is_object() || !owns(owned, field) || newest[name] > time) continue;
-      newest[name] = time;
-      out.managers[name] = manager;
+      if (!entry.owned.is_object() || !owns(entry.owned, field) || newest[name] > entry.time) continue;
+      newest[name] = entry.time;
+      out.managers[name] = entry.name;
     }
     return read;
   });
@@ -141,36 +141,21 @@ void walk_schema(const nlohmann::json& schema, const std::string& path, KaiSchem
   }
 }
 
-bool read_schema(Fields& fields, Value value, KaiSchema& out) {
-  simdjson::ondemand::object object;
-  std::string_view raw;
-  if (value.get_object().get(object) != simdjson::SUCCESS || object.raw_json().get(raw) != simdjson::SUCCESS) {
-    return fields.fail("spec.versions.schema", "an object");
-  }
-  const auto parsed = nlohmann::json::parse(raw, nullptr, false);
-  if (parsed.is_object() && parsed.contains("openAPIV3Schema") && parsed["openAPIV3Schema"].is_object()) {
-    walk_schema(parsed["openAPIV3Schema"], "", out);
-  }
-  return true;
-}
-
-// Fields by version, of those that are served.
-using Versions = std::map<std::string, std::set<std::string>>;
-
-bool read_versions(Fields& fields, Value value, Versions& out) {
-  return fields.array(value, "spec.versions", [&](Value version) {
-    std::string name;
-    std::optional<bool> served;
-    KaiSchema found;
-    const bool read = fields.object(version, "spec.versions", [&](std::string_view key, Value inner) {
-      if (key == "name") return fields.text(inner, "spec.versions.name", name);
-      if (key == "served") return fields.flag(inner, "spec.versions.served", served);
-      return key == "schema" ? read_schema(fields, inner, found) : true;
-    });
-    if (served.value_or(true)) out[name] = std::move(found.fields);
-    return read;
-  });
-}
+struct Version {
+  std::string name;
+  std::optional<bool> served;
+  nlohmann::json schema;
+};
+struct ReadSchema {
+  KaiSchema schema;
+  std::vector<Version> versions;
+};
+constexpr json::Row<ReadSchema> kSchema[] = {
+    json::list<&ReadSchema::versions>("spec.versions"),
+    json::row<&ReadSchema::versions, &Version::name>("spec.versions[].name"),
+    json::row<&ReadSchema::versions, &Version::served>("spec.versions[].served"),
+    json::row_by<json::read_json, &ReadSchema::versions, &Version::schema>("spec.versions[].schema"),
+};
 
 // The version in which its objects are read; fields of other versions are not visible in them.
 std::string_view version_read(std::string_view crd) {
@@ -179,21 +164,10 @@ std::string_view version_read(std::string_view crd) {
 
 // Deployment: the condition Available.
 bool read_available(Fields& fields, Value value, std::string_view path, Deployment& out) {
-  return fields.array(value, path, [&](Value item) {
-    std::string type;
-    std::string status;
-    std::optional<WallTime> since;
-    const bool read = fields.object(item, path, [&](std::string_view key, Value inner) {
-      if (key == "type") return fields.text(inner, "status.conditions.type", type);
-      if (key == "status") return fields.text(inner, "status.conditions.status", status);
-      if (key == "lastTransitionTime") return fields.time(inner, "status.conditions.lastTransitionTime", since);
-      return true;
-    });
-    if (type == "Available") {
-      out.available_condition = status == "True";
-      out.available_since = since;
-    }
-    return read;
+  return json::read_conditions(fields, value, path, [&](const json::Condition& condition) {
+    if (condition.type != "Available") return;
+    out.available_condition = condition.status == "True";
+    out.available_since = condition.since;
   });
 }
 
@@ -226,19 +200,15 @@ std::map<std::string, std::string> followed_values(const KaiConfig& config) {
 }
 
 k8s::Result<KaiSchema> project_kai_schema(std::string_view text) {
-  KaiSchema out;
-  Versions versions;
-  json::Document document("CustomResourceDefinition", text);
-  auto read = document.read(out.meta, [&](Fields& fields, std::string_view key, Value value) {
-    if (key == "metadata") return json::read_meta(fields, value, {}, out.meta);
-    if (key != "spec") return true;
-    return fields.object(value, "spec", [&](std::string_view field, Value inner) {
-      return field == "versions" ? read_versions(fields, inner, versions) : true;
-    });
-  });
+  ReadSchema out;
+  auto read = json::read_object("CustomResourceDefinition", text, {}, kSchema, out.schema.meta, out);
   if (!read) return std::unexpected(read.error());
-  out.fields = std::move(versions[std::string(version_read(out.meta.name))]);
-  return out;
+  for (const Version& version : out.versions) {
+    if (!version.served.value_or(true) || version.name != version_read(out.schema.meta.name)) continue;
+    const nlohmann::json* schema = member_at(version.schema, "openAPIV3Schema");
+    if (schema != nullptr && schema->is_object()) walk_schema(*schema, "", out.schema);
+  }
+  return std::move(out.schema);
 }
 
 k8s::Result<Deployment> project_deployment(std::string_view text) {

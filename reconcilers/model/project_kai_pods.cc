@@ -25,80 +25,61 @@ bool keeps_label(std::string_view key) {
   return key == kai::kAppLabel || key == kai::kGroupLabel || key.starts_with(kai::kGroupPrefix);
 }
 
-bool read_names(Fields& fields, Value value, std::vector<std::string>& names) {
-  return fields.array(value, "spec.containers", [&](Value item) {
-    return fields.object(item, "spec.containers", [&](std::string_view key, Value inner) {
-      return key == "name" ? fields.text(inner, "spec.containers.name", names.emplace_back()) : true;
-    });
-  });
+// With the names of its containers.
+struct ReadKaiPod {
+  KaiPod pod;
+  std::vector<std::string> names;
+  std::vector<std::string> inits;
+};
+
+template <auto kNames>
+bool read_container_name(Fields& fields, Value value, std::string_view path, ReadKaiPod& out) {
+  return fields.text(value, path, (out.*kNames).emplace_back());
 }
 
+bool read_waiting(Fields& fields, Value value, std::string_view path, Interned& out) {
+  return !out.empty() || fields.name(value, path, out);
+}
+
+constexpr json::Row<ReadKaiPod> kKaiPod[] = {
+    json::row<&ReadKaiPod::pod, &KaiPod::node_name>("spec.nodeName"),
+    json::row_by<json::read_name, &ReadKaiPod::pod, &KaiPod::scheduler_name>("spec.schedulerName"),
+    {"spec.containers[].name", read_container_name<&ReadKaiPod::names>},
+    {"spec.initContainers[].name", read_container_name<&ReadKaiPod::inits>},
+    json::row_by<json::read_tolerations<true>, &ReadKaiPod::pod, &KaiPod::tolerations>("spec.tolerations"),
+    json::row_by<json::read_name, &ReadKaiPod::pod, &KaiPod::phase>("status.phase"),
+    json::row_by<json::read_name, &ReadKaiPod::pod, &KaiPod::reason>("status.reason"),
+    json::row_by<read_waiting, &ReadKaiPod::pod, &KaiPod::waiting_reason>(
+        "status.containerStatuses[].state.waiting.reason"),
+};
+
 // KAI gives the GPU to the first container, or to the one that an annotation names, init containers included.
-std::string gpu_container(const KaiPod& pod, const std::vector<std::string>& names,
-                          const std::vector<std::string>& inits) {
-  const auto wanted = pod.meta.annotations.get(kai::kContainerName);
+std::string gpu_container(const ReadKaiPod& read) {
+  const auto wanted = read.pod.meta.annotations.get(kai::kContainerName);
   if (!wanted || wanted->empty()) return "0";
+  const auto& [pod, names, inits] = read;
   if (auto it = std::ranges::find(names, *wanted); it != names.end()) return std::to_string(it - names.begin());
   if (auto it = std::ranges::find(inits, *wanted); it != inits.end()) return "i" + std::to_string(it - inits.begin());
   return {};
 }
 
-bool read_waiting(Fields& fields, Value value, KaiPod& pod) {
-  return fields.array(value, "status.containerStatuses", [&](Value item) {
-    return fields.object(item, "status.containerStatuses", [&](std::string_view key, Value inner) {
-      if (key != "state") return true;
-      return fields.object(inner, "status.containerStatuses.state", [&](std::string_view kind, Value state) {
-        if (kind != "waiting" || !pod.waiting_reason.empty()) return true;
-        return fields.object(state, "state.waiting", [&](std::string_view field, Value text) {
-          return field == "reason" ? fields.name(text, "state.waiting.reason", pod.waiting_reason) : true;
-        });
-      });
-    });
-  });
-}
-
 }  // namespace
 
 k8s::Result<KaiPod> project_kai_pod(std::string_view text) {
-  KaiPod out;
-  std::vector<std::string> names;
-  std::vector<std::string> inits;
-  json::Document document("Pod", text);
+  ReadKaiPod out;
+  KaiPod& pod = out.pod;
   const json::MetaFilter filter{true, keeps_annotation, true, keeps_label, json::kMostName};
-  auto read = document.read(out.meta, [&](Fields& fields, std::string_view key, Value value) {
-    if (key == "metadata") return json::read_meta(fields, value, filter, out.meta);
-    if (key == "spec") {
-      return fields.object(value, "spec", [&](std::string_view field, Value inner) {
-        if (field == "nodeName") return fields.text(inner, "spec.nodeName", out.node_name);
-        if (field == "schedulerName") return fields.name(inner, "spec.schedulerName", out.scheduler_name);
-        if (field == "containers") return read_names(fields, inner, names);
-        if (field == "initContainers") return read_names(fields, inner, inits);
-        if (field != "tolerations") return true;
-        return json::read_tolerations(fields, inner, "spec.tolerations", true, out.tolerations);
-      });
-    }
-    if (key != "status") return true;
-    return fields.object(value, "status", [&](std::string_view field, Value inner) {
-      if (field == "phase") return fields.name(inner, "status.phase", out.phase);
-      if (field == "reason") return fields.name(inner, "status.reason", out.reason);
-      if (field == "containerStatuses") return read_waiting(fields, inner, out);
-      return true;
-    });
-  });
-  if (!read) return std::unexpected(read.error());
+  if (auto read = json::read_object("Pod", text, filter, kKaiPod, pod.meta, out); !read)
+    return std::unexpected(read.error());
   // What it costs is bounded for each: as many tolerations as no scheduler needs are dropped.
   constexpr std::size_t kMostTolerations = 16;
-  if (out.tolerations.size() > kMostTolerations) out.tolerations.resize(kMostTolerations);
-  out.meta.owners = {};
-  out.container_index = Interned(gpu_container(out, names, inits));
-  return out;
+  if (pod.tolerations.size() > kMostTolerations) pod.tolerations.resize(kMostTolerations);
+  pod.meta.owners = {};
+  pod.container_index = Interned(gpu_container(out));
+  return std::move(pod);
 }
 
 namespace {
-
-bool read_short_name(Fields& fields, Value value, std::string_view path, Interned& out) {
-  return fields.name(value, path, out);
-}
 
 bool read_pod_name(Fields& fields, Value value, std::string_view path, std::string& out) {
   std::string_view name;
@@ -117,12 +98,11 @@ bool read_groups(Fields& fields, Value value, std::string_view path, BindRequest
 
 constexpr json::Row<BindRequest> kBindRequest[] = {
     json::row_by<read_pod_name, &BindRequest::pod_name>("spec.podName"),
-    json::row_by<read_short_name, &BindRequest::selected_node>("spec.selectedNode"),
+    json::row_by<json::read_name, &BindRequest::selected_node>("spec.selectedNode"),
     json::row<&BindRequest::backoff_limit>("spec.backoffLimit"),
     {"spec.selectedGPUGroups", read_groups},
-    {"spec.selectedFractionalGpuGroups", nullptr, [](BindRequest& /*request*/) {}},
     {"spec.selectedFractionalGpuGroups[].id", read_group},
-    json::row_by<read_short_name, &BindRequest::phase>("status.phase"),
+    json::row_by<json::read_name, &BindRequest::phase>("status.phase"),
     json::row<&BindRequest::failed_attempts>("status.failedAttempts"),
 };
 

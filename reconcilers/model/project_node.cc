@@ -33,15 +33,6 @@ void forget_registered_gpus(k8s::StringMap& annotations) {
   if (annotations.contains(hami::kRegistered)) annotations.set(hami::kRegistered, "");
 }
 
-bool read_taint(Fields& fields, Value value, Taint& taint) {
-  return fields.object(value, "spec.taints", [&](std::string_view key, Value inner) {
-    if (key == "key") return fields.text(inner, "spec.taints.key", taint.key);
-    if (key == "value") return fields.text(inner, "spec.taints.value", taint.value);
-    if (key == "effect") return fields.text(inner, "spec.taints.effect", taint.effect);
-    return true;
-  });
-}
-
 // What a Node has and offers, whatever it is written in: quantity(field, out, parts) reads the amount of `resource`.
 template <class Quantity>
 bool read_gpus(std::string_view resource, std::string_view field, Quantity quantity, ResourceCounts& out) {
@@ -64,40 +55,34 @@ bool read_allocatable(std::string_view resource, Quantity quantity, Node& node) 
   return read_gpus(resource, "status.allocatable", quantity, node.allocatable);
 }
 
-bool read_node_status(Fields& fields, Value value, Node& node) {
-  const auto quantity_of = [&fields](Value amount) {
-    return [&fields, amount](std::string_view field, std::int64_t& out, std::int64_t parts) {
-      return fields.quantity(amount, field, out, parts);
-    };
+auto quantity_of(Fields& fields, Value amount) {
+  return [&fields, amount](std::string_view field, std::int64_t& out, std::int64_t parts) {
+    return fields.quantity(amount, field, out, parts);
   };
-  return fields.object(value, "status", [&](std::string_view key, Value inner) {
-    if (key == "capacity") {
-      return fields.object(inner, "status.capacity", [&](std::string_view resource, Value amount) {
-        return read_gpus(resource, "status.capacity", quantity_of(amount), node.capacity);
-      });
-    }
-    if (key == "allocatable") {
-      return fields.object(inner, "status.allocatable", [&](std::string_view resource, Value amount) {
-        return read_allocatable(resource, quantity_of(amount), node);
-      });
-    }
-    if (key == "conditions") {
-      return fields.array(inner, "status.conditions", [&](Value item) { return read_ready(fields, item, node.ready); });
-    }
-    return true;
+}
+
+bool read_capacity(Fields& fields, Value value, std::string_view path, ResourceCounts& out) {
+  return fields.object(value, path, [&](std::string_view resource, Value amount) {
+    return read_gpus(resource, path, quantity_of(fields, amount), out);
   });
 }
 
-bool read_node_spec(Fields& fields, Value value, Node& node) {
-  return fields.object(value, "spec", [&](std::string_view key, Value inner) {
-    if (key == "unschedulable") return fields.flag(inner, "spec.unschedulable", node.unschedulable);
-    if (key == "taints") {
-      return fields.array(inner, "spec.taints",
-                          [&](Value item) { return read_taint(fields, item, node.taints.emplace_back()); });
-    }
-    return true;
+bool read_all_allocatable(Fields& fields, Value value, std::string_view path, Node& node) {
+  return fields.object(value, path, [&](std::string_view resource, Value amount) {
+    return read_allocatable(resource, quantity_of(fields, amount), node);
   });
 }
+
+constexpr json::Row<Node> kNode[] = {
+    json::row<&Node::unschedulable>("spec.unschedulable"),
+    json::list<&Node::taints>("spec.taints"),
+    json::row<&Node::taints, &Taint::key>("spec.taints[].key"),
+    json::row<&Node::taints, &Taint::value>("spec.taints[].value"),
+    json::row<&Node::taints, &Taint::effect>("spec.taints[].effect"),
+    json::row_by<read_capacity, &Node::capacity>("status.capacity"),
+    {"status.allocatable", read_all_allocatable},
+    json::row_by<json::read_ready, &Node::ready>("status.conditions"),
+};
 
 // The same from protobuf, which has what the API server has stored. Field numbers: generated.proto of k8s.io/api,
 // core/v1.
@@ -106,44 +91,41 @@ namespace message {
 namespace pb = k8s::protobuf;
 using protozero::pbf_reader;
 
-Taint read_taint(pbf_reader taint) {
-  constexpr std::uint32_t kKey = pb::text(1);
-  constexpr std::uint32_t kValue = pb::text(2);
-  constexpr std::uint32_t kEffect = pb::text(3);
-  Taint out;
-  while (taint.next()) {
-    switch (taint.tag_and_type()) {
-      case kKey:
-        out.key = Interned(pb::view(taint));
-        break;
-      case kValue:
-        out.value = Interned(pb::view(taint));
-        break;
-      case kEffect:
-        out.effect = Interned(pb::view(taint));
-        break;
-      default:
-        taint.skip();
-    }
+// Calls on_field(field) for each field, which returns false for those that it does not read.
+template <class OnField>
+void each_field(pbf_reader& message, OnField on_field) {
+  while (message.next()) {
+    if (!on_field(message.tag_and_type())) message.skip();
   }
+}
+
+// Of a message of texts: sets the member of each field that has one.
+template <class Text, class Object>
+void read_texts(pbf_reader message, std::initializer_list<std::pair<std::uint32_t, Text Object::*>> members,
+                Object& out) {
+  each_field(message, [&](std::uint32_t field) {
+    const auto* known = std::ranges::find_if(members, [&](const auto& member) { return member.first == field; });
+    if (known == members.end()) return false;
+    out.*(known->second) = Text(pb::view(message));
+    return true;
+  });
+}
+
+Taint read_taint(pbf_reader taint) {
+  Taint out;
+  read_texts<Interned, Taint>(
+      taint, {{pb::text(1), &Taint::key}, {pb::text(2), &Taint::value}, {pb::text(3), &Taint::effect}}, out);
   return out;
 }
 
 void read_spec(pbf_reader spec, Node& node) {
   constexpr std::uint32_t kUnschedulable = pb::number(4);
   constexpr std::uint32_t kTaints = pb::text(5);
-  while (spec.next()) {
-    switch (spec.tag_and_type()) {
-      case kUnschedulable:
-        node.unschedulable = spec.get_bool();
-        break;
-      case kTaints:
-        node.taints.push_back(read_taint(spec.get_message()));
-        break;
-      default:
-        spec.skip();
-    }
-  }
+  each_field(spec, [&](std::uint32_t field) {
+    if (field == kUnschedulable) node.unschedulable = spec.get_bool();
+    if (field == kTaints) node.taints.push_back(read_taint(spec.get_message()));
+    return field == kUnschedulable || field == kTaints;
+  });
 }
 
 // resource.Quantity: its text.
@@ -153,53 +135,32 @@ std::string_view read_quantity(std::string_view quantity) {
 }
 
 void read_condition(pbf_reader condition, bool& ready) {
-  constexpr std::uint32_t kType = pb::text(1);
-  constexpr std::uint32_t kStatus = pb::text(2);
-  std::string_view type;
-  std::string_view status;
-  while (condition.next()) {
-    switch (condition.tag_and_type()) {
-      case kType:
-        type = pb::view(condition);
-        break;
-      case kStatus:
-        status = pb::view(condition);
-        break;
-      default:
-        condition.skip();
-    }
-  }
-  if (type == "Ready") ready = status == "True";
+  json::Condition read;
+  read_texts<std::string_view, json::Condition>(
+      condition, {{pb::text(1), &json::Condition::type}, {pb::text(2), &json::Condition::status}}, read);
+  if (read.type == "Ready") ready = read.status == "True";
 }
 
 void read_status(pbf_reader status, Fields& fields, Node& node) {
   constexpr std::uint32_t kCapacity = pb::text(1);
   constexpr std::uint32_t kAllocatable = pb::text(2);
   constexpr std::uint32_t kConditions = pb::text(4);
-  const auto quantity_of = [&fields](std::string_view amount) {
+  const auto amount_in = [&fields](std::string_view amount) {
     return [&fields, text = read_quantity(amount)](std::string_view field, std::int64_t& out, std::int64_t parts) {
       return fields.quantity(text, field, out, parts);
     };
   };
-  while (status.next()) {
-    switch (status.tag_and_type()) {
-      case kCapacity: {
-        const pb::MapEntry entry = pb::read_map_entry(status.get_message());
-        read_gpus(entry.key, "status.capacity", quantity_of(entry.value), node.capacity);
-        break;
-      }
-      case kAllocatable: {
-        const pb::MapEntry entry = pb::read_map_entry(status.get_message());
-        read_allocatable(entry.key, quantity_of(entry.value), node);
-        break;
-      }
-      case kConditions:
-        read_condition(status.get_message(), node.ready);
-        break;
-      default:
-        status.skip();
+  each_field(status, [&](std::uint32_t field) {
+    if (field == kConditions) {
+      read_condition(status.get_message(), node.ready);
+      return true;
     }
-  }
+    if (field != kCapacity && field != kAllocatable) return false;
+    const pb::MapEntry entry = pb::read_map_entry(status.get_message());
+    if (field == kCapacity) read_gpus(entry.key, "status.capacity", amount_in(entry.value), node.capacity);
+    if (field == kAllocatable) read_allocatable(entry.key, amount_in(entry.value), node);
+    return true;
+  });
 }
 
 void read_node(std::string_view text, Fields& fields, Node& node) {
@@ -207,21 +168,12 @@ void read_node(std::string_view text, Fields& fields, Node& node) {
   constexpr std::uint32_t kSpec = pb::text(2);
   constexpr std::uint32_t kStatus = pb::text(3);
   pbf_reader message(text.data(), text.size());
-  while (message.next()) {
-    switch (message.tag_and_type()) {
-      case kMetadata:
-        pb::read_meta(message.get_message(), keeps_node_annotation, node.meta);
-        break;
-      case kSpec:
-        read_spec(message.get_message(), node);
-        break;
-      case kStatus:
-        read_status(message.get_message(), fields, node);
-        break;
-      default:
-        message.skip();
-    }
-  }
+  each_field(message, [&](std::uint32_t field) {
+    if (field == kMetadata) pb::read_meta(message.get_message(), keeps_node_annotation, node.meta);
+    if (field == kSpec) read_spec(message.get_message(), node);
+    if (field == kStatus) read_status(message.get_message(), fields, node);
+    return field == kMetadata || field == kSpec || field == kStatus;
+  });
 }
 
 k8s::Result<Node> project(std::string_view text) {
@@ -255,27 +207,48 @@ struct DataManager {
   std::vector<std::string> keys;
 };
 
-bool read_owned_keys(Fields& fields, Value value, std::vector<std::string>& out) {
-  return fields.object(value, "metadata.managedFields.fieldsV1.f:data", [&](std::string_view field, Value) {
-    constexpr std::string_view kPrefix = "f:";
-    if (field.starts_with(kPrefix)) out.emplace_back(field.substr(kPrefix.size()));
+// With what decides about its times once all is read.
+struct ReadConfigMap {
+  ConfigMap config_map;
+  std::vector<DataManager> managers;
+};
+
+bool read_owned(Fields& fields, Value value, std::string_view path, ReadConfigMap& out) {
+  DataManager& entry = out.managers.back();
+  return fields.object(value, path, [&](std::string_view field, Value owned) {
+    entry.owns_data = entry.owns_data || field == "f:data" || field == "f:binaryData";
+    return field != "f:data" || fields.object(owned, path, [&](std::string_view key, Value) {
+      constexpr std::string_view kPrefix = "f:";
+      if (key.starts_with(kPrefix)) entry.keys.emplace_back(key.substr(kPrefix.size()));
+      return true;
+    });
+  });
+}
+
+// `kEncoded`: binaryData. Pods get these as files, like any other key.
+template <bool kEncoded>
+bool read_data(Fields& fields, Value value, std::string_view path, ReadConfigMap& out) {
+  return fields.object(value, path, [&](std::string_view key, Value inner) {
+    std::string name(key);
+    const std::string place = fmt::format("{}.{}", path, name);
+    std::optional<std::string> content;
+    if (!fields.text(inner, place, content.emplace())) return false;
+    if (kEncoded) content = k8s::base64_decode(*content);
+    if (!content) return fields.fail(place, "base64");
+    out.config_map.data[std::move(name)] = std::make_shared<const std::string>(*std::move(content));
     return true;
   });
 }
 
-bool read_managed_entry(Fields& fields, Value value, DataManager& entry) {
-  return fields.object(value, "metadata.managedFields", [&](std::string_view key, Value inner) {
-    if (key == "manager") return fields.text(inner, "metadata.managedFields.manager", entry.manager);
-    if (key == "time") return fields.time(inner, "metadata.managedFields.time", entry.time);
-    if (key == "fieldsV1") {
-      return fields.object(inner, "metadata.managedFields.fieldsV1", [&](std::string_view field, Value owned) {
-        entry.owns_data = entry.owns_data || field == "f:data" || field == "f:binaryData";
-        return field == "f:data" ? read_owned_keys(fields, owned, entry.keys) : true;
-      });
-    }
-    return true;
-  });
-}
+constexpr json::Row<ReadConfigMap> kConfigMap[] = {
+    json::list<&ReadConfigMap::managers>("metadata.managedFields"),
+    json::row<&ReadConfigMap::managers, &DataManager::manager>("metadata.managedFields[].manager"),
+    json::row<&ReadConfigMap::managers, &DataManager::time>("metadata.managedFields[].time"),
+    {"metadata.managedFields[].fieldsV1", read_owned},
+    json::row<&ReadConfigMap::config_map, &ConfigMap::immutable>("immutable"),
+    {"data", read_data<false>},
+    {"binaryData", read_data<true>},
+};
 
 void keep_data_managers(std::vector<DataManager> managers, ConfigMap& out) {
   std::erase_if(managers, [](const DataManager& entry) { return !entry.owns_data; });
@@ -300,18 +273,10 @@ void keep_data_managers(std::vector<DataManager> managers, ConfigMap& out) {
 
 k8s::Result<Node> project_node(std::string_view text) {
   if (k8s::is_protobuf(text)) return message::project(text);
-  Node node;
-  json::Document document("Node", text);
-  const json::MetaFilter filter{true, keeps_node_annotation};
-  auto read = document.read(node.meta, [&](Fields& fields, std::string_view key, Value value) {
-    if (key == "metadata") return json::read_meta(fields, value, filter, node.meta);
-    if (key == "spec") return read_node_spec(fields, value, node);
-    if (key == "status") return read_node_status(fields, value, node);
-    return true;
-  });
-  if (!read) return std::unexpected(read.error());
-  node.meta.labels.share(kFeaturePrefix);
-  forget_registered_gpus(node.meta.annotations);
+  auto node = json::project<Node>("Node", text, {true, keeps_node_annotation}, kNode);
+  if (!node) return node;
+  node->meta.labels.share(kFeaturePrefix);
+  forget_registered_gpus(node->meta.annotations);
   return node;
 }
 
@@ -327,35 +292,12 @@ bool operator==(const ConfigMap& a, const ConfigMap& b) {
 }
 
 k8s::Result<ConfigMap> project_configmap(std::string_view text) {
-  ConfigMap config_map;
-  std::vector<DataManager> managers;
-  json::Document document("ConfigMap", text);
+  ReadConfigMap out;
   const json::MetaFilter filter{true, keeps_configmap_annotation};
-  auto read = document.read(config_map.meta, [&](Fields& fields, std::string_view key, Value value) {
-    if (key == "metadata") {
-      return json::read_meta(fields, value, filter, config_map.meta, [&](std::string_view field, Value inner) {
-        if (field != "managedFields") return true;
-        return fields.array(inner, "metadata.managedFields",
-                            [&](Value item) { return read_managed_entry(fields, item, managers.emplace_back()); });
-      });
-    }
-    if (key == "immutable") return fields.flag(value, "immutable", config_map.immutable);
-    if (key != "data" && key != "binaryData") return true;
-    return fields.object(value, key, [&, encoded = key == "binaryData"](std::string_view name, Value inner) {
-      std::string entry(name);
-      const std::string path = fmt::format("{}.{}", encoded ? "binaryData" : "data", entry);
-      std::optional<std::string> content;
-      if (!fields.text(inner, path, content.emplace())) return false;
-      // Pods get these as files, like any other key.
-      if (encoded) content = k8s::base64_decode(*content);
-      if (!content) return fields.fail(path, "base64");
-      config_map.data[std::move(entry)] = std::make_shared<const std::string>(*std::move(content));
-      return true;
-    });
-  });
+  auto read = json::read_object("ConfigMap", text, filter, kConfigMap, out.config_map.meta, out);
   if (!read) return std::unexpected(read.error());
-  keep_data_managers(std::move(managers), config_map);
-  return config_map;
+  keep_data_managers(std::move(out.managers), out.config_map);
+  return std::move(out.config_map);
 }
 
 }  // namespace gso

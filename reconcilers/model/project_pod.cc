@@ -227,13 +227,13 @@ bool uses_mps_pipe(const std::vector<const ContainerUse*>& uses, const std::vect
   });
 }
 
-bool read_pod_spec(Fields& fields, Value value, Pod& pod) {
+bool read_pod_spec(Fields& fields, Value value, std::string_view path, Pod& pod) {
   std::vector<ContainerUse> containers;
   std::vector<ContainerUse> init_containers;
   std::vector<ContainerUse> ephemeral_containers;  // Of `kubectl debug`: they request nothing, and use what they see.
   std::vector<Volume> volumes;
   std::size_t room = kMostVariables;
-  const bool read = fields.object(value, "spec", [&](std::string_view key, Value inner) {
+  const bool read = fields.object(value, path, [&](std::string_view key, Value inner) {
     auto uses = [&](std::vector<ContainerUse>& into) {
       return fields.array(inner, "spec.containers",
                           [&](Value item) { return read_container_use(fields, item, into.emplace_back(), room); });
@@ -271,50 +271,43 @@ bool read_pod_spec(Fields& fields, Value value, Pod& pod) {
   return read;
 }
 
-constexpr std::size_t kMessageBytes = 256;
+bool read_end_message(Fields& fields, Value value, std::string_view path, Interned& out) {
+  constexpr std::size_t kMessageBytes = 256;
+  std::string_view message;
+  if (!fields.view(value, path, message)) return false;
+  out = Interned(message.substr(0, kMessageBytes));
+  return true;
+}
 
-bool read_termination(Fields& fields, Value value, Rare<Termination>& out) {
+constexpr json::Row<Termination> kTermination[] = {
+    json::row<&Termination::exit_code>("state.terminated.exitCode"),
+    json::row<&Termination::reason>("state.terminated.reason"),
+    json::row_by<read_end_message, &Termination::message>("state.terminated.message"),
+};
+
+bool read_termination(Fields& fields, Value value, std::string_view /*path*/, Rare<Termination>& out) {
+  if (Fields::is_null(value)) return true;
   Termination ended;
-  const bool read = fields.object(value, "state.terminated", [&](std::string_view key, Value inner) {
-    if (key == "exitCode") return fields.number(inner, "state.terminated.exitCode", ended.exit_code);
-    if (key == "reason") return fields.text(inner, "state.terminated.reason", ended.reason);
-    if (key == "message") {
-      std::string_view message;
-      if (!fields.view(inner, "state.terminated.message", message)) return false;
-      ended.message = Interned(message.substr(0, kMessageBytes));
-    }
-    return true;
-  });
+  const bool read = json::read_rows(fields, value, "state.terminated.", kTermination, ended);
   out = Rare(std::move(ended));
   return read;
 }
 
-// state, or lastState (`last`).
-bool read_container_state(Fields& fields, Value value, bool last, ContainerStatus& status) {
-  return fields.object(value, "status.containerStatuses.state", [&](std::string_view kind, Value inner) {
-    if (kind == "terminated" && !Fields::is_null(inner)) {
-      return read_termination(fields, inner, last ? status.last_terminated : status.terminated);
-    }
-    if (last) return true;
-    if (kind == "running") status.running = true;
-    return fields.object(inner, "status.containerStatuses.state", [&](std::string_view key, Value text) {
-      if (kind == "running" && key == "startedAt") {
-        return fields.time(text, "state.running.startedAt", status.started_at);
-      }
-      if (kind == "waiting" && key == "reason") return fields.text(text, "state.waiting.reason", status.waiting_reason);
-      return true;
-    });
-  });
-}
+constexpr json::Row<ContainerStatus> kContainerStatus[] = {
+    json::row<&ContainerStatus::name>("status.containerStatuses[].name"),
+    json::row<&ContainerStatus::ready>("status.containerStatuses[].ready"),
+    json::row<&ContainerStatus::restarts>("status.containerStatuses[].restartCount"),
+    {"status.containerStatuses[].state.running", nullptr, [](ContainerStatus& status) { status.running = true; }},
+    json::row<&ContainerStatus::started_at>("status.containerStatuses[].state.running.startedAt"),
+    json::row<&ContainerStatus::waiting_reason>("status.containerStatuses[].state.waiting.reason"),
+    json::row_by<read_termination, &ContainerStatus::terminated>("status.containerStatuses[].state.terminated"),
+    json::row_by<read_termination, &ContainerStatus::last_terminated>(
+        "status.containerStatuses[].lastState.terminated"),
+};
 
-bool read_container_status(Fields& fields, Value value, ContainerStatus& status) {
-  return fields.object(value, "status.containerStatuses", [&](std::string_view key, Value inner) {
-    if (key == "name") return fields.text(inner, "status.containerStatuses.name", status.name);
-    if (key == "ready") return fields.flag(inner, "status.containerStatuses.ready", status.ready);
-    if (key == "restartCount") return fields.number(inner, "status.containerStatuses.restartCount", status.restarts);
-    if (key == "state") return read_container_state(fields, inner, false, status);
-    if (key == "lastState") return read_container_state(fields, inner, true, status);
-    return true;
+bool read_statuses(Fields& fields, Value value, std::string_view path, std::vector<ContainerStatus>& out) {
+  return fields.array(value, path, [&](Value item) {
+    return json::read_rows(fields, item, "status.containerStatuses[].", kContainerStatus, out.emplace_back());
   });
 }
 
@@ -341,47 +334,39 @@ bool is_finished(const ContainerStatus& status) {
   return status.ready && !reports;
 }
 
-bool read_pod_status(Fields& fields, Value value, Pod& pod, std::optional<WallTime>& seen_by_kubelet) {
-  return fields.object(value, "status", [&](std::string_view key, Value inner) {
-    auto statuses = [&](std::vector<ContainerStatus>& into) {
-      return fields.array(inner, "status.containerStatuses",
-                          [&](Value item) { return read_container_status(fields, item, into.emplace_back()); });
-    };
-    if (key == "phase") return fields.text(inner, "status.phase", pod.phase);
-    if (key == "startTime") return fields.time(inner, "status.startTime", seen_by_kubelet);
-    if (key == "reason") return fields.text(inner, "status.reason", pod.reason);
-    if (key == "containerStatuses") return statuses(pod.containers);
-    if (key == "initContainerStatuses") {
-      std::vector<ContainerStatus> kept;
-      if (!statuses(kept)) return false;
-      // A fleet has tens of thousands of those that have finished.
-      std::erase_if(kept, is_finished);
-      pod.init_containers = std::move(kept);
-      return true;
-    }
-    if (key == "conditions") {
-      return fields.array(inner, "status.conditions", [&](Value item) { return read_ready(fields, item, pod.ready); });
-    }
-    return true;
-  });
+bool read_init_statuses(Fields& fields, Value value, std::string_view path, RareList<ContainerStatus>& out) {
+  std::vector<ContainerStatus> kept;
+  if (!read_statuses(fields, value, path, kept)) return false;
+  // A fleet has tens of thousands of those that have finished.
+  std::erase_if(kept, is_finished);
+  out = std::move(kept);
+  return true;
 }
+
+struct ReadPod {
+  Pod pod;
+  std::optional<WallTime> seen_by_kubelet;
+};
+
+constexpr json::Row<ReadPod> kPod[] = {
+    json::row_by<read_pod_spec, &ReadPod::pod>("spec"),
+    json::row<&ReadPod::seen_by_kubelet>("status.startTime"),
+    json::row<&ReadPod::pod, &Pod::phase>("status.phase"),
+    json::row<&ReadPod::pod, &Pod::reason>("status.reason"),
+    json::row_by<read_statuses, &ReadPod::pod, &Pod::containers>("status.containerStatuses"),
+    json::row_by<read_init_statuses, &ReadPod::pod, &Pod::init_containers>("status.initContainerStatuses"),
+    json::row_by<json::read_ready, &ReadPod::pod, &Pod::ready>("status.conditions"),
+};
 
 }  // namespace
 
 k8s::Result<Pod> project_pod(std::string_view text) {
-  Pod pod;
-  json::Document document("Pod", text);
+  ReadPod out;
   const json::MetaFilter filter{true, keeps_pod_annotation, true, nullptr, json::kMostName};
-  std::optional<WallTime> seen_by_kubelet;
-  auto read = document.read(pod.meta, [&](Fields& fields, std::string_view key, Value value) {
-    if (key == "metadata") return json::read_meta(fields, value, filter, pod.meta);
-    if (key == "spec") return read_pod_spec(fields, value, pod);
-    if (key == "status") return read_pod_status(fields, value, pod, seen_by_kubelet);
-    return true;
-  });
-  if (!read) return std::unexpected(read.error());
-  correct_start_times(pod, seen_by_kubelet);
-  return pod;
+  if (auto read = json::read_object("Pod", text, filter, kPod, out.pod.meta, out); !read)
+    return std::unexpected(read.error());
+  correct_start_times(out.pod, out.seen_by_kubelet);
+  return std::move(out.pod);
 }
 
 k8s::Result<Pod> project_operand_pod(std::string_view text) {

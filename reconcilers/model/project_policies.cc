@@ -34,12 +34,8 @@ void shorten_annotations(k8s::ObjectMeta& meta) {
 
 // Keys sorted, no blanks: equal statuses give equal text, independent of the server's order.
 bool canonical(Fields& fields, Value value, std::string_view field, std::string& out) {
-  simdjson::ondemand::object object;
-  std::string_view raw;
-  if (value.get_object().get(object) != simdjson::SUCCESS || object.raw_json().get(raw) != simdjson::SUCCESS) {
-    return fields.fail(field, "an object");
-  }
-  const auto parsed = nlohmann::json::parse(raw, nullptr, false);
+  nlohmann::json parsed;
+  if (!json::read_json(fields, value, field, parsed)) return false;
   if (parsed.is_discarded()) return fields.fail(field, "valid JSON");
   out = dump(parsed);
   return true;
@@ -66,9 +62,22 @@ std::string shown_text(const T& value) {
   }
 }
 
+// Of a member of a member.
+template <auto kMember, auto... kRest>
+std::string shown_in(const auto& object) {
+  const auto& member = object.*kMember;
+  if constexpr (sizeof...(kRest) == 0) {
+    return shown_text(member);
+  } else if constexpr (requires { member.has_value(); }) {
+    return member ? shown_in<kRest...>(*member) : "unset";
+  } else {
+    return shown_in<kRest...>(member);
+  }
+}
+
 template <auto... kMembers>
 std::string shown_member(const SharingPolicy& policy) {
-  return shown_text(json::member_of<kMembers...>(policy));
+  return shown_in<kMembers...>(policy);
 }
 
 template <const auto& kWords>
@@ -82,13 +91,29 @@ PolicyField mapping_field(std::string_view path, void (*begin)(SharingPolicy&) =
 }
 
 template <auto... kMembers>
-PolicyField typed_field(std::string_view path, Type type, std::int64_t least = 0, std::int64_t most = 0) {
-  return {.path = path,
-          .type = type,
-          .least = least,
-          .most = most,
-          .read = json::row<kMembers...>(path).read,
-          .shown = shown_member<kMembers...>};
+PolicyField list_field(std::string_view path) {
+  return {.path = path, .type = Type::list, .begin = json::list<kMembers...>(path).begin};
+}
+
+template <auto... kMembers>
+PolicyField typed_field(std::string_view path, Type type) {
+  return {.path = path, .type = type, .read = json::row<kMembers...>(path).read, .shown = shown_member<kMembers...>};
+}
+
+// Of the items of a list, or a mapping with keys of its own: shown with its parent.
+template <auto... kMembers>
+PolicyField item_field(std::string_view path, Type type) {
+  return {.path = path, .type = type, .read = json::row<kMembers...>(path).read};
+}
+
+template <auto kRead, auto... kMembers>
+PolicyField field_by(std::string_view path, Type type, std::span<const std::string_view> words = {}) {
+  return {.path = path, .type = type, .words = words, .read = json::row_by<kRead, kMembers...>(path).read};
+}
+
+PolicyField shown_by(PolicyField field, std::string (*shown)(const SharingPolicy&)) {
+  field.shown = shown;
+  return field;
 }
 
 // One of a closed list of words; the message lists them.
@@ -182,53 +207,19 @@ PolicyField amount_field(std::string_view path) {
           .shown = shown_member<kMembers...>};
 }
 
-PolicyField item_field(std::string_view path, Type type, decltype(PolicyField::read) read) {
-  return {.path = path, .type = type, .read = read};
-}
-
-// --- The same of items of lists: of the last one.
-
-template <auto kMember>
-bool read_requirement(Fields& fields, Value value, std::string_view path, SharingPolicy& out) {
-  return json::read_value(fields, value, path, out.node_selector.match_expressions.back().*kMember);
-}
-
-bool read_operator(Fields& fields, Value value, std::string_view path, SharingPolicy& out) {
+bool read_operator(Fields& fields, Value value, std::string_view path, k8s::LabelOperator& out) {
   std::string_view text;
   if (!fields.view(value, path, text)) return false;
   const auto op = k8s::parse_label_operator(text);
   if (!op) return fields.fail(path, fmt::format("one of {}", fmt::join(kOperators, ", ")));
-  out.node_selector.match_expressions.back().op = *op;
+  out = *op;
   return true;
 }
 
-template <auto kMember>
-bool read_window(Fields& fields, Value value, std::string_view path, SharingPolicy& out) {
-  return json::read_value(fields, value, path, out.rollout.windows.back().*kMember);
-}
-
-bool read_window_duration(Fields& fields, Value value, std::string_view path, SharingPolicy& out) {
-  return read_duration(fields, value, path, out.rollout.windows.back().duration);
-}
-
-bool read_strategy(Fields& fields, Value value, std::string_view path, SharingPolicy& out) {
-  std::string& strategy = out.inline_profile->strategy;
-  if (!fields.text(value, path, strategy)) return false;
-  return std::ranges::find(kStrategies, strategy) != kStrategies.end() ||
+bool read_strategy(Fields& fields, Value value, std::string_view path, std::string& out) {
+  if (!fields.text(value, path, out)) return false;
+  return std::ranges::find(kStrategies, out) != kStrategies.end() ||
          fields.fail(path, fmt::format("one of {}", fmt::join(kStrategies, ", ")));
-}
-
-template <auto kMember>
-bool read_inline(Fields& fields, Value value, std::string_view path, SharingPolicy& out) {
-  return json::read_value(fields, value, path, (*out.inline_profile).*kMember);
-}
-
-template <auto kMember, auto kRead = read_inline<kMember>>
-PolicyField inline_field(std::string_view path, Type type, std::span<const std::string_view> words = {}) {
-  const auto shown = [](const SharingPolicy& policy) {
-    return policy.inline_profile ? shown_text((*policy.inline_profile).*kMember) : "unset";
-  };
-  return {.path = path, .type = type, .words = words, .read = kRead, .shown = shown};
 }
 
 std::string shown_selector(const SharingPolicy& policy) {
@@ -247,32 +238,38 @@ std::string shown_windows(const SharingPolicy& policy) {
 std::span<const PolicyField> policy_fields() {
   using P = SharingPolicy;
   using R = RolloutSpec;
+  using I = InlineProfile;
+  using W = MaintenanceWindow;
+  using S = k8s::LabelSelector;
+  using Q = k8s::LabelRequirement;
   using enum PolicyField::Type;
   constexpr std::int64_t kHour = 3600;
   static const auto kFields = std::to_array<PolicyField>({
-      {.path = "spec.nodeSelector", .type = mapping, .shown = shown_selector},
-      {.path = "spec.nodeSelector.matchLabels",
-       .type = mapping,
-       .read = json::row<&P::node_selector, &k8s::LabelSelector::match_labels>("").read},
-      {.path = "spec.nodeSelector.matchExpressions",
-       .type = list,
-       .begin = [](P& out) { out.node_selector.match_expressions.emplace_back(); }},
-      item_field("spec.nodeSelector.matchExpressions[].key", text, read_requirement<&k8s::LabelRequirement::key>),
-      {.path = "spec.nodeSelector.matchExpressions[].operator",
-       .type = Type::word,
-       .words = kOperators,
-       .read = read_operator},
-      item_field("spec.nodeSelector.matchExpressions[].values", list, read_requirement<&k8s::LabelRequirement::values>),
-      typed_field<&P::priority>("spec.priority", integer, INT32_MIN, INT32_MAX),
+      shown_by(mapping_field("spec.nodeSelector"), shown_selector),
+      item_field<&P::node_selector, &S::match_labels>("spec.nodeSelector.matchLabels", Type::mapping),
+      list_field<&P::node_selector, &S::match_expressions>("spec.nodeSelector.matchExpressions"),
+      item_field<&P::node_selector, &S::match_expressions, &Q::key>("spec.nodeSelector.matchExpressions[].key", text),
+      field_by<read_operator, &P::node_selector, &S::match_expressions, &Q::op>(
+          "spec.nodeSelector.matchExpressions[].operator", word, kOperators),
+      item_field<&P::node_selector, &S::match_expressions, &Q::values>("spec.nodeSelector.matchExpressions[].values",
+                                                                       list),
+      {.path = "spec.priority",
+       .type = integer,
+       .least = INT32_MIN,
+       .most = INT32_MAX,
+       .read = json::row<&P::priority>("").read,
+       .shown = shown_member<&P::priority>},
       mapping_field("spec.profile"),
       typed_field<&P::config_map_key>("spec.profile.configMapKey", elsewhere),
       mapping_field("spec.profile.inline", [](P& out) { out.inline_profile.emplace(); }),
-      inline_field<&InlineProfile::strategy, read_strategy>("spec.profile.inline.strategy", Type::word, kStrategies),
-      inline_field<&InlineProfile::replicas>("spec.profile.inline.replicas", elsewhere),
-      inline_field<&InlineProfile::rename_by_default>("spec.profile.inline.renameByDefault", boolean),
-      inline_field<&InlineProfile::resource>("spec.profile.inline.resource", elsewhere),
-      inline_field<&InlineProfile::fail_requests_greater_than_one>("spec.profile.inline.failRequestsGreaterThanOne",
-                                                                   boolean),
+      shown_by(
+          field_by<read_strategy, &P::inline_profile, &I::strategy>("spec.profile.inline.strategy", word, kStrategies),
+          shown_member<&P::inline_profile, &I::strategy>),
+      typed_field<&P::inline_profile, &I::replicas>("spec.profile.inline.replicas", elsewhere),
+      typed_field<&P::inline_profile, &I::rename_by_default>("spec.profile.inline.renameByDefault", boolean),
+      typed_field<&P::inline_profile, &I::resource>("spec.profile.inline.resource", elsewhere),
+      typed_field<&P::inline_profile, &I::fail_requests_greater_than_one>(
+          "spec.profile.inline.failRequestsGreaterThanOne", boolean),
       word_field<kPolicyModeWords, &P::mode>("spec.mode"),
       typed_field<&P::takeover>("spec.takeover", boolean),
       word_field<kDeletionPolicyWords, &P::deletion_policy>("spec.deletionPolicy"),
@@ -291,13 +288,11 @@ std::span<const PolicyField> policy_fields() {
       duration_field<&P::rollout, &R::verify_timeout>("spec.rollout.verifyTimeout", 1, 24 * kHour, "from 1s to 24h"),
       count_field<1, 10000, &P::rollout, &R::max_failures>("spec.rollout.maxFailures"),
       word_field<kOnFailureWords, &P::rollout, &R::on_failure>("spec.rollout.onFailure"),
-      {.path = "spec.rollout.maintenanceWindows",
-       .type = list,
-       .begin = [](P& out) { out.rollout.windows.emplace_back(); },
-       .shown = shown_windows},
-      item_field("spec.rollout.maintenanceWindows[].cron", elsewhere, read_window<&MaintenanceWindow::cron>),
-      item_field("spec.rollout.maintenanceWindows[].duration", elsewhere, read_window_duration),
-      item_field("spec.rollout.maintenanceWindows[].timeZone", elsewhere, read_window<&MaintenanceWindow::time_zone>),
+      shown_by(list_field<&P::rollout, &R::windows>("spec.rollout.maintenanceWindows"), shown_windows),
+      item_field<&P::rollout, &R::windows, &W::cron>("spec.rollout.maintenanceWindows[].cron", elsewhere),
+      field_by<read_duration, &P::rollout, &R::windows, &W::duration>("spec.rollout.maintenanceWindows[].duration",
+                                                                      elsewhere),
+      item_field<&P::rollout, &R::windows, &W::time_zone>("spec.rollout.maintenanceWindows[].timeZone", elsewhere),
       typed_field<&P::rollout, &R::paused>("spec.rollout.paused", boolean),
   });
   return kFields;

@@ -29,7 +29,7 @@ struct ContainerRequests {
   std::string image;
   Requests requests;
   bool whole_gpus = false;
-  bool sidecar = false;
+  std::string restart_policy;  // Of an init container: Always makes it a sidecar.
 };
 
 // `resources` of a container or of a pod: `requests`, and `limits` where those are missing, as the API server fills
@@ -74,27 +74,29 @@ bool is_gpu(std::string_view resource) {
   return resource.starts_with("nvidia.com/gpu") || resource.starts_with("nvidia.com/mig-");
 }
 
-bool read_container(Fields& fields, Value value, ContainerRequests& out) {
-  return fields.object(value, "spec.containers", [&](std::string_view key, Value inner) {
-    if (key == "name") return fields.text(inner, "spec.containers.name", out.name);
-    if (key == "image") return fields.text(inner, "spec.containers.image", out.image);
-    if (key == "restartPolicy") {
-      std::string_view policy;
-      if (!fields.view(inner, "containers.restartPolicy", policy)) return false;
-      out.sidecar = policy == "Always";
-      return true;
-    }
-    if (key != "resources") return true;
-    // Extended resources have equal requests and limits; one of the two is enough for the API server.
-    return read_resources(fields, inner, out.requests.needs, [&](std::string_view resource, Value count) {
-      if (!resource.starts_with("nvidia.com/")) return true;
-      std::int64_t wanted = 0;
-      if (!fields.quantity(count, "resources.limits", wanted)) return false;
-      const auto gigabytes = slice_gigabytes(resource);
-      if (gigabytes && wanted > 0) out.requests.slices[*gigabytes] = wanted;
-      if (!gigabytes && wanted > 0 && is_gpu(resource)) out.whole_gpus = true;
-      return true;
-    });
+// Extended resources have equal requests and limits; one of the two is enough for the API server.
+bool read_container_resources(Fields& fields, Value value, std::string_view path, ContainerRequests& out) {
+  return read_resources(fields, value, out.requests.needs, [&](std::string_view resource, Value count) {
+    if (!resource.starts_with("nvidia.com/")) return true;
+    std::int64_t wanted = 0;
+    if (!fields.quantity(count, path, wanted)) return false;
+    const auto gigabytes = slice_gigabytes(resource);
+    if (gigabytes && wanted > 0) out.requests.slices[*gigabytes] = wanted;
+    if (!gigabytes && wanted > 0 && is_gpu(resource)) out.whole_gpus = true;
+    return true;
+  });
+}
+
+constexpr json::Row<ContainerRequests> kContainerRequests[] = {
+    json::row<&ContainerRequests::name>("spec.containers[].name"),
+    json::row<&ContainerRequests::image>("spec.containers[].image"),
+    json::row<&ContainerRequests::restart_policy>("spec.containers[].restartPolicy"),
+    {"spec.containers[].resources", read_container_resources},
+};
+
+bool read_containers(Fields& fields, Value value, std::string_view path, std::vector<ContainerRequests>& out) {
+  return fields.array(value, path, [&](Value item) {
+    return json::read_rows(fields, item, "spec.containers[].", kContainerRequests, out.emplace_back());
   });
 }
 
@@ -118,7 +120,7 @@ Requests counted(const std::vector<ContainerRequests>& inits, const std::vector<
   for (const ContainerRequests& init : inits) {
     Requests step = sidecars;
     add(step, init.requests);
-    if (init.sidecar) sidecars = step;
+    if (init.restart_policy == "Always") sidecars = step;
     raise_to(largest_step, step);
   }
   Requests out = std::move(sidecars);
@@ -169,7 +171,7 @@ struct Readiness {
   struct Container {
     std::string name;
     bool ready = false;
-    std::optional<WallTime> started;  // nullopt: it does not run.
+    std::optional<WallTime> started = std::nullopt;  // nullopt: it does not run.
   };
   std::vector<Container> containers;
   std::optional<bool> ready;  // The condition Ready; nullopt: there is none.
@@ -190,127 +192,95 @@ SliceAgent agent_of(const SlicePod& pod, const std::string& container, const Rea
   return out;
 }
 
-// `agent`: the container of nos's gpu-agent; empty: the pod has none.
-bool read_spec(Fields& fields, Value value, SlicePod& pod, std::string& agent) {
+// With what decides about it once all is read.
+struct ReadSlicePod {
+  SlicePod pod;
   std::vector<ContainerRequests> inits;
   std::vector<ContainerRequests> mains;
   std::vector<Toleration> tolerations;
   std::vector<std::vector<NodeSelectorRequirement>> affinity;
   std::map<std::string, std::string> selector;
   PodNeeds overhead;
-  std::optional<PodNeeds> of_pod;  // spec.resources: in place of the sum over the containers, where it names one.
-  const bool read = fields.object(value, "spec", [&](std::string_view key, Value inner) {
-    const auto containers = [&](std::vector<ContainerRequests>& into) {
-      return fields.array(inner, "spec.containers",
-                          [&](Value item) { return read_container(fields, item, into.emplace_back()); });
-    };
-    if (key == "nodeName") return fields.text(inner, "spec.nodeName", pod.node_name);
-    if (key == "priority") return fields.number(inner, "spec.priority", pod.priority);
-    if (key == "containers") return containers(mains);
-    if (key == "initContainers") return containers(inits);
-    if (key == "overhead") return read_list(fields, inner, "spec.overhead", overhead);
-    if (key == "resources") {
-      return read_resources(fields, inner, of_pod.emplace(), [](std::string_view, Value) { return true; });
+  PodNeeds of_pod;  // spec.resources: in place of the sum over the containers, where it names one.
+  Readiness readiness;
+  std::optional<WallTime> taken;  // By its kubelet.
+};
+
+bool read_pod_resources(Fields& fields, Value value, std::string_view /*path*/, PodNeeds& out) {
+  return read_resources(fields, value, out, [](std::string_view, Value) { return true; });
+}
+
+bool read_conditions(Fields& fields, Value value, std::string_view path, ReadSlicePod& out) {
+  return json::read_conditions(fields, value, path, [&](const json::Condition& condition) {
+    if (condition.type == "Ready") {
+      out.readiness.ready = condition.status == "True";
+      out.readiness.since = condition.since;
     }
-    if (key == "nodeSelector") return fields.string_map(inner, "spec.nodeSelector", selector);
-    if (key == "affinity") return json::read_node_affinity(fields, inner, affinity);
-    if (key == "tolerations") return json::read_tolerations(fields, inner, "spec.tolerations", false, tolerations);
-    return true;
+    if (condition.type != "PodScheduled") return;
+    out.pod.unschedulable = condition.status == "False" && condition.reason == "Unschedulable";
+    out.pod.bound = condition.status == "True" ? condition.since : std::nullopt;
   });
-  keep_requests(inits, mains, pod);
-  if (const auto at = std::ranges::find_if(mains, is_slice_agent); at != mains.end()) agent = at->name;
-  if (of_pod && of_pod->cpu > 0) pod.needs.cpu = of_pod->cpu;
-  if (of_pod && of_pod->memory > 0) pod.needs.memory = of_pod->memory;
-  pod.needs.cpu += overhead.cpu;
-  pod.needs.memory += overhead.memory;
-  if (!asks_for_gpus(pod)) return read;
+}
+
+using Read = ReadSlicePod;
+constexpr json::Row<Read> kSlicePod[] = {
+    json::row<&Read::pod, &SlicePod::node_name>("spec.nodeName"),
+    json::row<&Read::pod, &SlicePod::priority>("spec.priority"),
+    json::row_by<read_containers, &Read::mains>("spec.containers"),
+    json::row_by<read_containers, &Read::inits>("spec.initContainers"),
+    json::row_by<read_list, &Read::overhead>("spec.overhead"),
+    json::row_by<read_pod_resources, &Read::of_pod>("spec.resources"),
+    json::row<&Read::selector>("spec.nodeSelector"),
+    json::row_by<json::read_node_affinity, &Read::affinity>("spec.affinity"),
+    json::row_by<json::read_tolerations<false>, &Read::tolerations>("spec.tolerations"),
+    json::row<&Read::taken>("status.startTime"),
+    json::row<&Read::pod, &SlicePod::phase>("status.phase"),
+    json::row<&Read::pod, &SlicePod::nominated_node>("status.nominatedNodeName"),
+    json::list<&Read::readiness, &Readiness::containers>("status.containerStatuses"),
+    json::row<&Read::readiness, &Readiness::containers, &Readiness::Container::name>("status.containerStatuses[].name"),
+    json::row<&Read::readiness, &Readiness::containers, &Readiness::Container::ready>(
+        "status.containerStatuses[].ready"),
+    json::row<&Read::readiness, &Readiness::containers, &Readiness::Container::started>(
+        "status.containerStatuses[].state.running.startedAt"),
+    {"status.conditions", read_conditions},
+};
+
+// Where it may run, of a pod that asks for GPUs.
+void keep_placement(Read read, SlicePod& pod) {
   std::vector<StringMap::Entry> labels;
-  for (const auto& [label, wanted] : selector) {
+  for (const auto& [label, wanted] : read.selector) {
     if (labels.size() < json::kMostEntries) labels.push_back({Interned(label), Interned(wanted)});
   }
   pod.node_selector = std::move(labels);
-  pod.affinity_terms = std::move(affinity);
-  pod.tolerations = std::move(tolerations);
-  return read;
-}
-
-// One of status.conditions.
-bool read_condition(Fields& fields, Value value, SlicePod& pod, Readiness& readiness) {
-  std::string type;
-  std::string status;
-  std::string reason;
-  std::optional<WallTime> since;
-  const bool read = fields.object(value, "status.conditions", [&](std::string_view key, Value inner) {
-    if (key == "type") return fields.text(inner, "status.conditions.type", type);
-    if (key == "status") return fields.text(inner, "status.conditions.status", status);
-    if (key == "reason") return fields.text(inner, "status.conditions.reason", reason);
-    if (key == "lastTransitionTime") return fields.time(inner, "status.conditions.lastTransitionTime", since);
-    return true;
-  });
-  if (type == "Ready") {
-    readiness.ready = status == "True";
-    readiness.since = since;
-  }
-  if (type != "PodScheduled") return read;
-  pod.unschedulable = status == "False" && reason == "Unschedulable";
-  pod.bound = status == "True" ? since : std::nullopt;
-  return read;
-}
-
-// One of status.containerStatuses.
-bool read_container_status(Fields& fields, Value value, Readiness::Container& out) {
-  return fields.object(value, "status.containerStatuses", [&](std::string_view key, Value inner) {
-    if (key == "name") return fields.text(inner, "status.containerStatuses.name", out.name);
-    if (key == "ready") return fields.flag(inner, "status.containerStatuses.ready", out.ready);
-    if (key != "state") return true;
-    return fields.object(inner, "status.containerStatuses.state", [&](std::string_view state, Value details) {
-      if (state != "running") return true;
-      return fields.object(details, "state.running", [&](std::string_view field, Value time) {
-        return field != "startedAt" || fields.time(time, "state.running.startedAt", out.started);
-      });
-    });
-  });
-}
-
-bool read_status(Fields& fields, Value value, SlicePod& pod, Readiness& readiness) {
-  std::optional<WallTime> taken;
-  const bool read = fields.object(value, "status", [&](std::string_view field, Value inner) {
-    if (field == "startTime") return fields.time(inner, "status.startTime", taken);
-    if (field == "phase") return fields.text(inner, "status.phase", pod.phase);
-    if (field == "nominatedNodeName") return fields.text(inner, "status.nominatedNodeName", pod.nominated_node);
-    if (field == "containerStatuses") {
-      return fields.array(inner, "status.containerStatuses", [&](Value item) {
-        return read_container_status(fields, item, readiness.containers.emplace_back());
-      });
-    }
-    if (field != "conditions") return true;
-    return fields.array(inner, "status.conditions",
-                        [&](Value item) { return read_condition(fields, item, pod, readiness); });
-  });
-  // A kubelet that was down takes pods, and gives them their slices, long after they were bound.
-  if (taken) pod.bound = std::max(pod.bound.value_or(*taken), *taken);
-  return read;
+  pod.affinity_terms = std::move(read.affinity);
+  pod.tolerations = std::move(read.tolerations);
 }
 
 }  // namespace
 
 k8s::Result<SlicePod> project_slice_pod(std::string_view text) {
-  SlicePod pod;
-  std::string agent;
-  Readiness readiness;
-  json::Document document("Pod", text);
+  Read out;
   const json::MetaFilter filter{true, nullptr, true};
-  auto read = document.read(pod.meta, [&](Fields& fields, std::string_view key, Value value) {
-    if (key == "metadata") return json::read_meta(fields, value, filter, pod.meta);
-    if (key == "spec") return read_spec(fields, value, pod, agent);
-    return key != "status" || read_status(fields, value, pod, readiness);
-  });
-  if (!read) return std::unexpected(read.error());
+  if (auto read = json::read_object("Pod", text, filter, kSlicePod, out.pod.meta, out); !read)
+    return std::unexpected(read.error());
+  SlicePod pod = std::move(out.pod);
+  keep_requests(out.inits, out.mains, pod);
+  if (out.of_pod.cpu > 0) pod.needs.cpu = out.of_pod.cpu;
+  if (out.of_pod.memory > 0) pod.needs.memory = out.of_pod.memory;
+  pod.needs.cpu += out.overhead.cpu;
+  pod.needs.memory += out.overhead.memory;
+  // A kubelet that was down takes pods, and gives them their slices, long after they were bound.
+  if (out.taken) pod.bound = std::max(pod.bound.value_or(*out.taken), *out.taken);
   const bool of_workload = !pod.meta.owners.empty() && std::ranges::none_of(pod.meta.owners, [](const auto& owner) {
     return owner.kind == "DaemonSet";
   });
-  if (!agent.empty() && !of_workload) pod.agent = Rare<SliceAgent>(agent_of(pod, agent, readiness));
-  if (!asks_for_gpus(pod)) pod.meta.labels = {};
+  const auto agent = std::ranges::find_if(out.mains, is_slice_agent);
+  if (agent != out.mains.end() && !of_workload) pod.agent = Rare<SliceAgent>(agent_of(pod, agent->name, out.readiness));
+  if (asks_for_gpus(pod)) {
+    keep_placement(std::move(out), pod);
+  } else {
+    pod.meta.labels = {};
+  }
   return pod;
 }
 

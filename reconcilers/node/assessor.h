@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "reconcilers/cluster/record.h"
 #include "reconcilers/node/assess.h"
 
 namespace gso {

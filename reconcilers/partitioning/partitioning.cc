@@ -330,17 +330,6 @@ void plan_partitioning(PlanDraft& draft, const Discovery& discovery, const Fleet
   Partitioning(draft, discovery, slots, std::move(labelled), cache).run();
 }
 
-namespace {
-
-// node.partitioning writes nothing else.
-ObjectRef object_of(const Action& action) {
-  if (const auto* patch = std::get_if<PatchConfigMap>(&action)) return config_map_ref(patch->config_map);
-  if (const auto* patch = std::get_if<PatchNode>(&action)) return node_ref(patch->name);
-  return {};
-}
-
-}  // namespace
-
 PartitioningMode effective_mode(PartitioningMode mode, const PlannerSettings& settings) {
   return settings.rollouts == PolicyMode::observe ? std::max(mode, PartitioningMode::observe) : mode;
 }
@@ -357,7 +346,7 @@ Plan observed(Plan plan) {
     }
     plan.findings.push_back(
         {Severity::info,
-         object_of(planned.action),
+         target_of(planned.action),
          {kPartitioningObserves,
           fmt::format("partitioning is only observed (setting partitioning-mode, or max-mode). It would change: {}",
                       planned.why.message)}});

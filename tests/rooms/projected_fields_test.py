@@ -11,7 +11,8 @@ import os
 import re
 import sys
 
-OBJECTS = ["reconcilers/model/objects.h", "reconcilers/model/kai_objects.h", "reconcilers/model/policy.h"]
+OBJECTS = ["reconcilers/model/objects.h", "reconcilers/model/kai_objects.h", "reconcilers/model/policy.h",
+           "reconcilers/model/rollout_spec.h"]
 SOURCES = ["reconcilers", "controller"]
 # These fill the fields.
 PROJECTIONS = re.compile(r"reconcilers/model/(project_\w+|json_fields)\.(cc|h)$")
