@@ -21,6 +21,8 @@ LIMITS = {
     "structs of a code or reason and a text": (12, 3),
     "places that search our own messages": (0, 0),
     "files that call step()": (1, 1),
+    "switches over gates or reasons": (2, 0),
+    "translation units that policy.h rebuilds": (408, 241),
 }
 
 # Whose texts may be searched: programs and people that are not ours. File: what is searched there.
@@ -44,6 +46,9 @@ FOREIGN = {
     "reconcilers/lint/pods.cc": "manifests",
     "reconcilers/model/project_pod.cc": "pods",
 }
+# Where a switch over them is: what a gate or a code means.
+MEANINGS = ("reconcilers/reasons/", "reconcilers/rollout/gates.cc")
+POLICY = "reconcilers/model/policy.h"
 
 TEXTS = "message|text|reason|remedy|retry|says|said|state|sentence|cause|detail|next|words|why|behind|command|verb|line|hold"
 SEARCH = re.compile(r"\b(?:%s)_?(?:\(\))?(?:\.|->)(?:contains|starts_with|ends_with|find|rfind)\(\"" % TEXTS)
@@ -53,12 +58,15 @@ CODES = re.compile(r"(?:code|reason|kind|cause|row|check)$|^(?:why|waits|stop|bl
 WORDS = re.compile(r"^(?:text|message|why|remedy|sentence|words|what|detail|says|remedies|meaning|action)$")
 INCLUDE = re.compile(r'^#include "([^"]+)"', re.M)
 STEP = re.compile(r"(?<![\w.>:])step\(")
+SWITCH = re.compile(r"\bswitch \((?:\w+(?:\.|->))*(?:gate|reason|code)(?:\(\))?\)")
 
 # Texts, and the name of the figure in which each counts once.
 EXAMPLES = [
     ('if (block.message.contains("no slot")) return;', "places that search our own messages"),
     ('const auto conditions = status.find("conditions");', None),
     ("struct Stop {\n  StopKind kind;\n  std::string text;\n};\n", "structs of a code or reason and a text"),
+    ("switch (gate.gate) {\n}\n", "switches over gates or reasons"),
+    ("switch (budget) {\n}\n", None),
     ("struct Node {\n  std::string name;\n  std::string text;\n};\n", None),
 ]
 
@@ -94,7 +102,20 @@ def figures(texts, all_includes):
             out["places that search our own messages"] += ["%s: %s" % (path, found) for found in SEARCH.findall(text)]
         if path.endswith(".cc") and path.startswith(("reconcilers/rollout/", "reconcilers/status/", "reconcilers/explain/")) and STEP.search(text):
             out["files that call step()"].append(path)
+        if path.startswith(("reconcilers/", "controller/")) and not path.startswith(MEANINGS):
+            out["switches over gates or reasons"] += ["%s: %s" % (path, found) for found in SWITCH.findall(text)]
+    out["translation units that policy.h rebuilds"] = rebuilt_by(POLICY, all_includes)
     return out
+
+
+def rebuilt_by(header, all_includes):
+    """The .cc files that include it, directly or through others."""
+    found, left = set(), [header]
+    while left:
+        for path in all_includes[left.pop()] - found:
+            found.add(path)
+            left.append(path)
+    return sorted(path for path in found if path.endswith(".cc"))
 
 
 def amount(name, found):
@@ -105,7 +126,7 @@ def tried_examples():
     mistakes = []
     for text, name in EXAMPLES:
         found = figures({"reconcilers/a/a.cc": text + "\n" * 50}, collections.defaultdict(set))
-        counted = [figure for figure in LIMITS if figure.startswith(("structs", "places")) and found[figure]]
+        counted = [figure for figure in LIMITS if figure.startswith(("structs", "places", "switches")) and found[figure]]
         if counted != ([name] if name else []):
             mistakes.append("the example %r counts as %s, expected %s" % (text, counted, name))
     return mistakes
