@@ -96,8 +96,13 @@ PolicyField list_field(std::string_view path) {
 }
 
 template <auto... kMembers>
-PolicyField typed_field(std::string_view path, Type type) {
-  return {.path = path, .type = type, .read = json::row<kMembers...>(path).read, .shown = shown_member<kMembers...>};
+PolicyField typed_field(std::string_view path, Type type, std::int64_t least = 0, std::int64_t most = 0) {
+  return {.path = path,
+          .type = type,
+          .least = least,
+          .most = most,
+          .read = json::row<kMembers...>(path).read,
+          .shown = shown_member<kMembers...>};
 }
 
 // Of the items of a list, or a mapping with keys of its own: shown with its parent.
@@ -253,12 +258,7 @@ std::span<const PolicyField> policy_fields() {
           "spec.nodeSelector.matchExpressions[].operator", word, kOperators),
       item_field<&P::node_selector, &S::match_expressions, &Q::values>("spec.nodeSelector.matchExpressions[].values",
                                                                        list),
-      {.path = "spec.priority",
-       .type = integer,
-       .least = INT32_MIN,
-       .most = INT32_MAX,
-       .read = json::row<&P::priority>("").read,
-       .shown = shown_member<&P::priority>},
+      typed_field<&P::priority>("spec.priority", integer, INT32_MIN, INT32_MAX),
       mapping_field("spec.profile"),
       typed_field<&P::config_map_key>("spec.profile.configMapKey", elsewhere),
       mapping_field("spec.profile.inline", [](P& out) { out.inline_profile.emplace(); }),
