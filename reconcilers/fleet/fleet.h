@@ -31,12 +31,8 @@ class FleetIndex {
 
   // Registers listeners on every store of `world`, which must outlive this index.
   void attach(World& world);
-  // The listeners call these. A new index, like one after note_everything_changed(), looks at every object.
+  // The listeners call these and others. A new index, like one after note_everything_changed(), looks at every object.
   void note_node_changed(const std::string& name);
-  void note_pod_changed(const std::shared_ptr<const Pod>& before, const std::shared_ptr<const Pod>& after);
-  void note_configmap_changed(const ObjectKey& config_map);
-  void note_discovery_changed();  // A DaemonSet, ControllerRevision or ClusterPolicy changed.
-  void note_policies_changed();
   void note_everything_changed();
 
   // Brings the index up to date with the world. plan_all() does this itself.

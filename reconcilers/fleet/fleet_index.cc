@@ -19,36 +19,27 @@ FleetIndex::FleetIndex() : impl_(std::make_unique<Impl>()) {
 FleetIndex::~FleetIndex() = default;
 
 void FleetIndex::attach(World& world) {
-  const auto discovery = [this](const ObjectKey&, const auto&, const auto&) { note_discovery_changed(); };
+  Impl& impl = *impl_;
+  const auto note_discovery = [&impl](const ObjectKey&, const auto&, const auto&) { impl.discovery_dirty = true; };
   world.nodes.add_listener([this](const ObjectKey& key, const auto&, const auto&) { note_node_changed(key.name); });
-  world.operand_pods.add_listener(
-      [this](const ObjectKey&, const auto& before, const auto& after) { note_pod_changed(before, after); });
-  world.configmaps.add_listener(
-      [this](const ObjectKey& key, const auto&, const auto&) { note_configmap_changed(key); });
-  world.daemonsets.add_listener(discovery);
-  world.revisions.add_listener(discovery);
-  world.clusterpolicies.add_listener(discovery);
-  world.gpu_clusters.add_listener(discovery);
-  world.policies.add_listener([this](const ObjectKey&, const auto&, const auto&) { note_policies_changed(); });
-  impl_->kai.attach(world);
-  impl_->dra.attach(world);
+  world.operand_pods.add_listener([&impl](const ObjectKey&, const auto& before, const auto& after) {
+    if (!impl.everything) impl.index_pod(before.get(), after);
+  });
+  world.configmaps.add_listener([&impl](const ObjectKey& key, const auto&, const auto&) {
+    if (!impl.everything) impl.dirty_config_maps.insert(key);
+  });
+  world.daemonsets.add_listener(note_discovery);
+  world.revisions.add_listener(note_discovery);
+  world.clusterpolicies.add_listener(note_discovery);
+  world.gpu_clusters.add_listener(note_discovery);
+  world.policies.add_listener([&impl](const ObjectKey&, const auto&, const auto&) { impl.policies_dirty = true; });
+  impl.kai.attach(world);
+  impl.dra.attach(world);
 }
 
-// If every node is dirty, single nodes need not be remembered; this keeps the first list of a fleet small.
+// If every node is dirty, single objects need not be remembered; this keeps the first list of a fleet small.
 void FleetIndex::note_node_changed(const std::string& name) {
   if (!impl_->everything) impl_->dirty_nodes.insert(name);
-}
-void FleetIndex::note_pod_changed(const std::shared_ptr<const Pod>& before, const std::shared_ptr<const Pod>& after) {
-  if (!impl_->everything) impl_->index_pod(before.get(), after);
-}
-void FleetIndex::note_configmap_changed(const ObjectKey& config_map) {
-  if (!impl_->everything) impl_->dirty_config_maps.insert(config_map);
-}
-void FleetIndex::note_discovery_changed() {
-  impl_->discovery_dirty = true;
-}
-void FleetIndex::note_policies_changed() {
-  impl_->policies_dirty = true;
 }
 void FleetIndex::note_everything_changed() {
   impl_->everything = true;

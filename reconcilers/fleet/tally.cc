@@ -82,7 +82,6 @@ class Counter {
     put(Bucket::early_text, !a_.early_text.empty());
     put(Bucket::drifted_at_install, a_.at_install == AtInstall::drifted);
     put(Bucket::uncounted, a_.is_uncounted());
-    put(Bucket::unavailable, a_.is_unavailable() && a_.change == nullptr);
     put(Bucket::would_break, !a_.would_break.empty());
     if (a_.phase == Phase::pending) {
       out_.pending = out_.counts.busy == 0;
@@ -154,7 +153,7 @@ void count_abandoned(const Node& node, NodeShare& out) {
   out.abandoned = busy;
   if (!busy) return;
   out.counts.total = out.counts.busy = 1;
-  for (const Bucket bucket : {Bucket::unavailable, Bucket::busy}) out.buckets.put(bucket);
+  out.buckets.put(Bucket::busy);
 }
 
 // A node whose standalone MPS daemon is being replaced holds a slot of every budget, and so does one whose mark cannot

@@ -102,7 +102,6 @@ struct RolloutKey {
 
 // Sets of nodes that planners visit, each sorted by name.
 enum class Bucket : std::uint8_t {
-  unavailable,     // Unavailable, but not by a change of the operator.
   changing,        // In a change of the operator.
   failed,          // The last change did not verify.
   self_loaded,     // Loaded a profile by themselves, which the operator verifies and records.

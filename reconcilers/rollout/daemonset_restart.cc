@@ -222,6 +222,7 @@ std::string node_obstacle(const RolloutView& rollout) {
 
 std::string restart_obstacle(const RolloutView& rollout) {
   const Pass& pass = rollout.pass;
+  if (rollout.policy.rollout.mechanism != Mechanism::daemonset_restart) return {};
   // Nodes that need a label or a repair, or that an earlier restart has left behind, change one by one.
   if (due_restarts(rollout).daemonsets.empty()) return {};
   for (const PluginInstallation& installation : pass.index.discovery.installations) {

@@ -235,10 +235,6 @@ bool relabels(const RolloutView& rollout) {
   });
 }
 
-std::string closed_by_mechanism(const RolloutView& rollout) {
-  return rollout.policy.rollout.mechanism == Mechanism::daemonset_restart ? restart_obstacle(rollout) : std::string();
-}
-
 std::string closed_by_propagation(const RolloutView& rollout) {
   const std::string& key = rollout.key.key;
   if (!relabels(rollout) || key_is_projected(rollout.pass, rollout.installation, key)) return {};
@@ -263,10 +259,6 @@ std::string closed_until_settled(const RolloutView& rollout) {
     return {};
   return fmt::format("ConfigMap {} or its DaemonSets changed, or the operator started, less than {} ago",
                      rollout.installation.id(), k8s::format_go_duration(settle));
-}
-
-std::string closed_by_settling(const GateSubject& subject) {
-  return subject.settling();
 }
 
 GateSubject subject_of(const RolloutView& rollout) {
@@ -313,10 +305,10 @@ constexpr Condition kConditions[] = {
     {Gate::gpu_operator_updating, nullptr, closed_by_announcement},
     {Gate::max_failures, nullptr, closed_by_failures},
     {Gate::canary_drifting, nullptr, drifting_canary},
-    {Gate::mechanism_unusable, nullptr, closed_by_mechanism},
+    {Gate::mechanism_unusable, nullptr, restart_obstacle},
     {Gate::key_not_projected, nullptr, closed_by_propagation},
     {Gate::outside_window, closed_by_window},
-    {Gate::settling, closed_by_settling},
+    {Gate::settling, [](const GateSubject& subject) { return subject.settling(); }},
     {Gate::new_attempt, closed_by_earlier_attempt},
 };
 

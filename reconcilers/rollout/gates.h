@@ -95,9 +95,9 @@ struct Pause {
 // start only nodes that need a label. False: the mechanism is another one, or the DaemonSets have been restarted and
 // these nodes have been left behind for longer than verifyTimeout: they are restarted one by one.
 [[nodiscard]] bool restart_daemonsets(const RolloutView& rollout);
-// Why the DaemonSets that mount the rollout's ConfigMap must not be restarted now, for people; empty: they can be.
-// Their controller replaces the pods of every node, so the whole fleet of the ConfigMap decides, not only the nodes of
-// the rollout.
+// Why the DaemonSets that mount the rollout's ConfigMap must not be restarted now, for people; empty: they can be, or
+// another mechanism applies. Their controller replaces the pods of every node, so the whole fleet of the ConfigMap
+// decides, not only the nodes of the rollout.
 [[nodiscard]] std::string restart_obstacle(const RolloutView& rollout);
 
 }  // namespace gso

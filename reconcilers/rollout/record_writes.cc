@@ -29,40 +29,6 @@ namespace {
 
 constexpr std::size_t kLongestKey = 253;  // Of a ConfigMap.
 
-// What nodes run when they are first seen. A policy can want another key, whose label the operator has still to write:
-// until then the pods run the key of the present label, or the default.
-class PresentState {
- public:
-  explicit PresentState(const Pass& pass)
-      : pass_(pass),
-        context_{pass.s.world,
-                 pass.s.settings,
-                 pass.index.discovery.installations,
-                 no_policies_,
-                 pass.index.record_or_null(),
-                 pass.index.profiles,
-                 expectations_,
-                 pass.index.discovery.strays,
-                 pass.index.discovery.standalone,
-                 setups_} {}
-  PresentState(const PresentState&) = delete;
-  PresentState& operator=(const PresentState&) = delete;
-
-  // `a`: the node's assessment, which is against what its policy wants.
-  [[nodiscard]] NodeAssessment of(const Node& node, const NodeAssessment& a) {
-    if (!a.label) return a;
-    const std::vector<const Pod*> pods = pass_.index.pods_of(node.meta.name);
-    return assess_node(context_, node, pods, {}, &a).value_or(a);
-  }
-
- private:
-  const Pass& pass_;
-  const std::vector<const SharingPolicy*> no_policies_;
-  ExpectationCache expectations_;
-  PreflightCache setups_;
-  AssessContext context_;
-};
-
 // A machine that has just joined is still starting: what it does not show yet is not recorded as drift that is kept. It
 // is assessed like a node that joins later. Pods that are Ready and older than the text have started: they run an older
 // text.
@@ -109,12 +75,26 @@ std::string describe(const FleetRecord& record) {
 template <class In>
 void add_baseline_entries(Pass& pass, FleetRecord& record, In in) {
   std::map<std::string, ShownKey> keys;
-  PresentState present(pass);
+  const std::vector<const SharingPolicy*> no_policies;
+  ExpectationCache expectations;
+  PreflightCache setups;
+  const AssessContext context{pass.s.world,
+                              pass.s.settings,
+                              pass.index.discovery.installations,
+                              no_policies,
+                              pass.index.record_or_null(),
+                              pass.index.profiles,
+                              expectations,
+                              pass.index.discovery.strays,
+                              pass.index.discovery.standalone,
+                              setups};
   for (const std::string& name : pass.index.nodes_in(Bucket::unrecorded)) {
     const NodeAssessment& a = *pass.index.find(name);
     const Node* node = pass.s.world.nodes.find(name);
     if (node == nullptr || !in(pass.index.installation_of(a).ns)) continue;
-    const NodeAssessment now = present.of(*node, a);
+    // A policy can want another key, whose label the operator has still to write: until then the pods run the key of
+    // the present label, or the default.
+    const NodeAssessment now = a.label ? assess_node(context, *node, pass.index.pods_of(name), {}, &a).value_or(a) : a;
     add_node(record, pass, *node, now);
     const std::string id = fmt::format("{}/{}", pass.index.installation_of(now).id(), now.key.view());
     ShownKey& key = keys.try_emplace(id, std::string(now.target.view())).first->second;

@@ -199,43 +199,36 @@ std::map<std::string, std::string> templates_of(const PluginInstallation& instal
   return out;
 }
 
-// Neither names of objects nor hashes contain these characters.
-std::string templates_text(const PluginInstallation& installation) {
-  std::string out;
-  for (const auto& [daemonset, hash] : templates_of(installation)) {
-    out += fmt::format("{}{}={}", out.empty() ? "" : ",", daemonset, hash);
-  }
-  return out;
-}
-
 namespace {
 
-bool has_other_templates(const PluginInstallation& installation, const std::map<std::string, std::string>& then) {
-  return std::ranges::any_of(installation.operands, [&](const Operand& operand) {
-    if (!operand.on_delete || operand.newest_hash.empty()) return false;
-    const auto known = then.find(k8s::to_string(operand.key));
-    return known != then.end() && known->second != operand.newest_hash;
-  });
+// Neither names of objects nor hashes contain these characters.
+std::string text_of(const std::map<std::string, std::string>& templates) {
+  std::string out;
+  for (const auto& [daemonset, hash] : templates)
+    out += fmt::format("{}{}={}", out.empty() ? "" : ",", daemonset, hash);
+  return out;
 }
 
 }  // namespace
 
+std::string templates_text(const PluginInstallation& installation) {
+  return text_of(templates_of(installation));
+}
+
 bool has_other_templates(const PluginInstallation& installation, std::string_view then) {
-  std::map<std::string, std::string> templates;
-  while (!then.empty()) {
-    const std::string_view entry = then.substr(0, then.find(','));
-    then.remove_prefix(std::min(then.size(), entry.size() + 1));
-    const std::size_t middle = entry.find('=');
-    if (middle != std::string_view::npos) templates.emplace(entry.substr(0, middle), entry.substr(middle + 1));
-  }
-  return has_other_templates(installation, templates);
+  const std::string all = fmt::format(",{},", then);
+  return std::ranges::any_of(installation.operands, [&](const Operand& operand) {
+    const std::string known = fmt::format(",{}=", k8s::to_string(operand.key));
+    if (!operand.on_delete || operand.newest_hash.empty() || !all.contains(known)) return false;
+    return !all.contains(fmt::format("{}{},", known, operand.newest_hash));
+  });
 }
 
 bool is_of_other_templates(const Index& index, const ProfileRollout& profile_rollout, const SharingRollout& rollout) {
   const RecordedSwitches* entry = recorded(index, rollout);
   if (entry == nullptr || entry->paused || rollout.paused) return false;
   if (!waits(profile_rollout, rollout) || profile_rollout.tally.new_template == 0) return false;
-  return has_other_templates(index.discovery.installations[profile_rollout.installation], entry->templates);
+  return has_other_templates(index.discovery.installations[profile_rollout.installation], text_of(entry->templates));
 }
 
 bool ended_earlier(const Index& index, const ProfileRollout& profile_rollout, const SharingRollout& rollout) {

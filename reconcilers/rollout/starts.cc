@@ -63,33 +63,24 @@ constexpr Duration kGangWait = std::chrono::minutes(1);
 
 class Starter {
  public:
-  Starter(Pass& pass, Slots& slots) : pass_(pass), slots_(slots) {
-    find_deferred();
-    keep_gang_peers();
-  }
+  Starter(Pass& pass, Slots& slots) : pass_(pass), slots_(slots) {}
 
   void run() {
+    // Nodes whose workloads have had their turn.
+    for (const std::string& name : pass_.index.nodes_in(Bucket::deferred)) {
+      if (const auto until = deferred_until(pass_, name)) deferred_.emplace(name, *until);
+    }
+    // Nodes that wait for slots for their gang peers are not listed again in every pass.
+    for (const SeenNode& seen : seen_nodes(pass_, Timer::gang_waits)) {
+      const bool waits = seen.assessment.phase == Phase::pending;
+      if (waits && pass_.s.now - seen.since < kGangWait) wait_for_peers(seen.name, seen.assessment);
+    }
     reloads_ = find_reloads(pass_);
     for (const auto& [key, profile_rollout] : pass_.index.profile_rollouts) look_at(key, profile_rollout);
     start_groups();
   }
 
  private:
-  // Nodes whose workloads have had their turn.
-  void find_deferred() {
-    for (const std::string& name : pass_.index.nodes_in(Bucket::deferred)) {
-      if (const auto until = deferred_until(pass_, name)) deferred_.emplace(name, *until);
-    }
-  }
-
-  // Nodes that wait for slots for their gang peers are not listed again in every pass.
-  void keep_gang_peers() {
-    for (const SeenNode& seen : seen_nodes(pass_, Timer::gang_waits)) {
-      const bool waits = seen.assessment.phase == Phase::pending;
-      if (waits && pass_.s.now - seen.since < kGangWait) wait_for_peers(seen.name, seen.assessment);
-    }
-  }
-
   void wait_for_peers(const std::string& name, const NodeAssessment& a) {
     if (!waiting_for_peers_.insert(name).second) return;
     pass_.renew({Timer::gang_waits, name, std::string(a.target.view())}, kGangWait);
@@ -153,8 +144,6 @@ class Starter {
         pass_, name, {kBudgetExhausted, full.empty() ? "as many nodes as allowed already wait for workloads" : full});
   }
 
-  [[nodiscard]] bool is_repair(const std::string& name) const { return gso::is_repair(*pass_.index.find(name)); }
-
   [[nodiscard]] bool has_room(const RolloutView& rollout, const NodeAssessment& a) const {
     const bool shown = rollout.verified || rollout.profile_rollout.tally.settled > 0;
     return slots_.has_room(rollout.key, rollout.profile_rollout, a, shown);
@@ -184,7 +173,7 @@ class Starter {
   void repair_unavailable(const Candidates& candidates) {
     for (const auto& [available, name] : candidates.group.pending) {
       if (available || !pass_.takes_more()) return;
-      if (!is_repair(name) || (deferred_.contains(name) && busy_.known(name))) continue;
+      if (!is_repair(*pass_.index.find(name)) || (deferred_.contains(name) && busy_.known(name))) continue;
       if (try_start(candidates.rollout, name, true) == Outcome::no_slot) return;
     }
   }
@@ -203,11 +192,11 @@ class Starter {
   void start_idle(Candidates& candidates, bool with_missing_devices) {
     const RolloutKey& key = candidates.rollout.key;
     for (const auto& [available, name] : candidates.group.pending) {
-      if (reports_missing_devices(*pass_.index.find(name)) != with_missing_devices) continue;
+      const NodeAssessment& a = *pass_.index.find(name);
+      if (reports_missing_devices(a) != with_missing_devices) continue;
       candidates.ended = canary_is_full(candidates) || !pass_.takes_more();
       if (candidates.ended) return;
-      if (deferred_.contains(name) || is_repair(name) || is_behind_canary(candidates.rollout, *pass_.index.find(name)))
-        continue;
+      if (deferred_.contains(name) || is_repair(a) || is_behind_canary(candidates.rollout, a)) continue;
       const bool some_may_wait = one_more_may_wait(key);
       if (candidates.busy.size() >= (some_may_wait ? BusyNodes::kLookAhead : BusyNodes::kMostLookedAt)) return;
       const Outcome outcome = busy_.known(name) ? Outcome::busy : try_start(candidates.rollout, name, false);
@@ -297,11 +286,8 @@ class Starter {
   // The node takes its slot, and its place in the canary: a repair has none there.
   void take(const RolloutKey& key, const NodeAssessment& a) {
     slots_.take(key, a);
-    if (!gso::is_repair(a)) ++started_[{key, std::string(a.product.view())}];
+    if (!is_repair(a)) ++started_[{key, std::string(a.product.view())}];
   }
-
-  // Also for reloads, which do not change the profile.
-  bool kai_allows(const std::string& name, const NodeAssessment& a) { return !report_kai_hindrance(pass_, name, a); }
 
   // `may_wait`: also start a node that must wait for its workloads.
   Outcome try_start(RolloutView& view, const std::string& name, bool may_wait) {
@@ -311,8 +297,8 @@ class Starter {
     if (node == nullptr || a == nullptr || !is_free_to_begin(*a)) return Outcome::skipped;
     if (gets_another_patch(name)) return Outcome::skipped;
     if (by_daemonset_.contains(key) && !a->label) return Outcome::skipped;
-    if (started_with_peers_.contains(name) || waiting_for_peers_.contains(name) || !kai_allows(name, *a))
-      return Outcome::skipped;
+    if (started_with_peers_.contains(name) || waiting_for_peers_.contains(name)) return Outcome::skipped;
+    if (report_kai_hindrance(pass_, name, *a)) return Outcome::skipped;  // Of reloads as well.
     if (a->label && !a->label->empty() && !key_is_projected(pass_, pass_.index.installation_of(*a), key.key))
       return Outcome::no_slot;
     if (!has_room(view, *a)) return Outcome::no_slot;
@@ -398,8 +384,8 @@ class Starter {
       const bool canary =
           ++needs[product] <= left_in_canary(rollout, product) ||
           (canaries_in_progress(rollout, product).empty() && only_peers_are_left(rollout, product, peers));
-      all = all && canary && !started_with_peers_.contains(peer) && !gets_another_patch(peer) && kai_allows(peer, a) &&
-            has_room(rollout, a) && !is_behind_canary(rollout, a);
+      all = all && canary && !started_with_peers_.contains(peer) && !gets_another_patch(peer) &&
+            !report_kai_hindrance(pass_, peer, a) && has_room(rollout, a) && !is_behind_canary(rollout, a);
       if (!all) break;
       slots_.take(key, a);
     }
