@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "controller/config/options.h"
-#include "controller/serving/metrics.h"
 #include "controller/serving/process_metrics.h"
 #include "reconcilers/cluster/discovery.h"
 #include "reconcilers/explain/node.h"
@@ -324,15 +323,10 @@ using OrderedJson = nlohmann::ordered_json;
 constexpr std::string_view kNodes = "/debug/nodes/";
 constexpr std::string_view kLogLevel = "/debug/log-level";
 
-const OptionSpec& log_level_spec() {
-  const auto& specs = option_specs();
-  return *std::find_if(specs.begin(), specs.end(), [](const OptionSpec& spec) { return spec.name == "log-level"; });
-}
-
 OrderedJson log_level(LogLevel level) {
   Options options;
   options.log_level = level;
-  return {{"level", log_level_spec().get(options)}};
+  return {{"level", find_option("log-level")->get(options)}};
 }
 
 DebugAnswer found(const OrderedJson& document) {
@@ -435,7 +429,7 @@ DebugAnswer OperatorPages::answer(const DebugRequest& request) const {
   if (path == kLogLevel) return found(log_level(shown_.log->level()));
   if (names_level) {
     Options options;
-    const std::string wrong = log_level_spec().set(options, std::string(path.substr(kLogLevel.size() + 1)));
+    const std::string wrong = find_option("log-level")->set(options, std::string(path.substr(kLogLevel.size() + 1)));
     if (!wrong.empty()) return refused(400, wrong);
     shown_.log->set_level(options.log_level);
     return found(log_level(options.log_level));
