@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "k8sclient/api/client.h"
 #include "k8sclient/api/object_json.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/resources.h"
@@ -229,8 +228,8 @@ std::string LeaderElector::next_record() const {
 
 bool LeaderElector::says_observe() const {
   const Json lease = exists_ ? Json::parse(observed_json_, nullptr, false) : Json();
-  const Json::json_pointer annotations("/metadata/annotations");
-  return lease.contains(annotations) && text_at(lease[annotations], kMaxModeAnnotation) == kObserveMode;
+  const Json annotations = object_at(object_at(lease, "metadata"), "annotations");
+  return text_at(annotations, kMaxModeAnnotation) == kObserveMode;
 }
 
 boost::asio::awaitable<bool> LeaderElector::write(MonoTime begun, bool create) {

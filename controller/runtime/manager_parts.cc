@@ -4,7 +4,6 @@
 #include <malloc.h>
 
 #include <algorithm>
-#include <string>
 #include <string_view>
 #include <utility>
 

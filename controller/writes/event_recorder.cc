@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -247,8 +246,7 @@ boost::asio::awaitable<k8s::Result<std::string>> EventRecorder::send_once(Known 
     // The Event expired and was deleted: a new Event of the same name reports the occurrence.
   }
   const std::string body = event_json(known, event);
-  k8s::Result<std::string> created = co_await client_->create(resources::events, ns, body, options);
-  co_return created;
+  co_return co_await client_->create(resources::events, ns, body, options);
 }
 
 boost::asio::awaitable<void> EventRecorder::send(Queued next) {

@@ -10,10 +10,8 @@
 #include <iterator>
 #include <stdexcept>
 #include <string_view>
-#include <utility>
 
 #include "reconcilers/cluster/record_store.h"
-#include "reconcilers/model/plan.h"
 #include "reconcilers/model/plan_draft.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/registry.h"
