@@ -213,12 +213,12 @@ asio::awaitable<k8s::Result<bool>> ScrapeAccess::may_get(Json account, std::stri
   co_return flag_at(*status, "allowed") && !flag_at(*status, "denied");
 }
 
-asio::awaitable<k8s::Result<Json>> ScrapeAccess::review(k8s::Gvr resource, std::string kind, Json spec) {
+asio::awaitable<k8s::Result<Json>> ScrapeAccess::review(k8s::Gvr resource, const char* kind, Json spec) {
   k8s::WriteOptions options;
   options.deadline = clock_->monotonic() + limits_.timeout;
   options.max_retries = 0;
   std::string body =
-      dump(Json{{"apiVersion", k8s::group_version(resource)}, {"kind", std::move(kind)}, {"spec", std::move(spec)}});
+      dump(Json{{"apiVersion", k8s::group_version(resource)}, {"kind", kind}, {"spec", std::move(spec)}});
   const k8s::Result<std::string> answer =
       co_await client_->create(resource, std::string(), std::move(body), std::move(options));
   if (!answer) co_return std::unexpected(answer.error());

@@ -83,7 +83,7 @@ class ScrapeAccess {
   boost::asio::awaitable<k8s::Result<nlohmann::json>> identify(HttpRequest request);
   boost::asio::awaitable<k8s::Result<bool>> may_get(nlohmann::json account, std::string path);
   // The status of the answer to such a review. Errors: `decode` if it has none.
-  boost::asio::awaitable<k8s::Result<nlohmann::json>> review(k8s::Gvr resource, std::string kind, nlohmann::json spec);
+  boost::asio::awaitable<k8s::Result<nlohmann::json>> review(k8s::Gvr resource, const char* kind, nlohmann::json spec);
   void remember(const std::string& key, const Verdict& verdict);
 
   k8s::Writer* client_;
