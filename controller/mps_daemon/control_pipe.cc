@@ -15,6 +15,7 @@
 #include <sstream>
 #include <utility>
 
+#include "controller/mps_daemon/node_gpus.h"
 #include "k8sclient/auth/child_process.h"
 
 namespace gso {
