@@ -87,11 +87,6 @@ std::string name_of(const RecordEvent& event, std::uint64_t stamp) {
   return event.regarding.name.substr(0, 253 - suffix.size()) + suffix;
 }
 
-std::string series_json(std::uint32_t count, k8s::WallTime last) {
-  Json series{{"count", count}, {"lastObservedTime", k8s::format_micro_time(last)}};
-  return Json{{"series", std::move(series)}}.dump();
-}
-
 Json regarding_json(const ObjectRef& object) {
   Json out{{"apiVersion", object.api_version}, {"kind", object.kind}, {"name", object.name}};
   if (!object.ns.empty()) out["namespace"] = object.ns;
@@ -239,7 +234,8 @@ boost::asio::awaitable<k8s::Result<std::string>> EventRecorder::send_once(Known 
   options.deadline = clock_->monotonic() + std::chrono::seconds(10);
   const std::string ns = namespace_of(event.regarding);
   if (known.created) {
-    const std::string body = series_json(known.count, known.last_time);
+    Json series{{"count", known.count}, {"lastObservedTime", k8s::format_micro_time(known.last_time)}};
+    const std::string body = Json{{"series", std::move(series)}}.dump();
     const k8s::ObjectKey key{ns, name_of(event, known.stamp)};
     k8s::Result<std::string> patched = co_await client_->merge_patch(resources::events, key, body, options);
     if (patched || patched.error().reason != k8s::Reason::not_found) co_return patched;
