@@ -153,7 +153,7 @@ bool Manager::holds_profiles(const k8s::ObjectKey& config_map) const {
   return world_.daemonsets.synced() && gso::holds_profiles(world_, config_map);
 }
 
-DebugAnswer Manager::debug(const DebugRequest& request) const {
+HttpAnswer Manager::debug(const HttpRequest& request) const {
   return pages_->answer(request);
 }
 

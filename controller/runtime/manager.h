@@ -86,7 +86,7 @@ class Manager {
   [[nodiscard]] std::function<std::string(const std::string& key)> key_users(const k8s::ObjectKey& config_map) const;
   [[nodiscard]] KaiPodRules kai_pod_rules() const;
   // What is served below /debug.
-  [[nodiscard]] DebugAnswer debug(const DebugRequest& request) const;
+  [[nodiscard]] HttpAnswer debug(const HttpRequest& request) const;
 
  private:
   [[nodiscard]] WatchResources watch_resources();

@@ -329,12 +329,13 @@ OrderedJson log_level(LogLevel level) {
   return {{"level", find_option("log-level")->get(options)}};
 }
 
-DebugAnswer found(const OrderedJson& document) {
-  return {200, printable_json(document.dump(1, ' ', false, OrderedJson::error_handler_t::replace)) + "\n"};
+HttpAnswer found(const OrderedJson& document) {
+  return {200, "application/json",
+          printable_json(document.dump(1, ' ', false, OrderedJson::error_handler_t::replace)) + "\n"};
 }
 
-DebugAnswer refused(int status, const std::string& why) {
-  return {status, OrderedJson{{"error", why}}.dump() + "\n"};
+HttpAnswer refused(int status, const std::string& why) {
+  return {status, "application/json", OrderedJson{{"error", why}}.dump() + "\n"};
 }
 
 }  // namespace
@@ -398,7 +399,7 @@ OrderedJson OperatorPages::queue() const {
           {"timers", std::move(timers)}};
 }
 
-DebugAnswer OperatorPages::node(const std::string& name) const {
+HttpAnswer OperatorPages::node(const std::string& name) const {
   // A standby keeps its stores up to date but assesses nothing: its answer would look like an empty cluster.
   if (!shown_.leading()) {
     const std::string holder = parts_.leader();
@@ -419,10 +420,11 @@ DebugAnswer OperatorPages::node(const std::string& name) const {
   return explanation ? found(explanation_json(*explanation)) : refused(404, fmt::format("node {} not found", name));
 }
 
-DebugAnswer OperatorPages::answer(const DebugRequest& request) const {
+HttpAnswer OperatorPages::answer(const HttpRequest& request) const {
   const std::string_view path = request.path;
   const bool names_level = path.starts_with(kLogLevel) && path.substr(kLogLevel.size()).starts_with('/');
-  if (request.put != names_level) return refused(405, "PUT /debug/log-level/LEVEL, and GET of all the others");
+  if ((request.method == "PUT") != names_level)
+    return refused(405, "PUT /debug/log-level/LEVEL, and GET of all the others");
   if (path == "/debug/cache") return found(cache());
   if (path == "/debug/queue") return found(queue());
   if (path.starts_with(kNodes)) return node(std::string(path.substr(kNodes.size())));

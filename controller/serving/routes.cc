@@ -40,11 +40,6 @@ HttpAnswer metrics_answer(Served& served, std::string_view accept) {
   return {200, Metrics::content_type(format), page};
 }
 
-HttpAnswer debug_answer(const Routes& routes, std::string_view path, bool put) {
-  DebugAnswer debug = routes.debug({path, put});
-  return {debug.status, "application/json", std::move(debug.json)};
-}
-
 HttpAnswer not_allowed() {
   HttpAnswer answer = text_answer(405, "only GET and HEAD\n");
   answer.headers.emplace_back("Allow", "GET, HEAD");
@@ -64,7 +59,7 @@ asio::awaitable<HttpAnswer> answer(std::shared_ptr<Served> served, HttpRequest r
   const bool puts = request.method == "PUT";
   const bool gets = request.method == "GET" || request.method == "HEAD";
   const std::string path = request.path;
-  if (routes->debug && path.starts_with("/debug/") && (gets || puts)) co_return debug_answer(*routes, path, puts);
+  if (routes->debug && path.starts_with("/debug/") && (gets || puts)) co_return routes->debug(request);
   if (!gets) co_return not_allowed();
   if (routes->ready && (path == "/healthz" || path == "/livez")) co_return probe_answer(routes->live());
   if (routes->ready && path == "/readyz") co_return probe_answer(routes->ready());

@@ -36,8 +36,8 @@ struct Routes {
   // With it pages of /metrics are rendered five times a second at most, after twenty at once: who asks more often gets
   // the last one. Must outlive the handler.
   k8s::Clock* clock = nullptr;
-  AccessCheck metrics_access;                             // Empty: everybody may read /metrics.
-  std::function<DebugAnswer(const DebugRequest&)> debug;  // Empty: no /debug here.
+  AccessCheck metrics_access;  // Empty: everybody may read /metrics.
+  DebugHandler debug;          // Empty: no /debug here.
 };
 
 // A handler for HttpServer. The routes live as long as it.
