@@ -8,7 +8,6 @@
 #include <array>
 #include <boost/asio/this_coro.hpp>
 #include <chrono>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
