@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <cstdint>
 #include <utility>
 
 #include "k8sclient/value/encoding.h"
@@ -35,36 +34,23 @@ constexpr std::size_t kMostLoggedBytes = 16384;  // Of one value: whatever a ser
 // terminal obeys or does not show are escaped.
 std::string quoted(std::string_view text) {
   std::string out = "\"";
-  for (std::size_t i = 0; i < text.size();) {
-    const auto c = static_cast<unsigned char>(text[i]);
-    const std::size_t length = k8s::utf8_sequence(text.substr(i));
-    const bool valid = length != 0;
-    const Unprintable hidden = valid ? unprintable_at(text.substr(i)) : Unprintable{};
-    if (!valid) {
-      out += "\\ufffd";
-      ++i;
-    } else if (hidden.bytes > 0) {
+  while (!text.empty()) {
+    const char c = text.front();
+    const std::size_t length = k8s::utf8_sequence(text);
+    const Unprintable hidden = length == 0 ? Unprintable{1, 0xfffd} : unprintable_at(text);
+    if (hidden.bytes > 0) {
       out += fmt::format("\\u{:04x}", static_cast<std::uint32_t>(hidden.character));
-      i += hidden.bytes;
-    } else if (length > 1) {
-      out += text.substr(i, length);
-      i += length;
+    } else if (c == '\n') {
+      out += "\\n";
+    } else if (c == '\t') {
+      out += "\\u0009";
     } else {
-      if (c == '"' || c == '\\') {
-        out += '\\';
-        out += text[i];
-      } else if (c == '\n') {
-        out += "\\n";
-      } else if (c < 0x20) {
-        out += fmt::format("\\u{:04x}", c);
-      } else {
-        out += text[i];
-      }
-      ++i;
+      if (c == '"' || c == '\\') out += '\\';
+      out += text.substr(0, length);
     }
+    text.remove_prefix(hidden.bytes > 0 ? hidden.bytes : length);
   }
-  out += '"';
-  return out;
+  return out + '"';
 }
 
 std::string value_text(const LogField& field, bool always_quote) {

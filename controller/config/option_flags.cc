@@ -1,12 +1,11 @@
 #include "controller/config/option_flags.h"
 
-#include <fmt/format.h>
-
 #include <charconv>
 #include <chrono>
 #include <fstream>
 #include <iterator>
 #include <optional>
+#include <ranges>
 
 #include "k8sclient/value/encoding.h"
 #include "k8sclient/value/selectors.h"
@@ -23,10 +22,8 @@ bool is_dns_label(std::string_view name) {
 
 std::set<std::string> split_names(std::string_view text) {
   std::set<std::string> out;
-  while (!text.empty()) {
-    const std::size_t comma = text.find(',');
-    if (comma != 0) out.emplace(text.substr(0, comma));
-    text = comma == std::string_view::npos ? std::string_view() : text.substr(comma + 1);
+  for (const auto part : std::views::split(text, ',')) {
+    if (!part.empty()) out.emplace(part.begin(), part.end());
   }
   return out;
 }
@@ -34,14 +31,12 @@ std::set<std::string> split_names(std::string_view text) {
 OptionSpec& OptionGroup::add(std::string name, std::string type, std::string doc,
                              std::function<std::string(Options&, const std::string&)> set,
                              std::function<std::string(const Options&)> get) {
-  OptionSpec& spec = out_->emplace_back();
-  spec.name = std::move(name);
-  spec.group = heading_;
-  spec.type = std::move(type);
-  spec.doc = std::move(doc);
-  spec.set = std::move(set);
-  spec.get = std::move(get);
-  return spec;
+  return out_->emplace_back(OptionSpec{.name = std::move(name),
+                                       .group = heading_,
+                                       .type = std::move(type),
+                                       .doc = std::move(doc),
+                                       .set = std::move(set),
+                                       .get = std::move(get)});
 }
 
 void OptionGroup::text(std::string name, std::string type, std::string doc, OptionField<std::string> field) {

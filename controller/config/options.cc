@@ -265,6 +265,11 @@ const std::vector<OptionSpec>& option_specs() {
   return kSpecs;
 }
 
+const OptionSpec* find_option(std::string_view name) {
+  const auto found = std::ranges::find(option_specs(), name, &OptionSpec::name);
+  return found == option_specs().end() ? nullptr : &*found;
+}
+
 PlannerSettings Options::planner_settings() const {
   PlannerSettings out;
   if (!namespace_.empty()) out.operator_namespace = namespace_;

@@ -127,6 +127,8 @@ struct OptionSpec {
   [[nodiscard]] std::string environment() const;                 // "GSO_LEASE_DURATION"
 };
 [[nodiscard]] const std::vector<OptionSpec>& option_specs();
+// Null: there is no setting of that name.
+[[nodiscard]] const OptionSpec* find_option(std::string_view name);
 
 // Sets what `text` (YAML: one mapping of scalars) holds, except the names in `keep` (given by flag or environment).
 // Errors (reason invalid) name the file, the line, the key, and for an unknown key the nearest known one.

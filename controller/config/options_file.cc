@@ -6,10 +6,8 @@
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
-#include <cstddef>
 #include <nlohmann/json.hpp>
 #include <utility>
-#include <vector>
 
 #include "reconcilers/cluster/record_store.h"
 #include "reconcilers/model/labels.h"
@@ -17,12 +15,6 @@
 
 namespace gso {
 namespace {
-
-const OptionSpec* find(std::string_view name) {
-  const auto& specs = option_specs();
-  auto it = std::find_if(specs.begin(), specs.end(), [&](const OptionSpec& spec) { return spec.name == name; });
-  return it == specs.end() ? nullptr : &*it;
-}
 
 std::string unknown_key(std::string_view name) {
   std::vector<std::string> words;
@@ -39,7 +31,7 @@ std::string apply_entry(Options& options, const YAML::Node& key, const YAML::Nod
                         const std::vector<std::string>& keep) {
   if (!key.IsScalar()) return "a setting's name must be a word";
   const std::string& name = key.Scalar();
-  const OptionSpec* spec = find(name);
+  const OptionSpec* spec = find_option(name);
   if (spec == nullptr) return unknown_key(name);
   if (!value.IsScalar()) return fmt::format("{}: expected a single value ({})", name, spec->type);
   Options unused;

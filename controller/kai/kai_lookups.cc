@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <optional>
 #include <ranges>
 #include <utility>
 
@@ -76,8 +75,7 @@ boost::asio::awaitable<k8s::Result<std::vector<KaiPod>>> KaiReader::list_pods(k8
 boost::asio::awaitable<k8s::Result<std::vector<KaiPod>>> KaiReader::multi_device_pods(std::string group,
                                                                                       k8s::CallOptions limits) {
   const k8s::LabelSelector selector = multi_labelled(group);
-  k8s::Result<std::vector<KaiPod>> found = co_await list_pods(selector, limits);
-  co_return found;
+  co_return co_await list_pods(selector, limits);
 }
 
 // A list by name: one verb less to grant in every namespace than a GET.
@@ -311,15 +309,9 @@ bool LookupQueue::recent(k8s::MonoTime at) const {
 }
 
 boost::asio::awaitable<k8s::Result<bool>> LookupQueue::ask(Question question) {
-  k8s::Result<bool> news = false;
-  if (question.kind == Question::Kind::group) {
-    news = co_await ask_group(question.key.name);
-  } else if (question.kind == Question::Kind::pod) {
-    news = co_await ask_pod(question.key);
-  } else {
-    news = co_await ask_small(question);
-  }
-  co_return news;
+  if (question.kind == Question::Kind::group) co_return co_await ask_group(question.key.name);
+  if (question.kind == Question::Kind::pod) co_return co_await ask_pod(question.key);
+  co_return co_await ask_small(question);
 }
 
 boost::asio::awaitable<k8s::Result<bool>> LookupQueue::ask_group(std::string group) {

@@ -2,10 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
-#include <map>
-#include <optional>
-#include <stdexcept>
 #include <utility>
 
 #include "controller/kai/kai_lookups.h"

@@ -15,6 +15,7 @@
 #include <sstream>
 #include <utility>
 
+#include "controller/mps_daemon/node_gpus.h"
 #include "k8sclient/auth/child_process.h"
 
 namespace gso {
@@ -79,8 +80,7 @@ asio::awaitable<k8s::Result<std::string>> ask_mps_daemon(k8s::Clock* clock, std:
 
 asio::awaitable<k8s::Result<std::string>> probe_mps_daemon(k8s::Clock* clock, std::string pipe_directory) {
   const std::string command = "get_default_active_thread_percentage";
-  k8s::Result<std::string> answer = co_await ask_mps_daemon(clock, pipe_directory, command, kProbeLimit);
-  co_return answer;
+  co_return co_await ask_mps_daemon(clock, pipe_directory, command, kProbeLimit);
 }
 
 namespace {
@@ -162,8 +162,7 @@ class DaemonCommands {
       : clock_(clock), pipe_directory_(std::move(pipe_directory)), log_(log) {}
 
   asio::awaitable<k8s::Result<std::string>> ask(std::string command) {
-    k8s::Result<std::string> answer = co_await ask_mps_daemon(clock_, pipe_directory_, command, kCommandLimit);
-    co_return answer;
+    co_return co_await ask_mps_daemon(clock_, pipe_directory_, command, kCommandLimit);
   }
 
   asio::awaitable<k8s::Result<void>> set_memory(std::string gpu, std::string size) {

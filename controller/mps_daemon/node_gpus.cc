@@ -11,10 +11,8 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <optional>
+#include <ranges>
 #include <sstream>
-#include <string_view>
-#include <utility>
 
 #include "k8sclient/auth/child_process.h"
 #include "k8sclient/value/encoding.h"
@@ -33,12 +31,10 @@ constexpr k8s::Duration kLimit = std::chrono::seconds(60);  // Without persisten
 
 std::vector<std::string> split(std::string_view text, char separator) {
   std::vector<std::string> out;
-  while (true) {
-    const auto end = text.find(separator);
-    out.emplace_back(trimmed(text.substr(0, end)));
-    if (end == std::string_view::npos) return out;
-    text.remove_prefix(end + 1);
+  for (const auto part : std::views::split(text, separator)) {
+    out.emplace_back(trimmed(std::string_view(part.begin(), part.end())));
   }
+  return out;
 }
 
 k8s::Result<std::vector<NodeGpu>> parse_gpus(std::string_view text) {

@@ -13,8 +13,6 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <map>
-#include <optional>
 #include <sstream>
 
 #include "controller/mps_daemon/control_pipe.h"

@@ -8,17 +8,12 @@
 #include <boost/asio/this_coro.hpp>
 #include <chrono>
 #include <fstream>
-#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <ostream>
 #include <ranges>
-#include <string>
-#include <vector>
 
 #include "controller/mps_daemon/control_pipe.h"
-#include "controller/mps_daemon/node_gpus.h"
 #include "k8sclient/auth/child_process.h"
 
 namespace gso {
@@ -279,8 +274,7 @@ asio::awaitable<int> run_mps_daemon(k8s::Clock* clock, MpsDaemonSettings setting
     co_return 1;
   }
   Daemon daemon(clock, settings, std::move(found), log);
-  const int status = co_await daemon.run(stop);
-  co_return status;
+  co_return co_await daemon.run(stop);
 }
 
 asio::awaitable<int> probe_readiness(k8s::Clock* clock, MpsDaemonSettings settings, std::ostream* out) {

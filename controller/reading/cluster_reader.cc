@@ -8,10 +8,7 @@
 #include <array>
 #include <boost/asio/this_coro.hpp>
 #include <chrono>
-#include <functional>
-#include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -83,18 +80,17 @@ asio::awaitable<k8s::Result<void>> list_scope(Look look, WatchScope scope, World
   for (const auto& [key, value] : scope.labels) options.label_selector.match_labels.emplace(key, value);
   if (!scope.name.empty()) options.field_selector = k8s::FieldSelector::equals("metadata.name", scope.name);
   const k8s::Gvr gvr = resource_of(scope.kind);
-  k8s::Result<void> listed;
   if (scope.kind == WatchScope::Kind::pods) {
-    listed = co_await list_into<Pod>(look, gvr, options, &project_operand_pod, &world->operand_pods);
-  } else if (scope.kind == WatchScope::Kind::configmaps) {
-    listed = co_await list_into<ConfigMap>(look, gvr, options, &project_configmap, &world->configmaps);
-  } else if (scope.kind == WatchScope::Kind::daemonsets) {
-    listed = k8s::Result<void>{};  // list_kinds() has listed those of the whole cluster.
-  } else {
-    listed =
-        co_await list_into<ControllerRevision>(look, gvr, options, &project_controller_revision, &world->revisions);
+    co_return co_await list_into<Pod>(look, gvr, options, &project_operand_pod, &world->operand_pods);
   }
-  co_return listed;
+  if (scope.kind == WatchScope::Kind::configmaps) {
+    co_return co_await list_into<ConfigMap>(look, gvr, options, &project_configmap, &world->configmaps);
+  }
+  if (scope.kind == WatchScope::Kind::controllerrevisions) {
+    co_return co_await list_into<ControllerRevision>(look, gvr, options, &project_controller_revision,
+                                                     &world->revisions);
+  }
+  co_return k8s::Result<void>{};  // list_kinds() has listed the DaemonSets of the whole cluster.
 }
 
 // Only pods that say one of these words are of interest: operands, consumers, KAI's and its scaling pods.
@@ -164,8 +160,7 @@ asio::awaitable<k8s::Result<void>> read_kai(Look look, KaiSettings settings, Kai
   if (!served) co_return std::unexpected(served.error());
   kai->bind_requests_served = *served;
   if (!kai->configs_served && !kai->bind_requests_served) co_return k8s::Result<void>{};
-  const k8s::Result<void> binder = co_await read_binder(look, settings, kai);
-  co_return binder;
+  co_return co_await read_binder(look, settings, kai);
 }
 
 KaiWants wants_of(const ClusterView& view, const PlannerSettings& settings, WallTime now) {
@@ -258,27 +253,21 @@ asio::awaitable<k8s::Result<void>> list_kinds(Look look, World* world, OptionalK
   const k8s::ListOptions everything;
   k8s::Result<void> nodes;
   k8s::Result<void> daemonsets;
-  const auto optional = [&]<class T>(const k8s::Gvr& gvr, k8s::Result<T> (*project)(std::string_view),
-                                     k8s::Store<T>* store, k8s::Result<bool>* result) {
-    return keep(list_if_served<T>(look, gvr, project, store), result);
-  };
   std::vector<asio::awaitable<void>> readings;
+  const auto add_optional = [&]<class T>(const k8s::Gvr& gvr, k8s::Result<T> (*project)(std::string_view),
+                                         k8s::Store<T>* store, k8s::Result<bool>* result) {
+    readings.push_back(keep(list_if_served<T>(look, gvr, project, store), result));
+  };
   readings.push_back(keep(list_into<Node>(look, resources::nodes, everything, &project_node, &world->nodes), &nodes));
   readings.push_back(
       keep(list_into<DaemonSet>(look, resources::daemon_sets, everything, &project_daemonset, &world->daemonsets),
            &daemonsets));
-  readings.push_back(
-      optional(resources::cluster_policies, &project_clusterpolicy, &world->clusterpolicies, &kinds->cluster_policies));
-  readings.push_back(
-      optional(resources::gpu_clusters, &project_gpu_cluster, &world->gpu_clusters, &kinds->gpu_clusters));
-  readings.push_back(
-      optional(resources::device_classes, &project_device_class, &world->device_classes, &kinds->device_classes));
-  readings.push_back(
-      optional(resources::resource_slices, &project_resource_slice, &world->resource_slices, &kinds->resource_slices));
-  readings.push_back(
-      optional(resources::sharing_policies, &project_sharing_policy, &world->policies, &kinds->policies));
-  readings.push_back(
-      optional(resources::sharing_rollouts, &project_sharing_rollout, &world->rollouts, &kinds->rollouts));
+  add_optional(resources::cluster_policies, &project_clusterpolicy, &world->clusterpolicies, &kinds->cluster_policies);
+  add_optional(resources::gpu_clusters, &project_gpu_cluster, &world->gpu_clusters, &kinds->gpu_clusters);
+  add_optional(resources::device_classes, &project_device_class, &world->device_classes, &kinds->device_classes);
+  add_optional(resources::resource_slices, &project_resource_slice, &world->resource_slices, &kinds->resource_slices);
+  add_optional(resources::sharing_policies, &project_sharing_policy, &world->policies, &kinds->policies);
+  add_optional(resources::sharing_rollouts, &project_sharing_rollout, &world->rollouts, &kinds->rollouts);
   const IsUseless useless = [&] { return ends_reading(nodes) || ends_reading(daemonsets); };
   co_await read_side_by_side(look.client->clock(), std::move(readings), useless);
   co_return nodes ? daemonsets : nodes;
@@ -394,8 +383,7 @@ asio::awaitable<k8s::Result<void>> read_world(k8s::Reader* client, PlannerSettin
                                               std::vector<std::string>* incomplete, SharingKinds* sharing_kinds) {
   DiscoveryOnce discovery(client);
   const Look look{client, incomplete, &discovery};
-  const k8s::Result<void> read = co_await fill_world(look, settings, world, sharing_kinds);
-  co_return read;
+  co_return co_await fill_world(look, settings, world, sharing_kinds);
 }
 
 std::string coverage_gap(const World& world, const PlannerSettings& settings) {

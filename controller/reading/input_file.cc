@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <fstream>
 #include <istream>
+#include <ranges>
 #include <utility>
 
 #include "controller/config/options.h"
@@ -32,14 +33,12 @@ bool begins_like_a_document(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
   std::array<char, 4096> buffer{};
   file.read(buffer.data(), buffer.size());
-  std::string_view text(buffer.data(), static_cast<std::size_t>(file.gcount()));
+  const std::string_view text(buffer.data(), static_cast<std::size_t>(file.gcount()));
   if (text.find('\0') != std::string_view::npos) return false;
-  while (!text.empty()) {
-    const std::string_view line = text.substr(0, text.find('\n'));
-    if (std::ranges::any_of(kSigns, [&](std::string_view sign) { return line.starts_with(sign); })) return true;
-    text.remove_prefix(std::min(line.size() + 1, text.size()));
-  }
-  return false;
+  return std::ranges::any_of(std::views::split(text, '\n'), [](const auto& part) {
+    const std::string_view line(part.begin(), part.end());
+    return std::ranges::any_of(kSigns, [&](std::string_view sign) { return line.starts_with(sign); });
+  });
 }
 
 // In any case: DEVICES.YAML comes from a system that keeps none.
@@ -118,16 +117,12 @@ k8s::Result<std::string> read_input(const std::string& name, std::istream& stdin
 }
 
 bool is_blank(std::string_view text) {
-  while (!text.empty()) {
-    const std::string_view line = text.substr(0, text.find('\n'));
+  return std::ranges::all_of(std::views::split(text, '\n'), [](const auto& part) {
+    const std::string_view line(part.begin(), part.end());
     const auto first = line.find_first_not_of(" \t\r");
-    if (first != std::string_view::npos && line[first] != '#' &&
-        !(first == 0 && line.substr(0, line.find_last_not_of(" \t\r") + 1) == "---")) {
-      return false;
-    }
-    text.remove_prefix(std::min(line.size() + 1, text.size()));
-  }
-  return true;
+    return first == std::string_view::npos || line[first] == '#' ||
+           (first == 0 && line.substr(0, line.find_last_not_of(" \t\r") + 1) == "---");
+  });
 }
 
 k8s::Result<std::string> read_written_input(const std::string& name, std::istream& stdin_stream) {

@@ -8,13 +8,10 @@
 #include <utility>
 
 #include "controller/reading/reads.h"
-#include "controller/runtime/task_group.h"
 #include "controller/writes/executor.h"
 #include "k8sclient/backoff.h"
-#include "k8sclient/value/error.h"
 #include "reconcilers/cluster/cluster_pods.h"
 #include "reconcilers/fleet/fleet_index.h"
-#include "reconcilers/model/foreign_names.h"
 #include "reconcilers/model/kai_objects.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/project.h"

@@ -10,7 +10,6 @@
 
 #include "controller/reading/reads.h"
 #include "controller/runtime/leader_election.h"
-#include "k8sclient/value/error.h"
 #include "k8sclient/value/time.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/resources.h"

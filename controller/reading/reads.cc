@@ -1,13 +1,10 @@
 // From a Status to the rule that would have let it through.
 #include "controller/reading/reads.h"
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
-#include <string_view>
-#include <utility>
 
 #include "k8sclient/value/time.h"
 #include "reconcilers/model/objects.h"
@@ -130,8 +127,7 @@ boost::asio::awaitable<k8s::Result<bool>> DiscoveryOnce::served(k8s::Gvr gvr) {
   const std::optional<bool> known = kinds ? kinds->serves(gvr) : std::nullopt;
   if (known) co_return *known;
   const k8s::CallOptions call;
-  const k8s::Result<bool> served = co_await client_->served(gvr, call);
-  co_return served;
+  co_return co_await client_->served(gvr, call);
 }
 
 }  // namespace gso

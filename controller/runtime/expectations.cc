@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <utility>
-#include <vector>
 
 #include "controller/reading/reads.h"
 #include "controller/writes/schedule.h"

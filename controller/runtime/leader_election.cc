@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "k8sclient/api/client.h"
 #include "k8sclient/api/object_json.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/resources.h"
@@ -229,8 +228,8 @@ std::string LeaderElector::next_record() const {
 
 bool LeaderElector::says_observe() const {
   const Json lease = exists_ ? Json::parse(observed_json_, nullptr, false) : Json();
-  const Json::json_pointer annotations("/metadata/annotations");
-  return lease.contains(annotations) && text_at(lease[annotations], kMaxModeAnnotation) == kObserveMode;
+  const Json annotations = object_at(object_at(lease, "metadata"), "annotations");
+  return text_at(annotations, kMaxModeAnnotation) == kObserveMode;
 }
 
 boost::asio::awaitable<bool> LeaderElector::write(MonoTime begun, bool create) {
@@ -292,61 +291,6 @@ boost::asio::awaitable<void> LeaderElector::release() {
   } else {
     events_.failed(answer.error());
   }
-}
-
-namespace {
-
-k8s::WatcherOptions only(const k8s::ObjectKey& lease, k8s::WatcherOptions options) {
-  options.ns = lease.ns;
-  options.label_selector = {};
-  options.field_selector = k8s::FieldSelector::equals("metadata.name", lease.name);
-  return options;
-}
-
-std::string holder_of(std::string_view json) {
-  return read_lease(json).value_or(LeaseRecord()).holder;
-}
-
-}  // namespace
-
-LeaseWatch::LeaseWatch(k8s::Reader* reader, k8s::ObjectKey lease, k8s::WatcherOptions options, LeaseWatchEvents events)
-    : lease_(std::move(lease)),
-      events_(std::move(events)),
-      watcher_(reader, resources::leases, only(lease_, std::move(options)), this) {}
-
-bool LeaseWatch::is_the_lease(std::string_view json) const {
-  const k8s::Result<k8s::ObjectKey> key = k8s::read_object_key(json);
-  return key && *key == lease_;
-}
-
-void LeaseWatch::init() {
-  holder_.reset();
-}
-
-k8s::Result<void> LeaseWatch::init_apply(std::string_view json) {
-  if (is_the_lease(json)) holder_ = holder_of(json);
-  return {};
-}
-
-k8s::Result<void> LeaseWatch::init_remove(std::string_view json) {
-  if (is_the_lease(json)) holder_.reset();
-  return {};
-}
-
-void LeaseWatch::init_done() {
-  events_.synced();
-  if (holder_) return events_.changed(*holder_);
-  events_.changed(std::nullopt);
-}
-
-k8s::Result<void> LeaseWatch::apply(std::string_view json) {
-  if (is_the_lease(json)) events_.changed(holder_of(json));
-  return {};
-}
-
-k8s::Result<void> LeaseWatch::remove(std::string_view json) {
-  if (is_the_lease(json)) events_.changed(std::nullopt);
-  return {};
 }
 
 }  // namespace gso

@@ -36,7 +36,7 @@ void Manager::start() {
   services_.spawn(executor_, loop_->resync());
   if (elector_ != nullptr) {
     services_.spawn(executor_, elector_->run());
-    services_.spawn(executor_, lease_watch_->run());
+    watch_lease();
   }
   workers_.spawn(executor_, loop_->run());
 }
@@ -80,7 +80,7 @@ boost::asio::awaitable<void> Manager::end(bool crash) {
   if (crash) plan_executor_->crash();
   if (elector_ != nullptr) {
     elector_->stop();
-    lease_watch_->stop();
+    if (lease_watch_ != nullptr) lease_watch_->stop();
   }
   recorder_->stop();
   cluster_.stop();
@@ -139,7 +139,12 @@ std::string Manager::leader() const {
 }
 
 k8s::Result<void> Manager::may_write() const {
-  if (crashed_ || stopping_) return k8s::fail(k8s::Reason::cancelled, "shutting down");
+  if (stopping_) return k8s::fail(k8s::Reason::cancelled, "shutting down");
+  return may_report();
+}
+
+k8s::Result<void> Manager::may_report() const {
+  if (crashed_) return k8s::fail(k8s::Reason::cancelled, "shutting down");
   if (elector_ != nullptr && !elector_->may_write()) return k8s::fail(k8s::Reason::cancelled, "the lease is not held");
   return {};
 }
@@ -148,7 +153,7 @@ bool Manager::holds_profiles(const k8s::ObjectKey& config_map) const {
   return world_.daemonsets.synced() && gso::holds_profiles(world_, config_map);
 }
 
-DebugAnswer Manager::debug(const DebugRequest& request) const {
+HttpAnswer Manager::debug(const HttpRequest& request) const {
   return pages_->answer(request);
 }
 

@@ -31,6 +31,7 @@
 #include "controller/watches/dynamic_watches.h"
 #include "controller/watches/kai_watches.h"
 #include "controller/watches/partitioning_watches.h"
+#include "controller/watches/scoped_watch.h"
 #include "controller/writes/event_recorder.h"
 #include "controller/writes/executor.h"
 #include "k8sclient/api/client.h"
@@ -75,6 +76,8 @@ class Manager {
   [[nodiscard]] bool leading() const;
   // Consulted just before each write is sent: the Lease is held, and nothing is ending. Errors: `cancelled`.
   [[nodiscard]] k8s::Result<void> may_write() const;
+  // The same for Events, which are about the last writes: they are sent during a stop as well.
+  [[nodiscard]] k8s::Result<void> may_report() const;
   // Of a client that sends its requests apart from the operator's own: the same metrics and retries.
   [[nodiscard]] const k8s::ClientOptions& client_settings() const { return client_.options(); }
   // For the webhook. Whether a device plugin reads its profiles from this ConfigMap; false as long as it is unknown.
@@ -83,14 +86,14 @@ class Manager {
   [[nodiscard]] std::function<std::string(const std::string& key)> key_users(const k8s::ObjectKey& config_map) const;
   [[nodiscard]] KaiPodRules kai_pod_rules() const;
   // What is served below /debug.
-  [[nodiscard]] DebugAnswer debug(const DebugRequest& request) const;
+  [[nodiscard]] HttpAnswer debug(const HttpRequest& request) const;
 
  private:
   [[nodiscard]] WatchResources watch_resources();
   [[nodiscard]] WatchReports watch_reports(std::function<void()> complete);
   void make_elector();
   void record_leader();
-  void make_lease_watch(const k8s::ObjectKey& lease);
+  void watch_lease();
   void make_writers();
   void make_loop();
   // Who leads, as far as is known; empty: no replica.
@@ -127,8 +130,10 @@ class Manager {
   KaiReader kai_reader_;
   LookupQueue lookup_queue_;
   NodeConsumersReader consumers_;
-  std::unique_ptr<LeaderElector> elector_;   // Null: this replica leads without a Lease.
-  std::unique_ptr<LeaseWatch> lease_watch_;  // Null where elector_ is.
+  std::unique_ptr<LeaderElector> elector_;  // Null: this replica leads without a Lease.
+  k8s::Store<Lease> leases_;                // That of the election.
+  ScopeCounts lease_counts_;
+  std::shared_ptr<ScopedWatch> lease_watch_;  // Null where elector_ is.
   std::unique_ptr<EventRecorder> recorder_;
   std::unique_ptr<Executor> plan_executor_;
   std::unique_ptr<FleetLoop> loop_;

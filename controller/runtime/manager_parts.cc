@@ -4,7 +4,6 @@
 #include <malloc.h>
 
 #include <algorithm>
-#include <string>
 #include <string_view>
 #include <utility>
 
@@ -13,8 +12,10 @@
 #include "controller/runtime/operator_pages.h"
 #include "controller/serving/process_metrics.h"
 #include "k8sclient/watch/watcher.h"
+#include "reconcilers/model/kai_objects.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/policy.h"
+#include "reconcilers/model/resources.h"
 
 namespace gso {
 namespace {
@@ -184,9 +185,7 @@ void Manager::make_elector() {
   events.recovered = [this, subject] { outages_.worked(kLeaseFailed, subject); };
   events.written = [this] { ++view_->lease_writes; };
   events.went_back = [this] { loop_->note_back_in_time(); };
-  const k8s::ObjectKey lease = election.lease;
   elector_ = std::make_unique<LeaderElector>(&client_, clock_, std::move(election), std::move(events));
-  make_lease_watch(lease);
 }
 
 // As client-go's election does, so that `kubectl describe lease` shows who led when.
@@ -198,18 +197,28 @@ void Manager::record_leader() {
        .verb = "LeaderElection"});
 }
 
-void Manager::make_lease_watch(const k8s::ObjectKey& lease) {
+// So that a standby acts at once when the leader has released the Lease: up to 2.2 retry periods pass until it is read
+// the next time. It only wakes the elector: what counts is what the elector reads then.
+void Manager::watch_lease() {
+  const k8s::ObjectKey lease{settings_.operator_namespace, options_.lease_name};
+  leases_.add_listener([this, lease](const k8s::ObjectKey& key, const auto&, const auto& after) {
+    const std::string holder = after == nullptr ? std::string() : after->holder;
+    const bool taken = elector_->leading() && holder != options_.identity;
+    // Some servers do not know the selector.
+    if (key == lease && (holder.empty() || taken)) elector_->look_now();
+  });
+  lease_watch_ = std::make_shared<ScopedWatch>();
+  lease_watch_->fill(&leases_, &lease_counts_, &project_lease);
+  k8s::WatcherOptions options = watcher_options(runtime_, options_);
+  options.ns = lease.ns;
+  options.field_selector = k8s::FieldSelector::equals("metadata.name", lease.name);
   const std::string subject = fmt::format("Lease {}/{}", lease.ns, lease.name);
-  LeaseWatchEvents events;
-  events.changed = [this](std::optional<std::string_view> holder) {
-    const bool free = !holder || holder->empty();
-    const bool taken = elector_->leading() && holder && *holder != options_.identity;
-    if (free || taken) elector_->look_now();
-  };
-  events.synced = [this, subject] { outages_.worked(kWatchFailed, subject); };
+  ReportingSink::Reports reports;
+  reports.complete = [this, subject] { outages_.worked(kWatchFailed, subject); };
   // Without the watch the Lease is read every few seconds.
-  events.failed = [this, subject](const k8s::Error& error) { outages_.failed(kWatchFailed, subject, error); };
-  lease_watch_ = std::make_unique<LeaseWatch>(&client_, lease, watcher_options(runtime_, options_), std::move(events));
+  reports.failed = [this, subject](const k8s::Error& error) { outages_.failed(kWatchFailed, subject, error); };
+  ScopedWatch::start(lease_watch_, &client_, resources::leases, std::move(options), &services_, executor_,
+                     std::move(reports));
 }
 
 void Manager::make_writers() {
@@ -223,13 +232,7 @@ void Manager::make_writers() {
     if (std::string_view(result) == "sent") ++view_->event_writes;
   };
   hooks.failed = [this](const k8s::Error& error) { outages_.failed("Event was not sent", "events", error); };
-  // Events about the last writes are sent during a stop as well, as long as the Lease is held.
-  hooks.before_send = [this]() -> k8s::Result<void> {
-    if (crashed_) return k8s::fail(k8s::Reason::cancelled, "shutting down");
-    if (elector_ != nullptr && !elector_->may_write())
-      return k8s::fail(k8s::Reason::cancelled, "the lease is not held");
-    return {};
-  };
+  hooks.before_send = [this] { return may_report(); };
   EventRecorderOptions recording;
   recording.reporting_instance = runtime_.instance;
   recording.seed = runtime_.seed;

@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "controller/config/options.h"
-#include "controller/serving/metrics.h"
 #include "controller/serving/process_metrics.h"
 #include "reconcilers/cluster/discovery.h"
 #include "reconcilers/explain/node.h"
@@ -324,23 +323,19 @@ using OrderedJson = nlohmann::ordered_json;
 constexpr std::string_view kNodes = "/debug/nodes/";
 constexpr std::string_view kLogLevel = "/debug/log-level";
 
-const OptionSpec& log_level_spec() {
-  const auto& specs = option_specs();
-  return *std::find_if(specs.begin(), specs.end(), [](const OptionSpec& spec) { return spec.name == "log-level"; });
-}
-
 OrderedJson log_level(LogLevel level) {
   Options options;
   options.log_level = level;
-  return {{"level", log_level_spec().get(options)}};
+  return {{"level", find_option("log-level")->get(options)}};
 }
 
-DebugAnswer found(const OrderedJson& document) {
-  return {200, printable_json(document.dump(1, ' ', false, OrderedJson::error_handler_t::replace)) + "\n"};
+HttpAnswer found(const OrderedJson& document) {
+  return {200, "application/json",
+          printable_json(document.dump(1, ' ', false, OrderedJson::error_handler_t::replace)) + "\n"};
 }
 
-DebugAnswer refused(int status, const std::string& why) {
-  return {status, OrderedJson{{"error", why}}.dump() + "\n"};
+HttpAnswer refused(int status, const std::string& why) {
+  return {status, "application/json", OrderedJson{{"error", why}}.dump() + "\n"};
 }
 
 }  // namespace
@@ -404,7 +399,7 @@ OrderedJson OperatorPages::queue() const {
           {"timers", std::move(timers)}};
 }
 
-DebugAnswer OperatorPages::node(const std::string& name) const {
+HttpAnswer OperatorPages::node(const std::string& name) const {
   // A standby keeps its stores up to date but assesses nothing: its answer would look like an empty cluster.
   if (!shown_.leading()) {
     const std::string holder = parts_.leader();
@@ -425,17 +420,18 @@ DebugAnswer OperatorPages::node(const std::string& name) const {
   return explanation ? found(explanation_json(*explanation)) : refused(404, fmt::format("node {} not found", name));
 }
 
-DebugAnswer OperatorPages::answer(const DebugRequest& request) const {
+HttpAnswer OperatorPages::answer(const HttpRequest& request) const {
   const std::string_view path = request.path;
   const bool names_level = path.starts_with(kLogLevel) && path.substr(kLogLevel.size()).starts_with('/');
-  if (request.put != names_level) return refused(405, "PUT /debug/log-level/LEVEL, and GET of all the others");
+  if ((request.method == "PUT") != names_level)
+    return refused(405, "PUT /debug/log-level/LEVEL, and GET of all the others");
   if (path == "/debug/cache") return found(cache());
   if (path == "/debug/queue") return found(queue());
   if (path.starts_with(kNodes)) return node(std::string(path.substr(kNodes.size())));
   if (path == kLogLevel) return found(log_level(shown_.log->level()));
   if (names_level) {
     Options options;
-    const std::string wrong = log_level_spec().set(options, std::string(path.substr(kLogLevel.size() + 1)));
+    const std::string wrong = find_option("log-level")->set(options, std::string(path.substr(kLogLevel.size() + 1)));
     if (!wrong.empty()) return refused(400, wrong);
     shown_.log->set_level(options.log_level);
     return found(log_level(options.log_level));

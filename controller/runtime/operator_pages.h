@@ -41,7 +41,7 @@ class OperatorPages {
   // The metrics that are written at a scrape, before each page: stores and watches, nodes by state, rollouts by phase.
   void fill(Metrics& metrics);
   // What the operator holds and is about to do, as JSON: below /debug.
-  [[nodiscard]] DebugAnswer answer(const DebugRequest& request) const;
+  [[nodiscard]] HttpAnswer answer(const HttpRequest& request) const;
 
  private:
   class AffectedObjects;
@@ -58,7 +58,7 @@ class OperatorPages {
   void fill_cordons(Metrics& metrics, AffectedObjects& affected);
   [[nodiscard]] nlohmann::ordered_json cache() const;
   [[nodiscard]] nlohmann::ordered_json queue() const;
-  [[nodiscard]] DebugAnswer node(const std::string& name) const;
+  [[nodiscard]] HttpAnswer node(const std::string& name) const;
 
   Parts parts_;
   const FleetLoop::Parts& shown_;

@@ -82,7 +82,7 @@ class Servers {
     if (listening && is_on(options_.webhook_bind_address)) listening = listen_for_admission();
     if (!listening || !is_on(options_.debug_bind_address)) return listening;
     Routes routes;
-    routes.debug = [manager = manager_](const DebugRequest& request) { return manager->debug(request); };
+    routes.debug = [manager = manager_](const HttpRequest& request) { return manager->debug(request); };
     return serve(options_.debug_bind_address, std::move(routes), {}, view.debug_port);
   }
   void start() {
@@ -252,7 +252,7 @@ asio::awaitable<k8s::Result<void>> run_operator(Runtime runtime, Options options
   if (runtime.kill != nullptr) signals.spawn(executor, forward(runtime.kill, &kill, wake.get()));
   servers.start();
   manager.on_fatal([&wake] { wake->notify(); });
-  runtime.view->debug = [&manager](const DebugRequest& request) { return manager.debug(request); };
+  runtime.view->debug = [&manager](const HttpRequest& request) { return manager.debug(request); };
   runtime.log->info("Started", {{"version", version()},
                                 {"identity", options.identity},
                                 {"leaderElection", options.leader_elect && !options.dry_run}});

@@ -52,7 +52,7 @@ struct RuntimeView {
   int webhook_port = 0;
   int health_port = 0;
   int debug_port = 0;
-  std::function<DebugAnswer(const DebugRequest&)> debug;  // What /debug answers; null before and after the run.
+  DebugHandler debug;  // What /debug answers; null before and after the run.
 };
 
 struct RuntimeHooks {

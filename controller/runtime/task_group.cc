@@ -14,7 +14,6 @@
 #include <list>
 #include <stdexcept>
 #include <utility>
-#include <vector>
 
 namespace gso {
 

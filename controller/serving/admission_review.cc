@@ -9,7 +9,6 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <string_view>
 #include <utility>
 
 #include "reconcilers/lint/admission.h"

@@ -1,4 +1,4 @@
-// One HTTP request and its answer, as the handlers of HttpServer see them, and those below /debug.
+// One HTTP request and its answer, as the handlers of HttpServer see them.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -49,16 +49,7 @@ struct HttpAnswer {
 
 // Called once per request. May wait, for an answer of the API server for example; must not throw.
 using HttpHandler = std::function<boost::asio::awaitable<HttpAnswer>(HttpRequest)>;
-
-// --- One request below /debug, and its answer.
-
-struct DebugRequest {
-  std::string_view path;  // Without the query.
-  bool put = false;       // Else GET or HEAD.
-};
-struct DebugAnswer {
-  int status = 200;
-  std::string json;
-};
+// What answers below /debug at once, from memory: GET, HEAD and PUT.
+using DebugHandler = std::function<HttpAnswer(const HttpRequest&)>;
 
 }  // namespace gso

@@ -18,7 +18,6 @@
 #include <charconv>
 #include <exception>
 #include <map>
-#include <optional>
 #include <stdexcept>
 #include <tuple>
 #include <utility>

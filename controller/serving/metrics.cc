@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
-#include <cstdint>
 
 namespace gso {
 namespace {
@@ -49,15 +49,8 @@ std::string label_text(const std::vector<std::string>& names, const std::vector<
 }  // namespace
 
 std::string_view Metrics::type_name(Type type) {
-  switch (type) {
-    case Type::counter:
-      return "counter";
-    case Type::gauge:
-      return "gauge";
-    case Type::histogram:
-      return "histogram";
-  }
-  return "untyped";
+  constexpr std::array<std::string_view, 3> kNames{"counter", "gauge", "histogram"};
+  return kNames.at(static_cast<std::size_t>(type));
 }
 
 Metrics::Metrics() {

@@ -3,7 +3,6 @@
 // client-go tools/metrics; process_* as the Prometheus client libraries spell them.
 #include <ranges>
 #include <span>
-#include <string_view>
 
 #include "controller/serving/metrics.h"
 

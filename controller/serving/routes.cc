@@ -40,11 +40,6 @@ HttpAnswer metrics_answer(Served& served, std::string_view accept) {
   return {200, Metrics::content_type(format), page};
 }
 
-HttpAnswer debug_answer(const Routes& routes, std::string_view path, bool put) {
-  DebugAnswer debug = routes.debug({path, put});
-  return {debug.status, "application/json", std::move(debug.json)};
-}
-
 HttpAnswer not_allowed() {
   HttpAnswer answer = text_answer(405, "only GET and HEAD\n");
   answer.headers.emplace_back("Allow", "GET, HEAD");
@@ -64,7 +59,7 @@ asio::awaitable<HttpAnswer> answer(std::shared_ptr<Served> served, HttpRequest r
   const bool puts = request.method == "PUT";
   const bool gets = request.method == "GET" || request.method == "HEAD";
   const std::string path = request.path;
-  if (routes->debug && path.starts_with("/debug/") && (gets || puts)) co_return debug_answer(*routes, path, puts);
+  if (routes->debug && path.starts_with("/debug/") && (gets || puts)) co_return routes->debug(request);
   if (!gets) co_return not_allowed();
   if (routes->ready && (path == "/healthz" || path == "/livez")) co_return probe_answer(routes->live());
   if (routes->ready && path == "/readyz") co_return probe_answer(routes->ready());
@@ -213,12 +208,12 @@ asio::awaitable<k8s::Result<bool>> ScrapeAccess::may_get(Json account, std::stri
   co_return flag_at(*status, "allowed") && !flag_at(*status, "denied");
 }
 
-asio::awaitable<k8s::Result<Json>> ScrapeAccess::review(k8s::Gvr resource, std::string kind, Json spec) {
+asio::awaitable<k8s::Result<Json>> ScrapeAccess::review(k8s::Gvr resource, const char* kind, Json spec) {
   k8s::WriteOptions options;
   options.deadline = clock_->monotonic() + limits_.timeout;
   options.max_retries = 0;
   std::string body =
-      dump(Json{{"apiVersion", k8s::group_version(resource)}, {"kind", std::move(kind)}, {"spec", std::move(spec)}});
+      dump(Json{{"apiVersion", k8s::group_version(resource)}, {"kind", kind}, {"spec", std::move(spec)}});
   const k8s::Result<std::string> answer =
       co_await client_->create(resource, std::string(), std::move(body), std::move(options));
   if (!answer) co_return std::unexpected(answer.error());

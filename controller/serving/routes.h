@@ -36,8 +36,8 @@ struct Routes {
   // With it pages of /metrics are rendered five times a second at most, after twenty at once: who asks more often gets
   // the last one. Must outlive the handler.
   k8s::Clock* clock = nullptr;
-  AccessCheck metrics_access;                             // Empty: everybody may read /metrics.
-  std::function<DebugAnswer(const DebugRequest&)> debug;  // Empty: no /debug here.
+  AccessCheck metrics_access;  // Empty: everybody may read /metrics.
+  DebugHandler debug;          // Empty: no /debug here.
 };
 
 // A handler for HttpServer. The routes live as long as it.
@@ -83,7 +83,7 @@ class ScrapeAccess {
   boost::asio::awaitable<k8s::Result<nlohmann::json>> identify(HttpRequest request);
   boost::asio::awaitable<k8s::Result<bool>> may_get(nlohmann::json account, std::string path);
   // The status of the answer to such a review. Errors: `decode` if it has none.
-  boost::asio::awaitable<k8s::Result<nlohmann::json>> review(k8s::Gvr resource, std::string kind, nlohmann::json spec);
+  boost::asio::awaitable<k8s::Result<nlohmann::json>> review(k8s::Gvr resource, const char* kind, nlohmann::json spec);
   void remember(const std::string& key, const Verdict& verdict);
 
   k8s::Writer* client_;

@@ -6,7 +6,6 @@
 
 #include "controller/watches/scoped_watch.h"
 #include "k8sclient/api/discovery.h"
-#include "k8sclient/watch/watcher.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/policy.h"
 #include "reconcilers/model/project.h"

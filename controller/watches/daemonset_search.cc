@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "reconcilers/cluster/operand.h"
-#include "reconcilers/cluster/operand_namespaces.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/model/resources.h"
 
@@ -18,27 +17,6 @@ namespace {
 
 // Small pages: the answer to a page is in memory as a whole, and so are its texts until they are cut.
 constexpr int kObjectsOfAPage = 16;
-
-class LookAlikes final : public k8s::ItemSink {
- public:
-  explicit LookAlikes(const World& world) : world_(world) {}
-  void restart() override { found_ = {}; }
-  k8s::Result<void> item(std::string_view json) override {
-    if (!mentions_operand_container(json)) return {};  // Most DaemonSets of a cluster are not even decoded.
-    // What cannot be read governs nothing here; the watch of an operand namespace names it.
-    if (const k8s::Result<DaemonSet> daemonset = project_daemonset(json)) found_.add(*daemonset, world_);
-    return {};
-  }
-  k8s::Result<void> skipped(std::string_view /*metadata*/, k8s::Error /*why*/) override {
-    ++found_.beyond;
-    return {};
-  }
-  SeenDaemonSets take() { return std::move(found_); }
-
- private:
-  const World& world_;
-  SeenDaemonSets found_;
-};
 
 }  // namespace
 
@@ -99,12 +77,22 @@ asio::awaitable<void> DaemonSetSearch::run() {
 }
 
 asio::awaitable<k8s::Result<SeenDaemonSets>> DaemonSetSearch::search() {
-  LookAlikes sink(*parts_.world);
+  SeenDaemonSets found;
+  const World& world = *parts_.world;
+  const auto take = [&found, &world](std::optional<std::string_view> json) -> k8s::Result<void> {
+    if (!json) found = {};
+    // Most DaemonSets of a cluster are not even decoded.
+    if (!json || !mentions_operand_container(*json)) return {};
+    // What cannot be read governs nothing here; the watch of an operand namespace names it.
+    if (const k8s::Result<DaemonSet> daemonset = project_daemonset(*json)) found.add(*daemonset, world);
+    return {};
+  };
+  k8s::ItemFunction sink(take, [&found](const k8s::Error& /*why*/) { ++found.beyond; });
   k8s::ListOptions options;
   options.page_limit = kObjectsOfAPage;
   const k8s::Result<std::string> listed = co_await parts_.client->list(resources::daemon_sets, options, &sink);
   if (!listed) co_return std::unexpected(listed.error());
-  co_return sink.take();
+  co_return found;
 }
 
 bool DaemonSetSearch::decide() {

@@ -4,12 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
 #include <iterator>
-#include <set>
 #include <utility>
 
-#include "reconcilers/cluster/discovery.h"
 #include "reconcilers/cluster/operand_namespaces.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/model/resources.h"
@@ -52,28 +49,25 @@ void DynamicWatches::note_failed(const WatchScope& scope, const k8s::Error& erro
   WatchFamily::note_failed(scope, error);
 }
 
-std::shared_ptr<ScopedWatch> DynamicWatches::open_one(const WatchScope& scope) {
-  auto watch = std::make_shared<ScopedWatch>();
-  switch (scope.kind) {
-    case WatchScope::Kind::pods:
-      watch->fill(&world_->operand_pods, &pod_counts_, &project_operand_pod);
-      break;
-    case WatchScope::Kind::configmaps:
-      watch->fill(&world_->configmaps, &configmap_counts_, &project_configmap);
-      break;
-    case WatchScope::Kind::controllerrevisions:
-      watch->fill(&world_->revisions, &revision_counts_, &project_controller_revision);
-      break;
-    case WatchScope::Kind::daemonsets:
-      watch->fill(&world_->daemonsets, &daemonset_counts_, &project_operand_daemonset);
-      break;
-  }
-  k8s::WatcherOptions options = options_of(scope);
+k8s::Gvr DynamicWatches::prepare(const WatchScope& scope, ScopedWatch& watch, k8s::WatcherOptions& options) {
   options.ns = scope.ns;
   for (const auto& [key, value] : scope.labels) options.label_selector.match_labels.insert_or_assign(key, value);
   if (!scope.name.empty()) options.field_selector = k8s::FieldSelector::equals("metadata.name", scope.name);
-  start(scope, watch, resource_of(scope.kind), std::move(options));
-  return watch;
+  switch (scope.kind) {
+    case WatchScope::Kind::pods:
+      watch.fill(&world_->operand_pods, &pod_counts_, &project_operand_pod);
+      break;
+    case WatchScope::Kind::configmaps:
+      watch.fill(&world_->configmaps, &configmap_counts_, &project_configmap);
+      break;
+    case WatchScope::Kind::controllerrevisions:
+      watch.fill(&world_->revisions, &revision_counts_, &project_controller_revision);
+      break;
+    case WatchScope::Kind::daemonsets:
+      watch.fill(&world_->daemonsets, &daemonset_counts_, &project_operand_daemonset);
+      break;
+  }
+  return resource_of(scope.kind);
 }
 
 void DynamicWatches::want(const std::vector<WatchScope>& scopes) {
@@ -90,7 +84,7 @@ void DynamicWatches::want(const std::vector<WatchScope>& scopes) {
   beyond_.clear();
   for (std::size_t i = kMost; i < wanted.size(); ++i) beyond_.insert(wanted[i].ns);
   if (wanted.size() > kMost) wanted.resize(kMost);
-  keep_open(wanted, [this](const WatchScope& scope) { return open_one(scope); });
+  keep_open(wanted);
   update();
 }
 

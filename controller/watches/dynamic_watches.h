@@ -50,7 +50,7 @@ class DynamicWatches : public WatchFamily<WatchScope> {
   [[nodiscard]] std::size_t open(WatchScope::Kind kind) const;
 
  private:
-  std::shared_ptr<ScopedWatch> open_one(const WatchScope& scope);
+  k8s::Gvr prepare(const WatchScope& scope, ScopedWatch& watch, k8s::WatcherOptions& options) override;
   void note_complete(const WatchScope& scope) override;
   void note_failed(const WatchScope& scope, const k8s::Error& error) override;
 

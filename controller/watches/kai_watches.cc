@@ -44,39 +44,32 @@ void KaiWatches::note_complete(const KaiScope& scope) {
   WatchFamily::note_complete(scope);
 }
 
-std::shared_ptr<ScopedWatch> KaiWatches::open_one(const KaiScope& scope) {
-  auto watch = std::make_shared<ScopedWatch>();
+k8s::Gvr KaiWatches::prepare(const KaiScope& scope, ScopedWatch& watch, k8s::WatcherOptions& options) {
   KaiWorld& kai = world_->kai;
-  k8s::Gvr resource = resources::pods;
-  k8s::WatcherOptions options = options_of(scope);
   options.ns = scope.ns;
   switch (scope.kind) {
     case KaiScope::Kind::grouped_pods:
       options.label_selector.match_expressions.push_back(
           {std::string(kai::kGroupLabel), k8s::LabelOperator::exists, {}});
-      watch->fill(&kai.pods, &pod_counts_, &project_kai_pod, nullptr, &pod_budget_);
-      break;
+      watch.fill(&kai.pods, &pod_counts_, &project_kai_pod, nullptr, &pod_budget_);
+      return resources::pods;
     case KaiScope::Kind::reservations:
       options.label_selector.match_labels[std::string(kai::kAppLabel)] = scope.value;
-      watch->fill(&kai.pods, &pod_counts_, &project_kai_pod, nullptr, &pod_budget_);
-      break;
+      watch.fill(&kai.pods, &pod_counts_, &project_kai_pod, nullptr, &pod_budget_);
+      return resources::pods;
     case KaiScope::Kind::binder:
-      resource = resources::deployments;
       options.field_selector = k8s::FieldSelector::equals("metadata.name", scope.value);
-      watch->fill(&kai.deployments, &deployment_counts_, &project_deployment);
-      break;
+      watch.fill(&kai.deployments, &deployment_counts_, &project_deployment);
+      return resources::deployments;
     case KaiScope::Kind::runtime_classes:
-      resource = resources::runtime_classes;
-      watch->fill(&kai.runtime_classes, &class_counts_, &project_runtime_class);
-      break;
+      watch.fill(&kai.runtime_classes, &class_counts_, &project_runtime_class);
+      return resources::runtime_classes;
     case KaiScope::Kind::schema:
-      resource = resources::custom_resource_definitions;
       options.field_selector = k8s::FieldSelector::equals("metadata.name", scope.value);
-      watch->fill(&kai.schemas, &schema_counts_, &project_kai_schema);
-      break;
+      watch.fill(&kai.schemas, &schema_counts_, &project_kai_schema);
+      return resources::custom_resource_definitions;
   }
-  start(scope, watch, std::move(resource), std::move(options));
-  return watch;
+  return {};
 }
 
 std::vector<KaiScope> KaiWatches::wanted(const KaiSettings& settings) const {
@@ -122,7 +115,7 @@ void KaiWatches::update(ClusterWatches& cluster, const KaiSettings& settings) {
   use_room();
   kai.configs_served = cluster.served(resources::kai_configs);
   kai.bind_requests_served = cluster.served(resources::bind_requests);
-  keep_open(wanted(settings), [this](const KaiScope& scope) { return open_one(scope); });
+  keep_open(wanted(settings));
   release_retired();
   const auto schemas = std::ranges::count_if(watches(), [](const auto& entry) {
     return entry.first.kind == KaiScope::Kind::schema && entry.second->synced();

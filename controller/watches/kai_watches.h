@@ -37,7 +37,7 @@ class KaiWatches : public WatchFamily<KaiScope> {
 
  private:
   std::vector<KaiScope> wanted(const KaiSettings& settings) const;
-  std::shared_ptr<ScopedWatch> open_one(const KaiScope& scope);
+  k8s::Gvr prepare(const KaiScope& scope, ScopedWatch& watch, k8s::WatcherOptions& options) override;
   void note_complete(const KaiScope& scope) override;
   [[nodiscard]] std::string find_gap(const ClusterWatches& cluster) const;
 

@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <functional>
-#include <string>
 #include <string_view>
 #include <utility>
 
@@ -49,30 +47,19 @@ PartitioningWatches::PartitioningWatches(WatchResources resources, WatchReports 
   });
 }
 
-std::shared_ptr<ScopedWatch> PartitioningWatches::open_one(const PartitioningScope& scope) {
-  auto watch = std::make_shared<ScopedWatch>();
+k8s::Gvr PartitioningWatches::prepare(const PartitioningScope& scope, ScopedWatch& watch,
+                                      k8s::WatcherOptions& options) {
   PartitioningWorld& partitioning = world_->partitioning;
-  k8s::WatcherOptions options = options_of(scope);
-  switch (scope.kind) {
-    case Kind::pending_pods:
-      options.field_selector = k8s::FieldSelector::equals("spec.nodeName", "");
-      options.field_selector.terms.push_back({"status.phase", "Pending"});
-      break;
-    case Kind::leases:
-      options.field_selector = k8s::FieldSelector::equals("metadata.name", std::string(kPartitionerLease));
-      break;
-    case Kind::pods_of_node:
-      options.field_selector = k8s::FieldSelector::equals("spec.nodeName", scope.node);
-      break;
-  }
   if (scope.kind == Kind::leases) {
-    watch->fill(&partitioning.leases, &lease_counts_, &project_partitioner_lease);
-  } else {
-    watch->fill(&partitioning.pods, &pod_counts_, &project_slice_pod,
-                scope.kind == Kind::pending_pods ? &asks_for_gpus : nullptr, &pod_budget_);
+    options.field_selector = k8s::FieldSelector::equals("metadata.name", std::string(kPartitionerLease));
+    watch.fill(&partitioning.leases, &lease_counts_, &project_partitioner_lease);
+    return resources::leases;
   }
-  start(scope, watch, scope.kind == Kind::leases ? resources::leases : resources::pods, std::move(options));
-  return watch;
+  const bool pending = scope.kind == Kind::pending_pods;
+  options.field_selector = k8s::FieldSelector::equals("spec.nodeName", scope.node);  // That of pending pods is empty.
+  if (pending) options.field_selector.terms.push_back({"status.phase", "Pending"});
+  watch.fill(&partitioning.pods, &pod_counts_, &project_slice_pod, pending ? &asks_for_gpus : nullptr, &pod_budget_);
+  return resources::pods;
 }
 
 std::vector<PartitioningScope> PartitioningWatches::wanted(PartitioningMode mode) const {
@@ -93,8 +80,7 @@ std::string PartitioningWatches::find_gap() const {
 }
 
 void PartitioningWatches::update(PartitioningMode mode) {
-  if (std::exchange(outdated_, false) || std::exchange(mode_, mode) != mode)
-    keep_open(wanted(mode), [this](const PartitioningScope& scope) { return open_one(scope); });
+  if (std::exchange(outdated_, false) || std::exchange(mode_, mode) != mode) keep_open(wanted(mode));
   release_retired();
   PartitioningWorld& partitioning = world_->partitioning;
   pod_budget_.set_most(most_bytes(TenantFed::slice_pods, labelled_.size()));

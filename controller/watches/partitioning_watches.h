@@ -36,7 +36,7 @@ class PartitioningWatches : public WatchFamily<PartitioningScope> {
 
  private:
   [[nodiscard]] std::vector<PartitioningScope> wanted(PartitioningMode mode) const;
-  std::shared_ptr<ScopedWatch> open_one(const PartitioningScope& scope);
+  k8s::Gvr prepare(const PartitioningScope& scope, ScopedWatch& watch, k8s::WatcherOptions& options) override;
   [[nodiscard]] std::string find_gap() const;
 
   k8s::StoreBudget<SlicePod> pod_budget_;

@@ -381,25 +381,12 @@ class WatchFamily {
   virtual void note_complete(const Scope& /*scope*/) { reports_.complete(); }
   virtual void note_failed(const Scope& scope, const k8s::Error& error) { reports_.failed(to_string(scope), error); }
 
-  // Those that all have, and a seed of the scope's own: not all of them reconnect at once.
-  [[nodiscard]] k8s::WatcherOptions options_of(const Scope& scope) const {
-    k8s::WatcherOptions options = resources_.defaults;
-    options.seed += std::hash<std::string>{}(to_string(scope));
-    return options;
-  }
-  // `watch` has its sink.
-  void start(const Scope& scope, const std::shared_ptr<ScopedWatch>& watch, k8s::Gvr resource,
-             k8s::WatcherOptions options) {
-    ReportingSink::Reports reports{
-        .complete = [this, scope] { note_complete(scope); },
-        .failed = [this, scope](const k8s::Error& error) { note_failed(scope, error); },
-    };
-    ScopedWatch::start(watch, resources_.client, std::move(resource), std::move(options), resources_.tasks,
-                       resources_.executor, std::move(reports));
-  }
-  // Stops what is not in `scopes`, and opens what is new by open_one(scope).
-  template <class Open>
-  void keep_open(const std::vector<Scope>& scopes, Open open_one) {
+  // Sets where the objects of the scope go (ScopedWatch::fill()) and what else than WatchResources::defaults is asked
+  // for; returns the resource to watch.
+  virtual k8s::Gvr prepare(const Scope& scope, ScopedWatch& watch, k8s::WatcherOptions& options) = 0;
+
+  // Stops what is not in `scopes`, and opens what is new.
+  void keep_open(const std::vector<Scope>& scopes) {
     for (auto it = watches_.begin(); it != watches_.end();) {
       if (std::ranges::find(scopes, it->first) != scopes.end()) {
         ++it;
@@ -430,6 +417,20 @@ class WatchFamily {
   WatchReports reports_;
 
  private:
+  std::shared_ptr<ScopedWatch> open_one(const Scope& scope) {
+    auto watch = std::make_shared<ScopedWatch>();
+    k8s::WatcherOptions options = resources_.defaults;
+    options.seed += std::hash<std::string>{}(to_string(scope));  // Not all of them reconnect at once.
+    k8s::Gvr resource = prepare(scope, *watch, options);
+    ReportingSink::Reports reports{
+        .complete = [this, scope] { note_complete(scope); },
+        .failed = [this, scope](const k8s::Error& error) { note_failed(scope, error); },
+    };
+    ScopedWatch::start(watch, resources_.client, std::move(resource), std::move(options), resources_.tasks,
+                       resources_.executor, std::move(reports));
+    return watch;
+  }
+
   WatchResources resources_;
   Watches watches_;
   std::vector<std::shared_ptr<ScopedWatch>> retired_;

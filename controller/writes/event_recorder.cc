@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -86,11 +85,6 @@ std::string namespace_of(const ObjectRef& regarding) {
 std::string name_of(const RecordEvent& event, std::uint64_t stamp) {
   const std::string suffix = fmt::format(".{:x}", stamp);
   return event.regarding.name.substr(0, 253 - suffix.size()) + suffix;
-}
-
-std::string series_json(std::uint32_t count, k8s::WallTime last) {
-  Json series{{"count", count}, {"lastObservedTime", k8s::format_micro_time(last)}};
-  return Json{{"series", std::move(series)}}.dump();
 }
 
 Json regarding_json(const ObjectRef& object) {
@@ -240,15 +234,15 @@ boost::asio::awaitable<k8s::Result<std::string>> EventRecorder::send_once(Known 
   options.deadline = clock_->monotonic() + std::chrono::seconds(10);
   const std::string ns = namespace_of(event.regarding);
   if (known.created) {
-    const std::string body = series_json(known.count, known.last_time);
+    Json series{{"count", known.count}, {"lastObservedTime", k8s::format_micro_time(known.last_time)}};
+    const std::string body = Json{{"series", std::move(series)}}.dump();
     const k8s::ObjectKey key{ns, name_of(event, known.stamp)};
     k8s::Result<std::string> patched = co_await client_->merge_patch(resources::events, key, body, options);
     if (patched || patched.error().reason != k8s::Reason::not_found) co_return patched;
     // The Event expired and was deleted: a new Event of the same name reports the occurrence.
   }
   const std::string body = event_json(known, event);
-  k8s::Result<std::string> created = co_await client_->create(resources::events, ns, body, options);
-  co_return created;
+  co_return co_await client_->create(resources::events, ns, body, options);
 }
 
 boost::asio::awaitable<void> EventRecorder::send(Queued next) {

@@ -10,10 +10,8 @@
 #include <iterator>
 #include <stdexcept>
 #include <string_view>
-#include <utility>
 
 #include "reconcilers/cluster/record_store.h"
-#include "reconcilers/model/plan.h"
 #include "reconcilers/model/plan_draft.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/registry.h"
@@ -67,10 +65,8 @@ void Execution::add(Execution&& other) {
   for (auto& [node, answers] : other.evictions) {
     for (auto& [uid, answer] : answers) evictions[node].insert_or_assign(uid, std::move(answer));
   }
-  findings.insert(findings.end(), std::make_move_iterator(other.findings.begin()),
-                  std::make_move_iterator(other.findings.end()));
-  events.insert(events.end(), std::make_move_iterator(other.events.begin()),
-                std::make_move_iterator(other.events.end()));
+  std::ranges::move(other.findings, std::back_inserter(findings));
+  std::ranges::move(other.events, std::back_inserter(events));
 }
 
 boost::asio::awaitable<Execution> Executor::execute(std::vector<PlannedAction> actions) {

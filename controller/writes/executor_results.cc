@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <utility>
 
 #include "controller/writes/executor.h"
 #include "k8sclient/api/object_json.h"

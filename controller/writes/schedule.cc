@@ -4,13 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
-#include <cstdint>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 #include <utility>
 
+#include "k8sclient/value/encoding.h"
 #include "k8sclient/value/overloaded.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
@@ -186,10 +185,7 @@ namespace {
 
 // spec.policy of a SharingRollout; empty if it cannot be read.
 std::string policy_in(const std::string& rollout_json) {
-  const Json rollout = Json::parse(rollout_json, nullptr, false);
-  const Json::json_pointer policy("/spec/policy");
-  if (!rollout.is_object() || !rollout.contains(policy) || !rollout[policy].is_string()) return {};
-  return rollout[policy].get<std::string>();
+  return text_at(object_at(Json::parse(rollout_json, nullptr, false), "spec"), "policy");
 }
 
 // The policy that the record belongs to; empty: none, or unknown.
@@ -255,15 +251,9 @@ Verb verb_of(const Action& action) {
 k8s::Gvr resource_of(const ObjectRef& object) {
   k8s::Gvr out;
   const std::size_t slash = object.api_version.find('/');
-  if (slash == std::string::npos) {
-    out.version = object.api_version;
-  } else {
-    out.group = object.api_version.substr(0, slash);
-    out.version = object.api_version.substr(slash + 1);
-  }
-  out.resource = object.kind;
-  std::transform(out.resource.begin(), out.resource.end(), out.resource.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  if (slash != std::string::npos) out.group = object.api_version.substr(0, slash);
+  out.version = object.api_version.substr(slash + 1);  // Of "v1", which has no group, the whole text.
+  out.resource = k8s::lower(object.kind);
   if (out.resource.ends_with('y')) {
     out.resource.replace(out.resource.size() - 1, 1, "ies");
   } else {

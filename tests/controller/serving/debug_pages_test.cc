@@ -17,9 +17,12 @@ using Json = nlohmann::json;
 class DebugPagesTest : public ManagerTest {};
 
 Json debug(OneOperator& one, const std::string& path, bool put = false, int status = 200) {
-  const DebugAnswer answer = one.view->debug({path, put});
-  EXPECT_EQ(answer.status, status) << path << ": " << answer.json;
-  return Json::parse(answer.json, nullptr, false);
+  HttpRequest request;
+  request.method = put ? "PUT" : "GET";
+  request.path = path;
+  const HttpAnswer answer = one.view->debug(request);
+  EXPECT_EQ(answer.status, status) << path << ": " << answer.body;
+  return Json::parse(answer.body, nullptr, false);
 }
 
 TEST_F(DebugPagesTest, DebugShowsStoresQueueAndNodesAndSetsTheLogLevel) {

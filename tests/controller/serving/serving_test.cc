@@ -266,7 +266,7 @@ class HttpServerTest : public testing::Test {
   std::shared_ptr<Metrics> metrics = std::make_shared<Metrics>();
   std::unique_ptr<HttpServer> server;
   ProbeAnswer ready;
-  std::function<DebugAnswer(const DebugRequest&)> debug;  // Null: off.
+  DebugHandler debug;  // Null: off.
   int port = 0;
   bool ended = false;
 };
@@ -323,8 +323,8 @@ TEST_F(HttpServerTest, EverythingElseIsRefusedPolitely) {
 }
 
 TEST_F(HttpServerTest, DebugIsServedWhereItIsOnAndItsPutsAreNotOthers) {
-  debug = [](const DebugRequest& request) {
-    return DebugAnswer{request.put ? 201 : 200, std::string(request.path) + "\n"};
+  debug = [](const HttpRequest& request) {
+    return HttpAnswer(request.method == "PUT" ? 201 : 200, "application/json", request.path + "\n");
   };
   start({});
   EXPECT_THAT(get("/debug/nodes/n?x=1"),
@@ -472,7 +472,7 @@ TEST_F(HttpBodyTest, OfALongBodyOnlyTheBeginningIsKept) {
 
 // A bug in the answer to one request. It must not use up a connection each time, nor end the operator.
 TEST_F(HttpServerTest, ARequestWhoseHandlerThrowsEndsItsConnectionAndNothingElse) {
-  debug = [](const DebugRequest&) -> DebugAnswer { throw std::runtime_error("no such node"); };
+  debug = [](const HttpRequest&) -> HttpAnswer { throw std::runtime_error("no such node"); };
   HttpServerOptions options;
   options.request_timeout = options.answer_timeout = 200ms;
   std::vector<std::string> failures;
