@@ -350,36 +350,26 @@ asio::awaitable<Result<T>> refuse(Error error) {
   co_return std::unexpected(std::move(error));
 }
 
-class UnusableTransport final : public Transport {
- public:
-  explicit UnusableTransport(Error error) : error_(std::move(error)) {}
-  asio::awaitable<Result<HttpResponse>> send(HttpRequest /*request*/) override { return refuse<HttpResponse>(error_); }
-  asio::awaitable<Result<std::unique_ptr<ByteStream>>> open(HttpRequest /*request*/) override {
-    return refuse<std::unique_ptr<ByteStream>>(error_);
-  }
-
- private:
-  Error error_;
-};
-
 class CurlTransport final : public Transport {
  public:
-  explicit CurlTransport(CorePtr core) : core_(std::move(core)) {}
+  explicit CurlTransport(Result<CorePtr> core) : core_(std::move(core)) {}
   ~CurlTransport() override {
-    never_throw([this] { core_->stop(); });
+    never_throw([this] {
+      if (core_) (*core_)->stop();
+    });
   }
   CurlTransport(const CurlTransport&) = delete;
   CurlTransport& operator=(const CurlTransport&) = delete;
 
   asio::awaitable<Result<HttpResponse>> send(HttpRequest request) override {
-    return send_request(core_, std::move(request));
+    return core_ ? send_request(*core_, std::move(request)) : refuse<HttpResponse>(core_.error());
   }
   asio::awaitable<Result<std::unique_ptr<ByteStream>>> open(HttpRequest request) override {
-    return open_stream(core_, std::move(request));
+    return core_ ? open_stream(*core_, std::move(request)) : refuse<std::unique_ptr<ByteStream>>(core_.error());
   }
 
  private:
-  CorePtr core_;
+  Result<CorePtr> core_;
 };
 
 }  // namespace
@@ -387,7 +377,7 @@ class CurlTransport final : public Transport {
 std::unique_ptr<Transport> make_curl_transport(asio::any_io_executor executor, Connection connection, Clock* clock,
                                                CurlTransportOptions options) {
   auto target = make_curl_target(std::move(connection), std::move(options));
-  if (!target) return std::make_unique<UnusableTransport>(target.error());
+  if (!target) return std::make_unique<CurlTransport>(std::unexpected(target.error()));
   return std::make_unique<CurlTransport>(std::make_shared<CurlCore>(std::move(executor), clock, *std::move(target)));
 }
 
