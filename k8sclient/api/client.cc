@@ -218,7 +218,6 @@ asio::awaitable<Result<std::string>> ApiClient::read_page(Gvr gvr, ListOptions o
                                         {"fieldSelector", options.field_selector.to_string()},
                                         {"limit", std::to_string(limit)},
                                         {"resourceVersion", first ? options.resource_version : ""},
-                                        {"resourceVersionMatch", first ? options.resource_version_match : ""},
                                         {"continue", continue_token}});
   HttpRequest request;
   request.path = collection_path(gvr, options.ns) + query;
@@ -251,10 +250,7 @@ asio::awaitable<Result<ListPage>> ApiClient::list_page(Gvr gvr, ListOptions opti
     if (!body && body.error().reason == Reason::too_large) {
       // Servers before 1.31 answer this version from their watch cache, and then ignore the limit.
       const bool unlimited = options.resource_version == "0" && continue_token.empty();
-      if (unlimited) {
-        options.resource_version.clear();
-        options.resource_version_match.clear();
-      }
+      if (unlimited) options.resource_version.clear();
       learn_page(collection, limit, asked, options_.max_page_bytes + 1);
       if (limit > 1 || unlimited) continue;
       Result<ListPage> rest = co_await skip_object(gvr, options, continue_token, sink, body.error());

@@ -32,9 +32,8 @@ struct ListOptions {
   std::string ns;           // Empty: all namespaces, or a cluster-scoped kind.
   LabelSelector label_selector;
   FieldSelector field_selector;
-  std::string resource_version;        // Empty: most recent (a consistent read).
-  std::string resource_version_match;  // "NotOlderThan", "Exact" or empty.
-  int page_limit = 0;                  // 0: ClientOptions::page_limit.
+  std::string resource_version;  // Empty: most recent (a consistent read).
+  int page_limit = 0;            // 0: ClientOptions::page_limit.
   CallOptions call;
 };
 
