@@ -142,8 +142,6 @@ class Watcher {
   [[nodiscard]] ApiState api() const { return api_; }
 
  private:
-  class PageSink;
-  class VersionSink;
   boost::asio::awaitable<void> loop();
   // For every action but start_list, which needs none.
   boost::asio::awaitable<WatchInput> perform(WatchAction ask);
