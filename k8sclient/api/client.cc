@@ -56,8 +56,7 @@ ApiClient::ApiClient(Transport* transport, Clock* clock, ClientOptions options)
       options_(std::move(options)),
       jitter_(options_.seed),
       reads_(std::make_shared<RequestLane>(clock, lane_settings(options_.most_reads, options_.longest_pause))) {
-  const std::array<int, kWriteKinds> most{options_.most_records, options_.most_writes, options_.most_statuses,
-                                          options_.most_events};
+  const std::array<int, kWriteKinds> most{8, options_.most_writes, 8, 2};  // In the order of WriteKind.
   for (std::size_t kind = 0; kind < most.size(); ++kind) {
     const int places = std::min(most.at(kind), options_.most_writes);
     writes_.at(kind) = std::make_shared<RequestLane>(clock, lane_settings(places, options_.longest_pause));

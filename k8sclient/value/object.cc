@@ -142,7 +142,7 @@ bool operator==(const StringMap& a, const StringMap& b) {
 }
 
 const OwnerReference* ObjectMeta::controller() const {
-  auto it = std::find_if(owners.begin(), owners.end(), [](const OwnerReference& owner) { return owner.controller; });
+  const auto it = std::ranges::find_if(owners, &OwnerReference::controller);
   return it == owners.end() ? nullptr : &*it;
 }
 
