@@ -151,7 +151,7 @@ boost::asio::awaitable<k8s::Result<LookupResults::Waiting>> KaiReader::waiting_p
     out.pods.push_back({*std::move(pod), std::move(for_kai->tolerations)});
     return {};
   };
-  k8s::ItemFunction sink(take, [](const k8s::Error& /*why*/) {});
+  k8s::ItemFunction sink(take, [](std::string_view /*metadata*/, const k8s::Error& /*why*/) {});
   const k8s::Result<std::string> listed = co_await client_->list(resources::pods, options, &sink);
   if (!listed) co_return std::unexpected(listed.error());
   co_return out;

@@ -103,7 +103,8 @@ boost::asio::awaitable<k8s::Result<ListedObjects<T>>> list_objects(k8s::Reader* 
     }
     return {};
   };
-  k8s::ItemFunction sink(take, [&out](const k8s::Error& why) { out.unreadable.push_back(why.message); });
+  k8s::ItemFunction sink(
+      take, [&out](std::string_view /*metadata*/, const k8s::Error& why) { out.unreadable.push_back(why.message); });
   const k8s::Result<std::string> listed = co_await client->list(gvr, options, &sink);
   if (!listed) co_return unlisted(listed.error(), gvr, options.ns);
   co_return out;

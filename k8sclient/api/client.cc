@@ -22,6 +22,18 @@ std::string what_of(std::string_view verb, const Gvr& gvr, std::string_view ns) 
   return ns.empty() ? fmt::format("{} {}", verb, gvr.resource) : fmt::format("{} {} in {}", verb, gvr.resource, ns);
 }
 
+std::string watch_path(const Gvr& gvr, const WatchOptions& options) {
+  const bool initial = options.send_initial_events;
+  return collection_path(gvr, options.ns) + query_text({{"watch", "true"},
+                                                        {"labelSelector", options.label_selector.to_string()},
+                                                        {"fieldSelector", options.field_selector.to_string()},
+                                                        {"resourceVersion", options.resource_version},
+                                                        {"allowWatchBookmarks", "true"},
+                                                        {"timeoutSeconds", std::to_string(options.timeout.count())},
+                                                        {"sendInitialEvents", initial ? "true" : ""},
+                                                        {"resourceVersionMatch", initial ? "NotOlderThan" : ""}});
+}
+
 std::chrono::milliseconds attempt_timeout(std::chrono::milliseconds most, MonoTime now, MonoTime deadline) {
   if (deadline == MonoTime::never()) return most;
   // Rounded up: a rest below a millisecond must not become "no timeout".
@@ -44,8 +56,7 @@ ApiClient::ApiClient(Transport* transport, Clock* clock, ClientOptions options)
       options_(std::move(options)),
       jitter_(options_.seed),
       reads_(std::make_shared<RequestLane>(clock, lane_settings(options_.most_reads, options_.longest_pause))) {
-  const std::array<int, kWriteKinds> most{options_.most_records, options_.most_writes, options_.most_statuses,
-                                          options_.most_events};
+  const std::array<int, kWriteKinds> most{8, options_.most_writes, 8, 2};  // In the order of WriteKind.
   for (std::size_t kind = 0; kind < most.size(); ++kind) {
     const int places = std::min(most.at(kind), options_.most_writes);
     writes_.at(kind) = std::make_shared<RequestLane>(clock, lane_settings(places, options_.longest_pause));
@@ -200,18 +211,15 @@ asio::awaitable<Result<std::string>> ApiClient::get_path(std::string path, CallO
 
 asio::awaitable<Result<std::string>> ApiClient::read_page(Gvr gvr, ListOptions options, std::string continue_token,
                                                           int limit, std::size_t most, std::string accept) {
-  Query query;
-  query.add("labelSelector", options.label_selector.to_string())
-      .add("fieldSelector", options.field_selector.to_string())
-      .add("limit", std::int64_t{limit});
-  if (continue_token.empty()) {
-    query.add("resourceVersion", options.resource_version);
-    query.add("resourceVersionMatch", options.resource_version_match);
-  } else {
-    query.add("continue", continue_token);  // The token carries the resourceVersion; naming one beside it is refused.
-  }
+  // The token carries the resourceVersion; naming one beside it is refused.
+  const bool first = continue_token.empty();
+  const std::string query = query_text({{"labelSelector", options.label_selector.to_string()},
+                                        {"fieldSelector", options.field_selector.to_string()},
+                                        {"limit", std::to_string(limit)},
+                                        {"resourceVersion", first ? options.resource_version : ""},
+                                        {"continue", continue_token}});
   HttpRequest request;
-  request.path = collection_path(gvr, options.ns) + query.str();
+  request.path = collection_path(gvr, options.ns) + query;
   request.max_body_bytes = most;
   if (!accept.empty()) request.accept = std::move(accept);
   return read("LIST", gvr.resource, std::move(request), what_of("list", gvr, options.ns), options.call);
@@ -241,10 +249,7 @@ asio::awaitable<Result<ListPage>> ApiClient::list_page(Gvr gvr, ListOptions opti
     if (!body && body.error().reason == Reason::too_large) {
       // Servers before 1.31 answer this version from their watch cache, and then ignore the limit.
       const bool unlimited = options.resource_version == "0" && continue_token.empty();
-      if (unlimited) {
-        options.resource_version.clear();
-        options.resource_version_match.clear();
-      }
+      if (unlimited) options.resource_version.clear();
       learn_page(collection, limit, asked, options_.max_page_bytes + 1);
       if (limit > 1 || unlimited) continue;
       Result<ListPage> rest = co_await skip_object(gvr, options, continue_token, sink, body.error());
@@ -293,21 +298,11 @@ asio::awaitable<Result<std::string>> ApiClient::list(Gvr gvr, ListOptions option
 }
 
 asio::awaitable<Result<std::unique_ptr<ByteStream>>> ApiClient::open_watch(Gvr gvr, WatchOptions options) {
-  Query query;
-  query.add("watch", "true")
-      .add("labelSelector", options.label_selector.to_string())
-      .add("fieldSelector", options.field_selector.to_string())
-      .add("resourceVersion", options.resource_version)
-      .add("allowWatchBookmarks", "true")
-      .add("timeoutSeconds", std::int64_t{options.timeout.count()});
-  if (options.send_initial_events) {
-    query.add("sendInitialEvents", "true").add("resourceVersionMatch", "NotOlderThan");
-  }
   Call call;
   call.verb = "WATCH";
   call.resource = gvr.resource;
   call.what = what_of("watch", gvr, options.ns);
-  call.request.path = collection_path(gvr, options.ns) + query.str();
+  call.request.path = watch_path(gvr, options);
   if (options.protobuf) call.request.accept = "application/vnd.kubernetes.protobuf;stream=watch, application/json";
   call.request.timeout = options_.request_timeout;
   const MonoTime begun = clock_->monotonic();

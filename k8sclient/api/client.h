@@ -63,10 +63,7 @@ struct ClientOptions {
   std::uint64_t seed = 0;   // Of the jitter.
   bool reads_only = false;  // Each write ends with `cancelled`, unsent: no mistake of a dry run can change anything.
   int most_reads = 16;      // Open at once, without watches and the Lease.
-  int most_writes = 32;     // Of WriteKind::object open at once, without the Lease.
-  int most_records = 8;     // Beside those, at most as many as `most_writes`.
-  int most_statuses = 8;    // The same.
-  int most_events = 2;      // The same.
+  int most_writes = 32;     // Of WriteKind::object open at once, without the Lease. Of the other kinds fewer, beside.
   std::function<void(const RequestRecord&)> on_request;  // Metrics hook, after each exchange.
 };
 

@@ -56,16 +56,16 @@ asio::awaitable<Result<std::string>> ApiClient::send_write(Call call, std::strin
 ApiClient::Call ApiClient::object_call(Method method, std::string_view verb, std::string_view word, const Gvr& gvr,
                                        const ObjectKey& key, const WriteOptions& options) const {
   const bool post = method == Method::post;
-  Query query;
-  query.add("fieldManager", options.field_manager.empty() ? options_.field_manager : options.field_manager)
-      .add("dryRun", options.dry_run ? std::string_view("All") : std::string_view())
-      .add("force", options.force && verb == "APPLY" ? std::string_view("true") : std::string_view());
+  const std::string query =
+      query_text({{"fieldManager", options.field_manager.empty() ? options_.field_manager : options.field_manager},
+                  {"dryRun", options.dry_run ? "All" : ""},
+                  {"force", options.force && verb == "APPLY" ? "true" : ""}});
   Call call;
   call.verb = verb;
   call.resource = gvr.resource;
   call.what = what_of(word, gvr, key, options.subresource);
   call.request.method = method;
-  call.request.path = (post ? collection_path(gvr, key.ns) : object_path(gvr, key, options.subresource)) + query.str();
+  call.request.path = (post ? collection_path(gvr, key.ns) : object_path(gvr, key, options.subresource)) + query;
   if (options.metadata_only)
     call.request.accept = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io,application/json";
   return call;

@@ -32,9 +32,8 @@ struct ListOptions {
   std::string ns;           // Empty: all namespaces, or a cluster-scoped kind.
   LabelSelector label_selector;
   FieldSelector field_selector;
-  std::string resource_version;        // Empty: most recent (a consistent read).
-  std::string resource_version_match;  // "NotOlderThan", "Exact" or empty.
-  int page_limit = 0;                  // 0: ClientOptions::page_limit.
+  std::string resource_version;  // Empty: most recent (a consistent read).
+  int page_limit = 0;            // 0: ClientOptions::page_limit.
   CallOptions call;
 };
 
@@ -55,24 +54,24 @@ class ItemSink {
   }
 };
 
-// ItemSink over a function, which must also forget everything when called with nullopt. `skipped` gets the objects
-// that are too large; without it they end the list.
+// ItemSink over a function, which must also forget everything when called with nullopt (a single page never does).
+// `skipped` gets the objects that are too large; without it they end the list.
 class ItemFunction final : public ItemSink {
  public:
-  explicit ItemFunction(std::function<Result<void>(std::optional<std::string_view>)> f,
-                        std::function<void(Error why)> skipped = {})
-      : f_(std::move(f)), skipped_(std::move(skipped)) {}
-  void restart() override { (void)f_(std::nullopt).has_value(); }
-  Result<void> item(std::string_view json) override { return f_(json); }
+  using Item = std::function<Result<void>(std::optional<std::string_view>)>;
+  using Skipped = std::function<void(std::string_view metadata, Error why)>;
+  explicit ItemFunction(Item item, Skipped skipped = {}) : item_(std::move(item)), skipped_(std::move(skipped)) {}
+  void restart() override { (void)item_(std::nullopt).has_value(); }
+  Result<void> item(std::string_view json) override { return item_(json); }
   Result<void> skipped(std::string_view metadata, Error why) override {
     if (!skipped_) return ItemSink::skipped(metadata, std::move(why));
-    skipped_(std::move(why));
+    skipped_(metadata, std::move(why));
     return {};
   }
 
  private:
-  std::function<Result<void>(std::optional<std::string_view>)> f_;
-  std::function<void(Error why)> skipped_;
+  Item item_;
+  Skipped skipped_;
 };
 
 struct ListPage {

@@ -49,14 +49,6 @@ void AdaptiveLimit::refused(MonoTime begun, MonoTime now, std::optional<Duration
   paused_until_ = std::max(paused_until_, now + backoff.after(refused_rounds_++));
 }
 
-void RequestLane::Place::served() {
-  lane_->limit_.served(begun_, lane_->clock_->monotonic(), full_);
-}
-
-void RequestLane::Place::refused(std::optional<Duration> retry_after) {
-  lane_->limit_.refused(begun_, lane_->clock_->monotonic(), retry_after);
-}
-
 void RequestLane::grant_next() {
   if (line_.empty()) return;
   const MonoTime now = clock_->monotonic();
@@ -69,11 +61,6 @@ void RequestLane::grant_next() {
     next->full_ = ++open_ >= limit_.limit();
     next->signal_->notify();
   }
-}
-
-void RequestLane::close() {
-  closed_ = true;
-  line_.clear();
 }
 
 void RequestLane::leave(Place& place) {

@@ -94,9 +94,11 @@ class RequestLane {
     Place(const Place&) = delete;
     Place& operator=(const Place&) = delete;
     // The server has done what was asked, or refused it for the request's own fault.
-    void served();
+    void served() { lane_->limit_.served(begun_, lane_->clock_->monotonic(), full_); }
     // The server is overloaded or broken.
-    void refused(std::optional<Duration> retry_after);
+    void refused(std::optional<Duration> retry_after) {
+      lane_->limit_.refused(begun_, lane_->clock_->monotonic(), retry_after);
+    }
 
    private:
     friend class RequestLane;
@@ -115,7 +117,10 @@ class RequestLane {
 
   // Nobody gets a turn any more, and the places that are left may go after the clock: an io_context destroys suspended
   // requests after everything that they use.
-  void close();
+  void close() {
+    closed_ = true;
+    line_.clear();
+  }
 
   [[nodiscard]] std::size_t limit() const { return limit_.limit(); }
   [[nodiscard]] std::size_t open() const { return open_; }

@@ -177,7 +177,7 @@ Result<Kubeconfig> load_kubeconfig(std::vector<std::string> files, MissingFile m
   for (const std::string& file : files) {
     Result<std::string> text = read_file(file);
     if (!text && text.error().reason == Reason::not_found && missing == MissingFile::skip) continue;
-    if (!text) return fail(Reason::invalid, fmt::format("kubeconfig: {}", text.error().message));
+    if (!text) return fail(Reason::invalid, "kubeconfig: " + text.error().message);
     Result<Kubeconfig> one = parse_kubeconfig(*text, file);
     if (!one) return one;
     merged.files.push_back(file);
@@ -414,7 +414,7 @@ Kubeconfig read_root(const YAML::Node& root, const std::string& file) {
 }
 
 std::unexpected<Error> at_mark(const std::string& file, const YAML::Mark& mark, std::string_view message) {
-  if (mark.is_null()) return fail(Reason::invalid, fmt::format("kubeconfig {}: {}", file, message));
+  if (mark.is_null()) return wrong_in(file, message);
   return fail(Reason::invalid,
               fmt::format("kubeconfig {}, line {}, column {}: {}", file, mark.line + 1, mark.column + 1, message));
 }

@@ -34,18 +34,44 @@ struct CurlRoute {
 class CurlCore {
  public:
   // `clock` must outlive it.
-  CurlCore(boost::asio::any_io_executor executor, Clock* clock, std::shared_ptr<const CurlTarget> target);
+  CurlCore(boost::asio::any_io_executor executor, Clock* clock, std::shared_ptr<const CurlTarget> target)
+      : clock_(clock), target_(std::move(target)), executor_(std::move(executor)), tls_read_at_(clock->monotonic()) {
+    const Connection& from = target_->connection;
+    tls_ = std::make_shared<const TlsTexts>(TlsTexts{from.ca_pem, from.client_cert_pem, from.client_key_pem});
+    streams.sharing = CurlMulti::Sharing::one_connection_each;
+    for (CurlRoute* route : {&unary, &lease, &streams})
+      route->multi = CurlMulti::create(executor_, clock_, route->sharing);
+  }
 
   // Ends everything in flight with Reason::cancelled, and all that comes later.
-  void stop();
+  void stop() {
+    stopped_ = true;
+    for (CurlRoute* route : {&unary, &lease, &streams}) route->multi->stop();
+    for (const auto& weak : retired_) {
+      if (const std::shared_ptr<CurlMulti> multi = weak.lock()) multi->stop();
+    }
+  }
   // The connection of `multi` timed out or broke: later requests get a new one, those in flight stay where they are.
   // The broken one goes when the last of them has ended.
-  void retire(CurlRoute& route, const std::shared_ptr<CurlMulti>& multi);
+  void retire(CurlRoute& route, const std::shared_ptr<CurlMulti>& multi) {
+    if (stopped_ || route.multi != multi) return;
+    std::erase_if(retired_, [](const auto& weak) { return weak.expired(); });
+    retired_.push_back(route.multi);
+    route.multi = CurlMulti::create(executor_, clock_, route.sharing);
+    ++stats().connections_retired;
+  }
 
   // The certificates to use now. Where their files have changed, the connections made with the old ones are retired.
-  std::shared_ptr<const TlsTexts> tls();
+  std::shared_ptr<const TlsTexts> tls() {
+    if (clock_->monotonic() - tls_read_at_ >= kTlsFilePeriod) reread_tls();
+    return tls_;
+  }
   // After a refusal: true when the files hold something else than `used` by now.
-  bool tls_changed(const std::shared_ptr<const TlsTexts>& used);
+  bool tls_changed(const std::shared_ptr<const TlsTexts>& used) {
+    if (stopped_) return false;
+    reread_tls();
+    return tls_ != used;
+  }
 
   [[nodiscard]] Clock& clock() const { return *clock_; }
   [[nodiscard]] const std::shared_ptr<const CurlTarget>& target() const { return target_; }
@@ -59,7 +85,14 @@ class CurlCore {
   std::uint64_t credential_generation = 0;
 
  private:
-  void reread_tls();
+  void reread_tls() {
+    tls_read_at_ = clock_->monotonic();
+    TlsTexts now = reread(target_->connection, *tls_);
+    if (now == *tls_) return;
+    tls_ = std::make_shared<const TlsTexts>(std::move(now));
+    retire(unary, unary.multi);
+    retire(lease, lease.multi);
+  }
 
   Clock* clock_;
   std::shared_ptr<const CurlTarget> target_;
@@ -90,51 +123,6 @@ class ExchangeGuard {
   std::shared_ptr<CurlMulti> multi_;
   std::shared_ptr<CurlExchange> exchange_;
 };
-
-CurlCore::CurlCore(boost::asio::any_io_executor executor, Clock* clock, std::shared_ptr<const CurlTarget> target)
-    : clock_(clock), target_(std::move(target)), executor_(std::move(executor)), tls_read_at_(clock->monotonic()) {
-  const Connection& from = target_->connection;
-  tls_ = std::make_shared<const TlsTexts>(TlsTexts{from.ca_pem, from.client_cert_pem, from.client_key_pem});
-  streams.sharing = CurlMulti::Sharing::one_connection_each;
-  for (CurlRoute* route : {&unary, &lease, &streams})
-    route->multi = CurlMulti::create(executor_, clock_, route->sharing);
-}
-
-void CurlCore::stop() {
-  stopped_ = true;
-  for (CurlRoute* route : {&unary, &lease, &streams}) route->multi->stop();
-  for (const auto& weak : retired_) {
-    if (const std::shared_ptr<CurlMulti> multi = weak.lock()) multi->stop();
-  }
-}
-
-void CurlCore::retire(CurlRoute& route, const std::shared_ptr<CurlMulti>& multi) {
-  if (stopped_ || route.multi != multi) return;
-  std::erase_if(retired_, [](const auto& weak) { return weak.expired(); });
-  retired_.push_back(route.multi);
-  route.multi = CurlMulti::create(executor_, clock_, route.sharing);
-  ++stats().connections_retired;
-}
-
-std::shared_ptr<const TlsTexts> CurlCore::tls() {
-  if (clock_->monotonic() - tls_read_at_ >= kTlsFilePeriod) reread_tls();
-  return tls_;
-}
-
-void CurlCore::reread_tls() {
-  tls_read_at_ = clock_->monotonic();
-  TlsTexts now = reread(target_->connection, *tls_);
-  if (now == *tls_) return;
-  tls_ = std::make_shared<const TlsTexts>(std::move(now));
-  retire(unary, unary.multi);
-  retire(lease, lease.multi);
-}
-
-bool CurlCore::tls_changed(const std::shared_ptr<const TlsTexts>& used) {
-  if (stopped_) return false;
-  reread_tls();
-  return tls_ != used;
-}
 
 namespace asio = boost::asio;
 using Milliseconds = std::chrono::milliseconds;
@@ -350,36 +338,26 @@ asio::awaitable<Result<T>> refuse(Error error) {
   co_return std::unexpected(std::move(error));
 }
 
-class UnusableTransport final : public Transport {
- public:
-  explicit UnusableTransport(Error error) : error_(std::move(error)) {}
-  asio::awaitable<Result<HttpResponse>> send(HttpRequest /*request*/) override { return refuse<HttpResponse>(error_); }
-  asio::awaitable<Result<std::unique_ptr<ByteStream>>> open(HttpRequest /*request*/) override {
-    return refuse<std::unique_ptr<ByteStream>>(error_);
-  }
-
- private:
-  Error error_;
-};
-
 class CurlTransport final : public Transport {
  public:
-  explicit CurlTransport(CorePtr core) : core_(std::move(core)) {}
+  explicit CurlTransport(Result<CorePtr> core) : core_(std::move(core)) {}
   ~CurlTransport() override {
-    never_throw([this] { core_->stop(); });
+    never_throw([this] {
+      if (core_) (*core_)->stop();
+    });
   }
   CurlTransport(const CurlTransport&) = delete;
   CurlTransport& operator=(const CurlTransport&) = delete;
 
   asio::awaitable<Result<HttpResponse>> send(HttpRequest request) override {
-    return send_request(core_, std::move(request));
+    return core_ ? send_request(*core_, std::move(request)) : refuse<HttpResponse>(core_.error());
   }
   asio::awaitable<Result<std::unique_ptr<ByteStream>>> open(HttpRequest request) override {
-    return open_stream(core_, std::move(request));
+    return core_ ? open_stream(*core_, std::move(request)) : refuse<std::unique_ptr<ByteStream>>(core_.error());
   }
 
  private:
-  CorePtr core_;
+  Result<CorePtr> core_;
 };
 
 }  // namespace
@@ -387,7 +365,7 @@ class CurlTransport final : public Transport {
 std::unique_ptr<Transport> make_curl_transport(asio::any_io_executor executor, Connection connection, Clock* clock,
                                                CurlTransportOptions options) {
   auto target = make_curl_target(std::move(connection), std::move(options));
-  if (!target) return std::make_unique<UnusableTransport>(target.error());
+  if (!target) return std::make_unique<CurlTransport>(std::unexpected(target.error()));
   return std::make_unique<CurlTransport>(std::make_shared<CurlCore>(std::move(executor), clock, *std::move(target)));
 }
 

@@ -11,19 +11,13 @@ namespace k8s {
 
 namespace {
 
-struct EntryHash {
+// Hashes and compares the entries of the pool, and texts that are looked for, by their text.
+struct ByText {
   using is_transparent = void;
-  std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>{}(text); }
-  std::size_t operator()(const Interned::Entry& entry) const { return (*this)(std::string_view(entry.text)); }
-};
-struct EntryEqual {
-  using is_transparent = void;
-  static std::string_view text(std::string_view t) { return t; }
-  static std::string_view text(const Interned::Entry& e) { return e.text; }
-  template <class A, class B>
-  bool operator()(const A& a, const B& b) const {
-    return text(a) == text(b);
-  }
+  static std::string_view of(std::string_view text) { return text; }
+  static std::string_view of(const Interned::Entry& entry) { return entry.text; }
+  std::size_t operator()(const auto& one) const { return std::hash<std::string_view>{}(of(one)); }
+  bool operator()(const auto& a, const auto& b) const { return of(a) == of(b); }
 };
 
 // The texts that were asked for last. Nodes of a fleet have nearly the same labels, so most of a Node's texts are
@@ -59,9 +53,9 @@ class Recent {
 };
 
 struct Pool {
-  std::unordered_set<Interned::Entry, EntryHash, EntryEqual> entries;  // Node-based: addresses are stable.
-  std::vector<const Interned::Entry*> table{nullptr};                  // By number; 0 is the empty text.
-  std::vector<std::uint32_t> unused;                                   // Numbers whose texts have gone.
+  std::unordered_set<Interned::Entry, ByText, ByText> entries;  // Node-based: addresses are stable.
+  std::vector<const Interned::Entry*> table{nullptr};           // By number; 0 is the empty text.
+  std::vector<std::uint32_t> unused;                            // Numbers whose texts have gone.
   Recent recent;
   std::size_t bytes = 0;
 

@@ -142,7 +142,7 @@ bool operator==(const StringMap& a, const StringMap& b) {
 }
 
 const OwnerReference* ObjectMeta::controller() const {
-  auto it = std::find_if(owners.begin(), owners.end(), [](const OwnerReference& owner) { return owner.controller; });
+  const auto it = std::ranges::find_if(owners, &OwnerReference::controller);
   return it == owners.end() ? nullptr : &*it;
 }
 
@@ -175,17 +175,13 @@ std::string object_path(const Gvr& gvr, const ObjectKey& key, std::string_view s
   return path;
 }
 
-Query& Query::add(std::string_view key, std::string_view value) {
-  if (value.empty()) return *this;
-  text_ += text_.empty() ? '?' : '&';
-  text_ += percent_encode(key);
-  text_ += '=';
-  text_ += percent_encode(value);
-  return *this;
-}
-
-Query& Query::add(std::string_view key, std::int64_t value) {
-  return add(key, std::to_string(value));
+std::string query_text(std::initializer_list<std::pair<std::string_view, std::string_view>> parameters) {
+  std::string out;
+  for (const auto& [key, value] : parameters) {
+    if (value.empty()) continue;
+    out += fmt::format("{}{}={}", out.empty() ? '?' : '&', percent_encode(key), percent_encode(value));
+  }
+  return out;
 }
 
 }  // namespace k8s

@@ -177,17 +177,8 @@ struct ObjectMeta {
 // One object, and optionally its subresource: "/api/v1/namespaces/ns/pods/name/eviction".
 [[nodiscard]] std::string object_path(const Gvr& gvr, const ObjectKey& key, std::string_view subresource = {});
 
-// Appends "?key=value&key=value" in call order; an empty value is left out.
-class Query {
- public:
-  Query& add(std::string_view key, std::string_view value);
-  Query& add(std::string_view key, std::int64_t value);
-  // Empty without parameters, else with the leading '?'.
-  [[nodiscard]] const std::string& str() const { return text_; }
-
- private:
-  std::string text_;
-};
+// "?key=value&key=value", without those whose value is empty. Empty: there are none.
+[[nodiscard]] std::string query_text(std::initializer_list<std::pair<std::string_view, std::string_view>> parameters);
 
 }  // namespace k8s
 

@@ -70,27 +70,21 @@ class Parser {
       return requirement;
     }
     if (at_ == text_.size() || text_[at_] == ',') return requirement;
-    if (take('=')) {
-      take('=');
-      equality_ = true;
-      return single(std::move(requirement), LabelOperator::in);
-    }
-    if (take('!')) {
-      if (!take('=')) return wrong("expected '!='");
-      return single(std::move(requirement), LabelOperator::not_in);
-    }
     if (text_[at_] == '<' || text_[at_] == '>') return wrong("'<' and '>' are not supported in a label selector");
+    const bool unequal = take('!');
+    if (unequal && text_.substr(at_, 1) != "=") return wrong("expected '!='");
+    if (take('=')) {
+      if (!unequal) take('=');
+      equality_ = !unequal;
+      requirement.op = unequal ? LabelOperator::not_in : LabelOperator::in;
+      skip_space();
+      requirement.values = {word()};
+      return requirement;
+    }
     const std::string op = word();
     if (op != "in" && op != "notin") return wrong("expected one of =, ==, !=, in, notin");
     requirement.op = op == "in" ? LabelOperator::in : LabelOperator::not_in;
     return values(std::move(requirement));
-  }
-
-  Result<LabelRequirement> single(LabelRequirement requirement, LabelOperator op) {
-    skip_space();
-    requirement.op = op;
-    requirement.values = {word()};
-    return requirement;
   }
 
   Result<LabelRequirement> values(LabelRequirement requirement) {

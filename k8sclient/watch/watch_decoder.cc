@@ -28,6 +28,7 @@ using protozero::pbf_reader;
 
 static_assert(kJsonPadding >= simdjson::SIMDJSON_PADDING);
 
+// In the order of WatchEventType.
 constexpr std::array<std::pair<std::string_view, WatchEventType>, 5> kTypes{{
     {"ADDED", WatchEventType::added},
     {"MODIFIED", WatchEventType::modified},
@@ -189,17 +190,12 @@ std::expected<WatchEvent, std::string> decode(std::string_view line, WatchEncodi
 }  // namespace
 
 std::string_view to_string(WatchEventType type) {
-  for (const auto& [name, value] : kTypes) {
-    if (value == type) return name;
-  }
-  return "";
+  return kTypes.at(static_cast<std::size_t>(type)).first;
 }
 
 std::optional<WatchEventType> watch_event_type(std::string_view text) {
-  for (const auto& [name, type] : kTypes) {
-    if (name == text) return type;
-  }
-  return std::nullopt;
+  const auto* const known = std::ranges::find(kTypes, text, [](const auto& type) { return type.first; });
+  return known == kTypes.end() ? std::nullopt : std::optional(known->second);
 }
 
 void WatchDecoder::feed(std::string_view chunk) {

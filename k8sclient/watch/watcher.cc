@@ -18,27 +18,6 @@ namespace k8s {
 
 namespace asio = boost::asio;
 
-// Hands a page's items on as init_apply; after stop() it ends the page.
-class Watcher::PageSink final : public ItemSink {
- public:
-  explicit PageSink(Watcher* watcher) : watcher_(watcher) {}
-  void restart() override {}
-  Result<void> item(std::string_view json) override {
-    if (watcher_->stopping_) return fail(Reason::cancelled, "the watcher was stopped");
-    watcher_->note_newest(json, read_resource_version(json), false);
-    watcher_->deliver(watcher_->sink_->init_apply(json));
-    return {};
-  }
-  Result<void> skipped(std::string_view metadata, Error why) override {
-    watcher_->note_newest(metadata, read_resource_version(metadata), false);
-    watcher_->skip(metadata, std::move(why));
-    return {};
-  }
-
- private:
-  Watcher* watcher_;
-};
-
 Watcher::Watcher(Reader* client, Gvr gvr, WatcherOptions options, WatchSink* sink)
     : client_(client),
       clock_(client->clock()),
@@ -237,7 +216,17 @@ Options Watcher::of_scope() const {
 
 asio::awaitable<WatchInput> Watcher::list_page() {
   auto options = of_scope<ListOptions>();
-  PageSink items(this);
+  ItemFunction items(
+      [this](std::optional<std::string_view> json) -> Result<void> {
+        if (stopping_) return fail(Reason::cancelled, "the watcher was stopped");
+        note_newest(*json, read_resource_version(*json), false);
+        deliver(sink_->init_apply(*json));
+        return {};
+      },
+      [this](std::string_view metadata, Error why) {
+        note_newest(metadata, read_resource_version(metadata), false);
+        skip(metadata, std::move(why));
+      });
   Result<ListPage> page =
       co_await client_->list_page(gvr_, std::move(options), std::get<Listing>(state_).continue_token, &items);
   if (!page) co_return Failed{page.error()};
@@ -361,23 +350,6 @@ Duration Watcher::next_backoff() {
 // --- What can be concluded from a watcher's view: when it was confirmed, and whether the server still has what it
 // shows.
 
-// The version of one object, empty: it is not there. Some servers do not know the selector, and list another one.
-class Watcher::VersionSink final : public ItemSink {
- public:
-  explicit VersionSink(ObjectKey key) : key_(std::move(key)) {}
-  void restart() override { version.clear(); }
-  Result<void> item(std::string_view json) override {
-    if (const auto key = read_object_key(json); key && *key == key_) version = read_resource_version(json);
-    return {};
-  }
-  Result<void> skipped(std::string_view metadata, Error) override { return item(metadata); }
-
-  std::string version;
-
- private:
-  ObjectKey key_;
-};
-
 void Watcher::confirm(bool by_watch) {
   const MonoTime now = clock_->monotonic();
   listed_at_ = now;
@@ -417,12 +389,21 @@ boost::asio::awaitable<WatchInput> Watcher::read_version() {
     options.ns = newest.key.ns;
     options.field_selector.terms.emplace_back("metadata.name", newest.key.name);
   }
-  VersionSink items(newest.key);
+  std::string found;
+  // Some servers do not know the selector, and list another object.
+  const auto look = [&](std::string_view object) {
+    if (const auto key = read_object_key(object); key && *key == newest.key) found = read_resource_version(object);
+  };
+  ItemFunction items(
+      [&look](std::optional<std::string_view> json) -> Result<void> {
+        look(*json);
+        return {};
+      },
+      [&look](std::string_view metadata, const Error& /*why*/) { look(metadata); });
   Result<ListPage> page = co_await client_->list_page(gvr_, std::move(options), "", &items);
   if (!page) co_return Failed{page.error()};
   VersionRead read{std::move(page->resource_version)};
-  if (newest_)
-    read.newest = NewestChange{to_string(newest.key), newest.resource_version, items.version, newest.deleted};
+  if (newest_) read.newest = NewestChange{to_string(newest.key), newest.resource_version, found, newest.deleted};
   co_return read;
 }
 

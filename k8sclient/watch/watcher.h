@@ -142,8 +142,6 @@ class Watcher {
   [[nodiscard]] ApiState api() const { return api_; }
 
  private:
-  class PageSink;
-  class VersionSink;
   boost::asio::awaitable<void> loop();
   // For every action but start_list, which needs none.
   boost::asio::awaitable<WatchInput> perform(WatchAction ask);
@@ -218,7 +216,7 @@ class Watcher {
 
 // --- StoreSink<T>: a WatchSink that projects each object and keeps a Store<T> in step.
 
-// A malformed object is counted and reported, and never ends the watch: the object that the store already had stays
+// A malformed object is reported, and never ends the watch: the object that the store already had stays
 // (over a relist too), so that one bad object cannot look like a deletion.
 template <class T>
 class StoreSink final : public WatchSink {
@@ -296,7 +294,6 @@ class StoreSink final : public WatchSink {
     if (listener_) listener_(error);
   }
 
-  [[nodiscard]] std::uint64_t malformed() const { return malformed_; }
   // The last error since the last complete view, for readiness and `status`.
   [[nodiscard]] const std::optional<Error>& last_error() const { return last_error_; }
   [[nodiscard]] const LeftOut& left_out() const { return left_out_; }
@@ -307,7 +304,6 @@ class StoreSink final : public WatchSink {
     if (const T* before = key ? store_->find(*key) : nullptr) store_->init_apply(*before);
   }
   Result<void> refused(const Result<ObjectKey>& key, const Error& why) {
-    ++malformed_;
     const std::string name = key ? to_string(*key) : std::string("an object without a readable name");
     return fail(Reason::decode, name + " is kept as it was: " + why.message);
   }
@@ -318,7 +314,6 @@ class StoreSink final : public WatchSink {
   StoreBudget<T>* budget_ = nullptr;  // Null: no limit.
   LeftOut left_out_;
   std::optional<Error> last_error_;
-  std::uint64_t malformed_ = 0;
 };
 
 }  // namespace k8s

@@ -145,7 +145,7 @@ TEST_F(ClockTest, ACancelledSleepThrowsOperationAborted) {
 
 // Each deadline ends its own waits, in whatever order they were begun, and a wait that is over keeps no program from
 // its end.
-TEST_F(ClockTest, ManyDeadlinesAreKeptByOneTimer) {
+TEST_F(ClockTest, EachOfManyDeadlinesIsKept) {
   std::vector<int> ended;
   const auto sleep = [this, &ended](int number, Duration duration) {
     asio::co_spawn(io, sleep_and_report(clock.get(), clock->monotonic() + duration),

@@ -43,12 +43,11 @@ TEST_F(ClientTest, a_list_is_read_page_by_page) {
   options.label_selector = *LabelSelector::parse("x=y");
   options.field_selector = FieldSelector::equals("spec.nodeName", "n");
   options.resource_version = "0";
-  options.resource_version_match = "NotOlderThan";
   options.page_limit = 2;
   EXPECT_EQ(await(client.list(kNodes, options, &names)).value(), "10");
   EXPECT_THAT(names.names, ElementsAre("a", "b", "c"));
   EXPECT_THAT(paths(), ElementsAre("/api/v1/nodes?labelSelector=x%3Dy&fieldSelector=spec.nodeName%3Dn&limit=2"
-                                   "&resourceVersion=0&resourceVersionMatch=NotOlderThan",
+                                   "&resourceVersion=0",
                                    "/api/v1/nodes?labelSelector=x%3Dy&fieldSelector=spec.nodeName%3Dn&limit=2"
                                    "&continue=tok%2F1"));
 }
@@ -264,7 +263,7 @@ TEST_F(ClientTest, a_watch_asks_for_bookmarks_and_a_refused_one_is_its_status) {
   EXPECT_THAT(paths(), ElementsAre("/apis/apps/v1/namespaces/ns/daemonsets?watch=true&resourceVersion=7"
                                    "&allowWatchBookmarks=true&timeoutSeconds=300",
                                    "/apis/apps/v1/namespaces/ns/daemonsets?watch=true&allowWatchBookmarks=true"
-                                   "&timeoutSeconds=300&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"));
+                                   "&timeoutSeconds=300&sendInitialEvents=true"));
   EXPECT_EQ(transport.open_streams, 0);
 }
 

@@ -153,11 +153,10 @@ TEST(Paths, name_groups_namespaces_names_and_subresources) {
 }
 
 TEST(Queries, encode_and_skip_empty_values) {
-  Query query;
-  query.add("labelSelector", "a in (x,y),!b=c&d").add("empty", "").add("limit", 100);
-  EXPECT_EQ(query.str(), "?labelSelector=a%20in%20%28x%2Cy%29%2C%21b%3Dc%26d&limit=100");
+  EXPECT_EQ(query_text({{"labelSelector", "a in (x,y),!b=c&d"}, {"empty", ""}, {"limit", "100"}}),
+            "?labelSelector=a%20in%20%28x%2Cy%29%2C%21b%3Dc%26d&limit=100");
   EXPECT_EQ(percent_encode("100%"), "100%25");
-  EXPECT_EQ(Query().str(), "");
+  EXPECT_EQ(query_text({}), "");
 }
 
 }  // namespace
