@@ -187,13 +187,12 @@ std::optional<MpsMark> mark_to_change(const AssessContext& context, const Node& 
     return std::nullopt;
   if (marks) {
     const PluginInstallation* installation = assessment ? &context.installations[assessment->installation] : nullptr;
-    const MpsMark mark = mps_mark(
-        node, mps_daemon_on(node, assessment, installation, pods, pod_of_standalone(context.standalone, pods)));
-    return mark == MpsMark::right ? std::nullopt : std::optional(mark);
+    return mps_mark(node,
+                    mps_daemon_runs(node, assessment, installation, pods, pod_of_standalone(context.standalone, pods)));
   }
   // Switched off: remove the operator's marks. (If KAI is only temporarily absent, they stay.)
   if (context.settings.kai.mps_ready != MpsReadyMode::off) return std::nullopt;
-  return mps_mark(node, MpsDaemon::down) == MpsMark::to_remove ? std::optional(MpsMark::to_remove) : std::nullopt;
+  return node.meta.annotations.contains(kMpsMarkAnnotation) ? std::optional(MpsMark::to_remove) : std::nullopt;
 }
 
 // A change, a driver upgrade, a MIG change or a person explains for now why the node offers no GPU; and a node without

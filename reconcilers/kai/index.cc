@@ -105,87 +105,70 @@ KaiIndex::NodeUse& KaiIndex::use(const std::string& node) {
   return out;
 }
 
-void KaiIndex::take_out_pod(const ObjectKey& key) {
-  auto it = pod_shares_.find(key);
-  if (it == pod_shares_.end()) return;
-  const PodShare& share = it->second;
+void KaiIndex::take_out(Shares& shares, const ObjectKey& key) {
+  const auto found = shares.extract(key);
+  if (!found) return;
+  const Share& share = found.mapped();
   for (const std::string& name : share.groups) {
-    Group& group = groups_[name];
-    group.reservations.erase(key);
-    group.consumers.erase(key);
+    (groups_[name].*share.members).erase(key);
     touched_groups_.insert(name);
   }
-  if (!share.node.empty())
-    --(share.role == KaiRole::consumer ? use(share.node).consumers : use(share.node).reservations);
-  if (auto on = reservations_on_.find(share.node); on != reservations_on_.end()) {
-    on->second.erase(key);
-    if (on->second.empty()) reservations_on_.erase(on);
-  }
-  if (!share.device.empty()) {
-    const Device device{share.node, share.device};
-    devices_[device].erase(key);
-    touched_devices_.insert(device);
-  }
-  unlabelled_.erase(key);
-  leftovers_.erase(key);
-  pod_shares_.erase(it);
+  if (!share.node.empty()) --(use(share.node).*share.counted);
+  if (!share.reserves) return;
+  std::set<ObjectKey>& on = reservations_on_[share.node];
+  on.erase(key);
+  if (on.empty()) reservations_on_.erase(share.node);
+  if (share.device.empty()) return;
+  devices_[{share.node, share.device}].erase(key);
+  touched_devices_.insert({share.node, share.device});
 }
 
-void KaiIndex::put_in_pod(const KaiWorld& kai, const ObjectKey& key) {
-  const KaiPod* pod = kai.pods.find(key);
-  if (pod == nullptr) return;
-  PodShare share;
-  share.role = role_of(*pod, view_);
-  if (share.role == KaiRole::none) return;
-  if (share.role == KaiRole::unlabelled) unlabelled_.insert(key);
-  if (is_leftover(*pod, view_)) leftovers_.insert(key);
-  share.groups = groups_in_role(*pod, share.role);
+void KaiIndex::put_in(Shares& shares, const ObjectKey& key, Share share) {
   for (const std::string& name : share.groups) {
-    Group& group = groups_[name];
-    (share.role == KaiRole::consumer ? group.consumers : group.reservations).insert(key);
+    (groups_[name].*share.members).insert(key);
     touched_groups_.insert(name);
   }
-  // A label on a pod that KAI has not placed takes no GPU of the node.
-  const bool uses = share.role != KaiRole::consumer || is_placed_by_kai(kai, view_, pod->scheduler_name.view(), key);
-  if (is_alive(*pod) && uses) share.node = std::string(pod->node_name.view());
-  if (!share.node.empty())
-    ++(share.role == KaiRole::consumer ? use(share.node).consumers : use(share.node).reservations);
-  if (!share.node.empty() && share.role == KaiRole::reservation) {
+  if (!share.node.empty()) ++(use(share.node).*share.counted);
+  if (share.reserves) {
     reservations_on_[share.node].insert(key);
-    share.device = pod->meta.annotations.get(kDeviceAnnotation).value_or("");
     if (!share.device.empty()) {
       devices_[{share.node, share.device}].insert(key);
       touched_devices_.insert({share.node, share.device});
     }
   }
-  pod_shares_.emplace(key, std::move(share));
+  shares.emplace(key, std::move(share));
 }
 
-void KaiIndex::take_out_request(const ObjectKey& key) {
-  auto it = request_shares_.find(key);
-  if (it == request_shares_.end()) return;
-  for (const std::string& name : it->second.groups) {
-    groups_[name].bind_requests.erase(key);
-    touched_groups_.insert(name);
-  }
-  if (!it->second.node.empty()) --use(it->second.node).bind_requests;
-  request_shares_.erase(it);
+void KaiIndex::put_in_pod(const KaiWorld& kai, const ObjectKey& key) {
+  const KaiPod* pod = kai.pods.find(key);
+  const KaiRole role = pod == nullptr ? KaiRole::none : role_of(*pod, view_);
+  set_member(unlabelled_, key, role == KaiRole::unlabelled);
+  set_member(leftovers_, key, role != KaiRole::none && is_leftover(*pod, view_));
+  if (role == KaiRole::none) return;
+  const bool consumes = role == KaiRole::consumer;
+  // A label on a pod that KAI has not placed takes no GPU of the node.
+  const bool uses = !consumes || is_placed_by_kai(kai, view_, pod->scheduler_name.view(), key);
+  Share share;
+  share.groups = groups_in_role(*pod, role);
+  share.members = consumes ? &Group::consumers : &Group::reservations;
+  if (is_alive(*pod) && uses) share.node = std::string(pod->node_name.view());
+  share.counted = consumes ? &NodeUse::consumers : &NodeUse::reservations;
+  share.reserves = role == KaiRole::reservation && !share.node.empty();
+  share.device = pod->meta.annotations.get(kDeviceAnnotation).value_or("");
+  put_in(pod_shares_, key, std::move(share));
 }
 
 void KaiIndex::put_in_request(const KaiWorld& kai, const ObjectKey& key) {
   const BindRequest* request = kai.bind_requests.find(key);
   if (request == nullptr) return;
-  RequestShare share;
+  Share share;
   share.groups = groups_of(*request);
-  for (const std::string& name : share.groups) {
-    groups_[name].bind_requests.insert(key);
-    touched_groups_.insert(name);
-  }
+  share.members = &Group::bind_requests;
   // A succeeded BindRequest is not counted: its pod, or the reservations of that pod, show the use.
   const bool in_progress = request->phase != "Succeeded" && !is_terminally_failed(*request) && !share.groups.empty();
   if (in_progress) share.node = std::string(request->selected_node.view());
-  if (!share.node.empty()) ++use(share.node).bind_requests;
-  request_shares_.emplace(key, std::move(share));
+  share.counted = &NodeUse::bind_requests;
+  put_in(request_shares_, key, std::move(share));
 }
 
 // Computes the group's part of unreserved_ again.
@@ -304,11 +287,11 @@ void KaiIndex::refresh(const World& world, const PlannerSettings& settings) {
     everything_ = false;
   }
   for (const ObjectKey& key : dirty_pods_) {
-    take_out_pod(key);
+    take_out(pod_shares_, key);
     put_in_pod(kai, key);
   }
   for (const ObjectKey& key : dirty_requests_) {
-    take_out_request(key);
+    take_out(request_shares_, key);
     put_in_request(kai, key);
   }
   dirty_pods_.clear();

@@ -78,20 +78,20 @@ class KaiIndex {
   [[nodiscard]] const Unreserved& unreserved() const { return unreserved_; }
 
  private:
-  struct PodShare {
-    KaiRole role = KaiRole::none;
+  // What one pod or BindRequest contributes.
+  struct Share {
     std::vector<std::string> groups;
-    std::string node;    // The node whose use includes it; empty: none.
-    std::string device;  // Of a live reservation.
+    std::set<ObjectKey> Group::* members = nullptr;  // Where it is in each of them.
+    std::string node;                                // The node whose use includes it; empty: none.
+    std::int64_t NodeUse::* counted = nullptr;       // As what.
+    bool reserves = false;                           // It is a live reservation on that node,
+    std::string device;                              // of this GPU.
   };
-  struct RequestShare {
-    std::vector<std::string> groups;
-    std::string node;
-  };
+  using Shares = std::unordered_map<ObjectKey, Share>;
   void note_activity(const std::vector<std::string>& groups);
-  void take_out_pod(const ObjectKey& key);
+  void take_out(Shares& shares, const ObjectKey& key);
+  void put_in(Shares& shares, const ObjectKey& key, Share share);
   void put_in_pod(const KaiWorld& kai, const ObjectKey& key);
-  void take_out_request(const ObjectKey& key);
   void put_in_request(const KaiWorld& kai, const ObjectKey& key);
   NodeUse& use(const std::string& node);
   void weigh(const KaiWorld& kai, const std::string& name);
@@ -108,8 +108,8 @@ class KaiIndex {
   std::map<std::string, bool> touched_nodes_;  // Node -> whether it had use before.
   std::unordered_map<std::string, Group> groups_;
   std::unordered_map<std::string, std::uint64_t> activity_;
-  std::unordered_map<ObjectKey, PodShare> pod_shares_;
-  std::unordered_map<ObjectKey, RequestShare> request_shares_;
+  Shares pod_shares_;
+  Shares request_shares_;
   std::map<std::string, NodeUse> nodes_;
   std::set<std::string> attention_;
   std::set<ObjectKey> unlabelled_;

@@ -199,12 +199,6 @@ bool created_from_an_older_template(const NodeChange& change, const Loaders& loa
   });
 }
 
-// Its pod might mount a ConfigMap that is deleted with the old template, and would not start again.
-void Assessor::include_old_mps() {
-  const Pod* pod = wants_mps() ? newest(Component::mps) : nullptr;
-  if (pod != nullptr && mps_ != nullptr && is_old_template(*mps_, *pod)) out_.transition = Transition::change_mps;
-}
-
 void Assessor::read_loaded() {
   read_recorded();
   const bool claims_target = out_.loaded.profile == out_.profile_ref && out_.loaded.revision == out_.target;
@@ -329,10 +323,6 @@ bool Assessor::adopts_drift() const {
   // The annotation names one baseline and outlives it: if the operator is uninstalled and installed again, nobody has
   // reviewed the drift that exists by then.
   return asked && (*asked == "true" || *asked == k8s::format_time(context_.record->recorded_at));
-}
-
-std::string_view Assessor::retry() const {
-  return policy_ == nullptr ? std::string_view() : retry_of(*policy_);
 }
 
 Interned Assessor::reference(std::string_view installation, std::string_view key) const {

@@ -215,7 +215,9 @@ bool Assessor::may_show_the_text() const {
 
 void Assessor::replace_by_template() {
   set_transition(true);
-  include_old_mps();
+  // An old MPS pod might mount a ConfigMap that is deleted with the old template, and would not start again.
+  const Pod* mps = wants_mps() ? newest(Component::mps) : nullptr;
+  if (mps != nullptr && mps_ != nullptr && is_old_template(*mps_, *mps)) out_.transition = Transition::change_mps;
   out_.cause = ChangeCause::new_template;
 }
 

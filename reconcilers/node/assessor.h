@@ -80,7 +80,6 @@ class Assessor {
   // Under updateStrategy OnDelete: pods whose template has changed since the baseline, which only the operator
   // replaces.
   [[nodiscard]] bool waits_for_deletion() const;
-  void include_old_mps();
   [[nodiscard]] bool pods_are_fresh() const;
   [[nodiscard]] bool pods_are_newer_than_baseline() const;
   // The record knows no other text that their key has had since they were created.
@@ -102,7 +101,7 @@ class Assessor {
   void find_former_label();
   [[nodiscard]] bool matters_to(Component component, std::string_view revision) const;
   [[nodiscard]] bool adopts_drift() const;
-  [[nodiscard]] std::string_view retry() const;
+  [[nodiscard]] std::string_view retry() const { return policy_ == nullptr ? std::string_view() : retry_of(*policy_); }
   [[nodiscard]] Interned reference(std::string_view installation, std::string_view key) const;
 
   [[nodiscard]] ProfilePtr profile_of(std::string_view revision) const;

@@ -43,29 +43,28 @@ constexpr Duration kDownFor = std::chrono::seconds(15);
 
 }  // namespace
 
-MpsDaemon mps_daemon_on(const Node& node, const NodeAssessment* assessment, const PluginInstallation* installation,
-                        const std::vector<const Pod*>& operand_pods, const Pod* standalone) {
-  if (node.meta.annotations.get(kMpsHostAnnotation) == "true") return node.ready ? MpsDaemon::up : MpsDaemon::down;
-  if (standalone != nullptr && node.ready && is_serving(*standalone)) return MpsDaemon::up;
-  if (assessment == nullptr || installation == nullptr || !node.ready) return MpsDaemon::down;
+std::optional<bool> mps_daemon_runs(const Node& node, const NodeAssessment* assessment,
+                                    const PluginInstallation* installation, const std::vector<const Pod*>& operand_pods,
+                                    const Pod* standalone) {
+  if (node.meta.annotations.get(kMpsHostAnnotation) == "true") return node.ready;
+  if (standalone != nullptr && node.ready && is_serving(*standalone)) return true;
+  if (assessment == nullptr || installation == nullptr || !node.ready) return false;
   const NodePods pods = sort_pods(*installation, operand_pods);
-  if (pods.mps.empty() || !is_serving(*pods.mps.front())) return MpsDaemon::down;
+  if (pods.mps.empty() || !is_serving(*pods.mps.front())) return false;
   // During a change the pod might be about to be deleted; before the change it serves the profile that it has loaded.
-  if (assessment->change || assessment->loaded.revision.empty() || assessment->loaded.revision != assessment->target) {
-    return MpsDaemon::unclear;
-  }
-  const bool wanted =
-      assessment->profile && assessment->profile->valid && assessment->profile->profile().strategy() == Strategy::mps;
-  return wanted ? MpsDaemon::up : MpsDaemon::down;
+  if (assessment->change || assessment->loaded.revision.empty() || assessment->loaded.revision != assessment->target)
+    return std::nullopt;
+  return assessment->profile && assessment->profile->valid &&
+         assessment->profile->profile().strategy() == Strategy::mps;
 }
 
-MpsMark mps_mark(const Node& node, MpsDaemon daemon) {
+std::optional<MpsMark> mps_mark(const Node& node, std::optional<bool> runs) {
+  if (!runs) return std::nullopt;
   const auto value = node.meta.labels.get(kMpsEnabled);
   // Another value belongs to a person. If a person removes the label while the operator owns it, it is set again.
-  if (daemon == MpsDaemon::up && !value) return MpsMark::to_set;
-  if (daemon != MpsDaemon::down) return MpsMark::right;
+  if (*runs) return value ? std::nullopt : std::optional(MpsMark::to_set);
   if (node.meta.annotations.contains(kMpsMarkAnnotation)) return MpsMark::to_remove;
-  return value == "true" ? MpsMark::foreign : MpsMark::right;
+  return value == "true" ? std::optional(MpsMark::foreign) : std::nullopt;
 }
 
 bool marks_mps_nodes(const PlannerSettings& settings, bool kai_served) {

@@ -143,13 +143,12 @@ bool ChangeStep::would_wait_for_workloads(const ChangePlan& next) {
   return true;
 }
 
-// While its plugin serves, workloads can come to the node without end: it is cordoned if its other pods do not come up.
-bool ChangeStep::serves_in_part_for_long() {
-  return serving(Component::plugin) && ages_.held_for(in_part_timer(name(), change_), rollout_.verify_timeout);
-}
-
 bool ChangeStep::serves_beside_workloads(const ChangePlan& next) {
-  if (serves_in_part_for_long() || !would_wait_for_workloads(next)) return false;
+  // While its plugin serves, workloads can come to the node without end: it is cordoned if its other pods do not come
+  // up.
+  const bool serves_in_part_for_long =
+      serving(Component::plugin) && ages_.held_for(in_part_timer(name(), change_), rollout_.verify_timeout);
+  if (serves_in_part_for_long || !would_wait_for_workloads(next)) return false;
   if (serves_what_it_read() && has_shown_it() && knows_rejected()) finish("Verified");
   return true;
 }

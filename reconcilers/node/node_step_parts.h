@@ -88,7 +88,6 @@ class ChangeStep {
   // Instead it leaves the change once its new pods show what they have read, however late, and gives the slot to a node
   // that is idle.
   bool serves_beside_workloads(const ChangePlan& next);
-  bool serves_in_part_for_long();
   void report_daemonset_pods();
 
   // The node has been out of service for its workloads, as far as the operator knows.

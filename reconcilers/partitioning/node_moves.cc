@@ -156,7 +156,7 @@ class Follower {
     // A move takes its time in any case: with it, plugin and agent can come to a node for the first time.
     if (node.left_alone || !node.schedulable() || standing.moves) return;
     standing.why = doubt;
-    if (node.agent.state == AgentState::ready) return;  // That ends by itself.
+    if (node.agent.pod != nullptr && node.agent.pod->agent->ready) return;  // That ends by itself.
     draft_.finding(
         Severity::warning, node_ref(node.name), kPartitioningReportStale,
         fmt::format("node {} is not planned for: {}, and slices that it calls free might be in use. They stay "

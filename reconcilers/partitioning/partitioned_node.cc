@@ -48,30 +48,18 @@ AgentView view_agent(const std::vector<const SlicePod*>& pods, std::string_view 
     sees_plugin = sees_plugin || is_of(*pod, plugin);
     if (pod->agent && (out.pod == nullptr || is_better(*pod->agent, *out.pod->agent))) out.pod = pod;
   }
-  if (out.pod != nullptr) {
-    out.state = out.pod->agent->ready ? AgentState::ready : AgentState::down;
-  } else if (seen || sees_plugin) {
-    out.state = AgentState::missing;
-  }
+  out.missing = out.pod == nullptr && (seen || sees_plugin);
   return out;
 }
 
 std::string doubt_about_report(PlanDraft& draft, const PartitionedNode& node) {
   constexpr std::string_view kFromBefore = "so its report of slices can be from before";
-  switch (node.agent.state) {
-    case AgentState::unseen:
-      return {};
-    case AgentState::missing:
-      return fmt::format("no pod of nos's gpu-agent runs there, {}", kFromBefore);
-    case AgentState::down:
-      return fmt::format("nos's gpu-agent there (pod {}) is not ready, {}", k8s::to_string(node.agent.pod->meta.key()),
-                         kFromBefore);
-    case AgentState::ready:
-      break;
-  }
-  if (!has_just_started(draft, node, *node.agent.pod->agent)) return {};
-  return fmt::format("nos's gpu-agent there (pod {}) has just started, {}", k8s::to_string(node.agent.pod->meta.key()),
-                     kFromBefore);
+  const SlicePod* pod = node.agent.pod;
+  if (pod == nullptr)
+    return node.agent.missing ? fmt::format("no pod of nos's gpu-agent runs there, {}", kFromBefore) : std::string();
+  if (pod->agent->ready && !has_just_started(draft, node, *pod->agent)) return {};
+  return fmt::format("nos's gpu-agent there (pod {}) {}, {}", k8s::to_string(pod->meta.key()),
+                     pod->agent->ready ? "has just started" : "is not ready", kFromBefore);
 }
 
 const Packing& PlanningCache::packing(PackInput input) {

@@ -37,11 +37,9 @@ inline constexpr std::string_view kPartitioningReleased = "PartitioningReleased"
 // it looks every 10 s, after the kubelet has admitted the pod.
 inline constexpr Duration kReportDelay = std::chrono::seconds(30);
 
-// `unseen`: it is not known whether an agent runs there. `missing`: none does, although it should.
-enum class AgentState { unseen, missing, down, ready };
 struct AgentView {
-  AgentState state = AgentState::unseen;
-  const SlicePod* pod = nullptr;  // If it is down or ready.
+  const SlicePod* pod = nullptr;  // Null: none can be seen.
+  bool missing = false;           // None runs there, although it should. Otherwise that is not known without a pod.
 };
 
 // `pods`: those of a node on which the agent should run. `plugin`: the uid of the DaemonSet of nos's device plugin

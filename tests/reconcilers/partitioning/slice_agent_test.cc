@@ -118,25 +118,25 @@ TEST(SliceAgents, AreMissedWhereTheyWouldBeSeen) {
   struct Row {
     std::vector<const SlicePod*> pods;
     bool seen;
-    AgentState state;
+    bool missing;
     const SlicePod* pod;
   };
   const Row rows[] = {
-      {{}, false, AgentState::unseen, nullptr},
-      {{&other}, false, AgentState::unseen, nullptr},
-      {{&other}, true, AgentState::missing, nullptr},
-      {{&plugin}, false, AgentState::missing, nullptr},
-      {{&plugin, &up}, true, AgentState::ready, &up},
-      {{&down}, true, AgentState::down, &down},
-      {{&down, &up}, true, AgentState::ready, &up},  // One of them is being replaced.
-      {{&up, &down, &older}, true, AgentState::ready, &older},
+      {{}, false, false, nullptr},
+      {{&other}, false, false, nullptr},
+      {{&other}, true, true, nullptr},
+      {{&plugin}, false, true, nullptr},
+      {{&plugin, &up}, true, false, &up},
+      {{&down}, true, false, &down},
+      {{&down, &up}, true, false, &up},  // One of them is being replaced.
+      {{&up, &down, &older}, true, false, &older},
   };
   for (const Row& row : rows) {
     const AgentView view = view_agent(row.pods, "p", row.seen);
-    EXPECT_EQ(view.state, row.state);
+    EXPECT_EQ(view.missing, row.missing);
     EXPECT_EQ(view.pod, row.pod);
   }
-  EXPECT_EQ(view_agent({&plugin}, "", false).state, AgentState::unseen) << "a plugin without a uid is nobody's owner";
+  EXPECT_FALSE(view_agent({&plugin}, "", false).missing) << "a plugin without a uid is nobody's owner";
 }
 
 // Node n with a free slice of 20 GiB that must go for the pod w; its agent is ready since then.
