@@ -18,44 +18,19 @@
 
 namespace gso {
 
-TimerKey draining_timer(const std::string& node, const NodeChange& change) {
-  return {Timer::draining, node, change.to};
-}
-
-namespace {
-std::string list_of(const NodeChange& change) {
-  std::string text;
+TimerKey change_timer(Timer timer, const std::string& node, const NodeChange& change) {
+  if (timer != Timer::verifying && timer != Timer::shown) return {timer, node, change.to};
+  std::string list;
   for (const auto& [component, uids] : change.pods) {
-    text += to_string(component);
-    for (const std::string& uid : uids) text += "," + uid;
-    text += ";";
+    list += to_string(component);
+    for (const std::string& uid : uids) list += "," + uid;
+    list += ";";
   }
-  return fmt::format("{}/{}", change.to, short_hash(text));
-}
-}  // namespace
-
-TimerKey verifying_timer(const std::string& node, const NodeChange& change) {
-  return {Timer::verifying, node, list_of(change)};
+  return {timer, node, fmt::format("{}/{}", change.to, short_hash(list))};
 }
 
 TimerKey in_part_timer(const std::string& node, const NodeChange& change) {
   return {Timer::verifying, node, change.to + "/in-part"};
-}
-
-TimerKey shown_timer(const std::string& node, const NodeChange& change) {
-  return {Timer::shown, node, list_of(change)};
-}
-
-TimerKey reloading_timer(const std::string& node, const NodeChange& change) {
-  return {Timer::reloading, node, change.to};
-}
-
-TimerKey not_ready_timer(const std::string& node, const NodeChange& change) {
-  return {Timer::not_ready, node, change.to};
-}
-
-TimerKey unchanged_timer(const std::string& node, std::string_view target) {
-  return {Timer::unchanged, node, std::string(target)};
 }
 
 namespace {
@@ -98,8 +73,8 @@ ChangeStep::ChangeStep(const StepInput& input)
       ages_(snapshot_, out_.plan) {}
 
 Step ChangeStep::run() {
-  if (same_target_) ages_.run(unchanged_timer(name(), change_.to), unchanged_seed());
-  if (!node_.ready && !change_.failed) ages_.run(not_ready_timer(name(), change_));
+  if (same_target_) ages_.run(timer(Timer::unchanged), unchanged_seed());
+  if (!node_.ready && !change_.failed) ages_.run(timer(Timer::not_ready));
   struct Row {
     StepRow name;
     bool (ChangeStep::*applies)();
@@ -217,7 +192,7 @@ bool ChangeStep::c7_list_older() {
   const WallTime since = deadline_start(pods_came(view_, rollout_), input_.released);
   if (node_.ready) out_.verifying_since = since;
   // Its deadline starts again once it is Ready.
-  expired_ = node_.ready && ages_.held_for(verifying_timer(name(), change_), rollout_.verify_timeout, since);
+  expired_ = node_.ready && ages_.held_for(timer(Timer::verifying), rollout_.verify_timeout, since);
   if (!facts_.taint.empty() && !facts_.pods_ready) {
     finding(Severity::warning, kTaintNotTolerated,
             fmt::format("mid-change to {}, and the new pods cannot start: the node has the taint {}. Remove the taint, "
@@ -275,7 +250,7 @@ bool ChangeStep::c11_time_is_over() {
 bool ChangeStep::c12_reload() {
   const bool reloads = node_.ready && same_target_ && !facts_.label && facts_.obstacle.code.empty() &&
                        !change_.pods.contains(Component::plugin);
-  if (!reloads || !ages_.held_for(reloading_timer(name(), change_), kReloadGrace)) return false;
+  if (!reloads || !ages_.held_for(timer(Timer::reloading), kReloadGrace)) return false;
   const Transition kind = change_.kind == Transition::none ? Transition::reshare : change_.kind;
   const ChangePlan next{kind, ChangeCause::relabelled};
   add(patch_into(view_, list_again(view_, change_, next, pods_to_replace(view_, next)), {}), "ReloadFailed",
@@ -336,19 +311,19 @@ void keep_timers(const NodeView& view, const RolloutSpec& rollout, std::optional
   const NodeChange& change = *view.facts.change;
   const std::string& name = view.node.meta.name;
   if (!view.node.ready) {
-    if (!change.failed) ages.run(not_ready_timer(name, change));
+    if (!change.failed) ages.run(change_timer(Timer::not_ready, name, change));
     return;
   }
   if (is_touched(view.facts, view.pods)) {
-    ages.keep(draining_timer(name, change));
-    if (!change.failed) ages.run(verifying_timer(name, change), deadline_start(pods_came(view, rollout), released));
+    ages.keep(change_timer(Timer::draining, name, change));
+    if (!change.failed)
+      ages.run(change_timer(Timer::verifying, name, change), deadline_start(pods_came(view, rollout), released));
   } else {
-    ages.run(draining_timer(name, change), deadline_start(change.listed, released));
-    ages.keep(verifying_timer(name, change));
+    ages.run(change_timer(Timer::draining, name, change), deadline_start(change.listed, released));
+    ages.keep(change_timer(Timer::verifying, name, change));
   }
-  ages.keep(reloading_timer(name, change));
-  ages.keep(unchanged_timer(name, change.to));
-  ages.keep(shown_timer(name, change));
+  for (const Timer timer : {Timer::reloading, Timer::unchanged, Timer::shown})
+    ages.keep(change_timer(timer, name, change));
   ages.keep(in_part_timer(name, change));
 }
 

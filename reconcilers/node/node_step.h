@@ -209,19 +209,13 @@ void keep_timers(const NodeView& view, const RolloutSpec& rollout, std::optional
 // When a deadline of a change started that has a stored start. `released`: as in StepInput.
 [[nodiscard]] WallTime deadline_start(WallTime stored, std::optional<WallTime> released);
 
-// The timers of a change.
-[[nodiscard]] TimerKey draining_timer(const std::string& node, const NodeChange& change);
-// A new list of pods restarts this timer.
-[[nodiscard]] TimerKey verifying_timer(const std::string& node, const NodeChange& change);
-[[nodiscard]] TimerKey shown_timer(const std::string& node, const NodeChange& change);
+// The timer of a change: `draining`, `reloading`, `not_ready` (while the node is NotReady; no other deadline of the
+// change runs meanwhile), `unchanged` (since when the target text of the node has been in its key, as far as the
+// operator has seen it), or one that a new list of pods restarts: `verifying`, `shown`.
+[[nodiscard]] TimerKey change_timer(Timer timer, const std::string& node, const NodeChange& change);
 // For people.
 inline constexpr std::string_view kNotReadyInChangeText =
     "the node is NotReady during its change: it keeps its slot, no pod of it is deleted, and its deadlines start again "
     "when it is Ready";
-// While the node is NotReady; no other deadline of the change runs meanwhile.
-[[nodiscard]] TimerKey not_ready_timer(const std::string& node, const NodeChange& change);
-[[nodiscard]] TimerKey reloading_timer(const std::string& node, const NodeChange& change);
-// Since when the target text of the node has been in its key, as far as the operator has seen it.
-[[nodiscard]] TimerKey unchanged_timer(const std::string& node, std::string_view target);
 
 }  // namespace gso

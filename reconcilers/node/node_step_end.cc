@@ -53,12 +53,12 @@ bool ChangeStep::serves_what_it_read() const {
 }
 
 bool ChangeStep::has_shown_it() {
-  return ages_.held_for(shown_timer(name(), change_), snapshot_.settings.status_lag);
+  return ages_.held_for(timer(Timer::shown), snapshot_.settings.status_lag);
 }
 
 bool ChangeStep::knows_rejected() {
   if (snapshot_.settings.remove_rejected_pods.empty()) return true;
-  if (use_of(snapshot_, name(), snapshot_.now - ages_.since(shown_timer(name(), change_))).listed) return true;
+  if (use_of(snapshot_, name(), snapshot_.now - ages_.since(timer(Timer::shown))).listed) return true;
   out_.plan.consumers_wanted.insert(name());
   ages_.look_again_in(std::chrono::seconds(1));
   return false;
@@ -95,7 +95,7 @@ bool ChangeStep::lists_older_again() {
   if (!same_target_ || facts_.fresh_pods || !facts_.obstacle.code.empty()) return false;
   // Creation times are whole seconds. What shows the profile needs more than the same second to be doubted.
   const Duration tolerance = std::chrono::seconds(facts_.verified.ok ? 1 : 0);
-  if (!is_older(ages_.since(unchanged_timer(name(), change_.to), unchanged_seed()), tolerance)) return false;
+  if (!is_older(ages_.since(timer(Timer::unchanged), unchanged_seed()), tolerance)) return false;
   const ChangePlan next = from_what_it_shows();
   auto older = older_pods(next);
   if (std::ranges::all_of(older, [](const auto& listed) { return listed.second.empty(); }))

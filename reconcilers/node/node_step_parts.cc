@@ -97,7 +97,7 @@ bool ChangeStep::is_drained(Drain drain) {
     uncordon_and_defer();
     return false;
   }
-  const TimerKey draining = draining_timer(name(), change_);
+  const TimerKey draining = timer(Timer::draining);
   const WallTime stored = deadline_start(change_.listed, input_.released);
   ages_.run(draining, stored);
   const Duration waited = snapshot_.now - ages_.since(draining, stored);

@@ -49,6 +49,7 @@ class ChangeStep {
   // --- Conditions of the rows.
 
   [[nodiscard]] const std::string& name() const { return node_.meta.name; }
+  [[nodiscard]] TimerKey timer(Timer timer) const { return change_timer(timer, name(), change_); }
   [[nodiscard]] bool any_left(const std::vector<Component>& components) const {
     return any_left_of(components, change_, pods_, true);
   }

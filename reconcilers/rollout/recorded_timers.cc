@@ -81,7 +81,7 @@ void run_hold_timers(Pass& pass) {
     const TimerKey timer = hold_timer(is_held ? Timer::held : Timer::released, name, *a.change);
     pass.ages.run(timer, recorded_since(pass, timer));
     if (a.ready || a.change->failed) continue;
-    const TimerKey lost = not_ready_timer(name, *a.change);
+    const TimerKey lost = change_timer(Timer::not_ready, name, *a.change);
     pass.ages.run(lost, recorded_since(pass, lost));
   }
 }

@@ -324,7 +324,7 @@ bool has_lasted(Pass& pass, const TimerKey& timer, Duration least) {
 
 // The node has been expected to show its profile for at least so long.
 bool has_waited(Pass& pass, const std::string& name, const NodeAssessment& a, Duration least) {
-  return has_lasted(pass, a.change ? verifying_timer(name, *a.change) : loading_timer(name, a), least);
+  return has_lasted(pass, a.change ? change_timer(Timer::verifying, name, *a.change) : loading_timer(name, a), least);
 }
 
 }  // namespace
@@ -341,7 +341,7 @@ std::optional<ChangeTrouble> trouble_of(Pass& pass, const std::string& name, con
     if (!a.ready) {
       // Nothing ends the change until the node is Ready again.
       const Duration patience = pass.index.policy(pass.s.world, a.policy.view()).rollout.verify_timeout;
-      const TimerKey lost = not_ready_timer(name, *a.change);
+      const TimerKey lost = change_timer(Timer::not_ready, name, *a.change);
       const bool stands = pass.ages.has_run_for(lost, patience, recorded_since(pass, lost));
       std::string message(kNotReadyInChangeText);
       if (stands) message += ". Make it Ready, or delete the Node (a canary that is deleted counts as one failure)";

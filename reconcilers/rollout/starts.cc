@@ -45,17 +45,17 @@ void start_node(Pass& pass, const Node& node, const NodeAssessment& a, const Rol
            fmt::format("{} -> {} ({}, {})", a.loaded.revision.empty() ? "unknown" : a.loaded.revision.view(),
                        a.target.view(), to_string(a.cause), to_string(a.transition)),
            true, name);
-  pass.plan.timers.push_back(unchanged_timer(name, a.target.view()));
+  pass.plan.timers.push_back(change_timer(Timer::unchanged, name, change));
   if (!live) {
     pass.plan.consumers_wanted.insert(name);
-    pass.plan.timers.push_back(draining_timer(name, change));
+    pass.plan.timers.push_back(change_timer(Timer::draining, name, change));
     return;
   }
   const auto first = first_components(a, change.kind);
   for (PlannedAction& deletion : deletions(view, change, first, fmt::format("to {}", a.target.view()))) {
     pass.add(std::move(deletion.action), deletion.why.code, std::move(deletion.why.message), true, name);
   }
-  pass.plan.timers.push_back(verifying_timer(name, change));
+  pass.plan.timers.push_back(change_timer(Timer::verifying, name, change));
 }
 
 // How long a node is skipped after the slots were not enough for all nodes of its jobs.

@@ -135,10 +135,11 @@ Step NodeStep::take() {
     list.insert(list.begin(), &p);
   }
   for (const auto& [timer, age] : ran) {
-    for (const TimerKey& key : {draining_timer("n1", change), verifying_timer("n1", change),
-                                TimerKey{Timer::verifying, "n1", change.to + "/in-part"}, shown_timer("n1", change),
-                                reloading_timer("n1", change), unchanged_timer("n1", change.to),
-                                TimerKey{Timer::not_ready, "n1", change.to}}) {
+    for (const TimerKey& key :
+         {change_timer(Timer::draining, "n1", change), change_timer(Timer::verifying, "n1", change),
+          TimerKey{Timer::verifying, "n1", change.to + "/in-part"}, change_timer(Timer::shown, "n1", change),
+          change_timer(Timer::reloading, "n1", change), change_timer(Timer::unchanged, "n1", change),
+          TimerKey{Timer::not_ready, "n1", change.to}}) {
       if (key.timer == timer) timers[key] = now - std::chrono::duration_cast<std::chrono::milliseconds>(age);
     }
   }
