@@ -2,7 +2,8 @@
 #include "reconcilers/node/replace_order.h"
 
 #include <algorithm>
-#include <charconv>
+
+#include "reconcilers/model/foreign_names.h"
 
 namespace gso {
 
@@ -28,9 +29,8 @@ Shape observed_shape(const Node& node, bool mps_pod) {
   for (const auto& entry : node.meta.labels) {
     const std::string_view key = entry.key.view();
     if (!key.starts_with("nvidia.com/") || !key.ends_with(kReplicas)) continue;
-    std::int64_t replicas = 0;
-    const std::string_view text = entry.value.view();
-    if (std::from_chars(text.data(), text.data() + text.size(), replicas).ec != std::errc{} || replicas < 2) continue;
+    const std::int64_t replicas = whole_number(entry.value.view()).value_or(0);
+    if (replicas < 2) continue;
     out.replicas[std::string(key.substr(0, key.size() - kReplicas.size()))] = replicas;
   }
   out.renamed = std::ranges::any_of(
@@ -56,15 +56,12 @@ Transition between(const Shape& before, const Shape& after, Transition same_shap
 
 // Settings that GPU Feature Discovery reads; the MPS daemon reads migStrategy only.
 bool gfd_settings_differ(const Profile& before, const Profile& after) {
-  auto relevant = [](const auto& entry) { return !std::string_view(entry.first).starts_with("flags.plugin"); };
-  auto other = [&](const Profile& a, const Profile& b) {
-    return std::ranges::any_of(a.settings, [&](const auto& entry) {
-      if (!relevant(entry)) return false;
-      auto it = b.settings.find(entry.first);
-      return it == b.settings.end() || it->second != entry.second;
-    });
+  const auto of_gfd = [](const Profile& profile) {
+    auto out = profile.settings;
+    std::erase_if(out, [](const auto& entry) { return std::string_view(entry.first).starts_with("flags.plugin"); });
+    return out;
   };
-  return other(before, after) || other(after, before);
+  return of_gfd(before) != of_gfd(after);
 }
 
 }  // namespace
