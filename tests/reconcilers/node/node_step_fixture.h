@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "reconcilers/model/policy.h"
 #include "reconcilers/node/node_step.h"
 
 namespace gso {
