@@ -148,7 +148,7 @@ Position place_of(const ClusterObject& object, const Finding& found) {
   const Position field = found.why.code == "DefaultKeyNotFound" ? object.config_default_at
                          : of_its_name                          ? object.config_name_at
                                                                 : Position{};
-  return field.line > 0 ? field : Position{object.line, object.column};
+  return field.line > 0 ? field : object.at;
 }
 
 // Adds findings to the documents of their objects. An object without a document gets one, after the last document of
