@@ -148,7 +148,7 @@ Position place_of(const ClusterObject& object, const Finding& found) {
   const Position field = found.why.code == "DefaultKeyNotFound" ? object.config_default_at
                          : of_its_name                          ? object.config_name_at
                                                                 : Position{};
-  return field.line > 0 ? field : Position{object.line, object.column};
+  return field.line > 0 ? field : object.at;
 }
 
 // Adds findings to the documents of their objects. An object without a document gets one, after the last document of
@@ -166,17 +166,10 @@ class Reports {
   // Once all findings are added.
   void finish() {
     if (added_.empty()) return;
-    std::map<std::string, std::size_t> last;
-    for (std::size_t i = 0; i < documents_.size(); ++i) last[documents_[i].source] = i;
-    std::multimap<std::size_t, LintedDocument> after;
-    for (auto& [object, document] : added_) after.emplace(last[document.source], std::move(document));
-    std::vector<LintedDocument> out;
-    for (std::size_t i = 0; i < documents_.size(); ++i) {
-      out.push_back(std::move(documents_[i]));
-      const auto [from, to] = after.equal_range(i);
-      for (auto at = from; at != to; ++at) out.push_back(std::move(at->second));
-    }
-    documents_ = std::move(out);
+    for (auto& [object, document] : added_) documents_.push_back(std::move(document));
+    std::map<std::string, std::size_t> places;  // Of the sources, in the order of the documents.
+    for (const LintedDocument& each : documents_) places.try_emplace(each.source, places.size());
+    std::ranges::stable_sort(documents_, {}, [&](const LintedDocument& each) { return places.at(each.source); });
   }
 
  private:
@@ -231,8 +224,7 @@ std::vector<Finding> check_cluster(const World& world, const PlannerSettings& se
 
 void lint_cluster(const std::vector<ClusterObject>& objects, std::vector<LintedDocument>& documents) {
   const auto has = [&](std::string_view kind) {
-    return std::any_of(objects.begin(), objects.end(),
-                       [&](const ClusterObject& object) { return object.kind == kind; });
+    return std::ranges::find(objects, kind, &ClusterObject::kind) != objects.end();
   };
   const bool offers = has("DeviceClass") && has("ResourceSlice");
   const bool whole = has("DaemonSet") || has("ClusterPolicy");
@@ -247,12 +239,11 @@ void lint_cluster(const std::vector<ClusterObject>& objects, std::vector<LintedD
     by_name.emplace(Name{object.kind, object.ns, object.name}, &object);
   }
   for (LintedDocument& document : documents) {
-    const bool of_offers =
-        document.kind == "Node" || document.kind == "DeviceClass" || document.kind == "ResourceSlice";
-    const bool of_whole = document.kind == "Node" || document.kind == "DaemonSet" || document.kind == "ClusterPolicy";
-    if ((offers && of_offers) || (whole && of_whole)) {
+    const std::string& kind = document.kind;
+    const bool of_offers = offers && (kind == "Node" || kind == "DeviceClass" || kind == "ResourceSlice");
+    const bool of_whole = whole && (kind == "Node" || kind == "DaemonSet" || kind == "ClusterPolicy");
+    if (of_offers || of_whole)
       std::erase_if(document.diagnostics, [](const Diagnostic& d) { return d.code == kNotChecked; });
-    }
   }
   std::vector<std::string>
       problems;  // Of objects that this check does not read, or that have diagnostics of their own.

@@ -66,8 +66,7 @@ struct ClusterObject {
   std::string kind;
   std::string ns;
   std::string name;
-  int line = 0;  // Of its name; of a SharingPolicy's configMapKey where it has one.
-  int column = 0;
+  Position at;  // Of its name; of a SharingPolicy's configMapKey where it has one.
   // Of a ClusterPolicy's spec.devicePlugin.config.name and .default where it has them; else line 0.
   Position config_name_at;
   Position config_default_at;

@@ -119,10 +119,8 @@ void ObjectCollector::add(const DocumentValue& value, std::string_view kind, con
   // The field that decides which profile nodes get.
   const DocumentValue* key =
       kind == kSharingPolicyKind ? find_path(value, {"spec", "profile", "configMapKey"}) : nullptr;
-  const Position at = key != nullptr ? key->at : name->at;
   ClusterObject& object = append(kind, kind, *value.find("metadata"), to_json(value), source);
-  object.line = at.line;
-  object.column = at.column;
+  object.at = key != nullptr ? key->at : name->at;
   const auto place_of = [&value](std::string_view field) {
     const DocumentValue* found = find_path(value, {"spec", "devicePlugin", "config", field});
     return found == nullptr ? Position{} : found->at;
@@ -146,8 +144,7 @@ void ObjectCollector::add_template(const DocumentValue& workload, std::string_vi
   pod["metadata"]["name"] = name->text;
   if (const auto ns = metadata->string_at("namespace"); !ns.empty()) pod["metadata"]["namespace"] = ns;
   ClusterObject& object = append("Pod", kind, *metadata, std::move(pod), source);
-  object.line = of.pod->at.line;
-  object.column = of.pod->at.column;
+  object.at = of.pod->at;
   object.pod = std::make_shared<const DocumentValue>(*of.pod);
   object.pod_path = of.path;
 }

@@ -283,7 +283,7 @@ void lint_kai(const std::vector<ClusterObject>& objects, const KaiPodRules& rule
     LintedDocument* const document = pod == nullptr ? nullptr : index.find(object);
     if (document == nullptr || !causes.is_of_kai(*pod)) continue;
     const auto add = [&](Diagnostic::Severity severity, const char* code, std::string message) {
-      document->diagnostics.push_back({severity, code, "", object.line, object.column, std::move(message)});
+      document->diagnostics.push_back({severity, code, "", object.at.line, object.at.column, std::move(message)});
     };
     if (const auto cause = causes.impossible(*pod)) {
       if (cause->code != kSharingOff) {

@@ -146,11 +146,8 @@ class PolicyCheck {
 
   void check_word(const DocumentValue& value, PolicyWords words) {
     if (value.is_string() && std::ranges::find(words, value.text) != words.end()) return;
-    const auto near = nearest_word(value.text, words);
     error("UnknownValue", value.at,
-          fmt::format("\"{}\" is not allowed; {}", shown_value(value.text),
-                      near.empty() ? fmt::format("use one of {}", fmt::join(words, ", "))
-                                   : fmt::format("did you mean \"{}\"?", near)));
+          fmt::format("\"{}\" is not allowed; {}", shown_value(value.text), word_advice(value.text, words)));
   }
 
   void check_integer(const DocumentValue& value, std::int64_t least, std::int64_t most) {

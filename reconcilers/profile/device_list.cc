@@ -8,7 +8,6 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "reconcilers/model/labels.h"
@@ -96,10 +95,8 @@ void add_unknown_fields(std::size_t index, const Json& entry, std::vector<std::s
                                                            "migCapable", "migEnabled", "migDevices"};
   for (const auto& [field, value] : entry.items()) {
     if (std::ranges::find(kFields, field) != kFields.end()) continue;
-    const std::string_view near = nearest_word(field, kFields);
     out.push_back(fmt::format("devices[{}].{}: unknown field, which is ignored; {}", index, shown_value(field),
-                              near.empty() ? fmt::format("known fields: {}", fmt::join(kFields, ", "))
-                                           : fmt::format("did you mean \"{}\"?", near)));
+                              word_advice(field, kFields, "known fields:")));
   }
 }
 

@@ -119,10 +119,15 @@ std::string_view nearest_word(std::string_view word, std::span<const std::string
   return best_distance <= allowed ? best : std::string_view();
 }
 
+std::string word_advice(std::string_view word, std::span<const std::string_view> words, std::string_view otherwise) {
+  const std::string_view near = nearest_word(word, words);
+  return near.empty() ? fmt::format("{} {}", otherwise, fmt::join(words, ", "))
+                      : fmt::format("did you mean \"{}\"?", near);
+}
+
 std::string field_advice(std::string_view key, std::span<const std::string_view> fields) {
-  if (const auto near = nearest_word(key, fields); !near.empty()) {
-    return fmt::format("did you mean \"{}\"?", near);
-  }
+  constexpr std::string_view kAll = "known fields:";
+  if (!nearest_word(key, fields).empty()) return word_advice(key, fields, kAll);
   const auto& all = places();
   const auto here = std::ranges::find(all, fields.data(), [](const Place& place) { return place.fields.data(); });
   // The form of a SharingPolicy's inline profile.
@@ -136,7 +141,7 @@ std::string field_advice(std::string_view key, std::span<const std::string_view>
       return fmt::format("it belongs under {}", place.where);
     }
   }
-  return fmt::format("known fields: {}", fmt::join(fields, ", "));
+  return word_advice(key, fields, kAll);
 }
 
 std::string did_you_mean(std::string_view mistyped, const std::vector<std::string>& words) {

@@ -92,6 +92,10 @@ template <std::size_t N>
 // The candidate nearest to `word` by edit distance (case ignored) if it is near enough to be meant; else empty.
 [[nodiscard]] std::string_view nearest_word(std::string_view word, std::span<const std::string_view> candidates);
 
+// "did you mean "x"?" if one of the words is near enough to be meant; else all: "use one of x, y".
+[[nodiscard]] std::string word_advice(std::string_view word, std::span<const std::string_view> words,
+                                      std::string_view otherwise = "use one of");
+
 // The most similar of `words`, as the end of a sentence: "; did you mean 'lint'?"; empty if none is similar.
 [[nodiscard]] std::string did_you_mean(std::string_view mistyped, const std::vector<std::string>& words);
 

@@ -217,20 +217,16 @@ bool known_revision_format(std::string_view revision) {
 }
 
 std::vector<FieldChange> profile_changes(const Profile& before, const Profile& after) {
-  const Fields old_fields = fields_of(before);
-  const Fields new_fields = fields_of(after);
-  std::set<std::string> names;
-  for (const Fields* fields : {&old_fields, &new_fields}) {
-    for (const auto& [name, value] : *fields) names.insert(name);
+  std::map<std::string, FieldChange> changes;
+  for (const auto& [name, value] : fields_of(before)) changes[name] = {name, value, ""};
+  for (const auto& [name, value] : fields_of(after)) {
+    FieldChange& change = changes[name];
+    change.field = name;
+    change.after = value;
   }
-  const auto value_in = [](const Fields& fields, const std::string& name) {
-    const auto found = fields.find(name);
-    return found == fields.end() ? std::string() : found->second;
-  };
   std::vector<FieldChange> out;
-  for (const std::string& name : names) {
-    FieldChange change{name, value_in(old_fields, name), value_in(new_fields, name)};
-    if (change.before != change.after) out.push_back(std::move(change));
+  for (const auto& [name, change] : changes) {
+    if (change.before != change.after) out.push_back(change);
   }
   return out;
 }

@@ -73,12 +73,6 @@ bool is_default(std::string_view path, std::string_view text) {
   return std::find(kDefaults.begin(), kDefaults.end(), std::pair(path, text)) != kDefaults.end();
 }
 
-std::string advice(std::string_view word, Words words) {
-  const auto near = nearest_word(word, words);
-  return near.empty() ? fmt::format("use one of {}", fmt::join(words, ", "))
-                      : fmt::format("did you mean \"{}\"?", near);
-}
-
 // mig-1g.5gb, mig-2g.10gb.me: the profiles that the plugin registers under migStrategy mixed. Those of a compute
 // instance smaller than its GPU instance (1c.2g.10gb) it does not.
 bool is_mig_resource(std::string_view name) {
@@ -144,7 +138,7 @@ class Checker {
         add(Diagnostic::Severity::error, std::string(allowed.code), std::string(allowed.path), found->second.at,
             fmt::format(
                 "\"{}\" is unknown and {}; {}", shown_value(word), allowed.who,
-                joined ? "to set several, write a list: [envvar, volume-mounts]" : advice(word, allowed.words)));
+                joined ? "to set several, write a list: [envvar, volume-mounts]" : word_advice(word, allowed.words)));
       }
     }
   }
@@ -267,7 +261,7 @@ std::optional<std::string> word_complaint(std::string_view path, std::string_vie
     const std::string_view item = list ? text.substr(0, text.find(',')) : text;
     const std::string_view word = list ? k8s::trimmed(item) : item;
     if (std::find(found->words.begin(), found->words.end(), word) == found->words.end()) {
-      return advice(word, found->words);
+      return word_advice(word, found->words);
     }
     if (item.size() == text.size()) return std::nullopt;
     text.remove_prefix(item.size() + 1);

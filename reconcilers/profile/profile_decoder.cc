@@ -36,12 +36,10 @@ void ProfileDecoder::info(std::string code, Position at, std::string message) {
 
 void ProfileDecoder::wrong_type(const DocumentValue& value, std::string_view wanted) {
   std::string shown(kind_name(value.kind));
-  if (value.kind == DocumentValue::Kind::number) {
-    shown = fmt::format("the number {}", shown_value(value.text));
-  } else if (value.is_string()) {
+  if (value.is_string()) {
     shown = fmt::format("the string \"{}\"", shown_value(value.text));
-  } else if (value.kind == DocumentValue::Kind::boolean) {
-    shown = fmt::format("the boolean {}", value.boolean);
+  } else if (value.kind == DocumentValue::Kind::number || value.kind == DocumentValue::Kind::boolean) {
+    shown = fmt::format("the {} {}", shown.substr(2), shown_value(value.text));  // "a number"
   }
   error("WrongType", value.at, fmt::format("expected {}, found {}", wanted, shown));
 }
@@ -160,10 +158,10 @@ void ProfileDecoder::settings(const DocumentValue& value, std::span<const Settin
 void ProfileDecoder::setting(const DocumentValue& value, SettingKind kind) {
   switch (kind) {
     case SettingKind::text:
-      return string_setting(value);
+      return plain_setting(value, DocumentValue::Kind::string, "a string (quote it)");
     case SettingKind::boolean:
     case SettingKind::plain_boolean:
-      return boolean_setting(value);
+      return plain_setting(value, DocumentValue::Kind::boolean, "true or false (without quotes)");
     case SettingKind::duration:
       return duration_setting(value);
     case SettingKind::words:
@@ -177,14 +175,9 @@ void ProfileDecoder::setting(const DocumentValue& value, SettingKind kind) {
   path_.ends_with("gfd") ? settings(value, kGfdFlags, kGfdFields) : settings(value, kPluginFlags, kPluginFields);
 }
 
-void ProfileDecoder::string_setting(const DocumentValue& value) {
-  if (!value.is_string()) return wrong_type(value, "a string (quote it)");
+void ProfileDecoder::plain_setting(const DocumentValue& value, DocumentValue::Kind kind, std::string_view wanted) {
+  if (value.kind != kind) return wrong_type(value, wanted);
   raw_.settings[path_] = {value.text, value.at, {}};
-}
-
-void ProfileDecoder::boolean_setting(const DocumentValue& value) {
-  if (value.kind != DocumentValue::Kind::boolean) return wrong_type(value, "true or false (without quotes)");
-  raw_.settings[path_] = {value.boolean ? "true" : "false", value.at, {}};
 }
 
 void ProfileDecoder::device_list_setting(const DocumentValue& value) {

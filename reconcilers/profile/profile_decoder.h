@@ -94,8 +94,7 @@ class ProfileDecoder {
   bool device_reference(const DocumentValue& value);
 
   std::optional<std::string> resource_name(const DocumentValue& value);
-  void string_setting(const DocumentValue& value);
-  void boolean_setting(const DocumentValue& value);
+  void plain_setting(const DocumentValue& value, DocumentValue::Kind kind, std::string_view wanted);
   void device_list_setting(const DocumentValue& value);
   void duration_setting(const DocumentValue& value);
   void channel_ids_setting(const DocumentValue& value);
