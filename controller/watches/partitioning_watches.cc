@@ -66,7 +66,7 @@ std::shared_ptr<ScopedWatch> PartitioningWatches::open_one(const PartitioningSco
       break;
   }
   if (scope.kind == Kind::leases) {
-    watch->fill(&partitioning.leases, &lease_counts_, &project_partitioner_lease);
+    watch->fill(&partitioning.leases, &lease_counts_, &project_lease);
   } else {
     watch->fill(&partitioning.pods, &pod_counts_, &project_slice_pod,
                 scope.kind == Kind::pending_pods ? &asks_for_gpus : nullptr, &pod_budget_);

@@ -264,8 +264,7 @@ class Loader {
     }
     has_resource_slices_ = has_resource_slices_ || kind == "ResourceSlice";
     if (kind == "ResourceSlice") return put(project_resource_slice(text), world.resource_slices);
-    if (kind == "Lease" && name == kPartitionerLease)
-      return put(project_partitioner_lease(text), world.partitioning.leases);
+    if (kind == "Lease" && name == kPartitionerLease) return put(project_lease(text), world.partitioning.leases);
     if (kind == "Lease") return {};
     if (is_kai_kind(kind, api_version, name)) return add_kai_object(kind, text);
     if (kind == "SharingPolicy" || kind == "SharingRollout") {
