@@ -127,7 +127,7 @@ void ClusterPods::place(World& world, std::map<std::string, NodeConsumers>& cons
     if (node != consumers.end() && is_gpu_consumer(pod, world)) node->second.pods.push_back(std::move(pod));
   }
   follow_jobs(consumers);
-  pods_.clear();
+  clear();
 }
 
 namespace {

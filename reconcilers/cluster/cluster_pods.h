@@ -18,6 +18,8 @@ class ClusterPods {
  public:
   // One pod's JSON. Errors as in model/project.h.
   [[nodiscard]] k8s::Result<void> add(std::string_view json);
+  // Forgets what was added.
+  void clear() { pods_.clear(); }
 
   // Fills the stores of operands, of KAI's pods and of the pods that partitioning reads (which then hold only these,
   // and are synced), the GPU consumers by node, and the answer to every look-up of pods that a KAI planner might

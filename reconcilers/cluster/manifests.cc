@@ -355,14 +355,6 @@ class Loader {
 
 }  // namespace
 
-LoadedManifests load_readable_manifests(const std::vector<ManifestFile>& files, WallTime now,
-                                        std::vector<std::string>& problems) {
-  Loader loader(now, nullptr);
-  for (const ManifestFile& file : files) loader.add_file(file);
-  loader.report(problems);
-  return loader.finish();
-}
-
 LoadedManifests load_readable_objects(const std::vector<ManifestObject>& objects, WallTime now,
                                       std::vector<std::string>& problems) {
   Loader loader(now, nullptr);
@@ -401,7 +393,7 @@ k8s::Result<std::string> yaml_to_json(std::string_view text) {
   if (wrong != diagnostics.end()) {
     return k8s::fail(k8s::Reason::decode, fmt::format("line {}: {}", wrong->line, wrong->message));
   }
-  return json_of(value);
+  return dump(to_json(value));
 }
 
 }  // namespace gso

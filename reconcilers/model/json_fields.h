@@ -74,10 +74,6 @@ class Fields {
   bool flag(Value value, std::string_view field, bool& out);
   bool time(Value value, std::string_view field, std::optional<k8s::WallTime>& out);
   bool time(Value value, std::string_view field, k8s::WallTime& out);
-  // Optional fields: null counts as absent.
-  bool text(Value value, std::string_view field, std::optional<std::string>& out);
-  bool number(Value value, std::string_view field, std::optional<std::int64_t>& out);
-  bool flag(Value value, std::string_view field, std::optional<bool>& out);
   // Does not consume the value.
   [[nodiscard]] static bool is_null(Value& value);
   // A Kubernetes quantity as a whole number ("8", 8, "2k"); a fraction rounds up, as the scheduler does. With `parts`
@@ -170,6 +166,8 @@ bool read_value(Fields& fields, Value value, std::string_view path, T& out) {
     return fields.flag(value, path, out);
   } else if constexpr (requires { fields.time(value, path, out); }) {
     return fields.time(value, path, out);
+  } else if constexpr (requires { out.has_value(); }) {
+    return Fields::is_null(value) || read_value(fields, value, path, out.emplace());
   } else if constexpr (std::is_assignable_v<T&, std::string_view>) {
     std::string_view text;
     if (!fields.view(value, path, text)) return false;
