@@ -290,8 +290,8 @@ asio::awaitable<void> read_partitioner(Look look, World* world) {
   if (!partitioned_nodes(*world).empty()) {
     k8s::ListOptions named;
     named.field_selector = k8s::FieldSelector::equals("metadata.name", std::string(kPartitionerLease));
-    const k8s::Result<void> listed = co_await list_into<PartitionerLease>(
-        look, resources::leases, named, &project_partitioner_lease, &partitioning.leases);
+    const k8s::Result<void> listed =
+        co_await list_into<Lease>(look, resources::leases, named, &project_lease, &partitioning.leases);
     if (!listed) {
       partitioning.incomplete = listed.error().message;
       append_unique(*look.incomplete, listed.error().message);

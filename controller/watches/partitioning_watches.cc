@@ -52,7 +52,7 @@ k8s::Gvr PartitioningWatches::prepare(const PartitioningScope& scope, ScopedWatc
   PartitioningWorld& partitioning = world_->partitioning;
   if (scope.kind == Kind::leases) {
     options.field_selector = k8s::FieldSelector::equals("metadata.name", std::string(kPartitionerLease));
-    watch.fill(&partitioning.leases, &lease_counts_, &project_partitioner_lease);
+    watch.fill(&partitioning.leases, &lease_counts_, &project_lease);
     return resources::leases;
   }
   const bool pending = scope.kind == Kind::pending_pods;

@@ -33,16 +33,8 @@ k8s::Result<void> ClusterPods::add(std::string_view json) {
   if (!for_kai) return std::unexpected(for_kai.error());
   k8s::Result<SlicePod> for_slices = project_slice_pod(json);
   if (!for_slices) return std::unexpected(for_slices.error());
-  pods_.push_back(*std::move(pod));
-  slice_pods_.push_back(*std::move(for_slices));
-  kai_pods_.push_back(*std::move(for_kai));
+  pods_.push_back({*std::move(pod), *std::move(for_kai), *std::move(for_slices)});
   return {};
-}
-
-void ClusterPods::clear() {
-  pods_.clear();
-  kai_pods_.clear();
-  slice_pods_.clear();
 }
 
 void ClusterPods::place_for_partitioning(World& world) {
@@ -51,7 +43,8 @@ void ClusterPods::place_for_partitioning(World& world) {
   partitioning.nodes_known = {nodes.begin(), nodes.end()};
   partitioning.pending_known = true;
   partitioning.pods.init();
-  for (SlicePod& pod : slice_pods_) {
+  for (Views& views : pods_) {
+    SlicePod& pod = views.for_slices;
     const bool waits = pod.node_name.empty() && pod.phase == "Pending";
     if (!nodes.empty() && (waits || partitioning.nodes_known.contains(std::string(pod.node_name.view()))))
       partitioning.pods.init_apply(std::move(pod));
@@ -63,12 +56,13 @@ void ClusterPods::place_for_kai(World& world, WallTime now) {
   KaiWorld& kai = world.kai;
   const KaiView view = view_kai(kai, KaiSettings{});
   LookupResults::Waiting waiting{one_look(now), {}};
-  for (std::size_t i = 0; i < pods_.size(); ++i) {
-    if (is_waiting(pods_[i], view)) waiting.pods.push_back({pods_[i], kai_pods_[i].tolerations});
+  for (const Views& views : pods_) {
+    if (is_waiting(views.pod, view)) waiting.pods.push_back({views.pod, views.for_kai.tolerations});
   }
   kai.lookups.waiting = std::move(waiting);
   kai.pods.init();
-  for (const KaiPod& pod : kai_pods_) {
+  for (const Views& views : pods_) {
+    const KaiPod& pod = views.for_kai;
     const bool watched = pod.meta.labels.contains(kai::kGroupLabel) || role_of(pod, view) == KaiRole::unlabelled;
     if (watched) kai.pods.init_apply(pod);
     for (const std::string& group : groups_of(pod)) {
@@ -120,11 +114,11 @@ void ClusterPods::place(World& world, std::map<std::string, NodeConsumers>& cons
   for (const auto& [key, node] : world.nodes.all()) consumers[key.name].listed_at = one_look(now);
   std::vector<Pod> others;
   world.operand_pods.init();
-  for (Pod& pod : pods_) {
-    if (is_operand(pod)) {
-      world.operand_pods.init_apply(std::move(pod));
+  for (Views& views : pods_) {
+    if (is_operand(views.pod)) {
+      world.operand_pods.init_apply(std::move(views.pod));
     } else {
-      others.push_back(std::move(pod));
+      others.push_back(std::move(views.pod));
     }
   }
   world.operand_pods.init_done();

@@ -19,7 +19,7 @@ class ClusterPods {
   // One pod's JSON. Errors as in model/project.h.
   [[nodiscard]] k8s::Result<void> add(std::string_view json);
   // Forgets what was added.
-  void clear();
+  void clear() { pods_.clear(); }
 
   // Fills the stores of operands, of KAI's pods and of the pods that partitioning reads (which then hold only these,
   // and are synced), the GPU consumers by node, and the answer to every look-up of pods that a KAI planner might
@@ -30,9 +30,13 @@ class ClusterPods {
   void place_for_kai(World& world, WallTime now);
   void place_for_partitioning(World& world);
 
-  std::vector<Pod> pods_;
-  std::vector<KaiPod> kai_pods_;      // The same pods as KAI sees them, in the same order.
-  std::vector<SlicePod> slice_pods_;  // The same pods as partitioning sees them, in the same order.
+  // One pod, as each part of the operator sees it.
+  struct Views {
+    Pod pod;
+    KaiPod for_kai;
+    SlicePod for_slices;
+  };
+  std::vector<Views> pods_;
 };
 
 // --- Which pods of a node use its GPUs, and which the kubelet rejected there.

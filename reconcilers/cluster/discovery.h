@@ -1,4 +1,4 @@
-// Finds the NVIDIA operands in the operand namespaces (discovery.h): the device plugin, GPU Feature Discovery
+// Finds the NVIDIA operands in the operand namespaces (operand_namespaces.h): the device plugin, GPU Feature Discovery
 // and the MPS control daemon. It matches by container name and owner uid, never by labels: the device plugin's chart
 // gives all three DaemonSets the same labels.
 #pragma once

@@ -9,10 +9,10 @@
 #include <ranges>
 #include <utility>
 
-#include "k8sclient/value/time.h"
 #include "reconcilers/cluster/facts.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/stored_fields.h"
 
 namespace gso {
 
@@ -92,76 +92,49 @@ using Json = nlohmann::json;
 
 constexpr int kOwnedVersion = 1;
 
-// A member that is a string, or absent or null; false: it is something else.
-bool read_optional_text(const Json& entry, const char* name, std::optional<std::string>& out) {
-  const auto found = entry.find(name);
-  if (found == entry.end() || found->is_null()) return true;
-  if (!found->is_string()) return false;
-  out = found->get<std::string>();
-  return true;
+// null: the label was absent.
+constexpr stored::Field<OwnedLabel> before() {
+  stored::Field<OwnedLabel> out = stored::field<OwnedLabel, &OwnedLabel::before>("before");
+  out.read = [](stored::Element value, OwnedLabel& owned) {
+    return value.is_null() ? stored::Wrong() : stored::Stored<std::optional<std::string>>::read(value, owned.before);
+  };
+  return out;
 }
+constexpr stored::Field<OwnedLabel> kOwned[] = {
+    before(), stored::field<OwnedLabel, &OwnedLabel::value>("value", stored::When::needed),
+    stored::field<OwnedLabel, &OwnedLabel::policy>("policy", stored::When::if_set),
+    stored::field<OwnedLabel, &OwnedLabel::rewrites>("rewrites", stored::When::if_set)};
 
-bool read_rewrites(const Json& entry, OwnedLabel& out) {
-  const auto times = entry.find("rewrites");
-  if (times == entry.end()) return true;
-  if (!times->is_array()) return false;
-  for (const Json& time : *times) {
-    const auto parsed = time.is_string() ? k8s::parse_rfc3339(time.get<std::string>()) : std::nullopt;
-    if (!parsed) return false;
-    out.rewrites.push_back(*parsed);
-  }
-  return true;
-}
-
-bool read_owned(const Json& entry, OwnedLabel& out) {
-  if (entry.is_string()) out.before = entry.get<std::string>();
-  if (entry.is_string() || entry.is_null()) return true;
-  std::optional<std::string> policy;
-  std::optional<std::string> value;
-  if (!entry.is_object() || !read_optional_text(entry, "before", out.before) ||
-      !read_optional_text(entry, "policy", policy) || !read_optional_text(entry, "value", value) || !value) {
-    return false;
-  }
-  out.policy = policy.value_or("");
-  out.value = *value;
-  return read_rewrites(entry, out);
-}
-
-// The labels of the annotation: those of version 1 are a member of their own; before that they were all that it had.
-// nullptr: it has neither, for the reason in `problem`.
-const Json* labels_of(const Json& root, std::string& problem) {
-  const auto version = root.find("v");
-  if (version == root.end()) return &root;
-  const auto labels = root.find("labels");
-  if (!version->is_number_integer()) {
-    problem = "v must be a number";
-  } else if (*version != kOwnedVersion) {
-    problem = fmt::format("version {} was written by another release; this release supports version {}",
-                          version->dump(), kOwnedVersion);
-  } else if (labels == root.end() || !labels->is_object()) {
-    problem = "labels must be an object";
-  }
-  return problem.empty() ? &*labels : nullptr;
+bool read_owned(stored::Element entry, OwnedLabel& out) {
+  if (entry.is_null()) return true;
+  if (entry.is_string()) return stored::Stored<std::optional<std::string>>::read(entry, out.before).empty();
+  simdjson::dom::object object;
+  return entry.get(object) == simdjson::SUCCESS && stored::read_fields<OwnedLabel>(object, kOwned, out).empty();
 }
 
 // Why the text cannot be read; empty: it was read.
 std::string read_all(std::string_view text, OwnedLabels& out) {
-  const auto root = Json::parse(text, nullptr, false);
-  if (!root.is_object()) return "it must be a JSON object";
-  std::string problem;
-  const Json* labels = labels_of(root, problem);
-  if (labels == nullptr) return problem;
-  for (const auto& [label, entry] : labels->items()) {
+  static simdjson::dom::parser parser;  // Its buffers are used again. Planners run on one thread.
+  const auto root = stored::open(text, parser);
+  if (!root) return "it must be a JSON object";
+  // The labels of version 1 are a member of their own; before that they were all that it had.
+  simdjson::dom::object labels = *root;
+  if (root->at_key("v").error() == simdjson::SUCCESS) {
+    if (std::string problem = stored::version_problem(*root, kOwnedVersion, "supports"); !problem.empty())
+      return problem;
+    if (root->at_key("labels").get(labels) != simdjson::SUCCESS) return "labels must be an object";
+  }
+  for (const auto [label, entry] : labels) {
     OwnedLabel owned;
-    const bool is_read = read_owned(entry, owned);
+    if (!read_owned(entry, owned)) {
+      return fmt::format(
+          "label {} must have its previous value, null, or an object with before, value, policy and rewrites",
+          label.substr(0, 64));
+    }
     // Whatever else somebody has written there is none of the operator's: it can have written no other label.
     const bool can_be =
         is_sharing_label(label) || label == kConfigLabel || label == kMpsPipeDirectory || !owned.policy.empty();
-    if (is_read && can_be) out.emplace(label, std::move(owned));
-    if (is_read) continue;
-    return fmt::format(
-        "label {} must have its previous value, null, or an object with before, value, policy and rewrites",
-        std::string_view(label).substr(0, 64));
+    if (can_be) out.emplace(label, std::move(owned));
   }
   return {};
 }
@@ -199,14 +172,12 @@ std::string print_owned(const OwnedLabels& labels) {
   if (labels.empty()) return {};
   Json out = {{"v", kOwnedVersion}, {"labels", Json::object()}};
   for (const auto& [label, owned] : labels) {
-    const Json before = owned.before ? Json(*owned.before) : Json(nullptr);
+    Json& entry = out["labels"][label];
     if (owned.value.empty() && owned.policy.empty()) {
-      out["labels"][label] = before;
-      continue;
+      entry = stored::Stored<std::optional<std::string>>::print(owned.before);
+    } else {
+      stored::print_fields<OwnedLabel>(owned, kOwned, entry);
     }
-    Json& entry = out["labels"][label] = {{"before", before}, {"value", owned.value}};
-    if (!owned.policy.empty()) entry["policy"] = owned.policy;
-    for (const WallTime time : owned.rewrites) entry["rewrites"].push_back(k8s::format_time(time));
   }
   return dump(out);
 }

@@ -144,10 +144,6 @@ Json to_json(const DocumentValue& value) {
   return nullptr;
 }
 
-std::string json_of(const DocumentValue& value) {
-  return dump(to_json(value));
-}
-
 void fill_metadata(const std::string& kind, Json& object) {
   Json& meta = object["metadata"];
   if (!meta.is_object()) return;

@@ -264,8 +264,7 @@ class Loader {
     }
     has_resource_slices_ = has_resource_slices_ || kind == "ResourceSlice";
     if (kind == "ResourceSlice") return put(project_resource_slice(text), world.resource_slices);
-    if (kind == "Lease" && name == kPartitionerLease)
-      return put(project_partitioner_lease(text), world.partitioning.leases);
+    if (kind == "Lease" && name == kPartitionerLease) return put(project_lease(text), world.partitioning.leases);
     if (kind == "Lease") return {};
     if (is_kai_kind(kind, api_version, name)) return add_kai_object(kind, text);
     if (kind == "SharingPolicy" || kind == "SharingRollout") {
@@ -356,14 +355,6 @@ class Loader {
 
 }  // namespace
 
-LoadedManifests load_readable_manifests(const std::vector<ManifestFile>& files, WallTime now,
-                                        std::vector<std::string>& problems) {
-  Loader loader(now, nullptr);
-  for (const ManifestFile& file : files) loader.add_file(file);
-  loader.report(problems);
-  return loader.finish();
-}
-
 LoadedManifests load_readable_objects(const std::vector<ManifestObject>& objects, WallTime now,
                                       std::vector<std::string>& problems) {
   Loader loader(now, nullptr);
@@ -402,7 +393,7 @@ k8s::Result<std::string> yaml_to_json(std::string_view text) {
   if (wrong != diagnostics.end()) {
     return k8s::fail(k8s::Reason::decode, fmt::format("line {}: {}", wrong->line, wrong->message));
   }
-  return json_of(value);
+  return dump(to_json(value));
 }
 
 }  // namespace gso

@@ -28,15 +28,11 @@ struct ManifestFile {
 };
 
 // Objects without a uid, resourceVersion or creationTimestamp get stable ones (kind/namespace/name, "1", the epoch), so
-// that hand-written manifests work. DaemonSets outside the operand namespaces are foreign (discovery.h).
+// that hand-written manifests work. DaemonSets outside the operand namespaces are foreign (operand_namespaces.h).
 // Errors (reason `decode`) have a line for each wrong object, up to 20: file, line, column, the object, what is valid
 // there and what was found.
 [[nodiscard]] k8s::Result<LoadedManifests> load_manifests(const std::vector<ManifestFile>& files, WallTime now,
                                                           const PlannerSettings& settings = PlannerSettings());
-
-// Leaves out objects that cannot be read, and believes every DaemonSet; `problems` gets one reason for each such file.
-[[nodiscard]] LoadedManifests load_readable_manifests(const std::vector<ManifestFile>& files, WallTime now,
-                                                      std::vector<std::string>& problems);
 
 // An object that has been read already, with the metadata that a server would have set (manifests.h).
 struct ManifestObject {
@@ -46,7 +42,8 @@ struct ManifestObject {
   std::string_view name;
   std::string_view json;
 };
-// The same as load_readable_manifests() for these objects. The views must outlive the call.
+// Leaves out objects that cannot be read, and believes every DaemonSet; `problems` gets one reason for each of them.
+// The views must outlive the call.
 [[nodiscard]] LoadedManifests load_readable_objects(const std::vector<ManifestObject>& objects, WallTime now,
                                                     std::vector<std::string>& problems);
 
@@ -58,8 +55,6 @@ struct ManifestObject {
 
 // The value as JSON.
 [[nodiscard]] nlohmann::json to_json(const DocumentValue& value);
-// The same as text.
-[[nodiscard]] std::string json_of(const DocumentValue& value);
 
 // Sets what a server would have set: the namespace `default` of a namespaced object, a uid ("kind/namespace/name"), the
 // resourceVersion "1", the uids of owners.

@@ -206,6 +206,25 @@ bool has_mps_root(const ContainerSpec& container) {
                              [](const std::string& word) { return word.find("--mps-root") != std::string::npos; });
 }
 
+// By the variable's name; the flag of that name overrides the variable. See Operand::overrides.
+std::map<std::string, Operand::Override> overrides_of(const ContainerSpec& container, Component component) {
+  std::map<std::string, Operand::Override> out;
+  for (const Overriding& setting : kOverriding) {
+    const std::string name(setting.variable);
+    const std::string flag = flag_name(setting.variable);
+    std::optional<Operand::Override> found;
+    const auto from_environment = [&](const std::string& variable) {
+      const auto installation = container.env.find(variable);
+      if (!found && installation != container.env.end()) found = {installation->second, variable};
+    };
+    if (auto value = flag_of(container, setting, flag)) found = {std::move(*value), flag};
+    if (component == Component::gfd) from_environment("GFD_" + name);
+    from_environment(name);
+    if (found && !refers(found->value)) out.emplace(name, std::move(*found));
+  }
+  return out;
+}
+
 // What every operand has.
 Operand operand_base(const DaemonSet& daemonset, Component component) {
   Operand out;
@@ -270,24 +289,6 @@ std::string config_difference(const Operand& operand, const Operand& plugin) {
                        shown_value(operand.default_key), shown_value(plugin.default_key));
   }
   return {};
-}
-
-std::map<std::string, Operand::Override> overrides_of(const ContainerSpec& container, Component component) {
-  std::map<std::string, Operand::Override> out;
-  for (const Overriding& setting : kOverriding) {
-    const std::string name(setting.variable);
-    const std::string flag = flag_name(setting.variable);
-    std::optional<Operand::Override> found;
-    const auto from_environment = [&](const std::string& variable) {
-      const auto installation = container.env.find(variable);
-      if (!found && installation != container.env.end()) found = {installation->second, variable};
-    };
-    if (auto value = flag_of(container, setting, flag)) found = {std::move(*value), flag};
-    if (component == Component::gfd) from_environment("GFD_" + name);
-    from_environment(name);
-    if (found && !refers(found->value)) out.emplace(name, std::move(*found));
-  }
-  return out;
 }
 
 }  // namespace gso

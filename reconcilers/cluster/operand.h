@@ -102,10 +102,4 @@ inline constexpr std::string_view kStandaloneMpsContainer = "standalone-mps";
 // if both load the same.
 [[nodiscard]] std::string config_difference(const Operand& operand, const Operand& plugin);
 
-// --- Settings of a profile in a component's flags and environment variables.
-
-// By the variable's name; the flag of that name overrides the variable. See Operand::overrides.
-[[nodiscard]] std::map<std::string, Operand::Override> overrides_of(const ContainerSpec& container,
-                                                                    Component component);
-
 }  // namespace gso

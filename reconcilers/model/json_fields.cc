@@ -109,18 +109,6 @@ bool Fields::is_null(Value& value) {
   return value.type().get(type) == simdjson::SUCCESS && type == json_type::null;
 }
 
-bool Fields::text(Value value, std::string_view field, std::optional<std::string>& out) {
-  return is_null(value) || text(value, field, out.emplace());
-}
-
-bool Fields::number(Value value, std::string_view field, std::optional<std::int64_t>& out) {
-  return is_null(value) || number(value, field, out.emplace());
-}
-
-bool Fields::flag(Value value, std::string_view field, std::optional<bool>& out) {
-  return is_null(value) || flag(value, field, out.emplace());
-}
-
 bool Fields::time(Value value, std::string_view field, std::optional<k8s::WallTime>& out) {
   std::string_view read;
   if (!view(value, field, read)) return false;

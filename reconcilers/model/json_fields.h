@@ -74,10 +74,6 @@ class Fields {
   bool flag(Value value, std::string_view field, bool& out);
   bool time(Value value, std::string_view field, std::optional<k8s::WallTime>& out);
   bool time(Value value, std::string_view field, k8s::WallTime& out);
-  // Optional fields: null counts as absent.
-  bool text(Value value, std::string_view field, std::optional<std::string>& out);
-  bool number(Value value, std::string_view field, std::optional<std::int64_t>& out);
-  bool flag(Value value, std::string_view field, std::optional<bool>& out);
   // Does not consume the value.
   [[nodiscard]] static bool is_null(Value& value);
   // A Kubernetes quantity as a whole number ("8", 8, "2k"); a fraction rounds up, as the scheduler does. With `parts`
@@ -126,30 +122,6 @@ bool read_meta_field(Fields& fields, std::string_view key, Value value, const Me
 // The error of a projection: the first failure, or that the object has no name.
 k8s::Result<void> finish(std::string_view kind, const Fields& fields, const k8s::ObjectMeta& meta);
 
-// The root object of one text, copied into the thread's JsonScratch: none is read while another one is.
-// Calls on_field(fields, key, value) for each root field; afterwards the text must be at its end and `meta.name` set.
-template <class OnField>
-k8s::Result<void> read_document(std::string_view kind, std::string_view text, const k8s::ObjectMeta& meta,
-                                OnField on_field) {
-  Fields fields;
-  simdjson::ondemand::document document;
-  Value root;
-  if (auto code = k8s::JsonScratch::of_thread().open_copy(text, document); code != simdjson::SUCCESS) {
-    fields.invalid_json("", code);
-  } else if (document.get_value().get(root) != simdjson::SUCCESS) {
-    // A scalar document has no value to open.
-    fields.fail("the document", "an object");
-  } else {
-    fields.object(root, "the document",
-                  [&](std::string_view key, Value value) { return on_field(fields, key, value); });
-    // With out-of-bounds simdjson reports that the text is used up.
-    if (fields.ok() && document.current_location().error() != simdjson::OUT_OF_BOUNDS) {
-      fields.fail("the document", "one object and nothing after it");
-    }
-  }
-  return finish(kind, fields, meta);
-}
-
 // --- Tables of fields: which members of an object's JSON go where.
 
 // A field, by its path from the root of the object. "[]" follows the name of a list of objects: "spec.taints[].key".
@@ -194,6 +166,8 @@ bool read_value(Fields& fields, Value value, std::string_view path, T& out) {
     return fields.flag(value, path, out);
   } else if constexpr (requires { fields.time(value, path, out); }) {
     return fields.time(value, path, out);
+  } else if constexpr (requires { out.has_value(); }) {
+    return Fields::is_null(value) || read_value(fields, value, path, out.emplace());
   } else if constexpr (std::is_assignable_v<T&, std::string_view>) {
     std::string_view text;
     if (!fields.view(value, path, text)) return false;
@@ -298,17 +272,32 @@ bool read_conditions(Fields& fields, Value value, std::string_view path, OnCondi
 // Sets `ready` to whether the condition Ready is True.
 bool read_ready(Fields& fields, Value conditions, std::string_view path, bool& ready);
 
-// A whole object: the metadata that every object has, and the rows, which can name further fields of it.
+// A whole object: the metadata that every object has, and the rows, which can name further fields of it. The text is
+// copied into the thread's JsonScratch: none is read while another one is.
 template <class Object, class Rows>
 [[nodiscard]] k8s::Result<void> read_object(std::string_view kind, std::string_view text, const MetaFilter& filter,
                                             const Rows& rows, k8s::ObjectMeta& meta, Object& out) {
-  return read_document(kind, text, meta, [&](Fields& fields, std::string_view key, Value value) {
-    if (key != "metadata") return read_row(fields, value, "", key, rows, out);
-    return fields.object(value, key, [&](std::string_view field, Value inner) {
-      return read_meta_field(fields, field, inner, filter, meta) &&
-             read_row(fields, inner, "metadata.", field, rows, out);
+  Fields fields;
+  simdjson::ondemand::document document;
+  Value root;
+  if (auto code = k8s::JsonScratch::of_thread().open_copy(text, document); code != simdjson::SUCCESS) {
+    fields.invalid_json("", code);
+  } else if (document.get_value().get(root) != simdjson::SUCCESS) {
+    fields.fail("the document", "an object");  // A scalar document has no value to open.
+  } else {
+    fields.object(root, "the document", [&](std::string_view key, Value value) {
+      if (key != "metadata") return read_row(fields, value, "", key, rows, out);
+      return fields.object(value, key, [&](std::string_view field, Value inner) {
+        return read_meta_field(fields, field, inner, filter, meta) &&
+               read_row(fields, inner, "metadata.", field, rows, out);
+      });
     });
-  });
+    // With out-of-bounds simdjson reports that the text is used up.
+    if (fields.ok() && document.current_location().error() != simdjson::OUT_OF_BOUNDS) {
+      fields.fail("the document", "one object and nothing after it");
+    }
+  }
+  return finish(kind, fields, meta);
 }
 template <class Object, class Rows>
 [[nodiscard]] k8s::Result<Object> project(std::string_view kind, std::string_view text, const MetaFilter& filter,

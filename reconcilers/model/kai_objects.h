@@ -167,14 +167,6 @@ struct Deployment {
   friend bool operator==(const Deployment&, const Deployment&) = default;
 };
 
-// A leader election's record.
-struct Lease {
-  ObjectMeta meta;
-  std::string holder;
-  std::optional<WallTime> acquired;
-  friend bool operator==(const Lease&, const Lease&) = default;
-};
-
 struct RuntimeClass {
   ObjectMeta meta;
   friend bool operator==(const RuntimeClass&, const RuntimeClass&) = default;
@@ -189,6 +181,5 @@ k8s::Result<BindRequest> project_bind_request(std::string_view json);
 k8s::Result<KaiPod> project_kai_pod(std::string_view json);
 k8s::Result<Deployment> project_deployment(std::string_view json);
 k8s::Result<RuntimeClass> project_runtime_class(std::string_view json);
-k8s::Result<Lease> project_lease(std::string_view json);
 
 }  // namespace gso

@@ -279,4 +279,14 @@ struct ResourceSlice {
   friend bool operator==(const ResourceSlice&, const ResourceSlice&) = default;
 };
 
+// coordination.k8s.io: a leader election's record.
+struct Lease {
+  ObjectMeta meta;
+  std::string holder;  // Empty: released.
+  std::optional<WallTime> acquired;
+  std::optional<WallTime> renewed;
+  std::int64_t duration_seconds = 0;
+  friend bool operator==(const Lease&, const Lease&) = default;
+};
+
 }  // namespace gso

@@ -69,18 +69,9 @@ struct SlicePod {
   friend bool operator==(const SlicePod&, const SlicePod&) = default;
 };
 
-// coordination.k8s.io/v1, of nos's gpu-partitioner.
-struct PartitionerLease {
-  ObjectMeta meta;
-  std::string holder;  // Empty: released.
-  std::optional<WallTime> renewed;
-  std::int64_t duration_seconds = 0;
-  friend bool operator==(const PartitionerLease&, const PartitionerLease&) = default;
-};
-
 struct PartitioningWorld {
   k8s::Store<SlicePod> pods;
-  k8s::Store<PartitionerLease> leases;
+  k8s::Store<Lease> leases;
   // The watch of pods without a node, and that of the Leases, are complete and up to date. While one is not, nothing is
   // planned.
   bool pending_known = false;

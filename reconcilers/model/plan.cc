@@ -178,14 +178,11 @@ void fill(OrderedJson& out, const EvictPod& pod) {
   out["preconditions"] = {{"uid", pod.uid}};
 }
 
-void fill(OrderedJson& out, const WriteConfigMap& write) {
+template <class Write>
+  requires std::is_same_v<Write, WriteConfigMap> || std::is_same_v<Write, PatchConfigMap>
+void fill(OrderedJson& out, const Write& write) {
   out["set"] = object_json(write.set);
   out["remove"] = write.remove;
-}
-
-void fill(OrderedJson& out, const PatchConfigMap& patch) {
-  out["set"] = object_json(patch.set);
-  out["remove"] = patch.remove;
 }
 
 void fill(OrderedJson& out, const CreateObject& create) {

@@ -31,7 +31,7 @@ k8s::Result<Pod> project_pod(std::string_view json);
 k8s::Result<Pod> project_operand_pod(std::string_view json);
 // Pods of partitioned nodes, and pods without a node.
 k8s::Result<SlicePod> project_slice_pod(std::string_view json);
-k8s::Result<PartitionerLease> project_partitioner_lease(std::string_view json);
+k8s::Result<Lease> project_lease(std::string_view json);
 k8s::Result<ClusterPolicy> project_clusterpolicy(std::string_view json);
 k8s::Result<GpuCluster> project_gpu_cluster(std::string_view json);
 k8s::Result<DeviceClass> project_device_class(std::string_view json);

@@ -179,9 +179,6 @@ constexpr json::Row<Deployment> kDeployment[] = {
     {"status.conditions", read_available},
 };
 
-constexpr json::Row<Lease> kLease[] = {json::row<&Lease::holder>("spec.holderIdentity"),
-                                       json::row<&Lease::acquired>("spec.acquireTime")};
-
 }  // namespace
 
 k8s::Result<KaiConfig> project_kai_config(std::string_view text) {
@@ -217,10 +214,6 @@ k8s::Result<Deployment> project_deployment(std::string_view text) {
 
 k8s::Result<RuntimeClass> project_runtime_class(std::string_view text) {
   return json::project<RuntimeClass>("RuntimeClass", text, {}, std::span<const json::Row<RuntimeClass>>());
-}
-
-k8s::Result<Lease> project_lease(std::string_view text) {
-  return json::project<Lease>("Lease", text, {}, kLease);
 }
 
 }  // namespace gso

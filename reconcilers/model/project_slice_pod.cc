@@ -1,4 +1,4 @@
-// Pods that ask for slices, and the Lease of nos's gpu-partitioner: JSON -> projected value.
+// Pods that ask for slices, and Leases: JSON -> projected value.
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -286,15 +286,14 @@ k8s::Result<SlicePod> project_slice_pod(std::string_view text) {
 
 namespace {
 
-constexpr json::Row<PartitionerLease> kPartitionerLeaseRows[] = {
-    json::row<&PartitionerLease::holder>("spec.holderIdentity"),
-    json::row<&PartitionerLease::renewed>("spec.renewTime"),
-    json::row<&PartitionerLease::duration_seconds>("spec.leaseDurationSeconds")};
+constexpr json::Row<Lease> kLease[] = {
+    json::row<&Lease::holder>("spec.holderIdentity"), json::row<&Lease::acquired>("spec.acquireTime"),
+    json::row<&Lease::renewed>("spec.renewTime"), json::row<&Lease::duration_seconds>("spec.leaseDurationSeconds")};
 
 }  // namespace
 
-k8s::Result<PartitionerLease> project_partitioner_lease(std::string_view text) {
-  return json::project<PartitionerLease>("Lease", text, {}, kPartitionerLeaseRows);
+k8s::Result<Lease> project_lease(std::string_view text) {
+  return json::project<Lease>("Lease", text, {}, kLease);
 }
 
 }  // namespace gso

@@ -74,7 +74,7 @@ std::string official_alternative(const Discovery& discovery, const PartitionedNo
 // this long, without a renewal means that none runs. Source: the defaults of controller-runtime's leader election.
 constexpr Duration kLeastSilence = std::chrono::seconds(30);
 
-bool is_renewed(PlanDraft& draft, const PartitionerLease& lease) {
+bool is_renewed(PlanDraft& draft, const Lease& lease) {
   if (lease.holder.empty() || !lease.renewed) return false;
   const std::string when = k8s::format_time(*lease.renewed);
   const TimerKey timer{Timer::partitioner_lease, k8s::to_string(lease.meta.key()),
@@ -89,10 +89,10 @@ bool is_renewed(PlanDraft& draft, const PartitionerLease& lease) {
 // says so: then the operator only observes.
 bool predecessor_runs(PlanDraft& draft) {
   bool runs = false;
-  std::vector<const PartitionerLease*> leases;
+  std::vector<const Lease*> leases;
   for (const auto& [key, lease] : draft.s.world.partitioning.leases.all()) leases.push_back(lease.get());
-  std::ranges::sort(leases, {}, [](const PartitionerLease* lease) { return lease->meta.key(); });
-  for (const PartitionerLease* lease : leases) {
+  std::ranges::sort(leases, {}, [](const Lease* lease) { return lease->meta.key(); });
+  for (const Lease* lease : leases) {
     if (!is_renewed(draft, *lease)) continue;
     runs = true;
     const ObjectRef about{"coordination.k8s.io/v1", "Lease", std::string(lease->meta.ns.view()), lease->meta.name,

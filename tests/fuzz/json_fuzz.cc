@@ -29,9 +29,8 @@ void read_devices(std::string_view text) {
 }
 
 void read_manifests(const std::string& text) {
-  std::vector<std::string> problems;
-  const gso::LoadedManifests loaded = gso::load_readable_manifests({{"input", text}}, gso::WallTime{}, problems);
-  static_cast<void>(gso::check_cluster(loaded.world, {}));
+  const auto loaded = gso::load_manifests({{"input", text}}, gso::WallTime{});
+  if (loaded) static_cast<void>(gso::check_cluster(loaded->world, {}));
 }
 
 void read_key_of_config_map(const std::string& text) {

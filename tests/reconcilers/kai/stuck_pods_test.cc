@@ -6,6 +6,7 @@
 
 #include "reconcilers/kai/waiting.h"
 #include "reconcilers/model/kai_objects.h"
+#include "reconcilers/model/project.h"
 #include "reconcilers/reasons/names.h"
 #include "tests/reconcilers/kai/kai_cluster.h"
 
