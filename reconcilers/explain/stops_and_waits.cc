@@ -76,13 +76,8 @@ Command command_here(const World& world, Command command) {
 
 namespace {
 
-// The release that installed the operator. Empty: its ConfigMap was not read, or Helm did not install it.
-struct HelmRelease {
-  std::string ns;
-  std::string name;
-};
-
-HelmRelease operator_release(const World& world, const PlannerSettings& settings) {
+// The release that installed the operator. Without a name: its ConfigMap was not read, or Helm did not install it.
+ObjectKey operator_release(const World& world, const PlannerSettings& settings) {
   for (const ConfigMap* config_map : in_order(world.configmaps)) {
     const k8s::StringMap& marks = config_map->meta.annotations;
     const auto name = marks.get("meta.helm.sh/release-name");
@@ -91,22 +86,20 @@ HelmRelease operator_release(const World& world, const PlannerSettings& settings
     const auto ns = marks.get("meta.helm.sh/release-namespace");
     return {std::string(ns.value_or(settings.operator_namespace)), std::string(*name)};
   }
-  return {};
+  return {settings.operator_namespace, {}};
 }
 
 // "helm list --namespace gso": works wherever the operator was installed by Helm.
-Command list_command(const HelmRelease& release, const PlannerSettings& settings, std::string comment) {
-  return {fmt::format("helm list --namespace {}",
-                      shell_word(release.name.empty() ? settings.operator_namespace : release.ns)),
-          std::move(comment)};
+Command list_command(const ObjectKey& release, std::string comment) {
+  return {fmt::format("helm list --namespace {}", shell_word(release.ns)), std::move(comment)};
 }
 
 }  // namespace
 
 Command upgrade_chart_command(const World& world, const PlannerSettings& settings, std::string_view values) {
-  const HelmRelease release = operator_release(world, settings);
+  const ObjectKey release = operator_release(world, settings);
   return list_command(
-      release, settings,
+      release,
       fmt::format("names the chart{}; upgrade the release to that chart, from the repository or folder that it was "
                   "installed from, with --reset-then-reuse-values {}",
                   release.name.empty() ? " and its release" : fmt::format(" of release {}", shown_value(release.name)),
@@ -114,11 +107,10 @@ Command upgrade_chart_command(const World& world, const PlannerSettings& setting
 }
 
 Command roll_back_chart_command(const World& world, const PlannerSettings& settings) {
-  const HelmRelease release = operator_release(world, settings);
+  const ObjectKey release = operator_release(world, settings);
   const std::string_view correct = "to go on, correct the standaloneMps values and upgrade the release";
   if (release.name.empty())
-    return list_command(release, settings,
-                        fmt::format("names the release: `helm rollback` of it goes back; {}", correct));
+    return list_command(release, fmt::format("names the release: `helm rollback` of it goes back; {}", correct));
   return changing(fmt::format("helm rollback {} --namespace {}", shell_word(release.name), shell_word(release.ns)),
                   fmt::format("to go back; {}", correct));
 }
