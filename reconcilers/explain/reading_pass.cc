@@ -109,12 +109,6 @@ std::string ReadingPass::wait_of(const NodeAssessment& a) {
   return group == groups.end() ? std::string() : group->why.message;
 }
 
-std::set<std::string> ReadingPass::holders_awaited_by(const RolloutKey& key) const {
-  const auto rollout = pass_.index.profile_rollouts.find(key);
-  if (!pass_.index.record || rollout == pass_.index.profile_rollouts.end()) return {};
-  return holders_of_awaited_slots(pass_, key, rollout->second);
-}
-
 std::map<std::string, std::string> ReadingPass::settling() {
   std::map<std::string, std::string> out;
   for (const RolloutView* rollout : waiting_rollouts()) {

@@ -4,7 +4,6 @@
 
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -53,8 +52,6 @@ class ReadingPass {
   // What a node that needs a change waits for with the other nodes of its group, as far as that can be known without
   // the operator's lists of workloads; empty: it is not, or the node can start.
   [[nodiscard]] std::string wait_of(const NodeAssessment& assessment);
-  // The nodes that hold the slots of the full budgets that nodes of the rollout wait for. Empty: all budgets have room.
-  [[nodiscard]] std::set<std::string> holders_awaited_by(const RolloutKey& key) const;
   // The pods of the node are known; the operator's statuses say what else is.
   [[nodiscard]] bool has_listed(const std::string& node) const { return snapshot_.consumers.contains(node); }
   // By policy: when nodes start whose rollout waits for its inputs to settle, for people.
