@@ -70,30 +70,6 @@ constexpr std::array<Restarter, 5> kRestarters{{
     {"wave.pusher.com/", "Wave", "it restarts all pods as soon as the ConfigMap is edited"},
 }};
 
-// A DaemonSet, known by its image or its containers, that does not go with the plugin's MPS daemon on the same node.
-struct BesideMps {
-  std::string_view image;
-  std::array<std::string_view, 2> containers;
-  Severity severity;
-  std::string_view code;
-  std::string_view message;
-};
-constexpr std::array<BesideMps, 2> kBesideMps{{
-    {"gpu-fractioning",
-     {"mpsd", "fractiond"},
-     Severity::error,
-     "SecondMPSDaemon",
-     "kai-gpu-fractioning runs an MPS daemon on nodes where the device plugin runs one: both set the compute mode "
-     "of the GPUs, and clients of one of them fail. Keep one of the two off these nodes"},
-    {"dcgm-exporter",
-     {},
-     Severity::info,
-     "MetricsNotAttributed",
-     "under MPS, DCGM exporter cannot attribute the metrics of a GPU to the pods that share it (all of them are "
-     "clients of one server process): dashboards and chargeback by pod are empty or wrong there. Use metrics of the "
-     "GPU, or of the applications"},
-}};
-
 void restarters(const World& world, const Operand& operand, std::vector<Finding>& out) {
   const DaemonSet* daemonset = world.daemonsets.find(operand.key);
   if (daemonset == nullptr) return;
@@ -122,20 +98,32 @@ void owned_by_gitops(const World& world, const PluginInstallation& installation,
                   owner.tool)));
 }
 
+// What does not go with the plugin's MPS daemon on the same node, known by its image or its containers.
 void beside_mps(const World& world, const FleetIndex& index, const DaemonSet& daemonset, std::vector<Finding>& out) {
+  bool fractions = false;  // kai-gpu-fractioning runs an MPS daemon of its own.
+  bool exports = false;
+  for (const ContainerSpec& container : daemonset.containers) {
+    fractions = fractions || container.image.contains("gpu-fractioning") || container.name == "mpsd" ||
+                container.name == "fractiond";
+    exports = exports || container.image.contains("dcgm-exporter");
+  }
+  if (!fractions && !exports) return;
   const Operand placement = placement_of(daemonset);
-  const auto runs_mps = [&](const std::string& name) {
+  const bool runs_mps = std::ranges::any_of(index.node_names(), [&](const std::string& name) {
     const Node* node = world.nodes.find(name);
     return shares_by_mps(index.assessment(name)) && node != nullptr && selects(placement, *node, true) != Selects::no;
-  };
-  for (const BesideMps& tool : kBesideMps) {
-    const bool is_there = std::ranges::any_of(daemonset.containers, [&](const ContainerSpec& container) {
-      const bool named = std::ranges::find(tool.containers, container.name) != tool.containers.end();
-      return container.image.contains(tool.image) || (named && !container.name.empty());
-    });
-    if (is_there && std::ranges::any_of(index.node_names(), runs_mps))
-      out.push_back(found(tool.severity, daemonset_ref(daemonset.meta.key()), tool.code, std::string(tool.message)));
-  }
+  });
+  const ObjectRef ref = daemonset_ref(daemonset.meta.key());
+  if (fractions && runs_mps)
+    out.push_back(
+        found(Severity::error, ref, "SecondMPSDaemon",
+              "kai-gpu-fractioning runs an MPS daemon on nodes where the device plugin runs one: both set the "
+              "compute mode of the GPUs, and clients of one of them fail. Keep one of the two off these nodes"));
+  if (exports && runs_mps)
+    out.push_back(found(Severity::info, ref, "MetricsNotAttributed",
+                        "under MPS, DCGM exporter cannot attribute the metrics of a GPU to the pods that share it (all "
+                        "of them are clients of one server process): dashboards and chargeback by pod are empty or "
+                        "wrong there. Use metrics of the GPU, or of the applications"));
 }
 
 // HAMi gives out the same GPUs by a device plugin and a scheduler of its own.

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -45,39 +46,49 @@ std::string correction_of(const RolloutView& rollout) {
   return fmt::format("restore the profile before it, after a look: `{}`", world.policies_served ? undo : correct);
 }
 
-// What goes on from the closed gate, where its message does not say it.
-std::string way_out_of(const RolloutView& rollout, const GateState& gate) {
-  const World& world = rollout.pass.s.world;
-  switch (gate.gate) {
-    case Gate::max_failures:
-      // Where the failures are those of an earlier attempt alone, the gate's message has the command of the retry.
-      return rollout.present_failures() == 0 &&
-                     remembered_failure(rollout.pass, rollout.key, rollout.policy, rollout.target) != nullptr
-                 ? "Or " + correction_of(rollout)
-                 : fmt::format("Fix the failed nodes, then {}; or {}", to_run(world, start_command(rollout.key.policy)),
-                               correction_of(rollout));
-    case Gate::aborted:  // The gate's message has the command of the retry.
-    case Gate::undone: {
-      const bool paused = pause_of_rollout(rollout).by != PausedBy::nobody;
-      return fmt::format(
-          "{}{}Or {}", world.policies_served ? "" : fmt::format("Before that, install the CRDs (`{}`). ", kInstallCrds),
-          paused ? fmt::format("Then, because it is paused as well, {}. ", to_resume(rollout)) : "",
-          correction_of(rollout));
-    }
-    case Gate::paused:
-      return selector_problem(rollout.policy).empty() ? "To continue, " + to_resume(rollout) : std::string();
-    case Gate::observe:
-      // The finding CRDsGone says what ends that of a policy without an object.
-      return policy_is_gone(world, rollout.pass.index, rollout.key.policy)
-                 ? std::string()
-                 : "To change them: " + stop_command(rollout).text();
-    case Gate::approval:
-      return fmt::format("To approve it after a look at `gpu-sharing-operator diff`, {}",
-                         to_run(world, stop_command(rollout)));
-    default:
-      return {};
-  }
+std::string after_failures(const RolloutView& rollout) {
+  const std::string correction = correction_of(rollout);
+  // Where the failures are those of an earlier attempt alone, the gate's message has the command of the retry.
+  const bool failed_before = rollout.present_failures() == 0 &&
+                             remembered_failure(rollout.pass, rollout.key, rollout.policy, rollout.target) != nullptr;
+  return failed_before ? "Or " + correction
+                       : fmt::format("Fix the failed nodes, then {}; or {}",
+                                     to_run(rollout.pass.s.world, start_command(rollout.key.policy)), correction);
 }
+
+// The gate's message has the command of the retry.
+std::string after_its_end(const RolloutView& rollout) {
+  const bool paused = pause_of_rollout(rollout).by != PausedBy::nobody;
+  return fmt::format(
+      "{}{}Or {}",
+      rollout.pass.s.world.policies_served ? "" : fmt::format("Before that, install the CRDs (`{}`). ", kInstallCrds),
+      paused ? fmt::format("Then, because it is paused as well, {}. ", to_resume(rollout)) : "",
+      correction_of(rollout));
+}
+
+std::string from_observe(const RolloutView& rollout) {
+  // The finding CRDsGone says what ends that of a policy without an object.
+  const bool gone = policy_is_gone(rollout.pass.s.world, rollout.pass.index, rollout.key.policy);
+  return gone ? std::string() : "To change them: " + stop_command(rollout).text();
+}
+
+std::string from_pause(const RolloutView& rollout) {
+  return selector_problem(rollout.policy).empty() ? "To continue, " + to_resume(rollout) : std::string();
+}
+
+std::string from_approval(const RolloutView& rollout) {
+  return fmt::format("To approve it after a look at `gpu-sharing-operator diff`, {}",
+                     to_run(rollout.pass.s.world, stop_command(rollout)));
+}
+
+// What goes on from a closed gate, where its message does not say it.
+struct WayOut {
+  Gate gate;
+  std::string (*words)(const RolloutView& rollout);
+};
+constexpr WayOut kWaysOut[] = {{Gate::max_failures, after_failures}, {Gate::aborted, after_its_end},
+                               {Gate::undone, after_its_end},        {Gate::observe, from_observe},
+                               {Gate::paused, from_pause},           {Gate::approval, from_approval}};
 
 // Nodes of the rollout that wait to start, by name.
 std::vector<std::string> waiting_nodes(const RolloutView& rollout) {
@@ -123,7 +134,8 @@ std::optional<RolloutFinding> stopped_rollout(const RolloutView& rollout) {
   // The fleet runs two revisions of one profile, and nothing will change that.
   const bool half_way = gate.gate == Gate::aborted && (tally.settled > 0 || !rollout.failed().empty());
   const Severity severity = is_stopped(gate.gate) ? Severity::error : row.audited ? Severity::warning : Severity::info;
-  const std::string way_out = way_out_of(rollout, gate);
+  const auto known = std::ranges::find(kWaysOut, gate.gate, &WayOut::gate);
+  const std::string way_out = known == std::end(kWaysOut) ? std::string() : known->words(rollout);
   return finding_of(rollout, severity, gate.reason(), half_way ? "is stopped half-way" : "is stopped",
                     way_out.empty() ? gate.message : fmt::format("{}. {}", gate.message, way_out));
 }

@@ -21,6 +21,7 @@
 #include "reconcilers/model/policy.h"
 #include "reconcilers/node/node_patch.h"
 #include "reconcilers/reasons/names.h"
+#include "reconcilers/rollout/budgets.h"
 
 namespace gso {
 
@@ -149,6 +150,21 @@ std::string loss_note(const Node& node, const NodeAssessment& a) {
   return fmt::format("the node will lose its GPUs at the next restart: key {} is invalid", shown_value(a.key.view()));
 }
 
+// The node holds a slot of a full budget that other nodes wait for, and is not in a change.
+bool holds_awaited_slot(const Pass& pass, const std::string& node) {
+  const SlotHold hold = slot_hold(pass.s.world, pass.index, node);
+  if (hold == SlotHold::none || hold == SlotHold::in_change || !pass.index.record) return false;
+  const UnservedNodes unserved(pass);
+  return std::ranges::any_of(pass.index.profile_rollouts, [&](const auto& entry) {
+    const auto& [key, rollout] = entry;
+    return std::ranges::any_of(rollout.groups, [&](const auto& group) {
+      const auto& [product, waiting] = group;
+      const bool others = std::ranges::any_of(waiting.pending, [&](const auto& waits) { return waits.second != node; });
+      return others && holders_of_full_budgets(pass, unserved, key, rollout, product).contains(node);
+    });
+  });
+}
+
 void add_notes(ReadingPass& pass, const FleetIndex::Impl& index, const Node& node, const NodeAssessment* a,
                NodeExplanation& out) {
   const auto note = [&]<class... T>(fmt::format_string<T...> text, T&&... arguments) {
@@ -164,7 +180,7 @@ void add_notes(ReadingPass& pass, const FleetIndex::Impl& index, const Node& nod
                                                       : "C" + cordon.substr(1);
     if (node.ready && is_managed(a)) {  // A NotReady node has its own line.
       text += "; holds 1 slot of the budget (maxUnavailable)";
-      if (pass.holds_awaited_slot(node.meta.name)) text += ", which other nodes wait for";
+      if (holds_awaited_slot(pass.pass(), node.meta.name)) text += ", which other nodes wait for";
     }
     out.notes.push_back(std::move(text));
   }

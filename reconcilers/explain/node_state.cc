@@ -24,6 +24,7 @@
 #include "reconcilers/model/policy.h"
 #include "reconcilers/node/node_change.h"
 #include "reconcilers/reasons/names.h"
+#include "reconcilers/rollout/repairs.h"
 #include "reconcilers/rollout/standstill.h"
 #include "reconcilers/standalone/standalone.h"
 #include "reconcilers/status/status.h"
@@ -139,6 +140,28 @@ std::string workloads_before(const SharingRollout& rollout, std::string_view pro
   return {};
 }
 
+// Whether the status of its rollout, or without one that of its policy, can speak of no other group than the node's.
+struct Alone {
+  bool in_rollout = true;
+  bool in_policy = true;
+};
+
+Alone alone(const Index& index, const NodeAssessment& a) {
+  const RolloutKey key = index.rollout_key_of(a);
+  Alone out;
+  for (const auto& [other, rollout] : index.profile_rollouts) {
+    if (other == key) {
+      out.in_rollout = std::ranges::none_of(rollout.groups, [&](const auto& group) {
+        return !group.second.pending.empty() && group.first != a.product.view();
+      });
+    } else if (other.policy == key.policy && rollout.tally.of(Phase::pending) + rollout.tally.moving() > 0) {
+      out.in_policy = false;
+    }
+  }
+  out.in_policy = out.in_policy && out.in_rollout;
+  return out;
+}
+
 // What a node that needs a change waits for: why the operator must not change it now, else what stops its rollout, else
 // what the status of its rollout says of it, else what its group waits for. Only the operator knows how long a wait
 // that ends by itself has lasted, and which pods it has listed: what it wrote about the rollout comes last, and only if
@@ -155,15 +178,15 @@ std::string waits_for(ReadingPass& pass, const Node& node, const NodeAssessment&
     if (!gone.empty()) return fmt::format("{}: {}", world.policies_served ? kPolicyGone : kCrdsGone, gone);
   }
   if (std::string group = pass.wait_of(a); !group.empty()) return group;
-  const ReadingPass::Alone alone = pass.alone(a);
+  const Alone only = alone(pass.index(), a);
   const SharingRollout* rollout = world.rollouts.find(rollout_name(pass.index().rollout_key_of(a), a.target.view()));
   const bool under_way = rollout != nullptr && !has_ended(rollout->phase);
   std::string out;
-  if (alone.in_rollout && under_way) out = progressing(rollout->status_json);
+  if (only.in_rollout && under_way) out = progressing(rollout->status_json);
   // Which nodes are in use, only the operator knows: of a node for which nothing else is known that is the reason,
   // because one without pods starts.
   if (out.empty() && under_way) out = workloads_before(*rollout, a.product.view());
-  if (out.empty() && alone.in_policy && policy != nullptr) out = progressing(policy->status_json);
+  if (out.empty() && only.in_policy && policy != nullptr) out = progressing(policy->status_json);
   return out;
 }
 
@@ -182,6 +205,14 @@ std::string no_plugin_text(const World& world, const Node& node) {
     return "GPUs are allocatable, and no device plugin DaemonSet selects the node: a plugin that the cloud provider "
            "manages, or a static pod, serves them, and its profile cannot be changed by the operator";
   return "no device plugin DaemonSet selects the node";
+}
+
+// Why a drifting node is not repaired, although it could be: what stops its rollout, or a full budget. Empty: nothing.
+std::string why_not_repaired(ReadingPass& pass, const std::string& node, const NodeAssessment& a) {
+  const RolloutView* rollout = pass.rollout_of(a);
+  if (rollout == nullptr || !pass.index().nodes_in(Bucket::repairable).contains(node)) return {};
+  if (std::string stop = repair_stop(*rollout); !stop.empty()) return stop;
+  return is_busy(a) ? std::string() : rollout->exhausted(std::string(a.product.view())).text();
 }
 
 // Why a node has no record; empty: its own message says it, or nothing is wrong.
@@ -248,7 +279,7 @@ ShownState shown_state(ReadingPass& pass, const Node& node) {
   } else if (const auto edited = edit_not_live(pass.world(), pass.settings(), pass.index(), node, a)) {
     shown.message = edit_not_live_text(pass.world(), pass.index(), a, *edited);
   } else if (drifts(a)) {
-    const std::string stopped = pass.why_not_repaired(node.meta.name, a);
+    const std::string stopped = why_not_repaired(pass, node.meta.name, a);
     shown.message = drift_text(a) + (stopped.empty() ? "" : "; not repaired: " + stopped);
   } else if (a.phase == Phase::up_to_date && has_missing_devices(a)) {
     shown.message = missing_devices_text(a);

@@ -20,7 +20,6 @@
 #include "reconcilers/rollout/canary.h"
 #include "reconcilers/rollout/drain.h"
 #include "reconcilers/rollout/gates.h"
-#include "reconcilers/rollout/repairs.h"
 #include "reconcilers/rollout/standstill.h"
 
 namespace gso {
@@ -110,56 +109,12 @@ std::string ReadingPass::wait_of(const NodeAssessment& a) {
   return group == groups.end() ? std::string() : group->why.message;
 }
 
-bool ReadingPass::holds_awaited_slot(const std::string& node) {
-  const SlotHold hold = slot_hold(world(), pass_.index, node);
-  if (hold == SlotHold::none || hold == SlotHold::in_change || !pass_.index.record) return false;
-  const UnservedNodes unserved(pass_);
-  return std::ranges::any_of(pass_.index.profile_rollouts, [&](const auto& entry) {
-    const auto& [key, rollout] = entry;
-    return std::ranges::any_of(rollout.groups, [&](const auto& group) {
-      const auto& [product, waiting] = group;
-      const bool others = std::ranges::any_of(waiting.pending, [&](const auto& waits) { return waits.second != node; });
-      return others && holders_of_full_budgets(pass_, unserved, key, rollout, product).contains(node);
-    });
-  });
-}
-
-std::set<std::string> ReadingPass::holders_awaited_by(const RolloutKey& key) const {
-  const auto rollout = pass_.index.profile_rollouts.find(key);
-  if (!pass_.index.record || rollout == pass_.index.profile_rollouts.end()) return {};
-  return holders_of_awaited_slots(pass_, key, rollout->second);
-}
-
-std::string ReadingPass::why_not_repaired(const std::string& node, const NodeAssessment& a) {
-  const RolloutView* rollout = rollout_of(a);
-  if (rollout == nullptr || !pass_.index.nodes_in(Bucket::repairable).contains(node)) return {};
-  if (std::string stop = repair_stop(*rollout); !stop.empty()) return stop;
-  return is_busy(a) ? std::string() : rollout->exhausted(std::string(a.product.view())).text();
-}
-
 std::map<std::string, std::string> ReadingPass::settling() {
   std::map<std::string, std::string> out;
   for (const RolloutView* rollout : waiting_rollouts()) {
     if (std::string start = start_after_settling(*rollout); !start.empty())
       out.emplace(rollout->key.policy, std::move(start));
   }
-  return out;
-}
-
-ReadingPass::Alone ReadingPass::alone(const NodeAssessment& a) const {
-  const RolloutKey key = pass_.index.rollout_key_of(a);
-  Alone out{true, true};
-  for (const auto& [other, rollout] : pass_.index.profile_rollouts) {
-    const bool works = rollout.tally.of(Phase::pending) + rollout.tally.moving() > 0;
-    if (other == key) {
-      out.in_rollout = std::ranges::none_of(rollout.groups, [&](const auto& group) {
-        return !group.second.pending.empty() && group.first != a.product.view();
-      });
-    } else if (other.policy == key.policy && works) {
-      out.in_policy = false;
-    }
-  }
-  out.in_policy = out.in_policy && out.in_rollout;
   return out;
 }
 

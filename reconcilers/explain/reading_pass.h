@@ -4,7 +4,6 @@
 
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -53,21 +52,8 @@ class ReadingPass {
   // What a node that needs a change waits for with the other nodes of its group, as far as that can be known without
   // the operator's lists of workloads; empty: it is not, or the node can start.
   [[nodiscard]] std::string wait_of(const NodeAssessment& assessment);
-  // The node holds a slot of a full budget that other nodes wait for, and is not in a change.
-  [[nodiscard]] bool holds_awaited_slot(const std::string& node);
-  // The nodes that hold the slots of the full budgets that nodes of the rollout wait for. Empty: all budgets have room.
-  [[nodiscard]] std::set<std::string> holders_awaited_by(const RolloutKey& key) const;
-  // Why a drifting node is not repaired, although it could be: what stops its rollout, or a full budget. Empty:
-  // nothing.
-  [[nodiscard]] std::string why_not_repaired(const std::string& node, const NodeAssessment& assessment);
   // The pods of the node are known; the operator's statuses say what else is.
   [[nodiscard]] bool has_listed(const std::string& node) const { return snapshot_.consumers.contains(node); }
-  // Whether the status of its rollout, or without one that of its policy, can speak of no other group than the node's.
-  struct Alone {
-    bool in_rollout = false;
-    bool in_policy = false;
-  };
-  [[nodiscard]] Alone alone(const NodeAssessment& assessment) const;
   // By policy: when nodes start whose rollout waits for its inputs to settle, for people.
   [[nodiscard]] std::map<std::string, std::string> settling();
 

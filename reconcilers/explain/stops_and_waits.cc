@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <iterator>
 #include <utility>
 
 #include "k8sclient/value/encoding.h"
@@ -76,13 +77,8 @@ Command command_here(const World& world, Command command) {
 
 namespace {
 
-// The release that installed the operator. Empty: its ConfigMap was not read, or Helm did not install it.
-struct HelmRelease {
-  std::string ns;
-  std::string name;
-};
-
-HelmRelease operator_release(const World& world, const PlannerSettings& settings) {
+// The release that installed the operator. Without a name: its ConfigMap was not read, or Helm did not install it.
+ObjectKey operator_release(const World& world, const PlannerSettings& settings) {
   for (const ConfigMap* config_map : in_order(world.configmaps)) {
     const k8s::StringMap& marks = config_map->meta.annotations;
     const auto name = marks.get("meta.helm.sh/release-name");
@@ -91,22 +87,20 @@ HelmRelease operator_release(const World& world, const PlannerSettings& settings
     const auto ns = marks.get("meta.helm.sh/release-namespace");
     return {std::string(ns.value_or(settings.operator_namespace)), std::string(*name)};
   }
-  return {};
+  return {settings.operator_namespace, {}};
 }
 
 // "helm list --namespace gso": works wherever the operator was installed by Helm.
-Command list_command(const HelmRelease& release, const PlannerSettings& settings, std::string comment) {
-  return {fmt::format("helm list --namespace {}",
-                      shell_word(release.name.empty() ? settings.operator_namespace : release.ns)),
-          std::move(comment)};
+Command list_command(const ObjectKey& release, std::string comment) {
+  return {fmt::format("helm list --namespace {}", shell_word(release.ns)), std::move(comment)};
 }
 
 }  // namespace
 
 Command upgrade_chart_command(const World& world, const PlannerSettings& settings, std::string_view values) {
-  const HelmRelease release = operator_release(world, settings);
+  const ObjectKey release = operator_release(world, settings);
   return list_command(
-      release, settings,
+      release,
       fmt::format("names the chart{}; upgrade the release to that chart, from the repository or folder that it was "
                   "installed from, with --reset-then-reuse-values {}",
                   release.name.empty() ? " and its release" : fmt::format(" of release {}", shown_value(release.name)),
@@ -114,11 +108,10 @@ Command upgrade_chart_command(const World& world, const PlannerSettings& setting
 }
 
 Command roll_back_chart_command(const World& world, const PlannerSettings& settings) {
-  const HelmRelease release = operator_release(world, settings);
+  const ObjectKey release = operator_release(world, settings);
   const std::string_view correct = "to go on, correct the standaloneMps values and upgrade the release";
   if (release.name.empty())
-    return list_command(release, settings,
-                        fmt::format("names the release: `helm rollback` of it goes back; {}", correct));
+    return list_command(release, fmt::format("names the release: `helm rollback` of it goes back; {}", correct));
   return changing(fmt::format("helm rollback {} --namespace {}", shell_word(release.name), shell_word(release.ns)),
                   fmt::format("to go back; {}", correct));
 }
@@ -257,6 +250,32 @@ GateState ended_by(const RolloutView& rollout) {
   return is_stopped(rollout.gate().gate) ? rollout.gate() : GateState();
 }
 
+namespace {
+
+// What ends a gate that a person or a calendar ends.
+struct StopRow {
+  Gate gate;
+  Command (*command)(const RolloutView& rollout, Gate gate);
+};
+
+Command of_spec(const RolloutView& rollout, Gate gate) {
+  return spec_command(rollout.pass.s.world, reason_of(gate), rollout.policy, rollout.pass.s.settings);
+}
+
+Command of_retry(const RolloutView& rollout, Gate /*gate*/) {
+  return start_command(rollout.key.policy, resume_command(rollout));
+}
+
+constexpr StopRow kStops[] = {
+    {Gate::observe, of_spec},
+    {Gate::outside_window, of_spec},
+    {Gate::paused, [](const RolloutView& rollout, Gate /*gate*/) { return resume_command(rollout); }},
+    {Gate::approval, [](const RolloutView& rollout, Gate /*gate*/) { return approve_command(rollout.key.policy); }},
+    {Gate::aborted, of_retry},
+    {Gate::undone, of_retry}};
+
+}  // namespace
+
 Command stop_command(const RolloutView& rollout) {
   const GateState ended = ended_by(rollout);
   const GateState& gate = ended.is_open() ? rollout.gate() : ended;
@@ -266,20 +285,8 @@ Command stop_command(const RolloutView& rollout) {
   const bool by_person = row_of(gate.gate).stops_all && gate.gate != Gate::max_failures;
   if (gone && (by_person || gate.gate == Gate::outside_window))
     return gone_policy_command(world, rollout.pass.index, settings, rollout.key.policy);
-  switch (gate.gate) {
-    case Gate::observe:
-    case Gate::outside_window:
-      return spec_command(world, gate.reason(), rollout.policy, settings);
-    case Gate::paused:
-      return resume_command(rollout);
-    case Gate::approval:
-      return approve_command(rollout.key.policy);
-    case Gate::aborted:
-    case Gate::undone:
-      return start_command(rollout.key.policy, resume_command(rollout));
-    default:
-      return {};
-  }
+  const auto row = std::ranges::find(kStops, gate.gate, &StopRow::gate);
+  return row == std::end(kStops) ? Command() : row->command(rollout, gate.gate);
 }
 
 namespace {

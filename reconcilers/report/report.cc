@@ -137,6 +137,12 @@ bool is_of_any(const Index& index, const NodeAssessment& a, const std::vector<Ro
       rollouts, [&](const RolloutReport& one) { return index.is_of(a, rollout_key_of(*one.facts.rollout)); });
 }
 
+// The report shows that the policy waits for that reason.
+bool says_wait(const FleetReport& report, std::string_view policy, std::string_view code) {
+  return std::ranges::any_of(report.waiting,
+                             [&](const PolicyWait& wait) { return wait.policy == policy && wait.why.code == code; });
+}
+
 // A wait of the policy names the retry already.
 bool names_retry(const std::vector<PolicyWait>& waiting, const std::string& policy) {
   return std::ranges::any_of(
@@ -206,12 +212,9 @@ void note_idle_pauses(const ReadingPass& pass, const std::optional<std::string>&
   for (IdlePause& pause : idle_pauses(pass.world(), pass.index())) {
     const std::string& name = pause.object.name;
     const bool of_policy = pause.object.kind != "ConfigMap";
-    const bool is_said =
-        of_policy && (std::ranges::any_of(
-                          out.rollouts, [&](const RolloutReport& one) { return one.facts.rollout->policy == name; }) ||
-                      std::ranges::any_of(out.waiting, [&](const PolicyWait& wait) {
-                        return wait.policy == name && wait.why.code == reason_of(Gate::paused);
-                      }));
+    const bool has_rollout =
+        std::ranges::any_of(out.rollouts, [&](const RolloutReport& one) { return one.facts.rollout->policy == name; });
+    const bool is_said = of_policy && (has_rollout || says_wait(out, name, reason_of(Gate::paused)));
     if (is_said || (policy && !(of_policy && name == *policy))) continue;
     const std::string object =
         of_policy ? "policy " + name : "ConfigMap " + k8s::to_string(k8s::ObjectKey{pause.object.ns, name});
@@ -223,9 +226,7 @@ void note_idle_pauses(const ReadingPass& pass, const std::optional<std::string>&
 void note_gone_policies(const ReadingPass& pass, const std::optional<std::string>& policy, FleetReport& out) {
   for (const auto& [name, held] : pass.index().held_policies) {
     const std::int64_t nodes = nodes_of_policy(pass.index(), name).total;
-    const bool is_said = std::ranges::any_of(
-        out.waiting, [&](const PolicyWait& wait) { return wait.policy == name && wait.why.code == kPolicyGone; });
-    if (nodes == 0 || is_said || (policy && *policy != name)) continue;
+    if (nodes == 0 || says_wait(out, name, kPolicyGone) || (policy && *policy != name)) continue;
     const std::string stop =
         policy_is_gone(pass.world(), pass.index(), name) ? gone_policy_text(pass, name) : std::string();
     if (stop.empty()) continue;

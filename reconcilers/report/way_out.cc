@@ -279,7 +279,9 @@ Names holders_for(const ReadingPass& pass, const RolloutFacts& facts) {
   if (facts.ready.code != kBudgetExhausted && facts.ready.facts().budgets.empty()) return {};
   // No plan knows who holds the slots that the template of a DaemonSet waits for.
   if (!daemonset_of(rollout.config_map).empty()) return facts.ready.facts().holders;
-  const std::set<std::string> names = pass.holders_awaited_by(rollout_key_of(rollout));
+  const ProfileRollout* nodes = pass.index().record ? profile_rollout_of(rollout, pass.index()) : nullptr;
+  if (nodes == nullptr) return {};
+  const std::set<std::string> names = holders_of_awaited_slots(pass.pass(), rollout_key_of(rollout), *nodes);
   return {names.begin(), names.end()};
 }
 
@@ -287,7 +289,7 @@ Names holders_for(const ReadingPass& pass, const RolloutFacts& facts) {
 Names holders_for(const ReadingPass& pass, std::string_view policy) {
   std::set<std::string> names;
   for (const auto& [key, rollout] : pass.index().profile_rollouts) {
-    if (key.policy == policy) names.merge(pass.holders_awaited_by(key));
+    if (key.policy == policy && pass.index().record) names.merge(holders_of_awaited_slots(pass.pass(), key, rollout));
   }
   return {names.begin(), names.end()};
 }
