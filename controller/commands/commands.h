@@ -132,7 +132,7 @@ void print_explanation(const NodeExplanation& explanation, std::ostream& out, st
 // needs nothing installed.
 
 struct AuditOptions {
-  std::vector<std::string> files;  // Manifests instead of the live cluster; "-" is stdin.
+  std::vector<std::string> files{};  // Manifests instead of the live cluster; "-" is stdin.
   OutputForm form = OutputForm::text;
   std::string lease_name = Options().lease_name;  // Of the operator.
 };
