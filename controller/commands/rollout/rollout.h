@@ -125,10 +125,6 @@ boost::asio::awaitable<int> rollout_undo(RolloutCall* call);
 // the cluster; call->world is changed.
 boost::asio::awaitable<int> preview(RolloutCall* call, std::optional<GivenText> given, std::string policy);
 
-// The program that syncs a ConfigMap (its JSON) from another source, for people: "Argo CD (field manager
-// argocd-controller)"; empty: nobody known.
-[[nodiscard]] std::string gitops_owner_of(const std::string& config_map_json);
-
 // --- History.
 
 // A recorded rollout beside the cluster as it is now.

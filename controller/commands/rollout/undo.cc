@@ -86,12 +86,12 @@ asio::awaitable<int> write_back(RolloutCall* call, Undo undo) {
   const k8s::CallOptions reading;
   const k8s::Result<std::string> found = co_await call->client->get(resources::config_maps, key, reading);
   if (!found) co_return call->refuse(found.error().message);
-  const std::string owner = gitops_owner_of(*found);
-  if (!owner.empty()) {
+  const GitOpsOwner owner = gitops_owner(project_configmap(*found).value_or(ConfigMap()));
+  if (!owner.tool.empty()) {
     *call->err << fmt::format(
-        "gpu-sharing-operator rollout: ConfigMap {} was not written: {} manages it and would overwrite the change. Put "
-        "the text below into its source\n",
-        undo.config_map, owner);
+        "gpu-sharing-operator rollout: ConfigMap {} was not written: {} ({}) manages it and would overwrite the "
+        "change. Put the text below into its source\n",
+        undo.config_map, owner.tool, owner.mark);
     *call->out << undo.text;
     co_return kForbiddenByOwner;
   }
@@ -272,13 +272,6 @@ asio::awaitable<int> preview_undo(RolloutCall* call, Undo undo, std::string text
 }
 
 }  // namespace
-
-std::string gitops_owner_of(const std::string& config_map_json) {
-  const k8s::Result<ConfigMap> config_map = project_configmap(config_map_json);
-  if (!config_map) return {};
-  const GitOpsOwner owner = gitops_owner(*config_map);
-  return owner.tool.empty() ? std::string() : fmt::format("{} ({})", owner.tool, owner.mark);
-}
 
 asio::awaitable<int> rollout_undo(RolloutCall* call) {
   const FleetRecord* record = call->index.impl().record_or_null();
