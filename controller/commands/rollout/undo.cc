@@ -238,10 +238,9 @@ void print_text(const RolloutCall& call, const Undo& undo) {
 
 // What else the key could go back to. `out` is stderr where the text itself goes to stdout: that is put into a file.
 void print_others(const Undo& undo, std::ostream& out) {
-  for (const auto& [revision, why] : undo.others) {
+  for (const auto& [revision, why] : undo.others)
     out << fmt::format("instead: gpu-sharing-operator rollout undo --to-revision {0}  # goes to {0} ({1})\n", revision,
                        why);
-  }
 }
 
 // The command without --dry-run, for whoever likes what it would do.
@@ -249,12 +248,9 @@ void print_how_to_undo(const RolloutCall& call, bool is_inline, std::string_view
   std::string again = "gpu-sharing-operator rollout undo";
   if (!call.options.name.empty()) again += " " + call.options.name;
   if (!call.options.to_revision.empty()) again += " --to-revision " + call.options.to_revision;
-  if (is_inline) {
-    *call.out << "next: " << again << "\n";
-    return;
-  }
-  *call.out << "next: " << again << " --write-configmap  # writes it into the ConfigMap\n"
-            << "next: " << again << "  # " << pauses << "prints the text, for a ConfigMap from Git\n";
+  if (!is_inline) *call.out << "next: " << again << " --write-configmap  # writes it into the ConfigMap\n";
+  if (!is_inline) again += fmt::format("  # {}prints the text, for a ConfigMap from Git", pauses);
+  *call.out << "next: " << again << "\n";
 }
 
 asio::awaitable<int> preview_undo(RolloutCall* call, Undo undo, std::string text) {
