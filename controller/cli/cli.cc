@@ -1,24 +1,16 @@
 // From arguments to a command, and its run.
 #include "controller/cli/cli.h"
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <iostream>
-#include <memory>
-#include <ostream>
 #include <sstream>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 #include "controller/commands/commands.h"
 #include "controller/commands/rollout/rollout.h"
-#include "controller/commands/shared/command.h"
 #include "controller/commands/shared/print.h"
 #include "controller/commands/status.h"
 #include "controller/config/version.h"
@@ -117,18 +109,6 @@ std::string name_with_value(const CLI::Option& option) {
   return option.get_positional() || type.empty() ? name_of(option) : name_of(option) + " " + type;
 }
 
-std::string quoted(const std::vector<std::string>& words) {
-  return fmt::format("'{}'", fmt::join(words, "', '"));
-}
-
-std::string missing(const CLI::App& app) {
-  std::vector<std::string> names;
-  for (const CLI::Option* option : app.get_options()) {
-    if (option->get_required() && option->count() == 0) names.push_back(name_with_value(*option));
-  }
-  return names.empty() ? std::string() : fmt::format("missing: {}", fmt::join(names, ", "));
-}
-
 // The part of CLI11's message between two others.
 std::string between(std::string_view message, std::string_view begin, std::string_view end) {
   const std::size_t from = message.find(begin);
@@ -163,18 +143,20 @@ std::string in_words(const CLI::ParseError& error, const CLI::App& app) {
   const std::string message = error.what();
   const std::string& kind = error.get_name();
   if (kind == "RequiredError") {
-    std::string names = missing(app);
-    return names.empty() ? message : names;
+    std::vector<std::string> names;
+    for (const CLI::Option* option : app.get_options()) {
+      if (option->get_required() && option->count() == 0) names.push_back(name_with_value(*option));
+    }
+    return names.empty() ? message : fmt::format("missing: {}", fmt::join(names, ", "));
   }
   if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError)) {  // Its name is the command's.
     const std::vector<std::string> left = app.remaining();
-    return fmt::format("unexpected argument{} {}", left.size() == 1 ? "" : "s", quoted(left));
+    return fmt::format("unexpected argument{} '{}'", left.size() == 1 ? "" : "s", fmt::join(left, "', '"));
   }
   if (kind == "ArgumentMismatch") return mismatch(message, app);
   if (kind == "ConversionError") {
     const std::string name = between(message, ": ", " = ");
-    return name.empty() ? message
-                        : fmt::format("{}: {} is not a value for it", name, quoted({between(message, " = ", "\n")}));
+    return name.empty() ? message : fmt::format("{}: '{}' is not a value for it", name, between(message, " = ", "\n"));
   }
   if (kind == "ValidationError") return no_such_value(message);
   return message;

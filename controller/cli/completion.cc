@@ -4,11 +4,8 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
-#include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <ostream>
-#include <string_view>
 #include <utility>
 
 #include "controller/commands/shared/session.h"

@@ -1,7 +1,6 @@
 // One page: the objects found, their problems, and where they are.
 #include "controller/commands/commands.h"
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
@@ -9,23 +8,17 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <ostream>
+#include <span>
 #include <sstream>
-#include <string_view>
-#include <utility>
 
 #include "controller/commands/shared/command.h"
-#include "controller/commands/shared/print.h"
 #include "controller/commands/shared/session.h"
-#include "controller/config/options.h"
 #include "controller/reading/input_file.h"
 #include "reconcilers/cluster/record_store.h"
 #include "reconcilers/explain/audit.h"
 #include "reconcilers/explain/commands.h"
-#include "reconcilers/explain/node.h"
 #include "reconcilers/explain/what_if.h"
 #include "reconcilers/fleet/fleet_index.h"
-#include "reconcilers/model/message_text.h"
 
 namespace gso {
 namespace {
@@ -41,13 +34,12 @@ constexpr int kAuditVersion = 1;
 std::string sums(const std::map<std::string, std::int64_t>& counts) {
   std::vector<std::pair<std::string, std::int64_t>> sorted(counts.begin(), counts.end());
   std::ranges::stable_sort(sorted, std::greater(), &std::pair<std::string, std::int64_t>::second);
-  std::string out;
-  for (std::size_t i = 0; i < std::min(sorted.size(), kMostNames); ++i) {
-    const auto& [name, count] = sorted[i];
-    out += fmt::format("{}{} on {}", out.empty() ? "" : ", ", name.empty() ? "none" : shown_value(name), count);
-  }
-  if (sorted.size() > kMostNames) out += fmt::format(" and {} more", sorted.size() - kMostNames);
-  return out.empty() ? "none" : out;
+  std::vector<std::string> out;
+  for (const auto& [name, count] : std::span(sorted).first(std::min(sorted.size(), kMostNames)))
+    out.push_back(fmt::format("{} on {}", name.empty() ? "none" : shown_value(name), count));
+  const std::size_t more = sorted.size() - out.size();
+  return sorted.empty() ? "none"
+                        : fmt::format("{}{}", fmt::join(out, ", "), more > 0 ? fmt::format(" and {} more", more) : "");
 }
 
 std::string name_of(const ObjectRef& object) {
@@ -79,21 +71,18 @@ void print_problems(const std::vector<AuditProblem>& problems, bool assumed, std
       quiet.push_back(problem.reason.code);
       continue;
     }
-    out << '\n';
-    print_line(out, "{} {}{}: {}", to_string(problem.severity), problem.reason.code, lost_text(problem),
+    print_line(out << '\n', "{} {}{}: {}", to_string(problem.severity), problem.reason.code, lost_text(problem),
                problem.reason.message);
     print_line(out, "    {}", first_names(names_of(problem.objects)));
-    for (std::size_t i = 0; i < std::min(problem.pods.size(), kMostNames); ++i)
-      print_line(out, "    {}", shown_message(problem.pods[i]));
+    for (const std::string& pod : std::span(problem.pods).first(std::min(problem.pods.size(), kMostNames)))
+      print_line(out, "    {}", shown_message(pod));
     if (problem.pods.size() > kMostNames) print_line(out, "    and {} more pods", problem.pods.size() - kMostNames);
     if (const std::string note = state_note(problem.reason.code, assumed, operator_lease); !note.empty())
       print_line(out, "    {}", note);
     for (const std::string& remedy : problem.cure.options) print_line(out, "    to do: {}", remedy);
     if (!problem.cure.command.empty()) print_line(out, "    {}", problem.cure.command.text());
   }
-  if (quiet.empty()) return;
-  out << '\n';
-  print_line(out, "{}", no_action_text(std::move(quiet)));
+  if (!quiet.empty()) print_line(out << '\n', "{}", no_action_text(std::move(quiet)));
 }
 
 OrderedJson to_json(const AuditProblem& problem) {
@@ -131,7 +120,7 @@ OrderedJson document_of(const Audit& audit, const FleetIndex& index, const Clust
       {"total", audit.gpus.total}, {"unusable", audit.gpus.lost}, {"uncountedNodes", audit.uncounted.size()}};
   if (audit.gpus.mig_slices > 0) gpus["migSlices"] = audit.gpus.mig_slices;
   return {{"version", kAuditVersion},
-          {"operator", view.no_operator ? view.no_operator->field() : ""},
+          {"operator", view.presence.none ? view.presence.none->field() : ""},
           {"nodes", audit.nodes},
           {"gpus", std::move(gpus)},
           {"plugins", audit.plugins},
@@ -146,7 +135,7 @@ OrderedJson document_of(const Audit& audit, const FleetIndex& index, const Clust
 // number of objects they have.
 void print_heading(const Audit& audit, const ClusterView& view, std::ostream& out) {
   const std::string_view least = audit.uncounted.empty() ? "" : "at least ";
-  if (view.no_operator) print_line(out, "{}", view.no_operator->text());
+  if (view.presence.none) print_line(out, "{}", view.presence.none->text());
   for (const std::string& missing : view.incomplete) print_line(out, "incomplete: {}", missing);
   // A MIG slice counts like a card: there are fewer cards than devices.
   const std::int64_t slices = audit.gpus.mig_slices;
@@ -193,9 +182,9 @@ int audit_view(ClusterView& view, const PlannerSettings& given, k8s::WallTime no
   const Snapshot snapshot{view.world, now, kNoTimers, view.consumers, settings};
   // A Lease that does not exist proves nothing where the operator's record could not be read: it is in another
   // namespace.
-  const bool stopped = view.no_operator && (view.no_operator->was_running || !record_unread(view.world, settings));
+  const bool stopped = view.presence.none && (view.presence.none->was_running || !record_unread(view.world, settings));
   Audit found = audit(snapshot, index, !stopped);
-  if (view.no_operator && view.no_operator->was_running) add_stopped_operator(*view.no_operator, found);
+  if (view.presence.none && view.presence.none->was_running) add_stopped_operator(*view.presence.none, found);
   const std::int64_t errors = found.count(Severity::error);
   const std::string unknown = coverage_gap(view.world, settings);
   const int code = errors > 0 ? 1 : unknown.empty() ? 0 : 2;
@@ -206,8 +195,8 @@ int audit_view(ClusterView& view, const PlannerSettings& given, k8s::WallTime no
   std::ostringstream text;
   print_heading(found, view, text);
   if (!unknown.empty()) print_line(text, "{}.", unknown);
-  if (assumed) print_line(text, "{}.", assumed_baseline_text(view.operator_lease));
-  print_problems(found.problems, assumed, view.operator_lease, text);
+  if (assumed) print_line(text, "{}.", assumed_baseline_text(view.presence.running));
+  print_problems(found.problems, assumed, view.presence.running, text);
   out << wrapped_prose(text.str(), screen_of_stdout().columns);
   return code;
 }
@@ -216,15 +205,10 @@ asio::awaitable<int> audit_cluster(k8s::Reader* client, k8s::Clock* clock, Audit
                                    std::ostream* out, std::ostream* err) {
   ClusterView view;
   const k8s::Result<void> read = co_await read_cluster(client, clock, settings, &view);
-  if (!read) {
-    print_line(*err, "{}: {}", kAuditCommand, read.error().message);
-    co_return 2;
-  }
+  if (!read) co_return refuse(*err, kAuditCommand, read.error().message);
   const k8s::ObjectKey lease{settings.operator_namespace, audit.lease_name};
-  OperatorPresence found = co_await find_operator(client, clock, lease, &view.incomplete);
-  view.no_operator = std::move(found.none);
-  view.operator_lease = std::move(found.running);
-  note_record_elsewhere(view.no_operator, settings, &view.world, &view.incomplete);
+  view.presence = co_await find_operator(client, clock, lease, &view.incomplete);
+  note_record_elsewhere(view.presence.none, settings, &view.world, &view.incomplete);
   co_return audit_view(view, settings, clock->now(), audit.form, *out);
 }
 
@@ -235,21 +219,15 @@ int run_audit(const AuditOptions& audit, const Options& options, std::istream& i
   const PlannerSettings settings = options.planner_settings();
   if (!audit.files.empty()) {
     const k8s::WallTime now = present();
-    const auto refuse = [&](const k8s::Error& error) {
-      err << kAuditCommand << ": " << error.message << "\n";
-      return 2;
-    };
     const k8s::Result<std::vector<ManifestFile>> files = read_files(audit.files, in);
-    if (!files) return refuse(files.error());
+    if (!files) return refuse(err, kAuditCommand, files.error().message);
     k8s::Result<ClusterView> view = view_of(*files, now, settings);
-    if (!view) return refuse(view.error());
-    view->no_operator = no_operator_among(view->leases, {settings.operator_namespace, options.lease_name});
+    if (!view) return refuse_manifests(err, kAuditCommand, view.error());
+    view->presence.none = no_operator_among(view->leases, {settings.operator_namespace, options.lease_name});
     return audit_view(*view, settings, now, audit.form, out);
   }
-  AuditOptions asked = audit;
-  asked.lease_name = options.lease_name;
   return run_on_cluster("audit", options, err, [&](k8s::Reader* client, k8s::Clock* clock) {
-    return audit_cluster(client, clock, asked, settings, &out, &err);
+    return audit_cluster(client, clock, {.form = audit.form, .lease_name = options.lease_name}, settings, &out, &err);
   });
 }
 

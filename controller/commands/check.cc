@@ -1,33 +1,20 @@
 // The checks, one after the other; only the leader is waited for.
 #include "controller/commands/commands.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <chrono>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
-#include <ostream>
 #include <set>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 #include "controller/commands/shared/command.h"
-#include "controller/commands/shared/print.h"
 #include "controller/commands/shared/session.h"
-#include "controller/config/options.h"
-#include "controller/reading/cluster_reader.h"
 #include "controller/reading/operator_lease.h"
 #include "controller/reading/reads.h"
-#include "k8sclient/api/client.h"
 #include "reconcilers/cluster/discovery.h"
 #include "reconcilers/cluster/other_systems.h"
 #include "reconcilers/explain/audit.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/json_access.h"
-#include "reconcilers/model/message_text.h"
 #include "reconcilers/model/resources.h"
 #include "reconcilers/rollout/gates.h"
 
@@ -41,14 +28,10 @@ constexpr Duration kCheckPoll = std::chrono::milliseconds(500);
 // waited for, except as --timeout says.
 constexpr Duration kLongest = std::chrono::minutes(1);
 
-// A leader that lives renews its Lease in this time: only a longer wait is worth a line.
-constexpr Duration kUsual = std::chrono::seconds(3);
-
 // Prints each check when it is done. A failed one decides the exit status.
 struct Findings {
   std::ostream* out = nullptr;
   bool fine = true;
-  std::optional<k8s::Error> unreachable;
 
   void add(bool good, std::string_view text) {
     print(good ? "ok      " : "MISSING ", text);
@@ -63,30 +46,12 @@ struct Findings {
   }
 };
 
-// A wait for a leader, which is announced once: at once if nothing shows that one is alive.
-struct LeaderWait {
-  k8s::ObjectKey lease;
-  k8s::MonoTime begun;
-  Duration timeout;
-  bool announced = false;
-
-  // Until when, for a Lease that can be alive until `expires`.
-  [[nodiscard]] k8s::MonoTime end(k8s::MonoTime expires) const {
-    return std::max(begun + timeout, std::min(expires, begun + kLongest));
-  }
-  void announce(const std::string& why, bool looks_alive, k8s::MonoTime now, k8s::MonoTime expires, std::ostream& err) {
-    if (announced || (looks_alive && now < begun + kUsual)) return;
-    announced = true;
-    const Duration left = std::chrono::ceil<std::chrono::seconds>(end(expires) - now);
-    print_line(err, "{}: {}. Waiting up to {} for an operator that renews Lease {}", kCheckCommand, why,
-               k8s::format_go_duration(left), k8s::to_string(lease));
-    err << std::flush;
-  }
-};
-
 asio::awaitable<void> check_leader(k8s::Reader* client, k8s::Clock* clock, k8s::ObjectKey key, Duration timeout,
                                    Findings* found, std::ostream* err) {
-  LeaderWait wait{key, clock->monotonic(), timeout};
+  // A leader that lives renews its Lease in this time: only a longer wait is worth a line.
+  constexpr Duration kUsual = std::chrono::seconds(3);
+  const k8s::MonoTime begun = clock->monotonic();
+  bool announced = false;
   LeaseRenewals renewals;
   std::string why;
   for (;;) {
@@ -106,11 +71,18 @@ asio::awaitable<void> check_leader(k8s::Reader* client, k8s::Clock* clock, k8s::
       co_return;
     }
     const k8s::MonoTime now = clock->monotonic();
-    if (now >= wait.end(renewals.expires())) break;
-    wait.announce(why, lease && looks_fresh(renewals.last(), clock->now()), now, renewals.expires(), *err);
+    const k8s::MonoTime end = std::max(begun + timeout, std::min(renewals.expires(), begun + kLongest));
+    if (now >= end) break;
+    const bool looks_alive = lease && looks_fresh(renewals.last(), clock->now());
+    if (!announced && (!looks_alive || now >= begun + kUsual)) {
+      announced = true;
+      print_line(*err, "{}: {}. Waiting up to {} for an operator that renews Lease {}", kCheckCommand, why,
+                 k8s::format_go_duration(std::chrono::ceil<std::chrono::seconds>(end - now)), k8s::to_string(key));
+      *err << std::flush;
+    }
     co_await clock->sleep_for(kCheckPoll);
   }
-  const Duration waited = std::chrono::floor<std::chrono::seconds>(clock->monotonic() - wait.begun);
+  const Duration waited = std::chrono::floor<std::chrono::seconds>(clock->monotonic() - begun);
   found->add(false, fmt::format("no leader within {}: {}. Run: kubectl get deployments,pods --namespace {}",
                                 k8s::format_go_duration(std::max(timeout, waited)), why, key.ns));
 }
@@ -147,36 +119,31 @@ std::pair<bool, std::string> sharing_kinds(const SharingKinds& kinds, std::size_
 
 // What the operator writes in the course of a rollout: as the chart grants it. The Lease is granted by name.
 std::vector<Attempt> writes_of(const World& world, const PlannerSettings& settings, const Options& options) {
-  std::vector<Attempt> out{{.verbs = {"patch"}, .gvr = resources::sharing_policies, .ns = "", .subresource = "status"},
-                           {.verbs = {"patch"}, .gvr = resources::sharing_rollouts, .ns = "", .subresource = "status"},
-                           {.verbs = {"create"}, .gvr = resources::events, .ns = "", .subresource = ""},
-                           {.verbs = {"update"},
-                            .gvr = resources::leases,
-                            .ns = settings.operator_namespace,
-                            .subresource = "",
-                            .name = options.lease_name}};
+  std::vector<Attempt> out;
+  const auto add = [&out](const char* verb, const k8s::Gvr& gvr, const std::string& ns = "",
+                          const std::string& subresource = "", const std::string& name = "") {
+    out.push_back({.verbs = {verb}, .gvr = gvr, .ns = ns, .subresource = subresource, .name = name});
+  };
+  add("patch", resources::sharing_policies, "", "status");
+  add("patch", resources::sharing_rollouts, "", "status");
+  add("create", resources::events);
+  add("update", resources::leases, settings.operator_namespace, "", options.lease_name);
   if (settings.rollouts == PolicyMode::observe) return out;
   const bool partitions = options.partitioning_mode == PartitioningMode::enforce && !partitioned_nodes(world).empty();
-  out.push_back({.verbs = {"patch"}, .gvr = resources::nodes, .ns = "", .subresource = ""});
-  out.push_back({.verbs = {"create"}, .gvr = resources::sharing_rollouts, .ns = "", .subresource = ""});
-  out.push_back(
-      {.verbs = {"patch"}, .gvr = resources::config_maps, .ns = settings.operator_namespace, .subresource = ""});
+  add("patch", resources::nodes);
+  add("create", resources::sharing_rollouts);
+  add("patch", resources::config_maps, settings.operator_namespace);
   FleetIndex index;
   index.refresh(world, settings);
   std::set<std::string> namespaces;
   for (const PluginInstallation& installation : index.installations()) namespaces.insert(installation.ns);
   for (const std::string& ns : namespaces) {
-    out.push_back({.verbs = {"delete"}, .gvr = resources::pods, .ns = ns, .subresource = ""});
-    out.push_back({.verbs = {"patch"}, .gvr = resources::config_maps, .ns = ns, .subresource = ""});
+    add("delete", resources::pods, ns);
+    add("patch", resources::config_maps, ns);
   }
   if (!partitions) return out;
-  for (const PluginInstallation& installation : discover(world).of_nos) {
-    out.push_back({.verbs = {"patch"},
-                   .gvr = resources::config_maps,
-                   .ns = installation.ns,
-                   .subresource = "",
-                   .name = installation.config_map});
-  }
+  for (const PluginInstallation& installation : discover(world).of_nos)
+    add("patch", resources::config_maps, installation.ns, "", installation.config_map);
   return out;
 }
 
@@ -231,43 +198,31 @@ asio::awaitable<void> check_writes(k8s::Writer* client, std::vector<Attempt> wan
     found->add(true, fmt::format("all {} write permissions that rollouts need are granted", allowed));
 }
 
-asio::awaitable<void> check_all(k8s::ApiClient* client, k8s::Clock* clock, Options options, CheckOptions check,
-                                Findings* found, std::ostream* err) {
+}  // namespace
+
+asio::awaitable<int> check_on_cluster(k8s::ApiClient* client, k8s::Clock* clock, Options options, CheckOptions check,
+                                      std::ostream* out, std::ostream* err) {
   World world;
   std::vector<std::string> incomplete;
   PlannerSettings settings = options.planner_settings();
   SharingKinds kinds;
   const k8s::Result<void> read = co_await read_world(client, settings, &world, &incomplete, &kinds);
-  if (!read) {
-    found->unreachable = read.error();
-    co_return;
-  }
+  if (!read) co_return refuse(*err, kCheckCommand, read.error().message);
   settings = settings_of_operator(world, settings);
-  found->add(true, fmt::format("{} nodes and {} daemonsets can be read", world.nodes.size(),
-                               world.daemonsets.size() + world.foreign_daemonsets.size()));
-  for (const std::string& missing : incomplete) found->add(false, missing);
-  const auto [complete, text] = sharing_kinds(kinds, world.policies.size(), check.without_crds);
-  found->add(complete, text);
-  note_pauses(world, settings, *found);
-  if (check.writes) {
-    const std::vector<Attempt> wanted = writes_of(world, settings, options);
-    co_await check_writes(client, wanted, found);
-  }
-  const k8s::ObjectKey lease{settings.operator_namespace, options.lease_name};
-  co_await check_leader(client, clock, lease, check.timeout, found, err);
-}
-
-}  // namespace
-
-asio::awaitable<int> check_on_cluster(k8s::ApiClient* client, k8s::Clock* clock, Options options, CheckOptions check,
-                                      std::ostream* out, std::ostream* err) {
   Findings found;
   found.out = out;
-  co_await check_all(client, clock, options, check, &found, err);
-  if (found.unreachable) {
-    print_line(*err, "{}: {}", kCheckCommand, found.unreachable->message);
-    co_return 2;
+  found.add(true, fmt::format("{} nodes and {} daemonsets can be read", world.nodes.size(),
+                              world.daemonsets.size() + world.foreign_daemonsets.size()));
+  for (const std::string& missing : incomplete) found.add(false, missing);
+  const auto [complete, text] = sharing_kinds(kinds, world.policies.size(), check.without_crds);
+  found.add(complete, text);
+  note_pauses(world, settings, found);
+  if (check.writes) {
+    const std::vector<Attempt> wanted = writes_of(world, settings, options);
+    co_await check_writes(client, wanted, &found);
   }
+  const k8s::ObjectKey lease{settings.operator_namespace, options.lease_name};
+  co_await check_leader(client, clock, lease, check.timeout, &found, err);
   co_return found.fine ? 0 : 1;
 }
 

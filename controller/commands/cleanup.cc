@@ -1,44 +1,29 @@
 // Stops the operator, acquires its Lease, removes everything it added, and deletes Lease and record.
 #include "controller/commands/commands.h"
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <boost/asio/awaitable.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
-#include <ostream>
 #include <random>
 #include <set>
-#include <string>
-#include <string_view>
-#include <utility>
 #include <variant>
-#include <vector>
 
 #include "controller/commands/shared/command.h"
-#include "controller/commands/shared/print.h"
 #include "controller/commands/shared/session.h"
 #include "controller/reading/node_consumers.h"
 #include "controller/reading/reads.h"
 #include "controller/runtime/leader_election.h"
 #include "controller/runtime/task_group.h"
 #include "controller/writes/schedule.h"
-#include "k8sclient/api/client.h"
-#include "k8sclient/api/reader.h"
-#include "k8sclient/clock.h"
-#include "k8sclient/value/error.h"
 #include "k8sclient/value/object.h"
 #include "reconcilers/cluster/record_store.h"
 #include "reconcilers/fleet/fleet.h"
 #include "reconcilers/model/json_access.h"
-#include "reconcilers/model/message_text.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/model/resources.h"
-#include "reconcilers/model/snapshot.h"
 #include "reconcilers/status/cleanup.h"
 
 namespace gso {
@@ -83,15 +68,12 @@ asio::awaitable<k8s::Result<void>> list_if_served(k8s::Reader* client, k8s::Gvr 
 // Nodes, DaemonSets and what the operator has of its own kinds. No operand pod is needed, and a ConfigMap only to say
 // what it keeps.
 asio::awaitable<k8s::Result<void>> read_cleanup_objects(k8s::Reader* client, World* world) {
-  k8s::Result<void> listed = co_await list_all<Node>(client, resources::nodes, &project_node, &world->nodes);
+  k8s::Result<void> listed = co_await list_all(client, resources::nodes, &project_node, &world->nodes);
+  if (listed) listed = co_await list_all(client, resources::daemon_sets, &project_daemonset, &world->daemonsets);
   if (listed)
-    listed = co_await list_all<DaemonSet>(client, resources::daemon_sets, &project_daemonset, &world->daemonsets);
+    listed = co_await list_if_served(client, resources::sharing_policies, &project_sharing_policy, &world->policies);
   if (listed)
-    listed = co_await list_if_served<SharingPolicy>(client, resources::sharing_policies, &project_sharing_policy,
-                                                    &world->policies);
-  if (listed)
-    listed = co_await list_if_served<SharingRollout>(client, resources::sharing_rollouts, &project_sharing_rollout,
-                                                     &world->rollouts);
+    listed = co_await list_if_served(client, resources::sharing_rollouts, &project_sharing_rollout, &world->rollouts);
   co_return listed;
 }
 
@@ -102,13 +84,9 @@ asio::awaitable<NodesInUse> nodes_in_use(k8s::Reader* client, k8s::Clock* clock,
   const k8s::CallOptions limits;
   for (const std::string& node : nodes) {
     const k8s::Result<NodeConsumers> consumers = co_await read_consumers(client, clock, world, &settings, node, limits);
-    if (!consumers) {
-      out.unknown.emplace(node, consumers.error().message);
-    } else if (!consumers->unknown.empty()) {
-      out.unknown.emplace(node, consumers->unknown);
-    } else if (!consumers->pods.empty()) {
-      out.used.insert(node);
-    }
+    const bool known = consumers && consumers->unknown.empty();
+    if (!known) out.unknown.emplace(node, consumers ? consumers->unknown : consumers.error().message);
+    if (known && !consumers->pods.empty()) out.used.insert(node);
   }
   co_return out;
 }
@@ -120,13 +98,9 @@ asio::awaitable<UnreadConfigMaps> read_config_maps(k8s::Reader* client, World* w
   for (const k8s::ObjectKey& key : keys) {
     const k8s::Result<std::string> text = co_await client->get(resources::config_maps, key, call);
     if (!text && text.error().reason == k8s::Reason::not_found) continue;
-    k8s::Result<ConfigMap> read =
-        text ? project_configmap(*text) : k8s::Result<ConfigMap>(std::unexpected(text.error()));
-    if (read) {
-      world->configmaps.apply(*std::move(read));
-    } else {
-      unread.emplace(key, read.error().message);
-    }
+    k8s::Result<ConfigMap> read = text ? project_configmap(*text) : std::unexpected(text.error());
+    if (!read) unread.emplace(key, read.error().message);
+    if (read) world->configmaps.apply(*std::move(read));
   }
   co_return unread;
 }
@@ -139,20 +113,21 @@ struct CleanupRun {
   CleanupOptions cleanup;
   Options options;
   PlannerSettings settings;
-  LeaderElector* elector = nullptr;
-  std::optional<k8s::MonoTime> answer_lost_at;  // Of the last write that the API server can still execute.
   std::ostream* out = nullptr;
   std::ostream* err = nullptr;
+  LeaderElector* elector = nullptr;
+  std::optional<k8s::MonoTime> answer_lost_at{};  // Of the last write that the API server can still execute.
   bool wrote = false;  // A write was begun: from then on an error is that of a change, not of a look.
   std::size_t done = 0;
-  std::vector<std::string> kept;
-  std::vector<std::string> removed;  // Record and Lease.
-  bool lease_was_there = false;      // Else it is the one that this run has created.
-  std::size_t policies = 0;          // They stay, as the rollouts.
+  std::vector<std::string> kept{};
+  std::vector<std::string> removed{};  // Record and Lease.
+  bool lease_was_there = false;        // Else it is the one that this run has created.
+  std::size_t policies = 0;            // They stay, as the rollouts.
   std::size_t rollouts = 0;
-  int fail(int code, std::string_view why) const {
-    print_line(*err, "gpu-sharing-operator cleanup: {}", why);
-    return code;
+  // Says why. False.
+  bool fail(std::string_view why) const {
+    (void)refuse(*err, "gpu-sharing-operator cleanup", why);
+    return false;
   }
 };
 
@@ -164,10 +139,7 @@ asio::awaitable<bool> stop_deployment(CleanupRun* run) {
   options.subresource = "scale";
   const std::string body = R"({"spec":{"replicas":0}})";
   const k8s::Result<std::string> scaled = co_await run->client->merge_patch(resources::deployments, key, body, options);
-  if (!scaled && scaled.error().reason != k8s::Reason::not_found) {
-    (void)run->fail(kFailed, scaled.error().message);
-    co_return false;
-  }
+  if (!scaled && scaled.error().reason != k8s::Reason::not_found) co_return run->fail(scaled.error().message);
   *run->out << fmt::format("Deployment {}: {}\n", k8s::to_string(key), scaled ? "scaled to 0" : "not found");
   co_return true;
 }
@@ -178,12 +150,11 @@ asio::awaitable<bool> wait_for_lease(CleanupRun* run) {
     if (run->clock->monotonic() >= end) {
       const std::optional<k8s::Error>& problem = run->elector->problem();
       const std::string& holder = run->elector->observed().holder;
-      (void)run->fail(kFailed,
-                      problem ? fmt::format("could not acquire the Lease: {}", problem->message)
+      co_return run->fail(problem
+                              ? fmt::format("could not acquire the Lease: {}", problem->message)
                               : fmt::format("{} holds the lease {}/{} after {}: stop the operator first",
                                             holder.empty() ? "somebody" : holder, run->settings.operator_namespace,
                                             run->options.lease_name, k8s::format_go_duration(run->cleanup.timeout)));
-      co_return false;
     }
     co_await run->clock->sleep_for(kCleanupPoll);
   }
@@ -281,12 +252,14 @@ asio::awaitable<k8s::Result<bool>> clean_once(CleanupRun* run) {
 asio::awaitable<int> clean(CleanupRun* run) {
   for (int pass = 0; pass < kPasses; ++pass) {
     const k8s::Result<bool> quiet = co_await clean_once(run);
-    if (!quiet) co_return run->fail(run->wrote || pass > 0 ? kFailed : kUnreadable, quiet.error().message);
+    if (!quiet) (void)run->fail(quiet.error().message);
+    if (!quiet) co_return run->wrote || pass > 0 ? kFailed : kUnreadable;
     if (*quiet) co_return 0;
   }
-  co_return run->fail(kFailed,
-                      "nodes keep changing: another client writes the labels or annotations that "
-                      "cleanup removes. Stop that client and run cleanup again");
+  (void)run->fail(
+      "nodes keep changing: another client writes the labels or annotations that "
+      "cleanup removes. Stop that client and run cleanup again");
+  co_return kFailed;
 }
 
 // Of the record and the Lease. Under a dry run it is only looked for.
@@ -310,8 +283,7 @@ asio::awaitable<bool> remove(CleanupRun* run, k8s::Gvr gvr, std::string name) {
   const bool is_own = gvr == resources::leases && !run->lease_was_there;
   if (removed && !is_own) run->removed.push_back(what);
   if (removed || removed.error().reason == k8s::Reason::not_found) co_return true;
-  (void)run->fail(kFailed, removed.error().message);
-  co_return false;
+  co_return run->fail(removed.error().message);
 }
 
 // The record with its shards: an uninstall on purpose holds nothing.
@@ -333,19 +305,8 @@ asio::awaitable<bool> has_lease(CleanupRun* run) {
   co_return there.has_value() || there.error().reason != k8s::Reason::not_found;
 }
 
-// The record and the Lease, as a dry run names them.
-asio::awaitable<bool> look_for_the_rest(CleanupRun* run) {
-  const bool record = co_await remove_record(run);
-  const bool lease = co_await remove(run, resources::leases, run->options.lease_name);
-  const bool both = record && lease;
-  co_return both;
-}
-
 void report(const CleanupRun& run) {
-  std::vector<std::string> kept = run.kept;
-  std::ranges::sort(kept);
-  const auto repeated = std::ranges::unique(kept);
-  kept.erase(repeated.begin(), repeated.end());
+  const std::set<std::string> kept(run.kept.begin(), run.kept.end());
   if (run.cleanup.json) {
     const OrderedJson document{
         {"changed", run.done}, {"kept", kept}, {"removed", run.removed}, {"dryRun", run.cleanup.dry_run}};
@@ -385,32 +346,26 @@ asio::awaitable<void> release_unless_a_write_can_land(CleanupRun* run, const Lea
     co_await run->elector->release();
     co_return;
   }
-  (void)run->fail(kFailed,
-                  fmt::format("Lease {} is not released: the API server can still execute the write that it "
-                              "has not answered. An operator, or cleanup run again, takes over after {}",
-                              k8s::to_string(election.lease), k8s::format_go_duration(election.lease_duration)));
+  (void)run->fail(
+      fmt::format("Lease {} is not released: the API server can still execute the write that it "
+                  "has not answered. An operator, or cleanup run again, takes over after {}",
+                  k8s::to_string(election.lease), k8s::format_go_duration(election.lease_duration)));
 }
 
 }  // namespace
 
 asio::awaitable<int> cleanup_command(k8s::ApiClient* client, k8s::Clock* clock, CleanupOptions cleanup, Options options,
                                      std::ostream* out, std::ostream* err) {
-  CleanupRun run;
-  run.client = client;
-  run.clock = clock;
-  run.cleanup = cleanup;
-  run.options = options;
-  run.settings = options.planner_settings();
-  run.out = out;
-  run.err = err;
+  CleanupRun run{client, clock, cleanup, options, options.planner_settings(), out, err};
   int code = 0;
   run.lease_was_there = co_await has_lease(&run);
   if (cleanup.dry_run) {
     code = co_await clean(&run);
     if (code != 0) co_return code;
-    const bool looked = co_await look_for_the_rest(&run);
+    const bool record = co_await remove_record(&run);
+    const bool lease = co_await remove(&run, resources::leases, options.lease_name);
     report(run);
-    co_return looked ? 0 : kFailed;
+    co_return record&& lease ? 0 : kFailed;
   }
   const bool stopped = co_await stop_deployment(&run);
   if (!stopped) co_return kFailed;

@@ -119,8 +119,7 @@ boost::asio::awaitable<UncreatedPod> find_uncreated_pod(k8s::Reader* client, k8s
                                                         std::vector<std::string>* incomplete);
 
 // `lease_name`: of the operator. Exit status: 0 nothing is wrong, 1 the node is Failed or Blocked or has an error, no
-// operator runs that ends its
-// change, or the pod cannot run; 2 there is no such object, or the cluster cannot be read.
+// operator runs that ends its change, or the pod cannot run; 2 there is no such object, or the cluster cannot be read.
 boost::asio::awaitable<int> explain_on_cluster(k8s::Reader* client, k8s::Clock* clock, ExplainTarget target,
                                                OutputForm form, PlannerSettings settings, std::ostream* out,
                                                std::ostream* err, std::string lease_name = Options().lease_name);
@@ -132,7 +131,7 @@ void print_explanation(const NodeExplanation& explanation, std::ostream& out, st
 // needs nothing installed.
 
 struct AuditOptions {
-  std::vector<std::string> files;  // Manifests instead of the live cluster; "-" is stdin.
+  std::vector<std::string> files{};  // Manifests instead of the live cluster; "-" is stdin.
   OutputForm form = OutputForm::text;
   std::string lease_name = Options().lease_name;  // Of the operator.
 };

@@ -3,20 +3,14 @@
 
 #include <istream>
 #include <memory>
-#include <optional>
-#include <ostream>
-#include <vector>
 
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "controller/commands/shared/command.h"
-#include "controller/commands/shared/print.h"
 #include "controller/reading/input_file.h"
 #include "reconcilers/lint/checks.h"
 #include "reconcilers/lint/objects.h"
 #include "reconcilers/model/json_access.h"
-#include "reconcilers/model/message_text.h"
 #include "reconcilers/profile/document_value.h"
 #include "reconcilers/profile/expected.h"
 #include "reconcilers/profile/field_names.h"
@@ -97,58 +91,44 @@ k8s::Result<std::vector<Device>> read_devices(const ExpectOptions& options, std:
                                               std::vector<std::string>& ignored) {
   const std::string& file = options.node.empty() ? options.devices : options.node;
   const auto text = read_written_input(file, in);
-  if (!text) {
-    return std::unexpected(text.error());
-  }
+  if (!text) return std::unexpected(text.error());
   auto devices = options.node.empty() ? parse_devices(*text, &ignored) : devices_of_node(*text);
-  if (!devices) {
-    return k8s::fail(k8s::Reason::invalid, fmt::format("{}: {}", file, devices.error().message));
-  }
+  if (!devices) return k8s::fail(k8s::Reason::invalid, fmt::format("{}: {}", file, devices.error().message));
   return devices;
 }
 
 std::string json_text(const Expectation& expectation, const std::vector<std::string>& warnings) {
-  ordered_json out = {{"labels", ordered_json::object()}, {"allocatable", ordered_json::object()}, {"error", nullptr}};
   auto labels = expectation.labels;
   labels.insert(expectation.dropped_labels.begin(), expectation.dropped_labels.end());
-  for (const auto& [key, value] : labels) {
-    out["labels"][key] = value;
-  }
-  for (const auto& [resource, count] : expectation.allocatable) {
-    out["allocatable"][resource] = std::to_string(count);
-  }
-  if (expectation.error) {
-    out["error"] = *expectation.error;
-  }
-  out["labelsDropped"] = ordered_json::array();
-  for (const auto& [key, value] : expectation.dropped_labels) {
-    out["labelsDropped"].push_back(key);
-  }
-  out["labelsUnreliable"] = expectation.labels_unreliable;
-  out["mps"] = ordered_json::array();
+  ordered_json allocatable = ordered_json::object();
+  for (const auto& [resource, count] : expectation.allocatable) allocatable[resource] = std::to_string(count);
+  ordered_json dropped = ordered_json::array();
+  for (const auto& [key, value] : expectation.dropped_labels) dropped.push_back(key);
+  ordered_json mps = ordered_json::array();
   for (const MpsLimits& limits : expectation.mps) {
     ordered_json gpus = ordered_json::array();
-    for (const auto memory : limits.pinned_memory_mib_by_gpu) {
+    for (const auto memory : limits.pinned_memory_mib_by_gpu)
       gpus.push_back(memory == 0 ? ordered_json(nullptr) : ordered_json(mps_memory_shown(memory)));
-    }
-    out["mps"].push_back(ordered_json{{"resource", limits.resource},
-                                      {"activeThreadPercentage", limits.thread_percentage},
-                                      {"activeThreadPercentageShown", mps_threads_shown(limits.thread_percentage)},
-                                      {"pinnedMemoryMiB", limits.pinned_memory_mib_by_gpu},
-                                      {"pinnedMemoryShown", std::move(gpus)}});
+    mps.push_back({{"resource", limits.resource},
+                   {"activeThreadPercentage", limits.thread_percentage},
+                   {"activeThreadPercentageShown", mps_threads_shown(limits.thread_percentage)},
+                   {"pinnedMemoryMiB", limits.pinned_memory_mib_by_gpu},
+                   {"pinnedMemoryShown", std::move(gpus)}});
   }
-  out["warnings"] = warnings;
+  const ordered_json out{{"labels", labels},
+                         {"allocatable", std::move(allocatable)},
+                         {"error", expectation.error ? ordered_json(*expectation.error) : ordered_json(nullptr)},
+                         {"labelsDropped", std::move(dropped)},
+                         {"labelsUnreliable", expectation.labels_unreliable},
+                         {"mps", std::move(mps)},
+                         {"warnings", warnings}};
   return printable_json(out.dump(1, ' ', false, nlohmann::json::error_handler_t::replace)) + "\n";
 }
 
 void print(const Expectation& expectation, std::ostream& out) {
-  if (expectation.error) {
-    print_line(out, "error: {}", shown_message(*expectation.error));
-  }
+  if (expectation.error) print_line(out, "error: {}", shown_message(*expectation.error));
   out << "labels:\n";
-  for (const auto& [key, value] : expectation.labels) {
-    print_line(out, "  {}={}", key, value);
-  }
+  for (const auto& [key, value] : expectation.labels) print_line(out, "  {}={}", key, value);
   for (const auto& [key, value] : expectation.dropped_labels) {
     print_line(out,
                "  {}={}   (NFD drops this label: its value is longer than 63 characters or has invalid characters)",
@@ -159,9 +139,7 @@ void print(const Expectation& expectation, std::ostream& out) {
            "allocatable only.\n";
   }
   out << "allocatable:\n";
-  for (const auto& [resource, count] : expectation.allocatable) {
-    print_line(out, "  {}: {}", resource, count);
-  }
+  for (const auto& [resource, count] : expectation.allocatable) print_line(out, "  {}: {}", resource, count);
   for (const MpsLimits& limits : expectation.mps) {
     out << fmt::format(
         "an MPS client of {} gets:\n  {} % of the threads (get_default_active_thread_percentage prints {})\n",
@@ -178,15 +156,9 @@ void print(const Expectation& expectation, std::ostream& out) {
 }  // namespace
 
 int run_expect(const ExpectOptions& options, std::istream& in, std::ostream& out, std::ostream& err) {
-  if (options.config.empty() || options.devices.empty() == options.node.empty()) {
-    err << "gpu-sharing-operator expect: give --config FILE, and one of --devices FILE and --node FILE\n";
-    return 2;
-  }
   auto text = read_written_input(options.config, in);
-  if (!text) {  // Its message has no place in a file that would have to come first.
-    print_line(err, "gpu-sharing-operator expect: {}", text.error().message);
-    return 2;
-  }
+  // Its message has no place in a file that would have to come first.
+  if (!text) return refuse(err, "gpu-sharing-operator expect", text.error().message);
   const k8s::Result<ProfileText> config = profile_text(options.config, *std::move(text), options.key);
   if (!config) {
     print_line(err, "{}", config.error().message);
@@ -210,29 +182,21 @@ int run_expect(const ExpectOptions& options, std::istream& in, std::ostream& out
       return d.code == "MPSMatchesNothing" || d.code == "MPSReplicasAboveMaximum";
     });
   }
-  Expectation expectation;
-  if (parsed.accepted) {
-    expectation = expected_state(parsed.profile, *devices);
-  }
+  Expectation expectation = parsed.accepted ? expected_state(parsed.profile, *devices) : Expectation();
   if (!parsed.valid()) {
     expectation.error = fmt::format("{}: {}", config->source, parsed.first_error());
-    for (auto& [resource, count] : expectation.allocatable) {
-      count = 0;
-    }
+    for (auto& [resource, count] : expectation.allocatable) count = 0;
     expectation.mps.clear();
   }
   for (const Diagnostic& d : parsed.diagnostics) {
-    if (d.severity == Severity::warning) {
-      warnings.push_back(
-          fmt::format("{}: line {}: {}{}", config->source, d.line, d.path.empty() ? "" : d.path + ": ", d.message));
-    }
+    if (d.severity != Severity::warning) continue;
+    warnings.push_back(
+        fmt::format("{}: line {}: {}{}", config->source, d.line, d.path.empty() ? "" : d.path + ": ", d.message));
   }
   if (options.json) {
     out << json_text(expectation, warnings);
   } else {
-    for (const std::string& warning : warnings) {
-      print_line(out, "warning: {}", warning);
-    }
+    for (const std::string& warning : warnings) print_line(out, "warning: {}", warning);
     print(expectation, out);
   }
   return expectation.error ? 1 : 0;

@@ -1,32 +1,22 @@
 // From the arguments to an explanation, and its text.
 #include "controller/commands/commands.h"
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
-#include <ostream>
 #include <span>
 #include <sstream>
-#include <string_view>
-#include <utility>
 
 #include "controller/commands/shared/command.h"
-#include "controller/commands/shared/print.h"
 #include "controller/commands/shared/session.h"
-#include "controller/config/options.h"
 #include "controller/reading/input_file.h"
 #include "controller/reading/reads.h"
 #include "reconcilers/cluster/record_store.h"
 #include "reconcilers/explain/audit.h"
 #include "reconcilers/explain/commands.h"
-#include "reconcilers/explain/node.h"
-#include "reconcilers/explain/pod.h"
 #include "reconcilers/explain/what_if.h"
-#include "reconcilers/model/message_text.h"
 #include "reconcilers/model/resources.h"
 #include "reconcilers/profile/field_names.h"
 #include "reconcilers/reasons/names.h"
@@ -39,11 +29,7 @@ using OrderedJson = nlohmann::ordered_json;
 
 constexpr std::string_view kExplainCommand = "gpu-sharing-operator explain";
 
-OrderedJson document_of(const NodeExplanation& e) {
-  return explanation_json(e);
-}
-
-OrderedJson document_of(const PodExplanation& e) {
+OrderedJson explanation_json(const PodExplanation& e) {
   OrderedJson causes = OrderedJson::array();
   for (const PodCause& cause : e.causes) {
     causes.push_back({{"severity", to_string(cause.severity)},
@@ -166,14 +152,14 @@ void print_text(const PodExplanation& e, std::size_t /*columns*/, std::ostream& 
 template <class Explanation>
 void print(const Explanation& explanation, const ClusterView& view, OutputForm form, std::ostream& out) {
   if (form == OutputForm::json || form == OutputForm::yaml) {
-    OrderedJson document = document_of(explanation);
-    document["operator"] = view.no_operator ? view.no_operator->field() : "";
+    OrderedJson document = explanation_json(explanation);
+    document["operator"] = view.presence.none ? view.presence.none->field() : "";
     document["incomplete"] = view.incomplete;
     print_document(document, form, out);
     return;
   }
   std::ostringstream text;
-  if (view.no_operator) print_line(text, "{}", view.no_operator->text());
+  if (view.presence.none) print_line(text, "{}", view.presence.none->text());
   const std::size_t columns = screen_of_stdout().columns;
   print_text(explanation, columns, text);
   for (const std::string& missing : view.incomplete) print_line(text, "incomplete: {}", missing);
@@ -182,7 +168,7 @@ void print(const Explanation& explanation, const ClusterView& view, OutputForm f
 
 struct Question {
   ExplainTarget target;
-  std::string pod_json;
+  std::string pod_json{};
   OutputForm form = OutputForm::text;
   PlannerSettings settings;
   k8s::WallTime now{};
@@ -200,18 +186,18 @@ std::string no_such_node(const World& world, const std::string& name) {
 // The step of a node that only an operator carries out, where none runs, or the one that runs has recorded nothing: the
 // way to one that carries it out comes first. `recorded`: an operator has recorded the fleet.
 Command behind_an_operator(const ClusterView& view, bool recorded, const Command& then) {
-  if (view.no_operator && (view.no_operator->was_running || recorded)) {
+  if (view.presence.none && (view.presence.none->was_running || recorded)) {
     // A Deployment of 0 replicas has no pod.
-    return {fmt::format("kubectl get deployments,pods --namespace {}", view.no_operator->lease.ns),
-            fmt::format("no operator {}; once one {}: {}", view.no_operator->was_running ? "runs" : "was seen there",
-                        view.no_operator->was_running ? "does" : "runs", then.text())};
+    return {fmt::format("kubectl get deployments,pods --namespace {}", view.presence.none->lease.ns),
+            fmt::format("no operator {}; once one {}: {}", view.presence.none->was_running ? "runs" : "was seen there",
+                        view.presence.none->was_running ? "does" : "runs", then.text())};
   }
-  if (!view.operator_lease.empty()) {
+  if (!view.presence.running.empty()) {
     return {fmt::format("kubectl get pods --namespace {} -o wide",
-                        view.operator_lease.substr(0, view.operator_lease.find('/'))),
+                        view.presence.running.substr(0, view.presence.running.find('/'))),
             fmt::format("{} (--max-mode, chart value modes.rollouts); once it is allowed to act and has recorded the "
                         "fleet: {}",
-                        unrecorded_operator_text(view.operator_lease), then.text())};
+                        unrecorded_operator_text(view.presence.running), then.text())};
   }
   return {"helm list --all-namespaces --filter gpu-sharing-operator",
           fmt::format("no operator has recorded this fleet: install one as README.md says; once one runs: {}",
@@ -226,10 +212,7 @@ int answer(Question question, ClusterView& view, std::ostream& out, std::ostream
   if (question.target.pod) {
     const std::vector<Finding> findings = findings_and_slices(snapshot, index);
     const k8s::Result<PodExplanation> pod = explain_pod(snapshot, index, findings, question.pod_json);
-    if (!pod) {
-      print_line(err, "{}: {}", kExplainCommand, pod.error().message);
-      return 2;
-    }
+    if (!pod) return refuse(err, kExplainCommand, pod.error().message);
     print(*pod, view, question.form, out);
     if (pod->hindered()) return 1;
     return pod->lacks_nodes() ? 2 : 0;
@@ -237,23 +220,19 @@ int answer(Question question, ClusterView& view, std::ostream& out, std::ostream
   std::vector<Finding> findings = all_findings(snapshot, index);
   join_breaks_by_label(findings);
   std::optional<NodeExplanation> node = explain_node(snapshot, index, findings, question.target.key.name);
-  if (!node) {
-    print_line(err, "{}: {}", kExplainCommand, no_such_node(view.world, question.target.key.name));
-    return 2;
-  }
-  if (const std::string note = state_note(node->shown.state, assumed, view.operator_lease); !note.empty())
+  if (!node) return refuse(err, kExplainCommand, no_such_node(view.world, question.target.key.name));
+  if (const std::string note = state_note(node->shown.state, assumed, view.presence.running); !note.empty())
     node->notes.emplace(node->notes.begin(), note);
-  if (assumed) node->notes.push_back(assumed_baseline_text(view.operator_lease));
+  if (assumed) node->notes.push_back(assumed_baseline_text(view.presence.running));
   const NodeAssessment* a = index.assessment(node->node);
   const bool in_change = a != nullptr && a->in_change();
   const bool lifts_hold = in_change && a->is_held() && node->shown.state == kHeld;
-  if ((assumed || view.no_operator) && (node->next.needs_operator() || lifts_hold))
+  if ((assumed || view.presence.none) && (node->next.needs_operator() || lifts_hold))
     node->next = behind_an_operator(view, !assumed, node->next);
   print(*node, view, question.form, out);
-  const bool wrong =
-      std::ranges::any_of(node->findings, [](const Finding& f) { return f.severity == Severity::error; });
+  const bool wrong = std::ranges::find(node->findings, Severity::error, &Finding::severity) != node->findings.end();
   // Nobody ends the change, and no pod gets the node's GPUs before its end.
-  const bool left_mid_change = in_change && view.no_operator && (view.no_operator->was_running || !assumed);
+  const bool left_mid_change = in_change && view.presence.none && (view.presence.none->was_running || !assumed);
   if (wrong || left_mid_change || node->shown.in_trouble) return 1;
   const bool unread = node->shown.state == kUnknown || !unread_decisions(view.world, question.settings).empty();
   return unread ? 2 : 0;
@@ -283,32 +262,23 @@ void print_explanation(const NodeExplanation& explanation, std::ostream& out, st
 }
 
 k8s::Result<ExplainTarget> explain_target(const std::vector<std::string>& what, const std::string& ns) {
+  const std::vector<std::string> words = kind_and_name(what).value_or(what);
   const auto refuse = [&] {
     constexpr std::string_view kForms = "give NODE, NAMESPACE/POD, node NAME, or pod [NAMESPACE/]NAME";
-    return k8s::fail(k8s::Reason::invalid, what.empty() ? std::string(kForms)
-                                                        : fmt::format("'{}' names neither a node nor a pod: {}",
-                                                                      fmt::join(what, " "), kForms));
+    return k8s::fail(k8s::Reason::invalid, words.empty() ? std::string(kForms)
+                                                         : fmt::format("'{}' names neither a node nor a pod: {}",
+                                                                       fmt::join(words, " "), kForms));
   };
-  if (what.empty() || what.size() > 2) return refuse();
-  ExplainTarget out;
-  if (const std::optional<std::vector<std::string>> apart = kind_and_name(what)) return explain_target(*apart, ns);
-  const std::string& name = what.back();
+  if (words.empty() || words.size() > 2) return refuse();
+  const std::string& name = words.back();
   const std::size_t slash = name.find('/');
-  if (what.size() == 2) {
-    const bool pod = is_pod(what.front());
-    const bool node = is_node(what.front());
-    if ((!pod && !node) || (node && slash != std::string::npos)) return refuse();
-    out.pod = pod;
-  } else {
-    out.pod = slash != std::string::npos;
-  }
-  if (slash == std::string::npos) {
-    out.key = {out.pod ? ns : "", name};
-  } else {
-    out.key = {name.substr(0, slash), name.substr(slash + 1)};
-  }
-  if (out.key.name.empty() || out.key.name.find('/') != std::string::npos || (out.pod && out.key.ns.empty()))
-    return refuse();
+  const bool has_kind = words.size() == 2;
+  const bool pod = has_kind ? is_pod(words.front()) : slash != std::string::npos;
+  if (has_kind && !pod && (!is_node(words.front()) || slash != std::string::npos)) return refuse();
+  ExplainTarget out{.pod = pod, .key = {pod ? ns : "", name}};
+  if (slash != std::string::npos) out.key = {name.substr(0, slash), name.substr(slash + 1)};
+  const bool complete = !out.key.name.empty() && !out.key.name.contains('/') && (!pod || !out.key.ns.empty());
+  if (!complete) return refuse();
   return out;
 }
 
@@ -325,8 +295,7 @@ asio::awaitable<int> explain_absent_pod(k8s::Reader* client, k8s::Clock* clock, 
     co_return 2;
   }
   const k8s::ObjectKey lease{question.settings.operator_namespace, lease_name};
-  OperatorPresence presence = co_await find_operator(client, clock, lease, &view.incomplete);
-  view.no_operator = std::move(presence.none);
+  view.presence = co_await find_operator(client, clock, lease, &view.incomplete);
   print(*found.explanation, view, question.form, *out);
   co_return 1;
 }
@@ -336,10 +305,7 @@ asio::awaitable<int> explain_absent_pod(k8s::Reader* client, k8s::Clock* clock, 
 asio::awaitable<int> explain_on_cluster(k8s::Reader* client, k8s::Clock* clock, ExplainTarget target, OutputForm form,
                                         PlannerSettings settings, std::ostream* out, std::ostream* err,
                                         std::string lease_name) {
-  Question question;
-  question.target = target;
-  question.form = form;
-  question.settings = settings;
+  Question question{.target = target, .form = form, .settings = settings};
   question.settings.kai.explain_all = true;
   if (target.pod) {
     const k8s::CallOptions call;
@@ -348,34 +314,24 @@ asio::awaitable<int> explain_on_cluster(k8s::Reader* client, k8s::Clock* clock, 
       const int code = co_await explain_absent_pod(client, clock, question, pod.error(), lease_name, out, err);
       co_return code;
     }
-    if (!pod) {
-      print_line(*err, "{}: {}", kExplainCommand, explain_error(pod.error(), "get", resources::pods, target.key.ns));
-      co_return 2;
-    }
+    if (!pod)
+      co_return refuse(*err, kExplainCommand, explain_error(pod.error(), "get", resources::pods, target.key.ns));
     question.pod_json = *std::move(pod);
   }
   ClusterView view;
   const k8s::ObjectKey lease{question.settings.operator_namespace, lease_name};
-  OperatorPresence found = co_await find_operator(client, clock, lease, &view.incomplete);
-  view.no_operator = std::move(found.none);
-  view.operator_lease = std::move(found.running);
+  view.presence = co_await find_operator(client, clock, lease, &view.incomplete);
   const k8s::Result<void> read = co_await read_cluster(client, clock, question.settings, &view);
   if (!read && target.pod && read.error().reason == k8s::Reason::forbidden) {
     view.incomplete.push_back("nodes not checked: " + read.error().message);
     const k8s::Result<PodExplanation> alone =
         co_await explain_alone(client, clock, target.key, question.pod_json, question.settings, &view.incomplete);
-    if (alone) {
-      print(*alone, view, form, *out);
-      co_return alone->hindered() ? 1 : 0;
-    }
-    print_line(*err, "{}: {}", kExplainCommand, alone.error().message);
-    co_return 2;
+    if (!alone) co_return refuse(*err, kExplainCommand, alone.error().message);
+    print(*alone, view, form, *out);
+    co_return alone->hindered() ? 1 : 0;
   }
-  if (!read) {
-    print_line(*err, "{}: {}", kExplainCommand, read.error().message);
-    co_return 2;
-  }
-  note_record_elsewhere(view.no_operator, question.settings, &view.world, &view.incomplete);
+  if (!read) co_return refuse(*err, kExplainCommand, read.error().message);
+  note_record_elsewhere(view.presence.none, question.settings, &view.world, &view.incomplete);
   question.now = clock->now();
   co_return answer(question, view, *out, *err);
 }
@@ -387,10 +343,7 @@ asio::awaitable<int> explain_in(Session session, ExplainOptions explain, Planner
   std::string ns = session.namespace_name.empty() ? "default" : session.namespace_name;
   if (!explain.pod_namespace.empty()) ns = explain.pod_namespace;
   const k8s::Result<ExplainTarget> target = explain_target(explain.what, ns);
-  if (!target) {
-    print_line(*err, "{}: {}", kExplainCommand, target.error().message);
-    co_return 2;
-  }
+  if (!target) co_return refuse(*err, kExplainCommand, target.error().message);
   const int code = co_await explain_on_cluster(session.client, session.clock, *target, explain.form, settings, out, err,
                                                explain.lease_name);
   co_return code;
@@ -398,10 +351,7 @@ asio::awaitable<int> explain_in(Session session, ExplainOptions explain, Planner
 
 int run_explain(const ExplainOptions& explain, const Options& options, std::istream& in, std::ostream& out,
                 std::ostream& err) {
-  const auto usage = [&](const std::string& why) {
-    print_line(err, "{}: {}", kExplainCommand, why);
-    return 2;
-  };
+  const auto usage = [&](const std::string& why) { return refuse(err, kExplainCommand, why); };
   if (!explain.files.empty()) {
     const std::string ns = explain.pod_namespace.empty() ? "default" : explain.pod_namespace;
     const k8s::Result<ExplainTarget> target = explain_target(explain.what, ns);
@@ -409,20 +359,14 @@ int run_explain(const ExplainOptions& explain, const Options& options, std::istr
       const bool words = explain.what.size() > 1;
       return usage(target.error().message + (words ? "; each file needs an -f of its own" : ""));
     }
-    Question question;
-    question.target = *target;
-    question.form = explain.form;
-    question.settings = options.planner_settings();
+    Question question{
+        .target = *target, .form = explain.form, .settings = options.planner_settings(), .now = present()};
     question.settings.kai.explain_all = true;
-    question.now = present();
     const k8s::Result<std::vector<ManifestFile>> files = read_files(explain.files, in);
     if (!files) return usage(files.error().message);
     k8s::Result<ClusterView> view = view_of(*files, question.now, question.settings);
-    if (!view) {  // A line for each wrong object.
-      err << kExplainCommand << ": " << view.error().message << "\n";
-      return 2;
-    }
-    view->no_operator = no_operator_among(view->leases, {question.settings.operator_namespace, options.lease_name});
+    if (!view) return refuse_manifests(err, kExplainCommand, view.error());
+    view->presence.none = no_operator_among(view->leases, {question.settings.operator_namespace, options.lease_name});
     if (target->pod) question.pod_json = pod_in(*files, target->key);
     if (target->pod && question.pod_json.empty())
       return usage(fmt::format("pod {} not found in {}; a pod is named NAMESPACE/POD", k8s::to_string(target->key),
@@ -431,10 +375,8 @@ int run_explain(const ExplainOptions& explain, const Options& options, std::istr
   }
   PlannerSettings settings = options.planner_settings();
   if (!explain.pod_namespace.empty()) settings.operator_namespace = PlannerSettings().operator_namespace;
-  ExplainOptions asked = explain;
-  asked.lease_name = options.lease_name;
   return run_connected(kExplainCommand, options, k8s::terminal_of_process(), err,
-                       [&](const Session& session) { return explain_in(session, asked, settings, &out, &err); });
+                       [&](const Session& session) { return explain_in(session, explain, settings, &out, &err); });
 }
 
 }  // namespace
@@ -462,6 +404,7 @@ Subcommand make_explain_command() {
         "Pending pod. With `pod NAME`, --namespace is the pod's namespace.");
   };
   const auto check = [explain](const Options& options) -> k8s::Result<void> {
+    explain->lease_name = options.lease_name;
     if (names_a_pod_alone(explain->what)) explain->pod_namespace = options.namespace_;
     return {};
   };

@@ -1,24 +1,11 @@
 // Pods that `explain` has no World for: whoever asks may read no nodes, or the pod was never created.
 #include "controller/commands/commands.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <array>
-#include <boost/asio/awaitable.hpp>
 #include <nlohmann/json.hpp>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <tuple>
-#include <utility>
-#include <vector>
 
 #include "controller/reading/reads.h"
-#include "k8sclient/api/reader.h"
-#include "k8sclient/value/error.h"
 #include "k8sclient/value/object.h"
-#include "reconcilers/explain/pod.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/model/resources.h"
@@ -65,13 +52,11 @@ constexpr std::size_t kMostEvents = 10;
 asio::awaitable<k8s::Result<std::vector<std::string>>> events_of(k8s::Reader* client, k8s::ObjectKey pod) {
   const k8s::Result<std::vector<SeenEvent>> events = co_await list_events(client, pod);
   if (!events) co_return std::unexpected(events.error());
-  std::vector<std::pair<std::string, std::string>> found;  // When, and what it says.
-  for (const SeenEvent& event : *events)
-    found.emplace_back(event.when, fmt::format("{} {}: {}", event.when, event.reason.code, event.reason.message));
-  std::ranges::sort(found);
-  if (found.size() > kMostEvents) found.erase(found.begin(), found.end() - kMostEvents);
   std::vector<std::string> out;
-  for (auto& [when, text] : found) out.push_back(std::move(text));
+  for (const SeenEvent& event : *events)
+    out.push_back(fmt::format("{} {}: {}", event.when, event.reason.code, event.reason.message));
+  std::ranges::sort(out);  // By time.
+  if (out.size() > kMostEvents) out.erase(out.begin(), out.end() - kMostEvents);
   co_return out;
 }
 
@@ -83,18 +68,14 @@ asio::awaitable<k8s::Result<PodExplanation>> explain_alone(k8s::Reader* client, 
   PodSurroundings around;
   around.now = clock->now();
   k8s::Result<std::vector<std::string>> events = co_await events_of(client, pod);
-  if (events)
-    around.events = *std::move(events);
-  else
-    append_unique(*incomplete, events.error().message);
+  if (!events) append_unique(*incomplete, events.error().message);
+  if (events) around.events = *std::move(events);
   k8s::ListOptions of_namespace;
   of_namespace.ns = pod.ns;
   k8s::Result<ListedObjects<Pod>> beside =
       co_await list_objects<Pod>(client, resources::pods, of_namespace, &project_pod);
-  if (beside)
-    around.pods = std::move(beside->objects);
-  else
-    append_unique(*incomplete, beside.error().message);
+  if (!beside) append_unique(*incomplete, beside.error().message);
+  if (beside) around.pods = std::move(beside->objects);
   co_return explain_pod_alone(around, settings, pod_json);
 }
 
@@ -107,12 +88,13 @@ struct CreatorKind {
   std::string name;
 };
 
-std::array<CreatorKind, 5> creator_kinds() {
-  return {{{resources::deployments, "Deployment"},
-           {resources::stateful_sets, "StatefulSet"},
-           {resources::jobs, "Job"},
-           {resources::daemon_sets, "DaemonSet"},
-           {resources::replica_sets, "ReplicaSet"}}};
+const std::vector<CreatorKind>& creator_kinds() {
+  static const std::vector<CreatorKind> kKinds{{resources::deployments, "Deployment"},
+                                               {resources::stateful_sets, "StatefulSet"},
+                                               {resources::jobs, "Job"},
+                                               {resources::daemon_sets, "DaemonSet"},
+                                               {resources::replica_sets, "ReplicaSet"}};
+  return kKinds;
 }
 
 // "web" of "web-0", as a StatefulSet names its pods; empty: the name has no number at its end.
@@ -146,23 +128,18 @@ asio::awaitable<std::string> newest_failure(k8s::Reader* client, std::string kin
   co_return newest.second;
 }
 
-std::string nothing_created(const k8s::ObjectKey& pod) {
-  return fmt::format(
-      "A pod that was never created (ResourceQuota, admission) is reported in the Events of its workload: `kubectl get "
-      "events --namespace {} --field-selector reason=FailedCreate`",
-      pod.ns);
-}
-
 }  // namespace
 
 asio::awaitable<UncreatedPod> find_uncreated_pod(k8s::Reader* client, k8s::ObjectKey pod,
                                                  std::vector<std::string>* incomplete) {
   UncreatedPod out;
-  out.hint = nothing_created(pod);
+  out.hint = fmt::format(
+      "A pod that was never created (ResourceQuota, admission) is reported in the Events of its workload: `kubectl get "
+      "events --namespace {} --field-selector reason=FailedCreate`",
+      pod.ns);
   const std::string asked = k8s::to_string(pod);
-  const std::array<CreatorKind, 5> kinds = creator_kinds();
   bool found = false;
-  for (const CreatorKind& kind : kinds) {
+  for (const CreatorKind& kind : creator_kinds()) {
     k8s::ObjectKey key = pod;
     PodCreator creator;
     creator.kind = kind.name;

@@ -6,26 +6,16 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
-#include <ostream>
 #include <ranges>
 #include <set>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
-
-#include <fmt/format.h>
 
 #include "controller/commands/shared/command.h"
-#include "controller/commands/shared/print.h"
 #include "controller/config/version.h"
 #include "controller/reading/input_file.h"
 #include "k8sclient/value/object.h"
 #include "reconcilers/checks/catalogue.h"
 #include "reconcilers/lint/lint.h"
 #include "reconcilers/model/json_access.h"
-#include "reconcilers/model/message_text.h"
 
 namespace gso {
 namespace {
@@ -43,10 +33,10 @@ struct Totals {
 
   // True for a document about which lint says only that it does not check its kind.
   bool add(const LintedDocument& document) {
-    const bool warns = std::any_of(document.diagnostics.begin(), document.diagnostics.end(),
-                                   [](const Diagnostic& d) { return d.severity == Diagnostic::Severity::warning; });
-    const bool skipped = !document.diagnostics.empty() &&
-                         std::ranges::all_of(document.diagnostics, [](const auto& d) { return d.code == kNotChecked; });
+    const auto& found = document.diagnostics;
+    const bool warns = std::ranges::find(found, Severity::warning, &Diagnostic::severity) != found.end();
+    const bool skipped =
+        !found.empty() && std::ranges::all_of(found, [](const auto& d) { return d.code == kNotChecked; });
     documents.insert(document.source);
     if (!document.key.empty()) ++keys;
     if (skipped) unchecked_kinds.insert(document.kind);
@@ -67,17 +57,6 @@ std::string summary(const Totals& totals) {
                      totals.invalid.size(), totals.warned.size(), skipped);
 }
 
-// A file for people.
-struct SourceText {
-  std::string text;
-  std::optional<SourceLines> split;
-
-  const SourceLines& lines() {
-    if (!split) split.emplace(text);
-    return *split;
-  }
-};
-
 std::string file_of(const LintedDocument& document) {
   return document.source.substr(0, document.source.rfind('#'));
 }
@@ -85,7 +64,7 @@ std::string file_of(const LintedDocument& document) {
 // What lint has read and found.
 struct Linted {
   std::vector<LintedDocument> documents;
-  std::map<std::string, SourceText> texts;  // By file: for people.
+  std::map<std::string, std::string> texts;  // By file: for people.
   bool readable = true;
 };
 
@@ -105,7 +84,7 @@ Linted lint_files(const LintOptions& options, std::istream& in, std::ostream& er
       if (options.json) document.value.clear();  // Texts are for people only.
       out.documents.push_back(std::move(document));
     }
-    if (for_people) out.texts[file].text = *std::move(text);
+    if (for_people) out.texts[file] = *std::move(text);
   }
   for (const std::string& problem : problems) print_line(err, "gpu-sharing-operator lint: {}", problem);
   out.readable = problems.empty();
@@ -116,41 +95,29 @@ Linted lint_files(const LintOptions& options, std::istream& in, std::ostream& er
   return out;
 }
 
-// The same said of many Nodes is printed once, with their number: it is the fault of what they have in common.
-class NodeReports {
- public:
-  // The diagnostics of the document that have not been printed.
-  LintedDocument first_said(const LintedDocument& document) {
-    if (document.kind != "Node") return document;
-    LintedDocument out = document;
-    std::erase_if(out.diagnostics, [&](const Diagnostic& d) {
-      auto& nodes = nodes_[{d.code, d.path + d.message}];
-      nodes.push_back(document.name.empty() ? document.source : document.name);  // A name can be no string.
-      return nodes.size() > 1;
-    });
-    return out;
-  }
-  void print_others(std::ostream& out) {
-    for (const auto& [what, nodes] : nodes_) {
-      if (nodes.size() < 2) continue;
-      const std::vector<std::string> others(nodes.begin() + 1, nodes.end());
-      print_line(out, "{} also holds for {}: {}", what.first, counted(others.size(), "more node"), first_names(others));
-    }
-  }
-
- private:
-  std::map<std::pair<std::string, std::string>, std::vector<std::string>> nodes_;
-};
-
 void print_for_people(Linted& linted, std::ostream& out) {
-  NodeReports nodes;
+  std::map<std::string, SourceLines> files;
+  // The same said of many Nodes is printed once, with their number: it is the fault of what they have in common.
+  std::map<std::pair<std::string, std::string>, std::vector<std::string>> nodes;
   Totals totals;
   for (const LintedDocument& document : linted.documents) {
     if (totals.add(document)) continue;
-    const LintedDocument said = nodes.first_said(document);
-    if (!said.diagnostics.empty()) out << lint_report(said, linted.texts[file_of(document)].lines());
+    LintedDocument said = document;
+    std::erase_if(said.diagnostics, [&](const Diagnostic& d) {
+      if (document.kind != "Node") return false;
+      std::vector<std::string>& names = nodes[{d.code, d.path + d.message}];
+      names.push_back(document.name.empty() ? document.source : document.name);  // A name can be no string.
+      return names.size() > 1;
+    });
+    if (said.diagnostics.empty()) continue;
+    const std::string file = file_of(document);
+    out << lint_report(said, files.try_emplace(file, linted.texts[file]).first->second);
   }
-  nodes.print_others(out);
+  for (const auto& [what, names] : nodes) {
+    if (names.size() < 2) continue;
+    const std::vector<std::string> others(names.begin() + 1, names.end());
+    print_line(out, "{} also holds for {}: {}", what.first, counted(others.size(), "more node"), first_names(others));
+  }
   out << summary(totals);
 }
 
@@ -258,10 +225,7 @@ int run_lint(const LintOptions& options, std::istream& in, std::ostream& out, st
     print_codes(options.json, out);
     return 0;
   }
-  if (options.files.empty()) {
-    err << "gpu-sharing-operator lint: give a file, a folder, or - for stdin\n";
-    return 2;
-  }
+  if (options.files.empty()) return refuse(err, "gpu-sharing-operator lint", "give a file, a folder, or - for stdin");
   Linted linted = lint_files(options, in, err);
   if (options.json) {
     out << lint_json(linted.documents);

@@ -1,18 +1,10 @@
 // The verbs of `mps-daemon`. They know nothing of Kubernetes: the pod that they run in needs no account.
 #include "controller/commands/commands.h"
 
-#include <fmt/format.h>
-
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
 #include <exception>
-#include <functional>
 #include <memory>
-#include <optional>
-#include <ostream>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "controller/commands/shared/command.h"
 #include "controller/commands/shared/session.h"
@@ -34,21 +26,27 @@ struct Arguments {
   std::string stop_timeout;
   bool once = false;
 };
-using Given = std::shared_ptr<Arguments>;
-
-// What a verb does, with a logger and until it is asked to stop.
-using Body = std::function<asio::awaitable<int>(Clock* clock, Logger* log, DaemonStop stop)>;
 
 // What a second signal does.
 enum class SecondSignal { ends_the_process, hurries };
 
-int run_until_signal(const Options& options, SecondSignal second, const Body& body) {
+struct DaemonVerb {
+  const char* name;
+  const char* summary;
+  void (*describe)(CLI::App& app, OptionFlags& flags, Arguments& given);
+  k8s::Result<void> (*check)(Arguments& given);
+  SecondSignal second;
+  // What it does, with a logger and until it is asked to stop. Not a coroutine itself.
+  asio::awaitable<int> (*run)(const Arguments& given, Clock* clock, Logger* log, DaemonStop stop, std::ostream* out);
+};
+
+int run_until_signal(const DaemonVerb& verb, const Arguments& given, const Options& options, std::ostream* out) {
   asio::io_context io;
   const std::unique_ptr<Clock> clock = k8s::make_real_clock(io.get_executor());
   const std::unique_ptr<Signal> stop = clock->make_signal();
   const std::unique_ptr<Signal> hurry = clock->make_signal();
   std::optional<StopSignals> signals;
-  if (second == SecondSignal::hurries) {
+  if (verb.second == SecondSignal::hurries) {
     signals.emplace(io, stop.get(), hurry.get());
   } else {
     signals.emplace(io, stop.get());
@@ -56,7 +54,7 @@ int run_until_signal(const Options& options, SecondSignal second, const Body& bo
   Logger log(options.log_format, options.log_level, [&clock] { return clock->now(); });
   int status = 1;
   const DaemonStop asked{stop.get(), hurry.get()};
-  asio::co_spawn(io, body(clock.get(), &log, asked), [&](const std::exception_ptr& error, int result) {
+  asio::co_spawn(io, verb.run(given, clock.get(), &log, asked, out), [&](const std::exception_ptr& error, int result) {
     if (error != nullptr) std::rethrow_exception(error);
     status = result;
     io.stop();  // A coroutine might still wait for the signal.
@@ -118,110 +116,85 @@ k8s::Result<void> read_arguments(Arguments& given) {
   return read_duration("--stop-timeout", given.stop_timeout, given.settings.stop_timeout);
 }
 
-Subcommand make_run_verb() {
-  const Given given = std::make_shared<Arguments>();
-  const auto describe = [given](CLI::App& app, OptionFlags& flags) {
-    add_requirements(app, *given);
-    app.add_option("--active-thread-percentage", given->settings.active_thread_percentage,
-                   "Default share of a GPU's threads for each client")
-        ->check(CLI::Range(1, 100))
-        ->type_name("PERCENT");
-    app.add_option("--pinned-memory-limit", given->memory_limits,
-                   "Default memory of a device for each client, as in 0=10G; once for each device")
-        ->type_name("DEVICE=SIZE");
-    app.add_option("--server-user", given->settings.server_user,
-                   "User id whose MPS server is started at once. Default: a server starts with the first client")
-        ->check(CLI::NonNegativeNumber)
-        ->type_name("UID");
-    app.add_option("--stop-timeout", given->stop_timeout, "How long a stop waits for clients, 1s to 1h")
-        ->type_name("DURATION")
-        ->default_str("30s");
-    add_log_settings(app, flags);
-  };
-  return {.name = "run",
-          .summary = "Run nvidia-cuda-mps-control in the foreground",
-          .describe = describe,
-          .check = [given](const Options&) { return read_arguments(*given); },
-          .run =
-              [given](const Invocation& i) {
-                return run_until_signal(i.options, SecondSignal::hurries,
-                                        [given](Clock* clock, Logger* log, DaemonStop stop) {
-                                          return run_mps_daemon(clock, given->settings, log, stop);
-                                        });
-              }};
+k8s::Result<void> check_directory(Arguments& given) {
+  return check_length(given.settings);
 }
 
-Subcommand make_observe_verb() {
-  const Given given = std::make_shared<Arguments>();
-  return {.name = "observe",
-          .summary = "Watch an MPS control daemon that the host runs",
-          .describe =
-              [given](CLI::App& app, OptionFlags& flags) {
-                add_pipe_directory(app, given->settings);
-                add_report(app, given->settings);
-                app.add_flag("--once", given->once, "End as soon as a daemon answers");
-                add_log_settings(app, flags);
-              },
-          .check = [given](const Options&) { return check_length(given->settings); },
-          .run =
-              [given](const Invocation& i) {
-                return run_until_signal(
-                    i.options, SecondSignal::ends_the_process, [given](Clock* clock, Logger* log, DaemonStop stop) {
-                      return observe_mps_daemon(clock, given->settings, given->once, log, stop.stop);
-                    });
-              }};
+void describe_run(CLI::App& app, OptionFlags& flags, Arguments& given) {
+  add_requirements(app, given);
+  app.add_option("--active-thread-percentage", given.settings.active_thread_percentage,
+                 "Default share of a GPU's threads for each client")
+      ->check(CLI::Range(1, 100))
+      ->type_name("PERCENT");
+  app.add_option("--pinned-memory-limit", given.memory_limits,
+                 "Default memory of a device for each client, as in 0=10G; once for each device")
+      ->type_name("DEVICE=SIZE");
+  app.add_option("--server-user", given.settings.server_user,
+                 "User id whose MPS server is started at once. Default: a server starts with the first client")
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("UID");
+  app.add_option("--stop-timeout", given.stop_timeout, "How long a stop waits for clients, 1s to 1h")
+      ->type_name("DURATION")
+      ->default_str("30s");
+  add_log_settings(app, flags);
 }
 
-Subcommand make_ready_verb() {
-  const Given given = std::make_shared<Arguments>();
-  return {.name = "ready",
-          .summary = "Ask whether an MPS control daemon answers: the readiness probe",
-          .describe =
-              [given](CLI::App& app, OptionFlags&) {
-                add_pipe_directory(app, given->settings);
-                app.add_flag("--alone", given->settings.alone,
-                             "Not ready while a second MPS control daemon runs on the node");
-                add_processes(app, given->settings);
-              },
-          .check = [given](const Options&) { return check_length(given->settings); },
-          .run =
-              [given](const Invocation& i) {
-                return run_until_signal(i.options, SecondSignal::ends_the_process,
-                                        [given, &i](Clock* clock, Logger*, DaemonStop) {
-                                          return probe_readiness(clock, given->settings, &i.out);
-                                        });
-              }};
+void describe_observe(CLI::App& app, OptionFlags& flags, Arguments& given) {
+  add_pipe_directory(app, given.settings);
+  add_report(app, given.settings);
+  app.add_flag("--once", given.once, "End as soon as a daemon answers");
+  add_log_settings(app, flags);
 }
 
-Subcommand make_check_verb() {
-  const Given given = std::make_shared<Arguments>();
-  return {.name = "check",
-          .summary = "List what keeps the node from running the daemon; changes no compute mode",
-          .describe =
-              [given](CLI::App& app, OptionFlags&) {
-                add_requirements(app, *given);
-                app.add_flag("--restore-compute-modes", given->settings.restores,
-                             "If the node is refused, set the compute modes from before a daemon that was killed");
-              },
-          .check = [given](const Options&) { return read_arguments(*given); },
-          .run =
-              [given](const Invocation& i) {
-                return run_until_signal(i.options, SecondSignal::ends_the_process,
-                                        [given, &i](Clock* clock, Logger* log, DaemonStop) {
-                                          return report_requirements(clock, given->settings, log, &i.out);
-                                        });
-              }};
+void describe_ready(CLI::App& app, OptionFlags& /*flags*/, Arguments& given) {
+  add_pipe_directory(app, given.settings);
+  app.add_flag("--alone", given.settings.alone, "Not ready while a second MPS control daemon runs on the node");
+  add_processes(app, given.settings);
 }
+
+void describe_check(CLI::App& app, OptionFlags& /*flags*/, Arguments& given) {
+  add_requirements(app, given);
+  app.add_flag("--restore-compute-modes", given.settings.restores,
+               "If the node is refused, set the compute modes from before a daemon that was killed");
+}
+
+using Given = const Arguments&;
+constexpr DaemonVerb kDaemonVerbs[] = {
+    {"run", "Run nvidia-cuda-mps-control in the foreground", describe_run, read_arguments, SecondSignal::hurries,
+     [](Given given, Clock* clock, Logger* log, DaemonStop stop, std::ostream*) {
+       return run_mps_daemon(clock, given.settings, log, stop);
+     }},
+    {"observe", "Watch an MPS control daemon that the host runs", describe_observe, check_directory,
+     SecondSignal::ends_the_process,
+     [](Given given, Clock* clock, Logger* log, DaemonStop stop, std::ostream*) {
+       return observe_mps_daemon(clock, given.settings, given.once, log, stop.stop);
+     }},
+    {"ready", "Ask whether an MPS control daemon answers: the readiness probe", describe_ready, check_directory,
+     SecondSignal::ends_the_process,
+     [](Given given, Clock* clock, Logger*, DaemonStop, std::ostream* out) {
+       return probe_readiness(clock, given.settings, out);
+     }},
+    {"check", "List what keeps the node from running the daemon; changes no compute mode", describe_check,
+     read_arguments, SecondSignal::ends_the_process,
+     [](Given given, Clock* clock, Logger* log, DaemonStop, std::ostream* out) {
+       return report_requirements(clock, given.settings, log, out);
+     }},
+};
 
 }  // namespace
 
 Subcommand make_mps_daemon_command() {
   Subcommand out{.name = "mps-daemon",
                  .summary = "Run or watch the MPS control daemon of a node without a plugin's daemon"};
-  out.verbs.push_back(make_run_verb());
-  out.verbs.push_back(make_observe_verb());
-  out.verbs.push_back(make_ready_verb());
-  out.verbs.push_back(make_check_verb());
+  for (const DaemonVerb& verb : kDaemonVerbs) {
+    const auto given = std::make_shared<Arguments>();
+    out.verbs.push_back(
+        {.name = verb.name,
+         .summary = verb.summary,
+         .describe = [&verb, given](CLI::App& app, OptionFlags& flags) { verb.describe(app, flags, *given); },
+         .check = [&verb, given](const Options&) { return verb.check(*given); },
+         .run = [&verb, given](const Invocation& i) { return run_until_signal(verb, *given, i.options, &i.out); }});
+  }
   return out;
 }
 

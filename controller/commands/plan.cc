@@ -1,34 +1,32 @@
 // Manifests or a live cluster to World to plan to text or JSON.
 #include "controller/commands/commands.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <ostream>
-#include <utility>
 
 #include "controller/commands/shared/command.h"
-#include "controller/commands/shared/print.h"
 #include "controller/commands/shared/session.h"
 #include "controller/reading/input_file.h"
 #include "controller/writes/schedule.h"
 #include "reconcilers/cluster/record_store.h"
-#include "reconcilers/explain/node.h"
 #include "reconcilers/explain/reading_pass.h"
 #include "reconcilers/fleet/fleet.h"
-#include "reconcilers/model/message_text.h"
 #include "reconcilers/model/plan.h"
 #include "reconcilers/node/node_phase.h"
 #include "reconcilers/registry.h"
 
 namespace gso {
 namespace {
+
+using OrderedJson = nlohmann::ordered_json;
+
+constexpr std::string_view kPlanCommand = "gpu-sharing-operator plan";
 
 // Timers appear one after another (settled, then soaking), so crediting them is repeated until no new one shows.
 Plan plan_with_credit(const ClusterView& view, const PlanOptions& options, WallTime now) {
@@ -55,9 +53,7 @@ Plan plan_with_credit(const ClusterView& view, const PlanOptions& options, WallT
 }
 
 void print_json(const Plan& plan, std::ostream& out) {
-  nlohmann::ordered_json document;
-  document["actions"] = nlohmann::ordered_json::array();
-  document["findings"] = nlohmann::ordered_json::array();
+  OrderedJson document{{"actions", OrderedJson::array()}, {"findings", OrderedJson::array()}};
   for (const PlannedAction& action : plan.actions) document["actions"].push_back(to_json(action));
   for (const Finding& finding : plan.findings) document["findings"].push_back(to_json(finding));
   print_document(document, OutputForm::json, out);
@@ -76,12 +72,11 @@ std::string waits_of(const ClusterView& view, const PlanOptions& options, WallTi
   }
   std::vector<std::pair<std::string, std::int64_t>> sorted(nodes.begin(), nodes.end());
   std::ranges::stable_sort(sorted, std::greater(), &std::pair<std::string, std::int64_t>::second);
-  std::string out;
-  for (const auto& [wait, count] : sorted) {
-    out += fmt::format("{}{} wait{}{}{}", out.empty() ? "" : "; ", counted(count, "node"), count == 1 ? "s" : "",
-                       wait.empty() ? "" : ": ", wait);
-  }
-  return out;
+  std::vector<std::string> out;
+  for (const auto& [wait, count] : sorted)
+    out.push_back(
+        fmt::format("{} wait{}{}{}", counted(count, "node"), count == 1 ? "s" : "", wait.empty() ? "" : ": ", wait));
+  return fmt::format("{}", fmt::join(out, "; "));
 }
 
 // What is said where the operator would do nothing.
@@ -104,18 +99,6 @@ void print_text(const Plan& plan, const std::string& nothing, std::ostream& out)
   if (plan.requeue_after) out << "Next check in " << k8s::format_go_duration(*plan.requeue_after) << ".\n";
 }
 
-std::string unknown_reconciler(const std::string& name) {
-  std::string known;
-  for (const Reconciler& reconciler : reconcilers())
-    known += fmt::format("{}{}", known.empty() ? "" : ", ", reconciler.name);
-  return fmt::format("--only {}: unknown reconciler; choose one of {}", name, known);
-}
-
-int refuse(std::ostream& err, const std::string& what) {
-  err << "gpu-sharing-operator plan: " << what << "\n";
-  return 2;
-}
-
 // Prints the plan; exit status 1 with an error among its findings.
 int show_plan(const ClusterView& view, const PlanOptions& options, WallTime now, std::ostream& out) {
   Plan plan = plan_with_credit(view, options, now);
@@ -125,17 +108,15 @@ int show_plan(const ClusterView& view, const PlanOptions& options, WallTime now,
   } else {
     print_text(plan, plan.actions.empty() ? nothing_text(view, options, now) : std::string(), out);
   }
-  const bool errors = std::any_of(plan.findings.begin(), plan.findings.end(),
-                                  [](const Finding& finding) { return finding.severity == Severity::error; });
-  return errors ? 1 : 0;
+  return std::ranges::find(plan.findings, Severity::error, &Finding::severity) != plan.findings.end() ? 1 : 0;
 }
 
 int plan_files(const PlanOptions& options, WallTime now, std::istream& in, std::ostream& out, std::ostream& err) {
   const k8s::Result<std::vector<ManifestFile>> files = read_files(options.files, in);
-  if (!files) return refuse(err, files.error().message);
+  if (!files) return refuse(err, kPlanCommand, files.error().message);
   std::vector<std::string> ignored;
   const k8s::Result<ClusterView> view = view_of(*files, now, options.settings, &ignored);
-  if (!view) return refuse(err, view.error().message);
+  if (!view) return refuse_manifests(err, kPlanCommand, view.error());
   const int code = show_plan(*view, options, now, out);
   for (const std::string& what : ignored) {
     if (!options.json) print_line(err, "ignored: {}", what);
@@ -149,12 +130,11 @@ boost::asio::awaitable<int> plan_cluster(k8s::Reader* client, k8s::Clock* clock,
                                          std::ostream* err) {
   ClusterView view;
   const k8s::Result<void> read = co_await read_cluster(client, clock, options.settings, &view);
-  if (!read) co_return refuse(*err, read.error().message);
+  if (!read) co_return refuse(*err, kPlanCommand, read.error().message);
   const k8s::ObjectKey lease{options.settings.operator_namespace, options.lease_name};
-  OperatorPresence found = co_await find_operator(client, clock, lease, &view.incomplete);
-  view.no_operator = std::move(found.none);
-  note_record_elsewhere(view.no_operator, options.settings, &view.world, &view.incomplete);
-  if (view.no_operator) print_line(*err, "{}", view.no_operator->text());
+  view.presence = co_await find_operator(client, clock, lease, &view.incomplete);
+  note_record_elsewhere(view.presence.none, options.settings, &view.world, &view.incomplete);
+  if (view.presence.none) print_line(*err, "{}", view.presence.none->text());
   for (const std::string& missing : view.incomplete) print_line(*err, "incomplete: {}", missing);
   const WallTime now = k8s::parse_rfc3339(options.now).value_or(clock->now());
   const int code = show_plan(view, options, now, *out);
@@ -166,19 +146,18 @@ boost::asio::awaitable<int> plan_cluster(k8s::Reader* client, k8s::Clock* clock,
 
 int run_plan(const PlanOptions& options, const Options& connection, std::istream& in, std::ostream& out,
              std::ostream& err) {
-  const auto& all = reconcilers();
-  if (!options.only.empty() &&
-      std::none_of(all.begin(), all.end(), [&](const Reconciler& r) { return r.name == options.only; })) {
-    return refuse(err, unknown_reconciler(options.only));
-  }
+  std::vector<std::string_view> known;
+  for (const Reconciler& reconciler : reconcilers()) known.push_back(reconciler.name);
+  if (!options.only.empty() && std::ranges::find(known, options.only) == known.end())
+    return refuse(err, kPlanCommand,
+                  fmt::format("--only {}: unknown reconciler; choose one of {}", options.only, fmt::join(known, ", ")));
   const std::optional<WallTime> now = options.now.empty() ? present() : k8s::parse_rfc3339(options.now);
   if (!now)
-    return refuse(err, fmt::format("--now '{}' is not a time; write it like 2026-01-02T03:04:05Z", options.now));
+    return refuse(err, kPlanCommand,
+                  fmt::format("--now '{}' is not a time; write it like 2026-01-02T03:04:05Z", options.now));
   if (!options.from_cluster) return plan_files(options, *now, in, out, err);
-  PlanOptions asked = options;
-  asked.lease_name = connection.lease_name;
   return run_on_cluster("plan", connection, err, [&](k8s::Reader* client, k8s::Clock* clock) {
-    return plan_cluster(client, clock, asked, &out, &err);
+    return plan_cluster(client, clock, options, &out, &err);
   });
 }
 
@@ -213,6 +192,7 @@ k8s::Result<void> check_plan(PlanArguments& given, const Options& options) {
     return k8s::fail(k8s::Reason::invalid, "plan needs FILE, or --from-cluster");
   }
   given.plan.settings = options.planner_settings();
+  given.plan.lease_name = options.lease_name;
   return read_any_duration("--assume-observed-for", given.assume_observed_for, "10m", given.plan.assume_observed_for);
 }
 

@@ -1,18 +1,14 @@
 // Signals and the operator on the connection's io_context.
 #include "controller/commands/commands.h"
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <array>
 #include <boost/asio/io_context.hpp>
+#include <boost/uuid/random_generator.hpp>
+#include <boost/uuid/uuid_io.hpp>
 #include <cstdlib>
 #include <memory>
-#include <ostream>
-#include <random>
-#include <string>
-#include <string_view>
-#include <utility>
 
 #include "controller/commands/shared/command.h"
 #include "controller/commands/shared/session.h"
@@ -38,10 +34,7 @@ std::string instance_name() {
 // Unique per process: the pod's uid where the downward API gives it, else a random (version 4) UUID.
 std::string unique_part() {
   if (const char* uid = std::getenv("POD_UID"); uid != nullptr && *uid != '\0') return uid;
-  std::random_device device;
-  const auto word = [&] { return device() & 0xffffU; };
-  return fmt::format("{:04x}{:04x}-{:04x}-4{:03x}-{:04x}-{:04x}{:04x}{:04x}", word(), word(), word(), word() & 0xfffU,
-                     (word() & 0x3fffU) | 0x8000U, word(), word(), word());
+  return boost::uuids::to_string(boost::uuids::random_generator()());
 }
 
 // "https://host:port/prefix" -> "host:port"

@@ -6,27 +6,18 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <ostream>
 #include <set>
 #include <sstream>
 #include <tuple>
-#include <utility>
-
-#include <fmt/format.h>
 
 #include "controller/commands/live/live_screen.h"
-#include "controller/commands/live/view.h"
 #include "controller/commands/rollout/report_text.h"
-#include "controller/commands/shared/command.h"
-#include "controller/commands/shared/print.h"
 #include "controller/commands/shared/session.h"
 #include "controller/commands/status_watch.h"
-#include "controller/config/options.h"
 #include "controller/reading/cluster_reader.h"
 #include "reconcilers/explain/audit.h"
 #include "reconcilers/explain/what_if.h"
 #include "reconcilers/model/labels.h"
-#include "reconcilers/model/message_text.h"
 #include "reconcilers/model/policy.h"
 #include "reconcilers/registry.h"
 #include "reconcilers/report/rollout_facts.h"
@@ -65,7 +56,7 @@ std::vector<Finding> switch_findings(const FleetStatus& status) {
 
 OrderedJson document_of(const FleetStatus& status, const std::vector<NodeRow>& nodes) {
   OrderedJson document{
-      {"version", kStatusVersion},         {"operator", status.no_operator ? status.no_operator->field() : ""},
+      {"version", kStatusVersion},         {"operator", status.presence.none ? status.presence.none->field() : ""},
       {"baselineAssumed", status.assumed}, {"nodes", OrderedJson::array()},
       {"rollouts", OrderedJson::array()},  {"standaloneMps", daemons_json(daemon_progress(status.world, status.index))},
       {"kai", OrderedJson::array()},       {"findings", OrderedJson::array()},
@@ -129,7 +120,7 @@ void print_rollouts(const FleetStatus& status, const std::vector<RolloutFacts>& 
 }
 
 bool in_trouble(const FleetStatus& status, const std::vector<NodeRow>& nodes) {
-  const bool stopped = status.no_operator && status.no_operator->was_running;
+  const bool stopped = status.presence.none && status.presence.none->was_running;
   return stopped || std::ranges::any_of(nodes, [](const NodeRow& row) { return row.shown.in_trouble; });
 }
 
@@ -144,23 +135,20 @@ void print_rest(const FleetStatus& status, const std::vector<NodeRow>& nodes, bo
                 std::ostream& out) {
   if (!nodes.empty()) {
     print_slices(nodes, wide ? 0 : width, out);
-    print_state_notes(nodes, status.assumed, status.operator_lease, out);
+    print_state_notes(nodes, status.assumed, status.presence.running, out);
   }
   if (const std::vector<RolloutFacts> rollouts = rollouts_of(status.world); !rollouts.empty()) {
     out << "\n";
     print_rollouts(status, rollouts, width, out);
   }
   print_daemons(daemon_progress(status.world, status.index), width, out);
-  for (const Finding& finding : status.kai) {
-    out << '\n';
-    print_line(out, "kai-config: {} ({})", finding.why.message, finding.why.code);
-  }
+  for (const Finding& finding : status.kai)
+    print_line(out << '\n', "kai-config: {} ({})", finding.why.message, finding.why.code);
   for (const Finding& finding : switch_findings(status)) {
-    out << '\n';
-    print_line(out, "{} {}: {} {}: {}", to_string(finding.severity), finding.why.code, finding.object.kind,
+    print_line(out << '\n', "{} {}: {} {}: {}", to_string(finding.severity), finding.why.code, finding.object.kind,
                finding.object.name, shown_message(finding.why.message));
   }
-  if (status.assumed) out << "\n" << assumed_baseline_text(status.operator_lease) << ".\n";
+  if (status.assumed) out << "\n" << assumed_baseline_text(status.presence.running) << ".\n";
   for (const std::string& missing : status.incomplete) print_line(out, "incomplete: {}", missing);
 }
 
@@ -183,7 +171,7 @@ std::string unknown_policy_in(const FleetStatus& status) {
 std::vector<LiveLine> lines_of(const FleetStatus& status, const std::vector<NodeRow>& nodes, bool wide,
                                TerminalWidth width) {
   std::vector<LiveLine> out;
-  if (status.no_operator) append_text(out, wrapped_prose(one_line(status.no_operator->text()) + "\n\n", width));
+  if (status.presence.none) append_text(out, wrapped_prose(one_line(status.presence.none->text()) + "\n\n", width));
   const std::string unknown = unknown_policy_in(status);
   if (!unknown.empty()) append_text(out, wrapped_prose(one_line(unknown) + "\n", width));
   if (nodes.empty()) {
@@ -217,12 +205,11 @@ asio::awaitable<int> show_always(FleetWatch watch, OutputForm form, NodeFilter o
   std::string reported;
   watch.show = [&, clock = watch.clock](const FleetLook& look, std::ostream& view) {
     const k8s::WallTime now = clock->now();
-    const FleetStatus fleet{look.world,         look.index,
-                            look.settings,      now,
-                            look.incomplete,    kai_findings(look.world, look.index, look.settings, now),
-                            look.no_operator,   only,
-                            live != nullptr,    look.assumed,
-                            look.operator_lease};
+    const FleetStatus fleet{look.world,      look.index,
+                            look.settings,   now,
+                            look.incomplete, kai_findings(look.world, look.index, look.settings, now),
+                            look.presence,   only,
+                            live != nullptr, look.assumed};
     // A document has no room for it.
     const std::string unknown = text ? std::string() : unknown_policy_in(fleet);
     if (unknown != std::exchange(reported, unknown) && !unknown.empty())
@@ -266,10 +253,7 @@ asio::awaitable<int> status_on_cluster(k8s::Reader* client, k8s::Clock* clock, O
   std::vector<std::string> incomplete;
   SharingKinds kinds;
   const k8s::Result<void> read = co_await read_world(client, settings, &world, &incomplete, &kinds);
-  if (!read) {
-    print_line(*err, "{}: {}", kStatusCommand, read.error().message);
-    co_return 2;
-  }
+  if (!read) co_return refuse(*err, kStatusCommand, read.error().message);
   settings = settings_of_operator(world, settings);
   const OperatorPresence found = co_await find_operator(client, clock, lease, &incomplete);
   note_record_elsewhere(found.none, settings, &world, &incomplete);
@@ -277,12 +261,10 @@ asio::awaitable<int> status_on_cluster(k8s::Reader* client, k8s::Clock* clock, O
   const k8s::WallTime now = clock->now();
   const bool assumed = assume_baseline(world, index, settings, now);
   const bool policies_known = kinds.policies != Served::unknown;
-  if (const std::string unknown = policies_known ? unknown_policy_in(only, world, index) : ""; !unknown.empty()) {
-    *err << kStatusCommand << ": " << unknown << "\n";
-    co_return 2;
-  }
-  const FleetStatus fleet{world,      index, settings, now,     incomplete,   kai_findings(world, index, settings, now),
-                          found.none, only,  false,    assumed, found.running};
+  if (const std::string unknown = policies_known ? unknown_policy_in(only, world, index) : ""; !unknown.empty())
+    co_return refuse(*err, kStatusCommand, unknown);
+  const FleetStatus fleet{world, index, settings, now,    incomplete, kai_findings(world, index, settings, now),
+                          found, only,  false,    assumed};
   const bool trouble = print_status(fleet, form, screen_of_stdout().columns, *out);
   co_return exit_status_of(fleet, trouble);
 }
@@ -293,22 +275,15 @@ int run_status(const StatusOptions& status, const Options& options, std::ostream
   const PlannerSettings settings = options.planner_settings();
   const k8s::ObjectKey lease{settings.operator_namespace, options.lease_name};
   const k8s::Result<NodeFilter> only = node_filter_of(status.only);
-  if (!only) {
-    print_line(err, "{}: {}", kStatusCommand, only.error().message);
-    return 2;
-  }
+  if (!only) return refuse(err, kStatusCommand, only.error().message);
   return run_connected(kStatusCommand, options, k8s::terminal_of_process(), err, [&](const Session& session) {
     if (!status.watch)
       return status_on_cluster(session.client, session.clock, status.form, *only, settings, lease, &out, &err);
-    FleetWatch watch;
-    watch.client = session.client;
-    watch.clock = session.clock;
-    watch.settings = settings;
-    watch.lease = lease;
     return run_live(session, is_for_people(status.form), settings, lease.name, &out,
-                    [&, watch](k8s::Signal* stop, LiveScreen* live) mutable {
-                      watch.stop = stop;
-                      return show_always(watch, status.form, *only, live, &out, &err);
+                    [&, client = session.client, clock = session.clock](k8s::Signal* stop, LiveScreen* live) {
+                      FleetWatch watch{.client = client, .clock = clock, .stop = stop, .settings = settings};
+                      watch.lease = lease;
+                      return show_always(std::move(watch), status.form, *only, live, &out, &err);
                     });
   });
 }

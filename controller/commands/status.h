@@ -47,11 +47,10 @@ struct FleetStatus {
   k8s::WallTime now;
   std::vector<std::string> incomplete;
   std::vector<Finding> kai;
-  std::optional<NoOperator> no_operator{};
+  OperatorPresence presence{};
   NodeFilter only{};             // The nodes to show; the exit status is of these as well.
   bool in_change_first = false;  // Nodes in a change, then those in trouble; else by name.
   bool assumed = false;          // The fleet has no record: assume_baseline() took its place.
-  std::string operator_lease{};  // That an operator renews; empty: none does, or that is unknown.
 };
 // Every node with GPUs, also those that the operator does not manage, and every recorded rollout: tables, cut to the
 // terminal's width (not the wide one), or a document

@@ -1,24 +1,19 @@
 // The tables of `status`, and their JSON.
 #include "controller/commands/status.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <ostream>
-#include <string>
-#include <string_view>
+#include <set>
 #include <tuple>
-#include <utility>
 
 #include "controller/commands/rollout/report_text.h"
 #include "reconcilers/cluster/facts.h"
 #include "reconcilers/explain/commands.h"
-#include "reconcilers/explain/node.h"
 #include "reconcilers/explain/reading_pass.h"
 #include "reconcilers/fleet/fleet_index.h"
-#include "reconcilers/model/message_text.h"
 #include "reconcilers/rollout/budgets.h"
 
 namespace gso {
@@ -27,14 +22,17 @@ using OrderedJson = nlohmann::ordered_json;
 
 namespace {
 
+// "gpu" of "nvidia.com/gpu".
+std::string_view short_name(std::string_view resource) {
+  constexpr std::string_view kVendor = "nvidia.com/";
+  return resource.starts_with(kVendor) ? resource.substr(kVendor.size()) : resource;
+}
+
 std::string gpus_of(const Node& node) {
-  std::string out;
-  for (const auto& [resource, count] : node.allocatable) {
-    std::string_view name = resource.view();
-    if (name.starts_with("nvidia.com/")) name.remove_prefix(11);
-    out += fmt::format("{}{}={}", out.empty() ? "" : ",", name, count);
-  }
-  return out.empty() ? "-" : out;
+  std::vector<std::string> out;
+  for (const auto& [resource, count] : node.allocatable)
+    out.push_back(fmt::format("{}={}", short_name(resource.view()), count));
+  return out.empty() ? "-" : fmt::format("{}", fmt::join(out, ","));
 }
 
 std::string_view source_word(EffectiveKey::Source source) {
@@ -48,22 +46,23 @@ std::string_view source_word(EffectiveKey::Source source) {
     case EffectiveKey::Source::fallback_empty:
       return "fallback";
     case EffectiveKey::Source::error:
-      return "none";
+      break;
   }
   return "none";
 }
 
+// What the profile replicates; empty without one.
+std::vector<ReplicatedResource> replicated_by(const NodeAssessment& a) {
+  const SharingSection* section = a.profile == nullptr ? nullptr : a.profile->profile().active();
+  return section == nullptr ? std::vector<ReplicatedResource>() : section->resources;
+}
+
 // "x4", "gpu x4, mig-1g.5gb x2"
 std::string replicas_of(const NodeAssessment& a) {
-  const SharingSection* section = a.profile == nullptr ? nullptr : a.profile->profile().active();
-  if (section == nullptr) return {};
-  std::string out;
-  for (const ReplicatedResource& resource : section->resources) {
-    std::string_view name = resource.name;
-    if (name.starts_with("nvidia.com/")) name.remove_prefix(11);
-    out += fmt::format("{}{} x{}", out.empty() ? "" : ",", name, resource.replicas);
-  }
-  return out;
+  std::vector<std::string> out;
+  for (const ReplicatedResource& resource : replicated_by(a))
+    out.push_back(fmt::format("{} x{}", short_name(resource.name), resource.replicas));
+  return fmt::format("{}", fmt::join(out, ","));
 }
 
 // Resource to amount, for programs.
@@ -75,9 +74,7 @@ OrderedJson amounts_of(const ResourceCounts& counts) {
 
 OrderedJson replica_counts_of(const NodeAssessment& a) {
   OrderedJson out = OrderedJson::object();
-  const SharingSection* section = a.profile == nullptr ? nullptr : a.profile->profile().active();
-  if (section == nullptr) return out;
-  for (const ReplicatedResource& resource : section->resources) out[resource.name] = resource.replicas;
+  for (const ReplicatedResource& resource : replicated_by(a)) out[resource.name] = resource.replicas;
   return out;
 }
 
@@ -94,6 +91,10 @@ std::vector<std::string> messages_of(const std::vector<NodeRow>& nodes) {
     out.push_back(is_said ? fmt::format("{} (see {})", kNoSlot, first->second) : message);
   }
   return out;
+}
+
+std::string mode_of(const DaemonProgress& daemon) {
+  return daemon.watches_host ? "observe" : "run";
 }
 
 std::string strategy_of(const NodeAssessment& a) {
@@ -198,22 +199,12 @@ void print_slices(const std::vector<NodeRow>& nodes, TerminalWidth width, std::o
 
 void print_state_notes(const std::vector<NodeRow>& nodes, bool assumed, std::string_view operator_lease,
                        std::ostream& out) {
-  std::vector<std::string> seen;
+  std::set<std::string> seen;
   for (const NodeRow& node : nodes) {
-    std::string note = state_note(node.shown.state, assumed, operator_lease);
-    if (note.empty() || std::ranges::find(seen, note) != seen.end()) continue;
-    out << "\n" << note << "\n";
-    seen.push_back(std::move(note));
+    const std::string note = state_note(node.shown.state, assumed, operator_lease);
+    if (!note.empty() && seen.insert(note).second) out << "\n" << note << "\n";
   }
 }
-
-namespace {
-
-std::string_view mode_of(const DaemonProgress& daemon) {
-  return daemon.watches_host ? "observe" : "run";
-}
-
-}  // namespace
 
 void print_daemons(const std::vector<DaemonProgress>& daemons, TerminalWidth width, std::ostream& out) {
   if (daemons.empty()) return;
@@ -226,8 +217,7 @@ void print_daemons(const std::vector<DaemonProgress>& daemons, TerminalWidth wid
           std::pair("not ready", &daemon.not_ready)}) {
       if (!nodes->empty()) progress += fmt::format(", {}: {}", what, first_names(*nodes));
     }
-    rows.push_back({daemon.daemonset, std::string(mode_of(daemon)), daemon.revision.empty() ? "-" : daemon.revision,
-                    std::move(progress)});
+    rows.push_back({daemon.daemonset, mode_of(daemon), or_dash(daemon.revision), std::move(progress)});
   }
   out << "\n";
   print_table(rows, out, width);

@@ -1,17 +1,11 @@
 // Watches into a World, one view of it after the other.
 #include "controller/commands/status_watch.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <boost/asio/this_coro.hpp>
 #include <map>
 #include <memory>
-#include <optional>
-#include <ostream>
 #include <sstream>
-#include <string_view>
-#include <utility>
 
 #include "controller/commands/shared/print.h"
 #include "controller/config/options.h"
@@ -66,11 +60,11 @@ class FleetView {
   asio::awaitable<int> run(std::ostream* out, std::ostream* err) {
     cluster_.start(&tasks_, executor_);
     tasks_.spawn(executor_, search_.run());
-    tasks_.spawn(executor_, stop_on_signal());
+    tasks_.spawn(executor_, wake_on(watch_.stop, &stopping_));
     if (!watch_.lease.name.empty()) tasks_.spawn(executor_, follow_lease());
-    if (watch_.timeout) tasks_.spawn(executor_, end_in_time());
-    if (watch_.redraw) tasks_.spawn(executor_, wake_regularly());
-    if (watch_.look_again != nullptr) tasks_.spawn(executor_, wake_on_request());
+    if (watch_.timeout) tasks_.spawn(executor_, wake_every(*watch_.timeout, &timed_out_));
+    if (watch_.redraw) tasks_.spawn(executor_, wake_every(*watch_.redraw, nullptr));
+    if (watch_.look_again != nullptr) tasks_.spawn(executor_, wake_on(watch_.look_again, nullptr));
     int code = 0;
     for (;;) {
       co_await wake_->wait();
@@ -103,11 +97,22 @@ class FleetView {
   }
 
  private:
-  asio::awaitable<void> stop_on_signal() {
-    const bool stopped = co_await watch_.stop->wait();
-    if (!stopped) co_return;
-    stopping_ = true;
-    wake_->notify();
+  // Wakes run() at each notification, and says so in the flag; it can be null.
+  asio::awaitable<void> wake_on(k8s::Signal* signal, bool* notified) {
+    for (;;) {
+      const bool asked = co_await signal->wait();
+      if (!asked) co_return;
+      if (notified != nullptr) *notified = true;
+      wake_->notify();
+    }
+  }
+
+  asio::awaitable<void> wake_every(k8s::Duration period, bool* passed) {
+    for (;;) {
+      co_await watch_.clock->sleep_for(period);
+      if (passed != nullptr) *passed = true;
+      wake_->notify();
+    }
   }
 
   // Whether an operator renews its Lease: judged by what changes while this watches.
@@ -121,39 +126,16 @@ class FleetView {
       if (lease_unanswered_) {  // What was known stays.
         note_outage(*found.unread);
         unread = lease_unread_;
-        found.none = no_operator_;
-        found.running = operator_lease_;
+        found = presence_;
       }
       if (outage_.is_on()) wake_->notify();  // A watch that is open again says so by no change.
-      const bool changed = !lease_known_ || found.none.has_value() != no_operator_.has_value() ||
-                           unread != lease_unread_ || found.running != operator_lease_;
-      operator_lease_ = std::move(found.running);
-      no_operator_ = std::move(found.none);
+      const bool changed = !lease_known_ || found.none.has_value() != presence_.none.has_value() ||
+                           unread != lease_unread_ || found.running != presence_.running;
+      presence_ = std::move(found);
       lease_unread_ = std::move(unread);
       lease_known_ = true;
       if (changed) wake_->notify();
       co_await watch_.clock->sleep_for(kPoll);
-    }
-  }
-
-  asio::awaitable<void> end_in_time() {
-    co_await watch_.clock->sleep_for(*watch_.timeout);
-    timed_out_ = true;
-    wake_->notify();
-  }
-
-  asio::awaitable<void> wake_regularly() {
-    for (;;) {
-      co_await watch_.clock->sleep_for(*watch_.redraw);
-      wake_->notify();
-    }
-  }
-
-  asio::awaitable<void> wake_on_request() {
-    for (;;) {
-      const bool asked = co_await watch_.look_again->wait();
-      if (!asked) co_return;
-      wake_->notify();
     }
   }
 
@@ -266,7 +248,7 @@ class FleetView {
     const bool before = !record_elsewhere_.empty();
     record_elsewhere_.clear();
     const bool unread = world_.unsynced_namespaces.contains(settings.operator_namespace);
-    if (!unread) note_record_elsewhere(no_operator_, settings, &world_, &record_elsewhere_);
+    if (!unread) note_record_elsewhere(presence_.none, settings, &world_, &record_elsewhere_);
     if (before == record_elsewhere_.empty()) index_.note_everything_changed();
     return !record_elsewhere_.empty();
   }
@@ -286,8 +268,8 @@ class FleetView {
     std::ostringstream view;
     end_outage();
     const std::vector<std::string> missing = incomplete();
-    const FleetVerdict verdict = watch_.show(
-        {world_, index_, settings, missing, no_operator_, record_is_assumed(), operator_lease_, outage_.line()}, view);
+    const FleetVerdict verdict =
+        watch_.show({world_, index_, settings, missing, presence_, record_is_assumed(), outage_.line()}, view);
     // Until the next view only: the watches say which namespaces are read, and would take this for a change.
     if (elsewhere) world_.unsynced_namespaces.erase(settings.operator_namespace);
     if (view.str() != shown_) {
@@ -313,8 +295,7 @@ class FleetView {
   ScopeCounts class_counts_;
   std::map<std::string, k8s::Error> failures_;  // By resource, since its last complete view.
   std::string shown_;
-  std::optional<NoOperator> no_operator_;
-  std::string operator_lease_;
+  OperatorPresence presence_;
   std::vector<std::string> lease_unread_;      // Why it is unknown whether an operator runs.
   std::vector<std::string> record_elsewhere_;  // What note_record_elsewhere() says of the last view.
   ServerOutage outage_;

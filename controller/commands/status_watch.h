@@ -25,9 +25,8 @@ struct FleetLook {
   FleetIndex& index;                // Refreshed.
   const PlannerSettings& settings;  // Those of the operator (settings_of_operator()).
   const std::vector<std::string>& incomplete;
-  const std::optional<NoOperator>& no_operator;
-  bool assumed = false;             // FleetWatch::assumes_baseline, and the fleet has no record.
-  std::string operator_lease = {};  // That an operator renews; empty: none does, or that is unknown.
+  const OperatorPresence& presence;
+  bool assumed = false;  // FleetWatch::assumes_baseline, and the fleet has no record.
   // Among `incomplete`: why this view is older than it could be. Empty: the API server answers.
   std::string outage = {};
 };
@@ -44,15 +43,15 @@ struct FleetWatch {
   k8s::Clock* clock = nullptr;
   k8s::Signal* stop = nullptr;  // notify() ends it.
   PlannerSettings settings;
-  ShowFleet show;
+  ShowFleet show{};
   std::string_view command = "status";  // Begins messages.
-  std::string before_each;              // Written before each view but the first: parts documents.
+  std::string before_each{};            // Written before each view but the first: parts documents.
   // Views are written as pages, for example of a terminal. Null: as they are.
-  std::function<std::string(const std::string& view)> page;
+  std::function<std::string(const std::string& view)> page{};
   k8s::Duration batch = std::chrono::milliseconds(200);  // Changes within it make one view.
-  k8s::ObjectKey lease;                                  // Of the operator; without a name it is not looked at.
-  std::optional<k8s::Duration> timeout;                  // The watch ends with kTimedOut then.
-  std::optional<k8s::Duration> redraw;                   // At least that often: views have durations.
+  k8s::ObjectKey lease{};                                // Of the operator; without a name it is not looked at.
+  std::optional<k8s::Duration> timeout{};                // The watch ends with kTimedOut then.
+  std::optional<k8s::Duration> redraw{};                 // At least that often: views have durations.
   k8s::Signal* look_again = nullptr;                     // notify() makes a view: what it is made for has changed.
   // A fleet without a record is shown as one whose nodes were just recorded, as the commands that look once show it.
   bool assumes_baseline = false;

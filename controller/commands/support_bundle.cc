@@ -1,38 +1,26 @@
 // The objects as they are, redacted; what the planners make of them; the operator's own logs.
 #include "controller/commands/commands.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
-#include <ostream>
 #include <set>
 #include <sstream>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 #include "controller/commands/rollout/rollout.h"
 #include "controller/commands/shared/archive.h"
 #include "controller/commands/shared/command.h"
-#include "controller/commands/shared/print.h"
 #include "controller/commands/shared/session.h"
 #include "controller/commands/status.h"
-#include "controller/config/options.h"
 #include "controller/config/version.h"
-#include "controller/reading/cluster_reader.h"
 #include "controller/reading/reads.h"
 #include "controller/watches/dynamic_watches.h"
 #include "controller/writes/event_recorder.h"
 #include "reconcilers/explain/audit.h"
-#include "reconcilers/explain/node.h"
 #include "reconcilers/explain/what_if.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
-#include "reconcilers/model/message_text.h"
 #include "reconcilers/model/resources.h"
 #include "reconcilers/node/node_phase.h"
 #include "reconcilers/registry.h"
@@ -90,12 +78,16 @@ std::vector<Wanted> cluster_wide() {
 // What belongs to the discovered operands, and to the operator itself.
 std::vector<Wanted> scoped(const World& world, const PlannerSettings& settings) {
   std::vector<Wanted> out;
+  const auto of = [](const std::string& ns) {
+    k8s::ListOptions options;
+    options.ns = ns;
+    return options;
+  };
   std::set<std::string> namespaces;
   for (const WatchScope& scope : wanted_scopes(world, settings)) {
     namespaces.insert(scope.ns);
     if (scope.kind == WatchScope::Kind::daemonsets) continue;  // Below.
-    k8s::ListOptions options;
-    options.ns = scope.ns;
+    k8s::ListOptions options = of(scope.ns);
     for (const auto& [key, value] : scope.labels) options.label_selector.match_labels.emplace(key, value);
     if (!scope.name.empty()) options.field_selector = k8s::FieldSelector::equals("metadata.name", scope.name);
     k8s::Gvr gvr = resources::pods;
@@ -105,22 +97,18 @@ std::vector<Wanted> scoped(const World& world, const PlannerSettings& settings) 
   }
   namespaces.insert(settings.operator_namespace);
   for (const std::string& ns : namespaces) {
-    k8s::ListOptions options;
-    options.ns = ns;
-    out.push_back({ns + "/daemonsets", resources::daemon_sets, options});
-    out.push_back({ns + "/events", resources::events, options});
+    out.push_back({ns + "/daemonsets", resources::daemon_sets, of(ns)});
+    out.push_back({ns + "/events", resources::events, of(ns)});
   }
   // Events about cluster-scoped objects (Nodes, SharingPolicies, SharingRollouts) are in the namespace `default`, among
   // all others.
-  k8s::ListOptions by_operator;
-  by_operator.ns = "default";
+  k8s::ListOptions by_operator = of("default");
   by_operator.field_selector = k8s::FieldSelector::equals("reportingController", std::string(kReportingController));
   out.push_back({"events-of-the-operator", resources::events, by_operator});
-  k8s::ListOptions in_namespace;
-  in_namespace.ns = settings.operator_namespace;
-  out.push_back({in_namespace.ns + "/deployments", resources::deployments, in_namespace});
-  out.push_back({in_namespace.ns + "/leases", resources::leases, in_namespace});
-  out.push_back({in_namespace.ns + "/operator-pods", resources::pods, in_namespace});
+  const std::string& own = settings.operator_namespace;
+  out.push_back({own + "/deployments", resources::deployments, of(own)});
+  out.push_back({own + "/leases", resources::leases, of(own)});
+  out.push_back({own + "/operator-pods", resources::pods, of(own)});
   return out;
 }
 
@@ -185,10 +173,6 @@ asio::awaitable<void> add_list(Bundle* bundle, Wanted wanted) {
                       printable_json(items.dump(1, ' ', false, OrderedJson::error_handler_t::replace)) + "\n");
 }
 
-Attempt log_attempt(const std::string& ns) {
-  return {.verbs = {"get"}, .gvr = resources::pods, .ns = ns, .subresource = "log"};
-}
-
 asio::awaitable<k8s::Result<void>> add_log(Bundle* bundle, PodContainer of, std::string query, std::string file) {
   const std::string path =
       fmt::format("/api/v1/namespaces/{}/pods/{}/log?container={}&{}", of.pod.ns, of.pod.name, of.container, query);
@@ -200,23 +184,20 @@ asio::awaitable<k8s::Result<void>> add_log(Bundle* bundle, PodContainer of, std:
 }
 
 void note_gap(Bundle* bundle, const k8s::Error& error, const std::string& ns) {
-  const Attempt attempt = log_attempt(ns);
-  append_unique(bundle->incomplete, explain_error(error, attempt));
+  append_unique(bundle->incomplete,
+                explain_error(error, {.verbs = {"get"}, .gvr = resources::pods, .ns = ns, .subresource = "log"}));
 }
 
 asio::awaitable<void> add_logs(Bundle* bundle) {
-  const std::vector<PodContainer> operators = bundle->operators;
-  for (std::size_t i = 0; i < operators.size(); ++i) {
+  for (const PodContainer& of : bundle->operators) {
     const std::string query = fmt::format("tailLines={}", kLogLines);
-    const k8s::Result<void> added = co_await add_log(bundle, operators[i], query, operators[i].pod.name);
-    if (!added) note_gap(bundle, added.error(), operators[i].pod.ns);
+    const k8s::Result<void> added = co_await add_log(bundle, of, query, of.pod.name);
+    if (!added) note_gap(bundle, added.error(), of.pod.ns);
   }
-  const std::vector<PodContainer> restarted = bundle->restarted;
-  for (std::size_t i = 0; i < restarted.size(); ++i) {
-    const PodContainer& of = restarted[i];
+  for (const PodContainer& of : bundle->restarted) {
     const std::string query = fmt::format("previous=true&tailLines={}", kFormerLogLines);
-    const k8s::Result<void> added =
-        co_await add_log(bundle, of, query, fmt::format("{}-{}-previous", of.pod.name, of.container));
+    const std::string file = fmt::format("{}-{}-previous", of.pod.name, of.container);
+    const k8s::Result<void> added = co_await add_log(bundle, of, query, file);
     // The kubelet keeps the log of a former run only for a while.
     if (!added && added.error().reason == k8s::Reason::forbidden) note_gap(bundle, added.error(), of.pod.ns);
   }
@@ -258,16 +239,13 @@ std::string planned_actions(const Snapshot& snapshot, FleetIndex& index) {
   return out;
 }
 
-void add_rollout_status(Bundle& bundle, const ClusterView& view, const PlannerSettings& settings, k8s::Clock* clock) {
-  const std::string text = rollout_status_text(view, settings, clock, false);
-  if (text.empty()) return;
-  bundle.archive.add("rollout-status.txt", redacted(text));
-  const std::string json = rollout_status_text(view, settings, clock, true);
-  if (!json.empty()) bundle.archive.add("rollout-status.json", redacted(json));
-}
-
 // What plan, status, explain and audit would print.
-void add_findings(Bundle& bundle, ClusterView& view, const PlannerSettings& settings, k8s::WallTime now) {
+void add_findings(Bundle& bundle, ClusterView& view, const PlannerSettings& settings, k8s::Clock* clock) {
+  for (const bool json : {false, true}) {
+    const std::string text = rollout_status_text(view, settings, clock, json);
+    if (!text.empty()) bundle.archive.add(json ? "rollout-status.json" : "rollout-status.txt", redacted(text));
+  }
+  const k8s::WallTime now = clock->now();
   FleetIndex index;
   index.refresh(view.world, settings);
   const Snapshot snapshot{view.world, now, kNoTimers, view.consumers, settings};
@@ -279,7 +257,7 @@ void add_findings(Bundle& bundle, ClusterView& view, const PlannerSettings& sett
   std::ostringstream status;
   FleetStatus fleet{world, described, settings, now, view.incomplete, kai_findings(world, described, settings, now)};
   fleet.assumed = assumed;
-  fleet.operator_lease = view.operator_lease;
+  fleet.presence.running = view.presence.running;
   (void)print_status(fleet, OutputForm::wide, 0, status);
   bundle.archive.add("status.txt", redacted(status.str()));
   const Snapshot explained{world, now, kNoTimers, view.consumers, settings};
@@ -296,20 +274,14 @@ asio::awaitable<int> write_bundle(k8s::Reader* client, k8s::Clock* clock, std::s
   std::vector<std::string> incomplete;
   const k8s::Result<std::string> bytes = co_await support_bundle(client, clock, options, &incomplete);
   for (const std::string& missing : incomplete) print_line(*err, "incomplete: {}", missing);
-  if (!bytes) {
-    *err << kSupportBundleCommand << ": " << bytes.error().message << "\n";
-    co_return 2;
-  }
+  if (!bytes) co_return refuse(*err, kSupportBundleCommand, bytes.error().message);
   if (name == "-") {
     *out << *bytes << std::flush;
     co_return 0;
   }
   std::ofstream file(name, std::ios::binary | std::ios::trunc);
   file << *bytes << std::flush;
-  if (!file) {
-    *err << fmt::format("{}: {} cannot be written\n", kSupportBundleCommand, name);
-    co_return 2;
-  }
+  if (!file) co_return refuse(*err, kSupportBundleCommand, name + " cannot be written");
   *out << fmt::format("{}: {} bytes\n", name, bytes->size());
   co_return 0;
 }
@@ -333,10 +305,8 @@ asio::awaitable<k8s::Result<std::string>> support_bundle(k8s::Reader* client, k8
   }
   settings = settings_of_operator(view.world, settings);
   const k8s::ObjectKey lease{settings.operator_namespace, options.lease_name};
-  OperatorPresence found = co_await find_operator(client, clock, lease, &view.incomplete);
-  view.no_operator = std::move(found.none);
-  view.operator_lease = std::move(found.running);
-  note_record_elsewhere(view.no_operator, settings, &view.world, &view.incomplete);
+  view.presence = co_await find_operator(client, clock, lease, &view.incomplete);
+  note_record_elsewhere(view.presence.none, settings, &view.world, &view.incomplete);
   Bundle bundle{client, TarArchive(clock->now()), view.incomplete, {}, {}};
   bundle.archive.add("version.txt", fmt::format("gpu-sharing-operator {}\ntaken {}\n", version(),
                                                 k8s::format_micro_time(clock->now())));
@@ -345,9 +315,7 @@ asio::awaitable<k8s::Result<std::string>> support_bundle(k8s::Reader* client, k8
   if (server) bundle.archive.add("server-version.json", *server);
   std::vector<Wanted> wanted = cluster_wide();
   std::ranges::move(scoped(view.world, settings), std::back_inserter(wanted));
-  for (std::size_t i = 0; i < wanted.size(); ++i) {
-    co_await add_list(&bundle, wanted[i]);
-  }
+  for (const Wanted& one : wanted) co_await add_list(&bundle, one);
   if (!bundle.has_objects) {
     if (incomplete != nullptr) *incomplete = bundle.incomplete;
     co_return k8s::fail(
@@ -356,10 +324,7 @@ asio::awaitable<k8s::Result<std::string>> support_bundle(k8s::Reader* client, k8
         "be empty. `incomplete` names the missing permissions, and docs/rights.md has roles with them");
   }
   co_await add_logs(&bundle);
-  if (judged) {
-    add_rollout_status(bundle, view, settings, clock);
-    add_findings(bundle, view, settings, clock->now());
-  }
+  if (judged) add_findings(bundle, view, settings, clock);
   std::string missing;
   for (const std::string& what : bundle.incomplete) missing += what + "\n";
   bundle.archive.add("incomplete.txt", missing);

@@ -35,8 +35,7 @@ struct ClusterView {
   World world;
   std::map<std::string, NodeConsumers> consumers;
   std::vector<std::string> incomplete;      // What cannot be read, by whom, and which rule is missing; each once.
-  std::optional<NoOperator> no_operator{};  // Filled by commands that say so.
-  std::string operator_lease{};             // The same: the Lease that an operator renews.
+  OperatorPresence presence{};              // Filled by commands that say so.
   SharingKinds sharing_kinds{};             // Of a cluster that was read.
   std::vector<std::string> leases{};        // The JSON of those among manifests.
 };

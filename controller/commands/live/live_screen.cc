@@ -14,14 +14,10 @@
 #include <chrono>
 #include <climits>
 #include <csignal>
-#include <ostream>
 #include <sstream>
-#include <utility>
 
 #include "controller/commands/commands.h"
-#include "controller/commands/shared/session.h"
 #include "k8sclient/value/time.h"
-#include "reconcilers/model/message_text.h"
 
 namespace gso {
 

@@ -1,15 +1,8 @@
 // Keys from bytes, the lines with their selection, and pages out of them.
 #include "controller/commands/live/view.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <cstddef>
 #include <iterator>
-#include <optional>
-#include <utility>
-
-#include "reconcilers/model/message_text.h"
 
 namespace gso {
 

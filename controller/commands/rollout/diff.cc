@@ -1,28 +1,19 @@
 // `rollout diff`: which nodes would restart, and which pods block them, between what the nodes run and the present or a
 // given text. Reads only.
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <map>
 #include <nlohmann/json.hpp>
-#include <optional>
-#include <ostream>
 #include <set>
 #include <sstream>
 
 #include "controller/commands/rollout/edited_file.h"
 #include "controller/commands/rollout/report_text.h"
-#include "controller/commands/rollout/rollout.h"
 #include "controller/commands/shared/print.h"
 #include "controller/reading/cluster_reader.h"
 #include "controller/reading/node_consumers.h"
 #include "reconcilers/explain/node.h"
 #include "reconcilers/explain/revisions.h"
-#include "reconcilers/explain/what_if.h"
-#include "reconcilers/lint/lint.h"
-#include "reconcilers/model/message_text.h"
-#include "reconcilers/model/policy.h"
 #include "reconcilers/reasons/names.h"
 
 namespace gso {
@@ -44,18 +35,16 @@ std::string what_happens(const NodeDifference& d) {
   if (!d.blocked.code.empty()) return fmt::format("Blocked({})", d.blocked.code);
   if (d.leaves) return "leaves its change";
   if (d.in_progress) return "in progress";
-  const std::string held = d.held.empty()    ? std::string()
-                           : d.held == kHeld ? "Held, "
-                                             : fmt::format("Held({}), ", d.held);
-  if (d.transition == Transition::none) return fmt::format("{}{}", held, to_string(d.cause));
-  return fmt::format("{}{}, {}", held, to_string(d.cause), to_string(d.transition));
+  std::string out = d.held.empty() ? "" : d.held == kHeld ? "Held, " : fmt::format("Held({}), ", d.held);
+  out += to_string(d.cause);
+  return d.transition == Transition::none ? out : fmt::format("{}, {}", out, to_string(d.transition));
 }
 
 // `reported`: the invalid text is reported elsewhere.
 // `first`: only nodes that start first have a row, and those in a change or blocked; null: all have one. `columns`: of
 // the terminal; 0: the output is none.
-void print_text(const std::vector<NodeDifference>& all, bool reported, const FirstStarts* first, std::size_t columns,
-                std::ostream& out) {
+void print_differences(const std::vector<NodeDifference>& all, bool reported, const FirstStarts* first,
+                       std::size_t columns, std::ostream& out) {
   if (all.empty()) {
     out << "No node would change.\n";
     return;
@@ -149,10 +138,6 @@ OrderedJson to_json(const NodeDifference& d) {
           {"message", shown_message(d.blocked.message)}};
 }
 
-}  // namespace
-
-namespace {
-
 // What the diff comes to.
 struct Outcome {
   std::vector<NodeDifference> nodes;
@@ -199,8 +184,10 @@ void print_refused(const RolloutCall& call, const Outcome& found) {
              found.policy->refused_by);
 }
 
-// Puts the given text into the world. Errors: the text is no ConfigMap, SharingPolicy or profile.
-k8s::Result<void> apply(RolloutCall& call, k8s::WallTime now, Outcome& out) {
+// Puts the text of --file into the world. Errors: the text is no ConfigMap, SharingPolicy or profile.
+k8s::Result<void> apply_file(RolloutCall& call, k8s::WallTime now, Outcome& out) {
+  World present = call.world;
+  out.without_file = differences(present, call.settings, now);
   const k8s::Result<void> readable = check_file(call);
   if (!readable) return readable;
   if (const std::optional<std::string> json = policy_in(call.input)) {
@@ -257,48 +244,47 @@ void print_order(const FirstStarts& first, std::ostream& out) {
   for (const auto& [why, waiting] : waits) print_line(out, "Would wait: {} ({})", first_names(waiting), why);
 }
 
+void print_text(const RolloutCall& call, const Outcome& found) {
+  if (found.policy && !found.invalid.empty()) return print_refused(call, found);
+  if (found.policy) print_findings(call, found.policy->documents, {Severity::warning});
+  const std::size_t columns = screen_of_stdout().columns;
+  std::ostringstream text;
+  if (found.policy) print_selection(*found.policy, call.world.policies_served, text);
+  print_differences(found.nodes, !found.invalid.empty(), found.first ? &*found.first : nullptr, columns, text);
+  if (found.first) print_order(*found.first, text);
+  if (found.policy) print_order(found.policy->order, text);
+  if (found.policy) print_waves(*found.policy, text);
+  if (const std::int64_t others = found.unlisted; others > 0)
+    print_line(text, "{} without this file and {} not listed. See: gpu-sharing-operator diff",
+               others == 1 ? "1 node changes" : fmt::format("{} nodes change", others), others == 1 ? "is" : "are");
+  for (const RevisionChange& change : found.changes) print_line(text, "{}", shown_message(describe(change)));
+  if (!found.left_alone.empty()) print_line(text, "{}", left_alone_text(found, call.presence.running));
+  // Its own state can hold changes that nothing stored shows.
+  if (found.unrecorded && !call.presence.running.empty())
+    print_line(text, "{}", assumed_baseline_text(call.presence.running));
+  for (const DroppedKey& dropped : found.dropped) print_line(text, "error KeyInUse: {}", text_of(dropped));
+  *call.out << wrapped_prose(text.str(), columns);
+  if (found.invalid.empty()) return;
+  print_findings(call, lint_text(call.options.file, call.input, KaiPodRules()), {Severity::error});
+  print_line(*call.out, "invalid: {}: no pod would be restarted with this profile",
+             fmt::join(found.invalid_keys, ", "));
+}
+
+template <class T>
+OrderedJson all_json(const std::vector<T>& values) {
+  OrderedJson out = OrderedJson::array();
+  for (const T& value : values) out.push_back(to_json(value));
+  return out;
+}
+
 void print(const RolloutCall& call, const Outcome& found) {
-  if (!call.options.json) {
-    if (found.policy && !found.invalid.empty()) return print_refused(call, found);
-    if (found.policy) print_findings(call, found.policy->documents, {Severity::warning});
-    const std::size_t columns = screen_of_stdout().columns;
-    std::ostringstream text;
-    if (found.policy) print_selection(*found.policy, call.world.policies_served, text);
-    if (found.policy) print_as_now(*found.policy, text);
-    print_text(found.nodes, !found.invalid.empty(), found.first ? &*found.first : nullptr, columns, text);
-    if (found.first) print_order(*found.first, text);
-    if (found.policy) print_order(found.policy->order, text);
-    if (found.policy) print_waves(*found.policy, text);
-    if (const std::int64_t others = found.unlisted; others > 0)
-      print_line(text, "{} without this file and {} not listed. See: gpu-sharing-operator diff",
-                 others == 1 ? "1 node changes" : fmt::format("{} nodes change", others), others == 1 ? "is" : "are");
-    for (const RevisionChange& change : found.changes) print_line(text, "{}", shown_message(describe(change)));
-    if (!found.left_alone.empty()) print_line(text, "{}", left_alone_text(found, call.operator_lease));
-    // Its own state can hold changes that nothing stored shows.
-    if (found.unrecorded && !call.operator_lease.empty())
-      print_line(text, "{}", assumed_baseline_text(call.operator_lease));
-    for (const DroppedKey& dropped : found.dropped) print_line(text, "error KeyInUse: {}", text_of(dropped));
-    *call.out << wrapped_prose(text.str(), columns);
-    if (!found.invalid.empty()) {
-      print_findings(call, lint_text(call.options.file, call.input, KaiPodRules()), {Severity::error});
-      print_line(*call.out, "invalid: {}: no pod would be restarted with this profile",
-                 fmt::join(found.invalid_keys, ", "));
-    }
-    return;
-  }
-  OrderedJson document{{"version", kRolloutJsonVersion},   {"nodes", OrderedJson::array()},
-                       {"changes", OrderedJson::array()},  {"invalid", found.invalid},
-                       {"findings", OrderedJson::array()}, {"leftAlone", found.left_alone}};
-  for (const NodeDifference& difference : found.nodes) document["nodes"].push_back(to_json(difference));
-  for (const RevisionChange& change : found.changes) document["changes"].push_back(to_json(change));
-  for (const DroppedKey& dropped : found.dropped) document["findings"].push_back(to_json(dropped));
+  if (!call.options.json) return print_text(call, found);
+  OrderedJson document{{"version", kRolloutJsonVersion},      {"nodes", all_json(found.nodes)},
+                       {"changes", all_json(found.changes)},  {"invalid", found.invalid},
+                       {"findings", all_json(found.dropped)}, {"leftAlone", found.left_alone}};
   if (found.policy) document["policy"] = preview_json(*found.policy);
   print_document(document, OutputForm::json, *call.out);
 }
-
-}  // namespace
-
-namespace {
 
 // Of the world as it is then. `policy`: of that one alone; empty: of all. Those of `found->without_file` that a file
 // has nothing to do with are left out.
@@ -338,38 +324,21 @@ void learn_present_texts(RolloutCall& call, Outcome& found) {
 }  // namespace
 
 asio::awaitable<int> preview(RolloutCall* call, std::optional<GivenText> given, std::string policy) {
-  const std::string unread = coverage_gap(call->world, call->settings);
-  if (!unread.empty()) co_return call->refuse(unread);
-  Outcome found;
-  learn_present_texts(*call, found);
-  if (given) {
-    const k8s::Result<void> applied = apply_given(call->world, call->settings, *given, call->clock->now());
-    if (!applied) co_return call->refuse(applied.error().message);
-  }
-  const k8s::Result<void> read = co_await find_differences(call, policy, &found);
-  if (!read) co_return call->refuse(read.error().message);
-  if (call->options.verb == RolloutOptions::Verb::start)
-    found.first = first_starts(call->world, call->settings, call->clock->now(), found.consumers, policy);
-  print(*call, found);
-  co_return found.wrong() ? kWrongText : 0;
-}
-
-asio::awaitable<int> rollout_diff(RolloutCall* call) {
   const k8s::WallTime now = call->clock->now();
   const std::string unread = coverage_gap(call->world, call->settings);
   if (!unread.empty()) co_return call->refuse(unread);
   Outcome found;
   learn_present_texts(*call, found);
-  if (!call->options.file.empty()) {
-    World present = call->world;
-    found.without_file = differences(present, call->settings, now);
-    const k8s::Result<void> applied = apply(*call, now, found);
-    if (!applied) co_return call->refuse(applied.error().message);
-  }
-  const std::string all_policies;
-  const k8s::Result<void> read = co_await find_differences(call, all_policies, &found);
-  if (!read) co_return call->refuse(read.error().message);
-  found.left_alone = drift_left_alone(call->world, call->settings);
+  k8s::Result<void> done;
+  if (given) done = apply_given(call->world, call->settings, *given, now);
+  if (!call->options.file.empty()) done = apply_file(*call, now, found);
+  if (!done) co_return call->refuse(done.error().message);
+  done = co_await find_differences(call, policy, &found);
+  if (!done) co_return call->refuse(done.error().message);
+  if (call->options.verb == RolloutOptions::Verb::start)
+    found.first = first_starts(call->world, call->settings, now, found.consumers, policy);
+  if (call->options.verb == RolloutOptions::Verb::diff)
+    found.left_alone = drift_left_alone(call->world, call->settings);
   if (found.policy) add_changes(*call, found.nodes, found.consumers, now, *found.policy);
   print(*call, found);
   co_return found.wrong() ? kWrongText : 0;

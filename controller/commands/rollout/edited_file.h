@@ -107,10 +107,8 @@ void compare_changes(const std::vector<NodeDifference>& without, const std::vect
 void add_changes(RolloutCall& call, const std::vector<NodeDifference>& nodes,
                  const std::map<std::string, NodeConsumers>& consumers, k8s::WallTime now, PolicyPreview& preview);
 
-// For people, line by line: which nodes it selects, before the table of changes.
+// For people, line by line: which nodes it selects, and that they change as now, before the table of changes.
 void print_selection(const PolicyPreview& preview, bool has_crds, std::ostream& out);
-// Of changes that are the same as now, before the table.
-void print_as_now(const PolicyPreview& preview, std::ostream& out);
 // And after it: what ends, waves and pods. The order is printed by `diff`.
 void print_waves(const PolicyPreview& preview, std::ostream& out);
 [[nodiscard]] nlohmann::ordered_json preview_json(const PolicyPreview& preview);

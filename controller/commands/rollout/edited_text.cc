@@ -4,16 +4,14 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <map>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <utility>
 
 #include "reconcilers/cluster/config_maps.h"
 #include "reconcilers/cluster/manifests.h"
+#include "reconcilers/model/json_access.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/profile/field_names.h"
-#include "reconcilers/profile/profile.h"
 #include "reconcilers/profile/yaml_node.h"
 
 namespace gso {
@@ -124,8 +122,7 @@ k8s::Result<EditedText> read_edited_text(const RolloutCall& call,
   const OrderedJson document = OrderedJson::parse(*json, nullptr, false);
   if (!document.is_object())
     return k8s::fail(k8s::Reason::invalid, "the input is no ConfigMap, SharingPolicy or profile");
-  const auto said = document.find("kind");
-  const std::string kind = said != document.end() && said->is_string() ? said->get<std::string>() : std::string();
+  const std::string kind = text_at(document, "kind");
   if (!kind.empty() && kind != "ConfigMap")
     return k8s::fail(k8s::Reason::invalid, fmt::format("kind {} is no ConfigMap, SharingPolicy or profile", kind));
   k8s::Result<EditedText> out = kind.empty() ? read_profile(call, installations) : read_config_map(call.world, *json);

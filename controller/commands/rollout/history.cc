@@ -1,21 +1,14 @@
 // `rollout history`: the recorded rollouts beside what the nodes should run and run now.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <ostream>
 #include <sstream>
-#include <utility>
-#include <vector>
 
 #include "controller/commands/rollout/report_text.h"
 #include "controller/commands/rollout/rollout.h"
 #include "controller/commands/shared/print.h"
 #include "reconcilers/cluster/config_maps.h"
 #include "reconcilers/explain/node.h"
-#include "reconcilers/fleet/fleet_index.h"
-#include "reconcilers/model/message_text.h"
 #include "reconcilers/model/policy.h"
 
 namespace gso {
@@ -50,7 +43,7 @@ OrderedJson entry_json(const HistoryEntry& entry) {
 std::vector<HistoryEntry> history_of(const World& world, const FleetIndex& index,
                                      const std::vector<RolloutFacts>& rollouts) {
   const bool known = index.impl().record && world.unsynced_namespaces.empty();
-  const auto loads = known ? loaded_revisions(world, index.impl()) : std::map<RolloutKey, RevisionCounts>();
+  auto loads = known ? loaded_revisions(world, index.impl()) : std::map<RolloutKey, RevisionCounts>();
   const std::vector<RolloutFacts> all = all_rollouts(world);
   std::vector<HistoryEntry> out;
   for (const RolloutFacts& facts : rollouts) {
@@ -61,13 +54,9 @@ std::vector<HistoryEntry> history_of(const World& world, const FleetIndex& index
     entry.current =
         of_template ? is_newest_template(rollout, index) : present_rollout(rollout, index.impl()) != nullptr;
     if (!known || of_template) continue;
-    const auto of_nodes = loads.find(rollout_key_of(rollout));
-    if (of_nodes == loads.end()) {
-      entry.running = 0;
-      continue;
-    }
-    const auto found = of_nodes->second.find(rollout.to_revision);
-    entry.running = found == of_nodes->second.end() ? 0 : found->second;
+    const RevisionCounts& of_nodes = loads[rollout_key_of(rollout)];
+    const auto found = of_nodes.find(rollout.to_revision);
+    entry.running = found == of_nodes.end() ? 0 : found->second;
   }
   return out;
 }
@@ -91,13 +80,12 @@ void print_rollout_history(const std::vector<HistoryEntry>& entries, std::size_t
   }
   // A revision is what `rollout undo --to-revision` takes.
   drop_columns(rows, columns, {"CONFIGMAP", "COMPLETED", "POLICY", "KEY", "STARTED", "NODES"}, kCounts);
-  for (const std::string& line : table_lines(std::move(rows))) out << wrapped_prose(line + "\n", columns);
+  std::ostringstream text;
+  print_table(std::move(rows), text);
   for (const HistoryEntry& entry : entries) {
-    if (entry.after.empty()) continue;
-    std::ostringstream note;
-    print_line(note, "{}: {}", entry.facts.rollout->meta.name, entry.after);
-    out << wrapped_prose(note.str(), columns);
+    if (!entry.after.empty()) print_line(text, "{}: {}", entry.facts.rollout->meta.name, entry.after);
   }
+  out << wrapped_prose(text.str(), columns);
 }
 
 namespace {
@@ -107,9 +95,8 @@ void print_rollout_record(const HistoryEntry& entry, std::size_t columns, std::o
   const RolloutFacts& facts = entry.facts;
   print_rollout_history({entry}, columns, out);
   if (!facts.ready.message.empty()) {
-    std::ostringstream message;
-    print_line(message, "{}: {}", facts.ready.code, shown_message(facts.ready.message));
-    out << wrapped_prose(message.str(), columns);
+    const std::string line = fmt::format("{}: {}", facts.ready.code, shown_message(facts.ready.message));
+    out << wrapped_prose(one_line(line) + "\n", columns);
   }
   if (!daemonset_of(facts.rollout->config_map).empty()) return;
   out << (facts.rollout->profile.empty() ? "the text of this rollout is not recorded\n"

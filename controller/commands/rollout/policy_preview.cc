@@ -1,16 +1,9 @@
 // A SharingPolicy that is about to be created or edited: field by field, and what its nodes would do.
 #include "controller/commands/rollout/edited_file.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <cstddef>
 #include <nlohmann/json.hpp>
-#include <optional>
-#include <ostream>
 #include <set>
-#include <string_view>
-#include <utility>
 
 #include "controller/commands/shared/print.h"
 #include "k8sclient/value/time.h"
@@ -18,9 +11,7 @@
 #include "reconcilers/cluster/policy_match.h"
 #include "reconcilers/explain/reading_pass.h"
 #include "reconcilers/fleet/fleet_index.h"
-#include "reconcilers/lint/lint.h"
-#include "reconcilers/model/message_text.h"
-#include "reconcilers/model/policy.h"
+#include "reconcilers/model/json_access.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/node/assess.h"
 #include "reconcilers/rollout/drain.h"
@@ -81,14 +72,6 @@ void note_errors(const RolloutCall& call, PolicyPreview& preview) {
       preview.refused_by = "the operator";
     }
   }
-}
-
-// metadata.name, also of a policy with errors.
-std::string name_in(const std::string& json) {
-  const OrderedJson document = OrderedJson::parse(json, nullptr, false);
-  if (!document.is_object() || !document.contains("metadata") || !document["metadata"].is_object()) return {};
-  const OrderedJson& meta = document["metadata"];
-  return meta.contains("name") && meta["name"].is_string() ? meta["name"].get<std::string>() : std::string();
 }
 
 std::map<std::string, std::string> governing_policies(const FleetIndex& index) {
@@ -203,26 +186,19 @@ void print_stopped(const PolicyPreview& preview, std::ostream& out) {
                preview.new_stops, counted(preview.in_change.size(), "node"), first_names(preview.in_change));
 }
 
-OrderedJson nodes_json(const PolicyPreview::NodesOf& nodes) {
-  OrderedJson out = OrderedJson::object();
-  for (const auto& [policy, names] : nodes) out[policy] = names;
-  return out;
-}
-
 }  // namespace
 
 std::optional<std::string> policy_in(std::string_view text) {
   const k8s::Result<std::string> json = yaml_to_json(text);
   if (!json) return std::nullopt;
-  const OrderedJson document = OrderedJson::parse(*json, nullptr, false);
-  const bool is_policy = document.is_object() && document.contains("kind") && document["kind"] == "SharingPolicy";
+  const bool is_policy = text_at(OrderedJson::parse(*json, nullptr, false), "kind") == "SharingPolicy";
   return is_policy ? std::optional(*json) : std::nullopt;
 }
 
 k8s::Result<PolicyPreview> apply_policy(RolloutCall& call, const std::string& json, k8s::WallTime now) {
   PolicyPreview out;
   note_errors(call, out);
-  out.policy = name_in(json);
+  out.policy = text_at(object_at(OrderedJson::parse(json, nullptr, false), "metadata"), "name");
   const SharingPolicy* present = call.world.policies.find(out.policy);
   out.is_new = present == nullptr;
   if (!out.invalid.empty()) return out;
@@ -310,11 +286,8 @@ void print_selection(const PolicyPreview& preview, bool has_crds, std::ostream& 
   if (!has_crds)
     print_line(out, "  the SharingPolicy/SharingRollout CRDs are not installed in this cluster: first run `{}`",
                kInstallCrds);
-}
-
-void print_as_now(const PolicyPreview& preview, std::ostream& out) {
-  const bool all = preview.as_now > 0 && preview.as_now == preview.changing && preview.no_longer.empty();
-  if (!all || !preview.joins.empty()) return;
+  const bool all_as_now = preview.as_now > 0 && preview.as_now == preview.changing && preview.no_longer.empty();
+  if (!all_as_now || !preview.joins.empty()) return;
   // An edit can still start, order or stop these nodes in another way.
   print_line(out, "No node would {} than now; {} {} changing or waiting{}",
              preview.fields.empty() ? "change in another way" : "get another profile", counted(preview.as_now, "node"),
@@ -332,13 +305,11 @@ void print_waves(const PolicyPreview& preview, std::ostream& out) {
   print_stopped(preview, out);
   if (!preview.waves.empty()) print_line(out, "Waves: {}", preview.waves);
   if (!preview.workloads.empty()) print_line(out, "Pods: {}", preview.workloads);
-  for (const EvictedPods& evicted : preview.evicted) {
-    if (evicted.why_not.empty()) {
-      print_line(out, "Would evict on {}, as many as its change needs: {}", evicted.node, first_names(evicted.pods));
-    } else {
-      print_line(out, "Would wait for pods on {}, although spec.rollout.workloads is Evict: {}", evicted.node,
-                 evicted.why_not);
-    }
+  for (const EvictedPods& of_node : preview.evicted) {
+    const bool frees = of_node.why_not.empty();
+    print_line(out, "Would {} on {}, {}: {}", frees ? "evict" : "wait for pods", of_node.node,
+               frees ? "as many as its change needs" : "although spec.rollout.workloads is Evict",
+               frees ? first_names(of_node.pods) : of_node.why_not);
   }
 }
 
@@ -351,8 +322,8 @@ OrderedJson preview_json(const PolicyPreview& preview) {
           {"fields", fields_json(preview.fields)},
           {"selected", preview.selected},
           {"governed", preview.governed},
-          {"joins", nodes_json(preview.joins)},
-          {"leaves", nodes_json(preview.leaves)},
+          {"joins", preview.joins},
+          {"leaves", preview.leaves},
           {"changing", preview.changing},
           {"asNow", preview.as_now},
           {"noLonger", preview.no_longer},

@@ -1,19 +1,15 @@
 // Text, lines and JSON of a FleetReport.
 #include "controller/commands/rollout/report_text.h"
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <ostream>
 #include <sstream>
-#include <utility>
 
 #include "controller/commands/rollout/rollout.h"
 #include "controller/commands/shared/print.h"
-#include "reconcilers/model/message_text.h"
 #include "reconcilers/model/policy.h"
 #include "reconcilers/reasons/names.h"
 #include "reconcilers/rollout/gates.h"
@@ -301,7 +297,7 @@ int show_status(RolloutCall& call) {
   const k8s::WallTime now = call.clock->now();
   ReadingPass pass(call.world, call.index, call.settings, now);
   // Without a Lease in the given namespace, an operator can run in another one.
-  const bool has_stopped = call.no_operator && call.no_operator->was_running;
+  const bool has_stopped = call.presence.none && call.presence.none->was_running;
   const FleetReport report = fleet_report(pass, name, !has_stopped);
   if (!name.empty() && report.rollouts.empty() && report.waiting.empty() && !report.names_gone) {
     if (const std::string unknown = unknown_policy(call.world, name); !unknown.empty()) return call.refuse(unknown);
@@ -310,12 +306,12 @@ int show_status(RolloutCall& call) {
       return call.refuse(any.error().message + why_without_nodes(pass, policy_of(name)));
   }
   if (call.options.json) {
-    const std::string field = call.no_operator ? call.no_operator->field() : "";
+    const std::string field = call.presence.none ? call.presence.none->field() : "";
     print_document(report_json(report, field, call.incomplete), OutputForm::json, *call.out);
     return report.exit_status();
   }
   std::ostringstream text;
-  if (call.no_operator) print_line(text, "{}", call.no_operator->text());
+  if (call.presence.none) print_line(text, "{}", call.presence.none->text());
   print_report(report, now, text);
   *call.out << wrapped_prose(text.str(), screen_of_stdout().columns);
   return report.exit_status();

@@ -1,23 +1,15 @@
 // `rollout`, its verbs and `diff`: names and arguments, one reading of the world, and the choice of the verb.
 #include "controller/commands/rollout/rollout.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <iterator>
 #include <memory>
-#include <ostream>
 #include <sstream>
-#include <utility>
 
-#include "controller/commands/shared/command.h"
 #include "controller/commands/shared/print.h"
 #include "controller/commands/shared/session.h"
-#include "controller/config/options.h"
-#include "controller/reading/cluster_reader.h"
 #include "controller/reading/input_file.h"
 #include "controller/reading/reads.h"
-#include "k8sclient/api/client.h"
 #include "reconcilers/cluster/record_store.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/rollout/gates.h"
@@ -27,8 +19,7 @@ namespace gso {
 namespace asio = boost::asio;
 
 int RolloutCall::refuse(std::string_view why) const {
-  print_line(*err, "gpu-sharing-operator {}: {}", command_of(options.verb), why);
-  return 2;
+  return gso::refuse(*err, "gpu-sharing-operator " + command_of(options.verb), why);
 }
 
 namespace {
@@ -55,51 +46,42 @@ asio::awaitable<bool> patch_sharing_object(RolloutCall* call, k8s::Gvr resource,
 asio::awaitable<int> rollout_command(k8s::ApiClient* client, k8s::Clock* clock, RolloutOptions rollout,
                                      PlannerSettings settings, std::string input, std::ostream* out,
                                      std::ostream* err) {
-  RolloutCall call;
-  call.client = client;
-  call.clock = clock;
-  call.options = rollout;
-  call.settings = settings;
-  call.input = input;
-  call.out = out;
-  call.err = err;
+  RolloutCall call{.client = client,
+                   .clock = clock,
+                   .options = rollout,
+                   .settings = settings,
+                   .input = input,
+                   .out = out,
+                   .err = err};
   using Verb = RolloutOptions::Verb;
   const k8s::Result<void> read =
       co_await read_world(client, settings, &call.world, &call.incomplete, &call.sharing_kinds);
   if (!read) co_return call.refuse(read.error().message);
   call.settings = settings_of_operator(call.world, settings);
   const k8s::ObjectKey lease{settings.operator_namespace, rollout.lease_name};
-  OperatorPresence found = co_await find_operator(client, clock, lease, &call.incomplete);
-  call.no_operator = std::move(found.none);
-  call.operator_lease = std::move(found.running);
+  call.presence = co_await find_operator(client, clock, lease, &call.incomplete);
   // A verb that writes says itself what it needs of the record.
-  if (rollout.verb == Verb::status) note_record_elsewhere(call.no_operator, settings, &call.world, &call.incomplete);
+  if (rollout.verb == Verb::status) note_record_elsewhere(call.presence.none, settings, &call.world, &call.incomplete);
   call.index.refresh(call.world, call.settings);
   for (const std::string& missing : call.incomplete) print_line(*err, "incomplete: {}", missing);
   const bool unread = sharing_objects_unread(call.world);
   const bool says_so_itself = rollout.verb == Verb::status && call.world.policies_served && !unread;
-  if (call.no_operator && !says_so_itself) print_line(*err, "{}", call.no_operator->text());
-  int code = 2;
-  if (rollout.verb == Verb::diff) {
-    code = co_await rollout_diff(&call);
-  } else if (unread) {
+  if (call.presence.none && !says_so_itself) print_line(*err, "{}", call.presence.none->text());
+  if (rollout.verb != Verb::diff) {
     // It is unknown whether SharingRollouts or ConfigMaps hold the switches, so none is set.
-    co_return call.refuse("the SharingPolicies and SharingRollouts cannot be read (see `incomplete`)");
-  } else if (!call.world.policies_served) {
-    co_return call.refuse(without_crds_text());
-  } else if (rollout.verb == Verb::status) {
-    code = show_status(call);  // Also of a policy that is gone and still stops its nodes.
-  } else if (const std::string unknown = unknown_policy(call.world, rollout.name); !unknown.empty()) {
-    co_return call.refuse(unknown);
-  } else if (rollout.verb == Verb::history) {
-    code = show_history(call);
-  } else if (rollout.verb == Verb::start) {
-    code = co_await rollout_start(&call);
-  } else if (rollout.verb == Verb::undo) {
-    code = co_await rollout_undo(&call);
-  } else {
-    code = co_await set_switch(&call);
+    if (unread) co_return call.refuse("the SharingPolicies and SharingRollouts cannot be read (see `incomplete`)");
+    if (!call.world.policies_served) co_return call.refuse(without_crds_text());
+    if (rollout.verb == Verb::status)
+      co_return show_status(call);  // Also of a policy that is gone and stops its nodes.
+    if (const std::string unknown = unknown_policy(call.world, rollout.name); !unknown.empty())
+      co_return call.refuse(unknown);
+    if (rollout.verb == Verb::history) co_return show_history(call);
   }
+  asio::awaitable<int> run = rollout.verb == Verb::diff    ? preview(&call, std::nullopt, "")
+                             : rollout.verb == Verb::start ? rollout_start(&call)
+                             : rollout.verb == Verb::undo  ? rollout_undo(&call)
+                                                           : set_switch(&call);
+  const int code = co_await std::move(run);
   co_return code;
 }
 
@@ -111,17 +93,11 @@ int run_rollout(const RolloutOptions& rollout, const Options& options, std::istr
   std::string input;
   if (!rollout.file.empty()) {
     k8s::Result<std::string> text = read_input(rollout.file, in);
-    if (!text) {
-      print_line(err, "gpu-sharing-operator {}: {}", command_of(rollout.verb), text.error().message);
-      return 2;
-    }
+    if (!text) return refuse(err, "gpu-sharing-operator " + command_of(rollout.verb), text.error().message);
     input = *std::move(text);
   }
-  const PlannerSettings settings = options.planner_settings();
-  RolloutOptions asked = rollout;
-  asked.lease_name = options.lease_name;
   return run_on_cluster(command_of(rollout.verb), options, err, [&](k8s::ApiClient* client, k8s::Clock* clock) {
-    return rollout_command(client, clock, asked, settings, input, &out, &err);
+    return rollout_command(client, clock, rollout, options.planner_settings(), input, &out, &err);
   });
 }
 
@@ -134,16 +110,15 @@ std::string rollout_status_text(const ClusterView& view, const PlannerSettings& 
   if (!view.world.policies_served) return json ? std::string() : without_crds_text() + "\n";
   std::ostringstream out;
   std::ostringstream err;
-  RolloutCall call;
-  call.clock = clock;
-  call.options.json = json;
-  call.settings = settings;
-  call.world = view.world;
+  RolloutCall call{.clock = clock,
+                   .options = {.json = json},
+                   .settings = settings,
+                   .world = view.world,
+                   .incomplete = view.incomplete,
+                   .presence = view.presence,
+                   .out = &out,
+                   .err = &err};
   call.index.refresh(call.world, call.settings);
-  call.incomplete = view.incomplete;
-  call.no_operator = view.no_operator;
-  call.out = &out;
-  call.err = &err;
   (void)show_status(call);
   return json ? out.str() : out.str() + err.str();
 }
@@ -270,7 +245,10 @@ void describe_verb(CLI::App& app, OptionFlags& settings, RolloutOptions& rollout
   }
 }
 
-k8s::Result<void> check_key(const RolloutOptions& rollout, const char* command) {
+// `options`: name the operator's Lease.
+k8s::Result<void> check_verb(RolloutOptions& rollout, const Options& options, const char* command) {
+  rollout.lease_name = options.lease_name;
+  if (rollout.verb == Verb::status) return check_watch(rollout);
   if (rollout.key.empty() || !rollout.file.empty()) return {};
   return k8s::fail(k8s::Reason::invalid, std::string(command) + ": --key goes with --file");
 }
@@ -283,9 +261,7 @@ Subcommand command_of_verb(const VerbText& text) {
           .summary = text.does,
           .describe = [rollout, argument](CLI::App& app,
                                           OptionFlags& settings) { describe_verb(app, settings, *rollout, argument); },
-          .check = [rollout](const Options&) -> k8s::Result<void> {
-            return rollout->verb == Verb::status ? check_watch(*rollout) : check_key(*rollout, "rollout diff");
-          },
+          .check = [rollout](const Options& options) { return check_verb(*rollout, options, "rollout diff"); },
           .run =
               [rollout](const Invocation& i) {
                 return rollout->watch || rollout->wait ? watch_rollouts(*rollout, i.options, i.out, i.err)
@@ -318,7 +294,7 @@ Subcommand make_diff_command() {
   return {.name = "diff",
           .summary = "Which nodes an edit would restart, and which pods block them; same as `rollout diff`",
           .describe = describe,
-          .check = [rollout](const Options&) { return check_key(*rollout, "diff"); },
+          .check = [rollout](const Options& options) { return check_verb(*rollout, options, "diff"); },
           .run = [rollout](const Invocation& i) { return run_rollout(*rollout, i.options, i.in, i.out, i.err); }};
 }
 

@@ -31,20 +31,20 @@ class LiveScreen;  // controller/commands/live/live_screen.h
 
 struct RolloutOptions {
   enum class Verb { status, history, start, pause, resume, approve, abort, undo, diff } verb = Verb::status;
-  std::string name;               // Of a SharingRollout, or policy/NAME; `start`: of a SharingPolicy. May be empty.
+  std::string name{};             // Of a SharingRollout, or policy/NAME; `start`: of a SharingPolicy. May be empty.
   bool all = false;               // Every rollout that the verb fits.
   bool adopt = false;             // start: also drift that was there before the operator.
-  std::string to_revision;        // undo: back to this one.
+  std::string to_revision{};      // undo: back to this one.
   bool write_config_map = false;  // undo: put the text into the ConfigMap.
   bool dry_run = false;           // start, undo: show what they would do.
-  std::string file;               // diff: a ConfigMap or a profile; "-" is stdin.
-  std::string key;                // diff: the key that a profile is for.
+  std::string file{};             // diff: a ConfigMap or a profile; "-" is stdin.
+  std::string key{};              // diff: the key that a profile is for.
   std::string lease_name = Options().lease_name;  // Of the operator.
   bool watch = false;                             // status: a live view until SIGINT.
   bool wait = false;                              // status: until the rollouts are complete or stopped.
-  std::string timeout_text;                       // As it was given.
-  std::optional<Duration> timeout;                // Of the wait; nullopt: forever.
-  NodeFilterFlags only;                           // status --watch: the nodes of the tree.
+  std::string timeout_text{};                     // As it was given.
+  std::optional<Duration> timeout{};              // Of the wait; nullopt: forever.
+  NodeFilterFlags only{};                         // status --watch: the nodes of the tree.
   bool json = false;
 };
 
@@ -93,13 +93,12 @@ struct RolloutCall {
   k8s::Clock* clock = nullptr;
   RolloutOptions options;
   PlannerSettings settings;
-  std::string input;  // The text of --file.
-  World world;
-  FleetIndex index;                     // Of `world` as it was read: a preview changes the world, and not this.
-  std::vector<std::string> incomplete;  // What could not be read.
-  SharingKinds sharing_kinds;
-  std::optional<NoOperator> no_operator;  // nullopt: one is at work, or `incomplete` says that this is unknown.
-  std::string operator_lease;             // That an operator renews; empty: none does, or that is unknown.
+  std::string input{};  // The text of --file.
+  World world{};
+  FleetIndex index{};                     // Of `world` as it was read: a preview changes the world, and not this.
+  std::vector<std::string> incomplete{};  // What could not be read.
+  SharingKinds sharing_kinds{};
+  OperatorPresence presence{};
   std::ostream* out = nullptr;
   std::ostream* err = nullptr;
   // Writes "gpu-sharing-operator rollout pause: …" (or "diff:", which is a command of its own) and gives 2.
@@ -121,14 +120,10 @@ boost::asio::awaitable<int> set_switch(RolloutCall* call);
 // Writes nothing, and says so with exit status 0, where nothing would be tried again.
 boost::asio::awaitable<int> rollout_start(RolloutCall* call);
 boost::asio::awaitable<int> rollout_undo(RolloutCall* call);
-boost::asio::awaitable<int> rollout_diff(RolloutCall* call);
-// `--dry-run`: what the nodes of the policy (empty: of all) would do in call->world, once `given` is in it; of `start`
-// also which of them start first, and what the others wait for. Writes nothing to the cluster; call->world is changed.
+// `diff` and `--dry-run`: what the nodes of the policy (empty: of all) would do in call->world, once `given` or the
+// text of --file is in it; of `start` also which of them start first, and what the others wait for. Writes nothing to
+// the cluster; call->world is changed.
 boost::asio::awaitable<int> preview(RolloutCall* call, std::optional<GivenText> given, std::string policy);
-
-// The program that syncs a ConfigMap (its JSON) from another source, for people: "Argo CD (field manager
-// argocd-controller)"; empty: nobody known.
-[[nodiscard]] std::string gitops_owner_of(const std::string& config_map_json);
 
 // --- History.
 

@@ -1,23 +1,15 @@
 // `rollout start`: what failed, was deferred, aborted or undone is tried again.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <optional>
-#include <ostream>
-#include <utility>
 
 #include "controller/commands/rollout/rollout.h"
 #include "controller/commands/shared/print.h"
 #include "reconcilers/cluster/config_maps.h"
 #include "reconcilers/explain/commands.h"
 #include "reconcilers/explain/reading_pass.h"
-#include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/labels.h"
-#include "reconcilers/model/message_text.h"
 #include "reconcilers/model/resources.h"
 #include "reconcilers/reasons/names.h"
-#include "reconcilers/report/rollout_facts.h"
 #include "reconcilers/rollout/rollout_view.h"
 #include "reconcilers/standalone/standalone.h"
 #include "reconcilers/status/status.h"
@@ -38,10 +30,15 @@ bool is_replaced(const Index& index, const SharingRollout& rollout) {
   return !target.empty() && target != kInvalidRevision && target != rollout.to_revision;
 }
 
-// It stays so until `start` deletes its object.
-bool is_ended_by_people(const Index& index, const RolloutFacts& facts, const std::string& policy) {
-  const SharingRollout& rollout = *facts.rollout;
-  return rollout.policy == policy && (rollout.aborted || facts.undone()) && !is_replaced(index, rollout);
+// The rollouts of the policy that stay ended until `start` deletes them.
+std::vector<RolloutFacts> ended_by_people(const RolloutCall& call, const std::string& policy) {
+  std::vector<RolloutFacts> out = all_rollouts(call.world);
+  std::erase_if(out, [&](const RolloutFacts& facts) {
+    const SharingRollout& rollout = *facts.rollout;
+    const bool ended = rollout.policy == policy && (rollout.aborted || facts.undone());
+    return !ended || is_replaced(call.index.impl(), rollout);
+  });
+  return out;
 }
 
 // What a start retries, a line each: nodes that are deferred, standalone MPS daemons, and what failed and is what nodes
@@ -96,10 +93,7 @@ bool retries_nodes(const RolloutCall& call, const std::string& policy, const std
 bool is_nothing_to_start(RolloutCall& call, const std::string& policy, const std::vector<std::string>& retried) {
   const Index& index = call.index.impl();
   if (retries_nodes(call, policy, retried)) return false;
-  const std::vector<RolloutFacts> rollouts = all_rollouts(call.world);
-  if (std::ranges::any_of(rollouts,
-                          [&](const RolloutFacts& facts) { return is_ended_by_people(index, facts, policy); }))
-    return false;
+  if (!ended_by_people(call, policy).empty()) return false;
   // An abort or failures can be in the record alone.
   ReadingPass pass(call.world, call.index, call.settings, call.clock->now());
   for (const auto& [key, profile_rollout] : index.profile_rollouts) {
@@ -120,20 +114,14 @@ void retry_in_world(RolloutCall& call, const std::string& name, const std::strin
   policy.meta.annotations.set(kRetryAnnotation, retry);
   if (baseline) policy.meta.annotations.set(kAdoptAnnotation, *baseline);
   call.world.policies.apply(std::move(policy));
-  std::vector<ObjectKey> stopped;
-  for (const RolloutFacts& facts : all_rollouts(call.world)) {
-    if (is_ended_by_people(call.index.impl(), facts, name)) stopped.push_back(facts.rollout->meta.key());
-  }
-  for (const ObjectKey& key : stopped) call.world.rollouts.erase(key);
+  for (const RolloutFacts& facts : ended_by_people(call, name)) call.world.rollouts.erase(facts.rollout->meta.key());
 }
 
 // The order for rollouts that are paused as well, before a preview erases them.
 std::vector<std::string> what_stays_paused(const RolloutCall& call, const std::string& policy) {
   std::vector<std::string> out;
-  for (const RolloutFacts& facts : all_rollouts(call.world)) {
-    const bool begins_again = is_ended_by_people(call.index.impl(), facts, policy);
-    if (std::string order = begins_again ? ended_and_paused(*facts.rollout) : ""; !order.empty())
-      out.push_back(std::move(order));
+  for (const RolloutFacts& facts : ended_by_people(call, policy)) {
+    if (std::string order = ended_and_paused(*facts.rollout); !order.empty()) out.push_back(std::move(order));
   }
   return out;
 }
@@ -178,7 +166,7 @@ void print_what_holds(const RolloutCall& call, const Holds& holds) {
 std::string still_paused(const RolloutCall& call, const SharingRollout& rollout) {
   const std::string& name = rollout.meta.name;
   const FleetRecord* record = call.index.impl().record_or_null();
-  if (!call.no_operator) return fmt::format("{0} is still paused: gpu-sharing-operator rollout resume {0}", name);
+  if (!call.presence.none) return fmt::format("{0} is still paused: gpu-sharing-operator rollout resume {0}", name);
   const RecordedSwitches* known =
       record == nullptr ? nullptr
                         : record->rollout(rollout.policy, rollout.config_map, rollout.key, rollout.to_revision);
@@ -197,10 +185,9 @@ std::string still_paused(const RolloutCall& call, const SharingRollout& rollout)
 // were deleted; nullopt: one could not be deleted, which is reported.
 asio::awaitable<std::optional<int>> delete_stopped(RolloutCall* call, std::string policy) {
   int deleted = 0;
-  const std::vector<RolloutFacts> rollouts = all_rollouts(call->world);
+  const std::vector<RolloutFacts> rollouts = ended_by_people(*call, policy);
   for (const RolloutFacts& facts : rollouts) {
     const SharingRollout& rollout = *facts.rollout;
-    if (!is_ended_by_people(call->index.impl(), facts, policy)) continue;
     k8s::DeleteOptions preconditions;
     preconditions.uid = rollout.meta.uid;
     const k8s::ObjectKey key{"", rollout.meta.name};
@@ -256,39 +243,30 @@ int say_nothing_to_start(RolloutCall& call, const std::string& policy) {
   return print_invalid_keys(call, policy) ? 1 : 0;
 }
 
-// How a request for another attempt is called, by what it concerns.
-struct StartWords {
-  std::string_view retry;    // Of nodes that failed or were deferred.
-  std::string_view rollout;  // Of nodes that had drifted.
-  std::string_view again;    // Of what a person ended.
-};
-constexpr StartWords kBegun{"retrying", "rolling out", "rolling out again"};
-constexpr StartWords kHeldBack{"a retry of", "a rollout of", "a new attempt of"};  // Something must end first.
-
-// "retrying failed and deferred nodes of policy default"
-std::string what_starts(const RolloutCall& call, const std::string& policy, bool retries, const StartWords& words) {
-  const std::string drifted = fmt::format("{} nodes that had drifted before the operator was installed", words.rollout);
+// "retrying failed and deferred nodes of policy default"; `waits`: what is asked for and waits, "a retry of …".
+std::string what_starts(const RolloutCall& call, const std::string& policy, bool retries, bool waits) {
+  const std::string drifted = fmt::format("{} nodes that had drifted before the operator was installed",
+                                          waits ? "a rollout of" : "rolling out");
   if (retries)
-    return fmt::format("{} failed and deferred nodes of policy {}{}", words.retry, policy,
+    return fmt::format("{} failed and deferred nodes of policy {}{}", waits ? "a retry of" : "retrying", policy,
                        call.options.adopt ? ", and " + drifted : "");
   return call.options.adopt ? drifted
-                            : fmt::format("{} what was aborted or undone under policy {}", words.again, policy);
+                            : fmt::format("{} what was aborted or undone under policy {}",
+                                          waits ? "a new attempt of" : "rolling out again", policy);
 }
 
 // `retries`: nodes failed or were deferred; else rollouts that a person ended begin again, or drift is rolled out.
 void print_started(RolloutCall& call, const std::string& policy, bool retries,
                    const std::vector<std::string>& retried) {
   const Holds holds = what_holds(call, policy);
-  if (holds.all && !call.no_operator) {
-    print_line(*call.out, "Recorded {}", what_starts(call, policy, retries, kHeldBack));
-  } else if (call.no_operator) {
-    print_line(*call.out, "Recorded (an operator applies it; none is running): {}",
-               what_starts(call, policy, retries, kBegun));
-  } else {
-    std::string begun = what_starts(call, policy, retries, kBegun);
-    begun.front() = 'R';  // Of "retrying" and "rolling".
-    print_line(*call.out, "{}", begun);
-  }
+  const bool waits = holds.all && !call.presence.none;
+  std::string begun = what_starts(call, policy, retries, waits);
+  if (!waits && !call.presence.none) begun.front() = 'R';  // Of "retrying" and "rolling".
+  print_line(*call.out, "{}{}",
+             waits                ? "Recorded "
+             : call.presence.none ? "Recorded (an operator applies it; none is running): "
+                                  : "",
+             begun);
   for (const std::string& line : retried) print_line(*call.out, "  {}", line);
   if (holds.all) *call.out << "No node starts before this ends:\n";
   print_what_holds(call, holds);
@@ -306,10 +284,10 @@ asio::awaitable<int> rollout_start(RolloutCall* call) {
   std::optional<std::string> baseline;
   if (call->options.adopt && index.record) baseline = k8s::format_time(index.record->recorded_at);
   if (call->options.adopt && !baseline) {
-    const bool awaited = !call->operator_lease.empty() && call->incomplete.empty() && index.record_problem.empty();
+    const bool awaited = !call->presence.running.empty() && call->incomplete.empty() && index.record_problem.empty();
     co_return call->refuse(
         awaited ? fmt::format("--adopt: no baseline is recorded yet: {}. Repeat this once it is allowed to act",
-                              unrecorded_operator_text(call->operator_lease))
+                              unrecorded_operator_text(call->presence.running))
                 : "--adopt: no baseline is recorded yet, or the record cannot be read, so no drift is known");
   }
   const WallTime asked = call->clock->now();

@@ -1,21 +1,15 @@
 // Verbs of `rollout` that set a switch of a SharingRollout or a SharingPolicy; `resume` also ends the pauses of
 // ConfigMaps that people have annotated.
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <optional>
-#include <ostream>
-#include <set>
 
 #include "controller/commands/rollout/rollout.h"
 #include "controller/commands/shared/print.h"
 #include "controller/reading/reads.h"
 #include "reconcilers/cluster/config_maps.h"
-#include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/labels.h"
-#include "reconcilers/model/message_text.h"
 #include "reconcilers/model/resources.h"
 #include "reconcilers/report/report.h"
 #include "reconcilers/status/status.h"
@@ -26,10 +20,6 @@ namespace asio = boost::asio;
 using OrderedJson = nlohmann::ordered_json;
 
 namespace {
-
-std::string spec_patch(const char* field, bool value) {
-  return OrderedJson{{"spec", {{field, value}}}}.dump();
-}
 
 struct Switch {
   const char* field;  // Of the SharingRollout's spec.
@@ -93,57 +83,48 @@ const Switch& switch_of(RolloutOptions::Verb verb) {
   }
 }
 
-// The ConfigMaps that plugins mount and that are paused, each once, and the operator's record, which has pauses of
-// deleted ConfigMaps.
-struct PausedConfigMaps {
-  std::vector<k8s::ObjectKey> keys;
-  std::optional<FleetRecord> record;
+ConfigMapPause pause_on(const RolloutCall& call, const k8s::ObjectKey& key) {
+  // The operator's record has pauses of deleted ConfigMaps.
+  return pause_of(call.world, call.index.impl().record_or_null(), key);
+}
 
-  [[nodiscard]] const FleetRecord* recorded() const { return record ? &*record : nullptr; }
-  [[nodiscard]] ConfigMapPause pause(const World& world, const k8s::ObjectKey& key) const {
-    return pause_of(world, recorded(), key);
-  }
-};
-
-// None where a ConfigMap cannot be read.
-PausedConfigMaps paused_config_maps(const RolloutCall& call) {
-  PausedConfigMaps out{{}, call.index.impl().record};
-  std::set<k8s::ObjectKey> found;
+// The ConfigMaps that plugins mount and that are paused. None where one cannot be read.
+std::set<k8s::ObjectKey> paused_config_maps(const RolloutCall& call) {
+  std::set<k8s::ObjectKey> out;
   for (const PluginInstallation& installation : call.index.installations()) {
     const k8s::ObjectKey key = installation.config_map_key();
     if (key.name.empty()) continue;
     const bool read = call.world.configmaps.find(key) != nullptr;
     if (!read && call.world.unsynced_namespaces.contains(installation.ns)) return {};
-    if (read && out.pause(call.world, key) != ConfigMapPause::none) found.insert(key);
+    if (read && pause_on(call, key) != ConfigMapPause::none) out.insert(key);
   }
-  out.keys.assign(found.begin(), found.end());
   return out;
 }
 
 // Other stops that a `resume` does not lift.
-std::string still_stopped(const RolloutCall& call, const PausedConfigMaps& paused, const SharingRollout& rollout) {
+std::string still_stopped(const RolloutCall& call, const std::set<k8s::ObjectKey>& paused,
+                          const SharingRollout& rollout) {
   const SharingPolicy* policy = call.world.policies.find(rollout.policy);
   if (policy != nullptr && policy->rollout.paused) {
     return fmt::format("policy {} is also paused. Resume it: gpu-sharing-operator rollout resume policy/{}",
                        rollout.policy, rollout.policy);
   }
   const auto stopped =
-      std::ranges::find(paused.keys, rollout.config_map, [](const auto& key) { return k8s::to_string(key); });
-  if (stopped == paused.keys.end()) return {};
-  const ConfigMapPause pause = paused.pause(call.world, *stopped);
+      std::ranges::find(paused, rollout.config_map, [](const auto& key) { return k8s::to_string(key); });
+  if (stopped == paused.end()) return {};
+  const ConfigMapPause pause = pause_on(call, *stopped);
   if (pause == ConfigMapPause::record) return describe(pause, *stopped);
   return fmt::format(
       "ConfigMap {} also has the annotation {}=true. Remove it: kubectl annotate configmap {} --namespace {} {}-",
       rollout.config_map, kPausedAnnotation, stopped->name, stopped->ns, kPausedAnnotation);
 }
 
-asio::awaitable<int> end_pauses(RolloutCall* call, PausedConfigMaps paused) {
-  for (const k8s::ObjectKey& key : paused.keys) {
+asio::awaitable<int> end_pauses(RolloutCall* call, std::set<k8s::ObjectKey> paused) {
+  const FleetRecord* record = call->index.impl().record_or_null();
+  for (const k8s::ObjectKey& key : paused) {
     // The annotation is removed, unless the pause is that of a ConfigMap which this one has replaced.
-    const OrderedJson ended = is_replaced(call->world, paused.recorded(), key) ? OrderedJson("false") : OrderedJson();
-    OrderedJson body;
-    body["metadata"]["annotations"][std::string(kPausedAnnotation)] = ended;
-    const std::string text = body.dump();
+    const OrderedJson ended = is_replaced(call->world, record, key) ? OrderedJson("false") : OrderedJson();
+    const std::string text = OrderedJson{{"metadata", {{"annotations", {{kPausedAnnotation, ended}}}}}}.dump();
     const k8s::WriteOptions options;
     const k8s::Result<std::string> patched =
         co_await call->client->merge_patch(resources::config_maps, key, text, options);
@@ -155,16 +136,15 @@ asio::awaitable<int> end_pauses(RolloutCall* call, PausedConfigMaps paused) {
 
 // Of a pause that no operator applies now: when it takes effect, and how it is undone.
 void print_pause_without_operator(const RolloutCall& call, std::string_view resume) {
-  if (!call.no_operator) return;
+  if (!call.presence.none) return;
   *call.out << fmt::format("  it takes effect when an operator runs. To undo it: {}\n", resume);
 }
 
 // What a `resume` of a policy leaves paused; empty: nothing.
 std::string paused_too(const RolloutCall& call) {
-  const PausedConfigMaps paused = paused_config_maps(call);
   std::vector<std::string> names;
-  for (const k8s::ObjectKey& key : paused.keys) {
-    const ConfigMapPause pause = paused.pause(call.world, key);
+  for (const k8s::ObjectKey& key : paused_config_maps(call)) {
+    const ConfigMapPause pause = pause_on(call, key);
     if (pause == ConfigMapPause::record) return describe(pause, key);
     names.push_back(k8s::to_string(key));
   }
@@ -206,7 +186,7 @@ asio::awaitable<int> pause_policy(RolloutCall* call, std::string name, bool paus
   const std::string resume = fmt::format("gpu-sharing-operator rollout resume policy/{}", name);
   if (pause) print_pause_without_operator(*call, resume);
   // Who has named no policy does not know which one to resume.
-  if (pause && !call->no_operator && call->options.name.empty())
+  if (pause && !call->presence.none && call->options.name.empty())
     *call->out << fmt::format("  to resume it: {}\n", resume);
   if (const std::string rollouts = pause ? "" : rollouts_to_resume(call->world, name); !rollouts.empty())
     *call->out << "  " << rollouts << "\n";
@@ -273,14 +253,9 @@ std::string policies_to_resume(const World& world) {
 // for `resume` those that are paused.
 std::set<std::string> policies_meant(RolloutCall& call) {
   if (!call.options.name.empty()) return {};
-  switch (call.options.verb) {
-    case RolloutOptions::Verb::pause:
-      return policies_to_stop(call);
-    case RolloutOptions::Verb::resume:
-      return policy_names(call.world, false);
-    default:
-      return {};
-  }
+  if (call.options.verb == RolloutOptions::Verb::pause) return policies_to_stop(call);
+  if (call.options.verb == RolloutOptions::Verb::resume) return policy_names(call.world, false);
+  return {};
 }
 
 // What to do where no rollout is in the state that the verb changes: the switch of a policy, if that is what is meant.
@@ -340,8 +315,8 @@ asio::awaitable<int> set_switch(RolloutCall* call) {
   const auto chosen = choose(call->world, choice, fits, wanted.none);
   // ConfigMaps that were paused by hand are found as well.
   const bool resumes = verb == RolloutOptions::Verb::resume;
-  const PausedConfigMaps paused = resumes ? paused_config_maps(*call) : PausedConfigMaps();
-  if (!chosen && call->options.name.empty() && !paused.keys.empty()) {
+  const std::set<k8s::ObjectKey> paused = resumes ? paused_config_maps(*call) : std::set<k8s::ObjectKey>();
+  if (!chosen && call->options.name.empty() && !paused.empty()) {
     code = co_await end_pauses(call, paused);
     const std::string also = policies_to_resume(call->world);
     if (!also.empty()) *call->out << "  " << also << "\n";
@@ -367,7 +342,7 @@ asio::awaitable<int> set_switch(RolloutCall* call) {
   }
   for (const RolloutFacts& facts : *chosen) {
     const std::string name = facts.rollout->meta.name;
-    const std::string body = spec_patch(wanted.field, wanted.value);
+    const std::string body = OrderedJson{{"spec", {{wanted.field, wanted.value}}}}.dump();
     const bool done = co_await patch_sharing_object(call, resources::sharing_rollouts, name, body);
     if (!done) co_return 2;
     *call->out << fmt::format("{}: {}\n", name, wanted.done);

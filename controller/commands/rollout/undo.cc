@@ -1,16 +1,10 @@
 // `rollout undo`. The operator reverts an inline profile by itself. For others the rollout is paused, or before it is
 // there its policy, and the last verified text is printed; it is written to the ConfigMap only on request, and never if
 // a GitOps tool manages it.
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cstdint>
 #include <nlohmann/json.hpp>
-#include <optional>
-#include <ostream>
-#include <string>
-#include <utility>
 
 #include "controller/commands/rollout/report_text.h"
 #include "controller/commands/rollout/rollout.h"
@@ -19,10 +13,8 @@
 #include "reconcilers/explain/commands.h"
 #include "reconcilers/explain/reading_pass.h"
 #include "reconcilers/explain/revisions.h"
-#include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
-#include "reconcilers/model/message_text.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/model/resources.h"
 #include "reconcilers/report/report.h"
@@ -94,12 +86,12 @@ asio::awaitable<int> write_back(RolloutCall* call, Undo undo) {
   const k8s::CallOptions reading;
   const k8s::Result<std::string> found = co_await call->client->get(resources::config_maps, key, reading);
   if (!found) co_return call->refuse(found.error().message);
-  const std::string owner = gitops_owner_of(*found);
-  if (!owner.empty()) {
+  const GitOpsOwner owner = gitops_owner(project_configmap(*found).value_or(ConfigMap()));
+  if (!owner.tool.empty()) {
     *call->err << fmt::format(
-        "gpu-sharing-operator rollout: ConfigMap {} was not written: {} manages it and would overwrite the change. Put "
-        "the text below into its source\n",
-        undo.config_map, owner);
+        "gpu-sharing-operator rollout: ConfigMap {} was not written: {} ({}) manages it and would overwrite the "
+        "change. Put the text below into its source\n",
+        undo.config_map, owner.tool, owner.mark);
     *call->out << undo.text;
     co_return kForbiddenByOwner;
   }
@@ -107,9 +99,8 @@ asio::awaitable<int> write_back(RolloutCall* call, Undo undo) {
   if (flag_at(config_map, "immutable")) {
     co_return call->refuse(fmt::format("ConfigMap {} is immutable", undo.config_map));
   }
-  OrderedJson body;
-  body["metadata"]["resourceVersion"] = text_at(object_at(config_map, "metadata"), "resourceVersion");
-  body["data"][undo.key] = undo.text;
+  const std::string version = text_at(object_at(config_map, "metadata"), "resourceVersion");
+  const OrderedJson body{{"metadata", {{"resourceVersion", version}}}, {"data", {{undo.key, undo.text}}}};
   const std::string text = body.dump();
   const k8s::WriteOptions options;
   const k8s::Result<std::string> written =
@@ -118,9 +109,7 @@ asio::awaitable<int> write_back(RolloutCall* call, Undo undo) {
   *call->out << fmt::format(
       "ConfigMap {} key {}: restored {} ({}){}\n", undo.config_map, undo.key, undo.to.revision, undo.to.why,
       undo.is_last_verified ? "; a rollout to the revision that was verified last skips the canary" : "");
-  GivenText given;
-  given.config_map = key;
-  given.keys[undo.key] = undo.text;
+  const GivenText given{.config_map = key, .keys = {{undo.key, undo.text}}};
   const k8s::Result<void> applied = apply_given(call->world, call->settings, given, call->clock->now());
   if (applied) print_what_follows(*call, undo, *call->out);
   *call->out << "next: gpu-sharing-operator rollout status\n";
@@ -128,9 +117,7 @@ asio::awaitable<int> write_back(RolloutCall* call, Undo undo) {
 }
 
 asio::awaitable<int> undo_inline(RolloutCall* call, std::string name, std::string policy) {
-  OrderedJson body;
-  body["metadata"]["annotations"][std::string(kUndoAnnotation)] = "true";
-  const std::string text = body.dump();
+  const std::string text = OrderedJson{{"metadata", {{"annotations", {{kUndoAnnotation, "true"}}}}}}.dump();
   const bool done = co_await patch_sharing_object(call, resources::sharing_rollouts, name, text);
   if (!done) co_return 2;
   *call->out << fmt::format(
@@ -251,10 +238,9 @@ void print_text(const RolloutCall& call, const Undo& undo) {
 
 // What else the key could go back to. `out` is stderr where the text itself goes to stdout: that is put into a file.
 void print_others(const Undo& undo, std::ostream& out) {
-  for (const auto& [revision, why] : undo.others) {
+  for (const auto& [revision, why] : undo.others)
     out << fmt::format("instead: gpu-sharing-operator rollout undo --to-revision {0}  # goes to {0} ({1})\n", revision,
                        why);
-  }
 }
 
 // The command without --dry-run, for whoever likes what it would do.
@@ -262,12 +248,9 @@ void print_how_to_undo(const RolloutCall& call, bool is_inline, std::string_view
   std::string again = "gpu-sharing-operator rollout undo";
   if (!call.options.name.empty()) again += " " + call.options.name;
   if (!call.options.to_revision.empty()) again += " --to-revision " + call.options.to_revision;
-  if (is_inline) {
-    *call.out << "next: " << again << "\n";
-    return;
-  }
-  *call.out << "next: " << again << " --write-configmap  # writes it into the ConfigMap\n"
-            << "next: " << again << "  # " << pauses << "prints the text, for a ConfigMap from Git\n";
+  if (!is_inline) *call.out << "next: " << again << " --write-configmap  # writes it into the ConfigMap\n";
+  if (!is_inline) again += fmt::format("  # {}prints the text, for a ConfigMap from Git", pauses);
+  *call.out << "next: " << again << "\n";
 }
 
 asio::awaitable<int> preview_undo(RolloutCall* call, Undo undo, std::string text) {
@@ -277,23 +260,14 @@ asio::awaitable<int> preview_undo(RolloutCall* call, Undo undo, std::string text
                               undo.to.revision.empty() ? "the text before" : undo.to.revision,
                               undo.to.why.empty() ? "completed before it" : undo.to.why, undo.key, undo.config_map);
   }
-  GivenText given;
-  given.config_map = config_map_key(undo.config_map);
-  given.keys[undo.key] = text;
-  const std::optional<GivenText> one = given;
+  const std::optional<GivenText> given =
+      GivenText{.config_map = config_map_key(undo.config_map), .keys = {{undo.key, text}}};
   const std::string all_policies;
-  const int code = co_await preview(call, one, all_policies);
+  const int code = co_await preview(call, given, all_policies);
   co_return code;
 }
 
 }  // namespace
-
-std::string gitops_owner_of(const std::string& config_map_json) {
-  const k8s::Result<ConfigMap> config_map = project_configmap(config_map_json);
-  if (!config_map) return {};
-  const GitOpsOwner owner = gitops_owner(*config_map);
-  return owner.tool.empty() ? std::string() : fmt::format("{} ({})", owner.tool, owner.mark);
-}
 
 asio::awaitable<int> rollout_undo(RolloutCall* call) {
   const FleetRecord* record = call->index.impl().record_or_null();

@@ -1,16 +1,8 @@
 // `rollout status --watch` and `--wait`: a live tree of rollouts, their waves and their nodes on a terminal, a line for
 // each change elsewhere.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <memory>
-#include <optional>
-#include <ostream>
-#include <set>
-#include <string>
 #include <tuple>
-#include <utility>
-#include <vector>
 
 #include "controller/commands/live/live_screen.h"
 #include "controller/commands/live/view.h"
@@ -20,7 +12,6 @@
 #include "controller/commands/shared/session.h"
 #include "controller/commands/status_watch.h"
 #include "reconcilers/explain/node.h"
-#include "reconcilers/model/message_text.h"
 #include "reconcilers/model/policy.h"
 #include "reconcilers/node/node_phase.h"
 
@@ -36,6 +27,10 @@ struct PhaseSign {
   const char* sign;
   const char* ascii;
   Paint paint;
+
+  [[nodiscard]] std::string text(const Screen& screen) const {
+    return painted(screen.utf8 ? sign : ascii, paint, screen);
+  }
 };
 PhaseSign sign_of(Phase phase) {
   switch (phase) {
@@ -158,17 +153,14 @@ class Tree {
     for (const TreeNode& node : nodes) {
       const PhaseSign sign = sign_of(node.phase);
       branch(++at == branches,
-             fmt::format("{} {:<{}}  {}{}{}", painted(screen_.utf8 ? sign.sign : sign.ascii, sign.paint, screen_),
-                         node.name, name, painted(node.state, sign.paint, screen_),
-                         std::string(state + 2 - node.state.size(), ' '), one_line(node.text)),
+             fmt::format("{} {:<{}}  {}{}{}", sign.text(screen_), node.name, name,
+                         painted(node.state, sign.paint, screen_), std::string(state + 2 - node.state.size(), ' '),
+                         one_line(node.text)),
              node.name, rollout.meta.name);
     }
     if (hidden > 0) branch(++at == branches, fmt::format("and {} more pending", hidden));
-    if (up_to_date > 0) {
-      const PhaseSign sign = sign_of(Phase::up_to_date);
-      branch(true, fmt::format("{} {} up to date", painted(screen_.utf8 ? sign.sign : sign.ascii, sign.paint, screen_),
-                               up_to_date));
-    }
+    if (up_to_date > 0)
+      branch(true, fmt::format("{} {} up to date", sign_of(Phase::up_to_date).text(screen_), up_to_date));
   }
 
   // `node`: what the branch is about, under the rollout.
@@ -198,15 +190,6 @@ std::string NewLines::of(const std::vector<std::string>& lines) {
   return out;
 }
 
-namespace {
-
-FleetVerdict verdict_of(const RolloutOptions& rollout, const WaitState& state) {
-  if (!rollout.wait || state.is == WaitState::Is::waiting) return {};
-  return {.exit_status = state.is == WaitState::Is::complete ? 0 : 1, .last = true};
-}
-
-}  // namespace
-
 asio::awaitable<int> watch_rollouts_until(k8s::Reader* client, k8s::Clock* clock, k8s::Signal* stop,
                                           RolloutOptions rollout, NodeFilter only, PlannerSettings settings,
                                           LiveScreen* live, std::ostream* out, std::ostream* err) {
@@ -214,11 +197,7 @@ asio::awaitable<int> watch_rollouts_until(k8s::Reader* client, k8s::Clock* clock
   std::string waits_for = "the cluster has not been read completely";
   std::string outage;
   std::vector<std::string> steps;
-  FleetWatch fleet;
-  fleet.client = client;
-  fleet.clock = clock;
-  fleet.stop = stop;
-  fleet.settings = settings;
+  FleetWatch fleet{.client = client, .clock = clock, .stop = stop, .settings = settings};
   fleet.command = "rollout status";
   fleet.lease = {settings.operator_namespace, rollout.lease_name};
   fleet.timeout = rollout.timeout;
@@ -227,12 +206,14 @@ asio::awaitable<int> watch_rollouts_until(k8s::Reader* client, k8s::Clock* clock
     constexpr bool kHasOperator = true;  // That none runs is a line of its own.
     const FleetReport report = fleet_report(pass, rollout.name, kHasOperator);
     const WaitState state = wait_state(pass, rollout.name);
-    const FleetVerdict verdict = verdict_of(rollout, state);
+    FleetVerdict verdict;
+    if (rollout.wait && state.is != WaitState::Is::waiting)
+      verdict = {.exit_status = state.is == WaitState::Is::complete ? 0 : 1, .last = true};
     waits_for = state.why;
     outage = look.outage;
     if (rollout.timeout) steps = steps_of_waited(pass, rollout.name);
     std::vector<std::string> lines;
-    if (look.no_operator) lines.push_back(look.no_operator->text());
+    if (look.presence.none) lines.push_back(look.presence.none->text());
     for (const std::string& missing : look.incomplete) lines.push_back("incomplete: " + missing);
     if (live != nullptr) {
       std::vector<LiveLine> page;
@@ -262,16 +243,11 @@ asio::awaitable<int> watch_rollouts_until(k8s::Reader* client, k8s::Clock* clock
 int watch_rollouts(const RolloutOptions& rollout, const Options& options, std::ostream& out, std::ostream& err) {
   const PlannerSettings settings = options.planner_settings();
   const k8s::Result<NodeFilter> only = node_filter_of(rollout.only);
-  if (!only) {
-    print_line(err, "{}: {}", kCommand, only.error().message);
-    return 2;
-  }
-  RolloutOptions asked = rollout;
-  asked.lease_name = options.lease_name;
+  if (!only) return refuse(err, kCommand, only.error().message);
   return run_connected(kCommand, options, k8s::terminal_of_process(), err, [&](const Session& session) {
-    return run_live(session, asked.watch, settings, asked.lease_name, &out,
+    return run_live(session, rollout.watch, settings, rollout.lease_name, &out,
                     [&, client = session.client, clock = session.clock](k8s::Signal* stop, LiveScreen* live) {
-                      return watch_rollouts_until(client, clock, stop, asked, *only, settings, live, &out, &err);
+                      return watch_rollouts_until(client, clock, stop, rollout, *only, settings, live, &out, &err);
                     });
   });
 }

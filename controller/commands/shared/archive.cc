@@ -2,7 +2,6 @@
 // names and forms.
 #include "controller/commands/shared/archive.h"
 
-#include <fmt/format.h>
 #define ZLIB_CONST  // The input is not written to.
 #include <zlib.h>
 
@@ -13,7 +12,6 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <numeric>
-#include <utility>
 
 #include "controller/commands/shared/print.h"
 #include "reconcilers/model/json_access.h"

@@ -1,7 +1,6 @@
 // Arguments that several commands declare alike.
 #include "controller/commands/shared/command.h"
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>

@@ -1,24 +1,16 @@
 // Tables, and documents as JSON or YAML.
 #include "controller/commands/shared/print.h"
 
-#include <fmt/format.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <cstddef>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
-#include <ostream>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 #include "reconcilers/model/json_access.h"
-#include "reconcilers/model/message_text.h"
 
 namespace gso {
 
@@ -92,6 +84,11 @@ void print(const OrderedJson& value, std::size_t indent, bool first, std::ostrea
 
 int refuse(std::ostream& err, std::string_view command, std::string_view why) {
   print_line(err, "{}: {}", command, why);
+  return 2;
+}
+
+int refuse_manifests(std::ostream& err, std::string_view command, const k8s::Error& error) {
+  err << command << ": " << error.message << "\n";
   return 2;
 }
 

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "k8sclient/value/error.h"
 #include "reconcilers/model/message_text.h"
 
 namespace gso {
@@ -25,6 +26,8 @@ void print_line(std::ostream& out, fmt::format_string<Values...> text, Values&&.
 // "COMMAND: WHY" in one line, for wrong usage and for what cannot be read; `command`: "gpu-sharing-operator audit".
 // Returns the exit status of that, 2.
 int refuse(std::ostream& err, std::string_view command, std::string_view why);
+// The same of view_of(): a line for each wrong object.
+int refuse_manifests(std::ostream& err, std::string_view command, const k8s::Error& error);
 
 // A row of a table for a terminal: columns as wide as their widest text, the last one cut to what the terminal has
 // left. The first row is the heading.

@@ -1,23 +1,14 @@
 // The connection of a command, and what is said while it waits.
 #include "controller/commands/shared/session.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <boost/asio/co_spawn.hpp>
-#include <chrono>
 #include <exception>
-#include <memory>
-#include <ostream>
-#include <string>
-#include <utility>
 
 #include "controller/commands/shared/print.h"
 #include "controller/config/version.h"
 #include "controller/runtime/task_group.h"
 #include "controller/serving/process_metrics.h"
-#include "k8sclient/api/client.h"
-#include "k8sclient/auth/connection.h"
 #include "k8sclient/transport/curl_transport.h"
 #include "k8sclient/value/time.h"
 #include "reconcilers/model/labels.h"

@@ -2,7 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "controller/commands/rollout/edited_file.h"
@@ -52,6 +54,20 @@ TEST(PolicyEdit, ADefaultThatIsWrittenOutIsNoDifference) {
       changes(policy_of("{}"), policy_of(R"({"nodeSelector":{},"priority":0,"mode":"Enforce","rollout":{"paused":false,
                                     "maxUnavailable":"10%","canary":{"nodesPerGroup":1}}})")),
       IsEmpty());
+}
+
+TEST(PolicyEdit, EachFieldIsShownByItselfOrWithWhatItIsPartOf) {
+  const auto is_shown = [](std::string_view path) {
+    if (path.ends_with("[]")) path.remove_suffix(2);
+    const auto field = std::ranges::find(policy_fields(), path, &PolicyField::path);
+    return field != policy_fields().end() && field->shown != nullptr;
+  };
+  for (const PolicyField& field : policy_fields()) {
+    if (field.read == nullptr) continue;
+    std::string_view path = field.path;
+    while (!is_shown(path) && path.contains('.')) path = path.substr(0, path.rfind('.'));
+    EXPECT_TRUE(is_shown(path)) << field.path;
+  }
 }
 
 TEST(PolicyEdit, ARetryIsADifference) {

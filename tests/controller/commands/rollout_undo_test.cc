@@ -1,4 +1,5 @@
 // `rollout undo`: what goes back, what is written and what never is, and its exit status.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,6 +11,7 @@
 #include "reconcilers/cluster/config_maps.h"
 #include "reconcilers/cluster/record_store.h"
 #include "reconcilers/fleet/pass.h"
+#include "reconcilers/model/project.h"
 #include "reconcilers/profile/profile.h"
 #include "reconcilers/report/undo.h"
 #include "tests/controller/commands/rollout_commands.h"
@@ -414,7 +416,8 @@ struct OwnerCase {
 };
 class Owners : public testing::TestWithParam<OwnerCase> {};
 TEST_P(Owners, AreNamed) {
-  EXPECT_EQ(gitops_owner_of(GetParam().object), GetParam().owner);
+  const GitOpsOwner owner = gitops_owner(project_configmap(GetParam().object).value_or(ConfigMap()));
+  EXPECT_EQ(owner.tool.empty() ? "" : fmt::format("{} ({})", owner.tool, owner.mark), GetParam().owner);
 }
 INSTANTIATE_TEST_SUITE_P(
     GitOps, Owners,

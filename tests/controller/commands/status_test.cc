@@ -329,7 +329,7 @@ TEST_F(StatusTest, ADeadOperatorIsSaidFirstAndIsTrouble) {
   std::ostringstream out;
   EXPECT_FALSE(print_status(status, OutputForm::text, 0, out));
   NoOperator none{{"ns", "lease"}, "pod-1 has not renewed the Lease since 2026-01-01T00:00:00Z", true};
-  status.no_operator = none;
+  status.presence.none = none;
   out.str("");
   EXPECT_TRUE(print_status(status, OutputForm::text, 0, out));
   EXPECT_THAT(out.str(),
@@ -339,7 +339,7 @@ TEST_F(StatusTest, ADeadOperatorIsSaidFirstAndIsTrouble) {
   EXPECT_THAT(nlohmann::json::parse(out.str())["operator"], HasSubstr("none: pod-1"));
   // Where none has ever run, the nodes decide.
   none.was_running = false;
-  status.no_operator = none;
+  status.presence.none = none;
   EXPECT_FALSE(print_status(status, OutputForm::text, 0, out));
 }
 
