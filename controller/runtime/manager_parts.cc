@@ -12,9 +12,9 @@
 #include "controller/runtime/operator_pages.h"
 #include "controller/serving/process_metrics.h"
 #include "k8sclient/watch/watcher.h"
-#include "reconcilers/model/kai_objects.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/policy.h"
+#include "reconcilers/model/project.h"
 #include "reconcilers/model/resources.h"
 
 namespace gso {

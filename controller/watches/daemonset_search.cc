@@ -87,7 +87,7 @@ asio::awaitable<k8s::Result<SeenDaemonSets>> DaemonSetSearch::search() {
     if (const k8s::Result<DaemonSet> daemonset = project_daemonset(*json)) found.add(*daemonset, world);
     return {};
   };
-  k8s::ItemFunction sink(take, [&found](const k8s::Error& /*why*/) { ++found.beyond; });
+  k8s::ItemFunction sink(take, [&found](std::string_view /*metadata*/, const k8s::Error& /*why*/) { ++found.beyond; });
   k8s::ListOptions options;
   options.page_limit = kObjectsOfAPage;
   const k8s::Result<std::string> listed = co_await parts_.client->list(resources::daemon_sets, options, &sink);
