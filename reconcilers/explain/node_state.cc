@@ -24,6 +24,7 @@
 #include "reconcilers/model/policy.h"
 #include "reconcilers/node/node_change.h"
 #include "reconcilers/reasons/names.h"
+#include "reconcilers/rollout/gates.h"
 #include "reconcilers/rollout/repairs.h"
 #include "reconcilers/rollout/standstill.h"
 #include "reconcilers/standalone/standalone.h"
