@@ -263,7 +263,7 @@ TEST_F(ClientTest, a_watch_asks_for_bookmarks_and_a_refused_one_is_its_status) {
   EXPECT_THAT(paths(), ElementsAre("/apis/apps/v1/namespaces/ns/daemonsets?watch=true&resourceVersion=7"
                                    "&allowWatchBookmarks=true&timeoutSeconds=300",
                                    "/apis/apps/v1/namespaces/ns/daemonsets?watch=true&allowWatchBookmarks=true"
-                                   "&timeoutSeconds=300&sendInitialEvents=true"));
+                                   "&timeoutSeconds=300&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"));
   EXPECT_EQ(transport.open_streams, 0);
 }
 
