@@ -121,8 +121,7 @@ std::vector<Finding> check_operand_setup(const World& world, const Discovery& di
   for (const Check& check : checks()) {
     if (check.of_objects == nullptr) continue;
     for (ObjectComplaint& complaint : check.of_objects(setup)) {
-      found.push_back(
-          {check.severity, std::move(complaint.object), {check.code, std::move(complaint.message)}});
+      found.push_back({check.severity, std::move(complaint.object), {check.code, std::move(complaint.message)}});
     }
   }
   return found;

@@ -100,7 +100,8 @@ TEST_F(LeavingMps, C9_ADaemonThatStaysFailsTheNode) {
   ran_for(Timer::verifying, minutes(10));
   const Step taken = take();
   ASSERT_EQ(actions(taken), (Actions{"into(VerificationFailed)", "event VerificationFailed"}));
-  EXPECT_NE(taken.plan.actions.front().why.message.find("the old MPS control daemon is still running"), std::string::npos);
+  EXPECT_NE(taken.plan.actions.front().why.message.find("the old MPS control daemon is still running"),
+            std::string::npos);
 }
 
 TEST_F(NodeStep, C10_PodsThatTheKubeletRejectedAreListedOnceBeforeTheEnd) {
