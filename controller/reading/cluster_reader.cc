@@ -356,7 +356,8 @@ asio::awaitable<k8s::Result<void>> fill_world(Look look, PlannerSettings setting
   for (const auto* of_dra : {&read.gpu_clusters, &read.device_classes, &read.resource_slices})
     note(*of_dra, incomplete);
   const SharingKinds kinds{note(read.policies, incomplete), note(read.rollouts, incomplete)};
-  // What cannot be read is not absent: its store stays unsynced (unread_decisions.h), and the kind counts as served.
+  // What cannot be read is not absent: its store stays unsynced (cluster/record_store.h), and the kind counts as
+  // served.
   if (!read.policies) world->policies = k8s::Store<SharingPolicy>();
   if (!read.rollouts) world->rollouts = k8s::Store<SharingRollout>();
   world->policies_served = kinds.policies != Served::no && kinds.rollouts != Served::no;

@@ -41,7 +41,7 @@ struct ClusterView {
 };
 
 // Not empty: what device plugins load in some namespaces cannot be read, or what the operator decides by
-// (unread_decisions.h), so it was not checked and "no errors" would be wrong.
+// (cluster/record_store.h), so it was not checked and "no errors" would be wrong.
 [[nodiscard]] std::string coverage_gap(const World& world, const PlannerSettings& settings);
 
 // For plans of what was read: which kinds are known. Every one is, but for SharingPolicies and SharingRollouts that an

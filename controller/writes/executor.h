@@ -26,7 +26,7 @@
 //    from, nothing disruptive is sent; the store gets the live object and the pass is asked for again.
 //  - Reservation pods of KAI are deleted right after a last look at fresh lists has confirmed them, with uid and
 //    resourceVersion as preconditions; such a request is sent once, and again only after another look.
-//  - No pod of a protected namespace (protected_namespaces.h) is evicted, whatever the plan has.
+//  - No pod of a protected namespace (cluster/discovery.h) is evicted, whatever the plan has.
 //  - After a write, Expectations::current() is false until the stores show it. The answer to a status shows it.
 //  - Failures stay with their object: it backs off (or, when forbidden or invalid, waits long and is reported), the
 //    others go on.

@@ -113,7 +113,7 @@ struct RecordedCanary {
   std::string key;
   std::string revision;
   std::string product;
-  std::string templates;                   // templates_text() (rollout/attempts.h) when it began; empty: unknown.
+  std::string templates;                   // templates_text() (rollout/rollout_view.h) when it began; empty: unknown.
   std::map<std::string, MachineId> nodes;  // Name -> machine; they served when their change began (S12).
   std::set<std::string> begun;             // Of these: they restart or verify. If their Node goes, that is a failure.
   std::optional<k8s::WallTime> soaking_since;  // Since when all required canaries have shown the revision.
@@ -121,7 +121,7 @@ struct RecordedCanary {
   friend bool operator==(const RecordedCanary&, const RecordedCanary&) = default;
 };
 
-// The last attempt to fix a stuck pod of a machine by deleting it (rollout/remediation.h). It is recorded before the
+// The last attempt to fix a stuck pod of a machine by deleting it (rollout/repairs.h). It is recorded before the
 // pod is deleted, so that no restart of the operator forgets an attempt and no refused deletion counts twice.
 struct RecordedRemediation {
   MachineId machine{};
@@ -157,8 +157,8 @@ struct RecordedAttempt {
   std::string key;
   std::string revision;
   std::string retry;  // The policy's gpusharing.dev/retry at that time: another value is another attempt.
-  // templates_text() (rollout/attempts.h) at that time: under OnDelete another image is another attempt, which might
-  // not fail. Empty: unknown.
+  // templates_text() (rollout/rollout_view.h) at that time: under OnDelete another image is another attempt, which
+  // might not fail. Empty: unknown.
   std::string templates;
   friend auto operator<=>(const RecordedAttempt&, const RecordedAttempt&) = default;
 };

@@ -163,7 +163,7 @@ void join_held_changes(std::vector<RolloutFinding>& rollouts, std::vector<Findin
 
 // `gpusharing.dev/hold` and `gpusharing.dev/paused` without a value (`kubectl annotate node n1 gpusharing.dev/hold=`)
 // have no effect, which their author might not expect: a warning, HoldIgnored or PausedIgnored. "false" and its like
-// mean no, and every other value has an effect (model/switch_value.h).
+// mean no, and every other value has an effect (model/policy.h).
 [[nodiscard]] std::optional<Finding> ignored_hold(const Node& node);
 
 // For all Nodes, and for the ConfigMaps that plugins mount; sorted by kind and name.

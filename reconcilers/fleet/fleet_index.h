@@ -84,7 +84,7 @@ class FleetIndex::Impl {
   std::optional<FleetRecord> record;  // Of `stored`.
   [[nodiscard]] const FleetRecord* record_or_null() const { return record ? &*record : nullptr; }
   std::string record_problem;  // Not empty: the record cannot be read, and the operator rolls out nothing.
-  // Policies that govern although they have no object, by name (cluster/recorded_policies.h).
+  // Policies that govern although they have no object, by name (cluster/policy_match.h).
   std::map<std::string, SharingPolicy> held_policies;
   mutable ProfileCache profiles;  // Who only reads the index compiles texts as well; the results are the same.
   KaiIndex kai;

@@ -95,7 +95,7 @@ struct Tally : NodeCounts<std::int64_t> {
 // Identifies a ProfileRollout: policy, plugin ConfigMap and profile key.
 struct RolloutKey {
   std::string policy;
-  std::string config_map;  // "namespace/configmap" (or model/rollout_subject.h)
+  std::string config_map;  // "namespace/configmap" (or model/policy.h)
   std::string key;
   friend auto operator<=>(const RolloutKey&, const RolloutKey&) = default;
 };

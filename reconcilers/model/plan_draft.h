@@ -15,7 +15,7 @@ namespace gso {
 
 // How planners name the timers that run, and read for how long they have run (timer.h). The runtime keeps what a pass
 // names. Two ways, so that no timer depends on who happens to ask:
-// - Timers with several readers are named once, at the top of the pass (rollout/running_timers.h), with run(). Their
+// - Timers with several readers are named once, at the top of the pass (rollout/rollout_view.h), with run(). Their
 //   readers call since() and has_run_for(), which name nothing.
 // - A timer that one chain of steps owns, such as the steps of one node, is named there in every pass in which its
 //   condition is true: held_for() names it and reads it.

@@ -66,7 +66,7 @@ struct World {
   k8s::Store<SharingRollout> rollouts;
   KaiWorld kai;
   PartitioningWorld partitioning;
-  std::map<std::string, KilledDaemon> killed_daemons;  // By node; killed_daemons.h keeps it.
+  std::map<std::string, KilledDaemon> killed_daemons;  // By node; cluster/cluster_pods.h keeps it.
   // ClusterPolicies cannot be read (403): their store is not reliable, and what the GPU Operator is about to do is
   // unknown. Everything continues except what depends on that knowledge; see
   // PluginInstallation::announcement_unknown.
@@ -85,8 +85,8 @@ struct World {
   // For commands: what could not be listed in such a namespace, as `kubectl auth can-i list` names it. Watches leave it
   // empty.
   std::map<std::string, std::set<std::string>> unread_resources;
-  // ConfigMaps whose data_changed is unknown -> since when their data has been seen unchanged (config_map_times.h keeps
-  // it).
+  // ConfigMaps whose data_changed is unknown -> since when their data has been seen unchanged (cluster/config_maps.h
+  // keeps it).
   std::map<ObjectKey, WallTime> data_seen_since;
   // Nodes with writes of the operator, to the Node or to its operand pods, that were handed over and whose result the
   // stores do not show yet -> the patch that writes a change, if that is among them; else null. What the stores show of

@@ -14,7 +14,7 @@
 namespace gso {
 
 // --- Timers: since when something that planners watch has been true without a gap. Each pass names the timers that
-// run (Plan::timers; ages.h says how); the runtime keeps since when each has run and returns that with the next
+// run (Plan::timers; plan_draft.h says how); the runtime keeps since when each has run and returns that with the next
 // Snapshot, so that planners call no clock. A timer that a pass does not name has a gap and starts again. Decisions of
 // a person or of the operator are not timers. They are stored: in annotations of the node, in the record, or in the
 // objects that people edit. How long ago a stored time was, a timer says (Timer::stored_time): the wall clock can be

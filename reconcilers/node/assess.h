@@ -212,8 +212,8 @@ struct AssessContext {
 };
 
 // `use`: who else uses the node's GPUs. nullopt: no device plugin selects the node, it has no GPUs, or nos partitions
-// them and no change of the operator must be finished there (cluster/nos.h). `before`: the node's last assessment, from
-// which texts that have not changed since need not be parsed again; null: none.
+// them and no change of the operator must be finished there (cluster/other_systems.h). `before`: the node's last
+// assessment, from which texts that have not changed since need not be parsed again; null: none.
 [[nodiscard]] std::optional<NodeAssessment> assess_node(const AssessContext& context, const Node& node,
                                                         const std::vector<const Pod*>& operand_pods,
                                                         const ForeignUse& use, const NodeAssessment* before);
@@ -287,7 +287,7 @@ using Loaders = std::vector<std::pair<const Operand*, const Pod*>>;
 // settings. `begun_for`: the profile of change.to; null: unknown. Null: the change replaces the daemon.
 [[nodiscard]] ProfilePtr of_kept_daemon(const NodeChange& change, const ProfilePtr& begun_for);
 // Higher priority first, then older, then by name; the built-in `default` if the cluster has none. `held`: policies
-// that govern although they have no object (cluster/recorded_policies.h).
+// that govern although they have no object (cluster/policy_match.h).
 [[nodiscard]] std::vector<const SharingPolicy*> policies_in_order(const World& world, const SharingPolicy& built_in,
                                                                   const std::map<std::string, SharingPolicy>& held);
 // Another actor holds the node: a driver upgrade or MIG change in progress, a remediation system, or the replacement of

@@ -121,7 +121,8 @@ enum class Drain {
 // --- Whether a deferral on a node still applies, and for how long a change is deferred.
 
 // The node's deferral, if it is of its present target and nobody has given its workloads another turn since: by
-// another attempt (retry.h), or by a policy that evicts them now. `policy`: the one that governs the node; null: none.
+// another attempt (model/policy.h), or by a policy that evicts them now. `policy`: the one that governs the node; null:
+// none.
 [[nodiscard]] std::optional<Deferral> applying_deferral(const Node& node, const NodeAssessment& assessment,
                                                         const SharingPolicy* policy);
 

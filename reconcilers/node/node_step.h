@@ -122,7 +122,7 @@
 // newest new pod or, if none has come, from when the pods were listed, plus idleTimeout if the node waited for its
 // workloads; none of them before a hold has ended (C1), or the node was seen Ready again.
 //
-// Beside these rows: pods with a fault that only a new pod fixes (rollout/remediation.h), sharing labels that the
+// Beside these rows: pods with a fault that only a new pod fixes (rollout/repairs.h), sharing labels that the
 // operator owns and labels of nodes that left their policy (registry.cc), and the mark for KAI (node_labels.h). A node
 // in a change that is lost while its MPS daemon terminates is reported (MPSUncleanExit), whichever row applies after
 // C1.

@@ -77,7 +77,7 @@ class ChangeStep {
   // What remains to be done for the present content and template.
   [[nodiscard]] ChangePlan next_plan() const;
 
-  // The node is NotReady; and if its MPS daemon was terminating, how that one ended is unknown (killed_daemons.h
+  // The node is NotReady; and if its MPS daemon was terminating, how that one ended is unknown (cluster/cluster_pods.h
   // reports a killed one).
   void report_lost_node();
 

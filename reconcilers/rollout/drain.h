@@ -92,7 +92,7 @@ inline constexpr std::string_view kEvictBarePodsField = "spec.rollout.evictBareP
 inline constexpr std::string_view kPodsOfDaemonSets = "pods of DaemonSets or static pods";
 
 // Under `workloads: Evict`: which pods the node waits for because an annotation forbids their eviction, because they
-// have no controller or because of their namespace (protected_namespaces.h), and how to continue. nullopt if no such
+// have no controller or because of their namespace (cluster/discovery.h), and how to continue. nullopt if no such
 // pod keeps the node waiting.
 [[nodiscard]] std::optional<Reason> why_pods_stay(const Pass& pass, const NodeDrain& drain, const NodeUse& use);
 

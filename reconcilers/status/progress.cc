@@ -182,7 +182,7 @@ std::optional<StatusCondition> reverting(const Pass& pass, const SharingPolicy& 
                        has_recorded_stop(*pass.index.record, policy);
   if (stopped) {
     const std::string stops = stops_of(policy);
-    // Why a policy that is deleted still governs its nodes (cluster/recorded_policies.h).
+    // Why a policy that is deleted still governs its nodes (cluster/policy_match.h).
     const Gate gate = first_gate_in_spec(policy);
     const std::string_view reason = gate == Gate::open ? kPolicyGone : reason_of(gate);
     return StatusCondition{

@@ -2,7 +2,8 @@
 """Checks that a free function is declared in the folder that defines it: declarations_test.py [--stems] [PROJECT].
 
 A header is the manual of what lies beside it. A function that no file defines is a mistake as well: either its
-declaration is a leftover, or this test does not see the definition. With --stems the test also lists, without failing,
+declaration is a leftover, or this test does not see the definition. A comment that sends the reader to a file names one
+that exists. With --stems the test also lists, without failing,
 the functions whose header and source lie in one folder and have different names.
 """
 import os
@@ -13,6 +14,7 @@ from function_length_test import sources, without_literals
 
 TOKEN = re.compile(r"[A-Za-z_]\w*|\d[\w'.]*|::|->|\S")
 WORD = re.compile(r"[A-Za-z_]\w*$")
+NAMED_FILE = re.compile(r"(?<![\w./-])((?!sys/)[a-z][a-z_0-9/]*\.(?:cc|h))\b")
 # First words of what is no function, wherever it has parentheses.
 NO_FUNCTION = {"using", "typedef", "static_assert", "class", "struct", "enum", "union", "friend", "concept", "requires"}
 # Words that a declaration and its definition need not share.
@@ -175,6 +177,17 @@ def in_other_folders(found):
             if os.path.dirname(path) not in [os.path.dirname(other) for other in others]]
 
 
+def files_that_are_gone(files, names):
+    """(path, line, name) of comments that name a file which is none of `names`, paths of the project's files."""
+    out = []
+    for path, text in sorted(files.items()):
+        for number, line in enumerate(text.split("\n"), 1):
+            comment = line.partition("//")[2]
+            out += [(path, number, name) for name in NAMED_FILE.findall(comment)
+                    if not any(("/" + each).endswith("/" + name) for each in names)]
+    return out
+
+
 def check_the_rules():
     """How many of EXAMPLES are read otherwise."""
     wrong = 0
@@ -184,6 +197,10 @@ def check_the_rules():
         if found != expected:
             wrong += 1
             print("declarations_test: finds %r in %r" % (found, files))
+    text = "#include <sys/x.h>\n// As b.cc and a/f.h say.\nint i;  // Of f.h; sys/x.h has it.\n"
+    if files_that_are_gone({"a/f.h": text}, ["a/f.h"]) != [("a/f.h", 2, "b.cc")]:
+        wrong += 1
+        print("declarations_test: does not find the one file that is gone in %r" % text)
     return wrong
 
 
@@ -200,6 +217,11 @@ def main(arguments):
         wrong += 1
         what = "%s defines: declare it beside that file" % ", ".join(others) if others else "no file defines: remove it"
         print("%s declares %s(), which %s" % (path, name, what))
+    names = {os.path.relpath(os.path.join(folder, name), root) for part in ("k8sclient", "reconcilers", "controller", "tests", "bench")
+             for folder, _, each in os.walk(os.path.join(root, part)) for name in each}
+    for path, number, name in files_that_are_gone(files, names):
+        wrong += 1
+        print("%s:%d names %s, which is no file of the project" % (path, number, name))
     if stems:
         for path, name, others in found:
             print("stems: %s declares %s(), defined in %s" % (path, name, ", ".join(others) or "no file"))
