@@ -70,6 +70,16 @@ Facts facts_in(const nlohmann::json& entry) {
   return out;
 }
 
+void erase_facts(nlohmann::json& entry) {
+  Facts names;
+  for_each_field(names, [&](const char* name, const auto&) { entry.erase(name); });
+}
+
+Facts facts_in_status(const nlohmann::json& status, std::string_view code) {
+  const nlohmann::json reason = k8s::object_at(status, "reason");
+  return k8s::text_at(reason, "code") == code ? facts_in(reason) : Facts();
+}
+
 const Facts& Reason::facts() const {
   static const Facts none;
   return facts_ == nullptr ? none : *facts_;

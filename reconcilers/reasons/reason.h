@@ -43,6 +43,9 @@ inline constexpr std::string_view kGroupBudget = "maxUnavailablePerGroup";
 void print_facts(const Facts& facts, nlohmann::json& entry);
 // The same, read; fields of other types count as missing.
 [[nodiscard]] Facts facts_in(const nlohmann::json& entry);
+void erase_facts(nlohmann::json& entry);
+// Those of status.reason, if it has that code: whoever knows no such field has written newer conditions beside it.
+[[nodiscard]] Facts facts_in_status(const nlohmann::json& status, std::string_view code);
 
 struct Reason {
   std::string code;     // CamelCase, stable: of names.h or of a check; of a container that waits, the kubelet's.

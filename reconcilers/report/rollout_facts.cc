@@ -78,7 +78,7 @@ RolloutFacts facts_of(const SharingRollout& rollout) {
   out.phase = rollout.phase.empty() ? "Starting" : rollout.phase;
   const nlohmann::json status = parse_status(rollout.status_json);
   const nlohmann::json ready = condition_in(status, "Ready");
-  out.ready = {text_at(ready, "reason"), text_at(ready, "message"), facts_in(object_at(status, "reason"))};
+  out.ready = {text_at(ready, "reason"), text_at(ready, "message"), facts_in_status(status, text_at(ready, "reason"))};
   out.earlier_attempt = text_at(condition_in(status, kCurrentCondition), "reason") == reason_of(Gate::new_attempt);
   const nlohmann::json progressing = condition_in(status, kProgressing);
   if (text_at(progressing, "status") == "False") out.stopped_since = text_at(progressing, "lastTransitionTime");

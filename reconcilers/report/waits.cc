@@ -171,7 +171,7 @@ std::vector<PolicyWait> read_waits(const SharingPolicy& policy) {
   const bool some_wait = said == kRollingOut && number_at(object_at(status, "nodes"), "pending") > 0;
   const bool waits = progressing.is_object() && (stands || some_wait);
   if (waits) {
-    out.push_back({policy.meta.name, {said, text_at(progressing, "message"), facts_in(object_at(status, "reason"))}});
+    out.push_back({policy.meta.name, {said, text_at(progressing, "message"), facts_in_status(status, said)}});
   }
   for (const nlohmann::json& entry : list_at(status, "blocked")) {
     if (!entry.is_object() || (waits && text_at(entry, "reason") == said)) continue;

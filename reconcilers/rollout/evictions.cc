@@ -15,6 +15,7 @@
 #include "reconcilers/fleet/fleet.h"
 #include "reconcilers/model/foreign_names.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/message_text.h"
 #include "reconcilers/model/policy.h"
 #include "reconcilers/reasons/names.h"
 
@@ -242,7 +243,7 @@ struct Staying {
   }
   [[nodiscard]] Facts facts() const {
     return {.bare = !bare.waiting.empty(),
-            .annotation = by_refusal.empty() ? std::string() : by_refusal.begin()->first,
+            .annotation = by_refusal.empty() ? std::string() : shown_value(by_refusal.begin()->first),
             .otherwise = !returning.waiting.empty()};
   }
 };

@@ -13,6 +13,7 @@
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/reasons/names.h"
 #include "reconcilers/rollout/budgets.h"
+#include "reconcilers/rollout/canary.h"
 #include "reconcilers/rollout/drain.h"
 #include "reconcilers/rollout/gates.h"
 #include "reconcilers/rollout/rollout_view.h"
@@ -135,8 +136,8 @@ class Finder {
       out_.groups.push_back({product, *std::move(canary)});
     } else if (full.is_any()) {
       out_.groups.push_back({product, full.reason(), full.clauses});
-    } else if (std::string busy = behind_workloads(group); !busy.empty()) {
-      out_.groups.push_back({product, Reason{kWaitingForWorkloads, std::move(busy), about_nodes(draining_)}});
+    } else if (auto busy = behind_workloads(group)) {
+      out_.groups.push_back({product, *std::move(busy)});
     }
   }
 
@@ -159,22 +160,25 @@ class Finder {
   }
 
   // Busy nodes of the group, while as many nodes as allowed wait for their workloads.
-  [[nodiscard]] std::string behind_workloads(const Group& group) const {
-    if (busy_.empty()) return {};
+  [[nodiscard]] std::optional<Reason> behind_workloads(const Group& group) const {
+    if (busy_.empty()) return std::nullopt;
     const bool busy =
         std::ranges::any_of(group.pending, [&](const auto& entry) { return busy_.contains(entry.second); });
-    if (!busy) return {};
+    if (!busy) return std::nullopt;
     const Slots slots(pass_);
+    const auto behind = [](const std::vector<std::string>& draining, auto&&... words) {
+      return Reason{kWaitingForWorkloads, busy_nodes_text(draining, words...), about_nodes(draining)};
+    };
     switch (waiting_room(slots, rollout_.key, std::ssize(draining_of_policy_), std::ssize(draining_))) {
       case WaitingRoom::policy_full:
-        return busy_nodes_text(draining_of_policy_, slots.most_draining(rollout_.key), "policy " + rollout_.key.policy,
-                               "maxUnavailable");
+        return behind(draining_of_policy_, slots.most_draining(rollout_.key), "policy " + rollout_.key.policy,
+                      "maxUnavailable");
       case WaitingRoom::cluster_full:
-        return busy_nodes_text(draining_, slots.most_draining_in_cluster(), "the cluster", "--cluster-max-unavailable");
+        return behind(draining_, slots.most_draining_in_cluster(), "the cluster", "--cluster-max-unavailable");
       case WaitingRoom::free:
         break;
     }
-    return {};
+    return std::nullopt;
   }
 
   const RolloutView& rollout_;

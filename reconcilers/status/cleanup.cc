@@ -252,6 +252,7 @@ void end_rollout(const SharingRollout& rollout, WallTime now, Cleanup& out) {
   Json status = old;
   status["phase"] = "Superseded";
   keep_failed_nodes(status);
+  erase_reasons(status);
   const std::vector<StatusCondition> conditions{{"Ready", false, kOperatorRemoved, std::string(kWhy)},
                                                 {"Progressing", false, kOperatorRemoved, std::string(kWhy)},
                                                 // Its switches must have no effect after a reinstallation.
@@ -270,6 +271,7 @@ void end_policy(const SharingPolicy& policy, WallTime now, Cleanup& out) {
   if (false_condition(old, "Ready").starts_with(kOperatorRemoved)) return;
   Json status = old;
   for (const char* field : {"currentRollout", "estimatedCompletion", "oldestInProgress"}) status.erase(field);
+  erase_reasons(status);
   std::vector<StatusCondition> conditions;
   for (const char* type : {"Ready", "Progressing", "Degraded", "ConfigValid"})
     conditions.push_back({type, false, kOperatorRemoved, std::string(kWhy), true});

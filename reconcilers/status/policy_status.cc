@@ -21,6 +21,7 @@
 #include "reconcilers/rollout/label_contest.h"
 #include "reconcilers/rollout/repairs.h"
 #include "reconcilers/rollout/rollout_view.h"
+#include "reconcilers/rollout/stops.h"
 #include "reconcilers/status/next_status.h"
 
 namespace gso {
@@ -390,10 +391,9 @@ class PolicyStatuses {
   void patch_status(const PolicySum& sum) {
     const Json before = parse_status(sum.policy->status_json);
     const Json after = status_of(sum, before);
-    std::string text = dump(after);
-    if (text == sum.policy->status_json) return;
+    if (!must_write(sum.policy->status_json, after)) return;
     report_changes(pass_, sum, before, after);
-    pass_.add(PatchStatus{policy_ref(*sum.policy), std::move(text)}, std::string(kStatusChanged), "");
+    pass_.add(PatchStatus{policy_ref(*sum.policy), dump(after)}, std::string(kStatusChanged), "");
   }
 
   // The conditions without their messages, which name other nodes in each pass.

@@ -162,8 +162,9 @@ std::string status_without_record(const Pass& pass, std::string_view before, std
         {type, text_at(known, "status") == "True", text_at(known, "reason"), text_at(known, "message")});
   }
   status["conditions"] = condition_list(conditions, status, generation, pass.s.now);
-  std::string after = dump(status);
-  return after == before ? std::string() : after;
+  status.erase("waits");
+  status["reason"] = fields_of(Reason(reason, message));
+  return must_write(before, status) ? dump(status) : std::string();
 }
 
 }  // namespace

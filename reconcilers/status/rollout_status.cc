@@ -267,7 +267,7 @@ void write_next_status(Pass& pass, const SharingRollout& rollout, NextStatus nex
   }
   if (rollout.meta.generation > 0) status["observedGeneration"] = rollout.meta.generation;
   PatchStatus patch = status_patch(rollout, status);
-  if (patch.status_json == rollout.status_json) return;
+  if (!must_write(rollout.status_json, status)) return;
   if (phase.name != rollout.phase) {
     const bool aborted = phase.why.code == reason_of(Gate::aborted);
     const bool bad =
@@ -314,6 +314,22 @@ Json fields_of(const Reason& why) {
   Json out{{"code", why.code}};
   print_facts(why.facts(), out);
   return out;
+}
+
+void erase_reasons(Json& status) {
+  status.erase("reason");
+  status.erase("waits");
+  const auto nodes = status.find("nodes");
+  if (nodes == status.end() || !nodes->is_array()) return;
+  for (Json& node : *nodes) erase_facts(node);
+}
+
+bool must_write(std::string_view stored, const Json& status) {
+  if (dump(status) == stored) return false;
+  if (parse_status(stored).contains("reason")) return true;
+  Json kept = status;
+  erase_reasons(kept);
+  return dump(kept) != stored;
 }
 
 Json rollout_node(std::string_view name, std::string_view state, const Reason& why) {

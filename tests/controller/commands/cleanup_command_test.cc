@@ -206,7 +206,8 @@ TEST_F(CleanupCommand, ARolloutUnderWayEndsWithAReason) {
              "profile":"version: v1\n","approved":true}})");
     const std::string phase = name == "done" ? "Completed" : "Progressing";
     merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/" + name + "/status",
-          R"({"status":{"phase":")" + phase + R"(","startedAt":"2026-01-01T00:00:00Z","nodes":[{"name":"gpu-1",
+          R"({"status":{"phase":")" + phase + R"(","startedAt":"2026-01-01T00:00:00Z","reason":{"code":"RollingOut",
+              "nodes":["gpu-1"]},"waits":[{"product":"T4","reason":"RollingOut"}],"nodes":[{"name":"gpu-1",
               "state":"Waiting"}],"counts":{"total":3,"updated":1,"inProgress":1,"pending":1,"blocked":0,"failed":0}}})");
   }
   EXPECT_EQ(run(), 0) << err.str();
@@ -217,7 +218,7 @@ TEST_F(CleanupCommand, ARolloutUnderWayEndsWithAReason) {
   EXPECT_EQ(status["counts"]["updated"], 1);
   EXPECT_EQ(status["counts"]["inProgress"], 1) << "the counts stay as they were";
   EXPECT_EQ(status["counts"]["pending"], 1);
-  EXPECT_FALSE(status.contains("nodes"));
+  for (const char* field : {"nodes", "reason", "waits"}) EXPECT_FALSE(status.contains(field)) << field;
   for (const Json& condition : status["conditions"]) {
     EXPECT_EQ(condition["status"], "False");
     EXPECT_EQ(condition["reason"], "OperatorRemoved");
@@ -228,8 +229,9 @@ TEST_F(CleanupCommand, ARolloutUnderWayEndsWithAReason) {
 }
 
 TEST_F(CleanupCommand, APolicySaysThatNobodyLooksAfterItAnyMore) {
-  merge("/apis/gpusharing.dev/v1alpha1/sharingpolicies/p/status",
-        R"({"status":{"currentRollout":"r","nodes":{"total":3},"conditions":[{"type":"Ready","status":"True",
+  merge(
+      "/apis/gpusharing.dev/v1alpha1/sharingpolicies/p/status",
+      R"({"status":{"currentRollout":"r","reason":{"code":"Settled"},"nodes":{"total":3},"conditions":[{"type":"Ready","status":"True",
             "reason":"Ready","message":"fine","lastTransitionTime":"2026-01-01T00:00:00Z"}]}})");
   EXPECT_EQ(run(), 0) << err.str();
   const Json status = get("/apis/gpusharing.dev/v1alpha1/sharingpolicies/p")["status"];
@@ -239,6 +241,7 @@ TEST_F(CleanupCommand, APolicySaysThatNobodyLooksAfterItAnyMore) {
     EXPECT_EQ(condition["reason"], "OperatorRemoved");
   }
   EXPECT_FALSE(status.contains("currentRollout"));
+  EXPECT_FALSE(status.contains("reason"));
   EXPECT_EQ(status["nodes"]["total"], 3);
   EXPECT_THAT(out.str(), HasSubstr("SharingPolicy p: its conditions become Unknown (OperatorRemoved)\n"));
   EXPECT_EQ(run(), 0) << err.str();

@@ -156,6 +156,46 @@ TEST_F(Waits, WhichBudgetsAreFullAndWhoHoldsTheFirstIsAFieldOfTheStatus) {
   EXPECT_EQ(status()["reason"]["holders"], Json({"a01", "a02", "a03", "a04", "a05"})) << "the first five";
 }
 
+// `crds.install: false`: the CRDs can be of an earlier release, and the API server drops the fields that they do not
+// have.
+TEST_F(Waits, AStatusWhoseFieldsAreDroppedIsNotWrittenInEachPass) {
+  FleetModel& fleet = start("maxUnavailable: 2, workloads: Evict, canary: {nodesPerGroup: 0}", "mps-4");
+  for (const char* node : {"a01", "a02"}) fleet.hold_pods(node, true);
+  for (const char* node : {"a01", "a02"}) fleet.use(node, std::string("job-") + node, "nvidia.com/gpu", 1);
+  fleet.edit("any", "mps-8");
+  const auto dropped = [](const std::string& text) {
+    Json status = Json::parse(text);
+    for (const char* field : {"reason", "waits"}) status.erase(field);
+    if (!status.contains("nodes") || !status["nodes"].is_array()) return status.dump();
+    for (Json& node : status["nodes"]) {
+      for (const char* field : {"podsWithoutController", "evictionForbiddenBy", "podsStayOtherwise", "evictionRefused"})
+        node.erase(field);
+    }
+    return status.dump();
+  };
+  const auto serve = [&] {
+    std::vector<SharingRollout> rollouts;
+    for (const auto& [key, rollout] : fleet.world.rollouts.all()) rollouts.push_back(*rollout);
+    for (SharingRollout& rollout : rollouts) {
+      if (!rollout.status_json.empty()) rollout.status_json = dropped(rollout.status_json);
+      fleet.world.rollouts.apply(rollout);
+    }
+    SharingPolicy policy = *fleet.world.policies.find("default");
+    policy.status_json = dropped(policy.status_json);
+    fleet.world.policies.apply(policy);
+  };
+  for (int i = 0; i < 20; ++i) {
+    tick(1);
+    serve();
+  }
+  EXPECT_THAT(progressing(), HasSubstr("no slot is free"));
+  for (int i = 0; i < 5; ++i) {
+    for (const PlannedAction& planned : fleet.tick().actions)
+      EXPECT_FALSE(std::holds_alternative<PatchStatus>(planned.action)) << progressing();
+    serve();
+  }
+}
+
 TEST_F(Waits, ANodeThatIsNotReadyAndABusyOneAreNamedAsHoldersForTheIdleOnes) {
   FleetModel& fleet = start("maxUnavailable: 2, maxUnavailablePerGroup: 100%, canary: {nodesPerGroup: 0}", "mps-4");
   fleet.set_ready("a02", false);
