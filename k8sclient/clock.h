@@ -39,8 +39,8 @@ class Clock {
   [[nodiscard]] virtual std::unique_ptr<Signal> make_signal() = 0;
 };
 
-// The real clock on an io_context's executor: CLOCK_REALTIME and CLOCK_BOOTTIME. A wait whose deadline passes in
-// suspend ends at most a second after it. The clock must go before the io_context.
+// The real clock on an io_context's executor: CLOCK_REALTIME and CLOCK_BOOTTIME, with one timerfd for all waits, which
+// ends them at their deadline also after a suspend. It must go before the io_context.
 [[nodiscard]] std::unique_ptr<Clock> make_real_clock(boost::asio::any_io_executor executor);
 
 // --- The wall clock as the API server has it: creation times, the times of edits and what the operator stores beside
