@@ -214,7 +214,12 @@ void Manager::watch_lease() {
   options.field_selector = k8s::FieldSelector::equals("metadata.name", lease.name);
   const std::string subject = fmt::format("Lease {}/{}", lease.ns, lease.name);
   ReportingSink::Reports reports;
-  reports.complete = [this, subject] { outages_.worked(kWatchFailed, subject); };
+  reports.complete = [this, subject, lease] {
+    outages_.worked(kWatchFailed, subject);
+    // It can have gone before the first list, of which no listener hears.
+    const Lease* seen = leases_.find(lease);
+    if (seen == nullptr || seen->holder.empty()) elector_->look_now();
+  };
   // Without the watch the Lease is read every few seconds.
   reports.failed = [this, subject](const k8s::Error& error) { outages_.failed(kWatchFailed, subject, error); };
   ScopedWatch::start(lease_watch_, &client_, resources::leases, std::move(options), &services_, executor_,

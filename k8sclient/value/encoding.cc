@@ -19,11 +19,21 @@ bool is_valid_utf8(std::string_view text) {
 }
 
 std::size_t utf8_sequence(std::string_view text) {
-  const std::size_t most = std::min<std::size_t>(text.size(), 4);
-  for (std::size_t length = 1; length <= most; ++length) {
-    if (is_valid_utf8(text.substr(0, length))) return length;
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char first = byte(0);
+  if (first < 0x80) return 1;
+  const std::size_t length = first >= 0xf0 && first <= 0xf4  ? 4
+                             : first >= 0xe0 && first < 0xf0 ? 3
+                             : first >= 0xc2 && first < 0xe0 ? 2
+                                                             : 0;
+  if (length == 0 || text.size() < length) return 0;
+  const unsigned char least = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
+  const unsigned char most = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;
+  if (byte(1) < least || byte(1) > most) return 0;
+  for (std::size_t i = 2; i < length; ++i) {
+    if ((byte(i) & 0xc0) != 0x80) return 0;
   }
-  return 0;
+  return length;
 }
 
 std::string replace_invalid_utf8(std::string text) {

@@ -65,9 +65,10 @@ std::string beginning(std::string_view text, std::size_t most) {
 }  // namespace
 
 std::string one_line(std::string_view text) {
-  std::string out = printable(text);
-  for (auto at = out.find_first_of("\n\t"); at != std::string::npos; at = out.find_first_of("\n\t", at)) {
-    out.replace(at, 1, out[at] == '\n' ? "\\n" : "\\t");
+  std::string out;
+  for (const char c : printable(text)) {
+    if (c == '\n' || c == '\t') out += '\\';
+    out += c == '\n' ? 'n' : c == '\t' ? 't' : c;
   }
   return out;
 }

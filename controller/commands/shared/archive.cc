@@ -63,12 +63,13 @@ std::string TarArchive::finish() && {
 k8s::Result<std::string> gzipped(std::string_view bytes) {
   constexpr int kGzipFormat = 16;  // Added to the window's bits: a header of gzip, where zlib's own is the default.
   constexpr int kUsualMemory = 8;
+  if (bytes.size() > std::numeric_limits<uInt>::max() / 2)
+    return k8s::fail(k8s::Reason::decode, "the archive cannot be compressed: it has more than 2 GiB");
   z_stream stream{};
   int code = deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, MAX_WBITS + kGzipFormat, kUsualMemory,
                           Z_DEFAULT_STRATEGY);
   std::string out(code == Z_OK ? deflateBound(&stream, bytes.size()) : 0, '\0');
-  const bool fits = out.size() <= std::numeric_limits<uInt>::max();
-  if (code == Z_OK && fits) {
+  if (code == Z_OK) {
     stream.next_in = reinterpret_cast<const Bytef*>(bytes.data());
     stream.avail_in = static_cast<uInt>(bytes.size());
     stream.next_out = reinterpret_cast<Bytef*>(out.data());
@@ -78,8 +79,7 @@ k8s::Result<std::string> gzipped(std::string_view bytes) {
   }
   (void)deflateEnd(&stream);
   if (code == Z_STREAM_END) return out;
-  return k8s::fail(k8s::Reason::decode, fits ? fmt::format("the archive cannot be compressed: zlib answers {}", code)
-                                             : "the archive cannot be compressed: it has more than 4 GiB");
+  return k8s::fail(k8s::Reason::decode, fmt::format("the archive cannot be compressed: zlib answers {}", code));
 }
 
 // --- Secrets, by name and by what they look like.
