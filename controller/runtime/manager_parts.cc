@@ -216,7 +216,7 @@ void Manager::watch_lease() {
   ReportingSink::Reports reports;
   reports.complete = [this, subject, lease] {
     outages_.worked(kWatchFailed, subject);
-    // It can have gone before the first list, of which no listener hears.
+    // No listener hears of one that was gone before the first list.
     const Lease* seen = leases_.find(lease);
     if (seen == nullptr || seen->holder.empty()) elector_->look_now();
   };
