@@ -64,6 +64,9 @@ asio::awaitable<void> superseded(Scene* scene) {
   const Stage::Seen verified = scene->seen();
   const std::size_t undo_from = scene->journal().size();
   const std::string third = time_slicing_profile(8);
+  // Creation times are whole seconds: nobody knows whether a pod that came within the second of the edit has read it,
+  // and its node is restarted. The period is not scaled with the story's time.
+  co_await scene->clock().sleep_for(3s);
   co_await scene->edit("any", third);
   co_await scene->until("two nodes on the third edit", 30min, scene->finished(undo_from, 2));
   const k8s::MonoTime undone = scene->clock().monotonic();
