@@ -22,17 +22,18 @@ void for_each_field(FactsOrConst& facts, Visit visit) {
   visit("evictionRefused", facts.refused);
 }
 
-void read(const nlohmann::json& value, bool& out) {
-  out = value.is_boolean() && value.get<bool>();
+void read(const nlohmann::json& entry, const char* name, bool& out) {
+  out = k8s::flag_at(entry, name);
 }
 
-void read(const nlohmann::json& value, std::string& out) {
-  if (value.is_string()) out = value.get<std::string>();
+void read(const nlohmann::json& entry, const char* name, std::string& out) {
+  out = k8s::text_at(entry, name);
 }
 
-void read(const nlohmann::json& value, std::vector<std::string>& out) {
-  if (!value.is_array()) return;
-  for (const nlohmann::json& item : value) read(item, out.emplace_back());
+void read(const nlohmann::json& entry, const char* name, std::vector<std::string>& out) {
+  for (const nlohmann::json& item : k8s::list_at(entry, name)) {
+    if (item.is_string()) out.push_back(item.get<std::string>());
+  }
 }
 
 }  // namespace
@@ -64,13 +65,12 @@ void print_facts(const Facts& facts, nlohmann::json& entry) {
 
 Facts facts_in(const nlohmann::json& entry) {
   Facts out;
-  for_each_field(out, [&](const char* name, auto& value) {
-    if (const nlohmann::json* found = k8s::member_at(entry, name)) read(*found, value);
-  });
+  for_each_field(out, [&](const char* name, auto& value) { read(entry, name, value); });
   return out;
 }
 
 void erase_facts(nlohmann::json& entry) {
+  if (!entry.is_object()) return;  // People can write into a status.
   Facts names;
   for_each_field(names, [&](const char* name, const auto&) { entry.erase(name); });
 }

@@ -391,9 +391,10 @@ class PolicyStatuses {
   void patch_status(const PolicySum& sum) {
     const Json before = parse_status(sum.policy->status_json);
     const Json after = status_of(sum, before);
-    if (!must_write(sum.policy->status_json, after)) return;
+    auto text = text_to_write(sum.policy->status_json, after);
+    if (!text) return;
     report_changes(pass_, sum, before, after);
-    pass_.add(PatchStatus{policy_ref(*sum.policy), dump(after)}, std::string(kStatusChanged), "");
+    pass_.add(PatchStatus{policy_ref(*sum.policy), *std::move(text)}, std::string(kStatusChanged), "");
   }
 
   // The conditions without their messages, which name other nodes in each pass.

@@ -164,7 +164,7 @@ std::string status_without_record(const Pass& pass, std::string_view before, std
   status["conditions"] = condition_list(conditions, status, generation, pass.s.now);
   status.erase("waits");
   status["reason"] = fields_of(Reason(reason, message));
-  return must_write(before, status) ? dump(status) : std::string();
+  return text_to_write(before, status).value_or(std::string());
 }
 
 }  // namespace

@@ -139,6 +139,13 @@ bool plan_new_attempt(Pass& pass, const RolloutView& view, const SharingRollout&
 
 constexpr std::size_t kMostGroups = 20;  // In status.waits.
 
+// The fields of an entry that say why.
+Json said_of(const Reason& why) {
+  Json out{{"reason", why.code}, {"message", cut_message(why.message)}};
+  print_facts(why.facts(), out);
+  return out;
+}
+
 constexpr std::string_view kLeft =
     "another revision has replaced this one; if this one returns, a new SharingRollout is created";
 
@@ -146,17 +153,13 @@ constexpr std::string_view kAnew =
     "this is the record of an earlier attempt: a new SharingRollout replaces it before a node starts, and switches set "
     "in this one have no effect";
 
-PatchStatus status_patch(const SharingRollout& rollout, const Json& status) {
-  return {rollout_ref(rollout), dump(status)};
-}
-
 void note_left(Pass& pass, const SharingRollout& rollout, Json status) {
   const Json added = condition_list({{kCurrentCondition, false, "Superseded", std::string(kLeft)}}, {},
                                     rollout.meta.generation, pass.s.now);
   Json conditions = list_at(status, "conditions");
   conditions.push_back(added.front());
   status["conditions"] = std::move(conditions);
-  pass.add(status_patch(rollout, status), "Superseded", std::string(kLeft));
+  pass.add(PatchStatus{rollout_ref(rollout), dump(status)}, "Superseded", std::string(kLeft));
 }
 
 // counts.inProgress; null if the status has no counts.
@@ -261,13 +264,12 @@ void write_next_status(Pass& pass, const SharingRollout& rollout, NextStatus nex
   status.erase("waits");
   for (const GroupWait& group : next.waits) {
     if (status["waits"].size() == kMostGroups) break;
-    Json& wait = status["waits"].emplace_back(
-        Json{{"product", group.product}, {"reason", group.why.code}, {"message", cut_message(group.why.message)}});
-    print_facts(group.why.facts(), wait);
+    status["waits"].emplace_back(said_of(group.why))["product"] = group.product;
   }
   if (rollout.meta.generation > 0) status["observedGeneration"] = rollout.meta.generation;
-  PatchStatus patch = status_patch(rollout, status);
-  if (!must_write(rollout.status_json, status)) return;
+  auto text = text_to_write(rollout.status_json, status);
+  if (!text) return;
+  PatchStatus patch{rollout_ref(rollout), *std::move(text)};
   if (phase.name != rollout.phase) {
     const bool aborted = phase.why.code == reason_of(Gate::aborted);
     const bool bad =
@@ -324,17 +326,19 @@ void erase_reasons(Json& status) {
   for (Json& node : *nodes) erase_facts(node);
 }
 
-bool must_write(std::string_view stored, const Json& status) {
-  if (dump(status) == stored) return false;
-  if (parse_status(stored).contains("reason")) return true;
+std::optional<std::string> text_to_write(std::string_view stored, const Json& status) {
+  std::string text = dump(status);
+  if (text == stored) return std::nullopt;
+  if (parse_status(stored).contains("reason")) return text;
   Json kept = status;
   erase_reasons(kept);
-  return dump(kept) != stored;
+  return dump(kept) == stored ? std::nullopt : std::optional(std::move(text));
 }
 
 Json rollout_node(std::string_view name, std::string_view state, const Reason& why) {
-  Json out{{"name", name}, {"state", state}, {"reason", why.code}, {"message", cut_message(why.message)}};
-  print_facts(why.facts(), out);
+  Json out = said_of(why);
+  out["name"] = name;
+  out["state"] = state;
   return out;
 }
 

@@ -39,8 +39,9 @@ inline constexpr std::string_view kStatusChanged = "StatusChanged";
 [[nodiscard]] nlohmann::json fields_of(const Reason& why);
 // Removes that, and everything else in a status that is made of facts.
 void erase_reasons(nlohmann::json& status);
-// The stored status differs. An API server with CRDs of an earlier release keeps no facts: what it keeps decides there.
-[[nodiscard]] bool must_write(std::string_view stored, const nlohmann::json& status);
+// The text to write in place of the stored one; nullopt: it says the same. An API server with CRDs of an earlier
+// release keeps no facts: what it keeps decides there.
+[[nodiscard]] std::optional<std::string> text_to_write(std::string_view stored, const nlohmann::json& status);
 
 // Removes from the list of nodes in a SharingRollout's status those that have not failed, when another revision
 // replaces it: no node waits for it any more. Its counts stay as they were, because they show how far it came.

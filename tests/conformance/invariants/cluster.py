@@ -279,7 +279,7 @@ class Cluster:
         if is_cordoned(after) and not is_cordoned(before):
             # A PATCH that does not speak of the cordon shows that of a request whose answer the log does not have.
             speaks = write.verb != "patch" or "unschedulable" in (write.request.get("spec") or {})
-            self.cordoned_by[name] = write.user if speaks else self.asked_to_cordon.get(name, write.user)
+            self.cordoned_by[name] = write.user if speaks else self.asked_to_cordon.pop(name, write.user)
         if not is_cordoned(after):
             self.cordoned_by.pop(name, None)
         if amounts(after, "capacity"):

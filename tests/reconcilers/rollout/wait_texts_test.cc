@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
@@ -53,6 +54,16 @@ TEST(WaitTexts, ABudgetThatIsFullForSeveralGroupsIsNamedOnce) {
             "group A100: " + full + "; " + of_a100 + "; " + kept +
                 "; group T4: no slot is free (see group A100); group V100: no slot is free (see group A100); " +
                 of_v100 + "; group X: " + other + "; group Y: waits for the canary y01");
+}
+
+// People can write into a status, and earlier releases have written other fields there.
+TEST(Facts, AreReadOfWhatHasTheirTypesAlone) {
+  EXPECT_EQ(facts_in({{"holders", {"a01", 2}}, {"nodes", "a01"}, {"until", 3}, {"evictionRefused", "true"}}),
+            Facts{.holders = {"a01"}});
+  nlohmann::json number = 1;
+  EXPECT_EQ(facts_in(number), Facts());
+  erase_facts(number);
+  EXPECT_EQ(number, 1);
 }
 
 }  // namespace
