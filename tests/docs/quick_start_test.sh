@@ -74,6 +74,7 @@ a_fleet_shares_no_gpu() {
   kubectl patch clusterpolicies.nvidia.com/cluster-policy --type merge -p '{"spec":{"devicePlugin":{"config":null}}}'
   kubectl delete configmap mps-config --namespace gpu-operator
   await 90 replicas_are 1 11
+  await 90 serves nvidia.com/gpu 1
 }
 
 profiles_are_applied_and_the_operator_installed() {
@@ -84,23 +85,23 @@ print(textwrap.dedent(re.search(r"<!-- file: mps-config.yaml -->\n *```yaml\n(.*
 PY
   follow 'On kind, with a GPU'
   grep -x 'Phase: *Succeeded' "$work/printed"
-  await 90 serve_shared 4
+  await 90 serves nvidia.com/gpu.shared 4
   kubectl get sharingpolicies default
 }
 
-# GPUs of the node times replicas, under the name that renameByDefault gives them.
-serve_shared() {
+# serves RESOURCE REPLICAS: the node's GPUs times the replicas, under this name; renameByDefault adds ".shared".
+serves() {
   local gpus served
   gpus=$(kubectl get node "$node" --output 'jsonpath={.metadata.labels.nvidia\.com/gpu\.count}')
-  served=$(kubectl get node "$node" --output 'jsonpath={.status.allocatable.nvidia\.com/gpu\.shared}')
-  ((gpus > 0 && served == gpus * $1)) || { echo "$served of $gpus x $1"; return 1; }
+  served=$(kubectl get node "$node" --output "jsonpath={.status.allocatable.${1//./\\.}}")
+  ((gpus > 0 && served == gpus * $2)) || { echo "$served of $gpus x $2"; return 1; }
 }
 
 # Everywhere but on mig-01, where MPS is blocked. The first rollout may still run when the edit comes; a minute is not enough
 # for all nodes where other control planes run on the same two cores.
 the_edit_is_rolled() {
   follow 'Edit'
-  await 180 serve_shared 8
+  await 180 serves nvidia.com/gpu.shared 8
   await 180 up_to_date 11
   kubectl get node "$node" --output 'jsonpath={.status.allocatable.nvidia\.com/gpu}' | grep -x 0
 }
