@@ -378,13 +378,25 @@ asio::awaitable<k8s::Result<void>> fill_world(Look look, PlannerSettings setting
   co_return k8s::Result<void>{};
 }
 
+// A person has ended their stops, and an operator replaces them when it sees that.
+void leave_out_retried_rollouts(World& world) {
+  std::vector<k8s::ObjectKey> retried;
+  for (const auto& [key, rollout] : world.rollouts.all()) {
+    const SharingPolicy* policy = world.policies.find(rollout->policy);
+    if (policy != nullptr && is_retried(*rollout, *policy)) retried.push_back(rollout->meta.key());
+  }
+  for (const k8s::ObjectKey& key : retried) world.rollouts.erase(key);
+}
+
 }  // namespace
 
 asio::awaitable<k8s::Result<void>> read_world(k8s::Reader* client, PlannerSettings settings, World* world,
                                               std::vector<std::string>* incomplete, SharingKinds* sharing_kinds) {
   DiscoveryOnce discovery(client);
   const Look look{client, incomplete, &discovery};
-  co_return co_await fill_world(look, settings, world, sharing_kinds);
+  k8s::Result<void> read = co_await fill_world(look, settings, world, sharing_kinds);
+  leave_out_retried_rollouts(*world);
+  co_return read;
 }
 
 std::string coverage_gap(const World& world, const PlannerSettings& settings) {

@@ -24,8 +24,8 @@ struct SharingKinds {
 };
 
 // Reads what planners read into `world`, once. Kinds that are not served stay empty; a kind or namespace that cannot be
-// read is named in `incomplete`, once and with the missing rule, and left out. `sharing_kinds` may be null. Errors:
-// Nodes or DaemonSets cannot be read.
+// read is named in `incomplete`, once and with the missing rule, and left out; so are SharingRollouts whose stop a
+// retry has ended (is_retried()). `sharing_kinds` may be null. Errors: Nodes or DaemonSets cannot be read.
 boost::asio::awaitable<k8s::Result<void>> read_world(k8s::Reader* client, PlannerSettings settings, World* world,
                                                      std::vector<std::string>* incomplete,
                                                      SharingKinds* sharing_kinds = nullptr);

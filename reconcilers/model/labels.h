@@ -37,6 +37,9 @@ inline constexpr std::string_view kRestartedForAnnotation = "gpusharing.dev/rest
 inline constexpr std::string_view kRevertFinalizer = "gpusharing.dev/revert";
 // On a SharingPolicy: a value that differs from the one at a revision's failure allows a retry (`rollout start`).
 inline constexpr std::string_view kRetryAnnotation = "gpusharing.dev/retry";
+// On a SharingPolicy, beside it: uids of the SharingRollouts whose abort or undo that retry ends, with commas between
+// them. The operator replaces these objects.
+inline constexpr std::string_view kRetriedRolloutsAnnotation = "gpusharing.dev/retried-rollouts";
 // On a SharingPolicy, "true": its nodes that had drifted before the operator was installed are also rolled out
 // (`rollout start --adopt`).
 inline constexpr std::string_view kAdoptAnnotation = "gpusharing.dev/adopt-drift";

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cctype>
 #include <nlohmann/json.hpp>
+#include <ranges>
 
 #include "reconcilers/model/foreign_names.h"
 #include "reconcilers/model/json_access.h"
@@ -57,6 +58,14 @@ std::string_view retry_of(const SharingPolicy& policy) {
 
 bool is_undone(const SharingRollout& rollout) {
   return rollout.meta.annotations.get(kUndoAnnotation) == "true";
+}
+
+bool is_retried(const SharingRollout& rollout, const SharingPolicy& policy) {
+  const std::string uid = rollout.meta.uid;
+  if (!(rollout.aborted || is_undone(rollout)) || uid.empty()) return false;
+  const std::string_view retried = policy.meta.annotations.get(kRetriedRolloutsAnnotation).value_or("");
+  return std::ranges::any_of(std::views::split(retried, ','),
+                             [&](auto one) { return std::string_view(one.begin(), one.end()) == uid; });
 }
 
 bool has_ended(std::string_view phase) {

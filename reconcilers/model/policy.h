@@ -86,6 +86,8 @@ struct SharingRollout {
 };
 // A person has undone it (gpusharing.dev/undo).
 [[nodiscard]] bool is_undone(const SharingRollout& rollout);
+// The last retry of its policy ends the abort or the undo that a person has set: the operator replaces the object.
+[[nodiscard]] bool is_retried(const SharingRollout& rollout, const SharingPolicy& policy);
 // Phases of a SharingRollout that has ended: Completed, Superseded, Failed, RolledBack.
 [[nodiscard]] bool has_ended(std::string_view phase);
 

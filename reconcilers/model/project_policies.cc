@@ -13,6 +13,7 @@
 
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/json_fields.h"
+#include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/policy.h"
 #include "reconcilers/model/project.h"
@@ -23,12 +24,13 @@ namespace {
 using json::Fields;
 using json::Value;
 
-// Their values are switches and times. They are copied to nodes and into the record, which have room for no more.
+// Their values are switches and times, which are copied to nodes and into the record: there is no room for more there.
+// Only the list of retried rollouts is longer, about a hundred.
 void shorten_annotations(k8s::ObjectMeta& meta) {
-  constexpr std::size_t kMostBytes = 256;
   const k8s::StringMap all = meta.annotations;
   for (const auto& [key, value] : all) {
-    if (value.view().size() > kMostBytes) meta.annotations.set(key.view(), first_bytes(value.view(), kMostBytes));
+    const std::size_t most = key.view() == kRetriedRolloutsAnnotation ? 4096 : 256;
+    if (value.view().size() > most) meta.annotations.set(key.view(), first_bytes(value.view(), most));
   }
 }
 

@@ -38,15 +38,17 @@ std::map<std::string, std::string> templates_for(const Pass& pass, const Sharing
 
 // The object's switches, combined with what the record has of them already.
 RecordedSwitches switches_in(const Pass& pass, const SharingRollout& rollout, const RecordedSwitches* known) {
-  const std::string retry = retry_of(pass, rollout.policy);
+  const SharingPolicy& policy = pass.index.policy(pass.s.world, rollout.policy);
+  const std::string retry(gso::retry_of(policy));
+  const bool ends = is_retried(rollout, policy);
   RecordedSwitches out{rollout.policy,
                        rollout.config_map,
                        rollout.key,
                        rollout.to_revision,
                        rollout.paused,
                        rollout.approved,
-                       rollout.aborted,
-                       is_undone(rollout),
+                       rollout.aborted && !ends,
+                       is_undone(rollout) && !ends,
                        false,
                        {},
                        templates_for(pass, rollout, known)};
@@ -56,8 +58,7 @@ RecordedSwitches switches_in(const Pass& pass, const SharingRollout& rollout, co
     out.undone = out.undone || known->undone;
   }
   if (!out.aborted && !out.undone) return out;
-  // `rollout start` sets another retry value and then deletes the object: until it is gone, the entry keeps the old
-  // value.
+  // Another retry value alone ends no stop that its object still says.
   const bool was_on = known != nullptr && (known->aborted || known->undone);
   out.retry = was_on ? known->retry : retry;
   return out;

@@ -299,8 +299,20 @@ bool next_status_of_profile(Pass& pass, const RolloutKey& key, const SharingRoll
   return wanted ? next_status_of_target(pass, *view, rollout, next) : next_status_of_other(pass, rollout, next);
 }
 
+// The object goes, and the next pass makes the new one. The record has its pause first, which goes on.
+void end_retried(Pass& pass, const SharingRollout& rollout) {
+  const auto& record = pass.index.record;
+  const RecordedSwitches* known =
+      record ? record->rollout(rollout.policy, rollout.config_map, rollout.key, rollout.to_revision) : nullptr;
+  if (rollout.meta.deletion_timestamp || (rollout.paused && (known == nullptr || !known->paused))) return;
+  replace_attempt(pass, rollout,
+                  fmt::format("`rollout start` has ended its {}: a new rollout takes its place",
+                              rollout.aborted ? "abort" : "undo"));
+}
+
 void plan_status(Pass& pass, const DaemonRollouts& daemons, const SharingRollout& rollout) {
   const RolloutKey key{rollout.policy, rollout.config_map, rollout.key};
+  if (is_retried(rollout, pass.index.policy(pass.s.world, rollout.policy))) return end_retried(pass, rollout);
   NextStatus next;
   next.status = parse_status(rollout.status_json);
   next.left = is_left(pass, key, rollout.to_revision);

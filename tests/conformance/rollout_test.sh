@@ -101,7 +101,7 @@ approve_abort_and_start() {
   await 20 phase_is Failed
   exits 2 rollout approve
   exits 0 rollout start --adopt
-  says 'Deleted the aborted rollout record'
+  says 'which was aborted'
   await 30 phase_is AwaitingApproval
   exits 0 rollout approve
   await 120 replicas_are 8 11

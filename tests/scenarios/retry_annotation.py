@@ -1,5 +1,6 @@
 from scenario import CONFIG_LABEL, Cluster, expect, expect_that, fleet, mps, numbered, one, scenario, stamp, ts
 RETRY = "gpusharing.dev/retry"
+RETRIED = "gpusharing.dev/retried-rollouts"
 
 
 def started(ticks):
@@ -67,6 +68,57 @@ def an_abort_outlives_a_retry_annotation_that_gitops_drops():
         c.remove("SharingRollout", r["metadata"]["name"])
     ticks += [c.after("10m") for _ in range(12)]
     expect("started", started(ticks), [])
+
+
+def stopped_and_started(passes, **switches):
+    """A person stops a rollout and, after that many passes of the operator, types `rollout start`; its uid before that."""
+    c = fleet(4, ts(4), rollout={"canary": {"nodesPerGroup": 1, "soak": "1h"}})
+    c.edit(any=ts(8))
+    for _ in range(6):
+        c.after("1m")
+    c.switch(**switches)
+    for _ in range(passes):
+        c.after("1m")
+    before = one(c.all("SharingRollout"))["metadata"]["uid"]
+    c.annotate("SharingPolicy", "default", RETRY, stamp(c.clock))
+    c.annotate("SharingPolicy", "default", RETRIED, "another-uid,%s" % before)
+    return c, before
+
+
+@scenario
+def a_start_ends_the_aborts_that_it_names():
+    """`rollout start` names the aborted rollout: whether an operator has seen the abort before or not, a new one takes its place and
+    reaches all nodes. An abort of the new one is not ended by it."""
+    for passes in (0, 3):
+        c, before = stopped_and_started(passes, aborted=True)
+        for _ in range(90):
+            c.after("1m")
+            if [r for r in c.all("SharingRollout") if r["metadata"]["uid"] != before]:
+                break
+        c.switch(aborted=True)
+        ticks = [c.after("10m") for _ in range(12)]
+        expect("started after the second abort", started(ticks), [])
+        c, before = stopped_and_started(passes, aborted=True)
+        for _ in range(20):
+            c.after("10m")
+        expect("capacities", {c.capacity(name) for name in c.nodes()}, {16})
+
+
+@scenario
+def a_start_ends_an_abort_and_no_pause():
+    """The rollout that `rollout start` names is paused as well: the new one is, too, and starts nothing until `resume`."""
+    for passes in (0, 3):
+        c, before = stopped_and_started(passes, aborted=True, paused=True)
+        ticks = [c.after("10m") for _ in range(12)]
+        rollout = one(c.all("SharingRollout"))
+        expect_that(rollout["metadata"]["uid"] != before, "another object", rollout)
+        expect("aborted", rollout["spec"].get("aborted", False), False)
+        expect("paused", rollout["spec"].get("paused"), True)
+        expect("started", started(ticks), [])
+        c.switch(paused=False)
+        for _ in range(20):
+            c.after("10m")
+        expect("capacities", {c.capacity(name) for name in c.nodes()}, {16})
 
 
 @scenario

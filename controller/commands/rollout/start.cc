@@ -1,4 +1,6 @@
 // `rollout start`: what failed, was deferred, aborted or undone is tried again.
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -10,6 +12,7 @@
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/resources.h"
 #include "reconcilers/reasons/names.h"
+#include "reconcilers/rollout/gates.h"
 #include "reconcilers/rollout/rollout_view.h"
 #include "reconcilers/standalone/standalone.h"
 #include "reconcilers/status/status.h"
@@ -30,7 +33,7 @@ bool is_replaced(const Index& index, const SharingRollout& rollout) {
   return !target.empty() && target != kInvalidRevision && target != rollout.to_revision;
 }
 
-// The rollouts of the policy that stay ended until `start` deletes them.
+// The rollouts of the policy that stay ended until a `start` names them.
 std::vector<RolloutFacts> ended_by_people(const RolloutCall& call, const std::string& policy) {
   std::vector<RolloutFacts> out = all_rollouts(call.world);
   std::erase_if(out, [&](const RolloutFacts& facts) {
@@ -162,57 +165,16 @@ void print_what_holds(const RolloutCall& call, const Holds& holds) {
   for (const std::string& line : holds.lines) print_line(*call.out, "  {}", line);
 }
 
-// Of an aborted rollout whose object has just been deleted.
-std::string still_paused(const RolloutCall& call, const SharingRollout& rollout) {
-  const std::string& name = rollout.meta.name;
-  const FleetRecord* record = call.index.impl().record_or_null();
-  if (!call.presence.none) return fmt::format("{0} is still paused: gpu-sharing-operator rollout resume {0}", name);
-  const RecordedSwitches* known =
-      record == nullptr ? nullptr
-                        : record->rollout(rollout.policy, rollout.config_map, rollout.key, rollout.to_revision);
-  if (known != nullptr && known->paused)
-    return fmt::format(
-        "{0} is still paused: once an operator has created it again, gpu-sharing-operator rollout "
-        "resume {0}",
-        name);
-  return fmt::format(
-      "no operator has recorded that {} was paused. To keep its nodes from starting: "
-      "gpu-sharing-operator rollout pause policy/{}",
-      name, rollout.policy);
-}
-
-// An aborted or undone rollout stays so: its object goes, and the operator begins a new one. The number of those that
-// were deleted; nullopt: one could not be deleted, which is reported.
-asio::awaitable<std::optional<int>> delete_stopped(RolloutCall* call, std::string policy) {
-  int deleted = 0;
-  const std::vector<RolloutFacts> rollouts = ended_by_people(*call, policy);
-  for (const RolloutFacts& facts : rollouts) {
-    const SharingRollout& rollout = *facts.rollout;
-    k8s::DeleteOptions preconditions;
-    preconditions.uid = rollout.meta.uid;
-    const k8s::ObjectKey key{"", rollout.meta.name};
-    const k8s::WriteOptions options;
-    const k8s::Result<void> removed =
-        co_await call->client->remove(resources::sharing_rollouts, key, preconditions, options);
-    if (!removed && removed.error().reason != k8s::Reason::not_found) {
-      (void)call->refuse(removed.error().message);
-      co_return std::nullopt;
-    }
-    ++deleted;
-    *call->out << fmt::format("Deleted the {} rollout record {}\n", rollout.aborted ? "aborted" : "undone",
-                              rollout.meta.name);
-    if (rollout.paused) print_line(*call->out, "  {}", still_paused(*call, rollout));
-  }
-  co_return deleted;
-}
-
-asio::awaitable<bool> ask_for_attempt(RolloutCall* call, std::string policy, WallTime now,
-                                      std::optional<std::string> baseline) {
-  OrderedJson body;
-  body["metadata"]["annotations"][std::string(kRetryAnnotation)] = k8s::format_micro_time(now);
-  if (baseline) body["metadata"]["annotations"][std::string(kAdoptAnnotation)] = *baseline;
-  const std::string text = body.dump();
-  co_return co_await patch_sharing_object(call, resources::sharing_policies, policy, text);
+// One write, which an operator applies when it sees it: another value of the annotation, and whose stops that ends.
+asio::awaitable<bool> ask_for_attempt(RolloutCall* call, std::string policy, std::string retry,
+                                      std::optional<std::string> baseline, std::vector<RolloutFacts> ended) {
+  OrderedJson annotations{{kRetryAnnotation, retry}};
+  if (baseline) annotations[std::string(kAdoptAnnotation)] = *baseline;
+  std::vector<std::string> uids;
+  for (const RolloutFacts& facts : ended) uids.push_back(facts.rollout->meta.uid);
+  if (!uids.empty()) annotations[std::string(kRetriedRolloutsAnnotation)] = fmt::format("{}", fmt::join(uids, ","));
+  const std::string body = OrderedJson{{"metadata", {{"annotations", annotations}}}}.dump();
+  co_return co_await patch_sharing_object(call, resources::sharing_policies, policy, body);
 }
 
 // Keys whose text no plugin takes. True: some are.
@@ -256,8 +218,8 @@ std::string what_starts(const RolloutCall& call, const std::string& policy, bool
 }
 
 // `retries`: nodes failed or were deferred; else rollouts that a person ended begin again, or drift is rolled out.
-void print_started(RolloutCall& call, const std::string& policy, bool retries,
-                   const std::vector<std::string>& retried) {
+void print_started(RolloutCall& call, const std::string& policy, bool retries, const std::vector<std::string>& retried,
+                   const std::vector<RolloutFacts>& ended) {
   const Holds holds = what_holds(call, policy);
   const bool waits = holds.all && !call.presence.none;
   std::string begun = what_starts(call, policy, retries, waits);
@@ -268,6 +230,14 @@ void print_started(RolloutCall& call, const std::string& policy, bool retries,
                                   : "",
              begun);
   for (const std::string& line : retried) print_line(*call.out, "  {}", line);
+  for (const RolloutFacts& facts : ended) {
+    const SharingRollout& rollout = *facts.rollout;
+    const std::string& name = rollout.meta.name;
+    print_line(*call.out, "  rollout {}, which was {}", name, rollout.aborted ? "aborted" : "undone");
+    if (rollout.paused)
+      print_line(*call.out, "  {0} is still paused:{1} gpu-sharing-operator rollout resume {0}", name,
+                 call.presence.none ? " once an operator has created it again," : "");
+  }
   if (holds.all) *call.out << "No node starts before this ends:\n";
   print_what_holds(call, holds);
 }
@@ -290,7 +260,7 @@ asio::awaitable<int> rollout_start(RolloutCall* call) {
                               unrecorded_operator_text(call->presence.running))
                 : "--adopt: no baseline is recorded yet, or the record cannot be read, so no drift is known");
   }
-  const WallTime asked = call->clock->now();
+  const std::string retry = k8s::format_micro_time(call->clock->now());
   const std::vector<std::string> retried = what_is_retried(*call, name);
   // A preview in JSON says it by its fields.
   const bool speaks = !(call->options.dry_run && call->options.json);
@@ -300,7 +270,7 @@ asio::awaitable<int> rollout_start(RolloutCall* call) {
       for (const std::string& line : retried) print_line(*call->out, "Would retry {}", line);
     }
     const std::vector<std::string> paused = what_stays_paused(*call, name);
-    retry_in_world(*call, name, k8s::format_micro_time(asked), baseline);
+    retry_in_world(*call, name, retry, baseline);
     const std::optional<GivenText> no_text;
     const int code = co_await preview(call, no_text, name);
     if (call->options.json) co_return code;
@@ -308,22 +278,11 @@ asio::awaitable<int> rollout_start(RolloutCall* call) {
     for (const std::string& line : paused) print_line(*call->out, "  {}", line);
     co_return code;
   }
-  // The policy first: the record forgets an abort by its annotation. A rollout that is deleted before that would be
-  // made again as it was.
-  bool done = co_await ask_for_attempt(call, name, asked, baseline);
-  if (!done) co_return 2;
+  const std::vector<RolloutFacts> ended = ended_by_people(*call, name);
   const bool retries = retries_nodes(*call, name, retried);
-  const std::optional<int> deleted = co_await delete_stopped(call, name);
-  if (!deleted) co_return 2;
-  // An operator that saw such a stop for the first time together with the annotation takes it for one that came after
-  // it. None is there any more: another value ends it.
-  if (*deleted > 0) {
-    const WallTime later = std::max<WallTime>(call->clock->now(), asked + std::chrono::milliseconds(1));
-    const std::optional<std::string> adopted_already;
-    done = co_await ask_for_attempt(call, name, later, adopted_already);
-    if (!done) co_return 2;
-  }
-  print_started(*call, name, retries, retried);
+  const bool done = co_await ask_for_attempt(call, name, retry, baseline, ended);
+  if (!done) co_return 2;
+  print_started(*call, name, retries, retried, ended);
   co_return 0;
 }
 

@@ -109,8 +109,11 @@ TEST_F(RolloutCommand, StartSetsAnotherRetryAndForgetsWhatWasAborted) {
   const Json annotations = get("/apis/gpusharing.dev/v1alpha1/sharingpolicies/default")["metadata"]["annotations"];
   EXPECT_EQ(annotations["gpusharing.dev/adopt-drift"], "2026-01-01T00:00:00Z") << "of this baseline, and no later one";
   const std::string retry = annotations["gpusharing.dev/retry"];
-  EXPECT_THAT(out.str(), HasSubstr("Deleted the aborted rollout record r"));
-  EXPECT_EQ(get("/apis/gpusharing.dev/v1alpha1/sharingrollouts/r")["kind"], "Status");
+  EXPECT_THAT(out.str(), HasSubstr("  rollout r, which was aborted\n"));
+  const Json aborted = get("/apis/gpusharing.dev/v1alpha1/sharingrollouts/r");
+  EXPECT_EQ(annotations["gpusharing.dev/retried-rollouts"], aborted["metadata"]["uid"]);
+  EXPECT_EQ(run(Verb::abort, "r"), 2) << "an operator has yet to begin it again";
+  (void)send(k8s::Method::del, "/apis/gpusharing.dev/v1alpha1/sharingrollouts/r", "", "");
   sim.clock.run_for(std::chrono::seconds(1));
   rollout("r", "Failed", target(), "any", "version: v1\n", "default", "Aborted");
   EXPECT_EQ(run(Verb::abort, "r"), 2) << "it has ended";
@@ -137,7 +140,7 @@ TEST_F(RolloutCommand, AStartSaysThatAPauseBeforeTheAbortStays) {
   EXPECT_EQ(run(Verb::pause), 0) << err.str();
   EXPECT_EQ(run(Verb::abort), 0) << err.str();
   EXPECT_EQ(run(Verb::start), 0) << err.str();
-  EXPECT_THAT(out.str(), HasSubstr("Deleted the aborted rollout record r\n"
+  EXPECT_THAT(out.str(), HasSubstr("  rollout r, which was aborted\n"
                                    "  r is still paused: gpu-sharing-operator rollout resume r\n"));
 }
 
