@@ -2,6 +2,7 @@
 // file of the project contains them as literals. Codes and reasons are in reconcilers/reasons/names.h.
 #pragma once
 
+#include <cstddef>
 #include <string_view>
 
 namespace gso {
@@ -40,6 +41,7 @@ inline constexpr std::string_view kRetryAnnotation = "gpusharing.dev/retry";
 // On a SharingPolicy, beside it: uids of the SharingRollouts whose abort or undo that retry ends, with commas between
 // them. The operator replaces these objects.
 inline constexpr std::string_view kRetriedRolloutsAnnotation = "gpusharing.dev/retried-rollouts";
+inline constexpr std::size_t kMostRetriedBytes = 4096;  // About a hundred; more of its value is not read.
 // On a SharingPolicy, "true": its nodes that had drifted before the operator was installed are also rolled out
 // (`rollout start --adopt`).
 inline constexpr std::string_view kAdoptAnnotation = "gpusharing.dev/adopt-drift";

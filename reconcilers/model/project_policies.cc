@@ -25,11 +25,11 @@ using json::Fields;
 using json::Value;
 
 // Their values are switches and times, which are copied to nodes and into the record: there is no room for more there.
-// Only the list of retried rollouts is longer, about a hundred.
+// Only the list of retried rollouts is longer.
 void shorten_annotations(k8s::ObjectMeta& meta) {
   const k8s::StringMap all = meta.annotations;
   for (const auto& [key, value] : all) {
-    const std::size_t most = key.view() == kRetriedRolloutsAnnotation ? 4096 : 256;
+    const std::size_t most = key.view() == kRetriedRolloutsAnnotation ? kMostRetriedBytes : 256;
     if (value.view().size() > most) meta.annotations.set(key.view(), first_bytes(value.view(), most));
   }
 }

@@ -172,7 +172,13 @@ asio::awaitable<bool> ask_for_attempt(RolloutCall* call, std::string policy, std
   if (baseline) annotations[std::string(kAdoptAnnotation)] = *baseline;
   std::vector<std::string> uids;
   for (const RolloutFacts& facts : ended) uids.push_back(facts.rollout->meta.uid);
-  if (!uids.empty()) annotations[std::string(kRetriedRolloutsAnnotation)] = fmt::format("{}", fmt::join(uids, ","));
+  if (!uids.empty()) {
+    // Behind them those of an earlier start, which no operator might have seen yet.
+    const k8s::StringMap& present = call->world.policies.find(policy)->meta.annotations;
+    if (const auto earlier = present.get(kRetriedRolloutsAnnotation)) uids.emplace_back(*earlier);
+    const std::string retried = fmt::format("{}", fmt::join(uids, ","));
+    annotations[std::string(kRetriedRolloutsAnnotation)] = retried.substr(0, kMostRetriedBytes);
+  }
   const std::string body = OrderedJson{{"metadata", {{"annotations", annotations}}}}.dump();
   co_return co_await patch_sharing_object(call, resources::sharing_policies, policy, body);
 }
