@@ -277,26 +277,14 @@ std::string filled(std::string_view words, std::size_t columns) {
   return out;
 }
 
-// Sentences are filled, across the line ends that their author has made within them; lines that begin with spaces are a
-// table of the author's.
+// Each paragraph is a line of the text; lines that begin with spaces are a table of the author's.
 std::string filled_lines(std::string_view text) {
   std::string out;
-  std::string paragraph;
   while (!text.empty()) {
     const std::size_t length = std::min(text.find('\n'), text.size());
     const std::string_view line = text.substr(0, length);
+    out += (line.starts_with(' ') ? std::string(line) : filled(line, kColumns)) + '\n';
     text.remove_prefix(std::min(length + 1, text.size()));
-    if (line.starts_with(' ')) {
-      out += std::string(line) + '\n';
-      continue;
-    }
-    paragraph += paragraph.empty() ? "" : " ";
-    paragraph += line;
-    const bool ends = line.empty() || line.ends_with('.') || line.ends_with(':');
-    const bool is_last = text.empty() || text.starts_with(' ') || text.starts_with('\n');
-    if (!ends && !is_last) continue;
-    out += filled(paragraph, kColumns) + '\n';
-    paragraph.clear();
   }
   return out;
 }

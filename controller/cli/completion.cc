@@ -289,8 +289,7 @@ Subcommand make_completion_command() {
     app.add_option("SHELL", *shell, "bash, zsh or fish")->required()->check(CLI::IsMember({"bash", "zsh", "fish"}));
     app.footer(
         "bash: `source <(gpu-sharing-operator completion bash)`, zsh the same; fish: `gpu-sharing-operator completion "
-        "fish\n"
-        "| source`. For `kubectl gpu-sharing`, link the binary as kubectl_complete-gpu_sharing beside it.");
+        "fish | source`. For `kubectl gpu-sharing`, link the binary as kubectl_complete-gpu_sharing beside it.");
   };
   return {.name = "completion",
           .summary = "Print the script that completes commands, options and names in a shell",

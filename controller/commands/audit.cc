@@ -240,9 +240,8 @@ Subcommand make_audit_command() {
     add_output(app, audit->form, {"text", "json", "yaml"});
     add_connection(app, settings);
     app.footer(
-        "Reads only; the operator need not be installed. Reports nodes whose GPUs no pod can get, drift, invalid\n"
-        "profiles, stopped rollouts, other tools that restart the plugin or hand out its GPUs, defects of the "
-        "plugin's\n"
+        "Reads only; the operator need not be installed. Reports nodes whose GPUs no pod can get, drift, invalid "
+        "profiles, stopped rollouts, other tools that restart the plugin or hand out its GPUs, defects of the plugin's "
         "release and reservations without consumers: the problems that cost most GPUs first.\n" +
         exit_status_of_findings());
   };

@@ -55,8 +55,7 @@ asio::awaitable<void> check_leader(k8s::Reader* client, k8s::Clock* clock, k8s::
   LeaseRenewals renewals;
   std::string why;
   for (;;) {
-    const k8s::CallOptions call;
-    const k8s::Result<std::string> lease = co_await client->get(resources::leases, key, call);
+    const k8s::Result<std::string> lease = co_await client->get(resources::leases, key);
     const bool refused = !lease && lease.error().reason == k8s::Reason::forbidden;
     if (refused) {  // Waiting does not grant a missing permission.
       found->add(false, explain_error(lease.error(), "get", resources::leases, key.ns));
@@ -180,9 +179,8 @@ asio::awaitable<void> check_writes(k8s::Writer* client, std::vector<Attempt> wan
   for (const Attempt& attempt : wanted) {
     const std::string review = review_of(attempt);
     const std::string no_namespace;
-    const k8s::WriteOptions options;
     const k8s::Result<std::string> answer =
-        co_await client->create(resources::self_subject_access_reviews, no_namespace, review, options);
+        co_await client->create(resources::self_subject_access_reviews, no_namespace, review);
     if (!answer) {
       found->add(false, "cannot check write permissions: " + answer.error().message);
       co_return;

@@ -81,9 +81,9 @@ asio::awaitable<k8s::Result<void>> read_cleanup_objects(k8s::Reader* client, Wor
 asio::awaitable<NodesInUse> nodes_in_use(k8s::Reader* client, k8s::Clock* clock, PlannerSettings settings, World* world,
                                          std::set<std::string> nodes) {
   NodesInUse out;
-  const k8s::CallOptions limits;
   for (const std::string& node : nodes) {
-    const k8s::Result<NodeConsumers> consumers = co_await read_consumers(client, clock, world, &settings, node, limits);
+    const k8s::Result<NodeConsumers> consumers =
+        co_await read_consumers(client, clock, world, &settings, node, k8s::CallOptions());
     const bool known = consumers && consumers->unknown.empty();
     if (!known) out.unknown.emplace(node, consumers ? consumers->unknown : consumers.error().message);
     if (known && !consumers->pods.empty()) out.used.insert(node);
@@ -94,9 +94,8 @@ asio::awaitable<NodesInUse> nodes_in_use(k8s::Reader* client, k8s::Clock* clock,
 // Reads these ConfigMaps into `world`. One that does not exist holds no key.
 asio::awaitable<UnreadConfigMaps> read_config_maps(k8s::Reader* client, World* world, std::set<k8s::ObjectKey> keys) {
   UnreadConfigMaps unread;
-  const k8s::CallOptions call;
   for (const k8s::ObjectKey& key : keys) {
-    const k8s::Result<std::string> text = co_await client->get(resources::config_maps, key, call);
+    const k8s::Result<std::string> text = co_await client->get(resources::config_maps, key);
     if (!text && text.error().reason == k8s::Reason::not_found) continue;
     k8s::Result<ConfigMap> read = text ? project_configmap(*text) : std::unexpected(text.error());
     if (!read) unread.emplace(key, read.error().message);
@@ -267,8 +266,7 @@ asio::awaitable<bool> remove(CleanupRun* run, k8s::Gvr gvr, std::string name) {
   const k8s::ObjectKey key{run->settings.operator_namespace, name};
   const std::string what = fmt::format("{} {}", gvr.resource == "leases" ? "Lease" : "ConfigMap", k8s::to_string(key));
   k8s::Result<void> removed;
-  const k8s::CallOptions call;
-  const k8s::Result<std::string> there = co_await run->client->get(gvr, key, call);
+  const k8s::Result<std::string> there = co_await run->client->get(gvr, key);
   if (!there) removed = k8s::Result<void>(std::unexpected(there.error()));
   if (there && !run->cleanup.dry_run) {
     // What was read, and no object of that name that somebody creates or takes over meanwhile.
@@ -300,8 +298,7 @@ asio::awaitable<bool> remove_record(CleanupRun* run) {
 // Before this run takes it: an election creates the Lease where there is none.
 asio::awaitable<bool> has_lease(CleanupRun* run) {
   const k8s::ObjectKey key{run->settings.operator_namespace, run->options.lease_name};
-  const k8s::CallOptions call;
-  const k8s::Result<std::string> there = co_await run->client->get(resources::leases, key, call);
+  const k8s::Result<std::string> there = co_await run->client->get(resources::leases, key);
   co_return there.has_value() || there.error().reason != k8s::Reason::not_found;
 }
 
@@ -415,8 +412,8 @@ Subcommand make_cleanup_command() {
     app.footer(
         "Removes the operator's cordons, labels, annotations and finalizers, then its record and its Lease.\n"
         "No GPU pod is deleted.\n"
-        "Exit status: 0 nothing is left but what the output names as kept; 1 an operator keeps the Lease, or a\n"
-        "write failed: run it again; 2 the cluster cannot be read, or wrong usage.");
+        "Exit status: 0 nothing is left but what the output names as kept; 1 an operator keeps the Lease, or a write "
+        "failed: run it again; 2 the cluster cannot be read, or wrong usage.");
   };
   return {
       .name = "cleanup",

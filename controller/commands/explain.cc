@@ -398,9 +398,9 @@ Subcommand make_explain_command() {
     add_output(app, explain->form, {"text", "json", "yaml"});
     add_connection(app, settings);
     app.footer(
-        "Reads only; the operator need not be installed. Exit status: 0 no problem found; 1 the node is Failed or\n"
-        "Blocked or has an error, no operator runs that ends its change, or the pod cannot run; 2 the object does not\n"
-        "exist, the cluster or the ConfigMap of the node's device plugin cannot be read, or -f has no Node for a\n"
+        "Reads only; the operator need not be installed. Exit status: 0 no problem found; 1 the node is Failed or "
+        "Blocked or has an error, no operator runs that ends its change, or the pod cannot run; 2 the object does not "
+        "exist, the cluster or the ConfigMap of the node's device plugin cannot be read, or -f has no Node for a "
         "Pending pod. With `pod NAME`, --namespace is the pod's namespace.");
   };
   const auto check = [explain](const Options& options) -> k8s::Result<void> {

@@ -185,19 +185,17 @@ void print_sarif(const std::vector<LintedDocument>& documents, std::ostream& out
 }
 
 OrderedJson codes_document() {
-  OrderedJson sections = OrderedJson::array();
-  for (const CodeSection& section : code_catalogue()) {
-    OrderedJson codes = OrderedJson::array();
-    for (const CodeRow& row : section.rows) {
-      codes.push_back({{"codes", row.names()},
-                       {"severity", to_string(row.severity)},
-                       {"seen", row.seen},
-                       {"meaning", row.meaning},
-                       {"remedy", row.remedy}});
-    }
-    sections.push_back({{"title", section.title}, {"intro", section.intro}, {"codes", std::move(codes)}});
-  }
-  return {{"sections", std::move(sections)}};
+  const auto row_json = [](const CodeRow& row) -> OrderedJson {
+    return {{"codes", row.names()},
+            {"severity", to_string(row.severity)},
+            {"seen", row.seen},
+            {"meaning", row.meaning},
+            {"remedy", row.remedy}};
+  };
+  const auto section_json = [&](const CodeSection& section) -> OrderedJson {
+    return {{"title", section.title}, {"intro", section.intro}, {"codes", json_list(section.rows, row_json)}};
+  };
+  return {{"sections", json_list(code_catalogue(), section_json)}};
 }
 
 // `lint --codes`. JSON: {"sections": [{"title", "intro", "codes": [{"codes", "severity", "seen", "meaning",
@@ -245,7 +243,8 @@ Subcommand make_lint_command() {
     app.add_flag("--codes", lint->codes, "List every diagnostic code, with what it means and what to do");
     app.footer(
         exit_status_of_findings() +
-        "\nAn empty file is a profile without sharing, as for the plugin; nothing at all from stdin is unreadable.\n"
+        "\n"
+        "An empty file is a profile without sharing, as for the plugin; nothing at all from stdin is unreadable.\n"
         "It checks what concerns GPU sharing; `kubectl apply --dry-run=server` checks the rest.");
     app.add_option_function<std::string>(
            "--kai-gpu-sharing", [lint](const std::string& text) { lint->kai_gpu_sharing = text == "true"; },

@@ -53,9 +53,9 @@ Plan plan_with_credit(const ClusterView& view, const PlanOptions& options, WallT
 }
 
 void print_json(const Plan& plan, std::ostream& out) {
-  OrderedJson document{{"actions", OrderedJson::array()}, {"findings", OrderedJson::array()}};
-  for (const PlannedAction& action : plan.actions) document["actions"].push_back(to_json(action));
-  for (const Finding& finding : plan.findings) document["findings"].push_back(to_json(finding));
+  const auto as_json = [](const auto& value) { return to_json(value); };
+  const OrderedJson document{{"actions", json_list(plan.actions, as_json)},
+                             {"findings", json_list(plan.findings, as_json)}};
   print_document(document, OutputForm::json, out);
 }
 
@@ -178,8 +178,9 @@ void describe_plan(CLI::App& app, OptionFlags& settings, PlanArguments& given) {
       ->type_name("DURATION");
   app.add_option("--only", given.plan.only, "Limit the plan to one reconciler")->type_name("RECONCILER");
   app.footer(exit_status_of_findings() +
-             "\nA node that cannot be changed now (blocked, drifted, busy) is a warning and does not change the\n"
-             "exit status; a mistake that would leave a node without GPUs is an error.\n"
+             "\n"
+             "A node that cannot be changed now (blocked, drifted, busy) is a warning and does not change the exit "
+             "status; a mistake that would leave a node without GPUs is an error.\n"
              "Files without any manifest are unreadable; an empty List is a cluster without such objects.");
   add_output(app, given.plan.json);
   settings.add_config_to(&app);

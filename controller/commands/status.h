@@ -11,8 +11,8 @@
 #include "controller/commands/live/view.h"
 #include "controller/commands/shared/command.h"
 #include "controller/commands/shared/print.h"
+#include "controller/commands/status_watch.h"
 #include "controller/config/options.h"
-#include "controller/reading/operator_lease.h"
 #include "k8sclient/api/reader.h"
 #include "k8sclient/clock.h"
 #include "reconcilers/explain/node.h"
@@ -35,28 +35,17 @@ boost::asio::awaitable<int> status_on_cluster(k8s::Reader* client, k8s::Clock* c
                                               PlannerSettings settings, k8s::ObjectKey lease, std::ostream* out,
                                               std::ostream* err);
 
-// What is to be said about kai-config now: the sharing mode in force, what cannot work, what an upgrade has wiped.
-[[nodiscard]] std::vector<Finding> kai_findings(const World& world, FleetIndex& index, const PlannerSettings& settings,
-                                                k8s::WallTime now);
-
-// What there is to print.
-struct FleetStatus {
-  const World& world;
-  FleetIndex& index;  // Refreshed.
-  const PlannerSettings& settings;
-  k8s::WallTime now;
-  std::vector<std::string> incomplete;
-  std::vector<Finding> kai;
-  OperatorPresence presence{};
+// What is shown of a look, and how.
+struct StatusView {
+  OutputForm form = OutputForm::text;
+  TerminalWidth width = 0;       // Tables and sentences fit it; wide tables are as wide as they are.
   NodeFilter only{};             // The nodes to show; the exit status is of these as well.
   bool in_change_first = false;  // Nodes in a change, then those in trouble; else by name.
-  bool assumed = false;          // The fleet has no record: assume_baseline() took its place.
 };
-// Every node with GPUs, also those that the operator does not manage, and every recorded rollout: tables, cut to the
-// terminal's width (not the wide one), or a document
+// Every node with GPUs, also those that the operator does not manage, and every recorded rollout: tables, or a document
 // {"operator":…,"baselineAssumed":…,"nodes":[…],"rollouts":[…],"standaloneMps":[…],"kai":[…],"findings":[…],"incomplete":[…]}.
 // Returns true when a node is Failed or Blocked, or when the operator that ran here has stopped.
-bool print_status(const FleetStatus& status, OutputForm form, TerminalWidth width, std::ostream& out);
+bool print_status(const FleetLook& look, const StatusView& view, std::ostream& out);
 
 // --- Its tables, and their JSON: nodes, and standalone MPS daemons. In status_tables.cc.
 
@@ -76,8 +65,8 @@ struct NodeRow {
     return shown.state == "UpToDate" ? 3 : 2;
   }
 };
-// Nodes with GPUs or a device plugin, of those that `status.only` shows.
-[[nodiscard]] std::vector<NodeRow> rows_of(const FleetStatus& status);
+// Nodes with GPUs or a device plugin, of those that `view.only` shows.
+[[nodiscard]] std::vector<NodeRow> rows_of(const FleetLook& look, const StatusView& view);
 
 // As docs/json.md describes it.
 [[nodiscard]] nlohmann::ordered_json node_json(const NodeRow& row);

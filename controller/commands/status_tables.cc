@@ -9,7 +9,7 @@
 #include <set>
 #include <tuple>
 
-#include "controller/commands/rollout/report_text.h"
+#include "controller/commands/rollout/rollout.h"
 #include "reconcilers/cluster/facts.h"
 #include "reconcilers/explain/commands.h"
 #include "reconcilers/explain/reading_pass.h"
@@ -103,22 +103,22 @@ std::string strategy_of(const NodeAssessment& a) {
 
 }  // namespace
 
-std::vector<NodeRow> rows_of(const FleetStatus& status) {
+std::vector<NodeRow> rows_of(const FleetLook& look, const StatusView& view) {
   std::vector<NodeRow> out;
-  ReadingPass pass(status.world, status.index, status.settings, status.now);
-  for (const auto& [key, node] : status.world.nodes.all()) {
-    const NodeAssessment* a = status.index.assessment(key.name);
+  ReadingPass pass(look.world, look.index, look.settings, look.now);
+  for (const auto& [key, node] : look.world.nodes.all()) {
+    const NodeAssessment* a = look.index.assessment(key.name);
     if (a == nullptr && !has_gpus(*node)) continue;
     ShownState shown = shown_state(pass, *node);
     if (const std::string cordon = cordon_text(*node, a); !cordon.empty())
       shown.message += (shown.message.empty() ? "" : "; ") + cordon;
-    if (!status.only.shows(shown.state, a == nullptr ? "" : a->policy.view(), node->meta.labels)) continue;
-    const bool gone = a != nullptr && policy_is_gone(status.world, status.index.impl(), a->policy.view());
+    if (!view.only.shows(shown.state, a == nullptr ? "" : a->policy.view(), node->meta.labels)) continue;
+    const bool gone = a != nullptr && policy_is_gone(look.world, look.index.impl(), a->policy.view());
     out.push_back({key.name, std::move(shown), gpus_of(*node), node.get(), a, slice_bars(*node), gone});
   }
   std::ranges::sort(out, [&](const NodeRow& a, const NodeRow& b) {
-    const int first = status.in_change_first ? a.rank() : 0;
-    const int second = status.in_change_first ? b.rank() : 0;
+    const int first = view.in_change_first ? a.rank() : 0;
+    const int second = view.in_change_first ? b.rank() : 0;
     return std::tie(first, a.name) < std::tie(second, b.name);
   });
   return out;
@@ -150,32 +150,20 @@ std::vector<LiveLine> node_lines(const std::vector<NodeRow>& nodes, bool wide, T
       wide || std::ranges::any_of(nodes, [](const NodeRow& node) {
         return node.assessment != nullptr && node.assessment->loaded.revision != node.assessment->target;
       });
-  TextRow heading{"NODE", "STATE", "POLICY", "PROFILE"};
-  if (revisions) heading.insert(heading.end(), {"REVISION", "TARGET"});
-  heading.emplace_back("ALLOCATABLE");
-  if (wide) heading.insert(heading.end(), {"CHOSEN-BY", "STRATEGY", "REPLICAS", "PRODUCT"});
-  heading.emplace_back("MESSAGE");
-  std::vector<TextRow> rows{std::move(heading)};
+  std::vector<TextRow> rows{{"NODE", "STATE", "POLICY", "PROFILE", "REVISION", "TARGET", "ALLOCATABLE", "CHOSEN-BY",
+                             "STRATEGY", "REPLICAS", "PRODUCT", "MESSAGE"}};
   const std::vector<std::string> messages = messages_of(nodes);
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     const NodeRow& node = nodes[i];
     const NodeAssessment& a = node.assessment == nullptr ? none : *node.assessment;
-    const std::string policy = or_dash(a.policy.view()) + (node.policy_is_gone ? " (deleted)" : "");
-    TextRow row{node.name, node.shown.state, policy, or_dash(a.profile_ref.view())};
-    if (revisions) {
-      row.push_back(node.assessment == nullptr ? "-" : or_dash(shown_loaded_revision(*node.node, a)));
-      row.push_back(or_dash(shown_revision(a.target.view())));
-    }
-    row.push_back(node.allocatable);
-    if (wide) {
-      row.emplace_back(source_word(a.source));
-      row.push_back(or_dash(strategy_of(a)));
-      row.push_back(or_dash(replicas_of(a)));
-      row.push_back(or_dash(a.product.view()));
-    }
-    row.push_back(messages[i]);
-    rows.push_back(std::move(row));
+    rows.push_back({node.name, node.shown.state, or_dash(a.policy.view()) + (node.policy_is_gone ? " (deleted)" : ""),
+                    or_dash(a.profile_ref.view()),
+                    node.assessment == nullptr ? "-" : or_dash(shown_loaded_revision(*node.node, a)),
+                    or_dash(shown_revision(a.target.view())), node.allocatable, std::string(source_word(a.source)),
+                    or_dash(strategy_of(a)), or_dash(replicas_of(a)), or_dash(a.product.view()), messages[i]});
   }
+  if (!revisions) remove_columns(rows, {"REVISION", "TARGET"});
+  if (!wide) remove_columns(rows, {"CHOSEN-BY", "STRATEGY", "REPLICAS", "PRODUCT"});
   if (!wide) drop_columns(rows, width, {"TARGET", "REVISION", "PROFILE", "POLICY"});
   const std::vector<std::string> texts = table_lines(std::move(rows), wide ? 0 : width);
   std::vector<LiveLine> out;
@@ -224,18 +212,11 @@ void print_daemons(const std::vector<DaemonProgress>& daemons, TerminalWidth wid
 }
 
 OrderedJson daemons_json(const std::vector<DaemonProgress>& daemons) {
-  auto out = OrderedJson::array();
-  for (const DaemonProgress& daemon : daemons) {
-    out.push_back({{"daemonSet", daemon.daemonset},
-                   {"mode", mode_of(daemon)},
-                   {"template", daemon.revision},
-                   {"updated", daemon.updated},
-                   {"total", daemon.total},
-                   {"inProgress", daemon.in_progress},
-                   {"deferred", daemon.deferred},
-                   {"notReady", daemon.not_ready}});
-  }
-  return out;
+  return json_list(daemons, [](const DaemonProgress& daemon) -> OrderedJson {
+    return {{"daemonSet", daemon.daemonset}, {"mode", mode_of(daemon)},     {"template", daemon.revision},
+            {"updated", daemon.updated},     {"total", daemon.total},       {"inProgress", daemon.in_progress},
+            {"deferred", daemon.deferred},   {"notReady", daemon.not_ready}};
+  });
 }
 
 }  // namespace gso

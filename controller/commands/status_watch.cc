@@ -5,7 +5,6 @@
 #include <boost/asio/this_coro.hpp>
 #include <map>
 #include <memory>
-#include <sstream>
 
 #include "controller/commands/shared/print.h"
 #include "controller/config/options.h"
@@ -26,9 +25,9 @@ namespace asio = boost::asio;
 
 namespace {
 
-class FleetView {
+class FleetWatcher {
  public:
-  FleetView(FleetWatch watch, asio::any_io_executor executor)
+  FleetWatcher(FleetWatch watch, asio::any_io_executor executor)
       : watch_(std::move(watch)),
         executor_(executor),
         wake_(watch_.clock->make_signal()),
@@ -63,7 +62,7 @@ class FleetView {
     tasks_.spawn(executor_, wake_on(watch_.stop, &stopping_));
     if (!watch_.lease.name.empty()) tasks_.spawn(executor_, follow_lease());
     if (watch_.timeout) tasks_.spawn(executor_, wake_every(*watch_.timeout, &timed_out_));
-    if (watch_.redraw) tasks_.spawn(executor_, wake_every(*watch_.redraw, nullptr));
+    if (watch_.redraw && watch_.page) tasks_.spawn(executor_, wake_every(*watch_.redraw, nullptr));
     if (watch_.look_again != nullptr) tasks_.spawn(executor_, wake_on(watch_.look_again, nullptr));
     int code = 0;
     for (;;) {
@@ -77,13 +76,14 @@ class FleetView {
       if (refusal || stopping_) break;
       bool last = false;
       if (complete() && lease_known_) {
-        const FleetVerdict verdict = show(*out);
-        code = verdict.exit_status;
-        last = verdict.last;
+        const FleetView view = show(*out);
+        code = view.exit_status;
+        last = view.last;
       }
       if (last || !*out) break;  // Nobody sees a view that cannot be written.
       if (timed_out_) {
         code = kTimedOut;
+        if (watch_.timed_out) watch_.timed_out(*err);
         break;
       }
     }
@@ -258,26 +258,26 @@ class FleetView {
     if (std::exchange(world_.clusterpolicies_forbidden, forbidden) != forbidden) index_.note_everything_changed();
   }
 
-  FleetVerdict show(std::ostream& out) {
+  FleetView show(std::ostream& out) {
     world_.policies_served = cluster_.policies_served();
     note_forbidden();
     const PlannerSettings settings = settings_of_operator(world_, watch_.settings);
     const bool elsewhere = record_is_elsewhere(settings);
     index_.refresh(world_, settings);
     if (watch_.assumes_baseline) (void)assume_baseline(world_, index_, settings, watch_.clock->now());
-    std::ostringstream view;
     end_outage();
-    const std::vector<std::string> missing = incomplete();
-    const FleetVerdict verdict =
-        watch_.show({world_, index_, settings, missing, presence_, record_is_assumed(), outage_.line()}, view);
+    const k8s::WallTime now = watch_.clock->now();
+    const Screen endless;
+    FleetView view = watch_.show(
+        {world_, index_, settings, now, incomplete(), presence_, record_is_assumed(), outage_.line()}, endless);
     // Until the next view only: the watches say which namespaces are read, and would take this for a change.
     if (elsewhere) world_.unsynced_namespaces.erase(settings.operator_namespace);
-    if (view.str() != shown_) {
-      if (!shown_.empty()) out << watch_.before_each;
-      shown_ = view.str();
-      out << (watch_.page ? watch_.page(shown_) : shown_) << std::flush;
+    if (std::string text = text_of(view.lines); text != shown_) {
+      if (!shown_.empty() && !watch_.page) out << watch_.before_each;
+      shown_ = std::move(text);
+      out << (watch_.page ? watch_.page() : shown_) << std::flush;
     }
-    return verdict;
+    return view;
   }
 
   static constexpr std::string_view kNotShown = "bindrequests";
@@ -309,8 +309,8 @@ class FleetView {
 
 asio::awaitable<int> watch_fleet(FleetWatch watch, std::ostream* out, std::ostream* err) {
   const asio::any_io_executor executor = co_await asio::this_coro::executor;
-  FleetView view(watch, executor);
-  const int code = co_await view.run(out, err);
+  FleetWatcher watcher(watch, executor);
+  const int code = co_await watcher.run(out, err);
   co_return code;
 }
 

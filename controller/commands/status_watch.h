@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "controller/commands/live/view.h"
+#include "controller/commands/shared/print.h"
 #include "controller/reading/operator_lease.h"
 #include "k8sclient/api/reader.h"
 #include "k8sclient/clock.h"
@@ -24,19 +26,20 @@ struct FleetLook {
   const World& world;
   FleetIndex& index;                // Refreshed.
   const PlannerSettings& settings;  // Those of the operator (settings_of_operator()).
-  const std::vector<std::string>& incomplete;
-  const OperatorPresence& presence;
-  bool assumed = false;  // FleetWatch::assumes_baseline, and the fleet has no record.
+  k8s::WallTime now;
+  std::vector<std::string> incomplete = {};
+  OperatorPresence presence = {};
+  bool assumed = false;  // The fleet has no record: assume_baseline() took its place.
   // Among `incomplete`: why this view is older than it could be. Empty: the API server answers.
   std::string outage = {};
 };
-// What a view says beside its text.
-struct FleetVerdict {
+struct FleetView {
+  std::vector<LiveLine> lines;
   int exit_status = 0;
   bool last = false;  // The watch ends.
 };
-// Writes one view.
-using ShowFleet = std::function<FleetVerdict(const FleetLook& look, std::ostream& out)>;
+// Makes one view. `room`: what lines have room for; it is no terminal where they are as long as they are.
+using ShowFleet = std::function<FleetView(const FleetLook& look, const Screen& room)>;
 
 struct FleetWatch {
   k8s::Reader* client = nullptr;
@@ -45,13 +48,14 @@ struct FleetWatch {
   PlannerSettings settings;
   ShowFleet show{};
   std::string_view command = "status";  // Begins messages.
-  std::string before_each{};            // Written before each view but the first: parts documents.
-  // Views are written as pages, for example of a terminal. Null: as they are.
-  std::function<std::string(const std::string& view)> page{};
+  std::string before_each{};            // Written before each view but the first, where there are no pages.
+  // Views are written as pages, for example of a terminal: the page of the last view. Null: views as they are.
+  std::function<std::string()> page{};
   k8s::Duration batch = std::chrono::milliseconds(200);  // Changes within it make one view.
   k8s::ObjectKey lease{};                                // Of the operator; without a name it is not looked at.
   std::optional<k8s::Duration> timeout{};                // The watch ends with kTimedOut then.
-  std::optional<k8s::Duration> redraw{};                 // At least that often: views have durations.
+  std::function<void(std::ostream& err)> timed_out{};    // Says so. Can be null.
+  std::optional<k8s::Duration> redraw{};                 // Pages at least that often: they have durations.
   k8s::Signal* look_again = nullptr;                     // notify() makes a view: what it is made for has changed.
   // A fleet without a record is shown as one whose nodes were just recorded, as the commands that look once show it.
   bool assumes_baseline = false;

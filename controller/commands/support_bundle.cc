@@ -44,20 +44,20 @@ struct Wanted {
   k8s::ListOptions options;
 };
 
-struct PodContainer {
+struct WantedLog {
   k8s::ObjectKey pod;
   std::string container;
 
-  bool operator==(const PodContainer&) const = default;
+  bool operator==(const WantedLog&) const = default;
 };
 
 struct Bundle {
   k8s::Reader* client = nullptr;
   TarArchive archive;
   std::vector<std::string> incomplete;
-  std::vector<PodContainer> operators;
+  std::vector<WantedLog> operators;
   // Up to kMostRestarted containers of the device plugin and of the chart: their former run printed why it ended.
-  std::vector<PodContainer> restarted;
+  std::vector<WantedLog> restarted;
   bool has_objects = false;  // A list was answered, be it empty.
 };
 
@@ -90,9 +90,7 @@ std::vector<Wanted> scoped(const World& world, const PlannerSettings& settings) 
     k8s::ListOptions options = of(scope.ns);
     for (const auto& [key, value] : scope.labels) options.label_selector.match_labels.emplace(key, value);
     if (!scope.name.empty()) options.field_selector = k8s::FieldSelector::equals("metadata.name", scope.name);
-    k8s::Gvr gvr = resources::pods;
-    if (scope.kind == WatchScope::Kind::configmaps) gvr.resource = "configmaps";
-    if (scope.kind == WatchScope::Kind::controllerrevisions) gvr = resources::controller_revisions;
+    const k8s::Gvr gvr = resource_of(scope.kind);
     out.push_back({fmt::format("{}/{}-{}", scope.ns, gvr.resource, out.size()), gvr, options});
   }
   namespaces.insert(settings.operator_namespace);
@@ -127,7 +125,7 @@ void note_restarted(Bundle* bundle, const OrderedJson& pod, const std::string& n
   const OrderedJson status = object_at(pod, "status");
   for (const char* list : {"initContainerStatuses", "containerStatuses"}) {
     for (const OrderedJson& container : list_at(status, list)) {
-      const PodContainer one{key_of(pod, ns), text_at(container, "name")};
+      const WantedLog one{key_of(pod, ns), text_at(container, "name")};
       // Lists overlap where the plugin runs in the operator's namespace.
       const bool known = std::ranges::find(bundle->restarted, one) != bundle->restarted.end();
       if (number_at(container, "restartCount") > 0 && !known && bundle->restarted.size() < kMostRestarted)
@@ -173,33 +171,23 @@ asio::awaitable<void> add_list(Bundle* bundle, Wanted wanted) {
                       printable_json(items.dump(1, ' ', false, OrderedJson::error_handler_t::replace)) + "\n");
 }
 
-asio::awaitable<k8s::Result<void>> add_log(Bundle* bundle, PodContainer of, std::string query, std::string file) {
-  const std::string path =
-      fmt::format("/api/v1/namespaces/{}/pods/{}/log?container={}&{}", of.pod.ns, of.pod.name, of.container, query);
-  const k8s::CallOptions call;
-  const k8s::Result<std::string> log = co_await bundle->client->get_path(path, call);
-  if (!log) co_return std::unexpected(log.error());
-  bundle->archive.add("logs/" + file + ".log", redacted(*log));
-  co_return k8s::Result<void>();
-}
-
-void note_gap(Bundle* bundle, const k8s::Error& error, const std::string& ns) {
-  append_unique(bundle->incomplete,
-                explain_error(error, {.verbs = {"get"}, .gvr = resources::pods, .ns = ns, .subresource = "log"}));
-}
-
-asio::awaitable<void> add_logs(Bundle* bundle) {
-  for (const PodContainer& of : bundle->operators) {
-    const std::string query = fmt::format("tailLines={}", kLogLines);
-    const k8s::Result<void> added = co_await add_log(bundle, of, query, of.pod.name);
-    if (!added) note_gap(bundle, added.error(), of.pod.ns);
-  }
-  for (const PodContainer& of : bundle->restarted) {
-    const std::string query = fmt::format("previous=true&tailLines={}", kFormerLogLines);
-    const std::string file = fmt::format("{}-{}-previous", of.pod.name, of.container);
-    const k8s::Result<void> added = co_await add_log(bundle, of, query, file);
-    // The kubelet keeps the log of a former run only for a while.
-    if (!added && added.error().reason == k8s::Reason::forbidden) note_gap(bundle, added.error(), of.pod.ns);
+// Of the present run of each container, or of the former one.
+asio::awaitable<void> add_logs(Bundle* bundle, std::vector<WantedLog> logs, bool former) {
+  for (const WantedLog& log : logs) {
+    const auto& [pod, container] = log;
+    const std::string query =
+        former ? fmt::format("previous=true&tailLines={}", kFormerLogLines) : fmt::format("tailLines={}", kLogLines);
+    const std::string path =
+        fmt::format("/api/v1/namespaces/{}/pods/{}/log?container={}&{}", pod.ns, pod.name, container, query);
+    const k8s::Result<std::string> text = co_await bundle->client->get_path(path);
+    if (text) {
+      const std::string file = former ? fmt::format("{}-{}-previous", pod.name, container) : pod.name;
+      bundle->archive.add("logs/" + file + ".log", redacted(*text));
+    } else if (!former || text.error().reason == k8s::Reason::forbidden) {
+      // The kubelet keeps the log of a former run only for a while.
+      const Attempt read{.verbs = {"get"}, .gvr = resources::pods, .ns = pod.ns, .subresource = "log"};
+      append_unique(bundle->incomplete, explain_error(text.error(), read));
+    }
   }
 }
 
@@ -255,10 +243,10 @@ void add_findings(Bundle& bundle, ClusterView& view, const PlannerSettings& sett
   FleetIndex described;
   const bool assumed = assume_baseline(world, described, settings, now);
   std::ostringstream status;
-  FleetStatus fleet{world, described, settings, now, view.incomplete, kai_findings(world, described, settings, now)};
-  fleet.assumed = assumed;
-  fleet.presence.running = view.presence.running;
-  (void)print_status(fleet, OutputForm::wide, 0, status);
+  FleetLook look{world, described, settings, now, view.incomplete};
+  look.presence.running = view.presence.running;
+  look.assumed = assumed;
+  (void)print_status(look, {.form = OutputForm::wide}, status);
   bundle.archive.add("status.txt", redacted(status.str()));
   const Snapshot explained{world, now, kNoTimers, view.consumers, settings};
   bundle.archive.add("explain.txt", redacted(explanations(explained, described)));
@@ -310,8 +298,7 @@ asio::awaitable<k8s::Result<std::string>> support_bundle(k8s::Reader* client, k8
   Bundle bundle{client, TarArchive(clock->now()), view.incomplete, {}, {}};
   bundle.archive.add("version.txt", fmt::format("gpu-sharing-operator {}\ntaken {}\n", version(),
                                                 k8s::format_micro_time(clock->now())));
-  const k8s::CallOptions call;
-  const k8s::Result<std::string> server = co_await client->get_path("/version", call);
+  const k8s::Result<std::string> server = co_await client->get_path("/version");
   if (server) bundle.archive.add("server-version.json", *server);
   std::vector<Wanted> wanted = cluster_wide();
   std::ranges::move(scoped(view.world, settings), std::back_inserter(wanted));
@@ -323,7 +310,8 @@ asio::awaitable<k8s::Result<std::string>> support_bundle(k8s::Reader* client, k8
         "nothing was written: you are not allowed to list a single kind of object, so the archive would "
         "be empty. `incomplete` names the missing permissions, and docs/rights.md has roles with them");
   }
-  co_await add_logs(&bundle);
+  co_await add_logs(&bundle, bundle.operators, false);
+  co_await add_logs(&bundle, bundle.restarted, true);
   if (judged) add_findings(bundle, view, settings, clock);
   std::string missing;
   for (const std::string& what : bundle.incomplete) missing += what + "\n";
@@ -341,8 +329,7 @@ Subcommand make_support_bundle_command() {
     add_connection(app, settings);
     settings.add_to(&app, [](const OptionSpec& spec) { return spec.name == "lease-name"; });
     app.footer(
-        "Reads only. Objects of GPU sharing, findings, the plan, and the operator's logs; managed fields, last "
-        "applied\n"
+        "Reads only. Objects of GPU sharing, findings, the plan, and the operator's logs; managed fields, last applied "
         "configurations, tokens, and values that are named like a secret are left out.\n"
         "Exit status: 0 the archive is written; what could not be read is named on stderr and in incomplete.txt.\n"
         "2 wrong usage, the cluster or all of its objects cannot be read, or the archive cannot be written.");

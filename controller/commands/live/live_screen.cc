@@ -102,7 +102,7 @@ void LiveScreen::show(std::vector<LiveLine> lines) {
 // Empty: it is on the screen. Written again it would undo what a person has marked there to copy it, for example a
 // command of an explanation while the tree behind it changes every second.
 std::string LiveScreen::next_page() {
-  std::string page = parts_.keyboard == nullptr ? page_of(text_of(lines_), parts_.measure()) : view_.page();
+  std::string page = parts_.keyboard == nullptr ? page_of(lines_, parts_.measure()) : view_.page();
   if (page == on_screen_) return {};
   on_screen_ = page;
   return page;
@@ -121,7 +121,7 @@ void LiveScreen::enter() {
     parts_.keyboard->take();
   }
   // The first view can take seconds: it waits for an operator that might renew a Lease which looks expired.
-  if (!drawn_) *parts_.out << page_of("Reading the cluster ...\n", parts_.measure());
+  if (!drawn_) *parts_.out << page_of({{"Reading the cluster ..."}}, parts_.measure());
   *parts_.out << std::flush;
 }
 
@@ -136,7 +136,12 @@ void LiveScreen::leave() {
 
 asio::awaitable<int> LiveScreen::run(FleetWatch watch, std::ostream* err) {
   executor_ = co_await asio::this_coro::executor;
-  watch.page = [this](const std::string&) { return next_page(); };
+  watch.show = [this, make_view = std::move(watch.show)](const FleetLook& look, const Screen&) {
+    FleetView view = make_view(look, room());
+    show(view.lines);
+    return view;
+  };
+  watch.page = [this] { return next_page(); };
   watch.look_again = resized_.get();
   enter();
   if (parts_.keyboard != nullptr) {
@@ -241,13 +246,16 @@ asio::awaitable<std::string> explain_node_to_person(Session session, PlannerSett
 
 }  // namespace
 
-asio::awaitable<int> run_live(Session session, bool wants_screen, PlannerSettings settings, std::string lease_name,
-                              std::ostream* out, LiveBody body) {
+asio::awaitable<int> run_live(Session session, bool wants_screen, FleetWatch watch, std::ostream* out,
+                              std::ostream* err) {
   const std::unique_ptr<k8s::Signal> stop = session.clock->make_signal();
+  watch.client = session.client;
+  watch.clock = session.clock;
+  watch.stop = stop.get();
   std::unique_ptr<LiveScreen> live;
   if (wants_screen && screen_of_stdout().is_terminal()) {
     LiveScreen::Parts parts{.clock = session.clock, .stop = stop.get(), .out = out};
-    parts.explain = [session, settings, lease_name](std::string node) {
+    parts.explain = [session, settings = watch.settings, lease_name = watch.lease.name](std::string node) {
       return explain_node_to_person(session, settings, lease_name, std::move(node));
     };
     parts.on_first_view = [notice = session.notice] { notice->end(); };
@@ -257,13 +265,11 @@ asio::awaitable<int> run_live(Session session, bool wants_screen, PlannerSetting
   StopSignals signals(*session.io, stop.get(), [screen = live.get()] {
     if (screen != nullptr) screen->leave();
   });
-  const int code = co_await body(stop.get(), live.get());
+  asio::awaitable<int> run =
+      live != nullptr ? live->run(std::move(watch), err) : watch_fleet(std::move(watch), out, err);
+  const int code = co_await std::move(run);
   signals.cancel();
   co_return code;
-}
-
-asio::awaitable<int> watch_on(LiveScreen* live, FleetWatch watch, std::ostream* out, std::ostream* err) {
-  return live != nullptr ? live->run(std::move(watch), err) : watch_fleet(std::move(watch), out, err);
 }
 
 }  // namespace gso

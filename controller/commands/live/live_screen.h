@@ -71,19 +71,15 @@ class LiveScreen {
   LiveScreen(const LiveScreen&) = delete;
   LiveScreen& operator=(const LiveScreen&) = delete;
 
-  // What lines have room for.
-  [[nodiscard]] Screen room() const;
-  void show(std::vector<LiveLine> lines);
-  // Of show().
-  [[nodiscard]] std::string text() const { return text_of(lines_); }
-
-  // watch_fleet() on this screen; its `show` calls show() of this screen. What it writes to `err` follows the alternate
-  // screen, and so does the last view. Exit status: 0 if the view was ended by its key.
+  // watch_fleet() on this screen. What it writes to `err` follows the alternate screen, and so does the last view. Exit
+  // status: 0 if the view was ended by its key.
   [[nodiscard]] boost::asio::awaitable<int> run(FleetWatch watch, std::ostream* err);
 
   void leave();
 
  private:
+  [[nodiscard]] Screen room() const;
+  void show(std::vector<LiveLine> lines);
   void enter();
   [[nodiscard]] std::string next_page();
   void draw();
@@ -110,13 +106,9 @@ class LiveScreen {
   bool quit_ = false;
 };
 
-// Runs the body until a signal, or a key of its screen, notifies `stop`. `wants_screen`: on the terminal of the
-// process, with keys if stdin is one too; the body gets null where stdout is no terminal.
-using LiveBody = std::function<boost::asio::awaitable<int>(k8s::Signal* stop, LiveScreen* live)>;
-[[nodiscard]] boost::asio::awaitable<int> run_live(Session session, bool wants_screen, PlannerSettings settings,
-                                                   std::string lease_name, std::ostream* out, LiveBody body);
-// LiveScreen::run(); without a screen watch_fleet().
-[[nodiscard]] boost::asio::awaitable<int> watch_on(LiveScreen* live, FleetWatch watch, std::ostream* out,
-                                                   std::ostream* err);
+// The watch, on a client of the session, until a signal or a key of its screen ends it. `wants_screen`: on the terminal
+// of the process, if stdout is one, and with keys if stdin is one too.
+[[nodiscard]] boost::asio::awaitable<int> run_live(Session session, bool wants_screen, FleetWatch watch,
+                                                   std::ostream* out, std::ostream* err);
 
 }  // namespace gso

@@ -20,6 +20,16 @@ std::string text_of(const std::vector<LiveLine>& lines) {
   return out;
 }
 
+std::string page_of(const std::vector<LiveLine>& lines, const Screen& screen) {
+  const bool cut = screen.rows > 1 && lines.size() >= screen.rows;
+  const std::size_t shown = cut ? screen.rows - 2 : lines.size();
+  // To the upper left; each line erases what was behind it, the last one all below.
+  std::string out = "\x1b[H";
+  for (std::size_t i = 0; i < shown; ++i) out += cut_to(lines[i].text, screen.columns) + "\x1b[K\n";
+  if (cut) out += fmt::format("({} more lines)\x1b[K\n", lines.size() - shown);
+  return out + "\x1b[J";
+}
+
 namespace {
 
 constexpr char kEscape = '\x1b';
@@ -212,55 +222,42 @@ constexpr std::size_t kUsualRows = 24;
 }  // namespace
 
 LiveView::Ask LiveView::press(Key key) {
-  if (keys_) {
-    if (key == Key::help || key == Key::quit || key == Key::back) {
-      keys_.reset();
-    } else {
-      keys_->scroll.move(key);
-    }
-    return Ask::nothing;
+  Pane& top = panes_.back();
+  const bool leaves = key == Key::quit || key == Key::back;
+  if (key == Key::help && top.is != Pane::Is::keys) {
+    open({.is = Pane::Is::keys, .text = std::string(kKeys)});
+  } else if (top.is == Pane::Is::keys && (leaves || key == Key::help)) {
+    panes_.pop_back();
+  } else if (top.is == Pane::Is::explanation && leaves) {
+    panes_.pop_back();
+    return Ask::forget;
+  } else if (top.is == Pane::Is::explanation && key == Key::read_again) {
+    top.read_at.clear();
+    return Ask::explain;
+  } else if (top.is == Pane::Is::tree && key == Key::quit) {
+    return Ask::quit;
+  } else if (top.is == Pane::Is::tree && key == Key::open && top.scroll.node() != nullptr) {
+    open({.is = Pane::Is::explanation, .node = *top.scroll.node()});
+    return Ask::explain;
+  } else {
+    top.scroll.move(key);
   }
-  if (key == Key::help) {
-    keys_ = Pane{.text = std::string(kKeys)};
-    lay_out(*keys_);
-    return Ask::nothing;
-  }
-  return explanation_ ? press_in_explanation(key) : press_in_tree(key);
+  return Ask::nothing;
 }
 
-LiveView::Ask LiveView::press_in_tree(Key key) {
-  if (key == Key::quit) return Ask::quit;
-  if (key != Key::open) {
-    selection_.move(key);
-    return Ask::nothing;
-  }
-  if (selection_.node() == nullptr) return Ask::nothing;
-  explanation_ = Pane{.node = *selection_.node()};
-  lay_out(*explanation_);
-  return Ask::explain;
+void LiveView::open(Pane pane) {
+  lay_out(panes_.emplace_back(std::move(pane)));
 }
 
-LiveView::Ask LiveView::press_in_explanation(Key key) {
-  switch (key) {
-    case Key::quit:
-    case Key::back:
-      explanation_.reset();
-      return Ask::forget;
-    case Key::read_again:
-      explanation_->read_at.clear();
-      return Ask::explain;
-    default:
-      explanation_->scroll.move(key);
-      return Ask::nothing;
-  }
+const LiveView::Pane* LiveView::explanation() const {
+  const auto found = std::ranges::find(panes_, Pane::Is::explanation, &Pane::is);
+  return found == panes_.end() ? nullptr : &*found;
 }
 
 void LiveView::resize(const Screen& screen) {
   if (!screen.is_terminal()) return;
   screen_ = screen;
-  selection_.follow(tree_, rows());
-  if (explanation_) lay_out(*explanation_);
-  if (keys_) lay_out(*keys_);
+  for (Pane& pane : panes_) lay_out(pane);
 }
 
 Screen LiveView::room() const {
@@ -271,15 +268,16 @@ Screen LiveView::room() const {
 }
 
 void LiveView::show(std::vector<LiveLine> lines) {
-  tree_ = std::move(lines);
-  selection_.follow(tree_, rows());
+  panes_.front().lines = std::move(lines);
+  lay_out(panes_.front());
 }
 
 void LiveView::show_explanation(const std::string& text, const std::string& read_at) {
-  if (!explanation_) return;
-  explanation_->text = text;
-  explanation_->read_at = read_at;
-  lay_out(*explanation_);
+  const auto open = std::ranges::find(panes_, Pane::Is::explanation, &Pane::is);
+  if (open == panes_.end()) return;
+  open->text = text;
+  open->read_at = read_at;
+  lay_out(*open);
 }
 
 // Without the row that names the keys.
@@ -289,20 +287,21 @@ std::size_t LiveView::rows() const {
 }
 
 void LiveView::lay_out(Pane& pane) const {
-  const std::string reading = one_line(fmt::format("Reading the cluster to explain node {} ...", pane.node)) + "\n";
-  pane.lines.clear();
-  append_text(pane.lines, wrapped(pane.text.empty() ? reading : pane.text, screen_.columns));
+  if (pane.is != Pane::Is::tree) {
+    const std::string reading = one_line(fmt::format("Reading the cluster to explain node {} ...", pane.node)) + "\n";
+    pane.lines.clear();
+    append_text(pane.lines, wrapped(pane.text.empty() ? reading : pane.text, screen_.columns));
+  }
   pane.scroll.follow(pane.lines, rows());
 }
 
 std::string LiveView::bar() const {
-  if (keys_) return "?, q, Esc: back";
-  if (explanation_) {
-    const std::string& at = explanation_->read_at;
+  const Pane& top = panes_.back();
+  if (top.is == Pane::Is::keys) return "?, q, Esc: back";
+  if (top.is == Pane::Is::explanation)
     return fmt::format("?: keys  q: back  r: read again  Up/Down: scroll  {}",
-                       at.empty() ? "reading" : "read at " + at);
-  }
-  const std::string* const node = selection_.node();
+                       top.read_at.empty() ? "reading" : "read at " + top.read_at);
+  const std::string* const node = top.scroll.node();
   return node == nullptr ? "?: keys  q: quit"
                          : fmt::format("?: keys  q: quit  Up/Down: select  Enter: explain {}", one_line(*node));
 }
@@ -316,10 +315,9 @@ std::string LiveView::row(const LiveLine& line, bool selectable, bool selected) 
 }
 
 std::string LiveView::page() const {
-  const bool in_tree = !keys_ && !explanation_;
-  const Pane* const pane = keys_ ? &*keys_ : explanation_ ? &*explanation_ : nullptr;
-  const std::vector<LiveLine>& lines = pane == nullptr ? tree_ : pane->lines;
-  const Selection& shown = pane == nullptr ? selection_ : pane->scroll;
+  const Selection& shown = panes_.back().scroll;
+  const std::vector<LiveLine>& lines = panes_.back().lines;
+  const bool in_tree = panes_.back().is == Pane::Is::tree;
   // To the upper left; each row erases what was behind it.
   std::string out = "\x1b[H";
   for (std::size_t i = 0; i < rows(); ++i) {

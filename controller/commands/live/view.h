@@ -25,6 +25,8 @@ struct LiveLine {
 void append_text(std::vector<LiveLine>& lines, std::string_view text, std::string node = {}, std::string under = {});
 // The lines as text, each with a newline.
 [[nodiscard]] std::string text_of(const std::vector<LiveLine>& lines);
+// The lines as one page over the last one: those that do not fit are counted in the last row.
+[[nodiscard]] std::string page_of(const std::vector<LiveLine>& lines, const Screen& screen);
 
 // What a key means in a live view. Several keys can mean the same.
 enum class Key { up, down, page_up, page_down, first, last, open, read_again, back, quit, help };
@@ -88,7 +90,7 @@ class Selection {
 // The view itself: the tree, an explanation or the keys over it, and the row that names the keys.
 class LiveView {
  public:
-  explicit LiveView(const Screen& screen) : screen_(screen) {}
+  explicit LiveView(const Screen& screen) : screen_(screen), panes_(1) {}
 
   // What a key needs from outside.
   enum class Ask {
@@ -99,7 +101,9 @@ class LiveView {
   };
   [[nodiscard]] Ask press(Key key);
   // Of the explanation that is open; empty: none is.
-  [[nodiscard]] std::string asked_node() const { return explanation_ ? explanation_->node : std::string(); }
+  [[nodiscard]] std::string asked_node() const {
+    return explanation() == nullptr ? std::string() : explanation()->node;
+  }
 
   void resize(const Screen& screen);
   // What the lines of show() have room for: columns are left for the mark of the selection.
@@ -112,26 +116,26 @@ class LiveView {
   [[nodiscard]] std::string page() const;
 
  private:
-  // Text over the tree: what `explain` says, or the keys.
+  // The tree, or text over it.
   struct Pane {
+    enum class Is { tree, explanation, keys } is = Is::tree;
     std::string node{};     // Of an explanation.
-    std::string text{};     // Empty: it is being read.
+    std::string text{};     // Of what is no tree; empty: it is being read.
     std::string read_at{};  // Empty: it is being read, or read again.
     std::vector<LiveLine> lines{};
     Selection scroll{};
   };
-  [[nodiscard]] Ask press_in_tree(Key key);
-  [[nodiscard]] Ask press_in_explanation(Key key);
+  void open(Pane pane);
+  // Null: none is open.
+  [[nodiscard]] const Pane* explanation() const;
   [[nodiscard]] std::size_t rows() const;
   void lay_out(Pane& pane) const;
   [[nodiscard]] std::string bar() const;
   [[nodiscard]] std::string row(const LiveLine& line, bool selectable, bool selected) const;
 
   Screen screen_;
-  std::vector<LiveLine> tree_;
-  Selection selection_;
-  std::optional<Pane> explanation_;
-  std::optional<Pane> keys_;
+  // The tree, what `explain` says over it, and the keys over both. The last one is on the screen.
+  std::vector<Pane> panes_;
 };
 
 }  // namespace gso

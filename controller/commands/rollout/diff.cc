@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "controller/commands/rollout/edited_file.h"
-#include "controller/commands/rollout/report_text.h"
+#include "controller/commands/rollout/rollout.h"
 #include "controller/commands/shared/print.h"
 #include "controller/reading/cluster_reader.h"
 #include "controller/reading/node_consumers.h"
@@ -106,17 +106,15 @@ OrderedJson to_json(const DroppedKey& dropped) {
 }
 
 OrderedJson to_json(const RevisionChange& change) {
-  OrderedJson amounts = OrderedJson::array();
-  for (const RevisionChange::Amount& amount : change.amounts) {
-    amounts.push_back(
-        {{"resource", amount.resource}, {"before", amount.before}, {"after", amount.after}, {"nodes", amount.nodes}});
-  }
+  const auto amount_json = [](const RevisionChange::Amount& a) -> OrderedJson {
+    return {{"resource", a.resource}, {"before", a.before}, {"after", a.after}, {"nodes", a.nodes}};
+  };
   return {{"profile", change.profile},
           {"from", change.from},
           {"to", change.to},
           {"known", change.known},
           {"fields", fields_json(change.fields)},
-          {"amounts", std::move(amounts)}};
+          {"amounts", json_list(change.amounts, amount_json)}};
 }
 
 OrderedJson to_json(const NodeDifference& d) {
@@ -141,14 +139,10 @@ OrderedJson to_json(const NodeDifference& d) {
 // What the diff comes to.
 struct Outcome {
   std::vector<NodeDifference> nodes;
-  std::string invalid;
-  std::vector<std::string> invalid_keys;
-  std::vector<DroppedKey> dropped;
+  EditedFile file;
   std::vector<std::string> left_alone;             // Drift from before the operator.
   std::map<std::string, NodeConsumers> consumers;  // Of nodes that are not changed while pods use them.
-  std::optional<FirstStarts> first;                // `start`: which nodes come first.
-  std::optional<PolicyPreview> policy;             // The file is a SharingPolicy.
-  std::set<std::string> given;                     // The profiles of the file, as "configmap/key".
+  FirstStarts order;                               // `start`, and a file with a SharingPolicy: which nodes come first.
   std::vector<NodeDifference> without_file;        // What would change without it.
   std::int64_t unlisted = 0;                       // Of these, those that change all the same, and are left out.
   bool unrecorded = false;                         // No record exists: the present state was taken as the baseline.
@@ -158,12 +152,13 @@ struct Outcome {
   [[nodiscard]] bool wrong() const {
     const bool blocked =
         std::ranges::any_of(nodes, [](const auto& node) { return node.blocked.code == kConfigInvalid; });
-    return blocked || !invalid.empty() || !dropped.empty();
+    return blocked || !file.invalid.empty() || !file.dropped.empty();
   }
   // The node changes in the same way without the file, which is about others. What a policy of the file lets start is
   // its own, because it can also be its order and its stops that differ.
   [[nodiscard]] bool is_of_others(const NodeDifference& d) const {
-    const bool is_of_file = policy && invalid.empty() ? d.policy == policy->policy : given.contains(d.profile);
+    const bool is_of_file =
+        file.policy && file.invalid.empty() ? d.policy == file.policy->policy : file.profiles.contains(d.profile);
     return !is_of_file && is_same_change(d, without_file);
   }
 };
@@ -179,38 +174,9 @@ void print_findings(const RolloutCall& call, std::vector<LintedDocument> documen
 
 // A policy that is refused changes nothing: only why it is refused is said.
 void print_refused(const RolloutCall& call, const Outcome& found) {
-  print_findings(call, found.policy->documents, {Severity::error, Severity::warning});
-  print_line(*call.out, "invalid: {}: {} refuses it, so nothing would change", fmt::join(found.invalid_keys, ", "),
-             found.policy->refused_by);
-}
-
-// Puts the text of --file into the world. Errors: the text is no ConfigMap, SharingPolicy or profile.
-k8s::Result<void> apply_file(RolloutCall& call, k8s::WallTime now, Outcome& out) {
-  World present = call.world;
-  out.without_file = differences(present, call.settings, now);
-  const k8s::Result<void> readable = check_file(call);
-  if (!readable) return readable;
-  if (const std::optional<std::string> json = policy_in(call.input)) {
-    k8s::Result<PolicyPreview> given = apply_policy(call, *json, now);
-    if (!given) return std::unexpected(given.error());
-    out.invalid = given->invalid;
-    out.invalid_keys = {given->policy.empty() ? std::string("SharingPolicy") : "SharingPolicy " + given->policy};
-    out.policy = *std::move(given);
-    return {};
-  }
-  FleetIndex index;
-  index.refresh(call.world, call.settings);
-  const k8s::Result<EditedText> given = read_edited_text(call, index.installations());
-  if (!given) return std::unexpected(given.error());
-  out.invalid = given->invalid;
-  out.invalid_keys = given->invalid_keys;
-  out.dropped = dropped_keys(call.world, index, *given);
-  for (const GivenText& text : given->maps) {
-    for (const auto& [key, value] : text.keys) out.given.insert(text.config_map.name + "/" + key);
-    const k8s::Result<void> applied = apply_given(call.world, call.settings, text, now);
-    if (!applied) return applied;
-  }
-  return {};
+  print_findings(call, found.file.policy->documents, {Severity::error, Severity::warning});
+  print_line(*call.out, "invalid: {}: {} refuses it, so nothing would change", fmt::join(found.file.invalid_keys, ", "),
+             found.file.policy->refused_by);
 }
 
 std::string left_alone_text(const Outcome& found, std::string_view operator_lease) {
@@ -245,15 +211,17 @@ void print_order(const FirstStarts& first, std::ostream& out) {
 }
 
 void print_text(const RolloutCall& call, const Outcome& found) {
-  if (found.policy && !found.invalid.empty()) return print_refused(call, found);
-  if (found.policy) print_findings(call, found.policy->documents, {Severity::warning});
+  const std::optional<PolicyPreview>& policy = found.file.policy;
+  const bool invalid = !found.file.invalid.empty();
+  if (policy && invalid) return print_refused(call, found);
+  if (policy) print_findings(call, policy->documents, {Severity::warning});
   const std::size_t columns = screen_of_stdout().columns;
+  const bool starts = call.options.verb == RolloutOptions::Verb::start;
   std::ostringstream text;
-  if (found.policy) print_selection(*found.policy, call.world.policies_served, text);
-  print_differences(found.nodes, !found.invalid.empty(), found.first ? &*found.first : nullptr, columns, text);
-  if (found.first) print_order(*found.first, text);
-  if (found.policy) print_order(found.policy->order, text);
-  if (found.policy) print_waves(*found.policy, text);
+  if (policy) print_selection(*policy, call.world.policies_served, text);
+  print_differences(found.nodes, invalid, starts ? &found.order : nullptr, columns, text);
+  print_order(found.order, text);
+  if (policy) print_waves(*policy, found.order, text);
   if (const std::int64_t others = found.unlisted; others > 0)
     print_line(text, "{} without this file and {} not listed. See: gpu-sharing-operator diff",
                others == 1 ? "1 node changes" : fmt::format("{} nodes change", others), others == 1 ? "is" : "are");
@@ -262,27 +230,24 @@ void print_text(const RolloutCall& call, const Outcome& found) {
   // Its own state can hold changes that nothing stored shows.
   if (found.unrecorded && !call.presence.running.empty())
     print_line(text, "{}", assumed_baseline_text(call.presence.running));
-  for (const DroppedKey& dropped : found.dropped) print_line(text, "error KeyInUse: {}", text_of(dropped));
+  for (const DroppedKey& dropped : found.file.dropped) print_line(text, "error KeyInUse: {}", text_of(dropped));
   *call.out << wrapped_prose(text.str(), columns);
-  if (found.invalid.empty()) return;
+  if (!invalid) return;
   print_findings(call, lint_text(call.options.file, call.input, KaiPodRules()), {Severity::error});
   print_line(*call.out, "invalid: {}: no pod would be restarted with this profile",
-             fmt::join(found.invalid_keys, ", "));
-}
-
-template <class T>
-OrderedJson all_json(const std::vector<T>& values) {
-  OrderedJson out = OrderedJson::array();
-  for (const T& value : values) out.push_back(to_json(value));
-  return out;
+             fmt::join(found.file.invalid_keys, ", "));
 }
 
 void print(const RolloutCall& call, const Outcome& found) {
   if (!call.options.json) return print_text(call, found);
-  OrderedJson document{{"version", kRolloutJsonVersion},      {"nodes", all_json(found.nodes)},
-                       {"changes", all_json(found.changes)},  {"invalid", found.invalid},
-                       {"findings", all_json(found.dropped)}, {"leftAlone", found.left_alone}};
-  if (found.policy) document["policy"] = preview_json(*found.policy);
+  const auto as_json = [](const auto& value) { return to_json(value); };
+  OrderedJson document{{"version", kRolloutJsonVersion},
+                       {"nodes", json_list(found.nodes, as_json)},
+                       {"changes", json_list(found.changes, as_json)},
+                       {"invalid", found.file.invalid},
+                       {"findings", json_list(found.file.dropped, as_json)},
+                       {"leftAlone", found.left_alone}};
+  if (found.file.policy) document["policy"] = preview_json(*found.file.policy, found.order);
   print_document(document, OutputForm::json, *call.out);
 }
 
@@ -291,7 +256,8 @@ void print(const RolloutCall& call, const Outcome& found) {
 asio::awaitable<k8s::Result<void>> find_differences(RolloutCall* call, std::string policy, Outcome* found) {
   const k8s::WallTime now = call->clock->now();
   found->nodes = differences(call->world, call->settings, now);
-  if (found->policy && found->invalid.empty()) compare_changes(found->without_file, found->nodes, *found->policy);
+  if (found->file.policy && found->file.invalid.empty())
+    compare_changes(found->without_file, found->nodes, *found->file.policy);
   found->unlisted = std::ranges::count_if(
       found->nodes, [&](const NodeDifference& d) { return d.blocked.code.empty() && found->is_of_others(d); });
   std::erase_if(found->nodes, [&](const NodeDifference& d) {
@@ -299,9 +265,8 @@ asio::awaitable<k8s::Result<void>> find_differences(RolloutCall* call, std::stri
   });
   for (NodeDifference& difference : found->nodes) {
     if (difference.drain == Drain::nothing) continue;
-    const k8s::CallOptions limits;
-    k8s::Result<NodeConsumers> consumers =
-        co_await read_consumers(call->client, call->clock, &call->world, &call->settings, difference.node, limits);
+    k8s::Result<NodeConsumers> consumers = co_await read_consumers(
+        call->client, call->clock, &call->world, &call->settings, difference.node, k8s::CallOptions());
     if (!consumers) co_return std::unexpected(consumers.error());
     if (!consumers->unknown.empty()) co_return k8s::fail(k8s::Reason::decode, consumers->unknown);
     find_obstacles(difference, call->world, call->settings, *consumers);
@@ -331,15 +296,20 @@ asio::awaitable<int> preview(RolloutCall* call, std::optional<GivenText> given, 
   learn_present_texts(*call, found);
   k8s::Result<void> done;
   if (given) done = apply_given(call->world, call->settings, *given, now);
-  if (!call->options.file.empty()) done = apply_file(*call, now, found);
-  if (!done) co_return call->refuse(done.error().message);
-  done = co_await find_differences(call, policy, &found);
+  if (!call->options.file.empty()) {
+    World present = call->world;
+    found.without_file = differences(present, call->settings, now);
+    k8s::Result<EditedFile> applied = apply_file(*call, now);
+    if (!applied) co_return call->refuse(applied.error().message);
+    found.file = *std::move(applied);
+  }
+  if (done) done = co_await find_differences(call, policy, &found);
   if (!done) co_return call->refuse(done.error().message);
   if (call->options.verb == RolloutOptions::Verb::start)
-    found.first = first_starts(call->world, call->settings, now, found.consumers, policy);
+    found.order = first_starts(call->world, call->settings, now, found.consumers, policy);
   if (call->options.verb == RolloutOptions::Verb::diff)
     found.left_alone = drift_left_alone(call->world, call->settings);
-  if (found.policy) add_changes(*call, found.nodes, found.consumers, now, *found.policy);
+  if (found.file.policy) found.order = add_changes(*call, found.nodes, found.consumers, now, *found.file.policy);
   print(*call, found);
   co_return found.wrong() ? kWrongText : 0;
 }

@@ -7,13 +7,13 @@
 #include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "controller/commands/rollout/rollout.h"
 #include "k8sclient/value/error.h"
-#include "reconcilers/cluster/discovery.h"
 #include "reconcilers/explain/what_if.h"
 #include "reconcilers/fleet/fleet.h"
 #include "reconcilers/lint/lint.h"
@@ -23,32 +23,13 @@
 
 namespace gso {
 
-// --- A profile or a ConfigMap, in edited_text.cc.
-
-struct EditedText {
-  std::vector<GivenText> maps;  // One for each ConfigMap that it concerns.
-  std::string invalid;          // Of a text that no plugin would take: each key and its first error.
-  std::vector<std::string> invalid_keys;
-};
-// Errors (`invalid`): the file has several documents, and only the first would be read; or --key goes with a
-// SharingPolicy, which has no key.
-[[nodiscard]] k8s::Result<void> check_file(const RolloutCall& call);
-// call.input. Errors (`invalid`): it is neither a ConfigMap that a device plugin mounts nor a profile, or its key is
-// unknown.
-[[nodiscard]] k8s::Result<EditedText> read_edited_text(const RolloutCall& call,
-                                                       const std::vector<PluginInstallation>& installations);
-
 // A key that goes while nodes use it.
 struct DroppedKey {
   std::string config_map;
   std::string key;
   std::vector<std::string> nodes;
 };
-// What a whole ConfigMap leaves out, and who uses it now. `index` is that of the world without it.
-[[nodiscard]] std::vector<DroppedKey> dropped_keys(const World& world, const FleetIndex& index,
-                                                   const EditedText& edited);
-
-// --- A SharingPolicy, in policy_preview.cc: how it differs from the present one, and what it would do.
+// --- A SharingPolicy: how it differs from the present one, and what it would do.
 
 // As the operator reads both: a field that is left out has its default. The retry annotation counts, because it starts
 // nodes.
@@ -71,8 +52,7 @@ struct PolicyPreview {
 
   std::vector<LintedDocument> documents;  // Of the file, as `lint` reads it.
   std::string policy;
-  std::string invalid;              // The first error for which it is refused. The world is unchanged then.
-  std::string refused_by;           // Who refuses it then: "the API server", "the operator".
+  std::string refused_by;           // Who refuses one that is invalid: "the API server", "the operator".
   bool is_new = false;              // No policy of that name exists.
   std::vector<FieldChange> fields;  // That differ from the present object; none of a new one.
   std::string new_stops;            // That the present object does not have: added_stops().
@@ -90,27 +70,38 @@ struct PolicyPreview {
   std::string workloads;  // What happens to the pods that block changes; empty: there are none, or some are evicted.
   std::vector<EvictedPods> evicted;
   std::vector<std::string> in_change;  // Its nodes that are in a change now.
-  FirstStarts order;                   // Which of its nodes start first, and what the others wait for.
 };
 
-// The SharingPolicy of the text as JSON; nullopt: it is something else.
-[[nodiscard]] std::optional<std::string> policy_in(std::string_view text);
-// Puts the policy into call.world, as `kubectl apply` would. Errors (`invalid`): it cannot be read.
-[[nodiscard]] k8s::Result<PolicyPreview> apply_policy(RolloutCall& call, const std::string& json, k8s::WallTime now);
+// What the file says, once it is in the world.
+struct EditedFile {
+  // Of a text that no plugin would take: each key and its first error. Of a SharingPolicy: the first error for which it
+  // is refused, and the world is unchanged then.
+  std::string invalid;
+  std::vector<std::string> invalid_keys;  // "key any", "SharingPolicy default"
+  std::set<std::string> profiles;         // That it holds, as "configmap/key".
+  std::vector<DroppedKey> dropped;        // What a whole ConfigMap leaves out.
+  std::optional<PolicyPreview> policy;    // It is a SharingPolicy.
+};
+// Puts what call.input holds into call.world, as `kubectl apply` would. Errors (`invalid`): it is neither a
+// SharingPolicy nor a profile nor a ConfigMap that a device plugin mounts, or its key is unknown; it has several
+// documents, and only the first would be read; or --key goes with a SharingPolicy, which has no key.
+[[nodiscard]] k8s::Result<EditedFile> apply_file(RolloutCall& call, k8s::WallTime now);
 // Compares the changes with those without the file. `with`: of all nodes of the world with the policy.
 void compare_changes(const std::vector<NodeDifference>& without, const std::vector<NodeDifference>& with,
                      PolicyPreview& preview);
 // One of the others is the same change of the same node, under the same policy.
 [[nodiscard]] bool is_same_change(const NodeDifference& d, const std::vector<NodeDifference>& others);
-// Adds what the changes of its nodes mean. `nodes`: all that would change; `consumers`: of these nodes, as just listed.
-// call.world is changed: the nodes that start first are in their change then.
-void add_changes(RolloutCall& call, const std::vector<NodeDifference>& nodes,
-                 const std::map<std::string, NodeConsumers>& consumers, k8s::WallTime now, PolicyPreview& preview);
+// Adds what the changes of its nodes mean, and returns which of them start first. `nodes`: all that would change;
+// `consumers`: of these nodes, as just listed. call.world is changed: the nodes that start first are in their change
+// then.
+[[nodiscard]] FirstStarts add_changes(RolloutCall& call, const std::vector<NodeDifference>& nodes,
+                                      const std::map<std::string, NodeConsumers>& consumers, k8s::WallTime now,
+                                      PolicyPreview& preview);
 
 // For people, line by line: which nodes it selects, and that they change as now, before the table of changes.
 void print_selection(const PolicyPreview& preview, bool has_crds, std::ostream& out);
 // And after it: what ends, waves and pods. The order is printed by `diff`.
-void print_waves(const PolicyPreview& preview, std::ostream& out);
-[[nodiscard]] nlohmann::ordered_json preview_json(const PolicyPreview& preview);
+void print_waves(const PolicyPreview& preview, const FirstStarts& order, std::ostream& out);
+[[nodiscard]] nlohmann::ordered_json preview_json(const PolicyPreview& preview, const FirstStarts& order);
 
 }  // namespace gso

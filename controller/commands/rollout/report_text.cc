@@ -1,15 +1,16 @@
 // Text, lines and JSON of a FleetReport.
-#include "controller/commands/rollout/report_text.h"
-
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <sstream>
 
 #include "controller/commands/rollout/rollout.h"
 #include "controller/commands/shared/print.h"
+#include "reconcilers/cluster/config_maps.h"
+#include "reconcilers/explain/node.h"
 #include "reconcilers/model/policy.h"
 #include "reconcilers/reasons/names.h"
 #include "reconcilers/rollout/gates.h"
@@ -221,11 +222,9 @@ std::string waited_for(const std::string& name) {
 
 OrderedJson rollout_json(const RolloutFacts& facts) {
   const SharingRollout& rollout = *facts.rollout;
-  OrderedJson nodes = OrderedJson::array();
-  for (const auto& node : facts.nodes) {
-    nodes.push_back(
-        {{"name", node.name}, {"state", node.state}, {"reason", node.why.code}, {"message", node.why.message}});
-  }
+  const auto node_row_json = [](const RolloutFacts::NodeRow& node) -> OrderedJson {
+    return {{"name", node.name}, {"state", node.state}, {"reason", node.why.code}, {"message", node.why.message}};
+  };
   const bool of_template = !daemonset_of(rollout.config_map).empty();
   return {{"name", rollout.meta.name},
           {"policy", rollout.policy},
@@ -250,46 +249,51 @@ OrderedJson rollout_json(const RolloutFacts& facts) {
             {"failed", facts.failed}}},
           {"startedAt", facts.started_at},
           {"completedAt", facts.completed_at},
-          {"nodes", std::move(nodes)},
+          {"nodes", json_list(facts.nodes, node_row_json)},
           {"profile", rollout.profile}};
 }
 
 namespace {
 
 OrderedJson texts_of(const std::vector<Command>& commands) {
-  OrderedJson out = OrderedJson::array();
-  for (const Command& command : commands) out.push_back(command.text());
+  return json_list(commands, [](const Command& command) { return command.text(); });
+}
+
+OrderedJson report_json_of(const RolloutReport& report) {
+  OrderedJson out = rollout_json(report.facts);
+  out["estimatedCompletion"] = report.estimate;
+  out["inProgress"] = json_list(
+      report.steps, [](const NodeStep& step) -> OrderedJson { return {{"name", step.node}, {"step", step.step}}; });
+  out["next"] = texts_of(report.next);
+  out["after"] = report.after;
   return out;
+}
+
+OrderedJson wait_json(const PolicyWait& wait) {
+  return {{"policy", wait.policy},
+          {"reason", wait.why.code},
+          {"message", wait.news + wait.why.message},
+          {"nodes", wait.nodes},
+          {"count", wait.count}};
+}
+
+OrderedJson failed_json(const LeftFailed& failed) {
+  const auto row_json = [](const RolloutFacts::NodeRow& row) -> OrderedJson {
+    return {{"name", row.name}, {"message", row.why.message}};
+  };
+  return {{"policy", failed.policy}, {"nodes", json_list(failed.nodes, row_json)}, {"next", texts_of(failed.next)}};
 }
 
 }  // namespace
 
 OrderedJson report_json(const FleetReport& report, const std::string& operator_field,
                         const std::vector<std::string>& incomplete) {
-  OrderedJson out{{"version", kRolloutJsonVersion},   {"operator", operator_field},
-                  {"rollouts", OrderedJson::array()}, {"waiting", OrderedJson::array()},
-                  {"failed", OrderedJson::array()},   {"incomplete", incomplete}};
-  for (const RolloutReport& one : report.rollouts) {
-    OrderedJson& shown = out["rollouts"].emplace_back(rollout_json(one.facts));
-    shown["estimatedCompletion"] = one.estimate;
-    shown["inProgress"] = OrderedJson::array();
-    for (const NodeStep& step : one.steps) shown["inProgress"].push_back({{"name", step.node}, {"step", step.step}});
-    shown["next"] = texts_of(one.next);
-    shown["after"] = one.after;
-  }
-  for (const PolicyWait& wait : report.waiting)
-    out["waiting"].push_back({{"policy", wait.policy},
-                              {"reason", wait.why.code},
-                              {"message", wait.news + wait.why.message},
-                              {"nodes", wait.nodes},
-                              {"count", wait.count}});
-  for (const LeftFailed& failed : report.failed) {
-    OrderedJson nodes = OrderedJson::array();
-    for (const RolloutFacts::NodeRow& row : failed.nodes)
-      nodes.push_back({{"name", row.name}, {"message", row.why.message}});
-    out["failed"].push_back({{"policy", failed.policy}, {"nodes", std::move(nodes)}, {"next", texts_of(failed.next)}});
-  }
-  return out;
+  return {{"version", kRolloutJsonVersion},
+          {"operator", operator_field},
+          {"rollouts", json_list(report.rollouts, report_json_of)},
+          {"waiting", json_list(report.waiting, wait_json)},
+          {"failed", json_list(report.failed, failed_json)},
+          {"incomplete", incomplete}};
 }
 
 int show_status(RolloutCall& call) {
@@ -315,6 +319,118 @@ int show_status(RolloutCall& call) {
   print_report(report, now, text);
   *call.out << wrapped_prose(text.str(), screen_of_stdout().columns);
   return report.exit_status();
+}
+
+// --- `rollout history`: the recorded rollouts beside what the nodes should run and run now.
+
+namespace {
+
+bool is_newest_template(const SharingRollout& rollout, const FleetIndex& index) {
+  return std::ranges::any_of(index.impl().discovery.standalone, [&](const Operand& one) {
+    return daemonset_of(rollout.config_map) == k8s::to_string(one.key) && one.newest_hash == rollout.to_revision;
+  });
+}
+
+// "current, 2 nodes", "1 node", "-"
+std::string now_text(const HistoryEntry& entry) {
+  const std::int64_t running = entry.running.value_or(0);
+  std::string out = entry.current ? "current" : "";
+  if (running > 0)
+    out += fmt::format("{}{}", out.empty() ? "" : ", ", counted(static_cast<std::size_t>(running), "node"));
+  return out.empty() ? "-" : out;
+}
+
+OrderedJson entry_json(const HistoryEntry& entry) {
+  OrderedJson out = rollout_json(entry.facts);
+  out["current"] = entry.current;
+  out["running"] = entry.running ? OrderedJson(*entry.running) : OrderedJson();
+  out["after"] = entry.after;
+  return out;
+}
+
+std::vector<HistoryEntry> history_of(const World& world, const FleetIndex& index,
+                                     const std::vector<RolloutFacts>& rollouts) {
+  const bool known = index.impl().record && world.unsynced_namespaces.empty();
+  auto loads = known ? loaded_revisions(world, index.impl()) : std::map<RolloutKey, RevisionCounts>();
+  const std::vector<RolloutFacts> all = all_rollouts(world);
+  std::vector<HistoryEntry> out;
+  for (const RolloutFacts& facts : rollouts) {
+    const SharingRollout& rollout = *facts.rollout;
+    HistoryEntry& entry = out.emplace_back(HistoryEntry{.facts = facts});
+    entry.after = came_after(all, rollout);
+    const bool of_template = !daemonset_of(rollout.config_map).empty();
+    entry.current =
+        of_template ? is_newest_template(rollout, index) : present_rollout(rollout, index.impl()) != nullptr;
+    if (!known || of_template) continue;
+    const RevisionCounts& of_nodes = loads[rollout_key_of(rollout)];
+    const auto found = of_nodes.find(rollout.to_revision);
+    entry.running = found == of_nodes.end() ? 0 : found->second;
+  }
+  return out;
+}
+
+}  // namespace
+
+void print_rollout_history(const std::vector<HistoryEntry>& entries, std::size_t columns, std::ostream& out) {
+  constexpr std::size_t kCounts = 9;  // "1000/1000"
+  std::vector<TextRow> rows{
+      {"NAME", "POLICY", "CONFIGMAP", "KEY", "REVISION", "NOW", "PHASE", "STARTED", "COMPLETED", "NODES"}};
+  for (const HistoryEntry& entry : entries) {
+    const RolloutFacts& facts = entry.facts;
+    const SharingRollout& rollout = *facts.rollout;
+    rows.push_back({rollout.meta.name, rollout.policy, rollout.config_map, or_dash(rollout.key), rollout.to_revision,
+                    now_text(entry), facts.phase_text(), or_dash(facts.started_at), or_dash(facts.completed_at),
+                    fmt::format("{}/{}", facts.updated, facts.total)});
+  }
+  if (rows.size() == 1) {
+    out << "No rollout is recorded.\n";
+    return;
+  }
+  // A revision is what `rollout undo --to-revision` takes.
+  drop_columns(rows, columns, {"CONFIGMAP", "COMPLETED", "POLICY", "KEY", "STARTED", "NODES"}, kCounts);
+  std::ostringstream text;
+  print_table(std::move(rows), text);
+  for (const HistoryEntry& entry : entries) {
+    if (!entry.after.empty()) print_line(text, "{}: {}", entry.facts.rollout->meta.name, entry.after);
+  }
+  out << wrapped_prose(text.str(), columns);
+}
+
+namespace {
+
+// The record of one, with the text that it rolls out, which is never broken.
+void print_rollout_record(const HistoryEntry& entry, std::size_t columns, std::ostream& out) {
+  const RolloutFacts& facts = entry.facts;
+  print_rollout_history({entry}, columns, out);
+  if (!facts.ready.message.empty()) {
+    const std::string line = fmt::format("{}: {}", facts.ready.code, shown_message(facts.ready.message));
+    out << wrapped_prose(one_line(line) + "\n", columns);
+  }
+  if (!daemonset_of(facts.rollout->config_map).empty()) return;
+  out << (facts.rollout->profile.empty() ? "the text of this rollout is not recorded\n"
+                                         : "\n" + facts.rollout->profile);
+}
+
+}  // namespace
+
+int show_history(RolloutCall& call) {
+  std::vector<RolloutFacts> shown = all_rollouts(call.world);
+  if (!call.options.name.empty()) {
+    auto chosen =
+        choose(call.world, {call.options.name, true}, [](const RolloutFacts&) { return true; }, "is recorded");
+    if (!chosen) return call.refuse(chosen.error().message);
+    shown = *std::move(chosen);
+  }
+  const std::vector<HistoryEntry> entries = history_of(call.world, call.index, shown);
+  if (call.options.json) {
+    const OrderedJson document{{"version", kRolloutJsonVersion}, {"rollouts", json_list(entries, entry_json)}};
+    print_document(document, OutputForm::json, *call.out);
+  } else if (!call.options.name.empty() && !policy_of(call.options.name)) {
+    print_rollout_record(entries.front(), screen_of_stdout().columns, *call.out);
+  } else {
+    print_rollout_history(entries, screen_of_stdout().columns, *call.out);
+  }
+  return 0;
 }
 
 }  // namespace gso

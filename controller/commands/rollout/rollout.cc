@@ -37,8 +37,7 @@ std::string without_crds_text() {
 
 asio::awaitable<bool> patch_sharing_object(RolloutCall* call, k8s::Gvr resource, std::string name, std::string body) {
   const k8s::ObjectKey key{"", name};
-  const k8s::WriteOptions options;
-  const k8s::Result<std::string> patched = co_await call->client->merge_patch(resource, key, body, options);
+  const k8s::Result<std::string> patched = co_await call->client->merge_patch(resource, key, body);
   if (!patched) (void)call->refuse(explain_error(patched.error(), "patch", resource, ""));
   co_return patched.has_value();
 }
@@ -173,7 +172,7 @@ void add_undo(CLI::App& app, RolloutOptions& rollout) {
                "Write the text into the plugin's ConfigMap; refused if Argo CD, Flux or Helm manages the ConfigMap");
   app.add_flag("--dry-run", rollout.dry_run, "Show what would restart, and the change itself; write nothing");
   app.footer(
-      "The operator reverts an inline profile of a policy by itself. For every other key the rollout is paused, or\n"
+      "The operator reverts an inline profile of a policy by itself. For every other key the rollout is paused, or "
       "before there is one its policy, and the text is printed.\n"
       "Exit status: 0 done, 1 another tool manages the ConfigMap (the text is printed), 2 nothing to undo or usage.");
 }
@@ -186,14 +185,13 @@ void add_watch(CLI::App& app, RolloutOptions& rollout) {
       ->type_name("DURATION");
   add_node_filter(app, rollout.only);
   app.footer(
-      "With --watch on a terminal: Up and Down select a node, Enter explains it, q goes back and ends, ? shows all\n"
+      "With --watch on a terminal: Up and Down select a node, Enter explains it, q goes back and ends, ? shows all "
       "keys.\n"
-      "Exit status: 0 fine; 1 a rollout is stopped (nodes failed, the profile is invalid, or somebody aborted or "
-      "undid\n"
+      "Exit status: 0 fine; 1 a rollout is stopped (nodes failed, the profile is invalid, or somebody aborted or undid "
       "it), or the operator no longer runs; 2 wrong usage, the cluster cannot be read, or the CRDs are not installed.\n"
       "With --wait: 0 every node runs its target or is held by somebody; 1 stopped, or nodes are blocked; 3 timed "
       "out.\n"
-      "Pauses, approvals and closed maintenance windows are waited for. --state, --policy and --selector choose the\n"
+      "Pauses, approvals and closed maintenance windows are waited for. --state, --policy and --selector choose the "
       "nodes of the live tree.");
 }
 

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <iosfwd>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <set>
 #include <string>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "controller/commands/shared/command.h"
+#include "controller/commands/status_watch.h"
 #include "controller/config/options.h"
 #include "controller/reading/cluster_reader.h"
 #include "controller/reading/operator_lease.h"
@@ -23,11 +25,9 @@
 #include "reconcilers/explain/what_if.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/snapshot.h"
-#include "reconcilers/report/rollout_facts.h"
+#include "reconcilers/report/report.h"
 
 namespace gso {
-
-class LiveScreen;  // controller/commands/live/live_screen.h
 
 struct RolloutOptions {
   enum class Verb { status, history, start, pause, resume, approve, abort, undo, diff } verb = Verb::status;
@@ -68,10 +68,9 @@ boost::asio::awaitable<int> rollout_command(k8s::ApiClient* client, k8s::Clock* 
 [[nodiscard]] int watch_rollouts(const RolloutOptions& rollout, const Options& options, std::ostream& out,
                                  std::ostream& err);
 
-// The same on a given client, until `stop`. `live`: where the tree is shown; null: a line for each change is written.
-boost::asio::awaitable<int> watch_rollouts_until(k8s::Reader* client, k8s::Clock* clock, k8s::Signal* stop,
-                                                 RolloutOptions rollout, NodeFilter only, PlannerSettings settings,
-                                                 LiveScreen* live, std::ostream* out, std::ostream* err);
+// The same, still without a client and a signal that stops it: a live tree, or without a screen a line for each change.
+[[nodiscard]] FleetWatch watch_of_rollouts(const RolloutOptions& rollout, const NodeFilter& only,
+                                           const PlannerSettings& settings);
 
 // The lines that were not among the last ones.
 class NewLines {
@@ -109,9 +108,35 @@ struct RolloutCall {
 boost::asio::awaitable<bool> patch_sharing_object(RolloutCall* call, k8s::Gvr resource, std::string name,
                                                   std::string body);
 
-// --- The verbs, each in a file of its own.
+// --- What `rollout status` and its like print of a FleetReport: text for people, lines for a log, and JSON. In
+// report_text.cc.
 
-// FleetReport::exit_status(). In report_text.cc.
+// "[######..................]"
+[[nodiscard]] std::string progress_bar(std::int64_t done, std::int64_t total);
+// "[####----] 7/12 up to date, 1 in progress, 4 pending, 0 blocked, 0 failed": progress_bar() and the counts. Nodes
+// that failed come first: "[####----] 7/12 up to date, 1 failed, 1 in progress, 3 pending, 0 blocked".
+[[nodiscard]] std::string counts_text(const RolloutFacts& facts);
+
+// For people, line by line. Without an operator messages are the last that one wrote.
+void print_report(const FleetReport& report, k8s::WallTime now, std::ostream& out);
+// "policy default waits (OutsideWindow): …": in one line, also where it is one of many.
+[[nodiscard]] std::string wait_line(const PolicyWait& wait);
+// One line for each rollout in progress and each policy that waits without one, without times: what a log shows when it
+// changes.
+[[nodiscard]] std::vector<std::string> progress_lines(const FleetReport& report);
+// "rollout x", "policy y", "all rollouts": what somebody waits for who has given that name.
+[[nodiscard]] std::string waited_for(const std::string& name);
+
+// Of the JSON documents (docs/json.md): it changes when a field changes its meaning or goes, not when one comes.
+inline constexpr int kRolloutJsonVersion = 1;
+[[nodiscard]] nlohmann::ordered_json rollout_json(const RolloutFacts& facts);
+// `operator_field`: NoOperator::field(), or empty.
+[[nodiscard]] nlohmann::ordered_json report_json(const FleetReport& report, const std::string& operator_field,
+                                                 const std::vector<std::string>& incomplete);
+
+// --- The verbs; those that write have a file each.
+
+// FleetReport::exit_status().
 int show_status(RolloutCall& call);
 int show_history(RolloutCall& call);
 // pause, resume, approve, abort: of the rollouts that are meant, or of a policy. `resume` without a name lifts, where

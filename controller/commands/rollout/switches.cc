@@ -21,66 +21,53 @@ using OrderedJson = nlohmann::ordered_json;
 
 namespace {
 
+using Verb = RolloutOptions::Verb;
+
 struct Switch {
+  Verb verb;
   const char* field;  // Of the SharingRollout's spec.
+  bool SharingRollout::* member;
   bool value;
   const char* done;  // "paused"
   const char* none;  // What no rollout is: "can be paused"
   const char* hint;  // What to do then.
-  bool (*fits)(const RolloutFacts&);
-  bool (*is_set)(const RolloutFacts&) = nullptr;  // The switch is in this position already; null: not looked at.
+};
+constexpr Switch kSwitches[] = {
+    {Verb::pause, "paused", &SharingRollout::paused, true,
+     "paused: no further node starts, nodes with a deleted pod finish, nodes that only wait are uncordoned",
+     "can be paused", ""},
+    {Verb::resume, "paused", &SharingRollout::paused, false, "resumed", "is paused by spec.paused",
+     ". If a failed node stopped a rollout, fix the node, then run: gpu-sharing-operator rollout start"},
+    {Verb::approve, "approved", &SharingRollout::approved, true, "approved", "waits for approval", ""},
+    {Verb::abort, "aborted", &SharingRollout::aborted, true,
+     "aborted: nodes with a deleted pod finish, nodes that only wait are uncordoned, the others are not changed",
+     "can be aborted", ""},
 };
 
-const Switch& switch_of(RolloutOptions::Verb verb) {
-  static constexpr auto kStarted = [](const RolloutFacts& facts) {
-    return !facts.finished() && !facts.earlier_attempt;
-  };
-  static constexpr Switch kPause{
-      "paused",
-      true,
-      "paused: no further node starts, nodes with a deleted pod finish, nodes that only wait are uncordoned",
-      "can be paused",
-      "",
-      [](const RolloutFacts& facts) { return kStarted(facts) && !facts.rollout->paused; },
-      [](const RolloutFacts& facts) { return kStarted(facts) && facts.rollout->paused; }};
-  static constexpr Switch kResume{"paused",
-                                  false,
-                                  "resumed",
-                                  "is paused by spec.paused",
-                                  ". If a failed node stopped a rollout, fix the node, then run: "
-                                  "gpu-sharing-operator rollout start",
-                                  [](const RolloutFacts& facts) { return kStarted(facts) && facts.rollout->paused; }};
-  static constexpr Switch kApprove{
-      "approved",
-      true,
-      "approved",
-      "waits for approval",
-      "",
-      [](const RolloutFacts& facts) {
-        return kStarted(facts) && !facts.rollout->approved &&
-               (facts.phase == "AwaitingApproval" || facts.phase == "Starting");
-      },
-      [](const RolloutFacts& facts) { return kStarted(facts) && facts.rollout->approved; }};
-  static constexpr Switch kAbort{
-      "aborted",
-      true,
-      "aborted: nodes with a deleted pod finish, nodes that only wait are uncordoned, the others are not changed",
-      "can be aborted",
-      "",
-      kStarted,
-      [](const RolloutFacts& facts) {
-        return facts.rollout->aborted && !facts.earlier_attempt && facts.phase != "Completed";
-      }};
-  switch (verb) {
-    case RolloutOptions::Verb::pause:
-      return kPause;
-    case RolloutOptions::Verb::resume:
-      return kResume;
-    case RolloutOptions::Verb::approve:
-      return kApprove;
-    default:
-      return kAbort;
-  }
+bool goes_on(const RolloutFacts& facts) {
+  return !facts.finished() && !facts.earlier_attempt;
+}
+
+// Before the operator's first status, only the mode of the policy says that the rollout will wait for approval.
+bool awaits_approval(const RolloutCall& call, const RolloutFacts& facts) {
+  if (facts.phase == "AwaitingApproval") return true;
+  const SharingPolicy* policy = call.world.policies.find(facts.rollout->policy);
+  return facts.phase == "Starting" && policy != nullptr && call.settings.mode_of(*policy) == PolicyMode::approve;
+}
+
+bool can_be_set(const RolloutCall& call, const Switch& wanted, const RolloutFacts& facts) {
+  if (wanted.verb == Verb::abort) return goes_on(facts);
+  return goes_on(facts) && facts.rollout->*wanted.member != wanted.value &&
+         (wanted.verb != Verb::approve || awaits_approval(call, facts));
+}
+
+// It is in this position already. An aborted rollout has ended: it is meant only as long as its nodes should run its
+// revision.
+bool is_set(const RolloutCall& call, const Switch& wanted, const RolloutFacts& facts) {
+  if (facts.rollout->*wanted.member != wanted.value) return false;
+  if (wanted.verb != Verb::abort) return goes_on(facts);
+  return !facts.earlier_attempt && facts.phase != "Completed" &&
+         present_rollout(*facts.rollout, call.index.impl()) != nullptr;
 }
 
 ConfigMapPause pause_on(const RolloutCall& call, const k8s::ObjectKey& key) {
@@ -125,19 +112,11 @@ asio::awaitable<int> end_pauses(RolloutCall* call, std::set<k8s::ObjectKey> paus
     // The annotation is removed, unless the pause is that of a ConfigMap which this one has replaced.
     const OrderedJson ended = is_replaced(call->world, record, key) ? OrderedJson("false") : OrderedJson();
     const std::string text = OrderedJson{{"metadata", {{"annotations", {{kPausedAnnotation, ended}}}}}}.dump();
-    const k8s::WriteOptions options;
-    const k8s::Result<std::string> patched =
-        co_await call->client->merge_patch(resources::config_maps, key, text, options);
+    const k8s::Result<std::string> patched = co_await call->client->merge_patch(resources::config_maps, key, text);
     if (!patched) co_return call->refuse(explain_error(patched.error(), "patch", resources::config_maps, key.ns));
     *call->out << fmt::format("ConfigMap {}: resumed ({})\n", k8s::to_string(key), kPausedAnnotation);
   }
   co_return 0;
-}
-
-// Of a pause that no operator applies now: when it takes effect, and how it is undone.
-void print_pause_without_operator(const RolloutCall& call, std::string_view resume) {
-  if (!call.presence.none) return;
-  *call.out << fmt::format("  it takes effect when an operator runs. To undo it: {}\n", resume);
 }
 
 // What a `resume` of a policy leaves paused; empty: nothing.
@@ -166,31 +145,36 @@ std::string rollouts_to_resume(const World& world, const std::string& policy) {
   return fmt::format("{}", fmt::join(out, "; "));
 }
 
+// Of a pause: when no operator applies it now, when it takes effect, and how it is undone.
+void print_paused(const RolloutCall& call, std::string_view what) {
+  const std::string resume = fmt::format("gpu-sharing-operator rollout resume {}", what);
+  if (call.presence.none) *call.out << fmt::format("  it takes effect when an operator runs. To undo it: {}\n", resume);
+  // Who has named no policy does not know which one to resume.
+  if (!call.presence.none && policy_of(what) && call.options.name.empty())
+    *call.out << fmt::format("  to resume it: {}\n", resume);
+}
+
 asio::awaitable<int> pause_policy(RolloutCall* call, std::string name, bool pause) {
   const SharingPolicy* policy = call->world.policies.find(name);
   if (policy == nullptr) co_return call->refuse(missing_policy(call->world, name));
-  const std::string too = pause ? std::string() : paused_too(*call);
+  // What a resume of the policy leaves paused.
+  std::vector<std::string> others;
+  if (!pause) others = {rollouts_to_resume(call->world, name), paused_too(*call)};
+  std::erase(others, "");
   if (pause && policy->rollout.paused) {
     *call->out << fmt::format("policy {}: already paused\n", name);
     co_return 0;
   }
   if (!pause && !policy->rollout.paused) {
-    const std::string rollouts = rollouts_to_resume(call->world, name);
-    co_return call->refuse(fmt::format("policy {} is not paused by spec.rollout.paused{}{}{}{}", name,
-                                       rollouts.empty() ? "" : "; ", rollouts, too.empty() ? "" : "; ", too));
+    others.insert(others.begin(), fmt::format("policy {} is not paused by spec.rollout.paused", name));
+    co_return call->refuse(fmt::format("{}", fmt::join(others, "; ")));
   }
   const std::string body = OrderedJson{{"spec", {{"rollout", {{"paused", pause}}}}}}.dump();
   const bool done = co_await patch_sharing_object(call, resources::sharing_policies, name, body);
   if (!done) co_return 2;
   *call->out << fmt::format("policy {}: {}\n", name, pause ? "paused: no further node starts" : "resumed");
-  const std::string resume = fmt::format("gpu-sharing-operator rollout resume policy/{}", name);
-  if (pause) print_pause_without_operator(*call, resume);
-  // Who has named no policy does not know which one to resume.
-  if (pause && !call->presence.none && call->options.name.empty())
-    *call->out << fmt::format("  to resume it: {}\n", resume);
-  if (const std::string rollouts = pause ? "" : rollouts_to_resume(call->world, name); !rollouts.empty())
-    *call->out << "  " << rollouts << "\n";
-  if (!too.empty()) *call->out << "  " << too << "\n";
+  if (pause) print_paused(*call, "policy/" + name);
+  for (const std::string& other : others) *call->out << "  " << other << "\n";
   co_return 0;
 }
 
@@ -200,23 +184,12 @@ std::set<std::string> policies_to_stop(RolloutCall& call) {
   return policies_about_to_start(pass);
 }
 
-// Before the operator's first status, only the mode of the policy says that the rollout will wait for approval.
-bool awaits_approval(const RolloutCall& call, const RolloutFacts& facts) {
-  if (facts.phase == "AwaitingApproval") return true;
-  const SharingPolicy* policy = call.world.policies.find(facts.rollout->policy);
-  return policy != nullptr && call.settings.mode_of(*policy) == PolicyMode::approve;
-}
-
 // The rollouts that are meant are in that position already: a second `pause` finds what it asks for. False: none is.
-bool print_already_set(RolloutCall& call, const RolloutChoice& choice, const Switch& wanted) {
-  if (wanted.is_set == nullptr) return false;
-  const bool aborts = call.options.verb == RolloutOptions::Verb::abort;
-  if (aborts && choice.name.empty() && !policies_to_stop(call).empty()) return false;
-  // An aborted rollout has ended: it is meant only as long as its nodes should run its revision.
-  const auto is_set = [&](const RolloutFacts& facts) {
-    return wanted.is_set(facts) && (!aborts || present_rollout(*facts.rollout, call.index.impl()) != nullptr);
-  };
-  const auto set = choose(call.world, choice, is_set, wanted.none);
+// `some_start`: nodes wait for a rollout that has not started yet.
+bool print_already_set(const RolloutCall& call, const RolloutChoice& choice, const Switch& wanted, bool some_start) {
+  if (wanted.verb == Verb::resume || (wanted.verb == Verb::abort && choice.name.empty() && some_start)) return false;
+  const auto set =
+      choose(call.world, choice, [&](const RolloutFacts& facts) { return is_set(call, wanted, facts); }, wanted.none);
   if (!set) return false;
   for (const RolloutFacts& facts : *set)
     *call.out << fmt::format("{}: already {}\n", facts.rollout->meta.name, wanted.field);
@@ -249,32 +222,17 @@ std::string policies_to_resume(const World& world) {
                      commands_for("resume", paused));
 }
 
-// The policies that a verb without a name means where no rollout fits: those that are about to start for `pause`, and
-// for `resume` those that are paused.
-std::set<std::string> policies_meant(RolloutCall& call) {
-  if (!call.options.name.empty()) return {};
-  if (call.options.verb == RolloutOptions::Verb::pause) return policies_to_stop(call);
-  if (call.options.verb == RolloutOptions::Verb::resume) return policy_names(call.world, false);
-  return {};
-}
-
 // What to do where no rollout is in the state that the verb changes: the switch of a policy, if that is what is meant.
-std::string hint_of(RolloutCall& call, const Switch& wanted) {
-  const RolloutOptions::Verb verb = call.options.verb;
-  if (verb == RolloutOptions::Verb::pause || verb == RolloutOptions::Verb::abort) {
-    const std::set<std::string> waiting = policies_to_stop(call);
-    if (!waiting.empty())
-      return ". Nodes wait for a rollout that has not started yet. To stop it: " + commands_for("pause", waiting);
-  }
-  if (verb == RolloutOptions::Verb::pause) {
-    const std::set<std::string> all = policy_names(call.world, true);
-    if (!all.empty()) return ". To block the next rollout: " + commands_for("pause", all);
-  }
-  if (verb == RolloutOptions::Verb::resume) {
-    const std::string commands = policies_to_resume(call.world);
-    if (!commands.empty()) return ". " + commands;
-  }
-  return wanted.hint;
+// `starting`: policies whose nodes a pause or an abort could stop.
+std::string hint_of(const RolloutCall& call, const Switch& wanted, const std::set<std::string>& starting) {
+  if (!starting.empty())
+    return ". Nodes wait for a rollout that has not started yet. To stop it: " + commands_for("pause", starting);
+  const std::set<std::string> all = policy_names(call.world, true);
+  if (call.options.verb == Verb::pause && !all.empty())
+    return ". To block the next rollout: " + commands_for("pause", all);
+  const bool resumes = call.options.verb == Verb::resume;
+  const std::string commands = resumes ? policies_to_resume(call.world) : std::string();
+  return commands.empty() ? wanted.hint : ". " + commands;
 }
 
 // That the rollout that is named, or the newest one, is aborted as well; empty: it is not.
@@ -284,6 +242,24 @@ std::string why_no_resume(const RolloutCall& call) {
   const bool is_policy = policy_of(call.options.name).has_value();
   if (!any || is_policy || any->front().earlier_attempt) return {};
   return ended_and_paused(*any->front().rollout);
+}
+
+// No rollout fits. Before it is there, its policy is what can be paused (of `starting`), and what is resumed then.
+asio::awaitable<int> pause_policies_meant(RolloutCall* call, std::set<std::string> starting, bool pause,
+                                          std::string refusal) {
+  const Verb verb = call->options.verb;
+  const bool resumes = verb == Verb::resume;
+  std::set<std::string> policies;
+  if (call->options.name.empty() && verb == Verb::pause) policies = starting;
+  if (call->options.name.empty() && resumes) policies = policy_names(call->world, false);
+  const std::string both = resumes && policies.empty() ? why_no_resume(*call) : std::string();
+  if (!both.empty()) co_return call->refuse(both);
+  if (policies.empty() || (policies.size() > 1 && !call->options.all)) co_return call->refuse(refusal);
+  for (const std::string& name : policies) {
+    const int code = co_await pause_policy(call, name, pause);
+    if (code != 0) co_return code;
+  }
+  co_return 0;
 }
 
 // Behind a pause or an abort: neither is of the change that comes next.
@@ -298,23 +274,22 @@ void print_next_changes(const RolloutCall& call, const std::vector<AboutToStart>
 }  // namespace
 
 asio::awaitable<int> set_switch(RolloutCall* call) {
-  const RolloutOptions::Verb verb = call->options.verb;
-  const bool pauses = verb == RolloutOptions::Verb::pause || verb == RolloutOptions::Verb::resume;
-  const Switch& wanted = switch_of(verb);
+  const Verb verb = call->options.verb;
+  const bool resumes = verb == Verb::resume;
+  const bool stops = verb == Verb::pause || verb == Verb::abort;
+  const Switch& wanted = *std::ranges::find(kSwitches, verb, &Switch::verb);
   const std::optional<std::string> policy = policy_of(call->options.name);
   int code = 0;
-  if (pauses && policy) {
+  if ((resumes || verb == Verb::pause) && policy) {
     code = co_await pause_policy(call, *policy, wanted.value);
     co_return code;
   }
-  const std::string hint = hint_of(*call, wanted);
+  const std::set<std::string> starting = stops ? policies_to_stop(*call) : std::set<std::string>();
+  const std::string hint = hint_of(*call, wanted, starting);
   const RolloutChoice choice{call->options.name, call->options.all, hint};
-  const auto fits = [&](const RolloutFacts& facts) {
-    return wanted.fits(facts) && (verb != RolloutOptions::Verb::approve || awaits_approval(*call, facts));
-  };
+  const auto fits = [&](const RolloutFacts& facts) { return can_be_set(*call, wanted, facts); };
   const auto chosen = choose(call->world, choice, fits, wanted.none);
   // ConfigMaps that were paused by hand are found as well.
-  const bool resumes = verb == RolloutOptions::Verb::resume;
   const std::set<k8s::ObjectKey> paused = resumes ? paused_config_maps(*call) : std::set<k8s::ObjectKey>();
   if (!chosen && call->options.name.empty() && !paused.empty()) {
     code = co_await end_pauses(call, paused);
@@ -322,19 +297,11 @@ asio::awaitable<int> set_switch(RolloutCall* call) {
     if (!also.empty()) *call->out << "  " << also << "\n";
     co_return code;
   }
-  if (!chosen && print_already_set(*call, choice, wanted)) co_return 0;
-  // Before the rollout is there, its policy is what can be paused, and what is resumed then.
-  const std::set<std::string> policies = chosen ? std::set<std::string>() : policies_meant(*call);
-  const bool is_one = policies.size() == 1 || call->options.all;
-  if (const std::string both = !chosen && resumes && policies.empty() ? why_no_resume(*call) : ""; !both.empty())
-    co_return call->refuse(both);
-  if (!chosen && (policies.empty() || !is_one)) co_return call->refuse(chosen.error().message);
-  for (const std::string& name : policies) {
-    code = co_await pause_policy(call, name, wanted.value);
-    if (code != 0) co_return code;
+  if (!chosen && print_already_set(*call, choice, wanted, !starting.empty())) co_return 0;
+  if (!chosen) {
+    code = co_await pause_policies_meant(call, starting, wanted.value, chosen.error().message);
+    co_return code;
   }
-  if (!chosen) co_return code;
-  const bool stops = verb == RolloutOptions::Verb::pause || verb == RolloutOptions::Verb::abort;
   std::vector<AboutToStart> next;
   if (stops) {
     ReadingPass pass(call->world, call->index, call->settings, call->clock->now());
@@ -346,8 +313,7 @@ asio::awaitable<int> set_switch(RolloutCall* call) {
     const bool done = co_await patch_sharing_object(call, resources::sharing_rollouts, name, body);
     if (!done) co_return 2;
     *call->out << fmt::format("{}: {}\n", name, wanted.done);
-    if (verb == RolloutOptions::Verb::pause)
-      print_pause_without_operator(*call, "gpu-sharing-operator rollout resume " + name);
+    if (verb == Verb::pause) print_paused(*call, name);
     const std::string stopped = resumes ? still_stopped(*call, paused, *facts.rollout) : std::string();
     if (!stopped.empty()) *call->out << "  " << stopped << "\n";
   }

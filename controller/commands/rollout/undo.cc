@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "controller/commands/rollout/report_text.h"
 #include "controller/commands/rollout/rollout.h"
 #include "controller/commands/shared/print.h"
 #include "reconcilers/cluster/config_maps.h"
@@ -83,8 +82,7 @@ void print_what_follows(const RolloutCall& call, const Undo& undo, std::ostream&
 
 asio::awaitable<int> write_back(RolloutCall* call, Undo undo) {
   const k8s::ObjectKey key = config_map_key(undo.config_map);
-  const k8s::CallOptions reading;
-  const k8s::Result<std::string> found = co_await call->client->get(resources::config_maps, key, reading);
+  const k8s::Result<std::string> found = co_await call->client->get(resources::config_maps, key);
   if (!found) co_return call->refuse(found.error().message);
   const GitOpsOwner owner = gitops_owner(project_configmap(*found).value_or(ConfigMap()));
   if (!owner.tool.empty()) {
@@ -102,9 +100,7 @@ asio::awaitable<int> write_back(RolloutCall* call, Undo undo) {
   const std::string version = text_at(object_at(config_map, "metadata"), "resourceVersion");
   const OrderedJson body{{"metadata", {{"resourceVersion", version}}}, {"data", {{undo.key, undo.text}}}};
   const std::string text = body.dump();
-  const k8s::WriteOptions options;
-  const k8s::Result<std::string> written =
-      co_await call->client->merge_patch(resources::config_maps, key, text, options);
+  const k8s::Result<std::string> written = co_await call->client->merge_patch(resources::config_maps, key, text);
   if (!written) co_return call->refuse(written.error().message);
   *call->out << fmt::format(
       "ConfigMap {} key {}: restored {} ({}){}\n", undo.config_map, undo.key, undo.to.revision, undo.to.why,

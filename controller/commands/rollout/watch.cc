@@ -6,7 +6,6 @@
 
 #include "controller/commands/live/live_screen.h"
 #include "controller/commands/live/view.h"
-#include "controller/commands/rollout/report_text.h"
 #include "controller/commands/rollout/rollout.h"
 #include "controller/commands/shared/print.h"
 #include "controller/commands/shared/session.h"
@@ -16,8 +15,6 @@
 #include "reconcilers/node/node_phase.h"
 
 namespace gso {
-
-namespace asio = boost::asio;
 
 namespace {
 
@@ -190,65 +187,67 @@ std::string NewLines::of(const std::vector<std::string>& lines) {
   return out;
 }
 
-asio::awaitable<int> watch_rollouts_until(k8s::Reader* client, k8s::Clock* clock, k8s::Signal* stop,
-                                          RolloutOptions rollout, NodeFilter only, PlannerSettings settings,
-                                          LiveScreen* live, std::ostream* out, std::ostream* err) {
-  NewLines news;
+namespace {
+
+// What views say, and what is waited for when they were made last.
+struct WatchedRollouts {
+  RolloutOptions rollout;
+  NodeFilter only;
+  NewLines news{};
   std::string waits_for = "the cluster has not been read completely";
-  std::string outage;
-  std::vector<std::string> steps;
-  FleetWatch fleet{.client = client, .clock = clock, .stop = stop, .settings = settings};
-  fleet.command = "rollout status";
-  fleet.lease = {settings.operator_namespace, rollout.lease_name};
-  fleet.timeout = rollout.timeout;
-  fleet.show = [&](const FleetLook& look, std::ostream& view) {
-    ReadingPass pass(look.world, look.index, look.settings, clock->now());
+  std::string outage{};
+  std::vector<std::string> steps{};
+
+  FleetView view(const FleetLook& look, const Screen& room) {
+    ReadingPass pass(look.world, look.index, look.settings, look.now);
     constexpr bool kHasOperator = true;  // That none runs is a line of its own.
     const FleetReport report = fleet_report(pass, rollout.name, kHasOperator);
     const WaitState state = wait_state(pass, rollout.name);
-    FleetVerdict verdict;
-    if (rollout.wait && state.is != WaitState::Is::waiting)
-      verdict = {.exit_status = state.is == WaitState::Is::complete ? 0 : 1, .last = true};
+    FleetView out;
+    out.last = rollout.wait && state.is != WaitState::Is::waiting;
+    out.exit_status = out.last && state.is != WaitState::Is::complete ? 1 : 0;
     waits_for = state.why;
     outage = look.outage;
     if (rollout.timeout) steps = steps_of_waited(pass, rollout.name);
     std::vector<std::string> lines;
     if (look.presence.none) lines.push_back(look.presence.none->text());
     for (const std::string& missing : look.incomplete) lines.push_back("incomplete: " + missing);
-    if (live != nullptr) {
-      std::vector<LiveLine> page;
-      for (const std::string& line : lines)
-        append_text(page, wrapped_prose(one_line(line) + "\n", live->room().columns));
-      const Screen room = live->room();
-      std::ranges::move(Tree(pass, only, room).lines(report), std::back_inserter(page));
-      live->show(std::move(page));
-      view << live->text();
-    } else {
-      const std::vector<std::string> progress = progress_lines(report);
-      lines.insert(lines.end(), progress.begin(), progress.end());
-      if (progress.empty() || verdict.last) lines.push_back((verdict.exit_status == 0 ? "" : "stopped: ") + state.why);
-      view << news.of(lines);
+    if (room.is_terminal()) {
+      for (const std::string& line : lines) append_text(out.lines, wrapped_prose(one_line(line) + "\n", room.columns));
+      std::ranges::move(Tree(pass, only, room).lines(report), std::back_inserter(out.lines));
+      return out;
     }
-    return verdict;
-  };
-  if (live != nullptr) fleet.redraw = std::chrono::seconds(1);
-  const int code = co_await watch_on(live, std::move(fleet), out, err);
-  if (code != kTimedOut) co_return code;
-  print_line(*err, "{}: timed out after {} waiting for {}: {}{}", kCommand, k8s::format_go_duration(*rollout.timeout),
-             waited_for(rollout.name), waits_for, outage.empty() ? "" : "; " + outage);
-  for (const std::string& step : steps) print_line(*err, "  {}", step);
-  co_return code;
+    const std::vector<std::string> progress = progress_lines(report);
+    lines.insert(lines.end(), progress.begin(), progress.end());
+    if (progress.empty() || out.last) lines.push_back((out.exit_status == 0 ? "" : "stopped: ") + state.why);
+    append_text(out.lines, news.of(lines));
+    return out;
+  }
+
+  void print_timeout(std::ostream& err) const {
+    print_line(err, "{}: timed out after {} waiting for {}: {}{}", kCommand, k8s::format_go_duration(*rollout.timeout),
+               waited_for(rollout.name), waits_for, outage.empty() ? "" : "; " + outage);
+    for (const std::string& step : steps) print_line(err, "  {}", step);
+  }
+};
+
+}  // namespace
+
+FleetWatch watch_of_rollouts(const RolloutOptions& rollout, const NodeFilter& only, const PlannerSettings& settings) {
+  const auto watched = std::make_shared<WatchedRollouts>(WatchedRollouts{.rollout = rollout, .only = only});
+  FleetWatch out{.settings = settings, .command = "rollout status", .redraw = std::chrono::seconds(1)};
+  out.lease = {settings.operator_namespace, rollout.lease_name};
+  out.timeout = rollout.timeout;
+  out.show = [watched](const FleetLook& look, const Screen& room) { return watched->view(look, room); };
+  out.timed_out = [watched](std::ostream& err) { watched->print_timeout(err); };
+  return out;
 }
 
 int watch_rollouts(const RolloutOptions& rollout, const Options& options, std::ostream& out, std::ostream& err) {
-  const PlannerSettings settings = options.planner_settings();
   const k8s::Result<NodeFilter> only = node_filter_of(rollout.only);
   if (!only) return refuse(err, kCommand, only.error().message);
   return run_connected(kCommand, options, k8s::terminal_of_process(), err, [&](const Session& session) {
-    return run_live(session, rollout.watch, settings, rollout.lease_name, &out,
-                    [&, client = session.client, clock = session.clock](k8s::Signal* stop, LiveScreen* live) {
-                      return watch_rollouts_until(client, clock, stop, rollout, *only, settings, live, &out, &err);
-                    });
+    return run_live(session, rollout.watch, watch_of_rollouts(rollout, *only, options.planner_settings()), &out, &err);
   });
 }
 

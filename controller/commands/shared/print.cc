@@ -102,6 +102,14 @@ std::string or_dash(std::string_view text) {
   return text.empty() ? "-" : std::string(text);
 }
 
+void remove_columns(std::vector<TextRow>& rows, const std::vector<std::string_view>& headings) {
+  for (const std::string_view heading : headings) {
+    const auto column = std::ranges::find(rows.front(), heading) - rows.front().begin();
+    if (column == std::ssize(rows.front())) continue;
+    for (TextRow& row : rows) row.erase(row.begin() + column);
+  }
+}
+
 void drop_columns(std::vector<TextRow>& rows, TerminalWidth terminal, const std::vector<std::string_view>& least,
                   std::size_t room) {
   for (const std::string_view heading : least) {
@@ -112,10 +120,7 @@ void drop_columns(std::vector<TextRow>& rows, TerminalWidth terminal, const std:
       before += widest + kColumnGap;
     }
     if (terminal == 0 || before + room <= terminal) return;
-    const auto found = std::ranges::find(rows.front(), heading);
-    if (found == rows.front().end()) continue;
-    const std::ptrdiff_t column = found - rows.front().begin();
-    for (TextRow& row : rows) row.erase(row.begin() + column);
+    remove_columns(rows, {heading});
   }
 }
 
@@ -308,12 +313,6 @@ std::vector<Span> unbroken(std::string_view line) {
   return out;
 }
 
-// The same spans once the first bytes of the line are gone.
-void remove_prefix(std::vector<Span>& spans, std::size_t bytes) {
-  std::erase_if(spans, [bytes](const Span& span) { return span.end <= bytes; });
-  for (Span& span : spans) span = {span.begin > bytes ? span.begin - bytes : 0, span.end - bytes};
-}
-
 // Where the line can end: at the last blank between words up to `most` and behind `least`, else at a blank after what
 // must stay whole there, however long it is; npos: nowhere.
 std::size_t break_of(std::string_view line, std::size_t least, std::size_t most, const std::vector<Span>& whole) {
@@ -332,22 +331,20 @@ std::size_t break_of(std::string_view line, std::size_t least, std::size_t most,
 void wrap_line(std::string_view line, std::size_t columns, bool commands, std::string& out) {
   const std::size_t text_at = std::min(line.find_first_not_of(' '), line.size());
   const std::string indent(columns == 0 ? 0 : indentation_of(line, columns), ' ');
-  std::vector<Span> whole = commands ? std::vector<Span>() : unbroken(line);
+  const std::vector<Span> whole = commands ? std::vector<Span>() : unbroken(line);
   std::string now;
-  while (columns > 0 && columns_of(now) + columns_of(line) > columns) {
-    const std::size_t most = bytes_of(line, columns - now.size());
-    const std::size_t before = line.size();
-    const std::size_t blank = break_of(line, now.empty() ? text_at : 0, most, whole);
+  std::size_t at = 0;
+  while (columns > 0 && columns_of(now) + columns_of(line.substr(at)) > columns) {
+    const std::size_t most = at + bytes_of(line.substr(at), columns - now.size());
+    const std::size_t blank = break_of(line, now.empty() ? text_at : at, most, whole);
     const bool between_words = blank != std::string_view::npos;
-    now.append(line.substr(0, between_words ? blank : most));
+    now.append(line.substr(at, (between_words ? blank : most) - at));
     now.erase(now.find_last_not_of(' ') + 1);
     out += now + "\n";
-    line.remove_prefix(std::min(line.size(), between_words ? blank + 1 : most));
-    if (between_words) line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
-    remove_prefix(whole, before - line.size());
+    at = between_words ? std::min(line.find_first_not_of(' ', blank), line.size()) : most;
     now = indent;
   }
-  if (!line.empty() || now.empty()) out += now.append(line) + "\n";
+  if (at < line.size() || now.empty()) out += now.append(line.substr(at)) + "\n";
 }
 
 bool is_command(std::string_view line) {
@@ -379,22 +376,6 @@ std::string wrapped(std::string_view text, std::size_t columns) {
 std::string wrapped_prose(std::string_view text, std::size_t columns) {
   constexpr std::size_t kFewest = 8;  // Less has no room for a word: whatever says so is no terminal with a width.
   return wrap(text, columns < kFewest ? 0 : columns, false);
-}
-
-std::string page_of(std::string_view text, const Screen& screen) {
-  std::vector<std::string_view> lines;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find('\n', at), text.size());
-    lines.push_back(text.substr(at, end - at));
-    at = end + 1;
-  }
-  const bool cut = screen.rows > 1 && lines.size() >= screen.rows;
-  const std::size_t shown = cut ? screen.rows - 2 : lines.size();
-  // To the upper left; each line erases what was behind it, the last one all below.
-  std::string out = "\x1b[H";
-  for (std::size_t i = 0; i < shown; ++i) out += cut_to(lines[i], screen.columns) + "\x1b[K\n";
-  if (cut) out += fmt::format("({} more lines)\x1b[K\n", lines.size() - shown);
-  return out + "\x1b[J";
 }
 
 PrintableStream::PrintableStream(std::ostream& behind, std::size_t columns)

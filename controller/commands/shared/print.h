@@ -45,6 +45,8 @@ using TerminalWidth = std::size_t;
 // Room for a sentence in the last column.
 inline constexpr std::size_t kSentence = 40;
 
+// Removes the columns with these headings.
+void remove_columns(std::vector<TextRow>& rows, const std::vector<std::string_view>& headings);
 // Removes columns, in the order of `least`, until the last one has `room` on a terminal of that width.
 void drop_columns(std::vector<TextRow>& rows, TerminalWidth terminal, const std::vector<std::string_view>& least,
                   std::size_t room = kSentence);
@@ -57,6 +59,13 @@ enum class OutputForm { text, wide, json, yaml };
 
 // One JSON or YAML document. `form` is one of these two.
 void print_document(const nlohmann::ordered_json& document, OutputForm form, std::ostream& out);
+// A list with the JSON that `convert` makes of each of the values.
+template <class Json = nlohmann::ordered_json, class Values, class Convert>
+[[nodiscard]] Json json_list(const Values& values, const Convert& convert) {
+  Json out = Json::array();
+  for (const auto& value : values) out.push_back(convert(value));
+  return out;
+}
 
 // --- What a terminal can show: its size, colour and characters, and whole pages of text in its alternate screen.
 
@@ -95,8 +104,6 @@ enum class Paint { plain, green, yellow, red, dim, bold };
 
 inline constexpr std::string_view kEnterAlternateScreen = "\x1b[?1049h\x1b[?25l";
 inline constexpr std::string_view kLeaveAlternateScreen = "\x1b[?25h\x1b[?1049l";
-// The text as one page over the last one: lines that do not fit are counted in the last row.
-[[nodiscard]] std::string page_of(std::string_view text, const Screen& screen);
 
 // A stream for messages: what comes from a cluster or a file reaches the terminal line by line, with control characters
 // escaped, whoever has written the message, and broken between words.

@@ -31,22 +31,6 @@ asio::awaitable<std::string> find_unreachable(Session session) {
   co_return fmt::format("the API server {} cannot be reached: {}", session.server, error.message);
 }
 
-asio::awaitable<int> run_for_person(Session session, std::string_view command, const SessionBody* body,
-                                    std::ostream* err) {
-  TaskGroup tasks(session.clock);
-  tasks.spawn(session.io->get_executor(), session.notice->announce());
-  int exit_status = 0;
-  const std::string unreachable = co_await find_unreachable(session);
-  if (!unreachable.empty()) {
-    exit_status = refuse(*err, command, unreachable);
-  } else {
-    exit_status = co_await (*body)(std::move(session));
-  }
-  tasks.cancel();
-  co_await tasks.join();
-  co_return exit_status;
-}
-
 // A person can take longer to log in than a request may wait, so that comes first. `credentials` can be null.
 asio::awaitable<int> log_in_and_run(std::shared_ptr<k8s::CredentialSource> credentials, Session session,
                                     std::string_view command, const SessionBody* body, std::ostream* err) {
@@ -54,10 +38,20 @@ asio::awaitable<int> log_in_and_run(std::shared_ptr<k8s::CredentialSource> crede
     const k8s::Result<std::string> token = co_await credentials->token(k8s::MonoTime::never());
     if (!token) co_return refuse(*err, command, token.error().message);
   }
-  const bool for_person = session.notice != nullptr;
-  asio::awaitable<int> run =
-      for_person ? run_for_person(std::move(session), command, body, err) : (*body)(std::move(session));
-  const int exit_status = co_await std::move(run);
+  TaskGroup tasks(session.clock);
+  std::string unreachable;
+  if (session.notice != nullptr) {  // A person waits.
+    tasks.spawn(session.io->get_executor(), session.notice->announce());
+    unreachable = co_await find_unreachable(session);
+  }
+  int exit_status = 0;
+  if (unreachable.empty()) {
+    exit_status = co_await (*body)(std::move(session));
+  } else {
+    exit_status = refuse(*err, command, unreachable);
+  }
+  tasks.cancel();
+  co_await tasks.join();
   co_return exit_status;
 }
 

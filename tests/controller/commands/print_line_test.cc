@@ -7,7 +7,6 @@
 #include <sstream>
 #include <string>
 
-#include "controller/commands/rollout/report_text.h"
 #include "controller/commands/rollout/rollout.h"
 
 namespace gso::print_line_test {

@@ -73,7 +73,7 @@ class Rights : public OurCluster {
     FleetIndex index;
     const PlannerSettings settings;
     index.refresh(world, settings);
-    print_status({world, index, settings, sim.clock.now(), incomplete, {}}, OutputForm::text, 0, out);
+    print_status({world, index, settings, sim.clock.now(), incomplete}, {}, out);
     return out.str();
   }
   bool is_paused() {

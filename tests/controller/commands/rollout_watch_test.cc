@@ -41,9 +41,11 @@ class RolloutWatch : public RolloutCommand {
       parts.measure = [screen] { return screen; };
       live = std::make_unique<LiveScreen>(std::move(parts));
     }
-    ended = sim.start(into(
-        watch_rollouts_until(&client, &sim.clock, stop.get(), options, {}, PlannerSettings(), live.get(), &out, errors),
-        &code));
+    FleetWatch watch = watch_of_rollouts(options, {}, PlannerSettings());
+    watch.client = &client;
+    watch.clock = &sim.clock;
+    watch.stop = stop.get();
+    ended = sim.start(into(live ? live->run(watch, errors) : watch_fleet(watch, &out, errors), &code));
     sim.clock.run_for(2s);
   }
   void wait_for(const std::string& name = "") {
@@ -405,8 +407,9 @@ TEST(ScreenText, IsCutByColumnsAndKeepsItsColour) {
 
 TEST(ScreenText, APageHasNoMoreRowsThanTheScreen) {
   const Screen screen{.columns = 10, .rows = 4, .colour = false, .utf8 = false};
-  EXPECT_EQ(page_of("a\nb\n", screen), "\x1b[Ha\x1b[K\nb\x1b[K\n\x1b[J");
-  EXPECT_EQ(page_of("a\nb\nc\nd\ne\n", screen), "\x1b[Ha\x1b[K\nb\x1b[K\n(3 more lines)\x1b[K\n\x1b[J");
+  EXPECT_EQ(page_of({{"a"}, {"b"}}, screen), "\x1b[Ha\x1b[K\nb\x1b[K\n\x1b[J");
+  EXPECT_EQ(page_of({{"a"}, {"b"}, {"c"}, {"d"}, {"e"}}, screen),
+            "\x1b[Ha\x1b[K\nb\x1b[K\n(3 more lines)\x1b[K\n\x1b[J");
 }
 
 }  // namespace

@@ -72,8 +72,7 @@ class StatusTest : public testing::Test {
     std::ostringstream out;
     const PlannerSettings settings;
     const k8s::WallTime now = sim.clock.now();
-    print_status({world, index, settings, now, incomplete, kai_findings(world, index, settings, now)}, form, width,
-                 out);
+    print_status({world, index, settings, now, incomplete}, {.form = form, .width = width}, out);
     return out.str();
   }
   // What the operator has recorded of gpu-1: that it loaded what its profile says.
@@ -310,12 +309,10 @@ TEST_F(StatusTest, APolicyThatDoesNotExistIsNamedInEachView) {
   FleetIndex index;
   const PlannerSettings settings;
   index.refresh(world, settings);
-  FleetStatus status{world, index, settings, {}, incomplete, {}};
-  NodeFilter only;
-  only.policies = {"default", "defualt"};
-  status.only = only;
+  StatusView view;
+  view.only.policies = {"default", "defualt"};
   std::ostringstream out;
-  (void)print_status(status, OutputForm::text, 0, out);
+  (void)print_status({world, index, settings, {}, incomplete}, view, out);
   EXPECT_THAT(out.str(), HasSubstr("SharingPolicy defualt does not exist"));
   EXPECT_THAT(out.str(), HasSubstr("gpu-1"));
 }
@@ -325,22 +322,22 @@ TEST_F(StatusTest, ADeadOperatorIsSaidFirstAndIsTrouble) {
   FleetIndex index;
   const PlannerSettings settings;
   index.refresh(world, settings);
-  FleetStatus status{world, index, settings, {}, incomplete, {}};
+  FleetLook look{world, index, settings, {}, incomplete};
   std::ostringstream out;
-  EXPECT_FALSE(print_status(status, OutputForm::text, 0, out));
+  EXPECT_FALSE(print_status(look, {}, out));
   NoOperator none{{"ns", "lease"}, "pod-1 has not renewed the Lease since 2026-01-01T00:00:00Z", true};
-  status.presence.none = none;
+  look.presence.none = none;
   out.str("");
-  EXPECT_TRUE(print_status(status, OutputForm::text, 0, out));
+  EXPECT_TRUE(print_status(look, {}, out));
   EXPECT_THAT(out.str(),
               testing::StartsWith("No operator is running: pod-1 has not renewed the Lease since 2026-01-01"));
   out.str("");
-  EXPECT_TRUE(print_status(status, OutputForm::json, 0, out));
+  EXPECT_TRUE(print_status(look, {.form = OutputForm::json}, out));
   EXPECT_THAT(nlohmann::json::parse(out.str())["operator"], HasSubstr("none: pod-1"));
   // Where none has ever run, the nodes decide.
   none.was_running = false;
-  status.presence.none = none;
-  EXPECT_FALSE(print_status(status, OutputForm::text, 0, out));
+  look.presence.none = none;
+  EXPECT_FALSE(print_status(look, {}, out));
 }
 
 // The text is the same for all nodes of a group, and long.

@@ -60,15 +60,17 @@ class StatusWatch : public OurCluster {
     watch.stop = stop.get();
     watch.before_each = "----\n";
     watch.lease = lease;
-    watch.show = [this](const FleetLook& look, std::ostream& view) {
+    watch.show = [this](const FleetLook& look, const Screen&) {
       ++views;
       std::ostringstream document;
-      const k8s::WallTime now = sim.clock.now();
-      print_status({look.world, look.index, watch_settings, now, look.incomplete, {}}, OutputForm::json, 0, document);
+      std::ostringstream text;
+      const FleetLook shown{look.world, look.index, watch_settings, look.now, look.incomplete};
+      print_status(shown, {.form = OutputForm::json}, document);
       target = nlohmann::json::parse(document.str())["nodes"][0]["target"];
-      const FleetStatus status{look.world, look.index,      watch_settings,
-                               now,        look.incomplete, kai_findings(look.world, look.index, watch_settings, now)};
-      return FleetVerdict{.exit_status = print_status(status, OutputForm::text, 0, view) ? 1 : 0};
+      FleetView view;
+      view.exit_status = print_status(shown, {}, text) ? 1 : 0;
+      append_text(view.lines, text.str());
+      return view;
     };
     ended = sim.start(watch_into(watch, &out, &err, &code));
     sim.clock.run_for(2s);

@@ -1,12 +1,17 @@
-// A SharingPolicy that is about to be created or edited: field by field, and what its nodes would do.
+// A file into the world; and of a SharingPolicy, field by field, what its nodes would do.
 #include "controller/commands/rollout/edited_file.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
+#include <functional>
 #include <nlohmann/json.hpp>
-#include <set>
+#include <utility>
 
 #include "controller/commands/shared/print.h"
 #include "k8sclient/value/time.h"
+#include "reconcilers/cluster/config_maps.h"
+#include "reconcilers/cluster/discovery.h"
 #include "reconcilers/cluster/manifests.h"
 #include "reconcilers/cluster/policy_match.h"
 #include "reconcilers/explain/reading_pass.h"
@@ -14,6 +19,8 @@
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/node/assess.h"
+#include "reconcilers/profile/field_names.h"
+#include "reconcilers/profile/yaml_node.h"
 #include "reconcilers/rollout/drain.h"
 #include "reconcilers/rollout/gates.h"
 #include "reconcilers/status/status.h"
@@ -38,10 +45,9 @@ std::vector<FieldChange> policy_field_changes(const SharingPolicy& before, const
 }
 
 OrderedJson fields_json(const std::vector<FieldChange>& fields) {
-  OrderedJson out = OrderedJson::array();
-  for (const FieldChange& field : fields)
-    out.push_back({{"field", field.field}, {"before", field.before}, {"after", field.after}});
-  return out;
+  return json_list(fields, [](const FieldChange& field) -> OrderedJson {
+    return {{"field", field.field}, {"before", field.before}, {"after", field.after}};
+  });
 }
 
 std::string added_stops(const SharingPolicy& before, const SharingPolicy& after, const PlannerSettings& settings) {
@@ -54,22 +60,23 @@ std::string added_stops(const SharingPolicy& before, const SharingPolicy& after,
 
 namespace {
 
-// `documents`, `invalid`, as `lint` says it, and `refused_by`.
-void note_errors(const RolloutCall& call, PolicyPreview& preview) {
-  preview.documents = lint_text(call.options.file, call.input, KaiPodRules());
-  for (const LintedDocument& document : preview.documents) {
+// The policy's documents as `lint` says them, and whether and by whom it is refused.
+void note_errors(const RolloutCall& call, EditedFile& file) {
+  file.policy->documents = lint_text(call.options.file, call.input, KaiPodRules());
+  std::string& refused_by = file.policy->refused_by;
+  for (const LintedDocument& document : file.policy->documents) {
     std::size_t errors = 0;
     for (const Diagnostic& found : document.diagnostics) {
       if (found.severity != Severity::error) continue;
       ++errors;
-      if (preview.invalid.empty())
-        preview.invalid = found.path.empty() ? found.message : fmt::format("{}: {}", found.path, found.message);
+      if (file.invalid.empty())
+        file.invalid = found.path.empty() ? found.message : fmt::format("{}: {}", found.path, found.message);
     }
     // What the API server refuses never reaches the operator.
     if (errors > document.left_to_operator) {
-      preview.refused_by = "the API server";
-    } else if (errors > 0 && preview.refused_by.empty()) {
-      preview.refused_by = "the operator";
+      refused_by = "the API server";
+    } else if (errors > 0 && refused_by.empty()) {
+      refused_by = "the operator";
     }
   }
 }
@@ -174,11 +181,11 @@ void print_nodes(const PolicyPreview::NodesOf& nodes, std::string_view does, std
 }
 
 // What is under way and stands still because of the file.
-void print_stopped(const PolicyPreview& preview, std::ostream& out) {
+void print_stopped(const PolicyPreview& preview, const FirstStarts& order, std::ostream& out) {
   if (preview.new_stops.empty()) return;
   std::vector<std::string> waiting;
-  for (const auto& [node, why] : preview.order.waits) waiting.push_back(node);
-  if (!waiting.empty() && preview.order.nodes.empty())
+  for (const auto& [node, why] : order.waits) waiting.push_back(node);
+  if (!waiting.empty() && order.nodes.empty())
     print_line(out, "Would stop ({}): {} that {} to start: {}", preview.new_stops, counted(waiting.size(), "node"),
                waiting.size() == 1 ? "waits" : "wait", first_names(waiting));
   if (!preview.in_change.empty())
@@ -186,22 +193,15 @@ void print_stopped(const PolicyPreview& preview, std::ostream& out) {
                preview.new_stops, counted(preview.in_change.size(), "node"), first_names(preview.in_change));
 }
 
-}  // namespace
-
-std::optional<std::string> policy_in(std::string_view text) {
-  const k8s::Result<std::string> json = yaml_to_json(text);
-  if (!json) return std::nullopt;
-  const bool is_policy = text_at(OrderedJson::parse(*json, nullptr, false), "kind") == "SharingPolicy";
-  return is_policy ? std::optional(*json) : std::nullopt;
-}
-
-k8s::Result<PolicyPreview> apply_policy(RolloutCall& call, const std::string& json, k8s::WallTime now) {
-  PolicyPreview out;
-  note_errors(call, out);
+k8s::Result<EditedFile> apply_policy(RolloutCall& call, const std::string& json, k8s::WallTime now) {
+  EditedFile file;
+  PolicyPreview& out = file.policy.emplace();
+  note_errors(call, file);
   out.policy = text_at(object_at(OrderedJson::parse(json, nullptr, false), "metadata"), "name");
+  file.invalid_keys = {out.policy.empty() ? std::string("SharingPolicy") : "SharingPolicy " + out.policy};
   const SharingPolicy* present = call.world.policies.find(out.policy);
   out.is_new = present == nullptr;
-  if (!out.invalid.empty()) return out;
+  if (!file.invalid.empty()) return file;
   k8s::Result<SharingPolicy> read = project_sharing_policy(json);
   if (!read) return std::unexpected(read.error());
   SharingPolicy next = *std::move(read);
@@ -226,7 +226,152 @@ k8s::Result<PolicyPreview> apply_policy(RolloutCall& call, const std::string& js
     if (!has && had == out.policy) out.leaves[governs].push_back(name);
   }
   out.overlap = other_governors_text(call.world, index.impl(), policy);
+  return file;
+}
+
+// --- A profile or a ConfigMap.
+
+k8s::Result<std::vector<GivenText>> read_config_map(const World& world, const std::string& json) {
+  const k8s::Result<ConfigMap> read = project_configmap(json);
+  if (!read) return std::unexpected(read.error());
+  const std::string& name = read->meta.name;
+  const std::string ns(read->meta.ns.view());
+  GivenText text;
+  text.whole = true;
+  for (const auto& [key, present] : world.configmaps.all()) {
+    if (key.name == name && (ns.empty() || key.ns == ns)) text.config_map = key;
+  }
+  if (text.config_map.name.empty()) {
+    return k8s::fail(k8s::Reason::invalid,
+                     fmt::format("no device plugin mounts a ConfigMap {}{}{}", ns, ns.empty() ? "" : "/", name));
+  }
+  for (const auto& [key, value] : read->data) text.keys[key] = value ? *value : std::string();
+  return std::vector<GivenText>{std::move(text)};
+}
+
+// A node label names the key, which might not exist yet.
+bool is_asked_for(const World& world, const PluginInstallation& installation, const std::string& key) {
+  return std::ranges::any_of(installation.operands, [&](const Operand& operand) {
+    if (operand.node_label.empty()) return false;
+    return std::ranges::any_of(
+        world.nodes.all(), [&](const auto& entry) { return entry.second->meta.labels.get(operand.node_label) == key; });
+  });
+}
+
+// A profile: for the key that is named, or the one that is the only, or the plugin's default. A key that neither the
+// ConfigMap nor a node label has is a typing error.
+k8s::Result<std::vector<GivenText>> read_profile(const RolloutCall& call,
+                                                 const std::vector<PluginInstallation>& installations) {
+  std::vector<GivenText> out;
+  std::string missing;
+  for (const PluginInstallation& installation : installations) {
+    const ConfigMap* config_map = call.world.configmaps.find(installation.config_map_key());
+    if (config_map == nullptr) continue;
+    std::string key = call.options.key;
+    if (key.empty() && config_map->data.size() == 1) key = config_map->data.begin()->first;
+    for (const Operand& operand : installation.operands) {
+      if (key.empty()) key = operand.default_key;
+    }
+    if (key.empty())
+      return k8s::fail(k8s::Reason::invalid,
+                       fmt::format("the key of {} that this profile belongs to is unknown; name the key with --key",
+                                   installation.id()));
+    if (!config_map->data.contains(key) && !is_asked_for(call.world, installation, key)) {
+      const std::vector<std::string> keys = keys_of(*config_map);
+      missing =
+          fmt::format("ConfigMap {} has no key {}{}, and no node label names it. Keys: {}", installation.id(), key,
+                      key_advice(key, keys), keys.empty() ? "none" : fmt::format("{}", fmt::join(keys, ", ")));
+      continue;
+    }
+    GivenText text;
+    text.config_map = installation.config_map_key();
+    text.keys[key] = call.input;
+    const bool known =
+        std::ranges::any_of(out, [&](const GivenText& other) { return other.config_map == text.config_map; });
+    if (!known) out.push_back(std::move(text));
+  }
+  if (out.empty())
+    return k8s::fail(k8s::Reason::invalid, missing.empty() ? "no device plugin mounts a ConfigMap" : missing);
   return out;
+}
+
+// Those with content. One that cannot be read counts as well.
+int documents_in(const std::string& text) {
+  YamlStream stream(text);
+  int out = 0;
+  while (const std::optional<YamlDocument> document = stream.next()) {
+    const YamlNode* root = document->root;
+    const bool is_empty = root == nullptr || (root->kind == YamlNode::Kind::scalar && root->value.empty());
+    out += is_empty ? 0 : 1;
+  }
+  return out + (stream.error() ? 1 : 0);
+}
+
+void add_dropped_keys(const World& world, const FleetIndex& index, const GivenText& text,
+                      std::vector<DroppedKey>& out) {
+  const ConfigMap* present = world.configmaps.find(text.config_map);
+  if (!text.whole || present == nullptr) return;
+  std::map<std::string, std::vector<std::string>, std::less<>> users;  // By key.
+  for (const std::string& name : index.node_names()) {
+    const NodeAssessment* a = index.assessment(name);
+    if (index.installations()[a->installation].config_map_key() == text.config_map)
+      users[std::string(a->key.view())].push_back(name);
+  }
+  for (const auto& [key, value] : present->data) {
+    const auto used = users.find(key);
+    if (text.keys.contains(key) || present->our_keys.contains(key) || used == users.end()) continue;
+    out.push_back({k8s::to_string(text.config_map), key, used->second});
+  }
+}
+
+k8s::Result<EditedFile> apply_text(RolloutCall& call, const k8s::Result<std::string>& json, k8s::WallTime now) {
+  if (!json) return std::unexpected(json.error());
+  const OrderedJson document = OrderedJson::parse(*json, nullptr, false);
+  if (!document.is_object())
+    return k8s::fail(k8s::Reason::invalid, "the input is no ConfigMap, SharingPolicy or profile");
+  const std::string kind = text_at(document, "kind");
+  if (!kind.empty() && kind != "ConfigMap")
+    return k8s::fail(k8s::Reason::invalid, fmt::format("kind {} is no ConfigMap, SharingPolicy or profile", kind));
+  FleetIndex index;
+  index.refresh(call.world, call.settings);
+  const k8s::Result<std::vector<GivenText>> maps =
+      kind.empty() ? read_profile(call, index.installations()) : read_config_map(call.world, *json);
+  if (!maps) return std::unexpected(maps.error());
+  EditedFile out;
+  for (const GivenText& map : *maps) {
+    add_dropped_keys(call.world, index, map, out.dropped);
+    for (const auto& [key, text] : map.keys) {
+      out.profiles.insert(map.config_map.name + "/" + key);
+      const ParsedProfile parsed = parse_profile(text);
+      if (parsed.valid()) continue;
+      out.invalid += fmt::format("{}key {}: {}", out.invalid.empty() ? "" : "; ", key, parsed.first_error());
+      out.invalid_keys.push_back("key " + key);
+    }
+  }
+  for (const GivenText& map : *maps) {
+    const k8s::Result<void> applied = apply_given(call.world, call.settings, map, now);
+    if (!applied) return std::unexpected(applied.error());
+  }
+  return out;
+}
+
+}  // namespace
+
+k8s::Result<EditedFile> apply_file(RolloutCall& call, k8s::WallTime now) {
+  const std::string file = call.options.file == "-" ? "the input" : call.options.file;
+  if (const int documents = documents_in(call.input); documents > 1) {
+    return k8s::fail(k8s::Reason::invalid, fmt::format("{} has {} documents, and diff compares one: give each a file "
+                                                       "of its own",
+                                                       file, documents));
+  }
+  const k8s::Result<std::string> json = yaml_to_json(call.input);
+  const bool is_policy = json && text_at(OrderedJson::parse(*json, nullptr, false), "kind") == "SharingPolicy";
+  if (!is_policy) return apply_text(call, json, now);
+  if (call.options.key.empty()) return apply_policy(call, *json, now);
+  return k8s::fail(k8s::Reason::invalid,
+                   fmt::format("--key goes with a profile, and {} is a SharingPolicy: leave --key out, and write "
+                               "spec.profile.configMapKey",
+                               file));
 }
 
 bool is_same_change(const NodeDifference& d, const std::vector<NodeDifference>& others) {
@@ -252,10 +397,11 @@ void compare_changes(const std::vector<NodeDifference>& without, const std::vect
   }
 }
 
-void add_changes(RolloutCall& call, const std::vector<NodeDifference>& nodes,
-                 const std::map<std::string, NodeConsumers>& consumers, k8s::WallTime now, PolicyPreview& preview) {
+FirstStarts add_changes(RolloutCall& call, const std::vector<NodeDifference>& nodes,
+                        const std::map<std::string, NodeConsumers>& consumers, k8s::WallTime now,
+                        PolicyPreview& preview) {
   const SharingPolicy* policy = call.world.policies.find(preview.policy);
-  if (preview.changing == 0 || policy == nullptr || !preview.invalid.empty()) return;
+  if (preview.changing == 0 || policy == nullptr) return {};
   {
     FleetIndex index;
     index.refresh(call.world, call.settings);
@@ -263,11 +409,10 @@ void add_changes(RolloutCall& call, const std::vector<NodeDifference>& nodes,
                              call.settings, index.impl().cluster.total);
     add_evictions(call, nodes, consumers, now, index, *policy, preview);
   }
-  preview.order = first_starts(call.world, call.settings, now, consumers, preview.policy);
+  return first_starts(call.world, call.settings, now, consumers, preview.policy);
 }
 
 void print_selection(const PolicyPreview& preview, bool has_crds, std::ostream& out) {
-  if (!preview.invalid.empty()) return;
   print_line(out, "SharingPolicy {} ({}) selects {}, and governs {}", preview.policy,
              preview.is_new           ? "new"
              : preview.fields.empty() ? "unchanged"
@@ -294,7 +439,7 @@ void print_selection(const PolicyPreview& preview, bool has_crds, std::ostream& 
              preview.as_now == 1 ? "is" : "are", preview.fields.empty() ? "" : ", in the order below");
 }
 
-void print_waves(const PolicyPreview& preview, std::ostream& out) {
+void print_waves(const PolicyPreview& preview, const FirstStarts& order, std::ostream& out) {
   if (preview.as_now > 0 && preview.as_now < preview.changing)
     print_line(out, "{} of these {} {} or {} without the file as well", preview.as_now,
                counted(preview.changing, "node"), preview.as_now == 1 ? "changes" : "change",
@@ -302,7 +447,7 @@ void print_waves(const PolicyPreview& preview, std::ostream& out) {
   if (!preview.no_longer.empty())
     print_line(out, "{} would no longer change: {}", counted(preview.no_longer.size(), "node"),
                first_names(preview.no_longer));
-  print_stopped(preview, out);
+  print_stopped(preview, order, out);
   if (!preview.waves.empty()) print_line(out, "Waves: {}", preview.waves);
   if (!preview.workloads.empty()) print_line(out, "Pods: {}", preview.workloads);
   for (const EvictedPods& of_node : preview.evicted) {
@@ -313,10 +458,10 @@ void print_waves(const PolicyPreview& preview, std::ostream& out) {
   }
 }
 
-OrderedJson preview_json(const PolicyPreview& preview) {
-  OrderedJson evicted = OrderedJson::array();
-  for (const EvictedPods& of_node : preview.evicted)
-    evicted.push_back({{"node", of_node.node}, {"pods", of_node.pods}, {"whyNot", of_node.why_not}});
+OrderedJson preview_json(const PolicyPreview& preview, const FirstStarts& order) {
+  const auto evicted_json = [](const EvictedPods& of_node) -> OrderedJson {
+    return {{"node", of_node.node}, {"pods", of_node.pods}, {"whyNot", of_node.why_not}};
+  };
   return {{"name", preview.policy},
           {"new", preview.is_new},
           {"fields", fields_json(preview.fields)},
@@ -331,9 +476,9 @@ OrderedJson preview_json(const PolicyPreview& preview) {
           {"overlap", preview.overlap},
           {"waves", preview.waves},
           {"workloads", preview.workloads},
-          {"evicted", std::move(evicted)},
-          {"startFirst", preview.order.nodes},
-          {"wait", preview.order.waits}};
+          {"evicted", json_list(preview.evicted, evicted_json)},
+          {"startFirst", order.nodes},
+          {"wait", order.waits}};
 }
 
 }  // namespace gso
