@@ -225,19 +225,15 @@ asio::awaitable<int> check_on_cluster(k8s::ApiClient* client, k8s::Clock* clock,
 }
 
 Subcommand make_check_command() {
-  struct Arguments {
-    CheckOptions check;
-    std::string timeout;
-  };
-  const auto given = std::make_shared<Arguments>();
+  const auto given = std::make_shared<CheckOptions>();
   const auto describe = [given](CLI::App& app, OptionFlags& settings) {
-    app.add_option("--timeout", given->timeout, "How long to wait for a leader")
+    app.add_option("--timeout", given->timeout_text, "How long to wait for a leader")
         ->type_name("DURATION")
         ->default_str(k8s::format_go_duration(CheckOptions().timeout));
     app.add_flag(
-        "--writes", given->check.writes,
+        "--writes", given->writes,
         "Also whether this account is allowed to send the operator's writes: for the operator's own, as `helm test`");
-    app.add_flag("--without-crds", given->check.without_crds,
+    app.add_flag("--without-crds", given->without_crds,
                  "The CRDs are left out on purpose: that they are not installed is no fault");
     add_connection(app, settings);
     settings.add_to(&app, [](const OptionSpec& spec) { return spec.name == "lease-name" || spec.name == "max-mode"; });
@@ -246,7 +242,7 @@ Subcommand make_check_command() {
         "Exit status: 0 nothing is missing; 1 something is; 2 wrong usage, or the cluster cannot be read.");
   };
   const auto check = [given](const Options&) {
-    return read_any_duration("--timeout", given->timeout, "30s", given->check.timeout);
+    return read_any_duration("--timeout", given->timeout_text, "30s", given->timeout);
   };
   return {.name = "check",
           .summary = "Whether the installed operator works: rights, the CRDs, a leader",
@@ -255,7 +251,7 @@ Subcommand make_check_command() {
           .run =
               [given](const Invocation& i) {
                 return run_on_cluster("check", i.options, i.err, [&](k8s::ApiClient* client, k8s::Clock* clock) {
-                  return check_on_cluster(client, clock, i.options, given->check, &i.out, &i.err);
+                  return check_on_cluster(client, clock, i.options, *given, &i.out, &i.err);
                 });
               },
           .names_unknown_variables = true};

@@ -41,10 +41,15 @@ constexpr Duration kCleanupPoll = std::chrono::milliseconds(250);
 // --- What is read before anything is written.
 
 // An object that cannot be read might have something of the operator's: nothing is cleaned up around it, and neither
-// the record nor the Lease goes.
+// the record nor the Lease goes. The operator's own kinds might not be served: there are none then.
 template <class T>
 asio::awaitable<k8s::Result<void>> list_all(k8s::Reader* client, k8s::Gvr gvr,
                                             k8s::Result<T> (*project)(std::string_view), k8s::Store<T>* store) {
+  if (gvr.group == resources::sharing_policies.group) {
+    const k8s::Result<bool> served = co_await client->served(gvr);
+    if (!served) co_return std::unexpected(served.error());
+    if (!*served) co_return k8s::Result<void>{};
+  }
   const k8s::ListOptions everything;
   k8s::Result<ListedObjects<T>> listed = co_await list_objects<T>(client, gvr, everything, project);
   if (!listed) co_return std::unexpected(listed.error());
@@ -54,26 +59,15 @@ asio::awaitable<k8s::Result<void>> list_all(k8s::Reader* client, k8s::Gvr gvr,
   co_return k8s::Result<void>{};
 }
 
-// The same; nothing of an API that is not served.
-template <class T>
-asio::awaitable<k8s::Result<void>> list_if_served(k8s::Reader* client, k8s::Gvr gvr,
-                                                  k8s::Result<T> (*project)(std::string_view), k8s::Store<T>* store) {
-  const k8s::Result<bool> served = co_await client->served(gvr);
-  if (!served) co_return std::unexpected(served.error());
-  k8s::Result<void> listed;
-  if (*served) listed = co_await list_all<T>(client, gvr, project, store);
-  co_return listed;
-}
-
 // Nodes, DaemonSets and what the operator has of its own kinds. No operand pod is needed, and a ConfigMap only to say
 // what it keeps.
 asio::awaitable<k8s::Result<void>> read_cleanup_objects(k8s::Reader* client, World* world) {
   k8s::Result<void> listed = co_await list_all(client, resources::nodes, &project_node, &world->nodes);
   if (listed) listed = co_await list_all(client, resources::daemon_sets, &project_daemonset, &world->daemonsets);
   if (listed)
-    listed = co_await list_if_served(client, resources::sharing_policies, &project_sharing_policy, &world->policies);
+    listed = co_await list_all(client, resources::sharing_policies, &project_sharing_policy, &world->policies);
   if (listed)
-    listed = co_await list_if_served(client, resources::sharing_rollouts, &project_sharing_rollout, &world->rollouts);
+    listed = co_await list_all(client, resources::sharing_rollouts, &project_sharing_rollout, &world->rollouts);
   co_return listed;
 }
 
@@ -392,20 +386,16 @@ asio::awaitable<int> cleanup_command(k8s::ApiClient* client, k8s::Clock* clock, 
 }
 
 Subcommand make_cleanup_command() {
-  struct Arguments {
-    CleanupOptions cleanup;
-    std::string timeout;
-  };
-  const auto given = std::make_shared<Arguments>();
-  const auto describe = [given](CLI::App& app, OptionFlags& settings) {
-    app.add_option("--stop-deployment", given->cleanup.stop_deployment,
-                   "Deployment in --namespace that is scaled to 0 first")
+  const auto cleanup = std::make_shared<CleanupOptions>();
+  const auto describe = [cleanup](CLI::App& app, OptionFlags& settings) {
+    app.add_option("--stop-deployment", cleanup->stop_deployment, "Deployment in --namespace that is scaled to 0 first")
         ->type_name("NAME");
-    app.add_option("--timeout", given->timeout, "How long to wait until the leader has released the Lease, 1s to 1h")
+    app.add_option("--timeout", cleanup->timeout_text,
+                   "How long to wait until the leader has released the Lease, 1s to 1h")
         ->type_name("DURATION")
         ->default_str(k8s::format_go_duration(CleanupOptions().timeout));
-    app.add_flag("--dry-run", given->cleanup.dry_run, "Only print what would be changed");
-    add_output(app, given->cleanup.json);
+    app.add_flag("--dry-run", cleanup->dry_run, "Only print what would be changed");
+    add_output(app, cleanup->json);
     settings.add_config_to(&app);
     add_connection(app, settings);
     settings.add_to(&app, [](const OptionSpec& spec) { return spec.name == "lease-name"; });
@@ -415,17 +405,17 @@ Subcommand make_cleanup_command() {
         "Exit status: 0 nothing is left but what the output names as kept; 1 an operator keeps the Lease, or a write "
         "failed: run it again; 2 the cluster cannot be read, or wrong usage.");
   };
-  return {
-      .name = "cleanup",
-      .summary = "Remove everything the operator added to nodes and policies (irreversible)",
-      .describe = describe,
-      .check = [given](const Options&) { return read_duration("--timeout", given->timeout, given->cleanup.timeout); },
-      .run =
-          [given](const Invocation& i) {
-            return run_on_cluster("cleanup", i.options, i.err, [&](k8s::ApiClient* client, k8s::Clock* clock) {
-              return cleanup_command(client, clock, given->cleanup, i.options, &i.out, &i.err);
-            });
-          }};
+  return {.name = "cleanup",
+          .summary = "Remove everything the operator added to nodes and policies (irreversible)",
+          .describe = describe,
+          .check =
+              [cleanup](const Options&) { return read_duration("--timeout", cleanup->timeout_text, cleanup->timeout); },
+          .run =
+              [cleanup](const Invocation& i) {
+                return run_on_cluster("cleanup", i.options, i.err, [&](k8s::ApiClient* client, k8s::Clock* clock) {
+                  return cleanup_command(client, clock, *cleanup, i.options, &i.out, &i.err);
+                });
+              }};
 }
 
 }  // namespace gso

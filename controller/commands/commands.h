@@ -68,6 +68,7 @@ struct PlanOptions {
   std::string only;                // One reconciler's name; empty: all.
   // Conditions that the planners see count as having held for this long.
   k8s::Duration assume_observed_for{0};
+  std::string observed_for_text{};  // As it was given.
   bool json = false;
   PlannerSettings settings;
   std::string lease_name = Options().lease_name;  // Of the operator.
@@ -150,6 +151,7 @@ boost::asio::awaitable<int> audit_cluster(k8s::Reader* client, k8s::Clock* clock
 struct CleanupOptions {
   std::string stop_deployment;                       // In --namespace: scaled to 0 first. Empty: nothing is stopped.
   k8s::Duration timeout = std::chrono::seconds(60);  // How long to wait for the leader to release the Lease; 1s to 1h.
+  std::string timeout_text{};                        // As it was given.
   bool dry_run = false;                              // Only says what it would do; needs no lease.
   bool json = false;
 };
@@ -164,6 +166,7 @@ boost::asio::awaitable<int> cleanup_command(k8s::ApiClient* client, k8s::Clock* 
 
 struct CheckOptions {
   Duration timeout = std::chrono::seconds(30);  // How long to wait for a leader.
+  std::string timeout_text{};                   // As it was given.
   // Also whether this account may send the operator's writes (SelfSubjectAccessReview; nothing is written). A person's
   // account usually does not have these permissions.
   bool writes = false;

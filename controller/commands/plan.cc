@@ -163,49 +163,44 @@ int run_plan(const PlanOptions& options, const Options& connection, std::istream
 
 namespace {
 
-struct PlanArguments {
-  PlanOptions plan;
-  std::string assume_observed_for;
-};
-
-void describe_plan(CLI::App& app, OptionFlags& settings, PlanArguments& given) {
+void describe_plan(CLI::App& app, OptionFlags& settings, PlanOptions& given) {
   CLI::Option* files =
-      app.add_option("FILE", given.plan.files, "Files or folders with manifests as YAML or JSON, or - for stdin");
-  app.add_flag("--from-cluster", given.plan.from_cluster, "The live cluster instead of files; it is only read")
+      app.add_option("FILE", given.files, "Files or folders with manifests as YAML or JSON, or - for stdin");
+  app.add_flag("--from-cluster", given.from_cluster, "The live cluster instead of files; it is only read")
       ->excludes(files);
-  app.add_option("--now", given.plan.now, "Plan for this time, RFC 3339 (default: now)")->type_name("TIME");
-  app.add_option("--assume-observed-for", given.assume_observed_for, "Treat observed conditions as already this old")
+  app.add_option("--now", given.now, "Plan for this time, RFC 3339 (default: now)")->type_name("TIME");
+  app.add_option("--assume-observed-for", given.observed_for_text, "Treat observed conditions as already this old")
       ->type_name("DURATION");
-  app.add_option("--only", given.plan.only, "Limit the plan to one reconciler")->type_name("RECONCILER");
+  app.add_option("--only", given.only, "Limit the plan to one reconciler")->type_name("RECONCILER");
   app.footer(exit_status_of_findings() +
              "\n"
              "A node that cannot be changed now (blocked, drifted, busy) is a warning and does not change the exit "
              "status; a mistake that would leave a node without GPUs is an error.\n"
              "Files without any manifest are unreadable; an empty List is a cluster without such objects.");
-  add_output(app, given.plan.json);
+  add_output(app, given.json);
   settings.add_config_to(&app);
   add_connection(app, settings);
   settings.add_to(&app, [](const OptionSpec& spec) { return spec.group.starts_with("Planning"); });
 }
 
-k8s::Result<void> check_plan(PlanArguments& given, const Options& options) {
-  if (given.plan.files.empty() && !given.plan.from_cluster) {
+k8s::Result<void> check_plan(PlanOptions& given, const Options& options) {
+  if (given.files.empty() && !given.from_cluster) {
     return k8s::fail(k8s::Reason::invalid, "plan needs FILE, or --from-cluster");
   }
-  given.plan.settings = options.planner_settings();
-  given.plan.lease_name = options.lease_name;
-  return read_any_duration("--assume-observed-for", given.assume_observed_for, "10m", given.plan.assume_observed_for);
+  given.settings = options.planner_settings();
+  given.lease_name = options.lease_name;
+  return read_any_duration("--assume-observed-for", given.observed_for_text, "10m", given.assume_observed_for);
 }
 
 }  // namespace
 
 Subcommand make_plan_command() {
-  const auto given = std::make_shared<PlanArguments>();
+  const auto given = std::make_shared<PlanOptions>();
   return {.name = "plan",
           .summary = "What the operator would do now, over manifests or the live cluster (a dry run)",
           .describe = [given](CLI::App& app, OptionFlags& settings) { describe_plan(app, settings, *given); },
           .check = [given](const Options& options) { return check_plan(*given, options); },
-          .run = [given](const Invocation& i) { return run_plan(given->plan, i.options, i.in, i.out, i.err); },
+          .run = [given](const Invocation& i) { return run_plan(*given, i.options, i.in, i.out, i.err); },
           .names_unknown_variables = true};
 }
 

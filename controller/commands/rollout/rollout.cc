@@ -53,8 +53,7 @@ asio::awaitable<int> rollout_command(k8s::ApiClient* client, k8s::Clock* clock, 
                    .out = out,
                    .err = err};
   using Verb = RolloutOptions::Verb;
-  const k8s::Result<void> read =
-      co_await read_world(client, settings, &call.world, &call.incomplete, &call.sharing_kinds);
+  const k8s::Result<void> read = co_await read_world(client, settings, &call.world, &call.incomplete);
   if (!read) co_return call.refuse(read.error().message);
   call.settings = settings_of_operator(call.world, settings);
   const k8s::ObjectKey lease{settings.operator_namespace, rollout.lease_name};
@@ -126,34 +125,6 @@ std::string rollout_status_text(const ClusterView& view, const PlannerSettings& 
 
 namespace {
 
-using Verb = RolloutOptions::Verb;
-
-struct VerbText {
-  Verb verb;
-  const char* name;
-  const char* does;
-  const char* argument;  // Nullptr: takes none.
-};
-constexpr const char* kWhichRollout = "SharingRollout, or policy/NAME; optional if only one rollout qualifies";
-constexpr VerbText kVerbs[] = {
-    {Verb::status, "status", "Rollouts in progress: how far they are and what they wait for",
-     "SharingRollout, or policy/NAME; all by default"},
-    {Verb::history, "history", "Rollouts on record, newest first; with a name its text",
-     "SharingRollout, or policy/NAME"},
-    {Verb::start, "start", "Retry nodes that failed, and rollouts that were aborted or undone",
-     "SharingPolicy; `default` by default"},
-    {Verb::pause, "pause",
-     "Start no further node. Nodes with a deleted pod finish; nodes that only wait are uncordoned", kWhichRollout},
-    {Verb::resume, "resume", "Resume what was paused", kWhichRollout},
-    {Verb::approve, "approve", "Approve a rollout of a policy in mode Approve", kWhichRollout},
-    {Verb::abort, "abort",
-     "End a rollout until `start`: nodes with a deleted pod finish, nodes that only wait are uncordoned, all others "
-     "keep what they run",
-     kWhichRollout},
-    {Verb::undo, "undo", "Revert to the last verified profile", kWhichRollout},
-    {Verb::diff, "diff", "Which nodes would restart, and which pods block them", nullptr},
-};
-
 void add_diff(CLI::App& app, RolloutOptions& rollout) {
   app.add_option(
          "-f,--file", rollout.file,
@@ -165,7 +136,21 @@ void add_diff(CLI::App& app, RolloutOptions& rollout) {
   app.footer("Reads only. Exit status 1: the profile is invalid, or a key in use would be removed.");
 }
 
+void add_all(CLI::App& app, RolloutOptions& rollout) {
+  app.add_flag("--all", rollout.all, "Apply to all matching rollouts");
+}
+
+void add_start(CLI::App& app, RolloutOptions& rollout) {
+  app.add_flag("--adopt", rollout.adopt, "Also roll out nodes that had drifted before the operator was installed");
+  app.add_flag("--dry-run", rollout.dry_run, "Show what would restart, and the change itself; write nothing");
+}
+
+void add_history(CLI::App& app, RolloutOptions& rollout) {
+  add_output(app, rollout.json);
+}
+
 void add_undo(CLI::App& app, RolloutOptions& rollout) {
+  add_output(app, rollout.json);
   app.add_option("--to-revision", rollout.to_revision, "Revert to this revision (see `rollout history`)")
       ->type_name("REVISION");
   app.add_flag("--write-configmap", rollout.write_config_map,
@@ -177,7 +162,8 @@ void add_undo(CLI::App& app, RolloutOptions& rollout) {
       "Exit status: 0 done, 1 another tool manages the ConfigMap (the text is printed), 2 nothing to undo or usage.");
 }
 
-void add_watch(CLI::App& app, RolloutOptions& rollout) {
+void add_status(CLI::App& app, RolloutOptions& rollout) {
+  add_output(app, rollout.json);
   app.add_flag("-w,--watch", rollout.watch,
                "Watch: a live tree of rollouts and their nodes; without a terminal a line for each change");
   app.add_flag("--wait", rollout.wait, "Print a line for each change until the rollouts are complete or stopped");
@@ -210,38 +196,40 @@ k8s::Result<void> check_watch(RolloutOptions& rollout) {
   return {};
 }
 
-// Completion offers the options in this order.
-void describe_verb(CLI::App& app, OptionFlags& settings, RolloutOptions& rollout, const char* argument) {
-  if (argument != nullptr) app.add_option("NAME", rollout.name, argument);
-  add_connection(app, settings);
-  switch (rollout.verb) {
-    case Verb::pause:
-    case Verb::resume:
-    case Verb::approve:
-    case Verb::abort:
-      app.add_flag("--all", rollout.all, "Apply to all matching rollouts");
-      break;
-    case Verb::start:
-      app.add_flag("--adopt", rollout.adopt, "Also roll out nodes that had drifted before the operator was installed");
-      app.add_flag("--dry-run", rollout.dry_run, "Show what would restart, and the change itself; write nothing");
-      break;
-    case Verb::status:
-      add_output(app, rollout.json);
-      add_watch(app, rollout);
-      break;
-    case Verb::history:
-      add_output(app, rollout.json);
-      break;
-    case Verb::undo:
-      add_output(app, rollout.json);
-      add_undo(app, rollout);
-      break;
-    case Verb::diff:
-      add_output(app, rollout.json);
-      add_diff(app, rollout);
-      break;
-  }
-}
+using Verb = RolloutOptions::Verb;
+
+struct VerbText {
+  Verb verb;
+  const char* name;
+  const char* does;
+  const char* argument;                                         // Nullptr: takes none.
+  void (*add_options)(CLI::App& app, RolloutOptions& rollout);  // Completion offers them in their order.
+};
+constexpr const char* kWhichRollout = "SharingRollout, or policy/NAME; optional if only one rollout qualifies";
+// By Verb.
+constexpr VerbText kVerbs[] = {
+    {Verb::status, "status", "Rollouts in progress: how far they are and what they wait for",
+     "SharingRollout, or policy/NAME; all by default", add_status},
+    {Verb::history, "history", "Rollouts on record, newest first; with a name its text",
+     "SharingRollout, or policy/NAME", add_history},
+    {Verb::start, "start", "Retry nodes that failed, and rollouts that were aborted or undone",
+     "SharingPolicy; `default` by default", add_start},
+    {Verb::pause, "pause",
+     "Start no further node. Nodes with a deleted pod finish; nodes that only wait are uncordoned", kWhichRollout,
+     add_all},
+    {Verb::resume, "resume", "Resume what was paused", kWhichRollout, add_all},
+    {Verb::approve, "approve", "Approve a rollout of a policy in mode Approve", kWhichRollout, add_all},
+    {Verb::abort, "abort",
+     "End a rollout until `start`: nodes with a deleted pod finish, nodes that only wait are uncordoned, all others "
+     "keep what they run",
+     kWhichRollout, add_all},
+    {Verb::undo, "undo", "Revert to the last verified profile", kWhichRollout, add_undo},
+    {Verb::diff, "diff", "Which nodes would restart, and which pods block them", nullptr,
+     [](CLI::App& app, RolloutOptions& rollout) {
+       add_output(app, rollout.json);
+       add_diff(app, rollout);
+     }},
+};
 
 // `options`: name the operator's Lease.
 k8s::Result<void> check_verb(RolloutOptions& rollout, const Options& options, const char* command) {
@@ -254,11 +242,14 @@ k8s::Result<void> check_verb(RolloutOptions& rollout, const Options& options, co
 Subcommand command_of_verb(const VerbText& text) {
   const auto rollout = std::make_shared<RolloutOptions>();
   rollout->verb = text.verb;
-  const char* argument = text.argument;
+  const auto describe = [rollout, &text](CLI::App& app, OptionFlags& settings) {
+    if (text.argument != nullptr) app.add_option("NAME", rollout->name, text.argument);
+    add_connection(app, settings);
+    text.add_options(app, *rollout);
+  };
   return {.name = text.name,
           .summary = text.does,
-          .describe = [rollout, argument](CLI::App& app,
-                                          OptionFlags& settings) { describe_verb(app, settings, *rollout, argument); },
+          .describe = describe,
           .check = [rollout](const Options& options) { return check_verb(*rollout, options, "rollout diff"); },
           .run =
               [rollout](const Invocation& i) {
@@ -270,8 +261,7 @@ Subcommand command_of_verb(const VerbText& text) {
 }  // namespace
 
 std::string command_of(RolloutOptions::Verb verb) {
-  const auto* text = std::ranges::find(kVerbs, verb, &VerbText::verb);
-  const std::string name = text == std::end(kVerbs) ? std::string() : text->name;
+  const std::string name = kVerbs[static_cast<std::size_t>(verb)].name;
   return verb == Verb::diff ? name : "rollout " + name;
 }
 

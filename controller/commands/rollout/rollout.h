@@ -96,7 +96,6 @@ struct RolloutCall {
   World world{};
   FleetIndex index{};                     // Of `world` as it was read: a preview changes the world, and not this.
   std::vector<std::string> incomplete{};  // What could not be read.
-  SharingKinds sharing_kinds{};
   OperatorPresence presence{};
   std::ostream* out = nullptr;
   std::ostream* err = nullptr;
