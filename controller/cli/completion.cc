@@ -238,11 +238,7 @@ constexpr std::chrono::seconds kPatience(2);
 constexpr int kMostCompletions = 500;
 
 asio::awaitable<int> ask(Session session, std::vector<NameQuestion> questions, std::vector<std::string>* names) {
-  k8s::ClientOptions options;
-  options.max_retries = 0;
-  options.request_timeout = kPatience;
-  k8s::ApiClient client(session.transport, session.clock, options);
-  *names = co_await list_names(&client, session.clock, questions, session.namespace_name);
+  *names = co_await list_names(session.client, session.clock, questions, session.namespace_name);
   co_return 0;
 }
 

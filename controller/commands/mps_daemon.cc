@@ -27,15 +27,12 @@ struct Arguments {
   bool once = false;
 };
 
-// What a second signal does.
-enum class SecondSignal { ends_the_process, hurries };
-
 struct DaemonVerb {
   const char* name;
   const char* summary;
   void (*describe)(CLI::App& app, OptionFlags& flags, Arguments& given);
   k8s::Result<void> (*check)(Arguments& given);
-  SecondSignal second;
+  bool second_signal_hurries;  // Else it ends the process.
   // What it does, with a logger and until it is asked to stop. Not a coroutine itself.
   asio::awaitable<int> (*run)(const Arguments& given, Clock* clock, Logger* log, DaemonStop stop, std::ostream* out);
 };
@@ -45,12 +42,7 @@ int run_until_signal(const DaemonVerb& verb, const Arguments& given, const Optio
   const std::unique_ptr<Clock> clock = k8s::make_real_clock(io.get_executor());
   const std::unique_ptr<Signal> stop = clock->make_signal();
   const std::unique_ptr<Signal> hurry = clock->make_signal();
-  std::optional<StopSignals> signals;
-  if (verb.second == SecondSignal::hurries) {
-    signals.emplace(io, stop.get(), hurry.get());
-  } else {
-    signals.emplace(io, stop.get());
-  }
+  const StopSignals signals(io, stop.get(), {}, verb.second_signal_hurries ? hurry.get() : nullptr);
   Logger log(options.log_format, options.log_level, [&clock] { return clock->now(); });
   int status = 1;
   const DaemonStop asked{stop.get(), hurry.get()};
@@ -160,22 +152,20 @@ void describe_check(CLI::App& app, OptionFlags& /*flags*/, Arguments& given) {
 
 using Given = const Arguments&;
 constexpr DaemonVerb kDaemonVerbs[] = {
-    {"run", "Run nvidia-cuda-mps-control in the foreground", describe_run, read_arguments, SecondSignal::hurries,
+    {"run", "Run nvidia-cuda-mps-control in the foreground", describe_run, read_arguments, true,
      [](Given given, Clock* clock, Logger* log, DaemonStop stop, std::ostream*) {
        return run_mps_daemon(clock, given.settings, log, stop);
      }},
-    {"observe", "Watch an MPS control daemon that the host runs", describe_observe, check_directory,
-     SecondSignal::ends_the_process,
+    {"observe", "Watch an MPS control daemon that the host runs", describe_observe, check_directory, false,
      [](Given given, Clock* clock, Logger* log, DaemonStop stop, std::ostream*) {
        return observe_mps_daemon(clock, given.settings, given.once, log, stop.stop);
      }},
-    {"ready", "Ask whether an MPS control daemon answers: the readiness probe", describe_ready, check_directory,
-     SecondSignal::ends_the_process,
+    {"ready", "Ask whether an MPS control daemon answers: the readiness probe", describe_ready, check_directory, false,
      [](Given given, Clock* clock, Logger*, DaemonStop, std::ostream* out) {
        return probe_readiness(clock, given.settings, out);
      }},
     {"check", "List what keeps the node from running the daemon; changes no compute mode", describe_check,
-     read_arguments, SecondSignal::ends_the_process,
+     read_arguments, false,
      [](Given given, Clock* clock, Logger* log, DaemonStop, std::ostream* out) {
        return report_requirements(clock, given.settings, log, out);
      }},

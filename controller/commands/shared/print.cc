@@ -53,29 +53,16 @@ bool is_block(const OrderedJson& value) {
 
 // `first`: the position is already behind "- ".
 void print(const OrderedJson& value, std::size_t indent, bool first, std::ostream& out) {
-  const std::string blanks(indent, ' ');
-  if (value.is_object()) {
-    for (const auto& [key, member] : value.items()) {
-      if (!first) out << blanks;
-      first = false;
-      out << scalar(OrderedJson(key)) << ":";
-      if (!is_block(member)) {
-        out << " " << scalar(member) << "\n";
-        continue;
-      }
-      out << "\n";
-      print(member, indent + (member.is_object() ? 2 : 0), false, out);
-    }
-    return;
-  }
-  for (const OrderedJson& item : value) {
-    if (!first) out << blanks;
+  const bool list = value.is_array();
+  for (const auto& [key, member] : value.items()) {
+    const bool block = is_block(member);
+    out << std::string(first ? 0 : indent, ' ') << (list ? "-" : scalar(OrderedJson(key)) + ":");
+    out << (block && !list ? "\n" : " ");
     first = false;
-    out << "- ";
-    if (is_block(item)) {
-      print(item, indent + 2, true, out);
+    if (block) {
+      print(member, indent + (list || member.is_object() ? 2 : 0), list, out);
     } else {
-      out << scalar(item) << "\n";
+      out << scalar(member) << "\n";
     }
   }
 }
@@ -177,8 +164,8 @@ bool says_utf8() {
   return value.contains("UTF-8") || value.contains("utf8");
 }
 
-constexpr std::array<std::string_view, 6> kColours{"",         "\x1b[32m", "\x1b[33m",
-                                                   "\x1b[31m", "\x1b[2m",  "\x1b[1m"};  // By Paint.
+constexpr std::array<std::string_view, 5> kColours{"\x1b[32m", "\x1b[33m", "\x1b[31m", "\x1b[2m",
+                                                   "\x1b[1m"};  // By Paint.
 constexpr std::string_view kPlain = "\x1b[0m";
 
 // The length of the colour that begins at `at`; 0: none does.
@@ -210,7 +197,7 @@ std::size_t columns_of_stderr() {
 }
 
 std::string painted(std::string_view text, Paint paint, const Screen& screen) {
-  if (!screen.colour || paint == Paint::plain || text.empty()) return std::string(text);
+  if (!screen.colour || text.empty()) return std::string(text);
   return fmt::format("{}{}{}", kColours[static_cast<std::size_t>(paint)], text, kPlain);
 }
 

@@ -83,7 +83,7 @@ struct Screen {
 // Of stderr now; 0: it is no terminal.
 [[nodiscard]] std::size_t columns_of_stderr();
 
-enum class Paint { plain, green, yellow, red, dim, bold };
+enum class Paint { green, yellow, red, dim, bold };
 // The text in that colour, where the screen has any.
 [[nodiscard]] std::string painted(std::string_view text, Paint paint, const Screen& screen);
 

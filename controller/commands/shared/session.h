@@ -124,20 +124,17 @@ using ClusterTask = std::function<boost::asio::awaitable<int>(k8s::ApiClient* cl
 // before the io_context is expected to run out of work.
 class StopSignals {
  public:
-  // The second signal ends the process, so that a stuck shutdown can be interrupted.
-  // `at_exit` is called before the second signal ends the process, in which no destructor runs: it leaves a terminal as
-  // it was.
-  StopSignals(boost::asio::io_context& io, k8s::Signal* stop, std::function<void()> at_exit = {})
-      : set_(io, SIGTERM, SIGINT), stop_(stop), at_exit_(std::move(at_exit)) {
-    wait();
-  }
-  // Each later signal notifies `hurry`, and none ends the process: for a command that first undoes what it has set. A
-  // terminal that closes, and the keyboard's quit, count as well.
-  StopSignals(boost::asio::io_context& io, k8s::Signal* stop, k8s::Signal* hurry)
-      : set_(io, SIGTERM, SIGINT, SIGQUIT), stop_(stop), hurry_(hurry) {
+  // The second signal ends the process, so that a stuck shutdown can be interrupted. `at_exit` is called before,
+  // because no destructor runs then: it leaves a terminal as it was. With `hurry` each later signal notifies that, and
+  // none ends the process: for a command that first undoes what it has set. A terminal that closes, and the keyboard's
+  // quit, count as well.
+  StopSignals(boost::asio::io_context& io, k8s::Signal* stop, std::function<void()> at_exit = {},
+              k8s::Signal* hurry = nullptr)
+      : set_(io, SIGTERM, SIGINT), stop_(stop), hurry_(hurry), at_exit_(std::move(at_exit)) {
     struct sigaction present{};
     const bool ignored = sigaction(SIGHUP, nullptr, &present) == 0 && present.sa_handler == SIG_IGN;
-    if (!ignored) set_.add(SIGHUP);  // Else nohup has asked to outlive the terminal.
+    if (hurry != nullptr) set_.add(SIGQUIT);
+    if (hurry != nullptr && !ignored) set_.add(SIGHUP);  // Else nohup has asked to outlive the terminal.
     wait();
   }
   void cancel() { set_.cancel(); }
