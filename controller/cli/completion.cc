@@ -6,7 +6,6 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <ostream>
-#include <utility>
 
 #include "controller/commands/shared/session.h"
 #include "k8sclient/api/client.h"

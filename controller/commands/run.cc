@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <array>
-#include <boost/asio/io_context.hpp>
 #include <boost/uuid/random_generator.hpp>
 #include <boost/uuid/uuid_io.hpp>
 #include <cstdlib>
@@ -14,7 +13,6 @@
 #include "controller/commands/shared/session.h"
 #include "controller/config/logging.h"
 #include "controller/runtime/run_operator.h"
-#include "controller/serving/metrics.h"
 #include "k8sclient/auth/connection.h"
 
 namespace gso {

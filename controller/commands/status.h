@@ -4,7 +4,6 @@
 #include <boost/asio/awaitable.hpp>
 #include <iosfwd>
 #include <nlohmann/json_fwd.hpp>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,7 +11,6 @@
 #include "controller/commands/shared/command.h"
 #include "controller/commands/shared/print.h"
 #include "controller/commands/status_watch.h"
-#include "controller/config/options.h"
 #include "k8sclient/api/reader.h"
 #include "k8sclient/clock.h"
 #include "reconcilers/explain/node.h"

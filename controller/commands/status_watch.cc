@@ -16,7 +16,6 @@
 #include "controller/watches/dynamic_watches.h"
 #include "controller/watches/scoped_watch.h"
 #include "reconcilers/explain/what_if.h"
-#include "reconcilers/model/project.h"
 #include "reconcilers/model/resources.h"
 
 namespace gso {
@@ -272,11 +271,18 @@ class FleetWatcher {
         {world_, index_, settings, now, incomplete(), presence_, record_is_assumed(), outage_.line()}, endless);
     // Until the next view only: the watches say which namespaces are read, and would take this for a change.
     if (elsewhere) world_.unsynced_namespaces.erase(settings.operator_namespace);
-    if (std::string text = text_of(view.lines); text != shown_) {
-      if (!shown_.empty() && !watch_.page) out << watch_.before_each;
-      shown_ = std::move(text);
-      out << (watch_.page ? watch_.page() : shown_) << std::flush;
+    if (view.lines == shown_) return view;
+    if (watch_.page) {
+      out << watch_.page();
+    } else if (watch_.only_news) {
+      for (const LiveLine& line : view.lines) {
+        if (std::ranges::find(shown_, line) == shown_.end()) out << line.text << "\n";
+      }
+    } else {
+      out << (shown_.empty() ? "" : watch_.before_each) << text_of(view.lines);
     }
+    out << std::flush;
+    shown_ = view.lines;
     return view;
   }
 
@@ -294,7 +300,7 @@ class FleetWatcher {
   std::shared_ptr<ScopedWatch> classes_;
   ScopeCounts class_counts_;
   std::map<std::string, k8s::Error> failures_;  // By resource, since its last complete view.
-  std::string shown_;
+  std::vector<LiveLine> shown_;
   OperatorPresence presence_;
   std::vector<std::string> lease_unread_;      // Why it is unknown whether an operator runs.
   std::vector<std::string> record_elsewhere_;  // What note_record_elsewhere() says of the last view.

@@ -49,6 +49,7 @@ struct FleetWatch {
   ShowFleet show{};
   std::string_view command = "status";  // Begins messages.
   std::string before_each{};            // Written before each view but the first, where there are no pages.
+  bool only_news = false;  // Of each view only the lines that the one before had not, where there are no pages.
   // Views are written as pages, for example of a terminal: the page of the last view. Null: views as they are.
   std::function<std::string()> page{};
   k8s::Duration batch = std::chrono::milliseconds(200);  // Changes within it make one view.

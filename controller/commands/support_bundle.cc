@@ -174,14 +174,14 @@ asio::awaitable<void> add_list(Bundle* bundle, Wanted wanted) {
 // Of the present run of each container, or of the former one.
 asio::awaitable<void> add_logs(Bundle* bundle, std::vector<WantedLog> logs, bool former) {
   for (const WantedLog& log : logs) {
-    const auto& [pod, container] = log;
+    const k8s::ObjectKey& pod = log.pod;
     const std::string query =
         former ? fmt::format("previous=true&tailLines={}", kFormerLogLines) : fmt::format("tailLines={}", kLogLines);
     const std::string path =
-        fmt::format("/api/v1/namespaces/{}/pods/{}/log?container={}&{}", pod.ns, pod.name, container, query);
+        fmt::format("/api/v1/namespaces/{}/pods/{}/log?container={}&{}", pod.ns, pod.name, log.container, query);
     const k8s::Result<std::string> text = co_await bundle->client->get_path(path);
     if (text) {
-      const std::string file = former ? fmt::format("{}-{}-previous", pod.name, container) : pod.name;
+      const std::string file = former ? fmt::format("{}-{}-previous", pod.name, log.container) : pod.name;
       bundle->archive.add("logs/" + file + ".log", redacted(*text));
     } else if (!former || text.error().reason == k8s::Reason::forbidden) {
       // The kubelet keeps the log of a former run only for a while.

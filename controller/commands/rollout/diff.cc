@@ -40,6 +40,11 @@ std::string what_happens(const NodeDifference& d) {
   return d.transition == Transition::none ? out : fmt::format("{}, {}", out, to_string(d.transition));
 }
 
+// A node in a change has a message if it waits for its pods: they are named there.
+bool waits_in_change(const NodeDifference& d) {
+  return d.in_progress && !d.blocked.message.empty();
+}
+
 // `reported`: the invalid text is reported elsewhere.
 // `first`: only nodes that start first have a row, and those in a change or blocked; null: all have one. `columns`: of
 // the terminal; 0: the output is none.
@@ -59,9 +64,7 @@ void print_differences(const std::vector<NodeDifference>& all, bool reported, co
     stay += d.blocked.code.empty() ? 0 : 1;
     if (d.leaves) leaving.push_back(d.node);
     restarts += d.restarts.empty() ? 0 : 1;
-    // A node in a change has a message if it waits for its pods: they are named there.
-    const bool waits = !d.blocked_by_pods.empty() || (d.in_progress && !d.blocked.message.empty());
-    busy += waits ? 1 : 0;
+    busy += !d.blocked_by_pods.empty() || waits_in_change(d) ? 1 : 0;
     if (first != nullptr && first->waits.contains(d.node)) continue;
     rows.push_back({d.node, d.policy, or_dash(d.profile), d.from.empty() ? "unknown" : shown_revision(d.from),
                     d.to.empty() ? "-" : shown_revision(d.to), what_happens(d),
@@ -75,11 +78,8 @@ void print_differences(const std::vector<NodeDifference>& all, bool reported, co
   // The same reason is said once, with who has it.
   std::map<std::string, std::vector<std::string>> blocked;
   for (const NodeDifference& d : all) {
-    if (!d.blocked.code.empty() && !(reported && d.blocked.code == kConfigInvalid))
-      blocked[d.blocked.message].push_back(d.node);
-  }
-  for (const NodeDifference& d : all) {
-    if (d.in_progress && !d.blocked.message.empty()) blocked[d.blocked.message].push_back(d.node);
+    const bool stays = !d.blocked.code.empty() && !(reported && d.blocked.code == kConfigInvalid);
+    if (stays || waits_in_change(d)) blocked[d.blocked.message].push_back(d.node);
   }
   for (const auto& [message, nodes] : blocked) print_line(out, "{}: {}", first_names(nodes), shown_message(message));
   const std::size_t change = all.size() - stay - leaving.size();
@@ -180,24 +180,21 @@ void print_refused(const RolloutCall& call, const Outcome& found) {
 }
 
 std::string left_alone_text(const Outcome& found, std::string_view operator_lease) {
-  const std::size_t count = found.left_alone.size();
-  const std::string who = counted(count, "node");
-  const std::string_view have = count == 1 ? "has" : "have";
-  const std::string_view its = count == 1 ? "its profile" : "their profiles";
-  const std::string_view them = count == 1 ? "it" : "them";
-  if (found.unrecorded && !operator_lease.empty()) {
-    return fmt::format("{} {} not show {} now: {}", who, count == 1 ? "does" : "do", its,
-                       first_names(found.left_alone));
-  }
-  if (found.unrecorded) {
+  const bool one = found.left_alone.size() == 1;
+  const std::string who = counted(found.left_alone.size(), "node");
+  const std::string_view its = one ? "its profile" : "their profiles";
+  const std::string_view them = one ? "it" : "them";
+  const std::string names = first_names(found.left_alone);
+  if (!found.unrecorded)
     return fmt::format(
-        "{} {} not show {} now: {}. No record of the operator was found: an operator that starts records the present "
-        "state as the baseline and leaves {} unchanged until `rollout start --adopt`",
-        who, count == 1 ? "does" : "do", its, first_names(found.left_alone), them);
-  }
+        "{} {} not shown {} since the baseline was recorded, and {} skipped: {}. To roll {} out: rollout start --adopt",
+        who, one ? "has" : "have", its, one ? "is" : "are", names, them);
+  const std::string now = fmt::format("{} {} not show {} now: {}", who, one ? "does" : "do", its, names);
+  if (!operator_lease.empty()) return now;
   return fmt::format(
-      "{} {} not shown {} since the baseline was recorded, and {} skipped: {}. To roll {} out: rollout start --adopt",
-      who, have, its, count == 1 ? "is" : "are", first_names(found.left_alone), them);
+      "{}. No record of the operator was found: an operator that starts records the present state as the baseline and "
+      "leaves {} unchanged until `rollout start --adopt`",
+      now, them);
 }
 
 // The nodes that wait for the same are named together.

@@ -9,13 +9,11 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "controller/commands/rollout/rollout.h"
 #include "k8sclient/value/error.h"
 #include "reconcilers/explain/what_if.h"
-#include "reconcilers/fleet/fleet.h"
 #include "reconcilers/lint/lint.h"
 #include "reconcilers/model/policy.h"
 #include "reconcilers/model/snapshot.h"

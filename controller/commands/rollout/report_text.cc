@@ -14,7 +14,6 @@
 #include "reconcilers/model/policy.h"
 #include "reconcilers/reasons/names.h"
 #include "reconcilers/rollout/gates.h"
-#include "reconcilers/status/status.h"
 
 namespace gso {
 

@@ -2,7 +2,6 @@
 #include "controller/commands/rollout/rollout.h"
 
 #include <algorithm>
-#include <iterator>
 #include <memory>
 #include <sstream>
 

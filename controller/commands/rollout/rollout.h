@@ -9,7 +9,6 @@
 #include <iosfwd>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -71,15 +70,6 @@ boost::asio::awaitable<int> rollout_command(k8s::ApiClient* client, k8s::Clock* 
 // The same, still without a client and a signal that stops it: a live tree, or without a screen a line for each change.
 [[nodiscard]] FleetWatch watch_of_rollouts(const RolloutOptions& rollout, const NodeFilter& only,
                                            const PlannerSettings& settings);
-
-// The lines that were not among the last ones.
-class NewLines {
- public:
-  [[nodiscard]] std::string of(const std::vector<std::string>& lines);
-
- private:
-  std::set<std::string> seen_;
-};
 
 // --- What all verbs share.
 

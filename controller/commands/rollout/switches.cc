@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "controller/commands/rollout/rollout.h"
 #include "controller/commands/shared/print.h"
@@ -12,7 +13,6 @@
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/resources.h"
 #include "reconcilers/report/report.h"
-#include "reconcilers/status/status.h"
 
 namespace gso {
 

@@ -176,24 +176,10 @@ class Tree {
 
 constexpr std::string_view kCommand = "gpu-sharing-operator rollout status";
 
-}  // namespace
-
-std::string NewLines::of(const std::vector<std::string>& lines) {
-  std::string out;
-  for (const std::string& line : lines) {
-    if (!seen_.contains(line)) out += one_line(line) + "\n";
-  }
-  seen_ = std::set<std::string>(lines.begin(), lines.end());
-  return out;
-}
-
-namespace {
-
 // What views say, and what is waited for when they were made last.
 struct WatchedRollouts {
   RolloutOptions rollout;
   NodeFilter only;
-  NewLines news{};
   std::string waits_for = "the cluster has not been read completely";
   std::string outage{};
   std::vector<std::string> steps{};
@@ -212,15 +198,13 @@ struct WatchedRollouts {
     std::vector<std::string> lines;
     if (look.presence.none) lines.push_back(look.presence.none->text());
     for (const std::string& missing : look.incomplete) lines.push_back("incomplete: " + missing);
-    if (room.is_terminal()) {
-      for (const std::string& line : lines) append_text(out.lines, wrapped_prose(one_line(line) + "\n", room.columns));
-      std::ranges::move(Tree(pass, only, room).lines(report), std::back_inserter(out.lines));
-      return out;
+    if (!room.is_terminal()) {
+      const std::vector<std::string> progress = progress_lines(report);
+      lines.insert(lines.end(), progress.begin(), progress.end());
+      if (progress.empty() || out.last) lines.push_back((out.exit_status == 0 ? "" : "stopped: ") + state.why);
     }
-    const std::vector<std::string> progress = progress_lines(report);
-    lines.insert(lines.end(), progress.begin(), progress.end());
-    if (progress.empty() || out.last) lines.push_back((out.exit_status == 0 ? "" : "stopped: ") + state.why);
-    append_text(out.lines, news.of(lines));
+    for (const std::string& line : lines) append_text(out.lines, wrapped_prose(one_line(line) + "\n", room.columns));
+    if (room.is_terminal()) std::ranges::move(Tree(pass, only, room).lines(report), std::back_inserter(out.lines));
     return out;
   }
 
@@ -237,6 +221,7 @@ FleetWatch watch_of_rollouts(const RolloutOptions& rollout, const NodeFilter& on
   const auto watched = std::make_shared<WatchedRollouts>(WatchedRollouts{.rollout = rollout, .only = only});
   FleetWatch out{.settings = settings, .command = "rollout status", .redraw = std::chrono::seconds(1)};
   out.lease = {settings.operator_namespace, rollout.lease_name};
+  out.only_news = true;
   out.timeout = rollout.timeout;
   out.show = [watched](const FleetLook& look, const Screen& room) { return watched->view(look, room); };
   out.timed_out = [watched](std::ostream& err) { watched->print_timeout(err); };

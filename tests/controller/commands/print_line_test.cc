@@ -53,8 +53,12 @@ TEST(PrintLine, ARolloutsStatusAndAPolicysStayOnTheirLines) {
 }
 
 TEST(PrintLine, TheProgressOfARolloutIsOneLineEach) {
-  NewLines lines;
-  EXPECT_EQ(lines.of({kForged}), "x\\nnext: rm -rf /\\ty\n");
+  const World world;
+  FleetIndex index;
+  const PlannerSettings settings;
+  index.refresh(world, settings);
+  const FleetView view = watch_of_rollouts({}, {}, settings).show({world, index, settings, {}, {kForged}}, Screen());
+  EXPECT_EQ(view.lines.front().text, "incomplete: x\\nnext: rm -rf /\\ty");
 }
 
 }  // namespace
