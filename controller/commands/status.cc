@@ -69,13 +69,10 @@ struct StatusContent {
   std::vector<DaemonProgress> daemons = daemon_progress(look.world, look.index);
   std::vector<Finding> switches = switch_findings(look);
 
-  [[nodiscard]] bool in_trouble() const {
-    const bool stopped = look.presence.none && look.presence.none->was_running;
-    return stopped || std::ranges::any_of(nodes, [](const NodeRow& row) { return row.shown.in_trouble; });
-  }
   // As for `audit`: what was not looked at is not fine.
   [[nodiscard]] int exit_status() const {
-    if (in_trouble()) return 1;
+    const bool stopped = look.presence.none && look.presence.none->was_running;
+    if (stopped || std::ranges::any_of(nodes, [](const NodeRow& row) { return row.shown.in_trouble; })) return 1;
     return coverage_gap(look.world, look.settings).empty() ? 0 : 2;
   }
 };
@@ -237,19 +234,13 @@ FleetWatch watch_of(OutputForm form, NodeFilter only, std::ostream* err) {
   return watch;
 }
 
-// Returns the exit status.
-int print_content(const StatusContent& status, std::ostream& out) {
-  // Tables fit already; sentences around them do not.
-  out << wrapped_prose(text_of(lines_of(status)), status.view.form == OutputForm::text ? status.view.width : 0);
-  return status.exit_status();
-}
-
 }  // namespace
 
-bool print_status(const FleetLook& look, const StatusView& view, std::ostream& out) {
+int print_status(const FleetLook& look, const StatusView& view, std::ostream& out) {
   const StatusContent status{look, view};
-  (void)print_content(status, out);
-  return status.in_trouble();
+  // Tables fit already; sentences around them do not.
+  out << wrapped_prose(text_of(lines_of(status)), view.form == OutputForm::text ? view.width : 0);
+  return status.exit_status();
 }
 
 asio::awaitable<int> status_on_cluster(k8s::Reader* client, k8s::Clock* clock, OutputForm form, NodeFilter only,
@@ -270,8 +261,7 @@ asio::awaitable<int> status_on_cluster(k8s::Reader* client, k8s::Clock* clock, O
   const std::string unknown = unknown_policy_in(look, only, kinds.policies != Served::unknown);
   if (!unknown.empty()) co_return refuse(*err, kStatusCommand, unknown);
   const StatusView view{form, screen_of_stdout().columns, only};
-  const StatusContent content{look, view};
-  co_return print_content(content, *out);
+  co_return print_status(look, view, *out);
 }
 
 namespace {

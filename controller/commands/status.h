@@ -42,8 +42,8 @@ struct StatusView {
 };
 // Every node with GPUs, also those that the operator does not manage, and every recorded rollout: tables, or a document
 // {"operator":…,"baselineAssumed":…,"nodes":[…],"rollouts":[…],"standaloneMps":[…],"kai":[…],"findings":[…],"incomplete":[…]}.
-// Returns true when a node is Failed or Blocked, or when the operator that ran here has stopped.
-bool print_status(const FleetLook& look, const StatusView& view, std::ostream& out);
+// Returns the exit status: that of status_on_cluster().
+int print_status(const FleetLook& look, const StatusView& view, std::ostream& out);
 
 // --- Its tables, and their JSON: nodes, and standalone MPS daemons. In status_tables.cc.
 

@@ -316,8 +316,7 @@ class FleetWatcher {
 asio::awaitable<int> watch_fleet(FleetWatch watch, std::ostream* out, std::ostream* err) {
   const asio::any_io_executor executor = co_await asio::this_coro::executor;
   FleetWatcher watcher(watch, executor);
-  const int code = co_await watcher.run(out, err);
-  co_return code;
+  co_return co_await watcher.run(out, err);
 }
 
 }  // namespace gso

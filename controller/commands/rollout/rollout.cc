@@ -78,8 +78,7 @@ asio::awaitable<int> rollout_command(k8s::ApiClient* client, k8s::Clock* clock, 
                              : rollout.verb == Verb::start ? rollout_start(&call)
                              : rollout.verb == Verb::undo  ? rollout_undo(&call)
                                                            : set_switch(&call);
-  const int code = co_await std::move(run);
-  co_return code;
+  co_return co_await std::move(run);
 }
 
 namespace {

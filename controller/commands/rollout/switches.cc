@@ -281,8 +281,7 @@ asio::awaitable<int> set_switch(RolloutCall* call) {
   const std::optional<std::string> policy = policy_of(call->options.name);
   int code = 0;
   if ((resumes || verb == Verb::pause) && policy) {
-    code = co_await pause_policy(call, *policy, wanted.value);
-    co_return code;
+    co_return co_await pause_policy(call, *policy, wanted.value);
   }
   const std::set<std::string> starting = stops ? policies_to_stop(*call) : std::set<std::string>();
   const std::string hint = hint_of(*call, wanted, starting);
@@ -299,8 +298,7 @@ asio::awaitable<int> set_switch(RolloutCall* call) {
   }
   if (!chosen && print_already_set(*call, choice, wanted, !starting.empty())) co_return 0;
   if (!chosen) {
-    code = co_await pause_policies_meant(call, starting, wanted.value, chosen.error().message);
-    co_return code;
+    co_return co_await pause_policies_meant(call, starting, wanted.value, chosen.error().message);
   }
   std::vector<AboutToStart> next;
   if (stops) {

@@ -259,8 +259,7 @@ asio::awaitable<int> preview_undo(RolloutCall* call, Undo undo, std::string text
   const std::optional<GivenText> given =
       GivenText{.config_map = config_map_key(undo.config_map), .keys = {{undo.key, text}}};
   const std::string all_policies;
-  const int code = co_await preview(call, given, all_policies);
-  co_return code;
+  co_return co_await preview(call, given, all_policies);
 }
 
 }  // namespace
@@ -294,12 +293,10 @@ asio::awaitable<int> rollout_undo(RolloutCall* call) {
   }
   if (is_inline) {
     const std::string name = undo.rollout->meta.name;
-    code = co_await undo_inline(call, name, undo.rollout->policy);
-    co_return code;
+    co_return co_await undo_inline(call, name, undo.rollout->policy);
   }
   if (changes_key) {
-    code = co_await undo_choice_of_key(call, undo);
-    co_return code;
+    co_return co_await undo_choice_of_key(call, undo);
   }
   if (undo.text.empty()) {
     co_return call->refuse(
@@ -310,8 +307,7 @@ asio::awaitable<int> rollout_undo(RolloutCall* call) {
                           undo.to.revision));
   }
   if (call->options.write_config_map) {
-    code = co_await write_back(call, undo);
-    co_return code;
+    co_return co_await write_back(call, undo);
   }
   const bool paused = co_await pause(call, undo);
   if (!paused) co_return 2;

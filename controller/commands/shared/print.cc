@@ -365,16 +365,7 @@ std::string wrapped_prose(std::string_view text, std::size_t columns) {
   return wrap(text, columns < kFewest ? 0 : columns, false);
 }
 
-PrintableStream::PrintableStream(std::ostream& behind, std::size_t columns)
-    : std::ostream(nullptr), buffer_(behind, columns) {
-  rdbuf(&buffer_);
-}
-
-PrintableStream::~PrintableStream() {
-  buffer_.finish();
-}
-
-void PrintableStream::Buffer::finish() {
+void PrintableStream::write_rest() {
   if (line_.empty()) return;
   const std::string text = printable(line_);
   const bool breaks = columns_ > 0 && text.ends_with('\n');
@@ -383,15 +374,15 @@ void PrintableStream::Buffer::finish() {
 }
 
 // A character of several bytes must not be cut: lines are written as a whole.
-PrintableStream::Buffer::int_type PrintableStream::Buffer::overflow(int_type c) {
-  if (traits_type::eq_int_type(c, traits_type::eof())) return traits_type::not_eof(c);
-  line_ += traits_type::to_char_type(c);
-  if (line_.back() == '\n') finish();
+PrintableStream::Traits::int_type PrintableStream::overflow(Traits::int_type c) {
+  if (Traits::eq_int_type(c, Traits::eof())) return Traits::not_eof(c);
+  line_ += Traits::to_char_type(c);
+  if (line_.back() == '\n') write_rest();
   return c;
 }
 
-int PrintableStream::Buffer::sync() {
-  finish();
+int PrintableStream::sync() {
+  write_rest();
   return behind_ ? 0 : -1;
 }
 

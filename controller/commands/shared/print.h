@@ -107,31 +107,25 @@ inline constexpr std::string_view kLeaveAlternateScreen = "\x1b[?25h\x1b[?1049l"
 
 // A stream for messages: what comes from a cluster or a file reaches the terminal line by line, with control characters
 // escaped, whoever has written the message, and broken between words.
-class PrintableStream final : public std::ostream {
+class PrintableStream final : private std::streambuf, public std::ostream {
  public:
   // `behind` must outlive this stream. `columns`: of the terminal behind it; 0: lines stay as long as they are.
-  explicit PrintableStream(std::ostream& behind, std::size_t columns = 0);
-  ~PrintableStream() override;
+  explicit PrintableStream(std::ostream& behind, std::size_t columns = 0)
+      : std::ostream(this), behind_(behind), columns_(columns) {}
+  ~PrintableStream() override { write_rest(); }
   PrintableStream(const PrintableStream&) = delete;
   PrintableStream& operator=(const PrintableStream&) = delete;
 
  private:
-  class Buffer final : public std::streambuf {
-   public:
-    Buffer(std::ostream& behind, std::size_t columns) : behind_(behind), columns_(columns) {}
-    // Writes what has no line end yet.
-    void finish();
+  using Traits = std::char_traits<char>;
+  // Also what has no line end yet.
+  void write_rest();
+  Traits::int_type overflow(Traits::int_type c) override;
+  int sync() override;
 
-   protected:
-    int_type overflow(int_type c) override;
-    int sync() override;
-
-   private:
-    std::ostream& behind_;
-    std::size_t columns_;
-    std::string line_;
-  };
-  Buffer buffer_;
+  std::ostream& behind_;
+  std::size_t columns_;
+  std::string line_;
 };
 
 }  // namespace gso

@@ -324,20 +324,20 @@ TEST_F(StatusTest, ADeadOperatorIsSaidFirstAndIsTrouble) {
   index.refresh(world, settings);
   FleetLook look{world, index, settings, {}, incomplete};
   std::ostringstream out;
-  EXPECT_FALSE(print_status(look, {}, out));
+  EXPECT_NE(print_status(look, {}, out), 1);
   NoOperator none{{"ns", "lease"}, "pod-1 has not renewed the Lease since 2026-01-01T00:00:00Z", true};
   look.presence.none = none;
   out.str("");
-  EXPECT_TRUE(print_status(look, {}, out));
+  EXPECT_EQ(print_status(look, {}, out), 1);
   EXPECT_THAT(out.str(),
               testing::StartsWith("No operator is running: pod-1 has not renewed the Lease since 2026-01-01"));
   out.str("");
-  EXPECT_TRUE(print_status(look, {.form = OutputForm::json}, out));
+  EXPECT_EQ(print_status(look, {.form = OutputForm::json}, out), 1);
   EXPECT_THAT(nlohmann::json::parse(out.str())["operator"], HasSubstr("none: pod-1"));
   // Where none has ever run, the nodes decide.
   none.was_running = false;
   look.presence.none = none;
-  EXPECT_FALSE(print_status(look, {}, out));
+  EXPECT_NE(print_status(look, {}, out), 1);
 }
 
 // The text is the same for all nodes of a group, and long.

@@ -68,7 +68,7 @@ class StatusWatch : public OurCluster {
       print_status(shown, {.form = OutputForm::json}, document);
       target = nlohmann::json::parse(document.str())["nodes"][0]["target"];
       FleetView view;
-      view.exit_status = print_status(shown, {}, text) ? 1 : 0;
+      view.exit_status = print_status(shown, {}, text) == 1 ? 1 : 0;
       append_text(view.lines, text.str());
       return view;
     };
