@@ -210,8 +210,7 @@ int answer(Question question, ClusterView& view, std::ostream& out, std::ostream
   const bool assumed = assume_baseline(view.world, index, question.settings, question.now);
   const Snapshot snapshot{view.world, question.now, kNoTimers, view.consumers, question.settings};
   if (question.target.pod) {
-    const std::vector<Finding> findings = findings_and_slices(snapshot, index);
-    const k8s::Result<PodExplanation> pod = explain_pod(snapshot, index, findings, question.pod_json);
+    const k8s::Result<PodExplanation> pod = explain_pod(snapshot, index, question.pod_json);
     if (!pod) return refuse(err, kExplainCommand, pod.error().message);
     print(*pod, view, question.form, out);
     if (pod->hindered()) return 1;

@@ -188,7 +188,4 @@ struct IdlePause {
 // What every reconciler finds now, with drift as an error. `index` is refreshed.
 [[nodiscard]] std::vector<Finding> all_findings(const Snapshot& snapshot, FleetIndex& index);
 
-// What every reconciler finds now, and the Events about slices that pods hear. `index` is refreshed.
-[[nodiscard]] std::vector<Finding> findings_and_slices(const Snapshot& snapshot, FleetIndex& index);
-
 }  // namespace gso

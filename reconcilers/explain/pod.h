@@ -53,10 +53,9 @@ struct PodExplanation {
   [[nodiscard]] bool lacks_nodes() const;  // No Node was given, so the nodes of a pod that waits are not checked.
 };
 
-// `json`: the pod as the API server has it. After index.refresh(). `findings`: all findings of the planners. Errors
-// (reason `decode`): the text is not a pod.
+// `json`: the pod as the API server has it. Errors (reason `decode`): the text is not a pod. `index` is refreshed.
 [[nodiscard]] k8s::Result<PodExplanation> explain_pod(const Snapshot& snapshot, FleetIndex& index,
-                                                      const std::vector<Finding>& findings, std::string_view json);
+                                                      std::string_view json);
 
 // What else a user with rights in one namespace only can read.
 struct PodSurroundings {
