@@ -47,13 +47,6 @@ std::vector<RolloutFacts> rollouts_of(const World& world) {
   return out;
 }
 
-std::vector<Finding> switch_findings(const FleetStatus& status) {
-  std::vector<Finding> out = ignored_switches(status.world);
-  std::ranges::move(idle_pause_findings(status.world, status.index.impl()), std::back_inserter(out));
-  std::ranges::move(undecided_overlaps(status.world, status.index.impl()), std::back_inserter(out));
-  return out;
-}
-
 OrderedJson document_of(const FleetStatus& status, const std::vector<NodeRow>& nodes) {
   OrderedJson document{
       {"version", kStatusVersion},         {"operator", status.presence.none ? status.presence.none->field() : ""},
@@ -73,7 +66,8 @@ OrderedJson document_of(const FleetStatus& status, const std::vector<NodeRow>& n
                                     {"updated", facts.updated},
                                     {"total", facts.total}});
   }
-  for (const Finding& finding : switch_findings(status)) document["findings"].push_back(to_json(finding));
+  for (const Finding& finding : findings_of_settings(status.world, status.index.impl()))
+    document["findings"].push_back(to_json(finding));
   for (const Finding& finding : status.kai) {
     document["kai"].push_back(
         {{"severity", to_string(finding.severity)}, {"reason", finding.why.code}, {"message", finding.why.message}});
@@ -144,7 +138,7 @@ void print_rest(const FleetStatus& status, const std::vector<NodeRow>& nodes, bo
   print_daemons(daemon_progress(status.world, status.index), width, out);
   for (const Finding& finding : status.kai)
     print_line(out << '\n', "kai-config: {} ({})", finding.why.message, finding.why.code);
-  for (const Finding& finding : switch_findings(status)) {
+  for (const Finding& finding : findings_of_settings(status.world, status.index.impl())) {
     print_line(out << '\n', "{} {}: {} {}: {}", to_string(finding.severity), finding.why.code, finding.object.kind,
                finding.object.name, shown_message(finding.why.message));
   }
