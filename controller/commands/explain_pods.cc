@@ -85,15 +85,16 @@ namespace {
 
 struct CreatorKind {
   k8s::Gvr gvr;
-  std::string name;
+  std::string_view name;
+  bool writes_condition = false;  // Of pods that it cannot create, into the workload's status; others write Events.
 };
 
 const std::vector<CreatorKind>& creator_kinds() {
-  static const std::vector<CreatorKind> kKinds{{resources::deployments, "Deployment"},
+  static const std::vector<CreatorKind> kKinds{{resources::deployments, "Deployment", true},
                                                {resources::stateful_sets, "StatefulSet"},
                                                {resources::jobs, "Job"},
                                                {resources::daemon_sets, "DaemonSet"},
-                                               {resources::replica_sets, "ReplicaSet"}};
+                                               {resources::replica_sets, "ReplicaSet", true}};
   return kKinds;
 }
 
@@ -149,8 +150,7 @@ asio::awaitable<UncreatedPod> find_uncreated_pod(k8s::Reader* client, k8s::Objec
       if (!key.name.empty()) creator.json = co_await read_creator(client, kind.gvr, key, incomplete);
     }
     if (creator.json.empty()) continue;
-    if (reports_failures_in_events(kind.name))
-      creator.failure = co_await newest_failure(client, kind.name, key, incomplete);
+    if (!kind.writes_condition) creator.failure = co_await newest_failure(client, creator.kind, key, incomplete);
     out.explanation = explain_uncreated_pod(creator, asked);
     if (out.explanation) co_return out;
     if (!found)

@@ -241,7 +241,7 @@ Workload workload_of(const std::string& kind, const Json& object) {
 // Why the newest pod was not created; empty: none was refused, or all exist by now.
 std::string failure_of(const PodCreator& creator, const Json& object, const Workload& workload) {
   // An Event stays for an hour.
-  if (reports_failures_in_events(creator.kind))
+  if (!creator.failure.empty())
     return workload.over || workload.present >= workload.wanted ? std::string() : creator.failure;
   const Json condition = condition_in(object_at(object, "status"), "ReplicaFailure");
   const bool failed = text_at(condition, "status") == "True" && text_at(condition, "reason") == "FailedCreate";
@@ -302,10 +302,6 @@ PodExplanation of_template(const Json& object, const Workload& workload) {
 }
 
 }  // namespace
-
-bool reports_failures_in_events(std::string_view kind) {
-  return kind != "Deployment" && kind != "ReplicaSet";
-}
 
 std::optional<PodExplanation> explain_uncreated_pod(const PodCreator& creator, const std::string& asked) {
   const Json object = Json::parse(creator.json, nullptr, false);

@@ -73,13 +73,11 @@ struct PodSurroundings {
 
 // A controller of Kubernetes that creates pods.
 struct PodCreator {
-  std::string kind;     // Deployment, ReplicaSet, StatefulSet, DaemonSet, Job
-  std::string json;     // As the API server has it.
-  std::string failure;  // The newest of its Events with the reason FailedCreate; empty: none, or not needed.
+  std::string kind;  // Deployment, ReplicaSet, StatefulSet, DaemonSet, Job
+  std::string json;  // As the API server has it.
+  // The newest of its Events with the reason FailedCreate; empty: none, or its status has a condition instead.
+  std::string failure;
 };
-
-// The controllers of the other kinds write a condition into the workload's status.
-[[nodiscard]] bool reports_failures_in_events(std::string_view kind);
 
 // `asked`: the name that was asked for, "namespace/name". nullopt: the workload reports no pod that it cannot create.
 [[nodiscard]] std::optional<PodExplanation> explain_uncreated_pod(const PodCreator& creator, const std::string& asked);
