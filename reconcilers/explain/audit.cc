@@ -174,9 +174,16 @@ Command command_of(const World& world, const FleetIndex& index, const std::set<s
       return correct_key_command(world, index.impl(), index.impl().installation_of(*a).config_map_key());
   }
   const bool of_config_map = code == kConfigInvalid || code == kConfigMapMissing;
-  const ObjectRef* config_map = of_config_map ? object_of(problem, "ConfigMap") : nullptr;
-  return config_map == nullptr ? problem.cure.command
-                               : correct_key_command(world, index.impl(), {config_map->ns, config_map->name});
+  if (const ObjectRef* config_map = of_config_map ? object_of(problem, "ConfigMap") : nullptr)
+    return correct_key_command(world, index.impl(), {config_map->ns, config_map->name});
+  const ObjectRef& first = problem.objects.front();
+  if (code == kNodeNotReady) return describe_node_command(first.name);
+  if (first.kind == "Node") return explain_command(first.name);
+  if (code == kCrdsGone) return install_crds_command();
+  if (first.kind == "SharingRollout") return rollout_status_command();
+  if (first.kind.empty() || first.name.empty()) return {};
+  return {fmt::format("kubectl describe {} {}{}", kubectl_name(first.kind), first.name,
+                      first.ns.empty() ? std::string() : " --namespace " + first.ns)};
 }
 
 // Equal findings of many nodes are one problem, so that their texts name no node before.

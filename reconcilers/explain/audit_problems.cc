@@ -135,17 +135,6 @@ std::map<std::string_view, const Finding*> first_of_nodes(const std::vector<Find
   return out;
 }
 
-Command command_for(const Finding& finding) {
-  const ObjectRef& object = finding.object;
-  if (finding.why.code == kNodeNotReady) return describe_node_command(object.name);
-  if (object.kind == "Node") return explain_command(object.name);
-  if (finding.why.code == kCrdsGone) return install_crds_command();
-  if (object.kind == "SharingRollout") return rollout_status_command();
-  if (object.kind.empty() || object.name.empty()) return {};
-  return {fmt::format("kubectl describe {} {}{}", kubectl_name(object.kind), object.name,
-                      object.ns.empty() ? std::string() : " --namespace " + object.ns)};
-}
-
 }  // namespace
 
 GpuCount gpus_of(const World& world, const PlannerSettings& settings, const FleetIndex::Impl& index, const Node& node,
@@ -206,7 +195,6 @@ std::vector<AuditProblem> merge_findings(const FleetIndex::Impl& index, const st
     if (problem.objects.empty()) {
       problem.severity = finding.severity;
       problem.reason = finding.why;
-      problem.cure.command = command_for(finding);
     }
     if (std::ranges::find(problem.objects, finding.object) != problem.objects.end()) continue;
     problem.objects.push_back(finding.object);
