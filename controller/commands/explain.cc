@@ -84,7 +84,9 @@ void print_checks(const NodeExplanation& e, std::size_t columns, std::ostream& o
   }
 }
 
-void print_text(const NodeExplanation& e, std::size_t columns, std::ostream& out) {
+}  // namespace
+
+void print_explanation(const NodeExplanation& e, std::ostream& out, std::size_t columns) {
   print_line(out, "node {}: {}", e.node, e.shown.state);
   if (!e.shown.message.empty()) print_line(out, "  {}", shown_message(e.shown.message));
   if (const Reason& obstacle = e.obstacle; !obstacle.message.empty())
@@ -127,7 +129,9 @@ void print_text(const NodeExplanation& e, std::size_t columns, std::ostream& out
   if (!quiet.empty()) print_line(out, "{}", no_action_text(std::move(quiet)));
 }
 
-void print_text(const PodExplanation& e, std::size_t /*columns*/, std::ostream& out) {
+namespace {
+
+void print_explanation(const PodExplanation& e, std::ostream& out, std::size_t /*columns*/) {
   print_line(out, "pod {}: {}", e.pod, e.state);
   print_line(out, "  requests {}", e.asks.empty() ? "no GPU" : e.asks);
   for (const PodCause& cause : e.causes) {
@@ -161,7 +165,7 @@ void print(const Explanation& explanation, const ClusterView& view, OutputForm f
   std::ostringstream text;
   if (view.presence.none) print_line(text, "{}", view.presence.none->text());
   const std::size_t columns = screen_of_stdout().columns;
-  print_text(explanation, columns, text);
+  print_explanation(explanation, text, columns);
   for (const std::string& missing : view.incomplete) print_line(text, "incomplete: {}", missing);
   out << wrapped_prose(text.str(), columns);
 }
@@ -210,8 +214,7 @@ int answer(Question question, ClusterView& view, std::ostream& out, std::ostream
   const bool assumed = assume_baseline(view.world, index, question.settings, question.now);
   const Snapshot snapshot{view.world, question.now, kNoTimers, view.consumers, question.settings};
   if (question.target.pod) {
-    const std::vector<Finding> findings = findings_and_slices(snapshot, index);
-    const k8s::Result<PodExplanation> pod = explain_pod(snapshot, index, findings, question.pod_json);
+    const k8s::Result<PodExplanation> pod = explain_pod(snapshot, index, question.pod_json);
     if (!pod) return refuse(err, kExplainCommand, pod.error().message);
     print(*pod, view, question.form, out);
     if (pod->hindered()) return 1;
@@ -256,10 +259,6 @@ std::optional<std::vector<std::string>> kind_and_name(const std::vector<std::str
 }
 
 }  // namespace
-
-void print_explanation(const NodeExplanation& explanation, std::ostream& out, std::size_t columns) {
-  print_text(explanation, columns, out);
-}
 
 k8s::Result<ExplainTarget> explain_target(const std::vector<std::string>& what, const std::string& ns) {
   const std::vector<std::string> words = kind_and_name(what).value_or(what);

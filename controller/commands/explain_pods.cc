@@ -21,55 +21,47 @@ struct SeenEvent {
   std::string kind;  // Of the object.
   Reason reason;
 };
-// The Events about objects of that namespace and name, of any kind, in no order. Errors: they cannot be listed.
-asio::awaitable<k8s::Result<std::vector<SeenEvent>>> list_events(k8s::Reader* client, k8s::ObjectKey object) {
-  std::vector<SeenEvent> found;
-  k8s::ItemFunction sink([&found](std::optional<std::string_view> json) -> k8s::Result<void> {
-    if (!json) {
-      found.clear();
-      return {};
-    }
-    const nlohmann::json event = nlohmann::json::parse(*json, nullptr, false);
-    SeenEvent seen{text_at(event, "lastTimestamp"),
-                   text_at(object_at(event, "involvedObject"), "kind"),
-                   {text_at(event, "reason"), text_at(event, "message")}};
-    if (seen.when.empty()) seen.when = text_at(event, "eventTime");
-    if (!seen.reason.code.empty()) found.push_back(std::move(seen));
-    return {};
-  });
+k8s::Result<SeenEvent> project_event(std::string_view json) {
+  const nlohmann::json event = nlohmann::json::parse(json, nullptr, false);
+  SeenEvent out{text_at(event, "lastTimestamp"),
+                text_at(object_at(event, "involvedObject"), "kind"),
+                {text_at(event, "reason"), text_at(event, "message")}};
+  if (out.when.empty()) out.when = text_at(event, "eventTime");
+  return out;
+}
+
+// The Events about objects of that namespace and name, of any kind, in no order. If they cannot be listed, `incomplete`
+// says so.
+asio::awaitable<std::vector<SeenEvent>> list_events(k8s::Reader* client, k8s::ObjectKey object,
+                                                    std::vector<std::string>* incomplete) {
   k8s::ListOptions options;
   options.ns = object.ns;
   options.field_selector = k8s::FieldSelector::equals("involvedObject.name", object.name);
-  const k8s::Result<std::string> listed = co_await client->list(resources::core_events, options, &sink);
-  if (!listed) co_return unlisted(listed.error(), resources::core_events, object.ns);
-  co_return found;
-}
-
-// --- A pod's Events and its namespace, for somebody who may read no nodes.
-
-constexpr std::size_t kMostEvents = 10;
-
-asio::awaitable<k8s::Result<std::vector<std::string>>> events_of(k8s::Reader* client, k8s::ObjectKey pod) {
-  const k8s::Result<std::vector<SeenEvent>> events = co_await list_events(client, pod);
-  if (!events) co_return std::unexpected(events.error());
-  std::vector<std::string> out;
-  for (const SeenEvent& event : *events)
-    out.push_back(fmt::format("{} {}: {}", event.when, event.reason.code, event.reason.message));
-  std::ranges::sort(out);  // By time.
-  if (out.size() > kMostEvents) out.erase(out.begin(), out.end() - kMostEvents);
-  co_return out;
+  k8s::Result<ListedObjects<SeenEvent>> listed =
+      co_await list_objects<SeenEvent>(client, resources::core_events, options, &project_event);
+  if (listed) co_return std::move(listed->objects);
+  append_unique(*incomplete, listed.error().message);
+  co_return std::vector<SeenEvent>();
 }
 
 }  // namespace
 
+// --- A pod's Events and its namespace, for somebody who may read no nodes.
+
 asio::awaitable<k8s::Result<PodExplanation>> explain_alone(k8s::Reader* client, k8s::Clock* clock, k8s::ObjectKey pod,
                                                            std::string pod_json, PlannerSettings settings,
                                                            std::vector<std::string>* incomplete) {
+  constexpr std::ptrdiff_t kMostEvents = 10;
   PodSurroundings around;
   around.now = clock->now();
-  k8s::Result<std::vector<std::string>> events = co_await events_of(client, pod);
-  if (!events) append_unique(*incomplete, events.error().message);
-  if (events) around.events = *std::move(events);
+  const std::vector<SeenEvent> events = co_await list_events(client, pod, incomplete);
+  for (const SeenEvent& event : events) {
+    if (!event.reason.code.empty())
+      around.events.push_back(fmt::format("{} {}: {}", event.when, event.reason.code, event.reason.message));
+  }
+  std::ranges::sort(around.events);  // By time.
+  if (std::ssize(around.events) > kMostEvents)
+    around.events.erase(around.events.begin(), around.events.end() - kMostEvents);
   k8s::ListOptions of_namespace;
   of_namespace.ns = pod.ns;
   k8s::Result<ListedObjects<Pod>> beside =
@@ -85,15 +77,16 @@ namespace {
 
 struct CreatorKind {
   k8s::Gvr gvr;
-  std::string name;
+  std::string_view name;
+  bool writes_condition = false;  // Of pods that it cannot create, into the workload's status; others write Events.
 };
 
 const std::vector<CreatorKind>& creator_kinds() {
-  static const std::vector<CreatorKind> kKinds{{resources::deployments, "Deployment"},
+  static const std::vector<CreatorKind> kKinds{{resources::deployments, "Deployment", true},
                                                {resources::stateful_sets, "StatefulSet"},
                                                {resources::jobs, "Job"},
                                                {resources::daemon_sets, "DaemonSet"},
-                                               {resources::replica_sets, "ReplicaSet"}};
+                                               {resources::replica_sets, "ReplicaSet", true}};
   return kKinds;
 }
 
@@ -118,10 +111,9 @@ asio::awaitable<std::string> read_creator(k8s::Reader* client, k8s::Gvr gvr, k8s
 // The message of the workload's newest Event with the reason FailedCreate; empty: it has none.
 asio::awaitable<std::string> newest_failure(k8s::Reader* client, std::string kind, k8s::ObjectKey key,
                                             std::vector<std::string>* incomplete) {
-  const k8s::Result<std::vector<SeenEvent>> events = co_await list_events(client, key);
-  if (!events) append_unique(*incomplete, events.error().message);
+  const std::vector<SeenEvent> events = co_await list_events(client, key, incomplete);
   std::pair<std::string, std::string> newest;  // When, and what it says.
-  for (const SeenEvent& event : events.value_or(std::vector<SeenEvent>())) {
+  for (const SeenEvent& event : events) {
     if (event.reason.code == "FailedCreate" && event.kind == kind)
       newest = std::max(newest, std::pair(event.when, event.reason.message));
   }
@@ -149,8 +141,7 @@ asio::awaitable<UncreatedPod> find_uncreated_pod(k8s::Reader* client, k8s::Objec
       if (!key.name.empty()) creator.json = co_await read_creator(client, kind.gvr, key, incomplete);
     }
     if (creator.json.empty()) continue;
-    if (reports_failures_in_events(kind.name))
-      creator.failure = co_await newest_failure(client, kind.name, key, incomplete);
+    if (!kind.writes_condition) creator.failure = co_await newest_failure(client, creator.kind, key, incomplete);
     out.explanation = explain_uncreated_pod(creator, asked);
     if (out.explanation) co_return out;
     if (!found)

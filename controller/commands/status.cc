@@ -52,13 +52,6 @@ std::vector<Finding> kai_findings(const FleetLook& look) {
   return plan_all(snapshot, look.index, {.only = kKaiConfig, .synced = everything_synced}).findings;
 }
 
-std::vector<Finding> switch_findings(const FleetLook& look) {
-  std::vector<Finding> out = ignored_switches(look.world);
-  std::ranges::move(idle_pause_findings(look.world, look.index.impl()), std::back_inserter(out));
-  std::ranges::move(undecided_overlaps(look.world, look.index.impl()), std::back_inserter(out));
-  return out;
-}
-
 // What there is to print.
 struct StatusContent {
   const FleetLook& look;
@@ -67,7 +60,7 @@ struct StatusContent {
   std::vector<NodeRow> nodes = rows_of(look, view);
   std::vector<RolloutFacts> rollouts = rollouts_of(look.world);
   std::vector<DaemonProgress> daemons = daemon_progress(look.world, look.index);
-  std::vector<Finding> switches = switch_findings(look);
+  std::vector<Finding> switches = findings_of_settings(look.world, look.index.impl());
 
   // As for `audit`: what was not looked at is not fine.
   [[nodiscard]] int exit_status() const {

@@ -130,7 +130,8 @@ struct Check {
   std::string_view blocks = {};
   bool writes_to_node = false;  // The reason concerns the node alone: state and message are written to it.
   CheckStage stage = CheckStage::change;
-  // Preflight lists it for the node; otherwise the node's phase, or a finding about another object, reports it.
+  // Of a check of setups: preflight lists it for the node; otherwise the node's phase, or a finding about another
+  // object, reports it.
   bool listed = true;
   bool needs_no_action = false;  // While an operator runs.
   bool says_no_gpus = false;     // Its message says that the node has no GPUs.

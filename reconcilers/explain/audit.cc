@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <ranges>
 #include <tuple>
 #include <utility>
 
@@ -173,9 +174,16 @@ Command command_of(const World& world, const FleetIndex& index, const std::set<s
       return correct_key_command(world, index.impl(), index.impl().installation_of(*a).config_map_key());
   }
   const bool of_config_map = code == kConfigInvalid || code == kConfigMapMissing;
-  const ObjectRef* config_map = of_config_map ? object_of(problem, "ConfigMap") : nullptr;
-  return config_map == nullptr ? problem.cure.command
-                               : correct_key_command(world, index.impl(), {config_map->ns, config_map->name});
+  if (const ObjectRef* config_map = of_config_map ? object_of(problem, "ConfigMap") : nullptr)
+    return correct_key_command(world, index.impl(), {config_map->ns, config_map->name});
+  const ObjectRef& first = problem.objects.front();
+  if (code == kNodeNotReady) return describe_node_command(first.name);
+  if (first.kind == "Node") return explain_command(first.name);
+  if (code == kCrdsGone) return install_crds_command();
+  if (first.kind == "SharingRollout") return rollout_status_command();
+  if (first.kind.empty() || first.name.empty()) return {};
+  return {fmt::format("kubectl describe {} {}{}", kubectl_name(first.kind), first.name,
+                      first.ns.empty() ? std::string() : " --namespace " + first.ns)};
 }
 
 // Equal findings of many nodes are one problem, so that their texts name no node before.
@@ -205,18 +213,15 @@ std::int64_t Audit::objects(Severity severity) const {
 
 namespace {
 
-// Charges the GPUs of the node that no pod can get to what keeps them from pods, each once.
-void charge(const FleetIndex& index, const Node& node, const NodeAssessment* a, const GpuCount& count, LostGpus& lost) {
-  const bool of_cordon = !cordon_text(node, a).empty();
+// Charges the GPUs that no pod can get to what keeps them from pods, each once.
+NodeGpus charged(const ReadingPass& pass, const Node& node, const NodeAssessment* a) {
+  NodeGpus out{gpus_of(pass.world(), pass.settings(), pass.index(), node, a), &node, a};
   const bool failed = a != nullptr && a->change != nullptr && a->change->failed;
-  if (is_in_change_of_operator(node, a) || (failed && is_cordoned_by_operator(node))) {
-    const bool of_somebody = of_cordon && !is_cordoned_by_operator(node);
-    lost.add_of_node(node, count.lost + (of_somebody ? 0 : count.cordoned));
-    if (of_somebody) lost.add_cordoned(node, count.cordoned);
-    return;
-  }
-  lost.add(index.impl(), node, a, count.lost);
-  lost.add_cordoned(node, count.cordoned);
+  out.of_its_change = is_in_change_of_operator(node, a) || (failed && is_cordoned_by_operator(node));
+  const bool by_somebody = !cordon_text(node, a).empty() && !is_cordoned_by_operator(node);
+  if (out.of_its_change && !by_somebody) out.lost += std::exchange(out.cordoned, 0);
+  if (a != nullptr && !a->matches()) out.pods = operand_problems(pass.world(), pass.index(), node, *a);
+  return out;
 }
 
 // Nodes serve what they loaded before the profile became invalid, which is no reason to wait.
@@ -235,45 +240,38 @@ Audit audit(const Snapshot& snapshot, FleetIndex& index, bool operator_runs) {
   Audit out;
   out.findings = all_findings(snapshot, index);
   const std::vector<Operand> hami = hami_plugins(snapshot.world);
-  LostGpus lost;
-  std::map<std::string, std::vector<std::string>> pods;
+  GpusByNode gpus;
   ReadingPass pass(snapshot, index);
   const bool changes_continue = operator_runs && snapshot.settings.rollouts != PolicyMode::observe;
   for (const auto& [key, node] : snapshot.world.nodes.all()) {
     const NodeAssessment* a = index.assessment(key.name);
     if (a == nullptr && !has_gpus(*node)) continue;
     add_node(pass, *node, index, hami, out);
-    const GpuCount count = gpus_of(snapshot.world, snapshot.settings, index.impl(), *node, a);
-    charge(index, *node, a, count, lost);
+    const NodeGpus& count = gpus.emplace(key.name, charged(pass, *node, a)).first->second;
     if (count.lost + count.cordoned > 0 && is_in_change_of_operator(*node, a))
       out.findings.push_back(mid_change(pass, *node, a, changes_continue));
     out.gpus.total += count.total;
     out.gpus.lost += count.lost + count.cordoned;
     out.gpus.mig_slices += count.mig_slices;
     if (count.unknown) out.uncounted.push_back(key.name);
-    if (a != nullptr && !a->matches()) pods[key.name] = operand_problems(snapshot.world, index.impl(), *node, *a);
   }
   std::ranges::sort(out.uncounted);
   std::ranges::move(neighbours(snapshot.world, index), std::back_inserter(out.findings));
-  std::vector<RolloutFinding> rollouts = waiting_rollouts(pass);
-  join_held_changes(rollouts, out.findings);
+  const auto others = static_cast<std::ptrdiff_t>(out.findings.size());
+  add_waiting_rollouts(pass, out.findings);
   std::set<std::string> of_rollouts;
-  for (RolloutFinding& rollout : rollouts) {
-    of_rollouts.insert(shown_message(rollout.finding.why.message));
-    out.findings.push_back(std::move(rollout.finding));
-  }
+  for (const Finding& finding : out.findings | std::views::drop(others))
+    of_rollouts.insert(shown_message(finding.why.message));
   add_unused_profiles(snapshot.world, index, out);
   keep_root_causes(snapshot.world, index, changes_continue, out.findings);
   warn_of_restarts(out.findings);
-  std::ranges::move(ignored_switches(snapshot.world), std::back_inserter(out.findings));
-  std::ranges::move(idle_pause_findings(snapshot.world, index.impl()), std::back_inserter(out.findings));
-  std::ranges::move(undecided_overlaps(snapshot.world, index.impl()), std::back_inserter(out.findings));
+  std::ranges::move(findings_of_settings(snapshot.world, index.impl()), std::back_inserter(out.findings));
   for (Finding& finding : out.findings) finding.why.message = shown_message(finding.why.message);
   std::ranges::sort(out.findings, [](const Finding& a, const Finding& b) {
     return std::tie(a.severity, a.why.code, a.object.kind, a.object.ns, a.object.name, a.why.message) <
            std::tie(b.severity, b.why.code, b.object.kind, b.object.ns, b.object.name, b.why.message);
   });
-  out.problems = merge_findings(out.findings, lost, pods);
+  out.problems = merge_findings(index.impl(), out.findings, gpus);
   for (AuditProblem& problem : out.problems) complete(snapshot.world, index, of_rollouts, problem);
   return out;
 }

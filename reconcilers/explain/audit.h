@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -43,7 +44,16 @@ struct GpuCount {
   bool unknown = false;
 };
 
-// `assessment` is null where no plugin serves the node.
+// One node of an audit.
+struct NodeGpus : GpuCount {
+  const Node* node = nullptr;
+  const NodeAssessment* assessment = nullptr;  // Null where no plugin serves the node.
+  // The node's own change or failure keeps the lost ones from pods, and not what serves the node.
+  bool of_its_change = false;
+  std::vector<std::string> pods = {};  // operand_problems() of a node that does not show its profile.
+};
+using GpusByNode = std::map<std::string, NodeGpus, std::less<>>;
+
 [[nodiscard]] GpuCount gpus_of(const World& world, const PlannerSettings& settings, const FleetIndex::Impl& index,
                                const Node& node, const NodeAssessment* assessment);
 
@@ -63,31 +73,11 @@ struct AuditProblem {
   std::vector<std::string> pods;     // What operand_problems() says about these nodes, each once.
 };
 
-// GPUs that nobody can use, by what serves them: the Node, and the DaemonSets, the key of the ConfigMap and the
-// SharingPolicy behind it.
-class LostGpus {
- public:
-  void add(const FleetIndex::Impl& index, const Node& node, const NodeAssessment* assessment, std::int64_t lost);
-  // Of the node alone: its change or its failure is the cause, not what serves it.
-  void add_of_node(const Node& node, std::int64_t lost) { add_to("Node", "", node.meta.name, node, lost); }
-  // What only the cordon of somebody else keeps from pods.
-  void add_cordoned(const Node& node, std::int64_t gpus) { add_to(kCordoned, "", node.meta.name, node, gpus); }
-  // By node: those behind the object, or of a ConfigMap behind the key that the finding is about. A problem of several
-  // objects (a ConfigMap and its nodes) counts each node once.
-  using ByNode = std::map<std::string, std::int64_t>;
-  [[nodiscard]] const ByNode& of(const Finding& finding) const;
-
- private:
-  // `name`: of a part of a ConfigMap also its key, as of() asks for it.
-  void add_to(std::string_view kind, std::string_view ns, std::string_view name, const Node& node, std::int64_t lost);
-
-  std::map<std::string, ByNode> by_object_;  // "Kind/namespace/name"
-};
-
-// `findings`: sorted. `pods`: by node. Of several findings about one Node, the most severe
-// has its GPUs and pods.
-[[nodiscard]] std::vector<AuditProblem> merge_findings(const std::vector<Finding>& findings, const LostGpus& lost,
-                                                       const std::map<std::string, std::vector<std::string>>& pods);
+// `findings`: sorted. What a finding costs is what no pod can get of the Node itself, of the nodes that the DaemonSet
+// or the SharingPolicy serves, or of those that run the key of the ConfigMap; a problem of several objects (a ConfigMap
+// and its nodes) counts each node once. Of several findings about one Node, the most severe has its GPUs and pods.
+[[nodiscard]] std::vector<AuditProblem> merge_findings(const FleetIndex::Impl& index,
+                                                       const std::vector<Finding>& findings, const GpusByNode& gpus);
 
 // What a check says for information, and no action follows from while an operator runs: people read its code alone.
 [[nodiscard]] bool needs_no_action(Severity severity, std::string_view reason);
@@ -109,24 +99,22 @@ struct Audit {
 // The findings of every planner, with drift as an error, and also: other tools that restart the plugin's pods or give
 // out its GPUs (neighbours()), nodes whose pods are older than their target profile, nodes that no plugin serves, nodes
 // that are Failed, NotReady or without an allocatable GPU, refused evictions, rollouts that nodes wait for and that
-// start none (waiting_rollouts()), and invalid profiles that no node uses. If the fleet has no record, one is assumed
-// (call assume_baseline() before). `index` is refreshed. Nodes whose GPUs cannot be used because of a change of the
-// operator are named too: for information while one runs (`operator_runs`) and may change nodes.
+// start none (add_waiting_rollouts()), and invalid profiles that no node uses. If the fleet has no record, one is
+// assumed (call assume_baseline() before). `index` is refreshed. Nodes whose GPUs cannot be used because of a change of
+// the operator are named too: for information while one runs (`operator_runs`) and may change nodes.
 [[nodiscard]] Audit audit(const Snapshot& snapshot, FleetIndex& index, bool operator_runs = true);
 
 // --- Rollouts that nodes wait for and that start none of them: for `audit`.
 
-struct RolloutFinding {
-  Finding finding;
-  // The message without the cause: "the rollout of key any to v1-… starts no node, and 1 of 4 nodes waits for it
-  // (a02)". Empty: the message says something else.
-  std::string effect = {};
-  std::string held = {};  // The node that a person holds, if that alone is the cause.
-};
-// For each rollout whose nodes do not run what their ConfigMap says: what stops it (a person, failures, mode Observe),
-// or why none of its nodes makes progress (a full budget and the nodes that hold it, for example), which nodes wait,
-// and what to do. Approvals and closed windows are for information; what opens by itself within minutes is left out.
-[[nodiscard]] std::vector<RolloutFinding> waiting_rollouts(ReadingPass& pass);
+// Adds a finding for each rollout whose nodes do not run what their ConfigMap says: what stops it (a person, failures,
+// mode Observe), or why none of its nodes makes progress (a full budget and the nodes that hold it, for example), which
+// nodes wait, and what to do. Approvals and closed windows are for information; what opens by itself within minutes is
+// left out.
+void add_waiting_rollouts(ReadingPass& pass, std::vector<Finding>& findings);
+
+// The only node that could go on is held in its change: the finding about that, which has the command, says from now on
+// who waits for it. `effect`: "the rollout … starts no node, and …". False: there is no such finding.
+[[nodiscard]] bool say_who_waits(std::string_view held, std::string_view effect, std::vector<Finding>& findings);
 
 // --- Findings that follow from another finding of an audit: one cause is one problem, which names its consequences.
 
@@ -148,10 +136,6 @@ void join_breaks_by_label(std::vector<Finding>& findings);
 void keep_root_causes(const World& world, const FleetIndex& index, bool changes_continue,
                       std::vector<Finding>& findings);
 
-// Rollouts that start no node because a person holds one in its change: the finding about that node has the command,
-// and says from now on who waits for it. Those rollouts are removed.
-void join_held_changes(std::vector<RolloutFinding>& rollouts, std::vector<Finding>& findings);
-
 // --- What else in the cluster restarts the plugin's pods, gives out the same GPUs, or cannot see how they are shared:
 // for `audit`. Found by names that these tools write themselves.
 
@@ -166,9 +150,6 @@ void join_held_changes(std::vector<RolloutFinding>& rollouts, std::vector<Findin
 // mean no, and every other value has an effect (model/policy.h).
 [[nodiscard]] std::optional<Finding> ignored_hold(const Node& node);
 
-// For all Nodes, and for the ConfigMaps that plugins mount; sorted by kind and name.
-[[nodiscard]] std::vector<Finding> ignored_switches(const World& world);
-
 // A pause of a policy, or of a ConfigMap that a plugin mounts, while no node waits for its end: no rollout and no node
 // shows that the next edit will not be rolled out.
 struct IdlePause {
@@ -181,14 +162,12 @@ struct IdlePause {
 // The same for information: PolicyPaused, ConfigMapPaused.
 [[nodiscard]] std::vector<Finding> idle_pause_findings(const World& world, const FleetIndex::Impl& index);
 
-// Policies that select nodes which another policy of the same priority governs: which one does was not decided by a
-// number that somebody chose. For information, PolicyOverlap; sorted by name.
-[[nodiscard]] std::vector<Finding> undecided_overlaps(const World& world, const FleetIndex::Impl& index);
+// All of these: ignored_hold() of each Node and the same of ConfigMaps, idle_pause_findings(), and for information
+// (PolicyOverlap) the policies that select nodes which another policy of the same priority governs: which one does was
+// not decided by a number that somebody chose. Each kind sorted by object.
+[[nodiscard]] std::vector<Finding> findings_of_settings(const World& world, const FleetIndex::Impl& index);
 
 // What every reconciler finds now, with drift as an error. `index` is refreshed.
 [[nodiscard]] std::vector<Finding> all_findings(const Snapshot& snapshot, FleetIndex& index);
-
-// What every reconciler finds now, and the Events about slices that pods hear. `index` is refreshed.
-[[nodiscard]] std::vector<Finding> findings_and_slices(const Snapshot& snapshot, FleetIndex& index);
 
 }  // namespace gso

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <tuple>
 #include <utility>
 
@@ -204,6 +205,9 @@ std::optional<Finding> ignored_hold(const Node& node) {
   return out ? out : ignored(object, "label", node.meta.labels, kHoldAnnotation, "HoldIgnored", "hold the node");
 }
 
+namespace {
+
+// Of all Nodes, and of the ConfigMaps that plugins mount.
 std::vector<Finding> ignored_switches(const World& world) {
   std::vector<Finding> out;
   for (const auto& [key, node] : world.nodes.all()) {
@@ -217,8 +221,6 @@ std::vector<Finding> ignored_switches(const World& world) {
   std::ranges::sort(out, {}, [](const Finding& finding) { return place_of(finding.object); });
   return out;
 }
-
-namespace {
 
 IdlePause pause_of_policy(const World& world, const FleetIndex::Impl& index, const SharingPolicy& policy) {
   IdlePause out{policy_ref(policy), "is paused (spec.rollout.paused): edits are not rolled out",
@@ -276,6 +278,8 @@ std::vector<Finding> idle_pause_findings(const World& world, const FleetIndex::I
   return out;
 }
 
+namespace {
+
 std::vector<Finding> undecided_overlaps(const World& world, const FleetIndex::Impl& index) {
   std::vector<Finding> out;
   for (const auto& [key, policy] : world.policies.all()) {
@@ -291,6 +295,15 @@ std::vector<Finding> undecided_overlaps(const World& world, const FleetIndex::Im
                                     policy->priority, overlap_text(world, index, *policy))));
   }
   std::ranges::sort(out, {}, [](const Finding& finding) { return finding.object.name; });
+  return out;
+}
+
+}  // namespace
+
+std::vector<Finding> findings_of_settings(const World& world, const FleetIndex::Impl& index) {
+  std::vector<Finding> out = ignored_switches(world);
+  std::ranges::move(idle_pause_findings(world, index), std::back_inserter(out));
+  std::ranges::move(undecided_overlaps(world, index), std::back_inserter(out));
   return out;
 }
 

@@ -21,6 +21,8 @@ namespace gso {
 
 namespace {
 
+constexpr Component kComponents[] = {Component::plugin, Component::gfd, Component::mps};
+
 // GPUs of a node that neither GFD nor the record counts: what its plugin serves, with the replicas of one GPU counted
 // once; 0: unknown, because the profile that the plugin runs is not known. `older_text`: it runs one from before an
 // edit.
@@ -69,13 +71,37 @@ std::int64_t lost_of(const Node& node, const NodeAssessment& a, std::int64_t tot
   return (total * (expected - offered) + expected - 1) / expected;
 }
 
-std::string id_of(std::string_view kind, std::string_view ns, std::string_view name) {
-  return fmt::format("{}/{}/{}", kind, ns, name);
+// The object of the finding serves the node: its DaemonSet, its policy, or the key of its ConfigMap.
+bool serves_node(const FleetIndex::Impl& index, const Finding& finding, const NodeGpus& gpus) {
+  if (gpus.assessment == nullptr || gpus.of_its_change) return false;
+  const NodeAssessment& a = *gpus.assessment;
+  const ObjectKey key{finding.object.ns, finding.object.name};
+  const PluginInstallation& installation = index.installation_of(a);
+  if (finding.object.kind == "SharingPolicy") return a.policy == key.name;
+  if (finding.object.kind == "ConfigMap")
+    return installation.config_map_key() == key && (finding.key.empty() || a.key == finding.key);
+  return finding.object.kind == "DaemonSet" && std::ranges::any_of(kComponents, [&](Component component) {
+           const Operand* operand = installation.find(component, *gpus.node);
+           return operand != nullptr && operand->key == key;
+         });
 }
 
-// The part of a ConfigMap's GPUs whose nodes run that key.
-std::string of_key(std::string_view config_map, std::string_view key) {
-  return fmt::format("{} key {}", config_map, key);
+// By node: the GPUs that no pod can get because of what the finding is about.
+std::map<std::string, std::int64_t> lost_by(const FleetIndex::Impl& index, const GpusByNode& gpus,
+                                            const Finding& finding) {
+  std::map<std::string, std::int64_t> out;
+  // What pods request is more than the key ever offers.
+  if (finding.why.code == kReplicasBelowUse) return out;
+  if (finding.object.kind == "Node") {
+    if (const auto at = gpus.find(finding.object.name); at != gpus.end())
+      out.emplace(at->first, finding.why.code == kCordoned ? at->second.cordoned : at->second.lost);
+  } else {
+    for (const auto& [name, of_node] : gpus) {
+      if (serves_node(index, finding, of_node)) out.emplace(name, of_node.lost);
+    }
+  }
+  std::erase_if(out, [](const auto& entry) { return entry.second == 0; });
+  return out;
 }
 
 // Of a pod that does not serve: "is not Ready: CrashLoopBackOff: no NVML", "is Running, not Ready".
@@ -107,17 +133,6 @@ std::map<std::string_view, const Finding*> first_of_nodes(const std::vector<Find
       known->second = &finding;
   }
   return out;
-}
-
-Command command_for(const Finding& finding) {
-  const ObjectRef& object = finding.object;
-  if (finding.why.code == kNodeNotReady) return describe_node_command(object.name);
-  if (object.kind == "Node") return explain_command(object.name);
-  if (finding.why.code == kCrdsGone) return install_crds_command();
-  if (object.kind == "SharingRollout") return rollout_status_command();
-  if (object.kind.empty() || object.name.empty()) return {};
-  return {fmt::format("kubectl describe {} {}{}", kubectl_name(object.kind), object.name,
-                      object.ns.empty() ? std::string() : " --namespace " + object.ns)};
 }
 
 }  // namespace
@@ -154,7 +169,7 @@ std::vector<std::string> operand_problems(const World& world, const FleetIndex::
   if (world.unsynced_namespaces.contains(installation.ns)) return {};
   const NodePods pods = sort_pods(installation, index.pods_of(node.meta.name));
   std::vector<std::string> out;
-  for (const Component component : {Component::plugin, Component::gfd, Component::mps}) {
+  for (const Component component : kComponents) {
     const Operand* operand = installation.find(component, node);
     if (operand == nullptr || (component == Component::mps && !shares_by_mps(&a))) continue;
     const std::vector<const Pod*>& there = pods.of(component);
@@ -170,60 +185,31 @@ std::vector<std::string> operand_problems(const World& world, const FleetIndex::
   return out;
 }
 
-void LostGpus::add_to(std::string_view kind, std::string_view ns, std::string_view name, const Node& node,
-                      std::int64_t lost) {
-  if (lost > 0) by_object_[id_of(kind, ns, name)][node.meta.name] = lost;
-}
-
-void LostGpus::add(const FleetIndex::Impl& index, const Node& node, const NodeAssessment* a, std::int64_t lost) {
-  add_of_node(node, lost);
-  if (a == nullptr) return;
-  const PluginInstallation& installation = index.installation_of(*a);
-  add_to("ConfigMap", installation.ns, installation.config_map, node, lost);
-  add_to("ConfigMap", installation.ns, of_key(installation.config_map, a->key.view()), node, lost);
-  if (!a->policy.empty()) add_to("SharingPolicy", "", a->policy.view(), node, lost);
-  for (const Component component : {Component::plugin, Component::gfd, Component::mps}) {
-    const Operand* operand = installation.find(component, node);
-    if (operand != nullptr) add_to("DaemonSet", operand->key.ns, operand->key.name, node, lost);
-  }
-}
-
-const LostGpus::ByNode& LostGpus::of(const Finding& finding) const {
-  static const ByNode kNone;
-  const ObjectRef& object = finding.object;
-  if (finding.why.code == kReplicasBelowUse) return kNone;  // What pods request is more than the key ever offers.
-  const bool cordon = finding.why.code == kCordoned;
-  std::string id = id_of(cordon ? kCordoned : std::string_view(object.kind), object.ns, object.name);
-  if (!finding.key.empty()) id = of_key(id, finding.key);
-  const auto at = by_object_.find(id);
-  return at == by_object_.end() ? kNone : at->second;
-}
-
-std::vector<AuditProblem> merge_findings(const std::vector<Finding>& findings, const LostGpus& lost,
-                                         const std::map<std::string, std::vector<std::string>>& pods) {
-  std::map<std::tuple<Severity, std::string, std::string>, std::pair<AuditProblem, LostGpus::ByNode>> merged;
+std::vector<AuditProblem> merge_findings(const FleetIndex::Impl& index, const std::vector<Finding>& findings,
+                                         const GpusByNode& gpus) {
+  using Merged = std::pair<AuditProblem, std::set<std::string>>;  // And the nodes that are counted.
+  std::map<std::tuple<Severity, std::string, std::string>, Merged> merged;
   const std::map<std::string_view, const Finding*> first = first_of_nodes(findings);
   for (const Finding& finding : findings) {
-    auto& [problem, lost_by_node] = merged[{finding.severity, finding.why.code, finding.why.message}];
+    auto& [problem, counted_nodes] = merged[{finding.severity, finding.why.code, finding.why.message}];
     if (problem.objects.empty()) {
       problem.severity = finding.severity;
       problem.reason = finding.why;
-      problem.cure.command = command_for(finding);
     }
     if (std::ranges::find(problem.objects, finding.object) != problem.objects.end()) continue;
     problem.objects.push_back(finding.object);
     if (finding.severity == Severity::info && finding.why.code != kInChange) continue;
     const bool of_node = finding.object.kind == "Node" && finding.why.code != kCordoned;
     if (of_node && first.at(finding.object.name) != &finding) continue;
-    for (const auto& [node, count] : lost.of(finding)) {
-      if (!lost_by_node.emplace(node, count).second) continue;
+    for (const auto& [node, count] : lost_by(index, gpus, finding)) {
+      if (!counted_nodes.insert(node).second) continue;
       problem.gpus_lost += count;
-      if (count > 0) problem.lost_on.emplace_back(node);
+      problem.lost_on.push_back(node);
     }
     // The pods of a node in a change are replaced: that they are not Ready is no problem.
     if (!of_node || finding.why.code == kInChange) continue;
-    if (const auto at = pods.find(finding.object.name); at != pods.end())
-      problem.pods.insert(problem.pods.end(), at->second.begin(), at->second.end());
+    if (const auto at = gpus.find(finding.object.name); at != gpus.end())
+      std::ranges::copy(at->second.pods, std::back_inserter(problem.pods));
   }
   std::vector<AuditProblem> out;
   out.reserve(merged.size());

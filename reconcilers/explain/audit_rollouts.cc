@@ -24,6 +24,8 @@ namespace gso {
 
 namespace {
 
+constexpr std::string_view kStartsNone = "starts no node";
+
 // What lifts the pause.
 std::string to_resume(const RolloutView& rollout) {
   const Command command = resume_command(rollout);
@@ -108,19 +110,22 @@ ObjectRef subject_of(const RolloutView& rollout) {
   return rollout.object != nullptr ? rollout_ref(rollout.object->meta.name) : policy_ref(rollout.policy);
 }
 
-// `does`: "is stopped", "starts no node".
-RolloutFinding finding_of(const RolloutView& rollout, Severity severity, std::string_view reason, std::string_view does,
-                          std::string_view why) {
+// "the rollout of key any to v1-… starts no node, and 1 of 4 nodes waits for it (a02)". `does`: "is stopped", "starts
+// no node".
+std::string effect_on(const RolloutView& rollout, std::string_view does) {
   const std::int64_t waiting = rollout.profile_rollout.tally.of(Phase::pending);
-  std::string effect = fmt::format("the rollout of key {} to {} {}, and {} of {} wait{} for it ({})", key_name(rollout),
-                                   rollout.target, does, waiting, counted(rollout.profile_rollout.tally.total, "node"),
-                                   waiting == 1 ? "s" : "", first_names(waiting_nodes(rollout)));
-  std::string message = fmt::format("{}: {}", effect, why);
-  return {found(severity, subject_of(rollout), reason, std::move(message)), std::move(effect)};
+  return fmt::format("the rollout of key {} to {} {}, and {} of {} wait{} for it ({})", key_name(rollout),
+                     rollout.target, does, waiting, counted(rollout.profile_rollout.tally.total, "node"),
+                     waiting == 1 ? "s" : "", first_names(waiting_nodes(rollout)));
+}
+
+Finding finding_of(const RolloutView& rollout, Severity severity, std::string_view reason, std::string_view does,
+                   std::string_view why) {
+  return found(severity, subject_of(rollout), reason, fmt::format("{}: {}", effect_on(rollout, does), why));
 }
 
 // A closed gate. nullopt: it opens by itself, or another finding says what stops the rollout.
-std::optional<RolloutFinding> stopped_rollout(const RolloutView& rollout) {
+std::optional<Finding> stopped_rollout(const RolloutView& rollout) {
   const GateState ended = ended_by(rollout);
   const GateState& gate = ended.is_open() ? rollout.gate() : ended;
   const GateRow& row = row_of(gate.gate);
@@ -179,36 +184,32 @@ std::optional<std::string> full_budget_text(const RolloutView& rollout, const st
 }
 
 // No gate is closed, and no node makes progress.
-std::optional<RolloutFinding> standing_rollout(const RolloutView& rollout) {
+std::optional<Finding> standing_rollout(const RolloutView& rollout) {
   if (const auto& standstill = rollout.standstill()) {
     const bool full = standstill->code == kBudgetExhausted;
     const auto text = full ? full_budget_text(rollout, standstill->message) : std::optional(standstill->message);
     if (!text) return std::nullopt;
-    RolloutFinding out = finding_of(rollout, Severity::warning, standstill->code, "starts no node", *text);
-    if (standstill->code == kHeld) out.held = rollout.out_of_reach().only_one();
-    return out;
+    return finding_of(rollout, Severity::warning, standstill->code, kStartsNone, *text);
   }
   const std::vector<std::string> draining = waiting_for_pods(rollout);
   const std::string& waits = rollout.waits().message;
   if (draining.empty() || waits.empty()) return std::nullopt;
-  return finding_of(rollout, Severity::warning, std::string(kWaitingForWorkloads), "starts no node",
+  return finding_of(rollout, Severity::warning, std::string(kWaitingForWorkloads), kStartsNone,
                     fmt::format("{}; {}", waits, pods_hold(draining)));
 }
 
 // All nodes have begun, and the last ones wait for their pods. A closed gate does not stop them.
-std::optional<RolloutFinding> last_nodes(const RolloutView& rollout) {
+std::optional<Finding> last_nodes(const RolloutView& rollout) {
   const std::vector<std::string> draining = waiting_for_pods(rollout);
   if (draining.empty()) return std::nullopt;
   const Tally& tally = rollout.profile_rollout.tally;
-  return RolloutFinding{
-      found(Severity::warning, subject_of(rollout), kWaitingForWorkloads,
-            fmt::format("the rollout of key {} to {} has {} of {} left: {}", key_name(rollout), rollout.target,
-                        draining.size(), counted(tally.total, "node"), pods_hold(draining)))};
+  return found(Severity::warning, subject_of(rollout), kWaitingForWorkloads,
+               fmt::format("the rollout of key {} to {} has {} of {} left: {}", key_name(rollout), rollout.target,
+                           draining.size(), counted(tally.total, "node"), pods_hold(draining)));
 }
 
 // What the operator wrote about rollouts that failures have stopped. Without its record nothing else is known of them.
-std::vector<RolloutFinding> written_failures(const World& world) {
-  std::vector<RolloutFinding> out;
+void add_written_failures(const World& world, std::vector<Finding>& findings) {
   for (const SharingRollout* rollout : in_order(world.rollouts)) {
     const nlohmann::json status = parse_status(rollout->status_json);
     const nlohmann::json ready = condition_in(status, "Ready");
@@ -219,17 +220,30 @@ std::vector<RolloutFinding> written_failures(const World& world) {
     if (!failed || !by_failures || replaced) continue;
     std::string message = fmt::format("the rollout of key {} to {} is stopped, as the operator reported last: {}",
                                       rollout->key, rollout->to_revision, text_at(ready, "message"));
-    out.push_back(RolloutFinding{found(Severity::error, rollout_ref(rollout->meta.name), reason, std::move(message))});
+    findings.push_back(found(Severity::error, rollout_ref(rollout->meta.name), reason, std::move(message)));
   }
-  return out;
+}
+
+// A person holds the only node that could go on, and the finding about that says now who waits for it.
+bool is_said_of_held_node(const RolloutView& rollout, std::vector<Finding>& findings) {
+  return rollout.standstill() && rollout.standstill()->code == kHeld &&
+         say_who_waits(rollout.out_of_reach().only_one(), effect_on(rollout, kStartsNone), findings);
 }
 
 }  // namespace
 
-std::vector<RolloutFinding> waiting_rollouts(ReadingPass& pass) {
-  std::vector<RolloutFinding> out;
-  if (sharing_objects_unread(pass.world())) return out;  // What stops a rollout is written there.
-  if (record_unread(pass.world(), pass.settings())) return written_failures(pass.world());
+bool say_who_waits(std::string_view held, std::string_view effect, std::vector<Finding>& findings) {
+  const auto about = std::ranges::find_if(findings, [&](const Finding& finding) {
+    return finding.why.code == kHeldMidChange && finding.object.name == held;
+  });
+  if (about == findings.end()) return false;
+  about->why.message += fmt::format(". Until then {}", effect);
+  return true;
+}
+
+void add_waiting_rollouts(ReadingPass& pass, std::vector<Finding>& findings) {
+  if (sharing_objects_unread(pass.world())) return;  // What stops a rollout is written there.
+  if (record_unread(pass.world(), pass.settings())) return add_written_failures(pass.world(), findings);
   for (const auto& [key, profile_rollout] : pass.index().profile_rollouts) {
     const PluginInstallation& installation = pass.index().discovery.installations[profile_rollout.installation];
     if (pass.world().unsynced_namespaces.contains(installation.ns)) continue;
@@ -237,10 +251,10 @@ std::vector<RolloutFinding> waiting_rollouts(ReadingPass& pass) {
     if (rollout == nullptr) continue;
     const bool all_begun = profile_rollout.tally.of(Phase::pending) == 0;
     const bool open = rollout->gate().is_open() && pass.index().record;
+    if (!all_begun && open && is_said_of_held_node(*rollout, findings)) continue;
     auto finding = all_begun ? last_nodes(*rollout) : open ? standing_rollout(*rollout) : stopped_rollout(*rollout);
-    if (finding) out.push_back(*std::move(finding));
+    if (finding) findings.push_back(*std::move(finding));
   }
-  return out;
 }
 
 }  // namespace gso

@@ -20,6 +20,7 @@
 #include "reconcilers/model/project.h"
 #include "reconcilers/node/assess.h"
 #include "reconcilers/reasons/names.h"
+#include "reconcilers/registry.h"
 
 namespace gso {
 
@@ -50,126 +51,77 @@ std::string state_of(const Pod& pod) {
   return fmt::format("{} on {}{}", out, shown_value(pod.node_name.view()), deleted ? ", Terminating" : "");
 }
 
-class PodQuestions {
- public:
-  PodQuestions(const Snapshot& snapshot, FleetIndex& index, const AskedPod& asked, PodExplanation& out)
-      : s_(snapshot), index_(index), asked_(asked), out_(out) {}
-
-  // `findings`: null without access to nodes and plugins.
-  void run(const std::vector<Finding>* findings) {
-    const Pod& pod = asked_.pod;
-    const bool over = pod.phase == "Succeeded" || pod.phase == "Failed";
-    const bool placed = !pod.node_name.empty();
-    const std::optional<PodCause> unreachable = placed && !over ? node_unreachable(s_, asked_) : std::nullopt;
-    add(unreachable);
-    add(being_deleted(asked_, s_.now));
-    written_wrong();
-    if (pod.phase == "Succeeded") return;
-    if (!placed) {
-      if (!pod.meta.deletion_timestamp) wait_for_a_node(findings);
-    } else if (pod.phase == "Failed") {
-      add(failed_pod(s_, index_, asked_));
-    } else {
-      if (!unreachable) {
-        add(unknown_phase(asked_));
-        std::ranges::move(container_causes(asked_, s_.now), std::back_inserter(out_.causes));
-      }
-      add(node_state(s_, index_, asked_));
-      add(other_pipe_directory(s_.world, asked_));
-      if (pod.phase == "Running") explain_neighbours(s_, index_, asked_, out_);
-    }
-    if (pod.phase != "Failed") memory();
-    if (findings != nullptr) reported(*findings);
+// What the planners find about the pod, and KAI's findings about its node.
+void add_reported(const PodQuestion& q, PodExplanation& out) {
+  for (const Finding& finding : q.plan->findings) {
+    const std::string& code = finding.why.code;
+    const bool of_pod = is_about(finding.object, q.asked.pod) && code != kKaiPodStuck && !is_of_awaited_slices(code);
+    const bool of_node = finding.object.kind == "Node" && finding.object.name == q.asked.pod.node_name.view() &&
+                         (code == kKaiMismatch || code == kKaiClaimedTwice || code == kKaiOnSharedNode);
+    if (of_pod || of_node) out.causes.push_back({finding.severity, finding.why});
   }
+}
 
- private:
-  void add(std::optional<PodCause> cause) {
-    if (cause) out_.causes.push_back(*std::move(cause));
+// What KAI's admission refuses, or never handles.
+void add_wrong_fields(const PodQuestion& q, PodExplanation& out) {
+  const KaiPodRules rules = rules_of(view_kai(q.snapshot.world.kai, q.snapshot.settings.kai));
+  Json document{{"apiVersion", "v1"}, {"kind", "Pod"}};
+  document.update(q.asked.object);
+  std::vector<Diagnostic> found = check_pod(dump(document), rules);
+  // An error decides, wherever it stands.
+  std::ranges::stable_partition(found, [](const Diagnostic& d) { return d.severity == Severity::error; });
+  for (const Diagnostic& d : found) {
+    if (d.severity == Severity::info || d.code == "KAISharingDisabled") continue;
+    out.causes.push_back(pod_cause(d.severity, d.code,
+                                   d.path.empty() ? d.message : fmt::format("{}: {}", d.path, d.message),
+                                   {show_template(q.asked), {"the pod's owner corrects it where the pod is defined"}}));
   }
+}
 
-  // What the planners find about the pod, and KAI's findings about its node.
-  void reported(const std::vector<Finding>& findings) {
-    const Pod& pod = asked_.pod;
-    for (const Finding& finding : findings) {
-      const bool mine = finding.object.kind == "Pod" && finding.object.name == pod.meta.name &&
-                        finding.object.ns == pod.meta.ns.view();
-      const bool of_node = finding.object.kind == "Node" && finding.object.name == pod.node_name.view() &&
-                           (finding.why.code == kKaiMismatch || finding.why.code == kKaiClaimedTwice ||
-                            finding.why.code == kKaiOnSharedNode);
-      if ((mine && finding.why.code != kKaiPodStuck && !is_of_awaited_slices(finding)) || of_node)
-        add(PodCause{finding.severity, finding.why});
-    }
+// How many clients share a GPU by MPS on the pod's node. If the pod has no node yet, the largest number on a node that
+// serves the requested resource. 0: none.
+std::pair<std::int64_t, std::string> mps_clients(const PodQuestion& q) {
+  const Pod& pod = q.asked.pod;
+  std::pair<std::int64_t, std::string> most{0, ""};
+  for (const std::string& name : q.index.node_names()) {
+    const NodeAssessment* a = q.index.assessment(name);
+    if ((!pod.node_name.empty() && pod.node_name != name) || !shares_by_mps(a)) continue;
+    const Profile& profile = a->profile->profile();
+    const std::string_view served = profile.mps->rename_by_default ? "nvidia.com/gpu.shared" : kGpuResource;
+    const std::int64_t clients = profile.plugin_replicas(kGpuResource);
+    if (pod.gpu_requests.contains(Interned(served)) && clients > most.first) most = {clients, name};
   }
+  return most;
+}
 
-  // What KAI's admission refuses, or never handles.
-  void written_wrong() {
-    const KaiPodRules rules = rules_of(view_kai(s_.world.kai, s_.settings.kai));
-    Json document{{"apiVersion", "v1"}, {"kind", "Pod"}};
-    document.update(asked_.object);
-    std::vector<Diagnostic> found = check_pod(dump(document), rules);
-    // An error decides, wherever it stands.
-    std::ranges::stable_partition(found, [](const Diagnostic& d) { return d.severity == Severity::error; });
-    for (const Diagnostic& d : found) {
-      if (d.severity == Severity::info || d.code == "KAISharingDisabled") continue;
-      add(pod_cause(d.severity, d.code, d.path.empty() ? d.message : fmt::format("{}: {}", d.path, d.message),
-                    {show_template(asked_), {"the pod's owner corrects it where the pod is defined"}}));
-    }
+// Inference servers that reserve a fraction of the whole GPU.
+void add_memory(const PodQuestion& q, PodExplanation& out) {
+  const auto [clients, node] = mps_clients(q);
+  for (const ServerContainer& container : q.asked.containers) {
+    const auto found = memory_problem(container, clients, "node " + node);
+    if (found) out.causes.push_back({found->severity, {found->code, found->message}, {show_template(q.asked)}});
   }
+}
 
-  void wait_for_a_node(const std::vector<Finding>* findings) {
-    if (findings == nullptr) {
-      waits_for_somebody();
-    } else if (asked_.fraction) {
-      add(kai_wait(s_, asked_));
-    } else {
-      explain_placement(s_, index_, asked_, awaited_slices(*findings, asked_.pod), out_);
-      if (asked_.pod.dra_gpu_claim && !waits_for_claims_alone(asked_)) add(claims_not_read(asked_));
-    }
+void add_causes(const PodQuestion& q, PodExplanation& out) {
+  const Pod& pod = q.asked.pod;
+  explain_end(q, out);
+  add_wrong_fields(q, out);
+  if (pod.phase == "Succeeded") return;
+  if (!pod.node_name.empty()) {
+    explain_on_node(q, out);
+  } else if (!pod.meta.deletion_timestamp) {
+    explain_wait(q, out);
   }
-
-  void waits_for_somebody() {
-    const std::string says = scheduler_says(asked_);
-    const std::string_view scheduler =
-        asked_.pod.scheduler_name.empty() ? std::string_view("default-scheduler") : asked_.pod.scheduler_name.view();
-    Reason reason{"NotScheduledYet", fmt::format("{} has not placed the pod and reported no reason", scheduler)};
-    if (!says.empty()) reason = {"SchedulerRefuses", fmt::format("{} finds no node for the pod: {}", scheduler, says)};
-    add(PodCause{says.empty() ? Severity::warning : Severity::error, std::move(reason), {describe_pod(asked_)}});
-  }
-
-  // How many clients share a GPU by MPS on the pod's node. If the pod has no node yet, the largest number on a node
-  // that serves the requested resource. 0: none.
-  std::pair<std::int64_t, std::string> mps_clients() {
-    std::pair<std::int64_t, std::string> most{0, ""};
-    for (const std::string& name : index_.node_names()) {
-      if (!asked_.pod.node_name.empty() && asked_.pod.node_name != name) continue;
-      const NodeAssessment* a = index_.assessment(name);
-      if (a->profile == nullptr || !a->profile->valid) continue;
-      const Profile& profile = a->profile->profile();
-      if (profile.strategy() != Strategy::mps) continue;
-      const std::string_view served = profile.mps->rename_by_default ? "nvidia.com/gpu.shared" : kGpuResource;
-      const std::int64_t clients = profile.plugin_replicas(kGpuResource);
-      if (asked_.pod.gpu_requests.contains(Interned(served)) && clients > most.first) most = {clients, name};
-    }
-    return most;
-  }
-
-  // Inference servers that reserve a fraction of the whole GPU.
-  void memory() {
-    const auto [clients, node] = mps_clients();
-    if (clients == 0) return;
-    for (const ServerContainer& container : asked_.containers) {
-      const auto found = memory_problem(container, clients, "node " + node);
-      if (found) add(PodCause{found->severity, {found->code, found->message}, {show_template(asked_)}});
-    }
-  }
-
-  const Snapshot& s_;
-  FleetIndex& index_;
-  const AskedPod& asked_;
-  PodExplanation& out_;
-};
+  if (pod.phase != "Failed") add_memory(q, out);
+  if (q.plan != nullptr) add_reported(q, out);
+}
 
 }  // namespace
+
+bool is_about(const ObjectRef& object, const Pod& pod) {
+  return object.kind == "Pod" && object.name == pod.meta.name && object.ns == pod.meta.ns.view();
+}
 
 PodCause pod_cause(Severity severity, std::string_view code, std::string message, Cure cure) {
   return {severity, {code, std::move(message)}, std::move(cure)};
@@ -198,8 +150,8 @@ PodExplanation about_pod(const AskedPod& asked) {
 
 // It waits for a resource that no node offers, and no node is cut into slices.
 bool waits_in_vain(const World& world, const PodExplanation& out) {
-  const bool not_served = std::ranges::any_of(
-      out.causes, [](const PodCause& cause) { return cause.reason.code == code_of(Obstacle::not_served); });
+  const bool not_served =
+      std::ranges::any_of(out.causes, [](const PodCause& cause) { return cause.reason.code == kNotServed; });
   return not_served && partitioned_nodes(world).empty();
 }
 
@@ -209,13 +161,13 @@ void add_slice_limits(std::string_view json, PodExplanation& out) {
 }
 }  // namespace
 
-k8s::Result<PodExplanation> explain_pod(const Snapshot& snapshot, FleetIndex& index,
-                                        const std::vector<Finding>& findings, std::string_view json) {
+k8s::Result<PodExplanation> explain_pod(const Snapshot& snapshot, FleetIndex& index, std::string_view json) {
   const k8s::Result<AskedPod> asked = read_pod(json);
   if (!asked) return std::unexpected(asked.error());
   PodExplanation out = about_pod(*asked);
   if (out.asks.empty()) return out;
-  PodQuestions(snapshot, index, *asked, out).run(&findings);
+  const Plan plan = plan_all(snapshot, index, {.synced = everything_synced});
+  add_causes({snapshot, index, *asked, &plan}, out);
   if (!waits_in_vain(snapshot.world, out)) add_slice_limits(json, out);
   for (PodCause& cause : out.causes) {
     cause.cure.command = command_here(snapshot.world, std::move(cause.cure.command));
@@ -233,10 +185,8 @@ k8s::Result<PodExplanation> explain_pod_alone(const PodSurroundings& surrounding
   if (out.asks.empty()) return out;
   const World nothing;
   FleetIndex index;
-  const Timers timers;
-  const std::map<std::string, NodeConsumers> consumers;
-  const Snapshot snapshot{nothing, surroundings.now, timers, consumers, settings};
-  PodQuestions(snapshot, index, *asked, out).run(nullptr);
+  const Snapshot snapshot{nothing, surroundings.now, kNoTimers, kNobodyListed, settings};
+  add_causes({snapshot, index, *asked}, out);
   add_slice_limits(json, out);
   for (PodCause& cause : out.causes) cause.reason.message = shown_message(cause.reason.message);
   for (const Pod& other : surroundings.pods) {
@@ -291,7 +241,7 @@ Workload workload_of(const std::string& kind, const Json& object) {
 // Why the newest pod was not created; empty: none was refused, or all exist by now.
 std::string failure_of(const PodCreator& creator, const Json& object, const Workload& workload) {
   // An Event stays for an hour.
-  if (reports_failures_in_events(creator.kind))
+  if (!creator.failure.empty())
     return workload.over || workload.present >= workload.wanted ? std::string() : creator.failure;
   const Json condition = condition_in(object_at(object, "status"), "ReplicaFailure");
   const bool failed = text_at(condition, "status") == "True" && text_at(condition, "reason") == "FailedCreate";
@@ -352,10 +302,6 @@ PodExplanation of_template(const Json& object, const Workload& workload) {
 }
 
 }  // namespace
-
-bool reports_failures_in_events(std::string_view kind) {
-  return kind != "Deployment" && kind != "ReplicaSet";
-}
 
 std::optional<PodExplanation> explain_uncreated_pod(const PodCreator& creator, const std::string& asked) {
   const Json object = Json::parse(creator.json, nullptr, false);

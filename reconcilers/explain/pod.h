@@ -53,10 +53,9 @@ struct PodExplanation {
   [[nodiscard]] bool lacks_nodes() const;  // No Node was given, so the nodes of a pod that waits are not checked.
 };
 
-// `json`: the pod as the API server has it. After index.refresh(). `findings`: all findings of the planners. Errors
-// (reason `decode`): the text is not a pod.
+// `json`: the pod as the API server has it. Errors (reason `decode`): the text is not a pod. `index` is refreshed.
 [[nodiscard]] k8s::Result<PodExplanation> explain_pod(const Snapshot& snapshot, FleetIndex& index,
-                                                      const std::vector<Finding>& findings, std::string_view json);
+                                                      std::string_view json);
 
 // What else a user with rights in one namespace only can read.
 struct PodSurroundings {
@@ -74,13 +73,11 @@ struct PodSurroundings {
 
 // A controller of Kubernetes that creates pods.
 struct PodCreator {
-  std::string kind;     // Deployment, ReplicaSet, StatefulSet, DaemonSet, Job
-  std::string json;     // As the API server has it.
-  std::string failure;  // The newest of its Events with the reason FailedCreate; empty: none, or not needed.
+  std::string kind;  // Deployment, ReplicaSet, StatefulSet, DaemonSet, Job
+  std::string json;  // As the API server has it.
+  // The newest of its Events with the reason FailedCreate; empty: none, or its status has a condition instead.
+  std::string failure;
 };
-
-// The controllers of the other kinds write a condition into the workload's status.
-[[nodiscard]] bool reports_failures_in_events(std::string_view kind);
 
 // `asked`: the name that was asked for, "namespace/name". nullopt: the workload reports no pod that it cannot create.
 [[nodiscard]] std::optional<PodExplanation> explain_uncreated_pod(const PodCreator& creator, const std::string& asked);

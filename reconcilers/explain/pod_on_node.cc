@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "reconcilers/cluster/plugin_settings.h"
 #include "reconcilers/explain/commands.h"
 #include "reconcilers/explain/node.h"
 #include "reconcilers/fleet/fleet_index.h"
@@ -155,8 +156,7 @@ std::optional<PodCause> being_created(const AskedPod& asked, const std::vector<C
       {describe_pod(asked)});
 }
 
-}  // namespace
-
+// Why containers of a pod that has a node do not run.
 std::vector<PodCause> container_causes(const AskedPod& asked, WallTime now) {
   std::vector<PodCause> out;
   // The containers of a pod that is deleted end, which is no fault.
@@ -178,8 +178,6 @@ std::vector<PodCause> container_causes(const AskedPod& asked, WallTime now) {
 
 // --- A pod that has failed for good: rejected by its node's kubelet, evicted, or ended by its containers.
 
-namespace {
-
 constexpr std::string_view kRejectedByPlugin = "UnexpectedAdmissionError";
 // What the device plugin answers under failRequestsGreaterThanOne.
 constexpr std::string_view kTooLargeRequest = "maximum request size for shared resources";
@@ -189,13 +187,14 @@ std::string status_message(const AskedPod& asked) {
 }
 
 // The plugin has refused more than one replica, or would.
-std::optional<PodCause> refused_request(const Snapshot& snapshot, const FleetIndex& index, const AskedPod& asked) {
-  const Node* node = snapshot.world.nodes.find(asked.pod.node_name.view());
+std::optional<PodCause> refused_request(const PodQuestion& q) {
+  const AskedPod& asked = q.asked;
+  const Node* node = q.snapshot.world.nodes.find(asked.pod.node_name.view());
   const bool said = status_message(asked).contains(kTooLargeRequest);
   for (const auto& [name, count] : asked.pod.gpu_requests) {
     const std::string resource(name.view());
-    const bool refuses = said ? asked.most_of_a_container(resource) > 1
-                              : node != nullptr && refuses_request(index, *node, asked, resource);
+    const bool refuses =
+        said ? asked.most_of_a_container(resource) > 1 : node != nullptr && refuses_request(q, *node, resource);
     if (!refuses) continue;
     return pod_cause(
         Severity::error, "RequestRefused",
@@ -229,12 +228,11 @@ PodCause not_given(const Snapshot& snapshot, const AskedPod& asked) {
   return out;
 }
 
-}  // namespace
-
-PodCause failed_pod(const Snapshot& snapshot, const FleetIndex& index, const AskedPod& asked) {
+PodCause failed_pod(const PodQuestion& q) {
+  const AskedPod& asked = q.asked;
   if (asked.pod.reason == kRejectedByPlugin) {
-    if (auto refused = refused_request(snapshot, index, asked)) return *std::move(refused);
-    return not_given(snapshot, asked);
+    if (auto refused = refused_request(q)) return *std::move(refused);
+    return not_given(q.snapshot, asked);
   }
   PodCause out = pod_cause(Severity::error, "Failed", "the pod has failed", {describe_pod(asked)});
   std::string& text = out.reason.message;
@@ -255,8 +253,6 @@ PodCause failed_pod(const Snapshot& snapshot, const FleetIndex& index, const Ask
 }
 
 // --- A pod that is deleted and still there, or whose state is not known.
-
-namespace {
 
 // The kubelet reports the end of containers, and the API server deletes the pod, a moment after the grace period.
 constexpr Duration kUsualEnd = std::chrono::minutes(1);
@@ -280,10 +276,8 @@ void name_finalizers(const AskedPod& asked, PodCause& out) {
       "decides");
 }
 
-}  // namespace
-
-std::optional<PodCause> being_deleted(const AskedPod& asked, WallTime now) {
-  if (!asked.pod.meta.deletion_timestamp) return std::nullopt;
+// The pod is deleted.
+PodCause being_deleted(const AskedPod& asked, WallTime now) {
   const std::string since = k8s::format_time(deleted_at(asked));
   const bool placed = !asked.pod.node_name.empty();
   PodCause out =
@@ -307,18 +301,16 @@ std::optional<PodCause> being_deleted(const AskedPod& asked, WallTime now) {
   return out;
 }
 
-std::optional<PodCause> unknown_phase(const AskedPod& asked) {
-  if (asked.pod.phase != "Unknown") return std::nullopt;
+PodCause unknown_phase(const AskedPod& asked) {
+  const std::string_view node = asked.pod.node_name.view();
   return pod_cause(Severity::error, "PhaseUnknown",
                    fmt::format("the kubelet of node {} did not report the pod's state (phase Unknown): the pod might "
                                "run or not",
-                               asked.pod.node_name.view()),
-                   {describe_node_command(asked.pod.node_name.view())});
+                               node),
+                   {describe_node_command(node)});
 }
 
 // --- What the node of a pod has to do with its trouble.
-
-namespace {
 
 // True if a sentence names `name` as a whole: "team/job-1" is not in "waits for team/job-10".
 bool is_named(std::string_view text, std::string_view name) {
@@ -330,28 +322,35 @@ bool is_named(std::string_view text, std::string_view name) {
   return false;
 }
 
-}  // namespace
+// The pod's node is gone or cannot report.
+bool is_unreachable(const PodQuestion& q) {
+  const Node* node = q.snapshot.world.nodes.find(q.asked.pod.node_name.view());
+  const bool over = q.asked.pod.phase == "Succeeded" || q.asked.pod.phase == "Failed";
+  const bool placed = !q.asked.pod.node_name.empty();
+  return placed && !over && !q.snapshot.world.nodes.all().empty() && (node == nullptr || !node->ready);
+}
 
-std::optional<PodCause> node_unreachable(const Snapshot& s, const AskedPod& asked) {
-  const std::string name(asked.pod.node_name.view());
-  const Node* node = s.world.nodes.find(name);
-  if (s.world.nodes.all().empty() || (node != nullptr && node->ready)) return std::nullopt;
-  const bool ending = asked.pod.meta.deletion_timestamp.has_value();
+PodCause node_unreachable(const PodQuestion& q) {
+  const std::string name(q.asked.pod.node_name.view());
+  const bool gone = q.snapshot.world.nodes.find(name) == nullptr;
+  const bool ending = q.asked.pod.meta.deletion_timestamp.has_value();
   return pod_cause(
       Severity::error, "NodeNotReady",
-      fmt::format("node {} {}{}", name, node == nullptr ? "does not exist" : "is not Ready",
+      fmt::format("node {} {}{}", name, gone ? "does not exist" : "is not Ready",
                   ending ? ": the pod is being deleted, and no kubelet confirms that it has ended"
                          : ": the pod does not run, or nobody knows whether it does"),
-      {node == nullptr ? describe_pod(asked) : describe_node_command(name),
+      {gone ? describe_pod(q.asked) : describe_node_command(name),
        {"whoever runs the node brings it back, or deletes the Node object once the machine is certainly off"}});
 }
 
-std::optional<PodCause> node_state(const Snapshot& s, const FleetIndex& index, const AskedPod& asked) {
-  const NodeAssessment* a = index.assessment(asked.pod.node_name.view());
+// A change or a problem of the pod's node.
+std::optional<PodCause> node_state(const PodQuestion& q) {
+  const AskedPod& asked = q.asked;
+  const NodeAssessment* a = q.index.assessment(asked.pod.node_name.view());
   if (a == nullptr || a->profile == nullptr) return std::nullopt;
   const std::string node(asked.pod.node_name.view());
   const bool mps = a->profile->profile().strategy() == Strategy::mps;
-  const NodePods pods = sort_pods(index.impl().installation_of(*a), index.impl().pods_of(node));
+  const NodePods pods = sort_pods(q.index.impl().installation_of(*a), q.index.impl().pods_of(node));
   const bool daemon = std::ranges::any_of(pods.mps, [](const Pod* pod) { return is_serving(*pod); });
   if (mps && !daemon) {
     return pod_cause(Severity::error, "NoMPSDaemon",
@@ -360,7 +359,7 @@ std::optional<PodCause> node_state(const Snapshot& s, const FleetIndex& index, c
                                  node),
                      {explain_command(node)});
   }
-  const std::string who = blocking_pods_of(s.world, node);
+  const std::string who = blocking_pods_of(q.snapshot.world, node);
   const bool waits = is_named(who, k8s::to_string(asked.pod.meta.key()));
   if (a->change) {
     return pod_cause(Severity::warning, "NodeInChange",
@@ -381,10 +380,12 @@ std::optional<PodCause> node_state(const Snapshot& s, const FleetIndex& index, c
   return std::nullopt;
 }
 
-void explain_neighbours(const Snapshot& s, const FleetIndex& index, const AskedPod& asked, PodExplanation& out) {
-  const NodeAssessment* a = index.assessment(asked.pod.node_name.view());
-  const auto listed = s.consumers.find(std::string(asked.pod.node_name.view()));
-  if (a == nullptr || a->profile == nullptr || listed == s.consumers.end()) return;
+// The pod runs: which pods use the GPUs of its node beside it.
+void explain_neighbours(const PodQuestion& q, PodExplanation& out) {
+  const AskedPod& asked = q.asked;
+  const NodeAssessment* a = q.index.assessment(asked.pod.node_name.view());
+  const auto listed = q.snapshot.consumers.find(std::string(asked.pod.node_name.view()));
+  if (a == nullptr || a->profile == nullptr || listed == q.snapshot.consumers.end()) return;
   const Profile& profile = a->profile->profile();
   std::vector<std::string> beside;
   std::vector<std::string> unasked;
@@ -425,6 +426,8 @@ void explain_neighbours(const Snapshot& s, const FleetIndex& index, const AskedP
 
 // --- A client that mounts another directory than the one where its node's standalone MPS daemon is.
 
+// The pod mounts a usual directory of MPS, and not the one that its node's label gpusharing.dev/mps-pipe-directory
+// names.
 std::optional<PodCause> other_pipe_directory(const World& world, const AskedPod& asked) {
   const Node* node = world.nodes.find(std::string(asked.pod.node_name.view()));
   if (node == nullptr) return std::nullopt;
@@ -445,6 +448,39 @@ std::optional<PodCause> other_pipe_directory(const World& world, const AskedPod&
        {fmt::format("mount {} and set CUDA_MPS_PIPE_DIRECTORY to it", daemon),
         fmt::format("select nodes whose daemon is in {}: {}={}", other->view(), kMpsPipeDirectory,
                     pipe_directory_label(other->view()))}});
+}
+
+}  // namespace
+
+bool refuses_request(const PodQuestion& q, const Node& node, std::string_view resource) {
+  constexpr std::string_view kShared = ".shared";
+  const NodeAssessment* a = q.index.assessment(node.meta.name);
+  const std::int64_t most = q.asked.most_of_a_container(std::string(resource));
+  if (most <= 1 || a == nullptr || a->profile == nullptr || !a->profile->valid) return false;
+  const Operand* plugin = q.index.impl().installation_of(*a).find(Component::plugin, node);
+  if (resource.ends_with(kShared)) resource.remove_suffix(kShared.size());
+  return plugin != nullptr &&
+         request_refusal(a->profile->profile(), plugin->version, std::string(resource), most).has_value();
+}
+
+void explain_end(const PodQuestion& q, PodExplanation& out) {
+  if (is_unreachable(q)) out.causes.push_back(node_unreachable(q));
+  if (q.asked.pod.meta.deletion_timestamp) out.causes.push_back(being_deleted(q.asked, q.snapshot.now));
+}
+
+void explain_on_node(const PodQuestion& q, PodExplanation& out) {
+  const AskedPod& asked = q.asked;
+  if (asked.pod.phase == "Failed") {
+    out.causes.push_back(failed_pod(q));
+    return;
+  }
+  if (!is_unreachable(q)) {
+    if (asked.pod.phase == "Unknown") out.causes.push_back(unknown_phase(asked));
+    std::ranges::move(container_causes(asked, q.snapshot.now), std::back_inserter(out.causes));
+  }
+  if (auto state = node_state(q)) out.causes.push_back(*std::move(state));
+  if (auto other = other_pipe_directory(q.snapshot.world, asked)) out.causes.push_back(*std::move(other));
+  if (asked.pod.phase == "Running") explain_neighbours(q, out);
 }
 
 }  // namespace gso

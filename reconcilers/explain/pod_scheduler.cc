@@ -1,4 +1,4 @@
-// A pod that its scheduler, or KAI's, has not placed, or that waits for slices.
+// Why a pod has no node: what its scheduler, or KAI's, says, what holds it before, and the slices that it waits for.
 #include "reconcilers/explain/pod_parts.h"
 
 #include <fmt/format.h>
@@ -13,7 +13,6 @@
 #include <variant>
 
 #include "reconcilers/cluster/kai_view.h"
-#include "reconcilers/explain/audit.h"
 #include "reconcilers/explain/commands.h"
 #include "reconcilers/kai/waiting.h"
 #include "reconcilers/model/kai_objects.h"
@@ -21,7 +20,6 @@
 #include "reconcilers/model/policy.h"
 #include "reconcilers/partitioning/node_slices.h"
 #include "reconcilers/reasons/names.h"
-#include "reconcilers/registry.h"
 
 namespace gso {
 
@@ -49,26 +47,20 @@ std::string requests_of(const AskedPod& asked, const std::string& resource) {
 constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kShortages{
     {{"cpu", "NotEnoughCPU"}, {"memory", "NotEnoughMemory"}, {"ephemeral-storage", "NotEnoughStorage"}}};
 
-}  // namespace
-
+// The scheduler's message about a pod that it has not placed; empty: no message.
 std::string scheduler_says(const AskedPod& asked) {
   const Json placed = condition_in(asked.part("status"), "PodScheduled");
   return text_at(placed, "status") == "False" ? text_at(placed, "message") : std::string();
 }
 
-std::string names_of_claims(const AskedPod& asked) {
-  std::vector<std::string> names;
-  for (const Json& claim : list_at(asked.part("spec"), "resourceClaims"))
-    names.push_back(shown_value(text_at(claim, "name")));
-  return first_names(names);
-}
-
+// The device plugin's GPUs are nothing to the pod: it has claims and requests no nvidia.com/* resource.
 bool waits_for_claims_alone(const AskedPod& asked) {
   const auto& requests = asked.pod.gpu_requests;
   return asked.pod.dra_gpu_claim &&
          std::ranges::none_of(requests, [](const auto& request) { return request.second > 0; });
 }
 
+// A pod with ResourceClaims, which are not read: no GPU of the device plugin satisfies one.
 PodCause claims_not_read(const AskedPod& asked) {
   const std::string says = scheduler_says(asked);
   return pod_cause(
@@ -80,15 +72,25 @@ PodCause claims_not_read(const AskedPod& asked) {
        {fmt::format("`kubectl get resourceclaims {}` shows which claims are allocated", asked.in_namespace())}});
 }
 
-std::optional<PodCause> unseen_by_schedulers(const Snapshot& snapshot, const AskedPod& asked) {
+}  // namespace
+
+std::string names_of_claims(const AskedPod& asked) {
+  std::vector<std::string> names;
+  for (const Json& claim : list_at(asked.part("spec"), "resourceClaims"))
+    names.push_back(shown_value(text_at(claim, "name")));
+  return first_names(names);
+}
+
+std::optional<PodCause> unseen_by_schedulers(const PodQuestion& q) {
   constexpr Duration kPatience = std::chrono::minutes(1);
+  const AskedPod& asked = q.asked;
   const std::string name(asked.pod.scheduler_name.view());
   if (name.empty() || name == kDefaultScheduler || !scheduler_says(asked).empty()) return std::nullopt;
-  const KaiView kai = view_kai(snapshot.world.kai, snapshot.settings.kai);
+  const KaiView kai = view_kai(q.snapshot.world.kai, q.snapshot.settings.kai);
   const bool kais = name == kai.scheduler_name;
   if (kais && kai.served) return std::nullopt;
   const WallTime made = asked.pod.meta.creation_timestamp;
-  const bool silent = kais || snapshot.now - made >= kPatience;
+  const bool silent = kais || q.snapshot.now - made >= kPatience;
   Cure cure = schedule_by(asked, kDefaultScheduler);
   cure.options.insert(cure.options.begin(),
                       kais
@@ -183,8 +185,6 @@ Cure kai_cure(const AskedPod& asked, std::string_view code, const KaiView& view)
   return {queue.empty() ? describe_pod(asked) : Command{fmt::format("{} {} --output yaml", kGetQueues, queue)}};
 }
 
-}  // namespace
-
 PodCause kai_wait(const Snapshot& snapshot, const AskedPod& asked) {
   const KaiView view = view_kai(snapshot.world.kai, snapshot.settings.kai);
   if (!view.served) {
@@ -210,40 +210,96 @@ PodCause kai_wait(const Snapshot& snapshot, const AskedPod& asked) {
                    kai_cure(asked, cause.code, view));
 }
 
-bool is_of_awaited_slices(const Finding& finding) {
+// --- What holds a pod before any node is looked at, and what its scheduler alone says.
+
+std::optional<PodCause> before_scheduling(const PodQuestion& q) {
+  const AskedPod& asked = q.asked;
+  std::vector<std::string> gates;
+  for (const Json& gate : list_at(asked.part("spec"), "schedulingGates")) gates.push_back(text_at(gate, "name"));
+  if (!gates.empty()) {
+    const bool kueue =
+        std::ranges::any_of(gates, [](const std::string& gate) { return gate.starts_with("kueue.x-k8s.io/"); });
+    return pod_cause(
+        Severity::error, "SchedulingGated",
+        fmt::format("no scheduler looks at the pod while it has scheduling gates: {}{}", first_names(gates),
+                    kueue ? " (Kueue: the quota of its queue has no room, or the queue is stopped)" : ""),
+        {kueue ? Command{fmt::format("kubectl get workloads.kueue.x-k8s.io {}", asked.in_namespace())}
+               : describe_pod(asked),
+         {"the controller that set a gate removes it; whoever runs that controller decides"}});
+  }
+  if (const std::string node = text_at(asked.part("status"), "nominatedNodeName"); !node.empty()) {
+    return pod_cause(
+        Severity::warning, "Preempting",
+        fmt::format("the scheduler has chosen node {} and waits until pods of lower priority have ended there", node),
+        {explain_command(node)});
+  }
+  const KaiView kai = view_kai(q.snapshot.world.kai, q.snapshot.settings.kai);
+  const Json labels = object_at(asked.part("metadata"), "labels");
+  if (!kai.served || asked.pod.scheduler_name != kai.scheduler_name || labels.contains(kai.queue_label))
+    return std::nullopt;
+  return pod_cause(Severity::error, "NoQueueLabel",
+                   fmt::format("the pod has no label {}: KAI-Scheduler skips pods without a queue", kai.queue_label),
+                   {{std::string(kGetQueues)},
+                    {"the pod's owner sets the label in the template; whoever runs KAI says which queue to name"}});
+}
+
+// Where nodes and plugins cannot be read.
+PodCause without_a_look_at_nodes(const AskedPod& asked) {
+  const std::string says = scheduler_says(asked);
+  const std::string_view scheduler =
+      asked.pod.scheduler_name.empty() ? kDefaultScheduler : asked.pod.scheduler_name.view();
+  if (says.empty())
+    return pod_cause(Severity::warning, "NotScheduledYet",
+                     fmt::format("{} has not placed the pod and reported no reason", scheduler), {describe_pod(asked)});
+  return pod_cause(Severity::error, "SchedulerRefuses",
+                   fmt::format("{} finds no node for the pod: {}", scheduler, says), {describe_pod(asked)});
+}
+
+}  // namespace
+
+void explain_wait(const PodQuestion& q, PodExplanation& out) {
+  if (q.plan == nullptr) {
+    out.causes.push_back(without_a_look_at_nodes(q.asked));
+    return;
+  }
+  if (q.asked.fraction) {
+    out.causes.push_back(kai_wait(q.snapshot, q.asked));
+    return;
+  }
+  const bool claims_alone = waits_for_claims_alone(q.asked);
+  auto held = before_scheduling(q);
+  const bool is_held = held.has_value();
+  if (!held && claims_alone) held = unseen_by_schedulers(q);
+  if (held) out.causes.push_back(*std::move(held));
+  if (!is_held && !claims_alone) explain_placement(q, out);
+  if (q.asked.pod.dra_gpu_claim && !(is_held && claims_alone)) out.causes.push_back(claims_not_read(q.asked));
+}
+
+// --- Slices that a pod waits for.
+
+bool is_of_awaited_slices(std::string_view code) {
   constexpr std::string_view kOfSlices[] = {kSlicePlanned, kSliceUnavailable, kSliceTooLarge, kSliceRequestRefused};
-  return finding.object.kind == "Pod" && std::ranges::find(kOfSlices, finding.why.code) != std::end(kOfSlices);
+  return std::ranges::find(kOfSlices, code) != std::end(kOfSlices);
 }
 
-std::vector<Finding> findings_and_slices(const Snapshot& snapshot, FleetIndex& index) {
-  Plan plan = plan_all(snapshot, index, {.synced = everything_synced});
-  std::erase_if(plan.findings, is_of_awaited_slices);  // The Events say the same, and more.
-  for (const PlannedAction& planned : plan.actions) {
+std::optional<PodCause> awaited_slices(const PodQuestion& q) {
+  for (const PlannedAction& planned : q.plan->actions) {
     const auto* event = std::get_if<RecordEvent>(&planned.action);
-    if (event == nullptr) continue;
-    Finding said{event->warning ? Severity::error : Severity::warning, event->regarding, event->why};
-    if (!is_of_awaited_slices(said)) continue;
-    if (said.why.code != kSliceRequestRefused)
-      said.why.message.insert(0, "the pod ");  // That one begins with a container.
-    plan.findings.push_back(std::move(said));
+    const bool is_meant =
+        event != nullptr && is_of_awaited_slices(event->why.code) && is_about(event->regarding, q.asked.pod);
+    if (!is_meant) continue;
+    PodCause out{event->warning ? Severity::error : Severity::warning, event->why, {{"gpu-sharing-operator status"}}};
+    // That one begins with a container.
+    if (out.reason.code != kSliceRequestRefused) out.reason.message.insert(0, "the pod ");
+    if (out.reason.code == kSlicePlanned) {
+      out.cure.options = {
+          "wait: with partitioning switched on (chart value modes.partitioning), the node has the slices in a few "
+          "minutes; docs/partitioning.md has the steps. If explain of the node shows them as free already, kubectl "
+          "describe of the pod says what else it lacks there"};
+    }
+    return out;
   }
-  return std::move(plan.findings);
-}
-
-std::optional<PodCause> awaited_slices(const std::vector<Finding>& findings, const Pod& pod) {
-  const auto said = std::ranges::find_if(findings, [&](const Finding& finding) {
-    return is_of_awaited_slices(finding) && finding.object.name == pod.meta.name &&
-           finding.object.ns == pod.meta.ns.view();
-  });
-  if (said == findings.end()) return std::nullopt;
-  PodCause out{said->severity, said->why, {{"gpu-sharing-operator status"}}};
-  if (said->why.code == kSlicePlanned) {
-    out.cure.options = {
-        "wait: with partitioning switched on (chart value modes.partitioning), the node has the slices in a few "
-        "minutes; docs/partitioning.md has the steps. If explain of the node shows them as free already, kubectl "
-        "describe of the pod says what else it lacks there"};
-  }
-  return out;
+  return std::nullopt;
 }
 
 std::vector<PodCause> slice_limits(const SlicePod& pod) {

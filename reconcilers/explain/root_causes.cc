@@ -242,16 +242,4 @@ void keep_root_causes(const World& world, const FleetIndex& index, bool changes_
   refer_to_invalid_keys(world, index, findings);
 }
 
-void join_held_changes(std::vector<RolloutFinding>& rollouts, std::vector<Finding>& findings) {
-  std::erase_if(rollouts, [&](const RolloutFinding& rollout) {
-    if (rollout.held.empty()) return false;
-    const auto held = std::ranges::find_if(findings, [&](const Finding& finding) {
-      return finding.why.code == kHeldMidChange && finding.object.name == rollout.held;
-    });
-    if (held == findings.end()) return false;
-    held->why.message += fmt::format(". Until then {}", rollout.effect);
-    return true;
-  });
-}
-
 }  // namespace gso

@@ -17,21 +17,30 @@ using testing::ElementsAre;
 using testing::Field;
 using testing::HasSubstr;
 
+GpusByNode two_lost_by(Explained& explained) {
+  explained.index.refresh(explained.world, explained.settings);
+  NodeGpus gpus;
+  gpus.lost = 2;
+  gpus.node = explained.world.nodes.find("gpu-1");
+  gpus.assessment = explained.index.assessment("gpu-1");
+  return {{"gpu-1", gpus}};
+}
+
 // The node's two GPUs are lost to the node, to its ConfigMap and to its DaemonSet: a problem of all three costs two.
 TEST(AuditProblems, AConfigMapAndItsNodesCostTheGpusOfANodeOnce) {
   Explained explained(cluster(kSliced, "", R"(nvidia.com/gpu: "0")"));
-  explained.index.refresh(explained.world, explained.settings);
-  LostGpus lost;
-  lost.add(explained.index.impl(), *explained.world.nodes.find("gpu-1"), explained.index.assessment("gpu-1"), 2);
+  const GpusByNode gpus = two_lost_by(explained);
   const ObjectRef config_map{"v1", "ConfigMap", "gpu-operator", "plugin-config", ""};
   const ObjectRef plugin{"apps/v1", "DaemonSet", "gpu-operator", "plugin", ""};
   const auto found = [](const ObjectRef& object) {
     return Finding{Severity::error, object, {"Reason", "what happened"}};
   };
-  EXPECT_THAT(merge_findings({found(config_map), found(node_ref("gpu-1")), found(plugin)}, lost, {}),
-              ElementsAre(Field(&AuditProblem::gpus_lost, 2)));
+  EXPECT_THAT(
+      merge_findings(explained.index.impl(), {found(config_map), found(node_ref("gpu-1")), found(plugin)}, gpus),
+      ElementsAre(Field(&AuditProblem::gpus_lost, 2)));
   for (const ObjectRef& alone : {config_map, node_ref("gpu-1"), plugin}) {
-    EXPECT_THAT(merge_findings({found(alone)}, lost, {}), ElementsAre(Field(&AuditProblem::gpus_lost, 2)))
+    EXPECT_THAT(merge_findings(explained.index.impl(), {found(alone)}, gpus),
+                ElementsAre(Field(&AuditProblem::gpus_lost, 2)))
         << alone.kind;
   }
 }
@@ -39,12 +48,10 @@ TEST(AuditProblems, AConfigMapAndItsNodesCostTheGpusOfANodeOnce) {
 // The other node still serves its GPUs.
 TEST(AuditProblems, AProblemNamesTheNodesThatHaveLostTheirGpus) {
   Explained explained(cluster(kSliced, "", R"(nvidia.com/gpu: "0")"));
-  explained.index.refresh(explained.world, explained.settings);
-  LostGpus lost;
-  lost.add_of_node(*explained.world.nodes.find("gpu-1"), 2);
+  GpusByNode gpus = two_lost_by(explained);
   const std::vector<Finding> found{{Severity::error, node_ref("gpu-1"), {"Reason", "what happened"}},
                                    {Severity::error, node_ref("gpu-2"), {"Reason", "what happened"}}};
-  EXPECT_THAT(merge_findings(found, lost, {}),
+  EXPECT_THAT(merge_findings(explained.index.impl(), found, gpus),
               ElementsAre(AllOf(Field(&AuditProblem::gpus_lost, 2), Field(&AuditProblem::lost_on, ElementsAre("gpu-1")),
                                 Field(&AuditProblem::objects, testing::SizeIs(2)))));
 }
@@ -91,37 +98,35 @@ TEST(AuditProblems, TheGpusOfACordonedNodeAreUnusableBecauseOfTheCordon) {
 // A key that no node runs costs no GPU, whatever the nodes of its ConfigMap have lost.
 TEST(AuditProblems, AFindingAboutOneKeyCostsTheGpusOfTheNodesThatRunIt) {
   Explained explained(cluster(kSliced, "", R"(nvidia.com/gpu: "0")"));
-  explained.index.refresh(explained.world, explained.settings);
-  LostGpus lost;
-  lost.add(explained.index.impl(), *explained.world.nodes.find("gpu-1"), explained.index.assessment("gpu-1"), 2);
+  const GpusByNode gpus = two_lost_by(explained);
   const auto cost = [&](const std::string& key) {
     const ObjectRef config_map{"v1", "ConfigMap", "gpu-operator", "plugin-config", ""};
-    return lost.of({Severity::warning, config_map, {"ConfigInvalid", "why"}, key});
+    const Finding finding{Severity::warning, config_map, {"ConfigInvalid", "why"}, key};
+    return merge_findings(explained.index.impl(), {finding}, gpus).front().gpus_lost;
   };
-  const LostGpus::ByNode two{{"gpu-1", 2}};
-  EXPECT_EQ(cost("any"), two);
-  EXPECT_EQ(cost("other"), LostGpus::ByNode());
-  EXPECT_EQ(cost(""), two) << "it is about all keys";
+  EXPECT_EQ(cost("any"), 2);
+  EXPECT_EQ(cost("other"), 0);
+  EXPECT_EQ(cost(""), 2) << "it is about all keys";
 }
 
 // Of two findings about a node its GPUs and pods are those of the most severe one, and then of the outage.
 TEST(AuditProblems, TheGpusAndPodsOfANodeAreCountedOnce) {
   Explained explained(cluster(kSliced, "", R"(nvidia.com/gpu: "0")"));
-  explained.index.refresh(explained.world, explained.settings);
-  LostGpus lost;
-  lost.add_of_node(*explained.world.nodes.find("gpu-1"), 2);
+  GpusByNode gpus = two_lost_by(explained);
   const auto found = [](Severity severity, const char* reason) {
     return Finding{severity, node_ref("gpu-1"), {reason, reason}};
   };
-  const auto problems = merge_findings(
-      {found(Severity::error, "NoneAllocatable"), found(Severity::warning, "MIGEnabled")}, lost, {{"gpu-1", {"pod"}}});
+  gpus.at("gpu-1").pods = {"pod"};
+  const auto problems =
+      merge_findings(explained.index.impl(),
+                     {found(Severity::error, "NoneAllocatable"), found(Severity::warning, "MIGEnabled")}, gpus);
   ASSERT_EQ(problems.size(), 2U);
   EXPECT_EQ(problems[0].gpus_lost, 2);
   EXPECT_THAT(problems[0].pods, ElementsAre("pod"));
   EXPECT_EQ(problems[1].gpus_lost, 0);
   EXPECT_THAT(problems[1].pods, ElementsAre());
-  const auto alike =
-      merge_findings({found(Severity::warning, "MIGEnabled"), found(Severity::warning, "NodeNotReady")}, lost, {});
+  const auto alike = merge_findings(
+      explained.index.impl(), {found(Severity::warning, "MIGEnabled"), found(Severity::warning, "NodeNotReady")}, gpus);
   EXPECT_EQ(alike[0].reason.code, "NodeNotReady");
   EXPECT_EQ(alike[0].gpus_lost, 2);
   EXPECT_EQ(alike[1].gpus_lost, 0);

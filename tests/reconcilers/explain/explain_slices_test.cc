@@ -107,18 +107,25 @@ TEST(ExplainSlices, ACommandInsideThePodIsNamedOnlyWhileItRuns) {
 
 // As the planner's Events say it.
 TEST(ExplainSlices, AWaitingPodIsToldWhatIsPlannedForIt) {
-  Pod waiting;
-  waiting.meta.name = "w";
-  waiting.meta.ns = k8s::Interned("team");
-  const ObjectRef of_pod{"v1", "Pod", "team", "w", ""};
-  EXPECT_FALSE(awaited_slices({{Severity::warning, of_pod, {"KAIPodStuck", "x"}}}, waiting));
-  EXPECT_FALSE(awaited_slices({{Severity::error, {"v1", "Pod", "other", "w", ""}, {"SlicePlanned", "x"}}}, waiting));
-  const auto planned = awaited_slices({{Severity::warning, of_pod, {"SlicePlanned", "the pod needs it"}}}, waiting);
+  Explained cluster(partitioned(""));
+  const Snapshot snapshot = cluster.snapshot();
+  AskedPod waiting;
+  waiting.pod.meta.name = "w";
+  waiting.pod.meta.ns = k8s::Interned("team");
+  const auto told = [&](bool warning, const std::string& ns, const std::string& code) {
+    Plan plan;
+    plan.actions.emplace_back().action = RecordEvent{{"v1", "Pod", ns, "w", ""}, warning, {code, "needs it"}, "Wait"};
+    return awaited_slices({snapshot, cluster.index, waiting, &plan});
+  };
+  EXPECT_FALSE(told(false, "team", "KAIPodStuck"));
+  EXPECT_FALSE(told(true, "other", "SlicePlanned"));
+  const auto planned = told(false, "team", "SlicePlanned");
   ASSERT_TRUE(planned);
+  EXPECT_EQ(planned->severity, Severity::warning);
   EXPECT_EQ(planned->reason.code, "SlicePlanned");
   EXPECT_EQ(planned->reason.message, "the pod needs it");
   EXPECT_EQ(planned->cure.options.size(), 1u);
-  EXPECT_TRUE(awaited_slices({{Severity::error, of_pod, {"SliceTooLarge", "x"}}}, waiting)->cure.options.empty());
+  EXPECT_TRUE(told(true, "team", "SliceTooLarge")->cure.options.empty());
 }
 
 TEST(ExplainSlices, AUserWithoutRightsOnNodesIsToldTheLimitToo) {

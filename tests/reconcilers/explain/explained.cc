@@ -75,7 +75,7 @@ NodeExplanation Explained::node(const std::string& name) {
 
 PodExplanation Explained::pod(const std::string& json) {
   const Snapshot s = snapshot();
-  auto out = explain_pod(s, index, all_findings(s, index), json);
+  auto out = explain_pod(s, index, json);
   EXPECT_TRUE(out.has_value()) << out.error().message;
   return out.value_or(PodExplanation());
 }

@@ -127,21 +127,13 @@ TEST(RootCauses, ADefaultKeyThatDoesNotExistIsOneProblemOfNodesWithAndWithoutALa
 
 // Whatever the messages say: of nodes with similar names, and of an error that quotes another message.
 TEST(RootCauses, ARolloutThatWaitsForOneHeldNodeIsSaidByTheFindingAboutThatNode) {
-  const auto rollout = [](const std::string& held) {
-    RolloutFinding out{{Severity::warning, {"", "SharingPolicy", "", "default", ""}, {kHeld, "why"}}};
-    out.effect = "the rollout waits";
-    out.held = held;
-    return out;
-  };
   const auto on = [](const char* node, std::string_view reason) {
     return Finding{Severity::warning, node_ref(node), {reason, "): gpu-1: held"}};
   };
   std::vector<Finding> findings{on("gpu-10", kHeldMidChange), on("gpu-1", kCordoned), on("gpu-1", kHeldMidChange)};
-  std::vector<RolloutFinding> rollouts{rollout("gpu-1"), rollout("gpu-2"), rollout("")};
-  join_held_changes(rollouts, findings);
-  ASSERT_EQ(rollouts.size(), 2U);
-  EXPECT_EQ(rollouts[0].held, "gpu-2") << "no finding about its node says who waits for it";
-  EXPECT_EQ(rollouts[1].held, "");
+  EXPECT_TRUE(say_who_waits("gpu-1", "the rollout waits", findings));
+  EXPECT_FALSE(say_who_waits("gpu-2", "the rollout waits", findings)) << "no finding about its node says who waits";
+  EXPECT_FALSE(say_who_waits("", "the rollout waits", findings));
   EXPECT_EQ(findings[0].why.message, "): gpu-1: held");
   EXPECT_EQ(findings[1].why.message, "): gpu-1: held");
   EXPECT_EQ(findings[2].why.message, "): gpu-1: held. Until then the rollout waits");
