@@ -1,20 +1,16 @@
 // Why a node is Blocked: the closed list.
 #include "reconcilers/reasons/codes.h"
 
-#include <iterator>
-
 #include "reconcilers/reasons/names.h"
 
 namespace gso {
-
-using enum Severity;
 
 namespace {
 
 // `command`: the next one, if it is known for every node (CodeRow::command).
 constexpr CodeRow blocked(std::string_view code, std::string_view meaning, std::string_view remedy,
                           std::string_view command = {}) {
-  return {{code}, error, meaning, remedy, {}, command};
+  return {{code}, Severity::error, meaning, remedy, {}, command};
 }
 
 constexpr CodeRow kBlockedNodes[] = {
@@ -155,13 +151,10 @@ constexpr CodeRow kBlockedNodes[] = {
 }  // namespace
 
 CodeSection codes_of_blocked_nodes() {
-  return {
-      "Why a node is Blocked",
-      "A blocked node keeps what it runs. The reason is in `status.blocked` of its policy, with up to five nodes and "
-      "what to do; `explain NODE` says the same about one node, with the next command.",
-      std::vector(std::begin(kBlockedNodes), std::end(kBlockedNodes)),
-      CodeSection::Kind::blocks,
-  };
+  return {CodeSection::Kind::blocks, "Why a node is Blocked",
+          "A blocked node keeps what it runs. The reason is in `status.blocked` of its policy, with up to five nodes "
+          "and what to do; `explain NODE` says the same about one node, with the next command.",
+          kBlockedNodes};
 }
 
 }  // namespace gso
