@@ -98,15 +98,6 @@ bool has_earlier_text(const World& world, const FleetIndex::Impl& index, const s
   return !earlier.revision.empty() && !text_on_record(world, record, config_map, earlier.revision).empty();
 }
 
-bool can_go_back(const World& world, const FleetIndex::Impl& index, std::string_view policy) {
-  return std::ranges::any_of(index.profile_rollouts, [&](const auto& entry) {
-    const RolloutKey& key = entry.first;
-    const Tally& nodes = entry.second.tally;
-    return key.policy == policy && nodes.settled < nodes.total &&
-           has_earlier_text(world, index, key.config_map, key.key);
-  });
-}
-
 namespace {
 
 std::string or_unset(const std::string& value) {

@@ -51,9 +51,6 @@ struct EarlierRevision {
 [[nodiscard]] bool has_earlier_text(const World& world, const FleetIndex::Impl& index, const std::string& config_map,
                                     const std::string& key);
 
-// Nodes of the policy do not run the text of their key yet, and an earlier one is on record.
-[[nodiscard]] bool can_go_back(const World& world, const FleetIndex::Impl& index, std::string_view policy);
-
 // --- What the revisions of a preview mean: fields of the profile and amounts of GPUs, instead of hashes.
 
 // Nodes that go from one revision to another.

@@ -250,32 +250,6 @@ GateState ended_by(const RolloutView& rollout) {
   return is_stopped(rollout.gate().gate) ? rollout.gate() : GateState();
 }
 
-namespace {
-
-// What ends a gate that a person or a calendar ends.
-struct StopRow {
-  Gate gate;
-  Command (*command)(const RolloutView& rollout, Gate gate);
-};
-
-Command of_spec(const RolloutView& rollout, Gate gate) {
-  return spec_command(rollout.pass.s.world, reason_of(gate), rollout.policy, rollout.pass.s.settings);
-}
-
-Command of_retry(const RolloutView& rollout, Gate /*gate*/) {
-  return start_command(rollout.key.policy, resume_command(rollout));
-}
-
-constexpr StopRow kStops[] = {
-    {Gate::observe, of_spec},
-    {Gate::outside_window, of_spec},
-    {Gate::paused, [](const RolloutView& rollout, Gate /*gate*/) { return resume_command(rollout); }},
-    {Gate::approval, [](const RolloutView& rollout, Gate /*gate*/) { return approve_command(rollout.key.policy); }},
-    {Gate::aborted, of_retry},
-    {Gate::undone, of_retry}};
-
-}  // namespace
-
 Command stop_command(const RolloutView& rollout) {
   const GateState ended = ended_by(rollout);
   const GateState& gate = ended.is_open() ? rollout.gate() : ended;
@@ -285,8 +259,11 @@ Command stop_command(const RolloutView& rollout) {
   const bool by_person = row_of(gate.gate).stops_all && gate.gate != Gate::max_failures;
   if (gone && (by_person || gate.gate == Gate::outside_window))
     return gone_policy_command(world, rollout.pass.index, settings, rollout.key.policy);
-  const auto row = std::ranges::find(kStops, gate.gate, &StopRow::gate);
-  return row == std::end(kStops) ? Command() : row->command(rollout, gate.gate);
+  if (gate.gate == Gate::paused) return resume_command(rollout);
+  if (gate.gate == Gate::approval) return approve_command(rollout.key.policy);
+  if (gate.gate == Gate::aborted || gate.gate == Gate::undone)
+    return start_command(rollout.key.policy, resume_command(rollout));
+  return spec_command(world, gate.reason(), rollout.policy, settings);
 }
 
 namespace {

@@ -54,6 +54,39 @@ std::string estimate_of(const ReadingPass& pass, const FleetReport& fleet, const
                                                                        : std::string();
 }
 
+// With the counts of the nodes as they are now, by which their names are shown beside it: the status can be older. As
+// it is, where the rollout has ended, or its revision is not what its nodes should run.
+RolloutFacts with_present_counts(RolloutFacts facts, const Index& index) {
+  const ProfileRollout* nodes = facts.finished() ? nullptr : present_rollout(*facts.rollout, index);
+  if (nodes == nullptr) return facts;
+  const Tally& tally = nodes->tally;
+  facts.total = tally.total;
+  facts.updated = tally.settled;
+  facts.in_progress = tally.moving();
+  facts.pending = tally.of(Phase::pending);
+  facts.blocked = tally.blocked();
+  facts.failed = std::ssize(failed_on(index, *nodes, facts.rollout->to_revision));
+  return facts;
+}
+
+// Of a rollout that is Completed, whose counts are those of then, if not all of its nodes run its revision now. Empty:
+// they do, as many as then, or its revision is not what its nodes should run.
+std::string since_completion(const RolloutFacts& facts, const Index& index) {
+  const ProfileRollout* nodes = facts.phase == "Completed" ? present_rollout(*facts.rollout, index) : nullptr;
+  if (nodes == nullptr) return {};
+  const Tally& tally = nodes->tally;
+  const std::int64_t failed = std::ssize(failed_on(index, *nodes, facts.rollout->to_revision));
+  const bool as_then = tally.settled == facts.updated && tally.total == facts.total && failed == facts.failed;
+  if (as_then || tally.settled == tally.total) return {};
+  std::string out = fmt::format("now {}/{} up to date", tally.settled, tally.total);
+  for (const auto& [count, what] :
+       {std::pair(tally.moving(), "in progress"), std::pair(tally.of(Phase::pending), "pending"),
+        std::pair(tally.blocked(), "blocked"), std::pair(failed, "failed"), std::pair(tally.unshown(), "drifting")}) {
+    if (count > 0) out += fmt::format(", {} {}", count, what);
+  }
+  return out;
+}
+
 // --- The rows of nodes, for people.
 
 // Says of failed nodes of the rollout that maxFailures does not count them, and why.
@@ -112,8 +145,7 @@ RolloutReport report_of(ReadingPass& pass, const FleetReport& fleet, const Rollo
   out.after = came_after(all_rollouts(pass.world()), rollout);
   if (const std::string target = unseen_target(pass, fleet, facts); !target.empty())
     out.replaced_by = shown_revision(target);
-  if (out.replaced_by.empty()) out.next = way_out(pass, out);
-  out.held = holds_on(pass, facts);
+  add_way_out(pass, out);
   out.rows = facts.nodes;
   for (RolloutFacts::NodeRow& row : out.rows) {
     const Node* node = fleet.has_operator ? pass.world().nodes.find(row.name) : nullptr;
@@ -168,7 +200,7 @@ std::vector<LeftFailed> left_failed(ReadingPass& pass, const std::optional<std::
   }
   std::vector<LeftFailed> out;
   for (auto& [name, failed] : by_policy) {
-    failed.next = way_out_of_failed(pass, name, failed.nodes, !names_retry(fleet.waiting, name));
+    add_way_out(pass, failed, !names_retry(fleet.waiting, name));
     note_uncounted(pass.index(), failed.nodes);
     out.push_back(std::move(failed));
   }
