@@ -143,8 +143,7 @@ RolloutReport report_of(ReadingPass& pass, const FleetReport& fleet, const Rollo
   out.failures = failures_behind(pass, facts);
   if (!fleet.nodes_unread) out.since_completion = since_completion(facts, pass.index());
   out.after = came_after(all_rollouts(pass.world()), rollout);
-  if (const std::string target = unseen_target(pass, fleet, facts); !target.empty())
-    out.replaced_by = shown_revision(target);
+  out.replaced_by = shown_revision(unseen_target(pass, fleet, facts));
   add_way_out(pass, out);
   out.rows = facts.nodes;
   for (RolloutFacts::NodeRow& row : out.rows) {
@@ -175,12 +174,6 @@ bool says_wait(const FleetReport& report, std::string_view policy, std::string_v
                              [&](const PolicyWait& wait) { return wait.policy == policy && wait.why.code == code; });
 }
 
-// A wait of the policy names the retry already.
-bool names_retry(const std::vector<PolicyWait>& waiting, const std::string& policy) {
-  return std::ranges::any_of(
-      waiting, [&](const PolicyWait& wait) { return wait.policy == policy && is_stopped(named_gate(wait.why.code)); });
-}
-
 // Of all policies, or of that one.
 std::vector<LeftFailed> left_failed(ReadingPass& pass, const std::optional<std::string>& policy,
                                     const FleetReport& fleet) {
@@ -200,7 +193,10 @@ std::vector<LeftFailed> left_failed(ReadingPass& pass, const std::optional<std::
   }
   std::vector<LeftFailed> out;
   for (auto& [name, failed] : by_policy) {
-    add_way_out(pass, failed, !names_retry(fleet.waiting, name));
+    const bool is_retry_named = std::ranges::any_of(fleet.waiting, [&name](const PolicyWait& wait) {
+      return wait.policy == name && is_stopped(named_gate(wait.why.code));
+    });
+    add_way_out(pass, failed, !is_retry_named);
     note_uncounted(pass.index(), failed.nodes);
     out.push_back(std::move(failed));
   }

@@ -137,8 +137,7 @@ class Ways {
     }
     end_by_reason(code, wait.policy);
     if (gate == Gate::outside_window && can_go_back(wait.policy))
-      add({"gpu-sharing-operator rollout undo --dry-run", "to go back, if the edit that waits is wrong",
-           Command::Does::goes_back});
+      add({"gpu-sharing-operator rollout undo --dry-run", "to go back, if the edit that waits is wrong"});
   }
 
   // --- What failed, and the way back.
@@ -213,12 +212,15 @@ class Ways {
     }
   }
 
-  // look_at() of the nodes, in their order, the first few; one that is the same for several is there once, with their
-  // names. The name of a node is in most of its commands, and is a comment of the others.
+  // Shows the trouble of each node, in their order, of the first few; what is the same for several is there once, with
+  // their names. The name of a node is in most of its commands, and is a comment of the others.
   void look_at_each(const std::vector<RolloutFacts::NodeRow>& nodes) {
     std::vector<std::pair<Command, Names>> looks;
     for (const RolloutFacts::NodeRow& row : nodes) {
-      const Command command = look_at(row);
+      const Node* node = world_.nodes.find(row.name);
+      const NodeAssessment* a = index_.find(row.name);
+      if (node == nullptr || a == nullptr) continue;
+      const Command command = trouble_command(pass_, *node, *a, row.why);
       if (command.empty()) continue;
       auto known = std::ranges::find(looks, command, &std::pair<Command, Names>::first);
       if (known == looks.end()) known = looks.insert(known, {command, {}});
@@ -307,8 +309,7 @@ class Ways {
     const bool has_text = is_inline(rollout) ? !inline_text_before(world_, rollout).empty()
                                              : has_earlier_text(world_, index_, rollout.config_map, rollout.key);
     if (!has_text) return {};
-    return {fmt::format("gpu-sharing-operator rollout undo {} --dry-run", rollout.meta.name), "to go back",
-            Command::Does::goes_back};
+    return {fmt::format("gpu-sharing-operator rollout undo {} --dry-run", rollout.meta.name), "to go back"};
   }
 
   // `rollout undo` where it has a profile to return to; else the place where the profile is corrected.
@@ -316,24 +317,10 @@ class Ways {
     if (Command back = to_earlier(rollout); !back.empty()) return back;
     if (is_inline(rollout))
       return {fmt::format("gpu-sharing-operator rollout undo {}", rollout.meta.name),
-              "to return its nodes to what they ran before this policy's profile", Command::Does::goes_back};
+              "to return its nodes to what they ran before this policy's profile", Command::Does::changes};
     return edit_config_map_command(
         config_map_key(rollout.config_map),
         fmt::format("to correct key {}: no earlier profile of it is on record", rollout.key));
-  }
-
-  // Shows why a node is in trouble; empty: it is not. Not the retry of a failed node, which is for all of them
-  // together, nor the end of a hold: hold_texts().
-  Command look_at(const RolloutFacts::NodeRow& row) {
-    const Node* node = world_.nodes.find(row.name);
-    const NodeAssessment* a = index_.find(row.name);
-    if (node == nullptr || a == nullptr || row.why.code == kHeld) return {};
-    Command command = trouble_command(index_, *node, *a);
-    if (command.empty() && is_about_pods(row.why.code)) command = advice_on_pods(pass_, *node, *a, row.why).next();
-    if (command.empty()) command = command_of_reason(pass_, *node, *a, row.why.code);
-    if (!command.empty() || a->phase != Phase::failed) return command;
-    command = failed_pod_command(index_, *node, *a);
-    return command.empty() ? explain_command(row.name) : command;
   }
 
   SlotHold hold_of(const std::string& name) const { return slot_hold(world_, index_, name); }
