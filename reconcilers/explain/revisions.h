@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -61,9 +62,9 @@ struct RevisionChange {
   struct Amount {
     std::string resource;
     std::int64_t before = 0, after = 0;  // On one node.
-    std::int64_t nodes = 0;
+    friend auto operator<=>(const Amount&, const Amount&) = default;
   };
-  std::vector<Amount> amounts;  // That change, by resource.
+  std::map<Amount, std::int64_t> amounts;  // Those that change, and on how many nodes.
 };
 
 // The texts that the cluster has of revisions: in ConfigMaps, in SharingRollouts and in the record (null: none).

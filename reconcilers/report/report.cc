@@ -89,16 +89,12 @@ std::string since_completion(const RolloutFacts& facts, const Index& index) {
 
 // --- The rows of nodes, for people.
 
-// Says of failed nodes of the rollout that maxFailures does not count them, and why.
-void note_uncounted(const Index& index, Rows& rows) {
-  for (RolloutFacts::NodeRow& row : rows) {
-    const NodeAssessment* a = index.find(row.name);
-    if (row.state != to_string(Phase::failed) || a == nullptr || a->change == nullptr || is_counted(*a->change))
-      continue;
-    row.why.message += row.why.message.empty() ? "" : "; ";
-    row.why.message +=
-        "not counted for maxFailures: it was out of service (cordoned, failed or without GPUs) before its change";
-  }
+// Says of a failed node that maxFailures does not count it, and why. `a`: null if no plugin serves the node.
+void note_uncounted(const NodeAssessment* a, RolloutFacts::NodeRow& row) {
+  if (row.state != to_string(Phase::failed) || a == nullptr || a->change == nullptr || is_counted(*a->change)) return;
+  row.why.message += row.why.message.empty() ? "" : "; ";
+  row.why.message +=
+      "not counted for maxFailures: it was out of service (cordoned, failed or without GPUs) before its change";
 }
 
 // The table names the state of a node as `status` does: a SharingRollout says Waiting of each node that waits, and
@@ -118,17 +114,24 @@ void name_state(ReadingPass& pass, const Node& node, RolloutFacts::NodeRow& row)
                                             : fmt::format("{}; its change failed: {}", shown.message, row.why.message);
 }
 
-// Of the template of DaemonSets `status` has no state of a node.
-void name_states(ReadingPass& pass, const SharingRollout& rollout, Rows& rows) {
-  const bool is_template = !daemonset_of(rollout.config_map).empty();
+// The rows of a status with what is known of the nodes now.
+Rows present_rows(ReadingPass& pass, const RolloutFacts& facts, bool has_operator) {
+  const bool is_template = !daemonset_of(facts.rollout->config_map).empty();
   std::map<std::string, Phase> of_daemons;
-  if (is_template) of_daemons = daemon_phases(pass.world(), pass.index(), rollout_key_of(rollout));
-  for (RolloutFacts::NodeRow& row : rows) {
+  if (is_template) of_daemons = daemon_phases(pass.world(), pass.index(), rollout_key_of(*facts.rollout));
+  Rows out = facts.nodes;
+  for (RolloutFacts::NodeRow& row : out) {
+    const Node* node = pass.world().nodes.find(row.name);
+    const NodeAssessment* a = pass.index().find(row.name);
+    // The status of a rollout names no deadline of the nodes in a change that it lists.
+    if (has_operator && node != nullptr && a != nullptr) row.why.message += deadline_text(pass, *node, *a);
+    note_uncounted(a, row);
+    if (!is_template && node != nullptr) name_state(pass, *node, row);
+    // Of the template of DaemonSets `status` has no state of a node.
     const auto phase = of_daemons.find(row.name);
-    const Node* node = is_template ? nullptr : pass.world().nodes.find(row.name);
-    if (node != nullptr) name_state(pass, *node, row);
-    if (is_template && row.state == "Waiting" && phase != of_daemons.end()) row.state = to_string(phase->second);
+    if (row.state == "Waiting" && phase != of_daemons.end()) row.state = to_string(phase->second);
   }
+  return out;
 }
 
 RolloutReport report_of(ReadingPass& pass, const FleetReport& fleet, const RolloutFacts& reported) {
@@ -145,15 +148,7 @@ RolloutReport report_of(ReadingPass& pass, const FleetReport& fleet, const Rollo
   out.after = came_after(all_rollouts(pass.world()), rollout);
   out.replaced_by = shown_revision(unseen_target(pass, fleet, facts));
   add_way_out(pass, out);
-  out.rows = facts.nodes;
-  for (RolloutFacts::NodeRow& row : out.rows) {
-    const Node* node = fleet.has_operator ? pass.world().nodes.find(row.name) : nullptr;
-    const NodeAssessment* a = pass.index().find(row.name);
-    // The status of a rollout names no deadline of the nodes in a change that it lists.
-    if (node != nullptr && a != nullptr) row.why.message += deadline_text(pass, *node, *a);
-  }
-  note_uncounted(pass.index(), out.rows);
-  name_states(pass, rollout, out.rows);
+  out.rows = present_rows(pass, facts, fleet.has_operator);
   // What the others waited for has ended with the edit.
   if (!out.replaced_by.empty())
     std::erase_if(out.rows, [](const RolloutFacts::NodeRow& row) { return row.state != to_string(Phase::failed); });
@@ -187,8 +182,9 @@ std::vector<LeftFailed> left_failed(ReadingPass& pass, const std::optional<std::
       if (is_of_any(pass.index(), *a, fleet.rollouts)) continue;
       LeftFailed& failed = by_policy[key.policy];
       failed.policy = key.policy;
-      failed.nodes.push_back(
-          {name, std::string(to_string(Phase::failed)), {kVerificationFailed, shown_state(pass, *node).message}});
+      RolloutFacts::NodeRow& row = failed.nodes.emplace_back(name, std::string(to_string(Phase::failed)));
+      row.why = {kVerificationFailed, shown_state(pass, *node).message};
+      note_uncounted(a, row);
     }
   }
   std::vector<LeftFailed> out;
@@ -197,7 +193,6 @@ std::vector<LeftFailed> left_failed(ReadingPass& pass, const std::optional<std::
       return wait.policy == name && is_stopped(named_gate(wait.why.code));
     });
     add_way_out(pass, failed, !is_retry_named);
-    note_uncounted(pass.index(), failed.nodes);
     out.push_back(std::move(failed));
   }
   return out;

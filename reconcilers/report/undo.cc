@@ -1,5 +1,4 @@
-#include "reconcilers/report/undo.h"
-
+// What `rollout undo` means: the key that goes back, and the revision that it goes back to.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,7 +9,7 @@
 
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/policy.h"
-#include "reconcilers/report/rollout_facts.h"
+#include "reconcilers/report/report.h"
 #include "reconcilers/rollout/rollout_view.h"
 
 namespace gso {

@@ -107,10 +107,9 @@ OrderedJson to_json(const DroppedKey& dropped) {
 
 OrderedJson to_json(const RevisionChange& change) {
   OrderedJson amounts = OrderedJson::array();
-  for (const RevisionChange::Amount& amount : change.amounts) {
+  for (const auto& [amount, nodes] : change.amounts)
     amounts.push_back(
-        {{"resource", amount.resource}, {"before", amount.before}, {"after", amount.after}, {"nodes", amount.nodes}});
-  }
+        {{"resource", amount.resource}, {"before", amount.before}, {"after", amount.after}, {"nodes", nodes}});
   return {{"profile", change.profile},
           {"from", change.from},
           {"to", change.to},
