@@ -425,12 +425,10 @@ Command next_step(const ReadingPass& pass, const Node& node, const NodeAssessmen
     if (Command command = before_a_restart(pass, node, *a); !command.empty()) return command;
   }
   // A retry of what crashes fails again.
-  if (Command log = crash_log(index, node, *a); !log.empty()) return log;
-  if (a->phase == Phase::failed) {
-    if (Command pod = failed_pod_command(index, node, *a); !pod.empty()) return pod;
-  }
+  const bool failed = a->phase == Phase::failed;
+  if (Command pod = failed ? failed_pod_command(index, node, *a) : crash_log(index, node, *a); !pod.empty()) return pod;
   const bool deferred = a->phase == Phase::pending && index.nodes_in(Bucket::deferred).contains(node.meta.name);
-  if (a->phase == Phase::failed || deferred) return start_command(a->policy.view());
+  if (failed || deferred) return start_command(a->policy.view());
   if (a->phase == Phase::pending && !world.policies_served && is_stopped_by_gone_policy(world, index, a->policy.view()))
     return install_crds_command();
   if (a->phase == Phase::pending || a->in_change()) return rollout_status_command();
