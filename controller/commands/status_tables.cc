@@ -85,9 +85,8 @@ std::vector<std::string> messages_of(const std::vector<NodeRow>& nodes) {
   std::vector<std::string> out;
   for (const NodeRow& node : nodes) {
     const std::string& message = node.shown.message;
-    const bool waits_for_slot = message.starts_with(kNoSlot);
-    const auto first = waits_for_slot ? said.emplace(message, node.name).first : said.end();
-    const bool is_said = waits_for_slot && first->second != node.name;
+    const auto first = node.shown.waits_for_slot ? said.emplace(message, node.name).first : said.end();
+    const bool is_said = node.shown.waits_for_slot && first->second != node.name;
     out.push_back(is_said ? fmt::format("{} (see {})", kNoSlot, first->second) : message);
   }
   return out;

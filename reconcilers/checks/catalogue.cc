@@ -15,27 +15,21 @@ using Kind = CodeSection::Kind;
 std::vector<CodeSection> complete() {
   std::vector<CodeSection> out{codes_of_blocked_nodes()};
   std::ranges::move(codes_reported(), std::back_inserter(out));
-  std::ranges::move(codes_of_profiles(), std::back_inserter(out));
-  const std::size_t chain = out.size();
-  out.push_back(
-      {"The setup of a node",
-       "Reported about the Node (once about the DaemonSet if many nodes are affected) by `lint` of manifests, "
-       "by `plan`, and by the operator before it changes the node. If a code blocks a node, `explain` also "
-       "shows the reason of the block.",
-       {}});
-  std::ranges::move(codes_of_manifests(), std::back_inserter(out));
+  std::ranges::move(codes_checked(), std::back_inserter(out));
   const auto row_of = [](const Check& check) {
     return CodeRow{{check.code}, check.severity, check.meaning, check.remedy};
   };
+  const auto chain = std::ranges::find_if(out, [](const CodeSection& section) { return section.rows.empty(); });
   std::set<std::string_view> listed;
   for (CodeSection& section : out) {
     for (CodeRow& row : section.rows) {
       if (row.meaning.empty()) row = row_of(*find_check(row.codes.front()));
       if (section.kind != Kind::reported) listed.insert(row.names().begin(), row.names().end());
+      if (section.kind == Kind::reported && row.seen.empty()) row.seen = "finding";
     }
   }
   for (const Check& check : checks()) {
-    if (!listed.contains(check.code)) out[chain].rows.push_back(row_of(check));
+    if (!listed.contains(check.code)) chain->rows.push_back(row_of(check));
   }
   return out;
 }

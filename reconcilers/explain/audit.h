@@ -121,8 +121,6 @@ void add_waiting_rollouts(ReadingPass& pass, std::vector<Finding>& findings);
 // Reasons that only an audit has.
 inline constexpr std::string_view kNodeNotReady = "NodeNotReady";
 inline constexpr std::string_view kNoneAllocatable = "NoneAllocatable";
-// A check of objects: pods mount a ConfigMap that does not exist.
-inline constexpr std::string_view kConfigMapMissing = "ConfigMapMissing";
 
 // Of a node that is NotReady. `differs`: it does not show its profile either.
 [[nodiscard]] std::string_view not_ready_text(bool differs);

@@ -63,13 +63,10 @@ inline constexpr std::string_view kDefaultInvalid = "DefaultInvalid";
 [[nodiscard]] Command next_step(const ReadingPass& pass, const Node& node, const NodeAssessment* assessment,
                                 std::string_view state);
 
-// Shows why a node in a change does not come back: its kubelet, or a container that ends again and again. Empty:
-// neither.
-[[nodiscard]] Command trouble_command(const FleetIndex::Impl& index, const Node& node,
-                                      const NodeAssessment& assessment);
-// For a node that failed: how its container ended, or else the first of its pods that is not Ready. Empty: all serve.
-[[nodiscard]] Command failed_pod_command(const FleetIndex::Impl& index, const Node& node,
-                                         const NodeAssessment& assessment);
+// Shows why a node that a rollout names for that reason (without a code: it is in a change) does not come back; empty:
+// it is in no trouble. Not the retry of a failed node, which is for all of them together, nor the end of a hold.
+[[nodiscard]] Command trouble_command(const ReadingPass& pass, const Node& node, const NodeAssessment& assessment,
+                                      const Reason& why);
 // For a node that failed although its pods serve: the log of the pod that writes what differs, GPU Feature Discovery
 // for labels and else the plugin. Empty: nothing differs now, or there is no such pod.
 [[nodiscard]] Command writer_log_command(const FleetIndex::Impl& index, const Node& node,

@@ -54,7 +54,8 @@ class ReadingPass;  // reconcilers/explain/reading_pass.h
 struct ShownState {
   std::string state;  // "UpToDate", "Blocked(OutsideWindow)", "Drift", "NoPlugin", …
   std::string message;
-  bool in_trouble = false;  // The node is Failed or Blocked.
+  bool in_trouble = false;      // The node is Failed or Blocked.
+  bool waits_for_slot = false;  // Of a full budget: the message is that of all nodes that wait for it.
 };
 // If the namespace of the node's device plugin, or the operator's record, could not be read, the state is kUnknown,
 // whatever the assessment concluded from the missing objects. A change that has failed shows in the node's annotation.

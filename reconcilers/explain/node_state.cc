@@ -167,18 +167,19 @@ Alone alone(const Index& index, const NodeAssessment& a) {
 // what the status of its rollout says of it, else what its group waits for. Only the operator knows how long a wait
 // that ends by itself has lasted, and which pods it has listed: what it wrote about the rollout comes last, and only if
 // it can speak of no other group.
-std::string waits_for(ReadingPass& pass, const Node& node, const NodeAssessment& a) {
+Reason waits_for(ReadingPass& pass, const Node& node, const NodeAssessment& a) {
   const World& world = pass.world();
-  if (const auto why = node_out_of_reach(a, node)) return why->message;
+  if (auto why = node_out_of_reach(a, node)) return *std::move(why);
   const SharingPolicy* policy = world.policies.find(a.policy.view());
   const Reason* stop = policy == nullptr ? nullptr : pass.stop_of(a);
-  if (stop != nullptr) return fmt::format("{}: {}", stop->code, stop->message);
-  if (std::string wait = text_at(waiting_entry(world, node.meta.name), "message"); !wait.empty()) return wait;
+  if (stop != nullptr) return {stop->code, fmt::format("{}: {}", stop->code, stop->message)};
+  if (Reason wait = reason_in(waiting_entry(world, node.meta.name)); !wait.message.empty()) return wait;
   if (policy == nullptr && !sharing_objects_unread(world)) {
     const std::string gone = gone_policy_text(pass, a.policy.view());
-    if (!gone.empty()) return fmt::format("{}: {}", world.policies_served ? kPolicyGone : kCrdsGone, gone);
+    const std::string_view code = world.policies_served ? kPolicyGone : kCrdsGone;
+    if (!gone.empty()) return {code, fmt::format("{}: {}", code, gone)};
   }
-  if (std::string group = pass.wait_of(a); !group.empty()) return group;
+  if (Reason wait = pass.wait_of(a); !wait.code.empty()) return wait;
   const Alone only = alone(pass.index(), a);
   const SharingRollout* rollout = world.rollouts.find(rollout_name(pass.index().rollout_key_of(a), a.target.view()));
   const bool under_way = rollout != nullptr && !has_ended(rollout->phase);
@@ -188,7 +189,7 @@ std::string waits_for(ReadingPass& pass, const Node& node, const NodeAssessment&
   // because one without pods starts.
   if (out.empty() && under_way) out = workloads_before(*rollout, a.product.view());
   if (out.empty() && only.in_policy && policy != nullptr) out = progressing(policy->status_json);
-  return out;
+  return {{}, std::move(out)};
 }
 
 std::string no_plugin_text(const World& world, const Node& node) {
@@ -229,16 +230,6 @@ std::string unrecorded_text(const ReadingPass& pass, const NodeAssessment& a) {
   }
   return "no record of the profile that the node loaded, and the node does not show its profile: " +
          shown_difference(a);
-}
-
-// Of a node that failed because it was not Ready (node_step_end.cc), and is Ready now: the message is of the
-// past.
-void report_ready_again(const NodeAssessment& a, std::string& message) {
-  constexpr std::string_view kThen = "the node is not Ready";
-  const std::size_t at = message.find(kThen);
-  if (a.change == nullptr || !a.change->failed || !a.change->failed->why.starts_with(kThen)) return;
-  if (at != std::string::npos) message.replace(at, kThen.size(), "the node was not Ready");
-  message += fmt::format("; it is Ready again. If it stays Failed, retry: {}", start_command(a.policy.view()).line);
 }
 
 // Without the operator's record, only what the annotations of the node say is known.
@@ -296,7 +287,9 @@ ShownState shown_state(ReadingPass& pass, const Node& node) {
     shown.message = change_step(pass, node, a);
   }
   if (shown.message.empty() && a.phase == Phase::pending) {
-    shown.message = waits_for(pass, node, a);
+    const Reason wait = waits_for(pass, node, a);
+    shown.message = wait.message;
+    shown.waits_for_slot = wait.code == kBudgetExhausted;
     if (shown.message.empty() && a.cause == ChangeCause::new_template)
       shown.message =
           "its pods have an older template of their DaemonSets (updateStrategy OnDelete); the operator replaces them "
@@ -310,7 +303,6 @@ ShownState shown_state(ReadingPass& pass, const Node& node) {
   const std::string_view written = node.meta.annotations.get(kMessageAnnotation).value_or("");
   const bool is_its_phase = phase == Phase::failed || phase == Phase::blocked;
   if (!written.empty() && is_its_phase) shown.message = written;
-  if (phase == Phase::failed && node.ready) report_ready_again(a, shown.message);
   if (shown.message.empty()) shown.message = a.would_break.view();
   if (shown.message.empty() && !node.ready && phase != Phase::unmanaged) shown.message = kNotReadyText;
   return shown;

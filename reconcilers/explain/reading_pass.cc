@@ -95,18 +95,18 @@ std::vector<Command> ReadingPass::stop_commands_of(std::string_view policy) {
   return out;
 }
 
-std::string ReadingPass::wait_of(const NodeAssessment& a) {
+Reason ReadingPass::wait_of(const NodeAssessment& a) {
   const RolloutView* rollout = rollout_of(a);
   if (rollout == nullptr) return {};
   const GateState& gate = rollout->gate();
   if (std::string start = start_after_settling(*rollout); !start.empty())
-    return fmt::format("{}: {}", gate.reason(), start);
+    return {gate.reason(), fmt::format("{}: {}", gate.reason(), start)};
   // Whether kubelets have projected a key is known to the operator alone.
   if (gate.gate == Gate::key_not_projected || gate.gate == Gate::new_attempt) return {};
-  if (!gate.is_open()) return fmt::format("{}: {}", gate.reason(), gate.message);
+  if (!gate.is_open()) return {gate.reason(), fmt::format("{}: {}", gate.reason(), gate.message)};
   const auto& groups = rollout->waits().groups;
   const auto group = std::ranges::find(groups, a.product.view(), &GroupWait::product);
-  return group == groups.end() ? std::string() : group->why.message;
+  return group == groups.end() ? Reason() : group->why;
 }
 
 std::map<std::string, std::string> ReadingPass::settling() {

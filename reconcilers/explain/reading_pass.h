@@ -50,8 +50,8 @@ class ReadingPass {
   // calendar or failures; empty: nodes start, or will by themselves.
   [[nodiscard]] std::vector<Command> stop_commands_of(std::string_view policy);
   // What a node that needs a change waits for with the other nodes of its group, as far as that can be known without
-  // the operator's lists of workloads; empty: it is not, or the node can start.
-  [[nodiscard]] std::string wait_of(const NodeAssessment& assessment);
+  // the operator's lists of workloads; without a code: it is not, or the node can start.
+  [[nodiscard]] Reason wait_of(const NodeAssessment& assessment);
   // The pods of the node are known; the operator's statuses say what else is.
   [[nodiscard]] bool has_listed(const std::string& node) const { return snapshot_.consumers.contains(node); }
   // By policy: when nodes start whose rollout waits for its inputs to settle, for people.

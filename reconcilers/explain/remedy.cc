@@ -210,11 +210,9 @@ Command correct_key_command(const World& world, const FleetIndex::Impl& index, c
                            : "");
 }
 
-Command trouble_command(const FleetIndex::Impl& index, const Node& node, const NodeAssessment& a) {
-  if (!node.ready) return describe_node_command(node.meta.name);
-  return crash_log(index, node, a);
-}
+namespace {
 
+// For a node that failed: how its container ended, or else the first of its pods that is not Ready. Empty: all serve.
 Command failed_pod_command(const FleetIndex::Impl& index, const Node& node, const NodeAssessment& a) {
   if (Command log = crash_log(index, node, a); !log.empty()) return log;
   return of_first_pod(index, node, a, [](const Pod& pod) -> Command {
@@ -225,8 +223,6 @@ Command failed_pod_command(const FleetIndex::Impl& index, const Node& node, cons
     return describe_pod_command(pod.meta.key());
   });
 }
-
-namespace {
 
 bool a_label_differs(const Node& node, const NodeAssessment& a) {
   return a.expectation != nullptr && std::ranges::any_of(a.expectation->labels, [&](const auto& expected) {
@@ -256,6 +252,16 @@ Command command_of_reason(const ReadingPass& pass, const Node& node, const NodeA
   const CodeRow* known = find_blocked_reason(reason);
   if (known == nullptr || known->command.empty()) return {};
   return filled(pass.index(), node, a, known->command);
+}
+
+Command trouble_command(const ReadingPass& pass, const Node& node, const NodeAssessment& a, const Reason& why) {
+  if (why.code == kHeld) return {};  // hold_text()
+  if (!node.ready) return describe_node_command(node.meta.name);
+  Command command = crash_log(pass.index(), node, a);
+  if (command.empty() && is_about_pods(why.code)) command = advice_on_pods(pass, node, a, why).next();
+  if (command.empty()) command = command_of_reason(pass, node, a, why.code);
+  if (command.empty() && a.phase == Phase::failed) command = failed_pod_command(pass.index(), node, a);
+  return command.empty() && a.phase == Phase::failed ? explain_command(node.meta.name) : command;
 }
 
 std::optional<Reason> obstacle_of(const NodeAssessment& a) {
@@ -353,7 +359,7 @@ Command lift_hold_command(const Node& node) {
   const bool by_label = &held_by(node) == &node.meta.labels;
   return {fmt::format("kubectl {} node {} {}-", by_label ? "label" : "annotate", node.meta.name, kHoldAnnotation),
           {},
-          Command::Does::lifts_hold,
+          Command::Does::changes,
           node.meta.name};
 }
 
@@ -419,12 +425,10 @@ Command next_step(const ReadingPass& pass, const Node& node, const NodeAssessmen
     if (Command command = before_a_restart(pass, node, *a); !command.empty()) return command;
   }
   // A retry of what crashes fails again.
-  if (Command log = crash_log(index, node, *a); !log.empty()) return log;
-  if (a->phase == Phase::failed) {
-    if (Command pod = failed_pod_command(index, node, *a); !pod.empty()) return pod;
-  }
+  const bool failed = a->phase == Phase::failed;
+  if (Command pod = failed ? failed_pod_command(index, node, *a) : crash_log(index, node, *a); !pod.empty()) return pod;
   const bool deferred = a->phase == Phase::pending && index.nodes_in(Bucket::deferred).contains(node.meta.name);
-  if (a->phase == Phase::failed || deferred) return start_command(a->policy.view());
+  if (failed || deferred) return start_command(a->policy.view());
   if (a->phase == Phase::pending && !world.policies_served && is_stopped_by_gone_policy(world, index, a->policy.view()))
     return install_crds_command();
   if (a->phase == Phase::pending || a->in_change()) return rollout_status_command();

@@ -98,24 +98,14 @@ bool has_earlier_text(const World& world, const FleetIndex::Impl& index, const s
   return !earlier.revision.empty() && !text_on_record(world, record, config_map, earlier.revision).empty();
 }
 
-bool can_go_back(const World& world, const FleetIndex::Impl& index, std::string_view policy) {
-  return std::ranges::any_of(index.profile_rollouts, [&](const auto& entry) {
-    const RolloutKey& key = entry.first;
-    const Tally& nodes = entry.second.tally;
-    return key.policy == policy && nodes.settled < nodes.total &&
-           has_earlier_text(world, index, key.config_map, key.key);
-  });
-}
-
 namespace {
 
 std::string or_unset(const std::string& value) {
   return value.empty() ? "unset" : value;
 }
 
-using AmountKey = std::tuple<std::string, std::int64_t, std::int64_t>;  // Resource, before, after.
-
-void count_amounts(const Node& node, const NodeDifference& difference, std::map<AmountKey, std::int64_t>& out) {
+void count_amounts(const Node& node, const NodeDifference& difference,
+                   std::map<RevisionChange::Amount, std::int64_t>& out) {
   std::map<std::string, std::pair<std::int64_t, std::int64_t>> amounts;
   for (const auto& [resource, count] : node.capacity) {
     if (resource.view().starts_with("nvidia.com/")) amounts[std::string(resource.view())].first = count;
@@ -144,22 +134,20 @@ void learn_texts(const World& world, const FleetRecord* record, ProfileCache& te
 
 std::vector<RevisionChange> revision_changes(const World& world, const std::vector<NodeDifference>& differences,
                                              const ProfileCache& texts) {
-  std::map<std::tuple<std::string, std::string, std::string>, std::map<AmountKey, std::int64_t>> groups;
+  std::map<std::tuple<std::string, std::string, std::string>, RevisionChange> groups;
   for (const NodeDifference& difference : differences) {
     const Node* node = world.nodes.find(difference.node);
     if (!difference.blocked.code.empty() || difference.leaves || difference.to.empty() || node == nullptr) continue;
-    count_amounts(*node, difference, groups[{difference.profile, difference.from, difference.to}]);
+    count_amounts(*node, difference, groups[{difference.profile, difference.from, difference.to}].amounts);
   }
   std::vector<RevisionChange> out;
-  for (const auto& [group, amounts] : groups) {
-    RevisionChange& change = out.emplace_back();
+  for (auto& [group, change] : groups) {
     std::tie(change.profile, change.from, change.to) = group;
     const ProfilePtr before = texts.by_revision(change.from);
     const ProfilePtr after = texts.by_revision(change.to);
     change.known = before != nullptr && after != nullptr;
     if (change.known) change.fields = profile_changes(before->profile(), after->profile());
-    for (const auto& [amount, nodes] : amounts)
-      change.amounts.push_back({std::get<0>(amount), std::get<1>(amount), std::get<2>(amount), nodes});
+    out.push_back(std::move(change));
   }
   return out;
 }
@@ -172,9 +160,9 @@ std::string describe(const RevisionChange& change) {
     parts.push_back(
         fmt::format("the text of {} is not on record", change.from.empty() ? "what runs now" : change.from));
   if (change.known && change.fields.empty()) parts.emplace_back("no field changes");
-  for (const RevisionChange::Amount& amount : change.amounts) {
+  for (const auto& [amount, nodes] : change.amounts) {
     parts.push_back(fmt::format("{} {} -> {} on {}", amount.resource, amount.before, amount.after,
-                                amount.nodes == 1 ? "one node" : fmt::format("each of {} nodes", amount.nodes)));
+                                nodes == 1 ? "one node" : fmt::format("each of {} nodes", nodes)));
   }
   return fmt::format("{}: {}", change.profile, fmt::join(parts, "; "));
 }

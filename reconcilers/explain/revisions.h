@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -51,9 +52,6 @@ struct EarlierRevision {
 [[nodiscard]] bool has_earlier_text(const World& world, const FleetIndex::Impl& index, const std::string& config_map,
                                     const std::string& key);
 
-// Nodes of the policy do not run the text of their key yet, and an earlier one is on record.
-[[nodiscard]] bool can_go_back(const World& world, const FleetIndex::Impl& index, std::string_view policy);
-
 // --- What the revisions of a preview mean: fields of the profile and amounts of GPUs, instead of hashes.
 
 // Nodes that go from one revision to another.
@@ -64,9 +62,9 @@ struct RevisionChange {
   struct Amount {
     std::string resource;
     std::int64_t before = 0, after = 0;  // On one node.
-    std::int64_t nodes = 0;
+    friend auto operator<=>(const Amount&, const Amount&) = default;
   };
-  std::vector<Amount> amounts;  // That change, by resource.
+  std::map<Amount, std::int64_t> amounts;  // Those that change, and on how many nodes.
 };
 
 // The texts that the cluster has of revisions: in ConfigMaps, in SharingRollouts and in the record (null: none).

@@ -47,17 +47,18 @@ Names drop_consequences(std::vector<Finding>& findings, const Names& nodes,
   return out;
 }
 
+bool is_of_default_key(std::string_view code) {
+  return code == kDefaultKeyNotFound || code == kDefaultMissing;
+}
+
 // A default key that does not exist is reported for the nodes (DefaultKeyNotFound, DefaultMissing), and again as
 // ConfigInvalid for a ConfigMap that is right: one problem is enough, and the cause is in the plugin's setting.
 void drop_blamed_config_maps(std::vector<Finding>& findings) {
-  Names defaults;
-  for (const Finding& finding : findings) {
-    if (finding.why.code == kDefaultKeyNotFound || finding.why.code == kDefaultMissing)
-      defaults.insert(finding.why.message);
-  }
+  Names found;
+  for (const Finding& finding : findings) found.insert(finding.why.code);
   std::erase_if(findings, [&](const Finding& finding) {
-    return finding.why.code == kConfigInvalid && finding.object.kind == "ConfigMap" &&
-           defaults.contains(finding.why.message);
+    return is_of_default_key(finding.cause) && finding.object.kind == "ConfigMap" &&
+           found.contains(std::string(finding.cause));
   });
 }
 
@@ -67,7 +68,7 @@ void drop_blamed_config_maps(std::vector<Finding>& findings) {
 void join_nodes_of_a_missing_default(std::vector<Finding>& findings) {
   constexpr std::string_view kEnd = ". ";
   const auto is_wanted = [](const Finding& finding) {
-    return is_about_node(finding) && (finding.why.code == kDefaultKeyNotFound || finding.why.code == kDefaultMissing);
+    return is_about_node(finding) && is_of_default_key(finding.why.code);
   };
   Names messages;
   for (const Finding& finding : findings) {
@@ -216,8 +217,7 @@ void join_breaks_by_label(std::vector<Finding>& findings) {
   const Names refused = nodes_with(findings, kMpsByLabelUnsupported);
   Names broken;
   std::erase_if(findings, [&](const Finding& finding) {
-    const bool same = is_about_node(finding) && finding.why.code == kNodesWouldBreak &&
-                      finding.why.message.starts_with(kPinnedToMpsKey) && refused.contains(finding.object.name);
+    const bool same = finding.cause == kMpsByLabelUnsupported && refused.contains(finding.object.name);
     if (same) broken.insert(finding.object.name);
     return same;
   });

@@ -250,32 +250,6 @@ GateState ended_by(const RolloutView& rollout) {
   return is_stopped(rollout.gate().gate) ? rollout.gate() : GateState();
 }
 
-namespace {
-
-// What ends a gate that a person or a calendar ends.
-struct StopRow {
-  Gate gate;
-  Command (*command)(const RolloutView& rollout, Gate gate);
-};
-
-Command of_spec(const RolloutView& rollout, Gate gate) {
-  return spec_command(rollout.pass.s.world, reason_of(gate), rollout.policy, rollout.pass.s.settings);
-}
-
-Command of_retry(const RolloutView& rollout, Gate /*gate*/) {
-  return start_command(rollout.key.policy, resume_command(rollout));
-}
-
-constexpr StopRow kStops[] = {
-    {Gate::observe, of_spec},
-    {Gate::outside_window, of_spec},
-    {Gate::paused, [](const RolloutView& rollout, Gate /*gate*/) { return resume_command(rollout); }},
-    {Gate::approval, [](const RolloutView& rollout, Gate /*gate*/) { return approve_command(rollout.key.policy); }},
-    {Gate::aborted, of_retry},
-    {Gate::undone, of_retry}};
-
-}  // namespace
-
 Command stop_command(const RolloutView& rollout) {
   const GateState ended = ended_by(rollout);
   const GateState& gate = ended.is_open() ? rollout.gate() : ended;
@@ -285,8 +259,11 @@ Command stop_command(const RolloutView& rollout) {
   const bool by_person = row_of(gate.gate).stops_all && gate.gate != Gate::max_failures;
   if (gone && (by_person || gate.gate == Gate::outside_window))
     return gone_policy_command(world, rollout.pass.index, settings, rollout.key.policy);
-  const auto row = std::ranges::find(kStops, gate.gate, &StopRow::gate);
-  return row == std::end(kStops) ? Command() : row->command(rollout, gate.gate);
+  if (gate.gate == Gate::paused) return resume_command(rollout);
+  if (gate.gate == Gate::approval) return approve_command(rollout.key.policy);
+  if (gate.gate == Gate::aborted || gate.gate == Gate::undone)
+    return start_command(rollout.key.policy, resume_command(rollout));
+  return spec_command(world, gate.reason(), rollout.policy, settings);
 }
 
 namespace {
@@ -354,20 +331,20 @@ bool is_of_another_write(const Reason& blocked) {
   return blocked.code == kForbidden && !blocked.facts().refused;
 }
 
-// Nothing is listed, and the policy evicts already: what the operator reports of the pods is all that is known.
-std::optional<PodDecision> by_evicting_more(const SharingPolicy& policy, bool has_object, const Reason& blocked) {
-  const Facts& stay = blocked.facts();
-  const bool only_bare = stay.bare && stay.annotation.empty() && !stay.otherwise && blocked.code != kProtectedNamespace;
-  if (!only_bare || !has_object) return std::nullopt;
-  return by_policy(policy.meta.name, {"evictBarePods: true"},
-                   "the operator evicts pods without a controller as well, and nothing creates those again");
-}
-
 // The settings with which the operator evicts enough of the pods that block the node; nullopt: with none. `why` gets
 // what keeps it from that.
 std::optional<PodDecision> by_evicting(const ReadingPass& pass, const std::string& node, const NodeAssessment& a,
-                                       const SharingPolicy& policy, bool has_object, std::string& why) {
+                                       const SharingPolicy& policy, bool has_object, const Reason& blocked,
+                                       std::string& why) {
   const bool evicts = policy.rollout.workloads == WorkloadMode::evict;
+  if (evicts && !pass.has_listed(node)) {
+    // What the operator reports of the pods is all that is known.
+    const Facts& stay = blocked.facts();
+    const bool only_bare = stay.bare && stay.annotation.empty() && !stay.otherwise;
+    if (!only_bare || blocked.code == kProtectedNamespace || !has_object) return std::nullopt;
+    return by_policy(policy.meta.name, {"evictBarePods: true"},
+                     "the operator evicts pods without a controller as well, and nothing creates those again");
+  }
   // Without a listing nothing speaks against it.
   const bool frees =
       !pass.has_listed(node) || eviction_outlook(pass.pass(), node, a, policy.rollout.evict_bare_pods).frees;
@@ -453,11 +430,9 @@ PodAdvice advice_on_pods(const ReadingPass& pass, const Node& node, const NodeAs
     out.decisions.push_back(
         {"whoever installs the operator lets it evict pods: chart value eviction.enabled=true (helm upgrade)", {}});
   if (mode == WorkloadMode::interrupt) return out;
-  const bool evicts_unlisted = mode == WorkloadMode::evict && !pass.has_listed(node.meta.name);
   std::string why;
-  std::optional<PodDecision> more = evicts_unlisted ? by_evicting_more(policy, has_object, blocked)
-                                                    : by_evicting(pass, node.meta.name, a, policy, has_object, why);
-  if (more) out.decisions.push_back(*std::move(more));
+  if (auto more = by_evicting(pass, node.meta.name, a, policy, has_object, blocked, why))
+    out.decisions.push_back(*std::move(more));
   if (!why.empty() && mode == WorkloadMode::wait_for_idle)
     out.owners += fmt::format(". `workloads: Evict` does not help here: {}", why);
   // The pods are being evicted already.

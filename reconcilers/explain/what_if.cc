@@ -332,7 +332,7 @@ std::string why_it_waits(ReadingPass& pass, const Node& node, const NodeAssessme
                          const std::map<std::string, NodeConsumers>& consumers, const std::string& settling) {
   if (const auto why = node_out_of_reach(a, node)) return why->message;
   if (const Reason* stop = pass.stop_of(a)) return stop->code + ": " + stop->message;
-  if (std::string group = pass.wait_of(a); !group.empty()) return group;
+  if (const Reason wait = pass.wait_of(a); !wait.code.empty()) return wait.message;
   const auto listed = consumers.find(node.meta.name);
   return listed != consumers.end() && !listed->second.pods.empty() ? "pods use its GPUs: idle nodes start first"
                                                                    : short_wait_of(pass, a, settling);

@@ -146,6 +146,8 @@ struct Finding {
   ObjectRef object;
   Reason why;
   std::string key = {};  // Of the ConfigMap that it is about; empty: it is about all keys, or another object.
+  // The check that it comes from, where that is reported as a finding of its own; empty: it is not, or not known.
+  std::string_view cause = {};
   friend auto operator<=>(const Finding&, const Finding&) = default;
 };
 

@@ -112,8 +112,8 @@ void PlanDraft::event(ObjectRef regarding, bool warning, std::string_view reason
 }
 
 void PlanDraft::finding(Severity severity, ObjectRef object, std::string_view reason, std::string message,
-                        std::string key) {
-  plan.findings.push_back({severity, std::move(object), {reason, shown_message(message)}, std::move(key)});
+                        std::string key, std::string_view cause) {
+  plan.findings.push_back({severity, std::move(object), {reason, shown_message(message)}, std::move(key), cause});
 }
 
 void PlanDraft::take(Plan part, const std::string& node) {

@@ -86,7 +86,8 @@ class PlanDraft {
   // If rollouts are only observed, writes for which the operator has no permission are left out.
   void add(Action action, std::string_view reason, std::string message, bool disruptive = false, std::string node = {});
   void event(ObjectRef regarding, bool warning, std::string_view reason, std::string_view action, std::string note);
-  void finding(Severity severity, ObjectRef object, std::string_view reason, std::string message, std::string key = {});
+  void finding(Severity severity, ObjectRef object, std::string_view reason, std::string message, std::string key = {},
+               std::string_view cause = {});
   // Adds a plan that was built for one node without a draft.
   void take(Plan part, const std::string& node);
 

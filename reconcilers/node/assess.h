@@ -87,9 +87,6 @@ enum class LeftPolicy : std::uint8_t {
   release,  // The label stays; the operator no longer owns it.
 };
 
-// What NodeAssessment::would_break begins with where the cause is the node's own label.
-inline constexpr std::string_view kPinnedToMpsKey = "a label pins the node to MPS key";
-
 // Whether pods can get the GPUs of a node, by what its Node shows now: the last value that is true of it.
 enum class Availability : std::uint8_t {
   available,
@@ -115,8 +112,7 @@ struct NodeAssessment {
   bool shrinks = false;     // The target advertises less of some resource than the node does now.
   bool wrong_key =
       false;  // The policy names a key that the ConfigMap lacks: the node is blocked at its present profile.
-  bool write_blocked = false;          // The reason concerns this node only: it is written to the node, once.
-  bool announced_map_missing = false;  // The cause of would_break: the announced ConfigMap does not exist.
+  bool write_blocked = false;  // The reason concerns this node only: it is written to the node, once.
 
   // NotReady, cordoned, or without a GPU to give: it counts against every budget.
   [[nodiscard]] bool is_unavailable() const { return availability != Availability::available; }
@@ -194,6 +190,9 @@ struct NodeAssessment {
   const Check* blocked_by = nullptr;  // The check that blocks it; null: a holder of the node does.
   // Why the node would lose its GPUs with the announced ClusterPolicy, or with the new templates once its pods restart.
   Interned would_break;
+  // The check that says so as well: kConfigMapMissing, of the announced ConfigMap, or kMpsByLabelUnsupported, of the
+  // node's own label; empty: none does.
+  std::string_view would_break_by;
   // What preflight finds; null if the plugin runs without profiles.
   PreflightCache::Answer setup;
 };

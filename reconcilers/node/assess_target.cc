@@ -333,8 +333,9 @@ std::string Assessor::pinned_break() const {
   if (loads_mps_by_label(plugin_->version, context_.settings.mps_signal_fixed)) return {};
   const std::string& default_key = installation_.announced ? installation_.announced_default : plugin_->default_key;
   if (effective_.key == default_key) return {};
-  return fmt::format("{} {}, with which device plugin {} cannot start once {} is the default", kPinnedToMpsKey,
-                     effective_.key, plugin_->version.to_string(), default_key);
+  return fmt::format(
+      "a label pins the node to MPS key {}, with which device plugin {} cannot start once {} is the default",
+      effective_.key, plugin_->version.to_string(), default_key);
 }
 
 // What the ClusterPolicy announces (or the new templates say) would leave the node without GPUs.
@@ -344,13 +345,14 @@ std::string Assessor::announced_break() {
   // The templates already have it; the pods that still run do not.
   if (!is_labelled && effective_.source == EffectiveKey::Source::error && !out_.label) return effective_.error;
   std::string pinned = is_labelled ? pinned_break() : std::string();
+  if (!pinned.empty()) out_.would_break_by = kMpsByLabelUnsupported;
   // From v0.18.2 on a labelled node starts with the default key: an announced default that does not exist stops it.
   const bool starts_with_default = !is_labelled || start_;
   const bool is_announced = installation_.announced && !installation_.announced_config_map.empty();
   if (!pinned.empty() || !starts_with_default || !is_announced) return pinned;
   const auto* config_map = context_.world.configmaps.find({installation_.ns, installation_.announced_config_map});
   if (config_map == nullptr) {
-    out_.announced_map_missing = true;
+    out_.would_break_by = kConfigMapMissing;
     return fmt::format("ConfigMap {}/{} does not exist", installation_.ns,
                        shown_value(installation_.announced_config_map));
   }

@@ -20,7 +20,8 @@ struct CodeRow {
   Severity severity = Severity::error;
   std::string_view meaning = {};  // Empty: the table of checks has it.
   std::string_view remedy = {};
-  // Where people meet it, for the documentation: "finding; Event on the Node". Empty: what its section says.
+  // Where people meet it, for the documentation: "finding; Event on the Node". Empty: what its section says, and of
+  // what is reported, a finding.
   std::string_view seen = {};
   // The next command for a node that is Blocked, completed by next_step(): {node}, {namespace} and {configmap} (the
   // plugin's), {label} (the plugin's node label), {policy}. Empty: the command depends on other facts.
@@ -31,23 +32,38 @@ struct CodeRow {
   }
 };
 
+// A row of each severity. Of what is reported, `seen` is left out if it is a finding alone.
+constexpr CodeRow error_row(decltype(CodeRow::codes) codes, std::string_view meaning, std::string_view remedy,
+                            std::string_view seen = {}) {
+  return {codes, Severity::error, meaning, remedy, seen};
+}
+constexpr CodeRow warning_row(decltype(CodeRow::codes) codes, std::string_view meaning, std::string_view remedy,
+                              std::string_view seen = {}) {
+  return {codes, Severity::warning, meaning, remedy, seen};
+}
+constexpr CodeRow info_row(decltype(CodeRow::codes) codes, std::string_view meaning, std::string_view remedy,
+                           std::string_view seen = {}) {
+  return {codes, Severity::info, meaning, remedy, seen};
+}
+
 struct CodeSection {
   enum class Kind : std::uint8_t {
     checked,   // Diagnostics of lint and preflight.
     blocks,    // Reasons of Blocked nodes.
     reported,  // Findings, Events and conditions.
   };
+  Kind kind;
   std::string_view title;
   std::string_view intro;  // Can be empty.
   std::vector<CodeRow> rows;
-  Kind kind = Kind::checked;
+
+  CodeSection(Kind of, std::string_view name, std::string_view about, std::span<const CodeRow> codes)
+      : kind(of), title(name), intro(about), rows(codes.begin(), codes.end()) {}
 };
 
 [[nodiscard]] CodeSection codes_of_blocked_nodes();
-[[nodiscard]] CodeSection codes_reported_of_nodes();
-// Those of nodes among them.
 [[nodiscard]] std::vector<CodeSection> codes_reported();
-[[nodiscard]] std::vector<CodeSection> codes_of_profiles();
-[[nodiscard]] std::vector<CodeSection> codes_of_manifests();
+// The section without rows is of the checks of the chain that no other section has.
+[[nodiscard]] std::vector<CodeSection> codes_checked();
 
 }  // namespace gso

@@ -1,21 +1,20 @@
 // Why a node is Blocked: the closed list.
 #include "reconcilers/reasons/codes.h"
 
-#include <iterator>
-
 #include "reconcilers/reasons/names.h"
 
 namespace gso {
-
-using enum Severity;
 
 namespace {
 
 // `command`: the next one, if it is known for every node (CodeRow::command).
 constexpr CodeRow blocked(std::string_view code, std::string_view meaning, std::string_view remedy,
                           std::string_view command = {}) {
-  return {{code}, error, meaning, remedy, {}, command};
+  return {{code}, Severity::error, meaning, remedy, {}, command};
 }
+
+constexpr std::string_view kShowPods = "kubectl get pods --all-namespaces --field-selector spec.nodeName={node}";
+constexpr std::string_view kDescribe = "kubectl describe node {node}";
 
 constexpr CodeRow kBlockedNodes[] = {
     blocked(
@@ -29,14 +28,13 @@ constexpr CodeRow kBlockedNodes[] = {
             "without a controller",
             "wait, delete the pods, or set `workloads: Evict` (for pods without a controller also "
             "`rollout.evictBarePods: true`) or `Interrupt`",
-            "kubectl get pods --all-namespaces --field-selector spec.nodeName={node}"),
+            kShowPods),
     blocked(
         kWorkloadsUnknown,
         "it is not known which pods use the node's GPUs: its pods cannot be listed, some cannot be read, or there are "
         "more than the operator keeps; the message says which. The node counts as in use, and no other node waits for "
         "it",
-        "delete the pods that the message names, or grant the permission that it names",
-        "kubectl get pods --all-namespaces --field-selector spec.nodeName={node}"),
+        "delete the pods that the message names, or grant the permission that it names", kShowPods),
     blocked(kDeferred,
             "the operator has cordoned the node for its pods once, or a person uncordoned it meanwhile: it is changed "
             "as soon as it is idle",
@@ -46,8 +44,7 @@ constexpr CodeRow kBlockedNodes[] = {
     blocked(kProtectedNamespace,
             "`workloads: Evict` is set, and a pod that must leave runs in `kube-system`, in a namespace of the device "
             "plugin or of KAI, or in the operator's own: the operator evicts no pod there; the message names the pod",
-            "delete the pod with kubectl, or move it to another namespace",
-            "kubectl get pods --all-namespaces --field-selector spec.nodeName={node}"),
+            "delete the pod with kubectl, or move it to another namespace", kShowPods),
     blocked(kForbidden,
             "`workloads: Evict` is set, but the operator is not allowed to evict pods; the message names the pods, the "
             "server's answer and the chart value",
@@ -80,22 +77,21 @@ constexpr CodeRow kBlockedNodes[] = {
             "(NVSentinel, SageMaker HyperPod, GKE, AKS, medik8s, Karpenter, `node.kubernetes.io/out-of-service`): the "
             "operator neither changes nor repairs the node",
             "wait until that system returns the node to service; if it left the label or taint behind, remove it",
-            "kubectl describe node {node}"),
+            kDescribe),
     blocked(
         kStandaloneMpsChange,
         "the operator replaces the standalone MPS daemon of the node, after a change of the chart's `standaloneMps` "
         "values",
         "no action needed: the operator goes on once the new daemon is Ready; `StandaloneMPSFailed` says if it is "
         "not",
-        "kubectl describe node {node}"),
+        kDescribe),
     blocked(
         kStandaloneMpsConflict,
         "the profile shares by MPS, and the chart's standalone MPS daemon is for the node as well: two daemons must "
         "not serve one GPU",
         "take the node out of `standaloneMps.nodeSelector`, or choose a profile without MPS"),
     blocked(kRenameStrandsPods, "running pods request the resource name that the change would remove",
-            "delete or change those pods first",
-            "kubectl get pods --all-namespaces --field-selector spec.nodeName={node}"),
+            "delete or change those pods first", kShowPods),
     blocked(kKaiReservations,
             "KAI shares GPUs of the node by reservations, and the profile shares them by replicas: the two cannot be "
             "combined",
@@ -142,26 +138,23 @@ constexpr CodeRow kBlockedNodes[] = {
             "NFD or GFD restarts): its group, budget and canary are unknown, so its change does not start",
             "no action needed if the label returns; otherwise check the pods of GPU Feature Discovery and Node Feature "
             "Discovery",
-            "kubectl get pods --all-namespaces --field-selector spec.nodeName={node}"),
+            kShowPods),
     blocked(
         kDevicesUnreadable,
         "the node's annotation `gpusharing.dev/devices` cannot be read; the message says why. A change could not be "
         "verified, so it does not start",
         "correct the annotation (`expect --devices` checks the same form), or remove it: `kubectl annotate node "
         "NODE gpusharing.dev/devices-`",
-        "kubectl describe node {node}"),
+        kDescribe),
 };
 
 }  // namespace
 
 CodeSection codes_of_blocked_nodes() {
-  return {
-      "Why a node is Blocked",
-      "A blocked node keeps what it runs. The reason is in `status.blocked` of its policy, with up to five nodes and "
-      "what to do; `explain NODE` says the same about one node, with the next command.",
-      std::vector(std::begin(kBlockedNodes), std::end(kBlockedNodes)),
-      CodeSection::Kind::blocks,
-  };
+  return {CodeSection::Kind::blocks, "Why a node is Blocked",
+          "A blocked node keeps what it runs. The reason is in `status.blocked` of its policy, with up to five nodes "
+          "and what to do; `explain NODE` says the same about one node, with the next command.",
+          kBlockedNodes};
 }
 
 }  // namespace gso

@@ -10,13 +10,11 @@ namespace gso {
 struct Command {
   // What typing it does.
   enum class Does : std::uint8_t {
-    shows,       // Nothing changes.
-    watches,     // As `shows`, of what a running operator does: `rollout status`.
-    changes,     // An object changes: `kubectl edit`, `patch`, `annotate`, a Helm release.
-    asks,        // The operator carries it out: `rollout start`, `approve`, `resume`, …
-    retries,     // As `asks`, and failed nodes are tried again.
-    goes_back,   // An earlier profile returns: `rollout undo`.
-    lifts_hold,  // Ends a hold; for whoever set it.
+    shows,    // Nothing changes.
+    watches,  // As `shows`, of what a running operator does: `rollout status`.
+    changes,  // An object changes: `kubectl edit`, `patch`, `annotate`, a Helm release.
+    asks,     // The operator carries it out: `rollout start`, `approve`, `resume`, …
+    retries,  // As `asks`, and failed nodes are tried again.
   };
   std::string line = {};     // With its arguments quoted for a shell. Empty: nothing is known to type.
   std::string comment = {};  // What it shows, or who decides; printed after "  # ". Can be empty.

@@ -50,6 +50,8 @@ inline constexpr std::string_view kRecordUnreadable = "RecordUnreadable";
 // A SharingPolicy was deleted and its stop still applies; the CRDs were removed and the record's policies govern.
 inline constexpr std::string_view kPolicyGone = "PolicyGone";
 inline constexpr std::string_view kCrdsGone = "CRDsGone";
+// A check of objects: pods mount a ConfigMap that does not exist.
+inline constexpr std::string_view kConfigMapMissing = "ConfigMapMissing";
 // A ConfigMap without managedFields: it is unknown when its data changed.
 inline constexpr std::string_view kChangeTimeUnknown = "ChangeTimeUnknown";
 inline constexpr std::string_view kPreexistingDrift = "PreexistingDrift";

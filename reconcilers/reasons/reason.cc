@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <type_traits>
 
 #include "k8sclient/value/json_access.h"
 
@@ -20,20 +21,6 @@ void for_each_field(FactsOrConst& facts, Visit visit) {
   visit("evictionForbiddenBy", facts.annotation);
   visit("podsStayOtherwise", facts.otherwise);
   visit("evictionRefused", facts.refused);
-}
-
-void read(const nlohmann::json& entry, const char* name, bool& out) {
-  out = k8s::flag_at(entry, name);
-}
-
-void read(const nlohmann::json& entry, const char* name, std::string& out) {
-  out = k8s::text_at(entry, name);
-}
-
-void read(const nlohmann::json& entry, const char* name, std::vector<std::string>& out) {
-  for (const nlohmann::json& item : k8s::list_at(entry, name)) {
-    if (item.is_string()) out.push_back(item.get<std::string>());
-  }
 }
 
 }  // namespace
@@ -65,7 +52,17 @@ void print_facts(const Facts& facts, nlohmann::json& entry) {
 
 Facts facts_in(const nlohmann::json& entry) {
   Facts out;
-  for_each_field(out, [&](const char* name, auto& value) { read(entry, name, value); });
+  for_each_field(out, [&]<class Value>(const char* name, Value& value) {
+    if constexpr (std::is_same_v<Value, bool>) {
+      value = k8s::flag_at(entry, name);
+    } else if constexpr (std::is_same_v<Value, std::string>) {
+      value = k8s::text_at(entry, name);
+    } else {
+      for (const nlohmann::json& item : k8s::list_at(entry, name)) {
+        if (item.is_string()) value.push_back(item.get<std::string>());
+      }
+    }
+  });
   return out;
 }
 

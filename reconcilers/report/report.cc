@@ -54,18 +54,47 @@ std::string estimate_of(const ReadingPass& pass, const FleetReport& fleet, const
                                                                        : std::string();
 }
 
+// With the counts of the nodes as they are now, by which their names are shown beside it: the status can be older. As
+// it is, where the rollout has ended, or its revision is not what its nodes should run.
+RolloutFacts with_present_counts(RolloutFacts facts, const Index& index) {
+  const ProfileRollout* nodes = facts.finished() ? nullptr : present_rollout(*facts.rollout, index);
+  if (nodes == nullptr) return facts;
+  const Tally& tally = nodes->tally;
+  facts.total = tally.total;
+  facts.updated = tally.settled;
+  facts.in_progress = tally.moving();
+  facts.pending = tally.of(Phase::pending);
+  facts.blocked = tally.blocked();
+  facts.failed = std::ssize(failed_on(index, *nodes, facts.rollout->to_revision));
+  return facts;
+}
+
+// Of a rollout that is Completed, whose counts are those of then, if not all of its nodes run its revision now. Empty:
+// they do, as many as then, or its revision is not what its nodes should run.
+std::string since_completion(const RolloutFacts& facts, const Index& index) {
+  const ProfileRollout* nodes = facts.phase == "Completed" ? present_rollout(*facts.rollout, index) : nullptr;
+  if (nodes == nullptr) return {};
+  const Tally& tally = nodes->tally;
+  const std::int64_t failed = std::ssize(failed_on(index, *nodes, facts.rollout->to_revision));
+  const bool as_then = tally.settled == facts.updated && tally.total == facts.total && failed == facts.failed;
+  if (as_then || tally.settled == tally.total) return {};
+  std::string out = fmt::format("now {}/{} up to date", tally.settled, tally.total);
+  for (const auto& [count, what] :
+       {std::pair(tally.moving(), "in progress"), std::pair(tally.of(Phase::pending), "pending"),
+        std::pair(tally.blocked(), "blocked"), std::pair(failed, "failed"), std::pair(tally.unshown(), "drifting")}) {
+    if (count > 0) out += fmt::format(", {} {}", count, what);
+  }
+  return out;
+}
+
 // --- The rows of nodes, for people.
 
-// Says of failed nodes of the rollout that maxFailures does not count them, and why.
-void note_uncounted(const Index& index, Rows& rows) {
-  for (RolloutFacts::NodeRow& row : rows) {
-    const NodeAssessment* a = index.find(row.name);
-    if (row.state != to_string(Phase::failed) || a == nullptr || a->change == nullptr || is_counted(*a->change))
-      continue;
-    row.why.message += row.why.message.empty() ? "" : "; ";
-    row.why.message +=
-        "not counted for maxFailures: it was out of service (cordoned, failed or without GPUs) before its change";
-  }
+// Says of a failed node that maxFailures does not count it, and why. `a`: null if no plugin serves the node.
+void note_uncounted(const NodeAssessment* a, RolloutFacts::NodeRow& row) {
+  if (row.state != to_string(Phase::failed) || a == nullptr || a->change == nullptr || is_counted(*a->change)) return;
+  row.why.message += row.why.message.empty() ? "" : "; ";
+  row.why.message +=
+      "not counted for maxFailures: it was out of service (cordoned, failed or without GPUs) before its change";
 }
 
 // The table names the state of a node as `status` does: a SharingRollout says Waiting of each node that waits, and
@@ -85,17 +114,24 @@ void name_state(ReadingPass& pass, const Node& node, RolloutFacts::NodeRow& row)
                                             : fmt::format("{}; its change failed: {}", shown.message, row.why.message);
 }
 
-// Of the template of DaemonSets `status` has no state of a node.
-void name_states(ReadingPass& pass, const SharingRollout& rollout, Rows& rows) {
-  const bool is_template = !daemonset_of(rollout.config_map).empty();
+// The rows of a status with what is known of the nodes now.
+Rows present_rows(ReadingPass& pass, const RolloutFacts& facts, bool has_operator) {
+  const bool is_template = !daemonset_of(facts.rollout->config_map).empty();
   std::map<std::string, Phase> of_daemons;
-  if (is_template) of_daemons = daemon_phases(pass.world(), pass.index(), rollout_key_of(rollout));
-  for (RolloutFacts::NodeRow& row : rows) {
+  if (is_template) of_daemons = daemon_phases(pass.world(), pass.index(), rollout_key_of(*facts.rollout));
+  Rows out = facts.nodes;
+  for (RolloutFacts::NodeRow& row : out) {
+    const Node* node = pass.world().nodes.find(row.name);
+    const NodeAssessment* a = pass.index().find(row.name);
+    // The status of a rollout names no deadline of the nodes in a change that it lists.
+    if (has_operator && node != nullptr && a != nullptr) row.why.message += deadline_text(pass, *node, *a);
+    note_uncounted(a, row);
+    if (!is_template && node != nullptr) name_state(pass, *node, row);
+    // Of the template of DaemonSets `status` has no state of a node.
     const auto phase = of_daemons.find(row.name);
-    const Node* node = is_template ? nullptr : pass.world().nodes.find(row.name);
-    if (node != nullptr) name_state(pass, *node, row);
-    if (is_template && row.state == "Waiting" && phase != of_daemons.end()) row.state = to_string(phase->second);
+    if (row.state == "Waiting" && phase != of_daemons.end()) row.state = to_string(phase->second);
   }
+  return out;
 }
 
 RolloutReport report_of(ReadingPass& pass, const FleetReport& fleet, const RolloutFacts& reported) {
@@ -110,19 +146,9 @@ RolloutReport report_of(ReadingPass& pass, const FleetReport& fleet, const Rollo
   out.failures = failures_behind(pass, facts);
   if (!fleet.nodes_unread) out.since_completion = since_completion(facts, pass.index());
   out.after = came_after(all_rollouts(pass.world()), rollout);
-  if (const std::string target = unseen_target(pass, fleet, facts); !target.empty())
-    out.replaced_by = shown_revision(target);
-  if (out.replaced_by.empty()) out.next = way_out(pass, out);
-  out.held = holds_on(pass, facts);
-  out.rows = facts.nodes;
-  for (RolloutFacts::NodeRow& row : out.rows) {
-    const Node* node = fleet.has_operator ? pass.world().nodes.find(row.name) : nullptr;
-    const NodeAssessment* a = pass.index().find(row.name);
-    // The status of a rollout names no deadline of the nodes in a change that it lists.
-    if (node != nullptr && a != nullptr) row.why.message += deadline_text(pass, *node, *a);
-  }
-  note_uncounted(pass.index(), out.rows);
-  name_states(pass, rollout, out.rows);
+  out.replaced_by = shown_revision(unseen_target(pass, fleet, facts));
+  add_way_out(pass, out);
+  out.rows = present_rows(pass, facts, fleet.has_operator);
   // What the others waited for has ended with the edit.
   if (!out.replaced_by.empty())
     std::erase_if(out.rows, [](const RolloutFacts::NodeRow& row) { return row.state != to_string(Phase::failed); });
@@ -143,12 +169,6 @@ bool says_wait(const FleetReport& report, std::string_view policy, std::string_v
                              [&](const PolicyWait& wait) { return wait.policy == policy && wait.why.code == code; });
 }
 
-// A wait of the policy names the retry already.
-bool names_retry(const std::vector<PolicyWait>& waiting, const std::string& policy) {
-  return std::ranges::any_of(
-      waiting, [&](const PolicyWait& wait) { return wait.policy == policy && is_stopped(named_gate(wait.why.code)); });
-}
-
 // Of all policies, or of that one.
 std::vector<LeftFailed> left_failed(ReadingPass& pass, const std::optional<std::string>& policy,
                                     const FleetReport& fleet) {
@@ -162,14 +182,17 @@ std::vector<LeftFailed> left_failed(ReadingPass& pass, const std::optional<std::
       if (is_of_any(pass.index(), *a, fleet.rollouts)) continue;
       LeftFailed& failed = by_policy[key.policy];
       failed.policy = key.policy;
-      failed.nodes.push_back(
-          {name, std::string(to_string(Phase::failed)), {kVerificationFailed, shown_state(pass, *node).message}});
+      RolloutFacts::NodeRow& row = failed.nodes.emplace_back(name, std::string(to_string(Phase::failed)));
+      row.why = {kVerificationFailed, shown_state(pass, *node).message};
+      note_uncounted(a, row);
     }
   }
   std::vector<LeftFailed> out;
   for (auto& [name, failed] : by_policy) {
-    failed.next = way_out_of_failed(pass, name, failed.nodes, !names_retry(fleet.waiting, name));
-    note_uncounted(pass.index(), failed.nodes);
+    const bool is_retry_named = std::ranges::any_of(fleet.waiting, [&name](const PolicyWait& wait) {
+      return wait.policy == name && is_stopped(named_gate(wait.why.code));
+    });
+    add_way_out(pass, failed, !is_retry_named);
     out.push_back(std::move(failed));
   }
   return out;

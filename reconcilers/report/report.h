@@ -13,7 +13,10 @@
 #include <string_view>
 #include <vector>
 
+#include "k8sclient/value/error.h"
+#include "reconcilers/cluster/record.h"
 #include "reconcilers/explain/reading_pass.h"
+#include "reconcilers/explain/revisions.h"
 #include "reconcilers/report/rollout_facts.h"
 
 namespace gso {
@@ -30,10 +33,10 @@ struct RolloutReport {
   RecordedStop stop = {};              // Also a retry that is requested.
   std::string estimate = {};           // The completion that the operator has estimated; empty: none is known.
   std::string failures = {};           // failures_behind().
-  std::string since_completion = {};   // since_completion().
+  std::string since_completion = {};   // "now 11/12 up to date, 1 failed", after it was Completed; empty: as then.
   std::string after = {};              // came_after().
   std::string replaced_by = {};        // The revision of an edit that no operator has seen: the status is not of that.
-  std::vector<Command> next = {};      // Commands: way_out().
+  std::vector<Command> next = {};      // add_way_out()
   std::vector<std::string> held = {};  // hold_text() of nodes: no command for anyone but who set the hold.
   Command said_by_its_policy = {};     // Of `next`, what a wait of its policy, which is gone, says as well.
 };
@@ -50,7 +53,7 @@ struct PolicyWait {
   std::vector<NodeStep> steps = {};     // Of the policy's nodes in a change.
   std::vector<Command> next = {};       // Commands that end the wait, for whoever decides that.
   std::vector<std::string> held = {};   // As of a rollout.
-  std::string runs = {};                // loaded_revisions_text() of an aborted rollout's policy.
+  std::string runs = {};                // "3 nodes run v1-2, 8 nodes run v1-1", after an abort.
   // Nodes start by themselves.
   [[nodiscard]] bool goes_on() const;
   // As RolloutFacts::is_stopped().
@@ -116,17 +119,13 @@ struct WaitState {
 // --- What to type next about a rollout, in way_out.cc: how to end a stop, how to look at each node that is in trouble,
 // and where it waits for a slot of a full budget how the holders return to service and which budgets can be raised.
 
-// Commands, each once, as they can be pasted into a shell: what else there is to say is a comment behind them ("kubectl
-// logs …  # a100-01"). After failures also how to go back, and how to retry all failed nodes. None while nothing is
-// wrong. Of `report` the steps and the stop are read beside its facts.
-[[nodiscard]] std::vector<Command> way_out(ReadingPass& pass, const RolloutReport& report);
-// hold_text() of the nodes that somebody holds.
-[[nodiscard]] std::vector<std::string> holds_on(const ReadingPass& pass, const RolloutFacts& facts);
-// Of failed nodes of the policy that no rollout under way names: what shows the cause of each, and then, with `retry`,
-// the one command that tries all of them again.
-[[nodiscard]] std::vector<Command> way_out_of_failed(ReadingPass& pass, std::string_view policy,
-                                                     const std::vector<RolloutFacts::NodeRow>& nodes, bool retry);
-// Of a policy whose change has no rollout under way: its steps, commands, holds, and what its nodes run.
+// Sets `next` and `held`: commands, each once, as they can be pasted into a shell, and what else there is to say as a
+// comment behind them ("kubectl logs …  # a100-01"). After failures also how to go back, and how to retry all failed
+// nodes. None while nothing is wrong. The facts, the steps and the stop are there already.
+void add_way_out(ReadingPass& pass, RolloutReport& report);
+// What shows the cause of each failure, and then, with `retry`, the one command that tries all nodes again.
+void add_way_out(ReadingPass& pass, LeftFailed& failed, bool retry);
+// Of a policy whose change has no rollout under way: also its steps, and what its nodes run.
 void add_way_out(ReadingPass& pass, PolicyWait& wait);
 
 // --- Between an edit and its rollout, only a pause of the policy stops its nodes. In waits.cc.
@@ -154,5 +153,31 @@ struct AboutToStart {
 [[nodiscard]] std::vector<AboutToStart> about_to_replace(ReadingPass& pass, const std::vector<RolloutFacts>& rollouts);
 // Those that are not paused, else all. Without the operator's record by what their statuses say.
 [[nodiscard]] std::set<std::string> policies_about_to_start(ReadingPass& pass);
+
+// --- What `rollout undo` means: which key of a ConfigMap goes back, and to which revision. In undo.cc.
+
+// What goes back, and to what.
+struct Undo {
+  std::string config_map;  // "namespace/name"
+  std::string key;
+  // The rollout to the key's present text, else the last rollout of the key; null if none is recorded (the text was
+  // invalid from the start, or its rollouts are pruned).
+  const SharingRollout* rollout = nullptr;
+  bool under_way = false;         // That rollout is, and is not paused.
+  EarlierRevision to;             // Without a revision: nothing is known to go back to.
+  std::string text;               // Of that revision; empty: not on record.
+  bool is_last_verified = false;  // A rollout to it skips the canary (S11).
+  // What else the key can go back to (--to-revision); the texts are on record.
+  std::vector<EarlierRevision> others = {};
+};
+
+// `name`: as of RolloutChoice; `revision`: of --to-revision, or empty. Without a name: of the key whose rollout is
+// under way; else of the key that does not hold what was verified last (an invalid text starts no rollout); else of the
+// last rollout to what the nodes should run; with a revision alone: of the key whose history it is in. `record` may be
+// null. Errors (`invalid`): several keys are meant and are named; none is; a revision that is not in the key's history
+// (it may be one of another key: its text would mean something else there), or that the key already has; an undo that
+// is complete already.
+[[nodiscard]] k8s::Result<Undo> choose_undo(const World& world, const FleetIndex& index, const FleetRecord* record,
+                                            const std::string& name, const std::string& revision);
 
 }  // namespace gso

@@ -114,35 +114,6 @@ const ProfileRollout* present_rollout(const SharingRollout& rollout, const Index
   return nodes != nullptr && target_of(*nodes) == rollout.to_revision ? nodes : nullptr;
 }
 
-RolloutFacts with_present_counts(RolloutFacts facts, const Index& index) {
-  const ProfileRollout* nodes = facts.finished() ? nullptr : present_rollout(*facts.rollout, index);
-  if (nodes == nullptr) return facts;
-  const Tally& tally = nodes->tally;
-  facts.total = tally.total;
-  facts.updated = tally.settled;
-  facts.in_progress = tally.moving();
-  facts.pending = tally.of(Phase::pending);
-  facts.blocked = tally.blocked();
-  facts.failed = std::ssize(failed_on(index, *nodes, facts.rollout->to_revision));
-  return facts;
-}
-
-std::string since_completion(const RolloutFacts& facts, const Index& index) {
-  const ProfileRollout* nodes = facts.phase == "Completed" ? present_rollout(*facts.rollout, index) : nullptr;
-  if (nodes == nullptr) return {};
-  const Tally& tally = nodes->tally;
-  const std::int64_t failed = std::ssize(failed_on(index, *nodes, facts.rollout->to_revision));
-  const bool as_then = tally.settled == facts.updated && tally.total == facts.total && failed == facts.failed;
-  if (as_then || tally.settled == tally.total) return {};
-  std::string out = fmt::format("now {}/{} up to date", tally.settled, tally.total);
-  for (const auto& [count, what] :
-       {std::pair(tally.moving(), "in progress"), std::pair(tally.of(Phase::pending), "pending"),
-        std::pair(tally.blocked(), "blocked"), std::pair(failed, "failed"), std::pair(tally.unshown(), "drifting")}) {
-    if (count > 0) out += fmt::format(", {} {}", count, what);
-  }
-  return out;
-}
-
 RecordedStop recorded_stop(const RolloutFacts& facts, const SharingPolicy* policy) {
   const SharingRollout& rollout = *facts.rollout;
   if (has_ended(facts.phase) || facts.earlier_attempt) return {};
@@ -274,16 +245,6 @@ std::vector<std::pair<std::string, std::int64_t>> running_revisions(
   }
   std::vector<std::pair<std::string, std::int64_t>> out(counts.begin(), counts.end());
   std::ranges::stable_sort(out, std::greater(), &std::pair<std::string, std::int64_t>::second);
-  return out;
-}
-
-std::string loaded_revisions_text(const World& world, const Index& index, std::string_view policy) {
-  const auto running = running_revisions(world, index, [&](const RolloutKey& key) { return key.policy == policy; });
-  if (running.size() < 2) return {};
-  std::string out;
-  for (const auto& [revision, count] : running)
-    out += fmt::format("{}{} {} {}", out.empty() ? "" : ", ", counted(count, "node"), count == 1 ? "runs" : "run",
-                       revision);
   return out;
 }
 

@@ -65,12 +65,6 @@ struct RolloutFacts {
 [[nodiscard]] const ProfileRollout* profile_rollout_of(const SharingRollout& rollout, const Index& index);
 // The same; also null if they should run another revision.
 [[nodiscard]] const ProfileRollout* present_rollout(const SharingRollout& rollout, const Index& index);
-// With the counts of the nodes as they are now, by which their names are shown beside it: the status can be older. As
-// it is, where the rollout has ended, or its revision is not what its nodes should run.
-[[nodiscard]] RolloutFacts with_present_counts(RolloutFacts facts, const Index& index);
-// "now 11/12 up to date, 1 failed": of a rollout that is Completed, whose counts are those of then, if not all of its
-// nodes run its revision now. Empty: they do, as many as then, or its revision is not what its nodes should run.
-[[nodiscard]] std::string since_completion(const RolloutFacts& facts, const Index& index);
 // Nodes whose workloads must end, or be let go by a budget, before the rollout goes on: nobody knows when.
 [[nodiscard]] std::vector<std::string> waits_for_workloads(const RolloutFacts& facts);
 
@@ -117,9 +111,6 @@ using RevisionCounts = std::map<std::string, std::int64_t>;  // By revision: nod
 // The same of the rollouts that `is_meant` names together, the most first.
 [[nodiscard]] std::vector<std::pair<std::string, std::int64_t>> running_revisions(
     const World& world, const Index& index, const std::function<bool(const RolloutKey&)>& is_meant);
-
-// "3 nodes run v1-2, 8 nodes run v1-1": of the policy's nodes, the most first. Empty: all of them run the same.
-[[nodiscard]] std::string loaded_revisions_text(const World& world, const Index& index, std::string_view policy);
 
 // "after an undo of default-any-v1-5": why the rollout before this one did not complete, if a person or failures ended
 // it. `all`: all_rollouts(). Empty: it did, or none is on record.

@@ -1,5 +1,4 @@
-#include "reconcilers/report/undo.h"
-
+// What `rollout undo` means: the key that goes back, and the revision that it goes back to.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,7 +9,7 @@
 
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/policy.h"
-#include "reconcilers/report/rollout_facts.h"
+#include "reconcilers/report/report.h"
 #include "reconcilers/rollout/rollout_view.h"
 
 namespace gso {
@@ -107,21 +106,20 @@ class UndoChoice {
     return refuse(fmt::format("{} keys {}: {}. Name a rollout of one of them", keys.size(), what, names));
   }
 
+  // It is of that key, and of the policy that is named.
+  [[nodiscard]] bool is_of(const UndoKey& key, const RolloutKey& rollout) const {
+    return rollout.config_map == key.first && rollout.key == key.second && (!policy_ || rollout.policy == *policy_);
+  }
+
   // Where the text is another one than that which was verified last, or there is none any more.
   [[nodiscard]] std::set<UndoKey> keys_that_differ() const {
     std::set<UndoKey> out;
     if (record_ == nullptr) return out;
-    for (const PluginInstallation& installation : index_.impl().discovery.installations) {
-      const std::string prefix = installation.id() + "/";
-      for (auto at = record_->verified.lower_bound(prefix);
-           at != record_->verified.end() && at->first.starts_with(prefix); ++at) {
-        const UndoKey key{installation.id(), at->first.substr(prefix.size())};
-        const bool in_use = std::ranges::any_of(index_.impl().profile_rollouts, [&](const auto& profile_rollout) {
-          const RolloutKey& of = profile_rollout.first;
-          return of.config_map == key.first && of.key == key.second && (!policy_ || of.policy == *policy_);
-        });
-        if (in_use && !is_managed_key(key.second) && present_revision(key) != at->second) out.insert(key);
-      }
+    for (const auto& [of, nodes] : index_.impl().profile_rollouts) {
+      const UndoKey key{of.config_map, of.key};
+      const auto verified = record_->verified.find(id_of(key));
+      const bool has_verified = verified != record_->verified.end() && !is_managed_key(of.key);
+      if (has_verified && is_of(key, of) && present_revision(key) != verified->second) out.insert(key);
     }
     return out;
   }
@@ -228,9 +226,7 @@ class UndoChoice {
         out.others.push_back({revision, std::string(why)});
     };
     // Nodes that run it already need no restart.
-    const auto is_meant = [&](const RolloutKey& of) {
-      return of.config_map == key.first && of.key == key.second && (!policy_ || of.policy == *policy_);
-    };
+    const auto is_meant = [&](const RolloutKey& of) { return is_of(key, of); };
     for (const auto& [revision, count] : running_revisions(world_, index_.impl(), is_meant)) {
       if (is_known_for(key, revision))
         add(revision, fmt::format("{} {} it", counted(count, "node"), count == 1 ? "runs" : "run"));

@@ -45,17 +45,6 @@ bool is_over(const RolloutView* rollout) {
   return switches.aborted || switches.undone;
 }
 
-// Why rollouts end whose gate only a retry opens.
-struct End {
-  Gate gate;
-  std::string_view what;
-  bool (*has)(const SharingRollout& rollout);
-};
-constexpr End kEnds[] = {
-    {Gate::aborted, "abort", [](const SharingRollout& rollout) { return rollout.aborted; }},
-    {Gate::undone, "undo", [](const SharingRollout& rollout) { return is_undone(rollout); }},
-    {Gate::max_failures, "failure", [](const SharingRollout& rollout) { return facts_of(rollout).went_wrong(); }}};
-
 // What stopped the rollout was of what its nodes should run still: only a retry has ended that.
 bool was_stopped(const RolloutView& rollout) {
   const FleetRecord& record = *rollout.pass.index.record;
@@ -68,15 +57,22 @@ bool was_stopped(const RolloutView& rollout) {
   });
 }
 
-// `gate`: of an end.
+// `gate`: one that only a retry opens.
 std::string why_it_has_ended(const World& world, const RolloutView& rollout, Gate gate) {
   if (was_stopped(rollout)) return "a retry is requested: ";
-  const End& end = *std::ranges::find(kEnds, gate, &End::gate);
+  const auto has_ended = [gate](const SharingRollout& other) {
+    return gate == Gate::aborted  ? other.aborted
+           : gate == Gate::undone ? is_undone(other)
+                                  : facts_of(other).went_wrong();
+  };
   const std::vector<const SharingRollout*> newest = newest_rollouts(world);
   const auto before = std::ranges::find_if(newest, [&](const SharingRollout* other) {
-    return rollout_key_of(*other) == rollout.key && other->to_revision != rollout.target && end.has(*other);
+    return rollout_key_of(*other) == rollout.key && other->to_revision != rollout.target && has_ended(*other);
   });
-  return fmt::format("the {} was of {}, and key {} of ConfigMap {} has {} now: ", end.what,
+  return fmt::format("the {} was of {}, and key {} of ConfigMap {} has {} now: ",
+                     gate == Gate::aborted  ? "abort"
+                     : gate == Gate::undone ? "undo"
+                                            : "failure",
                      before == newest.end() ? "another revision" : (*before)->to_revision, rollout.key.key,
                      rollout.key.config_map, rollout.target);
 }

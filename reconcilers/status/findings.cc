@@ -306,11 +306,11 @@ void report_invalid(Pass& pass, const RolloutKey& key, const ProfileRollout& pro
                     const NodeAssessment& blocked) {
   if (blocked.has_unknown_label()) return;  // Preflight reports it for the node: KeyNotFound.
   const PluginInstallation& installation = pass.index.discovery.installations[profile_rollout.installation];
-  const bool in_its_text = blocked.blocked_by != nullptr && blocked.blocked_by->code == kConfigInvalid;
+  const std::string_view check = blocked.blocked_by == nullptr ? std::string_view() : blocked.blocked_by->code;
   pass.finding(Severity::error,
                blocked.wrong_key ? policy_ref(pass.index.policy(pass.s.world, key.policy))
                                  : config_map_ref(installation.config_map_key()),
-               kConfigInvalid, blocked.obstacle.message, in_its_text ? key.key : std::string());
+               kConfigInvalid, blocked.obstacle.message, check == kConfigInvalid ? key.key : std::string(), check);
 }
 
 void find_blocked(Pass& pass) {
@@ -334,8 +334,9 @@ void find_coming_breaks(Pass& pass) {
     const NodeAssessment& a = *pass.index.find(name);
     if (!pass.plannable(a)) return false;  // Its ConfigMap has not been read yet, which is not "missing".
     // Preflight reports what is missing; if that is the ConfigMap, once for the ClusterPolicy.
-    if (a.source == EffectiveKey::Source::error || a.announced_map_missing) return false;
-    pass.finding(Severity::error, node_ref(name), kNodesWouldBreak, std::string(a.would_break.view()));
+    if (a.source == EffectiveKey::Source::error || a.would_break_by == kConfigMapMissing) return false;
+    pass.finding(Severity::error, node_ref(name), kNodesWouldBreak, std::string(a.would_break.view()), {},
+                 a.would_break_by);
     return true;
   });
 }

@@ -63,7 +63,7 @@ ALLOWED = [
     ("docs/", r"max-in-flight|writes_in_flight", "the public setting and the public metric"),
     ("k8sclient/value/time.cc", r"[Uu]nit", "units of time"),
     ("reconcilers/profile/", r"[Uu]nit", "units of durations and quantities, and in names of MIG profiles"),
-    ("reconcilers/reasons/codes_of_", r"[Uu]nit", "units of durations and of memory"),
+    ("reconcilers/reasons/codes_checked", r"[Uu]nit", "units of durations and of memory"),
     ("reconcilers/kai/pod_annotations.cc", r"without a unit", "units of memory"),
     ("controller/config/options.h", r"unit and range", "units of a setting"),
     ("docs/codes.md", r"[Uu]nit", "units of durations and of memory"),

@@ -106,8 +106,9 @@ OrderedJson to_json(const DroppedKey& dropped) {
 }
 
 OrderedJson to_json(const RevisionChange& change) {
-  const auto amount_json = [](const RevisionChange::Amount& a) -> OrderedJson {
-    return {{"resource", a.resource}, {"before", a.before}, {"after", a.after}, {"nodes", a.nodes}};
+  const auto amount_json = [](const auto& entry) -> OrderedJson {
+    const auto& [amount, nodes] = entry;
+    return {{"resource", amount.resource}, {"before", amount.before}, {"after", amount.after}, {"nodes", nodes}};
   };
   return {{"profile", change.profile},
           {"from", change.from},

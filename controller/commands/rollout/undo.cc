@@ -17,7 +17,6 @@
 #include "reconcilers/model/project.h"
 #include "reconcilers/model/resources.h"
 #include "reconcilers/report/report.h"
-#include "reconcilers/report/undo.h"
 #include "reconcilers/rollout/gates.h"
 
 namespace gso {

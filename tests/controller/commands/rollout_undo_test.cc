@@ -12,7 +12,7 @@
 #include "reconcilers/fleet/pass.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/profile/profile.h"
-#include "reconcilers/report/undo.h"
+#include "reconcilers/report/report.h"
 #include "tests/controller/commands/rollout_commands.h"
 
 namespace gso::rollout_undo_test {
