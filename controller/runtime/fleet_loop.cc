@@ -92,10 +92,9 @@ void FleetLoop::stop() {
 }
 
 bool FleetLoop::synced() const {
-  const auto statuses = parts_.cluster->status();
-  return std::all_of(statuses.begin(), statuses.end(),
-                     [](const auto& status) { return status.readable() || status.optional_missing; }) &&
-         !scopes_dirty_ && parts_.dynamic->loading().empty();
+  const auto is_settled = [](const auto& kind) { return kind.watch->readable() || kind.is_done_without(); };
+  return std::ranges::all_of(parts_.cluster->kinds(), is_settled) && !scopes_dirty_ &&
+         parts_.dynamic->loading().empty();
 }
 
 boost::asio::awaitable<void> FleetLoop::run() {
@@ -285,7 +284,8 @@ void FleetLoop::warn_of_unused_mode() {
 
 bool FleetLoop::is_complete(const k8s::Gvr& gvr) const {
   if (gvr == resources::daemon_sets) return parts_.dynamic->synced(WatchScope::Kind::daemonsets);
-  return parts_.cluster->readable(gvr) ||
+  const ScopedWatch* watch = parts_.cluster->find(gvr);
+  return watch == nullptr || watch->readable() ||
          (parts_.world->clusterpolicies_forbidden && gvr == resources::cluster_policies) ||
          (std::ranges::find(kOptional, gvr) != std::end(kOptional) && parts_.cluster->forbidden(gvr).has_value());
 }

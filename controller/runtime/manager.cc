@@ -177,19 +177,17 @@ ProbeAnswer Manager::live() const {
 ProbeAnswer Manager::ready() const {
   std::string missing;
   std::string without;
-  for (const auto& status : cluster_.status()) {
-    if (status.optional_missing) {
-      without += fmt::format("\nwithout {}: {}", status.gvr.resource, status.error->message);
-      continue;
+  const auto miss = [&missing](const std::string& what, const std::optional<k8s::Error>& error) {
+    missing += fmt::format("{}{}{}\n", what, error ? ": " : "", error ? error->message : "");
+  };
+  for (const ClusterWatches::Kind& kind : cluster_.kinds()) {
+    if (kind.is_done_without()) {
+      without += fmt::format("\nwithout {}: {}", kind.gvr.resource, kind.watch->error()->message);
+    } else if (!kind.watch->readable()) {
+      miss(kind.gvr.resource + " not synced", kind.watch->error());
     }
-    if (status.readable()) continue;
-    missing += fmt::format("{} not synced{}{}\n", status.gvr.resource, status.error ? ": " : "",
-                           status.error ? status.error->message : "");
   }
-  if (!search_.ended()) {
-    const auto& error = search_.error();
-    missing += fmt::format("daemonsets not searched{}{}\n", error ? ": " : "", error ? error->message : "");
-  }
+  if (!search_.ended()) miss("daemonsets not searched", search_.error());
   for (const StaleView& stale : world_.stale_views) {
     if (stale.reported) without += "\nstale: " + describe(stale);
   }

@@ -105,6 +105,9 @@ struct WatcherOptions {
   bool protobuf = false;
   std::size_t max_line = WatchDecoder::kDefaultMaxLine;
   std::uint64_t seed = 0;  // Of timeouts and jitter.
+  // After the sink: its view is complete, or the API is absent; something failed, or an object is too large.
+  std::function<void()> complete = [] {};
+  std::function<void(const Error&)> failed = [](const Error&) {};
 };
 
 struct WatcherStats {
