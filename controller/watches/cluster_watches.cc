@@ -14,8 +14,7 @@
 namespace gso {
 
 template <class T>
-void ClusterWatches::add(const k8s::Gvr& gvr, k8s::Store<T>* store, k8s::Result<T> (*project)(std::string_view),
-                         k8s::StoreBudget<T>* budget) {
+void ClusterWatches::add(const k8s::Gvr& gvr, k8s::Store<T>* store, k8s::Result<T> (*project)(std::string_view)) {
   k8s::WatcherOptions options = defaults_;
   options.seed += std::hash<std::string>{}(gvr.resource);
   // Nodes are large and change all the time; the other kinds' projections read JSON only.
@@ -23,10 +22,17 @@ void ClusterWatches::add(const k8s::Gvr& gvr, k8s::Store<T>* store, k8s::Result<
   if (gvr == resources::resource_slices) {
     options.field_selector = k8s::FieldSelector::equals("spec.driver", std::string(kGpuDraDriver));
   }
-  options.complete = [this, store, resource = gvr.resource] { reports_.complete(resource, store->size()); };
+  options.complete = [this, store, resource = gvr.resource] {
+    store->mark_synced();
+    reports_.complete(resource, store->size());
+  };
   options.failed = [this, resource = gvr.resource](const k8s::Error& error) { reports_.failed(resource, error); };
   auto watch = std::make_shared<ScopedWatch>();
-  watch->fill_alone(store, project, budget);
+  if constexpr (std::is_same_v<T, BindRequest>) {
+    watch->fill(store, &request_counts_, project, nullptr, &request_budget_);  // Tenants make them.
+  } else {
+    watch->fill_alone(store, project);
+  }
   watch->open(client_, gvr, std::move(options));
   kinds_.push_back({gvr, std::move(watch), [store] { return store->size(); }});
 }
@@ -40,11 +46,7 @@ ClusterWatches::ClusterWatches(k8s::Reader* client, k8s::Clock* clock, World* wo
       wake_(clock->make_signal()),
       world_(world),
       request_budget_(&world->kai.bind_requests, &memory_of, most_bytes(TenantFed::bind_requests)) {
-  each_cluster_kind(*world, [this]<class T>(const k8s::Gvr& gvr, k8s::Store<T>& store, auto project) {
-    k8s::StoreBudget<T>* budget = nullptr;
-    if constexpr (std::is_same_v<T, BindRequest>) budget = &request_budget_;
-    add<T>(gvr, &store, project, budget);
-  });
+  each_cluster_kind(*world, [this](const k8s::Gvr& gvr, auto& store, auto project) { add(gvr, &store, project); });
 }
 
 void ClusterWatches::start(TaskGroup* tasks, boost::asio::any_io_executor executor) {

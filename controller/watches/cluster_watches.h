@@ -61,8 +61,7 @@ class ClusterWatches {
 
  private:
   template <class T>
-  void add(const k8s::Gvr& gvr, k8s::Store<T>* store, k8s::Result<T> (*project)(std::string_view),
-           k8s::StoreBudget<T>* budget);
+  void add(const k8s::Gvr& gvr, k8s::Store<T>* store, k8s::Result<T> (*project)(std::string_view));
 
   k8s::Reader* client_;
   k8s::Clock* clock_;
@@ -72,6 +71,7 @@ class ClusterWatches {
   bool stopping_ = false;
   World* world_;
   k8s::StoreBudget<BindRequest> request_budget_;
+  ScopeCounts request_counts_;
   std::vector<Kind> kinds_;
 };
 

@@ -212,23 +212,22 @@ class ScopeSink final : public k8s::WatchSink {
 // One open watch: of one scope, or of all objects of a kind.
 class ScopedWatch {
  public:
-  // Where its objects go: into a store that other scopes fill, too. Before open(). `budget`: of the store; null: no
+  // Where its objects go: into a store that other scopes can fill, too. Before open(). `budget`: of the store; null: no
   // limit.
   template <class T>
   void fill(k8s::Store<T>* store, ScopeCounts* counts, k8s::Result<T> (*project)(std::string_view),
             bool (*keeps)(std::string_view) = nullptr, k8s::StoreBudget<T>* budget = nullptr) {
     auto sink = std::make_unique<ScopeSink<T>>(store, counts, project, keeps, budget);
     release_ = [raw = sink.get()] { raw->release_all(); };
+    left_out_ = &sink->left_out();
     placed_left_out_ = &sink->placed_left_out();
-    own(std::move(sink), budget);
+    if (budget != nullptr) room_ = [budget] { return Room{budget->most(), budget->has_room_again()}; };
+    objects_ = std::move(sink);
   }
-  // The same of a store of its own, which shows each complete view as a whole.
+  // The same of a store of its own without a limit, which shows each complete view as a whole.
   template <class T>
-  void fill_alone(k8s::Store<T>* store, k8s::Result<T> (*project)(std::string_view), k8s::StoreBudget<T>* budget) {
-    auto sink = std::make_unique<k8s::StoreSink<T>>(store, project);
-    sink->limit(budget);
-    placed_left_out_ = &sink->left_out();
-    own(std::move(sink), budget);
+  void fill_alone(k8s::Store<T>* store, k8s::Result<T> (*project)(std::string_view)) {
+    objects_ = std::make_unique<k8s::StoreSink<T>>(store, project);
   }
   // All that is passed must outlive the watch.
   void open(k8s::Reader* client, k8s::Gvr resource, k8s::WatcherOptions options) {
@@ -293,18 +292,12 @@ class ScopedWatch {
     std::size_t most_bytes = 0;
     bool again = false;
   };
-
-  template <class Sink, class T>
-  void own(std::unique_ptr<Sink> sink, k8s::StoreBudget<T>* budget) {
-    left_out_ = &sink->left_out();
-    if (budget != nullptr) room_ = [budget] { return Room{budget->most(), budget->has_room_again()}; };
-    objects_ = std::move(sink);
-  }
+  static inline const k8s::LeftOut kNothing;
 
   std::unique_ptr<k8s::WatchSink> objects_;
   std::function<void()> release_;
-  const k8s::LeftOut* left_out_ = nullptr;         // Of objects_.
-  const k8s::LeftOut* placed_left_out_ = nullptr;  // The same.
+  const k8s::LeftOut* left_out_ = &kNothing;         // Of objects_.
+  const k8s::LeftOut* placed_left_out_ = &kNothing;  // The same.
   std::function<Room()> room_;
   bool listed_for_room_ = false;
   std::unique_ptr<k8s::Watcher> watcher_;

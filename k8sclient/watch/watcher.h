@@ -225,81 +225,42 @@ template <class T>
 class StoreSink final : public WatchSink {
  public:
   using Projector = Result<T> (*)(std::string_view json);
-  using ErrorListener = std::function<void(const Error&)>;
 
-  // `store` must outlive the sink. `on_error` hears of watch errors and malformed objects.
-  StoreSink(Store<T>* store, Projector project, ErrorListener on_error = {})
-      : store_(store), project_(project), listener_(std::move(on_error)) {}
-  // Before the first object; must outlive the sink.
-  void limit(StoreBudget<T>* budget) { budget_ = budget; }
+  // `store` must outlive the sink.
+  StoreSink(Store<T>* store, Projector project) : store_(store), project_(project) {}
 
-  void init() override {
-    left_out_.list_begins();
-    if (budget_ != nullptr) budget_->list_begins();
-    store_->init();
-  }
+  void init() override { store_->init(); }
   Result<void> init_apply(std::string_view json) override {
     Result<T> object = project_(json);
-    if (object) {
-      if (budget_ == nullptr || budget_->take_from_list(*object)) {
-        store_->init_apply(*std::move(object));
-      } else {
-        left_out_.add(object->meta.key());
-      }
-      return {};
+    if (!object) {
+      const Result<ObjectKey> key = read_object_key(json);
+      keep(key);
+      return refused(key, object.error());
     }
-    const Result<ObjectKey> key = read_object_key(json);
-    keep(key);
-    return refused(key, object.error());
+    store_->init_apply(*std::move(object));
+    return {};
   }
   Result<void> init_remove(std::string_view json) override {
     const Result<ObjectKey> key = read_object_key(json);
     if (!key) return refused(key, key.error());
-    left_out_.remove(*key);
     store_->init_erase(*key);
     return {};
   }
-  void init_done() override {
-    last_error_.reset();
-    left_out_.list_ends();
-    store_->init_done();
-  }
+  void init_done() override { store_->init_done(); }
   Result<void> apply(std::string_view json) override {
     Result<T> object = project_(json);
     if (!object) return refused(read_object_key(json), object.error());
-    if (budget_ == nullptr || budget_->has_room(*object)) {
-      if (left_out_.count() > 0) left_out_.remove(object->meta.key());
-      store_->apply(*std::move(object));
-    } else {
-      left_out_.add(object->meta.key());
-      store_->erase(object->meta.key());
-    }
+    store_->apply(*std::move(object));
     return {};
   }
   Result<void> remove(std::string_view json) override {
     const Result<ObjectKey> key = read_object_key(json);
     if (!key) return refused(key, key.error());
-    left_out_.remove(*key);
     store_->erase(*key);
     return {};
   }
-  void absent() override {
-    left_out_ = {};
-    last_error_.reset();
-    store_->mark_absent();
-  }
-  void skip(std::string_view metadata, const Error& why) override {
-    keep(read_object_key(metadata));
-    if (listener_) listener_(why);
-  }
-  void on_error(const Error& error) override {
-    last_error_ = error;
-    if (listener_) listener_(error);
-  }
-
-  // The last error since the last complete view, for readiness and `status`.
-  [[nodiscard]] const std::optional<Error>& last_error() const { return last_error_; }
-  [[nodiscard]] const LeftOut& left_out() const { return left_out_; }
+  void absent() override { store_->mark_absent(); }
+  void skip(std::string_view metadata, const Error& /*why*/) override { keep(read_object_key(metadata)); }
 
  private:
   // What the store has stays, over a relist too.
@@ -313,10 +274,6 @@ class StoreSink final : public WatchSink {
 
   Store<T>* store_;
   Projector project_;
-  ErrorListener listener_;
-  StoreBudget<T>* budget_ = nullptr;  // Null: no limit.
-  LeftOut left_out_;
-  std::optional<Error> last_error_;
 };
 
 }  // namespace k8s

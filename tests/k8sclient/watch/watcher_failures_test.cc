@@ -60,12 +60,13 @@ TEST_F(WatcherTest, forbidden_is_reported_as_such_leaves_the_store_unsynced_and_
   start();
   clock.run_for(9s);
   EXPECT_EQ(transport.requests.size(), 1U);
-  ASSERT_TRUE(sink.last_error());
-  EXPECT_EQ(sink.last_error()->reason, Reason::forbidden);
+  ASSERT_EQ(errors.size(), 1U);
+  EXPECT_TRUE(errors.front().contains("User x cannot watch")) << errors.front();
+  EXPECT_TRUE(watcher->failing());
   EXPECT_FALSE(store.synced());
   clock.run_for(60s);
   EXPECT_TRUE(store.synced());
-  EXPECT_FALSE(sink.last_error());
+  EXPECT_FALSE(watcher->failing());
 }
 
 struct RareRetry {
