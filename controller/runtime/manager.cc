@@ -149,21 +149,22 @@ k8s::Result<void> Manager::may_report() const {
   return {};
 }
 
-bool Manager::holds_profiles(const k8s::ObjectKey& config_map) const {
-  return world_.daemonsets.synced() && gso::holds_profiles(world_, config_map);
-}
-
 HttpAnswer Manager::debug(const HttpRequest& request) const {
   return pages_->answer(request);
 }
 
-std::function<std::string(const std::string& key)> Manager::key_users(const k8s::ObjectKey& config_map) const {
-  return
-      [users = std::make_shared<const KeyUsers>(world_, config_map)](const std::string& key) { return users->of(key); };
-}
-
-KaiPodRules Manager::kai_pod_rules() const {
-  return rules_of(view_kai(world_.kai, settings_.kai));
+AdmissionParts Manager::admission() const {
+  AdmissionParts out;
+  out.holds_profiles = [this](const k8s::ObjectKey& config_map) {
+    return world_.daemonsets.synced() && holds_profiles(world_, config_map);
+  };
+  out.key_users = [this](const k8s::ObjectKey& config_map) {
+    return [users = std::make_shared<const KeyUsers>(world_, config_map)](const std::string& key) {
+      return users->of(key);
+    };
+  };
+  out.kai = [this] { return rules_of(view_kai(world_.kai, settings_.kai)); };
+  return out;
 }
 
 ProbeAnswer Manager::live() const {

@@ -147,10 +147,7 @@ class Servers {
     serving.tls = *std::move(certified);
     serving.body_limit = kMostAdmissionBytes;
     serving.max_connections = kMostTlsConnections;
-    AdmissionParts parts;
-    parts.holds_profiles = [manager = manager_](const k8s::ObjectKey& key) { return manager->holds_profiles(key); };
-    parts.key_users = [manager = manager_](const k8s::ObjectKey& config_map) { return manager->key_users(config_map); };
-    parts.kai = [manager = manager_] { return manager->kai_pod_rules(); };
+    AdmissionParts parts = manager_->admission();
     parts.refuse_pods = options_.webhook_refuse_pods;
     parts.clients_only = clients_only;
     parts.metrics = runtime_.metrics;
