@@ -218,15 +218,6 @@ void complete(Runtime& runtime, Options& options) {
   runtime.metrics->set("gpusharing_build_info", {{"version", version()}, {"compiler", __VERSION__}}, 1);
 }
 
-// The view outlives the operator, whichever way it ends: an exception, or a coroutine that is destroyed while it waits.
-struct ViewOfRun {
-  std::shared_ptr<RuntimeView> view;
-  ~ViewOfRun() {
-    view->debug = nullptr;
-    view->leading = false;
-  }
-};
-
 }  // namespace
 
 asio::awaitable<k8s::Result<void>> run_operator(Runtime runtime, Options options) {
@@ -236,7 +227,11 @@ asio::awaitable<k8s::Result<void>> run_operator(Runtime runtime, Options options
   const asio::any_io_executor executor = co_await asio::this_coro::executor;
   k8s::Clock* clock = runtime.clock;
   Manager manager(runtime, options, executor);
-  const ViewOfRun clearing{runtime.view};  // Goes before the manager.
+  // The view outlives the operator. Goes before the manager.
+  const k8s::AtEnd clears([view = runtime.view] {
+    view->debug = nullptr;
+    view->leading = false;
+  });
   Servers servers(runtime, options, &manager, executor);
   k8s::Result<void> listening = servers.listen();
   if (!listening) co_return listening;

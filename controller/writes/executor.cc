@@ -336,8 +336,11 @@ boost::asio::awaitable<bool> Executor::perform(RunPtr run, Planned planned) {
     defer(run, std::holds_alternative<PatchStatus>(planned->action) ? "status-rate" : "backoff", 1, wait);
     co_return false;
   }
-  SentWrite open(this);
-  const k8s::Result<std::string> answer = co_await send(run, planned, &open);
+  bool sent = false;
+  const k8s::AtEnd judged([this, &sent] {
+    if (sent) count_in_flight(-1);
+  });
+  const k8s::Result<std::string> answer = co_await send(run, planned, &sent);
   if (answer || answer.error().http_status != 0) {
     ++run->result.sent;
     ++writes_;

@@ -225,23 +225,8 @@ class Executor {
   using Planned = std::shared_ptr<const PlannedAction>;
   // False: this chain goes no further in this pass. True also if nothing is left to do: the object is gone, or exists.
   boost::asio::awaitable<bool> perform(RunPtr run, Planned planned);
-  // One write, counted from the moment when it is sent until its answer is judged, also when it is cancelled or throws.
-  struct SentWrite {
-    explicit SentWrite(Executor* owner) : executor(owner) {}
-    ~SentWrite() {
-      k8s::never_throw([this] {
-        if (sent) executor->count_in_flight(-1);
-      });
-    }
-    SentWrite(const SentWrite&) = delete;
-    SentWrite& operator=(const SentWrite&) = delete;
-    void begin() {
-      if (!std::exchange(sent, true)) executor->count_in_flight(1);
-    }
-    Executor* executor;
-    bool sent = false;
-  };
-  boost::asio::awaitable<k8s::Result<std::string>> send(RunPtr run, Planned planned, SentWrite* open);
+  // `sent`: set, and the write counted as being in flight, at the moment when it is sent.
+  boost::asio::awaitable<k8s::Result<std::string>> send(RunPtr run, Planned planned, bool* sent);
   void count_in_flight(std::int64_t change);
   boost::asio::awaitable<k8s::Result<std::string>> send_object(RunPtr run, Planned planned, k8s::WriteOptions options);
   boost::asio::awaitable<k8s::Result<std::string>> send_pod(Planned planned, k8s::WriteOptions options);

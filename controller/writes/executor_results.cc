@@ -82,7 +82,7 @@ std::string with_version(std::string patch, const std::string& version) {
 
 }  // namespace
 
-boost::asio::awaitable<k8s::Result<std::string>> Executor::send(RunPtr run, Planned planned, SentWrite* open) {
+boost::asio::awaitable<k8s::Result<std::string>> Executor::send(RunPtr run, Planned planned, bool* sent) {
   k8s::WriteOptions options;
   options.deadline = std::min(parts_.clock->monotonic() + options_.write_timeout, parts_.gate.end_by());
   const ActionTraits& traits = traits_of(planned->action);
@@ -91,13 +91,13 @@ boost::asio::awaitable<k8s::Result<std::string>> Executor::send(RunPtr run, Plan
   options.max_retries = 0;  // What is refused is planned again; meanwhile its place is another node's.
   const bool once = is_reservation_deletion(*planned);
   int attempts = 0;
-  options.before_send = [this, planned, open, once, attempts]() mutable -> k8s::Result<void> {
+  options.before_send = [this, planned, sent, once, attempts]() mutable -> k8s::Result<void> {
     if (once && attempts++ > 0)
       return k8s::fail(k8s::Reason::unavailable, "not deleted yet; it is checked again before the next attempt");
     if (crashed_) return k8s::fail(k8s::Reason::cancelled, "stopped");
     k8s::Result<void> allowed = parts_.gate.check();
     if (!allowed) return allowed;
-    open->begin();
+    if (!std::exchange(*sent, true)) count_in_flight(1);
     if (parts_.hooks.before_write) parts_.hooks.before_write(*planned);
     return allowed;
   };

@@ -73,11 +73,6 @@ struct Child {
   int status = 0;
 };
 
-struct FinishAtEnd {
-  std::shared_ptr<Child> child;
-  ~FinishAtEnd() { child->finish(); }
-};
-
 asio::awaitable<void> drain(std::shared_ptr<Child> child, Output Child::* which) {
   Output& output = (*child).*which;
   std::array<char, 4096> chunk{};
@@ -223,7 +218,7 @@ asio::awaitable<Result<ProcessResult>> run_process(ProcessSpec spec, Clock* cloc
   Result<std::shared_ptr<Child>> started = start(spec, executor, clock);
   if (!started) co_return std::unexpected(started.error());
   const std::shared_ptr<Child> child = *started;
-  const FinishAtEnd guard{child};
+  const AtEnd finishes([child] { child->finish(); });
   asio::co_spawn(executor, drain(child, &Child::out), kRethrow);
   asio::co_spawn(executor, drain(child, &Child::err), kRethrow);
   asio::co_spawn(executor, await_exit(child), kRethrow);
