@@ -23,6 +23,7 @@
 
 #include "controller/runtime/task_group.h"
 #include "k8sclient/api/reader.h"
+#include "k8sclient/value/encoding.h"
 #include "k8sclient/value/error.h"
 #include "k8sclient/watch/store.h"
 #include "k8sclient/watch/watcher.h"
@@ -33,26 +34,14 @@ namespace gso {
 
 // --- ScopeSink: what one scope brings, in a store that it shares with others.
 
-// A name in 16 bytes: scopes name every pod of a fleet, which as text would be as large as half of its store. Two names
-// of one store have the same print with a probability of about 2^-90 at 100,000 pods.
-struct KeyPrint {
-  std::uint64_t first = 0;
-  std::uint64_t second = 0;
-  KeyPrint() = default;
-  explicit KeyPrint(const k8s::ObjectKey& key);
-  friend bool operator==(const KeyPrint&, const KeyPrint&) = default;
-};
-struct KeyPrintHash {
-  std::size_t operator()(const KeyPrint& print) const noexcept { return print.first; }
-};
+// How many scopes hold each object of one store. Scopes name every pod of a fleet, which as text would be as large as
+// half of its store. By print, never by pointers into the store: objects leave that by other ways too (Expectations
+// drops what a GET finds gone).
+using ScopeCounts = std::unordered_map<k8s::Print, int>;
 
-// How many scopes hold each object of one store. By print, never by pointers into the store: objects leave that by
-// other ways too (Expectations drops what a GET finds gone).
-using ScopeCounts = std::unordered_map<KeyPrint, int, KeyPrintHash>;
-
-inline KeyPrint::KeyPrint(const k8s::ObjectKey& key)
-    : first(std::hash<std::string>{}(key.ns + '/' + key.name)),
-      second(std::hash<std::string>{}(key.name + ' ' + key.ns)) {}
+[[nodiscard]] inline k8s::Print print_of(const k8s::ObjectKey& key) {
+  return k8s::Print(key.ns + '/' + key.name);
+}
 
 // Writes one scope's objects into a store that it shares with other scopes.
 template <class T>
@@ -94,7 +83,7 @@ class ScopeSink final : public k8s::WatchSink {
     const k8s::Result<k8s::ObjectKey> key = k8s::read_object_key(json);
     if (!key) return std::unexpected(key.error());
     has_gone(*key);
-    const KeyPrint print(*key);
+    const k8s::Print print = print_of(*key);
     bool held = false;
     bool last_scope = false;
     for (Prints* prints : {&held_, &fresh_, &given_up_}) {
@@ -128,7 +117,7 @@ class ScopeSink final : public k8s::WatchSink {
   }
 
  private:
-  using Prints = std::unordered_set<KeyPrint, KeyPrintHash>;  // Each counted once for each set that holds it.
+  using Prints = std::unordered_set<k8s::Print>;  // Each counted once for each set that holds it.
 
   // A malformed object stays as the store has it, and counts as being there.
   k8s::Result<void> take(std::string_view json, Prints* into) {
@@ -170,11 +159,11 @@ class ScopeSink final : public k8s::WatchSink {
     placed_left_out_.remove(key);
   }
   void hold(const k8s::ObjectKey& key, Prints* into) {
-    const KeyPrint print(key);
+    const k8s::Print print = print_of(key);
     if (into->insert(print).second) ++(*counts_)[print];
   }
   // True when that was the last scope that held it.
-  bool drop(const KeyPrint& print) {
+  bool drop(const k8s::Print& print) {
     const auto it = counts_->find(print);
     if (it == counts_->end() || --it->second > 0) return false;
     counts_->erase(it);
@@ -183,13 +172,13 @@ class ScopeSink final : public k8s::WatchSink {
   // Their names are found in the store, by one walk.
   void release(const Prints& prints) {
     Prints last;
-    for (const KeyPrint& print : prints) {
+    for (const k8s::Print& print : prints) {
       if (drop(print)) last.insert(print);
     }
     if (last.empty()) return;
     std::vector<k8s::ObjectKey> gone;
     for (const auto& [key, object] : store_->all()) {
-      if (last.contains(KeyPrint(key))) gone.push_back(key);
+      if (last.contains(print_of(key))) gone.push_back(key);
     }
     for (const k8s::ObjectKey& key : gone) store_->erase(key);
   }
