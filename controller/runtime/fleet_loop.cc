@@ -48,23 +48,11 @@ bool is_same(const std::shared_ptr<const PatchNode>& before, const std::shared_p
   return before == now || (before != nullptr && now != nullptr && *before == *now);
 }
 
-PassQueueHooks queue_hooks(const std::shared_ptr<Metrics>& metrics) {
-  const Metrics::Labels name{{"name", kFleet}, {"controller", kFleet}};
-  const Metrics::Labels depth_of{{"name", kFleet}, {"controller", kFleet}, {"priority", ""}};
-  PassQueueHooks hooks;
-  hooks.depth = [=](bool queued) { metrics->set("workqueue_depth", depth_of, queued ? 1 : 0); };
-  hooks.added = [=] { metrics->add("workqueue_adds_total", name); };
-  hooks.retried = [=] { metrics->add("workqueue_retries_total", name); };
-  hooks.taken = [=](Duration d) { metrics->observe("workqueue_queue_duration_seconds", name, in_seconds(d)); };
-  hooks.finished = [=](Duration d) { metrics->observe("workqueue_work_duration_seconds", name, in_seconds(d)); };
-  return hooks;
-}
-
 }  // namespace
 
 FleetLoop::FleetLoop(Parts parts)
     : parts_(std::move(parts)),
-      queue_(parts_.clock, queue_hooks(parts_.metrics)),
+      queue_(parts_.clock, parts_.metrics),
       held_since_(parts_.options->assume_observed_for),
       timer_(parts_.clock->make_signal()) {
   follow_stores();
@@ -363,7 +351,7 @@ void FleetLoop::report_findings(const Plan& plan, const Execution& execution) {
   const MonoTime now = parts_.clock->monotonic();
   std::map<std::pair<std::string_view, std::string_view>, double> counts;  // By severity and reason.
   const auto report_one = [&](const Finding& finding) {
-    const std::string object = k8s::to_string(ObjectKey{finding.object.ns, finding.object.name});
+    const std::string object = k8s::to_string(finding.object.key());
     ++counts[{to_string(finding.severity), finding.why.code}];
     std::string line = fmt::format("{} {} {} {}", finding.object.kind, object, finding.why.code, finding.why.message);
     if (!reported_findings_.is_new(std::move(line), now)) return;

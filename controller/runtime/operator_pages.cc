@@ -243,8 +243,7 @@ std::unique_ptr<OperatorPages::NamedByPlan> OperatorPages::name_by_plan() const 
     if (finding.severity == Severity::info) continue;
     const ObjectRef& object = finding.object;
     const bool hidden = parts_.hides_tenants && !object.ns.empty() && systems.owner_of(object.ns).empty();
-    named->affected.add(finding.why.code, object.kind,
-                        hidden ? kHiddenName : k8s::to_string(k8s::ObjectKey(object.ns, object.name)));
+    named->affected.add(finding.why.code, object.kind, hidden ? kHiddenName : k8s::to_string(object.key()));
   }
   // One whose deletion is refused is planned again in every pass.
   for (const PlannedAction& planned : shown_.view->last_plan.actions) {

@@ -10,6 +10,7 @@
 
 #include "k8sclient/api/discovery.h"
 #include "k8sclient/value/encoding.h"
+#include "k8sclient/value/error.h"
 #include "reconcilers/model/json_access.h"
 
 namespace gso {

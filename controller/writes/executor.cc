@@ -37,7 +37,7 @@ std::shared_ptr<const PatchNode> change_in(const PlannedAction& planned) {
 std::string subject_of(const PlannedAction& planned) {
   const Verb verb = verb_of(planned.action);
   const ObjectRef target = target_of(planned.action);
-  return fmt::format("{} {} {}", verb.verb, verb.resource, k8s::to_string(ObjectKey{target.ns, target.name}));
+  return fmt::format("{} {} {}", verb.verb, verb.resource, k8s::to_string(target.key()));
 }
 
 Executor::Executor(Parts parts, ExecutorOptions options)
@@ -338,7 +338,7 @@ boost::asio::awaitable<bool> Executor::perform(RunPtr run, Planned planned) {
   }
   bool sent = false;
   const k8s::AtEnd judged([this, &sent] {
-    if (sent) count_in_flight(-1);
+    if (sent) count_unanswered(-1);
   });
   const k8s::Result<std::string> answer = co_await send(run, planned, &sent);
   if (answer || answer.error().http_status != 0) {
@@ -361,7 +361,7 @@ std::size_t Executor::answered_lately() {
   return answers_.size();
 }
 
-void Executor::count_in_flight(std::int64_t change) {
+void Executor::count_unanswered(std::int64_t change) {
   in_flight_ += change;
   if (in_flight_ == 0) answered_->notify();
   parts_.metrics->set("gpusharing_writes_in_flight", {}, static_cast<double>(in_flight_));

@@ -227,7 +227,7 @@ class Executor {
   boost::asio::awaitable<bool> perform(RunPtr run, Planned planned);
   // `sent`: set, and the write counted as being in flight, at the moment when it is sent.
   boost::asio::awaitable<k8s::Result<std::string>> send(RunPtr run, Planned planned, bool* sent);
-  void count_in_flight(std::int64_t change);
+  void count_unanswered(std::int64_t change);
   boost::asio::awaitable<k8s::Result<std::string>> send_object(RunPtr run, Planned planned, k8s::WriteOptions options);
   boost::asio::awaitable<k8s::Result<std::string>> send_pod(Planned planned, k8s::WriteOptions options);
 

@@ -23,10 +23,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-ObjectKey key_of(const ObjectRef& object) {
-  return {object.ns, object.name};
-}
-
 std::string remedy(const PlannedAction& planned, const k8s::Error& error) {
   if (error.reason != k8s::Reason::forbidden) return "the request itself must change";
   const Verb verb = verb_of(planned.action);
@@ -97,7 +93,7 @@ boost::asio::awaitable<k8s::Result<std::string>> Executor::send(RunPtr run, Plan
     if (crashed_) return k8s::fail(k8s::Reason::cancelled, "stopped");
     k8s::Result<void> allowed = parts_.gate.check();
     if (!allowed) return allowed;
-    if (!std::exchange(*sent, true)) count_in_flight(1);
+    if (!std::exchange(*sent, true)) count_unanswered(1);
     if (parts_.hooks.before_write) parts_.hooks.before_write(*planned);
     return allowed;
   };
@@ -136,7 +132,7 @@ boost::asio::awaitable<k8s::Result<std::string>> Executor::send_object(RunPtr ru
   k8s::Writer* client = parts_.client;
   const ObjectRef target = target_of(action);
   const k8s::Gvr resource = resource_of(target);
-  const ObjectKey key = key_of(target);
+  const ObjectKey key = target.key();
   k8s::Result<std::string> answer = std::string();
   if (const auto* write = std::get_if<WriteConfigMap>(&action)) {
     const std::string body = apply_body(*write, basis_of(run, action));
@@ -165,7 +161,7 @@ void Executor::note_bases(Pass& pass, const std::vector<PlannedAction>& actions)
   const World& world = *parts_.world;
   for (const PlannedAction& planned : actions) {
     const ObjectRef target = target_of(planned.action);
-    const ObjectKey key = key_of(target);
+    const ObjectKey key = target.key();
     Basis basis;
     const auto take = [&basis](const auto& object) {
       if (object != nullptr) basis.meta = {object, &object->meta};
@@ -206,7 +202,7 @@ std::string Executor::patch_of(const Action& action, const Basis* basis) {
 
 const Executor::Basis* Executor::basis_of(const RunPtr& run, const Action& action) {
   const ObjectRef target = target_of(action);
-  const auto found = run->pass->bases.find(BasisKey{target.kind, key_of(target)});
+  const auto found = run->pass->bases.find(BasisKey{target.kind, target.key()});
   return found == run->pass->bases.end() ? nullptr : &found->second;
 }
 
@@ -267,7 +263,7 @@ void Executor::succeed(const RunPtr& run, const PlannedAction& planned, const st
     parts_.metrics->add("gpusharing_node_changes_total", {{"reason", planned.why.code}});
     if (planned.why.code == kLoadedUngated) note_ungated(target.name);
   }
-  const auto basis = run->pass->bases.find(BasisKey{target.kind, key_of(target)});
+  const auto basis = run->pass->bases.find(BasisKey{target.kind, target.key()});
   if (basis != run->pass->bases.end()) basis->second.written = k8s::read_resource_version(answer);
   if (const auto* status = std::get_if<PatchStatus>(&planned.action)) {
     const MonoTime until = parts_.clock->monotonic() + options_.status_interval;

@@ -1,5 +1,7 @@
 #include "controller/writes/write_queue.h"
 
+#include "k8sclient/value/error.h"
+
 namespace gso {
 
 void WriteQueue::add(const boost::asio::any_io_executor& executor, k8s::WriteKind kind, Chain chain, Run run) {
