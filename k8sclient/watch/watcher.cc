@@ -171,7 +171,6 @@ void Watcher::deliver(const Result<void>& result) {
 
 void Watcher::report(const Error& error) {
   failed_at_ = opened();
-  sink_->on_error(error);
   options_.failed(error);
 }
 

@@ -3,7 +3,7 @@
 // watch_machine.h, this is the driver: requests, idle deadlines, backoff.
 //
 // Guarantees: the sink sees init, (init_apply|init_remove)*, init_done before anything else, and again at every
-// relist; between an init and its init_done no other change (on_error may come at any time). After stop(), no call.
+// relist; between an init and its init_done no other change. After stop(), no call.
 // Errors never end it. Several watchers of one resource with different scopes may coexist.
 #pragma once
 
@@ -34,7 +34,7 @@ namespace k8s {
 
 // Each `json` is one object (list items lack apiVersion and kind), readable for kJsonPadding bytes past its end, and
 // lives for the call only. With WatcherOptions::protobuf it can be protobuf instead (protobuf_object.h). An error that
-// a sink returns is reported through on_error and changes nothing else.
+// a sink returns is reported (WatcherOptions::failed) and changes nothing else.
 class WatchSink {
  public:
   virtual ~WatchSink() = default;
@@ -51,10 +51,8 @@ class WatchSink {
   // too: `metadata` is an object that has nothing but its metadata. It is no failure of the watch.
   virtual void skip(std::string_view metadata, const Error& why) {
     (void)metadata;
-    on_error(why);
+    (void)why;
   }
-  // Something failed and will be retried; `forbidden` needs somebody's RBAC change.
-  virtual void on_error(const Error& error) { (void)error; }
   // What was known is no longer trusted and a relist begins (410, undecodable stream, server back in time).
   virtual void on_relist() {}
 };
@@ -105,8 +103,9 @@ struct WatcherOptions {
   bool protobuf = false;
   std::size_t max_line = WatchDecoder::kDefaultMaxLine;
   std::uint64_t seed = 0;  // Of timeouts and jitter.
-  // After the sink: its view is complete, or the API is absent; something failed, or an object is too large.
+  // The sink's view is complete, or the API is absent.
   std::function<void()> complete = [] {};
+  // Something failed and will be retried, or an object is too large; `forbidden` needs somebody's RBAC change.
   std::function<void(const Error&)> failed = [](const Error&) {};
 };
 
@@ -138,7 +137,7 @@ class Watcher {
 
   [[nodiscard]] bool running() const { return running_; }
   [[nodiscard]] const WatcherStats& stats() const { return stats_; }
-  // The last thing seen was an error, reported through on_error: no list has come whole and no stream was opened since.
+  // The last thing seen was an error, which was reported: no list has come whole and no stream was opened since.
   [[nodiscard]] bool failing() const { return failed_at_ == opened(); }
   // The one place that decides whether the sink's objects are those of the server.
   [[nodiscard]] View view() const;
