@@ -87,8 +87,10 @@ boost::asio::awaitable<Execution> Executor::execute(std::vector<PlannedAction> a
     if (chain.disruptive()) pass.planned_from[chain.node] = parts_.world->nodes.get(ObjectKey{"", chain.node});
   }
   co_await run_records(run);
-  co_await run_nodes(run);
-  co_await run_statuses(run);
+  std::vector<Chain> subjects = std::move(pass.schedule.subjects);
+  co_await run_chains(run, k8s::WriteKind::object, std::move(subjects));
+  std::vector<Chain> statuses = std::move(pass.schedule.statuses);
+  co_await run_chains(run, k8s::WriteKind::status, std::move(statuses));
   run->result.crashed = crashed_;
   pass.left = true;
   co_return std::move(run->result);
@@ -153,20 +155,10 @@ boost::asio::awaitable<void> Executor::run_records(RunPtr run) {
   for (const auto& [subject, chain] : queue_.running(kRecord)) note_unwritten(run, chain.steps);
 }
 
-boost::asio::awaitable<void> Executor::run_nodes(RunPtr run) {
-  constexpr k8s::WriteKind kObject = k8s::WriteKind::object;
-  std::vector<Chain>& subjects = run->pass->schedule.subjects;
-  // The last look has a place before nodes take all of them.
-  std::ranges::stable_partition(subjects, [](const Chain& chain) { return chain.subject == kReservations; });
-  for (Chain& chain : subjects) queue(run, kObject, std::move(chain));
-  co_await wait_for(run, kObject);
-  take_back(run, kObject);
-}
-
-boost::asio::awaitable<void> Executor::run_statuses(RunPtr run) {
-  for (Chain& chain : run->pass->schedule.statuses) queue(run, k8s::WriteKind::status, std::move(chain));
-  co_await wait_for(run, k8s::WriteKind::status);
-  take_back(run, k8s::WriteKind::status);
+boost::asio::awaitable<void> Executor::run_chains(RunPtr run, k8s::WriteKind kind, std::vector<Chain> chains) {
+  for (Chain& chain : chains) queue(run, kind, std::move(chain));
+  co_await wait_for(run, kind);
+  take_back(run, kind);
 }
 
 // As long as one after the other ends: only those that are slower than the others are left behind. Records are waited

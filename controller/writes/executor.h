@@ -203,10 +203,8 @@ class Executor {
   // Gives the chains of records to the queue, waits for them for a while, and notes which are not written.
   boost::asio::awaitable<void> run_records(RunPtr run);
   void note_unwritten(const RunPtr& run, const std::vector<PlannedAction>& steps);
-  // The chains of nodes, and the last look at reservations.
-  boost::asio::awaitable<void> run_nodes(RunPtr run);
-  // Statuses do not wait behind nodes.
-  boost::asio::awaitable<void> run_statuses(RunPtr run);
+  // The same of nodes and the last look at reservations, or of statuses, which do not wait behind nodes.
+  boost::asio::awaitable<void> run_chains(RunPtr run, k8s::WriteKind kind, std::vector<Chain> chains);
   // Why what is planned of that subject is not sent, as gpusharing_writes_deferred_total names it; empty: it is. Chains
   // of the subject go on beside, or have ended since this plan was made; or the queue has no room.
   [[nodiscard]] const char* kept_from(k8s::WriteKind kind, const std::string& subject) const;

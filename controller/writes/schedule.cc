@@ -181,6 +181,8 @@ Schedule arrange(const std::vector<PlannedAction>& actions) {
       chain.steps.push_back(planned);
     }
   }
+  // The last look has a place before nodes take all of them.
+  std::ranges::stable_partition(out.subjects, [](const Chain& chain) { return chain.subject == kReservations; });
   return out;
 }
 

@@ -1,7 +1,8 @@
 // A plan put into the order in which it is executed. Pure: no I/O, no clock.
 //
 //   records   creations and ConfigMap writes: they precede every disruption (a rollout is written before it acts)
-//   subjects  one chain per node (or per object where no node is concerned), each in the plan's order
+//   subjects  one chain per node (or per object where no node is concerned), each in the plan's order; first that of
+//             all deletions of KAI's reservations
 //   statuses  status patches and deletions of SharingPolicies and SharingRollouts: last
 //
 // All PatchNode parts of one node become one merge patch, at the place of the first: one writer per Node.
