@@ -66,7 +66,7 @@ asio::awaitable<void> check_leader(k8s::Reader* client, k8s::Clock* clock, k8s::
     if (!lease && lease.error().reason == k8s::Reason::not_found)
       why = fmt::format("Lease {} does not exist: no operator has run here", k8s::to_string(key));
     if (renewals.renewed()) {
-      found->add(true, fmt::format("Leader: {}", renewals.last().holder));
+      found->add(true, fmt::format("Leader: {}", renewals.last()->holder));
       co_return;
     }
     const k8s::MonoTime now = clock->monotonic();

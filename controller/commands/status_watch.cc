@@ -158,8 +158,9 @@ class FleetWatcher {
   }
   [[nodiscard]] bool failing(const std::string& resource) const {
     if (resource == resources::daemon_sets.resource) return search_.error().has_value();
-    if (resource != resources::runtime_classes.resource) return cluster_.failing(gvr_of(resource));
-    return classes_ && classes_->failing();
+    const bool of_classes = resource == resources::runtime_classes.resource;
+    const ScopedWatch* watch = of_classes ? classes_.get() : cluster_.find(gvr_of(resource));
+    return watch != nullptr && watch->failing();
   }
 
   // Without these there is nothing to show, and trying again will not help.
@@ -176,9 +177,9 @@ class FleetWatcher {
   // Every watch that decides what is shown is complete or forbidden.
   bool complete() {
     if (!world_.nodes.synced()) return false;
-    for (const auto& status : cluster_.status()) {
-      const bool shown = status.gvr.resource != kNotShown;
-      if (shown && !status.synced && !failures_.contains(status.gvr.resource)) return false;
+    for (const ClusterWatches::Kind& kind : cluster_.kinds()) {
+      const std::string& resource = kind.gvr.resource;
+      if (resource != kNotShown && !kind.watch->synced() && !failures_.contains(resource)) return false;
     }
     note_forbidden();
     if (world_.operand_namespaces.empty()) dynamic_.want(record_scopes(watch_.settings));
@@ -194,23 +195,21 @@ class FleetWatcher {
     if (!classes_) {
       classes_ = std::make_shared<ScopedWatch>();
       classes_->fill(&world_.kai.runtime_classes, &class_counts_, &project_runtime_class);
-      ReportingSink::Reports reports{
-          .complete =
-              [this] {
-                world_.kai.runtime_classes.mark_synced();
-                recovered(resources::runtime_classes.resource);
-              },
-          .failed = [this](const k8s::Error& error) { failed(resources::runtime_classes.resource, error); },
+      k8s::WatcherOptions options;
+      options.complete = [this] {
+        world_.kai.runtime_classes.mark_synced();
+        recovered(resources::runtime_classes.resource);
       };
-      ScopedWatch::start(classes_, watch_.client, resources::runtime_classes, k8s::WatcherOptions(), &tasks_, executor_,
-                         std::move(reports));
+      options.failed = [this](const k8s::Error& error) { failed(resources::runtime_classes.resource, error); };
+      classes_->open(watch_.client, resources::runtime_classes, std::move(options));
+      ScopedWatch::start(classes_, &tasks_, executor_);
     }
     return classes_->synced() || failures_.contains(resources::runtime_classes.resource);
   }
 
   [[nodiscard]] k8s::Gvr gvr_of(const std::string& resource) const {
-    for (const auto& status : cluster_.status()) {
-      if (status.gvr.resource == resource) return status.gvr;
+    for (const ClusterWatches::Kind& kind : cluster_.kinds()) {
+      if (kind.gvr.resource == resource) return kind.gvr;
     }
     if (resource == resources::daemon_sets.resource) return resources::daemon_sets;
     return resource == resources::runtime_classes.resource ? resources::runtime_classes : k8s::Gvr("", "", resource);

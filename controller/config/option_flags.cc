@@ -1,5 +1,7 @@
 #include "controller/config/option_flags.h"
 
+#include <fmt/ranges.h>
+
 #include <charconv>
 #include <chrono>
 #include <fstream>
@@ -18,8 +20,7 @@ bool is_dns_label(std::string_view name) {
   return name.size() <= kLongest && name.find('.') == std::string_view::npos && k8s::is_dns_subdomain(name);
 }
 
-}  // namespace
-
+// The parts of a text that are separated by commas, without empty ones.
 std::set<std::string> split_names(std::string_view text) {
   std::set<std::string> out;
   for (const auto part : std::views::split(text, ',')) {
@@ -27,6 +28,8 @@ std::set<std::string> split_names(std::string_view text) {
   }
   return out;
 }
+
+}  // namespace
 
 OptionSpec& OptionGroup::add(std::string name, std::string type, std::string doc,
                              std::function<std::string(Options&, const std::string&)> set,
@@ -47,17 +50,19 @@ void OptionGroup::text(std::string name, std::string type, std::string doc, Opti
   add(std::move(name), std::move(type), std::move(doc), set, [field](const Options& o) { return read(field, o); });
 }
 
-void OptionGroup::namespaces(std::string name, std::string doc, OptionField<std::string> field) {
+void OptionGroup::namespaces(std::string name, std::string doc, OptionField<std::set<std::string>> field) {
   const auto set = [field](Options& o, const std::string& value) -> std::string {
-    for (const std::string& one : split_names(value)) {
+    const std::set<std::string> names = split_names(value);
+    for (const std::string& one : names) {
       if (!is_dns_label(one)) {
         return fmt::format("'{}' is not a valid namespace name; separate several names with commas", one);
       }
     }
-    field(o) = value;
+    field(o) = names;
     return {};
   };
-  add(std::move(name), "NAMESPACE,…", std::move(doc), set, [field](const Options& o) { return read(field, o); });
+  add(std::move(name), "NAMESPACE,…", std::move(doc), set,
+      [field](const Options& o) { return fmt::format("{}", fmt::join(read(field, o), ",")); });
 }
 
 void OptionGroup::boolean(std::string name, std::string doc, OptionField<bool> field) {

@@ -23,9 +23,13 @@ namespace gso {
 // --- The kinds of settings: how each is parsed, checked and printed. options.cc builds its table of these. A value
 // that does not fit is answered with a sentence that says what would.
 
-// A reference to one field of an Options: `&Options::mode`, or a function for one that is further inside.
+// A reference to one field of an Options: `&Options::mode`, or within() for one that is further inside.
 template <class T>
 using OptionField = std::function<T&(Options&)>;
+template <class Part, class T>
+OptionField<T> within(Part PlannerSettings::* part, T Part::* field) {
+  return [part, field](Options& options) -> T& { return options.*part.*field; };
+}
 
 template <class T>
 const T& read(const OptionField<T>& field, const Options& options) {
@@ -50,7 +54,7 @@ class OptionGroup {
   // `type`: what --help shows for the value.
   void text(std::string name, std::string type, std::string doc, OptionField<std::string> field);
   // Names of namespaces, separated by commas.
-  void namespaces(std::string name, std::string doc, OptionField<std::string> field);
+  void namespaces(std::string name, std::string doc, OptionField<std::set<std::string>> field);
   void boolean(std::string name, std::string doc, OptionField<bool> field);
   void duration(std::string name, std::string doc, OptionField<Duration> field, OptionRange range);
   void integer(std::string name, std::string doc, OptionField<std::int64_t> field, std::int64_t least,
@@ -83,9 +87,6 @@ class OptionGroup {
   std::string heading_;
   std::vector<OptionSpec>* out_;
 };
-
-// The parts of a text that are separated by commas, without empty ones.
-[[nodiscard]] std::set<std::string> split_names(std::string_view text);
 
 // --- The operator's settings as options of a command line: flags, environment and a YAML file by the same names.
 

@@ -122,18 +122,18 @@ void add_running(OptionGroup out) {
 }
 
 void add_planning(OptionGroup out) {
-  out.duration("settle-period", "How long inputs must be unchanged before a rollout starts", &Options::settle_period,
+  out.duration("settle-period", "How long inputs must be unchanged before a rollout starts", &Options::settle,
                {0s, 24h});
   out.duration("configmap-propagation",
                "How long kubelets can take to project a new ConfigMap key into running pods; a label selects "
                "the key only afterwards",
-               &Options::configmap_propagation, {0s, 1h});
+               &Options::projection, {0s, 1h});
   out.duration("clock-difference",
                "By how much the clocks of two API servers can differ; a pod that was created so soon after an "
                "edit has not certainly read it",
                &Options::clock_difference, {0s, 1min});
   out.duration("node-status-lag", "How long a restarted node must show its new state; more than kubelet's 10s",
-               &Options::node_status_lag, {0s, 10min});
+               &Options::status_lag, {0s, 10min});
   out.share("cluster-max-unavailable", "Most GPU nodes out of service at once, over all policies",
             &Options::cluster_max_unavailable);
   out.integer("revision-history-limit", "Finished SharingRollouts that are kept per policy",
@@ -147,7 +147,7 @@ void add_planning(OptionGroup out) {
   out.choice<PolicyMode>(
       "max-mode",
       "Upper limit for the mode of every policy; Observe writes no Pod and no ConfigMap, and no Node except its labels",
-      names_of(kPolicyModeWords), &Options::max_mode);
+      names_of(kPolicyModeWords), &Options::rollouts);
   out.namespaces("operand-namespaces",
                  "Namespaces whose DaemonSets can be a device plugin's, beside those of the ClusterPolicy and of the "
                  "record; a device plugin elsewhere is only reported",
@@ -169,21 +169,22 @@ void add_kai(OptionGroup out) {
       "kai-reservations",
       "Enforce deletes stale reservation pods, Observe reports which it would delete, Off ignores them",
       {{"Enforce", KaiGcMode::enforce}, {"Observe", KaiGcMode::observe}, {"Off", KaiGcMode::off}},
-      &Options::kai_reservations);
+      within(&Options::kai, &KaiSettings::gc_mode));
   out.duration("kai-grace",
                "Minimum age of a reservation, and how long it must have been orphaned, before it is deleted; "
                "KAI's own timeouts can extend it",
-               &Options::kai_grace, {1min, 168h});
+               within(&Options::kai, &KaiSettings::grace), {1min, 168h});
   out.duration("kai-recheck-interval", "How often orphaned reservations are checked again",
-               &Options::kai_recheck_interval, {5s, 24h});
+               within(&Options::kai, &KaiSettings::sweep), {5s, 24h});
   out.choice<MpsReadyMode>(
       "mps-ready", "Whether nodes with an MPS daemon get the label nvidia.mps/enabled; Auto: where KAI is served",
-      {{"Auto", MpsReadyMode::automatic}, {"On", MpsReadyMode::on}, {"Off", MpsReadyMode::off}}, &Options::mps_ready);
+      {{"Auto", MpsReadyMode::automatic}, {"On", MpsReadyMode::on}, {"Off", MpsReadyMode::off}},
+      within(&Options::kai, &KaiSettings::mps_ready));
   out.boolean("kai-gc-without-crds",
               "Also look for reservations in clusters where KAI was removed together with its CRDs",
-              &Options::kai_gc_without_crds);
+              within(&Options::kai, &KaiSettings::look_for_leftovers));
   out.duration("kai-node-interval", "Least time between two deletions of reservations on one node",
-               &Options::kai_node_interval, {0s, 24h});
+               within(&Options::kai, &KaiSettings::node_interval), {0s, 24h});
 }
 
 void add_partitioning(OptionGroup out) {
@@ -195,47 +196,44 @@ void add_partitioning(OptionGroup out) {
       &Options::partitioning_mode);
   out.duration("partitioning-batch-timeout",
                "Longest time that a pending pod waits for others, so that they are placed together",
-               [](Options& o) -> auto& { return o.partitioning.batch_timeout; }, {0s, 1h});
+               within(&Options::partitioning, &PartitioningSettings::batch_timeout), {0s, 1h});
   out.duration("partitioning-batch-idle", "How long no further pod must arrive before pending pods are placed",
-               [](Options& o) -> auto& { return o.partitioning.batch_idle; }, {0s, 1h});
+               within(&Options::partitioning, &PartitioningSettings::batch_idle), {0s, 1h});
   out.duration(
       "partitioning-confirm-timeout",
       "How long the operator waits for a node to report the slices of a new key, before the label returns to the "
       "key before; nos's plugin can wait 5m after a crash",
-      [](Options& o) -> auto& { return o.partitioning.confirm_timeout; }, {1min, 24h});
-  out.integer(
-      "partitioning-reserved-mib", "MiB of each GPU for the driver and the MPS server, which no slice gets",
-      [](Options& o) -> auto& { return o.partitioning.reserved_mib; }, 0, 512);
+      within(&Options::partitioning, &PartitioningSettings::confirm_timeout), {1min, 24h});
+  out.integer("partitioning-reserved-mib", "MiB of each GPU for the driver and the MPS server, which no slice gets",
+              within(&Options::partitioning, &PartitioningSettings::reserved_mib), 0, 512);
   out.boolean("partitioning-consolidate",
               "Prefer nodes that are in use, so that others become empty; otherwise idle nodes come first",
-              [](Options& o) -> auto& { return o.partitioning.consolidate; });
+              within(&Options::partitioning, &PartitioningSettings::consolidate));
   out.duration("partitioning-remove-idle-after", "Remove free slices that no pod has used for this long, 0 for never",
-               [](Options& o) -> auto& { return o.partitioning.remove_idle_after; }, {1min, 720h, true});
+               within(&Options::partitioning, &PartitioningSettings::remove_idle_after), {1min, 720h, true});
 }
 
 void add_policy(OptionGroup out) {
   out.choice<PolicyMode>("mode", "Enforce rolls out, Approve waits for approval of each rollout, Observe only reports",
                          names_of(kPolicyModeWords), &Options::mode);
   out.share("max-unavailable", "Most nodes of a policy out of service at once",
-            [](Options& o) -> auto& { return o.rollout.max_unavailable; });
+            within(&Options::rollout, &RolloutSpec::max_unavailable));
   out.share("max-unavailable-per-group", "The same per group (product and profile)",
-            [](Options& o) -> auto& { return o.rollout.max_unavailable_per_group; });
-  out.integer(
-      "canary-nodes-per-group", "Nodes per group that go first; 0 means no canary",
-      [](Options& o) -> auto& { return o.rollout.canary_nodes_per_group; }, 0, 1000);
+            within(&Options::rollout, &RolloutSpec::max_unavailable_per_group));
+  out.integer("canary-nodes-per-group", "Nodes per group that go first; 0 means no canary",
+              within(&Options::rollout, &RolloutSpec::canary_nodes_per_group), 0, 1000);
   out.duration("canary-soak", "Time between a verified canary and the first wave",
-               [](Options& o) -> auto& { return o.rollout.canary_soak; }, {0s, 168h});
+               within(&Options::rollout, &RolloutSpec::canary_soak), {0s, 168h});
   out.choice<WorkloadMode>("workloads", "What to do with running pods that the change would break",
-                           names_of(kWorkloadModeWords), [](Options& o) -> auto& { return o.rollout.workloads; });
+                           names_of(kWorkloadModeWords), within(&Options::rollout, &RolloutSpec::workloads));
   out.duration("idle-timeout", "How long a node waits for its workloads to end",
-               [](Options& o) -> auto& { return o.rollout.idle_timeout; }, {1s, 720h});
+               within(&Options::rollout, &RolloutSpec::idle_timeout), {1s, 720h});
   out.duration("verify-timeout", "How long the operator waits for a restarted node to show the new state",
-               [](Options& o) -> auto& { return o.rollout.verify_timeout; }, {1s, 24h});
-  out.integer(
-      "max-failures", "Failed nodes after the canary that stop a rollout",
-      [](Options& o) -> auto& { return o.rollout.max_failures; }, 1, 10'000);
+               within(&Options::rollout, &RolloutSpec::verify_timeout), {1s, 24h});
+  out.integer("max-failures", "Failed nodes after the canary that stop a rollout",
+              within(&Options::rollout, &RolloutSpec::max_failures), 1, 10'000);
   out.choice<OnFailure>("on-failure", "What a stopped rollout does", names_of(kOnFailureWords),
-                        [](Options& o) -> auto& { return o.rollout.on_failure; });
+                        within(&Options::rollout, &RolloutSpec::on_failure));
 }
 
 }  // namespace
@@ -271,29 +269,9 @@ const OptionSpec* find_option(std::string_view name) {
 }
 
 PlannerSettings Options::planner_settings() const {
-  PlannerSettings out;
+  const PlannerSettings& planned = *this;
+  PlannerSettings out = planned;
   if (!namespace_.empty()) out.operator_namespace = namespace_;
-  out.cluster_max_unavailable = cluster_max_unavailable;
-  out.settle = settle_period;
-  out.projection = configmap_propagation;
-  out.clock_difference = clock_difference;
-  out.status_lag = node_status_lag;
-  out.revision_history_limit = revision_history_limit;
-  out.label_mode = label_mode;
-  out.adopt_drift = adopt_drift;
-  out.operand_namespaces = split_names(operand_namespaces);
-  out.remove_rejected_pods = split_names(remove_rejected_pods);
-  out.mps_signal_fixed = mps_signal_fixed;
-  out.mode = mode;
-  out.rollouts = max_mode;
-  out.rollout = rollout;
-  out.kai.gc_mode = kai_reservations;
-  out.kai.mps_ready = mps_ready;
-  out.kai.grace = kai_grace;
-  out.kai.sweep = kai_recheck_interval;
-  out.kai.look_for_leftovers = kai_gc_without_crds;
-  out.kai.node_interval = kai_node_interval;
-  out.partitioning = partitioning;
   return out;
 }
 
@@ -349,11 +327,11 @@ k8s::Result<void> validate(const Options& options) {
                                  "localhost:PORT or [::1]:PORT and reach it with `kubectl port-forward`",
                                  options.debug_bind_address));
   }
-  if (options.rollout.verify_timeout <= options.node_status_lag) {
+  if (options.rollout.verify_timeout <= options.status_lag) {
     return k8s::fail(k8s::Reason::invalid,
                      fmt::format("verify-timeout {} must be greater than node-status-lag {}: no node could be verified",
                                  k8s::format_go_duration(options.rollout.verify_timeout),
-                                 k8s::format_go_duration(options.node_status_lag)));
+                                 k8s::format_go_duration(options.status_lag)));
   }
   if (!options.leader_elect || options.dry_run) return {};
   LeaderElectionOptions election;

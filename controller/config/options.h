@@ -20,7 +20,11 @@ using k8s::Duration;
 enum class LogFormat { json, text };
 enum class LogLevel { trace, debug, info, warning, error, off };  // "warn" in flags and logs.
 
-struct Options {
+// Those that planners obey have a member of PlannerSettings.
+struct Options : PlannerSettings {
+  // A node's status may be this old: the kubelet publishes it every 10 s.
+  Options() { status_lag = std::chrono::seconds(12); }
+
   // --- Connection
   std::string kubeconfig;  // Path. Empty: $KUBECONFIG, else in-cluster, else ~/.kube/config.
   std::string context;     // Of the kubeconfig. Empty: its current-context.
@@ -73,44 +77,9 @@ struct Options {
   Duration shutdown_timeout = std::chrono::seconds(15);   // For writes in flight at SIGTERM.
   // Timers seen at startup count as already this old (otherwise a restart resets every soak).
   Duration assume_observed_for{0};
+  PartitioningMode partitioning_mode = PartitioningMode::enforce;  // Slices for pending pods.
 
-  // --- Planning: cluster-wide limits
-  Duration settle_period = std::chrono::seconds(10);  // How long inputs must be unchanged before a rollout starts.
-  Duration configmap_propagation =
-      std::chrono::seconds(100);  // Until a new key of a ConfigMap is in running pods: kubelet syncs in 60..90 s.
-  Duration clock_difference = std::chrono::seconds(3);  // By how much the clocks of two API servers can differ.
-  Duration node_status_lag =
-      std::chrono::seconds(12);  // A node's status may be this old: kubelet publishes every 10 s.
-  IntOrPercent cluster_max_unavailable{10, true};
-  std::int64_t revision_history_limit = 10;
-  PlannerSettings::LabelMode label_mode = PlannerSettings::LabelMode::automatic;
-  bool adopt_drift = false;
-  PolicyMode max_mode = PolicyMode::enforce;  // Upper limit over the mode of every policy.
-  // Namespaces, comma-separated, whose DaemonSets can be a device plugin's. Empty: those of the ClusterPolicy's
-  // DaemonSets and of the record.
-  std::string operand_namespaces;
-  // Namespaces, comma-separated, in which pods that failed with UnexpectedAdmissionError during a restart of the plugin
-  // are removed.
-  std::string remove_rejected_pods;
-
-  bool mps_signal_fixed = false;  // The chart's fixes.mpsSignal corrects new MPS pods.
-
-  // --- KAI-Scheduler's reservation pods
-  KaiGcMode kai_reservations = KaiGcMode::enforce;
-  Duration kai_grace = std::chrono::minutes(5);             // Least age, and least time seen orphaned: 1m or more.
-  Duration kai_recheck_interval = std::chrono::minutes(1);  // How often orphans are checked again: 5s or more.
-  MpsReadyMode mps_ready = MpsReadyMode::automatic;
-  bool kai_gc_without_crds = false;  // Watch the default reservation namespace even where no API of KAI is served.
-  Duration kai_node_interval = std::chrono::minutes(1);  // Between two deletions on one node.
-
-  // --- Slices for pending pods, on nodes that are labelled for it
-  PartitioningMode partitioning_mode = PartitioningMode::enforce;
-  PartitioningSettings partitioning;
-
-  // --- Planning: what the SharingPolicy `default` starts with
-  PolicyMode mode = PolicyMode::enforce;
-  RolloutSpec rollout;
-
+  // What planners obey of them, in the namespace that was given.
   [[nodiscard]] PlannerSettings planner_settings() const;
 };
 

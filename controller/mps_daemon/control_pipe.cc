@@ -1,16 +1,11 @@
 #include "controller/mps_daemon/control_pipe.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
 #include <charconv>
 #include <cstdint>
-#include <cstring>
 #include <optional>
 #include <sstream>
 #include <utility>
@@ -25,28 +20,6 @@ namespace {
 namespace asio = boost::asio;
 constexpr k8s::Duration kProbeLimit = std::chrono::seconds(5);
 
-// The read end of a pipe that has the text and then ends. A command is far shorter than a pipe holds.
-class TextPipe {
- public:
-  explicit TextPipe(const std::string& text) {
-    std::array<int, 2> ends{-1, -1};
-    if (pipe2(ends.data(), O_CLOEXEC) != 0) return;
-    read_end_ = ends[0];
-    const bool written = write(ends[1], text.data(), text.size()) == static_cast<ssize_t>(text.size());
-    close(ends[1]);
-    if (!written) close(std::exchange(read_end_, -1));
-  }
-  TextPipe(const TextPipe&) = delete;
-  TextPipe& operator=(const TextPipe&) = delete;
-  ~TextPipe() {
-    if (read_end_ >= 0) close(read_end_);
-  }
-  [[nodiscard]] int read_end() const { return read_end_; }
-
- private:
-  int read_end_ = -1;
-};
-
 std::string without_line_end(std::string text) {
   while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.pop_back();
   return text;
@@ -57,15 +30,11 @@ std::string without_line_end(std::string text) {
 asio::awaitable<k8s::Result<std::string>> ask_mps_daemon(k8s::Clock* clock, std::string pipe_directory,
                                                          std::string command, k8s::Duration limit,
                                                          std::shared_ptr<k8s::Signal> stop) {
-  const TextPipe input(command + "\n");
-  if (input.read_end() < 0) {
-    co_return k8s::fail(k8s::Reason::unavailable, fmt::format("no pipe for a command: {}", std::strerror(errno)));
-  }
   k8s::ProcessSpec spec;
   spec.program = kMpsControl;
   spec.env = {{"CUDA_MPS_PIPE_DIRECTORY", pipe_directory}};
   spec.time_limit = limit;
-  spec.input = input.read_end();
+  spec.text = command + "\n";
   spec.stop = std::move(stop);
   const k8s::Result<k8s::ProcessResult> done = co_await k8s::run_process(spec, clock);
   if (!done) co_return std::unexpected(done.error());

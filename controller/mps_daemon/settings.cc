@@ -22,20 +22,14 @@ namespace gso {
 
 namespace {
 
-using k8s::is_digit;
-
 constexpr std::string_view kRunDirectory = "/run/nvidia-mps";
 constexpr std::string_view kTmpDirectory = "/tmp/nvidia-mps";
 constexpr int kFirstDriverWithRun = 615;
 
-bool is_of_uuid(char c) {
-  return is_digit(c) || c == '-' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
 }  // namespace
 
 bool is_number(std::string_view text) {
-  return !text.empty() && std::ranges::all_of(text, is_digit);
+  return !text.empty() && std::ranges::all_of(text, k8s::is_digit);
 }
 
 std::string_view default_pipe_directory(std::string_view driver_version, bool root) {
@@ -72,6 +66,7 @@ k8s::Result<std::pair<std::string, std::string>> parse_memory_limit(std::string_
   const std::string_view limit = equals == std::string_view::npos ? std::string_view() : text.substr(equals + 1);
   const bool has_suffix = limit.ends_with('G') || limit.ends_with('M');
   const std::string_view number = limit.substr(0, limit.size() - (has_suffix ? 1 : 0));
+  const auto is_of_uuid = [](char c) { return k8s::is_alphanumeric(c) || c == '-'; };
   const bool fits = !device.empty() && std::ranges::all_of(device, is_of_uuid) && has_suffix && is_number(number) &&
                     number.size() <= 7 && number.find_first_not_of('0') != std::string_view::npos;
   if (!fits) {

@@ -74,23 +74,14 @@ asio::awaitable<k8s::Result<bool>> list_if_served(Look look, k8s::Gvr gvr, k8s::
   co_return true;
 }
 
-asio::awaitable<k8s::Result<void>> list_scope(Look look, WatchScope scope, World* world) {
+asio::awaitable<k8s::Result<void>> list_scope(const Look& look, const WatchScope& scope, World* world) {
   k8s::ListOptions options;
-  options.ns = scope.ns;
-  for (const auto& [key, value] : scope.labels) options.label_selector.match_labels.emplace(key, value);
-  if (!scope.name.empty()) options.field_selector = k8s::FieldSelector::equals("metadata.name", scope.name);
-  const k8s::Gvr gvr = resource_of(scope.kind);
-  if (scope.kind == WatchScope::Kind::pods) {
-    co_return co_await list_into<Pod>(look, gvr, options, &project_operand_pod, &world->operand_pods);
-  }
-  if (scope.kind == WatchScope::Kind::configmaps) {
-    co_return co_await list_into<ConfigMap>(look, gvr, options, &project_configmap, &world->configmaps);
-  }
-  if (scope.kind == WatchScope::Kind::controllerrevisions) {
-    co_return co_await list_into<ControllerRevision>(look, gvr, options, &project_controller_revision,
-                                                     &world->revisions);
-  }
-  co_return k8s::Result<void>{};  // list_kinds() has listed the DaemonSets of the whole cluster.
+  select(scope, options);
+  asio::awaitable<k8s::Result<void>> listing;
+  each_operand_kind(*world, [&](const k8s::Gvr& gvr, auto& store, auto project) {
+    if (gvr == resource_of(scope.kind)) listing = list_into(look, gvr, options, project, &store);
+  });
+  return listing;
 }
 
 // Only pods that say one of these words are of interest: operands, consumers, KAI's and its scaling pods.
@@ -242,10 +233,13 @@ asio::awaitable<void> keep(asio::awaitable<T> reading, T* result) {
   *result = co_await std::move(reading);
 }
 
-// What the lists of the kinds that may be missing have said.
-struct OptionalKinds {
-  k8s::Result<bool> cluster_policies, gpu_clusters, device_classes, resource_slices, policies, rollouts;
-};
+// Of each kind that may be missing: whether it is served.
+using OptionalKinds = std::map<k8s::Gvr, k8s::Result<bool>>;
+
+// read_kai_config() and read_kai() list them, one after the other.
+bool is_of_kai(const k8s::Gvr& gvr) {
+  return gvr == resources::kai_configs || gvr == resources::bind_requests;
+}
 
 // Lists everything that does not depend on what another list shows. Errors: of the kinds without which nothing is
 // known.
@@ -254,20 +248,14 @@ asio::awaitable<k8s::Result<void>> list_kinds(Look look, World* world, OptionalK
   k8s::Result<void> nodes;
   k8s::Result<void> daemonsets;
   std::vector<asio::awaitable<void>> readings;
-  const auto add_optional = [&]<class T>(const k8s::Gvr& gvr, k8s::Result<T> (*project)(std::string_view),
-                                         k8s::Store<T>* store, k8s::Result<bool>* result) {
-    readings.push_back(keep(list_if_served<T>(look, gvr, project, store), result));
-  };
   readings.push_back(keep(list_into<Node>(look, resources::nodes, everything, &project_node, &world->nodes), &nodes));
   readings.push_back(
       keep(list_into<DaemonSet>(look, resources::daemon_sets, everything, &project_daemonset, &world->daemonsets),
            &daemonsets));
-  add_optional(resources::cluster_policies, &project_clusterpolicy, &world->clusterpolicies, &kinds->cluster_policies);
-  add_optional(resources::gpu_clusters, &project_gpu_cluster, &world->gpu_clusters, &kinds->gpu_clusters);
-  add_optional(resources::device_classes, &project_device_class, &world->device_classes, &kinds->device_classes);
-  add_optional(resources::resource_slices, &project_resource_slice, &world->resource_slices, &kinds->resource_slices);
-  add_optional(resources::sharing_policies, &project_sharing_policy, &world->policies, &kinds->policies);
-  add_optional(resources::sharing_rollouts, &project_sharing_rollout, &world->rollouts, &kinds->rollouts);
+  each_cluster_kind(*world, [&](const k8s::Gvr& gvr, auto& store, auto project) {
+    if (gvr == resources::nodes || is_of_kai(gvr)) return;
+    readings.push_back(keep(list_if_served(look, gvr, project, &store), &(*kinds)[gvr]));
+  });
   const IsUseless useless = [&] { return ends_reading(nodes) || ends_reading(daemonsets); };
   co_await read_side_by_side(look.client->clock(), std::move(readings), useless);
   co_return nodes ? daemonsets : nodes;
@@ -351,15 +339,16 @@ asio::awaitable<k8s::Result<void>> fill_world(Look look, PlannerSettings setting
   k8s::Result<void> listed = co_await list_kinds(look, world, &read);
   if (!listed) co_return listed;
   // In this order, whatever list has ended first.
-  note(read.cluster_policies, incomplete);
-  world->clusterpolicies_forbidden = !read.cluster_policies;
-  for (const auto* of_dra : {&read.gpu_clusters, &read.device_classes, &read.resource_slices})
-    note(*of_dra, incomplete);
-  const SharingKinds kinds{note(read.policies, incomplete), note(read.rollouts, incomplete)};
+  std::map<k8s::Gvr, Served> served;
+  each_cluster_kind(*world, [&](const k8s::Gvr& gvr, auto&, auto) {
+    if (read.contains(gvr)) served[gvr] = note(read.at(gvr), incomplete);
+  });
+  world->clusterpolicies_forbidden = served[resources::cluster_policies] == Served::unknown;
+  const SharingKinds kinds{served[resources::sharing_policies], served[resources::sharing_rollouts]};
   // What cannot be read is not absent: its store stays unsynced (cluster/record_store.h), and the kind counts as
   // served.
-  if (!read.policies) world->policies = k8s::Store<SharingPolicy>();
-  if (!read.rollouts) world->rollouts = k8s::Store<SharingRollout>();
+  if (kinds.policies == Served::unknown) world->policies = k8s::Store<SharingPolicy>();
+  if (kinds.rollouts == Served::unknown) world->rollouts = k8s::Store<SharingRollout>();
   world->policies_served = kinds.policies != Served::no && kinds.rollouts != Served::no;
   if (sharing_kinds != nullptr) *sharing_kinds = kinds;
   co_await read_kai_config(look, &world->kai);

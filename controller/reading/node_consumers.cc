@@ -222,12 +222,7 @@ void NodeConsumersReader::note_evictions(const Execution& execution) {
 }
 
 asio::awaitable<void> NodeConsumersReader::work(std::shared_ptr<Run> run) {
-  // Also when it is cancelled or throws.
-  struct Leaves {
-    Run* run;
-    ~Leaves() { --run->workers; }
-  };
-  const Leaves leaves{run.get()};
+  const k8s::AtEnd leaves([run] { --run->workers; });
   // What is left behind of a run is the next one's to list.
   while (!run->nodes.empty() && !stopping_ && !run->left) {
     std::string node = std::move(run->nodes.back());
@@ -237,18 +232,11 @@ asio::awaitable<void> NodeConsumersReader::work(std::shared_ptr<Run> run) {
 }
 
 asio::awaitable<void> NodeConsumersReader::list_node(std::shared_ptr<Run> run, std::string node) {
-  struct Ends {
-    NodeConsumersReader* reader;
-    std::string node;
-    ~Ends() {
-      k8s::never_throw([this] {
-        reader->being_listed_.erase(node);
-        reader->lists_ended_.note();
-      });
-    }
-  };
   being_listed_.insert(node);
-  const Ends ends{this, node};
+  const k8s::AtEnd ends([this, node] {
+    being_listed_.erase(node);
+    lists_ended_.note();
+  });
   k8s::Result<NodeConsumers> found = co_await read_with_jobs(node);
   if (found) {
     note_listed(node, *std::move(found));

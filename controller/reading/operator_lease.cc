@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "controller/reading/reads.h"
-#include "controller/runtime/leader_election.h"
 #include "k8sclient/value/time.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/resources.h"
@@ -21,49 +20,50 @@ namespace asio = boost::asio;
 namespace {
 constexpr k8s::Duration kPoll = std::chrono::milliseconds(500);
 constexpr k8s::Duration kGlance = std::chrono::seconds(5);
-}  // namespace
 
-LeaseFacts lease_facts(const std::string& lease_json) {
-  LeaseFacts out;
-  const std::optional<LeaseRecord> lease = read_lease(lease_json);
-  if (!lease) {
-    out.problem = "the Lease has no spec";
-    return out;
-  }
-  constexpr std::int64_t kUsual = 15;  // Seconds, where the Lease does not say.
-  constexpr std::int64_t kMost = 3600;
-  const std::int64_t duration = lease->duration_seconds;
-  out.duration = std::chrono::seconds(duration > 0 ? std::min(duration, kMost) : kUsual);
-  out.holder = lease->holder;
-  if (!lease->renew_time.empty()) out.renew_time = lease->renew_time;
-  if (out.holder.empty()) out.problem = "the Lease has no holder";
-  return out;
+// Why nobody can hold it; empty where there is a holder.
+std::string problem_of(const std::optional<LeaseRecord>& lease) {
+  if (!lease) return "the Lease has no spec";
+  return lease->holder.empty() ? "the Lease has no holder" : "";
 }
 
-bool looks_fresh(const LeaseFacts& lease, k8s::WallTime now) {
-  const std::optional<k8s::WallTime> renewed = k8s::parse_rfc3339(lease.renew_time);
-  return lease.problem.empty() && renewed && now - *renewed <= lease.duration;
+// At most an hour, as for --lease-duration: a Lease must not call its holder alive forever.
+k8s::Duration duration_of(const LeaseRecord& lease) {
+  constexpr std::int64_t kUsual = 15;  // Seconds, where the Lease does not say.
+  constexpr std::int64_t kMost = 3600;
+  return std::chrono::seconds(lease.duration_seconds > 0 ? std::min(lease.duration_seconds, kMost) : kUsual);
+}
+
+std::optional<k8s::WallTime> renewed_at(const std::optional<LeaseRecord>& lease) {
+  return lease ? k8s::parse_rfc3339(lease->renew_time) : std::nullopt;
+}
+}  // namespace
+
+bool looks_fresh(const std::optional<LeaseRecord>& lease, k8s::WallTime now) {
+  const std::optional<k8s::WallTime> renewed = renewed_at(lease);
+  return problem_of(lease).empty() && renewed && now - *renewed <= duration_of(*lease);
 }
 
 void LeaseRenewals::see(const std::string& lease_json, k8s::MonoTime now) {
-  LeaseFacts facts = lease_facts(lease_json);
-  if (seen_ && facts == last_) return;
-  renewed_ = seen_ && facts.problem.empty();
+  std::optional<LeaseRecord> lease = read_lease(lease_json);
+  if (seen_ && lease == last_) return;
+  renewed_ = seen_ && problem_of(lease).empty();
   seen_ = true;
-  last_ = std::move(facts);
+  last_ = std::move(lease);
   changed_at_ = now;
 }
 
 k8s::MonoTime LeaseRenewals::expires() const {
-  return seen_ && last_.problem.empty() ? changed_at_ + last_.duration : k8s::MonoTime{};
+  return problem_of(last_).empty() ? changed_at_ + duration_of(*last_) : k8s::MonoTime{};
 }
 
 std::string LeaseRenewals::why() const {
-  if (!last_.problem.empty()) return last_.problem;
+  if (const std::string problem = problem_of(last_); !problem.empty()) return problem;
   // Without the fraction of the second.
-  const std::size_t point = last_.renew_time.find('.');
+  const std::string renewed = last_->renew_time.empty() ? "ever" : last_->renew_time;
+  const std::size_t point = renewed.find('.');
   const bool whole = point == std::string::npos;
-  return fmt::format("{} has not renewed the Lease since {}{}", last_.holder, last_.renew_time.substr(0, point),
+  return fmt::format("{} has not renewed the Lease since {}{}", last_->holder, renewed.substr(0, point),
                      whole ? "" : "Z");
 }
 
@@ -85,18 +85,18 @@ std::optional<NoOperator> no_operator_among(const std::vector<std::string>& leas
   // One list of Leases is of one moment. Their holders' clocks can differ.
   constexpr k8s::Duration kSlack = std::chrono::minutes(1);
   std::optional<k8s::WallTime> newest;
-  std::optional<LeaseFacts> operator_lease;
+  std::optional<LeaseRecord> operator_lease;
   for (const std::string& text : leases) {
-    LeaseFacts facts = lease_facts(text);
-    const std::optional<k8s::WallTime> renewed = k8s::parse_rfc3339(facts.renew_time);
+    std::optional<LeaseRecord> read = read_lease(text);
+    const std::optional<k8s::WallTime> renewed = renewed_at(read);
     if (renewed) newest = std::max(newest.value_or(*renewed), *renewed);
     const auto metadata = object_at(nlohmann::json::parse(text, nullptr, false), "metadata");
     if (text_at(metadata, "namespace") == lease.ns && text_at(metadata, "name") == lease.name)
-      operator_lease = std::move(facts);
+      operator_lease = std::move(read);
   }
-  if (!operator_lease || !newest || !operator_lease->problem.empty()) return std::nullopt;
-  const std::optional<k8s::WallTime> renewed = k8s::parse_rfc3339(operator_lease->renew_time);
-  if (!renewed || *newest - *renewed <= operator_lease->duration + kSlack) return std::nullopt;
+  const std::optional<k8s::WallTime> renewed = renewed_at(operator_lease);
+  if (!renewed || !newest || !problem_of(operator_lease).empty()) return std::nullopt;
+  if (*newest - *renewed <= duration_of(*operator_lease) + kSlack) return std::nullopt;
   return NoOperator{lease,
                     fmt::format("{} had last renewed the Lease at {}, and the newest of the Leases that were read was "
                                 "renewed at {}",
@@ -128,7 +128,7 @@ asio::awaitable<OperatorPresence> find_operator(k8s::Reader* client, k8s::Clock*
       out.running = k8s::to_string(lease);
       co_return out;
     }
-    if (!renewals.last().problem.empty() || clock->monotonic() >= end) {
+    if (!problem_of(renewals.last()).empty() || clock->monotonic() >= end) {
       out.none = NoOperator{lease, renewals.why(), true};
       co_return out;
     }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "controller/runtime/leader_election.h"
 #include "k8sclient/api/reader.h"
 #include "k8sclient/clock.h"
 #include "k8sclient/value/error.h"
@@ -13,19 +14,8 @@
 
 namespace gso {
 
-// What the text of a Lease says about its holder.
-struct LeaseFacts {
-  std::string holder;
-  std::string renew_time = "ever";  // As it is written there.
-  k8s::Duration
-      duration{};       // At most an hour, as for --lease-duration: a Lease must not call its holder alive forever.
-  std::string problem;  // Why nobody can hold it; empty where there is a holder.
-  friend bool operator==(const LeaseFacts&, const LeaseFacts&) = default;
-};
-[[nodiscard]] LeaseFacts lease_facts(const std::string& lease_json);
-
 // Whether the Lease is fresh by this machine's clock `now`. The holder's clock can differ: true and false are hints.
-[[nodiscard]] bool looks_fresh(const LeaseFacts& lease, k8s::WallTime now);
+[[nodiscard]] bool looks_fresh(const std::optional<LeaseRecord>& lease, k8s::WallTime now);
 
 // Whether somebody holds a Lease, judged as an elector does: by what changes between two looks, never by comparing this
 // machine's clock with the renewTime that another one wrote.
@@ -37,12 +27,12 @@ class LeaseRenewals {
   [[nodiscard]] bool renewed() const { return renewed_; }
   // Until when a holder that has not renewed can be alive; the past where there is none.
   [[nodiscard]] k8s::MonoTime expires() const;
-  [[nodiscard]] const LeaseFacts& last() const { return last_; }
+  [[nodiscard]] const std::optional<LeaseRecord>& last() const { return last_; }
   // What is wrong as long as it is not renewed.
   [[nodiscard]] std::string why() const;
 
  private:
-  LeaseFacts last_;
+  std::optional<LeaseRecord> last_;
   bool seen_ = false;
   bool renewed_ = false;
   k8s::MonoTime changed_at_;

@@ -23,17 +23,13 @@ constexpr Duration kLongestView = std::chrono::minutes(10);
 // and whoever leads writes on for no longer without an answer (S4).
 constexpr Duration kLongestExecution = std::chrono::seconds(15);
 
-k8s::ObjectKey key_of(const ObjectRef& object) {
-  return {object.ns, object.name};
-}
-
 // Calls f(store, projector) for the store of a kind; false when no store keeps that kind.
 template <class F>
 bool with_store(World& world, const ObjectRef& object, F f) {
   const std::string& kind = object.kind;
   // A reservation pod of KAI is in its own store.
-  const bool reservation = kind == "Pod" && world.operand_pods.find(key_of(object)) == nullptr &&
-                           world.kai.pods.find(key_of(object)) != nullptr;
+  const bool reservation =
+      kind == "Pod" && world.operand_pods.find(object.key()) == nullptr && world.kai.pods.find(object.key()) != nullptr;
   if (reservation) {
     f(world.kai.pods, &project_kai_pod);
     return true;
@@ -57,7 +53,7 @@ bool with_store(World& world, const ObjectRef& object, F f) {
 const k8s::ObjectMeta* stored(World& world, const ObjectRef& object) {
   const k8s::ObjectMeta* meta = nullptr;
   with_store(world, object, [&](auto& store, auto) {
-    if (const auto* found = store.find(key_of(object))) meta = &found->meta;
+    if (const auto* found = store.find(object.key())) meta = &found->meta;
   });
   return meta;
 }
@@ -65,7 +61,7 @@ const k8s::ObjectMeta* stored(World& world, const ObjectRef& object) {
 }  // namespace
 
 Expectations::Expected& Expectations::slot(const ObjectRef& object, OfNode of) {
-  Expected& expected = pending_[Key{object.kind, key_of(object)}];
+  Expected& expected = pending_[Key{object.kind, object.key()}];
   expected.object = object;
   expected.of = std::move(of);
   expected.write = ++writes_;
@@ -85,7 +81,7 @@ void Expectations::written(const ObjectRef& object, const std::string& resource_
 }
 
 void Expectations::learn(const ObjectRef& object, const std::string& answer) {
-  const auto it = pending_.find(Key{object.kind, key_of(object)});
+  const auto it = pending_.find(Key{object.kind, object.key()});
   if (it == pending_.end() || met(it->second)) return;  // The watch was faster.
   const k8s::ObjectMeta* now = stored(*world_, object);
   if (now == nullptr) return;
@@ -93,7 +89,7 @@ void Expectations::learn(const ObjectRef& object, const std::string& answer) {
   with_store(*world_, object, [&](auto& store, auto project) {
     auto whole = project(answer);
     // One of the same name that was created meanwhile is another object: its watch shows that the first one is gone.
-    if (!whole || uid.empty() || whole->meta.uid != uid || whole->meta.key() != key_of(object)) return;
+    if (!whole || uid.empty() || whole->meta.uid != uid || whole->meta.key() != object.key()) return;
     store.apply(*std::move(whole));
   });
   if (!met(it->second)) return;
@@ -221,7 +217,7 @@ bool Expectations::expect_what_was_read(Expected& expected, const std::string& u
 }
 
 boost::asio::awaitable<std::optional<k8s::Error>> Expectations::settle(ObjectRef object) {
-  const Key key{object.kind, key_of(object)};
+  const Key key{object.kind, object.key()};
   const auto asked = pending_.find(key);
   const std::uint64_t write = asked == pending_.end() ? 0 : asked->second.write;
   const k8s::ObjectMeta* before = stored(*world_, object);
@@ -246,7 +242,7 @@ boost::asio::awaitable<k8s::Result<void>> Expectations::refresh_one(ObjectRef ob
   k8s::CallOptions call;
   call.deadline = clock_->monotonic() + std::chrono::seconds(10);
   const k8s::Gvr resource = resource_of(object);
-  const k8s::ObjectKey name = key_of(object);
+  const k8s::ObjectKey name = object.key();
   const k8s::ObjectMeta* known = stored(*world_, object);
   const k8s::ObjectMeta before = known == nullptr ? k8s::ObjectMeta() : *known;
   k8s::Result<std::string> answer = co_await client_->get(resource, name, call);

@@ -48,23 +48,11 @@ bool is_same(const std::shared_ptr<const PatchNode>& before, const std::shared_p
   return before == now || (before != nullptr && now != nullptr && *before == *now);
 }
 
-PassQueueHooks queue_hooks(const std::shared_ptr<Metrics>& metrics) {
-  const Metrics::Labels name{{"name", kFleet}, {"controller", kFleet}};
-  const Metrics::Labels depth_of{{"name", kFleet}, {"controller", kFleet}, {"priority", ""}};
-  PassQueueHooks hooks;
-  hooks.depth = [=](bool queued) { metrics->set("workqueue_depth", depth_of, queued ? 1 : 0); };
-  hooks.added = [=] { metrics->add("workqueue_adds_total", name); };
-  hooks.retried = [=] { metrics->add("workqueue_retries_total", name); };
-  hooks.taken = [=](Duration d) { metrics->observe("workqueue_queue_duration_seconds", name, in_seconds(d)); };
-  hooks.finished = [=](Duration d) { metrics->observe("workqueue_work_duration_seconds", name, in_seconds(d)); };
-  return hooks;
-}
-
 }  // namespace
 
 FleetLoop::FleetLoop(Parts parts)
     : parts_(std::move(parts)),
-      queue_(parts_.clock, queue_hooks(parts_.metrics)),
+      queue_(parts_.clock, parts_.metrics),
       held_since_(parts_.options->assume_observed_for),
       timer_(parts_.clock->make_signal()) {
   follow_stores();
@@ -92,10 +80,9 @@ void FleetLoop::stop() {
 }
 
 bool FleetLoop::synced() const {
-  const auto statuses = parts_.cluster->status();
-  return std::all_of(statuses.begin(), statuses.end(),
-                     [](const auto& status) { return status.readable() || status.optional_missing; }) &&
-         !scopes_dirty_ && parts_.dynamic->loading().empty();
+  const auto is_settled = [](const auto& kind) { return kind.watch->readable() || kind.is_done_without(); };
+  return std::ranges::all_of(parts_.cluster->kinds(), is_settled) && !scopes_dirty_ &&
+         parts_.dynamic->loading().empty();
 }
 
 boost::asio::awaitable<void> FleetLoop::run() {
@@ -285,7 +272,8 @@ void FleetLoop::warn_of_unused_mode() {
 
 bool FleetLoop::is_complete(const k8s::Gvr& gvr) const {
   if (gvr == resources::daemon_sets) return parts_.dynamic->synced(WatchScope::Kind::daemonsets);
-  return parts_.cluster->readable(gvr) ||
+  const ScopedWatch* watch = parts_.cluster->find(gvr);
+  return watch == nullptr || watch->readable() ||
          (parts_.world->clusterpolicies_forbidden && gvr == resources::cluster_policies) ||
          (std::ranges::find(kOptional, gvr) != std::end(kOptional) && parts_.cluster->forbidden(gvr).has_value());
 }
@@ -363,7 +351,7 @@ void FleetLoop::report_findings(const Plan& plan, const Execution& execution) {
   const MonoTime now = parts_.clock->monotonic();
   std::map<std::pair<std::string_view, std::string_view>, double> counts;  // By severity and reason.
   const auto report_one = [&](const Finding& finding) {
-    const std::string object = k8s::to_string(ObjectKey{finding.object.ns, finding.object.name});
+    const std::string object = k8s::to_string(finding.object.key());
     ++counts[{to_string(finding.severity), finding.why.code}];
     std::string line = fmt::format("{} {} {} {}", finding.object.kind, object, finding.why.code, finding.why.message);
     if (!reported_findings_.is_new(std::move(line), now)) return;

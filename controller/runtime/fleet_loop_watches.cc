@@ -1,6 +1,7 @@
 // What the loop listens to, which watches it asks for, and what they have learned before a pass.
 #include <malloc.h>
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -100,8 +101,8 @@ void FleetLoop::note_views() {
     since.emplace(name, begun);
     stale.push_back({std::move(name), std::move(resource), ns, begun, age > k8s::WatcherOptions().max_age});
   };
-  for (const auto& status : parts_.cluster->status()) {
-    if (status.synced && !status.optional_missing) note(status.gvr.resource, status.gvr, "", status.view);
+  for (const ClusterWatches::Kind& kind : parts_.cluster->kinds()) {
+    if (kind.watch->synced() && !kind.is_done_without()) note(kind.gvr.resource, kind.gvr, "", kind.watch->view());
   }
   parts_.dynamic->for_each_synced([&](const WatchScope& scope, const ScopedWatch& watch) {
     note(to_string(scope), resource_of(scope.kind), scope.ns, watch.view());
@@ -127,14 +128,12 @@ bool FleetLoop::is_listed_again() {
     parts_.partitioning->list_again();
     relisting_ = Relisting::begun;
   }
-  bool unread = false;
-  for (const auto& status : parts_.cluster->status()) {
-    const bool lists = status.view.state == k8s::ViewState::unread && !parts_.cluster->forbidden(status.gvr);
-    unread = unread || lists;
-  }
-  parts_.dynamic->for_each_synced([&](const WatchScope&, const ScopedWatch& watch) {
-    unread = unread || (watch.view().state == k8s::ViewState::unread && !watch.refusal());
+  const auto is_unread = [](const ScopedWatch& watch) { return watch.view().state == k8s::ViewState::unread; };
+  bool unread = std::ranges::any_of(parts_.cluster->kinds(), [&](const ClusterWatches::Kind& kind) {
+    return is_unread(*kind.watch) && !kind.watch->is_forbidden();
   });
+  parts_.dynamic->for_each_synced(
+      [&](const WatchScope&, const ScopedWatch& watch) { unread = unread || (is_unread(watch) && !watch.refusal()); });
   if (unread) return false;
   relisting_ = Relisting::no;
   parts_.index->note_everything_changed();

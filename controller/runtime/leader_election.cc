@@ -201,7 +201,7 @@ void LeaderElector::observe(const std::string& json) {
   }
 }
 
-std::string LeaderElector::next_record() const {
+std::string LeaderElector::next_record(bool releases) const {
   Json lease = exists_ ? Json::parse(observed_json_, nullptr, false) : Json::object();
   if (!lease.is_object()) lease = Json::object();
   lease["apiVersion"] = "coordination.k8s.io/v1";
@@ -212,10 +212,11 @@ std::string LeaderElector::next_record() const {
   Json& spec = lease["spec"];
   const std::string now = k8s::format_micro_time(clock_->now());
   const bool held = exists_ && holds_record();
-  spec["holderIdentity"] = options_.identity;
-  spec["leaseDurationSeconds"] = std::chrono::duration_cast<std::chrono::seconds>(options_.lease_duration).count();
+  spec["holderIdentity"] = releases ? "" : options_.identity;
+  spec["leaseDurationSeconds"] =
+      releases ? 1 : std::chrono::duration_cast<std::chrono::seconds>(options_.lease_duration).count();
   spec["renewTime"] = now;
-  if (!held || observed_.acquire_time.empty()) spec["acquireTime"] = now;
+  if (releases || !held || observed_.acquire_time.empty()) spec["acquireTime"] = now;
   spec["leaseTransitions"] = exists_ && !held ? observed_.transitions + 1 : observed_.transitions;
   Json& metadata = lease["metadata"];
   if (options_.only_observes) {
@@ -272,16 +273,8 @@ boost::asio::awaitable<void> LeaderElector::release() {
     set_leading(false);
     co_return;
   }
-  Json lease = Json::parse(observed_json_, nullptr, false);
-  Json& spec = lease["spec"];
-  const std::string now = k8s::format_micro_time(clock_->now());
-  spec["holderIdentity"] = "";
-  spec["leaseDurationSeconds"] = 1;
-  spec["renewTime"] = now;
-  spec["acquireTime"] = now;
-  lease["metadata"].erase("managedFields");
   set_leading(false);
-  const std::string body = lease.dump();
+  const std::string body = next_record(true);
   k8s::WriteOptions options;
   options.deadline = clock_->monotonic() + options_.renew_deadline / 2;
   options.channel = k8s::Channel::lease;

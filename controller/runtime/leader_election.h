@@ -118,7 +118,8 @@ class LeaderElector {
   [[nodiscard]] bool says_observe() const;
   [[nodiscard]] bool record_expired() const;
   [[nodiscard]] MonoTime attempt_deadline() const;
-  [[nodiscard]] std::string next_record() const;
+  // `releases`: nobody holds the Lease from then on.
+  [[nodiscard]] std::string next_record(bool releases = false) const;
 
   k8s::ApiClient* client_;
   k8s::Clock* clock_;

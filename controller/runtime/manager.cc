@@ -149,21 +149,22 @@ k8s::Result<void> Manager::may_report() const {
   return {};
 }
 
-bool Manager::holds_profiles(const k8s::ObjectKey& config_map) const {
-  return world_.daemonsets.synced() && gso::holds_profiles(world_, config_map);
-}
-
 HttpAnswer Manager::debug(const HttpRequest& request) const {
   return pages_->answer(request);
 }
 
-std::function<std::string(const std::string& key)> Manager::key_users(const k8s::ObjectKey& config_map) const {
-  return
-      [users = std::make_shared<const KeyUsers>(world_, config_map)](const std::string& key) { return users->of(key); };
-}
-
-KaiPodRules Manager::kai_pod_rules() const {
-  return rules_of(view_kai(world_.kai, settings_.kai));
+AdmissionParts Manager::admission() const {
+  AdmissionParts out;
+  out.holds_profiles = [this](const k8s::ObjectKey& config_map) {
+    return world_.daemonsets.synced() && holds_profiles(world_, config_map);
+  };
+  out.key_users = [this](const k8s::ObjectKey& config_map) {
+    return [users = std::make_shared<const KeyUsers>(world_, config_map)](const std::string& key) {
+      return users->of(key);
+    };
+  };
+  out.kai = [this] { return rules_of(view_kai(world_.kai, settings_.kai)); };
+  return out;
 }
 
 ProbeAnswer Manager::live() const {
@@ -177,19 +178,17 @@ ProbeAnswer Manager::live() const {
 ProbeAnswer Manager::ready() const {
   std::string missing;
   std::string without;
-  for (const auto& status : cluster_.status()) {
-    if (status.optional_missing) {
-      without += fmt::format("\nwithout {}: {}", status.gvr.resource, status.error->message);
-      continue;
+  const auto miss = [&missing](const std::string& what, const std::optional<k8s::Error>& error) {
+    missing += fmt::format("{}{}{}\n", what, error ? ": " : "", error ? error->message : "");
+  };
+  for (const ClusterWatches::Kind& kind : cluster_.kinds()) {
+    if (kind.is_done_without()) {
+      without += fmt::format("\nwithout {}: {}", kind.gvr.resource, kind.watch->error()->message);
+    } else if (!kind.watch->readable()) {
+      miss(kind.gvr.resource + " not synced", kind.watch->error());
     }
-    if (status.readable()) continue;
-    missing += fmt::format("{} not synced{}{}\n", status.gvr.resource, status.error ? ": " : "",
-                           status.error ? status.error->message : "");
   }
-  if (!search_.ended()) {
-    const auto& error = search_.error();
-    missing += fmt::format("daemonsets not searched{}{}\n", error ? ": " : "", error ? error->message : "");
-  }
+  if (!search_.ended()) miss("daemonsets not searched", search_.error());
   for (const StaleView& stale : world_.stale_views) {
     if (stale.reported) without += "\nstale: " + describe(stale);
   }

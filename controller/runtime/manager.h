@@ -24,6 +24,7 @@
 #include "controller/runtime/outage_log.h"
 #include "controller/runtime/run_operator.h"
 #include "controller/runtime/task_group.h"
+#include "controller/serving/admission_review.h"
 #include "controller/serving/http_message.h"
 #include "controller/serving/metrics.h"
 #include "controller/serving/routes.h"
@@ -37,7 +38,6 @@
 #include "k8sclient/api/client.h"
 #include "k8sclient/clock.h"
 #include "reconcilers/fleet/fleet.h"
-#include "reconcilers/kai/pod_annotations.h"
 #include "reconcilers/model/snapshot.h"
 
 namespace gso {
@@ -80,11 +80,9 @@ class Manager {
   [[nodiscard]] k8s::Result<void> may_report() const;
   // Of a client that sends its requests apart from the operator's own: the same metrics and retries.
   [[nodiscard]] const k8s::ClientOptions& client_settings() const { return client_.options(); }
-  // For the webhook. Whether a device plugin reads its profiles from this ConfigMap; false as long as it is unknown.
-  [[nodiscard]] bool holds_profiles(const k8s::ObjectKey& config_map) const;
-  // Of each key of that ConfigMap, as they are now (reconcilers/cluster/config_maps.h).
-  [[nodiscard]] std::function<std::string(const std::string& key)> key_users(const k8s::ObjectKey& config_map) const;
-  [[nodiscard]] KaiPodRules kai_pod_rules() const;
+  // What the webhook asks of the cluster, as it is at each review. No ConfigMap holds profiles as long as it is unknown
+  // which do.
+  [[nodiscard]] AdmissionParts admission() const;
   // What is served below /debug.
   [[nodiscard]] HttpAnswer debug(const HttpRequest& request) const;
 

@@ -213,17 +213,16 @@ void Manager::watch_lease() {
   options.ns = lease.ns;
   options.field_selector = k8s::FieldSelector::equals("metadata.name", lease.name);
   const std::string subject = fmt::format("Lease {}/{}", lease.ns, lease.name);
-  ReportingSink::Reports reports;
-  reports.complete = [this, subject, lease] {
+  options.complete = [this, subject, lease] {
     outages_.worked(kWatchFailed, subject);
     // No listener hears of one that was gone before the first list.
     const Lease* seen = leases_.find(lease);
     if (seen == nullptr || seen->holder.empty()) elector_->look_now();
   };
   // Without the watch the Lease is read every few seconds.
-  reports.failed = [this, subject](const k8s::Error& error) { outages_.failed(kWatchFailed, subject, error); };
-  ScopedWatch::start(lease_watch_, &client_, resources::leases, std::move(options), &services_, executor_,
-                     std::move(reports));
+  options.failed = [this, subject](const k8s::Error& error) { outages_.failed(kWatchFailed, subject, error); };
+  lease_watch_->open(&client_, resources::leases, std::move(options));
+  ScopedWatch::start(lease_watch_, &services_, executor_);
 }
 
 void Manager::make_writers() {

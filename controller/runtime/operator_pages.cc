@@ -134,9 +134,10 @@ void OperatorPages::fill_watches(Metrics& metrics) const {
     metrics.set("gpusharing_watch_stale_seconds", {{"resource", resource}}, in_seconds(stale));
   };
   metrics.clear("gpusharing_watches");
-  for (const auto& status : shown_.cluster->status()) {
-    store(status.gvr.resource, status.objects, status.current());
-    metrics.set("gpusharing_watches", {{"resource", status.gvr.resource}}, status.api == k8s::ApiState::absent ? 0 : 1);
+  for (const ClusterWatches::Kind& kind : shown_.cluster->kinds()) {
+    const std::string& resource = kind.gvr.resource;
+    store(resource, kind.objects(), kind.watch->current());
+    metrics.set("gpusharing_watches", {{"resource", resource}}, kind.watch->api() == k8s::ApiState::absent ? 0 : 1);
   }
   const auto open = [&](const char* resource, WatchScope::Kind kind) {
     metrics.set("gpusharing_watches", {{"resource", resource}}, shown_.dynamic->open(kind));
@@ -242,8 +243,7 @@ std::unique_ptr<OperatorPages::NamedByPlan> OperatorPages::name_by_plan() const 
     if (finding.severity == Severity::info) continue;
     const ObjectRef& object = finding.object;
     const bool hidden = parts_.hides_tenants && !object.ns.empty() && systems.owner_of(object.ns).empty();
-    named->affected.add(finding.why.code, object.kind,
-                        hidden ? kHiddenName : k8s::to_string(k8s::ObjectKey(object.ns, object.name)));
+    named->affected.add(finding.why.code, object.kind, hidden ? kHiddenName : k8s::to_string(object.key()));
   }
   // One whose deletion is refused is planned again in every pass.
   for (const PlannedAction& planned : shown_.view->last_plan.actions) {
@@ -342,13 +342,14 @@ HttpAnswer refused(int status, const std::string& why) {
 
 OrderedJson OperatorPages::cache() const {
   OrderedJson watches = OrderedJson::array();
-  for (const auto& status : shown_.cluster->status()) {
-    watches.push_back({{"resource", status.gvr.resource},
-                       {"group", status.gvr.group},
-                       {"synced", status.synced},
-                       {"current", status.current()},
-                       {"absent", status.api == k8s::ApiState::absent},
-                       {"error", status.error ? status.error->message : ""}});
+  for (const ClusterWatches::Kind& kind : shown_.cluster->kinds()) {
+    const ScopedWatch& watch = *kind.watch;
+    watches.push_back({{"resource", kind.gvr.resource},
+                       {"group", kind.gvr.group},
+                       {"synced", watch.synced()},
+                       {"current", watch.current()},
+                       {"absent", watch.api() == k8s::ApiState::absent},
+                       {"error", watch.error() ? watch.error()->message : ""}});
   }
   OrderedJson stores = OrderedJson::array();
   for (const StoreSize& store : store_sizes(*shown_.world)) {

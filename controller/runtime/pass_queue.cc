@@ -5,24 +5,34 @@
 #include <utility>
 
 namespace gso {
-PassQueue::PassQueue(k8s::Clock* clock, PassQueueHooks hooks)
-    : clock_(clock), hooks_(std::move(hooks)), changed_(clock->make_signal()) {}
+namespace {
+
+const Metrics::Labels kName{{"name", kFleet}, {"controller", kFleet}};
+
+}  // namespace
+
+PassQueue::PassQueue(k8s::Clock* clock, std::shared_ptr<Metrics> metrics)
+    : clock_(clock), metrics_(std::move(metrics)), changed_(clock->make_signal()) {}
+
+void PassQueue::set_depth(int queued) {
+  metrics_->set("workqueue_depth", {{"name", kFleet}, {"controller", kFleet}, {"priority", ""}}, queued);
+}
 
 void PassQueue::add() {
   if (shutting_down_ || added_at_) return;
-  hooks_.added();
+  metrics_->add("workqueue_adds_total", kName);
   added_at_ = clock_->monotonic();
   if (!running_since_) note_queued();
 }
 
 void PassQueue::note_queued() {
-  hooks_.depth(true);
+  set_depth(1);
   changed_->notify();
 }
 
 void PassQueue::add_after(Duration delay) {
   if (shutting_down_) return;
-  hooks_.retried();
+  metrics_->add("workqueue_retries_total", kName);
   if (delay <= Duration::zero()) return add();
   const MonoTime at = clock_->monotonic() + delay;
   if (due_ && *due_ <= at) return;
@@ -49,8 +59,8 @@ bool PassQueue::try_get() {
   if (!shutting_down_) move_due();
   if (!queued()) return false;
   const MonoTime now = clock_->monotonic();
-  hooks_.depth(false);
-  hooks_.taken(now - *added_at_);
+  set_depth(0);
+  metrics_->observe("workqueue_queue_duration_seconds", kName, in_seconds(now - *added_at_));
   added_at_.reset();
   running_since_ = now;
   return true;
@@ -66,7 +76,7 @@ boost::asio::awaitable<bool> PassQueue::get() {
 
 void PassQueue::done() {
   if (!running_since_) return;
-  hooks_.finished(running());
+  metrics_->observe("workqueue_work_duration_seconds", kName, in_seconds(running()));
   running_since_.reset();
   if (added_at_) note_queued();
 }

@@ -9,11 +9,11 @@
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 
+#include "controller/serving/metrics.h"
 #include "k8sclient/backoff.h"
 #include "k8sclient/clock.h"
 
@@ -25,18 +25,10 @@ using k8s::MonoTime;
 // The queue's name in metrics, and that of its controller.
 inline const std::string kFleet = "fleet";
 
-// Observes the queue; the loop connects it to workqueue_*. All durations are of the Clock.
-struct PassQueueHooks {
-  std::function<void(bool queued)> depth = [](bool) {};
-  std::function<void()> added = [] {};
-  std::function<void()> retried = [] {};
-  std::function<void(Duration in_queue)> taken = [](Duration) {};
-  std::function<void(Duration working)> finished = [](Duration) {};
-};
-
 class PassQueue {
  public:
-  explicit PassQueue(k8s::Clock* clock, PassQueueHooks hooks = {});
+  // `metrics` gets workqueue_*.
+  explicit PassQueue(k8s::Clock* clock, std::shared_ptr<Metrics> metrics = std::make_shared<Metrics>());
 
   // A pass is due now. No effect after shut_down().
   void add();
@@ -66,13 +58,14 @@ class PassQueue {
   [[nodiscard]] Duration running() const;
 
  private:
+  void set_depth(int queued);
   void note_queued();
   void move_due();
 
   k8s::Clock* clock_;
   int failures_ = 0;                   // Of passes, in a row.
   k8s::TokenBucket retries_{10, 100};  // So many a second, and at once.
-  PassQueueHooks hooks_;
+  std::shared_ptr<Metrics> metrics_;
   std::optional<MonoTime> added_at_;       // Since when a pass is due that has not begun.
   std::optional<MonoTime> running_since_;  // Of the pass that is running.
   std::optional<MonoTime> due_;

@@ -147,10 +147,7 @@ class Servers {
     serving.tls = *std::move(certified);
     serving.body_limit = kMostAdmissionBytes;
     serving.max_connections = kMostTlsConnections;
-    AdmissionParts parts;
-    parts.holds_profiles = [manager = manager_](const k8s::ObjectKey& key) { return manager->holds_profiles(key); };
-    parts.key_users = [manager = manager_](const k8s::ObjectKey& config_map) { return manager->key_users(config_map); };
-    parts.kai = [manager = manager_] { return manager->kai_pod_rules(); };
+    AdmissionParts parts = manager_->admission();
     parts.refuse_pods = options_.webhook_refuse_pods;
     parts.clients_only = clients_only;
     parts.metrics = runtime_.metrics;
@@ -221,15 +218,6 @@ void complete(Runtime& runtime, Options& options) {
   runtime.metrics->set("gpusharing_build_info", {{"version", version()}, {"compiler", __VERSION__}}, 1);
 }
 
-// The view outlives the operator, whichever way it ends: an exception, or a coroutine that is destroyed while it waits.
-struct ViewOfRun {
-  std::shared_ptr<RuntimeView> view;
-  ~ViewOfRun() {
-    view->debug = nullptr;
-    view->leading = false;
-  }
-};
-
 }  // namespace
 
 asio::awaitable<k8s::Result<void>> run_operator(Runtime runtime, Options options) {
@@ -239,7 +227,11 @@ asio::awaitable<k8s::Result<void>> run_operator(Runtime runtime, Options options
   const asio::any_io_executor executor = co_await asio::this_coro::executor;
   k8s::Clock* clock = runtime.clock;
   Manager manager(runtime, options, executor);
-  const ViewOfRun clearing{runtime.view};  // Goes before the manager.
+  // The view outlives the operator. Goes before the manager.
+  const k8s::AtEnd clears([view = runtime.view] {
+    view->debug = nullptr;
+    view->leading = false;
+  });
   Servers servers(runtime, options, &manager, executor);
   k8s::Result<void> listening = servers.listen();
   if (!listening) co_return listening;

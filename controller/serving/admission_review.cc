@@ -11,6 +11,7 @@
 #include <string>
 #include <utility>
 
+#include "k8sclient/value/error.h"
 #include "reconcilers/lint/admission.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/message_text.h"
@@ -216,23 +217,6 @@ const JudgedKind* judged_kind(const Review& review, const AdmissionParts& parts)
   return judged ? &*found : nullptr;
 }
 
-// Takes the time that a review needed, from its reading on, when its answer is ready.
-struct Charge {
-  const AdmissionParts& parts;
-  k8s::MonoTime begun = parts.clock == nullptr ? k8s::MonoTime() : parts.clock->monotonic();
-  k8s::TokenBucket* bucket = &parts.time->workloads;
-
-  explicit Charge(const AdmissionParts& the_parts) : parts(the_parts) {}
-  Charge(const Charge&) = delete;
-  Charge& operator=(const Charge&) = delete;
-  ~Charge() {
-    if (parts.clock == nullptr) return;
-    const k8s::MonoTime now = parts.clock->monotonic();
-    bucket->take(now, std::chrono::duration<double, std::milli>(now - begun).count());
-  }
-  [[nodiscard]] bool has_credit() const { return parts.clock == nullptr || bucket->has_credit(begun); }
-};
-
 // The object is allowed; `why`: it was not judged.
 AdmissionVerdict unchecked(const Review& review, std::string_view why) {
   std::string kind = review.object_kind;
@@ -311,7 +295,14 @@ HttpAnswer answer_review(std::string_view body, const AdmissionParts& parts, boo
     count("", "unreadable");
     return text_answer(400, "not an AdmissionReview of admission.k8s.io/v1 with a request and its object\n");
   };
-  Charge charge(parts);
+  const auto now = [&] { return parts.clock == nullptr ? k8s::MonoTime() : parts.clock->monotonic(); };
+  const k8s::MonoTime begun = now();
+  k8s::TokenBucket* bucket = &parts.time->workloads;
+  // The time that the review needs, from its reading on.
+  const k8s::AtEnd charges([&] {
+    const k8s::MonoTime ended = now();
+    bucket->take(ended, std::chrono::duration<double, std::milli>(ended - begun).count());
+  });
   const Review review = read_review(body);
   if (!review.is_one() || (!cut && (!review.complete || review.subject().json.empty()))) return unreadable();
   // Only kinds that the webhook knows: a label of a metric must not have any text.
@@ -323,7 +314,7 @@ HttpAnswer answer_review(std::string_view body, const AdmissionParts& parts, boo
     count(label, "allowed");
     return answer_with(review, {}, {});
   }
-  charge.bucket = &((*parts.time).*(judged->time));
+  bucket = &((*parts.time).*(judged->time));
   if (cut || !review.object.fits() || !review.before.fits()) {
     count(label, "too_large");
     return answer_with(review,
@@ -332,7 +323,7 @@ HttpAnswer answer_review(std::string_view body, const AdmissionParts& parts, boo
                                                      kMostObjectBytes >> 10, kMostValues)),
                        {});
   }
-  if (!charge.has_credit()) {
+  if (parts.clock != nullptr && !bucket->has_credit(begun)) {
     count(label, "busy");
     return answer_with(review, unchecked(review, "was not checked: the webhook has too many objects to check"), {});
   }

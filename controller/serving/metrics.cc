@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <ranges>
 
 namespace gso {
 namespace {
@@ -53,11 +54,14 @@ std::string_view Metrics::type_name(Type type) {
   return kNames.at(static_cast<std::size_t>(type));
 }
 
+std::vector<std::string> Metrics::Family::label_names() const {
+  std::vector<std::string> out;
+  for (const auto label : std::views::split(labels, ',')) out.emplace_back(label.begin(), label.end());
+  return out;
+}
+
 Metrics::Metrics() {
-  for (Family& family : metrics_catalog()) {
-    std::string name = family.name;
-    entries_[std::move(name)].family = std::move(family);
-  }
+  for (const Family& family : metrics_catalog()) entries_.emplace(family.name, Entry{family, family.label_names(), {}});
 }
 
 void Metrics::misused(std::string_view what, std::string_view name) {
@@ -75,7 +79,7 @@ Metrics::Entry* Metrics::entry(std::string_view name, Type type) {
 Metrics::Series* Metrics::series(std::string_view name, Type type, const Labels& labels) {
   Entry* const found = entry(name, type);
   if (found == nullptr) return nullptr;
-  const auto& names = found->family.labels;
+  const auto& names = found->labels;
   const bool fits = std::equal(labels.begin(), labels.end(), names.begin(), names.end(),
                                [](const auto& label, const std::string& key) { return label.first == key; });
   if (!fits) {
@@ -143,16 +147,16 @@ std::string Metrics::render(Format format) {
                        type_name(family.type));
     for (const auto& [values, one] : found.series) {
       if (family.type != Type::histogram) {
-        out += fmt::format("{}{} {}\n", family.name, label_text(family.labels, values), number(one.value));
+        out += fmt::format("{}{} {}\n", family.name, label_text(found.labels, values), number(one.value));
         continue;
       }
       std::uint64_t count = 0;
       for (std::size_t i = 0; i < one.buckets.size(); ++i) {
         count += one.buckets[i];
         const std::string le = i < family.buckets.size() ? number(family.buckets[i]) : "+Inf";
-        out += fmt::format("{}_bucket{} {}\n", family.name, label_text(family.labels, values, le), count);
+        out += fmt::format("{}_bucket{} {}\n", family.name, label_text(found.labels, values, le), count);
       }
-      const std::string labels = label_text(family.labels, values);
+      const std::string labels = label_text(found.labels, values);
       out += fmt::format("{}_sum{} {}\n{}_count{} {}\n", family.name, labels, number(one.value), family.name, labels,
                          count);
     }

@@ -13,6 +13,7 @@
 #include <functional>
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -35,11 +36,12 @@ class Metrics {
   enum class Format { prometheus, openmetrics };
 
   struct Family {
-    std::string name;  // Counters end in _total.
+    std::string_view name;  // Counters end in _total.
     Type type = Type::gauge;
-    std::string help;
-    std::vector<std::string> labels;
-    std::vector<double> buckets = {};  // Upper bounds, ascending, without +Inf. Histograms only.
+    std::string_view labels;  // Their names, separated by commas.
+    std::string_view help;
+    std::span<const double> buckets = {};  // Upper bounds, ascending, without +Inf. Histograms only.
+    [[nodiscard]] std::vector<std::string> label_names() const;
   };
 
   Metrics();  // With the families of the catalog.
@@ -76,6 +78,7 @@ class Metrics {
   };
   struct Entry {
     Family family;
+    std::vector<std::string> labels;                    // Their names.
     std::map<std::vector<std::string>, Series> series;  // By label values, so the output has a stable order.
   };
   // Null: misused.
@@ -90,6 +93,6 @@ class Metrics {
 };
 
 // Every family that the operator exports.
-[[nodiscard]] std::vector<Metrics::Family> metrics_catalog();
+[[nodiscard]] std::span<const Metrics::Family> metrics_catalog();
 
 }  // namespace gso

@@ -1,7 +1,6 @@
 // Every metric family of the operator: name, type, labels, help, buckets.
 // Sources of names, labels and buckets: controller-runtime pkg/internal/controller/metrics and pkg/metrics (v0.22),
 // client-go tools/metrics; process_* as the Prometheus client libraries spell them.
-#include <ranges>
 #include <span>
 
 #include "controller/serving/metrics.h"
@@ -21,14 +20,7 @@ constexpr auto kCounter = Metrics::Type::counter;
 constexpr auto kGauge = Metrics::Type::gauge;
 constexpr auto kHistogram = Metrics::Type::histogram;
 
-struct CatalogRow {
-  const char* name;
-  Metrics::Type type;
-  std::string_view labels;  // Separated by commas.
-  const char* help;
-  std::span<const double> buckets = {};
-};
-constexpr CatalogRow kCatalog[] = {
+constexpr Metrics::Family kCatalog[] = {
     // As controller-runtime names them.
     {"controller_runtime_reconcile_total", kCounter, "controller,result",
      "Total number of reconciliations per controller."},
@@ -154,14 +146,8 @@ constexpr CatalogRow kCatalog[] = {
 
 }  // namespace
 
-std::vector<Metrics::Family> metrics_catalog() {
-  std::vector<Metrics::Family> all;
-  for (const CatalogRow& row : kCatalog) {
-    Metrics::Family& family = all.emplace_back(row.name, row.type, row.help);
-    for (const auto label : std::views::split(row.labels, ',')) family.labels.emplace_back(label.begin(), label.end());
-    family.buckets.assign(row.buckets.begin(), row.buckets.end());
-  }
-  return all;
+std::span<const Metrics::Family> metrics_catalog() {
+  return kCatalog;
 }
 
 }  // namespace gso

@@ -10,6 +10,7 @@
 
 #include "k8sclient/api/discovery.h"
 #include "k8sclient/value/encoding.h"
+#include "k8sclient/value/error.h"
 #include "reconcilers/model/json_access.h"
 
 namespace gso {
@@ -93,18 +94,6 @@ const k8s::Gvr& access_reviews() {
   return kReviews;
 }
 
-// Also of a question that is cancelled or throws, and of a coroutine that is destroyed after its ScrapeAccess.
-class OpenQuestion {
- public:
-  explicit OpenQuestion(std::shared_ptr<std::size_t> count) : count_(std::move(count)) { ++*count_; }
-  ~OpenQuestion() { --*count_; }
-  OpenQuestion(const OpenQuestion&) = delete;
-  OpenQuestion& operator=(const OpenQuestion&) = delete;
-
- private:
-  std::shared_ptr<std::size_t> count_;
-};
-
 // RFC 6750: the scheme's case does not matter.
 std::string bearer_token(std::string_view header) {
   constexpr std::string_view kScheme = "bearer ";
@@ -147,7 +136,8 @@ asio::awaitable<std::optional<HttpAnswer>> ScrapeAccess::check(HttpRequest reque
   } else if (*open_ >= limits_.most_open || !questions_.try_take(now)) {
     co_return text_answer(429, "too many clients ask at once; try again\n");
   } else {
-    const OpenQuestion open(open_);
+    ++*open_;
+    const k8s::AtEnd closes([open = open_] { --*open; });  // The coroutine can be destroyed after its ScrapeAccess.
     verdict = co_await ask(std::move(request));
     remember(key, verdict);
   }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "controller/runtime/task_group.h"
+#include "controller/watches/scoped_watch.h"
 #include "k8sclient/api/reader.h"
 #include "k8sclient/clock.h"
 #include "k8sclient/value/error.h"
@@ -29,7 +30,6 @@ class ClusterWatches {
   };
   // Everything passed must outlive the watches; `tasks` runs them and is joined by its owner.
   ClusterWatches(k8s::Reader* client, k8s::Clock* clock, World* world, k8s::WatcherOptions defaults, Reports reports);
-  ~ClusterWatches();
   ClusterWatches(const ClusterWatches&) = delete;
   ClusterWatches& operator=(const ClusterWatches&) = delete;
 
@@ -42,39 +42,26 @@ class ClusterWatches {
   // Looks for absent APIs every `period`, and lets their watches start when they have appeared.
   boost::asio::awaitable<void> rediscover(k8s::Duration period);
 
-  struct Status {
+  struct Kind {
     k8s::Gvr gvr;
-    bool synced = false;  // Had a complete view once, or was absent once.
-    k8s::View view;
-    k8s::ApiState api = k8s::ApiState::unknown;
-    std::size_t objects = 0;
-    std::optional<k8s::Error> error;  // The last failure since the last complete view.
-    bool optional_missing = false;    // Forbidden, and the operator works without it.
-    // Complete, and a few minutes old at most.
-    [[nodiscard]] bool readable() const { return synced && view.state >= k8s::ViewState::recent; }
-    [[nodiscard]] bool current() const { return synced && view.state == k8s::ViewState::current; }
+    std::shared_ptr<ScopedWatch> watch;
+    std::function<std::size_t()> objects;  // How many the store has.
+    // Forbidden, and the operator works without it.
+    [[nodiscard]] bool is_done_without() const;
   };
-  [[nodiscard]] std::vector<Status> status() const;
-  // Of the store behind a resource, as Status has it; true for resources that are not watched here.
-  [[nodiscard]] bool readable(const k8s::Gvr& gvr) const;
-  [[nodiscard]] bool current(const k8s::Gvr& gvr) const;
-  // The watch of a resource has failed, and no stream has been opened since: its store may be behind.
-  [[nodiscard]] bool failing(const k8s::Gvr& gvr) const;
+  [[nodiscard]] const std::vector<Kind>& kinds() const { return kinds_; }
+  // Null: the resource is not watched here.
+  [[nodiscard]] const ScopedWatch* find(const k8s::Gvr& gvr) const;
   // Why the server forbids the resource, while it does.
   [[nodiscard]] std::optional<k8s::Error> forbidden(const k8s::Gvr& gvr) const;
-  // Of its objects, in words; empty: all are in the store.
-  [[nodiscard]] std::string left_out(const k8s::Gvr& gvr) const;
-  // Has been listed since the API was absent, if it ever was.
+  // It has been listed since the API was absent, if it ever was.
   [[nodiscard]] bool served(const k8s::Gvr& gvr) const;
   // The API server serves both SharingPolicies and SharingRollouts.
   [[nodiscard]] bool policies_served() const;
 
  private:
-  struct Watch;
-  [[nodiscard]] const Watch* find(const k8s::Gvr& gvr) const;
   template <class T>
-  void add(k8s::Gvr gvr, k8s::Store<T>* store, k8s::Result<T> (*project)(std::string_view),
-           k8s::StoreBudget<T>* budget = nullptr);
+  void add(const k8s::Gvr& gvr, k8s::Store<T>* store, k8s::Result<T> (*project)(std::string_view));
 
   k8s::Reader* client_;
   k8s::Clock* clock_;
@@ -84,7 +71,8 @@ class ClusterWatches {
   bool stopping_ = false;
   World* world_;
   k8s::StoreBudget<BindRequest> request_budget_;
-  std::vector<std::unique_ptr<Watch>> watches_;
+  ScopeCounts request_counts_;
+  std::vector<Kind> kinds_;
 };
 
 }  // namespace gso

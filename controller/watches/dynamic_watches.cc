@@ -4,12 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <utility>
-
-#include "reconcilers/cluster/operand_namespaces.h"
-#include "reconcilers/model/project.h"
-#include "reconcilers/model/resources.h"
 
 namespace gso {
 
@@ -18,17 +15,10 @@ boost::asio::awaitable<void> ScopedWatch::run(std::shared_ptr<ScopedWatch> self)
 }
 
 k8s::Gvr resource_of(WatchScope::Kind kind) {
-  switch (kind) {
-    case WatchScope::Kind::pods:
-      return resources::pods;
-    case WatchScope::Kind::configmaps:
-      return resources::config_maps;
-    case WatchScope::Kind::controllerrevisions:
-      return resources::controller_revisions;
-    case WatchScope::Kind::daemonsets:
-      return resources::daemon_sets;
-  }
-  return {};
+  // In the order of WatchScope::Kind.
+  const std::array kinds{&resources::pods, &resources::config_maps, &resources::controller_revisions,
+                         &resources::daemon_sets};
+  return *kinds.at(static_cast<std::size_t>(kind));
 }
 
 std::string to_string(const WatchScope& scope) {
@@ -50,24 +40,12 @@ void DynamicWatches::note_failed(const WatchScope& scope, const k8s::Error& erro
 }
 
 k8s::Gvr DynamicWatches::prepare(const WatchScope& scope, ScopedWatch& watch, k8s::WatcherOptions& options) {
-  options.ns = scope.ns;
-  for (const auto& [key, value] : scope.labels) options.label_selector.match_labels.insert_or_assign(key, value);
-  if (!scope.name.empty()) options.field_selector = k8s::FieldSelector::equals("metadata.name", scope.name);
-  switch (scope.kind) {
-    case WatchScope::Kind::pods:
-      watch.fill(&world_->operand_pods, &pod_counts_, &project_operand_pod);
-      break;
-    case WatchScope::Kind::configmaps:
-      watch.fill(&world_->configmaps, &configmap_counts_, &project_configmap);
-      break;
-    case WatchScope::Kind::controllerrevisions:
-      watch.fill(&world_->revisions, &revision_counts_, &project_controller_revision);
-      break;
-    case WatchScope::Kind::daemonsets:
-      watch.fill(&world_->daemonsets, &daemonset_counts_, &project_operand_daemonset);
-      break;
-  }
-  return resource_of(scope.kind);
+  select(scope, options);
+  const k8s::Gvr resource = resource_of(scope.kind);
+  each_operand_kind(*world_, [&](const k8s::Gvr& gvr, auto& store, auto project) {
+    if (gvr == resource) watch.fill(&store, &counts_[scope.kind], project);
+  });
+  return resource;
 }
 
 void DynamicWatches::want(const std::vector<WatchScope>& scopes) {

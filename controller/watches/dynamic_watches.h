@@ -11,6 +11,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -18,9 +19,42 @@
 
 #include "controller/watches/scoped_watch.h"
 #include "reconcilers/cluster/discovery.h"
+#include "reconcilers/cluster/operand_namespaces.h"
+#include "reconcilers/model/kai_objects.h"
+#include "reconcilers/model/project.h"
+#include "reconcilers/model/resources.h"
 #include "reconcilers/model/snapshot.h"
 
 namespace gso {
+
+// --- The kinds that the World keeps for planners, each with its store and its projection: one table for watches and
+// for the lists of commands. Whoever calls with SharingPolicies includes reconcilers/model/policy.h.
+
+// Kinds that are watched in the whole cluster: calls f(resource, store, projection) for each, in the order in which
+// people hear of them. All but Nodes can be missing.
+template <class F>
+void each_cluster_kind(World& world, F f) {
+  f(resources::nodes, world.nodes, &project_node);
+  f(resources::cluster_policies, world.clusterpolicies, &project_clusterpolicy);
+  f(resources::gpu_clusters, world.gpu_clusters, &project_gpu_cluster);
+  f(resources::device_classes, world.device_classes, &project_device_class);
+  f(resources::resource_slices, world.resource_slices, &project_resource_slice);
+  f(resources::kai_configs, world.kai.configs, &project_kai_config);
+  f(resources::bind_requests, world.kai.bind_requests, &project_bind_request);
+  f(resources::sharing_policies, world.policies, &project_sharing_policy);
+  f(resources::sharing_rollouts, world.rollouts, &project_sharing_rollout);
+}
+
+// The same of kinds that are watched in the namespaces of operands (WatchScope).
+template <class F>
+void each_operand_kind(World& world, F f) {
+  f(resources::pods, world.operand_pods, &project_operand_pod);
+  f(resources::config_maps, world.configmaps, &project_configmap);
+  f(resources::controller_revisions, world.revisions, &project_controller_revision);
+  f(resources::daemon_sets, world.daemonsets, &project_operand_daemonset);
+}
+
+// --- The watches of operand namespaces.
 
 class DynamicWatches : public WatchFamily<WatchScope> {
  public:
@@ -54,15 +88,19 @@ class DynamicWatches : public WatchFamily<WatchScope> {
   void note_complete(const WatchScope& scope) override;
   void note_failed(const WatchScope& scope, const k8s::Error& error) override;
 
-  ScopeCounts pod_counts_;
-  ScopeCounts configmap_counts_;
-  ScopeCounts revision_counts_;
-  ScopeCounts daemonset_counts_;
+  std::map<WatchScope::Kind, ScopeCounts> counts_;  // Those of each store.
   std::set<std::string> beyond_;
   bool first_ = true;
 };
 
 [[nodiscard]] k8s::Gvr resource_of(WatchScope::Kind kind);
+// What a list or a watch of the scope asks for. `Options`: k8s::ListOptions or k8s::WatcherOptions.
+template <class Options>
+void select(const WatchScope& scope, Options& options) {
+  options.ns = scope.ns;
+  options.label_selector.match_labels = scope.labels;
+  if (!scope.name.empty()) options.field_selector = k8s::FieldSelector::equals("metadata.name", scope.name);
+}
 // "pods of gpu-operator (app=nvidia-device-plugin-daemonset)"
 [[nodiscard]] std::string to_string(const WatchScope& scope);
 

@@ -13,6 +13,21 @@
 #include "reconcilers/model/tenant_memory.h"
 
 namespace gso {
+
+namespace {
+
+// Of KAI, those that are always watched.
+const std::array kKaiKinds{resources::kai_configs, resources::bind_requests};
+
+std::string gap_of(const std::string& name, const ScopedWatch& watch, bool is_there) {
+  if (!is_there) return name + " have not synced";
+  if (!watch.current()) return fmt::format("the watch of {} has failed and is being opened again", name);
+  const std::string left_out = watch.left_out();
+  return left_out.empty() ? left_out : fmt::format("{}: {}", name, left_out);
+}
+
+}  // namespace
+
 std::string to_string(const KaiScope& scope) {
   switch (scope.kind) {
     case KaiScope::Kind::grouped_pods:
@@ -91,19 +106,18 @@ std::vector<KaiScope> KaiWatches::wanted(const KaiSettings& settings) const {
 
 // What the collection needs and does not have; empty when the view is complete.
 std::string KaiWatches::find_gap(const ClusterWatches& cluster) const {
-  for (const k8s::Gvr& gvr : {resources::kai_configs, resources::bind_requests}) {
-    if (!cluster.readable(gvr)) return gvr.resource + " have not synced";
-    if (!cluster.current(gvr)) return "the watch of " + gvr.resource + " has failed and is being opened again";
-    if (const std::string text = cluster.left_out(gvr); !text.empty()) return gvr.resource + ": " + text;
+  for (const k8s::Gvr& gvr : kKaiKinds) {
+    const ScopedWatch& watch = *cluster.find(gvr);
+    const std::string gap = gap_of(gvr.resource, watch, watch.readable());
+    if (!gap.empty()) return gap;
   }
   for (const auto& [scope, watch] : watches()) {
     if (scope.kind == KaiScope::Kind::runtime_classes) continue;  // Nothing is deleted on their account.
     if (watch->refusal() && !watch->synced()) {
       return fmt::format("{} cannot be watched: {}", to_string(scope), watch->refusal()->message);
     }
-    if (!watch->synced()) return to_string(scope) + " have not synced";
-    if (!watch->current()) return fmt::format("the watch of {} has failed and is being opened again", to_string(scope));
-    if (const std::string text = watch->left_out(); !text.empty()) return fmt::format("{}: {}", to_string(scope), text);
+    const std::string gap = gap_of(to_string(scope), *watch, watch->synced());
+    if (!gap.empty()) return gap;
   }
   return has_retired() ? "the set of KAI watches has just changed" : std::string();
 }
@@ -129,8 +143,7 @@ void KaiWatches::update(ClusterWatches& cluster, const KaiSettings& settings) {
     return !pods || (entry.second->current() && entry.second->knows_placed());
   });
   const bool apis_known =
-      std::ranges::all_of(std::array{resources::kai_configs, resources::bind_requests},
-                          [&](const k8s::Gvr& gvr) { return cluster.current(gvr) && cluster.left_out(gvr).empty(); });
+      std::ranges::all_of(kKaiKinds, [&](const k8s::Gvr& gvr) { return cluster.find(gvr)->is_whole(); });
   kai.use_known = apis_known && pods_known;
   kai.incomplete = find_gap(cluster);
 }

@@ -89,7 +89,7 @@ void PartitioningWatches::update(PartitioningMode mode) {
   partitioning.pending_known = partitioning.leases_known = true;
   partitioning.nodes_known.clear();
   for (const auto& [scope, watch] : watches()) {
-    const bool known = watch->current() && watch->left_out().empty();
+    const bool known = watch->is_whole();
     if (scope.kind == Kind::pods_of_node && known) partitioning.nodes_known.insert(scope.node);
     if (scope.kind == Kind::pending_pods) partitioning.pending_known = known;
     if (scope.kind == Kind::leases) partitioning.leases_known = known;

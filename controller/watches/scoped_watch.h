@@ -23,6 +23,7 @@
 
 #include "controller/runtime/task_group.h"
 #include "k8sclient/api/reader.h"
+#include "k8sclient/value/encoding.h"
 #include "k8sclient/value/error.h"
 #include "k8sclient/watch/store.h"
 #include "k8sclient/watch/watcher.h"
@@ -31,66 +32,16 @@
 
 namespace gso {
 
-// --- ReportingSink: passes a watch on to another sink, and reports when its view became complete or something failed.
-
-class ReportingSink final : public k8s::WatchSink {
- public:
-  struct Reports {
-    std::function<void()> complete;                 // init_done or absent.
-    std::function<void(const k8s::Error&)> failed;  // Any error; the watcher retries by itself.
-  };
-  ReportingSink(k8s::WatchSink* target, Reports reports) : target_(target), reports_(std::move(reports)) {}
-
-  void init() override { target_->init(); }
-  k8s::Result<void> init_apply(std::string_view json) override { return target_->init_apply(json); }
-  k8s::Result<void> init_remove(std::string_view json) override { return target_->init_remove(json); }
-  void init_done() override {
-    target_->init_done();
-    reports_.complete();
-  }
-  k8s::Result<void> apply(std::string_view json) override { return target_->apply(json); }
-  k8s::Result<void> remove(std::string_view json) override { return target_->remove(json); }
-  void absent() override {
-    target_->absent();
-    reports_.complete();
-  }
-  void skip(std::string_view metadata, const k8s::Error& why) override {
-    target_->skip(metadata, why);
-    reports_.failed(why);
-  }
-  void on_error(const k8s::Error& error) override {
-    target_->on_error(error);
-    reports_.failed(error);
-  }
-  void on_relist() override { target_->on_relist(); }
-
- private:
-  k8s::WatchSink* target_;
-  Reports reports_;
-};
-
 // --- ScopeSink: what one scope brings, in a store that it shares with others.
 
-// A name in 16 bytes: scopes name every pod of a fleet, which as text would be as large as half of its store. Two names
-// of one store have the same print with a probability of about 2^-90 at 100,000 pods.
-struct KeyPrint {
-  std::uint64_t first = 0;
-  std::uint64_t second = 0;
-  KeyPrint() = default;
-  explicit KeyPrint(const k8s::ObjectKey& key);
-  friend bool operator==(const KeyPrint&, const KeyPrint&) = default;
-};
-struct KeyPrintHash {
-  std::size_t operator()(const KeyPrint& print) const noexcept { return print.first; }
-};
+// How many scopes hold each object of one store. Scopes name every pod of a fleet, which as text would be as large as
+// half of its store. By print, never by pointers into the store: objects leave that by other ways too (Expectations
+// drops what a GET finds gone).
+using ScopeCounts = std::unordered_map<k8s::Print, int>;
 
-// How many scopes hold each object of one store. By print, never by pointers into the store: objects leave that by
-// other ways too (Expectations drops what a GET finds gone).
-using ScopeCounts = std::unordered_map<KeyPrint, int, KeyPrintHash>;
-
-inline KeyPrint::KeyPrint(const k8s::ObjectKey& key)
-    : first(std::hash<std::string>{}(key.ns + '/' + key.name)),
-      second(std::hash<std::string>{}(key.name + ' ' + key.ns)) {}
+[[nodiscard]] inline k8s::Print print_of(const k8s::ObjectKey& key) {
+  return k8s::Print(key.ns + '/' + key.name);
+}
 
 // Writes one scope's objects into a store that it shares with other scopes.
 template <class T>
@@ -132,7 +83,7 @@ class ScopeSink final : public k8s::WatchSink {
     const k8s::Result<k8s::ObjectKey> key = k8s::read_object_key(json);
     if (!key) return std::unexpected(key.error());
     has_gone(*key);
-    const KeyPrint print(*key);
+    const k8s::Print print = print_of(*key);
     bool held = false;
     bool last_scope = false;
     for (Prints* prints : {&held_, &fresh_, &given_up_}) {
@@ -166,7 +117,7 @@ class ScopeSink final : public k8s::WatchSink {
   }
 
  private:
-  using Prints = std::unordered_set<KeyPrint, KeyPrintHash>;  // Each counted once for each set that holds it.
+  using Prints = std::unordered_set<k8s::Print>;  // Each counted once for each set that holds it.
 
   // A malformed object stays as the store has it, and counts as being there.
   k8s::Result<void> take(std::string_view json, Prints* into) {
@@ -208,11 +159,11 @@ class ScopeSink final : public k8s::WatchSink {
     placed_left_out_.remove(key);
   }
   void hold(const k8s::ObjectKey& key, Prints* into) {
-    const KeyPrint print(key);
+    const k8s::Print print = print_of(key);
     if (into->insert(print).second) ++(*counts_)[print];
   }
   // True when that was the last scope that held it.
-  bool drop(const KeyPrint& print) {
+  bool drop(const k8s::Print& print) {
     const auto it = counts_->find(print);
     if (it == counts_->end() || --it->second > 0) return false;
     counts_->erase(it);
@@ -221,13 +172,13 @@ class ScopeSink final : public k8s::WatchSink {
   // Their names are found in the store, by one walk.
   void release(const Prints& prints) {
     Prints last;
-    for (const KeyPrint& print : prints) {
+    for (const k8s::Print& print : prints) {
       if (drop(print)) last.insert(print);
     }
     if (last.empty()) return;
     std::vector<k8s::ObjectKey> gone;
     for (const auto& [key, object] : store_->all()) {
-      if (last.contains(KeyPrint(key))) gone.push_back(key);
+      if (last.contains(print_of(key))) gone.push_back(key);
     }
     for (const k8s::ObjectKey& key : gone) store_->erase(key);
   }
@@ -247,10 +198,11 @@ class ScopeSink final : public k8s::WatchSink {
   bool relists_ = false;  // A complete view is on its way because the one before is not trusted (WatchSink::on_relist).
 };
 
-// One open watch of one scope.
+// One open watch: of one scope, or of all objects of a kind.
 class ScopedWatch {
  public:
-  // Where its objects go. Before start().
+  // Where its objects go: into a store that other scopes can fill, too. Before open(). `budget`: of the store; null: no
+  // limit.
   template <class T>
   void fill(k8s::Store<T>* store, ScopeCounts* counts, k8s::Result<T> (*project)(std::string_view),
             bool (*keeps)(std::string_view) = nullptr, k8s::StoreBudget<T>* budget = nullptr) {
@@ -261,35 +213,45 @@ class ScopedWatch {
     if (budget != nullptr) room_ = [budget] { return Room{budget->most(), budget->has_room_again()}; };
     objects_ = std::move(sink);
   }
-  // Runs in `tasks`, which keeps `self` alive until the watch has ended. All that is passed must outlive it.
-  static void start(std::shared_ptr<ScopedWatch> self, k8s::Reader* client, k8s::Gvr resource,
-                    k8s::WatcherOptions options, TaskGroup* tasks, boost::asio::any_io_executor executor,
-                    ReportingSink::Reports reports) {
-    ReportingSink::Reports inner;  // Held by the sink, which `self` owns.
-    inner.complete = [raw = self.get(), complete = std::move(reports.complete)] {
-      raw->synced_ = true;
-      raw->refusal_.reset();
+  // The same of a store of its own without a limit, which shows each complete view as a whole.
+  template <class T>
+  void fill_alone(k8s::Store<T>* store, k8s::Result<T> (*project)(std::string_view)) {
+    objects_ = std::make_unique<k8s::StoreSink<T>>(store, project);
+  }
+  // All that is passed must outlive the watch.
+  void open(k8s::Reader* client, k8s::Gvr resource, k8s::WatcherOptions options) {
+    options.complete = [this, complete = std::move(options.complete)] {
+      synced_ = true;
+      refusal_.reset();
+      error_.reset();
       complete();
     };
-    inner.failed = [raw = self.get(), failed = std::move(reports.failed)](const k8s::Error& error) {
-      if (error.reason == k8s::Reason::forbidden) raw->refusal_ = error;
+    options.failed = [this, failed = std::move(options.failed)](const k8s::Error& error) {
+      if (error.reason == k8s::Reason::forbidden) refusal_ = error;
+      if (error.reason != k8s::Reason::too_large) error_ = error;  // A skipped object is no failure of its watch.
       failed(error);
     };
-    self->sink_ = std::make_unique<ReportingSink>(self->objects_.get(), std::move(inner));
-    self->watcher_ = std::make_unique<k8s::Watcher>(client, std::move(resource), std::move(options), self->sink_.get());
+    watcher_ = std::make_unique<k8s::Watcher>(client, std::move(resource), std::move(options), objects_.get());
+  }
+  // After open(): runs in `tasks`, which keeps `self` alive until the watch has ended.
+  static void start(std::shared_ptr<ScopedWatch> self, TaskGroup* tasks, boost::asio::any_io_executor executor) {
     tasks->spawn(std::move(executor), run(self));
   }
 
-  // Had a complete view once.
+  // Had a complete view once, or was absent once.
   [[nodiscard]] bool synced() const { return synced_; }
   // Whether the scope's objects are those of the server.
   [[nodiscard]] k8s::View view() const { return watcher_->view(); }
   [[nodiscard]] bool current() const { return view().state == k8s::ViewState::current; }
   // Has a complete view that is a few minutes old at most.
   [[nodiscard]] bool readable() const { return synced_ && view().state >= k8s::ViewState::recent; }
+  [[nodiscard]] k8s::ApiState api() const { return watcher_->api(); }
   void list_again() { watcher_->list_again(); }
-  // Of its objects, in words; empty: all are in the store.
+  void retry_now() { watcher_->retry_now(); }
+  // Current, and all objects are in the store.
+  [[nodiscard]] bool is_whole() const { return current() && left_out_->count() == 0; }
   [[nodiscard]] bool knows_placed() const { return placed_left_out_->count() == 0; }
+  // Of its objects, in words; empty: all are in the store.
   [[nodiscard]] std::string left_out() const {
     return left_out_->count() == 0 ? std::string() : left_out_text(*left_out_, room_().most_bytes);
   }
@@ -300,9 +262,14 @@ class ScopedWatch {
   }
   // The server forbade it since, whatever else has gone wrong.
   [[nodiscard]] const std::optional<k8s::Error>& refusal() const { return refusal_; }
+  // The last failure since the last complete view.
+  [[nodiscard]] const std::optional<k8s::Error>& error() const { return error_; }
+  // Has failed, and no stream has been opened since: its objects may be outdated.
   [[nodiscard]] bool failing() const { return watcher_->failing(); }
+  // The server forbids it, which is the last that was seen of it.
+  [[nodiscard]] bool is_forbidden() const { return failing() && error_ && error_->reason == k8s::Reason::forbidden; }
   void stop() { watcher_->stop(); }
-  // Takes this scope's objects out of the store.
+  // Takes this scope's objects out of the store that it shares.
   void release() { release_(); }
 
  private:
@@ -314,17 +281,18 @@ class ScopedWatch {
     std::size_t most_bytes = 0;
     bool again = false;
   };
+  static inline const k8s::LeftOut kNothing;
 
   std::unique_ptr<k8s::WatchSink> objects_;
   std::function<void()> release_;
-  const k8s::LeftOut* left_out_ = nullptr;         // Of objects_.
-  const k8s::LeftOut* placed_left_out_ = nullptr;  // The same.
+  const k8s::LeftOut* left_out_ = &kNothing;         // Of objects_.
+  const k8s::LeftOut* placed_left_out_ = &kNothing;  // The same.
   std::function<Room()> room_;
   bool listed_for_room_ = false;
-  std::unique_ptr<ReportingSink> sink_;
   std::unique_ptr<k8s::Watcher> watcher_;
   bool synced_ = false;
   std::optional<k8s::Error> refusal_;
+  std::optional<k8s::Error> error_;
 };
 
 // --- WatchFamily: watches that follow from other objects. What those of KAI, of partitioning and of the device plugins
@@ -422,12 +390,10 @@ class WatchFamily {
     k8s::WatcherOptions options = resources_.defaults;
     options.seed += std::hash<std::string>{}(to_string(scope));  // Not all of them reconnect at once.
     k8s::Gvr resource = prepare(scope, *watch, options);
-    ReportingSink::Reports reports{
-        .complete = [this, scope] { note_complete(scope); },
-        .failed = [this, scope](const k8s::Error& error) { note_failed(scope, error); },
-    };
-    ScopedWatch::start(watch, resources_.client, std::move(resource), std::move(options), resources_.tasks,
-                       resources_.executor, std::move(reports));
+    options.complete = [this, scope] { note_complete(scope); };
+    options.failed = [this, scope](const k8s::Error& error) { note_failed(scope, error); };
+    watch->open(resources_.client, std::move(resource), std::move(options));
+    ScopedWatch::start(watch, resources_.tasks, resources_.executor);
     return watch;
   }
 

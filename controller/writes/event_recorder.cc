@@ -15,12 +15,6 @@ namespace gso {
 
 namespace {
 
-EventId hash_of(std::string text) {
-  const std::size_t low = std::hash<std::string>{}(text);
-  text += '\x01';  // Another text, and so another hash.
-  return {std::hash<std::string>{}(text), low};
-}
-
 // No field of these has a null byte.
 std::string object_text(const RecordEvent& event) {
   const ObjectRef& object = event.regarding;
@@ -38,13 +32,13 @@ std::string group_text(const RecordEvent& event) {
 
 }  // namespace
 
-EventId event_id(const RecordEvent& event) {
-  return hash_of(group_text(event) + '\0' + event.why.message);
+k8s::Print print_of(const RecordEvent& event) {
+  return k8s::Print(group_text(event) + '\0' + event.why.message);
 }
 
 EventCorrelator::Reporter EventCorrelator::reporter_of(const RecordEvent& event, k8s::MonoTime now) {
-  const EventId id = event_id(event);
-  const EventId id_of_group = hash_of(group_text(event));
+  const k8s::Print id = print_of(event);
+  const k8s::Print id_of_group = k8s::Print(group_text(event));
   Group& group = groups_[id_of_group];
   if (now - group.last > kSimilarWindow) group.notes.clear();
   group.last = now;
@@ -56,7 +50,7 @@ EventCorrelator::Reporter EventCorrelator::reporter_of(const RecordEvent& event,
 
 bool EventCorrelator::allows(const RecordEvent& event, k8s::MonoTime now) {
   const double per_second = 1 / std::chrono::duration<double>(kObjectRefill).count();
-  const auto object = objects_.try_emplace(hash_of(object_text(event)), per_second, kObjectBurst).first;
+  const auto object = objects_.try_emplace(k8s::Print(object_text(event)), per_second, kObjectBurst).first;
   return object->second.try_take(now);
 }
 
@@ -125,7 +119,7 @@ void EventRecorder::record(const RecordEvent& event) {
 
 void EventRecorder::occurrence(const RecordEvent& event, std::uint64_t pass) {
   const MonoTime now = clock_->monotonic();
-  const EventId id = event_id(event);
+  const k8s::Print id = print_of(event);
   auto [it, fresh] = known_.try_emplace(id);
   Known& known = it->second;
   const bool same_occurrence = !fresh && pass != 0 && (known.pass == pass || known.pass + 1 == pass);
@@ -143,7 +137,7 @@ void EventRecorder::occurrence(const RecordEvent& event, std::uint64_t pass) {
   report(reporter.id, std::move(reported));
 }
 
-void EventRecorder::report(const EventId& id, RecordEvent event) {
+void EventRecorder::report(const k8s::Print& id, RecordEvent event) {
   Known& known = known_[id];
   known.last_seen = clock_->monotonic();
   known.last_time = clock_->now();

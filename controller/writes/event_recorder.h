@@ -23,6 +23,7 @@
 #include "k8sclient/api/writer.h"
 #include "k8sclient/backoff.h"
 #include "k8sclient/clock.h"
+#include "k8sclient/value/encoding.h"
 #include "k8sclient/value/error.h"
 #include "reconcilers/model/plan.h"
 
@@ -32,21 +33,11 @@ namespace gso {
 // recorder (tools/record/events_cache.go) it bounds what one object can cause: - more than kSimilar different notes of
 // one (object, reason, type) within kSimilarWindow become one Event, whose note begins with kCombinedPrefix and which
 // is a series from then on; - an object has kObjectBurst Events at once, and one more for each kObjectRefill. Its
-// memory is bounded as well: an Event is known by a hash, its text is in the queue of the recorder only. Pure: it gets
-// the time with each call.
-
-// Identifies an Event, or a group of them, by a hash of 128 bits: two that collide would be reported as one.
-struct EventId {
-  std::uint64_t high = 0;
-  std::uint64_t low = 0;
-  friend bool operator==(const EventId&, const EventId&) = default;
-};
-struct EventIdHash {
-  std::size_t operator()(const EventId& id) const noexcept { return id.low; }
-};
+// memory is bounded as well: an Event is known by its print (two with the same would be reported as one), its text is
+// in the queue of the recorder only. Pure: it gets the time with each call.
 
 // (regarding, reason, type, note): what makes two Events the same.
-[[nodiscard]] EventId event_id(const RecordEvent& event);
+[[nodiscard]] k8s::Print print_of(const RecordEvent& event);
 
 class EventCorrelator {
  public:
@@ -58,7 +49,7 @@ class EventCorrelator {
 
   // The Event that reports an occurrence: its own, or the one of all similar ones.
   struct Reporter {
-    EventId id;
+    k8s::Print id;
     bool combined = false;
   };
   [[nodiscard]] Reporter reporter_of(const RecordEvent& event, k8s::MonoTime now);
@@ -72,12 +63,12 @@ class EventCorrelator {
 
  private:
   struct Group {
-    std::vector<EventId> notes;  // At most kSimilar.
+    std::vector<k8s::Print> notes;  // At most kSimilar.
     k8s::MonoTime last;
   };
 
-  std::unordered_map<EventId, Group, EventIdHash> groups_;
-  std::unordered_map<EventId, k8s::TokenBucket, EventIdHash> objects_;
+  std::unordered_map<k8s::Print, Group> groups_;
+  std::unordered_map<k8s::Print, k8s::TokenBucket> objects_;
 };
 
 using k8s::Duration;
@@ -138,13 +129,13 @@ class EventRecorder {
     bool queued = false;
   };
   struct Queued {
-    EventId id;
+    k8s::Print id;
     RecordEvent event;
   };
 
   void occurrence(const RecordEvent& event, std::uint64_t pass);
   // Queues the Event, or the next one of its series.
-  void report(const EventId& id, RecordEvent event);
+  void report(const k8s::Print& id, RecordEvent event);
   void forget_old();
   [[nodiscard]] std::uint64_t new_stamp();
   [[nodiscard]] std::string event_json(const Known& known, const RecordEvent& event) const;
@@ -156,7 +147,7 @@ class EventRecorder {
   EventRecorderOptions options_;
   EventRecorderHooks hooks_;
   EventCorrelator correlator_;
-  std::unordered_map<EventId, Known, EventIdHash> known_;
+  std::unordered_map<k8s::Print, Known> known_;
   std::deque<Queued> queue_;
   std::unique_ptr<k8s::Signal> wake_;
   std::unique_ptr<k8s::Signal> sent_;  // The queue is empty, and nothing is on its way.

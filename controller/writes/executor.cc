@@ -29,10 +29,6 @@ constexpr Duration kLookOn = std::chrono::seconds(1);
 
 }  // namespace
 
-bool is_reservation_deletion(const PlannedAction& planned) {
-  return std::holds_alternative<DeletePod>(planned.action) && planned.reconciler == kReservationGc;
-}
-
 std::shared_ptr<const PatchNode> change_in(const PlannedAction& planned) {
   const auto* patch = std::get_if<PatchNode>(&planned.action);
   return patch != nullptr && writes_change(*patch) ? std::make_shared<const PatchNode>(*patch) : nullptr;
@@ -41,7 +37,7 @@ std::shared_ptr<const PatchNode> change_in(const PlannedAction& planned) {
 std::string subject_of(const PlannedAction& planned) {
   const Verb verb = verb_of(planned.action);
   const ObjectRef target = target_of(planned.action);
-  return fmt::format("{} {} {}", verb.verb, verb.resource, k8s::to_string(ObjectKey{target.ns, target.name}));
+  return fmt::format("{} {} {}", verb.verb, verb.resource, k8s::to_string(target.key()));
 }
 
 Executor::Executor(Parts parts, ExecutorOptions options)
@@ -91,8 +87,10 @@ boost::asio::awaitable<Execution> Executor::execute(std::vector<PlannedAction> a
     if (chain.disruptive()) pass.planned_from[chain.node] = parts_.world->nodes.get(ObjectKey{"", chain.node});
   }
   co_await run_records(run);
-  co_await run_nodes(run);
-  co_await run_statuses(run);
+  std::vector<Chain> subjects = std::move(pass.schedule.subjects);
+  co_await run_chains(run, k8s::WriteKind::object, std::move(subjects));
+  std::vector<Chain> statuses = std::move(pass.schedule.statuses);
+  co_await run_chains(run, k8s::WriteKind::status, std::move(statuses));
   run->result.crashed = crashed_;
   pass.left = true;
   co_return std::move(run->result);
@@ -157,29 +155,10 @@ boost::asio::awaitable<void> Executor::run_records(RunPtr run) {
   for (const auto& [subject, chain] : queue_.running(kRecord)) note_unwritten(run, chain.steps);
 }
 
-boost::asio::awaitable<void> Executor::run_nodes(RunPtr run) {
-  constexpr k8s::WriteKind kObject = k8s::WriteKind::object;
-  std::vector<Chain> nodes = std::move(run->pass->schedule.subjects);
-  const auto rest = std::stable_partition(nodes.begin(), nodes.end(), [](const Chain& chain) {
-    return !std::any_of(chain.steps.begin(), chain.steps.end(), is_reservation_deletion);
-  });
-  const std::vector<Chain> reservations(std::make_move_iterator(rest), std::make_move_iterator(nodes.end()));
-  nodes.erase(rest, nodes.end());
-  if (!reservations.empty()) {
-    // One last look at a time, as a subject of its own.
-    queue(run, kObject, {"reservations", "", {}}, reservations.size(), [this, reservations](RunPtr own, const Chain&) {
-      return collect_reservations(std::move(own), reservations);
-    });
-  }
-  for (Chain& chain : nodes) queue(run, kObject, std::move(chain));
-  co_await wait_for(run, kObject);
-  take_back(run, kObject);
-}
-
-boost::asio::awaitable<void> Executor::run_statuses(RunPtr run) {
-  for (Chain& chain : run->pass->schedule.statuses) queue(run, k8s::WriteKind::status, std::move(chain));
-  co_await wait_for(run, k8s::WriteKind::status);
-  take_back(run, k8s::WriteKind::status);
+boost::asio::awaitable<void> Executor::run_chains(RunPtr run, k8s::WriteKind kind, std::vector<Chain> chains) {
+  for (Chain& chain : chains) queue(run, kind, std::move(chain));
+  co_await wait_for(run, kind);
+  take_back(run, kind);
 }
 
 // As long as one after the other ends: only those that are slower than the others are left behind. Records are waited
@@ -214,30 +193,27 @@ const char* Executor::kept_from(k8s::WriteKind kind, const std::string& subject)
 }
 
 bool Executor::queue(const RunPtr& run, k8s::WriteKind kind, Chain chain) {
-  const std::size_t writes = chain.steps.size();
-  return queue(run, kind, std::move(chain), writes,
-               [this](RunPtr own, Chain next) { return run_chain(std::move(own), std::move(next)); });
-}
-
-bool Executor::queue(const RunPtr& run, k8s::WriteKind kind, Chain chain, std::size_t writes, Body body) {
   const std::string_view cause = kept_from(kind, chain.subject);
   if (!cause.empty()) {
-    defer(run, cause.data(), writes, std::nullopt);
+    defer(run, cause.data(), chain.steps.size(), std::nullopt);
     return false;
   }
   ++run->pass->queued_of(kind);
-  queue_.add(run->pass->executor, kind, std::move(chain), [this, run, kind, body = std::move(body)](Chain next) {
-    return run_beside(run, kind, std::move(next), body);
-  });
+  queue_.add(run->pass->executor, kind, std::move(chain),
+             [this, run, kind](Chain next) { return run_beside(run, kind, std::move(next)); });
   return true;  // It can have ended by now.
 }
 
-boost::asio::awaitable<void> Executor::run_beside(RunPtr run, k8s::WriteKind kind, Chain chain, Body body) {
+boost::asio::awaitable<void> Executor::run_beside(RunPtr run, k8s::WriteKind kind, Chain chain) {
   const std::string subject = chain.subject;
   const auto own = std::make_shared<Run>(Run{run->pass, {}});
   std::exception_ptr thrown;
   try {
-    co_await body(own, std::move(chain));
+    if (subject == kReservations) {
+      co_await collect_reservations(own, std::move(chain));
+    } else {
+      co_await run_chain(own, std::move(chain));
+    }
   } catch (...) {  // Its cancellation, or a bug.
     thrown = std::current_exception();
   }
@@ -259,22 +235,22 @@ void Executor::note_end(const RunPtr& run, k8s::WriteKind kind, const std::strin
 }
 
 // Sends the deletions of reservations that a last look confirms.
-boost::asio::awaitable<void> Executor::collect_reservations(RunPtr run, std::vector<Chain> reservations) {
-  std::vector<PlannedAction> deletions;
-  for (const Chain& chain : reservations) deletions.insert(deletions.end(), chain.steps.begin(), chain.steps.end());
+boost::asio::awaitable<void> Executor::collect_reservations(RunPtr run, Chain chain) {
+  std::vector<PlannedAction> deletions = std::move(chain.steps);
   std::set<ObjectKey> due;
   if (parts_.still_due) due = co_await parts_.still_due(deletions);
-  const std::size_t kept = std::erase_if(reservations, [&](const Chain& chain) {
-    return !std::all_of(chain.steps.begin(), chain.steps.end(), [&](const PlannedAction& step) {
-      return is_reservation_deletion(step) && due.contains(std::get<DeletePod>(step.action).pod);
-    });
-  });
+  const std::size_t kept = std::erase_if(
+      deletions, [&](const PlannedAction& step) { return !due.contains(std::get<DeletePod>(step.action).pod); });
   if (kept > 0) {
     defer(run, "last-look", kept, due.empty() ? kLookAgain : kLookOn);
     parts_.metrics->add("gpusharing_reservation_gc_total", {{"decision", "kept"}}, static_cast<double>(kept));
   }
   std::vector<boost::asio::awaitable<void>> chains;
-  for (Chain& chain : reservations) chains.push_back(run_chain(run, std::move(chain)));
+  for (PlannedAction& deletion : deletions) {
+    Chain one{chain.subject, "", {}};
+    one.steps.push_back(std::move(deletion));
+    chains.push_back(run_chain(run, std::move(one)));
+  }
   const std::size_t places = parts_.places(k8s::WriteKind::object);
   const std::function<bool()> ends = [this] { return crashed_; };
   co_await run_side_by_side(&reservations_, std::move(chains), places, ends);
@@ -330,7 +306,7 @@ boost::asio::awaitable<bool> Executor::view_of_node_holds(RunPtr run, std::strin
     back_off(run, read_of_node(node), node, std::nullopt);
     co_return false;
   }
-  forget(read_of_node(node));  // Also where it is gone.
+  pauses_.erase(read_of_node(node));  // Also where it is gone.
   const std::shared_ptr<const Node> live = parts_.world->nodes.get(ObjectKey{"", node});
   bool same = live != nullptr && planned_from != nullptr;
   if (same && live != planned_from) {
@@ -352,8 +328,11 @@ boost::asio::awaitable<bool> Executor::perform(RunPtr run, Planned planned) {
     defer(run, std::holds_alternative<PatchStatus>(planned->action) ? "status-rate" : "backoff", 1, wait);
     co_return false;
   }
-  SentWrite open(this);
-  const k8s::Result<std::string> answer = co_await send(run, planned, &open);
+  bool sent = false;
+  const k8s::AtEnd judged([this, &sent] {
+    if (sent) count_unanswered(-1);
+  });
+  const k8s::Result<std::string> answer = co_await send(run, planned, &sent);
   if (answer || answer.error().http_status != 0) {
     ++run->result.sent;
     ++writes_;
@@ -374,7 +353,7 @@ std::size_t Executor::answered_lately() {
   return answers_.size();
 }
 
-void Executor::count_in_flight(std::int64_t change) {
+void Executor::count_unanswered(std::int64_t change) {
   in_flight_ += change;
   if (in_flight_ == 0) answered_->notify();
   parts_.metrics->set("gpusharing_writes_in_flight", {}, static_cast<double>(in_flight_));

@@ -159,9 +159,7 @@ class Executor {
   [[nodiscard]] std::map<std::string, std::string> refused_writes() const;
   // How many things are remembered from pass to pass: what backs off, what was refused, statuses just sent, lines of a
   // dry run. What is over and not planned any more is forgotten at the next pass.
-  [[nodiscard]] std::size_t remembered() const {
-    return retries_.size() + terminal_.size() + statuses_.size() + dry_run_logged_.size();
-  }
+  [[nodiscard]] std::size_t remembered() const { return pauses_.size() + dry_run_logged_.size(); }
   // Cancels the requests that have no answer yet and what waits for its turn; execute() and finish() return soon.
   void cancel() {
     queue_.cancel();
@@ -202,58 +200,36 @@ class Executor {
     Execution result;
   };
   using RunPtr = std::shared_ptr<Run>;
-  // What a chain does. `own`: what it finds.
-  using Body = std::function<boost::asio::awaitable<void>(RunPtr own, Chain chain)>;
-
   // Gives the chains of records to the queue, waits for them for a while, and notes which are not written.
   boost::asio::awaitable<void> run_records(RunPtr run);
   void note_unwritten(const RunPtr& run, const std::vector<PlannedAction>& steps);
-  // The chains of nodes, and the last look at reservations.
-  boost::asio::awaitable<void> run_nodes(RunPtr run);
-  // Statuses do not wait behind nodes.
-  boost::asio::awaitable<void> run_statuses(RunPtr run);
+  // The same of nodes and the last look at reservations, or of statuses, which do not wait behind nodes.
+  boost::asio::awaitable<void> run_chains(RunPtr run, k8s::WriteKind kind, std::vector<Chain> chains);
   // Why what is planned of that subject is not sent, as gpusharing_writes_deferred_total names it; empty: it is. Chains
   // of the subject go on beside, or have ended since this plan was made; or the queue has no room.
   [[nodiscard]] const char* kept_from(k8s::WriteKind kind, const std::string& subject) const;
-  // Gives the chain to the queue; `writes`: how many that are. False: it is not sent, and why is counted.
-  bool queue(const RunPtr& run, k8s::WriteKind kind, Chain chain, std::size_t writes, Body body);
+  // Gives the chain to the queue. False: it is not sent, and why is counted.
   bool queue(const RunPtr& run, k8s::WriteKind kind, Chain chain);
-  boost::asio::awaitable<void> run_beside(RunPtr run, k8s::WriteKind kind, Chain chain, Body body);
+  boost::asio::awaitable<void> run_beside(RunPtr run, k8s::WriteKind kind, Chain chain);
   // Also of one that was cancelled or has thrown.
   void note_end(const RunPtr& run, k8s::WriteKind kind, const std::string& subject, Execution found);
   boost::asio::awaitable<void> wait_for(RunPtr run, k8s::WriteKind kind);
   // After the wait: the next pass plans anew what has found no place, because by then the view of it would be old.
   std::vector<Chain> take_back(const RunPtr& run, k8s::WriteKind kind);
   boost::asio::awaitable<void> run_chain(RunPtr run, Chain chain);
-  boost::asio::awaitable<void> collect_reservations(RunPtr run, std::vector<Chain> reservations);
+  boost::asio::awaitable<void> collect_reservations(RunPtr run, Chain chain);
   boost::asio::awaitable<bool> view_of_node_holds(RunPtr run, std::string node);
   // Shared by the functions on its way to the client: copying the patch of a Node for each costs as much as sending it.
   using Planned = std::shared_ptr<const PlannedAction>;
   // False: this chain goes no further in this pass. True also if nothing is left to do: the object is gone, or exists.
   boost::asio::awaitable<bool> perform(RunPtr run, Planned planned);
-  // One write, counted from the moment when it is sent until its answer is judged, also when it is cancelled or throws.
-  struct SentWrite {
-    explicit SentWrite(Executor* owner) : executor(owner) {}
-    ~SentWrite() {
-      k8s::never_throw([this] {
-        if (sent) executor->count_in_flight(-1);
-      });
-    }
-    SentWrite(const SentWrite&) = delete;
-    SentWrite& operator=(const SentWrite&) = delete;
-    void begin() {
-      if (!std::exchange(sent, true)) executor->count_in_flight(1);
-    }
-    Executor* executor;
-    bool sent = false;
-  };
-  boost::asio::awaitable<k8s::Result<std::string>> send(RunPtr run, Planned planned, SentWrite* open);
-  void count_in_flight(std::int64_t change);
+  // `sent`: set, and the write counted as being in flight, at the moment when it is sent.
+  boost::asio::awaitable<k8s::Result<std::string>> send(RunPtr run, Planned planned, bool* sent);
+  void count_unanswered(std::int64_t change);
   boost::asio::awaitable<k8s::Result<std::string>> send_object(RunPtr run, Planned planned, k8s::WriteOptions options);
   boost::asio::awaitable<k8s::Result<std::string>> send_pod(Planned planned, k8s::WriteOptions options);
 
   [[nodiscard]] std::optional<Duration> not_before(const PlannedAction& planned);
-  [[nodiscard]] std::optional<Duration> status_wait(const PlannedAction& planned) const;
   void succeed(const RunPtr& run, const PlannedAction& planned, const std::string& answer);
   // As perform().
   bool fail(const RunPtr& run, const PlannedAction& planned, const k8s::Error& error);
@@ -265,7 +241,6 @@ class Executor {
   void report(const RunPtr& run, const PlannedAction& planned, const k8s::Error& error);
   void report_remembered(const RunPtr& run);
   void forget_what_is_over(const std::vector<PlannedAction>& actions);
-  void forget(const std::string& subject);
   // The subject whose backoff grows when the live read before a disruption fails.
   [[nodiscard]] static std::string read_of_node(const std::string& node);
   void defer(const RunPtr& run, const char* cause, std::size_t count, std::optional<Duration> wait);
@@ -283,23 +258,19 @@ class Executor {
 
   Parts parts_;
   ExecutorOptions options_;
-  struct Retry {
-    MonoTime at;
-    std::string node;  // Whose action it is.
-    int failures = 0;  // In a row.
-  };
-  std::map<std::string, Retry> retries_;  // By subject of one action, or "get nodes n".
-  struct Terminal {
+  struct Refused {
     PlannedAction action;
     k8s::Error error;
-    MonoTime retry_at;
   };
-  std::map<std::string, Terminal> terminal_;  // By subject of one action.
-  struct SentStatus {
-    std::string phase;
-    MonoTime at;
+  // Why a subject is not sent for a while: it failed, was refused for good, or is a status that was written just now.
+  struct Pause {
+    MonoTime until;
+    std::string node{};                  // Whose action it is.
+    int failures = 0;                    // In a row.
+    std::optional<Refused> refused{};    // Another action of the subject is sent.
+    std::optional<std::string> phase{};  // Of the status that was written: one of another phase is sent.
   };
-  std::map<std::string, SentStatus> statuses_;  // Of the last status_interval.
+  std::map<std::string, Pause> pauses_;  // By subject of one action, or "get nodes n".
   std::set<std::string> dry_run_logged_;
   std::int64_t in_flight_ = 0;
   std::unique_ptr<k8s::Signal> answered_;  // No write waits for its answer any more.
@@ -316,8 +287,6 @@ class Executor {
   WriteQueue queue_;        // Records; nodes and the last look; statuses.
 };
 
-// Of a reservation pod of KAI: sent only after a last look, and once.
-[[nodiscard]] bool is_reservation_deletion(const PlannedAction& planned);
 // The patch, if it writes a change to a Node; else null.
 [[nodiscard]] std::shared_ptr<const PatchNode> change_in(const PlannedAction& planned);
 // Names one object and verb ("patch nodes n1"): what backs off when it fails, and how logs call it.

@@ -23,10 +23,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-ObjectKey key_of(const ObjectRef& object) {
-  return {object.ns, object.name};
-}
-
 std::string remedy(const PlannedAction& planned, const k8s::Error& error) {
   if (error.reason != k8s::Reason::forbidden) return "the request itself must change";
   const Verb verb = verb_of(planned.action);
@@ -70,12 +66,6 @@ bool is_overload(const k8s::Error& error) {
   return error.reason == k8s::Reason::too_many_requests || (error.http_status == 503 && error.retry_after);
 }
 
-// Of an object that concerns the whole fleet, and is small: its answer is the whole object, so that the next plan need
-// not wait for its watch.
-bool is_known_from_answer(const Action& action) {
-  return std::holds_alternative<PatchStatus>(action) || std::holds_alternative<PatchFinalizers>(action);
-}
-
 std::string phase_of_status(const std::string& status_json) {
   return text_at(parse_status(status_json), "phase");
 }
@@ -88,21 +78,22 @@ std::string with_version(std::string patch, const std::string& version) {
 
 }  // namespace
 
-boost::asio::awaitable<k8s::Result<std::string>> Executor::send(RunPtr run, Planned planned, SentWrite* open) {
+boost::asio::awaitable<k8s::Result<std::string>> Executor::send(RunPtr run, Planned planned, bool* sent) {
   k8s::WriteOptions options;
   options.deadline = std::min(parts_.clock->monotonic() + options_.write_timeout, parts_.gate.end_by());
-  options.metadata_only = !is_known_from_answer(planned->action);  // The expectations need the version of others only.
-  options.kind = kind_of(planned->action);
+  const ActionTraits& traits = traits_of(planned->action);
+  options.metadata_only = !traits.is_known_from_answer;  // The expectations need the version of others only.
+  options.kind = traits.kind;
   options.max_retries = 0;  // What is refused is planned again; meanwhile its place is another node's.
   const bool once = is_reservation_deletion(*planned);
   int attempts = 0;
-  options.before_send = [this, planned, open, once, attempts]() mutable -> k8s::Result<void> {
+  options.before_send = [this, planned, sent, once, attempts]() mutable -> k8s::Result<void> {
     if (once && attempts++ > 0)
       return k8s::fail(k8s::Reason::unavailable, "not deleted yet; it is checked again before the next attempt");
     if (crashed_) return k8s::fail(k8s::Reason::cancelled, "stopped");
     k8s::Result<void> allowed = parts_.gate.check();
     if (!allowed) return allowed;
-    open->begin();
+    if (!std::exchange(*sent, true)) count_unanswered(1);
     if (parts_.hooks.before_write) parts_.hooks.before_write(*planned);
     return allowed;
   };
@@ -141,7 +132,7 @@ boost::asio::awaitable<k8s::Result<std::string>> Executor::send_object(RunPtr ru
   k8s::Writer* client = parts_.client;
   const ObjectRef target = target_of(action);
   const k8s::Gvr resource = resource_of(target);
-  const ObjectKey key = key_of(target);
+  const ObjectKey key = target.key();
   k8s::Result<std::string> answer = std::string();
   if (const auto* write = std::get_if<WriteConfigMap>(&action)) {
     const std::string body = apply_body(*write, basis_of(run, action));
@@ -170,7 +161,7 @@ void Executor::note_bases(Pass& pass, const std::vector<PlannedAction>& actions)
   const World& world = *parts_.world;
   for (const PlannedAction& planned : actions) {
     const ObjectRef target = target_of(planned.action);
-    const ObjectKey key = key_of(target);
+    const ObjectKey key = target.key();
     Basis basis;
     const auto take = [&basis](const auto& object) {
       if (object != nullptr) basis.meta = {object, &object->meta};
@@ -211,7 +202,7 @@ std::string Executor::patch_of(const Action& action, const Basis* basis) {
 
 const Executor::Basis* Executor::basis_of(const RunPtr& run, const Action& action) {
   const ObjectRef target = target_of(action);
-  const auto found = run->pass->bases.find(BasisKey{target.kind, key_of(target)});
+  const auto found = run->pass->bases.find(BasisKey{target.kind, target.key()});
   return found == run->pass->bases.end() ? nullptr : &found->second;
 }
 
@@ -261,7 +252,7 @@ void Executor::succeed(const RunPtr& run, const PlannedAction& planned, const st
   const ObjectRef target = target_of(planned.action);
   ++run->result.succeeded;
   count(planned, "ok");
-  forget(subject);
+  pauses_.erase(subject);
   if (const auto* evicted = std::get_if<EvictPod>(&planned.action)) {
     run->result.evictions[planned.node][evicted->uid] = {};
     // The pod's owner reads the pod's Events, not the operator's log.
@@ -272,17 +263,18 @@ void Executor::succeed(const RunPtr& run, const PlannedAction& planned, const st
     parts_.metrics->add("gpusharing_node_changes_total", {{"reason", planned.why.code}});
     if (planned.why.code == kLoadedUngated) note_ungated(target.name);
   }
-  const auto basis = run->pass->bases.find(BasisKey{target.kind, key_of(target)});
+  const auto basis = run->pass->bases.find(BasisKey{target.kind, target.key()});
   if (basis != run->pass->bases.end()) basis->second.written = k8s::read_resource_version(answer);
   if (const auto* status = std::get_if<PatchStatus>(&planned.action)) {
-    statuses_[subject] = {phase_of_status(status->status_json), parts_.clock->monotonic()};
+    const MonoTime until = parts_.clock->monotonic() + options_.status_interval;
+    pauses_[subject] = {.until = until, .phase = phase_of_status(status->status_json)};
   }
-  if (std::holds_alternative<DeletePod>(planned.action) || std::holds_alternative<EvictPod>(planned.action) ||
-      std::holds_alternative<DeleteObject>(planned.action)) {
+  const ActionTraits& traits = traits_of(planned.action);
+  if (traits.deletes) {
     parts_.expectations->deleted(target, target.uid, {planned.node, nullptr});
   } else if (const std::string version = k8s::read_resource_version(answer); !version.empty()) {
     parts_.expectations->written(target, version, {planned.node, change_in(planned)});
-    if (is_known_from_answer(planned.action)) parts_.expectations->learn(target, answer);
+    if (traits.is_known_from_answer) parts_.expectations->learn(target, answer);
   } else {
     parts_.expectations->unknown(target, {planned.node, change_in(planned)});
   }
@@ -298,8 +290,7 @@ void Executor::succeed(const RunPtr& run, const PlannedAction& planned, const st
 bool Executor::fail(const RunPtr& run, const PlannedAction& planned, const k8s::Error& error) {
   const ObjectRef target = target_of(planned.action);
   const auto* remove = std::get_if<DeletePod>(&planned.action);
-  const bool deletion = remove != nullptr || std::holds_alternative<EvictPod>(planned.action) ||
-                        std::holds_alternative<DeleteObject>(planned.action);
+  const bool deletion = traits_of(planned.action).deletes;
   // Another uid means that the planned pod is gone. Otherwise the resourceVersion precondition has failed.
   const bool gone =
       error.reason == k8s::Reason::not_found || (deletion && error.reason == k8s::Reason::conflict &&
@@ -308,7 +299,7 @@ bool Executor::fail(const RunPtr& run, const PlannedAction& planned, const k8s::
       (error.reason == k8s::Reason::already_exists && std::holds_alternative<CreateObject>(planned.action))) {
     ++run->result.succeeded;
     count(planned, "ok");
-    forget(subject_of(planned));
+    pauses_.erase(subject_of(planned));
     if (const auto* evict = std::get_if<EvictPod>(&planned.action))
       run->result.evictions[planned.node][evict->uid] = {};
     return true;
@@ -360,23 +351,22 @@ void Executor::back_off(const RunPtr& run, const std::string& subject, const std
                         std::optional<Duration> wait) {
   // A failing object is retried ever more slowly. It does not delay others.
   constexpr k8s::Backoff kBackoff{std::chrono::milliseconds(250), std::chrono::minutes(5)};
-  wait_out(run, subject, node, std::max(kBackoff.after(retries_[subject].failures++), wait.value_or(Duration::zero())));
+  wait_out(run, subject, node, std::max(kBackoff.after(pauses_[subject].failures++), wait.value_or(Duration::zero())));
 }
 
 void Executor::wait_out(const RunPtr& run, const std::string& subject, const std::string& node, Duration wait) {
-  Retry& retry = retries_[subject];
-  retry.at = parts_.clock->monotonic() + wait;
-  retry.node = node;
+  Pause& pause = pauses_[subject];
+  pause.until = parts_.clock->monotonic() + wait;
+  pause.node = node;
+  pause.phase.reset();
   run->result.requeue_after = std::min(run->result.requeue_after.value_or(wait), wait);
 }
 
 void Executor::give_up(const RunPtr& run, const PlannedAction& planned, const k8s::Error& error) {
   const std::string subject = subject_of(planned);
-  forget(subject);            // It waits for terminal_retry now; its backoff starts again after that.
-  run->result.replan = true;  // So that statuses say it.
-  terminal_.insert_or_assign(subject, Terminal{planned, error, parts_.clock->monotonic() + options_.terminal_retry});
-  const Duration wait = options_.terminal_retry;
-  run->result.requeue_after = std::min(run->result.requeue_after.value_or(wait), wait);
+  run->result.replan = true;                                             // So that statuses say it.
+  pauses_[subject] = {.until = {}, .refused = Refused{planned, error}};  // Its backoff starts again after that.
+  wait_out(run, subject, planned.node, options_.terminal_retry);
   parts_.metrics->add("controller_runtime_terminal_reconcile_errors_total", {{"controller", planned.reconciler}});
   parts_.log->error("Write was refused",
                     {{"action", subject}, {"error", error.message}, {"remedy", remedy(planned, error)}});
@@ -385,11 +375,11 @@ void Executor::give_up(const RunPtr& run, const PlannedAction& planned, const k8
 
 std::map<std::string, std::string> Executor::refused_writes() const {
   std::map<std::string, std::string> out;
-  for (const auto& [subject, refused] : terminal_) {
-    const PlannedAction& planned = refused.action;
+  for (const auto& [subject, pause] : pauses_) {
+    if (!pause.refused || pause.refused->error.reason != k8s::Reason::forbidden) continue;
+    const auto& [planned, error] = *pause.refused;
     const bool of_change = !planned.node.empty() && !std::holds_alternative<EvictPod>(planned.action);
-    if (!of_change || refused.error.reason != k8s::Reason::forbidden) continue;
-    out.emplace(planned.node, fmt::format("{}; {}", refused.error.message, remedy(planned, refused.error)));
+    if (of_change) out.emplace(planned.node, fmt::format("{}; {}", error.message, remedy(planned, error)));
   }
   return out;
 }
@@ -415,25 +405,17 @@ std::string Executor::read_of_node(const std::string& node) {
 }
 
 std::optional<Duration> Executor::not_before(const PlannedAction& planned) {
-  const std::string subject = subject_of(planned);
-  const MonoTime now = parts_.clock->monotonic();
-  if (auto it = terminal_.find(subject); it != terminal_.end()) {
-    if (it->second.action.action == planned.action && now < it->second.retry_at) return it->second.retry_at - now;
-    if (it->second.action.action != planned.action) terminal_.erase(it);
+  const auto it = pauses_.find(subject_of(planned));
+  if (it == pauses_.end()) return std::nullopt;
+  const Pause& pause = it->second;
+  if (pause.refused && pause.refused->action.action != planned.action) {
+    pauses_.erase(it);
+    return std::nullopt;
   }
-  if (auto it = retries_.find(subject); it != retries_.end()) {
-    if (now < it->second.at) return it->second.at - now;
-  }
-  return status_wait(planned);
-}
-
-std::optional<Duration> Executor::status_wait(const PlannedAction& planned) const {
-  const auto* patch = std::get_if<PatchStatus>(&planned.action);
-  if (patch == nullptr) return std::nullopt;
-  auto it = statuses_.find(subject_of(planned));
-  if (it == statuses_.end() || it->second.phase != phase_of_status(patch->status_json)) return std::nullopt;
-  const Duration passed = parts_.clock->monotonic() - it->second.at;
-  return passed < options_.status_interval ? std::optional(options_.status_interval - passed) : std::nullopt;
+  const auto* status = std::get_if<PatchStatus>(&planned.action);
+  if (pause.phase && status != nullptr && *pause.phase != phase_of_status(status->status_json)) return std::nullopt;
+  const Duration left = pause.until - parts_.clock->monotonic();
+  return left > Duration::zero() ? std::optional(left) : std::nullopt;
 }
 
 // Pod names do not repeat: entries that are neither pending nor wanted would be kept forever. For a node that is being
@@ -441,29 +423,24 @@ std::optional<Duration> Executor::status_wait(const PlannedAction& planned) cons
 void Executor::forget_what_is_over(const std::vector<PlannedAction>& actions) {
   if (remembered() == 0) return;
   const MonoTime now = parts_.clock->monotonic();
-  std::erase_if(statuses_, [&](const auto& entry) { return now - entry.second.at >= options_.status_interval; });
   std::set<std::string> planned;
   for (const PlannedAction& action : actions) {
     planned.insert(subject_of(action));
     if (!action.node.empty()) planned.insert(read_of_node(action.node));
   }
-  std::erase_if(terminal_, [&](const auto& entry) { return !planned.contains(entry.first); });
   const NodesBeingWritten written = nodes_being_written();
-  std::erase_if(retries_, [&](const auto& entry) {
-    const Retry& retry = entry.second;
-    return now >= retry.at && !planned.contains(entry.first) && !written.contains(retry.node);
+  std::erase_if(pauses_, [&](const auto& entry) {
+    const auto& [subject, pause] = entry;
+    if (pause.refused) return !planned.contains(subject);
+    return now >= pause.until && (pause.phase || (!planned.contains(subject) && !written.contains(pause.node)));
   });
-}
-
-void Executor::forget(const std::string& subject) {
-  retries_.erase(subject);
-  terminal_.erase(subject);
 }
 
 // Repeats the findings and Events of refusals that still apply, so that they remain while no write is sent.
 void Executor::report_remembered(const RunPtr& run) {
-  for (const auto& [subject, refused] : terminal_) {
-    if (parts_.clock->monotonic() < refused.retry_at) report(run, refused.action, refused.error);
+  for (const auto& [subject, pause] : pauses_) {
+    const bool applies = pause.refused && parts_.clock->monotonic() < pause.until;
+    if (applies) report(run, pause.refused->action, pause.refused->error);
   }
 }
 

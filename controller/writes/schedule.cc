@@ -4,24 +4,27 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 #include <utility>
+#include <variant>
 
 #include "k8sclient/value/encoding.h"
-#include "k8sclient/value/overloaded.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/resources.h"
 #include "reconcilers/node/node_change.h"
+#include "reconcilers/registry.h"
 
 namespace gso {
 namespace {
 
 using Json = nlohmann::json;
-using k8s::Overloaded;
 
 std::string chain_subject_of(const PlannedAction& planned) {
+  if (is_reservation_deletion(planned)) return std::string(kReservations);
   if (!planned.node.empty()) return "node/" + planned.node;
   if (const auto* patch = std::get_if<PatchNode>(&planned.action)) return "node/" + patch->name;
   const ObjectRef target = target_of(planned.action);
@@ -125,19 +128,27 @@ Json values_json(const std::map<std::string, std::string>& set, const std::set<s
 
 }  // namespace
 
-k8s::WriteKind kind_of(const Action& action) {
-  using k8s::WriteKind;
-  return std::visit(Overloaded{
-                        [](const CreateObject&) { return WriteKind::record; },
-                        [](const WriteConfigMap&) { return WriteKind::record; },
-                        [](const PatchConfigMap&) { return WriteKind::record; },
-                        [](const PatchFinalizers&) { return WriteKind::record; },
-                        [](const PatchStatus&) { return WriteKind::status; },
-                        [](const DeleteObject&) { return WriteKind::status; },
-                        [](const RecordEvent&) { return WriteKind::event; },
-                        [](const auto&) { return WriteKind::object; },
-                    },
-                    action);
+const ActionTraits& traits_of(const Action& action) {
+  using enum k8s::WriteKind;
+  // In the order of Action.
+  static constexpr std::array<ActionTraits, std::variant_size_v<Action>> kTraits{{
+      {},                                                                        // PatchNode
+      {.verb = "delete", .deletes = true},                                       // DeletePod
+      {.verb = "create", .subresource = "/eviction", .deletes = true},           // EvictPod
+      {.kind = record, .is_record = true},                                       // WriteConfigMap
+      {.kind = record},                                                          // PatchConfigMap
+      {.kind = record, .verb = "create", .is_record = true},                     // CreateObject
+      {.kind = status, .subresource = "/status", .is_known_from_answer = true},  // PatchStatus
+      {.kind = status, .verb = "delete", .deletes = true},                       // DeleteObject
+      {.kind = record, .is_record = true, .is_known_from_answer = true},         // PatchFinalizers
+      {},                                                                        // RestartDaemonSet
+      {.kind = event, .verb = "create"},                                         // RecordEvent
+  }};
+  return kTraits.at(action.index());
+}
+
+bool is_reservation_deletion(const PlannedAction& planned) {
+  return std::holds_alternative<DeletePod>(planned.action) && planned.reconciler == kReservationGc;
 }
 
 bool Chain::disruptive() const {
@@ -155,7 +166,7 @@ Schedule arrange(const std::vector<PlannedAction>& actions) {
   Schedule out;
   std::map<WriteKind, std::unordered_map<std::string, std::size_t>> places;
   for (const PlannedAction& planned : actions) {
-    const WriteKind kind = kind_of(planned.action);
+    const WriteKind kind = traits_of(planned.action).kind;
     if (kind == WriteKind::event) {
       out.events.push_back(std::get<RecordEvent>(planned.action));
       continue;
@@ -170,12 +181,14 @@ Schedule arrange(const std::vector<PlannedAction>& actions) {
       chain.steps.push_back(planned);
     }
   }
+  // The last look has a place before nodes take all of them.
+  std::ranges::stable_partition(out.subjects, [](const Chain& chain) { return chain.subject == kReservations; });
   return out;
 }
 
 std::vector<PlannedAction> in_execution_order(std::vector<PlannedAction> actions) {
   std::ranges::stable_sort(actions, {}, [](const PlannedAction& planned) {
-    const k8s::WriteKind kind = kind_of(planned.action);
+    const k8s::WriteKind kind = traits_of(planned.action).kind;
     return kind == k8s::WriteKind::event ? k8s::WriteKind::object : kind;
   });
   return actions;
@@ -212,13 +225,8 @@ std::string policy_of(const Chain& chain, const Node* node) {
 
 }  // namespace
 
-bool is_record(const Action& action) {
-  return std::holds_alternative<CreateObject>(action) || std::holds_alternative<WriteConfigMap>(action) ||
-         std::holds_alternative<PatchFinalizers>(action);
-}
-
 void UnwrittenRecords::add(const PlannedAction& record) {
-  if (!is_record(record.action)) return;
+  if (!traits_of(record.action).is_record) return;
   std::string policy = policy_of(record);
   if (policy.empty()) {
     all_ = true;
@@ -235,17 +243,10 @@ bool UnwrittenRecords::hold(const Chain& chain, const Node* node) const {
 }
 
 Verb verb_of(const Action& action) {
-  const std::string resource = resource_of(target_of(action)).resource;
-  return std::visit(Overloaded{
-                        [&](const DeletePod&) { return Verb{"delete", resource}; },
-                        [&](const EvictPod&) { return Verb{"create", resource + "/eviction"}; },
-                        [&](const CreateObject&) { return Verb{"create", resource}; },
-                        [&](const PatchStatus&) { return Verb{"patch", resource + "/status"}; },
-                        [&](const DeleteObject&) { return Verb{"delete", resource}; },
-                        [&](const RecordEvent&) { return Verb{"create", "events"}; },
-                        [&](const auto&) { return Verb{"patch", resource}; },
-                    },
-                    action);
+  const ActionTraits& traits = traits_of(action);
+  const bool event = traits.kind == k8s::WriteKind::event;  // Its target is the object that it is about.
+  const std::string resource = event ? resources::events.resource : resource_of(target_of(action)).resource;
+  return {std::string(traits.verb), resource + std::string(traits.subresource)};
 }
 
 k8s::Gvr resource_of(const ObjectRef& object) {

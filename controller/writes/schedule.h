@@ -1,7 +1,8 @@
 // A plan put into the order in which it is executed. Pure: no I/O, no clock.
 //
 //   records   creations and ConfigMap writes: they precede every disruption (a rollout is written before it acts)
-//   subjects  one chain per node (or per object where no node is concerned), each in the plan's order
+//   subjects  one chain per node (or per object where no node is concerned), each in the plan's order; first that of
+//             all deletions of KAI's reservations
 //   statuses  status patches and deletions of SharingPolicies and SharingRollouts: last
 //
 // All PatchNode parts of one node become one merge patch, at the place of the first: one writer per Node.
@@ -10,6 +11,7 @@
 #include <functional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "k8sclient/api/writer.h"
@@ -20,13 +22,19 @@
 namespace gso {
 
 struct Chain {
-  std::string subject;  // "node/<name>" or "<Kind>/<ns>/<name>": chains of one subject never run side by side.
-  std::string node;     // Empty when no node is concerned.
+  // "node/<name>", "<Kind>/<ns>/<name>" or kReservations: chains of one subject never run side by side.
+  std::string subject;
+  std::string node;  // Empty when no node is concerned.
   std::vector<PlannedAction> steps;
   [[nodiscard]] bool disruptive() const;
   // Its first disruptive step is refused by the server unless the Node is as the plan saw it.
   [[nodiscard]] bool is_preconditioned() const;
 };
+
+// The subject of all deletions of KAI's reservations: one last look at a time judges them.
+inline constexpr std::string_view kReservations = "reservations";
+// Of a reservation pod of KAI: sent only after a last look, and once.
+[[nodiscard]] bool is_reservation_deletion(const PlannedAction& planned);
 
 struct Schedule {
   std::vector<Chain> records;
@@ -42,8 +50,20 @@ struct Schedule {
 // Events have no order of their own: they stay between the actions of their subjects.
 [[nodiscard]] std::vector<PlannedAction> in_execution_order(std::vector<PlannedAction> actions);
 
-// record: creations and ConfigMap writes; status: status patches and deletions of our objects; event: Events.
-[[nodiscard]] k8s::WriteKind kind_of(const Action& action);
+// What an action of one type is for the API server, and for the order of a plan.
+struct ActionTraits {
+  k8s::WriteKind kind = k8s::WriteKind::object;
+  std::string_view verb = "patch";  // Of RBAC.
+  std::string_view subresource{};   // "/status"
+  bool deletes = false;             // The object, which is gone afterwards.
+  // A plan's disruptions can rest on it: creations, and writes of the operator's own data. Keys in the ConfigMap of
+  // somebody else are none: what needs them is planned once they are there.
+  bool is_record = false;
+  // Of an object that concerns the whole fleet, and is small: its answer is the whole object, so that the next plan
+  // need not wait for its watch.
+  bool is_known_from_answer = false;
+};
+[[nodiscard]] const ActionTraits& traits_of(const Action& action);
 
 // --- UnwrittenRecords: the records of a plan that are not written, because they were refused, must wait, or are not
 // answered yet; and which disruptions rest on them.
@@ -55,13 +75,9 @@ struct Schedule {
 //  of
 //    a node) rests on each record.
 
-// Whether a plan's disruptions can rest on the action: creations, and writes of the operator's own data. Keys in the
-// ConfigMap of somebody else are none: what needs them is planned once they are there.
-[[nodiscard]] bool is_record(const Action& action);
-
 class UnwrittenRecords {
  public:
-  // Ignored unless is_record().
+  // Ignored unless ActionTraits::is_record.
   void add(const PlannedAction& record);
   // The chain's disruptive steps must not be sent. `node`: as it was planned from, with the change that it is in; null:
   // the chain concerns none.
@@ -74,8 +90,7 @@ class UnwrittenRecords {
 
 // --- What an action is for the API server.
 
-// "patch", "delete", "evict", "apply", "create", "patch" (status): the RBAC verb, and its resource ("nodes",
-// "pods/eviction", "sharingrollouts/status").
+// The RBAC verb, and its resource ("nodes", "pods/eviction", "sharingrollouts/status").
 struct Verb {
   std::string verb;
   std::string resource;

@@ -1,5 +1,7 @@
 #include "controller/writes/write_queue.h"
 
+#include "k8sclient/value/error.h"
+
 namespace gso {
 
 void WriteQueue::add(const boost::asio::any_io_executor& executor, k8s::WriteKind kind, Chain chain, Run run) {
@@ -19,14 +21,9 @@ void WriteQueue::begin_waiting(const boost::asio::any_io_executor& executor, k8s
 
 boost::asio::awaitable<void> WriteQueue::run_to_end(boost::asio::any_io_executor executor, k8s::WriteKind kind,
                                                     Waiting next) {
-  // Also when the chain is cancelled or throws: its place and its subject are free again.
-  struct Leaves {
-    Line* line;
-    std::string subject;
-    ~Leaves() { line->running.erase(subject); }
-  };
   {
-    const Leaves leaves{&of(kind), next.chain.subject};
+    // Also when the chain is cancelled or throws: its place and its subject are free again.
+    const k8s::AtEnd leaves([line = &of(kind), subject = next.chain.subject] { line->running.erase(subject); });
     co_await next.run(std::move(next.chain));
   }
   begin_waiting(executor, kind);

@@ -19,13 +19,12 @@ std::string what_of(std::string_view verb, const Gvr& gvr, const ObjectKey& key,
 }
 
 // metav1.DeleteOptions.
-Json delete_options_json(const DeleteOptions& options, bool dry_run) {
+Json delete_options_json(const DeleteOptions& options) {
   Json out{{"apiVersion", "v1"}, {"kind", "DeleteOptions"}};
   if (!options.uid.empty()) out["preconditions"]["uid"] = options.uid;
   if (!options.resource_version.empty()) out["preconditions"]["resourceVersion"] = options.resource_version;
   if (options.grace_period_seconds) out["gracePeriodSeconds"] = *options.grace_period_seconds;
   if (!options.propagation_policy.empty()) out["propagationPolicy"] = options.propagation_policy;
-  if (dry_run) out["dryRun"] = {"All"};
   return out;
 }
 
@@ -57,9 +56,7 @@ ApiClient::Call ApiClient::object_call(Method method, std::string_view verb, std
                                        const ObjectKey& key, const WriteOptions& options) const {
   const bool post = method == Method::post;
   const std::string query =
-      query_text({{"fieldManager", options.field_manager.empty() ? options_.field_manager : options.field_manager},
-                  {"dryRun", options.dry_run ? "All" : ""},
-                  {"force", options.force && verb == "APPLY" ? "true" : ""}});
+      query_text({{"fieldManager", options_.field_manager}, {"force", options.force && verb == "APPLY" ? "true" : ""}});
   Call call;
   call.verb = verb;
   call.resource = gvr.resource;
@@ -105,7 +102,7 @@ asio::awaitable<Result<void>> ApiClient::remove(Gvr gvr, ObjectKey key, DeleteOp
   call.what = what_of("delete", gvr, key, options.subresource);
   call.request.method = Method::del;
   call.request.path = object_path(gvr, key, options.subresource);
-  std::string body = dump(delete_options_json(preconditions, options.dry_run));
+  std::string body = dump(delete_options_json(preconditions));
   return without_body(send_write(std::move(call), std::move(body), std::move(options)));
 }
 
@@ -113,7 +110,7 @@ asio::awaitable<Result<void>> ApiClient::evict(ObjectKey pod, DeleteOptions prec
   const Gvr pods{"", "v1", "pods"};
   Json body{{"apiVersion", "policy/v1"}, {"kind", "Eviction"}};
   body["metadata"] = {{"name", pod.name}, {"namespace", pod.ns}};
-  body["deleteOptions"] = delete_options_json(preconditions, options.dry_run);
+  body["deleteOptions"] = delete_options_json(preconditions);
   Call call;
   call.verb = "POST";
   call.resource = pods.resource;

@@ -35,9 +35,7 @@ struct WriteOptions {
   // Consulted just before each attempt is handed to the transport, and before the transport sends one a second time
   // (HttpRequest::before_resend): the lease check happens then. Its error ends the call unsent. Copied.
   std::function<Result<void>()> before_send;
-  std::string field_manager;  // Empty: ClientOptions::field_manager.
-  bool force = false;         // apply() only: take over fields that another manager owns.
-  bool dry_run = false;
+  bool force = false;  // apply() only: take over fields that another manager owns.
   // The answer is the object's metadata alone (PartialObjectMetadata) where the server offers that: a Node of 50 KB is
   // not sent back to say its new resourceVersion.
   bool metadata_only = false;

@@ -73,11 +73,6 @@ struct Child {
   int status = 0;
 };
 
-struct FinishAtEnd {
-  std::shared_ptr<Child> child;
-  ~FinishAtEnd() { child->finish(); }
-};
-
 asio::awaitable<void> drain(std::shared_ptr<Child> child, Output Child::* which) {
   Output& output = (*child).*which;
   std::array<char, 4096> chunk{};
@@ -118,6 +113,12 @@ struct Pipe {
     }
   }
   bool open() { return pipe2(fd.data(), O_CLOEXEC) == 0; }
+  // The text, and then the end. A pipe holds more than that.
+  bool fill(const std::string& text) {
+    const bool written = write(fd[1], text.data(), text.size()) == static_cast<ssize_t>(text.size());
+    close(std::exchange(fd[1], -1));
+    return written;
+  }
   int take_read_end() { return std::exchange(fd[0], -1); }
 };
 
@@ -146,10 +147,10 @@ std::vector<std::string> merged_environment(const ProcessSpec& spec) {
 struct SpawnSettings {
   posix_spawn_file_actions_t actions{};
   posix_spawnattr_t attributes{};
-  SpawnSettings(const ProcessSpec& spec, int out_fd, int err_fd) {
+  SpawnSettings(const ProcessSpec& spec, int in_fd, int out_fd, int err_fd) {
     posix_spawn_file_actions_init(&actions);
-    if (spec.input >= 0) {
-      posix_spawn_file_actions_adddup2(&actions, spec.input, 0);
+    if (in_fd >= 0) {
+      posix_spawn_file_actions_adddup2(&actions, in_fd, 0);
     } else {
       posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
     }
@@ -180,13 +181,16 @@ Result<std::shared_ptr<Child>> start(const ProcessSpec& spec, const asio::any_io
     return fail(error == ENOENT ? Reason::not_found : Reason::invalid,
                 fmt::format("cannot run {}: {}", spec.program, std::strerror(error)));
   };
+  Pipe in;
   Pipe out;
   Pipe err;
   if (!out.open() || !err.open()) return problem(errno);
+  if (!spec.text.empty() && (!in.open() || !in.fill(spec.text))) return problem(errno);
   std::vector<std::string> arguments{spec.program};
   arguments.insert(arguments.end(), spec.args.begin(), spec.args.end());
   std::vector<std::string> environment = merged_environment(spec);
-  const SpawnSettings settings(spec, spec.output >= 0 ? spec.output : out.fd[1],
+  const SpawnSettings settings(spec, spec.input >= 0 ? spec.input : in.fd[0],
+                               spec.output >= 0 ? spec.output : out.fd[1],
                                spec.messages >= 0 ? spec.messages : err.fd[1]);
   pid_t pid = -1;
   const int error = posix_spawnp(&pid, spec.program.c_str(), &settings.actions, &settings.attributes,
@@ -214,7 +218,7 @@ asio::awaitable<Result<ProcessResult>> run_process(ProcessSpec spec, Clock* cloc
   Result<std::shared_ptr<Child>> started = start(spec, executor, clock);
   if (!started) co_return std::unexpected(started.error());
   const std::shared_ptr<Child> child = *started;
-  const FinishAtEnd guard{child};
+  const AtEnd finishes([child] { child->finish(); });
   asio::co_spawn(executor, drain(child, &Child::out), kRethrow);
   asio::co_spawn(executor, drain(child, &Child::err), kRethrow);
   asio::co_spawn(executor, await_exit(child), kRethrow);

@@ -27,6 +27,7 @@ struct ProcessSpec {
   int input = -1;
   int output = -1;
   int messages = -1;
+  std::string text;              // Without `input`: what its standard input has; at most a few KiB. Empty: nothing.
   bool shares_terminal = false;  // One of them is a person's terminal.
   std::shared_ptr<Signal> stop;  // May be null. notify() ends the process as if its time had come.
 };

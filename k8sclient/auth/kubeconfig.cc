@@ -86,13 +86,6 @@ std::string cluster_json(const KubeCluster& cluster, const Connection& connectio
   return dump(out);
 }
 
-// What a plugin of this interactiveMode gets of the person's terminal: never a keyboard with Never. What it writes to
-// stderr is shown in every mode, as kubectl does.
-Interaction interaction_in(std::string_view mode, Interaction offered) {
-  if (mode == "Never") offered.input = -1;
-  return offered;
-}
-
 Result<ExecConfig> checked_exec(const KubeExec& exec, const KubeUser& user, std::string_view entry,
                                 Interaction interaction) {
   const auto wrong = [&](std::string_view what) {
@@ -118,7 +111,9 @@ Result<ExecConfig> checked_exec(const KubeExec& exec, const KubeUser& user, std:
     if (name.empty()) return wrong("an entry of env has no name");
   }
   if (out.command.contains('/')) out.command = resolved(out.command, user.file);  // A bare name is looked up in PATH.
-  out.interaction = interaction_in(mode, interaction);
+  // Never a keyboard with Never. What a plugin writes to stderr is shown in every mode, as kubectl does.
+  out.interaction = interaction;
+  if (mode == "Never") out.interaction.input = -1;
   if (out.interaction.possible()) out.time_limit = kInteractiveTimeLimit;
   return out;
 }

@@ -48,6 +48,11 @@ std::string replace_invalid_utf8(std::string text) {
   return out;
 }
 
+Print::Print(std::string text) : first(std::hash<std::string>{}(text)) {
+  text += '\x01';  // Another text, and so another hash.
+  second = std::hash<std::string>{}(text);
+}
+
 std::optional<std::string> base64_decode(std::string_view text) {
   std::string clean(text);
   std::erase_if(clean, [](char c) { return c == '\n' || c == '\r'; });

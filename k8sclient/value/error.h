@@ -119,4 +119,17 @@ void never_throw(const Work& work) noexcept {
   }
 }
 
+// The same at the end of a scope, also where an exception or the end of a coroutine leaves it.
+template <class Work>
+class AtEnd {
+ public:
+  explicit AtEnd(Work work) : work_(std::move(work)) {}
+  ~AtEnd() { never_throw(work_); }
+  AtEnd(const AtEnd&) = delete;
+  AtEnd& operator=(const AtEnd&) = delete;
+
+ private:
+  Work work_;
+};
+
 }  // namespace k8s

@@ -304,20 +304,6 @@ class StoreBudget {
     if (!fits) smallest_of(share) = std::min(smallest_of(share), after);
     return fits;
   }
-  // The same of a list that replaces the store.
-  void list_begins() {
-    listed_ = 0;
-    smallest_.fill(std::numeric_limits<std::size_t>::max());
-  }
-  [[nodiscard]] bool take_from_list(const T& object) {
-    const std::size_t bytes = cost_(object);
-    if (bytes > most_ - std::min(most_, listed_)) {
-      smallest_of(Share::all) = std::min(smallest_of(Share::all), bytes);
-      return false;
-    }
-    listed_ += bytes;
-    return true;
-  }
   // After objects were left out: so much has gone that another list is worth it, because it takes one of them.
   [[nodiscard]] bool has_room_again() const {
     return std::ranges::any_of(std::array{Share::all, Share::half}, [this](Share share) {
@@ -334,7 +320,6 @@ class StoreBudget {
   Cost cost_;
   std::size_t most_;
   std::shared_ptr<std::size_t> bytes_ = std::make_shared<std::size_t>(0);  // Of the store's objects.
-  std::size_t listed_ = 0;
   // Of the objects that had no room, by their share.
   mutable std::array<std::size_t, 2> smallest_{std::numeric_limits<std::size_t>::max(),
                                                std::numeric_limits<std::size_t>::max()};

@@ -121,7 +121,7 @@ struct WatchStep {
   WatchState next;
   WatchEmit emit = WatchEmit::nothing;
   WatchPause pause = WatchPause::none;
-  std::optional<Error> report = std::nullopt;  // For WatchSink::on_error.
+  std::optional<Error> report = std::nullopt;  // For WatcherOptions::failed.
   bool relist = false;        // A complete view was reached before: what was known is no longer trusted.
   bool maybe_absent = false;  // 404: ask discovery whether the API exists; if so, `report` is not for anybody.
   WatchListVerdict watch_list = WatchListVerdict::unchanged;

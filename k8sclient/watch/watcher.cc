@@ -122,7 +122,10 @@ void Watcher::take(const WatchStep& outcome) {
 
 void Watcher::skip(std::string_view metadata, Error why) {
   ++stats_.too_large;
-  if (!stopping_) sink_->skip(metadata, named(std::move(why)));
+  if (stopping_) return;
+  const Error error = named(std::move(why));
+  sink_->skip(metadata, error);
+  options_.failed(error);
 }
 
 Error Watcher::named(Error error) const {
@@ -151,7 +154,8 @@ void Watcher::emit(WatchEmit what) {
       ++stats_.lists;
       failed_at_.reset();
       confirm(std::holds_alternative<Watching>(state_));
-      return sink_->init_done();
+      sink_->init_done();
+      return options_.complete();
     case WatchEmit::apply:
       return deliver(sink_->apply(current_object_));
     case WatchEmit::remove:
@@ -167,7 +171,7 @@ void Watcher::deliver(const Result<void>& result) {
 
 void Watcher::report(const Error& error) {
   failed_at_ = opened();
-  sink_->on_error(error);
+  options_.failed(error);
 }
 
 // A 404 is an absent API only when discovery says so; a proxy's 404 must not empty a store. Returns how to pause.
@@ -182,6 +186,7 @@ asio::awaitable<WatchPause> Watcher::report(WatchStep outcome) {
       api_ = ApiState::absent;
       confirmed_at_ = clock_->monotonic();
       sink_->absent();
+      options_.complete();
       co_return outcome.pause;
     }
     if (served) outcome.pause = WatchPause::backoff;  // A CRD that was installed just now.

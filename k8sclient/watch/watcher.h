@@ -3,7 +3,7 @@
 // watch_machine.h, this is the driver: requests, idle deadlines, backoff.
 //
 // Guarantees: the sink sees init, (init_apply|init_remove)*, init_done before anything else, and again at every
-// relist; between an init and its init_done no other change (on_error may come at any time). After stop(), no call.
+// relist; between an init and its init_done no other change. After stop(), no call.
 // Errors never end it. Several watchers of one resource with different scopes may coexist.
 #pragma once
 
@@ -34,7 +34,7 @@ namespace k8s {
 
 // Each `json` is one object (list items lack apiVersion and kind), readable for kJsonPadding bytes past its end, and
 // lives for the call only. With WatcherOptions::protobuf it can be protobuf instead (protobuf_object.h). An error that
-// a sink returns is reported through on_error and changes nothing else.
+// a sink returns is reported (WatcherOptions::failed) and changes nothing else.
 class WatchSink {
  public:
   virtual ~WatchSink() = default;
@@ -51,10 +51,8 @@ class WatchSink {
   // too: `metadata` is an object that has nothing but its metadata. It is no failure of the watch.
   virtual void skip(std::string_view metadata, const Error& why) {
     (void)metadata;
-    on_error(why);
+    (void)why;
   }
-  // Something failed and will be retried; `forbidden` needs somebody's RBAC change.
-  virtual void on_error(const Error& error) { (void)error; }
   // What was known is no longer trusted and a relist begins (410, undecodable stream, server back in time).
   virtual void on_relist() {}
 };
@@ -105,6 +103,10 @@ struct WatcherOptions {
   bool protobuf = false;
   std::size_t max_line = WatchDecoder::kDefaultMaxLine;
   std::uint64_t seed = 0;  // Of timeouts and jitter.
+  // The sink's view is complete, or the API is absent.
+  std::function<void()> complete = [] {};
+  // Something failed and will be retried, or an object is too large; `forbidden` needs somebody's RBAC change.
+  std::function<void(const Error&)> failed = [](const Error&) {};
 };
 
 struct WatcherStats {
@@ -135,7 +137,7 @@ class Watcher {
 
   [[nodiscard]] bool running() const { return running_; }
   [[nodiscard]] const WatcherStats& stats() const { return stats_; }
-  // The last thing seen was an error, reported through on_error: no list has come whole and no stream was opened since.
+  // The last thing seen was an error, which was reported: no list has come whole and no stream was opened since.
   [[nodiscard]] bool failing() const { return failed_at_ == opened(); }
   // The one place that decides whether the sink's objects are those of the server.
   [[nodiscard]] View view() const;
@@ -222,81 +224,42 @@ template <class T>
 class StoreSink final : public WatchSink {
  public:
   using Projector = Result<T> (*)(std::string_view json);
-  using ErrorListener = std::function<void(const Error&)>;
 
-  // `store` must outlive the sink. `on_error` hears of watch errors and malformed objects.
-  StoreSink(Store<T>* store, Projector project, ErrorListener on_error = {})
-      : store_(store), project_(project), listener_(std::move(on_error)) {}
-  // Before the first object; must outlive the sink.
-  void limit(StoreBudget<T>* budget) { budget_ = budget; }
+  // `store` must outlive the sink.
+  StoreSink(Store<T>* store, Projector project) : store_(store), project_(project) {}
 
-  void init() override {
-    left_out_.list_begins();
-    if (budget_ != nullptr) budget_->list_begins();
-    store_->init();
-  }
+  void init() override { store_->init(); }
   Result<void> init_apply(std::string_view json) override {
     Result<T> object = project_(json);
-    if (object) {
-      if (budget_ == nullptr || budget_->take_from_list(*object)) {
-        store_->init_apply(*std::move(object));
-      } else {
-        left_out_.add(object->meta.key());
-      }
-      return {};
+    if (!object) {
+      const Result<ObjectKey> key = read_object_key(json);
+      keep(key);
+      return refused(key, object.error());
     }
-    const Result<ObjectKey> key = read_object_key(json);
-    keep(key);
-    return refused(key, object.error());
+    store_->init_apply(*std::move(object));
+    return {};
   }
   Result<void> init_remove(std::string_view json) override {
     const Result<ObjectKey> key = read_object_key(json);
     if (!key) return refused(key, key.error());
-    left_out_.remove(*key);
     store_->init_erase(*key);
     return {};
   }
-  void init_done() override {
-    last_error_.reset();
-    left_out_.list_ends();
-    store_->init_done();
-  }
+  void init_done() override { store_->init_done(); }
   Result<void> apply(std::string_view json) override {
     Result<T> object = project_(json);
     if (!object) return refused(read_object_key(json), object.error());
-    if (budget_ == nullptr || budget_->has_room(*object)) {
-      if (left_out_.count() > 0) left_out_.remove(object->meta.key());
-      store_->apply(*std::move(object));
-    } else {
-      left_out_.add(object->meta.key());
-      store_->erase(object->meta.key());
-    }
+    store_->apply(*std::move(object));
     return {};
   }
   Result<void> remove(std::string_view json) override {
     const Result<ObjectKey> key = read_object_key(json);
     if (!key) return refused(key, key.error());
-    left_out_.remove(*key);
     store_->erase(*key);
     return {};
   }
-  void absent() override {
-    left_out_ = {};
-    last_error_.reset();
-    store_->mark_absent();
-  }
-  void skip(std::string_view metadata, const Error& why) override {
-    keep(read_object_key(metadata));
-    if (listener_) listener_(why);
-  }
-  void on_error(const Error& error) override {
-    last_error_ = error;
-    if (listener_) listener_(error);
-  }
-
-  // The last error since the last complete view, for readiness and `status`.
-  [[nodiscard]] const std::optional<Error>& last_error() const { return last_error_; }
-  [[nodiscard]] const LeftOut& left_out() const { return left_out_; }
+  void absent() override { store_->mark_absent(); }
+  void skip(std::string_view metadata, const Error& /*why*/) override { keep(read_object_key(metadata)); }
 
  private:
   // What the store has stays, over a relist too.
@@ -310,10 +273,6 @@ class StoreSink final : public WatchSink {
 
   Store<T>* store_;
   Projector project_;
-  ErrorListener listener_;
-  StoreBudget<T>* budget_ = nullptr;  // Null: no limit.
-  LeftOut left_out_;
-  std::optional<Error> last_error_;
 };
 
 }  // namespace k8s

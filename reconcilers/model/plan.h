@@ -29,6 +29,7 @@ struct ObjectRef {
   std::string ns;
   std::string name;
   std::string uid;  // Can be empty.
+  [[nodiscard]] ObjectKey key() const { return {ns, name}; }
   friend auto operator<=>(const ObjectRef&, const ObjectRef&) = default;
 };
 

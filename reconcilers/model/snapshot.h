@@ -122,7 +122,7 @@ struct NodeConsumers {
   std::vector<Pod> rejected;
 };
 
-// Flags that planners obey (controller/config/options.h holds the command line; equal by test).
+// Flags that planners obey: a part of those of the command line (controller/config/options.h).
 struct PlannerSettings {
   std::string operator_namespace = "gpu-sharing-operator";
   std::string state_config_map = "gpu-sharing-operator-state";

@@ -28,7 +28,8 @@ std::string table() {
   std::string out = "| name | type | labels | |\n|---|---|---|---|\n";
   for (const Metrics::Family& family : metrics_catalog()) {
     std::string labels;
-    for (const std::string& label : family.labels) labels += fmt::format("{}`{}`", labels.empty() ? "" : ", ", label);
+    for (const std::string& label : family.label_names())
+      labels += fmt::format("{}`{}`", labels.empty() ? "" : ", ", label);
     out += fmt::format("| `{}` | {} | {} | {} |\n", family.name, Metrics::type_name(family.type), labels, family.help);
   }
   return out;
@@ -57,7 +58,8 @@ TEST(Monitoring, NoLabelNamesANodeOrAPod) {
   for (const Metrics::Family& family : metrics_catalog()) {
     // Five objects for each reason, however many there are (FleetMetricsTest).
     if (family.name == "gpusharing_affected_objects") continue;
-    for (const std::string& label : family.labels) EXPECT_TRUE(bounded.contains(label)) << family.name << " " << label;
+    for (const std::string& label : family.label_names())
+      EXPECT_TRUE(bounded.contains(label)) << family.name << " " << label;
   }
 }
 
@@ -66,10 +68,10 @@ std::set<std::string> series_names() {
   std::set<std::string> out;
   for (const Metrics::Family& family : metrics_catalog()) {
     if (family.type != Metrics::Type::histogram) {
-      out.insert(family.name);
+      out.emplace(family.name);
       continue;
     }
-    for (const char* suffix : {"_bucket", "_sum", "_count"}) out.insert(family.name + suffix);
+    for (const char* suffix : {"_bucket", "_sum", "_count"}) out.insert(std::string(family.name) + suffix);
   }
   return out;
 }
@@ -147,7 +149,7 @@ TEST(Monitoring, EveryMetricOfTheOperatorIsOnTheDashboard) {
   const std::string dashboard = read("charts/gpu-sharing-operator/files/dashboard.json");
   for (const Metrics::Family& family : metrics_catalog()) {
     if (!family.name.starts_with("gpusharing_")) continue;
-    const std::regex whole(family.name + "(_bucket)?\\b");
+    const std::regex whole(std::string(family.name) + "(_bucket)?\\b");
     EXPECT_TRUE(std::regex_search(dashboard, whole)) << family.name;
   }
 }

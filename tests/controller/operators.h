@@ -44,10 +44,10 @@ struct OneOperator {
         kill(sim.clock.make_signal()) {
     options.identity = std::move(identity);
     options.namespace_ = "gpu-sharing-operator";
-    options.operand_namespaces = "gpu-operator";
+    options.operand_namespaces = {"gpu-operator"};
     options.metrics_bind_address = "0";
     options.health_probe_bind_address = "0";
-    options.settle_period = std::chrono::seconds(0);
+    options.settle = std::chrono::seconds(0);
   }
   ~OneOperator() { EXPECT_TRUE(metrics->misuses().empty()) << *metrics->misuses().begin(); }
   OneOperator(const OneOperator&) = delete;

@@ -31,7 +31,7 @@ class Leases : public testing::TestWithParam<LeaseCase> {};
 
 TEST_P(Leases, LookFreshByTheirRenewTimeAndSayWhatIsWrong) {
   const k8s::WallTime now = *k8s::parse_rfc3339("2026-01-01T00:01:00Z");
-  EXPECT_EQ(looks_fresh(lease_facts(GetParam().lease), now), GetParam().fresh);
+  EXPECT_EQ(looks_fresh(read_lease(GetParam().lease), now), GetParam().fresh);
   LeaseRenewals renewals;
   renewals.see(GetParam().lease, {});
   EXPECT_FALSE(renewals.renewed()) << "nothing has changed yet";
@@ -71,7 +71,7 @@ TEST(LeaseRenewalsTest, AChangeByAHolderIsARenewalAndAReleaseIsNone) {
   EXPECT_EQ(renewals.expires(), k8s::MonoTime{});
   renewals.see(lease_of("b", "2025-01-01T00:00:02Z"), begin + 12s);
   EXPECT_TRUE(renewals.renewed()) << "another one has acquired it";
-  EXPECT_EQ(renewals.last().holder, "b");
+  EXPECT_EQ(renewals.last()->holder, "b");
   renewals.see(lease_of("b", "2025-01-01T00:00:02Z"), begin + 13s);
   EXPECT_TRUE(renewals.renewed()) << "as long as it is not released";
 }

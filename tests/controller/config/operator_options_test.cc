@@ -25,7 +25,7 @@ World world_that_says(const std::string& text) {
 TEST(OperatorOptions, NameWhatDiffersFromTheDefaultsAndChangesPlans) {
   Options options;
   EXPECT_EQ(print_operator_options(options), "");
-  options.settle_period = 1min;
+  options.settle = 1min;
   options.cluster_max_unavailable = {3, false};
   options.identity = "pod-1";
   options.kubeconfig = "/secret/path";

@@ -93,7 +93,7 @@ TEST(OptionsTest, FlagWinsOverEnvironmentOverFileOverDefault) {
   const Parsed parsed = parse({"run", "--config", file.path(), "--settle-period=1s"});
   ASSERT_EQ(parsed.invocation.exit_code, std::nullopt) << parsed.err;
   const Options& options = parsed.invocation.options;
-  EXPECT_EQ(options.settle_period, 1s) << "flag";
+  EXPECT_EQ(options.settle, 1s) << "flag";
   EXPECT_EQ(options.log_level, LogLevel::error) << "environment";
   EXPECT_EQ(options.max_in_flight, 4) << "file";
   EXPECT_EQ(options.lease_duration, 15s) << "default";
@@ -223,19 +223,6 @@ TEST(CommandLineTest, PeopleChooseHowLongARequestMayTake) {
     arguments.emplace_back("--request-timeout=2m");
     EXPECT_EQ(parse(arguments).invocation.options.request_timeout, 2min) << command.front();
   }
-}
-
-TEST(OptionsTest, DefaultsOfTheFlagsAreThoseOfThePlanners) {
-  const PlannerSettings flags = Options().planner_settings();
-  const PlannerSettings planners;
-  EXPECT_EQ(flags.operator_namespace, planners.operator_namespace);
-  EXPECT_EQ(flags.cluster_max_unavailable, planners.cluster_max_unavailable);
-  EXPECT_EQ(flags.settle, planners.settle);
-  EXPECT_EQ(flags.revision_history_limit, planners.revision_history_limit);
-  EXPECT_EQ(flags.label_mode, planners.label_mode);
-  EXPECT_EQ(flags.mps_signal_fixed, planners.mps_signal_fixed);
-  EXPECT_EQ(flags.mode, planners.mode);
-  EXPECT_EQ(flags.rollout, planners.rollout);
 }
 
 TEST(CliTest, HelpNamesEverySettingWithItsEnvironmentAndDefault) {

@@ -65,7 +65,7 @@ TEST_F(DrainingNode, TheDeadlinesOfAChangeInProgressStartAgain) {
   run(1min);
   before.stop->notify();
   ASSERT_TRUE(eventually([&] { return before.result.has_value(); }));
-  a.options.max_mode = PolicyMode::observe;
+  a.options.rollouts = PolicyMode::observe;
   a.start(sim);
   ASSERT_TRUE(eventually([&] { return a.view->synced && a.view->leading; }));
   run(5h);

@@ -133,7 +133,7 @@ TEST_F(ManagerTest, ObjectsThatAreDeletedWhileTheFirstViewIsSentAreNotInIt) {
   create("/api/v1/namespaces", R"({"apiVersion":"v1","kind":"Namespace","metadata":{"name":"other"}})");
   create_plugin("gpu-operator");
   create_plugin("other");
-  a.options.operand_namespaces = "gpu-operator,other";
+  a.options.operand_namespaces = {"gpu-operator", "other"};
   remove("/api/v1/nodes/gone");
   remove("/apis/apps/v1/namespaces/other/daemonsets/nvidia-device-plugin-daemonset");
   for (const char* resource : {"nodes", "daemonsets"}) {
@@ -173,7 +173,7 @@ TEST_F(ManagerTest, InitialEventsThatStayAwayAreListed) {
 TEST_F(ManagerTest, WatchesFollowTheDaemonSetsThatAreDiscovered) {
   create("/api/v1/namespaces", R"({"apiVersion":"v1","kind":"Namespace","metadata":{"name":"other"}})");
   create_plugin("gpu-operator");
-  a.options.operand_namespaces = "gpu-operator,other";
+  a.options.operand_namespaces = {"gpu-operator", "other"};
   a.start(sim);
   const auto pods = [&] { return a.metric("gpusharing_watches", {{"resource", "pods"}}); };
   const auto maps = [&] { return a.metric("gpusharing_watches", {{"resource", "configmaps"}}); };

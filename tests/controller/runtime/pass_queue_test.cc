@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <memory>
 #include <string>
-#include <vector>
 
 #include "tests/controller/sim_time.h"
 
@@ -152,23 +152,26 @@ TEST_F(PassQueueTest, RateLimitingQueue_BacksOffAndForgetStartsAfresh) {
 }
 
 TEST_F(PassQueueTest, Metrics_TimesAreThoseOfTheClock) {
-  std::vector<std::string> observed;
-  PassQueueHooks hooks;
-  hooks.depth = [&](bool queued) { observed.emplace_back(queued ? "depth 1" : "depth 0"); };
-  hooks.added = [&] { observed.emplace_back("added"); };
-  hooks.taken = [&](Duration d) { observed.push_back("taken after " + k8s::format_go_duration(d)); };
-  hooks.finished = [&](Duration d) { observed.push_back("finished after " + k8s::format_go_duration(d)); };
-  PassQueue measured(&sim.clock, hooks);
+  const auto metrics = std::make_shared<Metrics>();
+  const Metrics::Labels depth{{"name", "fleet"}, {"controller", "fleet"}, {"priority", ""}};
+  PassQueue measured(&sim.clock, metrics);
   measured.add();
   measured.add();
+  EXPECT_EQ(metrics->value("workqueue_depth", depth), 1);
   sim.clock.run_for(50ms);
   ASSERT_TRUE(measured.try_get());
+  EXPECT_EQ(metrics->value("workqueue_depth", depth), 0);
   sim.clock.run_for(30ms);
   EXPECT_EQ(measured.running(), 30ms);
   measured.done();
   EXPECT_EQ(measured.running(), 0ms);
-  EXPECT_EQ(observed,
-            (std::vector<std::string>{"added", "depth 1", "depth 0", "taken after 50ms", "finished after 30ms"}));
+  const std::string page = metrics->render(Metrics::Format::prometheus);
+  const std::string of_fleet = R"({name="fleet",controller="fleet"} )";
+  for (const char* line : {"adds_total", "queue_duration_seconds_count", "work_duration_seconds_count"}) {
+    EXPECT_TRUE(page.contains("workqueue_" + std::string(line) + of_fleet + "1\n")) << line << "\n" << page;
+  }
+  EXPECT_TRUE(page.contains("workqueue_queue_duration_seconds_sum" + of_fleet + "0.05\n")) << page;
+  EXPECT_TRUE(page.contains("workqueue_work_duration_seconds_sum" + of_fleet + "0.03\n")) << page;
 }
 
 }  // namespace

@@ -37,7 +37,7 @@ class RecordedOptions : public ManagerTest {
 };
 
 TEST_F(RecordedOptions, AreThoseOfTheOperatorThatLeads) {
-  a.options.settle_period = 10s;
+  a.options.settle = 10s;
   a.options.cluster_max_unavailable = {3, false};
   a.start(sim);
   EXPECT_TRUE(eventually([&] { return recorded() == R"({"cluster-max-unavailable":"3"})"; })) << recorded();
@@ -47,13 +47,13 @@ TEST_F(RecordedOptions, AreThoseOfTheOperatorThatLeads) {
   EXPECT_EQ(writes.size(), before) << "written once";
   a.stop->notify();
   ASSERT_TRUE(eventually([&] { return a.result.has_value(); }));
-  b.options.settle_period = 10s;
+  b.options.settle = 10s;
   b.start(sim);
   EXPECT_TRUE(eventually([&] { return recorded().empty(); })) << recorded() << ": it has the defaults again";
 }
 
 TEST_F(RecordedOptions, AreNotWrittenWhereAllAreDefaults) {
-  a.options.settle_period = 10s;
+  a.options.settle = 10s;
   a.start(sim);
   run(5min);
   EXPECT_EQ(recorded(), "none");

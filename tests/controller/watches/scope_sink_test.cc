@@ -54,13 +54,12 @@ TEST(ScopeSink, AnObjectThatIsDeletedWhileTheFirstViewIsSentIsNotInIt) {
   k8s::Store<Pod> store;
   ScopeCounts counts;
   ScopeSink<Pod> sink(&store, &counts, &project_pod);
-  ReportingSink reporting(&sink, {.complete = [] {}, .failed = [](const k8s::Error&) {}});
   for (int view = 0; view < 2; ++view) {
-    reporting.init();
-    ASSERT_TRUE(reporting.init_apply(pod(1)));
-    ASSERT_TRUE(reporting.init_apply(pod(2)));
-    ASSERT_TRUE(reporting.init_remove(pod(1)));
-    reporting.init_done();
+    sink.init();
+    ASSERT_TRUE(sink.init_apply(pod(1)));
+    ASSERT_TRUE(sink.init_apply(pod(2)));
+    ASSERT_TRUE(sink.init_remove(pod(1)));
+    sink.init_done();
     EXPECT_EQ(store.size(), 1U);
     EXPECT_EQ(counts.size(), 1U);
   }

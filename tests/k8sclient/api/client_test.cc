@@ -25,7 +25,6 @@ TEST_F(ClientTest, each_verb_sends_what_the_api_server_expects) {
   status.subresource = "status";
   WriteOptions forced;
   forced.force = true;
-  forced.field_manager = "other";
   ASSERT_TRUE(await(client.get(kNodes, node)));
   ASSERT_TRUE(await(client.create(kSets, "ns", "C")));
   ASSERT_TRUE(await(client.update(kNodes, node, "U")));
@@ -41,7 +40,7 @@ TEST_F(ClientTest, each_verb_sends_what_the_api_server_expects) {
       {Method::post, "/apis/apps/v1/namespaces/ns/daemonsets?fieldManager=tester", "application/json", "C"},
       {Method::put, "/api/v1/nodes/n1?fieldManager=tester", "application/json", "U"},
       {Method::patch, "/api/v1/nodes/n1/status?fieldManager=tester", "application/merge-patch+json", "M"},
-      {Method::patch, "/apis/apps/v1/namespaces/ns/daemonsets/d?fieldManager=other&force=true",
+      {Method::patch, "/apis/apps/v1/namespaces/ns/daemonsets/d?fieldManager=tester&force=true",
        "application/apply-patch+yaml", "A"},
   };
   ASSERT_EQ(transport.requests.size(), std::size(cases));
@@ -87,10 +86,8 @@ TEST_F(ClientTest, deletes_and_evictions_carry_their_preconditions) {
   options.resource_version = "42";
   options.grace_period_seconds = 0;
   options.propagation_policy = "Background";
-  WriteOptions dry;
-  dry.dry_run = true;
   ASSERT_TRUE(await(client.remove({"", "v1", "pods"}, {"ns", "p"}, options)));
-  ASSERT_TRUE(await(client.evict({"ns", "p"}, options, dry)));
+  ASSERT_TRUE(await(client.evict({"ns", "p"}, options)));
   ASSERT_TRUE(await(client.remove(kNodes, {"", "n"})));
   const json wanted{{"apiVersion", "v1"},
                     {"kind", "DeleteOptions"},
@@ -104,7 +101,6 @@ TEST_F(ClientTest, deletes_and_evictions_carry_their_preconditions) {
   EXPECT_EQ(eviction["apiVersion"], "policy/v1");
   EXPECT_EQ(eviction["metadata"], (json{{"name", "p"}, {"namespace", "ns"}}));
   EXPECT_EQ(eviction["deleteOptions"]["preconditions"], wanted["preconditions"]);
-  EXPECT_EQ(eviction["deleteOptions"]["dryRun"], json::array({"All"}));
   EXPECT_EQ(json::parse(transport.requests[2].body), (json{{"apiVersion", "v1"}, {"kind", "DeleteOptions"}}));
 }
 

@@ -60,12 +60,13 @@ TEST_F(WatcherTest, forbidden_is_reported_as_such_leaves_the_store_unsynced_and_
   start();
   clock.run_for(9s);
   EXPECT_EQ(transport.requests.size(), 1U);
-  ASSERT_TRUE(sink.last_error());
-  EXPECT_EQ(sink.last_error()->reason, Reason::forbidden);
+  ASSERT_EQ(errors.size(), 1U);
+  EXPECT_TRUE(errors.front().contains("User x cannot watch")) << errors.front();
+  EXPECT_TRUE(watcher->failing());
   EXPECT_FALSE(store.synced());
   clock.run_for(60s);
   EXPECT_TRUE(store.synced());
-  EXPECT_FALSE(sink.last_error());
+  EXPECT_FALSE(watcher->failing());
 }
 
 struct RareRetry {
@@ -275,11 +276,10 @@ struct StoppingSink final : WatchSink {
   void init_done() override { (void)note("init_done").has_value(); }
   Result<void> apply(std::string_view) override { return note("apply"); }
   Result<void> remove(std::string_view) override { return note("remove"); }
-  void on_error(const Error&) override { (void)note("on_error").has_value(); }
 };
 
 TEST_F(WatcherTest, a_sink_may_stop_its_watcher_from_any_call_and_hears_nothing_after_it) {
-  for (const char* call : {"init", "init_apply", "on_error", "init_done", "apply", "remove"}) {
+  for (const char* call : {"init", "init_apply", "failed", "init_done", "apply", "remove"}) {
     SCOPED_TRACE(call);
     transport.requests.clear();
     ended = false;
@@ -287,6 +287,7 @@ TEST_F(WatcherTest, a_sink_may_stop_its_watcher_from_any_call_and_hears_nothing_
     StoppingSink stopping;
     stopping.stop_at = call;
     options.watch_list = false;
+    options.failed = [&stopping](const Error&) { (void)stopping.note("failed").has_value(); };
     watcher = std::make_unique<Watcher>(&client, Gvr{"", "v1", "nodes"}, options, &stopping);
     stopping.watcher = watcher.get();
     transport.then(Answer::ok(page(10, {"a", "b"})));

@@ -55,13 +55,14 @@ inline std::string decoded(std::string_view text) {
 struct WatcherTest : ClientFixture {
   Store<Thing> store;
   std::vector<std::string> errors;
-  StoreSink<Thing> sink{&store, project, [this](const Error& e) { errors.push_back(e.message); }};
+  StoreSink<Thing> sink{&store, project};
   ApiClient client{&transport, &clock, ClientOptions{}};
   WatcherOptions options;
   std::unique_ptr<Watcher> watcher;
   bool ended = false;
 
   void start() {
+    options.failed = [this](const Error& e) { errors.push_back(e.message); };
     watcher = std::make_unique<Watcher>(&client, Gvr{"", "v1", "nodes"}, options, &sink);
     boost::asio::co_spawn(io, watcher->run(), [this](std::exception_ptr thrown) {
       ended = true;

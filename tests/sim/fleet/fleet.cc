@@ -66,6 +66,7 @@ struct Fleet::Parts {
     watcher_options.first_backoff = std::chrono::milliseconds(200);
     watcher_options.last_backoff = std::chrono::seconds(2);
     watcher_options.absent_retry = absent_retry;
+    watcher_options.failed = [mirror](const k8s::Error& error) { mirror->note_error(error); };
     watchers.push_back(std::make_unique<k8s::Watcher>(site->client, gvr, std::move(watcher_options), mirror));
   }
   void spawn(asio::awaitable<void> task) {

@@ -31,8 +31,9 @@ class Mirror final : public k8s::WatchSink {
   k8s::Result<void> apply(std::string_view json) override;
   k8s::Result<void> remove(std::string_view json) override;
   void absent() override;
-  void on_error(const k8s::Error& error) override { last_error_ = error.message; }
 
+  // WatcherOptions::failed
+  void note_error(const k8s::Error& error) { last_error_ = error.message; }
   void add_listener(Listener listener) { listeners_.push_back(std::move(listener)); }
   // nullptr when there is none.
   [[nodiscard]] JsonPtr find(const k8s::ObjectKey& key) const;

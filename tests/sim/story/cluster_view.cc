@@ -79,6 +79,7 @@ void ClusterView::watch(const k8s::Gvr& gvr, Mirror* mirror) {
   options.first_backoff = std::chrono::milliseconds(100);
   options.last_backoff = std::chrono::seconds(1);
   options.absent_retry = std::chrono::milliseconds(300);
+  options.failed = [mirror](const k8s::Error& error) { mirror->note_error(error); };
   watchers_.push_back(std::make_unique<k8s::Watcher>(client_, gvr, std::move(options), mirror));
   watched_.emplace_back(gvr.resource, mirror);
 }
