@@ -258,6 +258,15 @@ bool read_json(Fields& fields, Value value, std::string_view path, nlohmann::jso
   return true;
 }
 
+bool read_presence(Fields& /*fields*/, Value value, std::string_view /*path*/, bool& out) {
+  out = !Fields::is_null(value);
+  return true;
+}
+
+bool read_has_items(Fields& fields, Value value, std::string_view path, bool& out) {
+  return fields.array(value, path, [&](Value) { return out = true; });
+}
+
 bool read_name(Fields& fields, Value value, std::string_view path, k8s::Interned& out) {
   return fields.name(value, path, out);
 }

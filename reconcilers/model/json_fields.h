@@ -237,12 +237,27 @@ bool read_rows(Fields& fields, Value value, std::string_view at, const Rows& row
                        [&](std::string_view key, Value inner) { return read_row(fields, inner, at, key, rows, out); });
 }
 
+// Calls on_item(item) for each object of a list, whose fields have rows at `at` ("spec.taints[].").
+template <class Item, class Rows, class OnItem>
+bool read_each(Fields& fields, Value value, std::string_view at, const Rows& rows, OnItem on_item) {
+  return fields.array(value, at, [&](Value inner) {
+    Item item;
+    if (!read_rows(fields, inner, at, rows, item)) return false;
+    on_item(item);
+    return true;
+  });
+}
+
 // --- Readers for row_by().
 
 // Of a DaemonSet's updateStrategy: its type is OnDelete.
 bool read_on_delete(Fields& fields, Value value, std::string_view path, bool& out);
 // The JSON of an object as a whole; discarded if it is invalid.
 bool read_json(Fields& fields, Value value, std::string_view path, nlohmann::json& out);
+// Whether the value is there.
+bool read_presence(Fields& fields, Value value, std::string_view path, bool& out);
+// Sets `out` if the list has items.
+bool read_has_items(Fields& fields, Value value, std::string_view path, bool& out);
 // Fields::name().
 bool read_name(Fields& fields, Value value, std::string_view path, k8s::Interned& out);
 
@@ -261,13 +276,8 @@ inline constexpr Row<Condition> kCondition[] = {
 };
 // Calls on_condition(condition) for each.
 template <class OnCondition>
-bool read_conditions(Fields& fields, Value value, std::string_view path, OnCondition on_condition) {
-  return fields.array(value, path, [&](Value item) {
-    Condition read;
-    if (!read_rows(fields, item, "status.conditions[].", kCondition, read)) return false;
-    on_condition(read);
-    return true;
-  });
+bool read_conditions(Fields& fields, Value value, std::string_view /*path*/, OnCondition on_condition) {
+  return read_each<Condition>(fields, value, "status.conditions[].", kCondition, on_condition);
 }
 // Sets `ready` to whether the condition Ready is True.
 bool read_ready(Fields& fields, Value conditions, std::string_view path, bool& ready);

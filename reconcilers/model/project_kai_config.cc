@@ -19,11 +19,6 @@ namespace {
 using json::Fields;
 using json::Value;
 
-bool read_presence(Fields& /*fields*/, Value value, std::string_view /*path*/, bool& out) {
-  out = !Fields::is_null(value);
-  return true;
-}
-
 bool read_count_of_items(Fields& fields, Value value, std::string_view path, std::int64_t& out) {
   return fields.array(value, path, [&](Value) { return ++out > 0; });
 }
@@ -60,7 +55,7 @@ constexpr ConfigField kConfig[] = {
     {json::row<&KaiConfig::scheduler_name>("spec.global.schedulerName")},
     {json::row<&KaiConfig::queue_label_key>("spec.global.queueLabelKey")},
     followed<&KaiConfig::gpu_sharing_mode>("spec.global.gpuSharingMode"),
-    {json::row_by<read_presence, &KaiConfig::misspelt_pull_secret>("spec.global.imagesPullSecret")},
+    {json::row_by<json::read_presence, &KaiConfig::misspelt_pull_secret>("spec.global.imagesPullSecret")},
     {json::row_by<read_count_of_items, &KaiConfig::pull_secrets>("spec.global.additionalImagePullSecrets")},
     {json::row<&KaiConfig::scale_namespace>("spec.nodeScaleAdjuster.args.nodeScaleNamespace")},
     followed<&KaiConfig::reservation_namespace>("spec.binder.resourceReservation.namespace"),

@@ -311,16 +311,12 @@ constexpr json::Row<ClusterPolicy> kClusterPolicy[] = {
     json::row<&ClusterPolicy::state>("status.state"),
 };
 
-bool read_has_items(Fields& fields, Value value, std::string_view path, bool& out) {
-  return fields.array(value, path, [&](Value) { return out = true; });
-}
-
 constexpr json::Row<DeviceClass> kDeviceClass[] = {
     json::row<&DeviceClass::extended_resource>("spec.extendedResourceName")};
 constexpr json::Row<ResourceSlice> kResourceSlice[] = {
     json::row<&ResourceSlice::driver>("spec.driver"), json::row<&ResourceSlice::node>("spec.nodeName"),
     json::row<&ResourceSlice::all_nodes>("spec.allNodes"),
-    json::row_by<read_has_items, &ResourceSlice::offers>("spec.devices")};
+    json::row_by<json::read_has_items, &ResourceSlice::offers>("spec.devices")};
 
 bool read_daemonset_subject(Fields& fields, Value value, std::string_view path, std::string& out) {
   std::string daemonset;
