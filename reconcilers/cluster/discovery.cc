@@ -38,7 +38,7 @@ const Operand* PluginInstallation::find(Component component, const Node& node) c
 }
 
 const Operand* PluginInstallation::by_uid(std::string_view daemonset_uid) const {
-  auto it = std::ranges::find_if(operands, [&](const Operand& operand) { return operand.uid == daemonset_uid; });
+  const auto it = std::ranges::find(operands, daemonset_uid, &Operand::uid);
   return it == operands.end() ? nullptr : &*it;
 }
 
@@ -104,26 +104,13 @@ void read_announcement(const World& world, PluginInstallation& installation) {
   installation.announced_default = policy->config_default;
 }
 
-void read_newest(const std::map<std::string_view, const ControllerRevision*>& revisions, Operand& operand) {
+Operand with_newest(const std::map<std::string_view, const ControllerRevision*>& revisions, Operand operand) {
   const auto it = revisions.find(operand.uid);
-  if (it == revisions.end()) return;
+  if (it == revisions.end()) return operand;
   operand.newest_hash = it->second->meta.labels.get(kRevisionHashLabel).value_or("");
   operand.newest_since = it->second->meta.creation_timestamp;
   operand.newest_number = it->second->revision;
-}
-
-std::vector<Operand> standalone_daemons(const World& world,
-                                        const std::map<std::string_view, const ControllerRevision*>& revisions) {
-  std::vector<Operand> out;
-  for (const auto& [key, daemonset] : world.daemonsets.all()) {
-    if (daemonset->meta.deletion_timestamp) continue;
-    auto operand = standalone_daemon_of(*daemonset);
-    if (!operand) continue;
-    read_newest(revisions, *operand);
-    out.push_back(std::move(*operand));
-  }
-  std::ranges::sort(out, {}, &Operand::key);
-  return out;
+  return operand;
 }
 
 }  // namespace
@@ -131,15 +118,15 @@ std::vector<Operand> standalone_daemons(const World& world,
 Discovery discover(const World& world) {
   const auto revisions = newest_revisions(world);
   std::map<std::tuple<std::string, Owner>, std::vector<Operand>> groups;
+  Discovery out;
   for (const auto& [key, daemonset] : world.daemonsets.all()) {
     if (daemonset->meta.deletion_timestamp) continue;
-    auto operand = operand_of(*daemonset);
-    if (!operand) continue;
-    read_newest(revisions, *operand);
-    groups[{key.ns, owner_of(*daemonset, world)}].push_back(std::move(*operand));
+    if (auto operand = operand_of(*daemonset))
+      groups[{key.ns, owner_of(*daemonset, world)}].push_back(with_newest(revisions, *std::move(operand)));
+    if (auto daemon = standalone_daemon_of(*daemonset))
+      out.standalone.push_back(with_newest(revisions, *std::move(daemon)));
   }
-  Discovery out;
-  out.standalone = standalone_daemons(world, revisions);
+  std::ranges::sort(out.standalone, {}, &Operand::key);
   for (auto& [where, operands] : groups) {
     std::ranges::sort(operands, {}, &Operand::key);
     std::set<std::string> config_maps;
@@ -186,17 +173,11 @@ Discovery discover(const World& world) {
   return out;
 }
 
-const Operand* find_stray(const std::vector<Operand>& strays, Component component, const Node& node) {
-  const auto found = std::ranges::find_if(strays, [&](const Operand& stray) {
-    return stray.component == component && selects(stray, node, true) != Selects::no;
+const Operand* find_operand(const std::vector<Operand>& operands, Component component, const Node& node) {
+  const auto found = std::ranges::find_if(operands, [&](const Operand& operand) {
+    return operand.component == component && selects(operand, node, true) != Selects::no;
   });
-  return found == strays.end() ? nullptr : &*found;
-}
-
-const Operand* find_standalone(const std::vector<Operand>& standalone, const Node& node) {
-  const auto found = std::ranges::find_if(
-      standalone, [&](const Operand& daemon) { return selects(daemon, node, true) != Selects::no; });
-  return found == standalone.end() ? nullptr : &*found;
+  return found == operands.end() ? nullptr : &*found;
 }
 
 const Pod* pod_of_standalone(const std::vector<Operand>& standalone, const std::vector<const Pod*>& operand_pods) {

@@ -77,14 +77,12 @@ struct Discovery {
 // has rolled out what its ClusterPolicy announces. Not nos's plugin, whose profiles have other rules.
 [[nodiscard]] bool holds_profiles(const World& world, const ObjectKey& config_map);
 
-// The first of Discovery::standalone that selects the node, whatever its label nvidia.com/mps.capable is; null: none.
-[[nodiscard]] const Operand* find_standalone(const std::vector<Operand>& standalone, const Node& node);
+// The first of these operands of that component that selects the node, whatever its label nvidia.com/mps.capable is;
+// null: none. For Discovery::strays and, with Component::mps, Discovery::standalone.
+[[nodiscard]] const Operand* find_operand(const std::vector<Operand>& operands, Component component, const Node& node);
 // The node's pod of such a DaemonSet: one that is not being deleted if there are several; null: none.
 [[nodiscard]] const Pod* pod_of_standalone(const std::vector<Operand>& standalone,
                                            const std::vector<const Pod*>& operand_pods);
-
-// The first of Discovery::strays of that component that selects the node, or nullptr.
-[[nodiscard]] const Operand* find_stray(const std::vector<Operand>& strays, Component component, const Node& node);
 
 // Watches that the discovered operands require. A plain value: the runtime compares two of them and opens or closes
 // watches.

@@ -221,7 +221,7 @@ void Assessor::describe_setup() {
                        .label_mode = label_mode_of(node_, context_.settings),
                        .mps_signal_fixed = context_.settings.mps_signal_fixed});
   describe_node(node_, facts_, context_.strays, *setup_);
-  setup_->standalone = find_standalone(context_.standalone, node_);
+  setup_->standalone = find_operand(context_.standalone, Component::mps, node_);
   const bool policy_has_key = policy_ != nullptr && (policy_->inline_profile || policy_->config_map_key);
   const bool is_followed = effective_.key == label_now() ||
                            (effective_.source == EffectiveKey::Source::error && !out_.label);  // The key is gone, too.
