@@ -184,58 +184,48 @@ std::string KeyUsers::of(const std::string& key) const {
 namespace {
 
 struct OwnerMark {
-  std::string_view prefix;
+  std::string_view prefix;  // Of an annotation's or label's key, or of a manager's name.
   std::string_view tool;
+  bool of_manager = false;
 };
-// Flux's helm-controller also leaves the marks of Helm: these come last.
-constexpr std::array<OwnerMark, 3> kSyncKeys{{{"argocd.argoproj.io/", "Argo CD"},
-                                              {"kustomize.toolkit.fluxcd.io/", "Flux"},
-                                              {"helm.toolkit.fluxcd.io/", "Flux"}}};
-constexpr std::array<OwnerMark, 5> kSyncManagers{{{"argocd", "Argo CD"},
-                                                  {"kustomize-controller", "Flux"},
-                                                  {"helm-controller", "Flux"},
-                                                  {"flux", "Flux"},
-                                                  {"source-controller", "Flux"}}};
-constexpr OwnerMark kHelmKeys[] = {{"meta.helm.sh/release-name", "Helm"}};
-constexpr OwnerMark kHelmManagers[] = {{"helm", "Helm"}};
+constexpr OwnerMark kSyncMarks[] = {{"argocd.argoproj.io/", "Argo CD"},
+                                    {"kustomize.toolkit.fluxcd.io/", "Flux"},
+                                    {"helm.toolkit.fluxcd.io/", "Flux"},
+                                    {"argocd", "Argo CD", true},
+                                    {"kustomize-controller", "Flux", true},
+                                    {"helm-controller", "Flux", true},
+                                    {"flux", "Flux", true},
+                                    {"source-controller", "Flux", true}};
+// Flux's helm-controller also leaves these: they come last.
+constexpr OwnerMark kHelmMarks[] = {{"meta.helm.sh/release-name", "Helm"}, {"helm", "Helm", true}};
 
-GitOpsOwner owner_by_keys(const StringMap& map, std::string_view field, std::span<const OwnerMark> marks) {
-  for (const OwnerMark& mark : marks) {
-    for (const auto& entry : map) {
-      if (!entry.key.view().starts_with(mark.prefix)) continue;
-      return {mark.tool, fmt::format("{} {}={}", field, entry.key.view(), shown_value(entry.value.view())), false};
+// Nobody is known by an empty tool.
+GitOpsOwner owner_by(std::span<const OwnerMark> marks, const ConfigMap& config_map) {
+  const std::pair<std::string_view, const StringMap&> keys[] = {{"annotations", config_map.meta.annotations},
+                                                                {"labels", config_map.meta.labels}};
+  for (const auto& [field, map] : keys) {
+    for (const OwnerMark& mark : marks) {
+      for (const auto& entry : map) {
+        if (mark.of_manager || !entry.key.view().starts_with(mark.prefix)) continue;
+        return {mark.tool, fmt::format("{} {}={}", field, entry.key.view(), shown_value(entry.value.view())), false};
+      }
     }
   }
-  return {};
-}
-
-GitOpsOwner owner_by_managers(const ConfigMap& config_map, std::span<const OwnerMark> marks) {
   for (const Interned& manager : config_map.data_managers) {
     for (const OwnerMark& mark : marks) {
-      if (manager.view().starts_with(mark.prefix))
-        return {mark.tool, fmt::format("field manager {}", shown_value(manager.view())), false};
+      if (!mark.of_manager || !manager.view().starts_with(mark.prefix)) continue;
+      return {mark.tool, fmt::format("field manager {}", shown_value(manager.view())), false};
     }
   }
   return {};
-}
-
-GitOpsOwner owner_of(const ConfigMap& config_map, std::span<const OwnerMark> keys,
-                     std::span<const OwnerMark> managers) {
-  GitOpsOwner out = owner_by_keys(config_map.meta.annotations, "annotations", keys);
-  if (out.tool.empty()) out = owner_by_keys(config_map.meta.labels, "labels", keys);
-  if (out.tool.empty()) out = owner_by_managers(config_map, managers);
-  return out;
 }
 
 }  // namespace
 
 GitOpsOwner gitops_owner(const ConfigMap& config_map) {
-  GitOpsOwner out = owner_of(config_map, kSyncKeys, kSyncManagers);
-  if (!out.tool.empty()) {
-    out.syncs = true;
-    return out;
-  }
-  return owner_of(config_map, kHelmKeys, kHelmManagers);
+  GitOpsOwner out = owner_by(kSyncMarks, config_map);
+  out.syncs = !out.tool.empty();
+  return out.syncs ? out : owner_by(kHelmMarks, config_map);
 }
 
 // --- The cache of compiled profiles, and inline profiles as documents.
@@ -273,12 +263,16 @@ constexpr std::size_t kHash = 10;
 constexpr char kEndOfText = '\0';
 }  // namespace
 
+ProfilePtr ProfileCache::known(const std::string& key) {
+  const auto it = by_text_.find(key);
+  if (it == by_text_.end()) return nullptr;
+  it->second.last_used = ++tick_;
+  return it->second.profile;
+}
+
 ProfilePtr ProfileCache::compile(std::string_view text) {
   std::string key(text);
-  if (auto it = by_text_.find(key); it != by_text_.end()) {
-    it->second.last_used = ++tick_;
-    return it->second.profile;
-  }
+  if (ProfilePtr seen = known(key)) return seen;
   auto compiled = std::make_shared<CompiledProfile>();
   compiled->parsed = parse_profile(text);
   return add(std::move(key), std::move(compiled));
@@ -288,10 +282,7 @@ ProfilePtr ProfileCache::compile(std::string_view text, const OverriddenErrors& 
   ProfilePtr plain = compile(text);
   if (plain->valid || overridden.empty() || !plain->parsed.accepted) return plain;
   std::string key = fmt::format("{}{}{}", text, kEndOfText, fmt::join(overridden, ","));
-  if (auto it = by_text_.find(key); it != by_text_.end()) {
-    it->second.last_used = ++tick_;
-    return it->second.profile;
-  }
+  if (ProfilePtr seen = known(key)) return seen;
   auto compiled = std::make_shared<CompiledProfile>();
   compiled->parsed = plain->parsed;
   compiled->overridden = overridden;

@@ -141,6 +141,7 @@ class ProfileCache {
   [[nodiscard]] std::size_t size() const { return by_text_.size(); }
 
  private:
+  ProfilePtr known(const std::string& key);
   ProfilePtr add(std::string key, std::shared_ptr<CompiledProfile> compiled);
   void forget_old();
   struct Entry {

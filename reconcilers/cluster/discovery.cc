@@ -50,6 +50,16 @@ struct Owner {
   friend auto operator<=>(const Owner&, const Owner&) = default;
 };
 
+// Its controller is a ClusterPolicy that exists and is not being deleted, by name and uid. An owner without a uid,
+// which no API server accepts but a manifest that somebody wrote can have, is compared by name.
+bool is_of_cluster_policy(const DaemonSet& daemonset, const World& world) {
+  const auto* owner = daemonset.meta.controller();
+  if (owner == nullptr || owner->kind != "ClusterPolicy") return false;
+  const ClusterPolicy* policy = world.clusterpolicies.find(owner->name.view());
+  if (policy == nullptr || policy->meta.deletion_timestamp) return false;
+  return owner->uid.view().empty() || policy->meta.uid == owner->uid.view();
+}
+
 // A ClusterPolicy that cannot be read, or is not among the manifests, is believed: in an operand namespace only trusted
 // people write. One that exists must be the same object.
 bool is_of_gpu_operator(const DaemonSet& daemonset, const World& world) {
@@ -271,14 +281,6 @@ k8s::Result<DaemonSet> project_operand_daemonset(std::string_view json) {
   k8s::Result<DaemonSet> daemonset = project_daemonset(json);
   if (!daemonset || runs_operand(*daemonset)) return daemonset;
   return without_template(*daemonset);
-}
-
-bool is_of_cluster_policy(const DaemonSet& daemonset, const World& world) {
-  const auto* owner = daemonset.meta.controller();
-  if (owner == nullptr || owner->kind != "ClusterPolicy") return false;
-  const ClusterPolicy* policy = world.clusterpolicies.find(owner->name.view());
-  if (policy == nullptr || policy->meta.deletion_timestamp) return false;
-  return owner->uid.view().empty() || policy->meta.uid == owner->uid.view();
 }
 
 void SeenDaemonSets::add(const DaemonSet& daemonset, const World& world) {

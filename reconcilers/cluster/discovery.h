@@ -116,10 +116,6 @@ class ProtectedNamespaces {
 
 // --- DaemonSets, whether they are believed (operand_namespaces.h) or not.
 
-// Its controller is a ClusterPolicy that exists and is not being deleted, by name and uid. An owner without a uid,
-// which no API server accepts but a manifest that somebody wrote can have, is compared by name.
-[[nodiscard]] bool is_of_cluster_policy(const DaemonSet& daemonset, const World& world);
-
 // Why the operator ignores this one of World::foreign_daemonsets, for people; empty: it does not look like an
 // operand's.
 [[nodiscard]] std::string foreign_plugin_text(const DaemonSet& daemonset);

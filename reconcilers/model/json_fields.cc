@@ -61,19 +61,18 @@ bool Fields::view(Value value, std::string_view field, std::string_view& out) {
   return true;
 }
 
+// A null leaves `read` without an address.
 bool Fields::text(Value value, std::string_view field, std::string& out) {
   std::string_view read;
-  if (!open(value, field, json_type::string, "a string")) return ok();
-  if (auto code = value.get_string().get(read); code != simdjson::SUCCESS) return invalid_json(field, code);
-  out.assign(read);
+  if (!view(value, field, read)) return false;
+  if (read.data() != nullptr) out.assign(read);
   return true;
 }
 
 bool Fields::text(Value value, std::string_view field, k8s::Interned& out) {
   std::string_view read;
-  if (!open(value, field, json_type::string, "a string")) return ok();
-  if (auto code = value.get_string().get(read); code != simdjson::SUCCESS) return invalid_json(field, code);
-  out = k8s::Interned(read);
+  if (!view(value, field, read)) return false;
+  if (read.data() != nullptr) out = k8s::Interned(read);
   return true;
 }
 

@@ -5,30 +5,15 @@
 // are both restricted, a day that matches either one counts.
 #pragma once
 
-#include <bitset>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "k8sclient/value/error.h"
 #include "k8sclient/value/time.h"
 #include "reconcilers/model/rollout_spec.h"
 
 namespace gso {
-
-struct CronExpression {
-  std::bitset<60> minutes;
-  std::bitset<24> hours;
-  std::bitset<32> days;     // 1-31
-  std::bitset<13> months;   // 1-12
-  std::bitset<7> weekdays;  // 0 is Sunday.
-  bool any_day = true;      // Day of month is `*` (or `*/n`).
-  bool any_weekday = true;
-  friend bool operator==(const CronExpression&, const CronExpression&) = default;
-};
-// Errors (reason `invalid`) name the field and its valid values.
-[[nodiscard]] k8s::Result<CronExpression> parse_cron(std::string_view text);
 
 // The error in a window's cron expression, duration or time zone. Empty: none.
 [[nodiscard]] std::string window_problem(const MaintenanceWindow& window);

@@ -1,6 +1,4 @@
 // Config, the CRDs' schemas, Deployment and RuntimeClass: JSON -> projected value.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -77,18 +75,30 @@ const std::vector<std::string_view>& followed_fields() {
   return kFields;
 }
 
-// True when fieldsV1 names a field given by its dotted path.
-bool owns(const nlohmann::json& fields, std::string_view path) {
-  const nlohmann::json* at = &fields;
-  while (!path.empty()) {
+// The value at a dotted path; `step` finds each part in the value before it. null: it is not there.
+template <class Step>
+const nlohmann::json* value_at(const nlohmann::json* at, std::string_view path, Step step) {
+  while (at != nullptr && !path.empty()) {
     const std::string_view part = path.substr(0, path.find('.'));
     path.remove_prefix(std::min(path.size(), part.size() + 1));
-    if (!at->is_object()) return false;
-    auto it = at->find("f:" + std::string(part));
-    if (it == at->end()) return false;
-    at = &*it;
+    at = step(*at, part);
   }
-  return true;
+  return at;
+}
+
+// fieldsV1 names the field.
+bool owns(const nlohmann::json& fields, std::string_view path) {
+  return value_at(&fields, path, [](const nlohmann::json& at, std::string_view part) {
+           return member_at(at, std::string("f:").append(part));
+         }) != nullptr;
+}
+
+// The schema describes the field.
+bool describes(const nlohmann::json& schema, std::string_view path) {
+  const nlohmann::json* found = value_at(&schema, path, [](const nlohmann::json& at, std::string_view part) {
+    return member_at(object_at(at, "properties"), part);
+  });
+  return found != nullptr && found->is_object();
 }
 
 // One entry of managedFields.
@@ -118,22 +128,6 @@ bool read_managers(Fields& fields, Value value, std::string_view path, KaiConfig
     }
     return read;
   });
-}
-
-// Which of followed_fields() are in `properties`, the schema of the field at `path`.
-void walk_schema(const nlohmann::json& schema, const std::string& path, KaiSchema& out) {
-  for (const std::string_view field : followed_fields()) {
-    if (field == path) out.fields.insert(path);
-  }
-  auto properties = schema.find("properties");
-  if (properties == schema.end() || !properties->is_object()) return;
-  for (const auto& [name, inner] : properties->items()) {
-    const std::string below = path.empty() ? name : fmt::format("{}.{}", path, name);
-    const bool wanted = std::ranges::any_of(followed_fields(), [&](std::string_view field) {
-      return field.starts_with(below) && (field.size() == below.size() || field[below.size()] == '.');
-    });
-    if (wanted && inner.is_object()) walk_schema(inner, below, out);
-  }
 }
 
 struct Version {
@@ -197,8 +191,10 @@ k8s::Result<KaiSchema> project_kai_schema(std::string_view text) {
   if (!read) return std::unexpected(read.error());
   for (const Version& version : out.versions) {
     if (!version.served.value_or(true) || version.name != version_read(out.schema.meta.name)) continue;
-    const nlohmann::json* schema = member_at(version.schema, "openAPIV3Schema");
-    if (schema != nullptr && schema->is_object()) walk_schema(*schema, "", out.schema);
+    const nlohmann::json& schema = object_at(version.schema, "openAPIV3Schema");
+    for (const std::string_view field : followed_fields()) {
+      if (describes(schema, field)) out.schema.fields.emplace(field);
+    }
   }
   return std::move(out.schema);
 }
