@@ -4,11 +4,8 @@
 #pragma once
 
 #include <compare>
-#include <cstddef>
 #include <functional>
 #include <map>
-#include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>

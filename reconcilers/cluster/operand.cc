@@ -2,6 +2,7 @@
 #include "reconcilers/cluster/operand.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
@@ -139,24 +140,12 @@ std::string flag_name(std::string_view variable) {
   return flag;
 }
 
-// "--mig-strategy=x", or "--mig-strategy", "x"; one dash works like two.
+// The last flag of that name counts.
 std::optional<std::string> flag_of(const ContainerSpec& container, const OperandSetting& setting,
-                                   std::string_view two_dashes) {
-  std::optional<std::string> out;
-  const bool boolean = setting.kind == OperandSetting::Kind::boolean;  // The flag needs no value.
-  const auto take = [&](std::string value) {
-    out = setting.kind == OperandSetting::Kind::list && out ? fmt::format("{},{}", *out, value) : std::move(value);
-  };
-  for (std::size_t i = 0; i < container.command.size(); ++i) {
-    std::string_view word = container.command[i];
-    const bool one_dash = word.starts_with("-") && !word.starts_with("--");
-    const std::string_view flag = one_dash ? two_dashes.substr(1) : two_dashes;
-    if (word == flag && boolean) take("true");
-    if (word == flag && !boolean && i + 1 < container.command.size()) take(container.command[i + 1]);
-    if (word.starts_with(flag) && word.substr(flag.size()).starts_with("="))
-      take(std::string(word.substr(flag.size() + 1)));
-  }
-  return out;
+                                   std::string_view flag) {
+  const auto values = container.flag_values(flag, setting.kind == OperandSetting::Kind::boolean);
+  if (values.empty()) return std::nullopt;
+  return setting.kind == OperandSetting::Kind::list ? fmt::format("{}", fmt::join(values, ",")) : values.back();
 }
 
 // The kubelet inserts another variable's value.

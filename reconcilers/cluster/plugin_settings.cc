@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <utility>
 
 #include "k8sclient/value/encoding.h"
 #include "reconcilers/cluster/facts.h"

@@ -27,6 +27,20 @@ std::string_view ContainerStatus::last_message() const {
   return last_terminated ? last_terminated->message.view() : std::string_view();
 }
 
+std::vector<std::string> ContainerSpec::flag_values(std::string_view flag, bool boolean) const {
+  std::vector<std::string> out;
+  for (std::size_t i = 0; i < command.size(); ++i) {
+    const std::string_view word = command[i];
+    const std::string_view wanted = flag.substr(word.starts_with("--") ? 0 : 1);
+    if (!word.starts_with(wanted)) continue;
+    const std::string_view rest = word.substr(wanted.size());
+    if (rest.empty() && boolean) out.emplace_back("true");
+    if (rest.empty() && !boolean && i + 1 < command.size()) out.push_back(command[i + 1]);
+    if (rest.starts_with('=')) out.emplace_back(rest.substr(1));
+  }
+  return out;
+}
+
 std::vector<const ContainerStatus*> Pod::all_containers() const {
   std::vector<const ContainerStatus*> out;
   for (const ContainerStatus& container : init_containers) out.push_back(&container);

@@ -10,6 +10,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -154,6 +155,9 @@ struct ContainerSpec {
   std::map<std::string, std::string> env;            // Literal values only.
   bool env_elsewhere = false;                        // Some variables come from ConfigMaps or Secrets.
   std::map<std::string, std::string> volume_mounts;  // mountPath -> volume name.
+  // The values of a flag in the command ("--mig-strategy"): "--mig-strategy=x", or "--mig-strategy", "x"; one dash
+  // works like two. `boolean`: it needs no value, and is "true" without one.
+  [[nodiscard]] std::vector<std::string> flag_values(std::string_view flag, bool boolean = false) const;
   friend bool operator==(const ContainerSpec&, const ContainerSpec&) = default;
 };
 

@@ -86,24 +86,13 @@ bool read_volumes(Fields& fields, Value value, std::string_view path, ReadDaemon
   });
 }
 
-// The value of a flag: "--mps-root=/x", or "--mps-root", "/x".
-void add_flags(const ContainerSpec& container, std::string_view flag, std::set<std::string>& out) {
-  for (std::size_t i = 0; i < container.command.size(); ++i) {
-    const std::string_view word = container.command[i];
-    if (word == flag && i + 1 < container.command.size()) out.insert(container.command[i + 1]);
-    if (word.starts_with(flag) && word.substr(flag.size()).starts_with('=')) {
-      out.emplace(word.substr(flag.size() + 1));
-    }
-  }
-}
-
 std::set<std::string> mps_roots(const DaemonSet& daemonset, const std::map<std::string, std::string>& host_paths) {
   std::set<std::string> found;
   for (const auto* list : {&daemonset.containers, &daemonset.init_containers}) {
     for (const ContainerSpec& container : *list) {
       if (const auto root = container.env.find("MPS_ROOT"); root != container.env.end()) found.insert(root->second);
-      add_flags(container, "--mps-root", found);
-      add_flags(container, "--pipe-directory", found);
+      for (std::string& root : container.flag_values("--mps-root")) found.insert(std::move(root));
+      for (std::string& directory : container.flag_values("--pipe-directory")) found.insert(std::move(directory));
       const auto mount = container.volume_mounts.find("/mps");
       if (mount == container.volume_mounts.end()) continue;
       if (const auto path = host_paths.find(mount->second); path != host_paths.end()) found.insert(path->second);
