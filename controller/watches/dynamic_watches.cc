@@ -7,7 +7,7 @@
 #include <iterator>
 #include <utility>
 
-#include "reconcilers/cluster/operand_namespaces.h"
+#include "reconcilers/cluster/discovery.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/model/resources.h"
 

@@ -25,17 +25,6 @@ bool has_room(const ConfigMap& config_map, std::string_view key, std::string_vie
   return bytes <= kMostBytes;
 }
 
-namespace {
-
-bool same_data(const ConfigMap& a, const ConfigMap& b) {
-  return a.data.size() == b.data.size() &&
-         std::equal(a.data.begin(), a.data.end(), b.data.begin(), [](auto& x, auto& y) {
-           return x.first == y.first && x.second && y.second && *x.second == *y.second;
-         });
-}
-
-}  // namespace
-
 void follow_config_map_times(World& world, std::function<WallTime()> now) {
   world.configmaps.add_listener(
       [&world, now = std::move(now)](const ObjectKey& key, const auto& before, const auto& after) {
@@ -232,23 +221,18 @@ GitOpsOwner gitops_owner(const ConfigMap& config_map) {
 ProfilePtr known_profile(std::string_view revision, const World& world, const FleetRecord* record,
                          ProfileCache& profiles, const OverriddenErrors& overridden) {
   if (revision.empty() || revision == kInvalidRevision) return nullptr;
-  const auto is_of_revision = [&](const ProfilePtr& known) {
-    return known != nullptr && known->valid && known->revision == revision;
+  const auto of_revision = [&](ProfilePtr known) {
+    return known != nullptr && known->valid && known->revision == revision ? known : nullptr;
   };
-  if (ProfilePtr seen = profiles.by_revision(revision); is_of_revision(seen)) return seen;
-  const auto compiled = [&](const std::string& text) {
-    ProfilePtr plain = profiles.compile(text);
-    return plain->valid ? plain : profiles.compile(text, overridden);
-  };
+  if (ProfilePtr seen = of_revision(profiles.by_revision(revision))) return seen;
   if (record != nullptr) {
     const auto kept = record->texts.find(std::string(revision));
-    if (kept != record->texts.end()) {
-      if (ProfilePtr known = compiled(kept->second); is_of_revision(known)) return known;
-    }
+    ProfilePtr known = kept == record->texts.end() ? nullptr : of_revision(profiles.compile(kept->second, overridden));
+    if (known != nullptr) return known;
   }
   for (const auto& [key, rollout] : world.rollouts.all()) {
     if (rollout->to_revision != revision || rollout->profile.empty()) continue;
-    if (ProfilePtr known = compiled(rollout->profile); is_of_revision(known)) return known;
+    if (ProfilePtr known = of_revision(profiles.compile(rollout->profile, overridden))) return known;
   }
   return nullptr;
 }

@@ -10,7 +10,6 @@
 #include "reconcilers/cluster/cluster_pods.h"
 #include "reconcilers/cluster/facts.h"
 #include "reconcilers/cluster/kai_view.h"
-#include "reconcilers/cluster/operand_namespaces.h"
 #include "reconcilers/cluster/other_systems.h"
 #include "reconcilers/cluster/record_store.h"
 #include "reconcilers/model/labels.h"

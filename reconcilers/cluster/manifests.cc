@@ -10,7 +10,6 @@
 
 #include "reconcilers/cluster/cluster_pods.h"
 #include "reconcilers/cluster/discovery.h"
-#include "reconcilers/cluster/operand_namespaces.h"
 #include "reconcilers/cluster/other_systems.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/kai_objects.h"
@@ -307,10 +306,10 @@ class Loader {
   void place_config_maps() {
     KaiWorld& kai = out_.world.kai;
     for (const auto& [key, config_map] : out_.world.configmaps.all()) {
-      auto devices = config_map->data.find(std::string(kai::kVisibleDevices));
-      if (devices == config_map->data.end() || !devices->second) continue;
+      const auto devices = key_text(config_map.get(), kai::kVisibleDevices);
+      if (!devices) continue;
       LookupResults::Devices& found = kai.lookups.config_maps[key];
-      found = {one_look(now_), true, *devices->second, {}};
+      found = {one_look(now_), true, *devices, {}};
       for (const k8s::OwnerReference& owner : config_map->meta.owners) found.owners.push_back(owner.uid);
     }
   }

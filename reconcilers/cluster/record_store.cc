@@ -35,10 +35,7 @@ std::string unread_decisions(const World& world, const PlannerSettings& settings
 namespace {
 
 std::shared_ptr<const std::string> text_in(const World& world, const k8s::ObjectKey& config_map, std::string_view key) {
-  const ConfigMap* found = world.configmaps.find(config_map);
-  if (found == nullptr) return nullptr;
-  const auto text = found->data.find(std::string(key));
-  return text == found->data.end() ? nullptr : text->second;
+  return key_text(world.configmaps.find(config_map), key);
 }
 
 bool same(const std::shared_ptr<const std::string>& a, const std::shared_ptr<const std::string>& b) {

@@ -76,13 +76,14 @@ class Fields {
   bool time(Value value, std::string_view field, k8s::WallTime& out);
   // Does not consume the value.
   [[nodiscard]] static bool is_null(Value& value);
+  // Of an amount that 64 bits cannot hold, which the API server accepts: it fails, or is the most that they can.
+  enum class Beyond : std::uint8_t { fails, is_the_most };
   // A Kubernetes quantity as a whole number ("8", 8, "2k"); a fraction rounds up, as the scheduler does. With `parts`
   // of 1000 it counts thousandths: "500m" is 500.
-  bool quantity(Value value, std::string_view field, std::int64_t& out, std::int64_t parts = 1);
-  bool quantity(std::string_view text, std::string_view field, std::int64_t& out, std::int64_t parts = 1);
-  // What anybody can request: of an amount that 64 bits cannot hold, which the API server accepts, the most that they
-  // can.
-  bool request(Value value, std::string_view field, std::int64_t& out);
+  bool quantity(Value value, std::string_view field, std::int64_t& out, std::int64_t parts = 1,
+                Beyond beyond = Beyond::fails);
+  bool quantity(std::string_view text, std::string_view field, std::int64_t& out, std::int64_t parts = 1,
+                Beyond beyond = Beyond::fails);
   bool string_map(Value value, std::string_view field, std::map<std::string, std::string>& out);
 
  private:

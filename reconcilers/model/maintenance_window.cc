@@ -1,5 +1,5 @@
 // Cron fields, local days, and the tz database (libhowardhinnant-date).
-#include "reconcilers/model/maintenance_window.h"
+#include "reconcilers/model/rollout_spec.h"
 
 #include "k8sclient/value/error.h"
 #include "reconcilers/model/foreign_names.h"

@@ -17,6 +17,24 @@ std::string hold_of(const Node& node) {
   return std::string(annotated ? "annotation " : "label ").append(kHoldAnnotation);
 }
 
+bool same_data(const ConfigMap& a, const ConfigMap& b) {
+  return std::ranges::equal(a.data, b.data, [](const auto& x, const auto& y) {
+    return x.first == y.first && (x.second == y.second || (x.second && y.second && *x.second == *y.second));
+  });
+}
+
+bool operator==(const ConfigMap& a, const ConfigMap& b) {
+  return a.meta == b.meta && a.immutable == b.immutable && a.data_changed == b.data_changed &&
+         a.data_time_known == b.data_time_known && a.data_managers == b.data_managers && a.our_keys == b.our_keys &&
+         same_data(a, b);
+}
+
+std::shared_ptr<const std::string> key_text(const ConfigMap* config_map, std::string_view key) {
+  if (config_map == nullptr) return nullptr;
+  const auto text = config_map->data.find(std::string(key));
+  return text == config_map->data.end() ? nullptr : text->second;
+}
+
 std::int64_t ContainerStatus::last_exit_code() const {
   if (terminated) return terminated->exit_code;
   return last_terminated ? last_terminated->exit_code : 0;

@@ -146,6 +146,10 @@ struct ConfigMap {
   std::set<std::string> our_keys;  // Keys of data that the operator's field manager owns.
   friend bool operator==(const ConfigMap& a, const ConfigMap& b);  // Compares texts, not pointers.
 };
+// The same keys with the same texts.
+[[nodiscard]] bool same_data(const ConfigMap& a, const ConfigMap& b);
+// null: the ConfigMap does not have the key, or there is no ConfigMap.
+[[nodiscard]] std::shared_ptr<const std::string> key_text(const ConfigMap* config_map, std::string_view key);
 
 // One container of a DaemonSet's template, reduced to what identifies and configures the NVIDIA operands.
 struct ContainerSpec {

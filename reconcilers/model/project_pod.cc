@@ -72,7 +72,8 @@ bool read_amounts(Fields& fields, Value value, std::string_view /*path*/, ReadCo
     ResourceCounts& requests = out.use.requests;
     const Interned name(resource);
     if (requests.size() >= json::kMostEntries && !requests.contains(name)) return true;
-    return fields.request(count, "resources.limits", requests[name]);
+    // Anybody can request any amount.
+    return fields.quantity(count, "resources.limits", requests[name], 1, Fields::Beyond::is_the_most);
   });
 }
 
