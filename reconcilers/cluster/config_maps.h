@@ -107,8 +107,6 @@ struct GitOpsOwner {
 };
 [[nodiscard]] GitOpsOwner gitops_owner(const ConfigMap& config_map);
 
-// --- Profiles by their text, parsed once, and by their revision.
-
 // --- Profiles compiled once per content: text -> parsed profile and revision, shared by every node that uses it, and
 // found again by revision while a rollout away from it is under way.
 

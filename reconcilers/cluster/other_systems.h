@@ -64,8 +64,6 @@ struct Quarantine {
 // The first mark of the table that the node has; nullopt: none.
 [[nodiscard]] std::optional<Quarantine> quarantine_of(const Node& node);
 
-// --- What DRA offers of the nodes' GPUs, and which claims pods have.
-
 // --- GPUs that a DRA driver offers in addition to the device plugin. The scheduler takes the DRA path for an extended
 // resource that a DeviceClass names on every node where allocatable of it is 0: if such a node also publishes
 // ResourceSlices, the same GPU is allocated twice. Source: filterExtendedResources of Kubernetes 1.36,
