@@ -160,7 +160,8 @@ OverriddenErrors overridden_errors(const Operand& plugin, const Operand* gfd) {
   for (const OperandSetting& setting : kOperandSettings) {
     if (setting.code.empty() || !overrides(plugin, setting)) continue;
     if (!setting.gfd || gfd == nullptr || overrides(*gfd, setting)) out.insert(setting.code);
-    if (setting.variable == kMigStrategyVariable && plugin.mig_strategy != "mixed") out.insert("MPSWithMixedMIG");
+    if (setting.variable == kMigStrategyVariable && overriding(plugin, setting)->value != "mixed")
+      out.insert("MPSWithMixedMIG");
   }
   return out;
 }
