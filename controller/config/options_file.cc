@@ -93,10 +93,9 @@ std::string print_operator_options(const Options& options) {
 
 PlannerSettings settings_of_operator(const World& world, const PlannerSettings& own) {
   const ConfigMap* state = world.configmaps.find(state_key(own));
-  if (state == nullptr) return own;
-  const auto text = state->data.find(std::string(kOptionsKey));
-  if (text == state->data.end() || !text->second || text->second->empty()) return own;
-  const nlohmann::json given = nlohmann::json::parse(*text->second, nullptr, false);
+  const auto text = key_text(state, kOptionsKey);
+  if (!text || text->empty()) return own;
+  const nlohmann::json given = nlohmann::json::parse(*text, nullptr, false);
   if (!given.is_object()) return own;
   Options options;
   for (const OptionSpec& spec : option_specs()) {

@@ -111,10 +111,10 @@ boost::asio::awaitable<k8s::Result<LookupResults::Devices>> KaiReader::devices_i
   }
   const k8s::Result<ConfigMap> found = project_configmap(*read);
   if (!found) co_return std::unexpected(found.error());
-  auto devices = found->data.find(std::string(kai::kVisibleDevices));
-  if (devices == found->data.end() || !devices->second) co_return out;
+  const auto devices = key_text(&*found, kai::kVisibleDevices);
+  if (!devices) co_return out;
   out.known = true;
-  out.devices = first_bytes(*devices->second, kMostDevices);
+  out.devices = first_bytes(*devices, kMostDevices);
   for (const k8s::OwnerReference& owner : found->meta.owners | std::views::take(kMostOwners))
     out.owners.push_back(owner.uid);
   co_return out;

@@ -21,7 +21,6 @@
 #include "reconcilers/cluster/cluster_pods.h"
 #include "reconcilers/cluster/discovery.h"
 #include "reconcilers/cluster/kai_view.h"
-#include "reconcilers/cluster/operand_namespaces.h"
 #include "reconcilers/cluster/other_systems.h"
 #include "reconcilers/cluster/record_store.h"
 #include "reconcilers/explain/commands.h"

@@ -16,7 +16,6 @@
 #include "k8sclient/clock.h"
 #include "k8sclient/value/error.h"
 #include "reconcilers/cluster/discovery.h"
-#include "reconcilers/cluster/operand_namespaces.h"
 #include "reconcilers/model/snapshot.h"
 
 namespace gso {

@@ -19,7 +19,6 @@
 
 #include "controller/watches/scoped_watch.h"
 #include "reconcilers/cluster/discovery.h"
-#include "reconcilers/cluster/operand_namespaces.h"
 #include "reconcilers/model/kai_objects.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/model/resources.h"

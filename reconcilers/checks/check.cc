@@ -106,8 +106,8 @@ std::string Setup::identity() const {
 }
 
 void describe_node(const Node& node, const GpuFacts& facts, const std::vector<Operand>& strays, Setup& setup) {
-  setup.other_gfd = find_stray(strays, Component::gfd, node);
-  setup.other_mps = find_stray(strays, Component::mps, node);
+  setup.other_gfd = find_operand(strays, Component::gfd, node);
+  setup.other_mps = find_operand(strays, Component::mps, node);
   if (setup.other_mps != nullptr && setup.other_mps->key.ns != setup.installation.ns) setup.other_mps = nullptr;
   setup.labelled = !node.meta.labels.get(setup.plugin.node_label).value_or("").empty();
   setup.gpus = &facts;

@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <span>
 #include <utility>
@@ -25,17 +24,6 @@ bool has_room(const ConfigMap& config_map, std::string_view key, std::string_vie
   }
   return bytes <= kMostBytes;
 }
-
-namespace {
-
-bool same_data(const ConfigMap& a, const ConfigMap& b) {
-  return a.data.size() == b.data.size() &&
-         std::equal(a.data.begin(), a.data.end(), b.data.begin(), [](auto& x, auto& y) {
-           return x.first == y.first && x.second && y.second && *x.second == *y.second;
-         });
-}
-
-}  // namespace
 
 void follow_config_map_times(World& world, std::function<WallTime()> now) {
   world.configmaps.add_listener(
@@ -184,58 +172,48 @@ std::string KeyUsers::of(const std::string& key) const {
 namespace {
 
 struct OwnerMark {
-  std::string_view prefix;
+  std::string_view prefix;  // Of an annotation's or label's key, or of a manager's name.
   std::string_view tool;
+  bool of_manager = false;
 };
-// Flux's helm-controller also leaves the marks of Helm: these come last.
-constexpr std::array<OwnerMark, 3> kSyncKeys{{{"argocd.argoproj.io/", "Argo CD"},
-                                              {"kustomize.toolkit.fluxcd.io/", "Flux"},
-                                              {"helm.toolkit.fluxcd.io/", "Flux"}}};
-constexpr std::array<OwnerMark, 5> kSyncManagers{{{"argocd", "Argo CD"},
-                                                  {"kustomize-controller", "Flux"},
-                                                  {"helm-controller", "Flux"},
-                                                  {"flux", "Flux"},
-                                                  {"source-controller", "Flux"}}};
-constexpr OwnerMark kHelmKeys[] = {{"meta.helm.sh/release-name", "Helm"}};
-constexpr OwnerMark kHelmManagers[] = {{"helm", "Helm"}};
+constexpr OwnerMark kSyncMarks[] = {{"argocd.argoproj.io/", "Argo CD"},
+                                    {"kustomize.toolkit.fluxcd.io/", "Flux"},
+                                    {"helm.toolkit.fluxcd.io/", "Flux"},
+                                    {"argocd", "Argo CD", true},
+                                    {"kustomize-controller", "Flux", true},
+                                    {"helm-controller", "Flux", true},
+                                    {"flux", "Flux", true},
+                                    {"source-controller", "Flux", true}};
+// Flux's helm-controller also leaves these: they come last.
+constexpr OwnerMark kHelmMarks[] = {{"meta.helm.sh/release-name", "Helm"}, {"helm", "Helm", true}};
 
-GitOpsOwner owner_by_keys(const StringMap& map, std::string_view field, std::span<const OwnerMark> marks) {
-  for (const OwnerMark& mark : marks) {
-    for (const auto& entry : map) {
-      if (!entry.key.view().starts_with(mark.prefix)) continue;
-      return {mark.tool, fmt::format("{} {}={}", field, entry.key.view(), shown_value(entry.value.view())), false};
+// Nobody is known by an empty tool.
+GitOpsOwner owner_by(std::span<const OwnerMark> marks, const ConfigMap& config_map) {
+  const std::pair<std::string_view, const StringMap&> keys[] = {{"annotations", config_map.meta.annotations},
+                                                                {"labels", config_map.meta.labels}};
+  for (const auto& [field, map] : keys) {
+    for (const OwnerMark& mark : marks) {
+      for (const auto& entry : map) {
+        if (mark.of_manager || !entry.key.view().starts_with(mark.prefix)) continue;
+        return {mark.tool, fmt::format("{} {}={}", field, entry.key.view(), shown_value(entry.value.view())), false};
+      }
     }
   }
-  return {};
-}
-
-GitOpsOwner owner_by_managers(const ConfigMap& config_map, std::span<const OwnerMark> marks) {
   for (const Interned& manager : config_map.data_managers) {
     for (const OwnerMark& mark : marks) {
-      if (manager.view().starts_with(mark.prefix))
-        return {mark.tool, fmt::format("field manager {}", shown_value(manager.view())), false};
+      if (!mark.of_manager || !manager.view().starts_with(mark.prefix)) continue;
+      return {mark.tool, fmt::format("field manager {}", shown_value(manager.view())), false};
     }
   }
   return {};
-}
-
-GitOpsOwner owner_of(const ConfigMap& config_map, std::span<const OwnerMark> keys,
-                     std::span<const OwnerMark> managers) {
-  GitOpsOwner out = owner_by_keys(config_map.meta.annotations, "annotations", keys);
-  if (out.tool.empty()) out = owner_by_keys(config_map.meta.labels, "labels", keys);
-  if (out.tool.empty()) out = owner_by_managers(config_map, managers);
-  return out;
 }
 
 }  // namespace
 
 GitOpsOwner gitops_owner(const ConfigMap& config_map) {
-  GitOpsOwner out = owner_of(config_map, kSyncKeys, kSyncManagers);
-  if (!out.tool.empty()) {
-    out.syncs = true;
-    return out;
-  }
-  return owner_of(config_map, kHelmKeys, kHelmManagers);
+  GitOpsOwner out = owner_by(kSyncMarks, config_map);
+  out.syncs = !out.tool.empty();
+  return out.syncs ? out : owner_by(kHelmMarks, config_map);
 }
 
 // --- The cache of compiled profiles, and inline profiles as documents.
@@ -243,23 +221,18 @@ GitOpsOwner gitops_owner(const ConfigMap& config_map) {
 ProfilePtr known_profile(std::string_view revision, const World& world, const FleetRecord* record,
                          ProfileCache& profiles, const OverriddenErrors& overridden) {
   if (revision.empty() || revision == kInvalidRevision) return nullptr;
-  const auto is_of_revision = [&](const ProfilePtr& known) {
-    return known != nullptr && known->valid && known->revision == revision;
+  const auto of_revision = [&](ProfilePtr known) {
+    return known != nullptr && known->valid && known->revision == revision ? known : nullptr;
   };
-  if (ProfilePtr seen = profiles.by_revision(revision); is_of_revision(seen)) return seen;
-  const auto compiled = [&](const std::string& text) {
-    ProfilePtr plain = profiles.compile(text);
-    return plain->valid ? plain : profiles.compile(text, overridden);
-  };
+  if (ProfilePtr seen = of_revision(profiles.by_revision(revision))) return seen;
   if (record != nullptr) {
     const auto kept = record->texts.find(std::string(revision));
-    if (kept != record->texts.end()) {
-      if (ProfilePtr known = compiled(kept->second); is_of_revision(known)) return known;
-    }
+    ProfilePtr known = kept == record->texts.end() ? nullptr : of_revision(profiles.compile(kept->second, overridden));
+    if (known != nullptr) return known;
   }
   for (const auto& [key, rollout] : world.rollouts.all()) {
     if (rollout->to_revision != revision || rollout->profile.empty()) continue;
-    if (ProfilePtr known = compiled(rollout->profile); is_of_revision(known)) return known;
+    if (ProfilePtr known = of_revision(profiles.compile(rollout->profile, overridden))) return known;
   }
   return nullptr;
 }
@@ -273,12 +246,16 @@ constexpr std::size_t kHash = 10;
 constexpr char kEndOfText = '\0';
 }  // namespace
 
+ProfilePtr ProfileCache::known(const std::string& key) {
+  const auto it = by_text_.find(key);
+  if (it == by_text_.end()) return nullptr;
+  it->second.last_used = ++tick_;
+  return it->second.profile;
+}
+
 ProfilePtr ProfileCache::compile(std::string_view text) {
   std::string key(text);
-  if (auto it = by_text_.find(key); it != by_text_.end()) {
-    it->second.last_used = ++tick_;
-    return it->second.profile;
-  }
+  if (ProfilePtr seen = known(key)) return seen;
   auto compiled = std::make_shared<CompiledProfile>();
   compiled->parsed = parse_profile(text);
   return add(std::move(key), std::move(compiled));
@@ -288,10 +265,7 @@ ProfilePtr ProfileCache::compile(std::string_view text, const OverriddenErrors& 
   ProfilePtr plain = compile(text);
   if (plain->valid || overridden.empty() || !plain->parsed.accepted) return plain;
   std::string key = fmt::format("{}{}{}", text, kEndOfText, fmt::join(overridden, ","));
-  if (auto it = by_text_.find(key); it != by_text_.end()) {
-    it->second.last_used = ++tick_;
-    return it->second.profile;
-  }
+  if (ProfilePtr seen = known(key)) return seen;
   auto compiled = std::make_shared<CompiledProfile>();
   compiled->parsed = plain->parsed;
   compiled->overridden = overridden;

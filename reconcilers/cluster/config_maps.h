@@ -107,8 +107,6 @@ struct GitOpsOwner {
 };
 [[nodiscard]] GitOpsOwner gitops_owner(const ConfigMap& config_map);
 
-// --- Profiles by their text, parsed once, and by their revision.
-
 // --- Profiles compiled once per content: text -> parsed profile and revision, shared by every node that uses it, and
 // found again by revision while a rollout away from it is under way.
 
@@ -141,6 +139,7 @@ class ProfileCache {
   [[nodiscard]] std::size_t size() const { return by_text_.size(); }
 
  private:
+  ProfilePtr known(const std::string& key);
   ProfilePtr add(std::string key, std::shared_ptr<CompiledProfile> compiled);
   void forget_old();
   struct Entry {

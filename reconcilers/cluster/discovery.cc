@@ -10,7 +10,6 @@
 #include "reconcilers/cluster/cluster_pods.h"
 #include "reconcilers/cluster/facts.h"
 #include "reconcilers/cluster/kai_view.h"
-#include "reconcilers/cluster/operand_namespaces.h"
 #include "reconcilers/cluster/other_systems.h"
 #include "reconcilers/cluster/record_store.h"
 #include "reconcilers/model/labels.h"
@@ -38,7 +37,7 @@ const Operand* PluginInstallation::find(Component component, const Node& node) c
 }
 
 const Operand* PluginInstallation::by_uid(std::string_view daemonset_uid) const {
-  auto it = std::ranges::find_if(operands, [&](const Operand& operand) { return operand.uid == daemonset_uid; });
+  const auto it = std::ranges::find(operands, daemonset_uid, &Operand::uid);
   return it == operands.end() ? nullptr : &*it;
 }
 
@@ -49,6 +48,16 @@ struct Owner {
   std::string name;
   friend auto operator<=>(const Owner&, const Owner&) = default;
 };
+
+// Its controller is a ClusterPolicy that exists and is not being deleted, by name and uid. An owner without a uid,
+// which no API server accepts but a manifest that somebody wrote can have, is compared by name.
+bool is_of_cluster_policy(const DaemonSet& daemonset, const World& world) {
+  const auto* owner = daemonset.meta.controller();
+  if (owner == nullptr || owner->kind != "ClusterPolicy") return false;
+  const ClusterPolicy* policy = world.clusterpolicies.find(owner->name.view());
+  if (policy == nullptr || policy->meta.deletion_timestamp) return false;
+  return owner->uid.view().empty() || policy->meta.uid == owner->uid.view();
+}
 
 // A ClusterPolicy that cannot be read, or is not among the manifests, is believed: in an operand namespace only trusted
 // people write. One that exists must be the same object.
@@ -104,26 +113,13 @@ void read_announcement(const World& world, PluginInstallation& installation) {
   installation.announced_default = policy->config_default;
 }
 
-void read_newest(const std::map<std::string_view, const ControllerRevision*>& revisions, Operand& operand) {
+Operand with_newest(const std::map<std::string_view, const ControllerRevision*>& revisions, Operand operand) {
   const auto it = revisions.find(operand.uid);
-  if (it == revisions.end()) return;
+  if (it == revisions.end()) return operand;
   operand.newest_hash = it->second->meta.labels.get(kRevisionHashLabel).value_or("");
   operand.newest_since = it->second->meta.creation_timestamp;
   operand.newest_number = it->second->revision;
-}
-
-std::vector<Operand> standalone_daemons(const World& world,
-                                        const std::map<std::string_view, const ControllerRevision*>& revisions) {
-  std::vector<Operand> out;
-  for (const auto& [key, daemonset] : world.daemonsets.all()) {
-    if (daemonset->meta.deletion_timestamp) continue;
-    auto operand = standalone_daemon_of(*daemonset);
-    if (!operand) continue;
-    read_newest(revisions, *operand);
-    out.push_back(std::move(*operand));
-  }
-  std::ranges::sort(out, {}, &Operand::key);
-  return out;
+  return operand;
 }
 
 }  // namespace
@@ -131,15 +127,15 @@ std::vector<Operand> standalone_daemons(const World& world,
 Discovery discover(const World& world) {
   const auto revisions = newest_revisions(world);
   std::map<std::tuple<std::string, Owner>, std::vector<Operand>> groups;
+  Discovery out;
   for (const auto& [key, daemonset] : world.daemonsets.all()) {
     if (daemonset->meta.deletion_timestamp) continue;
-    auto operand = operand_of(*daemonset);
-    if (!operand) continue;
-    read_newest(revisions, *operand);
-    groups[{key.ns, owner_of(*daemonset, world)}].push_back(std::move(*operand));
+    if (auto operand = operand_of(*daemonset))
+      groups[{key.ns, owner_of(*daemonset, world)}].push_back(with_newest(revisions, *std::move(operand)));
+    if (auto daemon = standalone_daemon_of(*daemonset))
+      out.standalone.push_back(with_newest(revisions, *std::move(daemon)));
   }
-  Discovery out;
-  out.standalone = standalone_daemons(world, revisions);
+  std::ranges::sort(out.standalone, {}, &Operand::key);
   for (auto& [where, operands] : groups) {
     std::ranges::sort(operands, {}, &Operand::key);
     std::set<std::string> config_maps;
@@ -186,17 +182,11 @@ Discovery discover(const World& world) {
   return out;
 }
 
-const Operand* find_stray(const std::vector<Operand>& strays, Component component, const Node& node) {
-  const auto found = std::ranges::find_if(strays, [&](const Operand& stray) {
-    return stray.component == component && selects(stray, node, true) != Selects::no;
+const Operand* find_operand(const std::vector<Operand>& operands, Component component, const Node& node) {
+  const auto found = std::ranges::find_if(operands, [&](const Operand& operand) {
+    return operand.component == component && selects(operand, node, true) != Selects::no;
   });
-  return found == strays.end() ? nullptr : &*found;
-}
-
-const Operand* find_standalone(const std::vector<Operand>& standalone, const Node& node) {
-  const auto found = std::ranges::find_if(
-      standalone, [&](const Operand& daemon) { return selects(daemon, node, true) != Selects::no; });
-  return found == standalone.end() ? nullptr : &*found;
+  return found == operands.end() ? nullptr : &*found;
 }
 
 const Pod* pod_of_standalone(const std::vector<Operand>& standalone, const std::vector<const Pod*>& operand_pods) {
@@ -290,14 +280,6 @@ k8s::Result<DaemonSet> project_operand_daemonset(std::string_view json) {
   k8s::Result<DaemonSet> daemonset = project_daemonset(json);
   if (!daemonset || runs_operand(*daemonset)) return daemonset;
   return without_template(*daemonset);
-}
-
-bool is_of_cluster_policy(const DaemonSet& daemonset, const World& world) {
-  const auto* owner = daemonset.meta.controller();
-  if (owner == nullptr || owner->kind != "ClusterPolicy") return false;
-  const ClusterPolicy* policy = world.clusterpolicies.find(owner->name.view());
-  if (policy == nullptr || policy->meta.deletion_timestamp) return false;
-  return owner->uid.view().empty() || policy->meta.uid == owner->uid.view();
 }
 
 void SeenDaemonSets::add(const DaemonSet& daemonset, const World& world) {

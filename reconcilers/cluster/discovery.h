@@ -1,4 +1,4 @@
-// Finds the NVIDIA operands in the operand namespaces (operand_namespaces.h): the device plugin, GPU Feature Discovery
+// Finds the NVIDIA operands in the operand namespaces (below): the device plugin, GPU Feature Discovery
 // and the MPS control daemon. It matches by container name and owner uid, never by labels: the device plugin's chart
 // gives all three DaemonSets the same labels.
 #pragma once
@@ -7,16 +7,19 @@
 #include <cstddef>
 #include <functional>
 #include <map>
-#include <optional>
+#include <memory>
 #include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "k8sclient/value/error.h"
 #include "reconcilers/cluster/operand.h"
 #include "reconcilers/model/snapshot.h"
 
 namespace gso {
+
+class RecordStore;  // record_store.h
 
 // `nos`: its device plugin runs only on nodes that nos partitions (cluster/other_systems.h).
 enum class Provider { gpu_operator, device_plugin_chart, manifest, nos };
@@ -77,14 +80,12 @@ struct Discovery {
 // has rolled out what its ClusterPolicy announces. Not nos's plugin, whose profiles have other rules.
 [[nodiscard]] bool holds_profiles(const World& world, const ObjectKey& config_map);
 
-// The first of Discovery::standalone that selects the node, whatever its label nvidia.com/mps.capable is; null: none.
-[[nodiscard]] const Operand* find_standalone(const std::vector<Operand>& standalone, const Node& node);
+// The first of these operands of that component that selects the node, whatever its label nvidia.com/mps.capable is;
+// null: none. For Discovery::strays and, with Component::mps, Discovery::standalone.
+[[nodiscard]] const Operand* find_operand(const std::vector<Operand>& operands, Component component, const Node& node);
 // The node's pod of such a DaemonSet: one that is not being deleted if there are several; null: none.
 [[nodiscard]] const Pod* pod_of_standalone(const std::vector<Operand>& standalone,
                                            const std::vector<const Pod*>& operand_pods);
-
-// The first of Discovery::strays of that component that selects the node, or nullptr.
-[[nodiscard]] const Operand* find_stray(const std::vector<Operand>& strays, Component component, const Node& node);
 
 // Watches that the discovered operands require. A plain value: the runtime compares two of them and opens or closes
 // watches.
@@ -116,11 +117,52 @@ class ProtectedNamespaces {
   std::map<std::string, std::string_view, std::less<>> owners_;
 };
 
-// --- DaemonSets, whether they are believed (operand_namespaces.h) or not.
+// --- Whose DaemonSets are believed. Anybody who can create DaemonSets in one namespace can name a container like the
+// device plugin's, so an operand counts only in an operand namespace:
+//  - the operator's own, and those of the setting (PlannerSettings::operand_namespaces);
+//  - those of DaemonSets whose owner is a ClusterPolicy that exists, by name and uid;
+//  - those of the installations that the record has for nodes.
+// If that names none (first start, no ClusterPolicy, no record), all in which an operand's DaemonSet is found count,
+// and the record keeps this choice until the setting names some.
 
-// Its controller is a ClusterPolicy that exists and is not being deleted, by name and uid. An owner without a uid,
-// which no API server accepts but a manifest that somebody wrote can have, is compared by name.
-[[nodiscard]] bool is_of_cluster_policy(const DaemonSet& daemonset, const World& world);
+// project_daemonset() for operand namespaces: of one that is no operand, only what names it is kept.
+[[nodiscard]] k8s::Result<DaemonSet> project_operand_daemonset(std::string_view json);
+
+// The DaemonSets of a whole cluster that look like an operand's: by the name of a container (runs_operand()).
+struct SeenDaemonSets {
+  static constexpr std::size_t kMost = 256;
+  std::vector<DaemonSet> kept;  // At most kMost, without their templates, and not those that are being deleted.
+  std::size_t beyond = 0;       // How many more there are.
+  // Namespaces of all of them, kept or not: whoever fills `kept` with DaemonSets of one namespace hides no other one.
+  std::set<std::string> namespaces;
+  std::set<std::string> of_cluster_policies;  // Of those that a ClusterPolicy owns, kept or not.
+
+  // Takes it if it looks like an operand's. The ClusterPolicies are those of `world`.
+  void add(const DaemonSet& daemonset, const World& world);
+};
+
+// Decides over the operand namespaces of one World, again and again.
+class OperandNamespaces {
+ public:
+  OperandNamespaces();
+  ~OperandNamespaces();
+  // Sets World::operand_namespaces and operand_namespaces_chosen. World::configmaps must have the record. A record that
+  // cannot be read adds what it added before, and nothing is chosen then.
+  void decide(World& world, const PlannerSettings& settings, const SeenDaemonSets& seen);
+
+ private:
+  void read_record(const World& world, const PlannerSettings& settings);
+
+  std::unique_ptr<RecordStore> stored_;
+  std::set<std::string> recorded_;  // Of the installations of nodes.
+  std::set<std::string> choice_;    // FleetRecord::operand_namespaces
+};
+
+// For a World that has every DaemonSet of the cluster in World::daemonsets: decides, and moves those of other
+// namespaces to World::foreign_daemonsets.
+void keep_trusted_daemonsets(World& world, const PlannerSettings& settings);
+
+// --- DaemonSets, whether they are believed or not.
 
 // Why the operator ignores this one of World::foreign_daemonsets, for people; empty: it does not look like an
 // operand's.

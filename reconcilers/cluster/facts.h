@@ -12,7 +12,6 @@
 #include "reconcilers/cluster/config_maps.h"
 #include "reconcilers/cluster/discovery.h"
 #include "reconcilers/model/objects.h"
-#include "reconcilers/model/snapshot.h"
 #include "reconcilers/profile/expected.h"
 
 namespace gso {

@@ -1,7 +1,6 @@
 // KAI as it is configured, and the pods that do its work.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -10,7 +10,6 @@
 
 #include "reconcilers/cluster/cluster_pods.h"
 #include "reconcilers/cluster/discovery.h"
-#include "reconcilers/cluster/operand_namespaces.h"
 #include "reconcilers/cluster/other_systems.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/kai_objects.h"
@@ -57,6 +56,40 @@ Json parse_list(std::string_view text, OnItem on_item) {
       },
       false);
 }
+
+// The object goes into that store of the World.
+template <auto kProject, auto... kStore>
+k8s::Result<void> add_to(World& world, std::string_view text) {
+  auto object = kProject(text);
+  if (!object) return std::unexpected(object.error());
+  json::member_of<kStore...>(world).init_apply(*std::move(object));
+  return {};
+}
+
+struct KindOfObject {
+  std::string_view name;
+  k8s::Result<void> (*add)(World& world, std::string_view text);
+  std::string_view group{};  // Of its API, for a name that others use as well.
+  std::string_view only{};   // The one object that is kept.
+};
+constexpr KindOfObject kKindsOfObjects[] = {
+    {"Node", add_to<project_node, &World::nodes>},
+    {"ConfigMap", add_to<project_configmap, &World::configmaps>},
+    {"DaemonSet", add_to<project_daemonset, &World::daemonsets>},
+    {"ControllerRevision", add_to<project_controller_revision, &World::revisions>},
+    {"ClusterPolicy", add_to<project_clusterpolicy, &World::clusterpolicies>},
+    {"GPUCluster", add_to<project_gpu_cluster, &World::gpu_clusters>},
+    {"DeviceClass", add_to<project_device_class, &World::device_classes>},
+    {"ResourceSlice", add_to<project_resource_slice, &World::resource_slices>},
+    {"SharingPolicy", add_to<project_sharing_policy, &World::policies>},
+    {"SharingRollout", add_to<project_sharing_rollout, &World::rollouts>},
+    {"Lease", add_to<project_lease, &World::partitioning, &PartitioningWorld::leases>, "", kPartitionerLease},
+    {"Config", add_to<project_kai_config, &World::kai, &KaiWorld::configs>, "kai.scheduler/"},
+    {"BindRequest", add_to<project_bind_request, &World::kai, &KaiWorld::bind_requests>},
+    {"Deployment", add_to<project_deployment, &World::kai, &KaiWorld::deployments>},
+    {"RuntimeClass", add_to<project_runtime_class, &World::kai, &KaiWorld::runtime_classes>},
+    {"CustomResourceDefinition", add_to<project_kai_schema, &World::kai, &KaiWorld::schemas>},
+};
 
 class Loader {
  public:
@@ -111,8 +144,7 @@ class Loader {
     if (has_resource_slices_) world.resource_slices.init_done();
     if (has_runtime_classes_) world.kai.runtime_classes.init_done();
     world.partitioning.leases_known = true;
-    LookupResults& lookups = world.kai.lookups;
-    if (!lookups.binder_lease) lookups.binder_lease = LookupResults::Lease{one_look(now_), false, {}, {}};
+    world.kai.lookups.binder_lease = LookupResults::Lease{one_look(now_), false, {}, {}};
     place_config_maps();
     if (settings_ != nullptr) keep_trusted_daemonsets(world, *settings_);
     for (const std::string& pod : claiming_pods_) (void)pods_.add(claims_.without_other_claims(pod)).has_value();
@@ -126,8 +158,7 @@ class Loader {
     const auto list = list_kind_of(text);
     if (!list) {
       Json document = Json::parse(text.begin(), text.end(), nullptr, false);
-      add_json_document(file, document);
-      return;
+      return add_json_document(file + "#0", document);
     }
     const std::string kind = list->substr(0, list->size() - 4);
     const Json root = parse_list(text, [&](Json& item) {
@@ -144,25 +175,17 @@ class Loader {
       problems_.push_back(fmt::format("{}: items of a {} must be a list", file, *list));
   }
 
-  void add_json_document(const std::string& file, Json& document) {
-    const std::string where = file + "#0";
+  void add_json_document(const std::string& where, Json& document) {
     const std::string kind = text_at(document, "kind");
-    if (kind.empty()) {
-      problems_.push_back(fmt::format("{}: {}", where, kKindMissing));
-      return;
-    }
     const auto items = document.find("items");
-    if (kind.ends_with("List") && items != document.end() && !items->is_null()) {
-      problems_.push_back(where + ": items must be a list");
-      return;
-    }
-    add_json_object(where, kind, document);
+    const bool is_list = kind.ends_with("List") && items != document.end() && !items->is_null();
+    if (!kind.empty() && !is_list) return add_json_object(where, kind, document);
+    problems_.push_back(fmt::format("{}: {}", where, is_list ? "items must be a list" : kKindMissing));
   }
 
   void add_json_object(const std::string& where, const std::string& kind, Json& object) {
-    if (auto added = add(where, kind, object); !added) {
+    if (auto added = add(where, kind, object); !added)
       problems_.push_back(fmt::format("{}: {}", where, added.error().message));
-    }
   }
 
   void add_yaml(const ManifestFile& file) {
@@ -233,13 +256,6 @@ class Loader {
     }
   }
 
-  template <class T>
-  k8s::Result<void> put(k8s::Result<T> object, k8s::Store<T>& store) {
-    if (!object) return std::unexpected(object.error());
-    store.init_apply(std::move(*object));
-    return {};
-  }
-
   k8s::Result<void> add(const std::string& where, const std::string& kind, Json& object) {
     fill_metadata(kind, object);
     return add_text(where, kind, text_at(object, "apiVersion"), text_at(object["metadata"], "name"), dump(object));
@@ -248,33 +264,24 @@ class Loader {
   k8s::Result<void> add_text(std::string_view where, std::string_view kind, std::string_view api_version,
                              std::string_view name, std::string_view text) {
     World& world = out_.world;
-    if (kind == "Lease") out_.leases.emplace_back(text);
+    const auto* known = std::ranges::find_if(kKindsOfObjects, [&](const KindOfObject& each) {
+      return each.name == kind && api_version.starts_with(each.group);
+    });
+    const bool is_known = known != std::end(kKindsOfObjects);
     // The kind is served even if no object of it exists.
     const bool our_crd = kind == "CustomResourceDefinition" && name == "sharingpolicies.gpusharing.dev";
-    world.policies_served = world.policies_served || our_crd;
-    if (kind == "Node") return put(project_node(text), world.nodes);
-    if (kind == "ConfigMap") return put(project_configmap(text), world.configmaps);
-    if (kind == "DaemonSet") return put(project_daemonset(text), world.daemonsets);
-    if (kind == "ControllerRevision") return put(project_controller_revision(text), world.revisions);
-    if (kind == "ClusterPolicy") return put(project_clusterpolicy(text), world.clusterpolicies);
-    if (kind == "GPUCluster") return put(project_gpu_cluster(text), world.gpu_clusters);
-    if (PodClaims::reads(kind)) {
-      claims_.add(kind, text);
-      return kind == "DeviceClass" ? put(project_device_class(text), world.device_classes) : k8s::Result<void>();
-    }
+    if (our_crd || kind == "SharingPolicy" || kind == "SharingRollout") world.policies_served = true;
+    // Manifests name objects, not APIs: where one of KAI's kinds occurs, both are served.
+    if (is_known && (kind == "Config" || kind == "BindRequest"))
+      world.kai.configs_served = world.kai.bind_requests_served = true;
     has_resource_slices_ = has_resource_slices_ || kind == "ResourceSlice";
-    if (kind == "ResourceSlice") return put(project_resource_slice(text), world.resource_slices);
-    if (kind == "Lease" && name == kPartitionerLease) return put(project_lease(text), world.partitioning.leases);
-    if (kind == "Lease") return {};
-    if (is_kai_kind(kind, api_version, name)) return add_kai_object(kind, text);
-    if (kind == "SharingPolicy" || kind == "SharingRollout") {
-      world.policies_served = true;
-      if (kind == "SharingPolicy") return put(project_sharing_policy(text), world.policies);
-      return put(project_sharing_rollout(text), world.rollouts);
-    }
+    has_runtime_classes_ = has_runtime_classes_ || kind == "RuntimeClass";
+    if (kind == "Lease") out_.leases.emplace_back(text);
+    if (PodClaims::reads(kind)) claims_.add(kind, text);
     if (kind == "Pod") return add_pod(text);
-    note_ignored(where, kind);
-    return {};
+    if (!is_known && !PodClaims::reads(kind)) note_ignored(where, kind);
+    const bool keeps = is_known && (known->only.empty() || known->only == name);
+    return keeps ? known->add(world, text) : k8s::Result<void>();
   }
 
   // One with claims is added when all claims are known.
@@ -295,41 +302,14 @@ class Loader {
     }
   }
 
-  static bool is_kai_kind(std::string_view kind, std::string_view api_version, std::string_view name) {
-    if (kind == "Config") return api_version.starts_with("kai.scheduler/");
-    if (kind == "Lease") return name == kai::kBinderLease;
-    return kind == "BindRequest" || kind == "Deployment" || kind == "RuntimeClass" ||
-           kind == "CustomResourceDefinition";
-  }
-
-  k8s::Result<void> add_kai_object(std::string_view kind, std::string_view text) {
-    KaiWorld& kai = out_.world.kai;
-    if (kind == "Lease") {
-      auto lease = project_lease(text);
-      if (!lease) return std::unexpected(lease.error());
-      kai.lookups.binder_lease = LookupResults::Lease{one_look(now_), true, lease->holder, lease->acquired};
-      return {};
-    }
-    if (kind == "Deployment") return put(project_deployment(text), kai.deployments);
-    if (kind == "RuntimeClass") {
-      has_runtime_classes_ = true;
-      return put(project_runtime_class(text), kai.runtime_classes);
-    }
-    if (kind == "CustomResourceDefinition") return put(project_kai_schema(text), kai.schemas);
-    // Manifests name objects, not APIs: where one of KAI's kinds occurs, both are served.
-    kai.configs_served = kai.bind_requests_served = true;
-    if (kind == "Config") return put(project_kai_config(text), kai.configs);
-    return put(project_bind_request(text), kai.bind_requests);
-  }
-
   // The manifests are the whole cluster: so the consumers' ConfigMaps are also known.
   void place_config_maps() {
     KaiWorld& kai = out_.world.kai;
     for (const auto& [key, config_map] : out_.world.configmaps.all()) {
-      auto devices = config_map->data.find(std::string(kai::kVisibleDevices));
-      if (devices == config_map->data.end() || !devices->second) continue;
+      const auto devices = key_text(config_map.get(), kai::kVisibleDevices);
+      if (!devices) continue;
       LookupResults::Devices& found = kai.lookups.config_maps[key];
-      found = {one_look(now_), true, *devices->second, {}};
+      found = {one_look(now_), true, *devices, {}};
       for (const k8s::OwnerReference& owner : config_map->meta.owners) found.owners.push_back(owner.uid);
     }
   }

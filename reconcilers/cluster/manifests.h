@@ -28,7 +28,7 @@ struct ManifestFile {
 };
 
 // Objects without a uid, resourceVersion or creationTimestamp get stable ones (kind/namespace/name, "1", the epoch), so
-// that hand-written manifests work. DaemonSets outside the operand namespaces are foreign (operand_namespaces.h).
+// that hand-written manifests work. DaemonSets outside the operand namespaces are foreign (discovery.h).
 // Errors (reason `decode`) have a line for each wrong object, up to 20: file, line, column, the object, what is valid
 // there and what was found.
 [[nodiscard]] k8s::Result<LoadedManifests> load_manifests(const std::vector<ManifestFile>& files, WallTime now,

@@ -2,6 +2,7 @@
 #include "reconcilers/cluster/operand.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
@@ -9,6 +10,7 @@
 #include <tuple>
 #include <utility>
 
+#include "reconcilers/model/foreign_names.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 
@@ -19,11 +21,10 @@ namespace gso {
 PluginVersion PluginVersion::of_image(std::string_view image) {
   // registry:5000/path/name:v0.17.1-ubi9@sha256:…: the tag follows the last colon of the last path segment.
   image = image.substr(0, image.find('@'));
-  const auto slash = image.rfind('/');
-  std::string_view name = slash == std::string_view::npos ? image : image.substr(slash + 1);
-  const auto colon = name.find(':');
+  image = image.substr(image.rfind('/') + 1);
+  const auto colon = image.find(':');
   if (colon == std::string_view::npos) return {};
-  std::string_view tag = name.substr(colon + 1);
+  std::string_view tag = image.substr(colon + 1);
   if (tag.starts_with('v')) tag.remove_prefix(1);
   PluginVersion out;
   int* const parts[] = {&out.major, &out.minor, &out.patch};
@@ -133,50 +134,18 @@ void read_config_manager(const DaemonSet& daemonset, Operand& out) {
 
 // --- Flags and variables of a main container, read in the same way as the component reads them.
 
-// Variables that override a field of the profile, or on whose invalid values the component exits; the flag of that name
-// overrides the variable. Source: the flags of the device plugin and of GFD (v0.20.0).
-struct Overriding {
-  std::string_view variable;
-  bool boolean = false;  // The flag needs no value.
-  bool list = false;     // Repeated flags are combined.
-};
-constexpr Overriding kOverriding[] = {{"MIG_STRATEGY"},
-                                      {"MPS_ROOT"},
-                                      {"DEVICE_ID_STRATEGY"},
-                                      {"DEVICE_DISCOVERY_STRATEGY"},
-                                      {"DEVICE_LIST_STRATEGY", false, true},
-                                      {"SHARED_DEVICES_ALLOCATION_POLICY"},
-                                      {"IMEX_CHANNEL_IDS", false, true},
-                                      {"IMEX_REQUIRED", true},
-                                      {"FAIL_ON_INIT_ERROR", true},
-                                      {"PASS_DEVICE_SPECS", true},
-                                      {"GDRCOPY_ENABLED", true},
-                                      {"GDS_ENABLED", true},
-                                      {"MOFED_ENABLED", true}};
-
 std::string flag_name(std::string_view variable) {
   std::string flag = "--";
   for (const char c : variable) flag += c == '_' ? '-' : static_cast<char>(c - 'A' + 'a');
   return flag;
 }
 
-// "--mig-strategy=x", or "--mig-strategy", "x"; one dash works like two.
-std::optional<std::string> flag_of(const ContainerSpec& container, const Overriding& setting,
-                                   std::string_view two_dashes) {
-  std::optional<std::string> out;
-  const auto take = [&](std::string value) {
-    out = setting.list && out ? fmt::format("{},{}", *out, value) : std::move(value);
-  };
-  for (std::size_t i = 0; i < container.command.size(); ++i) {
-    std::string_view word = container.command[i];
-    const bool one_dash = word.starts_with("-") && !word.starts_with("--");
-    const std::string_view flag = one_dash ? two_dashes.substr(1) : two_dashes;
-    if (word == flag && setting.boolean) take("true");
-    if (word == flag && !setting.boolean && i + 1 < container.command.size()) take(container.command[i + 1]);
-    if (word.starts_with(flag) && word.substr(flag.size()).starts_with("="))
-      take(std::string(word.substr(flag.size() + 1)));
-  }
-  return out;
+// The last flag of that name counts.
+std::optional<std::string> flag_of(const ContainerSpec& container, const OperandSetting& setting,
+                                   std::string_view flag) {
+  const auto values = container.flag_values(flag, setting.kind == OperandSetting::Kind::boolean);
+  if (values.empty()) return std::nullopt;
+  return setting.kind == OperandSetting::Kind::list ? fmt::format("{}", fmt::join(values, ",")) : values.back();
 }
 
 // The kubelet inserts another variable's value.
@@ -191,9 +160,7 @@ void read_config_file(const DaemonSet& daemonset, const ContainerSpec& main, Ope
   if (file.empty()) return;
   std::size_t longest = 0;
   for (const auto& [path, volume] : main.volume_mounts) {
-    const bool below =
-        file.starts_with(path) && (file.size() == path.size() || path.ends_with('/') || file[path.size()] == '/');
-    if (!below || path.size() < longest) continue;
+    if (!is_at_or_below(file, path) || path.size() < longest) continue;
     longest = path.size();
     out.file_config_map = value_of(daemonset.configmap_volumes, volume);
   }
@@ -209,7 +176,7 @@ bool has_mps_root(const ContainerSpec& container) {
 // By the variable's name; the flag of that name overrides the variable. See Operand::overrides.
 std::map<std::string, Operand::Override> overrides_of(const ContainerSpec& container, Component component) {
   std::map<std::string, Operand::Override> out;
-  for (const Overriding& setting : kOverriding) {
+  for (const OperandSetting& setting : kOperandSettings) {
     const std::string name(setting.variable);
     const std::string flag = flag_name(setting.variable);
     std::optional<Operand::Override> found;
@@ -263,9 +230,8 @@ std::optional<Operand> operand_of(const DaemonSet& daemonset) {
   if (main == daemonset.containers.end()) return std::nullopt;
   Operand out = operand_base(daemonset, *component_of_container(main->name));
   out.overrides = overrides_of(*main, out.component);
-  if (const auto mig = out.overrides.find("MIG_STRATEGY"); mig != out.overrides.end()) {
+  if (const auto mig = out.overrides.find(std::string(kMigStrategyVariable)); mig != out.overrides.end())
     out.mig_strategy = mig->second.value;
-  }
   out.mps_root = has_mps_root(*main);
   out.version = PluginVersion::of_image(main->image);
   read_config_manager(daemonset, out);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <compare>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -77,6 +78,39 @@ struct Operand {
   std::map<std::string, Override> overrides;
   PluginVersion version;
   friend bool operator==(const Operand&, const Operand&) = default;
+};
+
+// A setting that a variable of the main container overrides, and the flag of that name ("--mig-strategy") overrides the
+// variable; or one on whose invalid values the component exits. Source: the flags of the device plugin and of GFD
+// (v0.20.0).
+struct OperandSetting {
+  enum class Kind : std::uint8_t { text, list, boolean };  // Repeated flags of a list are combined.
+  std::string_view variable;
+  Kind kind = Kind::text;
+  bool gfd = false;          // GFD also reads it.
+  int since = 0;             // Of v0.N: the first release that reads it.
+  std::string_view field{};  // Of the profile.
+  std::string_view code{};   // Of errors in that field.
+};
+inline constexpr std::string_view kMigStrategyVariable = "MIG_STRATEGY";
+inline constexpr OperandSetting kOperandSettings[] = {
+    {kMigStrategyVariable, OperandSetting::Kind::text, true, 0, "flags.migStrategy", "UnknownMigStrategy"},
+    {"DEVICE_DISCOVERY_STRATEGY", OperandSetting::Kind::text, true, 16, "flags.deviceDiscoveryStrategy",
+     "UnknownDiscoveryStrategy"},
+    {"DEVICE_ID_STRATEGY", OperandSetting::Kind::text, false, 0, "flags.plugin.deviceIDStrategy",
+     "UnknownDeviceIDStrategy"},
+    {"DEVICE_LIST_STRATEGY", OperandSetting::Kind::list, false, 0, "flags.plugin.deviceListStrategy",
+     "UnknownDeviceListStrategy"},
+    {"SHARED_DEVICES_ALLOCATION_POLICY", OperandSetting::Kind::text, false, 20,
+     "flags.plugin.sharedDevicesAllocationPolicy", "UnknownAllocationPolicy"},
+    {"IMEX_CHANNEL_IDS", OperandSetting::Kind::list, false, 17, "imex.channelIDs", "InvalidImexChannels"},
+    {"FAIL_ON_INIT_ERROR", OperandSetting::Kind::boolean, true},
+    {"PASS_DEVICE_SPECS", OperandSetting::Kind::boolean},
+    {"GDRCOPY_ENABLED", OperandSetting::Kind::boolean, false, 18},
+    {"GDS_ENABLED", OperandSetting::Kind::boolean},
+    {"MOFED_ENABLED", OperandSetting::Kind::boolean},
+    {"IMEX_REQUIRED", OperandSetting::Kind::boolean, false, 17},
+    {"MPS_ROOT"},
 };
 
 // The component of a main container of that name: the names that the GPU Operator's assets, the device plugin's chart

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include "reconcilers/model/foreign_names.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/labels.h"
+#include "reconcilers/model/object_refs.h"
 
 namespace gso {
 
@@ -203,63 +205,40 @@ std::string double_offer_of(std::string_view resource, std::string_view device_c
 }
 
 void DraOffers::attach(World& world) {
-  world.device_classes.add_listener([this](const ObjectKey&, const auto&, const auto&) { classes_changed_ = true; });
-  world.resource_slices.add_listener([this](const ObjectKey&, const auto& before, const auto& after) {
-    if (everything_) return;
-    if (before != nullptr) count(*before, -1);
-    if (after != nullptr) count(*after, 1);
-  });
-}
-
-void DraOffers::count(const ResourceSlice& slice, std::int64_t by) {
-  if (slice.driver != kGpuDraDriver || !slice.offers) return;
-  if (slice.all_nodes) {
-    all_nodes_ += by;
-    all_nodes_changed_ = true;
-    return;
-  }
-  if (slice.node.empty()) return;
-  std::string node(slice.node.view());
-  if (std::int64_t& slices = offered_[node]; (slices += by) == 0) offered_.erase(node);
-  changed_.insert(std::move(node));
-}
-
-void DraOffers::note_offering_changed(const World& world) {
-  for (std::string& name : offering(world)) changed_.insert(std::move(name));
+  const auto note = [this](const ObjectKey&, const auto&, const auto&) { stale_ = true; };
+  world.device_classes.add_listener(note);
+  world.resource_slices.add_listener(note);
 }
 
 void DraOffers::refresh(const World& world) {
-  if (everything_) {
-    for (const auto& [node, slices] : std::exchange(offered_, {})) changed_.insert(node);
-    all_nodes_changed_ = std::exchange(all_nodes_, 0) != 0;
-    for (const auto& [key, slice] : world.resource_slices.all()) count(*slice, 1);
+  if (!std::exchange(stale_, false)) return;
+  const auto offered_before = std::exchange(offered_, {});
+  const bool all_before = std::exchange(all_nodes_, false);
+  const std::string class_before = std::exchange(device_class_, {});
+  for (const auto& [key, slice] : world.resource_slices.all()) {
+    if (slice->driver != kGpuDraDriver || !slice->offers) continue;
+    all_nodes_ = all_nodes_ || slice->all_nodes;
+    if (!slice->all_nodes && !slice->node.empty()) offered_.emplace(slice->node.view());
   }
-  if (everything_ || classes_changed_) {
-    classes_.clear();
-    for (const auto& [key, device_class] : world.device_classes.all()) {
-      const std::string resource(device_class->extended_resource.view());
-      if (!resource.starts_with("nvidia.com/")) continue;
-      const auto [known, added] = classes_.emplace(resource, key.name);
-      if (!added && key.name < known->second) known->second = key.name;
-    }
-    const auto gpus = classes_.find(std::string(kGpuResource));
-    const std::string found = gpus == classes_.end() ? std::string() : gpus->second;
-    if (found != device_class_) {
-      note_offering_changed(world);
-      device_class_ = found;
-    }
+  classes_.clear();
+  for (const DeviceClass* device_class : in_order(world.device_classes)) {
+    const std::string resource(device_class->extended_resource.view());
+    if (resource.starts_with("nvidia.com/")) classes_.try_emplace(resource, device_class->meta.name);
   }
-  if (all_nodes_changed_) {
+  const auto gpus = classes_.find(std::string(kGpuResource));
+  if (gpus != classes_.end()) device_class_ = gpus->second;
+  std::ranges::set_symmetric_difference(offered_before, offered_, std::inserter(changed_, changed_.end()));
+  if (device_class_ != class_before) {
+    for (std::string& name : offering(world)) changed_.insert(std::move(name));
+  }
+  if (all_nodes_ != all_before) {
     for (const auto& [key, node] : world.nodes.all()) changed_.insert(key.name);
   }
-  everything_ = classes_changed_ = all_nodes_changed_ = false;
 }
 
 std::vector<std::string> DraOffers::take_changed_nodes() {
-  std::vector<std::string> out(changed_.begin(), changed_.end());
-  changed_.clear();
-  std::ranges::sort(out);
-  return out;
+  const std::set<std::string> changed = std::exchange(changed_, {});
+  return {changed.begin(), changed.end()};
 }
 
 std::vector<std::string> DraOffers::nodes(const World& world) const {
@@ -267,20 +246,16 @@ std::vector<std::string> DraOffers::nodes(const World& world) const {
 }
 
 std::vector<std::string> DraOffers::offering(const World& world) const {
-  std::vector<std::string> out;
-  for (const auto& [node, slices] : offered_) out.push_back(node);
-  if (all_nodes_ > 0) {
-    for (const auto& [key, node] : world.nodes.all()) {
-      if (!offered_.contains(key.name)) out.push_back(key.name);
-    }
+  std::set<std::string> out(offered_.begin(), offered_.end());
+  if (all_nodes_) {
+    for (const auto& [key, node] : world.nodes.all()) out.insert(key.name);
   }
-  std::ranges::sort(out);
-  return out;
+  return {out.begin(), out.end()};
 }
 
 const std::string& DraOffers::class_of(std::string_view node) const {
   static const std::string kNone;
-  return !device_class_.empty() && (all_nodes_ > 0 || offered_.contains(std::string(node))) ? device_class_ : kNone;
+  return !device_class_.empty() && (all_nodes_ || offered_.contains(node)) ? device_class_ : kNone;
 }
 
 using Json = nlohmann::json;

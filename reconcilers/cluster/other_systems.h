@@ -2,15 +2,13 @@
 // service.
 #pragma once
 
-#include <cstdint>
+#include <functional>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
-#include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "k8sclient/value/object.h"
@@ -66,8 +64,6 @@ struct Quarantine {
 // The first mark of the table that the node has; nullopt: none.
 [[nodiscard]] std::optional<Quarantine> quarantine_of(const Node& node);
 
-// --- What DRA offers of the nodes' GPUs, and which claims pods have.
-
 // --- GPUs that a DRA driver offers in addition to the device plugin. The scheduler takes the DRA path for an extended
 // resource that a DeviceClass names on every node where allocatable of it is 0: if such a node also publishes
 // ResourceSlices, the same GPU is allocated twice. Source: filterExtendedResources of Kubernetes 1.36,
@@ -82,7 +78,7 @@ class DraOffers {
  public:
   // Listens to the stores of `world`, which must outlive this object.
   void attach(World& world);
-  void note_everything_changed() { everything_ = true; }
+  void note_everything_changed() { stale_ = true; }
   void refresh(const World& world);
   // Nodes whose answer may have changed since the last call.
   [[nodiscard]] std::vector<std::string> take_changed_nodes();
@@ -98,17 +94,12 @@ class DraOffers {
   [[nodiscard]] const std::map<std::string, std::string>& classes() const { return classes_; }
 
  private:
-  void count(const ResourceSlice& slice, std::int64_t by);
-  void note_offering_changed(const World& world);
-
-  bool everything_ = true;
-  bool classes_changed_ = true;
-  bool all_nodes_changed_ = false;
-  std::int64_t all_nodes_ = 0;  // Slices with devices for all nodes.
+  bool stale_ = true;
+  bool all_nodes_ = false;  // The driver publishes devices for all nodes.
   std::map<std::string, std::string> classes_;
-  std::string device_class_;                               // The first by name; empty: none.
-  std::unordered_map<std::string, std::int64_t> offered_;  // Node -> slices with devices.
-  std::unordered_set<std::string> changed_;
+  std::string device_class_;                    // The first by name; empty: none.
+  std::set<std::string, std::less<>> offered_;  // Nodes with slices of their own.
+  std::set<std::string> changed_;
 };
 
 // --- Which pods among manifests have a ResourceClaim for a GPU: a claim can be for a device of any driver. In doubt

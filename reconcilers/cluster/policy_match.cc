@@ -20,6 +20,11 @@ using k8s::LabelRequirement;
 
 constexpr std::string_view kVendor = "nvidia.com/";
 
+// nvidia.com/gpu.product, nvidia.com/mig-1g.5gb.product, …
+bool is_product_label(std::string_view label) {
+  return label.starts_with(kVendor) && label.ends_with(".product");
+}
+
 std::optional<std::string_view> value_of(const Node& node, std::string_view label) {
   const auto value = node.meta.labels.get(label);
   return value && is_product_label(label) ? std::optional(unshared_product(*value)) : value;
@@ -87,10 +92,6 @@ std::string_view unshared_product(std::string_view product) {
   constexpr std::string_view kShared = "-SHARED";
   if (product.ends_with(kShared)) product.remove_suffix(kShared.size());
   return product;
-}
-
-bool is_product_label(std::string_view label) {
-  return label.starts_with(kVendor) && label.ends_with(".product");
 }
 
 std::string sharing_label_problem(std::string_view label, const std::vector<std::string>& values,

@@ -54,8 +54,6 @@ namespace gso {
 
 // The name of a product without the sharing suffix.
 [[nodiscard]] std::string_view unshared_product(std::string_view product);
-// nvidia.com/gpu.product, nvidia.com/mig-1g.5gb.product, …
-[[nodiscard]] bool is_product_label(std::string_view label);
 
 // --- Policies that govern although their objects are not there: a stop that a person has set does not end because its
 // object, or the CRD of its kind, is deleted (S10).

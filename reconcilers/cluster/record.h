@@ -175,7 +175,7 @@ struct FleetRecord {
   // Namespaces that the operator was not allowed to read (403) when the baseline was recorded, and those whose device
   // plugins claimed one node then: nodes of these plugins without an entry have no baseline yet.
   std::set<std::string> without_baseline;
-  // The operand namespaces that were chosen when nothing named any (operand_namespaces.h); empty: none were.
+  // The operand namespaces that were chosen when nothing named any (discovery.h); empty: none were.
   std::set<std::string> operand_namespaces;
   // Labels by which plugins have selected their profile (NODE_LABEL), but for the usual one: when the variable is
   // renamed, what policies wrote under the old name is taken back, and no other label of a node.

@@ -35,47 +35,28 @@ std::string unread_decisions(const World& world, const PlannerSettings& settings
 namespace {
 
 std::shared_ptr<const std::string> text_in(const World& world, const k8s::ObjectKey& config_map, std::string_view key) {
-  const ConfigMap* found = world.configmaps.find(config_map);
-  if (found == nullptr) return nullptr;
-  const auto text = found->data.find(std::string(key));
-  return text == found->data.end() ? nullptr : text->second;
+  return key_text(world.configmaps.find(config_map), key);
 }
 
 bool same(const std::shared_ptr<const std::string>& a, const std::shared_ptr<const std::string>& b) {
   return a == b || (a && b && *a == *b);
 }
 
-bool says(const World& world, const k8s::ObjectKey& config_map, std::string_view key, const std::string& text) {
-  const auto present = text_in(world, config_map, key);
-  return present != nullptr && *present == text;
-}
-
 WriteConfigMap write_of(const k8s::ObjectKey& config_map, std::string_view key, std::string text) {
   return {config_map, {{std::string(key), std::move(text)}}, {}};
 }
 
-// The shards whose content differs from the wanted one.
+// The shards whose content differs from the wanted one. `taking`: a baseline is being written; shards already written
+// for it are kept, because otherwise the baseline of a changing fleet would never complete.
 std::vector<WriteConfigMap> shard_writes(const FleetRecord& next, const World& world, const k8s::ObjectKey& state,
-                                         const FleetRecord* present) {
+                                         const FleetRecord* present, bool taking) {
   std::vector<WriteConfigMap> out;
   for (std::size_t i = 0; i < MachineRecords::kShards; ++i) {
     if (present != nullptr && next.machines.shares(i, present->machines)) continue;
+    const auto there = text_in(world, shard_key(state, i), kShardKey);
+    if (taking && there && parse_shard(*there, i, next.recorded_at)) continue;
     std::string text = print_shard(next.machines.shard(i), i, next.recorded_at);
-    if (!says(world, shard_key(state, i), kShardKey, text)) {
-      out.push_back(write_of(shard_key(state, i), kShardKey, std::move(text)));
-    }
-  }
-  return out;
-}
-
-// Shards already written for this baseline are kept; otherwise the baseline of a changing fleet would never complete.
-std::vector<WriteConfigMap> first_shard_writes(const FleetRecord& next, const World& world,
-                                               const k8s::ObjectKey& state) {
-  std::vector<WriteConfigMap> out;
-  for (std::size_t i = 0; i < MachineRecords::kShards; ++i) {
-    const auto present = text_in(world, shard_key(state, i), kShardKey);
-    if (present && parse_shard(*present, i, next.recorded_at)) continue;
-    out.push_back(write_of(shard_key(state, i), kShardKey, print_shard(next.machines.shard(i), i, next.recorded_at)));
+    if (!there || *there != text) out.push_back(write_of(shard_key(state, i), kShardKey, std::move(text)));
   }
   return out;
 }
@@ -195,13 +176,12 @@ std::vector<WriteConfigMap> record_writes(const FleetRecord& next, const World& 
   const auto write_head = [&](bool in_shards, bool begun) {
     std::vector<WriteConfigMap> out;
     std::string head = print_head({next, in_shards, begun});
-    if (!says(world, state, kRecordKey, head)) out.push_back(write_of(state, kRecordKey, std::move(head)));
+    if (!text || *text != head) out.push_back(write_of(state, kRecordKey, std::move(head)));
     return out;
   };
   if (!sharded) return write_head(false, false);
   if (none) return write_head(false, true);
-  std::vector<WriteConfigMap> out = taking ? first_shard_writes(next, world, state)
-                                           : shard_writes(next, world, state, is_sharded ? present : nullptr);
+  std::vector<WriteConfigMap> out = shard_writes(next, world, state, is_sharded && !taking ? present : nullptr, taking);
   // If the head already says that the machines are in shards, one pass writes both, because each entry is independent.
   if (!out.empty() && !is_sharded) return out;
   std::vector<WriteConfigMap> head = write_head(true, false);

@@ -39,11 +39,8 @@ std::string present_revision(const World& world, const FleetIndex::Impl& index, 
                              const std::string& key) {
   for (const PluginInstallation& installation : index.discovery.installations) {
     if (installation.id() != config_map) continue;
-    const ConfigMap* object = world.configmaps.find(installation.config_map_key());
-    if (object == nullptr) return {};
-    const auto text = object->data.find(key);
-    if (text == object->data.end() || !text->second) return {};
-    return index.profiles.compile(*text->second)->revision;
+    const auto text = key_text(world.configmaps.find(installation.config_map_key()), key);
+    return text ? index.profiles.compile(*text)->revision : std::string();
   }
   return {};
 }

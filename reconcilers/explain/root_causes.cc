@@ -179,12 +179,8 @@ void drop_second_reports(const World& world, bool changes_continue, std::vector<
 // The error in that key of the ConfigMap; empty: it has none.
 std::string error_of_key(const World& world, const FleetIndex& index, const ObjectKey& config_map,
                          const std::string& key) {
-  const ConfigMap* object = world.configmaps.find(config_map);
-  if (object == nullptr) return {};
-  const auto text = object->data.find(key);
-  return text == object->data.end() || text->second == nullptr
-             ? std::string()
-             : shown_message(index.impl().profiles.compile(*text->second)->error);
+  const auto text = key_text(world.configmaps.find(config_map), key);
+  return text ? shown_message(index.impl().profiles.compile(*text)->error) : std::string();
 }
 
 // An invalid key that is the default is reported for the nodes with a label as well: its error is printed once.

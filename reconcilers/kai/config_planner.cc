@@ -50,10 +50,9 @@ bool renders(std::string_view manager) {
 OrderedJson remembered(const KaiPass& pass) {
   const PlannerSettings& settings = pass.s.settings;
   const ConfigMap* state = pass.s.world.configmaps.find({settings.operator_namespace, settings.state_config_map});
-  if (state == nullptr) return OrderedJson::object();
-  auto it = state->data.find(std::string(kStateKey));
-  if (it == state->data.end() || !it->second) return OrderedJson::object();
-  OrderedJson out = OrderedJson::parse(*it->second, nullptr, false);
+  const auto text = key_text(state, kStateKey);
+  if (!text) return OrderedJson::object();
+  OrderedJson out = OrderedJson::parse(*text, nullptr, false);
   return out.is_object() ? out : OrderedJson::object();
 }
 

@@ -7,6 +7,9 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "k8sclient/value/encoding.h"
+#include "k8sclient/value/selectors.h"
+
 namespace gso {
 
 namespace {
@@ -66,7 +69,7 @@ std::optional<long double> parse_quantity(std::string_view text) {
     const char c = text.front();
     if (c == '.' && !point) {
       point = true;
-    } else if (c >= '0' && c <= '9') {
+    } else if (k8s::is_digit(c)) {
       any = true;
       digits = digits * 10 + (c - '0');
       if (point) by *= 10;
@@ -92,11 +95,8 @@ std::optional<std::int64_t> slice_gigabytes(std::string_view resource) {
   if (resource.size() <= kSlicePrefix.size() + kSuffix.size()) return std::nullopt;
   const std::string_view digits =
       resource.substr(kSlicePrefix.size(), resource.size() - kSlicePrefix.size() - kSuffix.size());
-  const bool number = std::ranges::all_of(digits, [](char c) { return c >= '0' && c <= '9'; });
-  if (!number || digits.front() == '0' || digits.size() > kMostDigits) return std::nullopt;
-  std::int64_t gigabytes = 0;
-  std::from_chars(digits.data(), digits.data() + digits.size(), gigabytes);
-  return gigabytes;
+  const bool plain = k8s::is_digit(digits.front()) && digits.front() != '0' && digits.size() <= kMostDigits;
+  return plain ? whole_number(digits) : std::nullopt;
 }
 
 std::string slice_resource(std::int64_t gigabytes) {
@@ -167,18 +167,8 @@ bool is_at_or_below(std::string_view path, std::string_view directory) {
   return directory.ends_with('/') || path.size() == directory.size() || path[directory.size()] == '/';
 }
 
-namespace {
-
-constexpr std::string_view kReport = "pipeDirectory=";
-constexpr std::size_t kLongestLabel = 63;
-
-bool is_alphanumeric(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-}
-
-}  // namespace
-
 std::string_view reported_pipe_directory(std::string_view message) {
+  constexpr std::string_view kReport = "pipeDirectory=";
   if (!message.starts_with(kReport)) return {};
   message.remove_prefix(kReport.size());
   return message.substr(0, message.find_first_of(" \t\r\n"));
@@ -187,12 +177,9 @@ std::string_view reported_pipe_directory(std::string_view message) {
 std::string pipe_directory_label(std::string_view directory) {
   if (!directory.starts_with('/') || clean_path(directory) != directory) return {};
   std::string out(directory.substr(1));
-  if (out.empty() || out.size() > kLongestLabel) return {};
-  if (!is_alphanumeric(out.front()) || !is_alphanumeric(out.back())) return {};
-  const auto fits = [](char c) { return is_alphanumeric(c) || c == '-' || c == '_' || c == '/'; };
-  if (!std::ranges::all_of(out, fits)) return {};
+  if (out.empty() || out.contains('.')) return {};
   std::ranges::replace(out, '/', '.');
-  return out;
+  return k8s::label_value_problem(out) ? std::string() : out;
 }
 
 std::string pipe_directory_of_label(std::string_view value) {

@@ -61,19 +61,18 @@ bool Fields::view(Value value, std::string_view field, std::string_view& out) {
   return true;
 }
 
+// A null leaves `read` without an address.
 bool Fields::text(Value value, std::string_view field, std::string& out) {
   std::string_view read;
-  if (!open(value, field, json_type::string, "a string")) return ok();
-  if (auto code = value.get_string().get(read); code != simdjson::SUCCESS) return invalid_json(field, code);
-  out.assign(read);
+  if (!view(value, field, read)) return false;
+  if (read.data() != nullptr) out.assign(read);
   return true;
 }
 
 bool Fields::text(Value value, std::string_view field, k8s::Interned& out) {
   std::string_view read;
-  if (!open(value, field, json_type::string, "a string")) return ok();
-  if (auto code = value.get_string().get(read); code != simdjson::SUCCESS) return invalid_json(field, code);
-  out = k8s::Interned(read);
+  if (!view(value, field, read)) return false;
+  if (read.data() != nullptr) out = k8s::Interned(read);
   return true;
 }
 
@@ -142,7 +141,7 @@ std::optional<std::int64_t> whole_quantity(std::string_view text, std::int64_t p
 
 }  // namespace
 
-bool Fields::quantity(Value value, std::string_view field, std::int64_t& out, std::int64_t parts) {
+bool Fields::quantity(Value value, std::string_view field, std::int64_t& out, std::int64_t parts, Beyond beyond) {
   json_type type{};
   if (!ok()) return false;
   if (auto code = value.type().get(type); code != simdjson::SUCCESS) return invalid_json(field, code);
@@ -154,25 +153,14 @@ bool Fields::quantity(Value value, std::string_view field, std::int64_t& out, st
   } else if (!view(value, field, read)) {
     return false;
   }
-  return type == json_type::null || quantity(read, field, out, parts);
+  return type == json_type::null || quantity(read, field, out, parts, beyond);
 }
 
-bool Fields::quantity(std::string_view text, std::string_view field, std::int64_t& out, std::int64_t parts) {
+bool Fields::quantity(std::string_view text, std::string_view field, std::int64_t& out, std::int64_t parts,
+                      Beyond beyond) {
   const auto parsed = whole_quantity(text, parts);
-  if (!parsed || std::abs(*parsed) == kMostOf64Bits) return fail(field, "a quantity such as 8 or 2k");
-  out = *parsed;
-  return true;
-}
-
-bool Fields::request(Value value, std::string_view field, std::int64_t& out) {
-  json_type type{};
-  if (!ok()) return false;
-  if (auto code = value.type().get(type); code != simdjson::SUCCESS) return invalid_json(field, code);
-  if (type != json_type::string) return quantity(value, field, out);
-  std::string_view read;
-  if (!view(value, field, read)) return false;
-  const auto parsed = whole_quantity(read, 1);
-  if (!parsed) return fail(field, "a quantity such as 8 or 2k");
+  if (!parsed || (beyond == Beyond::fails && std::abs(*parsed) == kMostOf64Bits))
+    return fail(field, "a quantity such as 8 or 2k");
   out = *parsed;
   return true;
 }
@@ -256,6 +244,15 @@ bool read_json(Fields& fields, Value value, std::string_view path, nlohmann::jso
   }
   out = nlohmann::json::parse(raw, nullptr, false);
   return true;
+}
+
+bool read_presence(Fields& /*fields*/, Value value, std::string_view /*path*/, bool& out) {
+  out = !Fields::is_null(value);
+  return true;
+}
+
+bool read_has_items(Fields& fields, Value value, std::string_view path, bool& out) {
+  return fields.array(value, path, [&](Value) { return out = true; });
 }
 
 bool read_name(Fields& fields, Value value, std::string_view path, k8s::Interned& out) {

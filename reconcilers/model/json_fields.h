@@ -76,13 +76,14 @@ class Fields {
   bool time(Value value, std::string_view field, k8s::WallTime& out);
   // Does not consume the value.
   [[nodiscard]] static bool is_null(Value& value);
+  // Of an amount that 64 bits cannot hold, which the API server accepts: it fails, or is the most that they can.
+  enum class Beyond : std::uint8_t { fails, is_the_most };
   // A Kubernetes quantity as a whole number ("8", 8, "2k"); a fraction rounds up, as the scheduler does. With `parts`
   // of 1000 it counts thousandths: "500m" is 500.
-  bool quantity(Value value, std::string_view field, std::int64_t& out, std::int64_t parts = 1);
-  bool quantity(std::string_view text, std::string_view field, std::int64_t& out, std::int64_t parts = 1);
-  // What anybody can request: of an amount that 64 bits cannot hold, which the API server accepts, the most that they
-  // can.
-  bool request(Value value, std::string_view field, std::int64_t& out);
+  bool quantity(Value value, std::string_view field, std::int64_t& out, std::int64_t parts = 1,
+                Beyond beyond = Beyond::fails);
+  bool quantity(std::string_view text, std::string_view field, std::int64_t& out, std::int64_t parts = 1,
+                Beyond beyond = Beyond::fails);
   bool string_map(Value value, std::string_view field, std::map<std::string, std::string>& out);
 
  private:
@@ -237,12 +238,27 @@ bool read_rows(Fields& fields, Value value, std::string_view at, const Rows& row
                        [&](std::string_view key, Value inner) { return read_row(fields, inner, at, key, rows, out); });
 }
 
+// Calls on_item(item) for each object of a list, whose fields have rows at `at` ("spec.taints[].").
+template <class Item, class Rows, class OnItem>
+bool read_each(Fields& fields, Value value, std::string_view at, const Rows& rows, OnItem on_item) {
+  return fields.array(value, at, [&](Value inner) {
+    Item item;
+    if (!read_rows(fields, inner, at, rows, item)) return false;
+    on_item(item);
+    return true;
+  });
+}
+
 // --- Readers for row_by().
 
 // Of a DaemonSet's updateStrategy: its type is OnDelete.
 bool read_on_delete(Fields& fields, Value value, std::string_view path, bool& out);
 // The JSON of an object as a whole; discarded if it is invalid.
 bool read_json(Fields& fields, Value value, std::string_view path, nlohmann::json& out);
+// Whether the value is there.
+bool read_presence(Fields& fields, Value value, std::string_view path, bool& out);
+// Sets `out` if the list has items.
+bool read_has_items(Fields& fields, Value value, std::string_view path, bool& out);
 // Fields::name().
 bool read_name(Fields& fields, Value value, std::string_view path, k8s::Interned& out);
 
@@ -261,13 +277,8 @@ inline constexpr Row<Condition> kCondition[] = {
 };
 // Calls on_condition(condition) for each.
 template <class OnCondition>
-bool read_conditions(Fields& fields, Value value, std::string_view path, OnCondition on_condition) {
-  return fields.array(value, path, [&](Value item) {
-    Condition read;
-    if (!read_rows(fields, item, "status.conditions[].", kCondition, read)) return false;
-    on_condition(read);
-    return true;
-  });
+bool read_conditions(Fields& fields, Value value, std::string_view /*path*/, OnCondition on_condition) {
+  return read_each<Condition>(fields, value, "status.conditions[].", kCondition, on_condition);
 }
 // Sets `ready` to whether the condition Ready is True.
 bool read_ready(Fields& fields, Value conditions, std::string_view path, bool& ready);

@@ -1,14 +1,12 @@
 // KAI's objects as far as the operator reads them, their names, and which of them it wants to read.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "k8sclient/value/error.h"

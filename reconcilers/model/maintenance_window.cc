@@ -1,5 +1,7 @@
 // Cron fields, local days, and the tz database (libhowardhinnant-date).
-#include "reconcilers/model/maintenance_window.h"
+#include "reconcilers/model/rollout_spec.h"
+
+#include "k8sclient/value/error.h"
 #include "reconcilers/model/foreign_names.h"
 #include "reconcilers/model/message_text.h"
 
@@ -8,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bitset>
 #include <ranges>
 #include <span>
 #include <stdexcept>
@@ -19,6 +22,16 @@ namespace {
 using std::chrono::hours;
 using std::chrono::minutes;
 using std::chrono::seconds;
+
+struct CronExpression {
+  std::bitset<60> minutes;
+  std::bitset<24> hours;
+  std::bitset<32> days;     // 1-31
+  std::bitset<13> months;   // 1-12
+  std::bitset<7> weekdays;  // 0 is Sunday.
+  bool any_day = true;      // Day of month is `*` (or `*/n`).
+  bool any_weekday = true;
+};
 
 constexpr std::array<std::string_view, 12> kMonths{"JAN", "FEB", "MAR", "APR", "MAY", "JUN",
                                                    "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"};
@@ -177,8 +190,7 @@ struct Opening {
   }
 };
 
-}  // namespace
-
+// Errors (reason `invalid`) name the field and its valid values.
 k8s::Result<CronExpression> parse_cron(std::string_view text) {
   const auto fields = split_fields(text);
   if (fields.size() != 5) {
@@ -199,6 +211,8 @@ k8s::Result<CronExpression> parse_cron(std::string_view text) {
   out.any_weekday = fields[4].starts_with('*');
   return out;
 }
+
+}  // namespace
 
 std::string window_problem(const MaintenanceWindow& window) {
   if (auto cron = parse_cron(window.cron); !cron) return "cron " + cron.error().message;

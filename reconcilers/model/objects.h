@@ -10,6 +10,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -145,6 +146,10 @@ struct ConfigMap {
   std::set<std::string> our_keys;  // Keys of data that the operator's field manager owns.
   friend bool operator==(const ConfigMap& a, const ConfigMap& b);  // Compares texts, not pointers.
 };
+// The same keys with the same texts.
+[[nodiscard]] bool same_data(const ConfigMap& a, const ConfigMap& b);
+// null: the ConfigMap does not have the key, or there is no ConfigMap.
+[[nodiscard]] std::shared_ptr<const std::string> key_text(const ConfigMap* config_map, std::string_view key);
 
 // One container of a DaemonSet's template, reduced to what identifies and configures the NVIDIA operands.
 struct ContainerSpec {
@@ -154,6 +159,9 @@ struct ContainerSpec {
   std::map<std::string, std::string> env;            // Literal values only.
   bool env_elsewhere = false;                        // Some variables come from ConfigMaps or Secrets.
   std::map<std::string, std::string> volume_mounts;  // mountPath -> volume name.
+  // The values of a flag in the command ("--mig-strategy"): "--mig-strategy=x", or "--mig-strategy", "x"; one dash
+  // works like two. `boolean`: it needs no value, and is "true" without one.
+  [[nodiscard]] std::vector<std::string> flag_values(std::string_view flag, bool boolean = false) const;
   friend bool operator==(const ContainerSpec&, const ContainerSpec&) = default;
 };
 

@@ -2,14 +2,12 @@
 // logs and the executor share this one form.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <set>
 #include <string>
-#include <string_view>
 #include <variant>
 #include <vector>
 

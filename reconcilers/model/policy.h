@@ -2,10 +2,7 @@
 // they make.
 #pragma once
 
-#include <array>
-#include <cstddef>
 #include <cstdint>
-#include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>

@@ -1,10 +1,13 @@
 // From JSON to the objects of the model.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "k8sclient/value/error.h"
@@ -86,51 +89,127 @@ inline bool read_requirement(Fields& fields, Value value, std::size_t& room, Nod
   });
 }
 
-// Of `affinity`: nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms, one item for each term.
-inline bool read_node_affinity(Fields& fields, Value value, std::string_view path,
-                               std::vector<std::vector<NodeSelectorRequirement>>& out) {
+using NodeSelectorTerms = std::vector<std::vector<NodeSelectorRequirement>>;
+
+inline bool read_terms(Fields& fields, Value value, std::string_view path, NodeSelectorTerms& out) {
   std::size_t room = 8 * kMostEntries;
-  auto term = [&](Value item) {
+  return fields.array(value, path, [&](Value item) {
     if (out.size() >= kMostEntries) return true;
     auto& requirements = out.emplace_back();
-    return fields.object(item, "nodeSelectorTerms", [&](std::string_view key, Value inner) {
+    return fields.object(item, path, [&](std::string_view key, Value inner) {
       if (key != "matchExpressions" && key != "matchFields") return true;
       return fields.array(inner, "matchExpressions", [&](Value expression) {
         return requirements.size() >= kMostEntries || room == 0 ||
                read_requirement(fields, expression, room, requirements.emplace_back());
       });
     });
-  };
-  return fields.object(value, path, [&](std::string_view kind, Value node_affinity) {
-    return kind != "nodeAffinity" || fields.object(node_affinity, path, [&](std::string_view when, Value required) {
-      return when != "requiredDuringSchedulingIgnoredDuringExecution" ||
-             fields.object(required, path, [&](std::string_view key, Value terms) {
-               return key != "nodeSelectorTerms" || fields.array(terms, "nodeSelectorTerms", term);
-             });
-    });
   });
 }
 
-// --- A toleration, for the projections of pods and of pod templates.
+inline constexpr Row<NodeSelectorTerms> kAffinity[] = {
+    {"affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms", read_terms}};
 
-// A list of them. `kLasting`: without those that are temporary (tolerationSeconds).
+// Of `affinity`: one item for each term of its required node affinity.
+inline bool read_node_affinity(Fields& fields, Value value, std::string_view /*path*/, NodeSelectorTerms& out) {
+  return read_rows(fields, value, "affinity.", kAffinity, out);
+}
+
+// --- Tolerations, volumes, and what containers have, for the projections of pods and of pod templates.
+
+struct ReadToleration {
+  Toleration toleration;
+  bool ends = false;  // tolerationSeconds
+};
+inline constexpr Row<ReadToleration> kToleration[] = {
+    row<&ReadToleration::toleration, &Toleration::key>("tolerations[].key"),
+    row<&ReadToleration::toleration, &Toleration::op>("tolerations[].operator"),
+    row<&ReadToleration::toleration, &Toleration::value>("tolerations[].value"),
+    row<&ReadToleration::toleration, &Toleration::effect>("tolerations[].effect"),
+    row_by<read_presence, &ReadToleration::ends>("tolerations[].tolerationSeconds"),
+};
+// A list of them. `kLasting`: without those that are temporary.
 template <bool kLasting>
-bool read_tolerations(Fields& fields, Value value, std::string_view path, std::vector<Toleration>& out) {
-  return fields.array(value, path, [&](Value item) {
-    if (out.size() >= kMostEntries) return true;
-    Toleration read;
-    bool ends = false;
-    const bool whole = fields.object(item, path, [&](std::string_view key, Value inner) {
-      if (key == "key") return fields.text(inner, path, read.key);
-      if (key == "operator") return fields.text(inner, path, read.op);
-      if (key == "value") return fields.text(inner, path, read.value);
-      if (key == "effect") return fields.text(inner, path, read.effect);
-      if (key == "tolerationSeconds") ends = !Fields::is_null(inner);
-      return true;
-    });
-    if (!kLasting || !ends) out.push_back(std::move(read));
-    return whole;
+bool read_tolerations(Fields& fields, Value value, std::string_view /*path*/, std::vector<Toleration>& out) {
+  return read_each<ReadToleration>(fields, value, "tolerations[].", kToleration, [&](ReadToleration& read) {
+    if (out.size() < kMostEntries && !(kLasting && read.ends)) out.push_back(std::move(read.toleration));
   });
+}
+
+struct Volume {
+  std::string name;
+  std::string host_path;   // Empty: another kind of volume.
+  std::string config_map;  // The same.
+  bool of_pod = false;     // Made for the pod: no daemon outside of it uses the same directory.
+};
+inline constexpr Row<Volume> kVolume[] = {
+    row<&Volume::name>("volumes[].name"),
+    row<&Volume::host_path>("volumes[].hostPath.path"),
+    row<&Volume::config_map>("volumes[].configMap.name"),
+};
+inline bool read_volume(Fields& fields, Value value, Volume& volume) {
+  constexpr std::string_view kOfPod[] = {"emptyDir", "configMap", "secret", "projected", "downwardAPI", "ephemeral"};
+  return fields.object(value, "volumes", [&](std::string_view key, Value inner) {
+    volume.of_pod = volume.of_pod || std::ranges::find(kOfPod, key) != std::end(kOfPod);
+    return read_row(fields, inner, "volumes[].", key, kVolume, volume);
+  });
+}
+
+struct Mount {
+  std::string volume;
+  std::string path;      // In the container.
+  std::string sub_path;  // Of the volume.
+};
+inline constexpr Row<Mount> kMount[] = {
+    row<&Mount::volume>("volumeMounts[].name"),
+    row<&Mount::path>("volumeMounts[].mountPath"),
+    row<&Mount::sub_path>("volumeMounts[].subPath"),
+    row<&Mount::sub_path>("volumeMounts[].subPathExpr"),
+};
+
+// A variable of a container.
+struct Variable {
+  std::string name;
+  std::string text;
+  bool from_elsewhere = false;  // valueFrom: the template does not contain the value.
+  bool from_object = false;     // A ConfigMap or Secret contains it.
+};
+inline constexpr Row<Variable> kVariable[] = {
+    row<&Variable::name>("env[].name"),
+    row<&Variable::text>("env[].value"),
+    {"env[].valueFrom", nullptr, [](Variable& variable) { variable.from_elsewhere = true; }},
+    row_by<read_presence, &Variable::from_object>("env[].valueFrom.configMapKeyRef"),
+    row_by<read_presence, &Variable::from_object>("env[].valueFrom.secretKeyRef"),
+};
+
+// --- What the containers of a pod request together.
+
+// As the scheduler counts (k8s.io/component-helpers, resource.PodRequests): a sidecar runs beside everything that
+// starts after it, and other init containers run one after the other before the main containers. Containers have
+// `requests` and `sidecar`.
+template <class Container, class Requests>
+[[nodiscard]] Requests requests_of(const std::vector<Container>& inits, const std::vector<Container>& mains,
+                                   void (*add)(Requests& sum, const Requests& more),
+                                   void (*raise_to)(Requests& out, const Requests& least)) {
+  Requests sidecars;
+  Requests largest_step;
+  for (const Container& init : inits) {
+    Requests step = sidecars;
+    add(step, init.requests);
+    if (init.sidecar) sidecars = step;
+    raise_to(largest_step, step);
+  }
+  Requests out = std::move(sidecars);
+  for (const Container& main : mains) add(out, main.requests);
+  raise_to(out, largest_step);
+  return out;
+}
+
+// Of an init container: its restartPolicy makes it a sidecar.
+inline bool read_sidecar(Fields& fields, Value value, std::string_view path, bool& out) {
+  std::string_view policy;
+  if (!fields.view(value, path, policy)) return false;
+  out = policy == "Always";
+  return true;
 }
 
 }  // namespace gso::json

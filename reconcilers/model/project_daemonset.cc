@@ -1,5 +1,6 @@
 // DaemonSet and ControllerRevision: JSON -> projected value.
-#include <optional>
+#include <map>
+#include <utility>
 
 #include "reconcilers/model/foreign_names.h"
 #include "reconcilers/model/json_fields.h"
@@ -24,105 +25,65 @@ bool keeps_daemonset_annotation(std::string_view key) {
   return key.starts_with("gpusharing.dev/") || key.starts_with("nvidia.com/") || marks_a_restarter(key);
 }
 
-// `text` is nullopt if the template does not contain the value; `elsewhere` becomes true if another object does.
-bool read_name_value(Fields& fields, Value value, std::string_view field, std::string& name,
-                     std::optional<std::string>& text, bool& elsewhere) {
-  text.emplace();
-  return fields.object(value, field, [&](std::string_view key, Value inner) {
-    if (key == "name") return fields.text(inner, field, name);
-    if (key == "value") return !text || fields.text(inner, field, *text);
-    if (key == "valueFrom") {
-      text.reset();
-      return fields.object(inner, field, [&](std::string_view source, Value) {
-        elsewhere = elsewhere || source == "configMapKeyRef" || source == "secretKeyRef";
-        return true;
-      });
-    }
+// A DaemonSet with what decides about its MPS directories once all is read.
+struct ReadDaemonSet {
+  DaemonSet daemonset;
+  std::map<std::string, std::string> host_paths;  // Volume name -> path.
+};
+
+bool read_command(Fields& fields, Value value, std::string_view path, std::vector<std::string>& out) {
+  return fields.array(value, path, [&](Value item) {
+    std::string_view text;
+    if (!fields.view(item, path, text)) return false;
+    out.emplace_back(first_bytes(text, json::kMostBytes));
     return true;
   });
 }
 
-bool read_container_spec(Fields& fields, Value value, ContainerSpec& container) {
-  return fields.object(value, "spec.template.spec.containers", [&](std::string_view key, Value inner) {
-    if (key == "name") return fields.text(inner, "containers.name", container.name);
-    if (key == "image") return fields.text(inner, "containers.image", container.image);
-    if (key == "envFrom") {
-      return fields.array(inner, "containers.envFrom", [&](Value) { return container.env_elsewhere = true; });
+bool read_env(Fields& fields, Value value, std::string_view /*path*/, ContainerSpec& out) {
+  return json::read_each<json::Variable>(fields, value, "env[].", json::kVariable, [&](json::Variable& variable) {
+    const bool is_long = variable.text.size() > json::kMostBytes;  // No setting of an operand is so long.
+    out.env_elsewhere = out.env_elsewhere || variable.from_object || is_long;
+    if (variable.from_elsewhere || is_long) {
+      out.env.erase(variable.name);  // The last variable of a name counts.
+    } else {
+      out.env.insert_or_assign(std::move(variable.name), std::move(variable.text));
     }
-    if (key == "command" || key == "args") {
-      return fields.array(inner, "containers.command", [&](Value item) {
-        std::string_view text;
-        if (!fields.view(item, "containers.command", text)) return false;
-        container.command.emplace_back(first_bytes(text, json::kMostBytes));
-        return true;
-      });
-    }
-    if (key == "env") {
-      return fields.array(inner, "containers.env", [&](Value item) {
-        std::string name;
-        std::optional<std::string> text;
-        if (!read_name_value(fields, item, "containers.env", name, text, container.env_elsewhere)) return false;
-        if (text && text->size() > json::kMostBytes) {
-          text.reset();  // No setting of an operand is so long.
-          container.env_elsewhere = true;
-        }
-        if (text) {
-          container.env.insert_or_assign(std::move(name), std::move(*text));
-        } else {
-          container.env.erase(name);  // The last variable of a name counts.
-        }
-        return true;
-      });
-    }
-    if (key == "volumeMounts") {
-      return fields.array(inner, "containers.volumeMounts", [&](Value item) {
-        std::string name;
-        std::string path;
-        const bool read = fields.object(item, "containers.volumeMounts", [&](std::string_view mount, Value text) {
-          if (mount == "name") return fields.text(text, "containers.volumeMounts.name", name);
-          if (mount == "mountPath") return fields.text(text, "containers.volumeMounts.mountPath", path);
-          return true;
-        });
-        container.volume_mounts.insert_or_assign(std::move(path), std::move(name));
-        return read;
-      });
-    }
-    return true;
   });
 }
 
-bool read_volume(Fields& fields, Value value, DaemonSet& out, std::map<std::string, std::string>& host_paths) {
-  std::string name;
-  std::string config_map;
-  std::string host_path;
-  const bool read = fields.object(value, "volumes", [&](std::string_view key, Value inner) {
-    if (key == "name") return fields.text(inner, "volumes.name", name);
-    if (key == "configMap") {
-      return fields.object(inner, "volumes.configMap", [&](std::string_view field, Value text) {
-        return field == "name" ? fields.text(text, "volumes.configMap.name", config_map) : true;
-      });
-    }
-    if (key == "hostPath") {
-      return fields.object(inner, "volumes.hostPath", [&](std::string_view field, Value text) {
-        return field == "path" ? fields.text(text, "volumes.hostPath.path", host_path) : true;
-      });
-    }
-    return true;
+bool read_volume_mounts(Fields& fields, Value value, std::string_view /*path*/,
+                        std::map<std::string, std::string>& out) {
+  return json::read_each<json::Mount>(fields, value, "volumeMounts[].", json::kMount, [&](json::Mount& mount) {
+    out.insert_or_assign(std::move(mount.path), std::move(mount.volume));
   });
-  if (!host_path.empty()) host_paths.insert_or_assign(name, std::move(host_path));
-  if (!config_map.empty()) out.configmap_volumes.insert_or_assign(std::move(name), std::move(config_map));
-  return read;
 }
 
-// The value of a flag: "--mps-root=/x", or "--mps-root", "/x".
-void add_flags(const ContainerSpec& container, std::string_view flag, std::set<std::string>& out) {
-  for (std::size_t i = 0; i < container.command.size(); ++i) {
-    const std::string_view word = container.command[i];
-    if (word == flag && i + 1 < container.command.size()) out.insert(container.command[i + 1]);
-    if (word.starts_with(flag) && word.substr(flag.size()).starts_with('=')) {
-      out.emplace(word.substr(flag.size() + 1));
-    }
-  }
+constexpr json::Row<ContainerSpec> kContainer[] = {
+    json::row<&ContainerSpec::name>("containers[].name"),
+    json::row<&ContainerSpec::image>("containers[].image"),
+    json::row_by<json::read_has_items, &ContainerSpec::env_elsewhere>("containers[].envFrom"),
+    json::row_by<read_command, &ContainerSpec::command>("containers[].command"),
+    json::row_by<read_command, &ContainerSpec::command>("containers[].args"),
+    {"containers[].env", read_env},
+    json::row_by<read_volume_mounts, &ContainerSpec::volume_mounts>("containers[].volumeMounts"),
+};
+
+bool read_template_containers(Fields& fields, Value value, std::string_view path, std::vector<ContainerSpec>& out) {
+  return fields.array(value, path, [&](Value item) {
+    return json::read_rows(fields, item, "containers[].", kContainer, out.emplace_back());
+  });
+}
+
+bool read_volumes(Fields& fields, Value value, std::string_view path, ReadDaemonSet& out) {
+  return fields.array(value, path, [&](Value item) {
+    json::Volume volume;
+    const bool read = json::read_volume(fields, item, volume);
+    if (!volume.host_path.empty()) out.host_paths.insert_or_assign(volume.name, std::move(volume.host_path));
+    if (!volume.config_map.empty())
+      out.daemonset.configmap_volumes.insert_or_assign(std::move(volume.name), std::move(volume.config_map));
+    return read;
+  });
 }
 
 std::set<std::string> mps_roots(const DaemonSet& daemonset, const std::map<std::string, std::string>& host_paths) {
@@ -130,8 +91,8 @@ std::set<std::string> mps_roots(const DaemonSet& daemonset, const std::map<std::
   for (const auto* list : {&daemonset.containers, &daemonset.init_containers}) {
     for (const ContainerSpec& container : *list) {
       if (const auto root = container.env.find("MPS_ROOT"); root != container.env.end()) found.insert(root->second);
-      add_flags(container, "--mps-root", found);
-      add_flags(container, "--pipe-directory", found);
+      for (std::string& root : container.flag_values("--mps-root")) found.insert(std::move(root));
+      for (std::string& directory : container.flag_values("--pipe-directory")) found.insert(std::move(directory));
       const auto mount = container.volume_mounts.find("/mps");
       if (mount == container.volume_mounts.end()) continue;
       if (const auto path = host_paths.find(mount->second); path != host_paths.end()) found.insert(path->second);
@@ -146,27 +107,6 @@ std::set<std::string> mps_roots(const DaemonSet& daemonset, const std::map<std::
   return out;
 }
 
-bool read_template_spec(Fields& fields, Value value, std::string_view path, DaemonSet& out) {
-  std::map<std::string, std::string> host_paths;
-  const bool read = fields.object(value, path, [&](std::string_view key, Value inner) {
-    auto containers = [&](std::vector<ContainerSpec>& into) {
-      return fields.array(inner, "spec.template.spec.containers",
-                          [&](Value item) { return read_container_spec(fields, item, into.emplace_back()); });
-    };
-    if (key == "containers") return containers(out.containers);
-    if (key == "initContainers") return containers(out.init_containers);
-    if (key == "nodeSelector") return fields.string_map(inner, "nodeSelector", out.node_selector);
-    if (key == "affinity") return json::read_node_affinity(fields, inner, "affinity", out.affinity_terms);
-    if (key == "tolerations") return json::read_tolerations<false>(fields, inner, "tolerations", out.tolerations);
-    if (key == "volumes") {
-      return fields.array(inner, "volumes", [&](Value item) { return read_volume(fields, item, out, host_paths); });
-    }
-    return true;
-  });
-  out.mps_roots = mps_roots(out, host_paths);
-  return read;
-}
-
 bool read_template_annotations(Fields& fields, Value value, std::string_view path, DaemonSet& out) {
   return fields.object(value, path, [&](std::string_view name, Value text) {
     if (name == kRestartedForAnnotation) return fields.text(text, path, out.restarted_for);
@@ -177,18 +117,29 @@ bool read_template_annotations(Fields& fields, Value value, std::string_view pat
   });
 }
 
-constexpr json::Row<DaemonSet> kDaemonSet[] = {
-    json::row<&DaemonSet::match_labels>("spec.selector.matchLabels"),
-    {"spec.template.metadata.annotations", read_template_annotations},
-    {"spec.template.spec", read_template_spec},
-    json::row_by<json::read_on_delete, &DaemonSet::on_delete>("spec.updateStrategy.type"),
+constexpr auto kOf = &ReadDaemonSet::daemonset;
+constexpr json::Row<ReadDaemonSet> kDaemonSet[] = {
+    json::row<kOf, &DaemonSet::match_labels>("spec.selector.matchLabels"),
+    json::row_by<read_template_annotations, kOf>("spec.template.metadata.annotations"),
+    json::row_by<read_template_containers, kOf, &DaemonSet::containers>("spec.template.spec.containers"),
+    json::row_by<read_template_containers, kOf, &DaemonSet::init_containers>("spec.template.spec.initContainers"),
+    json::row<kOf, &DaemonSet::node_selector>("spec.template.spec.nodeSelector"),
+    json::row_by<json::read_node_affinity, kOf, &DaemonSet::affinity_terms>("spec.template.spec.affinity"),
+    json::row_by<json::read_tolerations<false>, kOf, &DaemonSet::tolerations>("spec.template.spec.tolerations"),
+    {"spec.template.spec.volumes", read_volumes},
+    json::row_by<json::read_on_delete, kOf, &DaemonSet::on_delete>("spec.updateStrategy.type"),
 };
 constexpr json::Row<ControllerRevision> kControllerRevision[] = {json::row<&ControllerRevision::revision>("revision")};
 
 }  // namespace
 
 k8s::Result<DaemonSet> project_daemonset(std::string_view text) {
-  return json::project<DaemonSet>("DaemonSet", text, {true, keeps_daemonset_annotation, true}, kDaemonSet);
+  ReadDaemonSet out;
+  const json::MetaFilter filter{true, keeps_daemonset_annotation, true};
+  auto read = json::read_object("DaemonSet", text, filter, kDaemonSet, out.daemonset.meta, out);
+  if (!read) return std::unexpected(read.error());
+  out.daemonset.mps_roots = mps_roots(out.daemonset, out.host_paths);
+  return std::move(out.daemonset);
 }
 
 k8s::Result<ControllerRevision> project_controller_revision(std::string_view text) {

@@ -1,10 +1,7 @@
 // Config, the CRDs' schemas, Deployment and RuntimeClass: JSON -> projected value.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,11 +15,6 @@ namespace {
 
 using json::Fields;
 using json::Value;
-
-bool read_presence(Fields& /*fields*/, Value value, std::string_view /*path*/, bool& out) {
-  out = !Fields::is_null(value);
-  return true;
-}
 
 bool read_count_of_items(Fields& fields, Value value, std::string_view path, std::int64_t& out) {
   return fields.array(value, path, [&](Value) { return ++out > 0; });
@@ -60,7 +52,7 @@ constexpr ConfigField kConfig[] = {
     {json::row<&KaiConfig::scheduler_name>("spec.global.schedulerName")},
     {json::row<&KaiConfig::queue_label_key>("spec.global.queueLabelKey")},
     followed<&KaiConfig::gpu_sharing_mode>("spec.global.gpuSharingMode"),
-    {json::row_by<read_presence, &KaiConfig::misspelt_pull_secret>("spec.global.imagesPullSecret")},
+    {json::row_by<json::read_presence, &KaiConfig::misspelt_pull_secret>("spec.global.imagesPullSecret")},
     {json::row_by<read_count_of_items, &KaiConfig::pull_secrets>("spec.global.additionalImagePullSecrets")},
     {json::row<&KaiConfig::scale_namespace>("spec.nodeScaleAdjuster.args.nodeScaleNamespace")},
     followed<&KaiConfig::reservation_namespace>("spec.binder.resourceReservation.namespace"),
@@ -82,18 +74,30 @@ const std::vector<std::string_view>& followed_fields() {
   return kFields;
 }
 
-// True when fieldsV1 names a field given by its dotted path.
-bool owns(const nlohmann::json& fields, std::string_view path) {
-  const nlohmann::json* at = &fields;
-  while (!path.empty()) {
+// The value at a dotted path; `step` finds each part in the value before it. null: it is not there.
+template <class Step>
+const nlohmann::json* value_at(const nlohmann::json* at, std::string_view path, Step step) {
+  while (at != nullptr && !path.empty()) {
     const std::string_view part = path.substr(0, path.find('.'));
     path.remove_prefix(std::min(path.size(), part.size() + 1));
-    if (!at->is_object()) return false;
-    auto it = at->find("f:" + std::string(part));
-    if (it == at->end()) return false;
-    at = &*it;
+    at = step(*at, part);
   }
-  return true;
+  return at;
+}
+
+// fieldsV1 names the field.
+bool owns(const nlohmann::json& fields, std::string_view path) {
+  return value_at(&fields, path, [](const nlohmann::json& at, std::string_view part) {
+           return member_at(at, std::string("f:").append(part));
+         }) != nullptr;
+}
+
+// The schema describes the field.
+bool describes(const nlohmann::json& schema, std::string_view path) {
+  const nlohmann::json* found = value_at(&schema, path, [](const nlohmann::json& at, std::string_view part) {
+    return member_at(object_at(at, "properties"), part);
+  });
+  return found != nullptr && found->is_object();
 }
 
 // One entry of managedFields.
@@ -123,22 +127,6 @@ bool read_managers(Fields& fields, Value value, std::string_view path, KaiConfig
     }
     return read;
   });
-}
-
-// Which of followed_fields() are in `properties`, the schema of the field at `path`.
-void walk_schema(const nlohmann::json& schema, const std::string& path, KaiSchema& out) {
-  for (const std::string_view field : followed_fields()) {
-    if (field == path) out.fields.insert(path);
-  }
-  auto properties = schema.find("properties");
-  if (properties == schema.end() || !properties->is_object()) return;
-  for (const auto& [name, inner] : properties->items()) {
-    const std::string below = path.empty() ? name : fmt::format("{}.{}", path, name);
-    const bool wanted = std::ranges::any_of(followed_fields(), [&](std::string_view field) {
-      return field.starts_with(below) && (field.size() == below.size() || field[below.size()] == '.');
-    });
-    if (wanted && inner.is_object()) walk_schema(inner, below, out);
-  }
 }
 
 struct Version {
@@ -202,8 +190,10 @@ k8s::Result<KaiSchema> project_kai_schema(std::string_view text) {
   if (!read) return std::unexpected(read.error());
   for (const Version& version : out.versions) {
     if (!version.served.value_or(true) || version.name != version_read(out.schema.meta.name)) continue;
-    const nlohmann::json* schema = member_at(version.schema, "openAPIV3Schema");
-    if (schema != nullptr && schema->is_object()) walk_schema(*schema, "", out.schema);
+    const nlohmann::json& schema = object_at(version.schema, "openAPIV3Schema");
+    for (const std::string_view field : followed_fields()) {
+      if (describes(schema, field)) out.schema.fields.emplace(field);
+    }
   }
   return std::move(out.schema);
 }

@@ -280,17 +280,6 @@ k8s::Result<Node> project_node(std::string_view text) {
   return node;
 }
 
-bool operator==(const ConfigMap& a, const ConfigMap& b) {
-  if (a.meta != b.meta || a.immutable != b.immutable || a.data_changed != b.data_changed ||
-      a.data_time_known != b.data_time_known || a.data_managers != b.data_managers || a.our_keys != b.our_keys ||
-      a.data.size() != b.data.size()) {
-    return false;
-  }
-  return std::equal(a.data.begin(), a.data.end(), b.data.begin(), [](const auto& x, const auto& y) {
-    return x.first == y.first && (x.second == y.second || (x.second && y.second && *x.second == *y.second));
-  });
-}
-
 k8s::Result<ConfigMap> project_configmap(std::string_view text) {
   ReadConfigMap out;
   const json::MetaFilter filter{true, keeps_configmap_annotation};

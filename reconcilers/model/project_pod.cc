@@ -26,28 +26,6 @@ bool keeps_pod_annotation(std::string_view key) {
          key == kSafeToEvict || kai::names_nv_fraction(key) || names_a_job(key);
 }
 
-// A variable of a container.
-struct Variable {
-  std::string name;
-  std::string text;
-  bool from_elsewhere = false;  // valueFrom: of a ConfigMap, for example.
-};
-
-bool read_variable(Fields& fields, Value value, Variable& out) {
-  return fields.object(value, "env", [&](std::string_view key, Value inner) {
-    if (key == "name") return fields.text(inner, "env", out.name);
-    if (key == "value") return fields.text(inner, "env", out.text);
-    if (key == "valueFrom") out.from_elsewhere = !Fields::is_null(inner);
-    return true;
-  });
-}
-
-struct Mount {
-  std::string volume;
-  std::string path;      // In the container. Clean (foreign_names.h).
-  std::string sub_path;  // Of the volume.
-};
-
 // Values of a container's variables by name; a value that the pod does not contain is omitted.
 using Variables = std::map<std::string, std::string, std::less<>>;
 
@@ -72,128 +50,89 @@ std::string with_variables(std::string_view text, const Variables& variables) {
 
 // The fields of one container that show its use of GPUs.
 struct ContainerUse {
-  ResourceCounts limits;
+  ResourceCounts requests;
   Variables variables;
-  std::vector<Mount> mounts;
-  std::string pipe_directory;    // CUDA_MPS_PIPE_DIRECTORY, clean.
-  bool other_pipe = false;       // The same, with a value that the pod does not contain (valueFrom).
-  bool visible_devices = false;  // NVIDIA_VISIBLE_DEVICES names devices.
-  bool sidecar = false;          // Of an init container: restartPolicy Always.
+  std::vector<json::Mount> mounts;  // Their paths clean.
+  std::string pipe_directory;       // CUDA_MPS_PIPE_DIRECTORY, clean.
+  bool other_pipe = false;          // The same, with a value that the pod does not contain (valueFrom).
+  bool visible_devices = false;     // NVIDIA_VISIBLE_DEVICES names devices.
+  bool sidecar = false;             // Of an init container: restartPolicy Always.
 };
 
-struct Volume {
-  std::string name;
-  std::string host_path;  // Clean (foreign_names.h). Empty: another kind of volume.
-  bool of_pod = false;    // Made for the pod: no daemon outside of it uses the same directory.
+// `use` and the `room` for variables that is left, in bytes.
+struct ReadContainer {
+  ContainerUse& use;
+  std::size_t& room;
 };
 
-bool read_path(Fields& fields, Value value, std::string_view field, std::string& out) {
-  if (!fields.text(value, field, out)) return false;
-  out = clean_path(out);
-  return true;
-}
-
-// `room`: for variables, in bytes.
-bool read_container_use(Fields& fields, Value value, ContainerUse& use, std::size_t& room) {
-  return fields.object(value, "spec.containers", [&](std::string_view key, Value inner) {
-    if (key == "resources") {
-      return fields.object(inner, "resources", [&](std::string_view side, Value list) {
-        // Extended resources have equal requests and limits; limits alone is enough for the API server.
-        if (side != "limits" && side != "requests") return true;
-        return fields.object(list, "resources.limits", [&](std::string_view resource, Value count) {
-          if (!resource.starts_with("nvidia.com/")) return true;
-          const Interned name(resource);
-          if (use.limits.size() >= json::kMostEntries && !use.limits.contains(name)) return true;
-          return fields.request(count, "resources.limits", use.limits[name]);
-        });
-      });
-    }
-    if (key == "env") {
-      return fields.array(inner, "env", [&](Value item) {
-        Variable variable;
-        if (!read_variable(fields, item, variable)) return false;
-        // A variable refers to earlier ones.
-        std::string text = with_variables(variable.text, use.variables);
-        const bool elsewhere = variable.from_elsewhere;  // It counts as set: the pod does not show that it is not.
-        if (variable.name == "NVIDIA_VISIBLE_DEVICES")
-          use.visible_devices = elsewhere || (!text.empty() && text != "void" && text != "none");
-        if (variable.name == "CUDA_MPS_PIPE_DIRECTORY") {
-          use.pipe_directory = clean_path(text);
-          use.other_pipe = elsewhere;
-        }
-        const std::size_t bytes = variable.name.size() + text.size();
-        if (text.empty() || text.size() > kLongestExpansion || bytes > room) return true;
-        if (use.variables.try_emplace(std::move(variable.name), std::move(text)).second) room -= bytes;
-        return true;
-      });
-    }
-    if (key == "volumeMounts") {
-      return fields.array(inner, "volumeMounts", [&](Value item) {
-        Mount& mount = use.mounts.emplace_back();
-        return fields.object(item, "volumeMounts", [&](std::string_view field, Value text) {
-          if (field == "name") return fields.text(text, "volumeMounts.name", mount.volume);
-          if (field == "mountPath") return read_path(fields, text, "volumeMounts.mountPath", mount.path);
-          if (field == "subPath" || field == "subPathExpr")
-            return fields.text(text, "volumeMounts.subPath", mount.sub_path);
-          return true;
-        });
-      });
-    }
-    if (key == "restartPolicy") {
-      std::string_view policy;
-      if (!fields.view(inner, "containers.restartPolicy", policy)) return false;
-      use.sidecar = policy == "Always";
-    }
-    return true;
+// Extended resources have equal requests and limits; limits alone is enough for the API server.
+bool read_amounts(Fields& fields, Value value, std::string_view /*path*/, ReadContainer& out) {
+  return fields.object(value, "resources.limits", [&](std::string_view resource, Value count) {
+    if (!resource.starts_with("nvidia.com/")) return true;
+    ResourceCounts& requests = out.use.requests;
+    const Interned name(resource);
+    if (requests.size() >= json::kMostEntries && !requests.contains(name)) return true;
+    // Anybody can request any amount.
+    return fields.quantity(count, "resources.limits", requests[name], 1, Fields::Beyond::is_the_most);
   });
 }
 
-bool read_pod_volume(Fields& fields, Value value, Volume& volume) {
-  return fields.object(value, "spec.volumes", [&](std::string_view key, Value inner) {
-    if (key == "name") return fields.text(inner, "spec.volumes.name", volume.name);
-    constexpr std::string_view kOfPod[] = {"emptyDir", "configMap", "secret", "projected", "downwardAPI", "ephemeral"};
-    volume.of_pod = volume.of_pod || std::ranges::find(kOfPod, key) != std::end(kOfPod);
-    if (key != "hostPath") return true;
-    return fields.object(inner, "spec.volumes.hostPath", [&](std::string_view field, Value path) {
-      return field == "path" ? read_path(fields, path, "spec.volumes.hostPath.path", volume.host_path) : true;
-    });
+bool read_variables(Fields& fields, Value value, std::string_view /*path*/, ReadContainer& out) {
+  ContainerUse& use = out.use;
+  return json::read_each<json::Variable>(fields, value, "env[].", json::kVariable, [&](json::Variable& variable) {
+    // A variable refers to earlier ones.
+    std::string text = with_variables(variable.text, use.variables);
+    const bool elsewhere = variable.from_elsewhere;  // It counts as set: the pod does not show that it is not.
+    if (variable.name == "NVIDIA_VISIBLE_DEVICES")
+      use.visible_devices = elsewhere || (!text.empty() && text != "void" && text != "none");
+    if (variable.name == "CUDA_MPS_PIPE_DIRECTORY") {
+      use.pipe_directory = clean_path(text);
+      use.other_pipe = elsewhere;
+    }
+    const std::size_t bytes = variable.name.size() + text.size();
+    if (text.empty() || text.size() > kLongestExpansion || bytes > out.room) return;
+    if (use.variables.try_emplace(std::move(variable.name), std::move(text)).second) out.room -= bytes;
   });
 }
+
+bool read_mounts(Fields& fields, Value value, std::string_view /*path*/, ReadContainer& out) {
+  return json::read_each<json::Mount>(fields, value, "volumeMounts[].", json::kMount, [&](json::Mount& mount) {
+    mount.path = clean_path(mount.path);
+    out.use.mounts.push_back(std::move(mount));
+  });
+}
+
+bool read_use_sidecar(Fields& fields, Value value, std::string_view path, ReadContainer& out) {
+  return json::read_sidecar(fields, value, path, out.use.sidecar);
+}
+
+constexpr json::Row<ReadContainer> kContainerUse[] = {
+    {"containers[].resources.limits", read_amounts},
+    {"containers[].resources.requests", read_amounts},
+    {"containers[].env", read_variables},
+    {"containers[].volumeMounts", read_mounts},
+    {"containers[].restartPolicy", read_use_sidecar},
+};
 
 // More GPUs than any cluster has: the requests of all pods of a node can be added up.
 constexpr std::int64_t kMostRequested = 1'000'000'000'000;
 
-void add(ResourceCounts& sum, const ResourceCounts& counts) {
-  for (const auto& [resource, count] : counts) {
+void add_counts(ResourceCounts& sum, const ResourceCounts& more) {
+  for (const auto& [resource, count] : more) {
     if (sum.size() < json::kMostEntries || sum.contains(resource))
       sum[resource] = std::min(sum[resource] + std::min(count, kMostRequested), kMostRequested);
   }
 }
 
-// As the scheduler counts (k8s.io/component-helpers, resource.PodRequests): a sidecar runs beside everything that
-// starts after it, and other init containers run one after the other before the main containers.
-ResourceCounts requests_of(const std::vector<ContainerUse>& init_containers,
-                           const std::vector<ContainerUse>& containers) {
-  ResourceCounts sidecars;
-  ResourceCounts largest_step;
-  for (const ContainerUse& use : init_containers) {
-    ResourceCounts step = sidecars;
-    add(step, use.limits);
-    if (use.sidecar) sidecars = step;
-    for (const auto& [resource, count] : step) {
-      if (largest_step.size() >= json::kMostEntries && !largest_step.contains(resource)) continue;
-      largest_step[resource] = std::max(largest_step[resource], count);
-    }
+void raise_counts(ResourceCounts& out, const ResourceCounts& least) {
+  for (const auto& [resource, count] : least) {
+    if (out.size() < json::kMostEntries || out.contains(resource)) out[resource] = std::max(out[resource], count);
   }
-  ResourceCounts out = std::move(sidecars);
-  for (const ContainerUse& use : containers) add(out, use.limits);
-  for (const auto& [resource, count] : largest_step) out[resource] = std::max(out[resource], count);
-  return out;
 }
 
 // Whether the mount shows the directory to the container: any volume is mounted at the directory, or one that other
 // pods can share is mounted above it (an emptyDir above it belongs to the pod).
-bool shows(const Mount& mount, const Volume* volume, std::string_view directory) {
+bool shows(const json::Mount& mount, const json::Volume* volume, std::string_view directory) {
   if (mount.path == directory) return true;
   return volume != nullptr && !volume->of_pod && !mount.path.empty() && is_at_or_below(directory, mount.path);
 }
@@ -203,8 +142,9 @@ constexpr std::size_t kMostDirectories = 16;
 
 // A client of an MPS daemon outside of the pod. A directory that one container names also counts for the mounts of the
 // others: the pod does not show which of them is the client.
-bool uses_mps_pipe(const std::vector<const ContainerUse*>& uses, const std::vector<Volume>& volumes) {
-  if (std::ranges::any_of(volumes, [](const Volume& volume) { return is_usual_pipe_directory(volume.host_path); }))
+bool uses_mps_pipe(const std::vector<const ContainerUse*>& uses, const std::vector<json::Volume>& volumes) {
+  if (std::ranges::any_of(volumes,
+                          [](const json::Volume& volume) { return is_usual_pipe_directory(volume.host_path); }))
     return true;
   if (std::ranges::any_of(uses, [](const ContainerUse* use) { return use->other_pipe; })) return true;
   std::set<std::string_view> directories;
@@ -212,12 +152,12 @@ bool uses_mps_pipe(const std::vector<const ContainerUse*>& uses, const std::vect
     if (!use->pipe_directory.empty()) directories.emplace(use->pipe_directory);
   }
   if (directories.size() > kMostDirectories) return true;  // In doubt it is one.
-  std::map<std::string_view, const Volume*> by_name;
-  for (const Volume& volume : volumes) by_name.try_emplace(volume.name, &volume);
+  std::map<std::string_view, const json::Volume*> by_name;
+  for (const json::Volume& volume : volumes) by_name.try_emplace(volume.name, &volume);
   return std::ranges::any_of(uses, [&](const ContainerUse* use) {
-    return std::ranges::any_of(use->mounts, [&](const Mount& mount) {
+    return std::ranges::any_of(use->mounts, [&](const json::Mount& mount) {
       const auto volume = by_name.find(mount.volume);
-      const Volume* found = volume == by_name.end() ? nullptr : volume->second;
+      const json::Volume* found = volume == by_name.end() ? nullptr : volume->second;
       if (found != nullptr && !mount.sub_path.empty() && !found->host_path.empty() &&
           is_usual_pipe_directory(clean_path(found->host_path + "/" + with_variables(mount.sub_path, use->variables))))
         return true;
@@ -225,50 +165,6 @@ bool uses_mps_pipe(const std::vector<const ContainerUse*>& uses, const std::vect
                                  [&](std::string_view directory) { return shows(mount, found, directory); });
     });
   });
-}
-
-bool read_pod_spec(Fields& fields, Value value, std::string_view path, Pod& pod) {
-  std::vector<ContainerUse> containers;
-  std::vector<ContainerUse> init_containers;
-  std::vector<ContainerUse> ephemeral_containers;  // Of `kubectl debug`: they request nothing, and use what they see.
-  std::vector<Volume> volumes;
-  std::size_t room = kMostVariables;
-  const bool read = fields.object(value, path, [&](std::string_view key, Value inner) {
-    auto uses = [&](std::vector<ContainerUse>& into) {
-      return fields.array(inner, "spec.containers",
-                          [&](Value item) { return read_container_use(fields, item, into.emplace_back(), room); });
-    };
-    if (key == "nodeName") return fields.text(inner, "spec.nodeName", pod.node_name);
-    if (key == "schedulerName") return fields.name(inner, "spec.schedulerName", pod.scheduler_name);
-    if (key == "runtimeClassName") return fields.name(inner, "spec.runtimeClassName", pod.runtime_class);
-    if (key == "priority") return fields.number(inner, "spec.priority", pod.priority);
-    if (key == "containers") return uses(containers);
-    if (key == "initContainers") return uses(init_containers);
-    if (key == "ephemeralContainers") return uses(ephemeral_containers);
-    if (key == "volumes") {
-      return fields.array(inner, "spec.volumes",
-                          [&](Value item) { return read_pod_volume(fields, item, volumes.emplace_back()); });
-    }
-    if (key == "resourceClaims") {
-      return fields.array(inner, "spec.resourceClaims", [&](Value) { return pod.dra_gpu_claim = true; });
-    }
-    return true;
-  });
-  pod.gpu_requests = requests_of(init_containers, containers);
-  std::vector<const ContainerUse*> uses;
-  for (const auto* list : {&containers, &init_containers, &ephemeral_containers}) {
-    for (const ContainerUse& use : *list) uses.push_back(&use);
-  }
-  pod.uses_mps_pipe = uses_mps_pipe(uses, volumes);
-  std::vector<Interned> host_paths;
-  for (const Volume& volume : volumes) {
-    if (!volume.host_path.empty() && host_paths.size() < json::kMostEntries)
-      host_paths.emplace_back(first_bytes(volume.host_path, json::kMostBytes));
-  }
-  pod.host_paths = std::move(host_paths);
-  auto visible = [](const ContainerUse* use) { return use->visible_devices && use->limits.empty(); };
-  pod.nvidia_visible_devices = std::ranges::any_of(uses, visible);
-  return read;
 }
 
 bool read_end_message(Fields& fields, Value value, std::string_view path, Interned& out) {
@@ -343,20 +239,69 @@ bool read_init_statuses(Fields& fields, Value value, std::string_view path, Rare
   return true;
 }
 
+// With what decides about its use of GPUs, and about its times, once all is read.
 struct ReadPod {
   Pod pod;
+  std::vector<ContainerUse> containers;
+  std::vector<ContainerUse> init_containers;
+  std::vector<ContainerUse> ephemeral_containers;  // Of `kubectl debug`: they request nothing, and use what they see.
+  std::vector<json::Volume> volumes;
+  std::size_t room = kMostVariables;
   std::optional<WallTime> seen_by_kubelet;
 };
 
+template <auto kList>
+bool read_uses(Fields& fields, Value value, std::string_view path, ReadPod& out) {
+  return fields.array(value, path, [&](Value item) {
+    ReadContainer container{(out.*kList).emplace_back(), out.room};
+    return json::read_rows(fields, item, "containers[].", kContainerUse, container);
+  });
+}
+
+bool read_pod_volumes(Fields& fields, Value value, std::string_view path, ReadPod& out) {
+  return fields.array(value, path, [&](Value item) {
+    json::Volume& volume = out.volumes.emplace_back();
+    const bool read = json::read_volume(fields, item, volume);
+    volume.host_path = clean_path(volume.host_path);
+    return read;
+  });
+}
+
+constexpr auto kOfPod = &ReadPod::pod;
 constexpr json::Row<ReadPod> kPod[] = {
-    json::row_by<read_pod_spec, &ReadPod::pod>("spec"),
+    json::row<kOfPod, &Pod::node_name>("spec.nodeName"),
+    json::row_by<json::read_name, kOfPod, &Pod::scheduler_name>("spec.schedulerName"),
+    json::row_by<json::read_name, kOfPod, &Pod::runtime_class>("spec.runtimeClassName"),
+    json::row<kOfPod, &Pod::priority>("spec.priority"),
+    {"spec.containers", read_uses<&ReadPod::containers>},
+    {"spec.initContainers", read_uses<&ReadPod::init_containers>},
+    {"spec.ephemeralContainers", read_uses<&ReadPod::ephemeral_containers>},
+    {"spec.volumes", read_pod_volumes},
+    json::row_by<json::read_has_items, kOfPod, &Pod::dra_gpu_claim>("spec.resourceClaims"),
     json::row<&ReadPod::seen_by_kubelet>("status.startTime"),
-    json::row<&ReadPod::pod, &Pod::phase>("status.phase"),
-    json::row<&ReadPod::pod, &Pod::reason>("status.reason"),
-    json::row_by<read_statuses, &ReadPod::pod, &Pod::containers>("status.containerStatuses"),
-    json::row_by<read_init_statuses, &ReadPod::pod, &Pod::init_containers>("status.initContainerStatuses"),
-    json::row_by<json::read_ready, &ReadPod::pod, &Pod::ready>("status.conditions"),
+    json::row<kOfPod, &Pod::phase>("status.phase"),
+    json::row<kOfPod, &Pod::reason>("status.reason"),
+    json::row_by<read_statuses, kOfPod, &Pod::containers>("status.containerStatuses"),
+    json::row_by<read_init_statuses, kOfPod, &Pod::init_containers>("status.initContainerStatuses"),
+    json::row_by<json::read_ready, kOfPod, &Pod::ready>("status.conditions"),
 };
+
+void keep_use(const ReadPod& read, Pod& pod) {
+  pod.gpu_requests = json::requests_of(read.init_containers, read.containers, add_counts, raise_counts);
+  std::vector<const ContainerUse*> uses;
+  for (const auto* list : {&read.containers, &read.init_containers, &read.ephemeral_containers}) {
+    for (const ContainerUse& use : *list) uses.push_back(&use);
+  }
+  pod.uses_mps_pipe = uses_mps_pipe(uses, read.volumes);
+  std::vector<Interned> host_paths;
+  for (const json::Volume& volume : read.volumes) {
+    if (!volume.host_path.empty() && host_paths.size() < json::kMostEntries)
+      host_paths.emplace_back(first_bytes(volume.host_path, json::kMostBytes));
+  }
+  pod.host_paths = std::move(host_paths);
+  auto visible = [](const ContainerUse* use) { return use->visible_devices && use->requests.empty(); };
+  pod.nvidia_visible_devices = std::ranges::any_of(uses, visible);
+}
 
 }  // namespace
 
@@ -365,6 +310,7 @@ k8s::Result<Pod> project_pod(std::string_view text) {
   const json::MetaFilter filter{true, keeps_pod_annotation, true, nullptr, json::kMostName};
   if (auto read = json::read_object("Pod", text, filter, kPod, out.pod.meta, out); !read)
     return std::unexpected(read.error());
+  keep_use(out, out.pod);
   correct_start_times(out.pod, out.seen_by_kubelet);
   return std::move(out.pod);
 }

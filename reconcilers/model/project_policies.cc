@@ -59,8 +59,10 @@ std::string shown_text(const T& value) {
     return k8s::format_go_duration(value);
   } else if constexpr (std::is_same_v<T, IntOrPercent>) {
     return value.to_string();
-  } else {
+  } else if constexpr (requires { value.has_value(); }) {
     return value ? shown_text(*value) : "unset";
+  } else {
+    return {};  // Shown with its parent.
   }
 }
 
@@ -72,6 +74,8 @@ std::string shown_in(const auto& object) {
     return shown_text(member);
   } else if constexpr (requires { member.has_value(); }) {
     return member ? shown_in<kRest...>(*member) : "unset";
+  } else if constexpr (std::ranges::range<decltype(member)>) {
+    return {};
   } else {
     return shown_in<kRest...>(member);
   }
@@ -97,25 +101,31 @@ PolicyField list_field(std::string_view path) {
   return {.path = path, .type = Type::list, .begin = json::list<kMembers...>(path).begin};
 }
 
-template <auto... kMembers>
-PolicyField typed_field(std::string_view path, Type type, std::int64_t least = 0, std::int64_t most = 0) {
+// Mappings and lists with keys or items of their own, and what is in the items, are shown with their parent.
+template <auto kRead, auto... kMembers>
+PolicyField field_by(std::string_view path, Type type, std::int64_t least = 0, std::int64_t most = 0,
+                     std::string_view bounds = {}) {
+  const bool with_parent = path.contains("[]") || type == Type::mapping || type == Type::list;
   return {.path = path,
           .type = type,
           .least = least,
           .most = most,
-          .read = json::row<kMembers...>(path).read,
-          .shown = shown_member<kMembers...>};
+          .bounds = bounds,
+          .read = json::row_by<kRead, kMembers...>(path).read,
+          .shown = with_parent ? nullptr : shown_member<kMembers...>};
 }
 
-// Of the items of a list, or a mapping with keys of its own: shown with its parent.
+constexpr auto kByType = [](Fields& fields, Value value, std::string_view path, auto& out) {
+  return json::read_value(fields, value, path, out);
+};
 template <auto... kMembers>
-PolicyField item_field(std::string_view path, Type type) {
-  return {.path = path, .type = type, .read = json::row<kMembers...>(path).read};
+PolicyField typed_field(std::string_view path, Type type, std::int64_t least = 0, std::int64_t most = 0) {
+  return field_by<kByType, kMembers...>(path, type, least, most);
 }
 
-template <auto kRead, auto... kMembers>
-PolicyField field_by(std::string_view path, Type type, std::span<const std::string_view> words = {}) {
-  return {.path = path, .type = type, .words = words, .read = json::row_by<kRead, kMembers...>(path).read};
+PolicyField one_of(PolicyField field, std::span<const std::string_view> words) {
+  field.words = words;
+  return field;
 }
 
 PolicyField shown_by(PolicyField field, std::string (*shown)(const SharingPolicy&)) {
@@ -149,18 +159,6 @@ bool read_duration(Fields& fields, Value value, std::string_view field, k8s::Dur
   if (!parsed || *parsed < k8s::Duration::zero()) return fields.fail(field, "a duration such as 90s or 1h30m");
   out = *parsed;
   return true;
-}
-
-template <auto... kMembers>
-PolicyField duration_field(std::string_view path, std::int64_t least = 0, std::int64_t most = 0,
-                           std::string_view bounds = {}) {
-  return {.path = path,
-          .type = Type::duration,
-          .least = least,
-          .most = most,
-          .bounds = bounds,
-          .read = json::row_by<read_duration, kMembers...>(path).read,
-          .shown = shown_member<kMembers...>};
 }
 
 // The CRD refuses a negative number, which is also refused where no API server has seen the policy. 0 starts no node.
@@ -206,14 +204,6 @@ bool read_int_or_percent(Fields& fields, Value value, std::string_view field, In
   return true;
 }
 
-template <auto... kMembers>
-PolicyField amount_field(std::string_view path) {
-  return {.path = path,
-          .type = Type::count_or_percent,
-          .read = json::row_by<read_int_or_percent, kMembers...>(path).read,
-          .shown = shown_member<kMembers...>};
-}
-
 bool read_operator(Fields& fields, Value value, std::string_view path, k8s::LabelOperator& out) {
   std::string_view text;
   if (!fields.view(value, path, text)) return false;
@@ -253,20 +243,20 @@ std::span<const PolicyField> policy_fields() {
   constexpr std::int64_t kHour = 3600;
   static const auto kFields = std::to_array<PolicyField>({
       shown_by(mapping_field("spec.nodeSelector"), shown_selector),
-      item_field<&P::node_selector, &S::match_labels>("spec.nodeSelector.matchLabels", Type::mapping),
+      typed_field<&P::node_selector, &S::match_labels>("spec.nodeSelector.matchLabels", Type::mapping),
       list_field<&P::node_selector, &S::match_expressions>("spec.nodeSelector.matchExpressions"),
-      item_field<&P::node_selector, &S::match_expressions, &Q::key>("spec.nodeSelector.matchExpressions[].key", text),
-      field_by<read_operator, &P::node_selector, &S::match_expressions, &Q::op>(
-          "spec.nodeSelector.matchExpressions[].operator", word, kOperators),
-      item_field<&P::node_selector, &S::match_expressions, &Q::values>("spec.nodeSelector.matchExpressions[].values",
-                                                                       list),
+      typed_field<&P::node_selector, &S::match_expressions, &Q::key>("spec.nodeSelector.matchExpressions[].key", text),
+      one_of(field_by<read_operator, &P::node_selector, &S::match_expressions, &Q::op>(
+                 "spec.nodeSelector.matchExpressions[].operator", word),
+             kOperators),
+      typed_field<&P::node_selector, &S::match_expressions, &Q::values>("spec.nodeSelector.matchExpressions[].values",
+                                                                        list),
       typed_field<&P::priority>("spec.priority", integer, INT32_MIN, INT32_MAX),
       mapping_field("spec.profile"),
       typed_field<&P::config_map_key>("spec.profile.configMapKey", elsewhere),
       mapping_field("spec.profile.inline", [](P& out) { out.inline_profile.emplace(); }),
-      shown_by(
-          field_by<read_strategy, &P::inline_profile, &I::strategy>("spec.profile.inline.strategy", word, kStrategies),
-          shown_member<&P::inline_profile, &I::strategy>),
+      one_of(field_by<read_strategy, &P::inline_profile, &I::strategy>("spec.profile.inline.strategy", word),
+             kStrategies),
       typed_field<&P::inline_profile, &I::replicas>("spec.profile.inline.replicas", elsewhere),
       typed_field<&P::inline_profile, &I::rename_by_default>("spec.profile.inline.renameByDefault", boolean),
       typed_field<&P::inline_profile, &I::resource>("spec.profile.inline.resource", elsewhere),
@@ -278,23 +268,26 @@ std::span<const PolicyField> policy_fields() {
       count_field<0, 1000, &P::revision_history_limit>("spec.revisionHistoryLimit"),
       mapping_field("spec.rollout"),
       word_field<kMechanismWords, &P::rollout, &R::mechanism>("spec.rollout.mechanism"),
-      amount_field<&P::rollout, &R::max_unavailable>("spec.rollout.maxUnavailable"),
-      amount_field<&P::rollout, &R::max_unavailable_per_group>("spec.rollout.maxUnavailablePerGroup"),
+      field_by<read_int_or_percent, &P::rollout, &R::max_unavailable>("spec.rollout.maxUnavailable", count_or_percent),
+      field_by<read_int_or_percent, &P::rollout, &R::max_unavailable_per_group>("spec.rollout.maxUnavailablePerGroup",
+                                                                                count_or_percent),
       mapping_field("spec.rollout.canary"),
       count_field<0, 1000, &P::rollout, &R::canary_nodes_per_group>("spec.rollout.canary.nodesPerGroup"),
-      duration_field<&P::rollout, &R::canary_soak>("spec.rollout.canary.soak"),
+      field_by<read_duration, &P::rollout, &R::canary_soak>("spec.rollout.canary.soak", Type::duration),
       word_field<kWorkloadModeWords, &P::rollout, &R::workloads>("spec.rollout.workloads"),
       typed_field<&P::rollout, &R::cordon>("spec.rollout.cordon", boolean),
       typed_field<&P::rollout, &R::evict_bare_pods>("spec.rollout.evictBarePods", boolean),
-      duration_field<&P::rollout, &R::idle_timeout>("spec.rollout.idleTimeout", 1, 720 * kHour, "from 1s to 720h"),
-      duration_field<&P::rollout, &R::verify_timeout>("spec.rollout.verifyTimeout", 1, 24 * kHour, "from 1s to 24h"),
+      field_by<read_duration, &P::rollout, &R::idle_timeout>("spec.rollout.idleTimeout", Type::duration, 1, 720 * kHour,
+                                                             "from 1s to 720h"),
+      field_by<read_duration, &P::rollout, &R::verify_timeout>("spec.rollout.verifyTimeout", Type::duration, 1,
+                                                               24 * kHour, "from 1s to 24h"),
       count_field<1, 10000, &P::rollout, &R::max_failures>("spec.rollout.maxFailures"),
       word_field<kOnFailureWords, &P::rollout, &R::on_failure>("spec.rollout.onFailure"),
       shown_by(list_field<&P::rollout, &R::windows>("spec.rollout.maintenanceWindows"), shown_windows),
-      item_field<&P::rollout, &R::windows, &W::cron>("spec.rollout.maintenanceWindows[].cron", elsewhere),
+      typed_field<&P::rollout, &R::windows, &W::cron>("spec.rollout.maintenanceWindows[].cron", elsewhere),
       field_by<read_duration, &P::rollout, &R::windows, &W::duration>("spec.rollout.maintenanceWindows[].duration",
                                                                       elsewhere),
-      item_field<&P::rollout, &R::windows, &W::time_zone>("spec.rollout.maintenanceWindows[].timeZone", elsewhere),
+      typed_field<&P::rollout, &R::windows, &W::time_zone>("spec.rollout.maintenanceWindows[].timeZone", elsewhere),
       typed_field<&P::rollout, &R::paused>("spec.rollout.paused", boolean),
   });
   return kFields;
@@ -311,16 +304,12 @@ constexpr json::Row<ClusterPolicy> kClusterPolicy[] = {
     json::row<&ClusterPolicy::state>("status.state"),
 };
 
-bool read_has_items(Fields& fields, Value value, std::string_view path, bool& out) {
-  return fields.array(value, path, [&](Value) { return out = true; });
-}
-
 constexpr json::Row<DeviceClass> kDeviceClass[] = {
     json::row<&DeviceClass::extended_resource>("spec.extendedResourceName")};
 constexpr json::Row<ResourceSlice> kResourceSlice[] = {
     json::row<&ResourceSlice::driver>("spec.driver"), json::row<&ResourceSlice::node>("spec.nodeName"),
     json::row<&ResourceSlice::all_nodes>("spec.allNodes"),
-    json::row_by<read_has_items, &ResourceSlice::offers>("spec.devices")};
+    json::row_by<json::read_has_items, &ResourceSlice::offers>("spec.devices")};
 
 bool read_daemonset_subject(Fields& fields, Value value, std::string_view path, std::string& out) {
   std::string daemonset;

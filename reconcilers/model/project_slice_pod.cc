@@ -24,48 +24,40 @@ struct Requests {
   PodNeeds needs;
 };
 
+// What `limits` or `requests` name of these two.
+struct Amounts {
+  std::optional<std::int64_t> cpu;  // As PodNeeds has them.
+  std::optional<std::int64_t> memory;
+};
+
+// `resources` of a container or of a pod.
+struct Resources {
+  Amounts requests;
+  Amounts limits;
+  // The limits where requests are missing, as the API server fills them in.
+  [[nodiscard]] PodNeeds needs() const {
+    return {requests.cpu.value_or(limits.cpu.value_or(0)), requests.memory.value_or(limits.memory.value_or(0))};
+  }
+};
+
 struct ContainerRequests {
   std::string name;
   std::string image;
+  Resources resources;
   Requests requests;
   bool whole_gpus = false;
-  std::string restart_policy;  // Of an init container: Always makes it a sidecar.
+  bool sidecar = false;
 };
 
-// `resources` of a container or of a pod: `requests`, and `limits` where those are missing, as the API server fills
-// them in. `see` is given each extended resource.
-template <class See>
-bool read_resources(Fields& fields, Value value, PodNeeds& needs, See see) {
-  PodNeeds limits;
-  bool any_cpu = false;
-  bool any_memory = false;
-  const bool read = fields.object(value, "resources", [&](std::string_view side, Value list) {
-    if (side != "limits" && side != "requests") return true;
-    const bool requested = side == "requests";
-    PodNeeds& into = requested ? needs : limits;
-    return fields.object(list, "resources.limits", [&](std::string_view resource, Value count) {
-      if (resource == "cpu") {
-        any_cpu = any_cpu || requested;
-        return fields.quantity(count, "resources.limits.cpu", into.cpu, kMilli);
-      }
-      if (resource == "memory") {
-        any_memory = any_memory || requested;
-        return fields.quantity(count, "resources.limits.memory", into.memory);
-      }
-      return see(resource, count);
-    });
-  });
-  if (!any_cpu) needs.cpu = limits.cpu;
-  if (!any_memory) needs.memory = limits.memory;
-  return read;
+bool read_amount(Fields& fields, std::string_view resource, Value count, Amounts& out) {
+  if (resource == "cpu") return fields.quantity(count, "resources.limits.cpu", out.cpu.emplace(), kMilli);
+  if (resource == "memory") return fields.quantity(count, "resources.limits.memory", out.memory.emplace());
+  return true;
 }
 
-bool read_list(Fields& fields, Value value, std::string_view field, PodNeeds& needs) {
-  return fields.object(value, field, [&](std::string_view resource, Value count) {
-    if (resource == "cpu") return fields.quantity(count, field, needs.cpu, kMilli);
-    if (resource == "memory") return fields.quantity(count, field, needs.memory);
-    return true;
-  });
+bool read_pod_amounts(Fields& fields, Value value, std::string_view path, Amounts& out) {
+  return fields.object(
+      value, path, [&](std::string_view resource, Value count) { return read_amount(fields, resource, count, out); });
 }
 
 // Of the device plugin: nvidia.com/gpu, what it is renamed to, and MIG devices. Others have resources of nvidia.com as
@@ -75,9 +67,10 @@ bool is_gpu(std::string_view resource) {
 }
 
 // Extended resources have equal requests and limits; one of the two is enough for the API server.
-bool read_container_resources(Fields& fields, Value value, std::string_view path, ContainerRequests& out) {
-  return read_resources(fields, value, out.requests.needs, [&](std::string_view resource, Value count) {
-    if (!resource.starts_with("nvidia.com/")) return true;
+template <auto kSide>
+bool read_side(Fields& fields, Value value, std::string_view path, ContainerRequests& out) {
+  return fields.object(value, path, [&](std::string_view resource, Value count) {
+    if (!resource.starts_with("nvidia.com/")) return read_amount(fields, resource, count, out.resources.*kSide);
     std::int64_t wanted = 0;
     if (!fields.quantity(count, path, wanted)) return false;
     const auto gigabytes = slice_gigabytes(resource);
@@ -90,13 +83,17 @@ bool read_container_resources(Fields& fields, Value value, std::string_view path
 constexpr json::Row<ContainerRequests> kContainerRequests[] = {
     json::row<&ContainerRequests::name>("spec.containers[].name"),
     json::row<&ContainerRequests::image>("spec.containers[].image"),
-    json::row<&ContainerRequests::restart_policy>("spec.containers[].restartPolicy"),
-    {"spec.containers[].resources", read_container_resources},
+    json::row_by<json::read_sidecar, &ContainerRequests::sidecar>("spec.containers[].restartPolicy"),
+    {"spec.containers[].resources.requests", read_side<&Resources::requests>},
+    {"spec.containers[].resources.limits", read_side<&Resources::limits>},
 };
 
 bool read_containers(Fields& fields, Value value, std::string_view path, std::vector<ContainerRequests>& out) {
   return fields.array(value, path, [&](Value item) {
-    return json::read_rows(fields, item, "spec.containers[].", kContainerRequests, out.emplace_back());
+    ContainerRequests& container = out.emplace_back();
+    const bool read = json::read_rows(fields, item, "spec.containers[].", kContainerRequests, container);
+    container.requests.needs = container.resources.needs();
+    return read;
   });
 }
 
@@ -110,23 +107,6 @@ void raise_to(Requests& out, const Requests& least) {
   for (const auto& [gigabytes, count] : least.slices) out.slices[gigabytes] = std::max(out.slices[gigabytes], count);
   out.needs.cpu = std::max(out.needs.cpu, least.needs.cpu);
   out.needs.memory = std::max(out.needs.memory, least.needs.memory);
-}
-
-// As the scheduler counts (k8s.io/component-helpers, resource.PodRequests): a sidecar runs beside everything that
-// starts after it, and other init containers run one after the other before the main containers.
-Requests counted(const std::vector<ContainerRequests>& inits, const std::vector<ContainerRequests>& mains) {
-  Requests sidecars;
-  Requests largest_step;
-  for (const ContainerRequests& init : inits) {
-    Requests step = sidecars;
-    add(step, init.requests);
-    if (init.restart_policy == "Always") sidecars = step;
-    raise_to(largest_step, step);
-  }
-  Requests out = std::move(sidecars);
-  for (const ContainerRequests& main : mains) add(out, main.requests);
-  raise_to(out, largest_step);
-  return out;
 }
 
 // More slices than any machine has: such a request can never be served, and counting on changes nothing.
@@ -143,7 +123,7 @@ void keep_requests(const std::vector<ContainerRequests>& inits, const std::vecto
       }
     }
   }
-  const Requests all = counted(inits, mains);
+  const Requests all = json::requests_of(inits, mains, add, raise_to);
   pod.needs = all.needs;
   std::vector<std::int64_t> slices;
   for (const auto& [gigabytes, count] : all.slices) {
@@ -200,15 +180,11 @@ struct ReadSlicePod {
   std::vector<Toleration> tolerations;
   std::vector<std::vector<NodeSelectorRequirement>> affinity;
   std::map<std::string, std::string> selector;
-  PodNeeds overhead;
-  PodNeeds of_pod;  // spec.resources: in place of the sum over the containers, where it names one.
+  Amounts overhead;
+  Resources of_pod;  // spec.resources: in place of the sum over the containers, where it names one.
   Readiness readiness;
   std::optional<WallTime> taken;  // By its kubelet.
 };
-
-bool read_pod_resources(Fields& fields, Value value, std::string_view /*path*/, PodNeeds& out) {
-  return read_resources(fields, value, out, [](std::string_view, Value) { return true; });
-}
 
 bool read_conditions(Fields& fields, Value value, std::string_view path, ReadSlicePod& out) {
   return json::read_conditions(fields, value, path, [&](const json::Condition& condition) {
@@ -228,8 +204,9 @@ constexpr json::Row<Read> kSlicePod[] = {
     json::row<&Read::pod, &SlicePod::priority>("spec.priority"),
     json::row_by<read_containers, &Read::mains>("spec.containers"),
     json::row_by<read_containers, &Read::inits>("spec.initContainers"),
-    json::row_by<read_list, &Read::overhead>("spec.overhead"),
-    json::row_by<read_pod_resources, &Read::of_pod>("spec.resources"),
+    json::row_by<read_pod_amounts, &Read::overhead>("spec.overhead"),
+    json::row_by<read_pod_amounts, &Read::of_pod, &Resources::requests>("spec.resources.requests"),
+    json::row_by<read_pod_amounts, &Read::of_pod, &Resources::limits>("spec.resources.limits"),
     json::row<&Read::selector>("spec.nodeSelector"),
     json::row_by<json::read_node_affinity, &Read::affinity>("spec.affinity"),
     json::row_by<json::read_tolerations<false>, &Read::tolerations>("spec.tolerations"),
@@ -265,10 +242,9 @@ k8s::Result<SlicePod> project_slice_pod(std::string_view text) {
     return std::unexpected(read.error());
   SlicePod pod = std::move(out.pod);
   keep_requests(out.inits, out.mains, pod);
-  if (out.of_pod.cpu > 0) pod.needs.cpu = out.of_pod.cpu;
-  if (out.of_pod.memory > 0) pod.needs.memory = out.of_pod.memory;
-  pod.needs.cpu += out.overhead.cpu;
-  pod.needs.memory += out.overhead.memory;
+  const PodNeeds of_pod = out.of_pod.needs();
+  pod.needs.cpu = (of_pod.cpu > 0 ? of_pod.cpu : pod.needs.cpu) + out.overhead.cpu.value_or(0);
+  pod.needs.memory = (of_pod.memory > 0 ? of_pod.memory : pod.needs.memory) + out.overhead.memory.value_or(0);
   // A kubelet that was down takes pods, and gives them their slices, long after they were bound.
   if (out.taken) pod.bound = std::max(pod.bound.value_or(*out.taken), *out.taken);
   const bool of_workload = !pod.meta.owners.empty() && std::ranges::none_of(pod.meta.owners, [](const auto& owner) {

@@ -31,9 +31,13 @@ enum class WorkloadMode { wait_for_idle, evict, interrupt };
 enum class OnFailure { pause, rollback };
 enum class Mechanism { node_by_node, daemonset_restart };
 
-// When nodes may start: opens at the times that `cron` names in `time_zone`, and stays open for `duration`.
+// When nodes may start: opens at the times that `cron` names in `time_zone` (of the tz database), and stays open for
+// `duration`.
 struct MaintenanceWindow {
-  std::string cron;  // Five fields; see reconcilers/model/maintenance_window.h.
+  // Five fields: minute 0-59, hour 0-23, day of month 1-31, month 1-12 or JAN-DEC, day of week 0-7 or SUN-SAT (0 and 7
+  // are Sunday); `*`, `a-b`, `a,b`, `*/n`, `a-b/n`, `a/n` (from a to the end). As in POSIX: if day of month and day of
+  // week are both restricted, a day that matches either one counts.
+  std::string cron;
   k8s::Duration duration{0};
   std::string time_zone = "UTC";
   friend bool operator==(const MaintenanceWindow&, const MaintenanceWindow&) = default;
@@ -57,6 +61,20 @@ struct RolloutSpec {
   bool paused = false;                     // Stops new rollouts only.
   friend bool operator==(const RolloutSpec&, const RolloutSpec&) = default;
 };
+
+// The error in a window's cron expression, duration or time zone. Empty: none.
+[[nodiscard]] std::string window_problem(const MaintenanceWindow& window);
+
+struct WindowState {
+  bool open = false;
+  // Open: when the last of the open ones closes. Closed: when the next one opens; absent: no window opens in the next
+  // five years.
+  std::optional<k8s::WallTime> until;
+  std::string problem;  // The first window that cannot be read; such a window never opens.
+};
+// Without windows: always open. A start that a change to summer time skips opens at that change; a start time that
+// occurs twice opens once, the first time.
+[[nodiscard]] WindowState windows_at(const std::vector<MaintenanceWindow>& windows, k8s::WallTime now);
 
 // --- The words of a SharingPolicy's closed lists, each beside its value: what is read, checked, printed and offered
 // as a flag.

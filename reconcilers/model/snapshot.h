@@ -51,7 +51,7 @@ struct World {
   // look like an operand's, without their templates; manifests and commands have all of them as they are.
   k8s::Store<DaemonSet> foreign_daemonsets;
   std::size_t foreign_daemonsets_beyond = 0;  // How many more the operator has seen.
-  // Where DaemonSets are believed (cluster/operand_namespaces.h).
+  // Where DaemonSets are believed (cluster/discovery.h).
   std::set<std::string> operand_namespaces;
   // Nothing names these namespaces: all in which an operand's DaemonSet was found count.
   bool operand_namespaces_chosen = false;
@@ -141,7 +141,7 @@ struct PlannerSettings {
   std::int64_t revision_history_limit = 10;
   enum class LabelMode { automatic, enforce, verify } label_mode = LabelMode::automatic;
   bool adopt_drift = false;  // `rollout start --adopt`
-  // Namespaces whose DaemonSets are believed, beside those that cluster/operand_namespaces.h finds.
+  // Namespaces whose DaemonSets are believed, beside those that cluster/discovery.h finds.
   std::set<std::string> operand_namespaces;
   // Namespaces where pods left in UnexpectedAdmissionError are removed from changed nodes; none by default.
   std::set<std::string> remove_rejected_pods;

@@ -134,7 +134,7 @@ NodeAssessment Assessor::run() {
   out_.holder = holder_of(node_, foreign_holder_);
   if (gfd_ != nullptr) {
     out_.labeller = Labeller::gfd;
-  } else if (find_stray(context_.strays, Component::gfd, node_) != nullptr) {
+  } else if (find_operand(context_.strays, Component::gfd, node_) != nullptr) {
     out_.labeller = Labeller::foreign_gfd;
   }
   read_change();

@@ -99,10 +99,8 @@ bool Assessor::knows_when_it_came() const {
   for (auto it = history.lower_bound(prefix); it != history.end() && it->first.starts_with(prefix); ++it) {
     const std::string key = it->first.substr(prefix.size());
     if (key == out_.key.view()) continue;
-    const auto text = config_map_->data.find(key);
-    const bool has_text = text != config_map_->data.end() && text->second;
-    const ProfilePtr now = compile_text(has_text ? std::string_view(*text->second) : std::string_view());
-    if (!has_text || !is_last(it->second, now->revision)) return false;
+    const auto text = key_text(config_map_, key);
+    if (!text || !is_last(it->second, compile_text(*text)->revision)) return false;
   }
   return true;
 }

@@ -189,8 +189,8 @@ void Assessor::resolve_start() {
 ProfilePtr Assessor::compile(const std::string& key) const {
   if (key.empty()) return context_.profiles.compile("");
   if (key == managed_key_) return context_.profiles.compile(managed_text_);
-  auto it = config_map_->data.find(key);
-  return compile_text(it == config_map_->data.end() || !it->second ? std::string_view() : *it->second);
+  const auto text = key_text(config_map_, key);
+  return compile_text(text ? std::string_view(*text) : std::string_view());
 }
 
 // The profile as it works on this node: errors in fields that the DaemonSets override do not count.
@@ -221,7 +221,7 @@ void Assessor::describe_setup() {
                        .label_mode = label_mode_of(node_, context_.settings),
                        .mps_signal_fixed = context_.settings.mps_signal_fixed});
   describe_node(node_, facts_, context_.strays, *setup_);
-  setup_->standalone = find_standalone(context_.standalone, node_);
+  setup_->standalone = find_operand(context_.standalone, Component::mps, node_);
   const bool policy_has_key = policy_ != nullptr && (policy_->inline_profile || policy_->config_map_key);
   const bool is_followed = effective_.key == label_now() ||
                            (effective_.source == EffectiveKey::Source::error && !out_.label);  // The key is gone, too.
@@ -359,9 +359,8 @@ std::string Assessor::announced_break() {
   const EffectiveKey key = resolve("", installation_.announced_default, config_map);
   if (key.source == EffectiveKey::Source::error) return key.error;
   if (is_labelled) return {};
-  auto text = config_map->data.find(key.key);
-  const ProfilePtr profile =
-      compile_text(text == config_map->data.end() || !text->second ? std::string_view() : *text->second);
+  const auto text = key_text(config_map, key.key);
+  const ProfilePtr profile = compile_text(text ? std::string_view(*text) : std::string_view());
   if (!profile->valid) return fmt::format("key {}: {}", key.key, profile->error);
   const auto expectation = context_.expectations.get(profile, facts_, mig_env());
   if (expectation->error) return *expectation->error;

@@ -299,11 +299,9 @@ ProfilePtr profile_begun_for(const NodeView& view, const FleetRecord* record, Pr
   if (ProfilePtr known = known_profile(to, view.snapshot.world, record, profiles, overridden)) return known;
   // The node has another key now, and its former key can still have the text.
   const ConfigMap* config_map = view.snapshot.world.configmaps.find(view.installation.config_map_key());
-  if (config_map == nullptr || view.facts.change->config_map != view.installation.id()) return nullptr;
-  const auto text = config_map->data.find(view.facts.change->key);
-  if (text == config_map->data.end() || !text->second) return nullptr;
-  ProfilePtr present = profiles.compile(*text->second);
-  if (!present->valid) present = profiles.compile(*text->second, overridden);
+  const auto text = key_text(config_map, view.facts.change->key);
+  if (!text || view.facts.change->config_map != view.installation.id()) return nullptr;
+  ProfilePtr present = profiles.compile(*text, overridden);
   return present->valid && present->revision == to ? present : nullptr;
 }
 

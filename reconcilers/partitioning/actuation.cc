@@ -193,11 +193,9 @@ class Actuation {
     });
     for (const WantedSlices& each : wanted) {
       const LabelMove move(each);
-      const std::map<std::string, std::shared_ptr<const std::string>>& data = move.node.config_map->data;
       wanted_keys_[move.node.config_map->meta.key()].insert(move.key);
-      const auto at = data.find(move.key);
-      const bool there = at != data.end() && at->second;
-      const bool is_written = there && *at->second == move.text;
+      const auto there = key_text(move.node.config_map, move.key);
+      const bool is_written = there && *there == move.text;
       if (there && move.key == move.node.key && !move.node.awaits_label()) {
         warn(move.node, fmt::format("node {} is not changed: somebody edited key {} of ConfigMap {}, which its label "
                                     "names. Restore the text, or let the label name another key",
@@ -348,10 +346,9 @@ PendingKeys pending_keys(const Snapshot& snapshot, const std::vector<Partitioned
   std::map<std::size_t, WallTime> oldest;
   const auto consider = [&](std::size_t index, const std::string& key, WallTime since) {
     const PartitionedNode& node = nodes[index];
-    if (node.config_map == nullptr || key == node.key) return;
-    const auto text = node.config_map->data.find(key);
-    if (text == node.config_map->data.end() || !text->second || key != profile_key(node.name, *text->second)) return;
-    const std::optional<Geometry>& geometry = cache.profile(text->second);
+    const auto text = key_text(node.config_map, key);
+    if (!text || key == node.key || key != profile_key(node.name, *text)) return;
+    const std::optional<Geometry>& geometry = cache.profile(text);
     if (!geometry || !keeps_pods(node, *geometry) || might_cut_bound_slices(node, *geometry) ||
         !fits_gpus(node, *geometry, capacity_of_gpu(node.slices, snapshot.settings.partitioning)))
       return;

@@ -138,10 +138,9 @@ class Follower {
 
   // The label can be set to that key again: it exists, keeps what pods use, and the node has its GPUs.
   [[nodiscard]] bool can_return_to(const PartitionedNode& node, const std::string& key) {
-    if (key.empty() || node.config_map == nullptr) return false;
-    const auto at = node.config_map->data.find(key);
-    if (at == node.config_map->data.end() || !at->second) return false;
-    const std::optional<Geometry>& slices = cache_.profile(at->second);
+    const auto text = key_text(node.config_map, key);
+    if (!text) return false;
+    const std::optional<Geometry>& slices = cache_.profile(text);
     if (!slices || !keeps_pods(node, *slices) || !has_gpus_of(node, *slices)) return false;
     return behind_ ? !might_cut_any_slices(node, *slices) : !might_cut_bound_slices(node, *slices);
   }

@@ -221,11 +221,10 @@ std::optional<Reason> obstacle_of(const World& world, const Discovery& discovery
 
 void read_key(PartitionedNode& out, PlanningCache& cache) {
   out.key = out.node->meta.labels.get(kConfigLabel).value_or("");
-  if (out.config_map == nullptr || out.key.empty()) return;
-  const auto at = out.config_map->data.find(out.key);
-  if (at == out.config_map->data.end() || !at->second) return;
-  out.named = cache.profile(at->second);
-  out.key_of_operator = out.key == profile_key(out.name, *at->second);
+  const auto text = key_text(out.config_map, out.key);
+  if (!text) return;
+  out.named = cache.profile(text);
+  out.key_of_operator = out.key == profile_key(out.name, *text);
 }
 
 PartitionedNode read_node(const World& world, WallTime now, const Discovery& discovery, const Node& node,

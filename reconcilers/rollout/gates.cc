@@ -12,9 +12,9 @@
 
 #include "reconcilers/cluster/config_maps.h"
 #include "reconcilers/cluster/policy_match.h"
-#include "reconcilers/model/maintenance_window.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/plan_draft.h"
+#include "reconcilers/model/rollout_spec.h"
 #include "reconcilers/reasons/names.h"
 #include "reconcilers/rollout/canary.h"
 #include "reconcilers/rollout/managed_keys.h"

@@ -99,8 +99,7 @@ class ManagedKeys {
     std::int64_t nodes = 0;
     std::size_t added = 0;
     for (const auto& [key, text] : keys) {
-      auto at = config_map->data.find(key);
-      if (at != config_map->data.end() && at->second && *at->second == text) continue;
+      if (const auto present = key_text(config_map, key); present && *present == text) continue;
       if (!has_room(*config_map, key, text, added)) continue;  // ConfigMapFull of the nodes says so.
       added += key.size() + text.size();
       write.set[key] = text;
@@ -234,19 +233,18 @@ void run_text_timers(Pass& pass) {
 std::optional<WallTime> text_since(const Pass& pass, const PluginInstallation& installation, const std::string& key) {
   if (key.empty()) return WallTime{};  // A node without a key shares nothing: it has no text to read.
   const ConfigMap* config_map = pass.s.world.configmaps.find(installation.config_map_key());
-  if (config_map == nullptr) return std::nullopt;
-  const auto text = config_map->data.find(key);
-  if (text == config_map->data.end() || !text->second) return std::nullopt;
-  const WallTime seen = pass.since(text_timer(installation, key, *text->second));
+  const auto text = key_text(config_map, key);
+  if (!text) return std::nullopt;
+  const WallTime seen = pass.since(text_timer(installation, key, *text));
   const auto known_since = data_known_since(pass.s.world, *config_map);
   return config_map->our_keys.contains(key) || !known_since ? seen : std::min(seen, *known_since);
 }
 
 bool key_is_projected(Pass& pass, const PluginInstallation& installation, const std::string& key) {
   const ConfigMap* config_map = pass.s.world.configmaps.find(installation.config_map_key());
-  const auto text = config_map == nullptr ? decltype(config_map->data.end()){} : config_map->data.find(key);
-  if (config_map == nullptr || text == config_map->data.end() || !text->second) return false;
-  const bool known = pass.ages.has_run_for(text_timer(installation, key, *text->second), pass.s.settings.projection,
+  const auto text = key_text(config_map, key);
+  if (!text) return false;
+  const bool known = pass.ages.has_run_for(text_timer(installation, key, *text), pass.s.settings.projection,
                                            stored_text_time(*config_map, key));
   // A change waits for the projection, so the fleet has not settled.
   if (!known) pass.plan.timers.push_back({Timer::projecting, installation.id(), key});

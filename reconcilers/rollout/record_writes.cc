@@ -160,13 +160,12 @@ std::string text_of_key(Pass& pass, std::string_view id, std::string_view revisi
   const std::size_t last = id.rfind('/');
   const ConfigMap* config_map = pass.s.world.configmaps.find(
       ObjectKey{std::string(id.substr(0, first)), std::string(id.substr(first + 1, last - first - 1))});
-  if (config_map == nullptr) return {};
-  const auto text = config_map->data.find(std::string(id.substr(last + 1)));
-  if (text == config_map->data.end() || !text->second) return {};
+  const auto text = key_text(config_map, id.substr(last + 1));
+  if (!text) return {};
   // Or the text has that revision only because the DaemonSets override an error in it.
-  const bool has_it = pass.index.profiles.compile(*text->second)->revision == revision ||
-                      pass.index.profiles.text_of(revision) == *text->second;
-  return has_it ? *text->second : std::string();
+  const bool has_it =
+      pass.index.profiles.compile(*text)->revision == revision || pass.index.profiles.text_of(revision) == *text;
+  return has_it ? *text : std::string();
 }
 
 void write_record(Pass& pass, const FleetRecord& next, std::string_view reason, const std::string& message) {
@@ -386,7 +385,7 @@ class KnownKeys {
 };
 
 // Those of DaemonSets that are gone. A DaemonSet outside the operand namespaces can be in one again later; if the
-// operator does not keep all of these (kMost of operand_namespaces.h), any one might still exist.
+// operator does not keep all of these (kMost of discovery.h), any one might still exist.
 void forget_templates(const World& world, std::map<std::string, std::int64_t>& templates) {
   if (world.foreign_daemonsets_beyond > 0) return;
   std::set<std::string> present;

@@ -21,7 +21,7 @@ void plan_outcomes(Pass& pass);
 // restarts nothing. The writes of the record, whatever their cause, are planned here too.
 
 void plan_baseline(Pass& pass);
-// With the record of operand namespaces that nothing names (cluster/operand_namespaces.h).
+// With the record of operand namespaces that nothing names (cluster/discovery.h).
 void report_chosen_namespaces(Pass& pass);
 // A record exists, and plan_baseline() writes it in this pass: with the baseline of namespaces that had none.
 [[nodiscard]] bool completes_baseline(const Pass& pass);

@@ -85,9 +85,9 @@ bool is_replaced(const Pass& pass, const RolloutKey& key, std::string_view revis
   const bool chooses = pass.s.settings.mode_of(policy) != PolicyMode::observe;
   if (chooses && names_other_key(pass, key, policy, *config_map)) return true;
   if (owns_key(policy, key)) return false;  // The key has the hash of its text.
-  const auto text = config_map->data.find(key.key);
-  if (text == config_map->data.end() || !text->second) return false;
-  const std::string present = pass.index.profiles.compile(*text->second)->revision;
+  const auto text = key_text(config_map, key.key);
+  if (!text) return false;
+  const std::string present = pass.index.profiles.compile(*text)->revision;
   return is_valid(present) && present != revision;
 }
 
@@ -340,12 +340,9 @@ bool owns_key(const SharingPolicy& policy, const RolloutKey& key) {
 
 void ensure_object(Pass& pass, const RolloutView& rollout, const std::string& target) {
   constexpr std::size_t kMaxText = 64 << 10;  // A longer profile is left out: the object must fit into etcd.
-  std::string_view profile;
-  if (const ConfigMap* config_map = pass.s.world.configmaps.find(rollout.installation.config_map_key())) {
-    const auto text = config_map->data.find(rollout.key.key);
-    if (text != config_map->data.end() && text->second && text->second->size() <= kMaxText) profile = *text->second;
-  }
-  ensure_object(pass, rollout.key, target, profile);
+  const auto text = key_text(pass.s.world.configmaps.find(rollout.installation.config_map_key()), rollout.key.key);
+  const bool fits = text && text->size() <= kMaxText;
+  ensure_object(pass, rollout.key, target, fits ? std::string_view(*text) : std::string_view());
 }
 
 void ensure_object(Pass& pass, const RolloutKey& key, const std::string& target, std::string_view profile) {

@@ -415,10 +415,7 @@ class PolicyStatuses {
     const ConfigMap* state =
         pass_.s.world.configmaps.find({pass_.s.settings.operator_namespace, pass_.s.settings.state_config_map});
     Json before = Json::object();
-    if (state) {
-      auto it = state->data.find(std::string(kStatusKey));
-      if (it != state->data.end() && it->second) before = Json::parse(*it->second, nullptr, false);
-    }
+    if (const auto text = key_text(state, kStatusKey)) before = Json::parse(*text, nullptr, false);
     const Json old_policy = object_at(before, "policy");
     const Json policy = status_of(sum, old_policy);
     if (policy == old_policy) return;

@@ -9,7 +9,6 @@
 #include <string>
 
 #include "reconcilers/cluster/manifests.h"
-#include "reconcilers/cluster/operand_namespaces.h"
 #include "reconcilers/cluster/record_store.h"
 
 namespace gso::operand_namespaces_test {

@@ -11,7 +11,7 @@
 #include "reconcilers/cluster/discovery.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/labels.h"
-#include "reconcilers/model/maintenance_window.h"
+#include "reconcilers/model/rollout_spec.h"
 #include "reconcilers/node/assess.h"
 #include "reconcilers/node/node_labels.h"
 #include "reconcilers/node/node_phase.h"

@@ -1,7 +1,7 @@
 // Maintenance windows: cron fields, time zones, changes to and from summer time.
 #include <gtest/gtest.h>
 
-#include "reconcilers/model/maintenance_window.h"
+#include "reconcilers/model/rollout_spec.h"
 
 namespace gso::test::windows_test {
 namespace {
