@@ -46,7 +46,7 @@ std::string on_their_way(const RolloutView& view) {
 std::string failed_before(const RolloutView& view) {
   const std::set<std::string>& failed = view.failed();
   if (failed.empty()) return {};
-  return "; out of service before the change, and failed to verify: " + join_names({failed.begin(), failed.end()});
+  return "; out of service before the change, and failed to verify: " + join_names(failed);
 }
 
 // Nodes that did not show their profile when the operator first read them: they are not changed, unless asked for. A
@@ -91,7 +91,7 @@ std::optional<RolloutPhase> blocked_everywhere(const RolloutView& view) {
   std::string why;
   for (const auto& [reason, nodes] : by_reason) {
     if (std::ranges::any_of(nodes, has_it)) return std::nullopt;
-    why += fmt::format("{}{} ({})", why.empty() ? "" : "; ", join_names({nodes.begin(), nodes.end()}), reason);
+    why += fmt::format("{}{} ({})", why.empty() ? "" : "; ", join_names(nodes), reason);
   }
   return RolloutPhase{"Paused",
                       {by_reason.begin()->first, "no node has the revision, and none can be changed now: " + why}};
@@ -124,7 +124,7 @@ RolloutPhase rollout_phase_of(const RolloutView& view, const SharingRollout& rol
               {kLabelsMissing,
                fmt::format("waits for the labels of {}. Check the pods of GPU Feature Discovery and Node Feature "
                            "Discovery",
-                           join_names({unlabelled->second.begin(), unlabelled->second.end()}))}};
+                           join_names(unlabelled->second))}};
     }
     const auto without_key = completed ? std::vector<std::string>() : lost_their_key(view);
     if (!without_key.empty()) {
@@ -215,24 +215,15 @@ RolloutPhase daemon_phase_of(const DaemonRollout& daemons) {
   return {"Progressing", {kRollingOut, {}}};
 }
 
-// The object is deleted when nothing else keeps nodes from starting, or when they wait for an approval.
-bool is_replaced_now(const DaemonRollout& daemons) {
-  return daemons.gate.gate == Gate::new_attempt || daemons.gate.gate == Gate::approval;
-}
-
 }  // namespace
 
 bool next_status_of_daemons(Pass& pass, const DaemonRollout& daemons, const SharingRollout& rollout, NextStatus& out) {
   out.anew = daemons.pending > 0 && was_left(pass.index, rollout);
   const bool history = !out.anew && was_left(pass.index, rollout);
   if (history || rollout.meta.deletion_timestamp) return false;
-  if (out.anew && daemons.gate.gate == Gate::settling) return false;
-  if (out.anew && is_replaced_now(daemons)) {
-    replace_attempt(pass, rollout,
-                    fmt::format("{} returns to template {}, which another one had replaced", rollout.config_map,
-                                rollout.to_revision));
-    return false;
-  }
+  const std::string why =
+      fmt::format("{} returns to template {}, which another one had replaced", rollout.config_map, rollout.to_revision);
+  if (out.anew && plan_new_attempt(pass, rollout, daemons.gate.gate, why)) return false;
   out.phase = daemon_phase_of(daemons);
   // A pod that is missing or not Ready later does not reopen a rollout that is complete, and no status is written.
   const bool ended = has_ended(rollout.phase) && daemons.pending == 0;
@@ -249,11 +240,7 @@ bool next_status_of_daemons(Pass& pass, const DaemonRollout& daemons, const Shar
                           {"drifting", 0}};
   if (!has_ended(out.phase.name))
     out.status["wave"] = out.anew ? daemons.wave : std::max(number_at(out.status, "wave"), daemons.wave);
-  out.status.erase("nodes");
-  for (const DaemonRollout::Row& row : daemons.nodes) {
-    nlohmann::json& nodes = out.status["nodes"];
-    if (nodes.size() < kMostRolloutNodes) nodes.push_back(rollout_node(row.name, row.state, row.why));
-  }
+  out.nodes = daemons.nodes;
   return true;
 }
 

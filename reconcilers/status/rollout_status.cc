@@ -21,8 +21,6 @@
 
 namespace gso {
 
-using Json = nlohmann::json;
-
 namespace {
 
 // The number of nodes that the policy's budget allows out of service at a time.
@@ -69,14 +67,13 @@ void report_wave(Pass& pass, const RolloutView& view, const SharingRollout& roll
                          nodes.total));
 }
 
-Json nodes_of(const RolloutView& view) {
+std::vector<DaemonRollout::Row> nodes_of(const RolloutView& view) {
   const Pass& pass = view.pass;
   const std::set<std::string>& failed = view.failed();
-  Json out = Json::array();
+  std::vector<DaemonRollout::Row> out;
   std::set<std::string> named;  // The list is a map by name: keep the first reason.
   auto add = [&](const std::string& name, std::string_view state, const Reason& why) {
-    if (out.size() >= kMostRolloutNodes || !named.insert(name).second) return;
-    out.push_back(rollout_node(name, state, why));
+    if (out.size() < kMostRolloutNodes && named.insert(name).second) out.push_back({name, state, why});
   };
   for (const std::string& name : failed) {
     const Node* node = pass.s.world.nodes.find(name);
@@ -112,29 +109,13 @@ Json nodes_of(const RolloutView& view) {
 }
 
 const FleetRecord::Failure* failure_of(const Pass& pass, const SharingRollout& rollout) {
-  const RolloutKey key{rollout.policy, rollout.config_map, rollout.key};
-  return remembered_failure(pass, key, pass.index.policy(pass.s.world, rollout.policy), rollout.to_revision);
+  return remembered_failure(pass, rollout_key_of(rollout), pass.index.policy(pass.s.world, rollout.policy),
+                            rollout.to_revision);
 }
 
 // No node has another target since then, so it is the same attempt.
 bool nobody_left(const RolloutView& view) {
   return view.profile_rollout.tally.settled + std::ssize(view.changing()) == view.profile_rollout.tally.total;
-}
-
-// The object is deleted when every other gate lets nodes start (or they wait for approval), so that the object exists
-// for as long as possible; the next pass creates the new one before it starts a node. False if another gate is closed:
-// the old object then reports what blocks the nodes.
-bool plan_new_attempt(Pass& pass, const RolloutView& view, const SharingRollout& rollout) {
-  const Gate gate = view.gate().gate;
-  const std::string& key = view.key.key;
-  if (rollout.meta.deletion_timestamp || gate == Gate::settling || gate == Gate::key_not_projected) return true;
-  if (gate != Gate::new_attempt && gate != Gate::approval) return false;
-  replace_attempt(
-      pass, rollout,
-      was_left(pass.index, rollout)
-          ? fmt::format("key {} returns to {}, which another revision had replaced", key, rollout.to_revision)
-          : fmt::format("the pods got a new template after key {} was rolled out to {}", key, rollout.to_revision));
-  return true;
 }
 
 constexpr std::size_t kMostGroups = 20;  // In status.waits.
@@ -154,7 +135,7 @@ constexpr std::string_view kAnew =
     "in this one have no effect";
 
 void note_left(Pass& pass, const SharingRollout& rollout, Json status) {
-  const Json added = condition_list({{kCurrentCondition, false, "Superseded", std::string(kLeft)}}, {},
+  const Json added = condition_list({{kCurrentCondition, false, {"Superseded", std::string(kLeft)}}}, {},
                                     rollout.meta.generation, pass.s.now);
   Json conditions = list_at(status, "conditions");
   conditions.push_back(added.front());
@@ -175,7 +156,12 @@ bool next_status_of_target(Pass& pass, const RolloutView& view, const SharingRol
   const ProfileRollout& profile_rollout = view.profile_rollout;
   const bool returns = was_left(pass.index, rollout) && !is_undone(rollout);
   out.anew = view.anew;
-  if (out.anew && plan_new_attempt(pass, view, rollout)) return false;
+  const std::string& key = view.key.key;
+  const std::string why =
+      was_left(pass.index, rollout)
+          ? fmt::format("key {} returns to {}, which another revision had replaced", key, rollout.to_revision)
+          : fmt::format("the pods got a new template after key {} was rolled out to {}", key, rollout.to_revision);
+  if (out.anew && plan_new_attempt(pass, rollout, view.gate().gate, why)) return false;
   if (returns && !out.anew && !nobody_left(view)) return false;
   out.phase = rollout_phase_of(view, rollout);
   if (out.anew && !false_condition(out.status, kCurrentCondition).starts_with(reason_of(Gate::new_attempt)))
@@ -204,8 +190,7 @@ bool next_status_of_target(Pass& pass, const RolloutView& view, const SharingRol
     }
     out.status["wave"] = wave;
   }
-  out.status.erase("nodes");
-  if (Json nodes = nodes_of(view); !nodes.empty()) out.status["nodes"] = std::move(nodes);
+  out.nodes = nodes_of(view);
   if (!has_ended(out.phase.name) && view.gate().is_open()) out.waits = view.waits().groups;
   return true;
 }
@@ -252,15 +237,22 @@ void write_next_status(Pass& pass, const SharingRollout& rollout, NextStatus nex
   if (phase.name == "Completed" && !status.contains("completedAt")) status["completedAt"] = now;
   if (phase.name != "Completed") status.erase("completedAt");
   status["phase"] = phase.name;
-  std::vector<StatusCondition> conditions{
-      {"Ready", phase.name == "Completed", phase.why.code, phase.said()},
-      {"Progressing", phase.name == "Progressing" && !phase.stands, phase.why.code, phase.said()}};
-  if (next.left) conditions.push_back({kCurrentCondition, false, "Superseded", std::string(kLeft)});
-  if (next.anew) conditions.push_back({kCurrentCondition, false, reason_of(Gate::new_attempt), std::string(kAnew)});
-  if (phase.why.code == reason_of(Gate::aborted))
-    conditions.push_back({kAbortedCondition, true, phase.why.code, phase.why.message});
+  const Reason said{phase.why.code, phase.said()};
+  std::vector<StatusCondition> conditions{{"Ready", phase.name == "Completed", said},
+                                          {"Progressing", phase.name == "Progressing" && !phase.stands, said}};
+  if (next.left) conditions.push_back({kCurrentCondition, false, {"Superseded", std::string(kLeft)}});
+  if (next.anew) conditions.push_back({kCurrentCondition, false, {reason_of(Gate::new_attempt), std::string(kAnew)}});
+  if (phase.why.code == reason_of(Gate::aborted)) conditions.push_back({kAbortedCondition, true, phase.why});
   status["conditions"] = condition_list(conditions, status, rollout.meta.generation, pass.s.now);
   status["reason"] = fields_of(phase.why);
+  if (next.nodes) status.erase("nodes");
+  for (const DaemonRollout::Row& row : next.nodes.value_or(std::vector<DaemonRollout::Row>())) {
+    Json entry = said_of(row.why);
+    entry["name"] = row.name;
+    entry["state"] = row.state;
+    status["nodes"].push_back(std::move(entry));
+    if (status["nodes"].size() == kMostRolloutNodes) break;
+  }
   status.erase("waits");
   for (const GroupWait& group : next.waits) {
     if (status["waits"].size() == kMostGroups) break;
@@ -282,21 +274,21 @@ void write_next_status(Pass& pass, const SharingRollout& rollout, NextStatus nex
   pass.add(std::move(patch), phase.name, phase.why.message);
 }
 
-// False if nothing must be written, or the DaemonSet's namespace cannot be read.
-bool next_status_of_template(Pass& pass, const DaemonRollouts& daemons, const SharingRollout& rollout,
-                             NextStatus& next) {
-  const std::string_view name = daemonset_of(rollout.config_map);
-  if (pass.s.world.unsynced_namespaces.contains(std::string(name.substr(0, name.find('/'))))) return false;
-  const auto nodes = daemons.find({rollout.policy, rollout.config_map, rollout.key});
+// False if nothing must be written.
+bool next_status_of(Pass& pass, const DaemonRollouts& daemons, const RolloutKey& key, const SharingRollout& rollout,
+                    NextStatus& next) {
+  const std::string_view daemonset = daemonset_of(rollout.config_map);
+  if (daemonset.empty()) {
+    RolloutView* view = find_rollout(pass, key);
+    const bool wanted = view != nullptr && view->target == rollout.to_revision;
+    return wanted ? next_status_of_target(pass, *view, rollout, next) : next_status_of_other(pass, rollout, next);
+  }
+  const std::string_view ns = daemonset.substr(0, daemonset.find('/'));
+  if (pass.s.world.unsynced_namespaces.contains(std::string(ns))) return false;
+  const auto nodes = daemons.find(key);
   const bool wanted = nodes != daemons.end() && nodes->second.target == rollout.to_revision;
   return wanted ? next_status_of_daemons(pass, nodes->second, rollout, next)
                 : next_status_of_other(pass, rollout, next);
-}
-
-bool next_status_of_profile(Pass& pass, const RolloutKey& key, const SharingRollout& rollout, NextStatus& next) {
-  RolloutView* view = find_rollout(pass, key);
-  const bool wanted = view != nullptr && view->target == rollout.to_revision;
-  return wanted ? next_status_of_target(pass, *view, rollout, next) : next_status_of_other(pass, rollout, next);
 }
 
 // The object goes, and the next pass makes the new one. The record has its pause first, which goes on.
@@ -305,21 +297,18 @@ void end_retried(Pass& pass, const SharingRollout& rollout) {
   const RecordedSwitches* known =
       record ? record->rollout(rollout.policy, rollout.config_map, rollout.key, rollout.to_revision) : nullptr;
   if (rollout.meta.deletion_timestamp || (rollout.paused && (known == nullptr || !known->paused))) return;
-  replace_attempt(pass, rollout,
-                  fmt::format("`rollout start` has ended its {}: a new rollout takes its place",
-                              rollout.aborted ? "abort" : "undo"));
+  pass.add(DeleteObject{rollout_ref(rollout)}, reason_of(Gate::new_attempt),
+           fmt::format("`rollout start` has ended its {}: a new rollout takes its place",
+                       rollout.aborted ? "abort" : "undo"));
 }
 
 void plan_status(Pass& pass, const DaemonRollouts& daemons, const SharingRollout& rollout) {
-  const RolloutKey key{rollout.policy, rollout.config_map, rollout.key};
+  const RolloutKey key = rollout_key_of(rollout);
   if (is_retried(rollout, pass.index.policy(pass.s.world, rollout.policy))) return end_retried(pass, rollout);
   NextStatus next;
   next.status = parse_status(rollout.status_json);
   next.left = is_left(pass, key, rollout.to_revision);
-  const bool of_profile = daemonset_of(rollout.config_map).empty();
-  const bool differs = of_profile ? next_status_of_profile(pass, key, rollout, next)
-                                  : next_status_of_template(pass, daemons, rollout, next);
-  if (differs) write_next_status(pass, rollout, std::move(next));
+  if (next_status_of(pass, daemons, key, rollout, next)) write_next_status(pass, rollout, std::move(next));
 }
 
 }  // namespace
@@ -347,21 +336,15 @@ std::optional<std::string> text_to_write(std::string_view stored, const Json& st
   return dump(kept) == stored ? std::nullopt : std::optional(std::move(text));
 }
 
-Json rollout_node(std::string_view name, std::string_view state, const Reason& why) {
-  Json out = said_of(why);
-  out["name"] = name;
-  out["state"] = state;
-  return out;
-}
-
-void replace_attempt(Pass& pass, const SharingRollout& rollout, std::string why) {
-  pass.add(DeleteObject{rollout_ref(rollout)}, reason_of(Gate::new_attempt), std::move(why));
+bool plan_new_attempt(Pass& pass, const SharingRollout& rollout, Gate gate, const std::string& why) {
+  if (rollout.meta.deletion_timestamp || gate == Gate::settling || gate == Gate::key_not_projected) return true;
+  if (gate != Gate::new_attempt && gate != Gate::approval) return false;
+  pass.add(DeleteObject{rollout_ref(rollout)}, reason_of(Gate::new_attempt), why);
+  return true;
 }
 
 void plan_rollout_statuses(Pass& pass, const DaemonRollouts& daemons) {
-  std::map<std::string_view, const SharingRollout*> sorted;
-  for (const auto& [key, rollout] : pass.s.world.rollouts.all()) sorted.emplace(rollout->meta.name, rollout.get());
-  for (const auto& [name, rollout] : sorted) plan_status(pass, daemons, *rollout);
+  for (const SharingRollout* rollout : in_order(pass.s.world.rollouts)) plan_status(pass, daemons, *rollout);
   trim_rollout_history(pass);
 }
 
