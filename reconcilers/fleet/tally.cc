@@ -78,7 +78,7 @@ class Counter {
     put(Bucket::repairable, out_.counts.repairable > 0);
     put(Bucket::excused_drift, drifts(a_) && !drifts_unexcused());
     put(Bucket::busy, is_busy(a_));
-    put(Bucket::missing_devices, reports_missing_devices(a_));
+    put(Bucket::missing_devices, !a_.missing_of_loaded.empty());
     put(Bucket::early_text, !a_.early_text.empty());
     put(Bucket::drifted_at_install, a_.at_install == AtInstall::drifted);
     put(Bucket::uncounted, a_.is_uncounted());

@@ -163,8 +163,9 @@ struct NodeAssessment {
   std::shared_ptr<const NodeExpectation> expectation;  // Of the target; null without a target.
   Loaded loaded;
   Verification verified;  // Against the target.
-  // Which devices are missing of what it has loaded, if it waits for another target or drains; empty: none, or
-  // unknown.
+  // Which devices are missing of the profile that it has loaded, be it held or blocked or waiting for a change, or
+  // draining. Empty: none, or unknown, as of a node in a touched change, that loads a profile now, or that is not
+  // Ready.
   Interned missing_of_loaded;
   // It waits for its change to an edited text, and shows that text already, because something other than the operator
   // made its pods read it: how it differs from what it has loaded. Empty: it does not.
@@ -238,12 +239,7 @@ struct AssessContext {
 [[nodiscard]] std::string_view excuse_of(const NodeAssessment& assessment);
 // Devices are missing, and everything else matches the target.
 [[nodiscard]] bool has_missing_devices(const NodeAssessment& assessment);
-// Devices are missing of the profile that the node has loaded, be it held or blocked or waiting for a change, or
-// draining. Unknown (false) of a node in a touched change, that loads a profile now, or that is not Ready.
-[[nodiscard]] bool reports_missing_devices(const NodeAssessment& assessment);
-// For such a node.
-[[nodiscard]] std::string missing_devices_text(const NodeAssessment& assessment);
-// The same for one verification; `verified` has missing devices, or else the node's count is too low.
+// For people; `verified` has missing devices, or else the node's count is too low.
 [[nodiscard]] std::string missing_devices_text(const NodeAssessment& assessment, const Verification& verified);
 // How a node that does not match differs from its expectation: never empty.
 [[nodiscard]] std::string shown_difference(const NodeAssessment& assessment);

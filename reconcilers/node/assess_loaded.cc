@@ -284,7 +284,12 @@ bool Assessor::serves_every_device(const Profile& profile) const {
 void Assessor::find_missing_of_loaded() {
   const bool drains = out_.phase == Phase::draining && !out_.change->self_loaded;
   const bool waits = out_.phase == Phase::pending || out_.phase == Phase::blocked;
-  if (!(drains || (waits && !out_.change)) || out_.is_unreadable() || !out_.ready) return;
+  const bool runs_target = out_.phase == Phase::up_to_date;
+  if (!(drains || runs_target || (waits && !out_.change)) || out_.is_unreadable() || !out_.ready) return;
+  if (runs_target) {
+    if (has_missing_devices(out_)) out_.missing_of_loaded = Interned(missing_devices_text(out_, out_.verified));
+    return;
+  }
   const ProfilePtr before = loaded_profile();
   if (before && serves_every_device(before->profile())) return;
   std::vector<const Pod*> pods{newest(Component::plugin)};

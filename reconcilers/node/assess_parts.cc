@@ -85,16 +85,6 @@ bool drifts(const NodeAssessment& a) {
   return a.phase == Phase::up_to_date && !is_settled(a);
 }
 
-bool reports_missing_devices(const NodeAssessment& a) {
-  if ((a.change && a.phase != Phase::draining) || a.is_unreadable() || !a.ready) return false;
-  return a.phase == Phase::up_to_date ? has_missing_devices(a) : !a.missing_of_loaded.empty();
-}
-
-std::string missing_devices_text(const NodeAssessment& a) {
-  if (a.phase != Phase::up_to_date) return std::string(a.missing_of_loaded.view());
-  return missing_devices_text(a, a.verified);
-}
-
 std::string missing_devices_text(const NodeAssessment& a, const Verification& verified) {
   if (!verified.ok) return verified.mismatch;
   if (verified.unhealthy) return "allocatable is below capacity: a device is unhealthy";

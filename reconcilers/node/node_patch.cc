@@ -193,9 +193,8 @@ PatchNode patch_into(const NodeView& view, NodeChange change, Into into) {
   if (into.live) change = touched(std::move(change));
   if (steps_for(change.kind).touches_mps) {
     const bool capable = change.kind != Transition::leave_mps;
-    labels = merged(
-        node, std::move(labels),
-        mps_capable_change(node, capable, view.facts.has_labeller(), {view.snapshot.settings, view.snapshot.now}));
+    labels = mps_capable_change(node, capable, view.facts.has_labeller(), {view.snapshot.settings, view.snapshot.now},
+                                std::move(labels));
   }
   add_to(patch, labels);
   keep_count(patch, node, view.facts);

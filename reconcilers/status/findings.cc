@@ -136,7 +136,7 @@ std::vector<Reason> preexisting_drift(const Pass& pass, const Node& /*node*/, co
 }
 
 std::vector<Reason> missing_devices(const Pass& /*pass*/, const Node& /*node*/, const NodeAssessment& a) {
-  return {{kUnhealthyDevices, missing_devices_text(a)}};
+  return {{kUnhealthyDevices, std::string(a.missing_of_loaded.view())}};
 }
 
 // A start outside the order: the budgets and the canary did not apply to it, and it proves nothing for the revision.

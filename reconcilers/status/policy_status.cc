@@ -69,7 +69,7 @@ class PolicyStatuses {
         sum->waiting[who.code].emplace(name, who.message);
     }
     each_of(Bucket::missing_devices, [](const std::string& name, const NodeAssessment& a, PolicySum& sum) {
-      if (sum.unhealthy.empty()) sum.missing_devices = missing_devices_text(a);
+      if (sum.unhealthy.empty()) sum.missing_devices = a.missing_of_loaded.view();
       sum.unhealthy.push_back(name);
     });
     name_nodes();
