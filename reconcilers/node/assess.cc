@@ -147,7 +147,17 @@ NodeAssessment Assessor::run() {
   out_.losers = names_of(losing_policies(context_.policies, node_, policy_));
   // Without them there is nothing to compare, and N1 applies.
   const bool has_profiles = !installation_.config_map.empty();
-  if (has_profiles) compare();
+  if (has_profiles) {  // What the node should run, what it has loaded, and what it shows.
+    resolve_target();
+    describe_setup();
+    out_.setup = context_.setups.check(*setup_);
+    find_texts();
+    out_.fresh_pods = config_map_ != nullptr && all_load([&](const Operand& operand, const Pod& pod) {
+                        return has_read(pod) && !is_old_template(operand, pod);
+                      });
+    read_loaded();
+    verify_target();
+  }
   decide();
   if (has_profiles) {
     count_devices();
@@ -157,17 +167,6 @@ NodeAssessment Assessor::run() {
   }
   finish();
   return std::move(out_);
-}
-
-// What the node should run, what it has loaded, and what it shows.
-void Assessor::compare() {
-  resolve_target();
-  describe_setup();
-  out_.setup = context_.setups.check(*setup_);
-  find_texts();
-  out_.fresh_pods = pods_are_fresh();
-  read_loaded();
-  verify_target();
 }
 
 void Assessor::finish() {
@@ -193,14 +192,6 @@ void Assessor::count_devices() {
   out_.had_devices = recorded_ == nullptr ? 0 : recorded_->devices;
 }
 
-// A label set by hand, with a key that was never verified here: it is a typing error, not a key that was removed from
-// the ConfigMap while nodes use it.
-bool Assessor::names_unknown_key() const {
-  if (effective_.source != EffectiveKey::Source::error || out_.label || label_now().empty()) return false;
-  const bool has_keys = config_map_ != nullptr && !config_map_->data.empty();
-  return has_keys && !context_.record->knows_key(installation_.id(), label_now());
-}
-
 void Assessor::verify_target() {
   out_.pods_ready = all_load([](const Operand&, const Pod& pod) { return is_serving(pod); });
   if (!out_.expectation) return;
@@ -210,18 +201,15 @@ void Assessor::verify_target() {
                          out_.loaded.revision == out_.target && (gfd_ != nullptr || pods_had_no_other_text());
   out_.verified = verify(*out_.expectation, node_, gfd_ != nullptr, out_.fresh_pods || showed_it);
   doubt_what_fits_several_profiles();
-  measure_gpus();
+  // The capacity of a profile that the plugin certainly runs gives the number of devices.
+  if (out_.pods_ready && !facts_.devices && !facts_.mig_enabled) {
+    const ProfilePtr runs = profile_in_use();
+    if (runs != nullptr && runs->valid) out_.measured_gpus = measured_gpus(node_, runs->profile());
+  }
   out_.shrinks = std::ranges::any_of(node_.allocatable, [&](const auto& entry) {
     const auto afterwards = served_afterwards(out_, entry.first.view());
     return entry.second > 0 && afterwards && *afterwards < entry.second;
   });
-}
-
-// The capacity of a profile that the plugin certainly runs gives the number of devices.
-void Assessor::measure_gpus() {
-  if (!out_.pods_ready || facts_.devices || facts_.mig_enabled) return;
-  const ProfilePtr runs = profile_in_use();
-  if (runs != nullptr && runs->valid) out_.measured_gpus = measured_gpus(node_, runs->profile());
 }
 
 // If the number of GPUs is unknown, the capacity fits several profiles: it proves the target only where the plugin
@@ -233,6 +221,10 @@ void Assessor::doubt_what_fits_several_profiles() {
   if (proven && !may_be_former) return;
   const auto wanted = out_.expectation->labels.find(std::string(kGpuReplicas));
   const auto shown = node_.meta.labels.get(kGpuReplicas);
+  const auto fits_former_key = [&] {
+    const ProfilePtr former = loaded_profile();
+    return former == nullptr || shows(former, false).ok;
+  };
   if (!shown && may_be_former && fits_former_key()) {
     const std::string_view former = out_.loaded.profile.view();
     out_.verified.ok = false;
@@ -245,11 +237,6 @@ void Assessor::doubt_what_fits_several_profiles() {
   out_.verified.ok = false;
   out_.verified.mismatch = fmt::format("label {} is {}, expected {}, and the pods might run an earlier profile",
                                        kGpuReplicas, shown_value(*shown), wanted->second);
-}
-
-bool Assessor::fits_former_key() const {
-  const ProfilePtr former = loaded_profile();
-  return former == nullptr || verify(*context_.expectations.get(former, facts_, mig_env()), node_, false, false).ok;
 }
 
 namespace {

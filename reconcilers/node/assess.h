@@ -140,8 +140,6 @@ struct NodeAssessment {
   [[nodiscard]] bool has_unknown_label() const;
   // How many devices are missing compared with the most the machine has had; 0 if unknown.
   [[nodiscard]] std::int64_t missing_devices() const;
-  // The machine shows more GPUs than the record has for it.
-  [[nodiscard]] bool is_uncounted() const;
 
   std::size_t installation = 0;  // Index into the installations.
   Interned policy;               // The SharingPolicy that governs the node.

@@ -36,10 +36,6 @@ std::int64_t NodeAssessment::missing_devices() const {
   return counted_devices > 0 ? std::max<std::int64_t>(0, had_devices - counted_devices) : 0;
 }
 
-bool NodeAssessment::is_uncounted() const {
-  return phase == Phase::up_to_date && !is_contested() && matches() && counted_devices > had_devices;
-}
-
 std::string shown_difference(const NodeAssessment& assessment) {
   if (!assessment.verified.mismatch.empty()) return assessment.verified.mismatch;
   return "a pod of the plugin, GFD or MPS is missing or not Ready";

@@ -210,7 +210,17 @@ bool Assessor::loads_by_itself(Difference difference, Transition transition) con
 bool Assessor::may_show_the_text() const {
   // Pods that existed when the operator was installed have shown that they do not load the profile.
   const bool adopted = out_.loaded.revision == kInvalidRevision && out_.at_install != AtInstall::shown;
-  return (!adopted || pods_are_newer_than_baseline()) && affected_pods_are_fresh();
+  const auto is_newer = [&](const Operand&, const Pod& pod) {
+    return created_after(pod, context_.record->recorded_at);
+  };
+  if (adopted && !all_load(is_newer)) return false;
+  if (out_.fresh_pods) return true;
+  const Steps steps = steps_for(out_.transition);  // Only the pods that this difference concerns must have read it.
+  return config_map_ != nullptr && std::ranges::all_of(loaders(), [&](const auto& loader) {
+           const auto& [operand, pod] = loader;
+           const bool affected = operand->component == Component::plugin || steps.replaces(operand->component);
+           return !affected || (pod != nullptr && has_read(*pod));
+         });
 }
 
 void Assessor::replace_by_template() {

@@ -251,10 +251,16 @@ std::optional<Reason> Assessor::first_block_of(CheckStage from, CheckStage to) c
 // True if a check was given.
 bool Assessor::block_by(std::optional<Reason> found) {
   if (!found) return false;
-  // A key that was once verified on the node was removed from the ConfigMap: the node is not at fault.
   const Check& check = *find_check(found->code);
-  block(check.blocks, std::move(found->message),
-        check.writes_to_node && (check.code != "KeyNotFound" || names_unknown_key()));
+  bool write = check.writes_to_node;
+  if (check.code == "KeyNotFound") {
+    // A label set by hand, with a key that was never verified here: it is a typing error. A key that was once verified
+    // on the node was removed from the ConfigMap while nodes use it: the node is not at fault.
+    const bool by_hand = effective_.source == EffectiveKey::Source::error && !out_.label && !label_now().empty();
+    write = write && by_hand && config_map_ != nullptr && !config_map_->data.empty() &&
+            !context_.record->knows_key(installation_.id(), label_now());
+  }
+  block(check.blocks, std::move(found->message), write);
   out_.blocked_by = &check;
   return true;
 }

@@ -35,7 +35,6 @@ class Assessor {
   NodeAssessment run();
 
  private:
-  void compare();
   void finish();
   void read_change();
   void find_taint();
@@ -80,11 +79,8 @@ class Assessor {
   // Under updateStrategy OnDelete: pods whose template has changed since the baseline, which only the operator
   // replaces.
   [[nodiscard]] bool waits_for_deletion() const;
-  [[nodiscard]] bool pods_are_fresh() const;
-  [[nodiscard]] bool pods_are_newer_than_baseline() const;
   // The record knows no other text that their key has had since they were created.
   [[nodiscard]] bool pods_had_no_other_text() const;
-  [[nodiscard]] bool affected_pods_are_fresh() const;
   // Under RollingUpdate: one whose controller has not replaced the node's pod with its newest template yet; null: none.
   [[nodiscard]] const Operand* rolling_daemonset() const;
   void read_loaded();
@@ -112,15 +108,13 @@ class Assessor {
   [[nodiscard]] EffectiveKey present_key() const;
   [[nodiscard]] bool may_run_former_key() const;
   [[nodiscard]] ProfilePtr profile_in_use() const;
-  [[nodiscard]] bool serves_every_device(const Profile& profile) const;
+  // What its Node shows of that profile. `proven`: its pods have certainly read the text.
+  [[nodiscard]] Verification shows(const ProfilePtr& profile, bool proven) const;
   void find_missing_of_loaded();
   void find_early_text();
 
-  [[nodiscard]] bool names_unknown_key() const;
   void verify_target();
-  [[nodiscard]] bool fits_former_key() const;
   void doubt_what_fits_several_profiles();
-  void measure_gpus();
 
   // --- The phase (assess_rows.cc): the rows of node_step.h, in the order in which they are asked. True: the row
   // applies.

@@ -41,8 +41,7 @@ constexpr Duration kUpFor = std::chrono::seconds(60);
 // A pod that starts now would find no daemon. A single failed probe is not enough to remove the mark.
 constexpr Duration kDownFor = std::chrono::seconds(15);
 
-}  // namespace
-
+// nullopt: between two revisions.
 std::optional<bool> mps_daemon_runs(const Node& node, const NodeAssessment* assessment,
                                     const PluginInstallation* installation, const std::vector<const Pod*>& operand_pods,
                                     const Pod* standalone) {
@@ -58,7 +57,12 @@ std::optional<bool> mps_daemon_runs(const Node& node, const NodeAssessment* asse
          assessment->profile->profile().strategy() == Strategy::mps;
 }
 
-std::optional<MpsMark> mps_mark(const Node& node, std::optional<bool> runs) {
+}  // namespace
+
+std::optional<MpsMark> mps_mark(const Node& node, const NodeAssessment* assessment,
+                                const PluginInstallation* installation, const std::vector<const Pod*>& operand_pods,
+                                const Pod* standalone) {
+  const std::optional<bool> runs = mps_daemon_runs(node, assessment, installation, operand_pods, standalone);
   if (!runs) return std::nullopt;
   const auto value = node.meta.labels.get(kMpsEnabled);
   // Another value belongs to a person. If a person removes the label while the operator owns it, it is set again.

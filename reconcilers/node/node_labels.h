@@ -30,18 +30,15 @@ namespace gso {
 // follows the daemon, not the configuration: set once the daemon has been Ready for a while, removed when the daemon
 // ends.
 
-// Whether one runs there: it is Ready, and the node runs the MPS profile that it should. nullopt: between two
-// revisions. `assessment`: null if no device plugin selects the node. A daemon of the host itself counts on a Ready
-// node with the annotation gpusharing.dev/mps-host=true. `standalone`: the node's pod of a standalone daemon, which is
-// Ready while the daemon answers; null: none.
-[[nodiscard]] std::optional<bool> mps_daemon_runs(const Node& node, const NodeAssessment* assessment,
-                                                  const PluginInstallation* installation,
-                                                  const std::vector<const Pod*>& operand_pods, const Pod* standalone);
-
 enum class MpsMark : std::uint8_t { to_set, to_remove, foreign };
-// What the label needs; nullopt: nothing. Only a mark that the operator set is removed. `foreign`: set by a person or
-// another tool, on a node without a daemon. `runs`: as above.
-[[nodiscard]] std::optional<MpsMark> mps_mark(const Node& node, std::optional<bool> runs);
+// What the label needs; nullopt: nothing, or the node is between two revisions. A daemon runs if it is Ready, and the
+// node runs the MPS profile that it should. `assessment`: null if no device plugin selects the node. A daemon of the
+// host itself counts on a Ready node with the annotation gpusharing.dev/mps-host=true. `standalone`: the node's pod of
+// a standalone daemon, which is Ready while the daemon answers; null: none. Only a mark that the operator set is
+// removed. `foreign`: set by a person or another tool, on a node without a daemon.
+[[nodiscard]] std::optional<MpsMark> mps_mark(const Node& node, const NodeAssessment* assessment,
+                                              const PluginInstallation* installation,
+                                              const std::vector<const Pod*>& operand_pods, const Pod* standalone);
 
 // Whether the settings and the cluster require that nodes are marked.
 [[nodiscard]] bool marks_mps_nodes(const PlannerSettings& settings, bool kai_served);
@@ -78,8 +75,8 @@ struct LabelRules {
 // The label change of a node that has just shown `expectation`, independent of its assessment.
 [[nodiscard]] LabelChange label_change_to(const Node& node, const NodeExpectation& expectation, bool gfd,
                                           const LabelRules& rules);
-// `first`, and mps.capable alone, which the MPS DaemonSet needs before an MPS pod can exist. No more than `first` if the
-// operator does not own it.
+// `first`, and mps.capable alone, which the MPS DaemonSet needs before an MPS pod can exist. No more than `first` if
+// the operator does not own it.
 [[nodiscard]] LabelChange mps_capable_change(const Node& node, bool capable, bool gfd, const LabelRules& rules,
                                              LabelChange first = {});
 // The label that selects the profile, as the policy that governs the node wants it: written and owned, or, if the node

@@ -221,13 +221,13 @@ std::vector<PlannedAction> deletions(const NodeView& view, const NodeChange& cha
   return out;
 }
 
-PatchNode take_off(const Node& node, const NodeChange* change, Kept kept) {
+PatchNode take_off(const Node& node, const NodeChange* change, bool says_blocked) {
   PatchNode patch;
   patch.name = node.meta.name;
   auto drop = [&](std::string_view annotation) {
     if (node.meta.annotations.contains(annotation)) patch.remove_annotations.insert(std::string(annotation));
   };
-  if (!kept.blocked) {
+  if (!says_blocked) {
     if (node.meta.labels.contains(kStateLabel)) patch.remove.insert(std::string(kStateLabel));
     drop(kMessageAnnotation);
   }
@@ -251,7 +251,7 @@ PatchNode patch_back(const Node& node, const NodeAssessment& facts, Duration ver
   failed.cordoned = failed.cordoned && node.unschedulable;
   NodeChange added = change;  // What the failed change had not done already.
   added.cordoned = change.cordoned && !failed.cordoned;
-  PatchNode patch = take_off(node, &added, {});
+  PatchNode patch = take_off(node, &added);
   patch.remove.erase(std::string(kStateLabel));
   for (const std::string_view annotation : {kChangeAnnotation, kMessageAnnotation})
     patch.remove_annotations.erase(std::string(annotation));
@@ -266,7 +266,7 @@ std::string failure_text(std::string_view revision, Duration verify_timeout, std
 }
 
 PatchNode patch_out(const Node& node, const NodeAssessment& facts) {
-  return take_off(node, facts.change.get(), {.blocked = facts.is_blocked() && facts.write_blocked});
+  return take_off(node, facts.change.get(), facts.is_blocked() && facts.write_blocked);
 }
 
 void set_message(PatchNode& patch, std::string_view message) {

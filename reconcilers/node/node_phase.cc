@@ -67,14 +67,6 @@ bool is_touched(const NodeAssessment& facts, const NodePods& pods) {
   return lists_none && !facts.label;
 }
 
-bool can_stop_half_way(const NodeAssessment& facts, const NodePods& pods) {
-  return is_touched(facts, pods) && (facts.label || any_listed_left(*facts.change, pods, false));
-}
-
-bool first_pods_remain(const NodeAssessment& facts, const NodePods& pods) {
-  return facts.label || any_left_of(first_components(facts, facts.change->kind), *facts.change, pods, false);
-}
-
 Phase phase_in_change(const NodeAssessment& facts, const NodePods& pods) {
   if (facts.change->failed) return Phase::failed;
   if (!is_touched(facts, pods)) return Phase::draining;
@@ -215,11 +207,6 @@ std::map<std::string, std::int64_t> served_afterwards(const NodeAssessment& asse
   for (const auto& [resource, replicas] : assessment.expectation->divisible)
     out[resource] = served_afterwards(assessment, resource).value_or(0);
   return out;
-}
-
-bool is_count_known(const NodeAssessment& assessment, const std::string& resource) {
-  return assessment.measured_gpus > 0 || !assessment.expectation ||
-         !assessment.expectation->divisible.contains(resource);
 }
 
 std::optional<Deferral> applying_deferral(const Node& node, const NodeAssessment& a, const SharingPolicy* policy) {

@@ -42,12 +42,6 @@ namespace gso {
 // The change has had an effect on the node: a listed pod is gone or terminating, the label was written, or the pods
 // were listed again after that. A node without such an effect can be uncordoned and queued again.
 [[nodiscard]] bool is_touched(const NodeAssessment& facts, const NodePods& pods);
-// Of rows C4 and C6 of node_step.h. An obstacle can stop the change half-way: it is touched, and pods or the label
-// remain to be changed.
-[[nodiscard]] bool can_stop_half_way(const NodeAssessment& facts, const NodePods& pods);
-// The first pods or the label remain.
-[[nodiscard]] bool first_pods_remain(const NodeAssessment& facts, const NodePods& pods);
-
 // --- Which pods use the GPUs of a node, as last listed, and what a change must wait for before its first pods are
 // deleted.
 
@@ -115,9 +109,6 @@ enum class Drain {
                                                             std::string_view resource);
 // The same of every resource that the target is about. Empty without a target.
 [[nodiscard]] std::map<std::string, std::int64_t> served_afterwards(const NodeAssessment& assessment);
-// The number is exact.
-[[nodiscard]] bool is_count_known(const NodeAssessment& assessment, const std::string& resource);
-
 // --- Whether a deferral on a node still applies, and for how long a change is deferred.
 
 // The node's deferral, if it is of its present target and nobody has given its workloads another turn since: by

@@ -144,7 +144,8 @@ bool ChangeStep::c3_back_out() {
 }
 
 bool ChangeStep::c4_wait() {
-  if (!can_stop_half_way(facts_, pods_)) return false;
+  const bool remains = facts_.label || any_listed_left(change_, pods_, false);
+  if (!remains || !is_touched(facts_, pods_)) return false;
   if (facts_.obstacle.code.empty()) return is_hindered_by_kai(same_target_);
   // The message of an invalid target names its key and line, and no revision can be named.
   std::string message = facts_.obstacle.message;
@@ -170,7 +171,7 @@ bool ChangeStep::c5_new_target() {
 
 bool ChangeStep::c6_drain() {
   const bool untouched = !is_touched(facts_, pods_);
-  if (!untouched && !first_pods_remain(facts_, pods_)) return false;
+  if (!untouched && !facts_.label && !any_deletable(first_)) return false;
   // Its workloads might have left because the node is lost, and its kubelet would neither delete nor create a pod.
   if (!node_.ready) return true;
   const Drain drain = drain_for(facts_, change_.kind, rollout_.workloads);
@@ -209,7 +210,7 @@ bool ChangeStep::c7_list_older() {
 }
 
 bool ChangeStep::c8_terminating() {
-  if (!any_left(first_)) return false;
+  if (!any_left_of(first_, change_, pods_, true)) return false;
   if (expired_) fail("pods of the first step are still terminating");
   return true;
 }

@@ -94,7 +94,13 @@ bool ChangeStep::is_drained(Drain drain) {
   const bool touched = is_touched(facts_, pods_);
   const bool uncordoned = change_.cordoned && !node_.unschedulable;
   if (uncordoned && !touched) {  // A person uncordoned the node, so new pods can start on it.
-    uncordon_and_defer();
+    const std::string message = fmt::format(
+        "someone uncordoned the node during the drain: the change to {} is deferred; retry in {}, or now: "
+        "`gpu-sharing-operator rollout start {}`",
+        change_.to, k8s::format_go_duration(deferral_length(rollout_.idle_timeout)), input_.policy.meta.name);
+    defer(Deferral::By::person,
+          {input_.blocked_by_pods ? std::string_view(input_.blocked_by_pods->code) : kWaitingForWorkloads, message});
+    event(false, "Uncordoned", "Drain", message);
     return false;
   }
   const TimerKey draining = timer(Timer::draining);
@@ -164,16 +170,6 @@ void ChangeStep::report_daemonset_pods() {
                       change_.to, names_of(use.daemonset_owned)));
 }
 
-void ChangeStep::uncordon_and_defer() {
-  const std::string message = fmt::format(
-      "someone uncordoned the node during the drain: the change to {} is deferred; retry in {}, or now: "
-      "`gpu-sharing-operator rollout start {}`",
-      change_.to, k8s::format_go_duration(deferral_length(rollout_.idle_timeout)), input_.policy.meta.name);
-  defer(Deferral::By::person,
-        {input_.blocked_by_pods ? std::string_view(input_.blocked_by_pods->code) : kWaitingForWorkloads, message});
-  event(false, "Uncordoned", "Drain", message);
-}
-
 void ChangeStep::defer(Deferral::By by, const Reason& why) {
   PatchNode patch = patch_back(node_, facts_, rollout_.verify_timeout);
   patch.remove_annotations.erase(std::string(kDeferredAnnotation));
@@ -185,19 +181,18 @@ void ChangeStep::defer(Deferral::By by, const Reason& why) {
   add(std::move(patch), why.code, why.message, false);
 }
 
-bool ChangeStep::has_waited_for_workloads() const {
-  if (change_.had_turn) return true;
-  if (!change_.cordoned || drain_for(facts_, change_.kind, rollout_.workloads) == Drain::nothing) return false;
-  // In doubt it has: a node that is idle loses nothing by that.
-  const bool listed = snapshot_.consumers.contains(name());
-  return !listed || !use_of(snapshot_, name()).is_idle();
-}
-
 bool ChangeStep::queue_again(const Reason& why) {
+  const auto has_waited = [&] {
+    if (change_.had_turn) return true;
+    if (!change_.cordoned || drain_for(facts_, change_.kind, rollout_.workloads) == Drain::nothing) return false;
+    // In doubt it has: a node that is idle loses nothing by that.
+    const bool listed = snapshot_.consumers.contains(name());
+    return !listed || !use_of(snapshot_, name()).is_idle();
+  };
   // Under Evict a stop ends no turn: the node would be changed only once it is idle, and nothing would be evicted
   // again.
   const bool keeps_turn = rollout_.workloads == WorkloadMode::evict && !change_.had_turn;
-  if (keeps_turn || !has_waited_for_workloads()) return back_out(why);
+  if (keeps_turn || !has_waited()) return back_out(why);
   defer(change_.had_turn ? Deferral::By::idle_timeout : Deferral::By::stop, why);
   return true;
 }

@@ -75,10 +75,6 @@ std::optional<PodFault> pod_fault_of(const Pod& pod, Duration projection) {
   return std::nullopt;
 }
 
-bool may_have_pod_fault(const std::vector<const Pod*>& pods) {
-  return std::ranges::any_of(pods, [](const Pod* pod) { return pod_fault_of(*pod, Duration::zero()).has_value(); });
-}
-
 std::string first_problem(const NodePods& pods) {
   for (Component component : {Component::plugin, Component::gfd, Component::mps}) {
     for (const Pod* pod : pods.of(component)) {

@@ -5,7 +5,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "reconcilers/model/objects.h"
 
@@ -31,9 +30,6 @@ struct PodFault {
 // The first fault found in the pod, also if it is over by now (is_over()). `projection`: how long a kubelet takes at
 // most to show a new key.
 [[nodiscard]] std::optional<PodFault> pod_fault_of(const Pod& pod, Duration projection);
-
-// One of these pods has a fault, or had one.
-[[nodiscard]] bool may_have_pod_fault(const std::vector<const Pod*>& pods);
 
 // For people: the state of the first pod that does not serve, in the words of its first container with a message, else
 // that it is not Ready. If every pod serves: that a pod is missing.

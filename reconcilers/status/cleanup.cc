@@ -59,11 +59,8 @@ class Leaving {
 
   [[nodiscard]] std::optional<ProfileLabel> profile_label(const Node& node) const {
     const NodeAssessment* a = index_.assessment(node.meta.name);
-    std::string key(kConfigLabel);
-    if (a != nullptr) {
-      const Operand* plugin = index_.installations()[a->installation].find(Component::plugin, node);
-      if (plugin != nullptr && !plugin->node_label.empty()) key = plugin->node_label;
-    }
+    const std::string key =
+        a == nullptr ? std::string(kConfigLabel) : config_label(index_.installations()[a->installation], node);
     const auto writer = label_writer(node, key);
     if (!writer) return std::nullopt;
     ProfileLabel out{key, std::string(node.meta.labels.get(key).value_or("")),

@@ -136,36 +136,11 @@ struct RolloutPhase {
   }
 };
 
-// The next content of a SharingRollout's status.
-struct NextStatus {
-  RolloutPhase phase{"Superseded",
-                     {"Superseded", "the profile has changed again, or no node of the policy uses it any more"}};
-  Json status = Json::object();       // The present status, updated where it differs.
-  bool left = false;                  // is_left()
-  bool anew = false;                  // RolloutView::anew
-  bool stopped = false;               // By people, failures or windows.
-  std::int64_t changing = 0;          // Nodes in progress,
-  std::int64_t settled = 0;           // and nodes that are done.
-  std::vector<GroupWait> waits = {};  // What the groups wait for while the gate is open.
-  // Nodes that failed, are blocked or wait; nullopt: they stay as they are in `status`.
-  std::optional<std::vector<DaemonRollout::Row>> nodes = {};
-};
-
 // Of a SharingRollout whose revision is the view's target.
 [[nodiscard]] RolloutPhase rollout_phase_of(const RolloutView& view, const SharingRollout& rollout);
 
 // Removes from the list of nodes in a SharingRollout's status those that have not failed, when another revision
 // replaces it: no node waits for it any more. Its counts stay as they were, because they show how far it came.
 void keep_failed_nodes(Json& status);
-
-constexpr inline std::size_t kMostRolloutNodes = 50;  // In status.nodes: the CRD takes no more.
-// The object of an earlier attempt is deleted when every other gate lets nodes start (or they wait for approval), so
-// that the object exists for as long as possible; the next pass creates the new one before it starts a node. `gate`:
-// the first that is closed. False if another one is: the old object then reports what blocks the nodes.
-[[nodiscard]] bool plan_new_attempt(Pass& pass, const SharingRollout& rollout, Gate gate, const std::string& why);
-
-// For a SharingRollout whose template is the newest of its DaemonSet. False if nothing must be written.
-[[nodiscard]] bool next_status_of_daemons(Pass& pass, const DaemonRollout& daemons, const SharingRollout& rollout,
-                                          NextStatus& out);
 
 }  // namespace gso

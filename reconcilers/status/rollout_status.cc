@@ -23,6 +23,23 @@ namespace gso {
 
 namespace {
 
+constexpr std::size_t kMostRolloutNodes = 50;  // In status.nodes: the CRD takes no more.
+
+// The next content of a SharingRollout's status.
+struct NextStatus {
+  RolloutPhase phase{"Superseded",
+                     {"Superseded", "the profile has changed again, or no node of the policy uses it any more"}};
+  Json status = Json::object();       // The present status, updated where it differs.
+  bool left = false;                  // is_left()
+  bool anew = false;                  // RolloutView::anew
+  bool stopped = false;               // By people, failures or windows.
+  std::int64_t changing = 0;          // Nodes in progress,
+  std::int64_t settled = 0;           // and nodes that are done.
+  std::vector<GroupWait> waits = {};  // What the groups wait for while the gate is open.
+  // Nodes that failed, are blocked or wait; nullopt: they stay as they are in `status`.
+  std::optional<std::vector<DaemonRollout::Row>> nodes = {};
+};
+
 // The number of nodes that the policy's budget allows out of service at a time.
 std::int64_t nodes_per_wave(const RolloutView& view) {
   const Tally& sums = view.pass.index.policies.at(view.key.policy);
@@ -118,6 +135,16 @@ bool nobody_left(const RolloutView& view) {
   return view.profile_rollout.tally.settled + std::ssize(view.changing()) == view.profile_rollout.tally.total;
 }
 
+// The object of an earlier attempt is deleted when every other gate lets nodes start (or they wait for approval), so
+// that the object exists for as long as possible; the next pass creates the new one before it starts a node. `gate`:
+// the first that is closed. False if another one is: the old object then reports what blocks the nodes.
+bool plan_new_attempt(Pass& pass, const SharingRollout& rollout, Gate gate, const std::string& why) {
+  if (rollout.meta.deletion_timestamp || gate == Gate::settling || gate == Gate::key_not_projected) return true;
+  if (gate != Gate::new_attempt && gate != Gate::approval) return false;
+  pass.add(DeleteObject{rollout_ref(rollout)}, reason_of(Gate::new_attempt), why);
+  return true;
+}
+
 constexpr std::size_t kMostGroups = 20;  // In status.waits.
 
 // The fields of an entry that say why.
@@ -192,6 +219,66 @@ bool next_status_of_target(Pass& pass, const RolloutView& view, const SharingRol
   }
   out.nodes = nodes_of(view);
   if (!has_ended(out.phase.name) && view.gate().is_open()) out.waits = view.waits().groups;
+  return true;
+}
+
+// --- Of a standalone MPS daemon.
+
+// No node has the template, and somebody holds each that could get it: nothing is complete.
+RolloutPhase held_everywhere(const DaemonRollout& daemons) {
+  std::vector<std::string> names;
+  std::string reason(kHeld);
+  for (const DaemonRollout::Row& row : daemons.nodes) {
+    if (row.state != to_string(Phase::held)) continue;
+    if (names.empty()) reason = row.why.code;
+    names.push_back(row.name);
+  }
+  return {"Paused", {reason, "no node runs the template, and none can be changed now: " + first_names(names)}};
+}
+
+RolloutPhase daemon_phase_of(const DaemonRollout& daemons) {
+  const GateState& gate = daemons.gate;
+  if (gate.gate == Gate::aborted) return {std::string(row_of(gate.gate).phase), gate.why()};
+  const std::int64_t left = daemons.pending + daemons.in_change;
+  if (left == 0 && daemons.failed == 0) {
+    if (daemons.updated == 0 && daemons.blocked > 0) return held_everywhere(daemons);
+    return {"Completed",
+            {"Completed", daemons.blocked == 0 ? "every node runs the template"
+                                               : "every node that can be changed runs the template"}};
+  }
+  if (const std::string phase(row_of(gate.gate).phase); !phase.empty() && daemons.pending > 0)
+    return {phase, gate.why()};
+  if (left == 0) {
+    return {"Failed", {kVerificationFailed, why_failed(daemons)}};
+  }
+  if (!gate.is_open()) return {"Progressing", gate.why()};
+  return {"Progressing", {kRollingOut, {}}};
+}
+
+bool next_status_of_daemons(Pass& pass, const DaemonRollout& daemons, const SharingRollout& rollout, NextStatus& out) {
+  out.anew = daemons.pending > 0 && was_left(pass.index, rollout);
+  const bool history = !out.anew && was_left(pass.index, rollout);
+  if (history || rollout.meta.deletion_timestamp) return false;
+  const std::string why =
+      fmt::format("{} returns to template {}, which another one had replaced", rollout.config_map, rollout.to_revision);
+  if (out.anew && plan_new_attempt(pass, rollout, daemons.gate.gate, why)) return false;
+  out.phase = daemon_phase_of(daemons);
+  // A pod that is missing or not Ready later does not reopen a rollout that is complete, and no status is written.
+  const bool ended = has_ended(rollout.phase) && daemons.pending == 0;
+  if (rollout.phase == "Completed" && ended) return false;
+  out.stopped = !row_of(daemons.gate.gate).phase.empty();
+  out.changing = daemons.in_change;
+  out.settled = daemons.updated;
+  out.status["counts"] = {{"total", daemons.total},
+                          {"updated", daemons.updated},
+                          {"inProgress", daemons.in_change},
+                          {"pending", daemons.pending},
+                          {"blocked", daemons.blocked},
+                          {"failed", daemons.failed},
+                          {"drifting", 0}};
+  if (!has_ended(out.phase.name))
+    out.status["wave"] = out.anew ? daemons.wave : std::max(number_at(out.status, "wave"), daemons.wave);
+  out.nodes = daemons.nodes;
   return true;
 }
 
@@ -334,13 +421,6 @@ std::optional<std::string> text_to_write(std::string_view stored, const Json& st
   Json kept = status;
   erase_reasons(kept);
   return dump(kept) == stored ? std::nullopt : std::optional(std::move(text));
-}
-
-bool plan_new_attempt(Pass& pass, const SharingRollout& rollout, Gate gate, const std::string& why) {
-  if (rollout.meta.deletion_timestamp || gate == Gate::settling || gate == Gate::key_not_projected) return true;
-  if (gate != Gate::new_attempt && gate != Gate::approval) return false;
-  pass.add(DeleteObject{rollout_ref(rollout)}, reason_of(Gate::new_attempt), why);
-  return true;
 }
 
 void plan_rollout_statuses(Pass& pass, const DaemonRollouts& daemons) {
