@@ -13,7 +13,6 @@
 #include "reconcilers/node/node_labels.h"
 #include "reconcilers/node/node_patch.h"
 #include "reconcilers/node/node_phase.h"
-#include "reconcilers/node/pod_faults.h"
 
 namespace gso {
 

@@ -12,7 +12,6 @@
 #include "reconcilers/model/policy.h"
 #include "reconcilers/node/node_labels.h"
 #include "reconcilers/node/node_step_parts.h"
-#include "reconcilers/node/pod_faults.h"
 #include "reconcilers/reasons/names.h"
 
 namespace gso {

@@ -1,11 +1,10 @@
-// See pod_faults.h.
-#include "reconcilers/node/pod_faults.h"
-
+// Pods with a fault that only a new pod fixes.
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "reconcilers/node/assess.h"
+#include "reconcilers/node/node_phase.h"
 
 namespace gso {
 

@@ -63,14 +63,7 @@ struct PolicySum {
   std::set<std::string> failed;
   // The first nodes in a change, then the first of the Pending nodes.
   std::vector<std::string> unsettled;
-  std::vector<std::string> drifting;  // Nodes that do not show what they run, and what the first one shows.
-  std::string drift;
-  bool is_repaired = false;  // The operator restarts the pods of the first one if it does not recover.
-  // Of `drifting`: nodes whose labels are missing, and the message about the first one.
-  std::int64_t unlabelled = 0;
-  std::string labels_missing;
-  // Of `drifting`: nodes that drifted already when the operator first read them.
-  std::int64_t drifting_since_install = 0;
+  std::vector<std::string> drifting;  // Nodes that do not show what they run.
   // Nodes that do not show what they run and are not repaired now: name and why (NotReady, or who holds them).
   std::vector<std::string> excused;
   std::string excused_for;                               // The reason of the first one.
@@ -79,10 +72,9 @@ struct PolicySum {
   // Profiles that do not parse: the object that each concerns, and what is wrong.
   std::vector<std::pair<ObjectRef, std::string>> invalid;
   std::vector<std::string> breaking;  // Nodes that would break.
-  std::string break_reason;
-  std::string unstaged;        // Why a change is not staged in waves.
-  std::string unread_owner;    // ClusterPolicy that cannot be read.
-  std::string unstaged_owner;  // ClusterPolicy that `unstaged` concerns.
+  std::string unstaged;               // Why a change is not staged in waves.
+  std::string unread_owner;           // ClusterPolicy that cannot be read.
+  std::string unstaged_owner;         // ClusterPolicy that `unstaged` concerns.
   std::string rollout;
   bool stopped = false;  // `rollout` is stopped by people, failures or windows.
   // Key -> what its nodes wait for in addition to those in progress; empty: they can start. Key -> progress_text().
@@ -95,8 +87,7 @@ struct PolicySum {
   // profile key.
   std::int64_t rollouts_with_work = 0;
   std::vector<std::pair<std::string, Reason>> standing;
-  std::vector<std::string> unhealthy;  // Nodes with fewer devices than before, and what the first one shows.
-  std::string missing_devices;
+  std::vector<std::string> unhealthy;  // Nodes with fewer devices than before.
   OldestInProgress oldest;
   // Nodes in a change while the operator runs with max-mode Observe.
   std::vector<std::string> left_mid_change;

@@ -16,6 +16,7 @@
 #include "reconcilers/model/policy.h"
 #include "reconcilers/node/assess.h"
 #include "reconcilers/reasons/names.h"
+#include "reconcilers/rollout/repairs.h"
 #include "reconcilers/status/next_status.h"
 #include "reconcilers/status/status.h"
 
@@ -91,25 +92,38 @@ StatusCondition progressing_of(const Pass& pass, const PolicySum& sum) {
   return {"Progressing", true, {kRollingOut, text_by_key(texts), std::move(about)}};
 }
 
+// What the first of the drifting nodes shows instead of its profile, and why it is not repaired although it could be.
+struct FirstDrift {
+  std::string text;
+  bool is_repaired = false;  // The operator restarts its pods if it does not recover.
+};
+FirstDrift first_drift(const Pass& pass, const PolicySum& sum) {
+  if (sum.drifting.empty()) return {};
+  const std::string& name = sum.drifting.front();
+  const NodeAssessment& a = *pass.index.find(name);
+  const bool could = pass.index.nodes_in(Bucket::repairable).contains(name);
+  const RolloutView* view = could ? find_rollout(pass, pass.index.rollout_key_of(a)) : nullptr;
+  const std::string stop = view == nullptr ? std::string() : repair_stop(*view);
+  return {drift_text(a) + (stop.empty() ? stop : "; not repaired: " + stop), could && stop.empty()};
+}
+
 // "a01 (label x is 4, expected 8)", "a01, a02 (a01: label x is 4, expected 8)"
-std::string drifting_with_first(const PolicySum& sum) {
-  const std::string nodes = join_names(sum.drifting);
-  if (sum.drift.empty()) return nodes;
-  return sum.drifting.size() == 1 ? fmt::format("{} ({})", nodes, sum.drift)
-                                  : fmt::format("{} ({}: {})", nodes, sum.drifting.front(), sum.drift);
+std::string drifting_with_first(const PolicySum& sum, const FirstDrift& first) {
+  const std::string of_first = sum.drifting.size() == 1 ? std::string() : sum.drifting.front() + ": ";
+  return fmt::format("{} ({}{})", join_names(sum.drifting), of_first, first.text);
 }
 
 // Which nodes, what the first of them shows instead, and what follows.
-std::string drift_condition_text(const PolicySum& sum) {
+std::string drift_condition_text(const PolicySum& sum, const FirstDrift& first) {
   const bool one = sum.drifting.size() == 1;
   std::string out =
       fmt::format("{} {}", join_names(sum.drifting),
                   one ? "does not show the profile that it runs" : "do not show the profile that they run");
-  if (!sum.drift.empty()) {
+  if (!first.text.empty()) {
     const std::string of_first = one ? std::string() : fmt::format(". For example {}", sum.drifting.front());
-    out += fmt::format("{}: {}", of_first, sum.drift);
+    out += fmt::format("{}: {}", of_first, first.text);
   }
-  if (!sum.is_repaired) return out;
+  if (!first.is_repaired) return out;
   return fmt::format("{}. If that lasts for {} (verifyTimeout), the operator restarts {} pods", out,
                      k8s::format_go_duration(sum.policy->rollout.verify_timeout), one ? "its" : "their");
 }
@@ -161,28 +175,36 @@ Reason why_unsettled(const PolicySum& sum, std::int64_t moving, std::int64_t wor
                       sum.tally.total, unsettled)};
 }
 
-// Why the nodes of a policy do not all run and show their profile.
-Reason why_not_ready(const PolicySum& sum) {
-  const std::string& policy = sum.policy->meta.name;
-  for (const auto& [reason, nodes] : sum.blocked) return {reason, "blocked: " + join_names(nodes)};
-  if (!sum.failed.empty()) return {kVerificationFailed, "failed to verify: " + join_names(sum.failed)};
-  const std::int64_t moving = sum.tally.moving();
-  const std::int64_t work = sum.tally.of(Phase::pending) + moving;
-  if (work > 0) return why_unsettled(sum, moving, work);
-  if (sum.unlabelled > 0 && std::cmp_equal(sum.unlabelled, sum.drifting.size())) {
-    return {kLabelsMissing,
-            fmt::format("not verified without labels: {} ({})", join_names(sum.drifting), sum.labels_missing)};
+// Why nodes that have their target do not show it.
+Reason why_drifting(const Pass& pass, const PolicySum& sum, const FirstDrift& first) {
+  const auto all_drifting = [&](const auto& are) {
+    return !sum.drifting.empty() &&
+           std::ranges::all_of(sum.drifting, [&](const std::string& name) { return are(*pass.index.find(name)); });
+  };
+  if (all_drifting([](const NodeAssessment& a) { return !a.labels_missing.empty(); })) {
+    return {kLabelsMissing, fmt::format("not verified without labels: {} ({})", join_names(sum.drifting),
+                                        pass.index.find(sum.drifting.front())->labels_missing.view())};
   }
   if (sum.drifting.empty() && !sum.excused.empty()) {
     return {sum.excused_for,
             "nodes do not show the profile that they run, and are not repaired now: " + join_names(sum.excused)};
   }
-  if (sum.drifting_since_install > 0 && std::cmp_equal(sum.drifting_since_install, sum.drifting.size()))
-    return {kPreexistingDrift, preexisting_drift_text(drifting_with_first(sum), policy)};
-  return {kDrift, drift_condition_text(sum)};
+  if (all_drifting([](const NodeAssessment& a) { return baseline_excuse(a) == kPreexistingDrift; }))
+    return {kPreexistingDrift, preexisting_drift_text(drifting_with_first(sum, first), sum.policy->meta.name)};
+  return {kDrift, drift_condition_text(sum, first)};
+}
+
+// Why the nodes of a policy do not all run and show their profile.
+Reason why_not_ready(const Pass& pass, const PolicySum& sum, const FirstDrift& drift) {
+  for (const auto& [reason, nodes] : sum.blocked) return {reason, "blocked: " + join_names(nodes)};
+  if (!sum.failed.empty()) return {kVerificationFailed, "failed to verify: " + join_names(sum.failed)};
+  const std::int64_t moving = sum.tally.moving();
+  const std::int64_t work = sum.tally.of(Phase::pending) + moving;
+  return work > 0 ? why_unsettled(sum, moving, work) : why_drifting(pass, sum, drift);
 }
 
 StatusCondition ready_of(const Pass& pass, const PolicySum& sum) {
+  const FirstDrift drift = first_drift(pass, sum);  // Also says when its rollout can be repaired.
   if (std::string problem = selector_problem(*sum.policy); !problem.empty())
     return {"Ready", false, {kSelectorOnSharingLabel, std::move(problem)}};
   if (sum.tally.total == 0) {
@@ -195,18 +217,19 @@ StatusCondition ready_of(const Pass& pass, const PolicySum& sum) {
     return {"Ready", false, {kUnproven, unproven_text(join_names(sum.assumed), sum.policy->meta.name)}};
   if (sum.tally.settled == sum.tally.total)
     return {"Ready", true, {"UpToDate", "every node runs and shows its profile"}};
-  return {"Ready", false, why_not_ready(sum)};
+  return {"Ready", false, why_not_ready(pass, sum, drift)};
 }
 
 // --- Conditions about what is wrong, or might surprise.
 
-std::optional<Reason> failed(const Pass& /*pass*/, const PolicySum& sum) {
+std::optional<Reason> failed(const Pass& pass, const PolicySum& sum) {
   if (!sum.failed.empty()) return Reason{kVerificationFailed, "failed: " + join_names(sum.failed)};
   if (!sum.rolled_back.empty()) return Reason{kRolledBack, sum.rolled_back};
   if (!sum.failed_before.empty()) return Reason{kMaxFailures, sum.failed_before};
   if (sum.unhealthy.empty()) return std::nullopt;
-  return Reason{kDeviceUnhealthy, fmt::format("nodes serve fewer devices than they have: {}; {}",
-                                              join_names(sum.unhealthy), sum.missing_devices)};
+  return Reason{kDeviceUnhealthy,
+                fmt::format("nodes serve fewer devices than they have: {}; {}", join_names(sum.unhealthy),
+                            pass.index.find(sum.unhealthy.front())->missing_of_loaded.view())};
 }
 
 std::optional<Reason> invalid_profiles(const Pass& /*pass*/, const PolicySum& sum) {
@@ -220,10 +243,11 @@ std::optional<Reason> overlap(const Pass& pass, const PolicySum& sum) {
   return message.empty() ? std::nullopt : std::optional(Reason(kPolicyOverlap, std::move(message)));
 }
 
-std::optional<Reason> unstaged(const Pass& /*pass*/, const PolicySum& sum) {
+std::optional<Reason> unstaged(const Pass& pass, const PolicySum& sum) {
   if (!sum.breaking.empty()) {
-    return Reason{kNodesWouldBreak, fmt::format("{}. These nodes will lose their GPUs at the next restart: {}",
-                                                sum.break_reason, join_names(sum.breaking))};
+    return Reason{kNodesWouldBreak,
+                  fmt::format("{}. These nodes will lose their GPUs at the next restart: {}",
+                              pass.index.find(sum.breaking.back())->would_break.view(), join_names(sum.breaking))};
   }
   if (!sum.unstaged.empty()) {
     return Reason{kUnstagedClusterPolicy, sum.unstaged + ": the operator verifies this change but does not stage it"};

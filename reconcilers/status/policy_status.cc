@@ -19,7 +19,6 @@
 #include "reconcilers/rollout/drain.h"
 #include "reconcilers/rollout/failures.h"
 #include "reconcilers/rollout/label_contest.h"
-#include "reconcilers/rollout/repairs.h"
 #include "reconcilers/rollout/rollout_view.h"
 #include "reconcilers/rollout/stops.h"
 #include "reconcilers/status/next_status.h"
@@ -68,8 +67,7 @@ class PolicyStatuses {
       if (PolicySum* sum = sum_of(pass_.index.find(name)->policy.view()))
         sum->waiting[who.code].emplace(name, who.message);
     }
-    each_of(Bucket::missing_devices, [](const std::string& name, const NodeAssessment& a, PolicySum& sum) {
-      if (sum.unhealthy.empty()) sum.missing_devices = a.missing_of_loaded.view();
+    each_of(Bucket::missing_devices, [](const std::string& name, const NodeAssessment& /*a*/, PolicySum& sum) {
       sum.unhealthy.push_back(name);
     });
     name_nodes();
@@ -77,7 +75,6 @@ class PolicyStatuses {
     each_of(Bucket::would_break, [&](const std::string& name, const NodeAssessment& a, PolicySum& sum) {
       if (!pass_.plannable(a)) return;
       sum.breaking.push_back(name);
-      sum.break_reason = a.would_break.view();
       sum.unstaged_owner = pass_.index.installation_of(a).owner;
     });
   }
@@ -129,37 +126,13 @@ class PolicyStatuses {
     }
   }
 
-  // For the message about a drifting node: why it is not repaired although it could be.
-  [[nodiscard]] std::string not_repaired(const std::string& name, const NodeAssessment& a) const {
-    if (!pass_.index.nodes_in(Bucket::repairable).contains(name)) return {};
-    const RolloutView* view = find_rollout(pass_, pass_.index.rollout_key_of(a));
-    const std::string why = view == nullptr ? std::string() : repair_stop(*view);
-    return why.empty() ? why : "; not repaired: " + why;
-  }
-
-  void add_drift(const std::string& name, const NodeAssessment& a, PolicySum& sum) {
-    if (!drifts(a)) return;
-    sum.drifting.push_back(name);
-    sum.drifting_since_install += baseline_excuse(a) == kPreexistingDrift ? 1 : 0;
-    if (sum.drifting.size() == 1) {
-      const std::string stop = not_repaired(name, a);
-      sum.is_repaired = stop.empty() && pass_.index.nodes_in(Bucket::repairable).contains(name);
-      sum.drift = drift_text(a) + stop;
-    }
-    if (a.labels_missing.empty()) return;
-    ++sum.unlabelled;
-    if (sum.labels_missing.empty()) sum.labels_missing = a.labels_missing.view();
-  }
-
   // Names the nodes that prevent a policy from being Ready.
   void name_nodes() {
-    const auto drift = [&](const std::string& name, const NodeAssessment& a, PolicySum& sum) {
-      add_drift(name, a, sum);
-    };
-    each_of(Bucket::drifting, drift);
-    each_of(Bucket::excused_drift, [&](const std::string& name, const NodeAssessment& a, PolicySum& sum) {
+    each_of(Bucket::drifting,
+            [](const std::string& name, const NodeAssessment& /*a*/, PolicySum& sum) { sum.drifting.push_back(name); });
+    each_of(Bucket::excused_drift, [](const std::string& name, const NodeAssessment& a, PolicySum& sum) {
       const std::string_view why = excuse_of(a);
-      if (why.empty()) return add_drift(name, a, sum);
+      if (why.empty()) return sum.drifting.push_back(name);
       if (sum.excused.empty()) sum.excused_for = why;
       sum.excused.push_back(fmt::format("{} ({})", name, why));
     });
