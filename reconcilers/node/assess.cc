@@ -51,7 +51,6 @@ Assessor::Assessor(const AssessContext& context, const NodeInput& input, const P
       node_(input.node),
       installation_(installation),
       use_(input.use),
-      before_(input.before),
       pods_(sort_pods(installation, input.operand_pods)),
       recorded_(input.recorded) {
   out_.installation = index;
@@ -60,17 +59,6 @@ Assessor::Assessor(const AssessContext& context, const NodeInput& input, const P
   plugin_ = operand_on(installation, Component::plugin, node_, input.operand_pods, served);
   gfd_ = operand_on(installation, Component::gfd, node_, input.operand_pods, served);
   mps_ = operand_on(installation, Component::mps, node_, input.operand_pods, served);
-}
-
-void Assessor::read_change() {
-  out_.change_text = Interned(node_.meta.annotations.get(kChangeAnnotation).value_or(""));
-  if (before_ != nullptr && before_->change != nullptr && before_->change_text == out_.change_text) {
-    out_.change = before_->change;
-    return;
-  }
-  ChangeOnNode on = change_on(node_);
-  out_.change = std::move(on.change);
-  change_problem_ = std::move(on.problem);
 }
 
 void Assessor::find_taint() {
@@ -137,7 +125,9 @@ NodeAssessment Assessor::run() {
   } else if (find_stray(context_.strays, Component::gfd, node_) != nullptr) {
     out_.labeller = Labeller::foreign_gfd;
   }
-  read_change();
+  ChangeOnNode on = change_on(node_);
+  out_.change = std::move(on.change);
+  change_problem_ = std::move(on.problem);
   if (out_.change) out_.product = Interned(out_.change->product);  // It stays in its group while its labels are absent.
   find_taint();
   find_other_plugins();
@@ -273,12 +263,11 @@ std::string names_of(const Claimants& claimants, const Node& node) {
 }  // namespace
 
 std::optional<NodeAssessment> assess_node(const AssessContext& context, const Node& node,
-                                          const std::vector<const Pod*>& operand_pods, const ForeignUse& use,
-                                          const NodeAssessment* before) {
+                                          const std::vector<const Pod*>& operand_pods, const ForeignUse& use) {
   if (!has_gpus(node)) return std::nullopt;
   const bool of_nos = is_partitioned_by_nos(node);
   if (of_nos && !node.meta.annotations.contains(kChangeAnnotation)) return std::nullopt;
-  NodeInput input{node, operand_pods, use, before};
+  NodeInput input{node, operand_pods, use};
   if (context.record != nullptr) input.recorded = context.record->machines.find(machine_id(node.meta.uid.str()));
   const auto claimants_of = [&](bool served) {
     Claimants out;

@@ -2,6 +2,7 @@
 // profile, and which steps the difference needs. A pure function of the objects; nothing here depends on time.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <optional>
@@ -121,7 +122,10 @@ struct NodeAssessment {
   // NotReady, cordoned, or without a GPU to give: it counts against every budget.
   [[nodiscard]] bool is_unavailable() const { return availability != Availability::available; }
   // A change of the operator is in progress and has not failed.
-  [[nodiscard]] bool in_change() const;
+  [[nodiscard]] bool in_change() const {
+    return change && !change->failed &&
+           (phase == Phase::draining || phase == Phase::restarting || phase == Phase::verifying);
+  }
   // It runs a profile that it loaded by itself (reboot, label, template, new node): the operator verifies and records
   // it, and restarts nothing.
   [[nodiscard]] bool loads_by_itself() const { return phase == Phase::verifying && change == nullptr; }
@@ -137,9 +141,13 @@ struct NodeAssessment {
   [[nodiscard]] bool takes_label_back() const { return !former_label.empty() && !label && change == nullptr; }
   [[nodiscard]] bool has_labeller() const { return labeller != Labeller::us; }
   // A person's label names a key that the ConfigMap never had; the ConfigMap is not at fault.
-  [[nodiscard]] bool has_unknown_label() const;
+  [[nodiscard]] bool has_unknown_label() const {
+    return blocked_by != nullptr && blocked_by->code == "KeyNotFound" && write_blocked;
+  }
   // How many devices are missing compared with the most the machine has had; 0 if unknown.
-  [[nodiscard]] std::int64_t missing_devices() const;
+  [[nodiscard]] std::int64_t missing_devices() const {
+    return counted_devices > 0 ? std::max<std::int64_t>(0, had_devices - counted_devices) : 0;
+  }
 
   std::size_t installation = 0;  // Index into the installations.
   Interned policy;               // The SharingPolicy that governs the node.
@@ -184,7 +192,6 @@ struct NodeAssessment {
   // The value of nvidia.com/device-plugin.config to write; an empty text removes the label.
   std::optional<Interned> label;
   std::shared_ptr<const NodeChange> change;  // Null: no change of the node is in progress.
-  Interned change_text;                      // The annotation of `change`: it is parsed again only if it differs.
   // Who holds the node: Held (a person), DriverUpgrade, MIGChange or Quarantined. Empty: nobody.
   std::string_view holder;
   // Why the node is blocked, or why its change cannot continue; without a code: neither. Of an unrecorded node, the
@@ -211,11 +218,10 @@ struct AssessContext {
 };
 
 // `use`: who else uses the node's GPUs. nullopt: no device plugin selects the node, it has no GPUs, or nos partitions
-// them and no change of the operator must be finished there (cluster/other_systems.h). `before`: the node's last
-// assessment, from which texts that have not changed since need not be parsed again; null: none.
+// them and no change of the operator must be finished there (cluster/other_systems.h).
 [[nodiscard]] std::optional<NodeAssessment> assess_node(const AssessContext& context, const Node& node,
                                                         const std::vector<const Pod*>& operand_pods,
-                                                        const ForeignUse& use, const NodeAssessment* before);
+                                                        const ForeignUse& use);
 
 // Functions that the planners share (assess_parts.cc). Runs its target with as many devices as the hardware serves;
 // missing devices do not stop a rollout.

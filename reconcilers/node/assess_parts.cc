@@ -15,25 +15,12 @@
 
 namespace gso {
 
-bool NodeAssessment::in_change() const {
-  return change && !change->failed &&
-         (phase == Phase::draining || phase == Phase::restarting || phase == Phase::verifying);
-}
-
 bool NodeAssessment::is_unreadable() const {
   return obstacle.code == kChangeUnreadable;
 }
 
 bool NodeAssessment::is_held() const {
   return holder == kHeld;
-}
-
-bool NodeAssessment::has_unknown_label() const {
-  return blocked_by != nullptr && blocked_by->code == "KeyNotFound" && write_blocked;
-}
-
-std::int64_t NodeAssessment::missing_devices() const {
-  return counted_devices > 0 ? std::max<std::int64_t>(0, had_devices - counted_devices) : 0;
 }
 
 std::string shown_difference(const NodeAssessment& assessment) {

@@ -18,7 +18,6 @@ struct NodeInput {
   const Node& node;
   const std::vector<const Pod*>& operand_pods;
   const ForeignUse& use;
-  const NodeAssessment* before = nullptr;   // The last assessment; null: none.
   const MachineRecord* recorded = nullptr;  // This machine's entry in the record; null: none.
   // DaemonSets of the installations that claim it, if there are several and none is recorded for it: "a/b, c/d".
   std::string claimants = {};
@@ -36,7 +35,6 @@ class Assessor {
 
  private:
   void finish();
-  void read_change();
   void find_taint();
   void find_other_plugins();
   void find_awaiting_policies();
@@ -175,7 +173,6 @@ class Assessor {
   const Node& node_;
   const PluginInstallation& installation_;
   const ForeignUse& use_;
-  const NodeAssessment* before_;
   NodePods pods_;
   const Operand* plugin_ = nullptr;
   const Operand* gfd_ = nullptr;
