@@ -14,6 +14,7 @@
 #include "reconcilers/node/assessor.h"
 #include "reconcilers/node/node_labels.h"
 #include "reconcilers/node/node_phase.h"
+#include "reconcilers/reasons/names.h"
 
 namespace gso {
 
@@ -119,7 +120,7 @@ NodeAssessment Assessor::run() {
   out_.product = Interned(facts_.product);
   out_.ready = node_.ready;
   foreign_holder_ = foreign_holder(node_, installation_);
-  out_.holder = holder_of(node_, foreign_holder_);
+  out_.holder = is_held(node_) ? kHeld : foreign_holder_;
   if (gfd_ != nullptr) {
     out_.labeller = Labeller::gfd;
   } else if (find_stray(context_.strays, Component::gfd, node_) != nullptr) {

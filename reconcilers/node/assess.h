@@ -295,8 +295,6 @@ using Loaders = std::vector<std::pair<const Operand*, const Pod*>>;
 [[nodiscard]] std::string_view foreign_holder(const Node& node, const PluginInstallation& installation);
 // Who holds the node: Held (a person), else the same. Empty: nobody.
 [[nodiscard]] std::string_view holder_of(const Node& node, const PluginInstallation& installation);
-// The same where foreign_holder() of the node is known already.
-[[nodiscard]] std::string_view holder_of(const Node& node, std::string_view foreign);
 // What the holder does, or which annotation or label a person has set, for people. `holder`: the answer of one of the
 // two for the node, or NodeAssessment::holder; not empty.
 [[nodiscard]] std::string describe_holder(std::string_view holder, const Node& node);

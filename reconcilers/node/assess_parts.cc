@@ -172,12 +172,8 @@ std::string_view foreign_holder(const Node& node, const PluginInstallation& inst
   return daemon.change || !daemon.problem.empty() ? kStandaloneMpsChange : std::string_view();
 }
 
-std::string_view holder_of(const Node& node, std::string_view foreign) {
-  return is_held(node) ? kHeld : foreign;
-}
-
 std::string_view holder_of(const Node& node, const PluginInstallation& installation) {
-  return holder_of(node, foreign_holder(node, installation));
+  return is_held(node) ? kHeld : foreign_holder(node, installation);
 }
 
 std::string describe_holder(std::string_view holder, const Node& node) {

@@ -149,18 +149,6 @@ void remove_guards(PatchNode& patch, const Node& node, const NodeChange& change)
   }
 }
 
-namespace {
-
-// Once the label has moved, what the node serves would not say which key its plugin runs, unless the number of its GPUs
-// is known. The node says so itself: the record can be lost.
-void keep_count(PatchNode& patch, const Node& node, const NodeAssessment& facts) {
-  const bool is_known = facts_of(node, 0).count > 0;
-  if (is_known || !facts.label || gpus_to_remember(node, facts) == 0) return;
-  patch.set_annotations[std::string(kGpuCountAnnotation)] = std::to_string(facts.measured_gpus);
-}
-
-}  // namespace
-
 PatchNode patch_of(const Node& node) {
   PatchNode out;
   out.name = node.meta.name;
@@ -197,7 +185,10 @@ PatchNode patch_into(const NodeView& view, NodeChange change, Into into) {
                                 std::move(labels));
   }
   add_to(patch, labels);
-  keep_count(patch, node, view.facts);
+  // Once the label has moved, what the node serves would not say which key its plugin runs, unless the number of its
+  // GPUs is known. The node says so itself: the record can be lost.
+  if (view.facts.label && facts_of(node, 0).count <= 0 && gpus_to_remember(node, view.facts) > 0)
+    patch.set_annotations[std::string(kGpuCountAnnotation)] = std::to_string(view.facts.measured_gpus);
   patch.set_annotations[std::string(kChangeAnnotation)] = print_change(change);
   return patch;
 }

@@ -111,7 +111,7 @@ enum class Drain {
 // The same of every resource that the target is about. Empty without a target.
 [[nodiscard]] std::map<std::string, std::int64_t> served_afterwards(const NodeAssessment& assessment);
 // --- Pods with a fault that only a new pod fixes, recognised by the messages and states of their config-manager
-// containers (pod_faults.cc).
+// containers.
 
 struct PodFault {
   std::string_view name;  // CamelCase: the reason of its finding.

@@ -121,9 +121,12 @@ bool ChangeStep::c3_back_out() {
     // All its pods are replaced, and the remaining label must not be written: no part of the change is incomplete.
     const bool label_only = facts_.label && all_replaced();
     if (label_only && !facts_.obstacle.code.empty()) return back_out(facts_.obstacle);
-    return has_lost_its_label() && back_out({"Superseded",
-                                             "someone moved the label of the node to another key: its pods reload by "
-                                             "themselves"});
+    const bool has_only_moved_the_label =
+        std::ranges::all_of(change_.pods, [](const auto& listed) { return listed.second.empty(); }) && !facts_.label &&
+        !steps_for(change_.kind).touches_mps;
+    return has_only_moved_the_label && was_taken_to_another_key() &&
+           back_out(
+               {"Superseded", "someone moved the label of the node to another key: its pods reload by themselves"});
   }
   // Whatever else appeared: the operator must not write to the node.
   if (input_.stop && snapshot_.settings.rollouts == PolicyMode::observe) {

@@ -21,11 +21,6 @@ bool ChangeStep::was_taken_to_another_key() const {
   return !same_key && facts_.label_by.empty();
 }
 
-bool ChangeStep::has_lost_its_label() const {
-  const bool lists_none = std::ranges::all_of(change_.pods, [](const auto& listed) { return listed.second.empty(); });
-  return lists_none && !facts_.label && was_taken_to_another_key() && !steps_for(change_.kind).touches_mps;
-}
-
 // Pods that replace the deleted ones are created by one API server, the text was written by another, and either clock
 // can be the later one: pods that come sooner prove nothing and would be replaced once more.
 bool ChangeStep::has_stood_long_enough() {

@@ -56,8 +56,6 @@ class ChangeStep {
   [[nodiscard]] bool all_replaced() const { return !any_listed_left(change_, pods_, true); }
   // The node has another key than the change was begun for, and not by a label of the operator.
   [[nodiscard]] bool was_taken_to_another_key() const;
-  // The change has only moved the label, and somebody has moved it on.
-  [[nodiscard]] bool has_lost_its_label() const;
 
   // Creation times are whole seconds. A pod created in the second of the edit cannot
   // be distinguished from an older one, and would be replaced again if the node does not verify.

@@ -1,6 +1,4 @@
 // One patch for each node with labels or annotations of the operator, one for each finalizer.
-#include "reconcilers/status/cleanup.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -231,8 +229,9 @@ class Leaving {
 };
 
 // Writes the conditions, and what else `status` has changed: a merge patch removes only members that are null.
-void end(ObjectRef object, const std::string& before, Json status, const std::vector<StatusCondition>& conditions,
-         std::int64_t generation, WallTime now, std::string message, Cleanup& out) {
+void end_status(ObjectRef object, const std::string& before, Json status,
+                const std::vector<StatusCondition>& conditions, std::int64_t generation, WallTime now,
+                std::string message, Cleanup& out) {
   const Json old = parse_status(before);
   erase_reasons(status);
   status["conditions"] = condition_list(conditions, old, generation, now);
@@ -251,9 +250,9 @@ void end_rollout(const SharingRollout& rollout, WallTime now, Cleanup& out) {
   status["phase"] = "Superseded";
   keep_failed_nodes(status);
   // Its switches must have no effect after a reinstallation (kCurrentCondition).
-  end(rollout_ref(rollout), rollout.status_json, std::move(status),
-      {{"Ready", false, why}, {"Progressing", false, why}, {kCurrentCondition, false, why}}, rollout.meta.generation,
-      now, fmt::format("ends as Superseded ({})", kOperatorRemoved), out);
+  end_status(rollout_ref(rollout), rollout.status_json, std::move(status),
+             {{"Ready", false, why}, {"Progressing", false, why}, {kCurrentCondition, false, why}},
+             rollout.meta.generation, now, fmt::format("ends as Superseded ({})", kOperatorRemoved), out);
 }
 
 // Otherwise the old conditions would stay forever, as if an operator still watched. A reinstalled operator sets them
@@ -267,8 +266,8 @@ void end_policy(const SharingPolicy& policy, WallTime now, Cleanup& out) {
   std::vector<StatusCondition> conditions;
   for (const char* type : {"Ready", "Progressing", "Degraded", "ConfigValid"})
     conditions.push_back({type, false, why, true});
-  end(policy_ref(policy), policy.status_json, std::move(status), conditions, policy.meta.generation, now,
-      fmt::format("its conditions become Unknown ({})", kOperatorRemoved), out);
+  end_status(policy_ref(policy), policy.status_json, std::move(status), conditions, policy.meta.generation, now,
+             fmt::format("its conditions become Unknown ({})", kOperatorRemoved), out);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // What the statuses are made of while a pass writes them.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -61,14 +62,13 @@ struct PolicySum {
   std::map<std::string, std::set<std::string>> blocked;
   std::set<std::string> targets;
   std::set<std::string> failed;
-  // The first nodes in a change, then the first of the Pending nodes.
-  std::vector<std::string> unsettled;
-  std::vector<std::string> drifting;  // Nodes that do not show what they run.
-  // Nodes that do not show what they run and are not repaired now: name and why (NotReady, or who holds them).
-  std::vector<std::string> excused;
-  std::string excused_for;                               // The reason of the first one.
-  std::vector<std::string> assumed;                      // RolloutView::assumed()
-  std::vector<std::pair<RolloutKey, GateState>> closed;  // Rollouts with work and a closed gate.
+  // Its nodes by Bucket: in a change of any cause, drifting, or with missing devices.
+  std::array<std::vector<std::string>, kBuckets> nodes;
+  [[nodiscard]] const std::vector<std::string>& in(Bucket bucket) const {
+    return nodes[static_cast<std::size_t>(bucket)];
+  }
+  std::vector<std::string> assumed;  // RolloutView::assumed()
+  std::optional<Gate> first_closed;  // Of its rollouts with work.
   // Profiles that do not parse: the object that each concerns, and what is wrong.
   std::vector<std::pair<ObjectRef, std::string>> invalid;
   std::vector<std::string> breaking;  // Nodes that would break.
@@ -87,10 +87,7 @@ struct PolicySum {
   // profile key.
   std::int64_t rollouts_with_work = 0;
   std::vector<std::pair<std::string, Reason>> standing;
-  std::vector<std::string> unhealthy;  // Nodes with fewer devices than before.
   OldestInProgress oldest;
-  // Nodes in a change while the operator runs with max-mode Observe.
-  std::vector<std::string> left_mid_change;
   std::map<std::string, std::set<std::string>> contested;  // Label that another client keeps changing -> nodes.
 };
 

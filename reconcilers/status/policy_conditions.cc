@@ -66,6 +66,10 @@ StatusCondition standing_condition(const PolicySum& sum) {
 }
 
 // The operator runs with max-mode Observe and has left nodes mid-change.
+bool leaves_mid_change(const Pass& pass, const PolicySum& sum) {
+  return pass.s.settings.rollouts == PolicyMode::observe && !sum.in(Bucket::changing).empty();
+}
+
 StatusCondition left_mid_change_condition(const PolicySum& sum) {
   return {
       "Progressing",
@@ -74,12 +78,12 @@ StatusCondition left_mid_change_condition(const PolicySum& sum) {
        fmt::format("mid-change and not continued (drained nodes stay cordoned): {}; the operator runs with max-mode "
                    "Observe. To finish the changes, set max-mode Enforce. `cleanup` uncordons the nodes and removes "
                    "the operator's marks; nodes keep what they run",
-                   join_names(sum.left_mid_change))}};
+                   join_names(sum.in(Bucket::changing)))}};
 }
 
 StatusCondition progressing_of(const Pass& pass, const PolicySum& sum) {
   if (auto condition = reverting(pass, *sum.policy)) return *condition;
-  if (!sum.left_mid_change.empty()) return left_mid_change_condition(sum);
+  if (leaves_mid_change(pass, sum)) return left_mid_change_condition(sum);
   if (sum.rollouts_with_work == 0) return {"Progressing", false, {kNothingToDo, "nothing is being changed"}};
   if (std::ssize(sum.standing) == sum.rollouts_with_work) return standing_condition(sum);
   if (sum.waits.empty()) return {"Progressing", true, {kRollingOut, text_by_key(sum.progress)}};
@@ -92,40 +96,56 @@ StatusCondition progressing_of(const Pass& pass, const PolicySum& sum) {
   return {"Progressing", true, {kRollingOut, text_by_key(texts), std::move(about)}};
 }
 
-// What the first of the drifting nodes shows instead of its profile, and why it is not repaired although it could be.
-struct FirstDrift {
-  std::string text;
+// Nodes that do not show what they run.
+struct Drift {
+  std::vector<std::string> nodes;
+  std::string of_first;      // What the first one shows instead, and why it is not repaired although it could be.
   bool is_repaired = false;  // The operator restarts its pods if it does not recover.
+  // Nodes that are not repaired now: name and why (NotReady, or who holds them).
+  std::vector<std::string> excused;
+  std::string excused_for = {};  // The reason of the first one.
 };
-FirstDrift first_drift(const Pass& pass, const PolicySum& sum) {
-  if (sum.drifting.empty()) return {};
-  const std::string& name = sum.drifting.front();
-  const NodeAssessment& a = *pass.index.find(name);
-  const bool could = pass.index.nodes_in(Bucket::repairable).contains(name);
+Drift drift_of(const Pass& pass, const PolicySum& sum) {
+  Drift out;
+  out.nodes = sum.in(Bucket::drifting);
+  for (const std::string& name : sum.in(Bucket::excused_drift)) {
+    const std::string_view why = excuse_of(*pass.index.find(name));
+    if (!why.empty() && out.excused.empty()) out.excused_for = why;
+    if (why.empty()) {
+      out.nodes.push_back(name);
+    } else {
+      out.excused.push_back(fmt::format("{} ({})", name, why));
+    }
+  }
+  if (out.nodes.empty()) return out;
+  const NodeAssessment& a = *pass.index.find(out.nodes.front());
+  const bool could = pass.index.nodes_in(Bucket::repairable).contains(out.nodes.front());
   const RolloutView* view = could ? find_rollout(pass, pass.index.rollout_key_of(a)) : nullptr;
   const std::string stop = view == nullptr ? std::string() : repair_stop(*view);
-  return {drift_text(a) + (stop.empty() ? stop : "; not repaired: " + stop), could && stop.empty()};
+  out.of_first = drift_text(a) + (stop.empty() ? stop : "; not repaired: " + stop);
+  out.is_repaired = could && stop.empty();
+  return out;
 }
 
 // "a01 (label x is 4, expected 8)", "a01, a02 (a01: label x is 4, expected 8)"
-std::string drifting_with_first(const PolicySum& sum, const FirstDrift& first) {
-  const std::string of_first = sum.drifting.size() == 1 ? std::string() : sum.drifting.front() + ": ";
-  return fmt::format("{} ({}{})", join_names(sum.drifting), of_first, first.text);
+std::string drifting_with_first(const Drift& drift) {
+  const std::string name = drift.nodes.size() == 1 ? std::string() : drift.nodes.front() + ": ";
+  return fmt::format("{} ({}{})", join_names(drift.nodes), name, drift.of_first);
 }
 
 // Which nodes, what the first of them shows instead, and what follows.
-std::string drift_condition_text(const PolicySum& sum, const FirstDrift& first) {
-  const bool one = sum.drifting.size() == 1;
+std::string drift_condition_text(const Drift& drift, Duration verify_timeout) {
+  const bool one = drift.nodes.size() == 1;
   std::string out =
-      fmt::format("{} {}", join_names(sum.drifting),
+      fmt::format("{} {}", join_names(drift.nodes),
                   one ? "does not show the profile that it runs" : "do not show the profile that they run");
-  if (!first.text.empty()) {
-    const std::string of_first = one ? std::string() : fmt::format(". For example {}", sum.drifting.front());
-    out += fmt::format("{}: {}", of_first, first.text);
+  if (!drift.of_first.empty()) {
+    const std::string name = one ? std::string() : fmt::format(". For example {}", drift.nodes.front());
+    out += fmt::format("{}: {}", name, drift.of_first);
   }
-  if (!first.is_repaired) return out;
+  if (!drift.is_repaired) return out;
   return fmt::format("{}. If that lasts for {} (verifyTimeout), the operator restarts {} pods", out,
-                     k8s::format_go_duration(sum.policy->rollout.verify_timeout), one ? "its" : "their");
+                     k8s::format_go_duration(verify_timeout), one ? "its" : "their");
 }
 
 // Policies that were deleted while they had a stop, and that govern nodes which this one selects. `default` selects
@@ -165,46 +185,56 @@ Reason why_without_nodes(const Pass& pass, const SharingPolicy& policy) {
   return {"NoNodes", "selects no GPU node, or other policies govern all selected nodes"};
 }
 
-// Nodes need a change, or are in one.
-Reason why_unsettled(const PolicySum& sum, std::int64_t moving, std::int64_t work) {
-  const std::string unsettled = first_names(sum.unsettled, static_cast<std::size_t>(work));
-  const bool waits = moving == 0 && !sum.closed.empty() && sum.closed.front().second.gate == Gate::observe;
-  const bool observes = waits || !sum.left_mid_change.empty();
+// Nodes need a change, or are in one: the first of those in a change, then of the Pending ones.
+Reason why_unsettled(const Pass& pass, const PolicySum& sum, std::int64_t moving, std::int64_t work) {
+  std::vector<std::string> unsettled;
+  for (const Bucket bucket : {Bucket::changing, Bucket::self_loaded, Bucket::following})
+    unsettled.insert(unsettled.end(), sum.in(bucket).begin(), sum.in(bucket).end());
+  for (const auto& [key, profile_rollout] : pass.index.profile_rollouts) {
+    if (key.policy != sum.policy->meta.name) continue;
+    for (const auto& [product, group] : profile_rollout.groups) {
+      for (const auto& [available, name] : group.pending) {
+        if (unsettled.size() >= kMostNames) break;
+        unsettled.push_back(name);
+      }
+    }
+  }
+  const bool observes = (moving == 0 && sum.first_closed == Gate::observe) || leaves_mid_change(pass, sum);
   return {observes ? kObserve : "Updating",
           fmt::format("not up to date{} ({} of {}): {}", observes ? ", and not changed in mode Observe" : " yet", work,
-                      sum.tally.total, unsettled)};
+                      sum.tally.total, first_names(unsettled, static_cast<std::size_t>(work)))};
 }
 
 // Why nodes that have their target do not show it.
-Reason why_drifting(const Pass& pass, const PolicySum& sum, const FirstDrift& first) {
+Reason why_drifting(const Pass& pass, const SharingPolicy& policy, const Drift& drift) {
   const auto all_drifting = [&](const auto& are) {
-    return !sum.drifting.empty() &&
-           std::ranges::all_of(sum.drifting, [&](const std::string& name) { return are(*pass.index.find(name)); });
+    return !drift.nodes.empty() &&
+           std::ranges::all_of(drift.nodes, [&](const std::string& name) { return are(*pass.index.find(name)); });
   };
   if (all_drifting([](const NodeAssessment& a) { return !a.labels_missing.empty(); })) {
-    return {kLabelsMissing, fmt::format("not verified without labels: {} ({})", join_names(sum.drifting),
-                                        pass.index.find(sum.drifting.front())->labels_missing.view())};
+    return {kLabelsMissing, fmt::format("not verified without labels: {} ({})", join_names(drift.nodes),
+                                        pass.index.find(drift.nodes.front())->labels_missing.view())};
   }
-  if (sum.drifting.empty() && !sum.excused.empty()) {
-    return {sum.excused_for,
-            "nodes do not show the profile that they run, and are not repaired now: " + join_names(sum.excused)};
+  if (drift.nodes.empty() && !drift.excused.empty()) {
+    return {drift.excused_for,
+            "nodes do not show the profile that they run, and are not repaired now: " + join_names(drift.excused)};
   }
   if (all_drifting([](const NodeAssessment& a) { return baseline_excuse(a) == kPreexistingDrift; }))
-    return {kPreexistingDrift, preexisting_drift_text(drifting_with_first(sum, first), sum.policy->meta.name)};
-  return {kDrift, drift_condition_text(sum, first)};
+    return {kPreexistingDrift, preexisting_drift_text(drifting_with_first(drift), policy.meta.name)};
+  return {kDrift, drift_condition_text(drift, policy.rollout.verify_timeout)};
 }
 
 // Why the nodes of a policy do not all run and show their profile.
-Reason why_not_ready(const Pass& pass, const PolicySum& sum, const FirstDrift& drift) {
+Reason why_not_ready(const Pass& pass, const PolicySum& sum, const Drift& drift) {
   for (const auto& [reason, nodes] : sum.blocked) return {reason, "blocked: " + join_names(nodes)};
   if (!sum.failed.empty()) return {kVerificationFailed, "failed to verify: " + join_names(sum.failed)};
   const std::int64_t moving = sum.tally.moving();
   const std::int64_t work = sum.tally.of(Phase::pending) + moving;
-  return work > 0 ? why_unsettled(sum, moving, work) : why_drifting(pass, sum, drift);
+  return work > 0 ? why_unsettled(pass, sum, moving, work) : why_drifting(pass, *sum.policy, drift);
 }
 
 StatusCondition ready_of(const Pass& pass, const PolicySum& sum) {
-  const FirstDrift drift = first_drift(pass, sum);  // Also says when its rollout can be repaired.
+  const Drift drift = drift_of(pass, sum);  // Also says when its rollout can be repaired.
   if (std::string problem = selector_problem(*sum.policy); !problem.empty())
     return {"Ready", false, {kSelectorOnSharingLabel, std::move(problem)}};
   if (sum.tally.total == 0) {
@@ -226,10 +256,11 @@ std::optional<Reason> failed(const Pass& pass, const PolicySum& sum) {
   if (!sum.failed.empty()) return Reason{kVerificationFailed, "failed: " + join_names(sum.failed)};
   if (!sum.rolled_back.empty()) return Reason{kRolledBack, sum.rolled_back};
   if (!sum.failed_before.empty()) return Reason{kMaxFailures, sum.failed_before};
-  if (sum.unhealthy.empty()) return std::nullopt;
-  return Reason{kDeviceUnhealthy,
-                fmt::format("nodes serve fewer devices than they have: {}; {}", join_names(sum.unhealthy),
-                            pass.index.find(sum.unhealthy.front())->missing_of_loaded.view())};
+  if (sum.in(Bucket::missing_devices).empty()) return std::nullopt;
+  return Reason{
+      kDeviceUnhealthy,
+      fmt::format("nodes serve fewer devices than they have: {}; {}", join_names(sum.in(Bucket::missing_devices)),
+                  pass.index.find(sum.in(Bucket::missing_devices).front())->missing_of_loaded.view())};
 }
 
 std::optional<Reason> invalid_profiles(const Pass& /*pass*/, const PolicySum& sum) {

@@ -55,11 +55,15 @@ class PolicyStatuses {
       if (PolicySum* sum = sum_of(key.policy)) add_rollout(key, profile_rollout, *sum);
     }
     for (auto& [name, sum] : sums_) add_rollback(sum);
-    const bool observes = pass_.s.settings.rollouts == PolicyMode::observe;
+    for (const Bucket bucket : {Bucket::changing, Bucket::self_loaded, Bucket::following, Bucket::drifting,
+                                Bucket::excused_drift, Bucket::missing_devices}) {
+      each_of(bucket, [&](const std::string& name, const NodeAssessment& /*a*/, PolicySum& sum) {
+        sum.nodes[static_cast<std::size_t>(bucket)].push_back(name);
+      });
+    }
     const std::map<std::string, Reason>& draining = pass_.rollouts->blocked_in_progress();
     each_of(Bucket::changing, [&](const std::string& name, const NodeAssessment& a, PolicySum& sum) {
       note_in_progress(name, a, sum.oldest);
-      if (observes) sum.left_mid_change.push_back(name);
       if (const auto who = draining.find(name); who != draining.end())
         sum.waiting[who->second.code].emplace(name, who->second.message);
     });
@@ -67,10 +71,6 @@ class PolicyStatuses {
       if (PolicySum* sum = sum_of(pass_.index.find(name)->policy.view()))
         sum->waiting[who.code].emplace(name, who.message);
     }
-    each_of(Bucket::missing_devices, [](const std::string& name, const NodeAssessment& /*a*/, PolicySum& sum) {
-      sum.unhealthy.push_back(name);
-    });
-    name_nodes();
     note_contested_labels();
     each_of(Bucket::would_break, [&](const std::string& name, const NodeAssessment& a, PolicySum& sum) {
       if (!pass_.plannable(a)) return;
@@ -126,33 +126,6 @@ class PolicyStatuses {
     }
   }
 
-  // Names the nodes that prevent a policy from being Ready.
-  void name_nodes() {
-    each_of(Bucket::drifting,
-            [](const std::string& name, const NodeAssessment& /*a*/, PolicySum& sum) { sum.drifting.push_back(name); });
-    each_of(Bucket::excused_drift, [](const std::string& name, const NodeAssessment& a, PolicySum& sum) {
-      const std::string_view why = excuse_of(a);
-      if (why.empty()) return sum.drifting.push_back(name);
-      if (sum.excused.empty()) sum.excused_for = why;
-      sum.excused.push_back(fmt::format("{} ({})", name, why));
-    });
-    for (const Bucket bucket : {Bucket::changing, Bucket::self_loaded, Bucket::following}) {
-      each_of(bucket, [](const std::string& name, const NodeAssessment& /*a*/, PolicySum& sum) {
-        sum.unsettled.push_back(name);
-      });
-    }
-    for (const auto& [key, profile_rollout] : pass_.index.profile_rollouts) {
-      PolicySum* sum = sum_of(key.policy);
-      if (sum == nullptr) continue;
-      for (const auto& [product, group] : profile_rollout.groups) {
-        for (const auto& [available, name] : group.pending) {
-          if (sum->unsettled.size() >= kMostNames) break;
-          sum->unsettled.push_back(name);
-        }
-      }
-    }
-  }
-
   // Adds that the inline profile which the policy requests failed, or was undone, and was rolled back.
   void add_rollback(PolicySum& sum) const {
     const FleetRecord::Failure* failure = taken_back(pass_.index, *sum.policy);
@@ -194,7 +167,7 @@ class PolicyStatuses {
     if (pending > 0) {
       const GateState& gate = view.gate();
       if (!gate.is_open() && !view.waits_briefly()) {
-        sum.closed.emplace_back(key, gate);
+        if (!sum.first_closed) sum.first_closed = gate.gate;
         sum.waits.emplace(key.key, Reason(gate.reason(), fmt::format("{}: {}", gate.reason(), gate.message)));
       }
     }

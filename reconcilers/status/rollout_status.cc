@@ -125,16 +125,6 @@ std::vector<DaemonRollout::Row> nodes_of(const RolloutView& view) {
   return out;
 }
 
-const FleetRecord::Failure* failure_of(const Pass& pass, const SharingRollout& rollout) {
-  return remembered_failure(pass, rollout_key_of(rollout), pass.index.policy(pass.s.world, rollout.policy),
-                            rollout.to_revision);
-}
-
-// No node has another target since then, so it is the same attempt.
-bool nobody_left(const RolloutView& view) {
-  return view.profile_rollout.tally.settled + std::ssize(view.changing()) == view.profile_rollout.tally.total;
-}
-
 // The object of an earlier attempt is deleted when every other gate lets nodes start (or they wait for approval), so
 // that the object exists for as long as possible; the next pass creates the new one before it starts a node. `gate`:
 // the first that is closed. False if another one is: the old object then reports what blocks the nodes.
@@ -170,14 +160,6 @@ void note_left(Pass& pass, const SharingRollout& rollout, Json status) {
   pass.add(PatchStatus{rollout_ref(rollout), dump(status)}, "Superseded", std::string(kLeft));
 }
 
-// counts.inProgress; null if the status has no counts.
-Json* counted_in_progress(Json& status) {
-  const auto counts = status.find("counts");
-  if (counts == status.end() || !counts->is_object()) return nullptr;
-  const auto at = counts->find("inProgress");
-  return at == counts->end() ? nullptr : &*at;
-}
-
 // For a SharingRollout whose revision is the target of its nodes. False if nothing must be written.
 bool next_status_of_target(Pass& pass, const RolloutView& view, const SharingRollout& rollout, NextStatus& out) {
   const ProfileRollout& profile_rollout = view.profile_rollout;
@@ -189,7 +171,11 @@ bool next_status_of_target(Pass& pass, const RolloutView& view, const SharingRol
           ? fmt::format("key {} returns to {}, which another revision had replaced", key, rollout.to_revision)
           : fmt::format("the pods got a new template after key {} was rolled out to {}", key, rollout.to_revision);
   if (out.anew && plan_new_attempt(pass, rollout, view.gate().gate, why)) return false;
-  if (returns && !out.anew && !nobody_left(view)) return false;
+  // If no node has another target since then, it is the same attempt.
+  const auto has_another = [&] {
+    return profile_rollout.tally.settled + std::ssize(view.changing()) != profile_rollout.tally.total;
+  };
+  if (returns && !out.anew && has_another()) return false;
   out.phase = rollout_phase_of(view, rollout);
   if (out.anew && !false_condition(out.status, kCurrentCondition).starts_with(reason_of(Gate::new_attempt)))
     out.status.erase("startedAt");
@@ -198,8 +184,7 @@ bool next_status_of_target(Pass& pass, const RolloutView& view, const SharingRol
   out.stopped = view.stop().has_value();
   out.changing = moving;
   out.settled = profile_rollout.tally.settled;
-  const Json* counted = counted_in_progress(out.status);
-  const bool at_rest = moving == 0 && (counted == nullptr || *counted == 0);
+  const bool at_rest = moving == 0 && number_at(object_at(out.status, "counts"), "inProgress") == 0;
   if (out.phase.name == rollout.phase && has_ended(out.phase.name) && !returns && at_rest) return false;
   out.status["counts"] = {
       {"total", profile_rollout.tally.total},         {"updated", profile_rollout.tally.settled},
@@ -208,10 +193,9 @@ bool next_status_of_target(Pass& pass, const RolloutView& view, const SharingRol
       {"drifting", profile_rollout.tally.unshown()}};
   if (!has_ended(out.phase.name) && (view.too_many_failures().empty() || !out.status.contains("wave"))) {
     std::int64_t wave = wave_of(view);
-    const auto known = out.status.find("wave");
-    if (known != out.status.end() && known->is_number_integer() && !out.anew) {
+    if (out.status.contains("wave") && !out.anew) {
       // The wave number never decreases, even if nodes drift or return later.
-      const auto before = known->get<std::int64_t>();
+      const std::int64_t before = number_at(out.status, "wave");
       report_wave(pass, view, rollout, before, wave);
       wave = std::max(before, wave);
     }
@@ -289,7 +273,9 @@ bool next_status_of_other(Pass& pass, const SharingRollout& rollout, NextStatus&
     if (out.left && !says_left(rollout)) note_left(pass, rollout, std::move(out.status));
     return false;
   }
-  if (const auto* failure = failure_of(pass, rollout); failure != nullptr && failure->rolled_back) {
+  const auto* failure = remembered_failure(pass, rollout_key_of(rollout),
+                                           pass.index.policy(pass.s.world, rollout.policy), rollout.to_revision);
+  if (failure != nullptr && failure->rolled_back) {
     constexpr std::string_view kBack = "the policy's nodes return to the last verified profile";
     out.phase = {
         "RolledBack",

@@ -2,8 +2,11 @@
 // of this folder: its planners, and texts that commands show as well.
 #pragma once
 
+#include <map>
+#include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "reconcilers/fleet/pass.h"
 #include "reconcilers/model/policy.h"
@@ -36,5 +39,42 @@ void report_unreadable_record(Pass& pass);
 void plan_unreadable_statuses(Pass& pass);
 // What preflight finds about ConfigMaps, DaemonSets and nodes, reported before anything is changed.
 void plan_preflight(Pass& pass);
+
+// --- What `cleanup` removes: the operator's cordons, labels, annotations and finalizers. It removes nothing whose
+// removal would end a process on a GPU.
+
+struct Cleanup {
+  // PatchNode, PatchFinalizers and PatchStatus; empty when nothing of the operator is left.
+  std::vector<PlannedAction> actions;
+  std::vector<std::string> kept;  // What stays on purpose, and why: for people.
+};
+
+// Nodes whose profile label was written by a policy with deletionPolicy Revert. The label gets its previous value where
+// no pod uses the GPUs, so the GPU consumers of these nodes must be listed first.
+[[nodiscard]] std::set<std::string> nodes_to_revert(const World& world, FleetIndex& index);
+
+// Of nodes_to_revert(): where the label must stay.
+struct NodesInUse {
+  std::set<std::string> used;                  // Pods use their GPUs.
+  std::map<std::string, std::string> unknown;  // Node -> why it is not known whether pods use its GPUs.
+};
+
+// The ConfigMaps that might hold keys of the operator which labels on nodes go on naming (Retain). plan_cleanup() reads
+// them in `world`.
+[[nodiscard]] std::set<ObjectKey> config_maps_of_retained_keys(const World& world, FleetIndex& index);
+// Those that the account cannot read -> why. Neither the operator nor `cleanup` removes a key that a label names, so
+// such a key stays all the same.
+using UnreadConfigMaps = std::map<ObjectKey, std::string>;
+
+// `index` is up to date with `world`, except for ConfigMaps.
+//
+// The operator's cordons are removed, except where a driver upgrade, a MIG change or `hold` relies on them (S7). Labels
+// that the operator wrote get their previous value; nvidia.com/mps.capable stays, because the MPS daemon would end
+// without it. The label that selects a profile stays (Retain), or gets its previous value (Revert) on nodes whose GPUs
+// no pod uses. SharingRollouts in progress end as Superseded (kOperatorRemoved): no operator is left to continue them,
+// and a reinstalled operator starts fresh. The conditions of policies become Unknown, for the same reason.
+[[nodiscard]] Cleanup plan_cleanup(const World& world, FleetIndex& index, const NodesInUse& in_use,
+                                   const UnreadConfigMaps& unread, WallTime now);
+inline constexpr std::string_view kOperatorRemoved = "OperatorRemoved";
 
 }  // namespace gso
