@@ -53,10 +53,7 @@ class Assessor {
   std::string roll_back();
   void leave_policy(std::optional<std::string_view> writer);
   void resolve_target();
-  void keep_label_of_missing_key();
   void keep_present_profile();
-  void refuse_wrong_key();
-  void resolve_start();
   [[nodiscard]] ProfilePtr compile(const std::string& key) const;
   [[nodiscard]] ProfilePtr compile_text(std::string_view text) const;
   [[nodiscard]] std::string_view mig_env() const { return plugin_->mig_strategy; }
@@ -186,7 +183,7 @@ class Assessor {
   EffectiveKey effective_;
   std::string_view foreign_holder_;    // foreign_holder() of the node.
   std::optional<Setup> setup_;         // Once the target is known.
-  std::optional<EffectiveKey> start_;  // What a pod loads before the label's key; see resolve_start.
+  std::optional<EffectiveKey> start_;  // What a pod loads before the label's key; see resolve_target().
   ProfilePtr start_profile_;
   std::string wrong_key_;    // What is wrong with the key that a policy wants, now or as before.
   std::string managed_key_;  // Of the policy's inline profile, and its text.

@@ -162,15 +162,8 @@ bool start_cordons(const std::optional<bool>& asked, Transition transition, bool
 }
 
 std::string_view baseline_excuse(const NodeAssessment& a) {
-  switch (a.at_install) {
-    case AtInstall::drifted:
-      return kPreexistingDrift;
-    case AtInstall::unproven:
-      return a.verified.serving ? kUnproven : std::string_view();
-    case AtInstall::shown:
-      break;
-  }
-  return {};
+  if (a.at_install == AtInstall::drifted) return kPreexistingDrift;
+  return a.at_install == AtInstall::unproven && a.verified.serving ? kUnproven : std::string_view();
 }
 
 std::string_view state_name(const NodeAssessment& a) {

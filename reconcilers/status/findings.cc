@@ -1,9 +1,9 @@
 // The default policy, and the findings about nodes, ConfigMaps and DaemonSets that no policy's status has.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <ranges>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -148,6 +148,14 @@ std::vector<Reason> early_text(const Pass& /*pass*/, const Node& /*node*/, const
                        a.target.view(), a.profile_ref.view(), a.early_text.view(), a.loaded.revision.view())}};
 }
 
+// Nodes in a change whose new pods fail: named before verifyTimeout has passed. Nodes that stand half-way have a
+// finding of their own (node_step.h).
+std::vector<Reason> failing_pods(const Pass& pass, const Node& node, const NodeAssessment& a) {
+  const ChangeTrouble* trouble = trouble_in_change(pass, node.meta.name, a);
+  if (trouble == nullptr || trouble->kind != ChangeTrouble::Kind::container) return {};
+  return {{trouble->code, trouble->message}};
+}
+
 std::vector<Reason> coming_break(const Pass& /*pass*/, const Node& /*node*/, const NodeAssessment& a) {
   // Preflight reports what is missing; if that is the ConfigMap, once for the ClusterPolicy.
   if (a.source == EffectiveKey::Source::error || a.announced_map_missing) return {};
@@ -273,22 +281,6 @@ void find_unknown_times(Pass& pass) {
   }
 }
 
-// Nodes in a change whose new pods fail: named before verifyTimeout has passed. Nodes that stand half-way have a
-// finding of their own (node_step.h).
-void find_failing_pods(Pass& pass) {
-  if (pass.rollouts == nullptr) return;
-  std::map<std::string_view, const ChangeTrouble*> failing;
-  for (const auto& [key, profile_rollout] : pass.index.profile_rollouts) {
-    if (profile_rollout.tally.changing == 0) continue;
-    for (const auto& [name, trouble] : rollout_of(pass, key).troubles()) {
-      const bool fails = trouble.kind == ChangeTrouble::Kind::container;
-      if (fails && pass.index.nodes_in(Bucket::changing).contains(name)) failing.emplace(name, &trouble);
-    }
-  }
-  for (const auto& [name, trouble] : failing | std::views::take(kMost))
-    pass.finding(Severity::warning, node_ref(std::string(name)), trouble->code, trouble->message);
-}
-
 // Before the record exists nothing is Blocked, but a policy's mistake is reported anyway.
 void find_wrong_keys(Pass& pass) {
   const Index& index = pass.index;
@@ -350,7 +342,7 @@ void plan_findings(Pass& pass) {
   report_nodes(pass, index.nodes_in(Bucket::excused_drift), once_read<excused_drift>);
   report_nodes(pass, index.nodes_in(Bucket::missing_devices), missing_devices);
   report_nodes(pass, index.nodes_in(Bucket::early_text), once_read<early_text>);
-  find_failing_pods(pass);
+  report_nodes(pass, index.nodes_in(Bucket::changing), failing_pods);
   plan_unclean_exits(pass);
   report_nodes(pass, index.nodes_in(Bucket::contested), conflicts);
   plan_foreign_plugins(pass);

@@ -127,6 +127,9 @@ struct RolloutPhase {
 // Of a SharingRollout whose revision is the view's target.
 [[nodiscard]] RolloutPhase rollout_phase_of(const RolloutView& view, const SharingRollout& rollout);
 
+// What keeps a node in a change from showing its profile, as its rollout has it; null: nothing.
+[[nodiscard]] const ChangeTrouble* trouble_in_change(const Pass& pass, const std::string& node,
+                                                     const NodeAssessment& assessment);
 // Removes from the list of nodes in a SharingRollout's status those that have not failed, when another revision
 // replaces it: no node waits for it any more. Its counts stay as they were, because they show how far it came.
 void keep_failed_nodes(Json& status);

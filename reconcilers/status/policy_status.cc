@@ -64,8 +64,12 @@ class PolicyStatuses {
     const std::map<std::string, Reason>& draining = pass_.rollouts->blocked_in_progress();
     each_of(Bucket::changing, [&](const std::string& name, const NodeAssessment& a, PolicySum& sum) {
       note_in_progress(name, a, sum.oldest);
-      if (const auto who = draining.find(name); who != draining.end())
-        sum.waiting[who->second.code].emplace(name, who->second.message);
+      const auto who = draining.find(name);
+      const ChangeTrouble* trouble = who == draining.end() ? trouble_in_change(pass_, name, a) : nullptr;
+      // The change stands: some of the node's pods are gone, and the operator deletes none of the others.
+      const bool stands = trouble != nullptr && trouble->kind == ChangeTrouble::Kind::stands;
+      if (who != draining.end()) sum.waiting[who->second.code].emplace(name, who->second.message);
+      if (stands) sum.waiting[trouble->code].emplace(name, trouble->message);
     });
     for (const auto& [name, who] : queued_) {
       if (PolicySum* sum = sum_of(pass_.index.find(name)->policy.view()))
@@ -183,7 +187,6 @@ class PolicyStatuses {
     const bool by_us = sum.policy->rollout.mechanism == Mechanism::daemonset_restart;
     const std::int64_t following = by_us ? 0 : profile_rollout.tally.of(Phase::following_daemonset);
     if (installation.announcement_unknown) sum.unread_owner = installation.owner;
-    add_standing(view, sum);
     if (const auto& stalled = view.stalled())
       pass_.finding(Severity::warning, config_map_ref(installation.config_map_key()), stalled->code, stalled->message);
     // With updateStrategy OnDelete an announcement restarts no pod: the change is staged in the policy's waves.
@@ -195,17 +198,6 @@ class PolicyStatuses {
                                              installation.announced_config_map, installation.announced_default)
                                : fmt::format("the DaemonSets in namespace {} roll out a new template by themselves",
                                              installation.ns);
-    }
-  }
-
-  // Why changes of nodes stand: some of a node's pods are gone, and the operator deletes none of the others.
-  void add_standing(const RolloutView& view, PolicySum& sum) const {
-    const std::set<std::string>& changing = pass_.index.nodes_in(Bucket::changing);
-    if (changing.empty()) return;
-    for (const auto& [name, trouble] : view.troubles()) {
-      const bool stands = trouble.kind == ChangeTrouble::Kind::stands && changing.contains(name);
-      if (stands && !pass_.rollouts->blocked_in_progress().contains(name))
-        sum.waiting[trouble.code].emplace(name, trouble.message);
     }
   }
 
@@ -324,6 +316,13 @@ class PolicyStatuses {
 };
 
 }  // namespace
+
+const ChangeTrouble* trouble_in_change(const Pass& pass, const std::string& node, const NodeAssessment& a) {
+  const RolloutView* view = pass.rollouts == nullptr ? nullptr : find_rollout(pass, pass.index.rollout_key_of(a));
+  if (view == nullptr) return nullptr;
+  const auto found = view->troubles().find(node);
+  return found == view->troubles().end() ? nullptr : &found->second;
+}
 
 void plan_policy_statuses(Pass& pass) {
   PolicyStatuses(pass).run();
