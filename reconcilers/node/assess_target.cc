@@ -283,7 +283,6 @@ void Assessor::find_missing_labels() {
 // shows what it has loaded by itself, and its pods cannot have read the text. Pods that a DaemonSet controller replaces
 // anyway are left to it: it has a budget of its own.
 void Assessor::find_reload_obstacle() {
-  if (out_.phase != Phase::up_to_date && out_.phase != Phase::verifying) return;
   if (out_.phase == Phase::up_to_date && out_.matches()) return;
   if (const Operand* rolling = rolling_daemonset()) {
     out_.reload_obstacle = Interned(
@@ -321,11 +320,11 @@ void Assessor::hold_unreadable_deferral() {
 // which some releases cannot do. Report this only while the old pods still run; a node that never ran the key is
 // Blocked(MPSByLabelUnsupported), which is enough.
 std::string Assessor::pinned_break() const {
-  if (out_.loaded.profile != out_.profile_ref) return {};
-  if (!wants_mps() || effective_.source != EffectiveKey::Source::label || !out_.verified.ok) return {};
-  if (loads_mps_by_label(plugin_->version, context_.settings.mps_signal_fixed)) return {};
+  const bool runs_it = out_.loaded.profile == out_.profile_ref && wants_mps() && out_.verified.ok &&
+                       effective_.source == EffectiveKey::Source::label;
   const std::string& default_key = installation_.announced ? installation_.announced_default : plugin_->default_key;
-  if (effective_.key == default_key) return {};
+  if (!runs_it || effective_.key == default_key) return {};
+  if (loads_mps_by_label(plugin_->version, context_.settings.mps_signal_fixed)) return {};
   return fmt::format("{} {}, with which device plugin {} cannot start once {} is the default", kPinnedToMpsKey,
                      effective_.key, plugin_->version.to_string(), default_key);
 }

@@ -76,12 +76,10 @@ void ChangeStep::finish(std::string_view reason) {
     add_to(patch,
            label_change_to(node_, *facts_.expectation, facts_.has_labeller(), {snapshot_.settings, snapshot_.now}));
   }
-  if (unknown) {
-    add(std::move(patch), kUnproven,
-        fmt::format("serves, and nothing proves that it runs {}: {}", revision, shown.mismatch), false);
-  } else {
-    add(std::move(patch), reason, fmt::format("runs {}", revision), false);
-  }
+  add(std::move(patch), unknown ? kUnproven : reason,
+      unknown ? fmt::format("serves, and nothing proves that it runs {}: {}", revision, shown.mismatch)
+              : fmt::format("runs {}", revision),
+      false);
   out_.done = true;
   if (shown.unhealthy || shown.shortfall) {
     finding(Severity::warning, kUnhealthyDevices,

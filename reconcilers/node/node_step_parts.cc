@@ -110,14 +110,11 @@ bool ChangeStep::is_drained(Drain drain) {
     return false;
   }
   const Reason who = input_.blocked_by_pods.value_or(Reason{kWaitingForWorkloads, "waits"});
-  if (change_.had_turn && !touched) {
-    defer(Deferral::By::idle_timeout, {who.code, fmt::format("workloads have come: {}", who.message)});
-    return false;
-  }
-  if (waited >= rollout_.idle_timeout && !touched) {
-    defer(Deferral::By::idle_timeout,
-          {who.code,
-           fmt::format("still in use after {}: {}", k8s::format_go_duration(rollout_.idle_timeout), who.message)});
+  if (!touched && (change_.had_turn || waited >= rollout_.idle_timeout)) {
+    const std::string what = change_.had_turn
+                                 ? "workloads have come"
+                                 : fmt::format("still in use after {}", k8s::format_go_duration(rollout_.idle_timeout));
+    defer(Deferral::By::idle_timeout, {who.code, fmt::format("{}: {}", what, who.message)});
     return false;
   }
   ages_.look_again_in(waited >= rollout_.idle_timeout
