@@ -301,6 +301,14 @@ void write_pace(NextStatus& next, WallTime now) {
 void write_next_status(Pass& pass, const SharingRollout& rollout, NextStatus next) {
   const RolloutPhase& phase = next.phase;
   Json& status = next.status;
+  if (next.nodes) status.erase("nodes");
+  for (const DaemonRollout::Row& row : next.nodes.value_or(std::vector<DaemonRollout::Row>())) {
+    Json entry = said_of(row.why);
+    entry["name"] = row.name;
+    entry["state"] = row.state;
+    status["nodes"].push_back(std::move(entry));
+    if (status["nodes"].size() == kMostRolloutNodes) break;
+  }
   if (phase.name == "Superseded" || phase.name == "RolledBack") keep_failed_nodes(status);
   const std::string now = k8s::format_time(pass.s.now);
   if (has_ended(rollout.phase) && !has_ended(phase.name)) status.erase("startedAt");
@@ -318,14 +326,6 @@ void write_next_status(Pass& pass, const SharingRollout& rollout, NextStatus nex
   if (phase.why.code == reason_of(Gate::aborted)) conditions.push_back({kAbortedCondition, true, phase.why});
   status["conditions"] = condition_list(conditions, status, rollout.meta.generation, pass.s.now);
   status["reason"] = fields_of(phase.why);
-  if (next.nodes) status.erase("nodes");
-  for (const DaemonRollout::Row& row : next.nodes.value_or(std::vector<DaemonRollout::Row>())) {
-    Json entry = said_of(row.why);
-    entry["name"] = row.name;
-    entry["state"] = row.state;
-    status["nodes"].push_back(std::move(entry));
-    if (status["nodes"].size() == kMostRolloutNodes) break;
-  }
   status.erase("waits");
   for (const GroupWait& group : next.waits) {
     if (status["waits"].size() == kMostGroups) break;
