@@ -83,7 +83,7 @@ Plan node_labels(const Snapshot& snapshot, FleetIndex& fleet, RolloutViews& roll
     if (a->takes_label_back()) {
       why += fmt::format("{}no pod of the node selects its profile by label {} any more", why.empty() ? "" : "; ",
                          a->former_label.view());
-      change = merged(*node, std::move(change), take_back_label(*node, a->former_label.view()));
+      change = take_back_label(*node, a->former_label.view(), std::move(change));
     }
     if (change.empty()) continue;
     if (!pass.takes_more()) break;

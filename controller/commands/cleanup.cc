@@ -24,7 +24,7 @@
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/model/resources.h"
-#include "reconcilers/status/cleanup.h"
+#include "reconcilers/status/status.h"
 
 namespace gso {
 

@@ -274,7 +274,7 @@ ShownState shown_state(ReadingPass& pass, const Node& node) {
     const std::string stopped = why_not_repaired(pass, node.meta.name, a);
     shown.message = drift_text(a) + (stopped.empty() ? "" : "; not repaired: " + stopped);
   } else if (a.phase == Phase::up_to_date && has_missing_devices(a)) {
-    shown.message = missing_devices_text(a);
+    shown.message = missing_devices_text(a, a.verified);
   } else if (a.phase == Phase::up_to_date && a.at_install != AtInstall::shown) {
     shown = {std::string(kUnproven),
              "its pods are older than the last change of the profile: what they loaded is not known"};

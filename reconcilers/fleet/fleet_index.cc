@@ -261,17 +261,13 @@ void FleetIndex::Impl::refresh(const World& world, const PlannerSettings& settin
 void FleetIndex::Impl::assess(const AssessContext& context, const std::string& name) {
   if (const auto quiet = quiet_changes.find(name); quiet != quiet_changes.end()) quiet->second.until = {};
   const auto known = nodes.find(name);
-  const NodeAssessment* before = nullptr;
-  if (known != nodes.end()) {
-    count(name, known->second, -1);
-    if (known->second.assessment) before = &*known->second.assessment;
-  }
+  if (known != nodes.end()) count(name, known->second, -1);
   IndexedNode next;
   if (const Node* seen = context.world.nodes.find(name)) {
     const std::optional<Node> written = with_change_being_written(context.world, *seen);
     const Node& node = written ? *written : *seen;
     const std::vector<const Pod*> pods = pods_of(name);
-    next.assessment = assess_node(context, node, pods, {kai.use_of(name), dra.class_of(name)}, before);
+    next.assessment = assess_node(context, node, pods, {kai.use_of(name), dra.class_of(name)});
     next.share = share_of(context, node, next.assessment ? &*next.assessment : nullptr, pods, marks_);
   }
   if (!next.assessment || !next.assessment->change) quiet_changes.erase(name);

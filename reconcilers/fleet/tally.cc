@@ -13,7 +13,6 @@
 #include "reconcilers/node/node_labels.h"
 #include "reconcilers/node/node_patch.h"
 #include "reconcilers/node/node_phase.h"
-#include "reconcilers/node/pod_faults.h"
 
 namespace gso {
 
@@ -38,7 +37,8 @@ class Counter {
     }
     put_by_labels();
     put(Bucket::contested, !a_.other_plugins.empty() || a_.is_contested());
-    put(Bucket::pod_faults, may_have_pod_fault(pods_));
+    put(Bucket::pod_faults,
+        std::ranges::any_of(pods_, [](const Pod* pod) { return pod_fault_of(*pod, Duration::zero()).has_value(); }));
     return std::move(out_);
   }
 
@@ -78,10 +78,11 @@ class Counter {
     put(Bucket::repairable, out_.counts.repairable > 0);
     put(Bucket::excused_drift, drifts(a_) && !drifts_unexcused());
     put(Bucket::busy, is_busy(a_));
-    put(Bucket::missing_devices, reports_missing_devices(a_));
+    put(Bucket::missing_devices, !a_.missing_of_loaded.empty());
     put(Bucket::early_text, !a_.early_text.empty());
     put(Bucket::drifted_at_install, a_.at_install == AtInstall::drifted);
-    put(Bucket::uncounted, a_.is_uncounted());
+    put(Bucket::uncounted,
+        a_.phase == Phase::up_to_date && !a_.is_contested() && a_.matches() && a_.counted_devices > a_.had_devices);
     put(Bucket::would_break, !a_.would_break.empty());
     if (a_.phase == Phase::pending) {
       out_.pending = out_.counts.busy == 0;
@@ -148,8 +149,8 @@ class Counter {
 // A node that no plugin installation serves any more, and that is out of service or mid-change, keeps its slot in the
 // cluster's budget until the marks of its change are removed.
 void count_abandoned(const Node& node, NodeShare& out) {
-  if (!carries_change(node)) return;
   const bool busy = node.meta.annotations.contains(kChangeAnnotation);
+  if (!busy && !node.meta.labels.contains(kStateLabel)) return;
   out.abandoned = busy;
   if (!busy) return;
   out.counts.total = out.counts.busy = 1;
@@ -187,8 +188,7 @@ std::optional<MpsMark> mark_to_change(const AssessContext& context, const Node& 
     return std::nullopt;
   if (marks) {
     const PluginInstallation* installation = assessment ? &context.installations[assessment->installation] : nullptr;
-    return mps_mark(node,
-                    mps_daemon_runs(node, assessment, installation, pods, pod_of_standalone(context.standalone, pods)));
+    return mps_mark(node, assessment, installation, pods, pod_of_standalone(context.standalone, pods));
   }
   // Switched off: remove the operator's marks. (If KAI is only temporarily absent, they stay.)
   if (context.settings.kai.mps_ready != MpsReadyMode::off) return std::nullopt;

@@ -127,7 +127,7 @@ enum class Bucket : std::uint8_t {
   deferred,            // Pending, and at the back of the queue (Deferral).
   contested,           // Another device plugin also runs there.
   partitioned,         // Labelled for partitioning: node.partitioning serves them.
-  pod_faults,          // Have a pod with a possible fault that only a new pod fixes (pod_faults.h).
+  pod_faults,          // Have a pod with a possible fault that only a new pod fixes (pod_fault_of()).
   standalone_mps,      // Have a pod of a standalone MPS daemon, or its replacement is in progress.
   mps_directory,       // Have such a pod, or the label that names where its clients find the daemon.
   without_gpus,        // Ready, and offer no GPU although nothing explains that for now.

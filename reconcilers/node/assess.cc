@@ -14,6 +14,7 @@
 #include "reconcilers/node/assessor.h"
 #include "reconcilers/node/node_labels.h"
 #include "reconcilers/node/node_phase.h"
+#include "reconcilers/reasons/names.h"
 
 namespace gso {
 
@@ -51,7 +52,6 @@ Assessor::Assessor(const AssessContext& context, const NodeInput& input, const P
       node_(input.node),
       installation_(installation),
       use_(input.use),
-      before_(input.before),
       pods_(sort_pods(installation, input.operand_pods)),
       recorded_(input.recorded) {
   out_.installation = index;
@@ -60,17 +60,6 @@ Assessor::Assessor(const AssessContext& context, const NodeInput& input, const P
   plugin_ = operand_on(installation, Component::plugin, node_, input.operand_pods, served);
   gfd_ = operand_on(installation, Component::gfd, node_, input.operand_pods, served);
   mps_ = operand_on(installation, Component::mps, node_, input.operand_pods, served);
-}
-
-void Assessor::read_change() {
-  out_.change_text = Interned(node_.meta.annotations.get(kChangeAnnotation).value_or(""));
-  if (before_ != nullptr && before_->change != nullptr && before_->change_text == out_.change_text) {
-    out_.change = before_->change;
-    return;
-  }
-  ChangeOnNode on = change_on(node_);
-  out_.change = std::move(on.change);
-  change_problem_ = std::move(on.problem);
 }
 
 void Assessor::find_taint() {
@@ -131,13 +120,15 @@ NodeAssessment Assessor::run() {
   out_.product = Interned(facts_.product);
   out_.ready = node_.ready;
   foreign_holder_ = foreign_holder(node_, installation_);
-  out_.holder = holder_of(node_, foreign_holder_);
+  out_.holder = is_held(node_) ? kHeld : foreign_holder_;
   if (gfd_ != nullptr) {
     out_.labeller = Labeller::gfd;
   } else if (find_operand(context_.strays, Component::gfd, node_) != nullptr) {
     out_.labeller = Labeller::foreign_gfd;
   }
-  read_change();
+  ChangeOnNode on = change_on(node_);
+  out_.change = std::move(on.change);
+  change_problem_ = std::move(on.problem);
   if (out_.change) out_.product = Interned(out_.change->product);  // It stays in its group while its labels are absent.
   find_taint();
   find_other_plugins();
@@ -147,7 +138,17 @@ NodeAssessment Assessor::run() {
   out_.losers = names_of(losing_policies(context_.policies, node_, policy_));
   // Without them there is nothing to compare, and N1 applies.
   const bool has_profiles = !installation_.config_map.empty();
-  if (has_profiles) compare();
+  if (has_profiles) {  // What the node should run, what it has loaded, and what it shows.
+    resolve_target();
+    describe_setup();
+    out_.setup = context_.setups.check(*setup_);
+    find_texts();
+    out_.fresh_pods = config_map_ != nullptr && all_load([&](const Operand& operand, const Pod& pod) {
+                        return has_read(pod) && !is_old_template(operand, pod);
+                      });
+    read_loaded();
+    verify_target();
+  }
   decide();
   if (has_profiles) {
     count_devices();
@@ -157,17 +158,6 @@ NodeAssessment Assessor::run() {
   }
   finish();
   return std::move(out_);
-}
-
-// What the node should run, what it has loaded, and what it shows.
-void Assessor::compare() {
-  resolve_target();
-  describe_setup();
-  out_.setup = context_.setups.check(*setup_);
-  find_texts();
-  out_.fresh_pods = pods_are_fresh();
-  read_loaded();
-  verify_target();
 }
 
 void Assessor::finish() {
@@ -193,14 +183,6 @@ void Assessor::count_devices() {
   out_.had_devices = recorded_ == nullptr ? 0 : recorded_->devices;
 }
 
-// A label set by hand, with a key that was never verified here: it is a typing error, not a key that was removed from
-// the ConfigMap while nodes use it.
-bool Assessor::names_unknown_key() const {
-  if (effective_.source != EffectiveKey::Source::error || out_.label || label_now().empty()) return false;
-  const bool has_keys = config_map_ != nullptr && !config_map_->data.empty();
-  return has_keys && !context_.record->knows_key(installation_.id(), label_now());
-}
-
 void Assessor::verify_target() {
   out_.pods_ready = all_load([](const Operand&, const Pod& pod) { return is_serving(pod); });
   if (!out_.expectation) return;
@@ -210,18 +192,15 @@ void Assessor::verify_target() {
                          out_.loaded.revision == out_.target && (gfd_ != nullptr || pods_had_no_other_text());
   out_.verified = verify(*out_.expectation, node_, gfd_ != nullptr, out_.fresh_pods || showed_it);
   doubt_what_fits_several_profiles();
-  measure_gpus();
+  // The capacity of a profile that the plugin certainly runs gives the number of devices.
+  if (out_.pods_ready && !facts_.devices && !facts_.mig_enabled) {
+    const ProfilePtr runs = profile_in_use();
+    if (runs != nullptr && runs->valid) out_.measured_gpus = measured_gpus(node_, runs->profile());
+  }
   out_.shrinks = std::ranges::any_of(node_.allocatable, [&](const auto& entry) {
     const auto afterwards = served_afterwards(out_, entry.first.view());
     return entry.second > 0 && afterwards && *afterwards < entry.second;
   });
-}
-
-// The capacity of a profile that the plugin certainly runs gives the number of devices.
-void Assessor::measure_gpus() {
-  if (!out_.pods_ready || facts_.devices || facts_.mig_enabled) return;
-  const ProfilePtr runs = profile_in_use();
-  if (runs != nullptr && runs->valid) out_.measured_gpus = measured_gpus(node_, runs->profile());
 }
 
 // If the number of GPUs is unknown, the capacity fits several profiles: it proves the target only where the plugin
@@ -233,6 +212,10 @@ void Assessor::doubt_what_fits_several_profiles() {
   if (proven && !may_be_former) return;
   const auto wanted = out_.expectation->labels.find(std::string(kGpuReplicas));
   const auto shown = node_.meta.labels.get(kGpuReplicas);
+  const auto fits_former_key = [&] {
+    const ProfilePtr former = loaded_profile();
+    return former == nullptr || shows(former, false).ok;
+  };
   if (!shown && may_be_former && fits_former_key()) {
     const std::string_view former = out_.loaded.profile.view();
     out_.verified.ok = false;
@@ -245,11 +228,6 @@ void Assessor::doubt_what_fits_several_profiles() {
   out_.verified.ok = false;
   out_.verified.mismatch = fmt::format("label {} is {}, expected {}, and the pods might run an earlier profile",
                                        kGpuReplicas, shown_value(*shown), wanted->second);
-}
-
-bool Assessor::fits_former_key() const {
-  const ProfilePtr former = loaded_profile();
-  return former == nullptr || verify(*context_.expectations.get(former, facts_, mig_env()), node_, false, false).ok;
 }
 
 namespace {
@@ -286,12 +264,11 @@ std::string names_of(const Claimants& claimants, const Node& node) {
 }  // namespace
 
 std::optional<NodeAssessment> assess_node(const AssessContext& context, const Node& node,
-                                          const std::vector<const Pod*>& operand_pods, const ForeignUse& use,
-                                          const NodeAssessment* before) {
+                                          const std::vector<const Pod*>& operand_pods, const ForeignUse& use) {
   if (!has_gpus(node)) return std::nullopt;
   const bool of_nos = is_partitioned_by_nos(node);
   if (of_nos && !node.meta.annotations.contains(kChangeAnnotation)) return std::nullopt;
-  NodeInput input{node, operand_pods, use, before};
+  NodeInput input{node, operand_pods, use};
   if (context.record != nullptr) input.recorded = context.record->machines.find(machine_id(node.meta.uid.str()));
   const auto claimants_of = [&](bool served) {
     Claimants out;

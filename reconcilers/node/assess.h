@@ -2,6 +2,7 @@
 // profile, and which steps the difference needs. A pure function of the objects; nothing here depends on time.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <optional>
@@ -117,7 +118,10 @@ struct NodeAssessment {
   // NotReady, cordoned, or without a GPU to give: it counts against every budget.
   [[nodiscard]] bool is_unavailable() const { return availability != Availability::available; }
   // A change of the operator is in progress and has not failed.
-  [[nodiscard]] bool in_change() const;
+  [[nodiscard]] bool in_change() const {
+    return change && !change->failed &&
+           (phase == Phase::draining || phase == Phase::restarting || phase == Phase::verifying);
+  }
   // It runs a profile that it loaded by itself (reboot, label, template, new node): the operator verifies and records
   // it, and restarts nothing.
   [[nodiscard]] bool loads_by_itself() const { return phase == Phase::verifying && change == nullptr; }
@@ -133,11 +137,13 @@ struct NodeAssessment {
   [[nodiscard]] bool takes_label_back() const { return !former_label.empty() && !label && change == nullptr; }
   [[nodiscard]] bool has_labeller() const { return labeller != Labeller::us; }
   // A person's label names a key that the ConfigMap never had; the ConfigMap is not at fault.
-  [[nodiscard]] bool has_unknown_label() const;
+  [[nodiscard]] bool has_unknown_label() const {
+    return blocked_by != nullptr && blocked_by->code == "KeyNotFound" && write_blocked;
+  }
   // How many devices are missing compared with the most the machine has had; 0 if unknown.
-  [[nodiscard]] std::int64_t missing_devices() const;
-  // The machine shows more GPUs than the record has for it.
-  [[nodiscard]] bool is_uncounted() const;
+  [[nodiscard]] std::int64_t missing_devices() const {
+    return counted_devices > 0 ? std::max<std::int64_t>(0, had_devices - counted_devices) : 0;
+  }
 
   std::size_t installation = 0;  // Index into the installations.
   Interned policy;               // The SharingPolicy that governs the node.
@@ -159,8 +165,9 @@ struct NodeAssessment {
   std::shared_ptr<const NodeExpectation> expectation;  // Of the target; null without a target.
   Loaded loaded;
   Verification verified;  // Against the target.
-  // Which devices are missing of what it has loaded, if it waits for another target or drains; empty: none, or
-  // unknown.
+  // Which devices are missing of the profile that it has loaded, be it held or blocked or waiting for a change, or
+  // draining. Empty: none, or unknown, as of a node in a touched change, that loads a profile now, or that is not
+  // Ready.
   Interned missing_of_loaded;
   // It waits for its change to an edited text, and shows that text already, because something other than the operator
   // made its pods read it: how it differs from what it has loaded. Empty: it does not.
@@ -181,7 +188,6 @@ struct NodeAssessment {
   // The value of nvidia.com/device-plugin.config to write; an empty text removes the label.
   std::optional<Interned> label;
   std::shared_ptr<const NodeChange> change;  // Null: no change of the node is in progress.
-  Interned change_text;                      // The annotation of `change`: it is parsed again only if it differs.
   // Who holds the node: Held (a person), DriverUpgrade, MIGChange or Quarantined. Empty: nobody.
   std::string_view holder;
   // Why the node is blocked, or why its change cannot continue; without a code: neither. Of an unrecorded node, the
@@ -211,11 +217,10 @@ struct AssessContext {
 };
 
 // `use`: who else uses the node's GPUs. nullopt: no device plugin selects the node, it has no GPUs, or nos partitions
-// them and no change of the operator must be finished there (cluster/other_systems.h). `before`: the node's last
-// assessment, from which texts that have not changed since need not be parsed again; null: none.
+// them and no change of the operator must be finished there (cluster/other_systems.h).
 [[nodiscard]] std::optional<NodeAssessment> assess_node(const AssessContext& context, const Node& node,
                                                         const std::vector<const Pod*>& operand_pods,
-                                                        const ForeignUse& use, const NodeAssessment* before);
+                                                        const ForeignUse& use);
 
 // Functions that the planners share (assess_parts.cc). Runs its target with as many devices as the hardware serves;
 // missing devices do not stop a rollout.
@@ -237,12 +242,7 @@ struct AssessContext {
 [[nodiscard]] std::string_view excuse_of(const NodeAssessment& assessment);
 // Devices are missing, and everything else matches the target.
 [[nodiscard]] bool has_missing_devices(const NodeAssessment& assessment);
-// Devices are missing of the profile that the node has loaded, be it held or blocked or waiting for a change, or
-// draining. Unknown (false) of a node in a touched change, that loads a profile now, or that is not Ready.
-[[nodiscard]] bool reports_missing_devices(const NodeAssessment& assessment);
-// For such a node.
-[[nodiscard]] std::string missing_devices_text(const NodeAssessment& assessment);
-// The same for one verification; `verified` has missing devices, or else the node's count is too low.
+// For people; `verified` has missing devices, or else the node's count is too low.
 [[nodiscard]] std::string missing_devices_text(const NodeAssessment& assessment, const Verification& verified);
 // How a node that does not match differs from its expectation: never empty.
 [[nodiscard]] std::string shown_difference(const NodeAssessment& assessment);
@@ -294,8 +294,6 @@ using Loaders = std::vector<std::pair<const Operand*, const Pod*>>;
 [[nodiscard]] std::string_view foreign_holder(const Node& node, const PluginInstallation& installation);
 // Who holds the node: Held (a person), else the same. Empty: nobody.
 [[nodiscard]] std::string_view holder_of(const Node& node, const PluginInstallation& installation);
-// The same where foreign_holder() of the node is known already.
-[[nodiscard]] std::string_view holder_of(const Node& node, std::string_view foreign);
 // What the holder does, or which annotation or label a person has set, for people. `holder`: the answer of one of the
 // two for the node, or NodeAssessment::holder; not empty.
 [[nodiscard]] std::string describe_holder(std::string_view holder, const Node& node);

@@ -136,33 +136,12 @@ bool Assessor::matters_to(Component component, std::string_view revision) const 
   return steps_for(kind).replaces(component);
 }
 
-bool Assessor::pods_are_fresh() const {
-  return config_map_ != nullptr && all_load([&](const Operand& operand, const Pod& pod) {
-           return has_read(pod) && !is_old_template(operand, pod);
-         });
-}
-
 bool Assessor::pods_had_no_other_text() const {
   if (texts_ == nullptr || !is_last(*texts_, out_.target.view())) return false;
   const RecordedText& text = texts_->back();
   const WallTime since = std::max(text.since, text.doubtful_until.value_or(text.since));
   return config_map_ != nullptr &&
          all_load([&](const Operand&, const Pod& pod) { return created_after(pod, moment_of_doubt(since)); });
-}
-
-bool Assessor::pods_are_newer_than_baseline() const {
-  return all_load([&](const Operand&, const Pod& pod) { return created_after(pod, context_.record->recorded_at); });
-}
-
-// For the pods that this difference concerns.
-bool Assessor::affected_pods_are_fresh() const {
-  if (out_.fresh_pods) return true;
-  const Steps steps = steps_for(out_.transition);
-  return config_map_ != nullptr && std::ranges::all_of(loaders(), [&](const auto& loader) {
-           const bool affected =
-               loader.first->component == Component::plugin || steps.replaces(loader.first->component);
-           return !affected || (loader.second && has_read(*loader.second));
-         });
 }
 
 const Operand* Assessor::rolling_daemonset() const {
@@ -270,10 +249,8 @@ ProfilePtr Assessor::profile_in_use() const {
   return proven && !counted && pod != nullptr && is_first_run(*pod) ? loaded_profile() : nullptr;
 }
 
-// The usual case, which costs less than a verification: as many devices as are counted, and all of them allocatable.
-bool Assessor::serves_every_device(const Profile& profile) const {
-  if (facts_.devices || facts_.mig_enabled || facts_.count == 0 || out_.missing_devices() > 0) return false;
-  return measured_gpus(node_, profile) == facts_.count && node_.allocatable == node_.capacity;
+Verification Assessor::shows(const ProfilePtr& profile, bool proven) const {
+  return verify(*context_.expectations.get(profile, facts_, mig_env()), node_, gfd_ != nullptr, proven);
 }
 
 // A node that waits for another target, or drains for it, still serves what it has loaded, and loses devices there.
@@ -282,9 +259,18 @@ bool Assessor::serves_every_device(const Profile& profile) const {
 void Assessor::find_missing_of_loaded() {
   const bool drains = out_.phase == Phase::draining && !out_.change->self_loaded;
   const bool waits = out_.phase == Phase::pending || out_.phase == Phase::blocked;
-  if (!(drains || (waits && !out_.change)) || out_.is_unreadable() || !out_.ready) return;
+  const bool runs_target = out_.phase == Phase::up_to_date;
+  if (!(drains || runs_target || (waits && !out_.change)) || out_.is_unreadable() || !out_.ready) return;
+  if (runs_target) {
+    if (has_missing_devices(out_)) out_.missing_of_loaded = Interned(missing_devices_text(out_, out_.verified));
+    return;
+  }
   const ProfilePtr before = loaded_profile();
-  if (before && serves_every_device(before->profile())) return;
+  // The usual case, which costs less than a verification: as many devices as are counted, and all of them allocatable.
+  const bool is_counted = !facts_.devices && !facts_.mig_enabled && facts_.count > 0 && out_.missing_devices() == 0;
+  if (before && is_counted && measured_gpus(node_, before->profile()) == facts_.count &&
+      node_.allocatable == node_.capacity)
+    return;
   std::vector<const Pod*> pods{newest(Component::plugin)};
   if (gfd_ != nullptr) pods.push_back(newest(Component::gfd));
   if (mps_ != nullptr && before && before->profile().strategy() == Strategy::mps) {
@@ -296,7 +282,7 @@ void Assessor::find_missing_of_loaded() {
   const bool reloaded = gfd_ == nullptr && config_map_ != nullptr && has_read(*pods.front());
   if (before && !reloaded) {
     const bool showed_it = gfd_ != nullptr && out_.at_install == AtInstall::shown;
-    shown = verify(*context_.expectations.get(before, facts_, mig_env()), node_, gfd_ != nullptr, showed_it);
+    shown = shows(before, showed_it);
   }
   const bool fewer = shown.unhealthy || out_.missing_devices() > 0;
   if (!shown.shortfall && !(shown.ok && fewer)) return;
@@ -310,8 +296,7 @@ void Assessor::find_early_text() {
   if (!waits || !out_.ready || !out_.matches() || out_.loaded.revision == out_.target) return;
   const ProfilePtr before = loaded_profile();
   if (!before || !before->valid) return;
-  const Verification former =
-      verify(*context_.expectations.get(before, facts_, mig_env()), node_, gfd_ != nullptr, false);
+  const Verification former = shows(before, false);
   if (!former.ok) out_.early_text = Interned(former.mismatch);
 }
 

@@ -15,29 +15,12 @@
 
 namespace gso {
 
-bool NodeAssessment::in_change() const {
-  return change && !change->failed &&
-         (phase == Phase::draining || phase == Phase::restarting || phase == Phase::verifying);
-}
-
 bool NodeAssessment::is_unreadable() const {
   return obstacle.code == kChangeUnreadable;
 }
 
 bool NodeAssessment::is_held() const {
   return holder == kHeld;
-}
-
-bool NodeAssessment::has_unknown_label() const {
-  return blocked_by != nullptr && blocked_by->code == "KeyNotFound" && write_blocked;
-}
-
-std::int64_t NodeAssessment::missing_devices() const {
-  return counted_devices > 0 ? std::max<std::int64_t>(0, had_devices - counted_devices) : 0;
-}
-
-bool NodeAssessment::is_uncounted() const {
-  return phase == Phase::up_to_date && !is_contested() && matches() && counted_devices > had_devices;
 }
 
 std::string shown_difference(const NodeAssessment& assessment) {
@@ -83,16 +66,6 @@ bool is_repair(const NodeAssessment& a) {
 
 bool drifts(const NodeAssessment& a) {
   return a.phase == Phase::up_to_date && !is_settled(a);
-}
-
-bool reports_missing_devices(const NodeAssessment& a) {
-  if ((a.change && a.phase != Phase::draining) || a.is_unreadable() || !a.ready) return false;
-  return a.phase == Phase::up_to_date ? has_missing_devices(a) : !a.missing_of_loaded.empty();
-}
-
-std::string missing_devices_text(const NodeAssessment& a) {
-  if (a.phase != Phase::up_to_date) return std::string(a.missing_of_loaded.view());
-  return missing_devices_text(a, a.verified);
 }
 
 std::string missing_devices_text(const NodeAssessment& a, const Verification& verified) {
@@ -199,12 +172,8 @@ std::string_view foreign_holder(const Node& node, const PluginInstallation& inst
   return daemon.change || !daemon.problem.empty() ? kStandaloneMpsChange : std::string_view();
 }
 
-std::string_view holder_of(const Node& node, std::string_view foreign) {
-  return is_held(node) ? kHeld : foreign;
-}
-
 std::string_view holder_of(const Node& node, const PluginInstallation& installation) {
-  return holder_of(node, foreign_holder(node, installation));
+  return is_held(node) ? kHeld : foreign_holder(node, installation);
 }
 
 std::string describe_holder(std::string_view holder, const Node& node) {

@@ -177,29 +177,18 @@ Assessor::Difference Assessor::of_template(Difference otherwise) const {
 
 // With the cause of the change, and the pods that it replaces.
 void Assessor::find_difference() {
+  using enum Difference;
+  constexpr ChangeCause kCauses[] = {ChangeCause::joined,    ChangeCause::none,         ChangeCause::policy,
+                                     ChangeCause::none,      ChangeCause::new_template, ChangeCause::edited,
+                                     ChangeCause::relabelled};  // In the order of Difference.
   difference_ = difference();
-  switch (difference_) {
-    case Difference::unknown:
-      out_.cause = ChangeCause::joined;
-      return set_transition(false);
-    case Difference::label:
-      out_.cause = ChangeCause::policy;
-      return set_transition(!out_.loaded.revision.empty());
-    case Difference::none:
-      // If it keeps showing another profile, every pod that could be the cause is replaced.
-      if (!out_.matches()) set_transition(false);
-      return;
-    case Difference::rolling:
-      return;
-    case Difference::new_template:
-      return replace_by_template();
-    case Difference::text:
-      out_.cause = ChangeCause::edited;
-      return set_transition(true);
-    case Difference::key:
-      out_.cause = ChangeCause::relabelled;
-      return set_transition(true);
-  }
+  out_.cause = kCauses[static_cast<std::size_t>(difference_)];
+  if (difference_ == rolling || (difference_ == none && out_.matches())) return;
+  if (difference_ == new_template) return replace_by_template();
+  // A node that keeps showing another profile than the one that it has loaded: every pod that could be the cause is
+  // replaced.
+  const bool is_known = difference_ == text || difference_ == key || difference_ == label;
+  set_transition(is_known && !out_.loaded.revision.empty());
 }
 
 bool Assessor::loads_by_itself(Difference difference, Transition transition) const {
@@ -210,7 +199,17 @@ bool Assessor::loads_by_itself(Difference difference, Transition transition) con
 bool Assessor::may_show_the_text() const {
   // Pods that existed when the operator was installed have shown that they do not load the profile.
   const bool adopted = out_.loaded.revision == kInvalidRevision && out_.at_install != AtInstall::shown;
-  return (!adopted || pods_are_newer_than_baseline()) && affected_pods_are_fresh();
+  const auto is_newer = [&](const Operand&, const Pod& pod) {
+    return created_after(pod, context_.record->recorded_at);
+  };
+  if (adopted && !all_load(is_newer)) return false;
+  if (out_.fresh_pods) return true;
+  const Steps steps = steps_for(out_.transition);  // Only the pods that this difference concerns must have read it.
+  return config_map_ != nullptr && std::ranges::all_of(loaders(), [&](const auto& loader) {
+           const auto& [operand, pod] = loader;
+           const bool affected = operand->component == Component::plugin || steps.replaces(operand->component);
+           return !affected || (pod != nullptr && has_read(*pod));
+         });
 }
 
 void Assessor::replace_by_template() {

@@ -129,9 +129,12 @@ void Assessor::resolve_target() {
   config_map_ = context_.world.configmaps.find(installation_.config_map_key());
   const std::string_view label = out_.label ? out_.label->view() : label_now();
   effective_ = resolve(label, plugin_->default_key, config_map_);
-  keep_label_of_missing_key();
-  refuse_wrong_key();
-  resolve_start();
+  keep_present_profile();
+  // From v0.18.2 on a pod starts with the default key, whatever the label is, and cannot start if no default resolves.
+  if (effective_.source == EffectiveKey::Source::label && !plugin_->version.known_below(0, 18, 2)) {
+    start_ = resolve("", plugin_->default_key, config_map_);
+    if (start_->source != EffectiveKey::Source::error) start_profile_ = compile(start_->key);
+  }
   out_.source = effective_.source;
   out_.key = Interned(effective_.source == EffectiveKey::Source::error ? label : effective_.key);
   if (effective_.source == EffectiveKey::Source::error) {
@@ -145,45 +148,29 @@ void Assessor::resolve_target() {
   out_.expectation = context_.expectations.get(out_.profile, facts_, mig_env());
 }
 
-// A label that the operator would restore (a revert, the last good key) names a key that is gone: the label stays.
-void Assessor::keep_label_of_missing_key() {
-  const bool gone = out_.label && !out_.label->empty() && effective_.source == EffectiveKey::Source::error &&
-                    config_map_ != nullptr && !config_map_->data.empty();
-  if (!gone) return;
-  wrong_key_ = fmt::format(
-      "the label {} of the node is to become \"{}\" again, its value from before policy {}, and ConfigMap {} does not "
-      "have that key; it has {}. Until then the label stays as it is: add the key, or set spec.deletionPolicy: Retain "
-      "in the policy",
-      plugin_->node_label, out_.label->view(), out_.label_by.empty() ? std::string_view("now") : out_.label_by.view(),
-      installation_.id(), first_names(keys_of(*config_map_)));
-  keep_present_profile();
-}
-
-// Until the key exists that a policy wants.
+// Until the key exists that a policy wants, or that a label names which the operator would restore (a revert, the last
+// good key).
 void Assessor::keep_present_profile() {
+  if (config_map_ == nullptr || config_map_->data.empty()) return;
+  const bool gone = out_.label && !out_.label->empty() && effective_.source == EffectiveKey::Source::error;
+  out_.wrong_key =
+      policy_ != nullptr && policy_->config_map_key && !config_map_->data.contains(*policy_->config_map_key);
+  if (!gone && !out_.wrong_key) return;
+  if (out_.wrong_key) {
+    wrong_key_ = missing_key(*policy_, installation_.id(), *config_map_);
+  } else {
+    wrong_key_ = fmt::format(
+        "the label {} of the node is to become \"{}\" again, its value from before policy {}, and ConfigMap {} does "
+        "not have that key; it has {}. Until then the label stays as it is: add the key, or set spec.deletionPolicy: "
+        "Retain in the policy",
+        plugin_->node_label, out_.label->view(), out_.label_by.empty() ? std::string_view("now") : out_.label_by.view(),
+        installation_.id(), first_names(keys_of(*config_map_)));
+  }
   if (out_.label && !out_.change) {
     out_.label.reset();
     effective_ = resolve(label_now(), plugin_->default_key, config_map_);
   }
   if (effective_.source == EffectiveKey::Source::error) effective_.error = wrong_key_;
-}
-
-// The policy names a key that the ConfigMap does not have.
-void Assessor::refuse_wrong_key() {
-  if (policy_ == nullptr || !policy_->config_map_key || config_map_ == nullptr || config_map_->data.empty() ||
-      config_map_->data.contains(*policy_->config_map_key)) {
-    return;
-  }
-  out_.wrong_key = true;
-  wrong_key_ = missing_key(*policy_, installation_.id(), *config_map_);
-  keep_present_profile();
-}
-
-// From v0.18.2 on a pod starts with the default key, whatever the label is, and cannot start if no default resolves.
-void Assessor::resolve_start() {
-  if (effective_.source != EffectiveKey::Source::label || plugin_->version.known_below(0, 18, 2)) return;
-  start_ = resolve("", plugin_->default_key, config_map_);
-  if (start_->source != EffectiveKey::Source::error) start_profile_ = compile(start_->key);
 }
 
 ProfilePtr Assessor::compile(const std::string& key) const {
@@ -251,10 +238,16 @@ std::optional<Reason> Assessor::first_block_of(CheckStage from, CheckStage to) c
 // True if a check was given.
 bool Assessor::block_by(std::optional<Reason> found) {
   if (!found) return false;
-  // A key that was once verified on the node was removed from the ConfigMap: the node is not at fault.
   const Check& check = *find_check(found->code);
-  block(check.blocks, std::move(found->message),
-        check.writes_to_node && (check.code != "KeyNotFound" || names_unknown_key()));
+  bool write = check.writes_to_node;
+  if (check.code == "KeyNotFound") {
+    // A label set by hand, with a key that was never verified here: it is a typing error. A key that was once verified
+    // on the node was removed from the ConfigMap while nodes use it: the node is not at fault.
+    const bool by_hand = effective_.source == EffectiveKey::Source::error && !out_.label && !label_now().empty();
+    write = write && by_hand && config_map_ != nullptr && !config_map_->data.empty() &&
+            !context_.record->knows_key(installation_.id(), label_now());
+  }
+  block(check.blocks, std::move(found->message), write);
   out_.blocked_by = &check;
   return true;
 }
@@ -290,7 +283,6 @@ void Assessor::find_missing_labels() {
 // shows what it has loaded by itself, and its pods cannot have read the text. Pods that a DaemonSet controller replaces
 // anyway are left to it: it has a budget of its own.
 void Assessor::find_reload_obstacle() {
-  if (out_.phase != Phase::up_to_date && out_.phase != Phase::verifying) return;
   if (out_.phase == Phase::up_to_date && out_.matches()) return;
   if (const Operand* rolling = rolling_daemonset()) {
     out_.reload_obstacle = Interned(
@@ -328,11 +320,11 @@ void Assessor::hold_unreadable_deferral() {
 // which some releases cannot do. Report this only while the old pods still run; a node that never ran the key is
 // Blocked(MPSByLabelUnsupported), which is enough.
 std::string Assessor::pinned_break() const {
-  if (out_.loaded.profile != out_.profile_ref) return {};
-  if (!wants_mps() || effective_.source != EffectiveKey::Source::label || !out_.verified.ok) return {};
-  if (loads_mps_by_label(plugin_->version, context_.settings.mps_signal_fixed)) return {};
+  const bool runs_it = out_.loaded.profile == out_.profile_ref && wants_mps() && out_.verified.ok &&
+                       effective_.source == EffectiveKey::Source::label;
   const std::string& default_key = installation_.announced ? installation_.announced_default : plugin_->default_key;
-  if (effective_.key == default_key) return {};
+  if (!runs_it || effective_.key == default_key) return {};
+  if (loads_mps_by_label(plugin_->version, context_.settings.mps_signal_fixed)) return {};
   return fmt::format(
       "a label pins the node to MPS key {}, with which device plugin {} cannot start once {} is the default",
       effective_.key, plugin_->version.to_string(), default_key);

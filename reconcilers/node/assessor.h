@@ -18,7 +18,6 @@ struct NodeInput {
   const Node& node;
   const std::vector<const Pod*>& operand_pods;
   const ForeignUse& use;
-  const NodeAssessment* before = nullptr;   // The last assessment; null: none.
   const MachineRecord* recorded = nullptr;  // This machine's entry in the record; null: none.
   // DaemonSets of the installations that claim it, if there are several and none is recorded for it: "a/b, c/d".
   std::string claimants = {};
@@ -35,9 +34,7 @@ class Assessor {
   NodeAssessment run();
 
  private:
-  void compare();
   void finish();
-  void read_change();
   void find_taint();
   void find_other_plugins();
   void find_awaiting_policies();
@@ -56,10 +53,7 @@ class Assessor {
   std::string roll_back();
   void leave_policy(std::optional<std::string_view> writer);
   void resolve_target();
-  void keep_label_of_missing_key();
   void keep_present_profile();
-  void refuse_wrong_key();
-  void resolve_start();
   [[nodiscard]] ProfilePtr compile(const std::string& key) const;
   [[nodiscard]] ProfilePtr compile_text(std::string_view text) const;
   [[nodiscard]] std::string_view mig_env() const { return plugin_->mig_strategy; }
@@ -80,11 +74,8 @@ class Assessor {
   // Under updateStrategy OnDelete: pods whose template has changed since the baseline, which only the operator
   // replaces.
   [[nodiscard]] bool waits_for_deletion() const;
-  [[nodiscard]] bool pods_are_fresh() const;
-  [[nodiscard]] bool pods_are_newer_than_baseline() const;
   // The record knows no other text that their key has had since they were created.
   [[nodiscard]] bool pods_had_no_other_text() const;
-  [[nodiscard]] bool affected_pods_are_fresh() const;
   // Under RollingUpdate: one whose controller has not replaced the node's pod with its newest template yet; null: none.
   [[nodiscard]] const Operand* rolling_daemonset() const;
   void read_loaded();
@@ -112,15 +103,13 @@ class Assessor {
   [[nodiscard]] EffectiveKey present_key() const;
   [[nodiscard]] bool may_run_former_key() const;
   [[nodiscard]] ProfilePtr profile_in_use() const;
-  [[nodiscard]] bool serves_every_device(const Profile& profile) const;
+  // What its Node shows of that profile. `proven`: its pods have certainly read the text.
+  [[nodiscard]] Verification shows(const ProfilePtr& profile, bool proven) const;
   void find_missing_of_loaded();
   void find_early_text();
 
-  [[nodiscard]] bool names_unknown_key() const;
   void verify_target();
-  [[nodiscard]] bool fits_former_key() const;
   void doubt_what_fits_several_profiles();
-  void measure_gpus();
 
   // --- The phase (assess_rows.cc): the rows of node_step.h, in the order in which they are asked. True: the row
   // applies.
@@ -181,7 +170,6 @@ class Assessor {
   const Node& node_;
   const PluginInstallation& installation_;
   const ForeignUse& use_;
-  const NodeAssessment* before_;
   NodePods pods_;
   const Operand* plugin_ = nullptr;
   const Operand* gfd_ = nullptr;
@@ -195,7 +183,7 @@ class Assessor {
   EffectiveKey effective_;
   std::string_view foreign_holder_;    // foreign_holder() of the node.
   std::optional<Setup> setup_;         // Once the target is known.
-  std::optional<EffectiveKey> start_;  // What a pod loads before the label's key; see resolve_start.
+  std::optional<EffectiveKey> start_;  // What a pod loads before the label's key; see resolve_target().
   ProfilePtr start_profile_;
   std::string wrong_key_;    // What is wrong with the key that a policy wants, now or as before.
   std::string managed_key_;  // Of the policy's inline profile, and its text.

@@ -191,10 +191,6 @@ std::optional<Deferral> deferral_of(const Node& node) {
   return deferral_on(node).deferral;
 }
 
-bool carries_change(const Node& node) {
-  return node.meta.labels.contains(kStateLabel) || node.meta.annotations.contains(kChangeAnnotation);
-}
-
 namespace {
 
 constexpr Field<MpsDaemonChange> kDaemonFields[] = {

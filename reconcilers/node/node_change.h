@@ -140,9 +140,6 @@ struct DeferralOnNode {
 // The deferral alone; nullopt if the node has none, or if it cannot be read.
 [[nodiscard]] std::optional<Deferral> deferral_of(const Node& node);
 
-// The node has the state label or the annotation of a change, which the end of a change removes.
-[[nodiscard]] bool carries_change(const Node& node);
-
 // --- The replacement of a node's standalone MPS daemon: one annotation, gpusharing.dev/mps-daemon-change, written
 // before the node is drained and removed once the new daemon is Ready. While a node has it, the operator changes
 // nothing else there (foreign_holder()).

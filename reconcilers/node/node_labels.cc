@@ -41,8 +41,7 @@ constexpr Duration kUpFor = std::chrono::seconds(60);
 // A pod that starts now would find no daemon. A single failed probe is not enough to remove the mark.
 constexpr Duration kDownFor = std::chrono::seconds(15);
 
-}  // namespace
-
+// nullopt: between two revisions.
 std::optional<bool> mps_daemon_runs(const Node& node, const NodeAssessment* assessment,
                                     const PluginInstallation* installation, const std::vector<const Pod*>& operand_pods,
                                     const Pod* standalone) {
@@ -58,7 +57,12 @@ std::optional<bool> mps_daemon_runs(const Node& node, const NodeAssessment* asse
          assessment->profile->profile().strategy() == Strategy::mps;
 }
 
-std::optional<MpsMark> mps_mark(const Node& node, std::optional<bool> runs) {
+}  // namespace
+
+std::optional<MpsMark> mps_mark(const Node& node, const NodeAssessment* assessment,
+                                const PluginInstallation* installation, const std::vector<const Pod*>& operand_pods,
+                                const Pod* standalone) {
+  const std::optional<bool> runs = mps_daemon_runs(node, assessment, installation, operand_pods, standalone);
   if (!runs) return std::nullopt;
   const auto value = node.meta.labels.get(kMpsEnabled);
   // Another value belongs to a person. If a person removes the label while the operator owns it, it is set again.
@@ -97,15 +101,15 @@ void plan_mps_mark(PlanDraft& draft, const Node& node, MpsMark mark) {
 
 namespace {
 
-// What `edit` changes of the labels and of what the operator owns; empty if what it owns is unknown.
+// What `edit` changes of the labels and of what the operator owns, after `first`; nothing if what it owns is unknown.
 template <class Edit>
-LabelChange change_owned(const Node& node, const Edit& edit) {
-  LabelChange out;
-  if (is_owner_unknown(node)) return out;
-  OwnedLabels owned = owned_labels(node);
-  edit(owned, out);
-  if (owned != owned_labels(node)) out.owned = std::move(owned);
-  return out;
+LabelChange change_owned(const Node& node, const Edit& edit, LabelChange first = {}) {
+  if (is_owner_unknown(node)) return first;
+  const OwnedLabels before = owned_labels(node);
+  OwnedLabels owned = first.owned.value_or(before);
+  edit(owned, first);
+  first.owned = owned == before ? std::nullopt : std::optional(std::move(owned));
+  return first;
 }
 
 // The label's entry; a new one remembers the present value. Second: it is new.
@@ -199,12 +203,13 @@ LabelChange label_change(const Node& node, const NodeAssessment& assessment, con
   return label_change_to(node, *assessment.expectation, assessment.has_labeller(), rules);
 }
 
-LabelChange mps_capable_change(const Node& node, bool capable, bool gfd, const LabelRules& rules) {
+LabelChange mps_capable_change(const Node& node, bool capable, bool gfd, const LabelRules& rules, LabelChange first) {
   const std::string key(kMpsCapable);
-  if (!operator_owns_labels(node, gfd, rules.settings) || nfd_owns(node, key)) return {};
-  return change_owned(node, [&](OwnedLabels& owned, LabelChange& change) {
+  if (!operator_owns_labels(node, gfd, rules.settings) || nfd_owns(node, key)) return first;
+  const auto edit = [&](OwnedLabels& owned, LabelChange& change) {
     write_label(node, key, capable ? "true" : "false", rules, owned, change);
-  });
+  };
+  return change_owned(node, edit, std::move(first));
 }
 
 LabelChange directory_label_change(const Node& node, const std::string& value, const LabelRules& rules) {
@@ -215,11 +220,12 @@ LabelChange directory_label_change(const Node& node, const std::string& value, c
   });
 }
 
-LabelChange take_back_label(const Node& node, std::string_view key) {
-  return change_owned(node, [&](OwnedLabels& owned, LabelChange& change) {
+LabelChange take_back_label(const Node& node, std::string_view key, LabelChange first) {
+  const auto edit = [&](OwnedLabels& owned, LabelChange& change) {
     const auto entry = owned.extract(std::string(key));
     if (entry && node.meta.labels.contains(key)) restore_label(node, entry.key(), entry.mapped(), change);
-  });
+  };
+  return change_owned(node, edit, std::move(first));
 }
 
 LabelChange release_label(const Node& node, std::string_view key) {
@@ -255,25 +261,6 @@ LabelChange policy_label(const Node& node, std::string_view name, const NodeAsse
     label.policy = std::string(assessment.policy.view());
     label.value = value;
   });
-}
-
-LabelChange merged(const Node& node, LabelChange first, const LabelChange& second) {
-  first.set.insert(second.set.begin(), second.set.end());
-  first.remove.insert(second.remove.begin(), second.remove.end());
-  first.contested.insert(second.contested.begin(), second.contested.end());
-  if (!first.owned || !second.owned) {
-    if (second.owned) first.owned = second.owned;
-    return first;
-  }
-  // Both start from the node's annotation and only add entries, or remove entries that the other does not have.
-  const OwnedLabels before = owned_labels(node);
-  for (const auto& [label, owned] : *second.owned) {
-    if (!before.contains(label)) first.owned->emplace(label, owned);
-  }
-  std::erase_if(*first.owned, [&](const auto& entry) {
-    return before.contains(entry.first) && !second.owned->contains(entry.first);
-  });
-  return first;
 }
 
 void add_to(PatchNode& patch, const LabelChange& change) {

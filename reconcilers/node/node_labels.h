@@ -30,18 +30,15 @@ namespace gso {
 // follows the daemon, not the configuration: set once the daemon has been Ready for a while, removed when the daemon
 // ends.
 
-// Whether one runs there: it is Ready, and the node runs the MPS profile that it should. nullopt: between two
-// revisions. `assessment`: null if no device plugin selects the node. A daemon of the host itself counts on a Ready
-// node with the annotation gpusharing.dev/mps-host=true. `standalone`: the node's pod of a standalone daemon, which is
-// Ready while the daemon answers; null: none.
-[[nodiscard]] std::optional<bool> mps_daemon_runs(const Node& node, const NodeAssessment* assessment,
-                                                  const PluginInstallation* installation,
-                                                  const std::vector<const Pod*>& operand_pods, const Pod* standalone);
-
 enum class MpsMark : std::uint8_t { to_set, to_remove, foreign };
-// What the label needs; nullopt: nothing. Only a mark that the operator set is removed. `foreign`: set by a person or
-// another tool, on a node without a daemon. `runs`: as above.
-[[nodiscard]] std::optional<MpsMark> mps_mark(const Node& node, std::optional<bool> runs);
+// What the label needs; nullopt: nothing, or the node is between two revisions. A daemon runs if it is Ready, and the
+// node runs the MPS profile that it should. `assessment`: null if no device plugin selects the node. A daemon of the
+// host itself counts on a Ready node with the annotation gpusharing.dev/mps-host=true. `standalone`: the node's pod of
+// a standalone daemon, which is Ready while the daemon answers; null: none. Only a mark that the operator set is
+// removed. `foreign`: set by a person or another tool, on a node without a daemon.
+[[nodiscard]] std::optional<MpsMark> mps_mark(const Node& node, const NodeAssessment* assessment,
+                                              const PluginInstallation* installation,
+                                              const std::vector<const Pod*>& operand_pods, const Pod* standalone);
 
 // Whether the settings and the cluster require that nodes are marked.
 [[nodiscard]] bool marks_mps_nodes(const PlannerSettings& settings, bool kai_served);
@@ -78,17 +75,19 @@ struct LabelRules {
 // The label change of a node that has just shown `expectation`, independent of its assessment.
 [[nodiscard]] LabelChange label_change_to(const Node& node, const NodeExpectation& expectation, bool gfd,
                                           const LabelRules& rules);
-// mps.capable alone, which the MPS DaemonSet needs before an MPS pod can exist. Empty if the operator does not own it.
-[[nodiscard]] LabelChange mps_capable_change(const Node& node, bool capable, bool gfd, const LabelRules& rules);
+// `first`, and mps.capable alone, which the MPS DaemonSet needs before an MPS pod can exist. No more than `first` if
+// the operator does not own it.
+[[nodiscard]] LabelChange mps_capable_change(const Node& node, bool capable, bool gfd, const LabelRules& rules,
+                                             LabelChange first = {});
 // The label that selects the profile, as the policy that governs the node wants it: written and owned, or, if the node
 // has left a policy, restored to the value before it.
 [[nodiscard]] LabelChange policy_label(const Node& node, std::string_view key, const NodeAssessment& assessment);
 // The label gpusharing.dev/mps-pipe-directory with that value, by the same rules. No value from before is restored:
 // another client's would name a directory without a daemon.
 [[nodiscard]] LabelChange directory_label_change(const Node& node, const std::string& value, const LabelRules& rules);
-// Ends the operator's ownership, and restores what stood before, unless another client has changed the label since.
-// Empty if the operator does not own it.
-[[nodiscard]] LabelChange take_back_label(const Node& node, std::string_view key);
+// `first`, and the end of the operator's ownership, which restores what stood before, unless another client has changed
+// the label since. No more than `first` if the operator does not own it.
+[[nodiscard]] LabelChange take_back_label(const Node& node, std::string_view key, LabelChange first = {});
 // The operator's label `key` stays, and becomes that policy's. Its value from before the first policy stays recorded.
 [[nodiscard]] LabelChange hand_over_label(const Node& node, std::string_view key, std::string_view policy);
 // Ends the operator's ownership and leaves the label as it is.
@@ -96,9 +95,6 @@ struct LabelRules {
 
 // Adds a change to a patch of the same node.
 void add_to(PatchNode& patch, const LabelChange& change);
-// Both changes of one node as one change.
-[[nodiscard]] LabelChange merged(const Node& node, LabelChange first, const LabelChange& second);
-
 // Why a contested label is not set, and what to do.
 [[nodiscard]] std::string contested_text(std::string_view label, std::string_view node);
 

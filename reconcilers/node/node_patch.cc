@@ -149,18 +149,6 @@ void remove_guards(PatchNode& patch, const Node& node, const NodeChange& change)
   }
 }
 
-namespace {
-
-// Once the label has moved, what the node serves would not say which key its plugin runs, unless the number of its GPUs
-// is known. The node says so itself: the record can be lost.
-void keep_count(PatchNode& patch, const Node& node, const NodeAssessment& facts) {
-  const bool is_known = facts_of(node, 0).count > 0;
-  if (is_known || !facts.label || gpus_to_remember(node, facts) == 0) return;
-  patch.set_annotations[std::string(kGpuCountAnnotation)] = std::to_string(facts.measured_gpus);
-}
-
-}  // namespace
-
 PatchNode patch_of(const Node& node) {
   PatchNode out;
   out.name = node.meta.name;
@@ -193,12 +181,14 @@ PatchNode patch_into(const NodeView& view, NodeChange change, Into into) {
   if (into.live) change = touched(std::move(change));
   if (steps_for(change.kind).touches_mps) {
     const bool capable = change.kind != Transition::leave_mps;
-    labels = merged(
-        node, std::move(labels),
-        mps_capable_change(node, capable, view.facts.has_labeller(), {view.snapshot.settings, view.snapshot.now}));
+    labels = mps_capable_change(node, capable, view.facts.has_labeller(), {view.snapshot.settings, view.snapshot.now},
+                                std::move(labels));
   }
   add_to(patch, labels);
-  keep_count(patch, node, view.facts);
+  // Once the label has moved, what the node serves would not say which key its plugin runs, unless the number of its
+  // GPUs is known. The node says so itself: the record can be lost.
+  if (view.facts.label && facts_of(node, 0).count <= 0 && gpus_to_remember(node, view.facts) > 0)
+    patch.set_annotations[std::string(kGpuCountAnnotation)] = std::to_string(view.facts.measured_gpus);
   patch.set_annotations[std::string(kChangeAnnotation)] = print_change(change);
   return patch;
 }
@@ -222,13 +212,13 @@ std::vector<PlannedAction> deletions(const NodeView& view, const NodeChange& cha
   return out;
 }
 
-PatchNode take_off(const Node& node, const NodeChange* change, Kept kept) {
+PatchNode take_off(const Node& node, const NodeChange* change, bool says_blocked) {
   PatchNode patch;
   patch.name = node.meta.name;
   auto drop = [&](std::string_view annotation) {
     if (node.meta.annotations.contains(annotation)) patch.remove_annotations.insert(std::string(annotation));
   };
-  if (!kept.blocked) {
+  if (!says_blocked) {
     if (node.meta.labels.contains(kStateLabel)) patch.remove.insert(std::string(kStateLabel));
     drop(kMessageAnnotation);
   }
@@ -252,7 +242,7 @@ PatchNode patch_back(const Node& node, const NodeAssessment& facts, Duration ver
   failed.cordoned = failed.cordoned && node.unschedulable;
   NodeChange added = change;  // What the failed change had not done already.
   added.cordoned = change.cordoned && !failed.cordoned;
-  PatchNode patch = take_off(node, &added, {});
+  PatchNode patch = take_off(node, &added);
   patch.remove.erase(std::string(kStateLabel));
   for (const std::string_view annotation : {kChangeAnnotation, kMessageAnnotation})
     patch.remove_annotations.erase(std::string(annotation));
@@ -267,7 +257,7 @@ std::string failure_text(std::string_view revision, Duration verify_timeout, std
 }
 
 PatchNode patch_out(const Node& node, const NodeAssessment& facts) {
-  return take_off(node, facts.change.get(), {.blocked = facts.is_blocked() && facts.write_blocked});
+  return take_off(node, facts.change.get(), facts.is_blocked() && facts.write_blocked);
 }
 
 void set_message(PatchNode& patch, std::string_view message) {

@@ -62,11 +62,9 @@ struct Into {
 [[nodiscard]] std::vector<PlannedAction> deletions(const NodeView& view, const NodeChange& change,
                                                    const std::vector<Component>& components, std::string_view why);
 
-// Removes everything that a change left on the node. `change`: the node's; null if it cannot be read.
-struct Kept {
-  bool blocked = false;  // Label and message of a node that is Blocked.
-};
-[[nodiscard]] PatchNode take_off(const Node& node, const NodeChange* change, Kept kept);
+// Removes everything that a change left on the node. `change`: the node's; null if it cannot be read. `says_blocked`:
+// but not label and message of a node that is Blocked.
+[[nodiscard]] PatchNode take_off(const Node& node, const NodeChange* change, bool says_blocked = false);
 // For a node with an assessment: the marks of a Blocked node stay.
 [[nodiscard]] PatchNode patch_out(const Node& node, const NodeAssessment& facts);
 // The same for an untouched change: if it has replaced a failed one, the node is Failed again, as it was before.

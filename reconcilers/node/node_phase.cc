@@ -67,33 +67,20 @@ bool is_touched(const NodeAssessment& facts, const NodePods& pods) {
   return lists_none && !facts.label;
 }
 
-bool can_stop_half_way(const NodeAssessment& facts, const NodePods& pods) {
-  return is_touched(facts, pods) && (facts.label || any_listed_left(*facts.change, pods, false));
-}
-
-bool first_pods_remain(const NodeAssessment& facts, const NodePods& pods) {
-  return facts.label || any_left_of(first_components(facts, facts.change->kind), *facts.change, pods, false);
-}
-
 Phase phase_in_change(const NodeAssessment& facts, const NodePods& pods) {
   if (facts.change->failed) return Phase::failed;
   if (!is_touched(facts, pods)) return Phase::draining;
   return facts.label || any_listed_left(*facts.change, pods, true) ? Phase::restarting : Phase::verifying;
 }
 
-namespace {
-
-// Not an obstacle of the change, but somebody who holds the node, or an annotation that only a person can judge.
-bool is_hold(std::string_view reason) {
-  constexpr std::string_view kHolds[] = {kDriverUpgrade,    kMigChange,          kQuarantined,
-                                         kChangeUnreadable, kDeferralUnreadable, kOwnedUnreadable};
-  return std::ranges::find(kHolds, reason) != std::end(kHolds);
-}
-
-}  // namespace
-
 Phase phase_of(const NodeAssessment& facts) {
-  if (facts.phase == Phase::blocked) return is_hold(facts.obstacle.code) ? Phase::held : Phase::blocked;
+  if (facts.phase == Phase::blocked) {
+    // Not an obstacle of the change, but somebody who holds the node, or an annotation that only a person can judge.
+    constexpr std::string_view kHolds[] = {kDriverUpgrade,    kMigChange,          kQuarantined,
+                                           kChangeUnreadable, kDeferralUnreadable, kOwnedUnreadable};
+    const bool is_hold = std::ranges::find(kHolds, facts.obstacle.code) != std::end(kHolds);
+    return is_hold ? Phase::held : Phase::blocked;
+  }
   const bool needs_something =
       facts.phase == Phase::pending || facts.phase == Phase::failed || facts.in_change() || facts.loads_by_itself();
   return needs_something && !facts.holder.empty() ? Phase::held : facts.phase;
@@ -175,15 +162,8 @@ bool start_cordons(const std::optional<bool>& asked, Transition transition, bool
 }
 
 std::string_view baseline_excuse(const NodeAssessment& a) {
-  switch (a.at_install) {
-    case AtInstall::drifted:
-      return kPreexistingDrift;
-    case AtInstall::unproven:
-      return a.verified.serving ? kUnproven : std::string_view();
-    case AtInstall::shown:
-      break;
-  }
-  return {};
+  if (a.at_install == AtInstall::drifted) return kPreexistingDrift;
+  return a.at_install == AtInstall::unproven && a.verified.serving ? kUnproven : std::string_view();
 }
 
 std::string_view state_name(const NodeAssessment& a) {
@@ -217,11 +197,6 @@ std::map<std::string, std::int64_t> served_afterwards(const NodeAssessment& asse
   return out;
 }
 
-bool is_count_known(const NodeAssessment& assessment, const std::string& resource) {
-  return assessment.measured_gpus > 0 || !assessment.expectation ||
-         !assessment.expectation->divisible.contains(resource);
-}
-
 std::optional<Deferral> applying_deferral(const Node& node, const NodeAssessment& a, const SharingPolicy* policy) {
   std::optional<Deferral> deferral = deferral_of(node);
   const std::string_view retry = policy == nullptr ? std::string_view() : retry_of(*policy);
@@ -233,6 +208,91 @@ std::optional<Deferral> applying_deferral(const Node& node, const NodeAssessment
 Duration deferral_length(Duration idle_timeout) {
   constexpr Duration kNoPatience = std::chrono::seconds(10);
   return idle_timeout < kNoPatience ? std::chrono::minutes(1) : idle_timeout;
+}
+
+// --- Pods with a fault that only a new pod fixes.
+
+bool is_config_manager(std::string_view container) {
+  return container.find("config-manager") != std::string_view::npos || container.ends_with("-init") ||
+         container.ends_with("-sidecar");
+}
+
+namespace {
+
+using std::chrono::minutes;
+using std::chrono::seconds;
+
+struct Sign {
+  std::string_view message;
+  std::string_view name;
+  std::string_view what;
+};
+// Source: the errors of the device plugin's cmd/config-manager.
+constexpr Sign kSigns[] = {
+    {"does not exist", "StaleProjection", "does not see a key that the ConfigMap has"},
+    {"symlink", "DanglingSymlink", "cannot replace the link to a key that no longer exists"},
+    {"file exists", "DanglingSymlink", "cannot replace the link to a key that no longer exists"},
+    {"no process found", "SignalFailed", "cannot notify the main container about its new profile"},
+    {"index out of range", "SignalFailed", "cannot notify the main container about its new profile"},
+};
+
+std::optional<PodFault> pod_fault_of(const ContainerStatus& container, bool init, const Pod& pod, Duration projection) {
+  if (!is_config_manager(container.name.view())) return std::nullopt;
+  const std::optional<WallTime> runs_since = container.running ? container.started_at : std::nullopt;
+  if (container.running && (!runs_since || container.last_exit_code() == 0)) return std::nullopt;
+  // Kubelet shows a container that was created and never started as waiting for no reason: a containerd that is
+  // restarted at that moment loses it.
+  const bool created = init && !container.running && pod.phase == "Pending" && container.waiting_reason.empty() &&
+                       container.last_exit_code() == 0 && container.restarts == 0;
+  if (created) {
+    return PodFault{"StuckInCreated", fmt::format("container {} was created and never started", container.name.view()),
+                    minutes(2)};
+  }
+  if (container.restarts == 0 && container.last_exit_code() == 0) return std::nullopt;
+  for (const Sign& sign : kSigns) {
+    if (container.last_message().find(sign.message) == std::string_view::npos) continue;
+    return PodFault{sign.name,
+                    fmt::format("container {} {}: {}", container.name.view(), sign.what, container.last_message()),
+                    sign.name == "StaleProjection" ? projection : Duration(seconds(30)), runs_since};
+  }
+  // Between two crashes it has ended, waits, and runs for a moment: that is one fault, which lasts.
+  constexpr std::int64_t kRestarts = 3;
+  const bool crashes = container.waiting_reason == "CrashLoopBackOff" ||
+                       (container.waiting_reason.empty() && container.last_exit_code() != 0);
+  if (!crashes || container.restarts < kRestarts) return std::nullopt;
+  return PodFault{"ConfigManagerCrashLoop",
+                  fmt::format("container {} has ended {} times, the last time with exit code {}", container.name.view(),
+                              container.restarts, container.last_exit_code()),
+                  minutes(1), runs_since};
+}
+
+}  // namespace
+
+std::optional<PodFault> pod_fault_of(const Pod& pod, Duration projection) {
+  for (const ContainerStatus& container : pod.init_containers) {
+    if (auto found = pod_fault_of(container, true, pod, projection)) return found;
+  }
+  for (const ContainerStatus& container : pod.containers) {
+    if (auto found = pod_fault_of(container, false, pod, projection)) return found;
+  }
+  return std::nullopt;
+}
+
+std::string first_problem(const NodePods& pods) {
+  for (Component component : {Component::plugin, Component::gfd, Component::mps}) {
+    for (const Pod* pod : pods.of(component)) {
+      if (is_serving(*pod) || pod->meta.deletion_timestamp) continue;
+      for (const ContainerStatus* container : pod->all_containers()) {
+        const std::string_view reason = container->waiting_reason.view();
+        const std::string_view message = container->last_message();
+        if (reason.empty() && message.empty()) continue;
+        return fmt::format("pod {} container {}: {}{}{}", pod->meta.name, container->name.view(), reason,
+                           reason.empty() || message.empty() ? "" : " ", message);
+      }
+      return fmt::format("pod {} is not Ready", pod->meta.name);
+    }
+  }
+  return "a pod of the plugin, GFD or MPS is missing";
 }
 
 }  // namespace gso

@@ -1,4 +1,5 @@
-// The phase of a node as people see it, its drift, who uses it, and for how long its change is deferred.
+// The phase of a node as people see it, its drift, who uses it, its faulty pods, and for how long its change is
+// deferred.
 #pragma once
 
 #include <chrono>
@@ -42,12 +43,6 @@ namespace gso {
 // The change has had an effect on the node: a listed pod is gone or terminating, the label was written, or the pods
 // were listed again after that. A node without such an effect can be uncordoned and queued again.
 [[nodiscard]] bool is_touched(const NodeAssessment& facts, const NodePods& pods);
-// Of rows C4 and C6 of node_step.h. An obstacle can stop the change half-way: it is touched, and pods or the label
-// remain to be changed.
-[[nodiscard]] bool can_stop_half_way(const NodeAssessment& facts, const NodePods& pods);
-// The first pods or the label remain.
-[[nodiscard]] bool first_pods_remain(const NodeAssessment& facts, const NodePods& pods);
-
 // --- Which pods use the GPUs of a node, as last listed, and what a change must wait for before its first pods are
 // deleted.
 
@@ -115,8 +110,31 @@ enum class Drain {
                                                             std::string_view resource);
 // The same of every resource that the target is about. Empty without a target.
 [[nodiscard]] std::map<std::string, std::int64_t> served_afterwards(const NodeAssessment& assessment);
-// The number is exact.
-[[nodiscard]] bool is_count_known(const NodeAssessment& assessment, const std::string& resource);
+// --- Pods with a fault that only a new pod fixes, recognised by the messages and states of their config-manager
+// containers.
+
+struct PodFault {
+  std::string_view name;  // CamelCase: the reason of its finding.
+  std::string what;       // For people.
+  Duration patience;      // How long to wait, because the fault might end by itself.
+  // The container runs again since then, after it has failed: between two crashes, or for good.
+  std::optional<WallTime> runs_since{};
+  // It has run for so long that the fault is over.
+  [[nodiscard]] bool is_over(WallTime now) const { return runs_since && now - *runs_since >= kProvesRecovery; }
+  static constexpr Duration kProvesRecovery = std::chrono::minutes(1);
+};
+
+// The init container and the sidecar that choose the profile: "config-manager-init" and "config-manager" of the GPU
+// Operator, "nvidia-device-plugin-init", "…-sidecar" and their like of the device plugin's chart.
+[[nodiscard]] bool is_config_manager(std::string_view container);
+
+// The first fault found in the pod, also if it is over by now (is_over()). `projection`: how long a kubelet takes at
+// most to show a new key.
+[[nodiscard]] std::optional<PodFault> pod_fault_of(const Pod& pod, Duration projection);
+
+// For people: the state of the first pod that does not serve, in the words of its first container with a message, else
+// that it is not Ready. If every pod serves: that a pod is missing.
+[[nodiscard]] std::string first_problem(const NodePods& pods);
 
 // --- Whether a deferral on a node still applies, and for how long a change is deferred.
 

@@ -121,9 +121,12 @@ bool ChangeStep::c3_back_out() {
     // All its pods are replaced, and the remaining label must not be written: no part of the change is incomplete.
     const bool label_only = facts_.label && all_replaced();
     if (label_only && !facts_.obstacle.code.empty()) return back_out(facts_.obstacle);
-    return has_lost_its_label() && back_out({"Superseded",
-                                             "someone moved the label of the node to another key: its pods reload by "
-                                             "themselves"});
+    const bool has_only_moved_the_label =
+        std::ranges::all_of(change_.pods, [](const auto& listed) { return listed.second.empty(); }) && !facts_.label &&
+        !steps_for(change_.kind).touches_mps;
+    return has_only_moved_the_label && was_taken_to_another_key() &&
+           back_out(
+               {"Superseded", "someone moved the label of the node to another key: its pods reload by themselves"});
   }
   // Whatever else appeared: the operator must not write to the node.
   if (input_.stop && snapshot_.settings.rollouts == PolicyMode::observe) {
@@ -144,7 +147,8 @@ bool ChangeStep::c3_back_out() {
 }
 
 bool ChangeStep::c4_wait() {
-  if (!can_stop_half_way(facts_, pods_)) return false;
+  const bool remains = facts_.label || any_listed_left(change_, pods_, false);
+  if (!remains || !is_touched(facts_, pods_)) return false;
   if (facts_.obstacle.code.empty()) return is_hindered_by_kai(same_target_);
   // The message of an invalid target names its key and line, and no revision can be named.
   std::string message = facts_.obstacle.message;
@@ -170,7 +174,7 @@ bool ChangeStep::c5_new_target() {
 
 bool ChangeStep::c6_drain() {
   const bool untouched = !is_touched(facts_, pods_);
-  if (!untouched && !first_pods_remain(facts_, pods_)) return false;
+  if (!untouched && !facts_.label && !any_deletable(first_)) return false;
   // Its workloads might have left because the node is lost, and its kubelet would neither delete nor create a pod.
   if (!node_.ready) return true;
   const Drain drain = drain_for(facts_, change_.kind, rollout_.workloads);
@@ -209,7 +213,7 @@ bool ChangeStep::c7_list_older() {
 }
 
 bool ChangeStep::c8_terminating() {
-  if (!any_left(first_)) return false;
+  if (!any_left_of(first_, change_, pods_, true)) return false;
   if (expired_) fail("pods of the first step are still terminating");
   return true;
 }

@@ -12,7 +12,6 @@
 #include "reconcilers/model/policy.h"
 #include "reconcilers/node/node_labels.h"
 #include "reconcilers/node/node_step_parts.h"
-#include "reconcilers/node/pod_faults.h"
 #include "reconcilers/reasons/names.h"
 
 namespace gso {
@@ -77,12 +76,10 @@ void ChangeStep::finish(std::string_view reason) {
     add_to(patch,
            label_change_to(node_, *facts_.expectation, facts_.has_labeller(), {snapshot_.settings, snapshot_.now}));
   }
-  if (unknown) {
-    add(std::move(patch), kUnproven,
-        fmt::format("serves, and nothing proves that it runs {}: {}", revision, shown.mismatch), false);
-  } else {
-    add(std::move(patch), reason, fmt::format("runs {}", revision), false);
-  }
+  add(std::move(patch), unknown ? kUnproven : reason,
+      unknown ? fmt::format("serves, and nothing proves that it runs {}: {}", revision, shown.mismatch)
+              : fmt::format("runs {}", revision),
+      false);
   out_.done = true;
   if (shown.unhealthy || shown.shortfall) {
     finding(Severity::warning, kUnhealthyDevices,
@@ -161,21 +158,14 @@ bool ChangeStep::has_read(Component component, const Pod& pod, const ConfigMap& 
 
 ChangePlan ChangeStep::from_what_it_shows() const {
   const bool daemon = !pods_.mps.empty();
-  ChangePlan next;
+  // The labels come from GFD: an MPS daemon that started during this change might have loaded the text before the last
+  // edit.
+  const ConfigMap* now = content();
+  const bool is_new = now != nullptr && daemon && has_read(Component::mps, *pods_.mps.front(), *now);
+  const ProfilePtr of_daemon = is_new ? facts_.profile : of_kept_daemon(change_, target_);
   const Shape shown = observed_shape(node_, daemon);
   const Profile& after = facts_.profile->profile();
-  next.kind = keep_daemon(transition_from(shown, after), shown, profile_of_daemon(), after);
-  next.cause = ChangeCause::edited;
-  return next;
-}
-
-// The labels come from GFD: an MPS daemon that started during this change might have loaded the text before the last
-// edit.
-ProfilePtr ChangeStep::profile_of_daemon() const {
-  const ConfigMap* now = content();
-  const bool is_new = now != nullptr && !pods_.mps.empty() && has_read(Component::mps, *pods_.mps.front(), *now);
-  if (is_new) return facts_.profile;
-  return of_kept_daemon(change_, target_);
+  return {keep_daemon(transition_from(shown, after), shown, of_daemon, after), ChangeCause::edited};
 }
 
 ChangeStep::ListedPods ChangeStep::older_pods(const ChangePlan& next) const {

@@ -21,11 +21,6 @@ bool ChangeStep::was_taken_to_another_key() const {
   return !same_key && facts_.label_by.empty();
 }
 
-bool ChangeStep::has_lost_its_label() const {
-  const bool lists_none = std::ranges::all_of(change_.pods, [](const auto& listed) { return listed.second.empty(); });
-  return lists_none && !facts_.label && was_taken_to_another_key() && !steps_for(change_.kind).touches_mps;
-}
-
 // Pods that replace the deleted ones are created by one API server, the text was written by another, and either clock
 // can be the later one: pods that come sooner prove nothing and would be replaced once more.
 bool ChangeStep::has_stood_long_enough() {
@@ -94,7 +89,13 @@ bool ChangeStep::is_drained(Drain drain) {
   const bool touched = is_touched(facts_, pods_);
   const bool uncordoned = change_.cordoned && !node_.unschedulable;
   if (uncordoned && !touched) {  // A person uncordoned the node, so new pods can start on it.
-    uncordon_and_defer();
+    const std::string message = fmt::format(
+        "someone uncordoned the node during the drain: the change to {} is deferred; retry in {}, or now: "
+        "`gpu-sharing-operator rollout start {}`",
+        change_.to, k8s::format_go_duration(deferral_length(rollout_.idle_timeout)), input_.policy.meta.name);
+    defer(Deferral::By::person,
+          {input_.blocked_by_pods ? std::string_view(input_.blocked_by_pods->code) : kWaitingForWorkloads, message});
+    event(false, "Uncordoned", "Drain", message);
     return false;
   }
   const TimerKey draining = timer(Timer::draining);
@@ -109,14 +110,11 @@ bool ChangeStep::is_drained(Drain drain) {
     return false;
   }
   const Reason who = input_.blocked_by_pods.value_or(Reason{kWaitingForWorkloads, "waits"});
-  if (change_.had_turn && !touched) {
-    defer(Deferral::By::idle_timeout, {who.code, fmt::format("workloads have come: {}", who.message)});
-    return false;
-  }
-  if (waited >= rollout_.idle_timeout && !touched) {
-    defer(Deferral::By::idle_timeout,
-          {who.code,
-           fmt::format("still in use after {}: {}", k8s::format_go_duration(rollout_.idle_timeout), who.message)});
+  if (!touched && (change_.had_turn || waited >= rollout_.idle_timeout)) {
+    const std::string what = change_.had_turn
+                                 ? "workloads have come"
+                                 : fmt::format("still in use after {}", k8s::format_go_duration(rollout_.idle_timeout));
+    defer(Deferral::By::idle_timeout, {who.code, fmt::format("{}: {}", what, who.message)});
     return false;
   }
   ages_.look_again_in(waited >= rollout_.idle_timeout
@@ -164,16 +162,6 @@ void ChangeStep::report_daemonset_pods() {
                       change_.to, names_of(use.daemonset_owned)));
 }
 
-void ChangeStep::uncordon_and_defer() {
-  const std::string message = fmt::format(
-      "someone uncordoned the node during the drain: the change to {} is deferred; retry in {}, or now: "
-      "`gpu-sharing-operator rollout start {}`",
-      change_.to, k8s::format_go_duration(deferral_length(rollout_.idle_timeout)), input_.policy.meta.name);
-  defer(Deferral::By::person,
-        {input_.blocked_by_pods ? std::string_view(input_.blocked_by_pods->code) : kWaitingForWorkloads, message});
-  event(false, "Uncordoned", "Drain", message);
-}
-
 void ChangeStep::defer(Deferral::By by, const Reason& why) {
   PatchNode patch = patch_back(node_, facts_, rollout_.verify_timeout);
   patch.remove_annotations.erase(std::string(kDeferredAnnotation));
@@ -185,19 +173,18 @@ void ChangeStep::defer(Deferral::By by, const Reason& why) {
   add(std::move(patch), why.code, why.message, false);
 }
 
-bool ChangeStep::has_waited_for_workloads() const {
-  if (change_.had_turn) return true;
-  if (!change_.cordoned || drain_for(facts_, change_.kind, rollout_.workloads) == Drain::nothing) return false;
-  // In doubt it has: a node that is idle loses nothing by that.
-  const bool listed = snapshot_.consumers.contains(name());
-  return !listed || !use_of(snapshot_, name()).is_idle();
-}
-
 bool ChangeStep::queue_again(const Reason& why) {
+  const auto has_waited = [&] {
+    if (change_.had_turn) return true;
+    if (!change_.cordoned || drain_for(facts_, change_.kind, rollout_.workloads) == Drain::nothing) return false;
+    // In doubt it has: a node that is idle loses nothing by that.
+    const bool listed = snapshot_.consumers.contains(name());
+    return !listed || !use_of(snapshot_, name()).is_idle();
+  };
   // Under Evict a stop ends no turn: the node would be changed only once it is idle, and nothing would be evicted
   // again.
   const bool keeps_turn = rollout_.workloads == WorkloadMode::evict && !change_.had_turn;
-  if (keeps_turn || !has_waited_for_workloads()) return back_out(why);
+  if (keeps_turn || !has_waited()) return back_out(why);
   defer(change_.had_turn ? Deferral::By::idle_timeout : Deferral::By::stop, why);
   return true;
 }

@@ -50,17 +50,12 @@ class ChangeStep {
 
   [[nodiscard]] const std::string& name() const { return node_.meta.name; }
   [[nodiscard]] TimerKey timer(Timer timer) const { return change_timer(timer, name(), change_); }
-  [[nodiscard]] bool any_left(const std::vector<Component>& components) const {
-    return any_left_of(components, change_, pods_, true);
-  }
   [[nodiscard]] bool any_deletable(const std::vector<Component>& components) const {
     return any_left_of(components, change_, pods_, false);
   }
   [[nodiscard]] bool all_replaced() const { return !any_listed_left(change_, pods_, true); }
   // The node has another key than the change was begun for, and not by a label of the operator.
   [[nodiscard]] bool was_taken_to_another_key() const;
-  // The change has only moved the label, and somebody has moved it on.
-  [[nodiscard]] bool has_lost_its_label() const;
 
   // Creation times are whole seconds. A pod created in the second of the edit cannot
   // be distinguished from an older one, and would be replaced again if the node does not verify.
@@ -91,12 +86,8 @@ class ChangeStep {
   bool serves_beside_workloads(const ChangePlan& next);
   void report_daemonset_pods();
 
-  // The node has been out of service for its workloads, as far as the operator knows.
-  [[nodiscard]] bool has_waited_for_workloads() const;
   // Leaves the untouched change. If the node has waited, it is deferred: its workloads have had their turn.
   bool queue_again(const Reason& why);
-  // Defers the node, like one whose workloads did not end.
-  void uncordon_and_defer();
   void defer(Deferral::By by, const Reason& why);
   // The change as it is from its first deletion on.
   [[nodiscard]] NodeChange begin() const;
@@ -116,8 +107,6 @@ class ChangeStep {
   // The pod has certainly read the present text, and was created from the present template.
   [[nodiscard]] bool has_read(Component component, const Pod& pod, const ConfigMap& content) const;
   [[nodiscard]] bool is_of_old_template(Component component, const Pod& pod) const;
-  // With which profile the node's MPS daemon certainly runs; null: none is certain.
-  [[nodiscard]] ProfilePtr profile_of_daemon() const;
   // The difference between what the node shows and what is in the ConfigMap, as if it had just been edited.
   [[nodiscard]] ChangePlan from_what_it_shows() const;
   // The pods to replace for that difference. Pods stay if they have certainly read the present content and have the

@@ -322,7 +322,7 @@ void plan_abandoned(Pass& pass) {
       continue;
     }
     const std::string message = given_up(pass, *node, change, why);
-    pass.add(take_off(*node, change, {}), reason, message, false, name);
+    pass.add(take_off(*node, change), reason, message, false, name);
     if (change != nullptr && pass.s.settings.rollouts != PolicyMode::observe)
       pass.event(node_ref(name), true, reason, "Abandon", message);
   }

@@ -330,7 +330,7 @@ std::string beyond(const NodeAssessment& a, const NodeUse& use) {
   for (const auto& [resource, after] : served_afterwards(a)) {
     const std::int64_t requested = use.requested(resource);
     if (requested <= after) continue;
-    const bool known = is_count_known(a, resource);
+    const bool known = a.measured_gpus > 0 || !a.expectation->divisible.contains(resource);
     out += fmt::format("{}{} of {} requested, {}{} served afterwards{}", out.empty() ? "" : ", ", requested, resource,
                        known ? "" : "at least ", after, known ? "" : " (the number of the node's GPUs is not known)");
   }

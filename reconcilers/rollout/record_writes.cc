@@ -94,7 +94,7 @@ void add_baseline_entries(Pass& pass, FleetRecord& record, In in) {
     if (node == nullptr || !in(pass.index.installation_of(a).ns)) continue;
     // A policy can want another key, whose label the operator has still to write: until then the pods run the key of
     // the present label, or the default.
-    const NodeAssessment now = a.label ? assess_node(context, *node, pass.index.pods_of(name), {}, &a).value_or(a) : a;
+    const NodeAssessment now = a.label ? assess_node(context, *node, pass.index.pods_of(name), {}).value_or(a) : a;
     add_node(record, pass, *node, now);
     const std::string id = fmt::format("{}/{}", pass.index.installation_of(now).id(), now.key.view());
     ShownKey& key = keys.try_emplace(id, std::string(now.target.view())).first->second;

@@ -8,7 +8,6 @@
 
 #include "reconcilers/cluster/record.h"
 #include "reconcilers/node/node_phase.h"
-#include "reconcilers/node/pod_faults.h"
 #include "reconcilers/reasons/names.h"
 #include "reconcilers/rollout/gates.h"
 #include "reconcilers/rollout/recorded_timers.h"

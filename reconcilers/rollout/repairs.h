@@ -66,7 +66,7 @@ using Reloads = std::map<RolloutKey, std::set<std::string>>;
 // Reports why such a node is not restarted now.
 void report_waiting_reload(Pass& pass, const std::string& node, const Reason& why);
 
-// --- Remediation: operand pods with a fault that only a new pod fixes (node/pod_faults.h) are deleted once each, with
+// --- Remediation: operand pods with a fault that only a new pod fixes (node/node_phase.h) are deleted once each, with
 // growing delays when that does not help. Each attempt is recorded before the pod is deleted.
 
 // The attempts that are due and not recorded yet.

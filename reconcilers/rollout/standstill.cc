@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "reconcilers/model/message_text.h"
+#include "reconcilers/node/node_phase.h"
 #include "reconcilers/node/node_step.h"
-#include "reconcilers/node/pod_faults.h"
 #include "reconcilers/reasons/names.h"
 #include "reconcilers/rollout/change_steps.h"
 #include "reconcilers/rollout/drain.h"

@@ -194,7 +194,7 @@ class Starter {
     const RolloutKey& key = candidates.rollout.key;
     for (const auto& [available, name] : candidates.group.pending) {
       const NodeAssessment& a = *pass_.index.find(name);
-      if (reports_missing_devices(a) != with_missing_devices) continue;
+      if (a.missing_of_loaded.empty() == with_missing_devices) continue;
       candidates.ended = canary_is_full(candidates) || !pass_.takes_more();
       if (candidates.ended) return;
       if (deferred_.contains(name) || is_repair(a) || is_behind_canary(candidates.rollout, a)) continue;

@@ -1,6 +1,4 @@
 // One patch for each node with labels or annotations of the operator, one for each finalizer.
-#include "reconcilers/status/cleanup.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,13 +21,11 @@
 #include "reconcilers/partitioning/node_moves.h"
 #include "reconcilers/partitioning/node_slices.h"
 #include "reconcilers/reasons/names.h"
-#include "reconcilers/status/status.h"
+#include "reconcilers/status/next_status.h"
 
 namespace gso {
 
 namespace {
-
-using Json = nlohmann::json;
 
 constexpr std::string_view kReconciler = "cleanup";
 
@@ -61,11 +57,8 @@ class Leaving {
 
   [[nodiscard]] std::optional<ProfileLabel> profile_label(const Node& node) const {
     const NodeAssessment* a = index_.assessment(node.meta.name);
-    std::string key(kConfigLabel);
-    if (a != nullptr) {
-      const Operand* plugin = index_.installations()[a->installation].find(Component::plugin, node);
-      if (plugin != nullptr && !plugin->node_label.empty()) key = plugin->node_label;
-    }
+    const std::string key =
+        a == nullptr ? std::string(kConfigLabel) : config_label(index_.installations()[a->installation], node);
     const auto writer = label_writer(node, key);
     if (!writer) return std::nullopt;
     ProfileLabel out{key, std::string(node.meta.labels.get(key).value_or("")),
@@ -235,49 +228,46 @@ class Leaving {
   std::map<std::tuple<std::string, std::string, std::string>, std::vector<std::string>> retained_;
 };
 
-// The patch that changes `old` to `status`: a merge patch removes only members that are null.
-std::string patch_text(const Json& old, Json status) {
+// Writes the conditions, and what else `status` has changed: a merge patch removes only members that are null.
+void end_status(ObjectRef object, const std::string& before, Json status,
+                const std::vector<StatusCondition>& conditions, std::int64_t generation, WallTime now,
+                std::string message, Cleanup& out) {
+  const Json old = parse_status(before);
+  erase_reasons(status);
+  status["conditions"] = condition_list(conditions, old, generation, now);
   for (const auto& [field, value] : old.items()) {
     if (!status.contains(field)) status[field] = nullptr;
   }
-  return dump(status);
+  add(out, PatchStatus{std::move(object), dump(status)}, std::move(message));
 }
 
 // Otherwise the rollout would be in progress forever, because no operator is left to update its status.
 void end_rollout(const SharingRollout& rollout, WallTime now, Cleanup& out) {
   if (has_ended(rollout.phase)) return;
-  constexpr std::string_view kWhy =
-      "the operator was removed while the rollout was in progress: its nodes are not changed any further";
-  const Json old = parse_status(rollout.status_json);
-  Json status = old;
+  const Reason why{kOperatorRemoved,
+                   "the operator was removed while the rollout was in progress: its nodes are not changed any further"};
+  Json status = parse_status(rollout.status_json);
   status["phase"] = "Superseded";
   keep_failed_nodes(status);
-  erase_reasons(status);
-  const std::vector<StatusCondition> conditions{{"Ready", false, kOperatorRemoved, std::string(kWhy)},
-                                                {"Progressing", false, kOperatorRemoved, std::string(kWhy)},
-                                                // Its switches must have no effect after a reinstallation.
-                                                {kCurrentCondition, false, kOperatorRemoved, std::string(kWhy)}};
-  status["conditions"] = condition_list(conditions, old, rollout.meta.generation, now);
-  PatchStatus patch{rollout_ref(rollout), patch_text(old, std::move(status))};
-  add(out, std::move(patch), fmt::format("ends as Superseded ({})", kOperatorRemoved));
+  // Its switches must have no effect after a reinstallation (kCurrentCondition).
+  end_status(rollout_ref(rollout), rollout.status_json, std::move(status),
+             {{"Ready", false, why}, {"Progressing", false, why}, {kCurrentCondition, false, why}},
+             rollout.meta.generation, now, fmt::format("ends as Superseded ({})", kOperatorRemoved), out);
 }
 
 // Otherwise the old conditions would stay forever, as if an operator still watched. A reinstalled operator sets them
 // again.
 void end_policy(const SharingPolicy& policy, WallTime now, Cleanup& out) {
-  constexpr std::string_view kWhy = "the operator was removed: this policy's nodes are no longer managed";
-  const Json old = parse_status(policy.status_json);
-  if (!old.contains("conditions") || policy.meta.deletion_timestamp) return;
-  if (false_condition(old, "Ready").starts_with(kOperatorRemoved)) return;
-  Json status = old;
+  const Reason why{kOperatorRemoved, "the operator was removed: this policy's nodes are no longer managed"};
+  Json status = parse_status(policy.status_json);
+  if (!status.contains("conditions") || policy.meta.deletion_timestamp) return;
+  if (false_condition(status, "Ready").starts_with(kOperatorRemoved)) return;
   for (const char* field : {"currentRollout", "estimatedCompletion", "oldestInProgress"}) status.erase(field);
-  erase_reasons(status);
   std::vector<StatusCondition> conditions;
   for (const char* type : {"Ready", "Progressing", "Degraded", "ConfigValid"})
-    conditions.push_back({type, false, kOperatorRemoved, std::string(kWhy), true});
-  status["conditions"] = condition_list(conditions, old, policy.meta.generation, now);
-  PatchStatus patch{policy_ref(policy), patch_text(old, std::move(status))};
-  add(out, std::move(patch), fmt::format("its conditions become Unknown ({})", kOperatorRemoved));
+    conditions.push_back({type, false, why, true});
+  end_status(policy_ref(policy), policy.status_json, std::move(status), conditions, policy.meta.generation, now,
+             fmt::format("its conditions become Unknown ({})", kOperatorRemoved), out);
 }
 
 }  // namespace

@@ -1,9 +1,9 @@
 // The default policy, and the findings about nodes, ConfigMaps and DaemonSets that no policy's status has.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <ranges>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -21,11 +21,9 @@
 #include "reconcilers/reasons/names.h"
 #include "reconcilers/rollout/gates.h"
 #include "reconcilers/rollout/rollout_view.h"
-#include "reconcilers/status/status.h"
+#include "reconcilers/status/next_status.h"
 
 namespace gso {
-
-using Json = nlohmann::json;
 
 void plan_default_policy(Pass& pass) {
   const World& world = pass.s.world;
@@ -72,39 +70,134 @@ namespace {
 
 constexpr std::size_t kMost = 50;  // Findings of one kind.
 
-// Anything that temporarily unregisters the plugin's GPUs makes them available twice, also a crash or a reboot.
-void plan_double_offers(Pass& pass) {
-  std::size_t shown = 0;
-  for (const std::string& name : pass.index.dra.nodes(pass.s.world)) {
+// What is reported of one node; empty: nothing.
+using OfNode = std::vector<Reason>(const Pass&, const Node&, const NodeAssessment&);
+
+// Of the first of these nodes: the counts are in the status.
+void report_nodes(Pass& pass, const auto& nodes, OfNode* of, Severity severity = Severity::warning,
+                  std::string_view NodeAssessment::* cause = nullptr) {
+  std::size_t reported = 0;
+  for (const std::string& name : nodes) {
+    const Node* node = pass.s.world.nodes.find(name);
     const NodeAssessment* a = pass.index.find(name);
-    if (a == nullptr || a->phase == Phase::unmanaged || !pass.plannable(*a)) continue;
-    if (a->is_blocked() && a->obstacle.code == kDraDoubleOffer) continue;  // Reported with the Blocked nodes.
-    if (++shown > kMost) break;
-    pass.finding(Severity::warning, node_ref(name), kDraDoubleOffer, double_offer(pass.index.dra.class_of(name)));
+    if (node == nullptr || a == nullptr) continue;
+    if (reported >= kMost) return;
+    std::vector<Reason> found = of(pass, *node, *a);
+    if (!found.empty()) ++reported;
+    for (Reason& why : found) {
+      pass.finding(severity, node_ref(name), why.code, std::move(why.message), {},
+                   cause == nullptr ? std::string_view() : a->*cause);
+    }
   }
 }
 
-// What a selector does that its author might not mean. By name: the store has no order.
-void plan_selector_notes(Pass& pass) {
-  std::map<std::string, std::vector<Reason>> notes;
-  for (const auto& [key, policy] : pass.s.world.policies.all()) {
-    if (auto found = selector_notes(*policy); !found.empty()) notes.emplace(key.name, std::move(found));
+// Where pods or ConfigMaps of the plugin's namespace have not been read, a pod that is missing in the view can run, and
+// what is not read is not "missing".
+template <OfNode kOf>
+std::vector<Reason> once_read(const Pass& pass, const Node& node, const NodeAssessment& a) {
+  return pass.plannable(a) ? kOf(pass, node, a) : std::vector<Reason>();
+}
+
+// Anything that temporarily unregisters the plugin's GPUs makes them available twice, also a crash or a reboot.
+std::vector<Reason> double_offered(const Pass& pass, const Node& node, const NodeAssessment& a) {
+  const bool is_blocked_by_it = a.is_blocked() && a.obstacle.code == kDraDoubleOffer;  // Reported with those.
+  if (a.phase == Phase::unmanaged || is_blocked_by_it) return {};
+  return {{kDraDoubleOffer, double_offer(pass.index.dra.class_of(node.meta.name))}};
+}
+
+// Two device plugins register the same resource.
+std::vector<Reason> conflicts(const Pass& pass, const Node& node, const NodeAssessment& a) {
+  const Operand* plugin = pass.index.installation_of(a).find(Component::plugin, node);
+  if (plugin == nullptr || a.is_contested()) return {};  // find_blocked() reports these.
+  const std::string daemonset = k8s::to_string(plugin->key);
+  return {{kDevicePluginConflict,
+           fmt::format(
+               "the device plugins of DaemonSet {} and of {} run on this node: the kubelet serves the devices of the "
+               "one that registered last. The operator uses DaemonSet {}, which is recorded for the node. Exclude the "
+               "node from the others with their nodeSelector, or delete them",
+               daemonset, a.other_plugins.view(), daemonset)}};
+}
+
+std::vector<Reason> drifting(const Pass& /*pass*/, const Node& /*node*/, const NodeAssessment& a) {
+  return {{a.labels_missing.empty() ? kDrift : kLabelsMissing, drift_text(a)}};
+}
+
+std::vector<Reason> excused_drift(const Pass& /*pass*/, const Node& /*node*/, const NodeAssessment& a) {
+  if (const std::string_view why = excuse_of(a); !why.empty()) {
+    return {
+        {why, fmt::format("does not show the profile that it runs, and is not repaired now: {}", shown_difference(a))}};
   }
-  for (const auto& [name, found] : notes) {
-    for (const Reason& note : found)
-      pass.finding(Severity::warning, policy_ref(*pass.s.world.policies.find(name)), note.code, note.message);
+  if (baseline_excuse(a) == kPreexistingDrift) return {};  // preexisting_drift() reports it.
+  return {
+      {kUnproven, fmt::format("{}; its pods are not restarted: they are older than the text, which they would load. "
+                              "If that is wanted: `gpu-sharing-operator rollout start {} --adopt`",
+                              shown_difference(a), a.policy.view())}};
+}
+
+std::vector<Reason> preexisting_drift(const Pass& pass, const Node& /*node*/, const NodeAssessment& a) {
+  if (!pass.index.record || !drifts(a)) return {};
+  return {{kPreexistingDrift, shown_difference(a)}};
+}
+
+std::vector<Reason> missing_devices(const Pass& /*pass*/, const Node& /*node*/, const NodeAssessment& a) {
+  return {{kUnhealthyDevices, std::string(a.missing_of_loaded.view())}};
+}
+
+// A start outside the order: the budgets and the canary did not apply to it, and it proves nothing for the revision.
+std::vector<Reason> early_text(const Pass& /*pass*/, const Node& /*node*/, const NodeAssessment& a) {
+  return {{kLoadedUngated,
+           fmt::format("shows {} ({}) before its change to it, outside the order of the rollout: {} for {}. Something "
+                       "else made its pods read the edited text: its label was changed and changed back, or the plugin "
+                       "got SIGHUP. It is no canary, and its pods are replaced in its turn",
+                       a.target.view(), a.profile_ref.view(), a.early_text.view(), a.loaded.revision.view())}};
+}
+
+// Nodes in a change whose new pods fail: named before verifyTimeout has passed. Nodes that stand half-way have a
+// finding of their own (node_step.h).
+std::vector<Reason> failing_pods(const Pass& pass, const Node& node, const NodeAssessment& a) {
+  const ChangeTrouble* trouble = trouble_in_change(pass, node.meta.name, a);
+  if (trouble == nullptr || trouble->kind != ChangeTrouble::Kind::container) return {};
+  return {{trouble->code, trouble->message}};
+}
+
+std::vector<Reason> coming_break(const Pass& /*pass*/, const Node& /*node*/, const NodeAssessment& a) {
+  // Preflight reports what is missing; if that is the ConfigMap, once for the ClusterPolicy.
+  if (a.source == EffectiveKey::Source::error || a.would_break_by == kConfigMapMissing) return {};
+  return {{kNodesWouldBreak, std::string(a.would_break.view())}};
+}
+
+std::vector<Reason> dropped_labels(const Pass& /*pass*/, const Node& /*node*/, const NodeAssessment& a) {
+  std::vector<Reason> out;
+  for (const auto& [label, value] : a.expectation->dropped_labels) {
+    out.emplace_back(kLabelDropped,
+                     fmt::format("label {} is not written: \"{}\" is not a valid label value (63 characters at most). "
+                                 "Set a shorter name in the annotation {}",
+                                 label, shown_value(value), kDevicesAnnotation));
   }
+  return out;
+}
+
+std::vector<Reason> of_its_labels(const Pass& pass, const Node& node, const NodeAssessment& a) {
+  return label_problems(node, a, pass.s.settings);
+}
+
+std::vector<Reason> of_obstacle(const Pass& /*pass*/, const Node& /*node*/, const NodeAssessment& a) {
+  return {a.obstacle};
 }
 
 // A policy that governs no node, whatever it selects, unless it has a stop.
 void plan_refused_selectors(Pass& pass) {
-  std::map<std::string, std::string> problems;  // By policy: the store has no order.
-  for (const auto& [key, policy] : pass.s.world.policies.all()) {
+  for (const SharingPolicy* policy : in_order(pass.s.world.policies)) {
     if (std::string problem = selector_problem(*policy); !problem.empty())
-      problems.emplace(key.name, std::move(problem));
+      pass.finding(Severity::error, policy_ref(*policy), kSelectorOnSharingLabel, std::move(problem));
   }
-  for (const auto& [name, problem] : problems) {
-    pass.finding(Severity::error, policy_ref(*pass.s.world.policies.find(name)), kSelectorOnSharingLabel, problem);
+}
+
+// What a selector does that its author might not mean.
+void plan_selector_notes(Pass& pass) {
+  for (const SharingPolicy* policy : in_order(pass.s.world.policies)) {
+    for (const Reason& note : selector_notes(*policy))
+      pass.finding(Severity::warning, policy_ref(*policy), note.code, note.message);
   }
 }
 
@@ -121,26 +214,6 @@ void plan_unclean_exits(Pass& pass) {
         killed.pod);
     pass.event(node_ref(name), true, kMpsUncleanExit, "Restart", message);
     if (!killed.replaced) pass.finding(Severity::warning, node_ref(name), kMpsUncleanExit, message);
-  }
-}
-
-// Nodes on which two device plugins register the same resource.
-void plan_conflicts(Pass& pass) {
-  std::size_t shown = 0;
-  for (const std::string& name : pass.index.nodes_in(Bucket::contested)) {
-    const NodeAssessment& a = *pass.index.find(name);
-    const Node* node = pass.s.world.nodes.find(name);
-    const PluginInstallation& installation = pass.index.installation_of(a);
-    const Operand* plugin = node == nullptr ? nullptr : installation.find(Component::plugin, *node);
-    if (plugin == nullptr || a.is_contested()) continue;  // find_blocked() reports these.
-    if (++shown > kMost) break;
-    pass.finding(
-        Severity::warning, node_ref(name), kDevicePluginConflict,
-        fmt::format(
-            "the device plugins of DaemonSet {} and of {} run on this node: the kubelet serves the devices of the "
-            "one that registered last. The operator uses DaemonSet {}, which is recorded for the node. Exclude the "
-            "node from the others with their nodeSelector, or delete them",
-            k8s::to_string(plugin->key), a.other_plugins.view(), k8s::to_string(plugin->key)));
   }
 }
 
@@ -198,10 +271,6 @@ void plan_daemonset_findings(Pass& pass) {
   for (const Operand& stray : pass.index.discovery.strays) plan_unmanaged_config(pass, stray, reported);
 }
 
-}  // namespace
-
-namespace {
-
 void find_unknown_times(Pass& pass) {
   std::set<ObjectKey> config_maps;
   for (const PluginInstallation& installation : pass.index.discovery.installations)
@@ -214,79 +283,6 @@ void find_unknown_times(Pass& pass) {
         "it has no managedFields for its data, so the time of its last change is unknown, and no pod counts as "
         "having loaded it. Print the manifests with `kubectl get … -o yaml --show-managed-fields`");
   }
-}
-
-// One finding for each of the first nodes in `nodes`: the counts are in the status.
-template <typename Report>
-void report_first(const std::set<std::string>& nodes, const Report& report) {
-  std::size_t reported = 0;
-  for (const std::string& name : nodes) {
-    if (reported >= kMost) return;
-    if (report(name)) ++reported;
-  }
-}
-
-// Where pods or ConfigMaps of the plugin's namespace have not been read, a pod that is missing in the view can run.
-void find_drift(Pass& pass) {
-  const Index& index = pass.index;
-  report_first(index.nodes_in(Bucket::drifting), [&](const std::string& name) {
-    const NodeAssessment& a = *index.find(name);
-    if (!pass.plannable(a)) return false;
-    pass.finding(Severity::warning, node_ref(name), a.labels_missing.empty() ? kDrift : kLabelsMissing, drift_text(a));
-    return true;
-  });
-  report_first(index.nodes_in(Bucket::excused_drift), [&](const std::string& name) {
-    const NodeAssessment& a = *index.find(name);
-    if (!pass.plannable(a)) return false;
-    if (const std::string_view why = excuse_of(a); !why.empty()) {
-      pass.finding(
-          Severity::warning, node_ref(name), why,
-          fmt::format("does not show the profile that it runs, and is not repaired now: {}", shown_difference(a)));
-      return true;
-    }
-    if (baseline_excuse(a) == kPreexistingDrift) return false;  // find_preexisting_drift() reports it.
-    pass.finding(Severity::warning, node_ref(name), kUnproven,
-                 fmt::format("{}; its pods are not restarted: they are older than the text, which they would load. "
-                             "If that is wanted: `gpu-sharing-operator rollout start {} --adopt`",
-                             shown_difference(a), a.policy.view()));
-    return true;
-  });
-  report_first(index.nodes_in(Bucket::missing_devices), [&](const std::string& name) {
-    pass.finding(Severity::warning, node_ref(name), kUnhealthyDevices, missing_devices_text(*index.find(name)));
-    return true;
-  });
-}
-
-// A start outside the order: the budgets and the canary did not apply to it, and it proves nothing for the revision.
-void find_early_texts(Pass& pass) {
-  const Index& index = pass.index;
-  report_first(index.nodes_in(Bucket::early_text), [&](const std::string& name) {
-    const NodeAssessment& a = *index.find(name);
-    if (!pass.plannable(a)) return false;
-    pass.finding(
-        Severity::warning, node_ref(name), kLoadedUngated,
-        fmt::format("shows {} ({}) before its change to it, outside the order of the rollout: {} for {}. Something "
-                    "else made its pods read the edited text: its label was changed and changed back, or the plugin "
-                    "got SIGHUP. It is no canary, and its pods are replaced in its turn",
-                    a.target.view(), a.profile_ref.view(), a.early_text.view(), a.loaded.revision.view()));
-    return true;
-  });
-}
-
-// Nodes in a change whose new pods fail: named before verifyTimeout has passed. Nodes that stand half-way have a
-// finding of their own (node_step.h).
-void find_failing_pods(Pass& pass) {
-  if (pass.rollouts == nullptr) return;
-  std::map<std::string_view, const ChangeTrouble*> failing;
-  for (const auto& [key, profile_rollout] : pass.index.profile_rollouts) {
-    if (profile_rollout.tally.changing == 0) continue;
-    for (const auto& [name, trouble] : rollout_of(pass, key).troubles()) {
-      const bool fails = trouble.kind == ChangeTrouble::Kind::container;
-      if (fails && pass.index.nodes_in(Bucket::changing).contains(name)) failing.emplace(name, &trouble);
-    }
-  }
-  for (const auto& [name, trouble] : failing | std::views::take(kMost))
-    pass.finding(Severity::warning, node_ref(std::string(name)), trouble->code, trouble->message);
 }
 
 // Before the record exists nothing is Blocked, but a policy's mistake is reported anyway.
@@ -321,46 +317,9 @@ void find_blocked(Pass& pass) {
         report_invalid(pass, key, profile_rollout, *index.find(*nodes.begin()));
         continue;
       }
-      report_first(nodes, [&](const std::string& name) {
-        pass.finding(Severity::warning, node_ref(name), reason, index.find(name)->obstacle.message);
-        return true;
-      });
+      report_nodes(pass, nodes, of_obstacle);
     }
   }
-}
-
-void find_coming_breaks(Pass& pass) {
-  report_first(pass.index.nodes_in(Bucket::would_break), [&](const std::string& name) {
-    const NodeAssessment& a = *pass.index.find(name);
-    if (!pass.plannable(a)) return false;  // Its ConfigMap has not been read yet, which is not "missing".
-    // Preflight reports what is missing; if that is the ConfigMap, once for the ClusterPolicy.
-    if (a.source == EffectiveKey::Source::error || a.would_break_by == kConfigMapMissing) return false;
-    pass.finding(Severity::error, node_ref(name), kNodesWouldBreak, std::string(a.would_break.view()), {},
-                 a.would_break_by);
-    return true;
-  });
-}
-
-void find_dropped_labels(Pass& pass) {
-  report_first(pass.index.nodes_in(Bucket::unwritable), [&](const std::string& name) {
-    for (const auto& [label, value] : pass.index.find(name)->expectation->dropped_labels) {
-      pass.finding(Severity::warning, node_ref(name), kLabelDropped,
-                   fmt::format("label {} is not written: \"{}\" is not a valid label value (63 characters at most). "
-                               "Set a shorter name in the annotation {}",
-                               label, shown_value(value), kDevicesAnnotation));
-    }
-    return true;
-  });
-}
-
-void find_label_problems(Pass& pass) {
-  report_first(pass.index.nodes_in(Bucket::label_problems), [&](const std::string& name) {
-    const Node* node = pass.s.world.nodes.find(name);
-    if (node == nullptr) return false;
-    for (Reason& problem : label_problems(*node, *pass.index.find(name), pass.s.settings))
-      pass.finding(Severity::warning, node_ref(name), problem.code, std::move(problem.message));
-    return true;
-  });
 }
 
 // Installations to which profiles do not apply, or that the operator does not recognize.
@@ -376,39 +335,33 @@ void find_other_providers(Pass& pass) {
   }
 }
 
-void find_preexisting_drift(Pass& pass) {
-  if (!pass.index.record) return;
-  report_first(pass.index.nodes_in(Bucket::drifted_at_install), [&](const std::string& name) {
-    const NodeAssessment* a = pass.index.find(name);
-    if (a == nullptr || !drifts(*a) || !pass.plannable(*a)) return false;
-    pass.finding(Severity::warning, node_ref(name), kPreexistingDrift, shown_difference(*a));
-    return true;
-  });
-}
-
 }  // namespace
 
 void plan_findings(Pass& pass) {
+  const Index& index = pass.index;
   report_unreadable_record(pass);
   find_held_policies(pass);
   find_unknown_times(pass);
-  find_drift(pass);
-  find_early_texts(pass);
-  find_failing_pods(pass);
+  report_nodes(pass, index.nodes_in(Bucket::drifting), once_read<drifting>);
+  report_nodes(pass, index.nodes_in(Bucket::excused_drift), once_read<excused_drift>);
+  report_nodes(pass, index.nodes_in(Bucket::missing_devices), missing_devices);
+  report_nodes(pass, index.nodes_in(Bucket::early_text), once_read<early_text>);
+  report_nodes(pass, index.nodes_in(Bucket::changing), failing_pods);
   plan_unclean_exits(pass);
-  plan_conflicts(pass);
+  report_nodes(pass, index.nodes_in(Bucket::contested), conflicts);
   plan_foreign_plugins(pass);
   plan_daemonset_findings(pass);
   plan_refused_selectors(pass);
   plan_selector_notes(pass);
-  plan_double_offers(pass);
+  report_nodes(pass, index.dra.nodes(pass.s.world), once_read<double_offered>);
   find_wrong_keys(pass);
   find_blocked(pass);
-  find_coming_breaks(pass);
-  find_dropped_labels(pass);
-  find_label_problems(pass);
+  report_nodes(pass, index.nodes_in(Bucket::would_break), once_read<coming_break>, Severity::error,
+               &NodeAssessment::would_break_by);
+  report_nodes(pass, index.nodes_in(Bucket::unwritable), dropped_labels);
+  report_nodes(pass, index.nodes_in(Bucket::label_problems), of_its_labels);
   find_other_providers(pass);
-  find_preexisting_drift(pass);
+  report_nodes(pass, index.nodes_in(Bucket::drifted_at_install), once_read<preexisting_drift>);
 }
 
 }  // namespace gso

@@ -1,6 +1,7 @@
 // What the statuses are made of while a pass writes them.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -13,13 +14,47 @@
 #include <vector>
 
 #include "reconcilers/fleet/pass.h"
+#include "reconcilers/model/message_text.h"
+#include "reconcilers/reasons/reason.h"
 #include "reconcilers/rollout/rollout_view.h"
 #include "reconcilers/status/status.h"
 
 namespace gso {
 
+using Json = nlohmann::json;
+
+// --- Every status.
+
+// metav1.Condition without its times.
+struct StatusCondition {
+  std::string type;
+  bool holds = false;
+  Reason why;
+  bool unknown = false;  // Status Unknown: no operator is left to evaluate it.
+
+  StatusCondition(std::string_view kind, bool is_true, Reason reason, bool is_unknown = false)
+      : type(kind), holds(is_true), why(std::move(reason)), unknown(is_unknown) {}
+};
+// conditions[] with lastTransitionTime kept from `before` (a status) where the status did not flip.
+[[nodiscard]] Json condition_list(const std::vector<StatusCondition>& conditions, const Json& before,
+                                  std::int64_t generation, WallTime now);
+
+// status.reason: the code, and what the sentence beside it is about.
+[[nodiscard]] Json fields_of(const Reason& why);
+// Removes that, and everything else in a status that is made of facts.
+void erase_reasons(Json& status);
+// The text to write in place of the stored one; nullopt: it says the same. An API server with CRDs of an earlier
+// release keeps no facts: what it keeps decides there.
+[[nodiscard]] std::optional<std::string> text_to_write(std::string_view stored, const Json& status);
+
 // --- The sums over one policy's rollouts (policy_status.cc adds them up), and the conditions (policy_conditions.cc)
 // and Events (progress.cc) that follow from them.
+
+// The node of a policy that has been in a change for the longest time.
+struct OldestInProgress {
+  std::string node;  // Empty: no node is in a change.
+  WallTime since{};
+};
 
 struct PolicySum {
   const SharingPolicy* policy = nullptr;
@@ -27,31 +62,19 @@ struct PolicySum {
   std::map<std::string, std::set<std::string>> blocked;
   std::set<std::string> targets;
   std::set<std::string> failed;
-  // The first nodes in a change, then the first of the Pending nodes.
-  std::vector<std::string> unsettled;
-  std::vector<std::string> drifting;  // Nodes that do not show what they run, and what the first one shows.
-  std::string drift;
-  bool is_repaired = false;  // The operator restarts the pods of the first one if it does not recover.
-  // Of `drifting`: nodes whose labels are missing, and the message about the first one.
-  std::int64_t unlabelled = 0;
-  std::string labels_missing;
-  // Policies that were deleted while they had a stop, and that govern nodes which it selects.
-  std::vector<std::string> gone;
-  std::vector<std::string> awaited;  // Nodes that it might govern once their labels are back.
-  // Of `drifting`: nodes that drifted already when the operator first read them.
-  std::int64_t drifting_since_install = 0;
-  // Nodes that do not show what they run and are not repaired now: name and why (NotReady, or who holds them).
-  std::vector<std::string> excused;
-  std::string excused_for;                               // The reason of the first one.
-  std::vector<std::string> assumed;                      // RolloutView::assumed()
-  std::vector<std::pair<RolloutKey, GateState>> closed;  // Rollouts with work and a closed gate.
-  std::vector<std::string> invalid;                      // Messages of profiles that do not parse.
-  std::vector<ObjectRef> invalid_objects;                // The object that each of `invalid` concerns.
-  std::vector<std::string> breaking;                     // Nodes that would break.
-  std::string break_reason;
-  std::string unstaged;        // Why a change is not staged in waves.
-  std::string unread_owner;    // ClusterPolicy that cannot be read.
-  std::string unstaged_owner;  // ClusterPolicy that `unstaged` concerns.
+  // Its nodes by Bucket: in a change of any cause, drifting, or with missing devices.
+  std::array<std::vector<std::string>, kBuckets> nodes;
+  [[nodiscard]] const std::vector<std::string>& in(Bucket bucket) const {
+    return nodes[static_cast<std::size_t>(bucket)];
+  }
+  std::vector<std::string> assumed;  // RolloutView::assumed()
+  std::optional<Gate> first_closed;  // Of its rollouts with work.
+  // Profiles that do not parse: the object that each concerns, and what is wrong.
+  std::vector<std::pair<ObjectRef, std::string>> invalid;
+  std::vector<std::string> breaking;  // Nodes that would break.
+  std::string unstaged;               // Why a change is not staged in waves.
+  std::string unread_owner;           // ClusterPolicy that cannot be read.
+  std::string unstaged_owner;         // ClusterPolicy that `unstaged` concerns.
   std::string rollout;
   bool stopped = false;  // `rollout` is stopped by people, failures or windows.
   // Key -> what its nodes wait for in addition to those in progress; empty: they can start. Key -> progress_text().
@@ -64,45 +87,28 @@ struct PolicySum {
   // profile key.
   std::int64_t rollouts_with_work = 0;
   std::vector<std::pair<std::string, Reason>> standing;
-  std::vector<std::string> unhealthy;  // Nodes with fewer devices than before, and what the first one shows.
-  std::string missing_devices;
   OldestInProgress oldest;
-  // Nodes in a change while the operator runs with max-mode Observe.
-  std::vector<std::string> left_mid_change;
   std::map<std::string, std::set<std::string>> contested;  // Label that another client keeps changing -> nodes.
-  std::vector<std::string> left_to_nos;                    // Nodes that it selects and whose GPUs nos partitions.
 };
 
 // The first five of them, and how many more.
-[[nodiscard]] std::string join_names(const std::vector<std::string>& names);
+[[nodiscard]] std::string join_names(const auto& names) {
+  return first_names({names.begin(), names.end()});
+}
 // Why such nodes are not changed, and the command that changes them.
 [[nodiscard]] std::string preexisting_drift_text(std::string_view nodes, std::string_view policy);
 [[nodiscard]] std::string unproven_text(std::string_view nodes, std::string_view policy);
-// One text for each profile key, or the text alone if all are equal.
-[[nodiscard]] std::string text_by_key(const std::map<std::string, std::string>& texts);
-
-[[nodiscard]] StatusCondition config_valid_of(const PolicySum& sum);
-[[nodiscard]] StatusCondition degraded_of(const PolicySum& sum);
-// The condition Progressing when every rollout with work stands still (`standing`).
-[[nodiscard]] StatusCondition standing_condition(const PolicySum& sum);
-// The condition Progressing when the operator runs with max-mode Observe and has left nodes mid-change
-// (`left_mid_change`).
-[[nodiscard]] StatusCondition left_mid_change_condition(const PolicySum& sum);
-[[nodiscard]] StatusCondition ready_of(const PolicySum& sum);
-// Overlapped is True on the losing policy, then set to False once.
-[[nodiscard]] std::optional<StatusCondition> overlapped_of(const Pass& pass, const PolicySum& sum,
-                                                           const nlohmann::json& before);
-// nullopt if nos partitions no node that the policy selects, and never did (`before`: the present status).
-[[nodiscard]] std::optional<StatusCondition> left_to_nos_of(const PolicySum& sum, const nlohmann::json& before);
-// nullopt if no other client keeps changing labels that the operator wrote, and none ever did.
-[[nodiscard]] std::optional<StatusCondition> contested_of(const PolicySum& sum, const nlohmann::json& before);
-// What the policy's selector does that its author might not mean.
-[[nodiscard]] std::optional<StatusCondition> selector_condition_of(const PolicySum& sum, const nlohmann::json& before);
-// nullopt if every change is staged in waves, and always was (`before`: the present status).
-[[nodiscard]] std::optional<StatusCondition> staged_of(const PolicySum& sum, const nlohmann::json& before);
+// The condition Progressing of a deleted policy that waits for its nodes under the finalizer; nullopt for others.
+[[nodiscard]] std::optional<StatusCondition> reverting(const Pass& pass, const SharingPolicy& policy);
+// Ready, Progressing, and the others. `before`: the present status, because some stay once a policy has had them.
+[[nodiscard]] std::vector<StatusCondition> conditions_of(const Pass& pass, const PolicySum& sum, const Json& before);
+// profileKey, estimatedCompletion and oldestInProgress of a policy's status. `stopped`: by people, failures, windows or
+// workloads, so that the time at which it continues cannot be predicted. `before`: the present status, because an
+// estimate changes only when another node is done, or when the estimated time has passed.
+void add_progress(Pass& pass, const PolicySum& sum, bool stopped, const Json& before, Json& status);
 
 // Events for what the status reports now and did not report before.
-void report_changes(Pass& pass, const PolicySum& sum, const nlohmann::json& before, const nlohmann::json& after);
+void report_changes(Pass& pass, const PolicySum& sum, const Json& before, const Json& after);
 
 // --- The status of one SharingRollout (rollout_status.cc).
 
@@ -118,30 +124,14 @@ struct RolloutPhase {
   }
 };
 
-// The next content of a SharingRollout's status.
-struct NextStatus {
-  RolloutPhase phase{"Superseded",
-                     {"Superseded", "the profile has changed again, or no node of the policy uses it any more"}};
-  nlohmann::json status = nlohmann::json::object();  // The present status, updated where it differs.
-  bool left = false;                                 // is_left()
-  bool anew = false;                                 // RolloutView::anew
-  bool stopped = false;                              // By people, failures or windows.
-  std::int64_t changing = 0;                         // Nodes in progress,
-  std::int64_t settled = 0;                          // and nodes that are done.
-  std::vector<GroupWait> waits = {};                 // What the groups wait for while the gate is open.
-};
-
 // Of a SharingRollout whose revision is the view's target.
 [[nodiscard]] RolloutPhase rollout_phase_of(const RolloutView& view, const SharingRollout& rollout);
 
-// An entry of status.nodes, and the most that the CRD takes.
-inline constexpr std::size_t kMostRolloutNodes = 50;
-[[nodiscard]] nlohmann::json rollout_node(std::string_view name, std::string_view state, const Reason& why);
-// Deletes the object of an earlier attempt: the next pass creates the new one before it starts a node.
-void replace_attempt(Pass& pass, const SharingRollout& rollout, std::string why);
-
-// For a SharingRollout whose template is the newest of its DaemonSet. False if nothing must be written.
-[[nodiscard]] bool next_status_of_daemons(Pass& pass, const DaemonRollout& daemons, const SharingRollout& rollout,
-                                          NextStatus& out);
+// What keeps a node in a change from showing its profile, as its rollout has it; null: nothing.
+[[nodiscard]] const ChangeTrouble* trouble_in_change(const Pass& pass, const std::string& node,
+                                                     const NodeAssessment& assessment);
+// Removes from the list of nodes in a SharingRollout's status those that have not failed, when another revision
+// replaces it: no node waits for it any more. Its counts stay as they were, because they show how far it came.
+void keep_failed_nodes(Json& status);
 
 }  // namespace gso

@@ -19,7 +19,6 @@
 #include "reconcilers/rollout/drain.h"
 #include "reconcilers/rollout/failures.h"
 #include "reconcilers/rollout/label_contest.h"
-#include "reconcilers/rollout/repairs.h"
 #include "reconcilers/rollout/rollout_view.h"
 #include "reconcilers/rollout/stops.h"
 #include "reconcilers/status/next_status.h"
@@ -27,54 +26,10 @@
 namespace gso {
 namespace {
 
-// --- Labels of nodes that another client keeps changing, for the condition LabelsContested of their policies.
-
-using Sums = std::map<std::string, PolicySum>;
-
-void note(const LabelChange& change, const std::string& node, const std::string& policy, Sums& sums) {
-  const auto sum = sums.find(policy);
-  if (sum == sums.end()) return;
-  for (const auto& [label, until] : change.contested) sum->second.contested[label].insert(node);
-}
-
-void note_sharing_labels(const Pass& pass, Sums& sums) {
-  for (const std::string& name : pass.index.nodes_in(Bucket::label_work)) {
-    const Node* node = pass.s.world.nodes.find(name);
-    const NodeAssessment* a = pass.index.find(name);
-    if (node == nullptr || a == nullptr || !might_be_contested(pass, *node)) continue;
-    note(settled_label_change(pass, *node, *a), name, std::string(a->policy.view()), sums);
-  }
-}
-
-// No plugin needs to serve these nodes.
-void note_directories(const Pass& pass, Sums& sums) {
-  std::optional<NodePolicies> policies;
-  for (const std::string& name : pass.index.nodes_in(Bucket::mps_directory)) {
-    const Node* node = pass.s.world.nodes.find(name);
-    if (node == nullptr || !might_be_contested(pass, *node)) continue;
-    const LabelChange change = directory_label(pass, *node).change;
-    if (change.contested.empty()) continue;
-    if (!policies) policies.emplace(pass.index, pass.s.world);
-    note(change, name, policies->of(*node).meta.name, sums);
-  }
-}
-
-// `sums`: by the name of the policy.
-void note_contested_labels(const Pass& pass, Sums& sums) {
-  note_sharing_labels(pass, sums);
-  note_directories(pass, sums);
-}
-
-}  // namespace
-
-using Json = nlohmann::json;
-
-namespace {
-
 std::string failed_names(const FleetRecord::Failure& failure) {
   std::vector<std::string> names;
   for (const auto& [name, machine] : failure.nodes) names.push_back(name);
-  return join_names(names);
+  return first_names(names);
 }
 
 class PolicyStatuses {
@@ -100,47 +55,32 @@ class PolicyStatuses {
       if (PolicySum* sum = sum_of(key.policy)) add_rollout(key, profile_rollout, *sum);
     }
     for (auto& [name, sum] : sums_) add_rollback(sum);
-    for (const auto& [policy, nodes] : pass_.index.left_to_nos) {
-      if (PolicySum* sum = sum_of(policy)) sum->left_to_nos.assign(nodes.begin(), nodes.end());
+    for (const Bucket bucket : {Bucket::changing, Bucket::self_loaded, Bucket::following, Bucket::drifting,
+                                Bucket::excused_drift, Bucket::missing_devices}) {
+      each_of(bucket, [&](const std::string& name, const NodeAssessment& /*a*/, PolicySum& sum) {
+        sum.nodes[static_cast<std::size_t>(bucket)].push_back(name);
+      });
     }
-    for (const auto& [policy, nodes] : pass_.index.awaited) {
-      if (PolicySum* sum = sum_of(policy)) sum->awaited.assign(nodes.begin(), nodes.end());
-    }
-    for (auto& [name, sum] : sums_) add_gone(name, sum);
     const std::map<std::string, Reason>& draining = pass_.rollouts->blocked_in_progress();
-    const std::map<std::string_view, const ChangeTrouble*> standing = standing_troubles();
-    for (const std::string& name : pass_.index.nodes_in(Bucket::changing)) {
-      PolicySum* sum = sum_of(pass_.index.find(name)->policy.view());
-      if (sum == nullptr) continue;
-      note_in_progress(pass_, name, sum->oldest);
-      if (pass_.s.settings.rollouts == PolicyMode::observe) sum->left_mid_change.push_back(name);
-      if (const auto who = draining.find(name); who != draining.end()) {
-        sum->waiting[who->second.code].emplace(name, who->second.message);
-      } else if (const auto trouble = standing.find(name); trouble != standing.end()) {
-        sum->waiting[trouble->second->code].emplace(name, trouble->second->message);
-      }
-    }
+    each_of(Bucket::changing, [&](const std::string& name, const NodeAssessment& a, PolicySum& sum) {
+      note_in_progress(name, a, sum.oldest);
+      const auto who = draining.find(name);
+      const ChangeTrouble* trouble = who == draining.end() ? trouble_in_change(pass_, name, a) : nullptr;
+      // The change stands: some of the node's pods are gone, and the operator deletes none of the others.
+      const bool stands = trouble != nullptr && trouble->kind == ChangeTrouble::Kind::stands;
+      if (who != draining.end()) sum.waiting[who->second.code].emplace(name, who->second.message);
+      if (stands) sum.waiting[trouble->code].emplace(name, trouble->message);
+    });
     for (const auto& [name, who] : queued_) {
       if (PolicySum* sum = sum_of(pass_.index.find(name)->policy.view()))
         sum->waiting[who.code].emplace(name, who.message);
     }
-    for (const std::string& name : pass_.index.nodes_in(Bucket::missing_devices)) {
-      const NodeAssessment& a = *pass_.index.find(name);
-      PolicySum* sum = sum_of(a.policy.view());
-      if (sum == nullptr) continue;
-      if (sum->unhealthy.empty()) sum->missing_devices = missing_devices_text(a);
-      sum->unhealthy.push_back(name);
-    }
-    name_nodes();
-    note_contested_labels(pass_, sums_);
-    for (const std::string& name : pass_.index.nodes_in(Bucket::would_break)) {
-      const NodeAssessment* a = pass_.index.find(name);
-      PolicySum* sum = sum_of(a->policy.view());
-      if (sum == nullptr || !pass_.plannable(*a)) continue;
-      sum->breaking.push_back(name);
-      sum->break_reason = a->would_break.view();
-      sum->unstaged_owner = pass_.index.installation_of(*a).owner;
-    }
+    note_contested_labels();
+    each_of(Bucket::would_break, [&](const std::string& name, const NodeAssessment& a, PolicySum& sum) {
+      if (!pass_.plannable(a)) return;
+      sum.breaking.push_back(name);
+      sum.unstaged_owner = pass_.index.installation_of(a).owner;
+    });
   }
 
   // Null: the policy has no status.
@@ -149,81 +89,44 @@ class PolicyStatuses {
     return found == sums_.end() ? nullptr : &found->second;
   }
 
-  // Why changes of nodes stand: some of a node's pods are gone, and the operator deletes none of the others.
-  [[nodiscard]] std::map<std::string_view, const ChangeTrouble*> standing_troubles() const {
-    std::map<std::string_view, const ChangeTrouble*> out;
-    if (pass_.index.nodes_in(Bucket::changing).empty()) return out;
-    for (const auto& [key, profile_rollout] : pass_.index.profile_rollouts) {
-      for (const auto& [name, trouble] : rollout_of(pass_, key).troubles()) {
-        if (trouble.kind == ChangeTrouble::Kind::stands) out.emplace(name, &trouble);
-      }
-    }
-    return out;
-  }
-
-  // For the message about a drifting node: why it is not repaired although it could be.
-  [[nodiscard]] std::string not_repaired(const std::string& name, const NodeAssessment& a) const {
-    if (!pass_.index.nodes_in(Bucket::repairable).contains(name)) return {};
-    const RolloutView* view = find_rollout(pass_, pass_.index.rollout_key_of(a));
-    const std::string why = view == nullptr ? std::string() : repair_stop(*view);
-    return why.empty() ? why : "; not repaired: " + why;
-  }
-
-  // Names the nodes that prevent a policy from being Ready.
-  void name_nodes() {
-    const Index& index = pass_.index;
-    const auto add_drift = [&](const std::string& name) {
-      const NodeAssessment* a = index.find(name);
-      PolicySum* sum = a == nullptr || !drifts(*a) ? nullptr : sum_of(a->policy.view());
-      if (sum == nullptr) return;
-      sum->drifting.push_back(name);
-      sum->drifting_since_install += baseline_excuse(*a) == kPreexistingDrift ? 1 : 0;
-      if (sum->drifting.size() == 1) {
-        const std::string stop = not_repaired(name, *a);
-        sum->is_repaired = stop.empty() && index.nodes_in(Bucket::repairable).contains(name);
-        sum->drift = drift_text(*a) + stop;
-      }
-      if (a->labels_missing.empty()) return;
-      ++sum->unlabelled;
-      if (sum->labels_missing.empty()) sum->labels_missing = a->labels_missing.view();
-    };
-    for (const std::string& name : index.nodes_in(Bucket::drifting)) add_drift(name);
-    for (const std::string& name : index.nodes_in(Bucket::excused_drift)) {
-      const NodeAssessment& a = *index.find(name);
-      PolicySum* sum = sum_of(a.policy.view());
-      if (sum == nullptr) continue;
-      const std::string_view why = excuse_of(a);
-      if (why.empty()) {
-        add_drift(name);
-        continue;
-      }
-      if (sum->excused.empty()) sum->excused_for = why;
-      sum->excused.push_back(fmt::format("{} ({})", name, why));
-    }
-    for (const auto* names : {&index.nodes_in(Bucket::changing), &index.nodes_in(Bucket::self_loaded),
-                              &index.nodes_in(Bucket::following)}) {
-      for (const std::string& name : *names) {
-        const NodeAssessment* a = index.find(name);
-        if (PolicySum* sum = a == nullptr ? nullptr : sum_of(a->policy.view())) sum->unsettled.push_back(name);
-      }
-    }
-    for (const auto& [key, profile_rollout] : index.profile_rollouts) {
-      PolicySum* sum = sum_of(key.policy);
-      if (sum == nullptr) continue;
-      for (const auto& [product, group] : profile_rollout.groups) {
-        for (const auto& [available, name] : group.pending) {
-          if (sum->unsettled.size() >= kMostNames) break;
-          sum->unsettled.push_back(name);
-        }
-      }
+  // The nodes whose policy has a status.
+  void each_of(Bucket bucket, const auto& note) {
+    for (const std::string& name : pass_.index.nodes_in(bucket)) {
+      const NodeAssessment& a = *pass_.index.find(name);
+      if (PolicySum* sum = sum_of(a.policy.view())) note(name, a, *sum);
     }
   }
 
-  // `default` selects every node.
-  void add_gone(const std::string& name, PolicySum& sum) const {
-    for (const auto& [other, policy] : pass_.index.held_policies) {
-      if (!policy.gone || !pass_.index.policies.contains(other)) continue;
-      if (name == kDefaultPolicy || pass_.index.overlaps.contains({name, other})) sum.gone.push_back(other);
+  // Names the timer of the start of its change.
+  void note_in_progress(const std::string& node, const NodeAssessment& a, OldestInProgress& oldest) {
+    const TimerKey timer{Timer::changing, node, a.change->to};
+    pass_.run(timer);
+    const WallTime since = pass_.since(timer);
+    if (oldest.node.empty() || since < oldest.since) oldest = {node, since};
+  }
+
+  // --- Labels of nodes that another client keeps changing, for the condition LabelsContested of their policies.
+
+  void note_contested(const LabelChange& change, const std::string& node, PolicySum* sum) {
+    if (sum == nullptr) return;
+    for (const auto& [label, until] : change.contested) sum->contested[label].insert(node);
+  }
+
+  void note_contested_labels() {
+    each_of(Bucket::label_work, [&](const std::string& name, const NodeAssessment& a, PolicySum& sum) {
+      const Node* node = pass_.s.world.nodes.find(name);
+      if (node != nullptr && might_be_contested(pass_, *node))
+        note_contested(settled_label_change(pass_, *node, a), name, &sum);
+    });
+    // No plugin needs to serve these nodes.
+    std::optional<NodePolicies> policies;
+    for (const std::string& name : pass_.index.nodes_in(Bucket::mps_directory)) {
+      const Node* node = pass_.s.world.nodes.find(name);
+      if (node == nullptr || !might_be_contested(pass_, *node)) continue;
+      const LabelChange change = directory_label(pass_, *node).change;
+      if (change.contested.empty()) continue;
+      if (!policies) policies.emplace(pass_.index, pass_.s.world);
+      note_contested(change, name, sum_of(policies->of(*node).meta.name));
     }
   }
 
@@ -257,9 +160,9 @@ class PolicyStatuses {
         invalid != profile_rollout.blocked.end()) {
       const NodeAssessment& blocked = *pass_.index.find(*invalid->second.begin());
       if (!blocked.has_unknown_label()) {
-        sum.invalid.push_back(blocked.obstacle.message);
-        sum.invalid_objects.push_back(blocked.wrong_key ? policy_ref(*sum.policy)
-                                                        : config_map_ref(installation.config_map_key()));
+        sum.invalid.emplace_back(
+            blocked.wrong_key ? policy_ref(*sum.policy) : config_map_ref(installation.config_map_key()),
+            blocked.obstacle.message);
       }
     }
     sum.assumed.insert(sum.assumed.end(), view.assumed().begin(), view.assumed().end());
@@ -268,7 +171,7 @@ class PolicyStatuses {
     if (pending > 0) {
       const GateState& gate = view.gate();
       if (!gate.is_open() && !view.waits_briefly()) {
-        sum.closed.emplace_back(key, gate);
+        if (!sum.first_closed) sum.first_closed = gate.gate;
         sum.waits.emplace(key.key, Reason(gate.reason(), fmt::format("{}: {}", gate.reason(), gate.message)));
       }
     }
@@ -312,25 +215,6 @@ class PolicyStatuses {
       sum.waits.emplace(view.key.key, Reason(kRollingOut, waits.message, waits.facts));
   }
 
-  // --- Conditions.
-
-  [[nodiscard]] StatusCondition progressing(const PolicySum& sum) const {
-    if (auto condition = reverting(pass_, *sum.policy)) return *condition;
-    if (!sum.left_mid_change.empty()) return left_mid_change_condition(sum);
-    if (sum.rollouts_with_work == 0) {
-      return {"Progressing", false, kNothingToDo, "nothing is being changed"};
-    }
-    if (std::ssize(sum.standing) == sum.rollouts_with_work) return standing_condition(sum);
-    if (sum.waits.empty()) return {"Progressing", true, kRollingOut, text_by_key(sum.progress)};
-    std::map<std::string, std::string> texts;
-    Facts about;
-    for (const auto& [key, wait] : sum.waits) {
-      texts.emplace(key, wait.message);
-      about.add(wait.facts());
-    }
-    return {"Progressing", true, Reason(kRollingOut, text_by_key(texts), std::move(about))};
-  }
-
   // Nodes that cannot be changed, or that are out of service and wait for their workloads. The message is the first
   // node's.
   static Json blocked_entry(const std::string& reason, const std::vector<std::pair<std::string, std::string>>& nodes) {
@@ -347,12 +231,7 @@ class PolicyStatuses {
 
   Json status_of(const PolicySum& sum, const Json& before) {
     const std::int64_t generation = sum.policy->meta.generation;
-    std::vector<StatusCondition> conditions{ready_of(sum), progressing(sum), degraded_of(sum), config_valid_of(sum)};
-    if (auto condition = overlapped_of(pass_, sum, before)) conditions.push_back(std::move(*condition));
-    if (auto condition = staged_of(sum, before)) conditions.push_back(std::move(*condition));
-    if (auto condition = left_to_nos_of(sum, before)) conditions.push_back(std::move(*condition));
-    if (auto condition = contested_of(sum, before)) conditions.push_back(std::move(*condition));
-    if (auto condition = selector_condition_of(sum, before)) conditions.push_back(std::move(*condition));
+    const std::vector<StatusCondition> conditions = conditions_of(pass_, sum, before);
     Json out = {{"nodes",
                  {{"total", sum.tally.total},
                   {"upToDate", sum.tally.settled},
@@ -369,8 +248,7 @@ class PolicyStatuses {
     if (!sum.rollout.empty()) out["currentRollout"] = sum.rollout;
     const bool stopped =
         sum.stopped || std::ranges::any_of(sum.waiting, [](const auto& nodes) { return is_of_workloads(nodes.first); });
-    add_progress(pass_, *sum.policy, {sum.rollout, sum.tally.settled, sum.tally.changing, stopped, sum.oldest}, before,
-                 out);
+    add_progress(pass_, sum, stopped, before, out);
     if (sum.targets.size() == 1 && sum.tally.settled == sum.tally.total && sum.tally.total > 0)
       out["verifiedRevision"] = *sum.targets.begin();
     // Nodes that are out of service because of it come first.
@@ -435,6 +313,13 @@ class PolicyStatuses {
 };
 
 }  // namespace
+
+const ChangeTrouble* trouble_in_change(const Pass& pass, const std::string& node, const NodeAssessment& a) {
+  const RolloutView* view = pass.rollouts == nullptr ? nullptr : find_rollout(pass, pass.index.rollout_key_of(a));
+  if (view == nullptr) return nullptr;
+  const auto found = view->troubles().find(node);
+  return found == view->troubles().end() ? nullptr : &found->second;
+}
 
 void plan_policy_statuses(Pass& pass) {
   PolicyStatuses(pass).run();

@@ -22,7 +22,7 @@
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/object_refs.h"
 #include "reconcilers/reasons/names.h"
-#include "reconcilers/status/status.h"
+#include "reconcilers/status/next_status.h"
 
 namespace gso {
 
@@ -111,8 +111,6 @@ void plan_preflight(Pass& pass) {
 
 // --- If the record cannot be read, no rollout starts; the finding, the Event and every policy's status report it.
 
-using Json = nlohmann::json;
-
 namespace {
 
 ObjectRef unreadable_ref(const Pass& pass) {
@@ -153,17 +151,17 @@ std::string left_mid_change(const Pass& pass, std::string_view policy) {
 std::string status_without_record(const Pass& pass, std::string_view before, std::int64_t generation,
                                   const std::string& message) {
   Json status = parse_status(before);
-  const std::string reason(kRecordUnreadable);
-  std::vector<StatusCondition> conditions{{"Ready", false, reason, message}, {"Progressing", false, reason, message}};
+  const Reason why{kRecordUnreadable, message};
+  std::vector<StatusCondition> conditions{{"Ready", false, why}, {"Progressing", false, why}};
   for (const Json& known : list_at(status, "conditions")) {
     const std::string type = text_at(known, "type");
     if (type.empty() || type == "Ready" || type == "Progressing") continue;
     conditions.push_back(
-        {type, text_at(known, "status") == "True", text_at(known, "reason"), text_at(known, "message")});
+        {type, text_at(known, "status") == "True", {text_at(known, "reason"), text_at(known, "message")}});
   }
   status["conditions"] = condition_list(conditions, status, generation, pass.s.now);
   status.erase("waits");
-  status["reason"] = fields_of(Reason(reason, message));
+  status["reason"] = fields_of(why);
   return text_to_write(before, status).value_or(std::string());
 }
 

@@ -21,28 +21,16 @@
 
 namespace gso {
 
-using Json = nlohmann::json;
-
 namespace {
-
-std::optional<WallTime> time_of(const Json& object, const char* field) {
-  const auto at = object.find(field);
-  return at != object.end() && at->is_string() ? k8s::parse_rfc3339(at->get_ref<const std::string&>()) : std::nullopt;
-}
-
-std::int64_t count_of(const Json& object, const char* field) {
-  const auto at = object.find(field);
-  return at != object.end() && at->is_number_integer() ? at->get<std::int64_t>() : 0;
-}
 
 // Extrapolated from the pace since `pace` began, and rounded up to the minute because it is not more precise.
 std::optional<WallTime> extrapolate(const Json& rollout, WallTime now) {
   const Json pace = object_at(rollout, "pace");
   const Json counts = object_at(rollout, "counts");
-  const auto started = time_of(pace, "since");
+  const auto started = k8s::parse_rfc3339(text_at(pace, "since"));
   if (!started) return std::nullopt;
-  const std::int64_t done = count_of(counts, "updated") - count_of(pace, "updated");
-  const std::int64_t left = count_of(counts, "pending") + count_of(counts, "inProgress");
+  const std::int64_t done = number_at(counts, "updated") - number_at(pace, "updated");
+  const std::int64_t left = number_at(counts, "pending") + number_at(counts, "inProgress");
   if (done <= 0 || left <= 0 || now <= *started) return std::nullopt;
   using Seconds = std::chrono::duration<double>;
   const Seconds needed = Seconds(now - *started) * (static_cast<double>(left) / static_cast<double>(done));
@@ -54,34 +42,24 @@ std::optional<WallTime> extrapolate(const Json& rollout, WallTime now) {
 
 }  // namespace
 
-void note_in_progress(Pass& pass, const std::string& node, OldestInProgress& oldest) {
-  const NodeAssessment* a = pass.index.find(node);
-  if (a == nullptr || !a->change) return;
-  const TimerKey timer{Timer::changing, node, a->change->to};
-  pass.run(timer);
-  const WallTime since = pass.since(timer);
-  if (oldest.node.empty() || since < oldest.since) oldest = {node, since};
-}
-
-void add_progress(Pass& pass, const SharingPolicy& policy, const Progress& progress, const Json& before, Json& status) {
+void add_progress(Pass& pass, const PolicySum& sum, bool stopped, const Json& before, Json& status) {
+  const SharingPolicy& policy = *sum.policy;
   if (policy.config_map_key) status["profileKey"] = *policy.config_map_key;
   if (policy.inline_profile) status["profileKey"] = inline_profile_key(policy.meta.name, *policy.inline_profile);
-  if (!progress.oldest.node.empty()) {
-    WallTime since = progress.oldest.since;
+  if (!sum.oldest.node.empty()) {
+    WallTime since = sum.oldest.since;
     // A new leader did not observe the start; the status has it.
     const Json known = object_at(before, "oldestInProgress");
-    if (text_at(known, "node") == progress.oldest.node)
-      since = std::min(since, time_of(known, "since").value_or(since));
-    status["oldestInProgress"] = {{"node", progress.oldest.node}, {"since", k8s::format_time(since)}};
+    if (text_at(known, "node") == sum.oldest.node)
+      since = std::min(since, k8s::parse_rfc3339(text_at(known, "since")).value_or(since));
+    status["oldestInProgress"] = {{"node", sum.oldest.node}, {"since", k8s::format_time(since)}};
   }
-  const SharingRollout* rollout = progress.rollout.empty() ? nullptr : pass.s.world.rollouts.find(progress.rollout);
-  if (rollout == nullptr || progress.in_progress == 0 || progress.stopped) return;
-  const auto known = time_of(before, "estimatedCompletion");
-  const Json nodes = object_at(before, "nodes");
-  const bool same =
-      text_at(before, "currentRollout") == progress.rollout && count_of(nodes, "upToDate") == progress.up_to_date;
-  const Json state = parse_status(rollout->status_json);
-  const auto fresh = extrapolate(state, pass.s.now);
+  const SharingRollout* rollout = sum.rollout.empty() ? nullptr : pass.s.world.rollouts.find(sum.rollout);
+  if (rollout == nullptr || sum.tally.changing == 0 || stopped) return;
+  const auto known = k8s::parse_rfc3339(text_at(before, "estimatedCompletion"));
+  const bool same = text_at(before, "currentRollout") == sum.rollout &&
+                    number_at(object_at(before, "nodes"), "upToDate") == sum.tally.settled;
+  const auto fresh = extrapolate(parse_status(rollout->status_json), pass.s.now);
   const auto estimate = fresh && known && same && *known > pass.s.now ? known : fresh;
   if (estimate) status["estimatedCompletion"] = k8s::format_time(*estimate);
 }
@@ -100,38 +78,40 @@ std::optional<Reason> revert_obstacle(const Pass& pass, const std::string& name,
   return rollout == nullptr || a.phase != Phase::pending ? std::nullopt : rollout->standstill();
 }
 
-// The first node with a label of that policy, and why none of them is reverted now; nullopt: some are.
-std::optional<std::pair<std::string, Reason>> standing_revert(const Pass& pass, const std::string& policy) {
+// What keeps the nodes with a label of that policy from being reverted, if something keeps each of them: the first by
+// name, of what `of` says of one. nullopt: some are reverted.
+std::optional<std::pair<std::string, Reason>> first_of_all(const Pass& pass, const std::string& policy,
+                                                           const auto& of) {
   std::optional<std::pair<std::string, Reason>> out;
   for (const auto& [name, node] : pass.index.nodes) {
     if (!node.assessment || node.assessment->label_by != policy) continue;
-    const auto obstacle = revert_obstacle(pass, name, *node.assessment);
-    if (!obstacle) return std::nullopt;
-    if (!out || name < out->first) out.emplace(name, *obstacle);  // The nodes are in no order.
+    std::optional<std::pair<std::string, Reason>> found = of(name, *node.assessment);
+    if (!found) return std::nullopt;
+    if (!out || found->first < out->first) out = std::move(found);  // The nodes are in no order.
   }
   return out;
 }
 
-// The closed gate that the nodes with a label of that policy wait for; nullopt: some do not wait for one.
-std::optional<GateState> first_gate_before_reverts(const Pass& pass, const std::string& policy,
-                                                   std::string& governed_by) {
-  std::optional<GateState> out;
-  for (const auto& [name, node] : pass.index.nodes) {
-    if (!node.assessment || node.assessment->label_by != policy) continue;
-    const NodeAssessment& a = *node.assessment;
+// The first node with a label of that policy, and why none of them is reverted now; nullopt: some are.
+std::optional<std::pair<std::string, Reason>> standing_revert(const Pass& pass, const std::string& policy) {
+  return first_of_all(pass, policy, [&](const std::string& name, const NodeAssessment& a) {
+    std::optional<Reason> why = revert_obstacle(pass, name, a);
+    return why ? std::optional(std::pair(name, *std::move(why))) : std::nullopt;
+  });
+}
+
+// The policy that governs nodes with a label of that one now, and its closed gate, which they wait for; nullopt: some
+// do not wait for one.
+std::optional<std::pair<std::string, Reason>> first_gate_before_reverts(const Pass& pass, const std::string& policy) {
+  return first_of_all(pass, policy, [&](const std::string& /*name*/, const NodeAssessment& a) {
     RolloutView* rollout = pass.rollouts == nullptr ? nullptr : find_rollout(pass, pass.index.rollout_key_of(a));
     const bool waits = rollout != nullptr && a.phase == Phase::pending && a.left_policy == LeftPolicy::revert &&
                        !rollout->gate().is_open() && !rollout->waits_briefly();
-    if (!waits) return std::nullopt;
-    const std::string other(a.policy.view());
-    if (!out || other < governed_by) {  // The nodes are in no order.
-      out = rollout->gate();
-      governed_by = other;
-    }
-  }
-  return out;
+    return waits ? std::optional(std::pair(std::string(a.policy.view()), rollout->gate().why())) : std::nullopt;
+  });
 }
 
+constexpr std::string_view kReverting = "Reverting";
 constexpr std::string_view kLetGo = "to delete the policy without a revert, set spec.deletionPolicy: Retain";
 
 std::string unserved_text(const std::vector<std::string>& nodes) {
@@ -140,19 +120,39 @@ std::string unserved_text(const std::vector<std::string>& nodes) {
                      first_names(nodes), one ? "has" : "have", one ? "has" : "have");
 }
 
-// The condition of a deleted policy whose reverts neither a stop nor a gate prevents. `nodes`: how many have its label;
-// `unserved`: more of them.
-StatusCondition without_a_stop(const Pass& pass, const std::string& policy, const std::string& nodes,
-                               const std::vector<std::string>& unserved) {
-  const std::string others = unserved.empty() ? "" : "; " + unserved_text(unserved);
-  if (const auto standing = standing_revert(pass, policy)) {
-    const auto& [name, why] = *standing;
-    return {"Progressing", false, why.code,
-            fmt::format("{}, which the operator does not revert now: {}: {}{}; {}", nodes, name, why.message, others,
-                        kLetGo)};
+// Why the reverts of a deleted policy do not go on, with the code "Reverting" if they do. `count`: how many nodes have
+// its label; `unserved`: more of them.
+Reason why_reverting(const Pass& pass, const SharingPolicy& policy, std::int64_t count,
+                     const std::vector<std::string>& unserved) {
+  const std::string& name = policy.meta.name;
+  const std::string nodes = fmt::format("{} still ha{} its label", counted(count, "node"), count == 1 ? "s" : "ve");
+  if (pass.s.settings.rollouts == PolicyMode::observe)
+    return {kObserve, fmt::format("{}, and the operator runs with max-mode Observe: {}", nodes, kLetGo)};
+  const bool stopped =
+      pass.index.held_policies.contains(name) && pass.index.record && has_recorded_stop(*pass.index.record, policy);
+  if (stopped) {
+    const std::string stops = stops_of(policy);
+    // Why a policy that is deleted still governs its nodes (cluster/policy_match.h).
+    const Gate gate = first_gate_in_spec(policy);
+    return {
+        gate == Gate::open ? kPolicyGone : reason_of(gate),
+        fmt::format("{}, and the operator does not revert nodes while the policy has a stop ({}). Remove the stop from "
+                    "the policy; {}",
+                    nodes, stops.empty() ? "a paused or aborted rollout" : stops, kLetGo)};
   }
-  return {"Progressing", true, "Reverting",
-          fmt::format("{}, which the operator reverts first{}; {}", nodes, others, kLetGo)};
+  if (const auto waits = first_gate_before_reverts(pass, name)) {
+    const auto& [governing, gate] = *waits;
+    const std::string_view them = count == 1 ? "it" : "them";
+    return {gate.code, fmt::format("{}, and policy {}, which governs {} now, does not let {} start: {}; {}", nodes,
+                                   governing, them, them, gate.message, kLetGo)};
+  }
+  const std::string others = unserved.empty() ? "" : "; " + unserved_text(unserved);
+  if (const auto standing = standing_revert(pass, name)) {
+    const auto& [node, why] = *standing;
+    return {why.code, fmt::format("{}, which the operator does not revert now: {}: {}{}; {}", nodes, node, why.message,
+                                  others, kLetGo)};
+  }
+  return {kReverting, fmt::format("{}, which the operator reverts first{}; {}", nodes, others, kLetGo)};
 }
 
 }  // namespace
@@ -162,43 +162,20 @@ std::optional<StatusCondition> reverting(const Pass& pass, const SharingPolicy& 
   const bool has_finalizer = std::ranges::find(policy.finalizers, kRevertFinalizer) != policy.finalizers.end();
   if (!policy.meta.deletion_timestamp || !has_finalizer) return std::nullopt;
   const std::vector<std::string> unserved = unserved_with_label_of(pass, policy.meta.name);
-  if (left == pass.index.labelled.end()) {
-    const std::vector<std::string> unknown = nodes_of_unknown_owner(pass);
-    if (unknown.empty() && unserved.empty()) return std::nullopt;
-    if (unknown.empty())
-      return StatusCondition{"Progressing", false, "Unmanaged", unserved_text(unserved) + "; " + std::string(kLetGo)};
-    return StatusCondition{
-        "Progressing", false, kOwnedUnreadable,
-        fmt::format("whether nodes still have its label is unknown: annotation {} cannot be read on {}",
-                    kOwnedAnnotation, first_names(unknown))};
+  if (left != pass.index.labelled.end()) {
+    Reason why = why_reverting(pass, policy, left->second, unserved);
+    const bool goes_on = why.code == kReverting;
+    return StatusCondition("Progressing", goes_on, std::move(why));
   }
-  const std::string nodes =
-      fmt::format("{} still ha{} its label", counted(left->second, "node"), left->second == 1 ? "s" : "ve");
-  if (pass.s.settings.rollouts == PolicyMode::observe) {
-    return StatusCondition{"Progressing", false, kObserve,
-                           fmt::format("{}, and the operator runs with max-mode Observe: {}", nodes, kLetGo)};
+  const std::vector<std::string> unknown = nodes_of_unknown_owner(pass);
+  if (unknown.empty() && unserved.empty()) return std::nullopt;
+  Reason why("Unmanaged", unserved.empty() ? "" : fmt::format("{}; {}", unserved_text(unserved), kLetGo));
+  if (!unknown.empty()) {
+    why = {kOwnedUnreadable,
+           fmt::format("whether nodes still have its label is unknown: annotation {} cannot be read on {}",
+                       kOwnedAnnotation, first_names(unknown))};
   }
-  const bool stopped = pass.index.held_policies.contains(policy.meta.name) && pass.index.record &&
-                       has_recorded_stop(*pass.index.record, policy);
-  if (stopped) {
-    const std::string stops = stops_of(policy);
-    // Why a policy that is deleted still governs its nodes (cluster/policy_match.h).
-    const Gate gate = first_gate_in_spec(policy);
-    const std::string_view reason = gate == Gate::open ? kPolicyGone : reason_of(gate);
-    return StatusCondition{
-        "Progressing", false, reason,
-        fmt::format("{}, and the operator does not revert nodes while the policy has a stop ({}). Remove the stop from "
-                    "the policy; {}",
-                    nodes, stops.empty() ? "a paused or aborted rollout" : stops, kLetGo)};
-  }
-  std::string governed_by;
-  if (const auto gate = first_gate_before_reverts(pass, policy.meta.name, governed_by)) {
-    return StatusCondition{
-        "Progressing", false, gate->reason(),
-        fmt::format("{}, and policy {}, which governs {} now, does not let {} start: {}; {}", nodes, governed_by,
-                    left->second == 1 ? "it" : "them", left->second == 1 ? "it" : "them", gate->message, kLetGo)};
-  }
-  return without_a_stop(pass, policy.meta.name, nodes, unserved);
+  return StatusCondition("Progressing", false, std::move(why));
 }
 
 // --- The Events for changes of a policy's status: each is sent once, with the condition.
@@ -234,10 +211,8 @@ void report_unstaged(Pass& pass, const PolicySum& sum, const std::string& unstag
 
 void report_changes(Pass& pass, const PolicySum& sum, const Json& before, const Json& after) {
   if (!newly_false(before, after, "ConfigValid").empty()) {
-    for (std::size_t i = 0; i < sum.invalid.size(); ++i) {
-      pass.event(sum.invalid_objects[i], true, kConfigInvalid, "Refuse",
-                 sum.invalid[i] + ". The operator restarts no pod with it");
-    }
+    for (const auto& [object, text] : sum.invalid)
+      pass.event(object, true, kConfigInvalid, "Refuse", text + ". The operator restarts no pod with it");
   }
   if (const std::string waits = newly_false(before, after, "Progressing"); waits.starts_with(kObserve)) {
     pass.event(pass.s.world.policies_served ? policy_ref(*sum.policy) : state_ref(pass), false, kWouldRoll, "Roll",

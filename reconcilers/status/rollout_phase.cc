@@ -46,7 +46,7 @@ std::string on_their_way(const RolloutView& view) {
 std::string failed_before(const RolloutView& view) {
   const std::set<std::string>& failed = view.failed();
   if (failed.empty()) return {};
-  return "; out of service before the change, and failed to verify: " + join_names({failed.begin(), failed.end()});
+  return "; out of service before the change, and failed to verify: " + join_names(failed);
 }
 
 // Nodes that did not show their profile when the operator first read them: they are not changed, unless asked for. A
@@ -91,7 +91,7 @@ std::optional<RolloutPhase> blocked_everywhere(const RolloutView& view) {
   std::string why;
   for (const auto& [reason, nodes] : by_reason) {
     if (std::ranges::any_of(nodes, has_it)) return std::nullopt;
-    why += fmt::format("{}{} ({})", why.empty() ? "" : "; ", join_names({nodes.begin(), nodes.end()}), reason);
+    why += fmt::format("{}{} ({})", why.empty() ? "" : "; ", join_names(nodes), reason);
   }
   return RolloutPhase{"Paused",
                       {by_reason.begin()->first, "no node has the revision, and none can be changed now: " + why}};
@@ -124,7 +124,7 @@ RolloutPhase rollout_phase_of(const RolloutView& view, const SharingRollout& rol
               {kLabelsMissing,
                fmt::format("waits for the labels of {}. Check the pods of GPU Feature Discovery and Node Feature "
                            "Discovery",
-                           join_names({unlabelled->second.begin(), unlabelled->second.end()}))}};
+                           join_names(unlabelled->second))}};
     }
     const auto without_key = completed ? std::vector<std::string>() : lost_their_key(view);
     if (!without_key.empty()) {
@@ -178,83 +178,6 @@ void trim_rollout_history(Pass& pass) {
       --left;
     }
   }
-}
-
-// --- Status of the SharingRollouts of standalone MPS daemons.
-
-namespace {
-
-// No node has the template, and somebody holds each that could get it: nothing is complete.
-RolloutPhase held_everywhere(const DaemonRollout& daemons) {
-  std::vector<std::string> names;
-  std::string reason(kHeld);
-  for (const DaemonRollout::Row& row : daemons.nodes) {
-    if (row.state != to_string(Phase::held)) continue;
-    if (names.empty()) reason = row.why.code;
-    names.push_back(row.name);
-  }
-  return {"Paused", {reason, "no node runs the template, and none can be changed now: " + first_names(names)}};
-}
-
-RolloutPhase daemon_phase_of(const DaemonRollout& daemons) {
-  const GateState& gate = daemons.gate;
-  if (gate.gate == Gate::aborted) return {std::string(row_of(gate.gate).phase), gate.why()};
-  const std::int64_t left = daemons.pending + daemons.in_change;
-  if (left == 0 && daemons.failed == 0) {
-    if (daemons.updated == 0 && daemons.blocked > 0) return held_everywhere(daemons);
-    return {"Completed",
-            {"Completed", daemons.blocked == 0 ? "every node runs the template"
-                                               : "every node that can be changed runs the template"}};
-  }
-  if (const std::string phase(row_of(gate.gate).phase); !phase.empty() && daemons.pending > 0)
-    return {phase, gate.why()};
-  if (left == 0) {
-    return {"Failed", {kVerificationFailed, why_failed(daemons)}};
-  }
-  if (!gate.is_open()) return {"Progressing", gate.why()};
-  return {"Progressing", {kRollingOut, {}}};
-}
-
-// The object is deleted when nothing else keeps nodes from starting, or when they wait for an approval.
-bool is_replaced_now(const DaemonRollout& daemons) {
-  return daemons.gate.gate == Gate::new_attempt || daemons.gate.gate == Gate::approval;
-}
-
-}  // namespace
-
-bool next_status_of_daemons(Pass& pass, const DaemonRollout& daemons, const SharingRollout& rollout, NextStatus& out) {
-  out.anew = daemons.pending > 0 && was_left(pass.index, rollout);
-  const bool history = !out.anew && was_left(pass.index, rollout);
-  if (history || rollout.meta.deletion_timestamp) return false;
-  if (out.anew && daemons.gate.gate == Gate::settling) return false;
-  if (out.anew && is_replaced_now(daemons)) {
-    replace_attempt(pass, rollout,
-                    fmt::format("{} returns to template {}, which another one had replaced", rollout.config_map,
-                                rollout.to_revision));
-    return false;
-  }
-  out.phase = daemon_phase_of(daemons);
-  // A pod that is missing or not Ready later does not reopen a rollout that is complete, and no status is written.
-  const bool ended = has_ended(rollout.phase) && daemons.pending == 0;
-  if (rollout.phase == "Completed" && ended) return false;
-  out.stopped = !row_of(daemons.gate.gate).phase.empty();
-  out.changing = daemons.in_change;
-  out.settled = daemons.updated;
-  out.status["counts"] = {{"total", daemons.total},
-                          {"updated", daemons.updated},
-                          {"inProgress", daemons.in_change},
-                          {"pending", daemons.pending},
-                          {"blocked", daemons.blocked},
-                          {"failed", daemons.failed},
-                          {"drifting", 0}};
-  if (!has_ended(out.phase.name))
-    out.status["wave"] = out.anew ? daemons.wave : std::max(number_at(out.status, "wave"), daemons.wave);
-  out.status.erase("nodes");
-  for (const DaemonRollout::Row& row : daemons.nodes) {
-    nlohmann::json& nodes = out.status["nodes"];
-    if (nodes.size() < kMostRolloutNodes) nodes.push_back(rollout_node(row.name, row.state, row.why));
-  }
-  return true;
 }
 
 }  // namespace gso

@@ -21,9 +21,24 @@
 
 namespace gso {
 
-using Json = nlohmann::json;
-
 namespace {
+
+constexpr std::size_t kMostRolloutNodes = 50;  // In status.nodes: the CRD takes no more.
+
+// The next content of a SharingRollout's status.
+struct NextStatus {
+  RolloutPhase phase{"Superseded",
+                     {"Superseded", "the profile has changed again, or no node of the policy uses it any more"}};
+  Json status = Json::object();       // The present status, updated where it differs.
+  bool left = false;                  // is_left()
+  bool anew = false;                  // RolloutView::anew
+  bool stopped = false;               // By people, failures or windows.
+  std::int64_t changing = 0;          // Nodes in progress,
+  std::int64_t settled = 0;           // and nodes that are done.
+  std::vector<GroupWait> waits = {};  // What the groups wait for while the gate is open.
+  // Nodes that failed, are blocked or wait; nullopt: they stay as they are in `status`.
+  std::optional<std::vector<DaemonRollout::Row>> nodes = {};
+};
 
 // The number of nodes that the policy's budget allows out of service at a time.
 std::int64_t nodes_per_wave(const RolloutView& view) {
@@ -69,14 +84,13 @@ void report_wave(Pass& pass, const RolloutView& view, const SharingRollout& roll
                          nodes.total));
 }
 
-Json nodes_of(const RolloutView& view) {
+std::vector<DaemonRollout::Row> nodes_of(const RolloutView& view) {
   const Pass& pass = view.pass;
   const std::set<std::string>& failed = view.failed();
-  Json out = Json::array();
+  std::vector<DaemonRollout::Row> out;
   std::set<std::string> named;  // The list is a map by name: keep the first reason.
   auto add = [&](const std::string& name, std::string_view state, const Reason& why) {
-    if (out.size() >= kMostRolloutNodes || !named.insert(name).second) return;
-    out.push_back(rollout_node(name, state, why));
+    if (out.size() < kMostRolloutNodes && named.insert(name).second) out.push_back({name, state, why});
   };
   for (const std::string& name : failed) {
     const Node* node = pass.s.world.nodes.find(name);
@@ -111,29 +125,13 @@ Json nodes_of(const RolloutView& view) {
   return out;
 }
 
-const FleetRecord::Failure* failure_of(const Pass& pass, const SharingRollout& rollout) {
-  const RolloutKey key{rollout.policy, rollout.config_map, rollout.key};
-  return remembered_failure(pass, key, pass.index.policy(pass.s.world, rollout.policy), rollout.to_revision);
-}
-
-// No node has another target since then, so it is the same attempt.
-bool nobody_left(const RolloutView& view) {
-  return view.profile_rollout.tally.settled + std::ssize(view.changing()) == view.profile_rollout.tally.total;
-}
-
-// The object is deleted when every other gate lets nodes start (or they wait for approval), so that the object exists
-// for as long as possible; the next pass creates the new one before it starts a node. False if another gate is closed:
-// the old object then reports what blocks the nodes.
-bool plan_new_attempt(Pass& pass, const RolloutView& view, const SharingRollout& rollout) {
-  const Gate gate = view.gate().gate;
-  const std::string& key = view.key.key;
+// The object of an earlier attempt is deleted when every other gate lets nodes start (or they wait for approval), so
+// that the object exists for as long as possible; the next pass creates the new one before it starts a node. `gate`:
+// the first that is closed. False if another one is: the old object then reports what blocks the nodes.
+bool plan_new_attempt(Pass& pass, const SharingRollout& rollout, Gate gate, const std::string& why) {
   if (rollout.meta.deletion_timestamp || gate == Gate::settling || gate == Gate::key_not_projected) return true;
   if (gate != Gate::new_attempt && gate != Gate::approval) return false;
-  replace_attempt(
-      pass, rollout,
-      was_left(pass.index, rollout)
-          ? fmt::format("key {} returns to {}, which another revision had replaced", key, rollout.to_revision)
-          : fmt::format("the pods got a new template after key {} was rolled out to {}", key, rollout.to_revision));
+  pass.add(DeleteObject{rollout_ref(rollout)}, reason_of(Gate::new_attempt), why);
   return true;
 }
 
@@ -154,7 +152,7 @@ constexpr std::string_view kAnew =
     "in this one have no effect";
 
 void note_left(Pass& pass, const SharingRollout& rollout, Json status) {
-  const Json added = condition_list({{kCurrentCondition, false, "Superseded", std::string(kLeft)}}, {},
+  const Json added = condition_list({{kCurrentCondition, false, {"Superseded", std::string(kLeft)}}}, {},
                                     rollout.meta.generation, pass.s.now);
   Json conditions = list_at(status, "conditions");
   conditions.push_back(added.front());
@@ -162,21 +160,22 @@ void note_left(Pass& pass, const SharingRollout& rollout, Json status) {
   pass.add(PatchStatus{rollout_ref(rollout), dump(status)}, "Superseded", std::string(kLeft));
 }
 
-// counts.inProgress; null if the status has no counts.
-Json* counted_in_progress(Json& status) {
-  const auto counts = status.find("counts");
-  if (counts == status.end() || !counts->is_object()) return nullptr;
-  const auto at = counts->find("inProgress");
-  return at == counts->end() ? nullptr : &*at;
-}
-
 // For a SharingRollout whose revision is the target of its nodes. False if nothing must be written.
 bool next_status_of_target(Pass& pass, const RolloutView& view, const SharingRollout& rollout, NextStatus& out) {
   const ProfileRollout& profile_rollout = view.profile_rollout;
   const bool returns = was_left(pass.index, rollout) && !is_undone(rollout);
   out.anew = view.anew;
-  if (out.anew && plan_new_attempt(pass, view, rollout)) return false;
-  if (returns && !out.anew && !nobody_left(view)) return false;
+  const std::string& key = view.key.key;
+  const std::string why =
+      was_left(pass.index, rollout)
+          ? fmt::format("key {} returns to {}, which another revision had replaced", key, rollout.to_revision)
+          : fmt::format("the pods got a new template after key {} was rolled out to {}", key, rollout.to_revision);
+  if (out.anew && plan_new_attempt(pass, rollout, view.gate().gate, why)) return false;
+  // If no node has another target since then, it is the same attempt.
+  const auto has_another = [&] {
+    return profile_rollout.tally.settled + std::ssize(view.changing()) != profile_rollout.tally.total;
+  };
+  if (returns && !out.anew && has_another()) return false;
   out.phase = rollout_phase_of(view, rollout);
   if (out.anew && !false_condition(out.status, kCurrentCondition).starts_with(reason_of(Gate::new_attempt)))
     out.status.erase("startedAt");
@@ -185,8 +184,7 @@ bool next_status_of_target(Pass& pass, const RolloutView& view, const SharingRol
   out.stopped = view.stop().has_value();
   out.changing = moving;
   out.settled = profile_rollout.tally.settled;
-  const Json* counted = counted_in_progress(out.status);
-  const bool at_rest = moving == 0 && (counted == nullptr || *counted == 0);
+  const bool at_rest = moving == 0 && number_at(object_at(out.status, "counts"), "inProgress") == 0;
   if (out.phase.name == rollout.phase && has_ended(out.phase.name) && !returns && at_rest) return false;
   out.status["counts"] = {
       {"total", profile_rollout.tally.total},         {"updated", profile_rollout.tally.settled},
@@ -195,18 +193,76 @@ bool next_status_of_target(Pass& pass, const RolloutView& view, const SharingRol
       {"drifting", profile_rollout.tally.unshown()}};
   if (!has_ended(out.phase.name) && (view.too_many_failures().empty() || !out.status.contains("wave"))) {
     std::int64_t wave = wave_of(view);
-    const auto known = out.status.find("wave");
-    if (known != out.status.end() && known->is_number_integer() && !out.anew) {
+    if (out.status.contains("wave") && !out.anew) {
       // The wave number never decreases, even if nodes drift or return later.
-      const auto before = known->get<std::int64_t>();
+      const std::int64_t before = number_at(out.status, "wave");
       report_wave(pass, view, rollout, before, wave);
       wave = std::max(before, wave);
     }
     out.status["wave"] = wave;
   }
-  out.status.erase("nodes");
-  if (Json nodes = nodes_of(view); !nodes.empty()) out.status["nodes"] = std::move(nodes);
+  out.nodes = nodes_of(view);
   if (!has_ended(out.phase.name) && view.gate().is_open()) out.waits = view.waits().groups;
+  return true;
+}
+
+// --- Of a standalone MPS daemon.
+
+// No node has the template, and somebody holds each that could get it: nothing is complete.
+RolloutPhase held_everywhere(const DaemonRollout& daemons) {
+  std::vector<std::string> names;
+  std::string reason(kHeld);
+  for (const DaemonRollout::Row& row : daemons.nodes) {
+    if (row.state != to_string(Phase::held)) continue;
+    if (names.empty()) reason = row.why.code;
+    names.push_back(row.name);
+  }
+  return {"Paused", {reason, "no node runs the template, and none can be changed now: " + first_names(names)}};
+}
+
+RolloutPhase daemon_phase_of(const DaemonRollout& daemons) {
+  const GateState& gate = daemons.gate;
+  if (gate.gate == Gate::aborted) return {std::string(row_of(gate.gate).phase), gate.why()};
+  const std::int64_t left = daemons.pending + daemons.in_change;
+  if (left == 0 && daemons.failed == 0) {
+    if (daemons.updated == 0 && daemons.blocked > 0) return held_everywhere(daemons);
+    return {"Completed",
+            {"Completed", daemons.blocked == 0 ? "every node runs the template"
+                                               : "every node that can be changed runs the template"}};
+  }
+  if (const std::string phase(row_of(gate.gate).phase); !phase.empty() && daemons.pending > 0)
+    return {phase, gate.why()};
+  if (left == 0) {
+    return {"Failed", {kVerificationFailed, why_failed(daemons)}};
+  }
+  if (!gate.is_open()) return {"Progressing", gate.why()};
+  return {"Progressing", {kRollingOut, {}}};
+}
+
+bool next_status_of_daemons(Pass& pass, const DaemonRollout& daemons, const SharingRollout& rollout, NextStatus& out) {
+  out.anew = daemons.pending > 0 && was_left(pass.index, rollout);
+  const bool history = !out.anew && was_left(pass.index, rollout);
+  if (history || rollout.meta.deletion_timestamp) return false;
+  const std::string why =
+      fmt::format("{} returns to template {}, which another one had replaced", rollout.config_map, rollout.to_revision);
+  if (out.anew && plan_new_attempt(pass, rollout, daemons.gate.gate, why)) return false;
+  out.phase = daemon_phase_of(daemons);
+  // A pod that is missing or not Ready later does not reopen a rollout that is complete, and no status is written.
+  const bool ended = has_ended(rollout.phase) && daemons.pending == 0;
+  if (rollout.phase == "Completed" && ended) return false;
+  out.stopped = !row_of(daemons.gate.gate).phase.empty();
+  out.changing = daemons.in_change;
+  out.settled = daemons.updated;
+  out.status["counts"] = {{"total", daemons.total},
+                          {"updated", daemons.updated},
+                          {"inProgress", daemons.in_change},
+                          {"pending", daemons.pending},
+                          {"blocked", daemons.blocked},
+                          {"failed", daemons.failed},
+                          {"drifting", 0}};
+  if (!has_ended(out.phase.name))
+    out.status["wave"] = out.anew ? daemons.wave : std::max(number_at(out.status, "wave"), daemons.wave);
+  out.nodes = daemons.nodes;
   return true;
 }
 
@@ -217,7 +273,9 @@ bool next_status_of_other(Pass& pass, const SharingRollout& rollout, NextStatus&
     if (out.left && !says_left(rollout)) note_left(pass, rollout, std::move(out.status));
     return false;
   }
-  if (const auto* failure = failure_of(pass, rollout); failure != nullptr && failure->rolled_back) {
+  const auto* failure = remembered_failure(pass, rollout_key_of(rollout),
+                                           pass.index.policy(pass.s.world, rollout.policy), rollout.to_revision);
+  if (failure != nullptr && failure->rolled_back) {
     constexpr std::string_view kBack = "the policy's nodes return to the last verified profile";
     out.phase = {
         "RolledBack",
@@ -243,6 +301,14 @@ void write_pace(NextStatus& next, WallTime now) {
 void write_next_status(Pass& pass, const SharingRollout& rollout, NextStatus next) {
   const RolloutPhase& phase = next.phase;
   Json& status = next.status;
+  if (next.nodes) status.erase("nodes");
+  for (const DaemonRollout::Row& row : next.nodes.value_or(std::vector<DaemonRollout::Row>())) {
+    Json entry = said_of(row.why);
+    entry["name"] = row.name;
+    entry["state"] = row.state;
+    status["nodes"].push_back(std::move(entry));
+    if (status["nodes"].size() == kMostRolloutNodes) break;
+  }
   if (phase.name == "Superseded" || phase.name == "RolledBack") keep_failed_nodes(status);
   const std::string now = k8s::format_time(pass.s.now);
   if (has_ended(rollout.phase) && !has_ended(phase.name)) status.erase("startedAt");
@@ -252,13 +318,12 @@ void write_next_status(Pass& pass, const SharingRollout& rollout, NextStatus nex
   if (phase.name == "Completed" && !status.contains("completedAt")) status["completedAt"] = now;
   if (phase.name != "Completed") status.erase("completedAt");
   status["phase"] = phase.name;
-  std::vector<StatusCondition> conditions{
-      {"Ready", phase.name == "Completed", phase.why.code, phase.said()},
-      {"Progressing", phase.name == "Progressing" && !phase.stands, phase.why.code, phase.said()}};
-  if (next.left) conditions.push_back({kCurrentCondition, false, "Superseded", std::string(kLeft)});
-  if (next.anew) conditions.push_back({kCurrentCondition, false, reason_of(Gate::new_attempt), std::string(kAnew)});
-  if (phase.why.code == reason_of(Gate::aborted))
-    conditions.push_back({kAbortedCondition, true, phase.why.code, phase.why.message});
+  const Reason said{phase.why.code, phase.said()};
+  std::vector<StatusCondition> conditions{{"Ready", phase.name == "Completed", said},
+                                          {"Progressing", phase.name == "Progressing" && !phase.stands, said}};
+  if (next.left) conditions.push_back({kCurrentCondition, false, {"Superseded", std::string(kLeft)}});
+  if (next.anew) conditions.push_back({kCurrentCondition, false, {reason_of(Gate::new_attempt), std::string(kAnew)}});
+  if (phase.why.code == reason_of(Gate::aborted)) conditions.push_back({kAbortedCondition, true, phase.why});
   status["conditions"] = condition_list(conditions, status, rollout.meta.generation, pass.s.now);
   status["reason"] = fields_of(phase.why);
   status.erase("waits");
@@ -282,21 +347,21 @@ void write_next_status(Pass& pass, const SharingRollout& rollout, NextStatus nex
   pass.add(std::move(patch), phase.name, phase.why.message);
 }
 
-// False if nothing must be written, or the DaemonSet's namespace cannot be read.
-bool next_status_of_template(Pass& pass, const DaemonRollouts& daemons, const SharingRollout& rollout,
-                             NextStatus& next) {
-  const std::string_view name = daemonset_of(rollout.config_map);
-  if (pass.s.world.unsynced_namespaces.contains(std::string(name.substr(0, name.find('/'))))) return false;
-  const auto nodes = daemons.find({rollout.policy, rollout.config_map, rollout.key});
+// False if nothing must be written.
+bool next_status_of(Pass& pass, const DaemonRollouts& daemons, const RolloutKey& key, const SharingRollout& rollout,
+                    NextStatus& next) {
+  const std::string_view daemonset = daemonset_of(rollout.config_map);
+  if (daemonset.empty()) {
+    RolloutView* view = find_rollout(pass, key);
+    const bool wanted = view != nullptr && view->target == rollout.to_revision;
+    return wanted ? next_status_of_target(pass, *view, rollout, next) : next_status_of_other(pass, rollout, next);
+  }
+  const std::string_view ns = daemonset.substr(0, daemonset.find('/'));
+  if (pass.s.world.unsynced_namespaces.contains(std::string(ns))) return false;
+  const auto nodes = daemons.find(key);
   const bool wanted = nodes != daemons.end() && nodes->second.target == rollout.to_revision;
   return wanted ? next_status_of_daemons(pass, nodes->second, rollout, next)
                 : next_status_of_other(pass, rollout, next);
-}
-
-bool next_status_of_profile(Pass& pass, const RolloutKey& key, const SharingRollout& rollout, NextStatus& next) {
-  RolloutView* view = find_rollout(pass, key);
-  const bool wanted = view != nullptr && view->target == rollout.to_revision;
-  return wanted ? next_status_of_target(pass, *view, rollout, next) : next_status_of_other(pass, rollout, next);
 }
 
 // The object goes, and the next pass makes the new one. The record has its pause first, which goes on.
@@ -305,21 +370,18 @@ void end_retried(Pass& pass, const SharingRollout& rollout) {
   const RecordedSwitches* known =
       record ? record->rollout(rollout.policy, rollout.config_map, rollout.key, rollout.to_revision) : nullptr;
   if (rollout.meta.deletion_timestamp || (rollout.paused && (known == nullptr || !known->paused))) return;
-  replace_attempt(pass, rollout,
-                  fmt::format("`rollout start` has ended its {}: a new rollout takes its place",
-                              rollout.aborted ? "abort" : "undo"));
+  pass.add(DeleteObject{rollout_ref(rollout)}, reason_of(Gate::new_attempt),
+           fmt::format("`rollout start` has ended its {}: a new rollout takes its place",
+                       rollout.aborted ? "abort" : "undo"));
 }
 
 void plan_status(Pass& pass, const DaemonRollouts& daemons, const SharingRollout& rollout) {
-  const RolloutKey key{rollout.policy, rollout.config_map, rollout.key};
+  const RolloutKey key = rollout_key_of(rollout);
   if (is_retried(rollout, pass.index.policy(pass.s.world, rollout.policy))) return end_retried(pass, rollout);
   NextStatus next;
   next.status = parse_status(rollout.status_json);
   next.left = is_left(pass, key, rollout.to_revision);
-  const bool of_profile = daemonset_of(rollout.config_map).empty();
-  const bool differs = of_profile ? next_status_of_profile(pass, key, rollout, next)
-                                  : next_status_of_template(pass, daemons, rollout, next);
-  if (differs) write_next_status(pass, rollout, std::move(next));
+  if (next_status_of(pass, daemons, key, rollout, next)) write_next_status(pass, rollout, std::move(next));
 }
 
 }  // namespace
@@ -347,21 +409,8 @@ std::optional<std::string> text_to_write(std::string_view stored, const Json& st
   return dump(kept) == stored ? std::nullopt : std::optional(std::move(text));
 }
 
-Json rollout_node(std::string_view name, std::string_view state, const Reason& why) {
-  Json out = said_of(why);
-  out["name"] = name;
-  out["state"] = state;
-  return out;
-}
-
-void replace_attempt(Pass& pass, const SharingRollout& rollout, std::string why) {
-  pass.add(DeleteObject{rollout_ref(rollout)}, reason_of(Gate::new_attempt), std::move(why));
-}
-
 void plan_rollout_statuses(Pass& pass, const DaemonRollouts& daemons) {
-  std::map<std::string_view, const SharingRollout*> sorted;
-  for (const auto& [key, rollout] : pass.s.world.rollouts.all()) sorted.emplace(rollout->meta.name, rollout.get());
-  for (const auto& [name, rollout] : sorted) plan_status(pass, daemons, *rollout);
+  for (const SharingRollout* rollout : in_order(pass.s.world.rollouts)) plan_status(pass, daemons, *rollout);
   trim_rollout_history(pass);
 }
 

@@ -1,77 +1,22 @@
-// Status of SharingPolicy and SharingRollout: JSON texts that change only when their content changes. The header of
-// this folder: what its files share (policy_conditions.cc, progress.cc), and the planners, which have files of their
-// own.
+// Status of SharingPolicy and SharingRollout: JSON texts that change only when their content changes. What others ask
+// of this folder: its planners, and texts that commands show as well.
 #pragma once
 
+#include <map>
+#include <set>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
-
-#include <nlohmann/json_fwd.hpp>
 
 #include "reconcilers/fleet/pass.h"
 #include "reconcilers/model/policy.h"
-#include "reconcilers/reasons/reason.h"
 #include "reconcilers/rollout/rollout_view.h"
 
 namespace gso {
 
-// metav1.Condition without its times.
-struct StatusCondition {
-  std::string type;
-  bool holds = false;
-  Reason why;
-  bool unknown = false;  // Status Unknown: no operator is left to evaluate it.
-
-  StatusCondition(std::string_view kind, bool is_true, std::string_view code, std::string message,
-                  bool is_unknown = false)
-      : StatusCondition(kind, is_true, Reason(code, std::move(message)), is_unknown) {}
-  StatusCondition(std::string_view kind, bool is_true, Reason reason, bool is_unknown = false)
-      : type(kind), holds(is_true), why(std::move(reason)), unknown(is_unknown) {}
-};
-
 // Reason of a status write, by PatchStatus or into the state ConfigMap. Such writes are too frequent for a log line
 // each.
 inline constexpr std::string_view kStatusChanged = "StatusChanged";
-
-// status.reason: the code, and what the sentence beside it is about.
-[[nodiscard]] nlohmann::json fields_of(const Reason& why);
-// Removes that, and everything else in a status that is made of facts.
-void erase_reasons(nlohmann::json& status);
-// The text to write in place of the stored one; nullopt: it says the same. An API server with CRDs of an earlier
-// release keeps no facts: what it keeps decides there.
-[[nodiscard]] std::optional<std::string> text_to_write(std::string_view stored, const nlohmann::json& status);
-
-// Removes from the list of nodes in a SharingRollout's status those that have not failed, when another revision
-// replaces it: no node waits for it any more. Its counts stay as they were, because they show how far it came.
-void keep_failed_nodes(nlohmann::json& status);
-
-// conditions[] with lastTransitionTime kept from `before` (a status) where the status did not flip.
-[[nodiscard]] nlohmann::json condition_list(const std::vector<StatusCondition>& conditions,
-                                            const nlohmann::json& before, std::int64_t generation, WallTime now);
-
-// The node of a policy that has been in a change for the longest time.
-struct OldestInProgress {
-  std::string node;  // Empty: no node is in a change.
-  WallTime since{};
-};
-// Adds a node in a change and names the timer of its start.
-void note_in_progress(Pass& pass, const std::string& node, OldestInProgress& oldest);
-struct Progress {
-  std::string rollout;  // The SharingRollout in progress; empty: none.
-  std::int64_t up_to_date = 0;
-  std::int64_t in_progress = 0;
-  // By people, failures, windows or workloads: the time at which it continues cannot be predicted.
-  bool stopped = false;
-  OldestInProgress oldest;
-};
-// profileKey, estimatedCompletion and oldestInProgress of a policy's status. `before`: the present status, because an
-// estimate changes only when another node is done, or when the estimated time has passed.
-void add_progress(Pass& pass, const SharingPolicy& policy, const Progress& progress, const nlohmann::json& before,
-                  nlohmann::json& status);
-// The condition Progressing of a deleted policy that waits for its nodes under the finalizer; nullopt for others.
-[[nodiscard]] std::optional<StatusCondition> reverting(const Pass& pass, const SharingPolicy& policy);
 
 // "2 of the selected nodes are governed by policy team: its priority is higher": which policies won nodes that this one
 // selects, how many, and why. Empty: none did. Always empty for policy `default`, which every other one wins against.
@@ -94,5 +39,42 @@ void report_unreadable_record(Pass& pass);
 void plan_unreadable_statuses(Pass& pass);
 // What preflight finds about ConfigMaps, DaemonSets and nodes, reported before anything is changed.
 void plan_preflight(Pass& pass);
+
+// --- What `cleanup` removes: the operator's cordons, labels, annotations and finalizers. It removes nothing whose
+// removal would end a process on a GPU.
+
+struct Cleanup {
+  // PatchNode, PatchFinalizers and PatchStatus; empty when nothing of the operator is left.
+  std::vector<PlannedAction> actions;
+  std::vector<std::string> kept;  // What stays on purpose, and why: for people.
+};
+
+// Nodes whose profile label was written by a policy with deletionPolicy Revert. The label gets its previous value where
+// no pod uses the GPUs, so the GPU consumers of these nodes must be listed first.
+[[nodiscard]] std::set<std::string> nodes_to_revert(const World& world, FleetIndex& index);
+
+// Of nodes_to_revert(): where the label must stay.
+struct NodesInUse {
+  std::set<std::string> used;                  // Pods use their GPUs.
+  std::map<std::string, std::string> unknown;  // Node -> why it is not known whether pods use its GPUs.
+};
+
+// The ConfigMaps that might hold keys of the operator which labels on nodes go on naming (Retain). plan_cleanup() reads
+// them in `world`.
+[[nodiscard]] std::set<ObjectKey> config_maps_of_retained_keys(const World& world, FleetIndex& index);
+// Those that the account cannot read -> why. Neither the operator nor `cleanup` removes a key that a label names, so
+// such a key stays all the same.
+using UnreadConfigMaps = std::map<ObjectKey, std::string>;
+
+// `index` is up to date with `world`, except for ConfigMaps.
+//
+// The operator's cordons are removed, except where a driver upgrade, a MIG change or `hold` relies on them (S7). Labels
+// that the operator wrote get their previous value; nvidia.com/mps.capable stays, because the MPS daemon would end
+// without it. The label that selects a profile stays (Retain), or gets its previous value (Revert) on nodes whose GPUs
+// no pod uses. SharingRollouts in progress end as Superseded (kOperatorRemoved): no operator is left to continue them,
+// and a reinstalled operator starts fresh. The conditions of policies become Unknown, for the same reason.
+[[nodiscard]] Cleanup plan_cleanup(const World& world, FleetIndex& index, const NodesInUse& in_use,
+                                   const UnreadConfigMaps& unread, WallTime now);
+inline constexpr std::string_view kOperatorRemoved = "OperatorRemoved";
 
 }  // namespace gso

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "reconcilers/model/policy.h"
-#include "reconcilers/node/pod_faults.h"
+#include "reconcilers/node/node_phase.h"
 #include "reconcilers/reasons/names.h"
 #include "tests/reconcilers/node/node_in_fleet.h"
 

@@ -12,7 +12,7 @@
 
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/policy.h"
-#include "reconcilers/status/cleanup.h"
+#include "reconcilers/status/status.h"
 #include "tests/reconcilers/fleet_model/fleet_model.h"
 
 namespace gso::test::cleanup_test {

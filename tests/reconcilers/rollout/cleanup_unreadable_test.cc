@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "reconcilers/model/labels.h"
-#include "reconcilers/status/cleanup.h"
+#include "reconcilers/status/status.h"
 #include "tests/reconcilers/fleet_model/fleet_model.h"
 
 namespace gso::test::cleanup_unreadable_test {
