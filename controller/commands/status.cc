@@ -19,7 +19,7 @@
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/policy.h"
 #include "reconcilers/registry.h"
-#include "reconcilers/report/report.h"
+#include "reconcilers/report/rollout_facts.h"
 #include "reconcilers/status/status.h"
 
 namespace gso {

@@ -25,22 +25,6 @@
 
 namespace gso {
 
-std::string since_completion(const RolloutFacts& facts, const Index& index) {
-  const ProfileRollout* nodes = facts.phase == "Completed" ? present_rollout(*facts.rollout, index) : nullptr;
-  if (nodes == nullptr) return {};
-  const Tally& tally = nodes->tally;
-  const std::int64_t failed = std::ssize(failed_on(index, *nodes, facts.rollout->to_revision));
-  const bool as_then = tally.settled == facts.updated && tally.total == facts.total && failed == facts.failed;
-  if (as_then || tally.settled == tally.total) return {};
-  std::string out = fmt::format("now {}/{} up to date", tally.settled, tally.total);
-  for (const auto& [count, what] :
-       {std::pair(tally.moving(), "in progress"), std::pair(tally.of(Phase::pending), "pending"),
-        std::pair(tally.blocked(), "blocked"), std::pair(failed, "failed"), std::pair(tally.unshown(), "drifting")}) {
-    if (count > 0) out += fmt::format(", {} {}", count, what);
-  }
-  return out;
-}
-
 namespace {
 
 using Rows = std::vector<RolloutFacts::NodeRow>;

@@ -85,9 +85,6 @@ struct FleetReport {
   // Of `rollout status`: 1 if a rollout is stopped (RolloutFacts::is_stopped()), or the operator no longer runs.
   [[nodiscard]] int exit_status() const { return nodes_unread ? 2 : some_stopped || !has_operator ? 1 : 0; }
 };
-// "now 11/12 up to date, 1 failed": of a rollout that is Completed, whose counts are those of then, if not all of its
-// nodes run its revision now. Empty: they do, as many as then, or its revision is not what its nodes should run.
-[[nodiscard]] std::string since_completion(const RolloutFacts& facts, const Index& index);
 // `name`: of a SharingRollout, "policy/NAME", or empty for all. `has_operator`: false if one ran and does not any more.
 [[nodiscard]] FleetReport fleet_report(ReadingPass& pass, const std::string& name, bool has_operator);
 

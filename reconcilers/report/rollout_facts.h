@@ -112,6 +112,9 @@ using RevisionCounts = std::map<std::string, std::int64_t>;  // By revision: nod
 [[nodiscard]] std::vector<std::pair<std::string, std::int64_t>> running_revisions(
     const World& world, const Index& index, const std::function<bool(const RolloutKey&)>& is_meant);
 
+// "now 11/12 up to date, 1 failed": of a rollout that is Completed, whose counts are those of then, if not all of its
+// nodes run its revision now. Empty: they do, as many as then, or its revision is not what its nodes should run.
+[[nodiscard]] std::string since_completion(const RolloutFacts& facts, const Index& index);
 // "after an undo of default-any-v1-5": why the rollout before this one did not complete, if a person or failures ended
 // it. `all`: all_rollouts(). Empty: it did, or none is on record.
 [[nodiscard]] std::string came_after(const std::vector<RolloutFacts>& all, const SharingRollout& rollout);
