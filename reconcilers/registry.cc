@@ -162,7 +162,7 @@ Plan node_partitioning(const Snapshot& snapshot, FleetIndex& fleet, RolloutViews
   FleetSlots slots{snapshot.settings.cluster_max_unavailable.of(fleet_count.total) - fleet_count.busy -
                    rollouts.started};
   if (slots.free <= 0 && !rollouts.labelled.nodes.empty())
-    slots.why_none = exhausted_cluster(pass, rollouts.started).text();
+    slots.why_none = exhausted_cluster(pass, rollouts.started).message;
   plan_partitioning(pass, pass.index.discovery, slots, std::move(rollouts.labelled), pass.index.partitioning);
   return std::move(pass.plan);
 }

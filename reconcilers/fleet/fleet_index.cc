@@ -94,6 +94,7 @@ void FleetIndex::Impl::reset() {
   nodes.clear();
   profile_rollouts.clear();
   policies.clear();
+  unserved.clear();
   cluster = {};
   shown = {};
   loaded.clear();
@@ -333,11 +334,19 @@ void FleetIndex::Impl::count(const std::string& name, const IndexedNode& node, s
   if (share.abandoned && sign > 0) abandoned.insert_or_assign(name, *share.abandoned);
   if (share.abandoned && sign < 0) abandoned.erase(name);
   for (const Interned& policy : share.left_to_nos_by) put_under(left_to_nos, std::string(policy.view()), name, sign);
+  if (!share.unserved_by.empty()) count_unserved(name, share, sign);
   if (node.assessment) shown.add(name, *node.assessment, sign);
   if (!node.assessment || node.assessment->phase == Phase::unmanaged) return;
   cluster.add(node.assessment->phase, sign);
   count_in_fleet(name, *node.assessment, sign);
   count_in_rollout(name, share, *node.assessment, sign);
+}
+
+void FleetIndex::Impl::count_unserved(const std::string& name, const NodeShare& share, std::int64_t sign) {
+  const auto at = unserved.try_emplace(std::string(share.unserved_by.view())).first;
+  at->second.total += sign;
+  if (share.buckets.has(Bucket::busy)) put(at->second.busy, name, sign);
+  if (at->second.total == 0) unserved.erase(at);
 }
 
 void FleetIndex::Impl::count_in_fleet(const std::string& name, const NodeAssessment& assessment, std::int64_t sign) {

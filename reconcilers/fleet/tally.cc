@@ -181,6 +181,12 @@ std::vector<Interned> policies_that_select(const AssessContext& context, const N
   return out;
 }
 
+Interned governed_by(const AssessContext& context, const Node& node, const NodeAssessment* assessment) {
+  if (assessment != nullptr) return assessment->policy;
+  const SharingPolicy* governs = governing_policy(context.policies, node);
+  return Interned(governs == nullptr ? kDefaultPolicy : std::string_view(governs->meta.name));
+}
+
 std::optional<MpsMark> mark_to_change(const AssessContext& context, const Node& node, const NodeAssessment* assessment,
                                       const std::vector<const Pod*>& pods, bool marks) {
   if (is_partitioned_by_nos(node) || label_mode_of(node, context.settings) == PlannerSettings::LabelMode::verify)
@@ -224,7 +230,11 @@ NodeShare share_of(const AssessContext& context, const Node& node, const NodeAss
     out.left_to_nos_by = policies_that_select(context, node);
   }
   const bool has_daemon = pod_of_standalone(context.standalone, pods) != nullptr;
-  if (has_daemon || node.meta.annotations.contains(kMpsDaemonChangeAnnotation)) count_standalone(node, out);
+  if (has_daemon || node.meta.annotations.contains(kMpsDaemonChangeAnnotation)) {
+    count_standalone(node, out);
+    const bool served = assessment != nullptr && assessment->phase != Phase::unmanaged;
+    if (!served) out.unserved_by = governed_by(context, node, assessment);
+  }
   out.buckets.put(Bucket::mps_directory, has_daemon || node.meta.labels.contains(kMpsPipeDirectory) ||
                                              owned_labels(node).contains(std::string(kMpsPipeDirectory)));
   out.mark = mark_to_change(context, node, assessment, pods, marks);

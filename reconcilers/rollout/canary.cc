@@ -121,6 +121,8 @@ WallTime soaks_since(const RolloutView& rollout, const RecordedCanary& entry) {
   return rollout.pass.ages.since(soaking_timer(entry), entry.soaking_since);
 }
 
+}  // namespace
+
 Canary canary_of(const RolloutView& rollout, const std::string& product) {
   const Canary passed{.passed = true, .verified = true, .proven = {}, .soaks_to = {}};
   const RolloutSpec& spec = rollout.policy.rollout;
@@ -136,13 +138,6 @@ Canary canary_of(const RolloutView& rollout, const std::string& product) {
   if (out.passed) return out;
   out.soaks_to = soaks_since(rollout, *entry) + std::chrono::ceil<std::chrono::milliseconds>(spec.canary_soak);
   return out;
-}
-
-}  // namespace
-
-const Canary& RolloutView::canary(const std::string& product) const {
-  const auto known = canaries_.find(product);
-  return known != canaries_.end() ? known->second : canaries_.emplace(product, canary_of(*this, product)).first->second;
 }
 
 bool has_passed_canary(const RolloutView& rollout) {
@@ -235,7 +230,7 @@ RecordedCanary next_entry(const Pass& pass, const RolloutView& rollout, const st
   } else {
     out = {key.policy, key.config_map, key.key, rollout.target, product, {}, {}, {}, {}, false};
   }
-  if (out.templates.empty()) out.templates = rollout.templates();
+  if (out.templates.empty()) out.templates = rollout.templates;
   if (out.passed) return out;
   std::erase_if(out.nodes, [&](const auto& node) { return !is_same_machine(pass, node.first, node.second); });
   out.begun.clear();

@@ -87,14 +87,12 @@ std::optional<Reason> ChangeSteps::stop_for_idle_node(const std::string& name, c
 
 std::string ChangeSteps::idle_node(const std::string& name, const NodeAssessment& a, const RolloutView& rollout) {
   const RolloutKey& key = rollout.key;
-  const RolloutSpec& spec = pass_.index.policy(pass_.s.world, key.policy).rollout;
-  const UnservedNodes unserved(pass_);
   for (const auto& [product, group] : rollout.profile_rollout.groups) {
-    const BudgetCounts counts = budget_counts(pass_, unserved, key.policy, count_of(group.tally));
-    if (group.pending.empty() || has_slot(pass_, spec, counts, {})) continue;
+    const BudgetCounts counts = budget_counts(pass_, key.policy, count_of(group.tally));
+    if (group.pending.empty() || has_slot(pass_, key.policy, counts, {})) continue;
     const bool same_group = rollout.has(a) && a.product == product;
     const SlotsTaken without{-1, a.policy == key.policy ? -1 : 0, same_group ? -1 : 0};
-    if (!has_slot(pass_, spec, counts, without)) continue;
+    if (!has_slot(pass_, key.policy, counts, without)) continue;
     const std::vector<std::string> canaries = canaries_in_progress(rollout, product);
     const bool was_canary = same_group && std::ranges::find(canaries, name) != canaries.end();
     if (left_in_canary(rollout, product) + (was_canary ? 1 : 0) <= 0) continue;

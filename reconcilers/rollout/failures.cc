@@ -90,7 +90,8 @@ std::string failed_before_text(const RolloutView& rollout, const FleetRecord::Fa
       rollout.target, names.empty() ? "" : " on " + names_in(names), rollout.key.policy);
 }
 
-// Why the rollout starts no further node; empty: no such reason.
+}  // namespace
+
 std::string failures_that_stop(const RolloutView& rollout) {
   const auto* known = remembered_failure(rollout.pass, rollout.key, rollout.policy, rollout.target);
   std::set<std::string> names;
@@ -121,20 +122,12 @@ std::string failures_that_stop(const RolloutView& rollout) {
                      names.empty() ? "" : fmt::format(" ({})", names_in(names)), where);
 }
 
-}  // namespace
-
-const std::set<std::string>& RolloutView::failed() const {
-  if (!failed_) failed_ = failed_on(pass.index, profile_rollout, target);
-  return *failed_;
+std::set<std::string> failed_on_target(const RolloutView& rollout) {
+  return failed_on(rollout.pass.index, rollout.profile_rollout, rollout.target);
 }
 
 std::int64_t RolloutView::present_failures() const {
   return count_failures(pass.index, failed());
-}
-
-const std::string& RolloutView::too_many_failures() const {
-  if (!too_many_failures_) too_many_failures_ = failures_that_stop(*this);
-  return *too_many_failures_;
 }
 
 std::map<MachineId, std::string> counted_failures(const RolloutView& rollout) {
@@ -231,8 +224,8 @@ class FailureRecords {
   }
   [[nodiscard]] static RecordedAttempt attempt_at(const RolloutView& rollout) {
     const RolloutKey& key = rollout.key;
-    return {key.policy,         key.config_map, key.key, rollout.target, std::string(retry_of(rollout.policy)),
-            rollout.templates()};
+    return {key.policy,       key.config_map, key.key, rollout.target, std::string(retry_of(rollout.policy)),
+            rollout.templates};
   }
 
   // The failure keeps a revision from being tried that a policy wants, or that nodes have to run.

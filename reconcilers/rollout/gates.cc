@@ -389,36 +389,31 @@ Pause pause_of_rollout(const RolloutView& rollout) {
   return own.empty() ? Pause() : Pause{PausedBy::rollout, std::move(own)};
 }
 
-const GateState& RolloutView::gate() const {
-  if (!gate_) gate_ = first_closed(subject_of(*this), GateUse::start);
-  return *gate_;
+GateState first_closed_gate(const RolloutView& rollout) {
+  return first_closed(subject_of(rollout), GateUse::start);
 }
 
-bool RolloutView::may_repair() const {
-  if (!may_repair_) may_repair_ = first_closed(subject_of(*this), GateUse::repair).is_open();
-  return *may_repair_;
+bool lets_repairs_start(const RolloutView& rollout) {
+  return first_closed(subject_of(rollout), GateUse::repair).is_open();
 }
 
-const std::optional<Reason>& RolloutView::stop() const {
-  if (!stop_) stop_.emplace(why_closed(*this, GateUse::wait));
-  return *stop_;
+std::optional<Reason> stop_of_waiting(const RolloutView& rollout) {
+  return why_closed(rollout, GateUse::wait);
 }
 
-const std::optional<Reason>& RolloutView::stop_of_repairs() const {
-  if (!stop_of_repairs_) stop_of_repairs_.emplace(why_closed(*this, GateUse::wait_for_repair));
-  return *stop_of_repairs_;
+std::optional<Reason> stop_of_waiting_repairs(const RolloutView& rollout) {
+  return why_closed(rollout, GateUse::wait_for_repair);
 }
 
-bool RolloutView::waits_briefly() const {
-  if (waits_briefly_) return *waits_briefly_;
-  const Gate closed = gate().gate;
-  waits_briefly_ = closed == Gate::new_attempt;
+bool opens_shortly(const RolloutView& rollout) {
+  const Pass& pass = rollout.pass;
+  const Gate closed = rollout.gate().gate;
   if (closed == Gate::settling) {
     const Duration patience = std::max<Duration>(3 * pass.s.settings.settle, std::chrono::seconds(30));
-    waits_briefly_ = !pass.ages.has_run_for(unsettled_timer(key), patience);
+    return !rollout.pass.ages.has_run_for(unsettled_timer(rollout.key), patience);
   }
-  if (closed == Gate::view_stale) waits_briefly_ = !stale_view_of(pass.s, installation.ns)->reported;
-  return *waits_briefly_;
+  if (closed == Gate::view_stale) return !stale_view_of(pass.s, rollout.installation.ns)->reported;
+  return closed == Gate::new_attempt;
 }
 
 }  // namespace gso

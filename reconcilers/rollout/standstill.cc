@@ -132,8 +132,7 @@ std::optional<Reason> behind_reloads(const RolloutView& rollout, const std::vect
           fmt::format("{}{}: {}", name, why->code == kLabelsMissing ? "" : " must be restarted", why->message);
       out = out.value_or(*std::move(why));
     } else if (full.is_any()) {
-      out = out.value_or(
-          Reason{kBudgetExhausted, fmt::format("{} must be restarted: {}", name, full.text()), full.facts});
+      out = out.value_or(Reason{full.code, fmt::format("{} must be restarted: {}", name, full.message), full.facts()});
     } else {
       return std::nullopt;
     }
@@ -241,7 +240,7 @@ std::optional<Reason> behind_repairs(const RolloutView& rollout) {
     if (!why.is_any()) return std::nullopt;
     if (!full.is_any()) full = why;
   }
-  return full.reason();
+  return full;
 }
 
 }  // namespace

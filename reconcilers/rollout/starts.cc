@@ -271,7 +271,7 @@ class Starter {
   }
 
   [[nodiscard]] bool one_more_may_wait(const RolloutKey& key) const {
-    return waiting_room(slots_, key, busy_.waiting(key.policy), busy_.waiting()) == WaitingRoom::free;
+    return !slots_.without_waiting_room(key, busy_.waiting(key.policy), busy_.waiting());
   }
 
   enum class Outcome { started, no_slot, busy, skipped };
@@ -378,7 +378,7 @@ class Starter {
     std::map<std::string, std::int64_t> needs;
     const auto waiting = static_cast<std::int64_t>(peers.pending.size());
     const std::int64_t before_them = busy_.waiting(key.policy);
-    bool all = before_them == 0 || before_them + waiting <= slots_.most_draining(key);
+    bool all = before_them == 0 || before_them + waiting <= slots_.most_draining(Budget::policy, key);
     for (const std::string& peer : peers.pending) {
       const NodeAssessment& a = *pass_.index.find(peer);
       const std::string product(a.product.view());

@@ -127,7 +127,7 @@ class Finder {
   void add_group(const std::string& product, const Group& group, Slot needs) {
     const Exhausted& full = rollout_.exhausted(product);
     out_.has_slot = out_.has_slot || !full.is_any() || needs == Slot::none_needed;
-    if (!out_.exhausted && full.is_any()) out_.exhausted = full.reason();
+    if (!out_.exhausted && full.is_any()) out_.exhausted = full;
     std::optional<Reason> canary = behind_canary(product);
     // Workloads that hold the other slots are given up after idleTimeout.
     const bool has_room = needs == Slot::none_needed || (!canary && !full.is_any());
@@ -135,7 +135,7 @@ class Finder {
     if (canary) {
       out_.groups.push_back({product, *std::move(canary)});
     } else if (full.is_any()) {
-      out_.groups.push_back({product, full.reason(), full.clauses});
+      out_.groups.push_back({product, full, full.clauses});
     } else if (auto busy = behind_workloads(group)) {
       out_.groups.push_back({product, *std::move(busy)});
     }
@@ -169,16 +169,12 @@ class Finder {
     const auto behind = [](const std::vector<std::string>& draining, auto&&... words) {
       return Reason{kWaitingForWorkloads, busy_nodes_text(draining, words...), about_nodes(draining)};
     };
-    switch (waiting_room(slots, rollout_.key, std::ssize(draining_of_policy_), std::ssize(draining_))) {
-      case WaitingRoom::policy_full:
-        return behind(draining_of_policy_, slots.most_draining(rollout_.key), "policy " + rollout_.key.policy,
-                      "maxUnavailable");
-      case WaitingRoom::cluster_full:
-        return behind(draining_, slots.most_draining_in_cluster(), "the cluster", "--cluster-max-unavailable");
-      case WaitingRoom::free:
-        break;
-    }
-    return std::nullopt;
+    const auto full = slots.without_waiting_room(rollout_.key, std::ssize(draining_of_policy_), std::ssize(draining_));
+    if (!full) return std::nullopt;
+    const std::int64_t most = slots.most_draining(*full, rollout_.key);
+    return *full == Budget::policy
+               ? behind(draining_of_policy_, most, "policy " + rollout_.key.policy, "maxUnavailable")
+               : behind(draining_, most, std::string("the cluster"), "--cluster-max-unavailable");
   }
 
   const RolloutView& rollout_;

@@ -313,9 +313,9 @@ class Standalone {
     if (is_stopped_by_failures(node)) return false;
     if (!proven && (progress.canaries >= rollout.canary_nodes_per_group || is_behind_canary(node))) return false;
     const BudgetCount& group = groups_.at(node.group());
-    if (!node.busy) return slots_.free(node.rollout(), node.product, *node.policy, group);
+    if (!node.busy) return slots_.free(node.rollout(), node.product, group);
     // In the slot that it holds, and never more of them at once than each budget has slots.
-    return slots_.has_room_beside(node.rollout(), *node.policy, group, in_change_[node.policy->meta.name]);
+    return slots_.has_room_beside(node.rollout(), group, in_change_[node.policy->meta.name]);
   }
 
   // Somebody has cordoned it, and an uncordoned node of its group can be the canary.
