@@ -81,6 +81,16 @@ const SharingPolicy& FleetIndex::Impl::policy(const World& world, std::string_vi
   return held != held_policies.end() ? held->second : built_in_policy;
 }
 
+const SharingPolicy& FleetIndex::Impl::policy_of(const World& world, const Node& node) const {
+  if (const auto known = nodes.find(node.meta.name); known != nodes.end()) {
+    const IndexedNode& indexed = known->second;
+    if (indexed.assessment) return policy(world, indexed.assessment->policy.view());
+    if (!indexed.share.unserved_by.empty()) return policy(world, indexed.share.unserved_by.view());
+  }
+  const SharingPolicy* governs = governing_policy(policies_in_order(world, built_in_policy, held_policies), node);
+  return governs != nullptr ? *governs : built_in_policy;
+}
+
 std::vector<const Pod*> FleetIndex::Impl::pods_of(std::string_view node) const {
   std::vector<const Pod*> out;
   auto it = pods_by_node_.find(Interned(node));

@@ -136,6 +136,8 @@ class FleetIndex::Impl {
   }
   // The policy of that name: its object, else its last spec if that still applies, else the built-in policy.
   [[nodiscard]] const SharingPolicy& policy(const World& world, std::string_view name) const;
+  // The one that governs the node, whether a plugin serves it or not.
+  [[nodiscard]] const SharingPolicy& policy_of(const World& world, const Node& node) const;
   [[nodiscard]] std::vector<const Pod*> pods_of(std::string_view node) const;
 
  private:

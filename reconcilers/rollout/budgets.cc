@@ -12,7 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include "reconcilers/cluster/policy_match.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/node/node_change.h"
 #include "reconcilers/partitioning/partitioning.h"
@@ -20,15 +19,6 @@
 #include "reconcilers/rollout/rollout_view.h"
 
 namespace gso {
-
-NodePolicies::NodePolicies(const Index& index, const World& world)
-    : index_(&index), world_(&world), policies_(policies_in_order(world, index.built_in_policy, index.held_policies)) {}
-
-const SharingPolicy& NodePolicies::of(const Node& node) const {
-  if (const NodeAssessment* a = index_->find(node.meta.name)) return index_->policy(*world_, a->policy.view());
-  const SharingPolicy* governs = governing_policy(policies_, node);
-  return governs != nullptr ? *governs : index_->built_in_policy;
-}
 
 namespace {
 

@@ -13,19 +13,6 @@
 
 namespace gso {
 
-// The policy of a node, whether a plugin serves it or not.
-class NodePolicies {
- public:
-  // Both must outlive it.
-  NodePolicies(const Index& index, const World& world);
-  [[nodiscard]] const SharingPolicy& of(const Node& node) const;
-
- private:
-  const Index* index_;
-  const World* world_;
-  std::vector<const SharingPolicy*> policies_;  // In order of precedence.
-};
-
 // --- The three budgets of nodes that are allowed to be out of service at once (S1).
 
 enum class Budget : std::uint8_t { cluster, policy, group };

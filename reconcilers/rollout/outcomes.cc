@@ -378,17 +378,14 @@ void run_differing_timers(Pass& pass) {
 
 void run_drifting_timers(Pass& pass) {
   for (const std::string& name : pass.index.nodes_in(Bucket::repairable)) {
-    const TimerKey drifts = drifting_timer(name, *pass.index.find(name));
-    pass.ages.run(drifts, recorded_since(pass, drifts));
+    run_recorded(pass, drifting_timer(name, *pass.index.find(name)));
   }
 }
 
 void run_stalls_timers(Pass& pass) {
   for (const auto& [key, profile_rollout] : pass.index.profile_rollouts) {
     const std::int64_t following = profile_rollout.tally.of(Phase::following_daemonset);
-    if (following == 0) continue;
-    const TimerKey stalls = stalls_timer(key, following);
-    pass.ages.run(stalls, recorded_since(pass, stalls));
+    if (following > 0) run_recorded(pass, stalls_timer(key, following));
   }
 }
 

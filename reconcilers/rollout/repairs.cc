@@ -82,8 +82,7 @@ void add_drifting(Pass& pass, Reloads& out) {
     const NodeAssessment* a = pass.index.find(name);
     if (a == nullptr) continue;
     const Duration patience = pass.index.policy(pass.s.world, a->policy.view()).rollout.verify_timeout;
-    const TimerKey drifts = drifting_timer(name, *a);
-    if (!pass.ages.has_run_for(drifts, patience, recorded_since(pass, drifts))) continue;
+    if (!has_run_recorded(pass, drifting_timer(name, *a), patience)) continue;
     if (has_more_devices(*a)) {
       record_more_devices(pass, name, *a);
     } else if (!is_deferred(pass, name, *a)) {

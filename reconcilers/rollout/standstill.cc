@@ -249,8 +249,7 @@ std::optional<Reason> stalled_daemonsets(const RolloutView& rollout) {
   const std::int64_t following = rollout.profile_rollout.tally.of(Phase::following_daemonset);
   if (following == 0) return std::nullopt;
   const Duration patience = rollout.policy.rollout.verify_timeout;
-  const TimerKey stalls = stalls_timer(rollout.key, following);
-  if (!rollout.pass.ages.has_run_for(stalls, patience, recorded_since(rollout.pass, stalls))) return std::nullopt;
+  if (!has_run_recorded(rollout.pass, stalls_timer(rollout.key, following), patience)) return std::nullopt;
   const std::string& ns = rollout.installation.ns;
   return Reason{
       kRollingUpdateStalled,
@@ -326,8 +325,8 @@ bool has_waited(Pass& pass, const std::string& name, const NodeAssessment& a, Du
   return has_lasted(pass, a.change ? change_timer(Timer::verifying, name, *a.change) : loading_timer(name, a), least);
 }
 
-}  // namespace
-
+// Of a node in a change, or of one that loads a profile by itself; nullopt: it makes progress, only waits for
+// workloads, or is held.
 std::optional<ChangeTrouble> trouble_of(Pass& pass, const std::string& name, const NodeAssessment& a) {
   if (!a.holder.empty() || (!a.in_change() && !a.loads_by_itself())) return std::nullopt;
   if (a.in_change()) {
@@ -340,8 +339,7 @@ std::optional<ChangeTrouble> trouble_of(Pass& pass, const std::string& name, con
     if (!a.ready) {
       // Nothing ends the change until the node is Ready again.
       const Duration patience = pass.index.policy(pass.s.world, a.policy.view()).rollout.verify_timeout;
-      const TimerKey lost = change_timer(Timer::not_ready, name, *a.change);
-      const bool stands = pass.ages.has_run_for(lost, patience, recorded_since(pass, lost));
+      const bool stands = has_run_recorded(pass, change_timer(Timer::not_ready, name, *a.change), patience);
       std::string message(kNotReadyInChangeText);
       if (stands) message += ". Make it Ready, or delete the Node (a canary that is deleted counts as one failure)";
       return ChangeTrouble{{kNodesNotReady, std::move(message)}, stands ? Kind::stands : Kind::not_ready};
@@ -361,6 +359,8 @@ std::optional<ChangeTrouble> trouble_of(Pass& pass, const std::string& name, con
   }
   return ChangeTrouble{{to_string(a.phase), shown_difference(a)}, Kind::late};
 }
+
+}  // namespace
 
 std::map<std::string, ChangeTrouble> troubles_of(const RolloutView& rollout) {
   std::map<std::string, ChangeTrouble> out;

@@ -50,10 +50,6 @@ struct ChangeTrouble : Reason {
   };
   Kind kind = Kind::late;
 };
-// Of a node in a change, or of one that loads a profile by itself; nullopt: it makes progress, only waits for
-// workloads, or is held (standstill.h).
-[[nodiscard]] std::optional<ChangeTrouble> trouble_of(Pass& pass, const std::string& node,
-                                                      const NodeAssessment& assessment);
 
 // --- What the groups of a rollout wait for, as one text of a status.
 

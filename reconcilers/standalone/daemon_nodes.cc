@@ -67,7 +67,6 @@ std::string why_not_ready(const DaemonNode& node) {
 }
 
 std::vector<DaemonNode> read_daemon_nodes(const World& world, const Index& index) {
-  const NodePolicies policies(index, world);
   std::vector<DaemonNode> out;
   for (const std::string& name : index.nodes_in(Bucket::standalone_mps)) {
     DaemonNode one;
@@ -78,7 +77,7 @@ std::vector<DaemonNode> read_daemon_nodes(const World& world, const Index& index
     const std::optional<Node> written = with_change_being_written(world, *one.node);
     one.mark = mps_daemon_change_on(written ? *written : *one.node);
     one.daemonset = daemonset_of(index, one.pod, one.mark);
-    one.policy = &policies.of(*one.node);
+    one.policy = &index.policy_of(world, *one.node);
     one.product = one.assessment != nullptr
                       ? std::string(one.assessment->product.view())
                       : std::string(unshared_product(one.node->meta.labels.get(kGpuProduct).value_or("")));
@@ -101,26 +100,22 @@ constexpr std::string_view kReplaced = "StandaloneMPSReplaced";
 constexpr std::string_view kBackedOut = "StandaloneMPSBackedOut";
 constexpr std::string_view kDeleted = "StandaloneMPSRestart";
 
-PatchNode uncordon(const DaemonNode& node) {
+// Writes the mark of the node as it is next, or takes it off, and with it the operator's cordon.
+void write_mark(Pass& pass, const DaemonNode& node, const std::optional<MpsDaemonChange>& next, std::string_view reason,
+                std::string message, bool disruptive = false) {
+  const std::string annotation(kMpsDaemonChangeAnnotation);
+  const bool was_cordoned = node.in_change() && node.mark.change->cordoned;
+  const bool cordons = next && next->cordoned;
   PatchNode patch;
   patch.name = node.name();
-  if (node.in_change() && node.mark.change->cordoned && node.node->unschedulable) {
-    patch.unschedulable = false;
-    patch.resource_version = node.node->meta.resource_version;
+  if (cordons != was_cordoned && cordons != node.node->unschedulable) patch.unschedulable = cordons;
+  if (patch.unschedulable || (next && !next->deferred_until)) patch.resource_version = node.node->meta.resource_version;
+  if (next) {
+    patch.set_annotations[annotation] = print_mps_daemon_change(*next);
+  } else {
+    patch.remove_annotations.insert(annotation);
   }
-  return patch;
-}
-
-void set_mark(PatchNode& patch, const MpsDaemonChange& change) {
-  patch.set_annotations[std::string(kMpsDaemonChangeAnnotation)] = print_mps_daemon_change(change);
-}
-
-PatchNode marked(const DaemonNode& node, const MpsDaemonChange& change) {
-  PatchNode patch;
-  patch.name = node.name();
-  patch.resource_version = node.node->meta.resource_version;
-  set_mark(patch, change);
-  return patch;
+  pass.add(std::move(patch), reason, std::move(message), disruptive, node.name());
 }
 
 }  // namespace
@@ -131,17 +126,13 @@ void begin_change(Pass& pass, const DaemonNode& node) {
   change.to = node.daemonset->newest_hash;
   change.begun = pass.s.now;
   change.cordoned = !node.node->unschedulable && node.policy->rollout.cordon.value_or(true);
-  PatchNode patch = marked(node, change);
-  if (change.cordoned) patch.unschedulable = true;
-  pass.add(std::move(patch), kBegun,
-           fmt::format("DaemonSet {} has a new template: the node is drained of GPU clients", change.daemonset), true,
-           node.name());
+  write_mark(pass, node, change, kBegun,
+             fmt::format("DaemonSet {} has a new template: the node is drained of GPU clients", change.daemonset),
+             true);
 }
 
 void leave_change(Pass& pass, const DaemonNode& node, std::string_view why) {
-  PatchNode patch = uncordon(node);
-  patch.remove_annotations.insert(std::string(kMpsDaemonChangeAnnotation));
-  pass.add(std::move(patch), kReplaced, std::string(why), false, node.name());
+  write_mark(pass, node, std::nullopt, kReplaced, std::string(why));
 }
 
 void defer_change(Pass& pass, const DaemonNode& node, std::string_view why) {
@@ -151,11 +142,8 @@ void defer_change(Pass& pass, const DaemonNode& node, std::string_view why) {
   change.deferred_until =
       pass.s.now + std::chrono::ceil<WallTime::duration>(deferral_length(node.policy->rollout.idle_timeout));
   change.retry = retry_of(*node.policy);
-  PatchNode patch = uncordon(node);
-  set_mark(patch, change);
-  pass.add(std::move(patch), kBackedOut,
-           fmt::format("{}; the daemon is not replaced before {}", why, k8s::format_time(*change.deferred_until)),
-           false, node.name());
+  write_mark(pass, node, change, kBackedOut,
+             fmt::format("{}; the daemon is not replaced before {}", why, k8s::format_time(*change.deferred_until)));
 }
 
 void mark_failed(Pass& pass, const DaemonNode& node) {
@@ -163,7 +151,7 @@ void mark_failed(Pass& pass, const DaemonNode& node) {
   change.to = node.daemonset->newest_hash;
   change.failed = true;
   change.retry = retry_of(*node.policy);
-  pass.add(marked(node, change), kStandaloneMpsFailed, "its new daemon is not Ready in time", false, node.name());
+  write_mark(pass, node, change, kStandaloneMpsFailed, "its new daemon is not Ready in time");
 }
 
 void try_again(Pass& pass, const DaemonNode& node) {
@@ -171,7 +159,7 @@ void try_again(Pass& pass, const DaemonNode& node) {
   change.begun = pass.s.now;
   change.failed = false;
   change.retry = retry_of(*node.policy);
-  pass.add(marked(node, change), kBegun, "a person has asked for another attempt (rollout start)", false, node.name());
+  write_mark(pass, node, change, kBegun, "a person has asked for another attempt (rollout start)");
   if (node.pod != nullptr && !node.pod->meta.deletion_timestamp) delete_old_pod(pass, node);
 }
 

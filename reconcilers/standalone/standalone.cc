@@ -353,7 +353,7 @@ class Standalone {
       }
       std::ranges::sort(order);
       for (const auto& [since, name, timer] : order | std::views::take(most)) {
-        pass_.ages.run(timer, recorded_since(pass_, timer));
+        run_recorded(pass_, timer);
         progress_[daemonset].soaking_since.push_back(since);
       }
     }

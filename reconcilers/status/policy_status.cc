@@ -48,14 +48,11 @@ void note_sharing_labels(const Pass& pass, Sums& sums) {
 
 // No plugin needs to serve these nodes.
 void note_directories(const Pass& pass, Sums& sums) {
-  std::optional<NodePolicies> policies;
   for (const std::string& name : pass.index.nodes_in(Bucket::mps_directory)) {
     const Node* node = pass.s.world.nodes.find(name);
     if (node == nullptr || !might_be_contested(pass, *node)) continue;
     const LabelChange change = directory_label(pass, *node).change;
-    if (change.contested.empty()) continue;
-    if (!policies) policies.emplace(pass.index, pass.s.world);
-    note(change, name, policies->of(*node).meta.name, sums);
+    if (!change.contested.empty()) note(change, name, pass.index.policy_of(pass.s.world, *node).meta.name, sums);
   }
 }
 
