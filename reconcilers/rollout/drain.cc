@@ -69,11 +69,6 @@ std::string excess_of_daemonsets(const NodeUse& use, const NodeDrain& drain) {
 
 }  // namespace
 
-Drain drain_of(const Pass& pass, const NodeAssessment& a) {
-  const WorkloadMode mode = pass.index.policy(pass.s.world, a.policy.view()).rollout.workloads;
-  return drain_for(a, a.change ? a.change->kind : a.transition, mode);
-}
-
 NodeUse stranded(const NodeUse& use, const NodeExpectation* afterwards) {
   NodeUse out;
   for (const Pod* pod : use.waiting) {
@@ -259,7 +254,7 @@ NodeDrain node_drain_of(const Pass& pass, const std::string& node, const NodeAss
   NodeDrain out;
   out.node = node;
   out.policy = &pass.index.policy(pass.s.world, a.policy.view());
-  out.until = drain_of(pass, a);
+  out.until = drain_for(a, a.change ? a.change->kind : a.transition, out.policy->rollout.workloads);
   out.afterwards = a.expectation.get();
   out.serves = served_afterwards(a);
   if (a.in_change()) out.since = a.change->listed;

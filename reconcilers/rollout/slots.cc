@@ -57,10 +57,10 @@ std::int64_t taken(const std::map<Key, std::int64_t>& counts, const Key& key) {
 
 }  // namespace
 
-std::string Slots::exhausted(const RolloutKey& key, const ProfileRollout& profile_rollout,
-                             const NodeAssessment& a) const {
+std::string Slots::exhausted(const RolloutView& rollout, const NodeAssessment& a) const {
   const std::string product(a.product.view());
-  return exhausted_budget(*pass_, key, profile_rollout, product, taken_.of(key, product)).message;
+  return exhausted_budget(*pass_, rollout.key, rollout.profile_rollout, product, taken_.of(rollout.key, product))
+      .message;
 }
 
 void SlotCounts::add(const RolloutKey& key, const std::string& product) {
@@ -85,13 +85,13 @@ void Slots::count_changes() const {
   }
 }
 
-bool Slots::has_room(const RolloutKey& key, const ProfileRollout& profile_rollout, const NodeAssessment& a,
-                     bool shown) const {
+bool Slots::has_room(const RolloutView& rollout, const NodeAssessment& a) const {
+  const RolloutKey& key = rollout.key;
   const std::string product(a.product.view());
-  const BudgetCount group = count_of(profile_rollout.groups.at(product).tally);
+  const BudgetCount group = count_of(rollout.profile_rollout.groups.at(product).tally);
   if (!is_busy(a)) return free(key, product, group);
   const bool repair = is_out_of_service(a);
-  if (repair && shown) return true;
+  if (repair && (rollout.verified || rollout.profile_rollout.tally.settled > 0)) return true;
   count_changes();
   SlotsTaken held = (repair ? repaired_ : *changing_).of(key, product);
   const SlotsTaken now = (repair ? repairs_begun_ : begun_).of(key, product);
@@ -124,8 +124,7 @@ void Slots::take(const RolloutKey& key, const std::string& product) {
   taken_.add(key, product);
 }
 
-bool Slots::fit_ever(const RolloutKey& key, const ProfileRollout& profile_rollout, const GangPeers& peers) const {
-  const RolloutSpec& rollout = pass_->index.policy(pass_->s.world, key.policy).rollout;
+bool Slots::fit_ever(const RolloutView& rollout, const GangPeers& peers) const {
   std::map<std::string, std::int64_t> needs;
   std::int64_t all = 0;
   for (const std::string& peer : peers.nodes) {
@@ -134,10 +133,10 @@ bool Slots::fit_ever(const RolloutKey& key, const ProfileRollout& profile_rollou
     ++needs[std::string(a.product.view())];
     ++all;
   }
-  const auto [cluster, policy, group] = sizes(key);
+  const auto [cluster, policy, group] = sizes(rollout.key);
   return all <= policy && all <= cluster && std::ranges::all_of(needs, [&](const auto& need) {
-           return need.second <=
-                  rollout.max_unavailable_per_group.of(profile_rollout.groups.at(need.first).tally.total);
+           return need.second <= rollout.policy.rollout.max_unavailable_per_group.of(
+                                     rollout.profile_rollout.groups.at(need.first).tally.total);
          });
 }
 

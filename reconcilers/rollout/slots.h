@@ -76,12 +76,10 @@ class Slots {
 
   // The change of this node can begin. An available node: cluster, policy and group have a free slot. One that serves
   // behind somebody else's cordon: fewer nodes are in a change than each of them has slots. One that is out of service:
-  // fewer are being repaired than that, or `shown`: some node of its rollout has shown the text.
-  [[nodiscard]] bool has_room(const RolloutKey& key, const ProfileRollout& profile_rollout, const NodeAssessment& a,
-                              bool shown) const;
+  // fewer are being repaired than that, or some node of its rollout has shown the text.
+  [[nodiscard]] bool has_room(const RolloutView& rollout, const NodeAssessment& assessment) const;
   // The budgets that have no room for one more node, for people; empty: all have room.
-  [[nodiscard]] std::string exhausted(const RolloutKey& key, const ProfileRollout& profile_rollout,
-                                      const NodeAssessment& a) const;
+  [[nodiscard]] std::string exhausted(const RolloutView& rollout, const NodeAssessment& assessment) const;
   // The change of the node begins in this pass.
   void take(const RolloutKey& key, const NodeAssessment& a);
   // Of the cluster, in this pass.
@@ -95,8 +93,7 @@ class Slots {
   [[nodiscard]] bool has_room_beside(const RolloutKey& key, const BudgetCount& group, std::int64_t in_change) const;
 
   // Whether the budgets could cover all nodes of a job if no other change were in progress.
-  [[nodiscard]] bool fit_ever(const RolloutKey& key, const ProfileRollout& profile_rollout,
-                              const GangPeers& peers) const;
+  [[nodiscard]] bool fit_ever(const RolloutView& rollout, const GangPeers& peers) const;
   // At most half of the slots of a policy, and of the cluster, wait for workloads, so that a few busy nodes do not stop
   // the rest: how many nodes those are.
   [[nodiscard]] std::int64_t most_draining(Budget budget, const RolloutKey& key) const;

@@ -140,14 +140,9 @@ class Starter {
     }
     if (outcome == Outcome::busy && !may_wait) busy_reloads_.emplace_back(&rollout, name);
     if (outcome != Outcome::no_slot && (outcome != Outcome::busy || !may_wait)) return;
-    const std::string full = slots_.exhausted(rollout.key, rollout.profile_rollout, a);
+    const std::string full = slots_.exhausted(rollout, a);
     report_waiting_reload(
         pass_, name, {kBudgetExhausted, full.empty() ? "as many nodes as allowed already wait for workloads" : full});
-  }
-
-  [[nodiscard]] bool has_room(const RolloutView& rollout, const NodeAssessment& a) const {
-    const bool shown = rollout.verified || rollout.profile_rollout.tally.settled > 0;
-    return slots_.has_room(rollout.key, rollout.profile_rollout, a, shown);
   }
 
   // The nodes of one group of a rollout, in this pass.
@@ -302,7 +297,7 @@ class Starter {
     if (report_kai_hindrance(pass_, name, *a)) return Outcome::skipped;  // Of reloads as well.
     if (a->label && !a->label->empty() && !key_is_projected(pass_, pass_.index.installation_of(*a), key.key))
       return Outcome::no_slot;
-    if (!has_room(view, *a)) return Outcome::no_slot;
+    if (!slots_.has_room(view, *a)) return Outcome::no_slot;
     const RolloutSpec& rollout = view.policy.rollout;
     const Drain drain = drain_for(*a, a->transition, rollout.workloads);
     bool idle = drain == Drain::nothing;
@@ -353,7 +348,7 @@ class Starter {
     // It waits alone until they can be listed, or for idleTimeout, and evicts no pod meanwhile.
     pass_.plan.consumers_wanted.insert(peers.unlistable.begin(), peers.unlistable.end());
     if (!peers.unlistable.empty() || peers.pending.size() <= 1) return std::nullopt;
-    const bool hopeless = !slots_.fit_ever(key, view.profile_rollout, peers);
+    const bool hopeless = !slots_.fit_ever(view, peers);
     if (hopeless && only_peers_are_left(view, std::string(a.product.view()), peers)) return std::nullopt;
     if (hopeless || !take_slots(view, peers)) {
       if (waiting_for_peers_.size() >= kMostWaitingForPeers) return Outcome::no_slot;
@@ -386,7 +381,7 @@ class Starter {
           ++needs[product] <= left_in_canary(rollout, product) ||
           (canaries_in_progress(rollout, product).empty() && only_peers_are_left(rollout, product, peers));
       all = all && canary && !started_with_peers_.contains(peer) && !gets_another_patch(peer) &&
-            !report_kai_hindrance(pass_, peer, a) && has_room(rollout, a) && !is_behind_canary(rollout, a);
+            !report_kai_hindrance(pass_, peer, a) && slots_.has_room(rollout, a) && !is_behind_canary(rollout, a);
       if (!all) break;
       slots_.take(key, a);
     }

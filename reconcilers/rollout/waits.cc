@@ -121,7 +121,7 @@ class Finder {
   // Where as many nodes are in a change as a budget has slots, they hold all of them.
   [[nodiscard]] bool needs_slot(const NodeAssessment& a) const {
     if (!is_busy(a)) return true;
-    return !is_out_of_service(a) && !Slots(pass_).has_room(rollout_.key, rollout_.profile_rollout, a, true);
+    return !is_out_of_service(a) && !Slots(pass_).has_room(rollout_, a);
   }
 
   void add_group(const std::string& product, const Group& group, Slot needs) {
