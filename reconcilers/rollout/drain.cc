@@ -165,8 +165,7 @@ std::optional<Reason> last_reported(const Pass& pass, const std::string& name, c
 
 std::map<std::string, Reason> find_blocked_in_progress(const Pass& pass) {
   std::map<std::string, Reason> out;
-  for (const std::string& name : pass.index.nodes_in(Bucket::changing)) {
-    const NodeAssessment& a = *pass.index.find(name);
+  for (const auto& [name, node, a] : nodes_in(pass, Bucket::changing)) {
     if (a.phase != Phase::draining || !a.holder.empty() || pass.s.consumers.contains(name)) continue;
     if (auto who = last_reported(pass, name, a)) out.emplace(name, *std::move(who));
   }
@@ -228,8 +227,7 @@ bool is_of_workloads(std::string_view reason) {
 
 std::map<std::string, Reason> blocked_in_queue(const Pass& pass) {
   std::map<std::string, Reason> out;
-  for (const std::string& name : pass.index.nodes_in(Bucket::deferred)) {
-    const NodeAssessment& a = *pass.index.find(name);
+  for (const auto& [name, node, a] : nodes_in(pass, Bucket::deferred)) {
     const auto pods = blocked_by_pods(pass, name, a);
     std::string message = deferral_text(pass, name, pass.index.policy(pass.s.world, a.policy.view()));
     out.emplace(name, pods ? Reason{pods->code, fmt::format("{}; {}", message, pods->message), pods->facts()}

@@ -1,4 +1,3 @@
-#include "reconcilers/rollout/failures.h"
 
 #include <fmt/format.h>
 

@@ -17,7 +17,6 @@
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/reasons/names.h"
 #include "reconcilers/rollout/canary.h"
-#include "reconcilers/rollout/failures.h"
 #include "reconcilers/rollout/gates.h"
 #include "reconcilers/rollout/managed_keys.h"
 #include "reconcilers/rollout/record_writes.h"
@@ -377,9 +376,7 @@ void run_differing_timers(Pass& pass) {
 }
 
 void run_drifting_timers(Pass& pass) {
-  for (const std::string& name : pass.index.nodes_in(Bucket::repairable)) {
-    run_recorded(pass, drifting_timer(name, *pass.index.find(name)));
-  }
+  for (const auto& [name, node, a] : nodes_in(pass, Bucket::repairable)) run_recorded(pass, drifting_timer(name, a));
 }
 
 void run_stalls_timers(Pass& pass) {

@@ -74,8 +74,7 @@ bool is_daemon_soaking(const TimerKey& timer) {
 }
 
 void run_hold_timers(Pass& pass) {
-  for (const std::string& name : pass.index.nodes_in(Bucket::changing)) {
-    const NodeAssessment& a = *pass.index.find(name);
+  for (const auto& [name, node, a] : nodes_in(pass, Bucket::changing)) {
     const bool is_held = !a.holder.empty() || !a.ready;
     if (!is_held && !was_held(pass, name, *a.change)) continue;
     run_recorded(pass, hold_timer(is_held ? Timer::held : Timer::released, name, *a.change));

@@ -72,9 +72,8 @@ bool RolloutView::has(const NodeAssessment& a) const {
 
 std::set<std::string> changing_nodes(const RolloutView& rollout) {
   std::set<std::string> out;
-  for (const std::string& name : rollout.pass.index.nodes_in(Bucket::changing)) {
-    const NodeAssessment& a = *rollout.pass.index.find(name);
-    if (rollout.has(a) && a.change && a.change->to == rollout.target) out.insert(name);
+  for (const auto& [name, a] : rollout.nodes_in(Bucket::changing)) {
+    if (a.change && a.change->to == rollout.target) out.insert(name);
   }
   return out;
 }

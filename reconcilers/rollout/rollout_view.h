@@ -7,7 +7,7 @@
 //   facts      rollout_view, recorded_timers, label_contest
 //   stops      stops: what people have set, whatever became of its object
 //              managed_keys, record_writes: what the cluster must hold for that
-//   canary     canary, then failures: what the nodes have shown of a revision
+//   canary     canary (failures): what the nodes have shown of a revision
 //   budgets    drain (evictions), budgets, slots: who must leave a node, and who holds a slot
 //   gates      gates (daemonset_restart): why no node starts
 //   starts     repairs (node_states), change_steps, starts: what happens to which node
@@ -21,6 +21,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <ranges>
 #include <set>
 #include <string>
 #include <string_view>
@@ -193,6 +194,14 @@ class RolloutView {
 
   // The node belongs to this rollout.
   [[nodiscard]] bool has(const NodeAssessment& assessment) const;
+  // Its nodes in that bucket: name and assessment, by name.
+  [[nodiscard]] auto nodes_in(Bucket bucket) const {
+    const auto is_its = [this](const std::string& name) { return has(*pass.index.find(name)); };
+    return pass.index.nodes_in(bucket) | std::views::filter(is_its) |
+           std::views::transform([this](const std::string& name) {
+             return std::pair<const std::string&, const NodeAssessment&>(name, *pass.index.find(name));
+           });
+  }
   // Its nodes in a change to `target`.
   const Answer<std::set<std::string>> changing{*this, changing_nodes};
   // Canaries whose change begins in this pass (starts.cc): the record names them before anything is done to them.

@@ -76,8 +76,7 @@ SlotsTaken SlotCounts::of(const RolloutKey& key, const std::string& product) con
 void Slots::count_changes() const {
   if (changing_) return;
   changing_.emplace();
-  for (const std::string& name : pass_->index.nodes_in(Bucket::changing)) {
-    const NodeAssessment& a = *pass_->index.find(name);
+  for (const auto& [name, node, a] : nodes_in(*pass_, Bucket::changing)) {
     const RolloutKey key = pass_->index.rollout_key_of(a);
     const std::string product(a.product.view());
     changing_->add(key, product);
@@ -183,10 +182,6 @@ bool report_kai_hindrance(Pass& pass, const std::string& node, const NodeAssessm
 
 bool is_free_to_begin(const NodeAssessment& assessment) {
   return assessment.ready && !assessment.is_held();
-}
-
-bool has_room_in_canary(const RolloutView& rollout, const std::string& product, std::int64_t started) {
-  return rollout.canary_passed(product) || left_in_canary(rollout, product) > started;
 }
 
 Exhausted exhausted_of(const RolloutView& rollout, const std::string& product) {

@@ -134,8 +134,6 @@ bool report_kai_hindrance(Pass& pass, const std::string& node, const NodeAssessm
 
 // The node is Ready, and no person holds it.
 [[nodiscard]] bool is_free_to_begin(const NodeAssessment& assessment);
-// The canary of the group has passed, or needs more nodes than `started`: those of the group that start in this pass.
-[[nodiscard]] bool has_room_in_canary(const RolloutView& rollout, const std::string& product, std::int64_t started);
 
 // --- Starts (starts.cc): a rollout starts nodes while every gate (gates.h) is open and a slot is free in cluster,
 // policy and group. Takes the slots of the nodes that start.

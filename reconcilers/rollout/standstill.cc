@@ -13,9 +13,9 @@
 #include "reconcilers/node/node_step.h"
 #include "reconcilers/node/pod_faults.h"
 #include "reconcilers/reasons/names.h"
+#include "reconcilers/rollout/canary.h"
 #include "reconcilers/rollout/change_steps.h"
 #include "reconcilers/rollout/drain.h"
-#include "reconcilers/rollout/failures.h"
 #include "reconcilers/rollout/gates.h"
 #include "reconcilers/rollout/recorded_timers.h"
 #include "reconcilers/rollout/repairs.h"
@@ -72,9 +72,8 @@ namespace {
 std::vector<std::string> overdue_loaders(const RolloutView& rollout) {
   std::vector<std::string> out;
   if (rollout.profile_rollout.tally.loading == 0) return out;
-  for (const std::string& name : rollout.pass.index.nodes_in(Bucket::self_loaded)) {
-    const NodeAssessment& a = *rollout.pass.index.find(name);
-    if (rollout.has(a) && loading_expired(rollout.pass, name, a)) out.push_back(name);
+  for (const auto& [name, a] : rollout.nodes_in(Bucket::self_loaded)) {
+    if (loading_expired(rollout.pass, name, a)) out.push_back(name);
   }
   return out;
 }
@@ -111,10 +110,8 @@ Reason behind_gate(const RolloutView& rollout) {
 bool some_load(const RolloutView& rollout, bool gated) {
   const Tally& nodes = rollout.profile_rollout.tally;
   if (nodes.loading == 0 || (gated && nodes.of(Phase::pending) > 0)) return false;
-  const auto& names = rollout.pass.index.nodes_in(Bucket::self_loaded);
-  return std::ranges::any_of(names, [&](const std::string& name) {
-    const NodeAssessment& a = *rollout.pass.index.find(name);
-    return rollout.has(a) && !loading_expired(rollout.pass, name, a);
+  return std::ranges::any_of(rollout.nodes_in(Bucket::self_loaded), [&](const auto& loader) {
+    return !loading_expired(rollout.pass, loader.first, loader.second);
   });
 }
 
@@ -232,9 +229,7 @@ std::optional<Reason> behind_waits(const Waits& waits) {
 // Drifting nodes that have no slot for their repair, if none of them has one.
 std::optional<Reason> behind_repairs(const RolloutView& rollout) {
   Exhausted full;
-  for (const std::string& name : rollout.pass.index.nodes_in(Bucket::repairable)) {
-    const NodeAssessment& a = *rollout.pass.index.find(name);
-    if (!rollout.has(a)) continue;
+  for (const auto& [name, a] : rollout.nodes_in(Bucket::repairable)) {
     if (is_busy(a)) return std::nullopt;
     const Exhausted& why = rollout.exhausted(std::string(a.product.view()));
     if (!why.is_any()) return std::nullopt;
@@ -285,7 +280,7 @@ using Kind = ChangeTrouble::Kind;
 // How long a node usually needs to show a new profile. It is not reported earlier, because each report costs two
 // writes.
 constexpr Duration kUsual = std::chrono::minutes(2);
-constexpr std::size_t kMostSelfLoading = 200;  // Of the nodes that load a profile by themselves.
+constexpr std::ptrdiff_t kMostSelfLoading = 200;  // Of the nodes that load a profile by themselves.
 
 // The pods that stay: those that the change has not listed for replacement.
 NodePods staying(const NodeAssessment& a, const NodePods& pods) {
@@ -364,21 +359,13 @@ std::optional<ChangeTrouble> trouble_of(Pass& pass, const std::string& name, con
 
 std::map<std::string, ChangeTrouble> troubles_of(const RolloutView& rollout) {
   std::map<std::string, ChangeTrouble> out;
-  const Index& index = rollout.pass.index;
-  const auto look = [&](const std::string& name, const NodeAssessment& a) {
+  const auto look = [&](const auto& node) {
+    const auto& [name, a] = node;
     if (auto trouble = trouble_of(rollout.pass, name, a)) out.emplace(name, *std::move(trouble));
   };
-  for (const std::string& name : index.nodes_in(Bucket::changing)) {
-    if (const NodeAssessment& a = *index.find(name); rollout.has(a)) look(name, a);
-  }
+  std::ranges::for_each(rollout.nodes_in(Bucket::changing), look);
   // A restart by somebody else can concern the whole fleet, and the status names only the first nodes.
-  std::size_t looked_at = 0;
-  for (const std::string& name : index.nodes_in(Bucket::self_loaded)) {
-    const NodeAssessment& a = *index.find(name);
-    if (!rollout.has(a)) continue;
-    if (++looked_at > kMostSelfLoading) break;
-    look(name, a);
-  }
+  std::ranges::for_each(rollout.nodes_in(Bucket::self_loaded) | std::views::take(kMostSelfLoading), look);
   return out;
 }
 

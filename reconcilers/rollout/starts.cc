@@ -176,7 +176,7 @@ class Starter {
 
   // The canary lets no further node of the group start.
   [[nodiscard]] bool canary_is_full(const Candidates& group) {
-    return !has_room_in_canary(group.rollout, group.product, started_[{group.rollout.key, group.product}]);
+    return left_in_canary(group.rollout, group.product) <= started_[{group.rollout.key, group.product}];
   }
 
   // A node with missing devices shows less of a profile than a whole one: it is a canary only where no other node is.

@@ -155,7 +155,7 @@ class Finder {
                     std::move(about)};
     }
     const std::vector<std::string> trying = canaries_in_progress(rollout_, product);
-    if (trying.empty() || has_room_in_canary(rollout_, product, 0)) return std::nullopt;
+    if (trying.empty() || left_in_canary(rollout_, product) > 0) return std::nullopt;
     return Reason{kRollingOut, fmt::format("waits for the canary {}", first_names(trying)), about_nodes(trying)};
   }
 
@@ -191,10 +191,9 @@ std::string nodes_in_progress(const RolloutView& rollout, Bucket bucket, std::in
                               fmt::format_string<std::string> one, fmt::format_string<std::string> many) {
   std::vector<std::string> names;
   if (total <= 0) return {};
-  for (const std::string& name : rollout.pass.index.nodes_in(bucket)) {
+  for (const auto& [name, a] : rollout.nodes_in(bucket)) {
     if (std::ssize(names) >= std::min<std::int64_t>(total, kMostNames)) break;
-    const NodeAssessment* a = rollout.pass.index.find(name);
-    if (a != nullptr && a->holder.empty() && rollout.has(*a)) names.push_back(name);
+    if (a.holder.empty()) names.push_back(name);
   }
   if (names.empty()) return {};
   return fmt::format(total == 1 ? one : many, first_names(names, static_cast<std::size_t>(total)));
