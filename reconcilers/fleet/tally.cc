@@ -201,18 +201,15 @@ std::optional<MpsMark> mark_to_change(const AssessContext& context, const Node& 
   return node.meta.annotations.contains(kMpsMarkAnnotation) ? std::optional(MpsMark::to_remove) : std::nullopt;
 }
 
-// A change, a driver upgrade, a MIG change or a person explains for now why the node offers no GPU; and a node without
-// a plugin that reads profiles need not offer any.
-bool may_offer_no_gpu(const NodeAssessment& assessment) {
-  constexpr Phase kExplaining[] = {Phase::unmanaged,           Phase::draining, Phase::restarting, Phase::verifying,
-                                   Phase::following_daemonset, Phase::held};
-  return std::ranges::find(kExplaining, phase_of(assessment)) != std::end(kExplaining);
-}
-
 // What only metrics and alerts show.
 void put_what_is_shown(const Node& node, const NodeAssessment* assessment, NodeShare& out) {
+  // A change, a driver upgrade, a MIG change or a person explains for now why the node offers no GPU; and a node
+  // without a plugin that reads profiles need not offer any.
+  constexpr Phase kExplaining[] = {Phase::unmanaged,           Phase::draining, Phase::restarting, Phase::verifying,
+                                   Phase::following_daemonset, Phase::held};
+  const bool lacks_gpus = assessment != nullptr && node.ready && !serves_gpus(node);
   out.buckets.put(Bucket::without_gpus,
-                  assessment != nullptr && node.ready && !serves_gpus(node) && !may_offer_no_gpu(*assessment));
+                  lacks_gpus && std::ranges::find(kExplaining, phase_of(*assessment)) == std::end(kExplaining));
   const bool known = assessment != nullptr || out.abandoned;
   out.buckets.put(Bucket::cordoned, known && node.unschedulable && is_cordoned_by_operator(node));
 }

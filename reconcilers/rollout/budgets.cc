@@ -38,13 +38,6 @@ bool has_room(const BudgetCount& count, std::int64_t taken, std::int64_t most) {
   return count.busy + taken + 1 <= most;
 }
 
-bool counts_in(const Index& index, Budget budget, const RolloutKey& key, const std::string& product,
-               const NodeAssessment* a) {
-  if (budget == Budget::cluster) return true;
-  if (a == nullptr || a->policy != key.policy) return false;
-  return budget == Budget::policy || (a->product == product && index.is_of(*a, key));
-}
-
 const SliceNodes& slices_of(const Pass& pass) {
   static const SliceNodes none;
   return pass.rollouts == nullptr ? none : pass.rollouts->slices;
@@ -63,7 +56,10 @@ std::set<std::string> holders(const Pass& pass, Budget budget, const RolloutKey&
   if (budget == Budget::policy && unserved != nullptr) names = unserved->busy;
   if (budget == Budget::cluster) names = slices_of(pass).moving;
   for (const std::string& name : pass.index.nodes_in(Bucket::busy)) {
-    if (counts_in(pass.index, budget, key, product, pass.index.find(name))) names.insert(name);
+    const NodeAssessment* a = pass.index.find(name);
+    const bool of_policy = a != nullptr && a->policy == key.policy;
+    const bool of_group = of_policy && a->product == product && pass.index.is_of(*a, key);
+    if (budget == Budget::cluster || of_group || (budget == Budget::policy && of_policy)) names.insert(name);
   }
   return names;
 }

@@ -113,13 +113,6 @@ Reason GateState::why() const {
 
 namespace {
 
-// The policy's own profile was rolled back, and this rollout restores its nodes. The person who approved the change
-// does not need to approve its rollback.
-bool goes_back(const RolloutView& rollout) {
-  return taken_back(rollout.pass.index, rollout.policy, rollout.key.config_map) != nullptr &&
-         !owns_key(rollout.policy, rollout.key);
-}
-
 // --- Why a gate is closed. First the switches that people have set.
 
 // Of the policy and of the ConfigMap.
@@ -145,11 +138,6 @@ std::string closed_by_mode(const GateSubject& subject) {
                                      : "the policy's mode is Observe: nothing is changed";
 }
 
-// It governs its nodes only because of its stop. An approved change, or one in a window, could remove them from it.
-std::string closed_by_selector(const GateSubject& subject) {
-  return selector_problem(subject.policy);
-}
-
 std::string closed_by_person(const GateSubject& subject) {
   if (!subject.switches.aborted) return {};
   return fmt::format(
@@ -169,8 +157,12 @@ std::string closed_by_own_pause(const GateSubject& subject) {
 
 std::string closed_without_approval(const GateSubject& subject) {
   if (subject.pass.s.settings.mode_of(subject.policy) != PolicyMode::approve) return {};
-  const bool goes_on = subject.switches.approved || (subject.profile != nullptr && goes_back(*subject.profile));
-  return goes_on ? std::string() : subject.approval();
+  // The policy's own profile was rolled back, and this rollout restores its nodes. The person who approved the change
+  // does not need to approve its rollback.
+  const RolloutView* rollout = subject.profile;
+  const bool goes_back = rollout != nullptr && !owns_key(rollout->policy, rollout->key) &&
+                         taken_back(rollout->pass.index, rollout->policy, rollout->key.config_map) != nullptr;
+  return subject.switches.approved || goes_back ? std::string() : subject.approval();
 }
 
 // --- Failures.
@@ -296,7 +288,8 @@ struct Condition {
 constexpr Condition kConditions[] = {
     {Gate::observe, closed_by_mode},
     {Gate::paused, [](const GateSubject& subject) { return pause_above(subject).why; }},
-    {Gate::paused, closed_by_selector},
+    // It governs its nodes only because of its stop. An approved change, or one in a window, could remove them from it.
+    {Gate::paused, [](const GateSubject& subject) { return selector_problem(subject.policy); }},
     {Gate::aborted, closed_by_person},
     {Gate::undone, closed_by_undo},
     {Gate::paused, closed_by_own_pause},

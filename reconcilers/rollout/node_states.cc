@@ -224,17 +224,13 @@ void plan_node_states(Pass& pass, const std::set<std::string>& recorded) {
 
 namespace {
 
-// Held by a driver upgrade that has drained the node and deleted its operand pods; only the policy's label is missing.
-bool can_be_relabelled(const Pass& pass, const std::string& name, const Node& node, const NodeAssessment& a) {
-  return a.obstacle.code == kDriverUpgrade && a.label && !a.is_held() && node.ready && pass.plannable(a) &&
-         pass.index.pods_of(name).empty();
-}
-
 void relabel_paused(Pass& pass, const RolloutView& rollout, const std::set<std::string>& names) {
   for (const std::string& name : names) {
     const Node& node = *pass.s.world.nodes.find(name);
     const NodeAssessment& a = *pass.index.find(name);
-    if (!can_be_relabelled(pass, name, node, a)) continue;
+    // The driver upgrade has drained the node and deleted its operand pods; only the policy's label is missing.
+    const bool is_drained = a.obstacle.code == kDriverUpgrade && pass.index.pods_of(name).empty();
+    if (!is_drained || !a.label || a.is_held() || !node.ready || !pass.plannable(a)) continue;
     const bool known = a.label->empty() || key_is_projected(pass, pass.index.installation_of(a), rollout.key.key);
     if (!known || !rollout.canary_passed(std::string(a.product.view()))) continue;
     if (!rollout.gate().is_open()) return;

@@ -307,17 +307,10 @@ std::string failing_container(const NodePods& pods) {
   return {};
 }
 
-// An earlier pass has named the timer at least so long ago.
-bool has_lasted(Pass& pass, const TimerKey& timer, Duration least) {
-  if (!pass.s.timers.contains(timer)) return false;
-  const Duration waited = pass.s.now - pass.since(timer);
-  if (waited < least) pass.look_again_in(least - waited);
-  return waited >= least;
-}
-
-// The node has been expected to show its profile for at least so long.
+// The node has been expected to show its profile for at least so long, as an earlier pass has seen it.
 bool has_waited(Pass& pass, const std::string& name, const NodeAssessment& a, Duration least) {
-  return has_lasted(pass, a.change ? change_timer(Timer::verifying, name, *a.change) : loading_timer(name, a), least);
+  const TimerKey timer = a.change ? change_timer(Timer::verifying, name, *a.change) : loading_timer(name, a);
+  return pass.s.timers.contains(timer) && pass.ages.has_run_for(timer, least);
 }
 
 // Of a node in a change, or of one that loads a profile by itself; nullopt: it makes progress, only waits for

@@ -181,24 +181,21 @@ class Starter {
 
   // A node with missing devices shows less of a profile than a whole one: it is a canary only where no other node is.
   void start_idle(Candidates& candidates) {
-    start_idle(candidates, false);
-    if (!candidates.ended) start_idle(candidates, true);
-  }
-
-  void start_idle(Candidates& candidates, bool with_missing_devices) {
     const RolloutKey& key = candidates.rollout.key;
-    for (const auto& [available, name] : candidates.group.pending) {
-      const NodeAssessment& a = *pass_.index.find(name);
-      if (reports_missing_devices(a) != with_missing_devices) continue;
-      candidates.ended = canary_is_full(candidates) || !pass_.takes_more();
-      if (candidates.ended) return;
-      if (deferred_.contains(name) || is_repair(a) || is_behind_canary(candidates.rollout, a)) continue;
-      const bool some_may_wait = one_more_may_wait(key);
-      if (candidates.busy.size() >= (some_may_wait ? BusyNodes::kLookAhead : BusyNodes::kMostLookedAt)) return;
-      const Outcome outcome = busy_.known(name) ? Outcome::busy : try_start(candidates.rollout, name, false);
-      candidates.ended = outcome == Outcome::no_slot;
-      if (candidates.ended) return;
-      if (outcome == Outcome::busy) candidates.busy.push_back(name);
+    for (const bool with_missing_devices : {false, true}) {
+      for (const auto& [available, name] : candidates.group.pending) {
+        const NodeAssessment& a = *pass_.index.find(name);
+        if (reports_missing_devices(a) != with_missing_devices) continue;
+        candidates.ended = canary_is_full(candidates) || !pass_.takes_more();
+        if (candidates.ended) return;
+        if (deferred_.contains(name) || is_repair(a) || is_behind_canary(candidates.rollout, a)) continue;
+        const bool some_may_wait = one_more_may_wait(key);
+        if (candidates.busy.size() >= (some_may_wait ? BusyNodes::kLookAhead : BusyNodes::kMostLookedAt)) break;
+        const Outcome outcome = busy_.known(name) ? Outcome::busy : try_start(candidates.rollout, name, false);
+        candidates.ended = outcome == Outcome::no_slot;
+        if (candidates.ended) return;
+        if (outcome == Outcome::busy) candidates.busy.push_back(name);
+      }
     }
   }
 

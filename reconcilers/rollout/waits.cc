@@ -79,10 +79,10 @@ class Finder {
   Waits run() {
     bool asks = false;
     for (const auto& [product, group] : rollout_.profile_rollout.groups) {
-      const std::optional<Slot> needs = first_that_asks(group);
-      if (!needs) continue;
+      const NodeAssessment* first = first_that_asks(group);
+      if (first == nullptr) continue;
       asks = true;
-      add_group(product, group, *needs);
+      add_group(product, group, needs_slot(*first));
     }
     if (out_.has_slot) out_.exhausted.reset();
     if (asks) out_.deferred.clear();
@@ -92,10 +92,8 @@ class Finder {
   }
 
  private:
-  enum class Slot { needed, none_needed };  // A node that is unavailable already needs no free slot.
-
-  // What the first node that asks for a slot needs; nullopt: no node asks.
-  [[nodiscard]] std::optional<Slot> first_that_asks(const Group& group) {
+  // The first node that asks for a slot; null: none does.
+  [[nodiscard]] const NodeAssessment* first_that_asks(const Group& group) {
     std::vector<std::string> not_ready, held, behind;
     std::map<std::string, Reason> deferred;
     for (const auto& [available, name] : group.pending) {
@@ -108,29 +106,30 @@ class Finder {
         behind.push_back(name);
         continue;
       }
-      if (is_free_to_begin(a)) return needs_slot(a) ? Slot::needed : Slot::none_needed;
+      if (is_free_to_begin(a)) return &a;
       (a.is_held() ? held : not_ready).push_back(name);
     }
     out_.not_ready.insert(out_.not_ready.end(), not_ready.begin(), not_ready.end());
     out_.held.insert(out_.held.end(), held.begin(), held.end());
     out_.behind_canary.insert(out_.behind_canary.end(), behind.begin(), behind.end());
     out_.deferred.merge(deferred);
-    return std::nullopt;
+    return nullptr;
   }
 
-  // Where as many nodes are in a change as a budget has slots, they hold all of them.
+  // A node that is unavailable already needs no free slot. Where as many nodes are in a change as a budget has slots,
+  // they hold all of them.
   [[nodiscard]] bool needs_slot(const NodeAssessment& a) const {
     if (!is_busy(a)) return true;
     return !is_out_of_service(a) && !Slots(pass_).has_room(rollout_, a);
   }
 
-  void add_group(const std::string& product, const Group& group, Slot needs) {
+  void add_group(const std::string& product, const Group& group, bool needs_slot) {
     const Exhausted& full = rollout_.exhausted(product);
-    out_.has_slot = out_.has_slot || !full.is_any() || needs == Slot::none_needed;
+    out_.has_slot = out_.has_slot || !full.is_any() || !needs_slot;
     if (!out_.exhausted && full.is_any()) out_.exhausted = full;
     std::optional<Reason> canary = behind_canary(product);
     // Workloads that hold the other slots are given up after idleTimeout.
-    const bool has_room = needs == Slot::none_needed || (!canary && !full.is_any());
+    const bool has_room = !needs_slot || (!canary && !full.is_any());
     out_.some_start = out_.some_start || has_room || rollout_.canary(product).soaks_to;
     if (canary) {
       out_.groups.push_back({product, *std::move(canary)});

@@ -103,10 +103,6 @@ NodeDrain drain_of_daemon(const DaemonNode& node) {
   return out;
 }
 
-bool waits_for_change(const DaemonNode& node) {
-  return !node.in_change() && node.is_outdated() && node.node->ready && node.holder.empty();
-}
-
 }  // namespace
 
 void evict_clients(Pass& pass, const DaemonNode& node, const std::vector<DaemonNode>& nodes, const NodeUse& use) {
@@ -115,7 +111,10 @@ void evict_clients(Pass& pass, const DaemonNode& node, const std::vector<DaemonN
     const auto found = std::ranges::find(nodes, name, &DaemonNode::name);
     return found == nodes.end() || found->rollout() != node.rollout() ? nullptr : &*found;
   };
-  const auto waits = [&](const std::string& name) { return peer(name) != nullptr && waits_for_change(*peer(name)); };
+  const auto waits = [&](const std::string& name) {
+    const DaemonNode* one = peer(name);
+    return one != nullptr && !one->in_change() && one->is_outdated() && one->node->ready && one->holder.empty();
+  };
   const auto counts = [&](const std::string& name) {
     return waits(name) || (peer(name) != nullptr && peer(name)->in_change());
   };
