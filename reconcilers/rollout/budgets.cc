@@ -119,19 +119,6 @@ std::string held_text(const FullBudget& full) {
                      full.holders.size() == 1 ? "s" : "", slots_text(full));
 }
 
-// The clauses of the first full budget. `starts`: how many of its slots this pass takes.
-void add_first(const FullBudget& full, const std::string& what, std::int64_t starts, std::vector<std::string>& out) {
-  const std::string now =
-      starts > 0 ? fmt::format("{} {} now", starts, starts == 1 ? "starts" : "start") : std::string();
-  if (full.holders.empty()) {
-    out.push_back(fmt::format("{}: {} of {} slots of {} are in use{}", kNoSlot, full.busy, full.most, what,
-                              now.empty() ? "" : ": " + now));
-    return;
-  }
-  out.push_back(fmt::format("{}: {} of {}", kNoSlot, held_text(full), what));
-  if (!now.empty()) out.push_back(now);
-}
-
 Exhausted exhausted(const Pass& pass, const RolloutKey& key, const std::string& product, const SlotsTaken& taken,
                     const std::vector<FullBudget>& budgets) {
   if (budgets.empty()) return {};
@@ -140,16 +127,24 @@ Exhausted exhausted(const Pass& pass, const RolloutKey& key, const std::string& 
   std::set<std::string> nodes;
   for (const FullBudget& full : budgets) {
     const std::string what = name_of(full.budget, key, product);
-    if (about.budgets.empty()) {
-      add_first(full, what, taken[index_of(full.budget)], clauses);
-      for (const std::string& name : full.holders | std::views::take(kMostNames)) about.holders.push_back(name);
-    } else {
-      clauses.push_back(fmt::format(
-          "{}{}: {}", about.budgets.size() == 1 ? "also full: " : "", what,
-          full.holders.empty() ? fmt::format("{} of {} slots are in use", full.busy, full.most) : held_text(full)));
-    }
+    const bool known = !full.holders.empty();
+    const std::size_t before = about.budgets.size();
     about.budgets.emplace_back(kSettings[index_of(full.budget)]);
     nodes.insert(full.holders.begin(), full.holders.end());
+    if (before > 0) {
+      clauses.push_back(
+          fmt::format("{}{}: {}", before == 1 ? "also full: " : "", what,
+                      known ? held_text(full) : fmt::format("{} of {} slots are in use", full.busy, full.most)));
+      continue;
+    }
+    for (const std::string& name : full.holders | std::views::take(kMostNames)) about.holders.push_back(name);
+    clauses.push_back(known ? fmt::format("{}: {} of {}", kNoSlot, held_text(full), what)
+                            : fmt::format("{}: {} of {} slots of {} are in use", kNoSlot, full.busy, full.most, what));
+    const std::int64_t starts = taken[index_of(full.budget)];
+    if (starts <= 0) continue;
+    const std::string now = fmt::format("{} {} now", starts, starts == 1 ? "starts" : "start");
+    if (known) clauses.push_back(now);
+    if (!known) clauses.back() += ": " + now;
   }
   const std::vector<std::string> kept = out_of_service(pass, nodes);
   if (!kept.empty()) clauses.push_back(fmt::format("out of service: {}", first_names(kept)));
