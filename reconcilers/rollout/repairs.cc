@@ -19,13 +19,6 @@ namespace gso {
 
 namespace {
 
-// GPUs were added to the machine: it serves its profile with all of them, and nothing must be restarted.
-void record_more_devices(Pass& pass, const Node& node, const NodeAssessment& a) {
-  PatchNode patch = patch_out(node, a);
-  record_on(patch, node, a, std::string(a.target.view()));
-  pass.add(std::move(patch), "Recorded", fmt::format("has {} GPUs now", a.measured_gpus), false, node.meta.name);
-}
-
 // The pods serve, and have had the time that a node's status and labels need to show what they serve. A node that
 // shows its profile by then needs no such time: its pods are older than an edit that no label shows.
 bool serves_long_enough(Pass& pass, const std::string& name, const NodeAssessment& a) {
@@ -79,7 +72,10 @@ void add_drifting(Pass& pass, Reloads& out) {
     const Duration patience = pass.index.policy(pass.s.world, a.policy.view()).rollout.verify_timeout;
     if (!has_run_recorded(pass, drifting_timer(name, a), patience)) continue;
     if (has_more_devices(a)) {
-      record_more_devices(pass, node, a);
+      // GPUs were added to the machine: it serves its profile with all of them, and nothing must be restarted.
+      PatchNode patch = patch_out(node, a);
+      record_on(patch, node, a, std::string(a.target.view()));
+      pass.add(std::move(patch), "Recorded", fmt::format("has {} GPUs now", a.measured_gpus), false, name);
     } else if (!is_deferred(pass, name, a)) {
       out[pass.index.rollout_key_of(a)].insert(name);
     }

@@ -47,16 +47,6 @@ bool BusyNodes::waits(const std::string& node, const NodeAssessment& a) const {
   return !drained(Drain::idle, use_of(pass_.s, node), a);
 }
 
-namespace {
-
-template <class Key>
-std::int64_t taken(const std::map<Key, std::int64_t>& counts, const Key& key) {
-  const auto it = counts.find(key);
-  return it == counts.end() ? 0 : it->second;
-}
-
-}  // namespace
-
 std::string Slots::exhausted(const RolloutView& rollout, const NodeAssessment& a) const {
   const std::string product(a.product.view());
   return exhausted_budget(*pass_, rollout.key, rollout.profile_rollout, product, taken_.of(rollout.key, product))
@@ -70,7 +60,9 @@ void SlotCounts::add(const RolloutKey& key, const std::string& product) {
 }
 
 SlotsTaken SlotCounts::of(const RolloutKey& key, const std::string& product) const {
-  return {cluster_, taken(policies_, key.policy), taken(groups_, std::pair(key, product))};
+  const auto policy = policies_.find(key.policy);
+  const auto group = groups_.find({key, product});
+  return {cluster_, policy == policies_.end() ? 0 : policy->second, group == groups_.end() ? 0 : group->second};
 }
 
 void Slots::count_changes() const {

@@ -78,7 +78,13 @@ class Starter {
     }
     reloads_ = find_reloads(pass_);
     for (const auto& [key, profile_rollout] : pass_.index.profile_rollouts) look_at(key, profile_rollout);
-    start_groups();
+    // Idle nodes start first, in every group of every rollout: a busy node would keep a slot that they could use. It
+    // would have to give it back (slots.h), and its workloads have only one turn.
+    for (Candidates& group : groups_) repair_unavailable(group);
+    for (Candidates& group : groups_) start_idle(group);
+    for (Candidates& group : groups_) start_deferred(group);
+    for (const auto& [rollout, name] : busy_reloads_) start_reload(*rollout, name, true);
+    for (Candidates& group : groups_) start_busy(group);
   }
 
  private:
@@ -153,16 +159,6 @@ class Starter {
     std::vector<std::string> busy = {};
     bool ended = false;  // No further node of the group starts in this pass.
   };
-
-  // Idle nodes start first, in every group of every rollout: a busy node would keep a slot that they could use. It
-  // would have to give it back (slots.h), and its workloads have only one turn.
-  void start_groups() {
-    for (Candidates& group : groups_) repair_unavailable(group);
-    for (Candidates& group : groups_) start_idle(group);
-    for (Candidates& group : groups_) start_deferred(group);
-    for (const auto& [rollout, name] : busy_reloads_) start_reload(*rollout, name, true);
-    for (Candidates& group : groups_) start_busy(group);
-  }
 
   // Nodes that serve no GPU, or have failed before, need no further slot: they start beside the canary and prove
   // nothing for it (S12). They start first in their group.

@@ -162,14 +162,6 @@ void count(const DaemonNode& node, DaemonRollout& out) {
   }
 }
 
-// A person approves the template by its SharingRollout or, in a cluster without these, by the DaemonSet.
-std::string how_to_approve(const Pass& pass, const DaemonNode& node) {
-  if (pass.s.world.policies_served)
-    return "gpu-sharing-operator rollout approve " + rollout_name(node.rollout(), node.daemonset->newest_hash);
-  return fmt::format("kubectl annotate daemonset --namespace {} {} {}={}", node.daemonset->key.ns,
-                     node.daemonset->key.name, kApprovedAnnotation, node.daemonset->newest_hash);
-}
-
 }  // namespace
 
 DaemonRollouts count_daemons(const std::vector<DaemonNode>& nodes) {
@@ -193,7 +185,13 @@ GateState daemon_gate(Pass& pass, const DaemonNode& node) {
       switches.approved || (daemonset != nullptr && daemonset->meta.annotations.get(kApprovedAnnotation) == target);
   switches.undone = false;  // A template is taken back in the DaemonSet.
   const auto approval = [&] {
-    return "the policy's mode is Approve, and nobody has approved this change: " + how_to_approve(pass, node);
+    // By its SharingRollout or, in a cluster without these, by the DaemonSet.
+    const std::string command =
+        pass.s.world.policies_served
+            ? "gpu-sharing-operator rollout approve " + rollout_name(node.rollout(), target)
+            : fmt::format("kubectl annotate daemonset --namespace {} {} {}={}", node.daemonset->key.ns,
+                          node.daemonset->key.name, kApprovedAnnotation, target);
+    return "the policy's mode is Approve, and nobody has approved this change: " + command;
   };
   const auto settling = [&]() -> std::string {
     const std::string id = k8s::to_string(node.daemonset->key);
