@@ -69,13 +69,6 @@ std::set<std::string> failed_canaries(const RolloutView& rollout) {
   return out;
 }
 
-// Only groups count that have a node which could be a canary now.
-bool have_all_canaries_passed(const RolloutView& rollout) {
-  return std::ranges::all_of(rollout.profile_rollout.groups, [&](const auto& group) {
-    return !has_candidate(rollout, group.first, CanaryNodes::free) || rollout.canary_passed(group.first);
-  });
-}
-
 std::string names_in(const std::set<std::string>& names) {
   return first_names({names.begin(), names.end()});
 }
@@ -106,7 +99,11 @@ std::string failures_that_stop(const RolloutView& rollout) {
       std::max<std::int64_t>(1, spec.max_unavailable.of(rollout.pass.index.policies.at(rollout.key.policy).total));
   const bool full = present >= slots;
   const std::set<std::string> canaries = failed_canaries(rollout);
-  const bool canary = !canaries.empty() || !have_all_canaries_passed(rollout);
+  // Only groups count that have a node which could be a canary now.
+  const bool some_left = std::ranges::any_of(rollout.profile_rollout.groups, [&](const auto& group) {
+    return has_candidate(rollout, group.first, CanaryNodes::free) && !rollout.canary_passed(group.first);
+  });
+  const bool canary = !canaries.empty() || some_left;
   if (!canary && !full && failures < spec.max_failures && known == nullptr) return {};
   std::string where;
   if (!canaries.empty()) {

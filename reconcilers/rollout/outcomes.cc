@@ -313,30 +313,25 @@ class Outcomes {
       if (is_due || !next_.due().machines.shares(i, pass_.index.record->machines)) written.insert(i);
     }
     if (written.empty()) return;
+    MachineRecords& machines = next_.due().machines;
     std::vector<MachineId> present;
     present.reserve(pass_.s.world.nodes.size());
     for (const auto& [key, node] : pass_.s.world.nodes.all()) {
       const MachineId machine = machine_id(node->meta.uid.str());
       present.push_back(machine);
-      if (written.contains(MachineRecords::shard_of(machine))) note_loaded(machine, node->meta.name);
+      const NodeAssessment* a = pass_.index.find(node->meta.name);
+      if (!written.contains(MachineRecords::shard_of(machine)) || a == nullptr || a->is_contested()) continue;
+      const MachineRecord* known = machines.find(machine);
+      MachineRecord entry = known == nullptr ? MachineRecord() : *known;
+      enter_loaded(pass_, *a, entry);
+      machines.set(machine, entry);
     }
     std::ranges::sort(present);
-    for (const std::size_t shard : written) forget_in(shard, present);
-  }
-
-  void note_loaded(MachineId machine, const std::string& name) {
-    const NodeAssessment* a = pass_.index.find(name);
-    if (a == nullptr || a->is_contested()) return;
-    const MachineRecord* known = next_.due().machines.find(machine);
-    MachineRecord entry = known == nullptr ? MachineRecord() : *known;
-    enter_loaded(pass_, *a, entry);
-    next_.due().machines.set(machine, entry);
-  }
-
-  void forget_in(std::size_t shard, const std::vector<MachineId>& present) {
-    const MachineRecords::Shard known = next_.due().machines.shard(shard);
-    for (const auto& [machine, entry] : known) {
-      if (!std::ranges::binary_search(present, machine)) next_.due().machines.erase(machine);
+    for (const std::size_t shard : written) {
+      const MachineRecords::Shard known = machines.shard(shard);
+      for (const auto& [machine, entry] : known) {
+        if (!std::ranges::binary_search(present, machine)) machines.erase(machine);
+      }
     }
   }
 
