@@ -186,11 +186,13 @@ std::optional<Reason> behind_failures(const RolloutView& rollout) {
   return out;
 }
 
-// "n01 (and 2 more): why"; `nodes` is not empty.
-std::string first_of(const std::map<std::string, std::string>& nodes) {
+// "n01 (and 2 more): why"; `nodes` is not empty. `about`: what else it is about.
+Reason first_of(std::string_view code, const std::map<std::string, std::string>& nodes, Facts about = {}) {
   const auto& [name, why] = *nodes.begin();
   const std::size_t more = nodes.size() - 1;
-  return fmt::format("{}{}: {}", name, more > 0 ? fmt::format(" (and {} more)", more) : "", why);
+  about.add(about_nodes({std::views::keys(nodes).begin(), std::views::keys(nodes).end()}));
+  return {code, fmt::format("{}{}: {}", name, more > 0 ? fmt::format(" (and {} more)", more) : "", why),
+          std::move(about)};
 }
 
 // What cordoned nodes wait for that could start otherwise; empty: no node is one.
@@ -210,20 +212,15 @@ std::optional<Reason> behind_waits(const Waits& waits) {
     std::map<std::string, std::string> why;
     for (const auto& [name, who] : waits.deferred) why.emplace(name, who.message);
     const Reason& first = waits.deferred.begin()->second;
-    Facts about = first.facts();
-    about.add(about_nodes({std::views::keys(why).begin(), std::views::keys(why).end()}));
-    return Reason{first.code, first_of(why), std::move(about)};
+    return first_of(first.code, why, first.facts());
   }
-  if (!waits.not_ready.empty()) {
-    return Reason{
-        kNodesNotReady,
-        "the remaining nodes are NotReady: " + first_names(waits.not_ready) + behind_canary_text(waits.behind_canary),
-        about_nodes(waits.not_ready)};
-  }
-  if (waits.held.empty()) return std::nullopt;
-  return Reason{kHeld,
-                "the remaining nodes are held: " + first_names(waits.held) + behind_canary_text(waits.behind_canary),
-                about_nodes(waits.held)};
+  const bool not_ready = !waits.not_ready.empty();
+  const std::vector<std::string>& names = not_ready ? waits.not_ready : waits.held;
+  if (names.empty()) return std::nullopt;
+  return Reason{not_ready ? kNodesNotReady : kHeld,
+                fmt::format("the remaining nodes are {}: {}{}", not_ready ? "NotReady" : "held", first_names(names),
+                            behind_canary_text(waits.behind_canary)),
+                about_nodes(names)};
 }
 
 // Drifting nodes that have no slot for their repair, if none of them has one.
@@ -265,7 +262,7 @@ std::optional<Reason> standstill_of(const RolloutView& rollout) {
   if (auto change = behind_change(rollout, open && rollout.waits().some_start)) return change;
   if (const OutOfReach& out = rollout.out_of_reach(); out.stops_all) {
     const auto& [code, stuck] = *out.nodes.begin();
-    return Reason{code, first_of(stuck), about_nodes({std::views::keys(stuck).begin(), std::views::keys(stuck).end()})};
+    return first_of(code, stuck);
   }
   if (pending == 0 && rollout.stalled()) return rollout.stalled();
   if (open) return behind_waits(rollout.waits());
