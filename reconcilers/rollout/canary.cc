@@ -61,10 +61,6 @@ bool is_same_machine(const Pass& pass, const std::string& name, MachineId machin
   return node != nullptr && machine_id(node->meta.uid.str()) == machine;
 }
 
-bool is_canary(const NodeAssessment& a) {
-  return a.change && a.change->served;
-}
-
 bool has_candidate(const RolloutView& rollout, const std::string& product, CanaryNodes which) {
   const auto group = rollout.profile_rollout.groups.find(product);
   if (group == rollout.profile_rollout.groups.end()) return false;
@@ -141,7 +137,8 @@ std::vector<std::string> canaries_in_progress(const RolloutView& rollout, const 
   std::vector<std::string> out;
   std::ranges::copy_if(rollout.changing(), std::back_inserter(out), [&](const std::string& name) {
     const NodeAssessment& a = *rollout.pass.index.find(name);
-    return is_canary(a) && a.product == product;
+    // The node served before its change, so the change is a canary for its revision.
+    return a.change && a.change->served && a.product == product;
   });
   return out;
 }

@@ -24,8 +24,6 @@ namespace gso {
 // nothing, S12). `CanaryNodes::free`: only nodes that neither a person nor another actor holds now.
 enum class CanaryNodes : std::uint8_t { any, free };
 [[nodiscard]] bool has_candidate(const RolloutView& rollout, const std::string& product, CanaryNodes which);
-// The node served before its change, so the change is a canary for its revision.
-[[nodiscard]] bool is_canary(const NodeAssessment& assessment);
 // The node is a canary of this rollout, according to the record.
 [[nodiscard]] bool is_recorded_canary(const RolloutView& rollout, const std::string& node);
 // This rollout made the canary of some group, and that canary has passed.

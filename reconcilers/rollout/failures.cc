@@ -267,7 +267,11 @@ class FailureRecords {
         return !earlier.rolled_back && earlier.policy == key.policy && is_same_text(earlier, attempt) &&
                earlier.retry == attempt.retry;
       });
-      add_failure(next, {attempt, machines_of(rollout), back});
+      // What the failed nodes were, so that a new machine of the same name does not count as recovered.
+      std::map<std::string, MachineId> machines;
+      for (const std::string& name : rollout.failed()) machines[name] = machine_of(name);
+      for (const auto& [machine, name] : counted_failures(rollout)) machines.try_emplace(name, machine);
+      add_failure(next, {attempt, std::move(machines), back});
       if (!back) continue;
       const std::string note =
           fmt::format("{} of policy {}: {}; its nodes return to the last verified profile", target, key.policy, why);
@@ -349,14 +353,6 @@ class FailureRecords {
       if (ends)
         std::erase(next_.change("Retried", fmt::format("{} is tried again", failure.revision)).failures, failure);
     }
-  }
-
-  // What the failed nodes were, so that a new machine of the same name does not count as recovered.
-  [[nodiscard]] std::map<std::string, MachineId> machines_of(const RolloutView& rollout) const {
-    std::map<std::string, MachineId> out;
-    for (const std::string& name : rollout.failed()) out[name] = machine_of(name);
-    for (const auto& [machine, name] : counted_failures(rollout)) out.try_emplace(name, machine);
-    return out;
   }
 
   // Each failure is written as soon as it is seen, because its node can leave the policy before there are too many. An

@@ -50,9 +50,8 @@ OutOfReach out_of_reach_of(const RolloutView& rollout) {
   }
   for (const std::string& name : profile_rollout.nodes(RolloutBucket::stuck)) {
     const NodeAssessment& a = *rollout.pass.index.find(name);
-    if (note(name, stuck) && !is_canary(a))
-      // It does not prevent a canary from starting.
-      --stuck[std::string(a.product.view())];
+    // One that did not serve before does not prevent a canary from starting.
+    if (note(name, stuck) && !a.change->served) --stuck[std::string(a.product.view())];
   }
   moves = moves || profile_rollout.tally.changing > std::ssize(profile_rollout.nodes(RolloutBucket::stuck));
   const std::int64_t quota = rollout.policy.rollout.canary_nodes_per_group;

@@ -221,20 +221,16 @@ class Standalone {
       return;
     }
     if (!node.is_outdated()) {
-      count_current(node);
-      if (node.mark.deferred && node.pod != nullptr) leave_change(pass_, node, "its daemon runs the newest template");
+      if (node.pod == nullptr) return;
+      if (is_serving(*node.pod)) {
+        progress_of(node).serving.push_back(&node);
+      } else if (node.daemonset->watches_host) {
+        ++progress_of(node).not_ready;
+      }
+      if (node.mark.deferred) leave_change(pass_, node, "its daemon runs the newest template");
       return;
     }
     consider(node);
-  }
-
-  void count_current(const DaemonNode& node) {
-    if (node.pod == nullptr) return;
-    if (is_serving(*node.pod)) {
-      progress_of(node).serving.push_back(&node);
-    } else if (node.daemonset->watches_host) {
-      ++progress_of(node).not_ready;
-    }
   }
 
   // --- A node in the change.
@@ -356,7 +352,9 @@ class Standalone {
     std::size_t unknown = 0;
     for (const DaemonNode* node : candidates_) {
       if (node->daemonset->watches_host) {
-        replace_watcher(*node);
+        if (progress_of(*node).not_ready++ > 0) continue;
+        ensure_object(pass_, node->rollout(), node->daemonset->newest_hash);
+        delete_old_pod(pass_, *node);
         continue;
       }
       const NodeUse use = use_of(pass_.s, node->name());
@@ -372,13 +370,6 @@ class Standalone {
     if (unknown > 0) return;
     for (const DaemonNode* node : busy) start(*node);
     if (!busy.empty()) pass_.look_again_in(kListAgain);
-  }
-
-  void replace_watcher(const DaemonNode& node) {
-    Progress& progress = progress_of(node);
-    if (progress.not_ready++ > 0) return;
-    ensure_object(pass_, node.rollout(), node.daemonset->newest_hash);
-    delete_old_pod(pass_, node);
   }
 
   void start(const DaemonNode& node) {
