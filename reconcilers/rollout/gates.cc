@@ -272,10 +272,6 @@ std::string closed_by_failures(const RolloutView& rollout) {
   return why + last_verified_text(rollout) + (window.empty() ? "" : "; a retry also waits: " + window);
 }
 
-std::string closed_by_earlier_attempt(const GateSubject& subject) {
-  return subject.anew ? "the SharingRollout of an earlier attempt is replaced first" : "";
-}
-
 // --- All conditions, in the order in which they are checked: the first one that applies is reported. Each says for
 // people why the gate is closed; empty: it is open.
 
@@ -302,7 +298,10 @@ constexpr Condition kConditions[] = {
     {Gate::key_not_projected, nullptr, closed_by_propagation},
     {Gate::outside_window, closed_by_window},
     {Gate::settling, [](const GateSubject& subject) { return subject.settling(); }},
-    {Gate::new_attempt, closed_by_earlier_attempt},
+    {Gate::new_attempt,
+     [](const GateSubject& subject) {
+       return std::string(subject.anew ? "the SharingRollout of an earlier attempt is replaced first" : "");
+     }},
 };
 
 bool closes(const SharingPolicy& policy, Gate gate) {

@@ -104,16 +104,6 @@ Reason behind_gate(const RolloutView& rollout) {
           fmt::format("{} of {} nodes would change to {}; {}", pending, nodes.total, rollout.target, gate.message)};
 }
 
-// A node that has loaded its profile by itself is only verified. If it does not come to show it in time, it must be
-// restarted, and waits like the others.
-bool some_load(const RolloutView& rollout, bool gated) {
-  const Tally& nodes = rollout.profile_rollout.tally;
-  if (nodes.loading == 0 || (gated && nodes.of(Phase::pending) > 0)) return false;
-  return std::ranges::any_of(rollout.nodes_in(Bucket::self_loaded), [&](const auto& loader) {
-    return !loading_expired(rollout.pass, loader.first, loader.second);
-  });
-}
-
 // What these nodes wait for, which is not their gate. nullopt: the next passes restart or record them.
 std::optional<Reason> behind_reloads(const RolloutView& rollout, const std::vector<std::string>& overdue) {
   std::vector<std::string> lost;
@@ -139,17 +129,20 @@ std::optional<Reason> behind_reloads(const RolloutView& rollout, const std::vect
                 about_nodes(lost)};
 }
 
-// Nodes in a change that stand: held, or by their trouble.
-std::int64_t standing_changes(const RolloutView& rollout) {
-  const auto troubles = std::ranges::count_if(
-      rollout.troubles(), [](const auto& entry) { return entry.second.kind == ChangeTrouble::Kind::stands; });
-  return troubles + std::ssize(rollout.profile_rollout.nodes(RolloutBucket::stuck));
-}
-
 bool some_move(const RolloutView& rollout, bool gated) {
   const Tally& nodes = rollout.profile_rollout.tally;
-  if (nodes.changing > standing_changes(rollout) || some_load(rollout, gated)) return true;
-  return nodes.of(Phase::following_daemonset) > 0 && !rollout.stalled();
+  // Those in a change that stand: by their trouble, or held.
+  const auto troubles = std::ranges::count_if(
+      rollout.troubles(), [](const auto& entry) { return entry.second.kind == ChangeTrouble::Kind::stands; });
+  if (nodes.changing > troubles + std::ssize(rollout.profile_rollout.nodes(RolloutBucket::stuck))) return true;
+  // A node that has loaded its profile by itself is only verified. If it does not come to show it in time, it must be
+  // restarted, and waits like the others.
+  const bool only_verified = nodes.loading > 0 && (!gated || nodes.of(Phase::pending) == 0);
+  const bool some_load =
+      only_verified && std::ranges::any_of(rollout.nodes_in(Bucket::self_loaded), [&](const auto& loader) {
+        return !loading_expired(rollout.pass, loader.first, loader.second);
+      });
+  return some_load || (nodes.of(Phase::following_daemonset) > 0 && !rollout.stalled());
 }
 
 // The first node whose change stands. Where the operator lacks a permission, the next node would be refused as well.

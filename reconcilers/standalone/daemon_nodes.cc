@@ -136,43 +136,36 @@ std::string why_clients_stay(const Pass& pass, const DaemonNode& node, const Nod
   return out;
 }
 
-namespace {
-
-void count(const DaemonNode& node, DaemonRollout& out) {
-  ++out.total;
-  const bool serves = node.pod != nullptr && is_serving(*node.pod);
-  const bool waits = node.in_change() || node.is_outdated();
-  if (waits && !node.holder.empty()) {
-    out.nodes.push_back({node.name(), to_string(Phase::held), {node.holder, describe_holder(node.holder, *node.node)}});
-  }
-  if (node.in_change()) {
-    ++out.in_change;
-  } else if (waits) {
-    ++(node.holder.empty() ? out.pending : out.blocked);
-    if (node.mark.deferred) {
-      out.note_waiting(
-          node.name(),
-          {kDeferred, fmt::format("its GPU clients did not end, or a person uncordoned it: the next try is at {}",
-                                  k8s::format_time(*node.mark.deferred->deferred_until))});
-    }
-  } else if (serves) {
-    ++out.updated;
-  } else if (node.daemonset->watches_host) {  // Its pods are replaced without a mark.
-    ++out.in_change;
-  }
-}
-
-}  // namespace
-
 DaemonRollouts count_daemons(const std::vector<DaemonNode>& nodes) {
-  DaemonRollouts out;
+  DaemonRollouts rollouts;
   for (const DaemonNode& node : nodes) {
     if (node.daemonset == nullptr || node.daemonset->newest_hash.empty()) continue;
-    DaemonRollout& rollout = out[node.rollout()];
-    rollout.target = node.daemonset->newest_hash;
-    count(node, rollout);
+    DaemonRollout& out = rollouts[node.rollout()];
+    out.target = node.daemonset->newest_hash;
+    ++out.total;
+    const bool serves = node.pod != nullptr && is_serving(*node.pod);
+    const bool waits = node.in_change() || node.is_outdated();
+    if (waits && !node.holder.empty()) {
+      out.nodes.push_back(
+          {node.name(), to_string(Phase::held), {node.holder, describe_holder(node.holder, *node.node)}});
+    }
+    if (node.in_change()) {
+      ++out.in_change;
+    } else if (waits) {
+      ++(node.holder.empty() ? out.pending : out.blocked);
+      if (node.mark.deferred) {
+        out.note_waiting(
+            node.name(),
+            {kDeferred, fmt::format("its GPU clients did not end, or a person uncordoned it: the next try is at {}",
+                                    k8s::format_time(*node.mark.deferred->deferred_until))});
+      }
+    } else if (serves) {
+      ++out.updated;
+    } else if (node.daemonset->watches_host) {  // Its pods are replaced without a mark.
+      ++out.in_change;
+    }
   }
-  return out;
+  return rollouts;
 }
 
 GateState daemon_gate(Pass& pass, const DaemonNode& node) {
