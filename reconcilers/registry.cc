@@ -73,44 +73,40 @@ Plan sharing_rollout(const Snapshot& snapshot, FleetIndex& fleet, RolloutViews& 
 Plan node_labels(const Snapshot& snapshot, FleetIndex& fleet, RolloutViews& rollouts) {
   Pass pass(snapshot, fleet.impl(), kNodeLabels, &rollouts);
   run_labelling_timers(pass);
-  for (const std::string& name : pass.index.nodes_in(Bucket::label_work)) {
-    const Node* node = snapshot.world.nodes.find(name);
-    const NodeAssessment* a = pass.index.find(name);
-    if (node == nullptr || a == nullptr || a->is_held() || !pass.plannable(*a)) continue;
-    LabelChange change = settled_label_change(pass, *node, *a);
+  for (const auto& [name, node, a] : nodes_in(pass, Bucket::label_work)) {
+    if (a.is_held() || !pass.plannable(a)) continue;
+    LabelChange change = settled_label_change(pass, node, a);
     report_contested(pass, name, change);
     std::string why = change.empty() ? "" : "no one else owns these labels";
-    if (a->takes_label_back()) {
+    if (a.takes_label_back()) {
       why += fmt::format("{}no pod of the node selects its profile by label {} any more", why.empty() ? "" : "; ",
-                         a->former_label.view());
-      change = take_back_label(*node, a->former_label.view(), std::move(change));
+                         a.former_label.view());
+      change = take_back_label(node, a.former_label.view(), std::move(change));
     }
     if (change.empty()) continue;
     if (!pass.takes_more()) break;
-    note_label_write(pass, *node, change);
+    note_label_write(pass, node, change);
     PatchNode patch;
     patch.name = name;
     add_to(patch, change);
     pass.add(std::move(patch), "Labelled", why, false, name);
   }
-  for (const std::string& name : pass.index.nodes_in(Bucket::releases)) {
-    const Node* node = snapshot.world.nodes.find(name);
-    const NodeAssessment* a = pass.index.find(name);
-    if (node == nullptr || a == nullptr || !pass.plannable(*a)) continue;
-    const std::string label = config_label(pass.index.installation_of(*a), *node);
+  for (const auto& [name, node, a] : nodes_in(pass, Bucket::releases)) {
+    if (!pass.plannable(a)) continue;
+    const std::string label = config_label(pass.index.installation_of(a), node);
     PatchNode patch;
     patch.name = name;
-    if (a->left_policy != LeftPolicy::release) {  // The policy that governs it wants the label that it has.
-      add_to(patch, hand_over_label(*node, label, a->policy.view()));
+    if (a.left_policy != LeftPolicy::release) {  // The policy that governs it wants the label that it has.
+      add_to(patch, hand_over_label(node, label, a.policy.view()));
       pass.add(std::move(patch), "HandedOver",
                fmt::format("the label of policy {} is the one that policy {} wants, which governs the node now",
-                           a->label_by.view(), a->policy.view()),
+                           a.label_by.view(), a.policy.view()),
                false, name);
       continue;
     }
     // A node between two selectors, or whose policy is created again, returns: the operator must still own the label.
-    if (!pass.held_for({Timer::leaving, name, std::string(a->label_by.view())}, kReleaseGrace)) continue;
-    add_to(patch, release_label(*node, label));
+    if (!pass.held_for({Timer::leaving, name, std::string(a.label_by.view())}, kReleaseGrace)) continue;
+    add_to(patch, release_label(node, label));
     pass.add(std::move(patch), "Released",
              "the node has left its policy: the label stays, but the operator no longer owns it", false, name);
   }
@@ -162,7 +158,7 @@ Plan node_partitioning(const Snapshot& snapshot, FleetIndex& fleet, RolloutViews
   FleetSlots slots{snapshot.settings.cluster_max_unavailable.of(fleet_count.total) - fleet_count.busy -
                    rollouts.started};
   if (slots.free <= 0 && !rollouts.labelled.nodes.empty())
-    slots.why_none = exhausted_cluster(pass, rollouts.started).text();
+    slots.why_none = exhausted_cluster(pass, rollouts.started).message;
   plan_partitioning(pass, pass.index.discovery, slots, std::move(rollouts.labelled), pass.index.partitioning);
   return std::move(pass.plan);
 }

@@ -17,7 +17,6 @@
 #include "reconcilers/model/project.h"
 #include "reconcilers/model/resources.h"
 #include "reconcilers/model/tenant_memory.h"
-#include "reconcilers/rollout/budgets.h"
 
 namespace gso {
 
@@ -167,7 +166,7 @@ asio::awaitable<k8s::Result<NodeConsumers>> NodeConsumersReader::read_with_jobs(
 std::vector<Job> NodeConsumersReader::jobs_to_follow(const std::string& node, const std::vector<Pod>& pods) const {
   const Node* shown = parts_.world->nodes.find(node);
   if (shown == nullptr) return {};
-  const SharingPolicy& policy = NodePolicies(parts_.index->impl(), *parts_.world).of(*shown);
+  const SharingPolicy& policy = parts_.index->impl().policy_of(*parts_.world, *shown);
   if (policy.rollout.workloads != WorkloadMode::evict) return {};
   std::map<std::string, Job> jobs;
   for (const Pod& pod : pods) {

@@ -17,7 +17,7 @@
 #include "reconcilers/model/policy.h"
 #include "reconcilers/reasons/names.h"
 #include "reconcilers/rollout/budgets.h"
-#include "reconcilers/rollout/failures.h"
+#include "reconcilers/rollout/canary.h"
 #include "reconcilers/rollout/gates.h"
 
 namespace gso {

@@ -154,13 +154,12 @@ std::string loss_note(const Node& node, const NodeAssessment& a) {
 bool holds_awaited_slot(const Pass& pass, const std::string& node) {
   const SlotHold hold = slot_hold(pass.s.world, pass.index, node);
   if (hold == SlotHold::none || hold == SlotHold::in_change || !pass.index.record) return false;
-  const UnservedNodes unserved(pass);
   return std::ranges::any_of(pass.index.profile_rollouts, [&](const auto& entry) {
     const auto& [key, rollout] = entry;
     return std::ranges::any_of(rollout.groups, [&](const auto& group) {
       const auto& [product, waiting] = group;
       const bool others = std::ranges::any_of(waiting.pending, [&](const auto& waits) { return waits.second != node; });
-      return others && holders_of_full_budgets(pass, unserved, key, rollout, product).contains(node);
+      return others && holders_of_full_budgets(pass, key, rollout, product).contains(node);
     });
   });
 }

@@ -214,7 +214,7 @@ std::string why_not_repaired(ReadingPass& pass, const std::string& node, const N
   const RolloutView* rollout = pass.rollout_of(a);
   if (rollout == nullptr || !pass.index().nodes_in(Bucket::repairable).contains(node)) return {};
   if (std::string stop = repair_stop(*rollout); !stop.empty()) return stop;
-  return is_busy(a) ? std::string() : rollout->exhausted(std::string(a.product.view())).text();
+  return is_busy(a) ? std::string() : rollout->exhausted(std::string(a.product.view())).message;
 }
 
 // Why a node has no record; empty: its own message says it, or nothing is wrong.

@@ -81,6 +81,16 @@ const SharingPolicy& FleetIndex::Impl::policy(const World& world, std::string_vi
   return held != held_policies.end() ? held->second : built_in_policy;
 }
 
+const SharingPolicy& FleetIndex::Impl::policy_of(const World& world, const Node& node) const {
+  if (const auto known = nodes.find(node.meta.name); known != nodes.end()) {
+    const IndexedNode& indexed = known->second;
+    if (indexed.assessment) return policy(world, indexed.assessment->policy.view());
+    if (!indexed.share.unserved_by.empty()) return policy(world, indexed.share.unserved_by.view());
+  }
+  const SharingPolicy* governs = governing_policy(policies_in_order(world, built_in_policy, held_policies), node);
+  return governs != nullptr ? *governs : built_in_policy;
+}
+
 std::vector<const Pod*> FleetIndex::Impl::pods_of(std::string_view node) const {
   std::vector<const Pod*> out;
   auto it = pods_by_node_.find(Interned(node));
@@ -94,6 +104,7 @@ void FleetIndex::Impl::reset() {
   nodes.clear();
   profile_rollouts.clear();
   policies.clear();
+  unserved.clear();
   cluster = {};
   shown = {};
   loaded.clear();
@@ -329,11 +340,19 @@ void FleetIndex::Impl::count(const std::string& name, const IndexedNode& node, s
   if (share.abandoned && sign > 0) abandoned.insert_or_assign(name, *share.abandoned);
   if (share.abandoned && sign < 0) abandoned.erase(name);
   for (const Interned& policy : share.left_to_nos_by) put_under(left_to_nos, std::string(policy.view()), name, sign);
+  if (!share.unserved_by.empty()) count_unserved(name, share, sign);
   if (node.assessment) shown.add(name, *node.assessment, sign);
   if (!node.assessment || node.assessment->phase == Phase::unmanaged) return;
   cluster.add(node.assessment->phase, sign);
   count_in_fleet(name, *node.assessment, sign);
   count_in_rollout(name, share, *node.assessment, sign);
+}
+
+void FleetIndex::Impl::count_unserved(const std::string& name, const NodeShare& share, std::int64_t sign) {
+  const auto at = unserved.try_emplace(std::string(share.unserved_by.view())).first;
+  at->second.total += sign;
+  if (share.buckets.has(Bucket::busy)) put(at->second.busy, name, sign);
+  if (at->second.total == 0) unserved.erase(at);
 }
 
 void FleetIndex::Impl::count_in_fleet(const std::string& name, const NodeAssessment& assessment, std::int64_t sign) {

@@ -44,6 +44,12 @@ struct ProfileRollout {
   }
 };
 
+// Nodes of standalone MPS daemons that no plugin serves.
+struct UnservedNodes {
+  std::int64_t total = 0;
+  std::set<std::string> busy;  // Those that hold a slot.
+};
+
 // A node in a change that only waits: the result of its last look is valid until `due`, or until an object of the node
 // changes.
 struct QuietChange {
@@ -92,7 +98,8 @@ class FleetIndex::Impl {
   PlanningCache partitioning;
   std::unordered_map<std::string, IndexedNode, TextHash, std::equal_to<>> nodes;  // Those that add something to it.
   std::map<RolloutKey, ProfileRollout> profile_rollouts;
-  std::map<std::string, Tally> policies;  // By policy name.
+  std::map<std::string, Tally> policies;                       // By policy name.
+  std::map<std::string, UnservedNodes, std::less<>> unserved;  // By the policy that governs them; not in `policies`.
   Tally cluster;
   ShownSums shown;                                   // For metrics.
   std::map<SetupKey, std::set<std::string>> setups;  // What preflight finds -> the nodes that have it.
@@ -129,6 +136,8 @@ class FleetIndex::Impl {
   }
   // The policy of that name: its object, else its last spec if that still applies, else the built-in policy.
   [[nodiscard]] const SharingPolicy& policy(const World& world, std::string_view name) const;
+  // The one that governs the node, whether a plugin serves it or not.
+  [[nodiscard]] const SharingPolicy& policy_of(const World& world, const Node& node) const;
   [[nodiscard]] std::vector<const Pod*> pods_of(std::string_view node) const;
 
  private:
@@ -142,6 +151,7 @@ class FleetIndex::Impl {
   void assess(const AssessContext& context, const std::string& name);
   // Adds a node (sign 1), or subtracts it (sign -1).
   void count(const std::string& name, const IndexedNode& node, std::int64_t sign);
+  void count_unserved(const std::string& name, const NodeShare& share, std::int64_t sign);
   void count_in_fleet(const std::string& name, const NodeAssessment& assessment, std::int64_t sign);
   void count_in_rollout(const std::string& name, const NodeShare& share, const NodeAssessment& assessment,
                         std::int64_t sign);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <ranges>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,6 +39,23 @@ class Pass : public PlanDraft {
  private:
   mutable std::optional<ProtectedNamespaces> protected_;
 };
+
+// A node that planners visit: as the stores have it, and as it is assessed.
+struct VisitedNode {
+  const std::string& name;
+  const Node& node;
+  const NodeAssessment& a;
+};
+// Those of a bucket, by name.
+[[nodiscard]] inline auto nodes_in(const Pass& pass, Bucket bucket) {
+  const auto is_there = [&pass](const std::string& name) {
+    return pass.index.find(name) != nullptr && pass.s.world.nodes.find(name) != nullptr;
+  };
+  return pass.index.nodes_in(bucket) | std::views::filter(is_there) |
+         std::views::transform([&pass](const std::string& name) {
+           return VisitedNode{name, *pass.s.world.nodes.find(name), *pass.index.find(name)};
+         });
+}
 
 // Nodes for which an earlier pass named such a timer, if the timer's scope is still the node's target revision: that of
 // its change, or of the change that it waits for. Nodes that are settled, or have another target since, are left out.

@@ -182,6 +182,12 @@ std::vector<Interned> policies_that_select(const AssessContext& context, const N
   return out;
 }
 
+Interned governed_by(const AssessContext& context, const Node& node, const NodeAssessment* assessment) {
+  if (assessment != nullptr) return assessment->policy;
+  const SharingPolicy* governs = governing_policy(context.policies, node);
+  return Interned(governs == nullptr ? kDefaultPolicy : std::string_view(governs->meta.name));
+}
+
 std::optional<MpsMark> mark_to_change(const AssessContext& context, const Node& node, const NodeAssessment* assessment,
                                       const std::vector<const Pod*>& pods, bool marks) {
   if (is_partitioned_by_nos(node) || label_mode_of(node, context.settings) == PlannerSettings::LabelMode::verify)
@@ -195,18 +201,15 @@ std::optional<MpsMark> mark_to_change(const AssessContext& context, const Node& 
   return node.meta.annotations.contains(kMpsMarkAnnotation) ? std::optional(MpsMark::to_remove) : std::nullopt;
 }
 
-// A change, a driver upgrade, a MIG change or a person explains for now why the node offers no GPU; and a node without
-// a plugin that reads profiles need not offer any.
-bool may_offer_no_gpu(const NodeAssessment& assessment) {
-  constexpr Phase kExplaining[] = {Phase::unmanaged,           Phase::draining, Phase::restarting, Phase::verifying,
-                                   Phase::following_daemonset, Phase::held};
-  return std::ranges::find(kExplaining, phase_of(assessment)) != std::end(kExplaining);
-}
-
 // What only metrics and alerts show.
 void put_what_is_shown(const Node& node, const NodeAssessment* assessment, NodeShare& out) {
+  // A change, a driver upgrade, a MIG change or a person explains for now why the node offers no GPU; and a node
+  // without a plugin that reads profiles need not offer any.
+  constexpr Phase kExplaining[] = {Phase::unmanaged,           Phase::draining, Phase::restarting, Phase::verifying,
+                                   Phase::following_daemonset, Phase::held};
+  const bool lacks_gpus = assessment != nullptr && node.ready && !serves_gpus(node);
   out.buckets.put(Bucket::without_gpus,
-                  assessment != nullptr && node.ready && !serves_gpus(node) && !may_offer_no_gpu(*assessment));
+                  lacks_gpus && std::ranges::find(kExplaining, phase_of(*assessment)) == std::end(kExplaining));
   const bool known = assessment != nullptr || out.abandoned;
   out.buckets.put(Bucket::cordoned, known && node.unschedulable && is_cordoned_by_operator(node));
 }
@@ -224,7 +227,11 @@ NodeShare share_of(const AssessContext& context, const Node& node, const NodeAss
     out.left_to_nos_by = policies_that_select(context, node);
   }
   const bool has_daemon = pod_of_standalone(context.standalone, pods) != nullptr;
-  if (has_daemon || node.meta.annotations.contains(kMpsDaemonChangeAnnotation)) count_standalone(node, out);
+  if (has_daemon || node.meta.annotations.contains(kMpsDaemonChangeAnnotation)) {
+    count_standalone(node, out);
+    const bool served = assessment != nullptr && assessment->phase != Phase::unmanaged;
+    if (!served) out.unserved_by = governed_by(context, node, assessment);
+  }
   out.buckets.put(Bucket::mps_directory, has_daemon || node.meta.labels.contains(kMpsPipeDirectory) ||
                                              owned_labels(node).contains(std::string(kMpsPipeDirectory)));
   out.mark = mark_to_change(context, node, assessment, pods, marks);

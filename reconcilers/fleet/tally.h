@@ -173,6 +173,8 @@ struct NodeShare {
   std::optional<bool> pending;
   std::optional<MpsMark> mark;    // How its mark for KAI differs from the state of its MPS daemon.
   std::optional<bool> abandoned;  // No plugin with profiles serves it, and a change has left marks; true: keeps a slot.
+  // Of a node of a standalone MPS daemon that no plugin serves: the policy that governs it. Empty: it is another node.
+  Interned unserved_by;
 
   // The node adds nothing: no plugin serves it, and nothing must be done there.
   [[nodiscard]] bool empty() const;

@@ -18,7 +18,7 @@
 #include "reconcilers/reasons/names.h"
 #include "reconcilers/report/report.h"
 #include "reconcilers/rollout/budgets.h"
-#include "reconcilers/rollout/failures.h"
+#include "reconcilers/rollout/canary.h"
 #include "reconcilers/rollout/gates.h"
 #include "reconcilers/status/status.h"
 

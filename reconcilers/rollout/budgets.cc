@@ -12,7 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include "reconcilers/cluster/policy_match.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/node/node_change.h"
 #include "reconcilers/partitioning/partitioning.h"
@@ -21,73 +20,22 @@
 
 namespace gso {
 
-NodePolicies::NodePolicies(const Index& index, const World& world)
-    : index_(&index), world_(&world), policies_(policies_in_order(world, index.built_in_policy, index.held_policies)) {}
-
-const SharingPolicy& NodePolicies::of(const Node& node) const {
-  if (const NodeAssessment* a = index_->find(node.meta.name)) return index_->policy(*world_, a->policy.view());
-  const SharingPolicy* governs = governing_policy(policies_, node);
-  return governs != nullptr ? *governs : index_->built_in_policy;
-}
-
-UnservedNodes::UnservedNodes(const Pass& pass) {
-  std::optional<NodePolicies> policies;
-  for (const std::string& name : pass.index.nodes_in(Bucket::standalone_mps)) {
-    const Node* node = pass.s.world.nodes.find(name);
-    const NodeAssessment* a = pass.index.find(name);
-    const bool served = a != nullptr && a->phase != Phase::unmanaged;
-    if (node == nullptr || served) continue;
-    if (!policies) policies.emplace(pass.index, pass.s.world);
-    Nodes& out = policies_[policies->of(*node).meta.name];
-    ++out.total;
-    if (pass.index.nodes_in(Bucket::busy).contains(name)) out.busy.insert(name);
-  }
-}
-
-const UnservedNodes::Nodes& UnservedNodes::of(std::string_view policy) const {
-  static const Nodes none;
-  const auto found = policies_.find(policy);
-  return found == policies_.end() ? none : found->second;
-}
-
-std::int64_t UnservedNodes::total(std::string_view policy) const {
-  return of(policy).total;
-}
-
-const std::set<std::string>& UnservedNodes::busy(std::string_view policy) const {
-  return of(policy).busy;
-}
-
 namespace {
 
-enum class Budget { none, cluster, policy, group };
-
-struct Full {
-  Budget budget = Budget::none;  // None: every budget has room.
+// A budget that has no room for one more node.
+struct FullBudget {
+  Budget budget = Budget::cluster;
   std::int64_t busy = 0;
   std::int64_t most = 0;
+  std::set<std::string> holders;  // Of its slots.
 };
 
-// The budgets that have no room for one more node, in that order; the others have no budget.
-std::array<Full, 3> full_budgets(const Pass& pass, const RolloutSpec& rollout, const BudgetCounts& counts,
-                                 const SlotsTaken& taken) {
-  const auto& [cluster, policy, group] = counts;
-  std::array<Full, 3> budgets{{
-      {Budget::cluster, cluster.busy + taken.cluster, pass.s.settings.cluster_max_unavailable.of(cluster.total)},
-      {Budget::policy, policy.busy + taken.policy, rollout.max_unavailable.of(policy.total)},
-      {Budget::group, group.busy + taken.group, rollout.max_unavailable_per_group.of(group.total)},
-  }};
-  for (Full& budget : budgets) {
-    if (budget.busy + 1 <= budget.most) budget.budget = Budget::none;
-  }
-  return budgets;
+std::size_t index_of(Budget budget) {
+  return static_cast<std::size_t>(budget);
 }
 
-bool counts_in(const Index& index, Budget budget, const RolloutKey& key, const std::string& product,
-               const NodeAssessment* a) {
-  if (budget == Budget::cluster) return true;
-  if (a == nullptr || a->policy != key.policy) return false;
-  return budget == Budget::policy || (a->product == product && index.is_of(*a, key));
+bool has_room(const BudgetCount& count, std::int64_t taken, std::int64_t most) {
+  return count.busy + taken + 1 <= most;
 }
 
 const SliceNodes& slices_of(const Pass& pass) {
@@ -95,17 +43,44 @@ const SliceNodes& slices_of(const Pass& pass) {
   return pass.rollouts == nullptr ? none : pass.rollouts->slices;
 }
 
+// Nodes of standalone MPS daemons that the policy governs and no plugin serves; null: none.
+const UnservedNodes* unserved_of(const Pass& pass, std::string_view policy) {
+  const auto found = pass.index.unserved.find(policy);
+  return found == pass.index.unserved.end() ? nullptr : &found->second;
+}
+
 // The nodes that hold the slots of a budget: those out of service or in a change, or whose change cannot be read.
-std::set<std::string> holders(const Pass& pass, const UnservedNodes& unserved, Budget budget, const RolloutKey& key,
-                              const std::string& product) {
+std::set<std::string> holders(const Pass& pass, Budget budget, const RolloutKey& key, const std::string& product) {
   std::set<std::string> names;
-  const Index& index = pass.index;
-  if (budget == Budget::policy) names = unserved.busy(key.policy);
+  const UnservedNodes* unserved = unserved_of(pass, key.policy);
+  if (budget == Budget::policy && unserved != nullptr) names = unserved->busy;
   if (budget == Budget::cluster) names = slices_of(pass).moving;
-  for (const std::string& name : index.nodes_in(Bucket::busy)) {
-    if (counts_in(index, budget, key, product, index.find(name))) names.insert(name);
+  for (const std::string& name : pass.index.nodes_in(Bucket::busy)) {
+    const NodeAssessment* a = pass.index.find(name);
+    const bool of_policy = a != nullptr && a->policy == key.policy;
+    const bool of_group = of_policy && a->product == product && pass.index.is_of(*a, key);
+    if (budget == Budget::cluster || of_group || (budget == Budget::policy && of_policy)) names.insert(name);
   }
   return names;
+}
+
+// In the order of Budget.
+std::vector<FullBudget> full_budgets(const Pass& pass, const RolloutKey& key, const std::string& product,
+                                     const BudgetCounts& counts, const SlotsTaken& taken) {
+  const PerBudget<std::int64_t> sizes = budget_sizes(pass, key.policy, counts);
+  std::vector<FullBudget> out;
+  for (const Budget budget : {Budget::cluster, Budget::policy, Budget::group}) {
+    const std::size_t at = index_of(budget);
+    if (!has_room(counts[at], taken[at], sizes[at]))
+      out.push_back({budget, counts[at].busy + taken[at], sizes[at], holders(pass, budget, key, product)});
+  }
+  return out;
+}
+
+std::vector<FullBudget> full_budgets(const Pass& pass, const RolloutKey& key, const ProfileRollout& profile_rollout,
+                                     const std::string& product, const SlotsTaken& taken) {
+  const BudgetCount group = count_of(profile_rollout.groups.at(product).tally);
+  return full_budgets(pass, key, product, budget_counts(pass, key.policy, group), taken);
 }
 
 // Those holders that the operator does not change, and why each of them holds its slot: "t02 (NotReady)".
@@ -123,66 +98,57 @@ std::vector<std::string> out_of_service(const Pass& pass, const std::set<std::st
 }
 
 // "1 of 1 slot", "2 of 1 slots"
-std::string slots_text(const Full& full) {
+std::string slots_text(const FullBudget& full) {
   return fmt::format("{} of {} {}", full.busy, full.most, std::max(full.busy, full.most) == 1 ? "slot" : "slots");
 }
 
-// The names of a budget, and who holds its slots, for people.
-struct FullText {
-  std::string_view setting;
-  std::string what;  // "policy default (maxUnavailable)"
-  std::string held;  // "a01, a02 hold 2 of 2 slots"; if no node is known: "2 of 2 slots are in use".
-  std::string now;   // "1 starts now"; empty: no node starts in this pass.
-  std::set<std::string> nodes;
-};
+constexpr std::string_view kSettings[] = {kClusterBudget, kPolicyBudget, kGroupBudget};  // In the order of Budget.
 
-FullText text_of(const Pass& pass, const UnservedNodes& unserved, const RolloutKey& key, const std::string& product,
-                 const SlotsTaken& taken, const Full& full) {
-  const bool cluster = full.budget == Budget::cluster;
-  const bool policy = full.budget == Budget::policy;
-  const std::int64_t start_now = cluster ? taken.cluster : policy ? taken.policy : taken.group;
-  FullText out;
-  out.nodes = holders(pass, unserved, full.budget, key, product);
-  out.setting = cluster ? kClusterBudget : policy ? kPolicyBudget : kGroupBudget;
-  out.what = cluster           ? fmt::format("the cluster (--{})", out.setting)
-             : policy          ? fmt::format("policy {} ({})", key.policy, out.setting)
-             : product.empty() ? fmt::format("the group of unknown product ({})", out.setting)
-                               : fmt::format("group {} ({})", product, out.setting);
-  if (start_now > 0) out.now = fmt::format("{} {} now", start_now, start_now == 1 ? "starts" : "start");
-  out.held = out.nodes.empty() ? fmt::format("{} of {} slots are in use", full.busy, full.most)
-                               : fmt::format("{} hold{} {}", first_names({out.nodes.begin(), out.nodes.end()}),
-                                             out.nodes.size() == 1 ? "s" : "", slots_text(full));
-  return out;
+// "policy default (maxUnavailable)"
+std::string name_of(Budget budget, const RolloutKey& key, const std::string& product) {
+  const std::string_view setting = kSettings[index_of(budget)];
+  if (budget == Budget::cluster) return fmt::format("the cluster (--{})", setting);
+  if (budget == Budget::policy) return fmt::format("policy {} ({})", key.policy, setting);
+  return product.empty() ? fmt::format("the group of unknown product ({})", setting)
+                         : fmt::format("group {} ({})", product, setting);
 }
 
-// The first full budget; then the others, and at last which of their holders are out of service.
-void add_first(const FullText& text, const Full& full, Exhausted& out) {
-  if (text.nodes.empty()) {
-    out.clauses.push_back(fmt::format("{}: {} of {} slots of {} are in use{}", kNoSlot, full.busy, full.most, text.what,
-                                      text.now.empty() ? "" : ": " + text.now));
-    return;
-  }
-  out.clauses.push_back(fmt::format("{}: {} of {}", kNoSlot, text.held, text.what));
-  if (!text.now.empty()) out.clauses.push_back(text.now);
+// "a01, a02 hold 2 of 2 slots"
+std::string held_text(const FullBudget& full) {
+  return fmt::format("{} hold{} {}", first_names({full.holders.begin(), full.holders.end()}),
+                     full.holders.size() == 1 ? "s" : "", slots_text(full));
 }
 
-Exhausted exhausted(const Pass& pass, const std::vector<std::pair<FullText, Full>>& budgets) {
-  Exhausted out;
+Exhausted exhausted(const Pass& pass, const RolloutKey& key, const std::string& product, const SlotsTaken& taken,
+                    const std::vector<FullBudget>& budgets) {
+  if (budgets.empty()) return {};
+  std::vector<std::string> clauses;
+  Facts about;
   std::set<std::string> nodes;
-  for (std::size_t i = 0; i < budgets.size(); ++i) {
-    const auto& [text, full] = budgets[i];
-    if (i == 0) {
-      add_first(text, full, out);
-      for (const std::string& name : text.nodes | std::views::take(kMostNames)) out.facts.holders.push_back(name);
-    } else {
-      out.clauses.push_back(fmt::format("{}{}: {}", i == 1 ? "also full: " : "", text.what, text.held));
+  for (const FullBudget& full : budgets) {
+    const std::string what = name_of(full.budget, key, product);
+    const bool known = !full.holders.empty();
+    const std::size_t before = about.budgets.size();
+    about.budgets.emplace_back(kSettings[index_of(full.budget)]);
+    nodes.insert(full.holders.begin(), full.holders.end());
+    if (before > 0) {
+      clauses.push_back(
+          fmt::format("{}{}: {}", before == 1 ? "also full: " : "", what,
+                      known ? held_text(full) : fmt::format("{} of {} slots are in use", full.busy, full.most)));
+      continue;
     }
-    out.facts.budgets.emplace_back(text.setting);
-    nodes.insert(text.nodes.begin(), text.nodes.end());
+    for (const std::string& name : full.holders | std::views::take(kMostNames)) about.holders.push_back(name);
+    clauses.push_back(known ? fmt::format("{}: {} of {}", kNoSlot, held_text(full), what)
+                            : fmt::format("{}: {} of {} slots of {} are in use", kNoSlot, full.busy, full.most, what));
+    const std::int64_t starts = taken[index_of(full.budget)];
+    if (starts <= 0) continue;
+    const std::string now = fmt::format("{} {} now", starts, starts == 1 ? "starts" : "start");
+    if (known) clauses.push_back(now);
+    if (!known) clauses.back() += ": " + now;
   }
   const std::vector<std::string> kept = out_of_service(pass, nodes);
-  if (!kept.empty()) out.clauses.push_back(fmt::format("out of service: {}", first_names(kept)));
-  return out;
+  if (!kept.empty()) clauses.push_back(fmt::format("out of service: {}", first_names(kept)));
+  return {{kBudgetExhausted, fmt::format("{}", fmt::join(clauses, "; ")), std::move(about)}, std::move(clauses)};
 }
 
 }  // namespace
@@ -236,67 +202,55 @@ BudgetCount cluster_count(const Index& index, const SliceNodes& slices) {
   return {index.cluster.total + slices.total, index.cluster.busy + std::ssize(slices.moving)};
 }
 
-BudgetCounts budget_counts(const Pass& pass, const UnservedNodes& unserved, const std::string& policy,
-                           const BudgetCount& group) {
-  BudgetCounts out{cluster_count(pass.index, slices_of(pass)), {}, group};
+BudgetCounts budget_counts(const Pass& pass, const std::string& policy, const BudgetCount& group) {
+  BudgetCount of_policy;
   const auto served = pass.index.policies.find(policy);
-  if (served != pass.index.policies.end()) out.policy = count_of(served->second);
-  out.policy.total += unserved.total(policy);
-  out.policy.busy += std::ssize(unserved.busy(policy));
-  return out;
-}
-
-bool has_slot(const Pass& pass, const RolloutSpec& rollout, const BudgetCounts& counts, const SlotsTaken& taken) {
-  return std::ranges::all_of(full_budgets(pass, rollout, counts, taken),
-                             [](const Full& full) { return full.budget == Budget::none; });
-}
-
-std::string Exhausted::text() const {
-  return fmt::format("{}", fmt::join(clauses, "; "));
-}
-
-Reason Exhausted::reason() const {
-  return {kBudgetExhausted, text(), facts};
-}
-
-Exhausted exhausted_budget(const Pass& pass, const UnservedNodes& unserved, const RolloutKey& key,
-                           const ProfileRollout& profile_rollout, const std::string& product, const SlotsTaken& taken) {
-  const BudgetCounts counts =
-      budget_counts(pass, unserved, key.policy, count_of(profile_rollout.groups.at(product).tally));
-  std::vector<std::pair<FullText, Full>> out;
-  for (const Full& full : full_budgets(pass, pass.index.policy(pass.s.world, key.policy).rollout, counts, taken)) {
-    if (full.budget != Budget::none) out.emplace_back(text_of(pass, unserved, key, product, taken, full), full);
+  if (served != pass.index.policies.end()) of_policy = count_of(served->second);
+  if (const UnservedNodes* unserved = unserved_of(pass, policy)) {
+    of_policy.total += unserved->total;
+    of_policy.busy += std::ssize(unserved->busy);
   }
-  return exhausted(pass, out);
+  return {cluster_count(pass.index, slices_of(pass)), of_policy, group};
+}
+
+PerBudget<std::int64_t> budget_sizes(const Pass& pass, const std::string& policy, const BudgetCounts& counts) {
+  const auto& [cluster, of_policy, group] = counts;
+  const RolloutSpec& rollout = pass.index.policy(pass.s.world, policy).rollout;
+  return {pass.s.settings.cluster_max_unavailable.of(cluster.total), rollout.max_unavailable.of(of_policy.total),
+          rollout.max_unavailable_per_group.of(group.total)};
+}
+
+bool has_slot(const Pass& pass, const std::string& policy, const BudgetCounts& counts, const SlotsTaken& taken) {
+  const PerBudget<std::int64_t> sizes = budget_sizes(pass, policy, counts);
+  return std::ranges::all_of(std::views::iota(std::size_t{0}, sizes.size()),
+                             [&](std::size_t i) { return has_room(counts[i], taken[i], sizes[i]); });
+}
+
+Exhausted exhausted_budget(const Pass& pass, const RolloutKey& key, const ProfileRollout& profile_rollout,
+                           const std::string& product, const SlotsTaken& taken) {
+  return exhausted(pass, key, product, taken, full_budgets(pass, key, profile_rollout, product, taken));
 }
 
 Exhausted exhausted_cluster(const Pass& pass, std::int64_t started) {
-  const UnservedNodes unserved(pass);
   const SlotsTaken taken{started, 0, 0};
-  const Full full = full_budgets(pass, {}, budget_counts(pass, unserved, {}, {}), taken).front();
-  if (full.budget == Budget::none) return {};
-  FullText text = text_of(pass, unserved, {}, {}, taken, full);
-  if (started == 0 && text.nodes == slices_of(pass).moving) return {};
-  return exhausted(pass, {{std::move(text), full}});
+  std::vector<FullBudget> full = full_budgets(pass, {}, {}, budget_counts(pass, {}, {}), taken);
+  std::erase_if(full, [](const FullBudget& one) { return one.budget != Budget::cluster; });
+  const bool by_slices = started == 0 && !full.empty() && full.front().holders == slices_of(pass).moving;
+  return by_slices ? Exhausted() : exhausted(pass, {}, {}, taken, full);
 }
 
-std::set<std::string> holders_of_full_budgets(const Pass& pass, const UnservedNodes& unserved, const RolloutKey& key,
+std::set<std::string> holders_of_full_budgets(const Pass& pass, const RolloutKey& key,
                                               const ProfileRollout& profile_rollout, const std::string& product) {
-  const BudgetCounts counts =
-      budget_counts(pass, unserved, key.policy, count_of(profile_rollout.groups.at(product).tally));
   std::set<std::string> out;
-  for (const Full& full : full_budgets(pass, pass.index.policy(pass.s.world, key.policy).rollout, counts, {})) {
-    if (full.budget != Budget::none) out.merge(holders(pass, unserved, full.budget, key, product));
-  }
+  for (FullBudget& full : full_budgets(pass, key, profile_rollout, product, {})) out.merge(full.holders);
   return out;
 }
 
 std::set<std::string> holders_of_awaited_slots(const Pass& pass, const RolloutKey& key,
                                                const ProfileRollout& profile_rollout) {
-  const UnservedNodes unserved(pass);
   std::set<std::string> out;
   for (const auto& [product, group] : profile_rollout.groups) {
-    if (!group.pending.empty()) out.merge(holders_of_full_budgets(pass, unserved, key, profile_rollout, product));
+    if (!group.pending.empty()) out.merge(holders_of_full_budgets(pass, key, profile_rollout, product));
   }
   return out;
 }

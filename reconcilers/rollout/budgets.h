@@ -2,8 +2,8 @@
 // group; and the nodes that count in them although no plugin serves them.
 #pragma once
 
+#include <array>
 #include <cstdint>
-#include <map>
 #include <set>
 #include <string>
 #include <string_view>
@@ -13,41 +13,11 @@
 
 namespace gso {
 
-// --- Nodes of standalone MPS daemons that no device plugin serves, and the policy of a node whether a plugin serves
-// it or not. The index counts unserved nodes for the cluster and for no policy; here they are counted for the one that
-// governs them.
+// --- The three budgets of nodes that are allowed to be out of service at once (S1).
 
-class NodePolicies {
- public:
-  // Both must outlive it.
-  NodePolicies(const Index& index, const World& world);
-  [[nodiscard]] const SharingPolicy& of(const Node& node) const;
-
- private:
-  const Index* index_;
-  const World* world_;
-  std::vector<const SharingPolicy*> policies_;  // In order of precedence.
-};
-
-class UnservedNodes {
- public:
-  explicit UnservedNodes(const Pass& pass);
-  // Of the policy: how many, and which of them hold a slot.
-  [[nodiscard]] std::int64_t total(std::string_view policy) const;
-  [[nodiscard]] const std::set<std::string>& busy(std::string_view policy) const;
-
- private:
-  struct Nodes {
-    std::int64_t total = 0;
-    std::set<std::string> busy;
-  };
-  [[nodiscard]] const Nodes& of(std::string_view policy) const;
-
-  std::map<std::string, Nodes, std::less<>> policies_;
-};
-
-// --- The three budgets of nodes that are allowed to be out of service at once (S1): of the cluster, of a policy and
-// of a group.
+enum class Budget : std::uint8_t { cluster, policy, group };
+template <class T>
+using PerBudget = std::array<T, 3>;  // In the order of Budget.
 
 struct LabelledNodes;  // partitioning/partitioning.h
 
@@ -67,14 +37,12 @@ struct SliceNodes {
 [[nodiscard]] BudgetCount cluster_count(const Index& index, const SliceNodes& slices);
 
 // Before this pass.
-struct BudgetCounts {
-  BudgetCount cluster;
-  BudgetCount policy;
-  BudgetCount group;
-};
+using BudgetCounts = PerBudget<BudgetCount>;
 // `group`: of the nodes that change alike (a rollout's of one product, or a DaemonSet's of one product).
-[[nodiscard]] BudgetCounts budget_counts(const Pass& pass, const UnservedNodes& unserved, const std::string& policy,
-                                         const BudgetCount& group);
+[[nodiscard]] BudgetCounts budget_counts(const Pass& pass, const std::string& policy, const BudgetCount& group);
+// How many nodes each budget allows to be out of service.
+[[nodiscard]] PerBudget<std::int64_t> budget_sizes(const Pass& pass, const std::string& policy,
+                                                   const BudgetCounts& counts);
 [[nodiscard]] BudgetCount count_of(const Tally& tally);
 
 // Why a node holds a slot of the budgets (is_busy()).
@@ -93,41 +61,31 @@ enum class SlotHold : std::uint8_t {
 [[nodiscard]] std::string_view describe(SlotHold hold);
 
 // The nodes that a pass has started already.
-struct SlotsTaken {
-  std::int64_t cluster = 0;
-  std::int64_t policy = 0;
-  std::int64_t group = 0;
-};
+using SlotsTaken = PerBudget<std::int64_t>;
 
 // All three budgets have room for one more node.
-[[nodiscard]] bool has_slot(const Pass& pass, const RolloutSpec& rollout, const BudgetCounts& counts,
+[[nodiscard]] bool has_slot(const Pass& pass, const std::string& policy, const BudgetCounts& counts,
                             const SlotsTaken& taken);
 
 // How the text of a full budget begins.
 inline constexpr std::string_view kNoSlot = "no slot is free";
-// The budgets that have no room for one more node, with the nodes that hold them: raising one of them alone would
-// change nothing.
-struct Exhausted {
-  // For people, joined by "; ": the first budget, "also full: …" for the others, and which holders the operator does
-  // not change, each with why it holds its slot: "out of service: t02 (NotReady)". Empty: all budgets have room.
+// BudgetExhausted: the budgets that have no room for one more node, with the nodes that hold them: raising one of them
+// alone would change nothing. Without a code: all have room.
+struct Exhausted : Reason {
+  // The message in its parts: the first budget, "also full: …" for the others, and which holders the operator does not
+  // change, each with why it holds its slot: "out of service: t02 (NotReady)".
   std::vector<std::string> clauses;
-  Facts facts;
   [[nodiscard]] bool is_any() const { return !clauses.empty(); }
-  [[nodiscard]] std::string text() const;
-  // BudgetExhausted.
-  [[nodiscard]] Reason reason() const;
 };
-[[nodiscard]] Exhausted exhausted_budget(const Pass& pass, const UnservedNodes& unserved, const RolloutKey& key,
-                                         const ProfileRollout& profile_rollout, const std::string& product,
-                                         const SlotsTaken& taken);
+[[nodiscard]] Exhausted exhausted_budget(const Pass& pass, const RolloutKey& key, const ProfileRollout& profile_rollout,
+                                         const std::string& product, const SlotsTaken& taken);
 
 // The same for the cluster's budget alone, once a pass has started so many nodes. None also if only changes of slices
 // hold its slots.
 [[nodiscard]] Exhausted exhausted_cluster(const Pass& pass, std::int64_t started);
 
-// All nodes that hold slots of these budgets.
-[[nodiscard]] std::set<std::string> holders_of_full_budgets(const Pass& pass, const UnservedNodes& unserved,
-                                                            const RolloutKey& key,
+// All nodes that hold slots of the budgets that are full for the group.
+[[nodiscard]] std::set<std::string> holders_of_full_budgets(const Pass& pass, const RolloutKey& key,
                                                             const ProfileRollout& profile_rollout,
                                                             const std::string& product);
 // The same of all groups of the rollout whose nodes wait to start.

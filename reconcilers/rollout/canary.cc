@@ -54,19 +54,11 @@ TimerKey soaking_timer(const RecordedCanary& entry) {
   return {Timer::soaking, rollout_name(rollout_key_of(entry), entry.revision), entry.product};
 }
 
-MachineId machine_of(const Pass& pass, const std::string& node) {
-  return machine_id(pass.s.world.nodes.find(node)->meta.uid.str());
-}
-
 }  // namespace
 
 bool is_same_machine(const Pass& pass, const std::string& name, MachineId machine) {
   const Node* node = pass.s.world.nodes.find(name);
   return node != nullptr && machine_id(node->meta.uid.str()) == machine;
-}
-
-bool is_canary(const NodeAssessment& a) {
-  return a.change && a.change->served;
 }
 
 bool has_candidate(const RolloutView& rollout, const std::string& product, CanaryNodes which) {
@@ -112,15 +104,6 @@ bool is_recorded_canary(const RolloutView& rollout, const std::string& node) {
          });
 }
 
-namespace {
-
-// For people: as recorded, which every look and every operator reads alike. A recorded time in the future was written
-// before the clock was set back, and the timer counts.
-WallTime soaks_since(const RolloutView& rollout, const RecordedCanary& entry) {
-  if (entry.soaking_since && *entry.soaking_since <= rollout.pass.s.now) return *entry.soaking_since;
-  return rollout.pass.ages.since(soaking_timer(entry), entry.soaking_since);
-}
-
 Canary canary_of(const RolloutView& rollout, const std::string& product) {
   const Canary passed{.passed = true, .verified = true, .proven = {}, .soaks_to = {}};
   const RolloutSpec& spec = rollout.policy.rollout;
@@ -134,15 +117,13 @@ Canary canary_of(const RolloutView& rollout, const std::string& product) {
   out.verified = true;
   out.passed = rollout.pass.ages.has_run_for(soaking_timer(*entry), spec.canary_soak, entry->soaking_since);
   if (out.passed) return out;
-  out.soaks_to = soaks_since(rollout, *entry) + std::chrono::ceil<std::chrono::milliseconds>(spec.canary_soak);
+  // For people: as recorded, which every look and every operator reads alike. A recorded time in the future was written
+  // before the clock was set back, and the timer counts.
+  const bool is_past = entry->soaking_since && *entry->soaking_since <= rollout.pass.s.now;
+  const WallTime since =
+      is_past ? *entry->soaking_since : rollout.pass.ages.since(soaking_timer(*entry), entry->soaking_since);
+  out.soaks_to = since + std::chrono::ceil<std::chrono::milliseconds>(spec.canary_soak);
   return out;
-}
-
-}  // namespace
-
-const Canary& RolloutView::canary(const std::string& product) const {
-  const auto known = canaries_.find(product);
-  return known != canaries_.end() ? known->second : canaries_.emplace(product, canary_of(*this, product)).first->second;
 }
 
 bool has_passed_canary(const RolloutView& rollout) {
@@ -156,7 +137,8 @@ std::vector<std::string> canaries_in_progress(const RolloutView& rollout, const 
   std::vector<std::string> out;
   std::ranges::copy_if(rollout.changing(), std::back_inserter(out), [&](const std::string& name) {
     const NodeAssessment& a = *rollout.pass.index.find(name);
-    return is_canary(a) && a.product == product;
+    // The node served before its change, so the change is a canary for its revision.
+    return a.change && a.change->served && a.product == product;
   });
   return out;
 }
@@ -218,13 +200,6 @@ bool misses_labels(const Pass& pass, const RecordedCanary& entry) {
          });
 }
 
-// This pass deletes pods of the node.
-bool loses_pods(const Pass& pass, const std::string& node) {
-  return std::ranges::any_of(pass.plan.actions, [&](const PlannedAction& planned) {
-    return planned.node == node && std::holds_alternative<DeletePod>(planned.action);
-  });
-}
-
 // The entry as it must be now; without nodes: no entry. `pass`: the one that plans changes and starts.
 RecordedCanary next_entry(const Pass& pass, const RolloutView& rollout, const std::string& product) {
   const RecordedCanary* known = recorded(rollout, product);
@@ -235,13 +210,16 @@ RecordedCanary next_entry(const Pass& pass, const RolloutView& rollout, const st
   } else {
     out = {key.policy, key.config_map, key.key, rollout.target, product, {}, {}, {}, {}, false};
   }
-  if (out.templates.empty()) out.templates = rollout.templates();
+  if (out.templates.empty()) out.templates = rollout.templates;
   if (out.passed) return out;
   std::erase_if(out.nodes, [&](const auto& node) { return !is_same_machine(pass, node.first, node.second); });
   out.begun.clear();
   const auto add = [&](const std::string& name, bool begun) {
-    out.nodes[name] = machine_of(pass, name);
-    if (begun || loses_pods(pass, name)) out.begun.insert(name);
+    out.nodes[name] = machine_id(pass.s.world.nodes.find(name)->meta.uid.str());
+    const bool loses_pods = std::ranges::any_of(pass.plan.actions, [&](const PlannedAction& planned) {
+      return planned.node == name && std::holds_alternative<DeletePod>(planned.action);
+    });
+    if (begun || loses_pods) out.begun.insert(name);
   };
   for (const std::string& name : canaries_in_progress(rollout, product))
     add(name, pass.index.find(name)->phase != Phase::draining);

@@ -38,8 +38,12 @@ Step step_of(Pass& pass, const Node& node, const NodeAssessment& a, std::optiona
 }  // namespace
 
 Step ChangeSteps::of(const Node& node, const NodeAssessment& a) {
-  std::optional<Reason> who = blocked_by_pods(pass_, node.meta.name, a);
-  std::optional<Reason> stop = stop_for(node.meta.name, a, who);
+  const std::string& name = node.meta.name;
+  std::optional<Reason> who = blocked_by_pods(pass_, name, a);
+  std::optional<Reason> stop;
+  if (const RolloutView* rollout = find_rollout(pass_, pass_.index.rollout_key_of(a)))
+    stop = is_drift_repair(*a.change) ? rollout->stop_of_repairs() : rollout->stop();
+  if (!stop && who) stop = stop_for_idle_node(name, a, *who);
   std::optional<KaiHindrance> hindrance;
   return step_of(pass_, node, a, std::move(stop), std::move(who), hindrance);
 }
@@ -52,16 +56,6 @@ std::optional<Reason> obstacle_half_way(Pass& pass, const Node& node, const Node
   if (!a.obstacle.code.empty()) return a.obstacle;
   if (!hindrance || !hindrance->certain) return std::nullopt;
   return Reason{kKaiReservations, finding_of(node.meta.name, *hindrance).why.message};
-}
-
-std::optional<Reason> ChangeSteps::stop_for(const std::string& name, const NodeAssessment& a,
-                                            const std::optional<Reason>& who) {
-  RolloutView* rollout = find_rollout(pass_, pass_.index.rollout_key_of(a));
-  if (rollout != nullptr) {
-    const std::optional<Reason>& stop = is_drift_repair(*a.change) ? rollout->stop_of_repairs() : rollout->stop();
-    if (stop) return stop;
-  }
-  return who ? stop_for_idle_node(name, a, *who) : std::nullopt;
 }
 
 std::optional<Reason> ChangeSteps::stop_for_idle_node(const std::string& name, const NodeAssessment& a,
@@ -87,14 +81,12 @@ std::optional<Reason> ChangeSteps::stop_for_idle_node(const std::string& name, c
 
 std::string ChangeSteps::idle_node(const std::string& name, const NodeAssessment& a, const RolloutView& rollout) {
   const RolloutKey& key = rollout.key;
-  const RolloutSpec& spec = pass_.index.policy(pass_.s.world, key.policy).rollout;
-  const UnservedNodes unserved(pass_);
   for (const auto& [product, group] : rollout.profile_rollout.groups) {
-    const BudgetCounts counts = budget_counts(pass_, unserved, key.policy, count_of(group.tally));
-    if (group.pending.empty() || has_slot(pass_, spec, counts, {})) continue;
+    const BudgetCounts counts = budget_counts(pass_, key.policy, count_of(group.tally));
+    if (group.pending.empty() || has_slot(pass_, key.policy, counts, {})) continue;
     const bool same_group = rollout.has(a) && a.product == product;
     const SlotsTaken without{-1, a.policy == key.policy ? -1 : 0, same_group ? -1 : 0};
-    if (!has_slot(pass_, spec, counts, without)) continue;
+    if (!has_slot(pass_, key.policy, counts, without)) continue;
     const std::vector<std::string> canaries = canaries_in_progress(rollout, product);
     const bool was_canary = same_group && std::ranges::find(canaries, name) != canaries.end();
     if (left_in_canary(rollout, product) + (was_canary ? 1 : 0) <= 0) continue;
@@ -110,7 +102,9 @@ std::string ChangeSteps::first_idle(const RolloutView& rollout, const Group& gro
   std::size_t listed = 0;
   for (const auto& [available, name] : group.pending) {
     const NodeAssessment& a = *pass_.index.find(name);
-    if (!available || busy_->known(name) || !could_take_slot(name, a)) continue;
+    if (!available || busy_->known(name) || promised_.contains(name)) continue;
+    if (!is_free_to_begin(a) || is_repair(a)) continue;
+    if (deferred_until(pass_, name).value_or(pass_.s.now) > pass_.s.now || kai_hindrance(pass_, name, a)) continue;
     if (++looked_at > BusyNodes::kLookAhead || listed == kMostListed) break;
     const Drain drain = drain_for(a, a.transition, rollout.policy.rollout.workloads);
     if (drain == Drain::nothing) return name;
@@ -124,12 +118,6 @@ std::string ChangeSteps::first_idle(const RolloutView& rollout, const Group& gro
     busy_->note(name, a);
   }
   return {};
-}
-
-bool ChangeSteps::could_take_slot(const std::string& name, const NodeAssessment& a) {
-  if (promised_.contains(name) || !a.ready || a.is_held() || is_repair(a)) return false;
-  if (deferred_until(pass_, name).value_or(pass_.s.now) > pass_.s.now) return false;
-  return !kai_hindrance(pass_, name, a);
 }
 
 namespace {

@@ -28,9 +28,6 @@ class ChangeSteps {
   [[nodiscard]] Step of(const Node& node, const NodeAssessment& assessment);
 
  private:
-  // What stops the rollout of the node, or makes the node leave its change.
-  [[nodiscard]] std::optional<Reason> stop_for(const std::string& name, const NodeAssessment& a,
-                                               const std::optional<Reason>& who);
   // Idle nodes go first: a node that only waits for its workloads gives its slot to an idle node that needs one. It
   // leaves its change before a pod of it is deleted, if its policy waits for workloads, some still use it, and no slot
   // is free for a Pending node that is certainly idle, and would be free without it. A node that stays out of service
@@ -41,7 +38,6 @@ class ChangeSteps {
   // A Pending node that could start if `name` left its change, and is idle; empty: none is known.
   [[nodiscard]] std::string idle_node(const std::string& name, const NodeAssessment& a, const RolloutView& rollout);
   [[nodiscard]] std::string first_idle(const RolloutView& rollout, const Group& group);
-  [[nodiscard]] bool could_take_slot(const std::string& name, const NodeAssessment& a);
 
   Pass& pass_;
   std::optional<BusyNodes> busy_;  // Made when a node asks: most passes have none that does.

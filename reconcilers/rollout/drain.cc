@@ -69,11 +69,6 @@ std::string excess_of_daemonsets(const NodeUse& use, const NodeDrain& drain) {
 
 }  // namespace
 
-Drain drain_of(const Pass& pass, const NodeAssessment& a) {
-  const WorkloadMode mode = pass.index.policy(pass.s.world, a.policy.view()).rollout.workloads;
-  return drain_for(a, a.change ? a.change->kind : a.transition, mode);
-}
-
 NodeUse stranded(const NodeUse& use, const NodeExpectation* afterwards) {
   NodeUse out;
   for (const Pod* pod : use.waiting) {
@@ -170,8 +165,7 @@ std::optional<Reason> last_reported(const Pass& pass, const std::string& name, c
 
 std::map<std::string, Reason> find_blocked_in_progress(const Pass& pass) {
   std::map<std::string, Reason> out;
-  for (const std::string& name : pass.index.nodes_in(Bucket::changing)) {
-    const NodeAssessment& a = *pass.index.find(name);
+  for (const auto& [name, node, a] : nodes_in(pass, Bucket::changing)) {
     if (a.phase != Phase::draining || !a.holder.empty() || pass.s.consumers.contains(name)) continue;
     if (auto who = last_reported(pass, name, a)) out.emplace(name, *std::move(who));
   }
@@ -233,8 +227,7 @@ bool is_of_workloads(std::string_view reason) {
 
 std::map<std::string, Reason> blocked_in_queue(const Pass& pass) {
   std::map<std::string, Reason> out;
-  for (const std::string& name : pass.index.nodes_in(Bucket::deferred)) {
-    const NodeAssessment& a = *pass.index.find(name);
+  for (const auto& [name, node, a] : nodes_in(pass, Bucket::deferred)) {
     const auto pods = blocked_by_pods(pass, name, a);
     std::string message = deferral_text(pass, name, pass.index.policy(pass.s.world, a.policy.view()));
     out.emplace(name, pods ? Reason{pods->code, fmt::format("{}; {}", message, pods->message), pods->facts()}
@@ -259,7 +252,7 @@ NodeDrain node_drain_of(const Pass& pass, const std::string& node, const NodeAss
   NodeDrain out;
   out.node = node;
   out.policy = &pass.index.policy(pass.s.world, a.policy.view());
-  out.until = drain_of(pass, a);
+  out.until = drain_for(a, a.change ? a.change->kind : a.transition, out.policy->rollout.workloads);
   out.afterwards = a.expectation.get();
   out.serves = served_afterwards(a);
   if (a.in_change()) out.since = a.change->listed;

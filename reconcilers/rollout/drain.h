@@ -30,9 +30,6 @@ namespace gso {
 // A node that one of them names with that reason waits for workloads: nobody can foretell until when.
 [[nodiscard]] bool is_of_workloads(std::string_view reason);
 
-// What a node in a change, or one whose change is about to start, waits for.
-[[nodiscard]] Drain drain_of(const Pass& pass, const NodeAssessment& assessment);
-
 // Pods that request a resource that the node serves now and will not serve afterwards: the pods that their owners would
 // create again request it too, and would stay Pending.
 // `afterwards`: null if it will serve what it serves now.

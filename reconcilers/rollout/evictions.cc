@@ -5,14 +5,15 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <map>
 #include <set>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "reconcilers/cluster/discovery.h"
-#include "reconcilers/fleet/fleet.h"
 #include "reconcilers/model/foreign_names.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
@@ -33,17 +34,9 @@ std::string refusal_of(const Pod& pod) {
   return safe && says_no(*safe) ? fmt::format("{}={}", kSafeToEvict, *safe) : std::string();
 }
 
-bool refuses_eviction(const Pod& pod) {
-  return !refusal_of(pod).empty();
-}
-
 // A pod without a controller: nothing creates it again. (Mirror pods belong to their Node.)
 bool is_bare(const Pod& pod) {
   return pod.meta.controller() == nullptr;
-}
-
-std::string_view protected_for(const Pass& pass, const Pod& pod) {
-  return pass.protected_namespaces().owner_of(pod.meta.ns.view());
 }
 
 // The pod was created on the node well after the node had been cordoned for its change: its controller tolerates the
@@ -54,10 +47,21 @@ bool comes_back(const Pass& pass, const NodeDrain& drain, const Pod& pod) {
   return shown != nullptr && shown->unschedulable && drain.since && created_after(pod, *drain.since + kOnTheirWay);
 }
 
-// Pods that are never evicted, whatever the node needs.
+// Why a pod is never evicted, whatever the node needs; in the order in which messages say it.
+enum class Stay : std::uint8_t { no, protected_namespace, refuses, comes_back, bare };
+// With whose namespace it is, or the annotation that forbids it.
+using WhyItStays = std::pair<Stay, std::string>;
+
+WhyItStays why_it_stays(const Pass& pass, const NodeDrain& drain, const Pod& pod) {
+  const std::string_view owner = pass.protected_namespaces().owner_of(pod.meta.ns.view());
+  if (!owner.empty()) return {Stay::protected_namespace, std::string(owner)};
+  if (std::string refusal = refusal_of(pod); !refusal.empty()) return {Stay::refuses, std::move(refusal)};
+  if (comes_back(pass, drain, pod)) return {Stay::comes_back, {}};
+  return {is_bare(pod) && !drain.policy->rollout.evict_bare_pods ? Stay::bare : Stay::no, {}};
+}
+
 bool stays(const Pass& pass, const NodeDrain& drain, const Pod& pod) {
-  return refuses_eviction(pod) || (is_bare(pod) && !drain.policy->rollout.evict_bare_pods) ||
-         !protected_for(pass, pod).empty() || comes_back(pass, drain, pod);
+  return why_it_stays(pass, drain, pod).first != Stay::no;
 }
 
 // Jobs with a member on one of these nodes that must not be evicted.
@@ -199,68 +203,55 @@ std::set<std::string> chosen_on(const Pass& pass, const NodeDrain& drain, const 
   return out;
 }
 
-std::string refusal_text(const std::string& refusal, const NodeUse& pods) {
+// Which pods stay, and how to continue.
+std::string sentence_about(const WhyItStays& why, const NodeUse& pods, const SharingPolicy& policy) {
   const bool one = pods.waiting.size() == 1;
-  return fmt::format("{} {} the annotation {}, so the operator waits for {} and does not evict {}", pods.names(),
-                     one ? "has" : "have", refusal, one ? "it" : "them", one ? "it" : "them");
-}
-
-std::string bare_text(const NodeUse& bare, const SharingPolicy& policy) {
-  const bool one = bare.waiting.size() == 1;
-  return fmt::format(
-      "{} {} no controller that would create {} again after an eviction, so the operator waits for {}. Delete {} with "
-      "kubectl, or set {}: true in policy {}",
-      bare.names(), one ? "has" : "have", one ? "it" : "them", one ? "it" : "them", one ? "it" : "them",
-      kEvictBarePodsField, policy.meta.name);
-}
-
-std::string protected_text(std::string_view owner, const NodeUse& pods) {
-  const bool one = pods.waiting.size() == 1;
-  return fmt::format(
-      "{} {} in a namespace of {}, where the operator evicts no pod, so the operator waits for {}. Delete {} with "
-      "kubectl, or move {} to another namespace",
-      pods.names(), one ? "runs" : "run", owner, one ? "it" : "them", one ? "it" : "them", one ? "it" : "them");
-}
-
-std::string returning_text(const NodeUse& pods) {
-  const bool one = pods.waiting.size() == 1;
-  return fmt::format(
-      "{} {} created on the node after the node had been cordoned, and would be created there again after an eviction, "
-      "so the operator waits for {}. Remove the toleration for node.kubernetes.io/unschedulable from {} controller, or "
-      "stop the workload",
-      pods.names(), one ? "was" : "were", one ? "it" : "them", one ? "its" : "their");
-}
-
-// The pods that stay, by why they do.
-struct Staying {
-  std::map<std::string_view, NodeUse> by_owner;  // Of the protected namespace.
-  std::map<std::string, NodeUse> by_refusal;
-  NodeUse bare;
-  NodeUse returning;
-
-  [[nodiscard]] bool empty() const {
-    return by_owner.empty() && by_refusal.empty() && bare.waiting.empty() && returning.waiting.empty();
+  const std::string_view it = one ? "it" : "them";
+  const auto& [stay, what] = why;
+  switch (stay) {
+    case Stay::protected_namespace:
+      return fmt::format(
+          "{} {} in a namespace of {}, where the operator evicts no pod, so the operator waits for {}. Delete {} with "
+          "kubectl, or move {} to another namespace",
+          pods.names(), one ? "runs" : "run", what, it, it, it);
+    case Stay::refuses:
+      return fmt::format("{} {} the annotation {}, so the operator waits for {} and does not evict {}", pods.names(),
+                         one ? "has" : "have", what, it, it);
+    case Stay::comes_back:
+      return fmt::format(
+          "{} {} created on the node after the node had been cordoned, and would be created there again after an "
+          "eviction, so the operator waits for {}. Remove the toleration for node.kubernetes.io/unschedulable from {} "
+          "controller, or stop the workload",
+          pods.names(), one ? "was" : "were", it, one ? "its" : "their");
+    case Stay::bare:
+      return fmt::format(
+          "{} {} no controller that would create {} again after an eviction, so the operator waits for {}. Delete {} "
+          "with kubectl, or set {}: true in policy {}",
+          pods.names(), one ? "has" : "have", it, it, it, kEvictBarePodsField, policy.meta.name);
+    case Stay::no:
+      break;
   }
-  [[nodiscard]] Facts facts() const {
-    return {.bare = !bare.waiting.empty(),
-            .annotation = by_refusal.empty() ? std::string() : shown_value(by_refusal.begin()->first),
-            .otherwise = !returning.waiting.empty()};
-  }
-};
+  return {};
+}
+
+using Staying = std::map<WhyItStays, NodeUse>;
 
 Staying staying_of(const Pass& pass, const NodeDrain& drain, const NodeUse& use) {
   Staying out;
   for (const Pod* pod : use.waiting) {
-    if (pod->meta.deletion_timestamp) continue;
-    if (const std::string_view owner = protected_for(pass, *pod); !owner.empty()) {
-      out.by_owner[owner].waiting.push_back(pod);
-    } else if (const std::string refusal = refusal_of(*pod); !refusal.empty()) {
-      out.by_refusal[refusal].waiting.push_back(pod);
-    } else if (comes_back(pass, drain, *pod)) {
-      out.returning.waiting.push_back(pod);
-    } else if (stays(pass, drain, *pod)) {
-      out.bare.waiting.push_back(pod);
-    }
+    WhyItStays why = why_it_stays(pass, drain, *pod);
+    if (why.first != Stay::no && !pod->meta.deletion_timestamp) out[std::move(why)].waiting.push_back(pod);
+  }
+  return out;
+}
+
+Facts facts_of(const Staying& staying) {
+  Facts out;
+  for (const auto& [why, pods] : staying) {
+    const auto& [stay, what] = why;
+    out.bare = out.bare || stay == Stay::bare;
+    out.otherwise = out.otherwise || stay == Stay::comes_back;
+    if (stay == Stay::refuses && out.annotation.empty()) out.annotation = shown_value(what);
   }
   return out;
 }
@@ -283,12 +274,9 @@ std::set<std::string> jobs_that_leave(const Pass& pass, const Eviction& eviction
 }
 
 // One sentence for each reason why pods stay.
-std::vector<std::string> reasons_of(const Staying& staying, const SharingPolicy& policy) {
+std::vector<std::string> sentences_about(const Staying& staying, const SharingPolicy& policy) {
   std::vector<std::string> out;
-  for (const auto& [owner, pods] : staying.by_owner) out.push_back(protected_text(owner, pods));
-  for (const auto& [refusal, pods] : staying.by_refusal) out.push_back(refusal_text(refusal, pods));
-  if (!staying.returning.waiting.empty()) out.push_back(returning_text(staying.returning));
-  if (!staying.bare.waiting.empty()) out.push_back(bare_text(staying.bare, policy));
+  for (const auto& [why, pods] : staying) out.push_back(sentence_about(why, pods, policy));
   return out;
 }
 
@@ -301,11 +289,12 @@ std::optional<Reason> why_pods_stay(const Pass& pass, const NodeDrain& drain, co
   const bool fits = drain.until == Drain::fits;
   // If evicting other pods is enough, the operator does not wait for these.
   if (fits && !chosen_on(pass, drain, use, {}).empty()) return std::nullopt;
-  std::vector<std::string> why = reasons_of(staying, *drain.policy);
+  std::vector<std::string> why = sentences_about(staying, *drain.policy);
   if (!fits && !evictables_on(pass, drain, use, {}).sorted.empty())
     why.emplace_back("Until then no other pod of the node is evicted");
-  return Reason{staying.by_owner.empty() ? kWaitingForWorkloads : kProtectedNamespace,
-                fmt::format("{}", fmt::join(why, ". ")), staying.facts()};
+  const bool is_protected = staying.begin()->first.first == Stay::protected_namespace;
+  return Reason{is_protected ? kProtectedNamespace : kWaitingForWorkloads, fmt::format("{}", fmt::join(why, ". ")),
+                facts_of(staying)};
 }
 
 EvictionOutlook eviction_outlook(const Pass& pass, const std::string& node, const NodeAssessment& a,
@@ -325,7 +314,7 @@ EvictionOutlook eviction_outlook(const Pass& pass, const std::string& node, cons
   EvictionOutlook out;
   out.frees = fits ? excess_of(use, drain).empty() || !chosen_on(pass, drain, use, staying).empty()
                    : !evictables_on(pass, drain, use, staying).others_stay;
-  if (!out.frees) out.why = fmt::format("{}", fmt::join(reasons_of(staying_of(pass, drain, use), policy), ". "));
+  if (!out.frees) out.why = fmt::format("{}", fmt::join(sentences_about(staying_of(pass, drain, use), policy), ". "));
   const std::set<std::string> chosen = chosen_on(pass, drain, use, staying);
   for (const Pod* pod : use.waiting) {
     if (is_bare(*pod) && chosen.contains(std::string(pod->meta.uid))) out.bare.waiting.push_back(pod);

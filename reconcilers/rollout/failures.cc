@@ -1,4 +1,3 @@
-#include "reconcilers/rollout/failures.h"
 
 #include <fmt/format.h>
 
@@ -70,13 +69,6 @@ std::set<std::string> failed_canaries(const RolloutView& rollout) {
   return out;
 }
 
-// Only groups count that have a node which could be a canary now.
-bool have_all_canaries_passed(const RolloutView& rollout) {
-  return std::ranges::all_of(rollout.profile_rollout.groups, [&](const auto& group) {
-    return !has_candidate(rollout, group.first, CanaryNodes::free) || rollout.canary_passed(group.first);
-  });
-}
-
 std::string names_in(const std::set<std::string>& names) {
   return first_names({names.begin(), names.end()});
 }
@@ -90,7 +82,8 @@ std::string failed_before_text(const RolloutView& rollout, const FleetRecord::Fa
       rollout.target, names.empty() ? "" : " on " + names_in(names), rollout.key.policy);
 }
 
-// Why the rollout starts no further node; empty: no such reason.
+}  // namespace
+
 std::string failures_that_stop(const RolloutView& rollout) {
   const auto* known = remembered_failure(rollout.pass, rollout.key, rollout.policy, rollout.target);
   std::set<std::string> names;
@@ -106,7 +99,11 @@ std::string failures_that_stop(const RolloutView& rollout) {
       std::max<std::int64_t>(1, spec.max_unavailable.of(rollout.pass.index.policies.at(rollout.key.policy).total));
   const bool full = present >= slots;
   const std::set<std::string> canaries = failed_canaries(rollout);
-  const bool canary = !canaries.empty() || !have_all_canaries_passed(rollout);
+  // Only groups count that have a node which could be a canary now.
+  const bool some_left = std::ranges::any_of(rollout.profile_rollout.groups, [&](const auto& group) {
+    return has_candidate(rollout, group.first, CanaryNodes::free) && !rollout.canary_passed(group.first);
+  });
+  const bool canary = !canaries.empty() || some_left;
   if (!canary && !full && failures < spec.max_failures && known == nullptr) return {};
   std::string where;
   if (!canaries.empty()) {
@@ -121,20 +118,12 @@ std::string failures_that_stop(const RolloutView& rollout) {
                      names.empty() ? "" : fmt::format(" ({})", names_in(names)), where);
 }
 
-}  // namespace
-
-const std::set<std::string>& RolloutView::failed() const {
-  if (!failed_) failed_ = failed_on(pass.index, profile_rollout, target);
-  return *failed_;
+std::set<std::string> failed_on_target(const RolloutView& rollout) {
+  return failed_on(rollout.pass.index, rollout.profile_rollout, rollout.target);
 }
 
 std::int64_t RolloutView::present_failures() const {
   return count_failures(pass.index, failed());
-}
-
-const std::string& RolloutView::too_many_failures() const {
-  if (!too_many_failures_) too_many_failures_ = failures_that_stop(*this);
-  return *too_many_failures_;
 }
 
 std::map<MachineId, std::string> counted_failures(const RolloutView& rollout) {
@@ -231,8 +220,8 @@ class FailureRecords {
   }
   [[nodiscard]] static RecordedAttempt attempt_at(const RolloutView& rollout) {
     const RolloutKey& key = rollout.key;
-    return {key.policy,         key.config_map, key.key, rollout.target, std::string(retry_of(rollout.policy)),
-            rollout.templates()};
+    return {key.policy,       key.config_map, key.key, rollout.target, std::string(retry_of(rollout.policy)),
+            rollout.templates};
   }
 
   // The failure keeps a revision from being tried that a policy wants, or that nodes have to run.
@@ -278,7 +267,11 @@ class FailureRecords {
         return !earlier.rolled_back && earlier.policy == key.policy && is_same_text(earlier, attempt) &&
                earlier.retry == attempt.retry;
       });
-      add_failure(next, {attempt, machines_of(rollout), back});
+      // What the failed nodes were, so that a new machine of the same name does not count as recovered.
+      std::map<std::string, MachineId> machines;
+      for (const std::string& name : rollout.failed()) machines[name] = machine_of(name);
+      for (const auto& [machine, name] : counted_failures(rollout)) machines.try_emplace(name, machine);
+      add_failure(next, {attempt, std::move(machines), back});
       if (!back) continue;
       const std::string note =
           fmt::format("{} of policy {}: {}; its nodes return to the last verified profile", target, key.policy, why);
@@ -360,14 +353,6 @@ class FailureRecords {
       if (ends)
         std::erase(next_.change("Retried", fmt::format("{} is tried again", failure.revision)).failures, failure);
     }
-  }
-
-  // What the failed nodes were, so that a new machine of the same name does not count as recovered.
-  [[nodiscard]] std::map<std::string, MachineId> machines_of(const RolloutView& rollout) const {
-    std::map<std::string, MachineId> out;
-    for (const std::string& name : rollout.failed()) out[name] = machine_of(name);
-    for (const auto& [machine, name] : counted_failures(rollout)) out.try_emplace(name, machine);
-    return out;
   }
 
   // Each failure is written as soon as it is seen, because its node can leave the policy before there are too many. An

@@ -113,13 +113,6 @@ Reason GateState::why() const {
 
 namespace {
 
-// The policy's own profile was rolled back, and this rollout restores its nodes. The person who approved the change
-// does not need to approve its rollback.
-bool goes_back(const RolloutView& rollout) {
-  return taken_back(rollout.pass.index, rollout.policy, rollout.key.config_map) != nullptr &&
-         !owns_key(rollout.policy, rollout.key);
-}
-
 // --- Why a gate is closed. First the switches that people have set.
 
 // Of the policy and of the ConfigMap.
@@ -145,11 +138,6 @@ std::string closed_by_mode(const GateSubject& subject) {
                                      : "the policy's mode is Observe: nothing is changed";
 }
 
-// It governs its nodes only because of its stop. An approved change, or one in a window, could remove them from it.
-std::string closed_by_selector(const GateSubject& subject) {
-  return selector_problem(subject.policy);
-}
-
 std::string closed_by_person(const GateSubject& subject) {
   if (!subject.switches.aborted) return {};
   return fmt::format(
@@ -169,8 +157,12 @@ std::string closed_by_own_pause(const GateSubject& subject) {
 
 std::string closed_without_approval(const GateSubject& subject) {
   if (subject.pass.s.settings.mode_of(subject.policy) != PolicyMode::approve) return {};
-  const bool goes_on = subject.switches.approved || (subject.profile != nullptr && goes_back(*subject.profile));
-  return goes_on ? std::string() : subject.approval();
+  // The policy's own profile was rolled back, and this rollout restores its nodes. The person who approved the change
+  // does not need to approve its rollback.
+  const RolloutView* rollout = subject.profile;
+  const bool goes_back = rollout != nullptr && !owns_key(rollout->policy, rollout->key) &&
+                         taken_back(rollout->pass.index, rollout->policy, rollout->key.config_map) != nullptr;
+  return subject.switches.approved || goes_back ? std::string() : subject.approval();
 }
 
 // --- Failures.
@@ -280,10 +272,6 @@ std::string closed_by_failures(const RolloutView& rollout) {
   return why + last_verified_text(rollout) + (window.empty() ? "" : "; a retry also waits: " + window);
 }
 
-std::string closed_by_earlier_attempt(const GateSubject& subject) {
-  return subject.anew ? "the SharingRollout of an earlier attempt is replaced first" : "";
-}
-
 // --- All conditions, in the order in which they are checked: the first one that applies is reported. Each says for
 // people why the gate is closed; empty: it is open.
 
@@ -296,7 +284,8 @@ struct Condition {
 constexpr Condition kConditions[] = {
     {Gate::observe, closed_by_mode},
     {Gate::paused, [](const GateSubject& subject) { return pause_above(subject).why; }},
-    {Gate::paused, closed_by_selector},
+    // It governs its nodes only because of its stop. An approved change, or one in a window, could remove them from it.
+    {Gate::paused, [](const GateSubject& subject) { return selector_problem(subject.policy); }},
     {Gate::aborted, closed_by_person},
     {Gate::undone, closed_by_undo},
     {Gate::paused, closed_by_own_pause},
@@ -309,7 +298,10 @@ constexpr Condition kConditions[] = {
     {Gate::key_not_projected, nullptr, closed_by_propagation},
     {Gate::outside_window, closed_by_window},
     {Gate::settling, [](const GateSubject& subject) { return subject.settling(); }},
-    {Gate::new_attempt, closed_by_earlier_attempt},
+    {Gate::new_attempt,
+     [](const GateSubject& subject) {
+       return std::string(subject.anew ? "the SharingRollout of an earlier attempt is replaced first" : "");
+     }},
 };
 
 bool closes(const SharingPolicy& policy, Gate gate) {
@@ -389,36 +381,31 @@ Pause pause_of_rollout(const RolloutView& rollout) {
   return own.empty() ? Pause() : Pause{PausedBy::rollout, std::move(own)};
 }
 
-const GateState& RolloutView::gate() const {
-  if (!gate_) gate_ = first_closed(subject_of(*this), GateUse::start);
-  return *gate_;
+GateState first_closed_gate(const RolloutView& rollout) {
+  return first_closed(subject_of(rollout), GateUse::start);
 }
 
-bool RolloutView::may_repair() const {
-  if (!may_repair_) may_repair_ = first_closed(subject_of(*this), GateUse::repair).is_open();
-  return *may_repair_;
+bool lets_repairs_start(const RolloutView& rollout) {
+  return first_closed(subject_of(rollout), GateUse::repair).is_open();
 }
 
-const std::optional<Reason>& RolloutView::stop() const {
-  if (!stop_) stop_.emplace(why_closed(*this, GateUse::wait));
-  return *stop_;
+std::optional<Reason> stop_of_waiting(const RolloutView& rollout) {
+  return why_closed(rollout, GateUse::wait);
 }
 
-const std::optional<Reason>& RolloutView::stop_of_repairs() const {
-  if (!stop_of_repairs_) stop_of_repairs_.emplace(why_closed(*this, GateUse::wait_for_repair));
-  return *stop_of_repairs_;
+std::optional<Reason> stop_of_waiting_repairs(const RolloutView& rollout) {
+  return why_closed(rollout, GateUse::wait_for_repair);
 }
 
-bool RolloutView::waits_briefly() const {
-  if (waits_briefly_) return *waits_briefly_;
-  const Gate closed = gate().gate;
-  waits_briefly_ = closed == Gate::new_attempt;
+bool opens_shortly(const RolloutView& rollout) {
+  const Pass& pass = rollout.pass;
+  const Gate closed = rollout.gate().gate;
   if (closed == Gate::settling) {
     const Duration patience = std::max<Duration>(3 * pass.s.settings.settle, std::chrono::seconds(30));
-    waits_briefly_ = !pass.ages.has_run_for(unsettled_timer(key), patience);
+    return !rollout.pass.ages.has_run_for(unsettled_timer(rollout.key), patience);
   }
-  if (closed == Gate::view_stale) waits_briefly_ = !stale_view_of(pass.s, installation.ns)->reported;
-  return *waits_briefly_;
+  if (closed == Gate::view_stale) return !stale_view_of(pass.s, rollout.installation.ns)->reported;
+  return closed == Gate::new_attempt;
 }
 
 }  // namespace gso

@@ -78,9 +78,8 @@ bool loads_ungated(const Pass& pass, const NodeAssessment& a) {
 // DaemonSets replace the pods.
 std::map<std::string, bool> with_many_ungated(const Pass& pass) {
   std::map<std::string, std::int64_t> counts;
-  for (const std::string& name : pass.index.nodes_in(Bucket::self_loaded)) {
-    const NodeAssessment* a = pass.index.find(name);
-    if (a != nullptr && loads_ungated(pass, *a)) ++counts[std::string(a->policy.view())];
+  for (const auto& [name, node, a] : nodes_in(pass, Bucket::self_loaded)) {
+    if (loads_ungated(pass, a)) ++counts[std::string(a.policy.view())];
   }
   for (const auto& [key, profile_rollout] : pass.index.profile_rollouts)
     counts[key.policy] += profile_rollout.tally.of(Phase::following_daemonset);
@@ -144,26 +143,23 @@ void run_loading_timers_of_all(Pass& pass) {
 std::set<std::string> plan_self_loaded_nodes(Pass& pass) {
   std::set<std::string> recorded;
   std::map<std::string, bool> many = with_many_ungated(pass);
-  for (const std::string& name : pass.index.nodes_in(Bucket::self_loaded)) {
-    const Node* node = pass.s.world.nodes.find(name);
-    const NodeAssessment* a = pass.index.find(name);
-    if (node == nullptr || a == nullptr || a->is_held() || !pass.plannable(*a)) continue;
+  for (const auto& [name, node, a] : nodes_in(pass, Bucket::self_loaded)) {
+    if (a.is_held() || !pass.plannable(a)) continue;
     // It had long enough to find its devices: their number has changed, and a restart would not bring others.
-    const bool other_count =
-        (has_more_devices(*a) || has_read_with_fewer_devices(*a)) && loading_expired(pass, name, *a);
-    if (!a->ready || (!a->matches() && !other_count) || !must_have_read(pass, name, *a)) {
+    const bool other_count = (has_more_devices(a) || has_read_with_fewer_devices(a)) && loading_expired(pass, name, a);
+    if (!a.ready || (!a.matches() && !other_count) || !must_have_read(pass, name, a)) {
       // Afterwards the node is a candidate for a restart (plan_starts reads the same timer).
-      (void)pass.ages.has_run_for(loading_timer(name, *a), loading_grace(pass, *a), loading_seed(pass, name, *a));
+      (void)pass.ages.has_run_for(loading_timer(name, a), loading_grace(pass, a), loading_seed(pass, name, a));
       continue;
     }
     if (!pass.takes_more()) continue;
-    PatchNode patch = patch_out(*node, *a);
-    record_on(patch, *node, *a, std::string(a->target.view()));
-    add_to(patch, label_change_to(*node, *a->expectation, a->has_labeller(), {pass.s.settings, pass.s.now}));
-    const bool ungated = loads_ungated(pass, *a);
-    pass.add(std::move(patch), ungated ? kLoadedUngated : "Recorded", fmt::format("runs {}", a->target.view()), false,
+    PatchNode patch = patch_out(node, a);
+    record_on(patch, node, a, std::string(a.target.view()));
+    add_to(patch, label_change_to(node, *a.expectation, a.has_labeller(), {pass.s.settings, pass.s.now}));
+    const bool ungated = loads_ungated(pass, a);
+    pass.add(std::move(patch), ungated ? kLoadedUngated : "Recorded", fmt::format("runs {}", a.target.view()), false,
              name);
-    if (ungated) report_ungated(pass, name, *a, many);
+    if (ungated) report_ungated(pass, name, a, many);
     recorded.insert(name);
   }
   return recorded;
@@ -205,28 +201,22 @@ bool loading_expired(const Pass& pass, const std::string& node, const NodeAssess
 }
 
 void plan_node_states(Pass& pass, const std::set<std::string>& recorded) {
-  for (const std::string& name : pass.index.nodes_in(Bucket::block_to_write)) {
-    const Node* node = pass.s.world.nodes.find(name);
-    const NodeAssessment* a = pass.index.find(name);
-    if (node == nullptr || a == nullptr || !pass.plannable(*a)) continue;
+  for (const auto& [name, node, a] : nodes_in(pass, Bucket::block_to_write)) {
     // A person who holds the node wants nothing written to it. S7: every holder relies on the cordon.
-    if (a->is_held() || (a->change && !a->holder.empty())) continue;
+    if (!pass.plannable(a) || a.is_held() || (a.change && !a.holder.empty())) continue;
     // The failed target was replaced by one that is Blocked: no change is in progress.
-    PatchNode patch = patch_out(*node, *a);
-    if (node->meta.labels.get(kStateLabel) != kStateBlocked) patch.set[std::string(kStateLabel)] = kStateBlocked;
-    const Reason& why = a->obstacle;
+    PatchNode patch = patch_out(node, a);
+    if (node.meta.labels.get(kStateLabel) != kStateBlocked) patch.set[std::string(kStateLabel)] = kStateBlocked;
+    const Reason& why = a.obstacle;
     set_message(patch, why.message);
     pass.add(std::move(patch), why.code, why.message, false, name);
     pass.event(node_ref(name), true, why.code, "Block", why.message);
   }
-  for (const std::string& name : pass.index.nodes_in(Bucket::stale_marks)) {
-    const Node* node = pass.s.world.nodes.find(name);
-    const NodeAssessment* a = pass.index.find(name);
-    if (node == nullptr || a == nullptr || a->phase == Phase::unrecorded || !pass.plannable(*a)) continue;
-    if (a->is_held()) continue;
+  for (const auto& [name, node, a] : nodes_in(pass, Bucket::stale_marks)) {
+    if (a.phase == Phase::unrecorded || !pass.plannable(a) || a.is_held()) continue;
     // The patch that blocks or records the node does this, too.
     if (pass.index.nodes_in(Bucket::block_to_write).contains(name) || recorded.contains(name)) continue;
-    PatchNode patch = patch_out(*node, *a);
+    PatchNode patch = patch_out(node, a);
     const bool nothing = patch.remove.empty() && patch.remove_annotations.empty() && !patch.unschedulable;
     if (!nothing) pass.add(std::move(patch), "Released", "removes what a change left on the node", false, name);
   }
@@ -234,17 +224,13 @@ void plan_node_states(Pass& pass, const std::set<std::string>& recorded) {
 
 namespace {
 
-// Held by a driver upgrade that has drained the node and deleted its operand pods; only the policy's label is missing.
-bool can_be_relabelled(const Pass& pass, const std::string& name, const Node& node, const NodeAssessment& a) {
-  return a.obstacle.code == kDriverUpgrade && a.label && !a.is_held() && node.ready && pass.plannable(a) &&
-         pass.index.pods_of(name).empty();
-}
-
 void relabel_paused(Pass& pass, const RolloutView& rollout, const std::set<std::string>& names) {
   for (const std::string& name : names) {
     const Node& node = *pass.s.world.nodes.find(name);
     const NodeAssessment& a = *pass.index.find(name);
-    if (!can_be_relabelled(pass, name, node, a)) continue;
+    // The driver upgrade has drained the node and deleted its operand pods; only the policy's label is missing.
+    const bool is_drained = a.obstacle.code == kDriverUpgrade && pass.index.pods_of(name).empty();
+    if (!is_drained || !a.label || a.is_held() || !node.ready || !pass.plannable(a)) continue;
     const bool known = a.label->empty() || key_is_projected(pass, pass.index.installation_of(a), rollout.key.key);
     if (!known || !rollout.canary_passed(std::string(a.product.view()))) continue;
     if (!rollout.gate().is_open()) return;

@@ -17,7 +17,6 @@
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/reasons/names.h"
 #include "reconcilers/rollout/canary.h"
-#include "reconcilers/rollout/failures.h"
 #include "reconcilers/rollout/gates.h"
 #include "reconcilers/rollout/managed_keys.h"
 #include "reconcilers/rollout/record_writes.h"
@@ -188,8 +187,10 @@ class Outcomes {
     note_node_labels();
     note_devices();
     note_remediations();
-    note_timers();
-    note_texts();
+    if (auto timers = update_timers(pass_))
+      next_.note("TimersRecorded", "how long nodes have drifted, or waited for DaemonSets").timers = *std::move(timers);
+    if (next_.is_due() || has_new_text(pass_))
+      note(&FleetRecord::history, present_history(pass_), "TextsRecorded", "the texts that pods have read");
     next_.forget();
     if (!next_.is_due()) return;
     update_machines(verified.newly);
@@ -302,16 +303,6 @@ class Outcomes {
         std::move(next.remediations);
   }
 
-  void note_timers() {
-    if (auto timers = update_timers(pass_))
-      next_.note("TimersRecorded", "how long nodes have drifted, or waited for DaemonSets").timers = *std::move(timers);
-  }
-
-  void note_texts() {
-    if (!next_.is_due() && !has_new_text(pass_)) return;
-    note(&FleetRecord::history, present_history(pass_), "TextsRecorded", "the texts that pods have read");
-  }
-
   // Removes machines that no longer exist, and notes what the annotations of the others show as loaded. An older entry
   // does no harm while its annotation exists, so both happen only in the parts of the record that are written anyway,
   // and in all parts once a revision is verified.
@@ -322,30 +313,25 @@ class Outcomes {
       if (is_due || !next_.due().machines.shares(i, pass_.index.record->machines)) written.insert(i);
     }
     if (written.empty()) return;
+    MachineRecords& machines = next_.due().machines;
     std::vector<MachineId> present;
     present.reserve(pass_.s.world.nodes.size());
     for (const auto& [key, node] : pass_.s.world.nodes.all()) {
       const MachineId machine = machine_id(node->meta.uid.str());
       present.push_back(machine);
-      if (written.contains(MachineRecords::shard_of(machine))) note_loaded(machine, node->meta.name);
+      const NodeAssessment* a = pass_.index.find(node->meta.name);
+      if (!written.contains(MachineRecords::shard_of(machine)) || a == nullptr || a->is_contested()) continue;
+      const MachineRecord* known = machines.find(machine);
+      MachineRecord entry = known == nullptr ? MachineRecord() : *known;
+      enter_loaded(pass_, *a, entry);
+      machines.set(machine, entry);
     }
     std::ranges::sort(present);
-    for (const std::size_t shard : written) forget_in(shard, present);
-  }
-
-  void note_loaded(MachineId machine, const std::string& name) {
-    const NodeAssessment* a = pass_.index.find(name);
-    if (a == nullptr || a->is_contested()) return;
-    const MachineRecord* known = next_.due().machines.find(machine);
-    MachineRecord entry = known == nullptr ? MachineRecord() : *known;
-    enter_loaded(pass_, *a, entry);
-    next_.due().machines.set(machine, entry);
-  }
-
-  void forget_in(std::size_t shard, const std::vector<MachineId>& present) {
-    const MachineRecords::Shard known = next_.due().machines.shard(shard);
-    for (const auto& [machine, entry] : known) {
-      if (!std::ranges::binary_search(present, machine)) next_.due().machines.erase(machine);
+    for (const std::size_t shard : written) {
+      const MachineRecords::Shard known = machines.shard(shard);
+      for (const auto& [machine, entry] : known) {
+        if (!std::ranges::binary_search(present, machine)) machines.erase(machine);
+      }
     }
   }
 
@@ -360,65 +346,37 @@ void plan_outcomes(Pass& pass) {
   if (!completes_baseline(pass)) Outcomes(pass).run();
 }
 
-namespace {
-
-// Inputs that have settled stay settled while another gate is closed or no node is left to start.
-void run_input_timers(Pass& pass) {
-  std::set<std::size_t> installations;
-  for (const auto& [key, profile_rollout] : pass.index.profile_rollouts)
-    installations.insert(profile_rollout.installation);
-  for (const std::size_t installation : installations) pass.run(settled_timer(pass, installation));
-}
-
-void run_differing_timers(Pass& pass) {
-  for (const PluginInstallation& installation : pass.index.discovery.installations) {
-    if (installation.announced) pass.run(differing_timer(installation));
-  }
-}
-
-void run_drifting_timers(Pass& pass) {
-  for (const std::string& name : pass.index.nodes_in(Bucket::repairable)) {
-    const TimerKey drifts = drifting_timer(name, *pass.index.find(name));
-    pass.ages.run(drifts, recorded_since(pass, drifts));
-  }
-}
-
-void run_stalls_timers(Pass& pass) {
-  for (const auto& [key, profile_rollout] : pass.index.profile_rollouts) {
-    const std::int64_t following = profile_rollout.tally.of(Phase::following_daemonset);
-    if (following == 0) continue;
-    const TimerKey stalls = stalls_timer(key, following);
-    pass.ages.run(stalls, recorded_since(pass, stalls));
-  }
-}
-
-// Last: a gate reads other timers.
-void run_unsettled_timers(Pass& pass) {
-  for (const auto& [key, profile_rollout] : pass.index.profile_rollouts) {
-    const Tally& nodes = profile_rollout.tally;
-    const bool waits = nodes.of(Phase::pending) + nodes.moving() + nodes.repairable > 0;
-    if (waits && rollout_of(pass, key).gate().gate == Gate::settling) pass.run(unsettled_timer(key));
-  }
-}
-
-}  // namespace
-
 void RolloutViews::declare_timers() {
-  run_differing_timers(pass_);  // A finding reads them, with a record or without one.
-  if (pass_.index.record || !pass_.index.record_problem.empty()) run_text_timers(pass_);
-  if (!pass_.index.record) {
-    if (!pass_.index.record_problem.empty()) run_loading_timers_of_all(pass_);
+  const Index& index = pass_.index;
+  for (const PluginInstallation& installation : index.discovery.installations) {
+    // A finding reads it, with a record or without one.
+    if (installation.announced) pass_.run(differing_timer(installation));
+  }
+  if (index.record || !index.record_problem.empty()) run_text_timers(pass_);
+  if (!index.record) {
+    if (!index.record_problem.empty()) run_loading_timers_of_all(pass_);
     return;
   }
-  run_input_timers(pass_);
+  std::set<std::size_t> installations;
+  for (const auto& [key, profile_rollout] : index.profile_rollouts) {
+    // Inputs that have settled stay settled while another gate is closed or no node is left to start.
+    const std::size_t installation = profile_rollout.installation;
+    if (installations.insert(installation).second) pass_.run(settled_timer(pass_, installation));
+    const std::int64_t following = profile_rollout.tally.of(Phase::following_daemonset);
+    if (following > 0) run_recorded(pass_, stalls_timer(key, following));
+  }
   run_loading_timers(pass_);
-  run_drifting_timers(pass_);
-  run_stalls_timers(pass_);
+  for (const auto& [name, node, a] : nodes_in(pass_, Bucket::repairable)) run_recorded(pass_, drifting_timer(name, a));
   run_hold_timers(pass_);
   run_deferral_timers(pass_);
   run_remediation_timers(pass_);
   run_soaking_timers(pass_);
-  run_unsettled_timers(pass_);
+  // Last: a gate reads other timers.
+  for (const auto& [key, profile_rollout] : index.profile_rollouts) {
+    const Tally& nodes = profile_rollout.tally;
+    const bool waits = nodes.of(Phase::pending) + nodes.moving() + nodes.repairable > 0;
+    if (waits && rollout_of(pass_, key).gate().gate == Gate::settling) pass_.run(unsettled_timer(key));
+  }
 }
 
 }  // namespace gso

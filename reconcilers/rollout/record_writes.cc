@@ -88,14 +88,12 @@ void add_baseline_entries(Pass& pass, FleetRecord& record, In in) {
                               pass.index.discovery.strays,
                               pass.index.discovery.standalone,
                               setups};
-  for (const std::string& name : pass.index.nodes_in(Bucket::unrecorded)) {
-    const NodeAssessment& a = *pass.index.find(name);
-    const Node* node = pass.s.world.nodes.find(name);
-    if (node == nullptr || !in(pass.index.installation_of(a).ns)) continue;
+  for (const auto& [name, node, a] : nodes_in(pass, Bucket::unrecorded)) {
+    if (!in(pass.index.installation_of(a).ns)) continue;
     // A policy can want another key, whose label the operator has still to write: until then the pods run the key of
     // the present label, or the default.
-    const NodeAssessment now = a.label ? assess_node(context, *node, pass.index.pods_of(name), {}).value_or(a) : a;
-    add_node(record, pass, *node, now);
+    const NodeAssessment now = a.label ? assess_node(context, node, pass.index.pods_of(name), {}).value_or(a) : a;
+    add_node(record, pass, node, now);
     const std::string id = fmt::format("{}/{}", pass.index.installation_of(now).id(), now.key.view());
     ShownKey& key = keys.try_emplace(id, std::string(now.target.view())).first->second;
     key.by_all = key.by_all && now.matches();
@@ -117,8 +115,8 @@ void add_baseline_entries(Pass& pass, FleetRecord& record, In in) {
 // nodes: a person decides who governs these.
 std::set<std::string> without_baseline(const Pass& pass) {
   std::set<std::string> out = pass.s.world.unsynced_namespaces;
-  for (const std::string& name : pass.index.nodes_in(Bucket::contested)) {
-    const std::string_view claimants = pass.index.find(name)->claimants.view();  // "a/b, c/d"
+  for (const auto& [name, node, a] : nodes_in(pass, Bucket::contested)) {
+    const std::string_view claimants = a.claimants.view();  // "a/b, c/d"
     for (const auto& one : std::views::split(claimants, std::string_view(", "))) {
       const std::string claimant(one.begin(), one.end());
       out.insert(claimant.substr(0, claimant.find('/')));

@@ -74,15 +74,11 @@ bool is_daemon_soaking(const TimerKey& timer) {
 }
 
 void run_hold_timers(Pass& pass) {
-  for (const std::string& name : pass.index.nodes_in(Bucket::changing)) {
-    const NodeAssessment& a = *pass.index.find(name);
+  for (const auto& [name, node, a] : nodes_in(pass, Bucket::changing)) {
     const bool is_held = !a.holder.empty() || !a.ready;
     if (!is_held && !was_held(pass, name, *a.change)) continue;
-    const TimerKey timer = hold_timer(is_held ? Timer::held : Timer::released, name, *a.change);
-    pass.ages.run(timer, recorded_since(pass, timer));
-    if (a.ready || a.change->failed) continue;
-    const TimerKey lost = change_timer(Timer::not_ready, name, *a.change);
-    pass.ages.run(lost, recorded_since(pass, lost));
+    run_recorded(pass, hold_timer(is_held ? Timer::held : Timer::released, name, *a.change));
+    if (!a.ready && !a.change->failed) run_recorded(pass, change_timer(Timer::not_ready, name, *a.change));
   }
 }
 
@@ -107,6 +103,14 @@ std::optional<WallTime> recorded_release(const Pass& pass, const std::string& no
 
 std::optional<WallTime> recorded_since(const Pass& pass, const TimerKey& timer) {
   return pass.s.first_look ? time_in_record(pass, timer) : std::nullopt;
+}
+
+void run_recorded(Pass& pass, const TimerKey& timer) {
+  pass.ages.run(timer, recorded_since(pass, timer));
+}
+
+bool has_run_recorded(Pass& pass, const TimerKey& timer, Duration wanted) {
+  return pass.ages.has_run_for(timer, wanted, recorded_since(pass, timer));
 }
 
 std::optional<TimerKey> recorded_key(const World& world, const TimerKey& timer) {

@@ -46,6 +46,9 @@ void run_hold_timers(Pass& pass);
 // Since when the timer has run according to the record, in the first look of an operator; nullopt: the record does not
 // contain it, or it is a later look, in which stored times do not count.
 [[nodiscard]] std::optional<WallTime> recorded_since(const Pass& pass, const TimerKey& timer);
+// Names such a timer; and whether it has run for so long.
+void run_recorded(Pass& pass, const TimerKey& timer);
+[[nodiscard]] bool has_run_recorded(Pass& pass, const TimerKey& timer, Duration wanted);
 
 // --- When a deferred node may start again, once it is idle.
 

@@ -18,14 +18,6 @@ namespace gso {
 
 namespace {
 
-// GPUs were added to the machine: it serves its profile with all of them, and nothing must be restarted.
-void record_more_devices(Pass& pass, const std::string& name, const NodeAssessment& a) {
-  const Node& node = *pass.s.world.nodes.find(name);
-  PatchNode patch = patch_out(node, a);
-  record_on(patch, node, a, std::string(a.target.view()));
-  pass.add(std::move(patch), "Recorded", fmt::format("has {} GPUs now", a.measured_gpus), false, name);
-}
-
 // The pods serve, and have had the time that a node's status and labels need to show what they serve. A node that
 // shows its profile by then needs no such time: its pods are older than an edit that no label shows.
 bool serves_long_enough(Pass& pass, const std::string& name, const NodeAssessment& a) {
@@ -57,36 +49,34 @@ bool is_deferred(Pass& pass, const std::string& name, const NodeAssessment& a) {
 
 // Nodes that should have loaded their profile by themselves and have not, or cannot have.
 void add_self_loaded(Pass& pass, Reloads& out) {
-  for (const std::string& name : pass.index.nodes_in(Bucket::self_loaded)) {
-    const NodeAssessment* a = pass.index.find(name);
-    if (a == nullptr || a->is_held()) continue;
-    const bool has_read = must_have_read(pass, name, *a);
-    if (a->matches() && has_read) continue;
-    const bool cannot_have_read =
-        !has_read && is_no_proof_to_come(pass, name, *a) && serves_long_enough(pass, name, *a);
-    if (!cannot_have_read && !loading_expired(pass, name, *a)) continue;
-    if (has_more_devices(*a) || has_read_with_fewer_devices(*a)) continue;
-    if (const auto why = reload_obstacle_of(*a)) {
+  for (const auto& [name, node, a] : nodes_in(pass, Bucket::self_loaded)) {
+    if (a.is_held()) continue;
+    const bool has_read = must_have_read(pass, name, a);
+    if (a.matches() && has_read) continue;
+    const bool cannot_have_read = !has_read && is_no_proof_to_come(pass, name, a) && serves_long_enough(pass, name, a);
+    if (!cannot_have_read && !loading_expired(pass, name, a)) continue;
+    if (has_more_devices(a) || has_read_with_fewer_devices(a)) continue;
+    if (const auto why = reload_obstacle_of(a)) {
       report_waiting_reload(pass, name, *why);
       continue;
     }
-    if (is_deferred(pass, name, *a)) continue;
-    out[pass.index.rollout_key_of(*a)].insert(name);
+    if (is_deferred(pass, name, a)) continue;
+    out[pass.index.rollout_key_of(a)].insert(name);
   }
 }
 
 // Nodes that have not shown their profile for longer than a start can take. A missing device is not such a case.
 void add_drifting(Pass& pass, Reloads& out) {
-  for (const std::string& name : pass.index.nodes_in(Bucket::repairable)) {
-    const NodeAssessment* a = pass.index.find(name);
-    if (a == nullptr) continue;
-    const Duration patience = pass.index.policy(pass.s.world, a->policy.view()).rollout.verify_timeout;
-    const TimerKey drifts = drifting_timer(name, *a);
-    if (!pass.ages.has_run_for(drifts, patience, recorded_since(pass, drifts))) continue;
-    if (has_more_devices(*a)) {
-      record_more_devices(pass, name, *a);
-    } else if (!is_deferred(pass, name, *a)) {
-      out[pass.index.rollout_key_of(*a)].insert(name);
+  for (const auto& [name, node, a] : nodes_in(pass, Bucket::repairable)) {
+    const Duration patience = pass.index.policy(pass.s.world, a.policy.view()).rollout.verify_timeout;
+    if (!has_run_recorded(pass, drifting_timer(name, a), patience)) continue;
+    if (has_more_devices(a)) {
+      // GPUs were added to the machine: it serves its profile with all of them, and nothing must be restarted.
+      PatchNode patch = patch_out(node, a);
+      record_on(patch, node, a, std::string(a.target.view()));
+      pass.add(std::move(patch), "Recorded", fmt::format("has {} GPUs now", a.measured_gpus), false, name);
+    } else if (!is_deferred(pass, name, a)) {
+      out[pass.index.rollout_key_of(a)].insert(name);
     }
   }
 }

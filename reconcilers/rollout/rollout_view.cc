@@ -41,49 +41,25 @@ RolloutView::RolloutView(Pass& in, const RolloutKey& of, const ProfileRollout& n
       object(in.s.world.rollouts.find(rollout_name(of, target))),
       anew(object != nullptr &&
            (ended_earlier(in.index, nodes, *object) || is_of_other_templates(in.index, nodes, *object))),
-      verified(is_verified(in.index, of, nodes, target)) {}
+      verified(is_verified(in.index, of, nodes, target)),
+      templates(templates_text(installation)) {}
 
 bool RolloutView::is_verified_on(const std::string& product) const {
   return verified && pass.index.record->has_shown(key.config_map, key.key, target, product);
 }
 
-const OutOfReach& RolloutView::out_of_reach() const {
-  if (!out_of_reach_) out_of_reach_ = out_of_reach_of(*this);
-  return *out_of_reach_;
-}
-
-const Waits& RolloutView::waits() const {
-  if (!waits_) waits_ = waits_of(*this);
-  return *waits_;
-}
-
-const std::map<std::string, ChangeTrouble>& RolloutView::troubles() const {
-  if (!troubles_) troubles_ = troubles_of(*this);
-  return *troubles_;
-}
-
-const std::optional<Reason>& RolloutView::stalled() const {
-  if (!stalled_) stalled_.emplace(stalled_daemonsets(*this));
-  return *stalled_;
-}
-
-const std::optional<Reason>& RolloutView::standstill() const {
-  if (!standstill_) standstill_.emplace(standstill_of(*this));
-  return *standstill_;
-}
-
-const std::vector<std::string>& RolloutView::assumed() const {
-  if (assumed_) return *assumed_;
-  assumed_.emplace();
-  const auto& record = pass.index.record;
-  const bool lost = object != nullptr && !anew && object->phase != "Completed" && record &&
+std::vector<std::string> assumed_nodes(const RolloutView& rollout) {
+  std::vector<std::string> out;
+  const auto& record = rollout.pass.index.record;
+  const SharingRollout* object = rollout.object;
+  const bool lost = object != nullptr && !rollout.anew && object->phase != "Completed" && record &&
                     record->recorded_at >= object->meta.creation_timestamp;
-  if (!lost || profile_rollout.tally.unproven == 0) return *assumed_;
-  for (const auto& [name, node] : pass.index.nodes) {
-    if (node.share.counts.unproven > 0 && node.assessment && has(*node.assessment)) assumed_->push_back(name);
+  if (!lost || rollout.profile_rollout.tally.unproven == 0) return out;
+  for (const auto& [name, node] : rollout.pass.index.nodes) {
+    if (node.share.counts.unproven > 0 && node.assessment && rollout.has(*node.assessment)) out.push_back(name);
   }
-  std::ranges::sort(*assumed_);
-  return *assumed_;
+  std::ranges::sort(out);
+  return out;
 }
 
 std::int64_t RolloutView::repairs_left() const {
@@ -94,23 +70,16 @@ bool RolloutView::has(const NodeAssessment& a) const {
   return pass.index.is_of(a, key);
 }
 
-const std::set<std::string>& RolloutView::changing() const {
-  if (changing_) return *changing_;
-  changing_.emplace();
-  for (const std::string& name : pass.index.nodes_in(Bucket::changing)) {
-    const NodeAssessment& a = *pass.index.find(name);
-    if (has(a) && a.change && a.change->to == target) changing_->insert(name);
+std::set<std::string> changing_nodes(const RolloutView& rollout) {
+  std::set<std::string> out;
+  for (const auto& [name, a] : rollout.nodes_in(Bucket::changing)) {
+    if (a.change && a.change->to == rollout.target) out.insert(name);
   }
-  return *changing_;
-}
-
-const std::string& RolloutView::templates() const {
-  if (!templates_) templates_ = templates_text(installation);
-  return *templates_;
+  return out;
 }
 
 bool RolloutView::has_other_templates(std::string_view then) const {
-  return then != templates() && gso::has_other_templates(installation, then);
+  return then != templates && gso::has_other_templates(installation, then);
 }
 
 RolloutView* RolloutViews::find(const RolloutKey& key) {

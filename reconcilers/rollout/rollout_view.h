@@ -7,7 +7,7 @@
 //   facts      rollout_view, recorded_timers, label_contest
 //   stops      stops: what people have set, whatever became of its object
 //              managed_keys, record_writes: what the cluster must hold for that
-//   canary     canary, then failures: what the nodes have shown of a revision
+//   canary     canary (failures): what the nodes have shown of a revision
 //   budgets    drain (evictions), budgets, slots: who must leave a node, and who holds a slot
 //   gates      gates (daemonset_restart): why no node starts
 //   starts     repairs (node_states), change_steps, starts: what happens to which node
@@ -18,11 +18,14 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
+#include <ranges>
 #include <set>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -76,9 +79,50 @@ struct Canary {
   std::optional<WallTime> soaks_to;  // Verified, and not passed yet: when its soak ends.
 };
 
+class RolloutView;
+
+// What a pass asks of a rollout, of one product or of all of it: worked out once, when it is first asked for, in the
+// file of its stage. Reading it changes nothing else.
+template <class T, class... Of>
+class Answer {
+ public:
+  using WorkOut = T (*)(const RolloutView& rollout, const Of&... of);
+  // `rollout` must outlive it.
+  Answer(const RolloutView& rollout, WorkOut work_out) : rollout_(rollout), work_out_(work_out) {}
+
+  const T& operator()(const Of&... of) const {
+    const auto known = known_.find(std::tie(of...));
+    if (known != known_.end()) return known->second;
+    T answer = work_out_(rollout_, of...);
+    return known_.emplace(std::tuple<Of...>(of...), std::move(answer)).first->second;
+  }
+
+ private:
+  const RolloutView& rollout_;
+  WorkOut work_out_;
+  mutable std::map<std::tuple<Of...>, T, std::less<>> known_;
+};
+
+// By whom each is worked out, in the order of the stages.
+[[nodiscard]] std::vector<std::string> assumed_nodes(const RolloutView& rollout);
+[[nodiscard]] std::set<std::string> changing_nodes(const RolloutView& rollout);
+[[nodiscard]] Canary canary_of(const RolloutView& rollout, const std::string& product);
+[[nodiscard]] std::set<std::string> failed_on_target(const RolloutView& rollout);
+[[nodiscard]] std::string failures_that_stop(const RolloutView& rollout);
+[[nodiscard]] Exhausted exhausted_of(const RolloutView& rollout, const std::string& product);
+[[nodiscard]] GateState first_closed_gate(const RolloutView& rollout);
+[[nodiscard]] bool opens_shortly(const RolloutView& rollout);
+[[nodiscard]] bool lets_repairs_start(const RolloutView& rollout);
+[[nodiscard]] std::optional<Reason> stop_of_waiting(const RolloutView& rollout);
+[[nodiscard]] std::optional<Reason> stop_of_waiting_repairs(const RolloutView& rollout);
+[[nodiscard]] OutOfReach out_of_reach_of(const RolloutView& rollout);
+[[nodiscard]] Waits waits_of(const RolloutView& rollout);
+[[nodiscard]] std::map<std::string, ChangeTrouble> troubles_of(const RolloutView& rollout);
+[[nodiscard]] std::optional<Reason> stalled_daemonsets(const RolloutView& rollout);
+[[nodiscard]] std::optional<Reason> standstill_of(const RolloutView& rollout);
+
 // --- A ProfileRollout in this pass: one policy, one profile key, its present revision. Starts, the record, both
-// statuses and Events read this view; each part is computed once per pass, on first use, and reading changes nothing
-// else.
+// statuses and Events read this view.
 
 class RolloutView {
  public:
@@ -101,45 +145,48 @@ class RolloutView {
   [[nodiscard]] bool is_verified_on(const std::string& product) const;
 
   // Why it starts no node now.
-  [[nodiscard]] const GateState& gate() const;
+  const Answer<GateState> gate{*this, first_closed_gate};
   // The gate is closed and opens by itself within moments: not reported, because each report costs two status writes.
   // Inputs that keep changing are reported.
-  [[nodiscard]] bool waits_briefly() const;
+  const Answer<bool> waits_briefly{*this, opens_shortly};
   // Nodes that stopped showing what they have loaded are allowed to be restarted into it.
-  [[nodiscard]] bool may_repair() const;
+  const Answer<bool> may_repair{*this, lets_repairs_start};
   // Why nodes that only wait are uncordoned and queued again; nullopt: they keep waiting.
-  [[nodiscard]] const std::optional<Reason>& stop() const;
+  const Answer<std::optional<Reason>> stop{*this, stop_of_waiting};
   // The same for a node in a drift repair, which needs no approval.
-  [[nodiscard]] const std::optional<Reason>& stop_of_repairs() const;
+  const Answer<std::optional<Reason>> stop_of_repairs{*this, stop_of_waiting_repairs};
 
   // The canary of one group of the rollout.
-  [[nodiscard]] const Canary& canary(const std::string& product) const;
+  const Answer<Canary, std::string> canary{*this, canary_of};
   [[nodiscard]] bool canary_passed(const std::string& product) const { return canary(product).passed; }
 
   // Nodes that failed during a change to `target`. present_failures() counts those whose failure counts against the
   // revision (S12); counted_failures() also has such machines that have left the rollout since.
-  [[nodiscard]] const std::set<std::string>& failed() const;
+  const Answer<std::set<std::string>> failed{*this, failed_on_target};
   [[nodiscard]] std::int64_t present_failures() const;
   // Why no further node is changed to this revision: nodes that failed, now or before. Empty: no such reason.
-  [[nodiscard]] const std::string& too_many_failures() const;
+  const Answer<std::string> too_many_failures{*this, failures_that_stop};
 
   // Nodes that are Pending or in a change, and that the operator must not change now.
-  [[nodiscard]] const OutOfReach& out_of_reach() const;
+  const Answer<OutOfReach> out_of_reach{*this, out_of_reach_of};
   // Which budgets have no room for one more node of a group, and why.
-  [[nodiscard]] const Exhausted& exhausted(const std::string& product) const;
+  const Answer<Exhausted, std::string> exhausted{*this, exhausted_of};
   // What the Pending nodes wait for, while the gate is open.
-  [[nodiscard]] const Waits& waits() const;
+  const Answer<Waits> waits{*this, waits_of};
 
   // What keeps its nodes in progress from showing their profile.
-  [[nodiscard]] const std::map<std::string, ChangeTrouble>& troubles() const;
+  const Answer<std::map<std::string, ChangeTrouble>> troubles{*this, troubles_of};
   // DaemonSets that have stopped replacing pods of its nodes; nullopt: none.
-  [[nodiscard]] const std::optional<Reason>& stalled() const;
-  // Why nothing moves, until somebody acts; nullopt: nodes make progress, or nothing remains to be done.
-  [[nodiscard]] const std::optional<Reason>& standstill() const;
+  const Answer<std::optional<Reason>> stalled{*this, stalled_daemonsets};
+  // Why it stands still: nodes remain to be changed or have failed, none of them makes progress, and none will before a
+  // person, a calendar or another controller acts. Both statuses report it: Progressing is False, with this reason and
+  // message. nullopt: nothing remains to be done and no failure counts against the revision, a node makes progress or
+  // can start, or time alone ends the wait (a soak).
+  const Answer<std::optional<Reason>> standstill{*this, standstill_of};
 
   // Nodes that run the target according to the record alone, while their pods may be older than its text: the record
   // was lost during this rollout, and taken anew from what the nodes show. By name.
-  [[nodiscard]] const std::vector<std::string>& assumed() const;
+  const Answer<std::vector<std::string>> assumed{*this, assumed_nodes};
 
   // Drifting nodes that keep the rollout open until they are repaired. A rollout that has ended has none: it is
   // reopened when the first repair begins, and then ends once for all of them.
@@ -147,33 +194,22 @@ class RolloutView {
 
   // The node belongs to this rollout.
   [[nodiscard]] bool has(const NodeAssessment& assessment) const;
+  // Its nodes in that bucket: name and assessment, by name.
+  [[nodiscard]] auto nodes_in(Bucket bucket) const {
+    const auto is_its = [this](const std::string& name) { return has(*pass.index.find(name)); };
+    return pass.index.nodes_in(bucket) | std::views::filter(is_its) |
+           std::views::transform([this](const std::string& name) {
+             return std::pair<const std::string&, const NodeAssessment&>(name, *pass.index.find(name));
+           });
+  }
   // Its nodes in a change to `target`.
-  [[nodiscard]] const std::set<std::string>& changing() const;
+  const Answer<std::set<std::string>> changing{*this, changing_nodes};
   // Canaries whose change begins in this pass (starts.cc): the record names them before anything is done to them.
   std::set<std::string> started_canaries;
   // templates_text() of its installation: the record has it, because a new template that the operator rolls (OnDelete)
   // needs a canary like a new profile. has_other_templates(): such a template has come since that text was recorded.
-  [[nodiscard]] const std::string& templates() const;
+  const std::string templates;
   [[nodiscard]] bool has_other_templates(std::string_view then) const;
-
- private:
-  mutable std::optional<GateState> gate_;
-  mutable std::optional<bool> may_repair_;
-  mutable std::optional<std::optional<Reason>> stop_;
-  mutable std::optional<std::optional<Reason>> stop_of_repairs_;
-  mutable std::map<std::string, Canary> canaries_;
-  mutable std::optional<std::set<std::string>> failed_;
-  mutable std::optional<std::string> too_many_failures_;
-  mutable std::optional<OutOfReach> out_of_reach_;
-  mutable std::optional<std::set<std::string>> changing_;
-  mutable std::optional<std::string> templates_;
-  mutable std::map<std::string, Exhausted> exhausted_;
-  mutable std::optional<Waits> waits_;
-  mutable std::optional<bool> waits_briefly_;
-  mutable std::optional<std::map<std::string, ChangeTrouble>> troubles_;
-  mutable std::optional<std::optional<Reason>> stalled_;
-  mutable std::optional<std::optional<Reason>> standstill_;
-  mutable std::optional<std::vector<std::string>> assumed_;
 };
 
 // All rollouts of a pass, created by plan_all() and shared by the reconcilers.

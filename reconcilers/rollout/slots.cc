@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
 #include <string_view>
 #include <vector>
 
@@ -46,24 +47,10 @@ bool BusyNodes::waits(const std::string& node, const NodeAssessment& a) const {
   return !drained(Drain::idle, use_of(pass_.s, node), a);
 }
 
-namespace {
-
-template <class Key>
-std::int64_t taken(const std::map<Key, std::int64_t>& counts, const Key& key) {
-  const auto it = counts.find(key);
-  return it == counts.end() ? 0 : it->second;
-}
-
-std::int64_t half_of(std::int64_t slots) {
-  return std::max<std::int64_t>(1, (slots + 1) / 2);
-}
-
-}  // namespace
-
-std::string Slots::exhausted(const RolloutKey& key, const ProfileRollout& profile_rollout,
-                             const NodeAssessment& a) const {
+std::string Slots::exhausted(const RolloutView& rollout, const NodeAssessment& a) const {
   const std::string product(a.product.view());
-  return exhausted_budget(*pass_, unserved_, key, profile_rollout, product, taken_.of(key, product)).text();
+  return exhausted_budget(*pass_, rollout.key, rollout.profile_rollout, product, taken_.of(rollout.key, product))
+      .message;
 }
 
 void SlotCounts::add(const RolloutKey& key, const std::string& product) {
@@ -73,14 +60,15 @@ void SlotCounts::add(const RolloutKey& key, const std::string& product) {
 }
 
 SlotsTaken SlotCounts::of(const RolloutKey& key, const std::string& product) const {
-  return {cluster_, taken(policies_, key.policy), taken(groups_, std::pair(key, product))};
+  const auto policy = policies_.find(key.policy);
+  const auto group = groups_.find({key, product});
+  return {cluster_, policy == policies_.end() ? 0 : policy->second, group == groups_.end() ? 0 : group->second};
 }
 
 void Slots::count_changes() const {
   if (changing_) return;
   changing_.emplace();
-  for (const std::string& name : pass_->index.nodes_in(Bucket::changing)) {
-    const NodeAssessment& a = *pass_->index.find(name);
+  for (const auto& [name, node, a] : nodes_in(*pass_, Bucket::changing)) {
     const RolloutKey key = pass_->index.rollout_key_of(a);
     const std::string product(a.product.view());
     changing_->add(key, product);
@@ -88,37 +76,32 @@ void Slots::count_changes() const {
   }
 }
 
-bool Slots::has_room(const RolloutKey& key, const ProfileRollout& profile_rollout, const NodeAssessment& a,
-                     bool shown) const {
+bool Slots::has_room(const RolloutView& rollout, const NodeAssessment& a) const {
+  const RolloutKey& key = rollout.key;
   const std::string product(a.product.view());
-  const SharingPolicy& policy = pass_->index.policy(pass_->s.world, key.policy);
-  const BudgetCount group = count_of(profile_rollout.groups.at(product).tally);
-  if (!is_busy(a)) return free(key, product, policy, group);
+  const BudgetCount group = count_of(rollout.profile_rollout.groups.at(product).tally);
+  if (!is_busy(a)) return free(key, product, group);
   const bool repair = is_out_of_service(a);
-  if (repair && shown) return true;
+  if (repair && (rollout.verified || rollout.profile_rollout.tally.settled > 0)) return true;
   count_changes();
-  const SlotsTaken before = (repair ? repaired_ : *changing_).of(key, product);
+  SlotsTaken held = (repair ? repaired_ : *changing_).of(key, product);
   const SlotsTaken now = (repair ? repairs_begun_ : begun_).of(key, product);
-  return has_room_for(policy.rollout, key.policy, group,
-                      {before.cluster + now.cluster, before.policy + now.policy, before.group + now.group});
+  std::ranges::transform(held, now, held.begin(), std::plus());
+  return has_room_for(key, group, held);
 }
 
-bool Slots::has_room_beside(const RolloutKey& key, const SharingPolicy& policy, const BudgetCount& group,
-                            std::int64_t in_change) const {
-  return has_room_for(policy.rollout, key.policy, group, {in_change, in_change, in_change});
+bool Slots::has_room_beside(const RolloutKey& key, const BudgetCount& group, std::int64_t in_change) const {
+  return has_room_for(key, group, {in_change, in_change, in_change});
 }
 
-bool Slots::has_room_for(const RolloutSpec& rollout, const std::string& policy, const BudgetCount& group,
-                         const SlotsTaken& held) const {
-  BudgetCounts counts = budget_counts(*pass_, unserved_, policy, group);
-  for (BudgetCount* budget : {&counts.cluster, &counts.policy, &counts.group}) budget->busy = 0;
-  return has_slot(*pass_, rollout, counts, held);
+bool Slots::has_room_for(const RolloutKey& key, const BudgetCount& group, const SlotsTaken& held) const {
+  BudgetCounts counts = budget_counts(*pass_, key.policy, group);
+  for (BudgetCount& budget : counts) budget.busy = 0;
+  return has_slot(*pass_, key.policy, counts, held);
 }
 
-bool Slots::free(const RolloutKey& key, const std::string& product, const SharingPolicy& policy,
-                 const BudgetCount& group) const {
-  const BudgetCounts counts = budget_counts(*pass_, unserved_, key.policy, group);
-  return has_slot(*pass_, policy.rollout, counts, taken_.of(key, product));
+bool Slots::free(const RolloutKey& key, const std::string& product, const BudgetCount& group) const {
+  return has_slot(*pass_, key.policy, budget_counts(*pass_, key.policy, group), taken_.of(key, product));
 }
 
 void Slots::take(const RolloutKey& key, const NodeAssessment& a) {
@@ -132,8 +115,7 @@ void Slots::take(const RolloutKey& key, const std::string& product) {
   taken_.add(key, product);
 }
 
-bool Slots::fit_ever(const RolloutKey& key, const ProfileRollout& profile_rollout, const GangPeers& peers) const {
-  const RolloutSpec& rollout = pass_->index.policy(pass_->s.world, key.policy).rollout;
+bool Slots::fit_ever(const RolloutView& rollout, const GangPeers& peers) const {
   std::map<std::string, std::int64_t> needs;
   std::int64_t all = 0;
   for (const std::string& peer : peers.nodes) {
@@ -142,27 +124,25 @@ bool Slots::fit_ever(const RolloutKey& key, const ProfileRollout& profile_rollou
     ++needs[std::string(a.product.view())];
     ++all;
   }
-  return all <= policy_budget(key) && all <= cluster_budget() && std::ranges::all_of(needs, [&](const auto& need) {
-           return need.second <=
-                  rollout.max_unavailable_per_group.of(profile_rollout.groups.at(need.first).tally.total);
+  const auto [cluster, policy, group] = sizes(rollout.key);
+  return all <= policy && all <= cluster && std::ranges::all_of(needs, [&](const auto& need) {
+           return need.second <= rollout.policy.rollout.max_unavailable_per_group.of(
+                                     rollout.profile_rollout.groups.at(need.first).tally.total);
          });
 }
 
-std::int64_t Slots::most_draining(const RolloutKey& key) const {
-  return half_of(policy_budget(key));
+std::int64_t Slots::most_draining(Budget budget, const RolloutKey& key) const {
+  return std::max<std::int64_t>(1, (sizes(key)[static_cast<std::size_t>(budget)] + 1) / 2);
 }
 
-std::int64_t Slots::most_draining_in_cluster() const {
-  return half_of(cluster_budget());
+std::optional<Budget> Slots::without_waiting_room(const RolloutKey& key, std::int64_t of_policy,
+                                                  std::int64_t of_cluster) const {
+  if (of_policy >= most_draining(Budget::policy, key)) return Budget::policy;
+  return of_cluster >= most_draining(Budget::cluster, key) ? std::optional(Budget::cluster) : std::nullopt;
 }
 
-std::int64_t Slots::cluster_budget() const {
-  return pass_->s.settings.cluster_max_unavailable.of(budget_counts(*pass_, unserved_, {}, {}).cluster.total);
-}
-
-std::int64_t Slots::policy_budget(const RolloutKey& key) const {
-  const BudgetCounts counts = budget_counts(*pass_, unserved_, key.policy, {});
-  return pass_->index.policy(pass_->s.world, key.policy).rollout.max_unavailable.of(counts.policy.total);
+PerBudget<std::int64_t> Slots::sizes(const RolloutKey& key) const {
+  return budget_sizes(*pass_, key.policy, budget_counts(*pass_, key.policy, {}));
 }
 
 std::optional<KaiHindrance> kai_hindrance(Pass& pass, const std::string& node, const NodeAssessment& a) {
@@ -196,20 +176,8 @@ bool is_free_to_begin(const NodeAssessment& assessment) {
   return assessment.ready && !assessment.is_held();
 }
 
-bool has_room_in_canary(const RolloutView& rollout, const std::string& product, std::int64_t started) {
-  return rollout.canary_passed(product) || left_in_canary(rollout, product) > started;
-}
-
-WaitingRoom waiting_room(const Slots& slots, const RolloutKey& key, std::int64_t of_policy, std::int64_t of_cluster) {
-  if (of_policy >= slots.most_draining(key)) return WaitingRoom::policy_full;
-  return of_cluster >= slots.most_draining_in_cluster() ? WaitingRoom::cluster_full : WaitingRoom::free;
-}
-
-const Exhausted& RolloutView::exhausted(const std::string& product) const {
-  const auto known = exhausted_.find(product);
-  if (known != exhausted_.end()) return known->second;
-  Exhausted full = exhausted_budget(pass, UnservedNodes(pass), key, profile_rollout, product, {});
-  return exhausted_.emplace(product, std::move(full)).first->second;
+Exhausted exhausted_of(const RolloutView& rollout, const std::string& product) {
+  return exhausted_budget(rollout.pass, rollout.key, rollout.profile_rollout, product, {});
 }
 
 }  // namespace gso

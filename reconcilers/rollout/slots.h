@@ -72,16 +72,14 @@ class SlotCounts {
 class Slots {
  public:
   // `pass` must outlive it. A caller can keep a copy to restore it later.
-  explicit Slots(const Pass& pass) : pass_(&pass), unserved_(pass) {}
+  explicit Slots(const Pass& pass) : pass_(&pass) {}
 
   // The change of this node can begin. An available node: cluster, policy and group have a free slot. One that serves
   // behind somebody else's cordon: fewer nodes are in a change than each of them has slots. One that is out of service:
-  // fewer are being repaired than that, or `shown`: some node of its rollout has shown the text.
-  [[nodiscard]] bool has_room(const RolloutKey& key, const ProfileRollout& profile_rollout, const NodeAssessment& a,
-                              bool shown) const;
+  // fewer are being repaired than that, or some node of its rollout has shown the text.
+  [[nodiscard]] bool has_room(const RolloutView& rollout, const NodeAssessment& assessment) const;
   // The budgets that have no room for one more node, for people; empty: all have room.
-  [[nodiscard]] std::string exhausted(const RolloutKey& key, const ProfileRollout& profile_rollout,
-                                      const NodeAssessment& a) const;
+  [[nodiscard]] std::string exhausted(const RolloutView& rollout, const NodeAssessment& assessment) const;
   // The change of the node begins in this pass.
   void take(const RolloutKey& key, const NodeAssessment& a);
   // Of the cluster, in this pass.
@@ -89,33 +87,29 @@ class Slots {
 
   // The same for a node that holds no slot yet, in whatever change. `key` and `product` name the node's group, and
   // `group` counts it.
-  [[nodiscard]] bool free(const RolloutKey& key, const std::string& product, const SharingPolicy& policy,
-                          const BudgetCount& group) const;
+  [[nodiscard]] bool free(const RolloutKey& key, const std::string& product, const BudgetCount& group) const;
   void take(const RolloutKey& key, const std::string& product);
   // The same for a node that holds a slot: fewer nodes are in such a change than each budget has slots.
-  [[nodiscard]] bool has_room_beside(const RolloutKey& key, const SharingPolicy& policy, const BudgetCount& group,
-                                     std::int64_t in_change) const;
+  [[nodiscard]] bool has_room_beside(const RolloutKey& key, const BudgetCount& group, std::int64_t in_change) const;
 
   // Whether the budgets could cover all nodes of a job if no other change were in progress.
-  [[nodiscard]] bool fit_ever(const RolloutKey& key, const ProfileRollout& profile_rollout,
-                              const GangPeers& peers) const;
+  [[nodiscard]] bool fit_ever(const RolloutView& rollout, const GangPeers& peers) const;
   // At most half of the slots of a policy, and of the cluster, wait for workloads, so that a few busy nodes do not stop
-  // the rest.
-  [[nodiscard]] std::int64_t most_draining(const RolloutKey& key) const;
-  [[nodiscard]] std::int64_t most_draining_in_cluster() const;
+  // the rest: how many nodes those are.
+  [[nodiscard]] std::int64_t most_draining(Budget budget, const RolloutKey& key) const;
+  // The first of both budgets in which so many nodes wait for their workloads; nullopt: one more may wait.
+  [[nodiscard]] std::optional<Budget> without_waiting_room(const RolloutKey& key, std::int64_t of_policy,
+                                                           std::int64_t of_cluster) const;
 
  private:
-  [[nodiscard]] std::int64_t policy_budget(const RolloutKey& key) const;
-  [[nodiscard]] std::int64_t cluster_budget() const;
-
+  // How many nodes the budgets allow. That of the group is one of no nodes.
+  [[nodiscard]] PerBudget<std::int64_t> sizes(const RolloutKey& key) const;
   // The budgets have room for one more node, if those are all that hold their slots.
-  [[nodiscard]] bool has_room_for(const RolloutSpec& rollout, const std::string& policy, const BudgetCount& group,
-                                  const SlotsTaken& held) const;
+  [[nodiscard]] bool has_room_for(const RolloutKey& key, const BudgetCount& group, const SlotsTaken& held) const;
   // Counts every node in a change, when it is asked for the first time.
   void count_changes() const;
 
   const Pass* pass_;
-  UnservedNodes unserved_;
   SlotCounts taken_;
   SlotCounts begun_;          // In this pass, in whatever slot,
   SlotCounts repairs_begun_;  // and those of them that were out of service.
@@ -140,15 +134,6 @@ bool report_kai_hindrance(Pass& pass, const std::string& node, const NodeAssessm
 
 // The node is Ready, and no person holds it.
 [[nodiscard]] bool is_free_to_begin(const NodeAssessment& assessment);
-// The canary of the group has passed, or needs more nodes than `started`: those of the group that start in this pass.
-[[nodiscard]] bool has_room_in_canary(const RolloutView& rollout, const std::string& product, std::int64_t started);
-
-// At most half of the slots of the policy, and of the cluster, wait for workloads, so that busy nodes do not stop idle
-// ones.
-enum class WaitingRoom : std::uint8_t { free, policy_full, cluster_full };
-// `of_policy`, `of_cluster`: how many nodes wait for their workloads.
-[[nodiscard]] WaitingRoom waiting_room(const Slots& slots, const RolloutKey& key, std::int64_t of_policy,
-                                       std::int64_t of_cluster);
 
 // --- Starts (starts.cc): a rollout starts nodes while every gate (gates.h) is open and a slot is free in cluster,
 // policy and group. Takes the slots of the nodes that start.

@@ -13,9 +13,9 @@
 #include "reconcilers/node/node_phase.h"
 #include "reconcilers/node/node_step.h"
 #include "reconcilers/reasons/names.h"
+#include "reconcilers/rollout/canary.h"
 #include "reconcilers/rollout/change_steps.h"
 #include "reconcilers/rollout/drain.h"
-#include "reconcilers/rollout/failures.h"
 #include "reconcilers/rollout/gates.h"
 #include "reconcilers/rollout/recorded_timers.h"
 #include "reconcilers/rollout/repairs.h"
@@ -50,9 +50,8 @@ OutOfReach out_of_reach_of(const RolloutView& rollout) {
   }
   for (const std::string& name : profile_rollout.nodes(RolloutBucket::stuck)) {
     const NodeAssessment& a = *rollout.pass.index.find(name);
-    if (note(name, stuck) && !is_canary(a))
-      // It does not prevent a canary from starting.
-      --stuck[std::string(a.product.view())];
+    // One that did not serve before does not prevent a canary from starting.
+    if (note(name, stuck) && !a.change->served) --stuck[std::string(a.product.view())];
   }
   moves = moves || profile_rollout.tally.changing > std::ssize(profile_rollout.nodes(RolloutBucket::stuck));
   const std::int64_t quota = rollout.policy.rollout.canary_nodes_per_group;
@@ -72,9 +71,8 @@ namespace {
 std::vector<std::string> overdue_loaders(const RolloutView& rollout) {
   std::vector<std::string> out;
   if (rollout.profile_rollout.tally.loading == 0) return out;
-  for (const std::string& name : rollout.pass.index.nodes_in(Bucket::self_loaded)) {
-    const NodeAssessment& a = *rollout.pass.index.find(name);
-    if (rollout.has(a) && loading_expired(rollout.pass, name, a)) out.push_back(name);
+  for (const auto& [name, a] : rollout.nodes_in(Bucket::self_loaded)) {
+    if (loading_expired(rollout.pass, name, a)) out.push_back(name);
   }
   return out;
 }
@@ -106,18 +104,6 @@ Reason behind_gate(const RolloutView& rollout) {
           fmt::format("{} of {} nodes would change to {}; {}", pending, nodes.total, rollout.target, gate.message)};
 }
 
-// A node that has loaded its profile by itself is only verified. If it does not come to show it in time, it must be
-// restarted, and waits like the others.
-bool some_load(const RolloutView& rollout, bool gated) {
-  const Tally& nodes = rollout.profile_rollout.tally;
-  if (nodes.loading == 0 || (gated && nodes.of(Phase::pending) > 0)) return false;
-  const auto& names = rollout.pass.index.nodes_in(Bucket::self_loaded);
-  return std::ranges::any_of(names, [&](const std::string& name) {
-    const NodeAssessment& a = *rollout.pass.index.find(name);
-    return rollout.has(a) && !loading_expired(rollout.pass, name, a);
-  });
-}
-
 // What these nodes wait for, which is not their gate. nullopt: the next passes restart or record them.
 std::optional<Reason> behind_reloads(const RolloutView& rollout, const std::vector<std::string>& overdue) {
   std::vector<std::string> lost;
@@ -132,8 +118,7 @@ std::optional<Reason> behind_reloads(const RolloutView& rollout, const std::vect
           fmt::format("{}{}: {}", name, why->code == kLabelsMissing ? "" : " must be restarted", why->message);
       out = out.value_or(*std::move(why));
     } else if (full.is_any()) {
-      out = out.value_or(
-          Reason{kBudgetExhausted, fmt::format("{} must be restarted: {}", name, full.text()), full.facts});
+      out = out.value_or(Reason{full.code, fmt::format("{} must be restarted: {}", name, full.message), full.facts()});
     } else {
       return std::nullopt;
     }
@@ -144,17 +129,20 @@ std::optional<Reason> behind_reloads(const RolloutView& rollout, const std::vect
                 about_nodes(lost)};
 }
 
-// Nodes in a change that stand: held, or by their trouble.
-std::int64_t standing_changes(const RolloutView& rollout) {
-  const auto troubles = std::ranges::count_if(
-      rollout.troubles(), [](const auto& entry) { return entry.second.kind == ChangeTrouble::Kind::stands; });
-  return troubles + std::ssize(rollout.profile_rollout.nodes(RolloutBucket::stuck));
-}
-
 bool some_move(const RolloutView& rollout, bool gated) {
   const Tally& nodes = rollout.profile_rollout.tally;
-  if (nodes.changing > standing_changes(rollout) || some_load(rollout, gated)) return true;
-  return nodes.of(Phase::following_daemonset) > 0 && !rollout.stalled();
+  // Those in a change that stand: by their trouble, or held.
+  const auto troubles = std::ranges::count_if(
+      rollout.troubles(), [](const auto& entry) { return entry.second.kind == ChangeTrouble::Kind::stands; });
+  if (nodes.changing > troubles + std::ssize(rollout.profile_rollout.nodes(RolloutBucket::stuck))) return true;
+  // A node that has loaded its profile by itself is only verified. If it does not come to show it in time, it must be
+  // restarted, and waits like the others.
+  const bool only_verified = nodes.loading > 0 && (!gated || nodes.of(Phase::pending) == 0);
+  const bool some_load =
+      only_verified && std::ranges::any_of(rollout.nodes_in(Bucket::self_loaded), [&](const auto& loader) {
+        return !loading_expired(rollout.pass, loader.first, loader.second);
+      });
+  return some_load || (nodes.of(Phase::following_daemonset) > 0 && !rollout.stalled());
 }
 
 // The first node whose change stands. Where the operator lacks a permission, the next node would be refused as well.
@@ -190,11 +178,13 @@ std::optional<Reason> behind_failures(const RolloutView& rollout) {
   return out;
 }
 
-// "n01 (and 2 more): why"; `nodes` is not empty.
-std::string first_of(const std::map<std::string, std::string>& nodes) {
+// "n01 (and 2 more): why"; `nodes` is not empty. `about`: what else it is about.
+Reason first_of(std::string_view code, const std::map<std::string, std::string>& nodes, Facts about = {}) {
   const auto& [name, why] = *nodes.begin();
   const std::size_t more = nodes.size() - 1;
-  return fmt::format("{}{}: {}", name, more > 0 ? fmt::format(" (and {} more)", more) : "", why);
+  about.add(about_nodes({std::views::keys(nodes).begin(), std::views::keys(nodes).end()}));
+  return {code, fmt::format("{}{}: {}", name, more > 0 ? fmt::format(" (and {} more)", more) : "", why),
+          std::move(about)};
 }
 
 // What cordoned nodes wait for that could start otherwise; empty: no node is one.
@@ -214,34 +204,27 @@ std::optional<Reason> behind_waits(const Waits& waits) {
     std::map<std::string, std::string> why;
     for (const auto& [name, who] : waits.deferred) why.emplace(name, who.message);
     const Reason& first = waits.deferred.begin()->second;
-    Facts about = first.facts();
-    about.add(about_nodes({std::views::keys(why).begin(), std::views::keys(why).end()}));
-    return Reason{first.code, first_of(why), std::move(about)};
+    return first_of(first.code, why, first.facts());
   }
-  if (!waits.not_ready.empty()) {
-    return Reason{
-        kNodesNotReady,
-        "the remaining nodes are NotReady: " + first_names(waits.not_ready) + behind_canary_text(waits.behind_canary),
-        about_nodes(waits.not_ready)};
-  }
-  if (waits.held.empty()) return std::nullopt;
-  return Reason{kHeld,
-                "the remaining nodes are held: " + first_names(waits.held) + behind_canary_text(waits.behind_canary),
-                about_nodes(waits.held)};
+  const bool not_ready = !waits.not_ready.empty();
+  const std::vector<std::string>& names = not_ready ? waits.not_ready : waits.held;
+  if (names.empty()) return std::nullopt;
+  return Reason{not_ready ? kNodesNotReady : kHeld,
+                fmt::format("the remaining nodes are {}: {}{}", not_ready ? "NotReady" : "held", first_names(names),
+                            behind_canary_text(waits.behind_canary)),
+                about_nodes(names)};
 }
 
 // Drifting nodes that have no slot for their repair, if none of them has one.
 std::optional<Reason> behind_repairs(const RolloutView& rollout) {
   Exhausted full;
-  for (const std::string& name : rollout.pass.index.nodes_in(Bucket::repairable)) {
-    const NodeAssessment& a = *rollout.pass.index.find(name);
-    if (!rollout.has(a)) continue;
+  for (const auto& [name, a] : rollout.nodes_in(Bucket::repairable)) {
     if (is_busy(a)) return std::nullopt;
     const Exhausted& why = rollout.exhausted(std::string(a.product.view()));
     if (!why.is_any()) return std::nullopt;
     if (!full.is_any()) full = why;
   }
-  return full.reason();
+  return full;
 }
 
 }  // namespace
@@ -250,8 +233,7 @@ std::optional<Reason> stalled_daemonsets(const RolloutView& rollout) {
   const std::int64_t following = rollout.profile_rollout.tally.of(Phase::following_daemonset);
   if (following == 0) return std::nullopt;
   const Duration patience = rollout.policy.rollout.verify_timeout;
-  const TimerKey stalls = stalls_timer(rollout.key, following);
-  if (!rollout.pass.ages.has_run_for(stalls, patience, recorded_since(rollout.pass, stalls))) return std::nullopt;
+  if (!has_run_recorded(rollout.pass, stalls_timer(rollout.key, following), patience)) return std::nullopt;
   const std::string& ns = rollout.installation.ns;
   return Reason{
       kRollingUpdateStalled,
@@ -272,7 +254,7 @@ std::optional<Reason> standstill_of(const RolloutView& rollout) {
   if (auto change = behind_change(rollout, open && rollout.waits().some_start)) return change;
   if (const OutOfReach& out = rollout.out_of_reach(); out.stops_all) {
     const auto& [code, stuck] = *out.nodes.begin();
-    return Reason{code, first_of(stuck), about_nodes({std::views::keys(stuck).begin(), std::views::keys(stuck).end()})};
+    return first_of(code, stuck);
   }
   if (pending == 0 && rollout.stalled()) return rollout.stalled();
   if (open) return behind_waits(rollout.waits());
@@ -287,7 +269,7 @@ using Kind = ChangeTrouble::Kind;
 // How long a node usually needs to show a new profile. It is not reported earlier, because each report costs two
 // writes.
 constexpr Duration kUsual = std::chrono::minutes(2);
-constexpr std::size_t kMostSelfLoading = 200;  // Of the nodes that load a profile by themselves.
+constexpr std::ptrdiff_t kMostSelfLoading = 200;  // Of the nodes that load a profile by themselves.
 
 // The pods that stay: those that the change has not listed for replacement.
 NodePods staying(const NodeAssessment& a, const NodePods& pods) {
@@ -314,21 +296,14 @@ std::string failing_container(const NodePods& pods) {
   return {};
 }
 
-// An earlier pass has named the timer at least so long ago.
-bool has_lasted(Pass& pass, const TimerKey& timer, Duration least) {
-  if (!pass.s.timers.contains(timer)) return false;
-  const Duration waited = pass.s.now - pass.since(timer);
-  if (waited < least) pass.look_again_in(least - waited);
-  return waited >= least;
-}
-
-// The node has been expected to show its profile for at least so long.
+// The node has been expected to show its profile for at least so long, as an earlier pass has seen it.
 bool has_waited(Pass& pass, const std::string& name, const NodeAssessment& a, Duration least) {
-  return has_lasted(pass, a.change ? change_timer(Timer::verifying, name, *a.change) : loading_timer(name, a), least);
+  const TimerKey timer = a.change ? change_timer(Timer::verifying, name, *a.change) : loading_timer(name, a);
+  return pass.s.timers.contains(timer) && pass.ages.has_run_for(timer, least);
 }
 
-}  // namespace
-
+// Of a node in a change, or of one that loads a profile by itself; nullopt: it makes progress, only waits for
+// workloads, or is held.
 std::optional<ChangeTrouble> trouble_of(Pass& pass, const std::string& name, const NodeAssessment& a) {
   if (!a.holder.empty() || (!a.in_change() && !a.loads_by_itself())) return std::nullopt;
   if (a.in_change()) {
@@ -341,8 +316,7 @@ std::optional<ChangeTrouble> trouble_of(Pass& pass, const std::string& name, con
     if (!a.ready) {
       // Nothing ends the change until the node is Ready again.
       const Duration patience = pass.index.policy(pass.s.world, a.policy.view()).rollout.verify_timeout;
-      const TimerKey lost = change_timer(Timer::not_ready, name, *a.change);
-      const bool stands = pass.ages.has_run_for(lost, patience, recorded_since(pass, lost));
+      const bool stands = has_run_recorded(pass, change_timer(Timer::not_ready, name, *a.change), patience);
       std::string message(kNotReadyInChangeText);
       if (stands) message += ". Make it Ready, or delete the Node (a canary that is deleted counts as one failure)";
       return ChangeTrouble{{kNodesNotReady, std::move(message)}, stands ? Kind::stands : Kind::not_ready};
@@ -363,23 +337,17 @@ std::optional<ChangeTrouble> trouble_of(Pass& pass, const std::string& name, con
   return ChangeTrouble{{to_string(a.phase), shown_difference(a)}, Kind::late};
 }
 
+}  // namespace
+
 std::map<std::string, ChangeTrouble> troubles_of(const RolloutView& rollout) {
   std::map<std::string, ChangeTrouble> out;
-  const Index& index = rollout.pass.index;
-  const auto look = [&](const std::string& name, const NodeAssessment& a) {
+  const auto look = [&](const auto& node) {
+    const auto& [name, a] = node;
     if (auto trouble = trouble_of(rollout.pass, name, a)) out.emplace(name, *std::move(trouble));
   };
-  for (const std::string& name : index.nodes_in(Bucket::changing)) {
-    if (const NodeAssessment& a = *index.find(name); rollout.has(a)) look(name, a);
-  }
+  std::ranges::for_each(rollout.nodes_in(Bucket::changing), look);
   // A restart by somebody else can concern the whole fleet, and the status names only the first nodes.
-  std::size_t looked_at = 0;
-  for (const std::string& name : index.nodes_in(Bucket::self_loaded)) {
-    const NodeAssessment& a = *index.find(name);
-    if (!rollout.has(a)) continue;
-    if (++looked_at > kMostSelfLoading) break;
-    look(name, a);
-  }
+  std::ranges::for_each(rollout.nodes_in(Bucket::self_loaded) | std::views::take(kMostSelfLoading), look);
   return out;
 }
 

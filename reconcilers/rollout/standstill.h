@@ -30,7 +30,6 @@ struct OutOfReach {
     return one ? nodes.begin()->second.begin()->first : std::string();
   }
 };
-[[nodiscard]] OutOfReach out_of_reach_of(const RolloutView& rollout);
 
 // Of a node without a change, for people.
 inline constexpr std::string_view kNotReadyText =
@@ -38,18 +37,6 @@ inline constexpr std::string_view kNotReadyText =
 
 // One node that is Pending or in a change: its reason there, and why. nullopt: the operator can change it.
 [[nodiscard]] std::optional<Reason> node_out_of_reach(const NodeAssessment& assessment, const Node& node);
-
-// --- Why a rollout stands still: nodes remain to be changed or have failed, none of them makes progress, and none
-// will before a person, a calendar or another controller acts. Both statuses report it: Progressing is False, with
-// this reason and message.
-
-// nullopt: nothing remains to be done and no failure counts against the revision, a node makes progress or can start,
-// or time alone ends the wait (a soak).
-[[nodiscard]] std::optional<Reason> standstill_of(const RolloutView& rollout);
-
-// DaemonSets that have stopped replacing the pods of the rollout's nodes; nullopt: they make progress, or no node waits
-// for them.
-[[nodiscard]] std::optional<Reason> stalled_daemonsets(const RolloutView& rollout);
 
 // --- What keeps a node in progress from showing its profile. Both statuses and the findings report this answer.
 
@@ -63,12 +50,6 @@ struct ChangeTrouble : Reason {
   };
   Kind kind = Kind::late;
 };
-// Of a node in a change, or of one that loads a profile by itself; nullopt: it makes progress, only waits for
-// workloads, or is held (standstill.h).
-[[nodiscard]] std::optional<ChangeTrouble> trouble_of(Pass& pass, const std::string& node,
-                                                      const NodeAssessment& assessment);
-// Of the nodes of a rollout that are in progress, by node.
-[[nodiscard]] std::map<std::string, ChangeTrouble> troubles_of(const RolloutView& rollout);
 
 // --- What the groups of a rollout wait for, as one text of a status.
 
@@ -105,7 +86,6 @@ struct Waits {
   // Nodes of groups in which no node asks; the last ones are cordoned and wait for a canary that is not.
   std::vector<std::string> not_ready, held, behind_canary;
 };
-[[nodiscard]] Waits waits_of(const RolloutView& rollout);
 
 // "nodes start at 13:00:33Z unless …": while the rollout waits for its inputs to settle; empty: it does not.
 [[nodiscard]] std::string start_after_settling(const RolloutView& rollout);

@@ -78,7 +78,13 @@ class Starter {
     }
     reloads_ = find_reloads(pass_);
     for (const auto& [key, profile_rollout] : pass_.index.profile_rollouts) look_at(key, profile_rollout);
-    start_groups();
+    // Idle nodes start first, in every group of every rollout: a busy node would keep a slot that they could use. It
+    // would have to give it back (slots.h), and its workloads have only one turn.
+    for (Candidates& group : groups_) repair_unavailable(group);
+    for (Candidates& group : groups_) start_idle(group);
+    for (Candidates& group : groups_) start_deferred(group);
+    for (const auto& [rollout, name] : busy_reloads_) start_reload(*rollout, name, true);
+    for (Candidates& group : groups_) start_busy(group);
   }
 
  private:
@@ -140,14 +146,9 @@ class Starter {
     }
     if (outcome == Outcome::busy && !may_wait) busy_reloads_.emplace_back(&rollout, name);
     if (outcome != Outcome::no_slot && (outcome != Outcome::busy || !may_wait)) return;
-    const std::string full = slots_.exhausted(rollout.key, rollout.profile_rollout, a);
+    const std::string full = slots_.exhausted(rollout, a);
     report_waiting_reload(
         pass_, name, {kBudgetExhausted, full.empty() ? "as many nodes as allowed already wait for workloads" : full});
-  }
-
-  [[nodiscard]] bool has_room(const RolloutView& rollout, const NodeAssessment& a) const {
-    const bool shown = rollout.verified || rollout.profile_rollout.tally.settled > 0;
-    return slots_.has_room(rollout.key, rollout.profile_rollout, a, shown);
   }
 
   // The nodes of one group of a rollout, in this pass.
@@ -158,16 +159,6 @@ class Starter {
     std::vector<std::string> busy = {};
     bool ended = false;  // No further node of the group starts in this pass.
   };
-
-  // Idle nodes start first, in every group of every rollout: a busy node would keep a slot that they could use. It
-  // would have to give it back (slots.h), and its workloads have only one turn.
-  void start_groups() {
-    for (Candidates& group : groups_) repair_unavailable(group);
-    for (Candidates& group : groups_) start_idle(group);
-    for (Candidates& group : groups_) start_deferred(group);
-    for (const auto& [rollout, name] : busy_reloads_) start_reload(*rollout, name, true);
-    for (Candidates& group : groups_) start_busy(group);
-  }
 
   // Nodes that serve no GPU, or have failed before, need no further slot: they start beside the canary and prove
   // nothing for it (S12). They start first in their group.
@@ -181,29 +172,26 @@ class Starter {
 
   // The canary lets no further node of the group start.
   [[nodiscard]] bool canary_is_full(const Candidates& group) {
-    return !has_room_in_canary(group.rollout, group.product, started_[{group.rollout.key, group.product}]);
+    return left_in_canary(group.rollout, group.product) <= started_[{group.rollout.key, group.product}];
   }
 
   // A node with missing devices shows less of a profile than a whole one: it is a canary only where no other node is.
   void start_idle(Candidates& candidates) {
-    start_idle(candidates, false);
-    if (!candidates.ended) start_idle(candidates, true);
-  }
-
-  void start_idle(Candidates& candidates, bool with_missing_devices) {
     const RolloutKey& key = candidates.rollout.key;
-    for (const auto& [available, name] : candidates.group.pending) {
-      const NodeAssessment& a = *pass_.index.find(name);
-      if (a.missing_of_loaded.empty() == with_missing_devices) continue;
-      candidates.ended = canary_is_full(candidates) || !pass_.takes_more();
-      if (candidates.ended) return;
-      if (deferred_.contains(name) || is_repair(a) || is_behind_canary(candidates.rollout, a)) continue;
-      const bool some_may_wait = one_more_may_wait(key);
-      if (candidates.busy.size() >= (some_may_wait ? BusyNodes::kLookAhead : BusyNodes::kMostLookedAt)) return;
-      const Outcome outcome = busy_.known(name) ? Outcome::busy : try_start(candidates.rollout, name, false);
-      candidates.ended = outcome == Outcome::no_slot;
-      if (candidates.ended) return;
-      if (outcome == Outcome::busy) candidates.busy.push_back(name);
+    for (const bool with_missing_devices : {false, true}) {
+      for (const auto& [available, name] : candidates.group.pending) {
+        const NodeAssessment& a = *pass_.index.find(name);
+        if (a.missing_of_loaded.empty() == with_missing_devices) continue;
+        candidates.ended = canary_is_full(candidates) || !pass_.takes_more();
+        if (candidates.ended) return;
+        if (deferred_.contains(name) || is_repair(a) || is_behind_canary(candidates.rollout, a)) continue;
+        const bool some_may_wait = one_more_may_wait(key);
+        if (candidates.busy.size() >= (some_may_wait ? BusyNodes::kLookAhead : BusyNodes::kMostLookedAt)) break;
+        const Outcome outcome = busy_.known(name) ? Outcome::busy : try_start(candidates.rollout, name, false);
+        candidates.ended = outcome == Outcome::no_slot;
+        if (candidates.ended) return;
+        if (outcome == Outcome::busy) candidates.busy.push_back(name);
+      }
     }
   }
 
@@ -271,7 +259,7 @@ class Starter {
   }
 
   [[nodiscard]] bool one_more_may_wait(const RolloutKey& key) const {
-    return waiting_room(slots_, key, busy_.waiting(key.policy), busy_.waiting()) == WaitingRoom::free;
+    return !slots_.without_waiting_room(key, busy_.waiting(key.policy), busy_.waiting());
   }
 
   enum class Outcome { started, no_slot, busy, skipped };
@@ -302,7 +290,7 @@ class Starter {
     if (report_kai_hindrance(pass_, name, *a)) return Outcome::skipped;  // Of reloads as well.
     if (a->label && !a->label->empty() && !key_is_projected(pass_, pass_.index.installation_of(*a), key.key))
       return Outcome::no_slot;
-    if (!has_room(view, *a)) return Outcome::no_slot;
+    if (!slots_.has_room(view, *a)) return Outcome::no_slot;
     const RolloutSpec& rollout = view.policy.rollout;
     const Drain drain = drain_for(*a, a->transition, rollout.workloads);
     bool idle = drain == Drain::nothing;
@@ -353,7 +341,7 @@ class Starter {
     // It waits alone until they can be listed, or for idleTimeout, and evicts no pod meanwhile.
     pass_.plan.consumers_wanted.insert(peers.unlistable.begin(), peers.unlistable.end());
     if (!peers.unlistable.empty() || peers.pending.size() <= 1) return std::nullopt;
-    const bool hopeless = !slots_.fit_ever(key, view.profile_rollout, peers);
+    const bool hopeless = !slots_.fit_ever(view, peers);
     if (hopeless && only_peers_are_left(view, std::string(a.product.view()), peers)) return std::nullopt;
     if (hopeless || !take_slots(view, peers)) {
       if (waiting_for_peers_.size() >= kMostWaitingForPeers) return Outcome::no_slot;
@@ -378,7 +366,7 @@ class Starter {
     std::map<std::string, std::int64_t> needs;
     const auto waiting = static_cast<std::int64_t>(peers.pending.size());
     const std::int64_t before_them = busy_.waiting(key.policy);
-    bool all = before_them == 0 || before_them + waiting <= slots_.most_draining(key);
+    bool all = before_them == 0 || before_them + waiting <= slots_.most_draining(Budget::policy, key);
     for (const std::string& peer : peers.pending) {
       const NodeAssessment& a = *pass_.index.find(peer);
       const std::string product(a.product.view());
@@ -386,7 +374,7 @@ class Starter {
           ++needs[product] <= left_in_canary(rollout, product) ||
           (canaries_in_progress(rollout, product).empty() && only_peers_are_left(rollout, product, peers));
       all = all && canary && !started_with_peers_.contains(peer) && !gets_another_patch(peer) &&
-            !report_kai_hindrance(pass_, peer, a) && has_room(rollout, a) && !is_behind_canary(rollout, a);
+            !report_kai_hindrance(pass_, peer, a) && slots_.has_room(rollout, a) && !is_behind_canary(rollout, a);
       if (!all) break;
       slots_.take(key, a);
     }

@@ -79,10 +79,10 @@ class Finder {
   Waits run() {
     bool asks = false;
     for (const auto& [product, group] : rollout_.profile_rollout.groups) {
-      const std::optional<Slot> needs = first_that_asks(group);
-      if (!needs) continue;
+      const NodeAssessment* first = first_that_asks(group);
+      if (first == nullptr) continue;
       asks = true;
-      add_group(product, group, *needs);
+      add_group(product, group, needs_slot(*first));
     }
     if (out_.has_slot) out_.exhausted.reset();
     if (asks) out_.deferred.clear();
@@ -92,10 +92,8 @@ class Finder {
   }
 
  private:
-  enum class Slot { needed, none_needed };  // A node that is unavailable already needs no free slot.
-
-  // What the first node that asks for a slot needs; nullopt: no node asks.
-  [[nodiscard]] std::optional<Slot> first_that_asks(const Group& group) {
+  // The first node that asks for a slot; null: none does.
+  [[nodiscard]] const NodeAssessment* first_that_asks(const Group& group) {
     std::vector<std::string> not_ready, held, behind;
     std::map<std::string, Reason> deferred;
     for (const auto& [available, name] : group.pending) {
@@ -108,34 +106,35 @@ class Finder {
         behind.push_back(name);
         continue;
       }
-      if (is_free_to_begin(a)) return needs_slot(a) ? Slot::needed : Slot::none_needed;
+      if (is_free_to_begin(a)) return &a;
       (a.is_held() ? held : not_ready).push_back(name);
     }
     out_.not_ready.insert(out_.not_ready.end(), not_ready.begin(), not_ready.end());
     out_.held.insert(out_.held.end(), held.begin(), held.end());
     out_.behind_canary.insert(out_.behind_canary.end(), behind.begin(), behind.end());
     out_.deferred.merge(deferred);
-    return std::nullopt;
+    return nullptr;
   }
 
-  // Where as many nodes are in a change as a budget has slots, they hold all of them.
+  // A node that is unavailable already needs no free slot. Where as many nodes are in a change as a budget has slots,
+  // they hold all of them.
   [[nodiscard]] bool needs_slot(const NodeAssessment& a) const {
     if (!is_busy(a)) return true;
-    return !is_out_of_service(a) && !Slots(pass_).has_room(rollout_.key, rollout_.profile_rollout, a, true);
+    return !is_out_of_service(a) && !Slots(pass_).has_room(rollout_, a);
   }
 
-  void add_group(const std::string& product, const Group& group, Slot needs) {
+  void add_group(const std::string& product, const Group& group, bool needs_slot) {
     const Exhausted& full = rollout_.exhausted(product);
-    out_.has_slot = out_.has_slot || !full.is_any() || needs == Slot::none_needed;
-    if (!out_.exhausted && full.is_any()) out_.exhausted = full.reason();
+    out_.has_slot = out_.has_slot || !full.is_any() || !needs_slot;
+    if (!out_.exhausted && full.is_any()) out_.exhausted = full;
     std::optional<Reason> canary = behind_canary(product);
     // Workloads that hold the other slots are given up after idleTimeout.
-    const bool has_room = needs == Slot::none_needed || (!canary && !full.is_any());
+    const bool has_room = !needs_slot || (!canary && !full.is_any());
     out_.some_start = out_.some_start || has_room || rollout_.canary(product).soaks_to;
     if (canary) {
       out_.groups.push_back({product, *std::move(canary)});
     } else if (full.is_any()) {
-      out_.groups.push_back({product, full.reason(), full.clauses});
+      out_.groups.push_back({product, full, full.clauses});
     } else if (auto busy = behind_workloads(group)) {
       out_.groups.push_back({product, *std::move(busy)});
     }
@@ -155,7 +154,7 @@ class Finder {
                     std::move(about)};
     }
     const std::vector<std::string> trying = canaries_in_progress(rollout_, product);
-    if (trying.empty() || has_room_in_canary(rollout_, product, 0)) return std::nullopt;
+    if (trying.empty() || left_in_canary(rollout_, product) > 0) return std::nullopt;
     return Reason{kRollingOut, fmt::format("waits for the canary {}", first_names(trying)), about_nodes(trying)};
   }
 
@@ -169,16 +168,12 @@ class Finder {
     const auto behind = [](const std::vector<std::string>& draining, auto&&... words) {
       return Reason{kWaitingForWorkloads, busy_nodes_text(draining, words...), about_nodes(draining)};
     };
-    switch (waiting_room(slots, rollout_.key, std::ssize(draining_of_policy_), std::ssize(draining_))) {
-      case WaitingRoom::policy_full:
-        return behind(draining_of_policy_, slots.most_draining(rollout_.key), "policy " + rollout_.key.policy,
-                      "maxUnavailable");
-      case WaitingRoom::cluster_full:
-        return behind(draining_, slots.most_draining_in_cluster(), "the cluster", "--cluster-max-unavailable");
-      case WaitingRoom::free:
-        break;
-    }
-    return std::nullopt;
+    const auto full = slots.without_waiting_room(rollout_.key, std::ssize(draining_of_policy_), std::ssize(draining_));
+    if (!full) return std::nullopt;
+    const std::int64_t most = slots.most_draining(*full, rollout_.key);
+    return *full == Budget::policy
+               ? behind(draining_of_policy_, most, "policy " + rollout_.key.policy, "maxUnavailable")
+               : behind(draining_, most, std::string("the cluster"), "--cluster-max-unavailable");
   }
 
   const RolloutView& rollout_;
@@ -195,10 +190,9 @@ std::string nodes_in_progress(const RolloutView& rollout, Bucket bucket, std::in
                               fmt::format_string<std::string> one, fmt::format_string<std::string> many) {
   std::vector<std::string> names;
   if (total <= 0) return {};
-  for (const std::string& name : rollout.pass.index.nodes_in(bucket)) {
+  for (const auto& [name, a] : rollout.nodes_in(bucket)) {
     if (std::ssize(names) >= std::min<std::int64_t>(total, kMostNames)) break;
-    const NodeAssessment* a = rollout.pass.index.find(name);
-    if (a != nullptr && a->holder.empty() && rollout.has(*a)) names.push_back(name);
+    if (a.holder.empty()) names.push_back(name);
   }
   if (names.empty()) return {};
   return fmt::format(total == 1 ? one : many, first_names(names, static_cast<std::size_t>(total)));

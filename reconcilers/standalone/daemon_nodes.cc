@@ -67,7 +67,6 @@ std::string why_not_ready(const DaemonNode& node) {
 }
 
 std::vector<DaemonNode> read_daemon_nodes(const World& world, const Index& index) {
-  const NodePolicies policies(index, world);
   std::vector<DaemonNode> out;
   for (const std::string& name : index.nodes_in(Bucket::standalone_mps)) {
     DaemonNode one;
@@ -78,7 +77,7 @@ std::vector<DaemonNode> read_daemon_nodes(const World& world, const Index& index
     const std::optional<Node> written = with_change_being_written(world, *one.node);
     one.mark = mps_daemon_change_on(written ? *written : *one.node);
     one.daemonset = daemonset_of(index, one.pod, one.mark);
-    one.policy = &policies.of(*one.node);
+    one.policy = &index.policy_of(world, *one.node);
     one.product = one.assessment != nullptr
                       ? std::string(one.assessment->product.view())
                       : std::string(unshared_product(one.node->meta.labels.get(kGpuProduct).value_or("")));
@@ -91,96 +90,7 @@ std::vector<DaemonNode> read_daemon_nodes(const World& world, const Index& index
   return out;
 }
 
-// --- What is written to a node, and the clients that leave it.
-
-namespace {
-
-// Reasons of actions and Events.
-constexpr std::string_view kBegun = "StandaloneMPSDraining";
-constexpr std::string_view kReplaced = "StandaloneMPSReplaced";
-constexpr std::string_view kBackedOut = "StandaloneMPSBackedOut";
-constexpr std::string_view kDeleted = "StandaloneMPSRestart";
-
-PatchNode uncordon(const DaemonNode& node) {
-  PatchNode patch;
-  patch.name = node.name();
-  if (node.in_change() && node.mark.change->cordoned && node.node->unschedulable) {
-    patch.unschedulable = false;
-    patch.resource_version = node.node->meta.resource_version;
-  }
-  return patch;
-}
-
-void set_mark(PatchNode& patch, const MpsDaemonChange& change) {
-  patch.set_annotations[std::string(kMpsDaemonChangeAnnotation)] = print_mps_daemon_change(change);
-}
-
-PatchNode marked(const DaemonNode& node, const MpsDaemonChange& change) {
-  PatchNode patch;
-  patch.name = node.name();
-  patch.resource_version = node.node->meta.resource_version;
-  set_mark(patch, change);
-  return patch;
-}
-
-}  // namespace
-
-void begin_change(Pass& pass, const DaemonNode& node) {
-  MpsDaemonChange change;
-  change.daemonset = k8s::to_string(node.daemonset->key);
-  change.to = node.daemonset->newest_hash;
-  change.begun = pass.s.now;
-  change.cordoned = !node.node->unschedulable && node.policy->rollout.cordon.value_or(true);
-  PatchNode patch = marked(node, change);
-  if (change.cordoned) patch.unschedulable = true;
-  pass.add(std::move(patch), kBegun,
-           fmt::format("DaemonSet {} has a new template: the node is drained of GPU clients", change.daemonset), true,
-           node.name());
-}
-
-void leave_change(Pass& pass, const DaemonNode& node, std::string_view why) {
-  PatchNode patch = uncordon(node);
-  patch.remove_annotations.insert(std::string(kMpsDaemonChangeAnnotation));
-  pass.add(std::move(patch), kReplaced, std::string(why), false, node.name());
-}
-
-void defer_change(Pass& pass, const DaemonNode& node, std::string_view why) {
-  MpsDaemonChange change = *node.mark.change;
-  change.cordoned = false;
-  change.failed = false;
-  change.deferred_until =
-      pass.s.now + std::chrono::ceil<WallTime::duration>(deferral_length(node.policy->rollout.idle_timeout));
-  change.retry = retry_of(*node.policy);
-  PatchNode patch = uncordon(node);
-  set_mark(patch, change);
-  pass.add(std::move(patch), kBackedOut,
-           fmt::format("{}; the daemon is not replaced before {}", why, k8s::format_time(*change.deferred_until)),
-           false, node.name());
-}
-
-void mark_failed(Pass& pass, const DaemonNode& node) {
-  MpsDaemonChange change = *node.mark.change;
-  change.to = node.daemonset->newest_hash;
-  change.failed = true;
-  change.retry = retry_of(*node.policy);
-  pass.add(marked(node, change), kStandaloneMpsFailed, "its new daemon is not Ready in time", false, node.name());
-}
-
-void try_again(Pass& pass, const DaemonNode& node) {
-  MpsDaemonChange change = *node.mark.change;
-  change.begun = pass.s.now;
-  change.failed = false;
-  change.retry = retry_of(*node.policy);
-  pass.add(marked(node, change), kBegun, "a person has asked for another attempt (rollout start)", false, node.name());
-  if (node.pod != nullptr && !node.pod->meta.deletion_timestamp) delete_old_pod(pass, node);
-}
-
-void delete_old_pod(Pass& pass, const DaemonNode& node) {
-  pass.add(
-      DeletePod{node.pod->meta.key(), std::string(node.pod->meta.uid), std::nullopt, std::nullopt}, kDeleted,
-      fmt::format("node {} gets the new template of DaemonSet {}", node.name(), k8s::to_string(node.daemonset->key)),
-      true, node.name());
-}
+// --- The clients that leave a node.
 
 namespace {
 
@@ -193,10 +103,6 @@ NodeDrain drain_of_daemon(const DaemonNode& node) {
   return out;
 }
 
-bool waits_for_change(const DaemonNode& node) {
-  return !node.in_change() && node.is_outdated() && node.node->ready && node.holder.empty();
-}
-
 }  // namespace
 
 void evict_clients(Pass& pass, const DaemonNode& node, const std::vector<DaemonNode>& nodes, const NodeUse& use) {
@@ -205,7 +111,10 @@ void evict_clients(Pass& pass, const DaemonNode& node, const std::vector<DaemonN
     const auto found = std::ranges::find(nodes, name, &DaemonNode::name);
     return found == nodes.end() || found->rollout() != node.rollout() ? nullptr : &*found;
   };
-  const auto waits = [&](const std::string& name) { return peer(name) != nullptr && waits_for_change(*peer(name)); };
+  const auto waits = [&](const std::string& name) {
+    const DaemonNode* one = peer(name);
+    return one != nullptr && !one->in_change() && one->is_outdated() && one->node->ready && one->holder.empty();
+  };
   const auto counts = [&](const std::string& name) {
     return waits(name) || (peer(name) != nullptr && peer(name)->in_change());
   };
@@ -227,51 +136,36 @@ std::string why_clients_stay(const Pass& pass, const DaemonNode& node, const Nod
   return out;
 }
 
-namespace {
-
-void count(const DaemonNode& node, DaemonRollout& out) {
-  ++out.total;
-  const bool serves = node.pod != nullptr && is_serving(*node.pod);
-  const bool waits = node.in_change() || node.is_outdated();
-  if (waits && !node.holder.empty()) {
-    out.nodes.push_back({node.name(), to_string(Phase::held), {node.holder, describe_holder(node.holder, *node.node)}});
-  }
-  if (node.in_change()) {
-    ++out.in_change;
-  } else if (waits) {
-    ++(node.holder.empty() ? out.pending : out.blocked);
-    if (node.mark.deferred) {
-      out.note_waiting(
-          node.name(),
-          {kDeferred, fmt::format("its GPU clients did not end, or a person uncordoned it: the next try is at {}",
-                                  k8s::format_time(*node.mark.deferred->deferred_until))});
-    }
-  } else if (serves) {
-    ++out.updated;
-  } else if (node.daemonset->watches_host) {  // Its pods are replaced without a mark.
-    ++out.in_change;
-  }
-}
-
-// A person approves the template by its SharingRollout or, in a cluster without these, by the DaemonSet.
-std::string how_to_approve(const Pass& pass, const DaemonNode& node) {
-  if (pass.s.world.policies_served)
-    return "gpu-sharing-operator rollout approve " + rollout_name(node.rollout(), node.daemonset->newest_hash);
-  return fmt::format("kubectl annotate daemonset --namespace {} {} {}={}", node.daemonset->key.ns,
-                     node.daemonset->key.name, kApprovedAnnotation, node.daemonset->newest_hash);
-}
-
-}  // namespace
-
 DaemonRollouts count_daemons(const std::vector<DaemonNode>& nodes) {
-  DaemonRollouts out;
+  DaemonRollouts rollouts;
   for (const DaemonNode& node : nodes) {
     if (node.daemonset == nullptr || node.daemonset->newest_hash.empty()) continue;
-    DaemonRollout& rollout = out[node.rollout()];
-    rollout.target = node.daemonset->newest_hash;
-    count(node, rollout);
+    DaemonRollout& out = rollouts[node.rollout()];
+    out.target = node.daemonset->newest_hash;
+    ++out.total;
+    const bool serves = node.pod != nullptr && is_serving(*node.pod);
+    const bool waits = node.in_change() || node.is_outdated();
+    if (waits && !node.holder.empty()) {
+      out.nodes.push_back(
+          {node.name(), to_string(Phase::held), {node.holder, describe_holder(node.holder, *node.node)}});
+    }
+    if (node.in_change()) {
+      ++out.in_change;
+    } else if (waits) {
+      ++(node.holder.empty() ? out.pending : out.blocked);
+      if (node.mark.deferred) {
+        out.note_waiting(
+            node.name(),
+            {kDeferred, fmt::format("its GPU clients did not end, or a person uncordoned it: the next try is at {}",
+                                    k8s::format_time(*node.mark.deferred->deferred_until))});
+      }
+    } else if (serves) {
+      ++out.updated;
+    } else if (node.daemonset->watches_host) {  // Its pods are replaced without a mark.
+      ++out.in_change;
+    }
   }
-  return out;
+  return rollouts;
 }
 
 GateState daemon_gate(Pass& pass, const DaemonNode& node) {
@@ -284,7 +178,13 @@ GateState daemon_gate(Pass& pass, const DaemonNode& node) {
       switches.approved || (daemonset != nullptr && daemonset->meta.annotations.get(kApprovedAnnotation) == target);
   switches.undone = false;  // A template is taken back in the DaemonSet.
   const auto approval = [&] {
-    return "the policy's mode is Approve, and nobody has approved this change: " + how_to_approve(pass, node);
+    // By its SharingRollout or, in a cluster without these, by the DaemonSet.
+    const std::string command =
+        pass.s.world.policies_served
+            ? "gpu-sharing-operator rollout approve " + rollout_name(node.rollout(), target)
+            : fmt::format("kubectl annotate daemonset --namespace {} {} {}={}", node.daemonset->key.ns,
+                          node.daemonset->key.name, kApprovedAnnotation, target);
+    return "the policy's mode is Approve, and nobody has approved this change: " + command;
   };
   const auto settling = [&]() -> std::string {
     const std::string id = k8s::to_string(node.daemonset->key);

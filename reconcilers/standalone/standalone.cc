@@ -45,6 +45,90 @@ void keep_timers(Pass& pass, std::string_view node) {
   }
 }
 
+// --- What is written to a node while its daemon is replaced. When each of these is due: standalone.h.
+
+// Reasons of actions and Events.
+constexpr std::string_view kBegun = "StandaloneMPSDraining";
+constexpr std::string_view kReplaced = "StandaloneMPSReplaced";
+constexpr std::string_view kBackedOut = "StandaloneMPSBackedOut";
+constexpr std::string_view kDeleted = "StandaloneMPSRestart";
+
+// Writes the mark of the node as it is next, or takes it off, and with it the operator's cordon.
+void write_mark(Pass& pass, const DaemonNode& node, const std::optional<MpsDaemonChange>& next, std::string_view reason,
+                std::string message, bool disruptive = false) {
+  const std::string annotation(kMpsDaemonChangeAnnotation);
+  const bool was_cordoned = node.in_change() && node.mark.change->cordoned;
+  const bool cordons = next && next->cordoned;
+  PatchNode patch;
+  patch.name = node.name();
+  if (cordons != was_cordoned && cordons != node.node->unschedulable) patch.unschedulable = cordons;
+  if (patch.unschedulable || (next && !next->deferred_until)) patch.resource_version = node.node->meta.resource_version;
+  if (next) {
+    patch.set_annotations[annotation] = print_mps_daemon_change(*next);
+  } else {
+    patch.remove_annotations.insert(annotation);
+  }
+  pass.add(std::move(patch), reason, std::move(message), disruptive, node.name());
+}
+
+// The node is marked and, unless it is cordoned already or the policy says otherwise, cordoned. It has a DaemonSet.
+void begin_change(Pass& pass, const DaemonNode& node) {
+  MpsDaemonChange change;
+  change.daemonset = k8s::to_string(node.daemonset->key);
+  change.to = node.daemonset->newest_hash;
+  change.begun = pass.s.now;
+  change.cordoned = !node.node->unschedulable && node.policy->rollout.cordon.value_or(true);
+  write_mark(pass, node, change, kBegun,
+             fmt::format("DaemonSet {} has a new template: the node is drained of GPU clients", change.daemonset),
+             true);
+}
+
+// The mark is taken off, and the operator's cordon.
+void leave_change(Pass& pass, const DaemonNode& node, std::string_view why) {
+  write_mark(pass, node, std::nullopt, kReplaced, std::string(why));
+}
+
+// The operator's cordon is taken off, and the mark says until when the node does not begin again.
+void defer_change(Pass& pass, const DaemonNode& node, std::string_view why) {
+  MpsDaemonChange change = *node.mark.change;
+  change.cordoned = false;
+  change.failed = false;
+  change.deferred_until =
+      pass.s.now + std::chrono::ceil<WallTime::duration>(deferral_length(node.policy->rollout.idle_timeout));
+  change.retry = retry_of(*node.policy);
+  write_mark(pass, node, change, kBackedOut,
+             fmt::format("{}; the daemon is not replaced before {}", why, k8s::format_time(*change.deferred_until)));
+}
+
+// The mark says that the daemon of the newest template has failed.
+void mark_failed(Pass& pass, const DaemonNode& node) {
+  MpsDaemonChange change = *node.mark.change;
+  change.to = node.daemonset->newest_hash;
+  change.failed = true;
+  change.retry = retry_of(*node.policy);
+  write_mark(pass, node, change, kStandaloneMpsFailed, "its new daemon is not Ready in time");
+}
+
+// The DaemonSet's controller creates a pod of the newest template instead. The node has a pod.
+void delete_old_pod(Pass& pass, const DaemonNode& node) {
+  pass.add(
+      DeletePod{node.pod->meta.key(), std::string(node.pod->meta.uid), std::nullopt, std::nullopt}, kDeleted,
+      fmt::format("node {} gets the new template of DaemonSet {}", node.name(), k8s::to_string(node.daemonset->key)),
+      true, node.name());
+}
+
+// `rollout start`: the pod, if the node has one, is created anew, and its time to get Ready begins again.
+void try_again(Pass& pass, const DaemonNode& node) {
+  MpsDaemonChange change = *node.mark.change;
+  change.begun = pass.s.now;
+  change.failed = false;
+  change.retry = retry_of(*node.policy);
+  write_mark(pass, node, change, kBegun, "a person has asked for another attempt (rollout start)");
+  if (node.pod != nullptr && !node.pod->meta.deletion_timestamp) delete_old_pod(pass, node);
+}
+
+// --- What becomes of each node.
+
 class Standalone {
  public:
   Standalone(Pass& pass, Slots& slots)
@@ -137,20 +221,16 @@ class Standalone {
       return;
     }
     if (!node.is_outdated()) {
-      count_current(node);
-      if (node.mark.deferred && node.pod != nullptr) leave_change(pass_, node, "its daemon runs the newest template");
+      if (node.pod == nullptr) return;
+      if (is_serving(*node.pod)) {
+        progress_of(node).serving.push_back(&node);
+      } else if (node.daemonset->watches_host) {
+        ++progress_of(node).not_ready;
+      }
+      if (node.mark.deferred) leave_change(pass_, node, "its daemon runs the newest template");
       return;
     }
     consider(node);
-  }
-
-  void count_current(const DaemonNode& node) {
-    if (node.pod == nullptr) return;
-    if (is_serving(*node.pod)) {
-      progress_of(node).serving.push_back(&node);
-    } else if (node.daemonset->watches_host) {
-      ++progress_of(node).not_ready;
-    }
   }
 
   // --- A node in the change.
@@ -272,7 +352,9 @@ class Standalone {
     std::size_t unknown = 0;
     for (const DaemonNode* node : candidates_) {
       if (node->daemonset->watches_host) {
-        replace_watcher(*node);
+        if (progress_of(*node).not_ready++ > 0) continue;
+        ensure_object(pass_, node->rollout(), node->daemonset->newest_hash);
+        delete_old_pod(pass_, *node);
         continue;
       }
       const NodeUse use = use_of(pass_.s, node->name());
@@ -288,13 +370,6 @@ class Standalone {
     if (unknown > 0) return;
     for (const DaemonNode* node : busy) start(*node);
     if (!busy.empty()) pass_.look_again_in(kListAgain);
-  }
-
-  void replace_watcher(const DaemonNode& node) {
-    Progress& progress = progress_of(node);
-    if (progress.not_ready++ > 0) return;
-    ensure_object(pass_, node.rollout(), node.daemonset->newest_hash);
-    delete_old_pod(pass_, node);
   }
 
   void start(const DaemonNode& node) {
@@ -313,9 +388,9 @@ class Standalone {
     if (is_stopped_by_failures(node)) return false;
     if (!proven && (progress.canaries >= rollout.canary_nodes_per_group || is_behind_canary(node))) return false;
     const BudgetCount& group = groups_.at(node.group());
-    if (!node.busy) return slots_.free(node.rollout(), node.product, *node.policy, group);
+    if (!node.busy) return slots_.free(node.rollout(), node.product, group);
     // In the slot that it holds, and never more of them at once than each budget has slots.
-    return slots_.has_room_beside(node.rollout(), *node.policy, group, in_change_[node.policy->meta.name]);
+    return slots_.has_room_beside(node.rollout(), group, in_change_[node.policy->meta.name]);
   }
 
   // Somebody has cordoned it, and an uncordoned node of its group can be the canary.
@@ -353,7 +428,7 @@ class Standalone {
       }
       std::ranges::sort(order);
       for (const auto& [since, name, timer] : order | std::views::take(most)) {
-        pass_.ages.run(timer, recorded_since(pass_, timer));
+        run_recorded(pass_, timer);
         progress_[daemonset].soaking_since.push_back(since);
       }
     }

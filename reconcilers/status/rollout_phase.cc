@@ -16,7 +16,7 @@
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/node/assess.h"
 #include "reconcilers/reasons/names.h"
-#include "reconcilers/rollout/failures.h"
+#include "reconcilers/rollout/canary.h"
 #include "reconcilers/rollout/gates.h"
 #include "reconcilers/rollout/rollout_view.h"
 #include "reconcilers/rollout/standstill.h"

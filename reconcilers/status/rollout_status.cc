@@ -13,7 +13,6 @@
 #include "reconcilers/reasons/names.h"
 #include "reconcilers/rollout/canary.h"
 #include "reconcilers/rollout/drain.h"
-#include "reconcilers/rollout/failures.h"
 #include "reconcilers/rollout/gates.h"
 #include "reconcilers/rollout/rollout_view.h"
 #include "reconcilers/status/next_status.h"

@@ -26,7 +26,7 @@ RECONCILERS = [
 ]
 # reconcilers/rollout/ in itself, from the bottom to the top (rollout_view.h says what each stage is). Sources without a
 # header of their own stand behind the one that declares them.
-STAGES = ["rollout_view", "recorded_timers", "label_contest", "stops", "managed_keys", "record_writes", "canary", "failures",
+STAGES = ["rollout_view", "recorded_timers", "label_contest", "stops", "managed_keys", "record_writes", "canary failures",
           "drain evictions", "budgets", "slots", "gates daemonset_restart", "repairs node_states", "change_steps", "starts",
           "standstill waits", "outcomes"]
 # The words that a rollout's answers are made of.

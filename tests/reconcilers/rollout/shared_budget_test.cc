@@ -24,15 +24,15 @@ TEST(SharedBudget, AMoveInProgressHoldsASlotOfTheClusterAndIsNamed) {
                           .timers = fleet.timers,
                           .consumers = fleet.consumers,
                           .settings = fleet.settings};
-  const auto& [key, rollout] = *index.profile_rollouts.begin();
   const NodeAssessment* node = index.find(spec.nodes[0].name);
   ASSERT_NE(node, nullptr);
   RolloutViews views(snapshot, index);
   Pass pass(snapshot, index, "test", &views);
-  EXPECT_TRUE(Slots(pass).has_room(key, rollout, *node, false));
+  const RolloutView& rollout = *views.find(index.profile_rollouts.begin()->first);
+  EXPECT_TRUE(Slots(pass).has_room(rollout, *node));
   views.slices = {1, {"s1"}};
-  EXPECT_FALSE(Slots(pass).has_room(key, rollout, *node, false));
-  EXPECT_THAT(Slots(pass).exhausted(key, rollout, *node), testing::HasSubstr("s1 (its slices change)"));
+  EXPECT_FALSE(Slots(pass).has_room(rollout, *node));
+  EXPECT_THAT(Slots(pass).exhausted(rollout, *node), testing::HasSubstr("s1 (its slices change)"));
 }
 
 }  // namespace
