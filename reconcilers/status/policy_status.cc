@@ -119,14 +119,12 @@ class PolicyStatuses {
         note_contested(settled_label_change(pass_, *node, a), name, &sum);
     });
     // No plugin needs to serve these nodes.
-    std::optional<NodePolicies> policies;
     for (const std::string& name : pass_.index.nodes_in(Bucket::mps_directory)) {
       const Node* node = pass_.s.world.nodes.find(name);
       if (node == nullptr || !might_be_contested(pass_, *node)) continue;
       const LabelChange change = directory_label(pass_, *node).change;
-      if (change.contested.empty()) continue;
-      if (!policies) policies.emplace(pass_.index, pass_.s.world);
-      note_contested(change, name, sum_of(policies->of(*node).meta.name));
+      if (!change.contested.empty())
+        note_contested(change, name, sum_of(pass_.index.policy_of(pass_.s.world, *node).meta.name));
     }
   }
 
