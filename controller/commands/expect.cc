@@ -41,7 +41,7 @@ std::string object_problem(const std::string& file, const DocumentValue& value) 
   }
   if (!lacks_kind(value)) return {};
   const Diagnostic found = kind_missing(value);
-  return fmt::format("{}:{}:{}: {}", file, found.line, found.column, found.message);
+  return fmt::format("{}:{}:{}: {}", file, found.at.line, found.at.column, found.message);
 }
 
 // The profile in the text: the text itself, or a value of the ConfigMap that it is.
@@ -175,7 +175,7 @@ int run_expect(const ExpectOptions& options, std::istream& in, std::ostream& out
                config->source == options.config && config->line_before == 0 ? "the file" : "the text");
   }
   ParsedProfile parsed = parse_profile(config->text);
-  for (Diagnostic& d : parsed.diagnostics) d.line += d.line > 0 ? config->line_before : 0;
+  for (Diagnostic& d : parsed.diagnostics) d.at.line += d.at.line > 0 ? config->line_before : 0;
   if (parsed.accepted) {
     // Errors that only GPUs can cause: the expectation says whether these do.
     std::erase_if(parsed.diagnostics, [](const Diagnostic& d) {
@@ -191,7 +191,7 @@ int run_expect(const ExpectOptions& options, std::istream& in, std::ostream& out
   for (const Diagnostic& d : parsed.diagnostics) {
     if (d.severity != Severity::warning) continue;
     warnings.push_back(
-        fmt::format("{}: line {}: {}{}", config->source, d.line, d.path.empty() ? "" : d.path + ": ", d.message));
+        fmt::format("{}: line {}: {}{}", config->source, d.at.line, d.path.empty() ? "" : d.path + ": ", d.message));
   }
   if (options.json) {
     out << json_text(expectation, warnings);

@@ -28,8 +28,8 @@ namespace gso {
 
 // Its spec.nodeSelector, a mapping. `own_key`: the key that the policy's nodes get as their label; empty: it chooses
 // none. `path`: of the selector. Returns what check_policy() does.
-[[nodiscard]] std::size_t check_selector(const DocumentValue& selector, const std::string& own_key, std::string& path,
-                                         std::vector<Diagnostic>& diagnostics);
+[[nodiscard]] std::size_t check_selector(const DocumentValue& selector, const std::string& own_key,
+                                         const std::string& path, std::vector<Diagnostic>& diagnostics);
 
 // One key of a ConfigMap. The kubelet makes a file of each, those of binaryData too.
 struct ConfigMapEntry {

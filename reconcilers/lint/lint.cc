@@ -65,7 +65,10 @@ class Linter {
     if (documents_.empty()) {
       LintedDocument& nothing = add("Profile");
       nothing.profile = Profile{};
-      nothing.diagnostics.push_back({Severity::info, "NothingWritten", "", 0, 0,
+      nothing.diagnostics.push_back({Severity::info,
+                                     "NothingWritten",
+                                     "",
+                                     {},
                                      "the file has no content; the plugin treats that as a profile without sharing"});
     }
     refuse_too_large(bytes);
@@ -82,7 +85,10 @@ class Linter {
     const bool is_profile = std::ranges::all_of(documents_, [](const auto& each) { return each.kind == "Profile"; });
     if (bytes <= most || !is_profile || !first.valid()) return;
     first.profile.reset();
-    first.diagnostics.push_back({Severity::error, "TooLarge", "", 1, 1,
+    first.diagnostics.push_back({Severity::error,
+                                 "TooLarge",
+                                 "",
+                                 {1, 1},
                                  fmt::format("the text has {} bytes; at most {} are allowed", bytes, most)});
   }
 
@@ -191,7 +197,7 @@ class Linter {
       LintedDocument& nothing = add("Profile");
       nothing.profile = Profile{};
       nothing.diagnostics.push_back(
-          {Severity::warning, "FurtherDocumentIgnored", "", root.at.line, root.at.column,
+          {Severity::warning, "FurtherDocumentIgnored", "", root.at,
            "the first YAML document is empty, which the plugin treats as a profile without sharing; the text that "
            "begins here is ignored. Remove the \"---\" before the text"});
     } else if (documents_.empty()) {
@@ -210,7 +216,7 @@ class Linter {
     };
     std::vector<Diagnostic>& found = documents_.front().diagnostics;
     if (profile_line_ != 0 && std::none_of(found.begin(), found.end(), further)) {
-      found.push_back({Severity::warning, std::move(code), "", at.line, at.column,
+      found.push_back({Severity::warning, std::move(code), "", at,
                        fmt::format("the plugin uses only the first YAML document; {}", rest)});
     }
   }
@@ -279,7 +285,7 @@ class Linter {
 
   static void not_checked(LintedDocument& linted, const DocumentValue& value, std::string_view what) {
     linted.diagnostics.push_back(
-        {Severity::info, std::string(kNotChecked), "kind", value.at.line, value.at.column,
+        {Severity::info, std::string(kNotChecked), "kind", value.at,
          fmt::format("{} is not checked; lint checks profiles, ConfigMaps, SharingPolicies, Pods and workloads",
                      shown_value(what))});
   }
@@ -333,16 +339,14 @@ class Linter {
     if (!member.value.is_string()) {
       const bool is_field = find_field(kConfigFields, member.key) != kConfigFields.end();
       linted.diagnostics.push_back(
-          {Severity::error, "WrongType", fmt::format("{}.{}", parent, member.key), member.value.at.line,
-           member.value.at.column,
+          {Severity::error, "WrongType", fmt::format("{}.{}", parent, member.key), member.value.at,
            fmt::format("a ConfigMap value must be a string, but this is {}; {}", kind_name(member.value.kind),
                        is_field ? "if it is part of the profile above, indent it deeper than the profile's key"
                                 : "begin it with \"|\"")});
       return;
     }
     if (!entry.readable) {
-      linted.diagnostics.push_back({Severity::error, "BinaryDataInvalid", "binaryData." + member.key,
-                                    member.value.at.line, member.value.at.column,
+      linted.diagnostics.push_back({Severity::error, "BinaryDataInvalid", "binaryData." + member.key, member.value.at,
                                     "a value of binaryData must be base64, and the API server refuses this value; "
                                     "encode the value, or write the profile under data"});
       return;

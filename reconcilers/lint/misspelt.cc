@@ -30,7 +30,7 @@ constexpr std::size_t kMostEdits = 2;
 constexpr std::string_view kPunctuation = "-_.";  // People confuse these.
 
 void warn(std::vector<Diagnostic>& found, std::string code, std::string path, Position at, std::string message) {
-  found.push_back({Severity::warning, std::move(code), std::move(path), at.line, at.column, std::move(message)});
+  found.push_back({Severity::warning, std::move(code), std::move(path), at, std::move(message)});
 }
 
 std::string_view without_prefix(std::string_view name) {
@@ -193,8 +193,8 @@ void check_cluster_policy(const DocumentValue& policy, std::vector<Diagnostic>& 
     if (at == nullptr || at->is_null()) return;
     path += (i == 0 ? "" : ".") + std::string(kPath[i]);
     if (at->is_object()) continue;
-    diagnostics.push_back({Severity::error, "WrongType", path, at->at.line, at->at.column,
-                           fmt::format("expected a mapping, found {}", kind_name(at->kind))});
+    diagnostics.push_back(
+        {Severity::error, "WrongType", path, at->at, fmt::format("expected a mapping, found {}", kind_name(at->kind))});
     return;
   }
   for (const DocumentMember& member : at->members) {

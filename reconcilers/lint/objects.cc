@@ -9,7 +9,6 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "reconcilers/cluster/manifests.h"
 #include "reconcilers/lint/checks.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/message_text.h"
@@ -80,8 +79,7 @@ bool lacks_kind(const DocumentValue& value) {
 }
 
 Diagnostic kind_missing(const DocumentValue& object) {
-  return {Severity::error, "KindMissing",    "kind",
-          object.at.line,  object.at.column, "the object has no kind; write its kind"};
+  return {Severity::error, "KindMissing", "kind", object.at, "the object has no kind; write its kind"};
 }
 
 bool is_of_other_group(const DocumentValue& object) {
@@ -162,6 +160,15 @@ ClusterObject& ObjectCollector::append(std::string_view kind, std::string_view d
   object.api_version = version != json.end() && version->is_string() ? version->get<std::string>() : std::string();
   object.json = dump(json);
   return object;
+}
+
+LoadedManifests load_objects(const std::vector<ClusterObject>& objects, bool (*wanted)(std::string_view kind)) {
+  std::vector<ManifestObject> read;
+  for (const ClusterObject& each : objects) {
+    if (wanted(each.kind)) read.push_back({each.source, each.kind, each.api_version, each.name, each.json});
+  }
+  std::vector<std::string> problems;
+  return load_readable_objects(read, WallTime{}, problems);
 }
 
 DocumentIndex::DocumentIndex(std::vector<LintedDocument>& documents) {

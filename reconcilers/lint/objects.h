@@ -9,6 +9,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "reconcilers/cluster/manifests.h"
 #include "reconcilers/lint/lint.h"
 #include "reconcilers/profile/document_value.h"
 
@@ -60,6 +61,11 @@ class ObjectCollector {
 
   std::vector<ClusterObject>* objects_;
 };
+
+// The objects for whose kind `wanted` says so, as the stores would show them. Those that cannot be read are left out:
+// they have errors of their own.
+[[nodiscard]] LoadedManifests load_objects(const std::vector<ClusterObject>& objects,
+                                           bool (*wanted)(std::string_view kind));
 
 // Finds the document of an object among all that were read, without a walk over them: a cluster has many of both. Valid
 // until the list of documents changes.

@@ -41,9 +41,9 @@ bool fits(std::string_view text, std::size_t most, const char* pattern) {
   return text.size() <= most && std::regex_match(text.begin(), text.end(), std::regex(pattern));
 }
 
-class PolicyCheck {
+class PolicyCheck : DocumentCheck {
  public:
-  explicit PolicyCheck(std::vector<Diagnostic>& diagnostics) : diagnostics_(diagnostics) {}
+  explicit PolicyCheck(std::vector<Diagnostic>& diagnostics) : DocumentCheck(diagnostics) {}
 
   // As check_policy().
   std::size_t run(const DocumentValue& policy) {
@@ -196,10 +196,6 @@ class PolicyCheck {
     });
   }
 
-  void error(std::string code, Position at, std::string message) {
-    diagnostics_.push_back({Severity::error, std::move(code), path_, at.line, at.column, std::move(message)});
-  }
-
   // The key that the policy's nodes get as their label; empty: it chooses none.
   static std::string own_key(const DocumentValue& spec) {
     if (spec.find("profile") == nullptr) return {};
@@ -284,8 +280,8 @@ class PolicyCheck {
       } else if (window.cron.size() > kMostCron) {
         error("InvalidWindow", cron->at, fmt::format("cron has more than {} characters", kMostCron));
       } else if (!opens(window)) {
-        diagnostics_.push_back({Severity::warning, "WindowNeverOpens", path_, cron->at.line, cron->at.column,
-                                "no such day exists: the window never opens, and the policy starts no node"});
+        warning("WindowNeverOpens", cron->at,
+                "no such day exists: the window never opens, and the policy starts no node");
       }
       const bool wrong = !diagnostics_.empty() && diagnostics_.back().code == "InvalidWindow";
       if (!wrong) member(item, "duration", [this](const DocumentValue& v) { check_duration(v, {}); });
@@ -301,8 +297,8 @@ class PolicyCheck {
 
   void daemonset_restart(const DocumentValue& value) {
     const DocumentValue* mechanism = value.find("mechanism");
-    const auto refuse = [&](bool wrong, std::string code, const DocumentValue* at, std::string message) {
-      if (wrong) error(std::move(code), (at != nullptr ? at : mechanism)->at, std::move(message));
+    const auto refuse = [&](bool wrong, std::string_view code, const DocumentValue* at, std::string message) {
+      if (wrong) error(code, (at != nullptr ? at : mechanism)->at, std::move(message));
     };
     refuse(value.string_at("workloads") != "Interrupt", "DaemonSetRestartInterrupts", mechanism,
            "mechanism DaemonSetRestart cannot gate single nodes; set workloads: Interrupt");
@@ -315,9 +311,6 @@ class PolicyCheck {
     refuse(!items_of(windows).empty(), "DaemonSetRestartHasNoWindows", windows,
            "mechanism DaemonSetRestart does not support maintenanceWindows; remove them");
   }
-
-  std::vector<Diagnostic>& diagnostics_;
-  std::string path_;
 };
 
 }  // namespace

@@ -21,10 +21,10 @@ namespace {
 constexpr std::size_t kMostLabels = 32;
 constexpr std::size_t kMostValues = 256;
 
-class SelectorCheck {
+class SelectorCheck : DocumentCheck {
  public:
-  SelectorCheck(const std::string& own_key, std::string& path, std::vector<Diagnostic>& diagnostics)
-      : own_key_(own_key), path_(path), diagnostics_(diagnostics) {}
+  SelectorCheck(const std::string& own_key, const std::string& path, std::vector<Diagnostic>& diagnostics)
+      : DocumentCheck(diagnostics, path), own_key_(own_key) {}
 
   // As check_selector().
   std::size_t run(const DocumentValue& selector) {
@@ -47,11 +47,11 @@ class SelectorCheck {
     if (known || selector.members.empty()) return;
     const DocumentMember& first = selector.members.front();
     const bool label = first.value.is_string() && !k8s::label_key_problem(first.key);
-    report(Severity::error, "SelectorInvalid", first.key_at,
-           fmt::format(
-               "the API server drops what is not below matchLabels or matchExpressions, and the empty "
-               "nodeSelector that remains would select every node; write matchLabels: {{{}}}",
-               label ? fmt::format("{}: {}", shown_value(first.key), shown_value(first.value.text)) : "LABEL: VALUE"));
+    error("SelectorInvalid", first.key_at,
+          fmt::format(
+              "the API server drops what is not below matchLabels or matchExpressions, and the empty "
+              "nodeSelector that remains would select every node; write matchLabels: {{{}}}",
+              label ? fmt::format("{}: {}", shown_value(first.key), shown_value(first.value.text)) : "LABEL: VALUE"));
   }
 
   // The member; null if it is absent or null, which the API server treats as absent.
@@ -60,20 +60,15 @@ class SelectorCheck {
     return value == nullptr || value->is_null() ? nullptr : value;
   }
 
-  void report(Severity severity, std::string_view code, Position at, std::string message) {
-    diagnostics_.push_back({severity, std::string(code), path_, at.line, at.column, std::move(message)});
-  }
-
   // The API server does not see this error.
   void leave_to_operator(std::string_view code, Position at, std::string message) {
     ++left_to_operator_;
-    report(Severity::error, code, at, std::move(message));
+    error(code, at, std::move(message));
   }
 
   // As the CRD has it.
   void limit(std::size_t count, std::size_t most, Position at) {
-    if (count > most)
-      report(Severity::error, "SelectorInvalid", at, fmt::format("at most {} are allowed, found {}", most, count));
+    if (count > most) error("SelectorInvalid", at, fmt::format("at most {} are allowed, found {}", most, count));
   }
 
   void match_labels(const DocumentValue& labels) {
@@ -97,8 +92,8 @@ class SelectorCheck {
   void expression(const DocumentValue& expression) {
     for (const std::string_view field : {"key", "operator"}) {
       if (present(expression, field) != nullptr) continue;
-      report(Severity::error, "SelectorInvalid", expression.at,
-             fmt::format("the API server refuses an expression without \"{}\"", field));
+      error("SelectorInvalid", expression.at,
+            fmt::format("the API server refuses an expression without \"{}\"", field));
     }
     const DocumentValue* key = present(expression, "key");
     if (key != nullptr && key->is_string()) {
@@ -125,9 +120,9 @@ class SelectorCheck {
     const bool needs = *op == k8s::LabelOperator::in || *op == k8s::LabelOperator::not_in;
     const bool has = !items.empty();
     if (needs != has) {
-      report(Severity::error, "SelectorInvalid", listed != nullptr ? listed->at : expression.at,
-             fmt::format("operator {} {}", k8s::to_string(*op),
-                         needs ? "needs at least one value" : "must have no values: leave them out"));
+      error("SelectorInvalid", listed != nullptr ? listed->at : expression.at,
+            fmt::format("operator {} {}", k8s::to_string(*op),
+                        needs ? "needs at least one value" : "must have no values: leave them out"));
     }
     return out;
   }
@@ -142,8 +137,8 @@ class SelectorCheck {
   // One value, or none if it is no text.
   std::vector<std::string> label_value(const DocumentValue& value) {
     if (!value.is_string()) {
-      report(Severity::error, "WrongType", value.at,
-             fmt::format("expected a string, found {}: put the value in quotes", kind_name(value.kind)));
+      error("WrongType", value.at,
+            fmt::format("expected a string, found {}: put the value in quotes", kind_name(value.kind)));
       return {};
     }
     if (const auto problem = k8s::label_value_problem(value.text)) {
@@ -160,19 +155,17 @@ class SelectorCheck {
       leave_to_operator(kSelectorOnSharingLabel, at, std::move(problem));
     }
     for (Reason& note : selector_notes(label, op, values)) {
-      report(Severity::warning, note.code, at, std::move(note.message));
+      warning(note.code, at, std::move(note.message));
     }
   }
 
   const std::string& own_key_;
-  std::string& path_;
-  std::vector<Diagnostic>& diagnostics_;
   std::size_t left_to_operator_ = 0;
 };
 
 }  // namespace
 
-std::size_t check_selector(const DocumentValue& selector, const std::string& own_key, std::string& path,
+std::size_t check_selector(const DocumentValue& selector, const std::string& own_key, const std::string& path,
                            std::vector<Diagnostic>& diagnostics) {
   return SelectorCheck(own_key, path, diagnostics).run(selector);
 }

@@ -6,6 +6,7 @@
 #include <initializer_list>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "reconcilers/profile/profile.h"
@@ -76,6 +77,31 @@ class PathStep {
  private:
   std::string& path_;
   std::size_t length_;
+};
+
+// The base of what walks a document and says what is wrong with it.
+class DocumentCheck {
+ protected:
+  // `path`: where the walk begins.
+  explicit DocumentCheck(std::vector<Diagnostic>& diagnostics, std::string path = {})
+      : diagnostics_(diagnostics), path_(std::move(path)) {}
+
+  void add(Severity severity, std::string_view code, std::string path, Position at, std::string message) {
+    diagnostics_.push_back({severity, std::string(code), std::move(path), at, std::move(message)});
+  }
+  // About the value at path_.
+  void error(std::string_view code, Position at, std::string message) {
+    add(Severity::error, code, path_, at, std::move(message));
+  }
+  void warning(std::string_view code, Position at, std::string message) {
+    add(Severity::warning, code, path_, at, std::move(message));
+  }
+  void info(std::string_view code, Position at, std::string message) {
+    add(Severity::info, code, path_, at, std::move(message));
+  }
+
+  std::vector<Diagnostic>& diagnostics_;
+  std::string path_;
 };
 
 // How values are called in messages: "a string", "a list", …

@@ -4,12 +4,14 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <numeric>
 #include <ranges>
 #include <utility>
 
 #include "k8sclient/value/encoding.h"
 #include "reconcilers/model/message_text.h"
+#include "reconcilers/profile/go_text.h"
 
 namespace gso {
 
@@ -17,22 +19,18 @@ namespace {
 
 struct Place {
   std::string_view where;
-  std::span<const std::string_view> fields;
+  ConfigFields fields;
 };
-
-const std::array<Place, 9>& places() {
-  static const std::array<Place, 9> kPlaces{
-      {{"the top level", kConfigFields},
-       {"sharing", kSharingFields},
-       {"sharing.timeSlicing or sharing.mps", kSectionFields},
-       {"an entry of sharing.timeSlicing.resources or sharing.mps.resources", kEntryFields},
-       {"flags", kFlagFields},
-       {"flags.plugin", kPluginFields},
-       {"flags.gfd", kGfdFields},
-       {"resources", kResourcesFields},
-       {"imex", kImexFields}}};
-  return kPlaces;
-}
+constexpr std::array<Place, 9> kPlaces{
+    {{"the top level", kConfigFields},
+     {"sharing", kSharingFields},
+     {"sharing.timeSlicing or sharing.mps", kSectionFields},
+     {"an entry of sharing.timeSlicing.resources or sharing.mps.resources", kEntryFields},
+     {"flags", kFlags},
+     {"flags.plugin", kPluginFlags},
+     {"flags.gfd", kGfdFlags},
+     {"resources", kResourcesFields},
+     {"imex", kImex}}};
 
 constexpr std::size_t kMostCounted = 64;
 
@@ -125,23 +123,34 @@ std::string word_advice(std::string_view word, std::span<const std::string_view>
                       : fmt::format("did you mean \"{}\"?", near);
 }
 
-std::string field_advice(std::string_view key, std::span<const std::string_view> fields) {
+const ConfigField* find_field(ConfigFields fields, std::string_view key) {
+  auto found = std::ranges::find(fields, key, &ConfigField::name);
+  if (found == fields.end())
+    found = std::ranges::find_if(fields, [&](const ConfigField& field) { return equal_fold(key, field.name); });
+  return found == fields.end() ? nullptr : &*found;
+}
+
+std::vector<std::string_view> names_of(ConfigFields fields) {
+  const auto names = fields | std::views::transform(&ConfigField::name);
+  return {names.begin(), names.end()};
+}
+
+std::string field_advice(std::string_view key, ConfigFields fields) {
   constexpr std::string_view kAll = "known fields:";
-  if (!nearest_word(key, fields).empty()) return word_advice(key, fields, kAll);
-  const auto& all = places();
-  const auto here = std::ranges::find(all, fields.data(), [](const Place& place) { return place.fields.data(); });
+  const std::vector<std::string_view> names = names_of(fields);
+  if (!nearest_word(key, names).empty()) return word_advice(key, names, kAll);
   // The form of a SharingPolicy's inline profile.
   if (key == "strategy" && fields.data() == kSharingFields.data())
     return "the strategy is the name of a section: write timeSlicing or mps, with resources below it";
   // What is nested deeper comes first: a section is left out more often than written too much.
-  std::vector<Place> in_order(here == all.end() ? all.begin() : here, all.end());
-  in_order.insert(in_order.end(), all.begin(), here == all.end() ? all.begin() : here);
+  std::array<Place, kPlaces.size()> in_order = kPlaces;
+  const auto here = std::ranges::find(in_order, fields.data(), [](const Place& place) { return place.fields.data(); });
+  std::rotate(in_order.begin(), here == in_order.end() ? in_order.begin() : here, in_order.end());
   for (const Place& place : in_order) {
-    if (std::find(place.fields.begin(), place.fields.end(), key) != place.fields.end()) {
+    if (std::ranges::find(place.fields, key, &ConfigField::name) != place.fields.end())
       return fmt::format("it belongs under {}", place.where);
-    }
   }
-  return word_advice(key, fields, kAll);
+  return word_advice(key, names, kAll);
 }
 
 std::string did_you_mean(std::string_view mistyped, const std::vector<std::string>& words) {

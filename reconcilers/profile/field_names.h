@@ -2,7 +2,6 @@
 // be.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -11,74 +10,60 @@
 #include <string_view>
 #include <vector>
 
-#include "reconcilers/profile/go_text.h"
-
 namespace gso {
-
-inline constexpr std::array<std::string_view, 5> kConfigFields{"version", "flags", "resources", "sharing", "imex"};
-inline constexpr std::array<std::string_view, 2> kResourcesFields{"gpus", "mig"};
-inline constexpr std::array<std::string_view, 2> kPatternFields{"pattern", "name"};
-inline constexpr std::array<std::string_view, 2> kSharingFields{"timeSlicing", "mps"};
-inline constexpr std::array<std::string_view, 3> kSectionFields{"renameByDefault", "failRequestsGreaterThanOne",
-                                                                "resources"};
-inline constexpr std::array<std::string_view, 4> kEntryFields{"name", "rename", "devices", "replicas"};
 
 // How the value of a setting is read. `boolean`: a pointer upstream, which null makes empty; `plain_boolean`: null
 // leaves it as it is. `section`: settings of its own.
-enum class SettingKind : std::uint8_t { text, boolean, plain_boolean, duration, words, numbers, section };
-struct SettingField {
+enum class FieldKind : std::uint8_t { text, boolean, plain_boolean, duration, words, numbers, section };
+struct ConfigField {
   std::string_view name;
-  SettingKind kind = SettingKind::text;
+  FieldKind kind = FieldKind::text;            // Of flags and imex, and of what is below them.
+  std::span<const ConfigField> settings = {};  // Of a section.
 };
-template <std::size_t N>
-[[nodiscard]] consteval std::array<std::string_view, N> names_of(const std::array<SettingField, N>& fields) {
-  std::array<std::string_view, N> out;
-  std::ranges::transform(fields, out.begin(), &SettingField::name);
-  return out;
-}
+using ConfigFields = std::span<const ConfigField>;
 
-inline constexpr std::array<SettingField, 12> kFlags{{{"migStrategy"},
-                                                      {"failOnInitError", SettingKind::boolean},
-                                                      {"mpsRoot"},
-                                                      {"nvidiaDriverRoot"},
-                                                      {"nvidiaDevRoot"},
-                                                      {"gdrcopyEnabled", SettingKind::boolean},
-                                                      {"gdsEnabled", SettingKind::boolean},
-                                                      {"mofedEnabled", SettingKind::boolean},
-                                                      {"useNodeFeatureAPI", SettingKind::boolean},
-                                                      {"deviceDiscoveryStrategy"},
-                                                      {"plugin", SettingKind::section},
-                                                      {"gfd", SettingKind::section}}};
-inline constexpr std::array<SettingField, 7> kPluginFlags{{{"passDeviceSpecs", SettingKind::boolean},
-                                                           {"deviceListStrategy", SettingKind::words},
-                                                           {"deviceIDStrategy"},
-                                                           {"cdiAnnotationPrefix"},
-                                                           {"nvidiaCTKPath"},
-                                                           {"containerDriverRoot"},
-                                                           {"sharedDevicesAllocationPolicy"}}};
-inline constexpr std::array<SettingField, 5> kGfdFlags{{{"oneshot", SettingKind::boolean},
-                                                        {"noTimestamp", SettingKind::boolean},
-                                                        {"sleepInterval", SettingKind::duration},
-                                                        {"outputFile"},
-                                                        {"machineTypeFile"}}};
-inline constexpr std::array<SettingField, 2> kImex{
-    {{"channelIDs", SettingKind::numbers}, {"required", SettingKind::plain_boolean}}};
-inline constexpr auto kFlagFields = names_of(kFlags);
-inline constexpr auto kPluginFields = names_of(kPluginFlags);
-inline constexpr auto kGfdFields = names_of(kGfdFlags);
-inline constexpr auto kImexFields = names_of(kImex);
+inline constexpr std::array<ConfigField, 5> kConfigFields{
+    {{"version"}, {"flags"}, {"resources"}, {"sharing"}, {"imex"}}};
+inline constexpr std::array<ConfigField, 2> kResourcesFields{{{"gpus"}, {"mig"}}};
+inline constexpr std::array<ConfigField, 2> kPatternFields{{{"pattern"}, {"name"}}};
+inline constexpr std::array<ConfigField, 2> kSharingFields{{{"timeSlicing"}, {"mps"}}};
+inline constexpr std::array<ConfigField, 3> kSectionFields{
+    {{"renameByDefault"}, {"failRequestsGreaterThanOne"}, {"resources"}}};
+inline constexpr std::array<ConfigField, 4> kEntryFields{{{"name"}, {"rename"}, {"devices"}, {"replicas"}}};
+inline constexpr std::array<ConfigField, 7> kPluginFlags{{{"passDeviceSpecs", FieldKind::boolean},
+                                                          {"deviceListStrategy", FieldKind::words},
+                                                          {"deviceIDStrategy"},
+                                                          {"cdiAnnotationPrefix"},
+                                                          {"nvidiaCTKPath"},
+                                                          {"containerDriverRoot"},
+                                                          {"sharedDevicesAllocationPolicy"}}};
+inline constexpr std::array<ConfigField, 5> kGfdFlags{{{"oneshot", FieldKind::boolean},
+                                                       {"noTimestamp", FieldKind::boolean},
+                                                       {"sleepInterval", FieldKind::duration},
+                                                       {"outputFile"},
+                                                       {"machineTypeFile"}}};
+inline constexpr std::array<ConfigField, 12> kFlags{{{"migStrategy"},
+                                                     {"failOnInitError", FieldKind::boolean},
+                                                     {"mpsRoot"},
+                                                     {"nvidiaDriverRoot"},
+                                                     {"nvidiaDevRoot"},
+                                                     {"gdrcopyEnabled", FieldKind::boolean},
+                                                     {"gdsEnabled", FieldKind::boolean},
+                                                     {"mofedEnabled", FieldKind::boolean},
+                                                     {"useNodeFeatureAPI", FieldKind::boolean},
+                                                     {"deviceDiscoveryStrategy"},
+                                                     {"plugin", FieldKind::section, kPluginFlags},
+                                                     {"gfd", FieldKind::section, kGfdFlags}}};
+inline constexpr std::array<ConfigField, 2> kImex{
+    {{"channelIDs", FieldKind::numbers}, {"required", FieldKind::plain_boolean}}};
 
 // The field that encoding/json decodes a key into: the one of exactly this name, else one that differs in case only.
-// end() when there is none.
-template <std::size_t N>
-[[nodiscard]] constexpr auto find_field(const std::array<std::string_view, N>& fields, std::string_view key) {
-  const auto exact = std::find(fields.begin(), fields.end(), key);
-  return exact != fields.end() ? exact
-                               : std::find_if(fields.begin(), fields.end(), [&](auto f) { return equal_fold(key, f); });
-}
+// Null: there is none.
+[[nodiscard]] const ConfigField* find_field(ConfigFields fields, std::string_view key);
 
 // What to say after "unknown field": the spelling or the place that was probably meant, or which fields exist here.
-[[nodiscard]] std::string field_advice(std::string_view key, std::span<const std::string_view> fields);
+[[nodiscard]] std::string field_advice(std::string_view key, ConfigFields fields);
+[[nodiscard]] std::vector<std::string_view> names_of(ConfigFields fields);
 
 // Edits between two words. Only their first 64 characters count, case does not, and characters of `ignored` count as
 // if they were absent. Cheap for words that are more than `most` apart: then the answer is `most` + 1.

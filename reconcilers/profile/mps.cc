@@ -46,8 +46,8 @@ class Faults {
 
  private:
   void add(FaultKind kind, std::string_view code, std::string path, std::string message,
-           Severity severity = Severity::error, std::size_t entry = 0) {
-    found_.push_back({kind, severity, code, std::move(path), entry, std::move(message)});
+           Severity severity = Severity::error) {
+    found_.push_back({kind, severity, code, std::move(path), std::move(message)});
   }
 
   void mig() {
@@ -97,13 +97,12 @@ class Faults {
         add(FaultKind::too_many_clients, "MPSReplicasAboveMaximum", std::move(path),
             fmt::format("replicas is {}; an MPS server accepts at most {} clients ({} below compute capability 7.5), "
                         "and the MPS daemon exits on more",
-                        entry.replicas, kMpsMaxClients, kMpsMaxClientsBeforeTuring),
-            Severity::error, i);
+                        entry.replicas, kMpsMaxClients, kMpsMaxClientsBeforeTuring));
       } else if (entry.replicas > kMpsMaxClientsBeforeTuring) {
         add(FaultKind::needs_turing, "MPSReplicasNeedTuring", std::move(path),
             fmt::format("more than {} replicas work only on GPUs of compute capability 7.5 and above",
                         kMpsMaxClientsBeforeTuring),
-            Severity::info, i);
+            Severity::info);
       }
     }
   }

@@ -3,7 +3,6 @@
 // validateFlags of its plugin (v0.20.0).
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -57,7 +56,6 @@ struct MpsFault {
   Severity severity = Severity::error;
   std::string_view code;  // MIGEnabled, MPSWithMixedMIG, MPSMatchesNothing, …
   std::string path;       // The profile's field that is to blame.
-  std::size_t entry = 0;  // Of sharing.mps.resources, where the path names one.
   std::string message;
 };
 

@@ -21,19 +21,6 @@ constexpr int kMostReported = 500;  // Of unknown fields: each costs a search fo
 
 }  // namespace
 
-void ProfileDecoder::error(std::string code, Position at, std::string message) {
-  diagnostics_.push_back({Diagnostic::Severity::error, std::move(code), path_, at.line, at.column, std::move(message)});
-}
-
-void ProfileDecoder::warning(std::string code, Position at, std::string message) {
-  diagnostics_.push_back(
-      {Diagnostic::Severity::warning, std::move(code), path_, at.line, at.column, std::move(message)});
-}
-
-void ProfileDecoder::info(std::string code, Position at, std::string message) {
-  diagnostics_.push_back({Diagnostic::Severity::info, std::move(code), path_, at.line, at.column, std::move(message)});
-}
-
 void ProfileDecoder::wrong_type(const DocumentValue& value, std::string_view wanted) {
   std::string shown(kind_name(value.kind));
   if (value.is_string()) {
@@ -49,135 +36,138 @@ bool ProfileDecoder::expect_object(const DocumentValue& value) {
   return value.is_object();
 }
 
-void ProfileDecoder::unknown_field(const DocumentMember& member, Fields fields) {
+void ProfileDecoder::unknown_field(const DocumentMember& member, ConfigFields fields) {
   if (++unknown_fields_ > kMostReported) return;
   const PathStep step(path_, member.key);
-  for (const std::string_view field : fields) {
-    if (equal_fold(member.key, field)) {
-      warning("WrongCase", member.key_at,
-              fmt::format("\"{}\" is ignored: the name is case-sensitive here; write \"{}\"", shown_value(member.key),
-                          field));
-      return;
-    }
+  if (const ConfigField* field = find_field(fields, member.key)) {
+    return warning("WrongCase", member.key_at,
+                   fmt::format("\"{}\" is ignored: the name is case-sensitive here; write \"{}\"",
+                               shown_value(member.key), field->name));
   }
   warning(
       "UnknownField", member.key_at,
       fmt::format("\"{}\" is ignored: unknown field; {}", shown_value(member.key), field_advice(member.key, fields)));
 }
 
-std::string ProfileDecoder::misspelling_of(std::string_view field, const DocumentValue& object, Fields fields) const {
+std::string ProfileDecoder::misspelling_of(std::string_view field, const DocumentValue& object,
+                                           ConfigFields fields) const {
   if (unknown_fields_ > kMostReported) return {};
+  const std::vector<std::string_view> names = names_of(fields);
   const auto found = std::ranges::find_if(object.members, [&](const DocumentMember& member) {
-    return std::ranges::find(fields, member.key) == fields.end() && nearest_word(member.key, fields) == field;
+    return std::ranges::find(names, member.key) == names.end() && nearest_word(member.key, names) == field;
   });
   return found == object.members.end() ? "" : fmt::format("; write \"{}\" for \"{}\"", field, shown_value(found->key));
 }
 
-void ProfileDecoder::missing(const DocumentValue& entry, std::string_view field, std::string code, std::string message,
-                             Fields fields) {
-  if (entry.find(field) == nullptr) error(std::move(code), entry.at, message + misspelling_of(field, entry, fields));
+void ProfileDecoder::missing(const DocumentValue& entry, std::string_view field, std::string_view code,
+                             std::string message, ConfigFields fields) {
+  if (entry.find(field) == nullptr) error(code, entry.at, message + misspelling_of(field, entry, fields));
 }
 
-void ProfileDecoder::members(const DocumentValue& object, Fields fields, bool ignoring_case,
-                             const std::function<void(std::string_view, const DocumentMember&)>& visit) {
-  std::vector<std::string_view> seen;
+void ProfileDecoder::members(const DocumentValue& object, ConfigFields fields, bool ignoring_case,
+                             const std::function<void(const ConfigField&, const DocumentMember&)>& visit) {
+  std::vector<const ConfigField*> seen;
+  const bool top_level = path_.empty();
   for (const DocumentMember& member : object.members) {
-    auto field = std::find(fields.begin(), fields.end(), member.key);
-    if (field == fields.end() && ignoring_case) {
-      field = std::find_if(fields.begin(), fields.end(), [&](std::string_view f) { return equal_fold(member.key, f); });
-    }
-    if (field == fields.end()) {
+    const ConfigField* field = find_field(fields, member.key);
+    if (field == nullptr || (!ignoring_case && member.key != field->name)) {
       unknown_field(member, fields);
       continue;
     }
-    if (member.key != *field) {
+    if (member.key != field->name) {
       const PathStep step(path_, member.key);
       info("UnusualCase", member.key_at,
-           fmt::format("\"{}\" is read as \"{}\"; use this spelling", shown_value(member.key), *field));
+           fmt::format("\"{}\" is read as \"{}\"; use this spelling", shown_value(member.key), field->name));
     }
-    if (std::find(seen.begin(), seen.end(), *field) != seen.end()) {
+    if (std::ranges::find(seen, field) != seen.end()) {
       const PathStep step(path_, member.key);
       warning("DuplicateKey", member.key_at,
-              fmt::format("\"{}\" appears more than once, in different case; one overwrites the other", *field));
+              fmt::format("\"{}\" appears more than once, in different case; one overwrites the other", field->name));
     }
-    seen.push_back(*field);
-    visit(*field, member);
+    seen.push_back(field);
+    if (top_level) {
+      visit(*field, member);
+    } else {
+      const PathStep step(path_, field->name);
+      visit(*field, member);
+    }
   }
 }
 
-RawProfile ProfileDecoder::decode(const DocumentValue& document) {
-  if (document.is_null()) return raw_;
-  if (!expect_object(document)) return raw_;
+DecodedProfile ProfileDecoder::decode(const DocumentValue& document) {
+  if (document.is_null() || !expect_object(document)) return {};
   reset_misplaced_flags(document);
-  members(document, kConfigFields, true, [this](std::string_view field, const DocumentMember& member) {
+  std::string version;
+  members(document, kConfigFields, true, [&](const ConfigField& field, const DocumentMember& member) {
     const DocumentValue& value = member.value;
-    if (field == "version") {
+    if (field.name == "version") {
       if (value.is_string()) {
-        raw_.version = value.text;
-        raw_.version_at = value.at;
+        version = value.text;
+        out_.places["version"] = value.at;
       } else if (!value.is_null()) {
         wrong_type(value, "the string v1");
       }
-    } else if (value.is_null() || !expect_object(value)) {
-      return;  // null leaves every part as it is.
-    } else if (field == "flags") {
-      const PathStep step(path_, field);
-      settings(value, kFlags, kFlagFields);
-    } else if (field == "resources") {
-      raw_.resources_at = member.key_at;
+      return;
+    }
+    if (value.is_null() || !expect_object(value)) return;  // null leaves every part as it is.
+    const PathStep step(path_, field.name);
+    if (field.name == "flags") {
+      settings(value, kFlags);
+    } else if (field.name == "resources") {
+      out_.places["resources"] = member.key_at;
       resources(value);
-    } else if (field == "sharing") {
+    } else if (field.name == "sharing") {
       sharing(value);
     } else {
-      const PathStep step(path_, field);
-      settings(value, kImex, kImexFields);
+      settings(value, kImex);
     }
   });
-  if (!raw_.version.empty() && raw_.version != "v1") {
+  if (!version.empty() && version != "v1") {
     const PathStep step(path_, "version");
-    error("UnknownVersion", raw_.version_at,
-          fmt::format("version is \"{}\"; the only supported version is v1", shown_value(raw_.version)));
+    error("UnknownVersion", out_.place("version"),
+          fmt::format("version is \"{}\"; the only supported version is v1", shown_value(version)));
   }
-  return raw_;
+  return std::move(out_);
 }
 
-void ProfileDecoder::settings(const DocumentValue& value, std::span<const SettingField> fields, Fields names) {
-  members(value, names, true, [&](std::string_view field, const DocumentMember& member) {
-    const PathStep step(path_, field);
-    const SettingKind kind = std::ranges::find(fields, field, &SettingField::name)->kind;
+void ProfileDecoder::settings(const DocumentValue& value, ConfigFields fields) {
+  members(value, fields, true, [&](const ConfigField& field, const DocumentMember& member) {
     if (!member.value.is_null()) {
-      setting(member.value, kind);
-    } else if (kind == SettingKind::section) {
-      std::erase_if(raw_.settings, [&](const auto& each) { return each.first.starts_with(path_ + "."); });
-    } else if (kind != SettingKind::plain_boolean) {
-      raw_.settings.erase(path_);
+      setting(member.value, field);
+    } else if (field.kind == FieldKind::section) {
+      std::erase_if(out_.settings, [&](const auto& each) { return each.first.starts_with(path_ + "."); });
+    } else if (field.kind != FieldKind::plain_boolean) {
+      out_.settings.erase(path_);
     }
   });
 }
 
-void ProfileDecoder::setting(const DocumentValue& value, SettingKind kind) {
-  switch (kind) {
-    case SettingKind::text:
+void ProfileDecoder::setting(const DocumentValue& value, const ConfigField& field) {
+  switch (field.kind) {
+    case FieldKind::text:
       return plain_setting(value, DocumentValue::Kind::string, "a string (quote it)");
-    case SettingKind::boolean:
-    case SettingKind::plain_boolean:
+    case FieldKind::boolean:
+    case FieldKind::plain_boolean:
       return plain_setting(value, DocumentValue::Kind::boolean, "true or false (without quotes)");
-    case SettingKind::duration:
+    case FieldKind::duration:
       return duration_setting(value);
-    case SettingKind::words:
+    case FieldKind::words:
       return device_list_setting(value);
-    case SettingKind::numbers:
+    case FieldKind::numbers:
       return channel_ids_setting(value);
-    case SettingKind::section:
-      break;
+    case FieldKind::section:
+      if (expect_object(value)) settings(value, field.settings);
   }
-  if (!expect_object(value)) return;
-  path_.ends_with("gfd") ? settings(value, kGfdFlags, kGfdFields) : settings(value, kPluginFlags, kPluginFields);
+}
+
+void ProfileDecoder::set(const DocumentValue& value, std::string text, std::optional<std::vector<std::string>> words) {
+  out_.settings[path_] = {std::move(text), "", std::move(words)};
+  out_.places[path_] = value.at;
 }
 
 void ProfileDecoder::plain_setting(const DocumentValue& value, DocumentValue::Kind kind, std::string_view wanted) {
   if (value.kind != kind) return wrong_type(value, wanted);
-  raw_.settings[path_] = {value.text, value.at, {}};
+  set(value, value.text);
 }
 
 void ProfileDecoder::device_list_setting(const DocumentValue& value) {
@@ -191,10 +181,7 @@ void ProfileDecoder::device_list_setting(const DocumentValue& value) {
     if (!item.is_string() && !item.is_null()) return wrong_type(item, "a string");
     strategies.insert(item.text);
   }
-  raw_.settings[path_] = {fmt::format("{}", fmt::join(strategies, ",")),
-                          value.at,
-                          {},
-                          std::vector<std::string>(strategies.begin(), strategies.end())};
+  set(value, fmt::format("{}", fmt::join(strategies, ",")), std::vector(strategies.begin(), strategies.end()));
 }
 
 void ProfileDecoder::duration_setting(const DocumentValue& value) {
@@ -203,7 +190,7 @@ void ProfileDecoder::duration_setting(const DocumentValue& value) {
     const auto duration =
         value.text == "infinite" ? std::optional(k8s::Duration::max()) : k8s::parse_go_duration(value.text);
     if (duration) {
-      raw_.settings[path_] = {std::to_string(duration->count()), value.at, {}};
+      set(value, std::to_string(duration->count()));
     } else {
       error("InvalidDuration", value.at,
             fmt::format("\"{}\" is not a duration; write {}", shown_value(value.text), kForms));
@@ -211,7 +198,7 @@ void ProfileDecoder::duration_setting(const DocumentValue& value) {
   } else if (value.kind == DocumentValue::Kind::number) {
     const double number = parse_go_float(value.text).value_or(0);
     const bool fits = std::fabs(number) < 9.2e18;
-    raw_.settings[path_] = {std::to_string(fits ? static_cast<std::int64_t>(number) : 0), value.at, {}};
+    set(value, std::to_string(fits ? static_cast<std::int64_t>(number) : 0));
     warning("DurationWithoutUnit", value.at,
             fmt::format("a number without a unit counts nanoseconds; write {}", kForms));
   } else {
@@ -229,51 +216,46 @@ void ProfileDecoder::channel_ids_setting(const DocumentValue& value) {
     if (!id && !item.is_null()) wrong_type(item, "an integer");
     ids.push_back(id.value_or(0));
   }
-  raw_.settings[path_] = {fmt::format("{}", fmt::join(ids, ",")), value.at, {}};
+  set(value, fmt::format("{}", fmt::join(ids, ",")));
 }
 
 // Upstream's conversion to JSON looks up the fields of flags.plugin and flags.gfd among the fields of flags itself, and
 // sets each one that it finds there to empty: `flags.plugin.migStrategy: single` makes flags.migStrategy empty.
 void ProfileDecoder::reset_misplaced_flags(const DocumentValue& document) {
   for (const DocumentMember& flags : document.members) {
-    if (find_field(kConfigFields, flags.key) != std::ranges::find(kConfigFields, "flags")) continue;
+    const ConfigField* field = find_field(kConfigFields, flags.key);
+    if (field == nullptr || field->name != "flags") continue;
     for (const DocumentMember& nested : flags.value.members) {
-      if (find_field(kFlagFields, nested.key) != kFlagFields.end())
+      if (find_field(kFlags, nested.key) != nullptr)
         reset_misplaced(nested.value, "flags." + nested.key, "flags.", kFlags);
     }
   }
 }
 
 void ProfileDecoder::reset_misplaced(const DocumentValue& value, const std::string& where, const std::string& owner,
-                                     std::span<const SettingField> fields) {
+                                     ConfigFields fields) {
   for (const DocumentMember& member : value.members) {
-    const auto field =
-        std::ranges::find_if(fields, [&](const SettingField& f) { return equal_fold(member.key, f.name); });
-    if (field == fields.end()) continue;
+    const ConfigField* field = find_field(fields, member.key);
+    if (field == nullptr) continue;
     const std::string path = owner + std::string(field->name);
     std::string place = fmt::format("{}.{}", where, member.key);
-    if (field->kind == SettingKind::section) {
-      using Inner = std::span<const SettingField>;
-      reset_misplaced(member.value, place, path + ".", field->name == "gfd" ? Inner(kGfdFlags) : Inner(kPluginFlags));
+    if (field->kind == FieldKind::section) {
+      reset_misplaced(member.value, place, path + ".", field->settings);
       continue;
     }
-    const std::string_view empty = field->kind == SettingKind::duration  ? "0"
-                                   : field->kind == SettingKind::boolean ? "false"
-                                                                         : "";
-    raw_.settings[path] = {std::string(empty), member.key_at, std::move(place)};
+    const std::string_view empty = field->kind == FieldKind::duration  ? "0"
+                                   : field->kind == FieldKind::boolean ? "false"
+                                                                       : "";
+    out_.settings[path] = {std::string(empty), std::move(place)};
+    out_.places[path] = member.key_at;
   }
 }
 
 void ProfileDecoder::resources(const DocumentValue& value) {
-  const PathStep step(path_, "resources");
-  members(value, kResourcesFields, true, [this](std::string_view field, const DocumentMember& member) {
-    const PathStep inner(path_, field);
+  members(value, kResourcesFields, true, [this](const ConfigField&, const DocumentMember& member) {
     if (member.value.is_null()) return;
-    if (!member.value.is_array()) {
-      wrong_type(member.value, "a list of {pattern, name}");
-      return;
-    }
-    raw_.custom_resources = raw_.custom_resources || !member.value.items.empty();
+    if (!member.value.is_array()) return wrong_type(member.value, "a list of {pattern, name}");
+    out_.custom_resources = out_.custom_resources || !member.value.items.empty();
     for (std::size_t i = 0; i < member.value.items.size(); ++i) {
       const PathStep item(path_, i);
       pattern_entry(member.value.items[i]);
@@ -283,9 +265,8 @@ void ProfileDecoder::resources(const DocumentValue& value) {
 
 void ProfileDecoder::pattern_entry(const DocumentValue& value) {
   if (!value.is_null() && !expect_object(value)) return;
-  members(value, kPatternFields, false, [&](std::string_view field, const DocumentMember& member) {
-    const PathStep inner(path_, field);
-    if (field == "name") {
+  members(value, kPatternFields, false, [&](const ConfigField& field, const DocumentMember& member) {
+    if (field.name == "name") {
       static_cast<void>(resource_name(member.value));
     } else if (!member.value.is_string() && !member.value.is_null()) {
       wrong_type(member.value, "a string, for example '*'");
@@ -293,6 +274,15 @@ void ProfileDecoder::pattern_entry(const DocumentValue& value) {
   });
   missing(value, "pattern", "PatternMissing", "an entry needs a \"pattern\", for example '*'", kPatternFields);
   missing(value, "name", "NameMissing", "an entry needs a \"name\"", kPatternFields);
+}
+
+Position DecodedProfile::place(std::string_view path) const {
+  for (auto found = places.find(path); found == places.end(); found = places.find(path)) {
+    const auto end = path.find_last_of(".[");
+    if (end == std::string_view::npos) return {};
+    path = path.substr(0, end);
+  }
+  return places.find(path)->second;
 }
 
 }  // namespace gso

@@ -54,39 +54,33 @@ bool is_device_reference(std::string_view text) {
 }  // namespace
 
 void ProfileDecoder::sharing(const DocumentValue& value) {
-  const PathStep step(path_, "sharing");
-  members(value, kSharingFields, true, [this](std::string_view field, const DocumentMember& member) {
-    const PathStep inner(path_, field);
-    if (field == "timeSlicing") {
-      raw_.time_slicing.at = member.key_at;
-      section(member.value, raw_.time_slicing);
+  members(value, kSharingFields, true, [this](const ConfigField& field, const DocumentMember& member) {
+    if (field.name == "timeSlicing") {
+      section(member, out_.time_slicing);
     } else if (member.value.is_null()) {
       info("EmptySection", member.key_at, "\"mps\" is empty, which means no MPS");
-      raw_.mps.reset();
+      out_.mps.reset();
     } else {
-      if (!raw_.mps) raw_.mps.emplace();
-      raw_.mps->at = member.key_at;
-      section(member.value, *raw_.mps);
+      section(member, out_.mps ? *out_.mps : out_.mps.emplace());
     }
   });
 }
 
-void ProfileDecoder::section(const DocumentValue& value, RawSection& section) {
+void ProfileDecoder::section(const DocumentMember& member, SharingSection& section) {
+  const DocumentValue& value = member.value;
+  out_.places[path_] = member.key_at;
   if (!value.is_null() && !expect_object(value)) return;
   bool listed = false;
   section.rename_by_default = section.rename_by_default && value.find("renameByDefault") != nullptr;
-  const auto boolean = [this](const DocumentValue& v) {
-    if (v.kind != DocumentValue::Kind::boolean && !v.is_null()) wrong_type(v, "true or false (without quotes)");
-  };
-  members(value, kSectionFields, false, [&](std::string_view field, const DocumentMember& member) {
-    const PathStep inner(path_, field);
-    const DocumentValue& v = member.value;
-    if (field == "renameByDefault") {
-      boolean(v);
-      section.rename_by_default = v.is_null() ? section.rename_by_default : v.boolean;
-    } else if (field == "failRequestsGreaterThanOne") {
-      boolean(v);
-      section.fail_requests_greater_than_one = v.is_null() ? std::nullopt : std::optional(v.boolean);
+  members(value, kSectionFields, false, [&](const ConfigField& field, const DocumentMember& part) {
+    const DocumentValue& v = part.value;
+    if (field.name != "resources") {
+      if (v.kind != DocumentValue::Kind::boolean && !v.is_null()) wrong_type(v, "true or false (without quotes)");
+      if (field.name == "failRequestsGreaterThanOne") {
+        section.fail_requests_greater_than_one = v.is_null() ? std::nullopt : std::optional(v.boolean);
+      } else {
+        section.rename_by_default = v.is_null() ? section.rename_by_default : v.boolean;
+      }
     } else if (!v.is_null() && !v.is_array()) {
       listed = true;
       wrong_type(v, "a list of {name, replicas}");
@@ -110,21 +104,18 @@ void ProfileDecoder::section(const DocumentValue& value, RawSection& section) {
   }
 }
 
-void ProfileDecoder::entry(const DocumentValue& value, RawEntry& entry, bool rename_by_default) {
-  entry.at = value.at;
+void ProfileDecoder::entry(const DocumentValue& value, ReplicatedResource& entry, bool rename_by_default) {
   if (!value.is_null() && !expect_object(value)) return;
-  members(value, kEntryFields, false, [&](std::string_view field, const DocumentMember& member) {
-    const PathStep inner(path_, field);
+  members(value, kEntryFields, false, [&](const ConfigField& field, const DocumentMember& member) {
     const DocumentValue& v = member.value;
-    if (field == "name") {
-      entry.name_at = v.at;
+    out_.places[path_] = v.at;
+    if (field.name == "name") {
       entry.name = resource_name(v).value_or("");
-    } else if (field == "rename") {
+    } else if (field.name == "rename") {
       rename(v, entry, rename_by_default);
-    } else if (field == "devices") {
+    } else if (field.name == "devices") {
       devices(v);
     } else {
-      entry.replicas_at = v.at;
       replica_count(v, entry);
     }
   });
@@ -132,7 +123,7 @@ void ProfileDecoder::entry(const DocumentValue& value, RawEntry& entry, bool ren
   missing(value, "replicas", "ReplicasMissing", "an entry needs \"replicas\", an integer of 2 or more", kEntryFields);
 }
 
-void ProfileDecoder::replica_count(const DocumentValue& value, RawEntry& entry) {
+void ProfileDecoder::replica_count(const DocumentValue& value, ReplicatedResource& entry) {
   if (!value.is_null()) {  // null leaves what an earlier spelling of the section has set.
     const auto count = value.kind == DocumentValue::Kind::number ? parse_go_int(value.text, 10) : std::nullopt;
     if (!count && value.kind == DocumentValue::Kind::number) {
@@ -154,7 +145,7 @@ void ProfileDecoder::replica_count(const DocumentValue& value, RawEntry& entry) 
   }
 }
 
-void ProfileDecoder::rename(const DocumentValue& value, const RawEntry& entry, bool rename_by_default) {
+void ProfileDecoder::rename(const DocumentValue& value, const ReplicatedResource& entry, bool rename_by_default) {
   const auto name = resource_name(value);
   if (!name || (rename_by_default && *name == entry.name + ".shared")) return;
   warning(

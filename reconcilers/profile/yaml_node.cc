@@ -196,7 +196,7 @@ bool YamlStream::pull() {
 }
 
 bool YamlStream::passes_mark(Position at) const {
-  return mark_ && std::pair(at.line, at.column) > std::pair(mark_->line, mark_->column);
+  return mark_ && at > *mark_;
 }
 
 void YamlStream::fail_at_mark() {
