@@ -48,9 +48,7 @@ std::string object_problem(const std::string& file, const DocumentValue& value) 
 k8s::Result<ProfileText> profile_text(const std::string& file, std::string text, const std::string& key) {
   YamlStream stream(text);
   const auto document = stream.next();
-  std::vector<Diagnostic> unused;
-  const DocumentValue value =
-      document ? to_document_value(*document->root, DecodeTarget::none, unused) : DocumentValue{};
+  const DocumentValue value = document ? to_document_value(*document->root) : DocumentValue{};
   if (std::string problem = object_problem(file, value); !problem.empty()) {
     return k8s::fail(k8s::Reason::invalid, std::move(problem));
   }

@@ -173,13 +173,13 @@ Complaints devices_unreadable(const Setup& setup) {
                        kDevicesAnnotation, setup.gpus->problem)}};
 }
 
-Complaints mps_fault(const Setup& setup, MpsFault::Kind kind) {
+Complaints mps_fault(const Setup& setup, std::string_view code) {
   Complaints out;
   if (!setup.wants_mps()) return out;
   const std::vector<Device> devices = devices_of(*setup.gpus);
-  for (MpsFault& fault :
+  for (Diagnostic& fault :
        mps_faults(*setup.valid_profile(), setup.mig_strategy(), {&devices, setup.gpus->mig_enabled})) {
-    if (fault.kind == kind) out.push_back({std::move(fault.path), std::move(fault.message)});
+    if (fault.code == code) out.push_back({std::move(fault.path), std::move(fault.message)});
   }
   return out;
 }

@@ -241,8 +241,7 @@ std::vector<Diagnostic> check_pod(std::string_view json, const KaiPodRules& rule
   YamlStream stream(respelt ? std::string_view(*respelt) : json, {.bytes = std::size_t{16} << 20});
   const auto document = stream.next();
   if (!document) return diagnostics;
-  std::vector<Diagnostic> unused;
-  check_pod(to_document_value(*document->root, DecodeTarget::none, unused), rules, diagnostics);
+  check_pod(to_document_value(*document->root), rules, diagnostics);
   sort_and_limit(diagnostics);
   return diagnostics;
 }

@@ -144,10 +144,9 @@ Position place_of(const ClusterObject& object, const Finding& found) {
   constexpr std::string_view kOfItsName[] = {"ConfigMapMissing", "ConfigMapInWrongNamespace", "ConfigMapNameNoVolume",
                                              "ConfigMapNameCollides"};
   const bool of_its_name = std::ranges::find(kOfItsName, found.why.code) != std::end(kOfItsName);
-  const Position field = found.why.code == "DefaultKeyNotFound" ? object.config_default_at
-                         : of_its_name                          ? object.config_name_at
-                                                                : Position{};
-  return field.line > 0 ? field : object.at;
+  const bool of_config = object.config != nullptr && (of_its_name || found.why.code == "DefaultKeyNotFound");
+  const DocumentValue* field = of_config ? object.config->find(of_its_name ? "name" : "default") : nullptr;
+  return field != nullptr ? field->at : object.at;
 }
 
 // Adds findings to the documents of their objects. An object without a document gets one, after the last document of

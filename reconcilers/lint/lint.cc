@@ -104,14 +104,12 @@ class Linter {
   void list(std::string_view text, const std::string& kind) {
     YamlStream stream(text, {.bytes = kMaxFileBytes});
     const YamlItem item = [&](const YamlNode& node) {
-      std::vector<Diagnostic> unused;
-      const DocumentValue value = to_document_value(node, DecodeTarget::object, unused);
+      const DocumentValue value = to_document_value(node, DecodeTarget::object);
       manifest(value, item_kind(value, kind), false);
     };
     if (const auto document = stream.next(item); document && documents_.empty()) {
       // What is left of it: everything but its items that are objects.
-      std::vector<Diagnostic> unused;
-      const DocumentValue value = to_document_value(*document->root, DecodeTarget::none, unused);
+      const DocumentValue value = to_document_value(*document->root);
       manifest(value, value.string_at("kind"), true);
     }
     if (!stream.error()) {
@@ -125,8 +123,7 @@ class Linter {
   static bool begins_with_manifest(std::string_view text) {
     YamlStream stream(text, {.bytes = kMaxFileBytes});
     const auto document = stream.next();
-    std::vector<Diagnostic> unused;
-    return document && is_manifest(to_document_value(*document->root, DecodeTarget::none, unused));
+    return document && is_manifest(to_document_value(*document->root));
   }
 
   // Reads documents up to the end or a syntax error; returns how many bytes of the text need no further reading.
@@ -178,8 +175,7 @@ class Linter {
       empty_first_ = empty_first_ || (documents_.empty() && profile_line_ == 0);
       return;  // Nothing between two separators.
     }
-    std::vector<Diagnostic> unused;
-    const DocumentValue value = to_document_value(root, DecodeTarget::object, unused);
+    const DocumentValue value = to_document_value(root, DecodeTarget::object);
     if (is_manifest(value)) {
       manifest(value, value.string_at("kind"), only);
       return;

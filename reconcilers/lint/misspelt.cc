@@ -189,8 +189,8 @@ void check_cluster_policy(const DocumentValue& policy, std::vector<Diagnostic>& 
       if (member.key != kPath[i] && within_edits(member.key, kPath[i], kMostEdits))
         report_unknown_field(member, path + "." + member.key, std::span(kPath).subspan(i, 1), diagnostics);
     }
-    at = at->find(kPath[i]);
-    if (at == nullptr || at->is_null()) return;
+    at = at->present(kPath[i]);
+    if (at == nullptr) return;
     path += (i == 0 ? "" : ".") + std::string(kPath[i]);
     if (at->is_object()) continue;
     diagnostics.push_back(

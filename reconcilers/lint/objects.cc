@@ -119,14 +119,9 @@ void ObjectCollector::add(const DocumentValue& value, std::string_view kind, con
       kind == kSharingPolicyKind ? find_path(value, {"spec", "profile", "configMapKey"}) : nullptr;
   ClusterObject& object = append(kind, kind, *value.find("metadata"), to_json(value), source);
   object.at = key != nullptr ? key->at : name->at;
-  const auto place_of = [&value](std::string_view field) {
-    const DocumentValue* found = find_path(value, {"spec", "devicePlugin", "config", field});
-    return found == nullptr ? Position{} : found->at;
-  };
-  if (kind == "ClusterPolicy") {
-    object.config_name_at = place_of("name");
-    object.config_default_at = place_of("default");
-  }
+  if (const DocumentValue* config = find_path(value, {"spec", "devicePlugin", "config"});
+      kind == "ClusterPolicy" && config)
+    object.config = std::make_shared<const DocumentValue>(*config);
   if (kind == "Pod" && needs_other_objects(value)) object.pod = std::make_shared<const DocumentValue>(value);
 }
 

@@ -68,10 +68,11 @@ class GpuPodCheck : DocumentCheck {
     each_container(*spec, [&](const DocumentValue& container, const std::string& path) {
       pipe_directory(container, path);
       slices(*spec, container, path);
-      several(*spec, container, path);
-      misspelt_resources(container, path);
       variables(container, path);
-      requests(container, path);
+      for (const std::string_view list : {"limits", "requests"}) {
+        for (const DocumentMember& asked : members_of(find_path(container, {"resources", list})))
+          amount(*spec, container, list, asked, fmt::format("{}.resources.{}[{}]", path, list, asked.key));
+      }
     });
   }
 
@@ -120,18 +121,18 @@ class GpuPodCheck : DocumentCheck {
                     shown_value(mps_mount->text), kDefaultPipeDirectory, kPipeVariable, shown_value(mps_mount->text)));
   }
 
-  // NVIDIA's resources are whole numbers, and requests equal the limits. Source: kubernetes/kubernetes,
-  // pkg/apis/core/validation (validateResourceQuantityValue, ValidateResourceRequirements).
-  void requests(const DocumentValue& container, const std::string& path) {
-    const DocumentValue* limits = find_path(container, {"resources", "limits"});
-    for (const std::string_view list : {"limits", "requests"}) {
-      for (const DocumentMember& member : members_of(find_path(container, {"resources", list}))) {
-        if (!is_of_nvidia(member.key)) continue;
-        const std::string place = fmt::format("{}.resources.{}[{}]", path, list, member.key);
-        whole_number(member, place);
-        if (list == "requests") equal(member, limits == nullptr ? nullptr : limits->find(member.key), place);
-      }
-    }
+  // What the container asks for of one resource. `list`: limits or requests; `place`: of the amount.
+  void amount(const DocumentValue& spec, const DocumentValue& container, std::string_view list,
+              const DocumentMember& asked, const std::string& place) {
+    const bool requested = list == "requests";
+    const DocumentValue* limit = find_path(container, {"resources", "limits", asked.key});
+    if (!requested) several(spec, asked, place);
+    if (!requested || limit == nullptr) misspelt_resource(asked, place);
+    if (!is_of_nvidia(asked.key)) return;
+    // NVIDIA's resources are whole numbers, and requests equal the limits. Source: kubernetes/kubernetes,
+    // pkg/apis/core/validation (validateResourceQuantityValue, ValidateResourceRequirements).
+    whole_number(asked, place);
+    if (requested) equal(asked, limit, place);
   }
 
   void whole_number(const DocumentMember& asked, const std::string& place) {
@@ -197,38 +198,28 @@ class GpuPodCheck : DocumentCheck {
     }
   }
 
-  void several(const DocumentValue& spec, const DocumentValue& container, const std::string& path) {
-    for (const DocumentMember& limit : members_of(find_path(container, {"resources", "limits"}))) {
-      const auto count = parse_go_int(limit.value.text, 10);
-      const bool of_mps = limit.key == kGpuResource && selects_mps(spec);
-      const bool of_shared = is_of_nvidia(limit.key) && limit.key.ends_with(".shared");
-      if (!count || *count < 2 || (!of_mps && !of_shared)) continue;
-      add(Severity::warning, "SeveralReplicas", fmt::format("{}.resources.limits[{}]", path, limit.key), limit.value.at,
-          of_mps
-              ? fmt::format("the pod selects nodes whose GPUs are shared by MPS, and {} of {} are several replicas: "
-                            "the device plugin refuses them, unless its profile has failRequestsGreaterThanOne: false, "
-                            "and they give the container neither more time nor more memory; ask for 1",
-                            *count, shown_value(limit.key))
-              : fmt::format("{} of {} are replicas of shared GPUs: they give the container neither more time nor more "
-                            "memory, under MPS the device plugin refuses them, and they might be on the same GPU; ask "
-                            "for 1",
-                            *count, shown_value(limit.key)));
-    }
+  void several(const DocumentValue& spec, const DocumentMember& limit, const std::string& place) {
+    const auto count = parse_go_int(limit.value.text, 10);
+    const bool of_mps = limit.key == kGpuResource && selects_mps(spec);
+    const bool of_shared = is_of_nvidia(limit.key) && limit.key.ends_with(".shared");
+    if (!count || *count < 2 || (!of_mps && !of_shared)) return;
+    add(Severity::warning, "SeveralReplicas", place, limit.value.at,
+        of_mps ? fmt::format("the pod selects nodes whose GPUs are shared by MPS, and {} of {} are several replicas: "
+                             "the device plugin refuses them, unless its profile has failRequestsGreaterThanOne: "
+                             "false, and they give the container neither more time nor more memory; ask for 1",
+                             *count, shown_value(limit.key))
+               : fmt::format("{} of {} are replicas of shared GPUs: they give the container neither more time nor more "
+                             "memory, under MPS the device plugin refuses them, and they might be on the same GPU; ask "
+                             "for 1",
+                             *count, shown_value(limit.key)));
   }
 
-  void misspelt_resources(const DocumentValue& container, const std::string& path) {
-    const DocumentValue* limits = find_path(container, {"resources", "limits"});
-    for (const std::string_view list : {"limits", "requests"}) {
-      for (const DocumentMember& amount : members_of(find_path(container, {"resources", list}))) {
-        const std::string_view meant = meant_resource(amount.key);
-        const bool reported = list == "requests" && limits != nullptr && limits->find(amount.key) != nullptr;
-        if (meant.empty() || reported) continue;
-        add(Severity::warning, "ResourceMisspelt", fmt::format("{}.resources.{}[{}]", path, list, amount.key),
-            amount.key_at,
-            fmt::format("no device plugin offers {}, so the pod stays Pending; did you mean \"{}\"?",
-                        shown_value(amount.key), meant));
-      }
-    }
+  void misspelt_resource(const DocumentMember& asked, const std::string& place) {
+    const std::string_view meant = meant_resource(asked.key);
+    if (meant.empty()) return;
+    add(Severity::warning, "ResourceMisspelt", place, asked.key_at,
+        fmt::format("no device plugin offers {}, so the pod stays Pending; did you mean \"{}\"?",
+                    shown_value(asked.key), meant));
   }
 
   // The kubelet adds the plugin's variables before the pod's own, and the last one of a name counts.

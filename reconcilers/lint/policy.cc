@@ -183,7 +183,7 @@ class PolicyCheck : DocumentCheck {
   // Visits the field of `parent` where it has one that is not null.
   template <class Visit>
   void member(const DocumentValue& parent, std::string_view name, Visit visit) {
-    if (const DocumentValue* value = parent.find(name); value != nullptr && !value->is_null()) {
+    if (const DocumentValue* value = parent.present(name)) {
       const PathStep step(path_, name);
       visit(*value);
     }
@@ -223,8 +223,7 @@ class PolicyCheck : DocumentCheck {
   }
 
   void inline_profile(const DocumentValue& value) {
-    const DocumentValue* chosen = value.find("strategy");
-    if (chosen == nullptr || chosen->is_null()) {
+    if (value.present("strategy") == nullptr) {
       error("StrategyMissing", value.at,
             fmt::format("inline needs \"strategy\": {}", fmt::join(words_at("spec.profile.inline.strategy"), ", ")));
     }

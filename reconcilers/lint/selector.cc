@@ -29,11 +29,11 @@ class SelectorCheck : DocumentCheck {
   // As check_selector().
   std::size_t run(const DocumentValue& selector) {
     empty_after_drop(selector);
-    if (const DocumentValue* labels = present(selector, "matchLabels")) {
+    if (const DocumentValue* labels = selector.present("matchLabels")) {
       const PathStep step(path_, "matchLabels");
       match_labels(*labels);
     }
-    if (const DocumentValue* expressions = present(selector, "matchExpressions")) {
+    if (const DocumentValue* expressions = selector.present("matchExpressions")) {
       const PathStep step(path_, "matchExpressions");
       match_expressions(*expressions);
     }
@@ -52,12 +52,6 @@ class SelectorCheck : DocumentCheck {
               "the API server drops what is not below matchLabels or matchExpressions, and the empty "
               "nodeSelector that remains would select every node; write matchLabels: {{{}}}",
               label ? fmt::format("{}: {}", shown_value(first.key), shown_value(first.value.text)) : "LABEL: VALUE"));
-  }
-
-  // The member; null if it is absent or null, which the API server treats as absent.
-  static const DocumentValue* present(const DocumentValue& parent, std::string_view name) {
-    const DocumentValue* value = parent.find(name);
-    return value == nullptr || value->is_null() ? nullptr : value;
   }
 
   // The API server does not see this error.
@@ -91,11 +85,11 @@ class SelectorCheck : DocumentCheck {
 
   void expression(const DocumentValue& expression) {
     for (const std::string_view field : {"key", "operator"}) {
-      if (present(expression, field) != nullptr) continue;
+      if (expression.present(field) != nullptr) continue;
       error("SelectorInvalid", expression.at,
             fmt::format("the API server refuses an expression without \"{}\"", field));
     }
-    const DocumentValue* key = present(expression, "key");
+    const DocumentValue* key = expression.present("key");
     if (key != nullptr && key->is_string()) {
       const PathStep step(path_, "key");
       label_key(key->text, key->at);
@@ -107,7 +101,7 @@ class SelectorCheck : DocumentCheck {
 
   std::vector<std::string> values_of(const DocumentValue& expression, std::optional<k8s::LabelOperator> op) {
     std::vector<std::string> out;
-    const DocumentValue* listed = present(expression, "values");
+    const DocumentValue* listed = expression.present("values");
     if (listed != nullptr && !listed->is_array()) return out;
     const PathStep step(path_, "values");
     const std::span<const DocumentValue> items = items_of(listed);

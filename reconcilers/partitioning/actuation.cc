@@ -103,7 +103,7 @@ void await_scheduler(PlanDraft& draft, const std::vector<PartitionedNode>& nodes
   for (std::size_t p = 0; p < pods.size(); ++p) {
     if (!plan.node_of[p]) continue;
     const std::size_t n = *plan.node_of[p];
-    if (plan.changes[n] || pending.contains(n) || !can_bind(nodes[n], *pods[p].pod)) continue;
+    if (plan.packing[n].changed() || pending.contains(n) || !can_bind(nodes[n], *pods[p].pod)) continue;
     const auto [free, is_new] = left.try_emplace(n);
     if (is_new) free->second = free_slices(nodes[n]);
     const SliceCounts wanted = wanted_by(*pods[p].pod);

@@ -299,6 +299,11 @@ const DocumentValue* DocumentValue::find(std::string_view key) const {
   return found == members.end() || found->key != key ? nullptr : &found->value;
 }
 
+const DocumentValue* DocumentValue::present(std::string_view key) const {
+  const DocumentValue* value = find(key);
+  return value == nullptr || value->is_null() ? nullptr : value;
+}
+
 const DocumentValue* find_path(const DocumentValue& from, std::initializer_list<std::string_view> path) {
   const DocumentValue* at = &from;
   for (const std::string_view field : path) at = at == nullptr ? nullptr : at->find(field);
@@ -312,6 +317,11 @@ std::string_view DocumentValue::string_at(std::string_view key) const {
 
 DocumentValue to_document_value(const YamlNode& root, DecodeTarget target, std::vector<Diagnostic>& diagnostics) {
   return Converter(diagnostics).convert(root, target);
+}
+
+DocumentValue to_document_value(const YamlNode& root, DecodeTarget target) {
+  std::vector<Diagnostic> unused;
+  return to_document_value(root, target, unused);
 }
 
 std::string_view kind_name(DocumentValue::Kind kind) {

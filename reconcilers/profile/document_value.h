@@ -32,6 +32,8 @@ struct DocumentValue {
   [[nodiscard]] bool is_object() const { return kind == Kind::object; }
   // The member of exactly this name, or nullptr. Also nullptr when this is no object.
   [[nodiscard]] const DocumentValue* find(std::string_view key) const;
+  // The same, and null counts as absent, as it does for the API server.
+  [[nodiscard]] const DocumentValue* present(std::string_view key) const;
   // The string of the member, or empty.
   [[nodiscard]] std::string_view string_at(std::string_view key) const;
 };
@@ -54,6 +56,8 @@ enum class DecodeTarget { none, config, flags, plugin_flags, string, object, obj
 // `diagnostics`. The value is complete only when no error was added.
 [[nodiscard]] DocumentValue to_document_value(const YamlNode& root, DecodeTarget target,
                                               std::vector<Diagnostic>& diagnostics);
+// The value for who does not care.
+[[nodiscard]] DocumentValue to_document_value(const YamlNode& root, DecodeTarget target = DecodeTarget::none);
 
 // The path of a value in a document ("sharing.mps.resources[0].replicas"), kept while walking down and up again:
 // appends one step to it for as long as it lives.

@@ -14,6 +14,7 @@
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/profile/mps.h"
+#include "reconcilers/reasons/names.h"
 
 namespace gso {
 namespace {
@@ -148,8 +149,8 @@ class ExpectedLabeller {
 // The labels as GFD writes them, or why GFD exits.
 std::expected<Labels, std::string> gfd_labels(const Profile& profile, const std::vector<Device>& devices) {
   if (devices.empty()) return Labels{};
-  for (MpsFault& fault : mps_faults(profile, profile.mig_strategy, {&devices})) {
-    if (fault.kind == MpsFault::Kind::mig_enabled) return std::unexpected(std::move(fault.message));
+  for (Diagnostic& fault : mps_faults(profile, profile.mig_strategy, {&devices})) {
+    if (fault.code == kMigEnabled) return std::unexpected(std::move(fault.message));
   }
   if (profile.mig_strategy != "none" && profile.mig_strategy != "single" && profile.mig_strategy != "mixed") {
     return std::unexpected(fmt::format("GFD and the plugin exit: migStrategy is \"{}\"; use none, single or mixed",

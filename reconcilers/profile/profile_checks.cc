@@ -225,9 +225,9 @@ class Checker : DocumentCheck {
     const bool names_gpus = std::ranges::any_of(mps.resources, [](const ReplicatedResource& entry) {
       return entry.name == "nvidia.com/gpu" || entry.name.empty();
     });
-    for (MpsFault& fault : mps_faults(profile, profile.mig_strategy, {})) {
+    for (Diagnostic& fault : mps_faults(profile, profile.mig_strategy, {})) {
       // An entry for it is there, and what is wrong with its replicas or name is reported while decoding.
-      if (fault.kind == MpsFault::Kind::no_entry && names_gpus) continue;
+      if (fault.code == kMpsMatchesNothing && names_gpus) continue;
       add_at(fault.severity, fault.code, std::move(fault.path), std::move(fault.message));
     }
     if (mps.fail_requests_greater_than_one == false) {
