@@ -130,6 +130,12 @@ const ConfigField* find_field(ConfigFields fields, std::string_view key) {
   return found == fields.end() ? nullptr : &*found;
 }
 
+std::string complaint_about(const SettingWords& allowed, std::string_view word) {
+  const auto end = std::ranges::find(allowed.words, std::string_view());
+  const std::span words(allowed.words.begin(), end);
+  return std::ranges::find(words, word) != words.end() ? "" : word_advice(word, words);
+}
+
 std::vector<std::string_view> names_of(ConfigFields fields) {
   const auto names = fields | std::views::transform(&ConfigField::name);
   return {names.begin(), names.end()};

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,12 +13,31 @@
 
 namespace gso {
 
+// The words that a setting must be, and what happens on any other one.
+struct SettingWords {
+  std::string_view code;
+  std::array<std::string_view, 4> words;  // Empty ones after them.
+  std::string_view effect = "the plugin exits";
+};
+inline constexpr SettingWords kMigStrategies{
+    "UnknownMigStrategy", {"none", "single", "mixed"}, "the plugin and GFD exit"};
+inline constexpr SettingWords kDiscoveryStrategies{"UnknownDiscoveryStrategy", {"auto", "nvml", "tegra"}};
+inline constexpr SettingWords kIdStrategies{"UnknownDeviceIDStrategy", {"uuid", "index"}};
+inline constexpr SettingWords kAllocationPolicies{"UnknownAllocationPolicy", {"distributed", "packed"}};
+inline constexpr SettingWords kListStrategies{"UnknownDeviceListStrategy",
+                                              {"envvar", "volume-mounts", "cdi-annotations", "cdi-cri"}};
+
 // How the value of a setting is read. `boolean`: a pointer upstream, which null makes empty; `plain_boolean`: null
 // leaves it as it is. `section`: settings of its own.
 enum class FieldKind : std::uint8_t { text, boolean, plain_boolean, duration, words, numbers, section };
 struct ConfigField {
   std::string_view name;
-  FieldKind kind = FieldKind::text;            // Of flags and imex, and of what is below them.
+  // The others are of flags and imex, and of what is below them.
+  FieldKind kind = FieldKind::text;
+  // The value that every release of the components has as its own default: a profile that writes it out means the same
+  // as one that leaves it out, because a flag or environment variable on the DaemonSet overrides both.
+  std::optional<std::string_view> usual = std::nullopt;
+  const SettingWords* words = nullptr;         // Null: any text.
   std::span<const ConfigField> settings = {};  // Of a section.
 };
 using ConfigFields = std::span<const ConfigField>;
@@ -30,36 +50,40 @@ inline constexpr std::array<ConfigField, 2> kSharingFields{{{"timeSlicing"}, {"m
 inline constexpr std::array<ConfigField, 3> kSectionFields{
     {{"renameByDefault"}, {"failRequestsGreaterThanOne"}, {"resources"}}};
 inline constexpr std::array<ConfigField, 4> kEntryFields{{{"name"}, {"rename"}, {"devices"}, {"replicas"}}};
-inline constexpr std::array<ConfigField, 7> kPluginFlags{{{"passDeviceSpecs", FieldKind::boolean},
-                                                          {"deviceListStrategy", FieldKind::words},
-                                                          {"deviceIDStrategy"},
-                                                          {"cdiAnnotationPrefix"},
-                                                          {"nvidiaCTKPath"},
-                                                          {"containerDriverRoot"},
-                                                          {"sharedDevicesAllocationPolicy"}}};
-inline constexpr std::array<ConfigField, 5> kGfdFlags{{{"oneshot", FieldKind::boolean},
-                                                       {"noTimestamp", FieldKind::boolean},
-                                                       {"sleepInterval", FieldKind::duration},
+inline constexpr std::array<ConfigField, 7> kPluginFlags{
+    {{"passDeviceSpecs", FieldKind::boolean, "false"},
+     {"deviceListStrategy", FieldKind::words, "envvar", &kListStrategies},
+     {"deviceIDStrategy", FieldKind::text, "uuid", &kIdStrategies},
+     {"cdiAnnotationPrefix"},
+     {"nvidiaCTKPath"},
+     {"containerDriverRoot"},
+     {"sharedDevicesAllocationPolicy", FieldKind::text, {}, &kAllocationPolicies}}};
+inline constexpr std::array<ConfigField, 5> kGfdFlags{{{"oneshot", FieldKind::boolean, "false"},
+                                                       {"noTimestamp", FieldKind::boolean, "false"},
+                                                       {"sleepInterval", FieldKind::duration, "60000000000"},
                                                        {"outputFile"},
                                                        {"machineTypeFile"}}};
-inline constexpr std::array<ConfigField, 12> kFlags{{{"migStrategy"},
-                                                     {"failOnInitError", FieldKind::boolean},
-                                                     {"mpsRoot"},
-                                                     {"nvidiaDriverRoot"},
-                                                     {"nvidiaDevRoot"},
-                                                     {"gdrcopyEnabled", FieldKind::boolean},
-                                                     {"gdsEnabled", FieldKind::boolean},
-                                                     {"mofedEnabled", FieldKind::boolean},
-                                                     {"useNodeFeatureAPI", FieldKind::boolean},
-                                                     {"deviceDiscoveryStrategy"},
-                                                     {"plugin", FieldKind::section, kPluginFlags},
-                                                     {"gfd", FieldKind::section, kGfdFlags}}};
+inline constexpr std::array<ConfigField, 12> kFlags{
+    {{"migStrategy", FieldKind::text, "none", &kMigStrategies},
+     {"failOnInitError", FieldKind::boolean, "true"},
+     {"mpsRoot"},
+     {"nvidiaDriverRoot"},
+     {"nvidiaDevRoot"},
+     {"gdrcopyEnabled", FieldKind::boolean, "false"},
+     {"gdsEnabled", FieldKind::boolean, "false"},
+     {"mofedEnabled", FieldKind::boolean, "false"},
+     {"useNodeFeatureAPI", FieldKind::boolean},
+     {"deviceDiscoveryStrategy", FieldKind::text, "auto", &kDiscoveryStrategies},
+     {"plugin", FieldKind::section, {}, nullptr, kPluginFlags},
+     {"gfd", FieldKind::section, {}, nullptr, kGfdFlags}}};
 inline constexpr std::array<ConfigField, 2> kImex{
-    {{"channelIDs", FieldKind::numbers}, {"required", FieldKind::plain_boolean}}};
+    {{"channelIDs", FieldKind::numbers, ""}, {"required", FieldKind::plain_boolean, "false"}}};
 
 // The field that encoding/json decodes a key into: the one of exactly this name, else one that differs in case only.
 // Null: there is none.
 [[nodiscard]] const ConfigField* find_field(ConfigFields fields, std::string_view key);
+// "did you mean "x"?", or which words the setting can be, if it cannot be this one; empty: it can.
+[[nodiscard]] std::string complaint_about(const SettingWords& allowed, std::string_view word);
 
 // What to say after "unknown field": the spelling or the place that was probably meant, or which fields exist here.
 [[nodiscard]] std::string field_advice(std::string_view key, ConfigFields fields);

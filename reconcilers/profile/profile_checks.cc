@@ -3,7 +3,7 @@
 #include <array>
 #include <map>
 #include <optional>
-#include <span>
+#include <ranges>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -20,58 +20,8 @@
 namespace gso {
 namespace {
 
-using Words = std::span<const std::string_view>;
-
 // More replicas of one GPU than this, and the device list no longer fits into the kubelet's 16 MiB messages.
 constexpr std::int64_t kReplicasBeyondReason = 100'000;
-
-constexpr std::string_view kListStrategyPath = "flags.plugin.deviceListStrategy";
-
-struct AllowedWords {
-  std::string_view path;
-  std::string_view code;
-  std::string_view who;  // Exits on any other word.
-  Words words;
-};
-
-constexpr std::array<std::string_view, 3> kMigStrategies{"none", "single", "mixed"};
-constexpr std::array<std::string_view, 3> kDiscoveryStrategies{"auto", "nvml", "tegra"};
-constexpr std::array<std::string_view, 2> kIdStrategies{"uuid", "index"};
-constexpr std::array<std::string_view, 2> kAllocationPolicies{"distributed", "packed"};
-constexpr std::array<std::string_view, 4> kListStrategies{"envvar", "volume-mounts", "cdi-annotations", "cdi-cri"};
-
-const std::array<AllowedWords, 5>& allowed_words() {
-  static const std::array<AllowedWords, 5> kAllowed{{
-      {"flags.migStrategy", "UnknownMigStrategy", "the plugin and GFD exit", kMigStrategies},
-      {"flags.deviceDiscoveryStrategy", "UnknownDiscoveryStrategy", "the plugin exits", kDiscoveryStrategies},
-      {"flags.plugin.deviceIDStrategy", "UnknownDeviceIDStrategy", "the plugin exits", kIdStrategies},
-      {"flags.plugin.sharedDevicesAllocationPolicy", "UnknownAllocationPolicy", "the plugin exits",
-       kAllocationPolicies},
-      {kListStrategyPath, "UnknownDeviceListStrategy", "the plugin exits", kListStrategies},
-  }};
-  return kAllowed;
-}
-
-// Values that every release of the components has as its own default. A profile that writes them out means the same as
-// one that leaves them out: a flag or environment variable on the DaemonSet overrides both.
-bool is_default(std::string_view path, std::string_view text) {
-  static constexpr std::array<std::pair<std::string_view, std::string_view>, 14> kDefaults{
-      {{"flags.migStrategy", "none"},
-       {"flags.failOnInitError", "true"},
-       {"flags.gdrcopyEnabled", "false"},
-       {"flags.gdsEnabled", "false"},
-       {"flags.mofedEnabled", "false"},
-       {"flags.deviceDiscoveryStrategy", "auto"},
-       {"flags.plugin.passDeviceSpecs", "false"},
-       {kListStrategyPath, "envvar"},
-       {"flags.plugin.deviceIDStrategy", "uuid"},
-       {"flags.gfd.oneshot", "false"},
-       {"flags.gfd.noTimestamp", "false"},
-       {"flags.gfd.sleepInterval", "60000000000"},
-       {"imex.channelIDs", ""},
-       {"imex.required", "false"}}};
-  return std::find(kDefaults.begin(), kDefaults.end(), std::pair(path, text)) != kDefaults.end();
-}
 
 // mig-1g.5gb, mig-2g.10gb.me: the profiles that the plugin registers under migStrategy mixed. Those of a compute
 // instance smaller than its GPU instance (1c.2g.10gb) it does not.
@@ -95,17 +45,16 @@ class Checker : DocumentCheck {
 
   Profile run() {
     Profile profile;
-    check_words();
-    check_imex();
     if (decoded_.custom_resources) {
       add_at(
           Severity::warning, "ResourcesIgnored", "resources",
           "resources is not supported and is ignored: GPUs are nvidia.com/gpu, MIG devices are named by migStrategy");
     }
     for (const auto& [path, setting] : decoded_.settings) {
+      check_setting(path, setting);
       if (path == "flags.migStrategy") {
         profile.mig_strategy = setting.text;
-      } else if (!is_default(path, setting.text)) {
+      } else if (setting.text != setting.field->usual) {
         profile.settings.emplace(path, setting.text);
       }
     }
@@ -129,40 +78,29 @@ class Checker : DocumentCheck {
     add(severity, code, std::move(path), at, std::move(message));
   }
 
-  void check_words() {
-    for (const AllowedWords& allowed : allowed_words()) {
-      const auto found = decoded_.settings.find(std::string(allowed.path));
-      if (found == decoded_.settings.end()) continue;
-      if (!found->second.misplaced.empty()) {
-        check_misplaced(allowed, found->second);
-        continue;
-      }
-      for (const std::string& word : found->second.words.value_or(std::vector{found->second.text})) {
-        if (std::find(allowed.words.begin(), allowed.words.end(), word) != allowed.words.end()) continue;
-        const bool joined = found->second.words && word.find(',') != std::string::npos;  // As in the variable.
-        add_at(Severity::error, allowed.code, std::string(allowed.path),
-               fmt::format("\"{}\" is unknown and {}; {}", shown_value(word), allowed.who,
-                           joined ? "to set several, write a list: [envvar, volume-mounts]"
-                                  : word_advice(word, allowed.words)));
-      }
-    }
-  }
-
-  // A list can be empty; a word must not be empty.
-  void check_misplaced(const AllowedWords& allowed, const DecodedSetting& setting) {
-    if (allowed.path != kListStrategyPath) {
-      add(Severity::error, allowed.code, setting.misplaced, decoded_.place(allowed.path),
-          fmt::format("the field belongs at {0}; here it makes upstream read an empty {0}, and {1}", allowed.path,
-                      allowed.who));
-    }
-  }
-
-  void check_imex() {
-    const auto found = decoded_.settings.find("imex.channelIDs");
-    if (found != decoded_.settings.end() && !found->second.text.empty() && found->second.text != "0") {
-      add_at(Severity::error, "InvalidImexChannels", found->first,
+  void check_setting(const std::string& path, const DecodedSetting& setting) {
+    const SettingWords* allowed = setting.field->words;
+    if (setting.field->kind == FieldKind::numbers && !setting.text.empty() && setting.text != "0") {
+      add_at(Severity::error, "InvalidImexChannels", path,
              fmt::format("channelIDs is [{}] and the plugin exits; only [] and [0] are allowed",
-                         shown_value(found->second.text)));
+                         shown_value(setting.text)));
+    }
+    if (allowed != nullptr && setting.misplaced.empty()) return check_words(path, setting, *allowed);
+    // A list can be empty; a word must not be empty.
+    if (allowed == nullptr || setting.field->kind == FieldKind::words) return;
+    add(Severity::error, allowed->code, setting.misplaced, decoded_.place(path),
+        fmt::format("the field belongs at {0}; here it makes upstream read an empty {0}, and {1}", path,
+                    allowed->effect));
+  }
+
+  void check_words(const std::string& path, const DecodedSetting& setting, const SettingWords& allowed) {
+    for (const std::string& word : setting.words.value_or(std::vector{setting.text})) {
+      const std::string advice = complaint_about(allowed, word);
+      if (advice.empty()) continue;
+      const bool joined = setting.words && word.find(',') != std::string::npos;  // As in the variable.
+      add_at(Severity::error, allowed.code, path,
+             fmt::format("\"{}\" is unknown and {}; {}", shown_value(word), allowed.effect,
+                         joined ? "to set several, write a list: [envvar, volume-mounts]" : advice));
     }
   }
 
@@ -239,19 +177,28 @@ class Checker : DocumentCheck {
   const DecodedProfile& decoded_;
 };
 
+// The field of flags at the path "flags.plugin.deviceListStrategy"; null: there is none.
+const ConfigField* setting_at(std::string_view path) {
+  const ConfigField* field = nullptr;
+  ConfigFields fields = kFlags;
+  for (const auto part : std::views::split(path, '.') | std::views::drop(1)) {
+    field = find_field(fields, std::string_view(part.begin(), part.end()));
+    if (field == nullptr) return nullptr;
+    fields = field->settings;
+  }
+  return field;
+}
+
 }  // namespace
 
 std::optional<std::string> word_complaint(std::string_view path, std::string_view text) {
-  const auto found = std::find_if(allowed_words().begin(), allowed_words().end(),
-                                  [&](const AllowedWords& allowed) { return allowed.path == path; });
-  if (found == allowed_words().end()) return std::nullopt;
-  const bool list = path == kListStrategyPath;
+  const ConfigField* field = setting_at(path);
+  if (field == nullptr || field->words == nullptr) return std::nullopt;
+  const bool list = field->kind == FieldKind::words;
   while (true) {
     const std::string_view item = list ? text.substr(0, text.find(',')) : text;
-    const std::string_view word = list ? k8s::trimmed(item) : item;
-    if (std::find(found->words.begin(), found->words.end(), word) == found->words.end()) {
-      return word_advice(word, found->words);
-    }
+    std::string complaint = complaint_about(*field->words, list ? k8s::trimmed(item) : item);
+    if (!complaint.empty()) return complaint;
     if (item.size() == text.size()) return std::nullopt;
     text.remove_prefix(item.size() + 1);
   }

@@ -145,32 +145,34 @@ void ProfileDecoder::settings(const DocumentValue& value, ConfigFields fields) {
 void ProfileDecoder::setting(const DocumentValue& value, const ConfigField& field) {
   switch (field.kind) {
     case FieldKind::text:
-      return plain_setting(value, DocumentValue::Kind::string, "a string (quote it)");
     case FieldKind::boolean:
     case FieldKind::plain_boolean:
-      return plain_setting(value, DocumentValue::Kind::boolean, "true or false (without quotes)");
+      return plain_setting(value, field);
     case FieldKind::duration:
-      return duration_setting(value);
+      return duration_setting(value, field);
     case FieldKind::words:
-      return device_list_setting(value);
+      return device_list_setting(value, field);
     case FieldKind::numbers:
-      return channel_ids_setting(value);
+      return channel_ids_setting(value, field);
     case FieldKind::section:
       if (expect_object(value)) settings(value, field.settings);
   }
 }
 
-void ProfileDecoder::set(const DocumentValue& value, std::string text, std::optional<std::vector<std::string>> words) {
-  out_.settings[path_] = {std::move(text), "", std::move(words)};
-  out_.places[path_] = value.at;
+void ProfileDecoder::set(const ConfigField& field, Position at, std::string text,
+                         std::optional<std::vector<std::string>> words) {
+  out_.settings[path_] = {&field, std::move(text), "", std::move(words)};
+  out_.places[path_] = at;
 }
 
-void ProfileDecoder::plain_setting(const DocumentValue& value, DocumentValue::Kind kind, std::string_view wanted) {
-  if (value.kind != kind) return wrong_type(value, wanted);
-  set(value, value.text);
+void ProfileDecoder::plain_setting(const DocumentValue& value, const ConfigField& field) {
+  const bool text = field.kind == FieldKind::text;
+  if (value.kind != (text ? DocumentValue::Kind::string : DocumentValue::Kind::boolean))
+    return wrong_type(value, text ? "a string (quote it)" : "true or false (without quotes)");
+  set(field, value.at, value.text);
 }
 
-void ProfileDecoder::device_list_setting(const DocumentValue& value) {
+void ProfileDecoder::device_list_setting(const DocumentValue& value, const ConfigField& field) {
   std::set<std::string> strategies;
   if (value.is_string()) {
     strategies.insert(value.text);
@@ -181,16 +183,17 @@ void ProfileDecoder::device_list_setting(const DocumentValue& value) {
     if (!item.is_string() && !item.is_null()) return wrong_type(item, "a string");
     strategies.insert(item.text);
   }
-  set(value, fmt::format("{}", fmt::join(strategies, ",")), std::vector(strategies.begin(), strategies.end()));
+  set(field, value.at, fmt::format("{}", fmt::join(strategies, ",")),
+      std::vector(strategies.begin(), strategies.end()));
 }
 
-void ProfileDecoder::duration_setting(const DocumentValue& value) {
+void ProfileDecoder::duration_setting(const DocumentValue& value, const ConfigField& field) {
   constexpr auto kForms = "a duration like \"60s\" or \"1h30m\", or \"infinite\"";
   if (value.is_string()) {
     const auto duration =
         value.text == "infinite" ? std::optional(k8s::Duration::max()) : k8s::parse_go_duration(value.text);
     if (duration) {
-      set(value, std::to_string(duration->count()));
+      set(field, value.at, std::to_string(duration->count()));
     } else {
       error("InvalidDuration", value.at,
             fmt::format("\"{}\" is not a duration; write {}", shown_value(value.text), kForms));
@@ -198,7 +201,7 @@ void ProfileDecoder::duration_setting(const DocumentValue& value) {
   } else if (value.kind == DocumentValue::Kind::number) {
     const double number = parse_go_float(value.text).value_or(0);
     const bool fits = std::fabs(number) < 9.2e18;
-    set(value, std::to_string(fits ? static_cast<std::int64_t>(number) : 0));
+    set(field, value.at, std::to_string(fits ? static_cast<std::int64_t>(number) : 0));
     warning("DurationWithoutUnit", value.at,
             fmt::format("a number without a unit counts nanoseconds; write {}", kForms));
   } else {
@@ -206,7 +209,7 @@ void ProfileDecoder::duration_setting(const DocumentValue& value) {
   }
 }
 
-void ProfileDecoder::channel_ids_setting(const DocumentValue& value) {
+void ProfileDecoder::channel_ids_setting(const DocumentValue& value, const ConfigField& field) {
   if (!value.is_array()) return wrong_type(value, "a list of channel IDs");
   std::vector<std::int64_t> ids;
   for (std::size_t i = 0; i < value.items.size(); ++i) {
@@ -216,7 +219,7 @@ void ProfileDecoder::channel_ids_setting(const DocumentValue& value) {
     if (!id && !item.is_null()) wrong_type(item, "an integer");
     ids.push_back(id.value_or(0));
   }
-  set(value, fmt::format("{}", fmt::join(ids, ",")));
+  set(field, value.at, fmt::format("{}", fmt::join(ids, ",")));
 }
 
 // Upstream's conversion to JSON looks up the fields of flags.plugin and flags.gfd among the fields of flags itself, and
@@ -246,7 +249,7 @@ void ProfileDecoder::reset_misplaced(const DocumentValue& value, const std::stri
     const std::string_view empty = field->kind == FieldKind::duration  ? "0"
                                    : field->kind == FieldKind::boolean ? "false"
                                                                        : "";
-    out_.settings[path] = {std::string(empty), std::move(place)};
+    out_.settings[path] = {field, std::string(empty), std::move(place)};
     out_.places[path] = member.key_at;
   }
 }

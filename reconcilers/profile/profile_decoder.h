@@ -16,8 +16,9 @@
 namespace gso {
 
 struct DecodedSetting {
-  std::string text;       // Canonical.
-  std::string misplaced;  // Path of a nested field of this name, if upstream made the setting empty because of it.
+  const ConfigField* field = nullptr;
+  std::string text = {};       // Canonical.
+  std::string misplaced = {};  // Path of a nested field of this name, if upstream made the setting empty because of it.
   // The items of a list, possibly empty; nullopt if the setting is not a list.
   std::optional<std::vector<std::string>> words = std::nullopt;
 };
@@ -74,12 +75,13 @@ class ProfileDecoder : DocumentCheck {
   bool device_reference(const DocumentValue& value);
 
   std::optional<std::string> resource_name(const DocumentValue& value);
-  // The setting at the path has that value.
-  void set(const DocumentValue& value, std::string text, std::optional<std::vector<std::string>> words = std::nullopt);
-  void plain_setting(const DocumentValue& value, DocumentValue::Kind kind, std::string_view wanted);
-  void device_list_setting(const DocumentValue& value);
-  void duration_setting(const DocumentValue& value);
-  void channel_ids_setting(const DocumentValue& value);
+  // The field at the path has that value.
+  void set(const ConfigField& field, Position at, std::string text,
+           std::optional<std::vector<std::string>> words = std::nullopt);
+  void plain_setting(const DocumentValue& value, const ConfigField& field);
+  void device_list_setting(const DocumentValue& value, const ConfigField& field);
+  void duration_setting(const DocumentValue& value, const ConfigField& field);
+  void channel_ids_setting(const DocumentValue& value, const ConfigField& field);
 
   int unknown_fields_ = 0;
   DecodedProfile out_;
