@@ -52,21 +52,13 @@ void add_mig_facts(const Node& node, GpuFacts& facts) {
                       facts.product.find("-MIG-") != std::string::npos;
 }
 
-// The lowest compute capability of a family, if only the family label exists. Source: GFD's families (expected.h).
+// The lowest compute capability of a family, if only the family label exists.
 void add_family(const Node& node, GpuFacts& facts) {
-  struct Family {
-    std::string_view name;
-    int major, minor;
-  };
-  constexpr Family kFamilies[] = {{"tesla", 1, 0},        {"fermi", 2, 0},  {"kepler", 3, 0},     {"maxwell", 5, 0},
-                                  {"pascal", 6, 0},       {"volta", 7, 0},  {"turing", 7, 5},     {"ampere", 8, 0},
-                                  {"ada-lovelace", 8, 9}, {"hopper", 9, 0}, {"blackwell", 10, 0}, {"rubin", 13, 0}};
-  const auto family = node.meta.labels.get("nvidia.com/gpu.family");
-  for (const Family& known : kFamilies) {
-    if (family != known.name) continue;
-    facts.compute_major = known.major;
-    facts.compute_minor = known.minor;
-  }
+  const auto family = node.meta.labels.get("nvidia.com/gpu.family").value_or("");
+  const GpuFamily* const known = std::ranges::find(kGpuFamilies, family, &GpuFamily::name);
+  if (known == std::end(kGpuFamilies)) return;
+  facts.compute_major = known->major;
+  facts.compute_minor = known->minor;
 }
 
 }  // namespace

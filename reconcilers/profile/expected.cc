@@ -171,29 +171,6 @@ std::string mixed_resource(const std::string& profile) {
 
 using DeviceCounts = std::map<std::string, std::int64_t>;
 
-std::optional<std::string> single_strategy_error(const std::vector<Device>& devices) {
-  const auto enabled = [](const Device& d) { return d.mig_enabled; };
-  if (std::none_of(devices.begin(), devices.end(), enabled)) return std::nullopt;
-  std::set<std::map<std::string, std::int64_t>> kinds;
-  for (std::size_t i = 0; i < devices.size(); ++i) {
-    if (devices[i].mig_enabled && devices[i].mig_devices.empty()) {
-      return fmt::format("the plugin exits: GPU {} has MIG enabled but no MIG device, which migStrategy single needs",
-                         i);
-    }
-    for (const MigDevice& mig : devices[i].mig_devices) {
-      if (devices[i].mig_enabled) kinds.insert(mig.attributes);
-    }
-  }
-  if (kinds.size() > 1) {
-    return "the plugin exits: migStrategy single needs MIG devices of one kind; use migStrategy mixed, or make them "
-           "alike";
-  }
-  if (!std::all_of(devices.begin(), devices.end(), enabled)) {
-    return "the plugin exits: migStrategy single needs MIG enabled on all GPUs or on none";
-  }
-  return std::nullopt;
-}
-
 // Unshared devices by resource. `error`: gets why the plugin exits.
 DeviceCounts plugin_devices(const Profile& profile, const std::vector<Device>& devices,
                             std::optional<std::string>& error) {
@@ -271,13 +248,34 @@ std::string sanitise_product(std::string_view product) {
 }
 
 std::string_view gpu_family(int compute_major, int compute_minor) {
-  if (compute_major == 7) return compute_minor < 5 ? "volta" : "turing";
-  if (compute_major == 8) return compute_minor < 9 ? "ampere" : "ada-lovelace";
-  static constexpr std::pair<int, std::string_view> kFamilies[] = {{1, "tesla"},      {2, "fermi"},      {3, "kepler"},
-                                                                   {5, "maxwell"},    {6, "pascal"},     {9, "hopper"},
-                                                                   {10, "blackwell"}, {12, "blackwell"}, {13, "rubin"}};
-  const auto* found = std::ranges::find(kFamilies, compute_major, &std::pair<int, std::string_view>::first);
-  return found == std::end(kFamilies) ? "undefined" : found->second;
+  std::string_view found = "undefined";
+  for (const GpuFamily& each : kGpuFamilies) {
+    if (each.major == compute_major && each.minor <= compute_minor) found = each.name;
+  }
+  return found;
+}
+
+std::optional<std::string> single_strategy_error(const std::vector<Device>& devices) {
+  const auto enabled = [](const Device& d) { return d.mig_enabled; };
+  if (std::none_of(devices.begin(), devices.end(), enabled)) return std::nullopt;
+  std::set<std::map<std::string, std::int64_t>> kinds;
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    if (devices[i].mig_enabled && devices[i].mig_devices.empty()) {
+      return fmt::format("the plugin exits: GPU {} has MIG enabled but no MIG device, which migStrategy single needs",
+                         i);
+    }
+    for (const MigDevice& mig : devices[i].mig_devices) {
+      if (devices[i].mig_enabled) kinds.insert(mig.attributes);
+    }
+  }
+  if (kinds.size() > 1) {
+    return "the plugin exits: migStrategy single needs MIG devices of one kind; use migStrategy mixed, or make them "
+           "alike";
+  }
+  if (!std::all_of(devices.begin(), devices.end(), enabled)) {
+    return "the plugin exits: migStrategy single needs MIG enabled on all GPUs or on none";
+  }
+  return std::nullopt;
 }
 
 bool is_label_value(std::string_view value) {
