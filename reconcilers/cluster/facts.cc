@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "k8sclient/value/selectors.h"
 #include "reconcilers/model/foreign_names.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
@@ -156,7 +157,7 @@ void add_resource(const Profile& profile, std::string_view resource, std::int64_
   out.labels[key + ".sharing-strategy"] = shared ? std::string(to_string(profile.strategy())) : "none";
   if (!product.empty()) {
     std::string value = fmt::format("{}{}", product, shared && !rename ? "-SHARED" : "");
-    (is_label_value(value) ? out.labels : out.dropped_labels)[key + ".product"] = std::move(value);
+    (k8s::label_value_problem(value) ? out.dropped_labels : out.labels)[key + ".product"] = std::move(value);
   }
   const bool renamed = rename && registered > 1;
   const std::string serving = renamed ? key + ".shared" : key;

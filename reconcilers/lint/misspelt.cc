@@ -140,11 +140,6 @@ class PodMetadata {
   std::vector<Diagnostic>& found_;
 };
 
-// A name on a Node that should be `known`, which somebody reads there.
-bool is_misspelt(std::string_view name, std::string_view known) {
-  return name != known && within_edits(name, known, kMostEdits, kPunctuation);
-}
-
 }  // namespace
 
 void check_misspelt_metadata(const DocumentValue& metadata, const DocumentValue& spec, std::vector<Diagnostic>& found) {
@@ -154,20 +149,18 @@ void check_misspelt_metadata(const DocumentValue& metadata, const DocumentValue&
 }
 
 void check_misspelt_labels_of_node(const DocumentValue& metadata, std::vector<Diagnostic>& found) {
-  static constexpr std::array<std::string_view, 3> kLabels{kConfigLabel, kNosPartitioning, kHoldAnnotation};
-  for (const DocumentMember& label : members_of(metadata.find("labels"))) {
-    if (label.key == kNosPartitioningBefore) continue;
-    for (const std::string_view known : kLabels) {
-      if (!is_misspelt(label.key, known)) continue;
-      warn(found, "LabelMisspelt", fmt::format("metadata.labels[{}]", label.key), label.key_at,
-           fmt::format("nothing reads {}; did you mean \"{}\"?", label.key, known));
+  static constexpr std::array<std::string_view, 3> kKnown{kHoldAnnotation, kConfigLabel, kNosPartitioning};
+  const auto check = [&](std::string_view field, const char* code, std::span<const std::string_view> names) {
+    for (const DocumentMember& member : members_of(metadata.find(field))) {
+      for (const std::string_view known : names) {
+        if (member.key == known || !within_edits(member.key, known, kMostEdits, kPunctuation)) continue;
+        warn(found, code, fmt::format("metadata.{}[{}]", field, member.key), member.key_at,
+             fmt::format("nothing reads {}; did you mean \"{}\"?", member.key, known));
+      }
     }
-  }
-  for (const DocumentMember& annotation : members_of(metadata.find("annotations"))) {
-    if (!is_misspelt(annotation.key, kHoldAnnotation)) continue;
-    warn(found, "AnnotationMisspelt", fmt::format("metadata.annotations[{}]", annotation.key), annotation.key_at,
-         fmt::format("nothing reads {}; did you mean \"{}\"?", annotation.key, kHoldAnnotation));
-  }
+  };
+  check("labels", "LabelMisspelt", kKnown);
+  check("annotations", "AnnotationMisspelt", std::span(kKnown).first(1));
 }
 
 void report_unknown_field(const DocumentMember& member, const std::string& path,

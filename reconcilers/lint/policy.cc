@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "k8sclient/value/selectors.h"
 #include "k8sclient/value/time.h"
 #include "reconcilers/lint/checks.h"
 #include "reconcilers/model/labels.h"
@@ -22,7 +23,6 @@
 #include "reconcilers/model/policy.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/profile/document_value.h"
-#include "reconcilers/profile/expected.h"
 #include "reconcilers/profile/field_names.h"
 #include "reconcilers/profile/go_text.h"
 #include "reconcilers/profile/mps.h"
@@ -214,7 +214,7 @@ class PolicyCheck : DocumentCheck {
       if (!v.is_string()) {
         error("KeyNoLabelValue", v.at,
               fmt::format("expected a string, the name of a key of the ConfigMap; found {}", kind_name(v.kind)));
-      } else if (v.text.empty() || !is_label_value(v.text)) {
+      } else if (v.text.empty() || k8s::label_value_problem(v.text)) {
         error("KeyNoLabelValue", v.at,
               "expected a key that a node label can name: at most 63 letters, digits, '-', '_' and '.'");
       }

@@ -278,10 +278,6 @@ std::optional<std::string> single_strategy_error(const std::vector<Device>& devi
   return std::nullopt;
 }
 
-bool is_label_value(std::string_view value) {
-  return !k8s::label_value_problem(value);
-}
-
 Expectation expected_state(const Profile& profile, const std::vector<Device>& devices) {
   Expectation expectation;
   std::set<std::string_view> models;
@@ -290,7 +286,8 @@ Expectation expected_state(const Profile& profile, const std::vector<Device>& de
 
   if (auto labels = gfd_labels(profile, devices); labels) {
     for (auto& [key, value] : *labels) {
-      (is_label_value(value) ? expectation.labels : expectation.dropped_labels).emplace(key, std::move(value));
+      (k8s::label_value_problem(value) ? expectation.dropped_labels : expectation.labels)
+          .emplace(key, std::move(value));
     }
   } else {
     expectation.error = labels.error();

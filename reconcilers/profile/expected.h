@@ -69,9 +69,6 @@ inline constexpr GpuFamily kGpuFamilies[] = {
 // Why the plugin exits on these GPUs under migStrategy single; nullopt: it does not.
 [[nodiscard]] std::optional<std::string> single_strategy_error(const std::vector<Device>& devices);
 
-// At most 63 characters, letters and digits at both ends, '-', '_' and '.' between; empty is allowed.
-[[nodiscard]] bool is_label_value(std::string_view value);
-
 // --- The GPUs of a machine as people write them down: the annotation gpusharing.dev/devices, `expect --devices`, and
 // a Node's manifest.
 

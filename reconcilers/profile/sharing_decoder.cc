@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "k8sclient/value/selectors.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/profile/go_text.h"
 #include "reconcilers/profile/profile_decoder.h"
@@ -28,7 +29,7 @@ std::string repaired_name(std::string_view name) {
     }
   }
   while (!out.empty() && (out.back() == '-' || out.back() == '.')) out.pop_back();
-  return is_dns1123_subdomain(out) ? std::string(kDomainPrefix) + out : std::string();
+  return k8s::is_dns_subdomain(out) ? std::string(kDomainPrefix) + out : std::string();
 }
 
 bool is_unsigned(std::string_view text) {
@@ -169,7 +170,7 @@ std::optional<std::string> ProfileDecoder::resource_name(const DocumentValue& va
                       name.size(), kMaxNameLength));
     return std::nullopt;
   }
-  if (!is_dns1123_subdomain(std::string_view(name).substr(kDomainPrefix.size()))) {
+  if (!k8s::is_dns_subdomain(std::string_view(name).substr(kDomainPrefix.size()))) {
     const std::string repaired = repaired_name(value.text);
     const auto slash = value.text.find('/');
     std::string advice =
