@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "k8sclient/value/encoding.h"
+#include "k8sclient/value/selectors.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/profile/go_text.h"
 
@@ -187,6 +188,23 @@ std::string_view meant_resource(std::string_view resource) {
     if (within_edits(plain, each.plain, each.most_edits, kPunctuation)) return each.meant;
   }
   return {};
+}
+
+std::string repaired_name(std::string_view name) {
+  std::string out;
+  for (const char c : name.substr(name.starts_with(kDomainPrefix) ? kDomainPrefix.size() : 0)) {
+    if (c >= 'A' && c <= 'Z') {
+      out += static_cast<char>(c - 'A' + 'a');
+    } else if (c == '+') {
+      out += '.';
+    } else if (c == '_') {
+      out += '-';
+    } else if (c != ' ') {
+      out += c;
+    }
+  }
+  while (!out.empty() && (out.back() == '-' || out.back() == '.')) out.pop_back();
+  return k8s::is_dns_subdomain(out) ? std::string(kDomainPrefix) + out : std::string();
 }
 
 namespace {

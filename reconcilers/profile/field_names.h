@@ -113,6 +113,11 @@ inline constexpr std::array<ConfigField, 2> kImex{
 // left alone.
 [[nodiscard]] std::string_view meant_resource(std::string_view resource);
 
+// What the names of all resources begin with.
+inline constexpr std::string_view kDomainPrefix = "nvidia.com/";
+// A spelling of the name that upstream would take, or empty.
+[[nodiscard]] std::string repaired_name(std::string_view name);
+
 // --- config-manager's choice of a key, in its order: label, default, fallbacks (source: cmd/config-manager/main.go;
 // the table is in docs/profiles.md).
 

@@ -143,7 +143,7 @@ ParsedProfile parse_profile_node(const YamlNode& root) {
   ParsedProfile parsed;
   const DocumentValue value = to_document_value(root, DecodeTarget::config, parsed.diagnostics);
   if (!has_errors(parsed.diagnostics)) {
-    const DecodedProfile decoded = ProfileDecoder(parsed.diagnostics).decode(value);
+    const DecodedProfile decoded = decode_profile(value, parsed.diagnostics);
     parsed.accepted = !has_errors(parsed.diagnostics);
     parsed.profile = check_profile(decoded, parsed.diagnostics);
   }

@@ -191,6 +191,15 @@ const ConfigField* setting_at(std::string_view path) {
 
 }  // namespace
 
+Position DecodedProfile::place(std::string_view path) const {
+  for (auto found = places.find(path); found == places.end(); found = places.find(path)) {
+    const auto end = path.find_last_of(".[");
+    if (end == std::string_view::npos) return {};
+    path = path.substr(0, end);
+  }
+  return places.find(path)->second;
+}
+
 std::optional<std::string> word_complaint(std::string_view path, std::string_view text) {
   const ConfigField* field = setting_at(path);
   if (field == nullptr || field->words == nullptr) return std::nullopt;
