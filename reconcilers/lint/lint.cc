@@ -2,13 +2,17 @@
 #include "reconcilers/lint/lint.h"
 
 #include <algorithm>
+#include <array>
+#include <memory>
 #include <utility>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "reconcilers/cluster/manifests.h"
 #include "reconcilers/lint/checks.h"
 #include "reconcilers/lint/objects.h"
+#include "reconcilers/model/json_access.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/profile/document_value.h"
 #include "reconcilers/profile/field_names.h"
@@ -38,6 +42,107 @@ std::string_view name_of(const DocumentValue& object) {
   const DocumentValue* metadata = object.find("metadata");
   return metadata == nullptr ? std::string_view() : metadata->string_at("name");
 }
+
+// The pods of a workload.
+struct PodTemplate {
+  const DocumentValue* pod = nullptr;  // With metadata and spec, as a Pod has them.
+  std::string path;                    // What comes before the paths within it: "spec.template."
+};
+
+// Any object with containers in its spec that stands under a field named like a template: Deployment, Job, CronJob,
+// PyTorchJob, RayCluster, … have it at different places.
+void find_templates(const DocumentValue& value, const std::string& path, bool named, std::vector<PodTemplate>& out) {
+  const DocumentValue* containers = named ? find_path(value, {"spec", "containers"}) : nullptr;
+  if (containers != nullptr && containers->is_array()) {
+    out.push_back({&value, path + "."});
+    return;
+  }
+  for (const DocumentMember& member : value.members) {
+    const bool is_template = member.key.ends_with("emplate");
+    find_templates(member.value, path.empty() ? member.key : path + "." + member.key, is_template, out);
+  }
+  for (std::size_t i = 0; i < value.items.size(); ++i) {
+    find_templates(value.items[i], fmt::format("{}[{}]", path, i), named, out);
+  }
+}
+
+// Of a Deployment, StatefulSet, DaemonSet, Job, CronJob, and of any other object that has templates of pods. The
+// pointers are into `object`.
+std::vector<PodTemplate> pod_templates(const DocumentValue& object) {
+  std::vector<PodTemplate> out;
+  if (const DocumentValue* spec = object.find("spec")) find_templates(*spec, "spec", false, out);
+  if (object.string_at("kind") == "PodTemplate") {
+    if (const DocumentValue* pod = object.find("template")) find_templates(*pod, "template", true, out);
+  }
+  return out;
+}
+
+// The objects of a text that affect which profile reaches which node, and the pods that need other objects to be
+// judged: lint_cluster, lint_kai and lint_pods look at those of all files together.
+class ObjectCollector {
+ public:
+  // `objects` gets what is collected; null: nothing is.
+  explicit ObjectCollector(std::vector<ClusterObject>* objects) : objects_(objects) {}
+
+  // `source`: of the object's document.
+  void add(const DocumentValue& value, std::string_view kind, const std::string& source) {
+    static constexpr std::array<std::string_view, 11> kKinds{
+        "Node", "DaemonSet", "ConfigMap",    "ClusterPolicy", "ControllerRevision", "SharingPolicy",
+        "Pod",  "Config",    "RuntimeClass", "DeviceClass",   "ResourceSlice"};
+    const DocumentValue* name = name_of(value);
+    if (name == nullptr || std::ranges::find(kKinds, kind) == kKinds.end()) return;
+    // The field that decides which profile nodes get.
+    const DocumentValue* key =
+        kind == "SharingPolicy" ? find_path(value, {"spec", "profile", "configMapKey"}) : nullptr;
+    ClusterObject& object = append(kind, kind, *value.find("metadata"), to_json(value), source);
+    object.at = key != nullptr ? key->at : name->at;
+    if (const DocumentValue* config = find_path(value, {"spec", "devicePlugin", "config"});
+        kind == "ClusterPolicy" && config)
+      object.config = std::make_shared<const DocumentValue>(*config);
+    if (kind == "Pod" && needs_other_objects(value)) object.pod = std::make_shared<const DocumentValue>(value);
+  }
+
+  // The pods of a workload, as a Pod of its name.
+  void add_template(const DocumentValue& workload, std::string_view kind, const PodTemplate& of,
+                    const std::string& source) {
+    const DocumentValue* name = name_of(workload);
+    if (name == nullptr || !needs_other_objects(*of.pod)) return;
+    const DocumentValue* metadata = workload.find("metadata");
+    nlohmann::json pod = to_json(*of.pod);
+    pod["apiVersion"] = "v1";
+    pod["kind"] = "Pod";
+    if (!pod["metadata"].is_object()) pod["metadata"] = nlohmann::json::object();
+    pod["metadata"]["name"] = name->text;
+    if (const auto ns = metadata->string_at("namespace"); !ns.empty()) pod["metadata"]["namespace"] = ns;
+    ClusterObject& object = append("Pod", kind, *metadata, std::move(pod), source);
+    object.at = of.pod->at;
+    object.pod = std::make_shared<const DocumentValue>(*of.pod);
+    object.pod_path = of.path;
+  }
+
+ private:
+  // The name of an object; null: it has none, or nothing is collected.
+  const DocumentValue* name_of(const DocumentValue& value) const {
+    return objects_ != nullptr ? find_path(value, {"metadata", "name"}) : nullptr;
+  }
+
+  ClusterObject& append(std::string_view kind, std::string_view document_kind, const DocumentValue& metadata,
+                        nlohmann::json json, const std::string& source) {
+    fill_metadata(std::string(kind), json);
+    ClusterObject& object = objects_->emplace_back();
+    object.source = source;
+    object.kind = kind;
+    object.document_kind = document_kind;
+    object.ns = metadata.string_at("namespace");
+    object.name = metadata.find("name")->text;
+    const auto version = json.find("apiVersion");
+    object.api_version = version != json.end() && version->is_string() ? version->get<std::string>() : std::string();
+    object.json = dump(json);
+    return object;
+  }
+
+  std::vector<ClusterObject>* objects_;
+};
 
 class Linter {
  public:
