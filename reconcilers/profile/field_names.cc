@@ -20,7 +20,7 @@ namespace {
 
 struct Place {
   std::string_view where;
-  ConfigFields fields;
+  ProfileFields fields;
 };
 constexpr std::array<Place, 9> kPlaces{
     {{"the top level", kConfigFields},
@@ -124,10 +124,10 @@ std::string word_advice(std::string_view word, std::span<const std::string_view>
                       : fmt::format("did you mean \"{}\"?", near);
 }
 
-const ConfigField* find_field(ConfigFields fields, std::string_view key) {
-  auto found = std::ranges::find(fields, key, &ConfigField::name);
+const ProfileField* find_field(ProfileFields fields, std::string_view key) {
+  auto found = std::ranges::find(fields, key, &ProfileField::name);
   if (found == fields.end())
-    found = std::ranges::find_if(fields, [&](const ConfigField& field) { return equal_fold(key, field.name); });
+    found = std::ranges::find_if(fields, [&](const ProfileField& field) { return equal_fold(key, field.name); });
   return found == fields.end() ? nullptr : &*found;
 }
 
@@ -137,12 +137,12 @@ std::string complaint_about(const SettingWords& allowed, std::string_view word) 
   return std::ranges::find(words, word) != words.end() ? "" : word_advice(word, words);
 }
 
-std::vector<std::string_view> names_of(ConfigFields fields) {
-  const auto names = fields | std::views::transform(&ConfigField::name);
+std::vector<std::string_view> names_of(ProfileFields fields) {
+  const auto names = fields | std::views::transform(&ProfileField::name);
   return {names.begin(), names.end()};
 }
 
-std::string field_advice(std::string_view key, ConfigFields fields) {
+std::string field_advice(std::string_view key, ProfileFields fields) {
   constexpr std::string_view kAll = "known fields:";
   const std::vector<std::string_view> names = names_of(fields);
   if (!nearest_word(key, names).empty()) return word_advice(key, names, kAll);
@@ -154,7 +154,7 @@ std::string field_advice(std::string_view key, ConfigFields fields) {
   const auto here = std::ranges::find(in_order, fields.data(), [](const Place& place) { return place.fields.data(); });
   std::rotate(in_order.begin(), here == in_order.end() ? in_order.begin() : here, in_order.end());
   for (const Place& place : in_order) {
-    if (std::ranges::find(place.fields, key, &ConfigField::name) != place.fields.end())
+    if (std::ranges::find(place.fields, key, &ProfileField::name) != place.fields.end())
       return fmt::format("it belongs under {}", place.where);
   }
   return word_advice(key, names, kAll);

@@ -30,27 +30,27 @@ inline constexpr SettingWords kListStrategies{"UnknownDeviceListStrategy",
 // How the value of a setting is read. `boolean`: a pointer upstream, which null makes empty; `plain_boolean`: null
 // leaves it as it is. `section`: settings of its own.
 enum class FieldKind : std::uint8_t { text, boolean, plain_boolean, duration, words, numbers, section };
-struct ConfigField {
+struct ProfileField {
   std::string_view name;
   // The others are of flags and imex, and of what is below them.
   FieldKind kind = FieldKind::text;
   // The value that every release of the components has as its own default: a profile that writes it out means the same
   // as one that leaves it out, because a flag or environment variable on the DaemonSet overrides both.
   std::optional<std::string_view> usual = std::nullopt;
-  const SettingWords* words = nullptr;         // Null: any text.
-  std::span<const ConfigField> settings = {};  // Of a section.
+  const SettingWords* words = nullptr;          // Null: any text.
+  std::span<const ProfileField> settings = {};  // Of a section.
 };
-using ConfigFields = std::span<const ConfigField>;
+using ProfileFields = std::span<const ProfileField>;
 
-inline constexpr std::array<ConfigField, 5> kConfigFields{
+inline constexpr std::array<ProfileField, 5> kConfigFields{
     {{"version"}, {"flags"}, {"resources"}, {"sharing"}, {"imex"}}};
-inline constexpr std::array<ConfigField, 2> kResourcesFields{{{"gpus"}, {"mig"}}};
-inline constexpr std::array<ConfigField, 2> kPatternFields{{{"pattern"}, {"name"}}};
-inline constexpr std::array<ConfigField, 2> kSharingFields{{{"timeSlicing"}, {"mps"}}};
-inline constexpr std::array<ConfigField, 3> kSectionFields{
+inline constexpr std::array<ProfileField, 2> kResourcesFields{{{"gpus"}, {"mig"}}};
+inline constexpr std::array<ProfileField, 2> kPatternFields{{{"pattern"}, {"name"}}};
+inline constexpr std::array<ProfileField, 2> kSharingFields{{{"timeSlicing"}, {"mps"}}};
+inline constexpr std::array<ProfileField, 3> kSectionFields{
     {{"renameByDefault"}, {"failRequestsGreaterThanOne"}, {"resources"}}};
-inline constexpr std::array<ConfigField, 4> kEntryFields{{{"name"}, {"rename"}, {"devices"}, {"replicas"}}};
-inline constexpr std::array<ConfigField, 7> kPluginFlags{
+inline constexpr std::array<ProfileField, 4> kEntryFields{{{"name"}, {"rename"}, {"devices"}, {"replicas"}}};
+inline constexpr std::array<ProfileField, 7> kPluginFlags{
     {{"passDeviceSpecs", FieldKind::boolean, "false"},
      {"deviceListStrategy", FieldKind::words, "envvar", &kListStrategies},
      {"deviceIDStrategy", FieldKind::text, "uuid", &kIdStrategies},
@@ -58,12 +58,12 @@ inline constexpr std::array<ConfigField, 7> kPluginFlags{
      {"nvidiaCTKPath"},
      {"containerDriverRoot"},
      {"sharedDevicesAllocationPolicy", FieldKind::text, {}, &kAllocationPolicies}}};
-inline constexpr std::array<ConfigField, 5> kGfdFlags{{{"oneshot", FieldKind::boolean, "false"},
-                                                       {"noTimestamp", FieldKind::boolean, "false"},
-                                                       {"sleepInterval", FieldKind::duration, "60000000000"},
-                                                       {"outputFile"},
-                                                       {"machineTypeFile"}}};
-inline constexpr std::array<ConfigField, 12> kFlags{
+inline constexpr std::array<ProfileField, 5> kGfdFlags{{{"oneshot", FieldKind::boolean, "false"},
+                                                        {"noTimestamp", FieldKind::boolean, "false"},
+                                                        {"sleepInterval", FieldKind::duration, "60000000000"},
+                                                        {"outputFile"},
+                                                        {"machineTypeFile"}}};
+inline constexpr std::array<ProfileField, 12> kFlags{
     {{"migStrategy", FieldKind::text, "none", &kMigStrategies},
      {"failOnInitError", FieldKind::boolean, "true"},
      {"mpsRoot"},
@@ -76,18 +76,18 @@ inline constexpr std::array<ConfigField, 12> kFlags{
      {"deviceDiscoveryStrategy", FieldKind::text, "auto", &kDiscoveryStrategies},
      {"plugin", FieldKind::section, {}, nullptr, kPluginFlags},
      {"gfd", FieldKind::section, {}, nullptr, kGfdFlags}}};
-inline constexpr std::array<ConfigField, 2> kImex{
+inline constexpr std::array<ProfileField, 2> kImex{
     {{"channelIDs", FieldKind::numbers, ""}, {"required", FieldKind::plain_boolean, "false"}}};
 
 // The field that encoding/json decodes a key into: the one of exactly this name, else one that differs in case only.
 // Null: there is none.
-[[nodiscard]] const ConfigField* find_field(ConfigFields fields, std::string_view key);
+[[nodiscard]] const ProfileField* find_field(ProfileFields fields, std::string_view key);
 // "did you mean "x"?", or which words the setting can be, if it cannot be this one; empty: it can.
 [[nodiscard]] std::string complaint_about(const SettingWords& allowed, std::string_view word);
 
 // What to say after "unknown field": the spelling or the place that was probably meant, or which fields exist here.
-[[nodiscard]] std::string field_advice(std::string_view key, ConfigFields fields);
-[[nodiscard]] std::vector<std::string_view> names_of(ConfigFields fields);
+[[nodiscard]] std::string field_advice(std::string_view key, ProfileFields fields);
+[[nodiscard]] std::vector<std::string_view> names_of(ProfileFields fields);
 
 // Edits between two words. Only their first 64 characters count, case does not, and characters of `ignored` count as
 // if they were absent. Cheap for words that are more than `most` apart: then the answer is `most` + 1.

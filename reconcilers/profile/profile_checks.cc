@@ -178,9 +178,9 @@ class Checker : DocumentCheck {
 };
 
 // The field of flags at the path "flags.plugin.deviceListStrategy"; null: there is none.
-const ConfigField* setting_at(std::string_view path) {
-  const ConfigField* field = nullptr;
-  ConfigFields fields = kFlags;
+const ProfileField* setting_at(std::string_view path) {
+  const ProfileField* field = nullptr;
+  ProfileFields fields = kFlags;
   for (const auto part : std::views::split(path, '.') | std::views::drop(1)) {
     field = find_field(fields, std::string_view(part.begin(), part.end()));
     if (field == nullptr) return nullptr;
@@ -201,7 +201,7 @@ Position DecodedProfile::place(std::string_view path) const {
 }
 
 std::optional<std::string> word_complaint(std::string_view path, std::string_view text) {
-  const ConfigField* field = setting_at(path);
+  const ProfileField* field = setting_at(path);
   if (field == nullptr || field->words == nullptr) return std::nullopt;
   const bool list = field->kind == FieldKind::words;
   while (true) {

@@ -50,7 +50,7 @@ class ProfileDecoder : DocumentCheck {
     if (document.is_null() || !expect_object(document)) return {};
     reset_misplaced_flags(document);
     std::string version;
-    members(document, kConfigFields, true, [&](const ConfigField& field, const DocumentMember& member) {
+    members(document, kConfigFields, true, [&](const ProfileField& field, const DocumentMember& member) {
       const DocumentValue& value = member.value;
       if (field.name == "version") {
         if (value.is_string()) {
@@ -101,12 +101,12 @@ class ProfileDecoder : DocumentCheck {
   // Calls visit(field, member) for every member that upstream decodes into one of `fields`, in upstream's order; the
   // others are reported. `ignoring_case`: encoding/json's own structs; otherwise the plugin's unmarshalers. While a
   // member is visited, the path is that of its field, but at the top level.
-  void members(const DocumentValue& object, ConfigFields fields, bool ignoring_case,
-               const std::function<void(const ConfigField&, const DocumentMember&)>& visit) {
-    std::vector<const ConfigField*> seen;
+  void members(const DocumentValue& object, ProfileFields fields, bool ignoring_case,
+               const std::function<void(const ProfileField&, const DocumentMember&)>& visit) {
+    std::vector<const ProfileField*> seen;
     const bool top_level = path_.empty();
     for (const DocumentMember& member : object.members) {
-      const ConfigField* field = find_field(fields, member.key);
+      const ProfileField* field = find_field(fields, member.key);
       if (field == nullptr || (!ignoring_case && member.key != field->name)) {
         unknown_field(member, fields);
         continue;
@@ -131,10 +131,10 @@ class ProfileDecoder : DocumentCheck {
     }
   }
 
-  void unknown_field(const DocumentMember& member, ConfigFields fields) {
+  void unknown_field(const DocumentMember& member, ProfileFields fields) {
     if (++unknown_fields_ > kMostReported) return;
     const PathStep step(path_, member.key);
-    if (const ConfigField* field = find_field(fields, member.key)) {
+    if (const ProfileField* field = find_field(fields, member.key)) {
       return warning("WrongCase", member.key_at,
                      fmt::format("\"{}\" is ignored: the name is case-sensitive here; write \"{}\"",
                                  shown_value(member.key), field->name));
@@ -146,7 +146,7 @@ class ProfileDecoder : DocumentCheck {
 
   // "; write "replicas" for "replica"" for a field that the object lacks, if a member that is ignored was probably
   // meant to be it; else empty.
-  std::string misspelling_of(std::string_view field, const DocumentValue& object, ConfigFields fields) const {
+  std::string misspelling_of(std::string_view field, const DocumentValue& object, ProfileFields fields) const {
     if (unknown_fields_ > kMostReported) return {};
     const std::vector<std::string_view> names = names_of(fields);
     const auto found = std::ranges::find_if(object.members, [&](const DocumentMember& member) {
@@ -158,7 +158,7 @@ class ProfileDecoder : DocumentCheck {
 
   // An error with that sentence if the entry lacks the field.
   void missing(const DocumentValue& entry, std::string_view field, std::string_view code, std::string message,
-               ConfigFields fields) {
+               ProfileFields fields) {
     if (entry.find(field) == nullptr) error(code, entry.at, message + misspelling_of(field, entry, fields));
   }
 
@@ -166,7 +166,7 @@ class ProfileDecoder : DocumentCheck {
   // and sets each one that it finds there to empty: `flags.plugin.migStrategy: single` makes flags.migStrategy empty.
   void reset_misplaced_flags(const DocumentValue& document) {
     for (const DocumentMember& flags : document.members) {
-      const ConfigField* field = find_field(kConfigFields, flags.key);
+      const ProfileField* field = find_field(kConfigFields, flags.key);
       if (field == nullptr || field->name != "flags") continue;
       for (const DocumentMember& nested : flags.value.members) {
         if (find_field(kFlags, nested.key) != nullptr)
@@ -176,9 +176,9 @@ class ProfileDecoder : DocumentCheck {
   }
 
   void reset_misplaced(const DocumentValue& value, const std::string& where, const std::string& owner,
-                       ConfigFields fields) {
+                       ProfileFields fields) {
     for (const DocumentMember& member : value.members) {
-      const ConfigField* field = find_field(fields, member.key);
+      const ProfileField* field = find_field(fields, member.key);
       if (field == nullptr) continue;
       const std::string path = owner + std::string(field->name);
       std::string place = fmt::format("{}.{}", where, member.key);
@@ -194,8 +194,8 @@ class ProfileDecoder : DocumentCheck {
     }
   }
 
-  void settings(const DocumentValue& value, ConfigFields fields) {
-    members(value, fields, true, [&](const ConfigField& field, const DocumentMember& member) {
+  void settings(const DocumentValue& value, ProfileFields fields) {
+    members(value, fields, true, [&](const ProfileField& field, const DocumentMember& member) {
       if (!member.value.is_null()) {
         setting(member.value, field);
       } else if (field.kind == FieldKind::section) {
@@ -206,7 +206,7 @@ class ProfileDecoder : DocumentCheck {
     });
   }
 
-  void setting(const DocumentValue& value, const ConfigField& field) {
+  void setting(const DocumentValue& value, const ProfileField& field) {
     switch (field.kind) {
       case FieldKind::text:
       case FieldKind::boolean:
@@ -224,20 +224,20 @@ class ProfileDecoder : DocumentCheck {
   }
 
   // The field at the path has that value.
-  void set(const ConfigField& field, Position at, std::string text,
+  void set(const ProfileField& field, Position at, std::string text,
            std::optional<std::vector<std::string>> words = std::nullopt) {
     out_.settings[path_] = {&field, std::move(text), "", std::move(words)};
     out_.places[path_] = at;
   }
 
-  void plain_setting(const DocumentValue& value, const ConfigField& field) {
+  void plain_setting(const DocumentValue& value, const ProfileField& field) {
     const bool text = field.kind == FieldKind::text;
     if (value.kind != (text ? DocumentValue::Kind::string : DocumentValue::Kind::boolean))
       return wrong_type(value, text ? "a string (quote it)" : "true or false (without quotes)");
     set(field, value.at, value.text);
   }
 
-  void device_list_setting(const DocumentValue& value, const ConfigField& field) {
+  void device_list_setting(const DocumentValue& value, const ProfileField& field) {
     std::set<std::string> strategies;
     if (value.is_string()) {
       strategies.insert(value.text);
@@ -252,7 +252,7 @@ class ProfileDecoder : DocumentCheck {
         std::vector(strategies.begin(), strategies.end()));
   }
 
-  void duration_setting(const DocumentValue& value, const ConfigField& field) {
+  void duration_setting(const DocumentValue& value, const ProfileField& field) {
     constexpr auto kForms = "a duration like \"60s\" or \"1h30m\", or \"infinite\"";
     if (value.is_string()) {
       const auto duration =
@@ -274,7 +274,7 @@ class ProfileDecoder : DocumentCheck {
     }
   }
 
-  void channel_ids_setting(const DocumentValue& value, const ConfigField& field) {
+  void channel_ids_setting(const DocumentValue& value, const ProfileField& field) {
     if (!value.is_array()) return wrong_type(value, "a list of channel IDs");
     std::vector<std::int64_t> ids;
     for (std::size_t i = 0; i < value.items.size(); ++i) {
@@ -288,7 +288,7 @@ class ProfileDecoder : DocumentCheck {
   }
 
   void resources(const DocumentValue& value) {
-    members(value, kResourcesFields, true, [this](const ConfigField&, const DocumentMember& member) {
+    members(value, kResourcesFields, true, [this](const ProfileField&, const DocumentMember& member) {
       if (member.value.is_null()) return;
       if (!member.value.is_array()) return wrong_type(member.value, "a list of {pattern, name}");
       out_.custom_resources = out_.custom_resources || !member.value.items.empty();
@@ -301,7 +301,7 @@ class ProfileDecoder : DocumentCheck {
 
   void pattern_entry(const DocumentValue& value) {
     if (!value.is_null() && !expect_object(value)) return;
-    members(value, kPatternFields, false, [&](const ConfigField& field, const DocumentMember& member) {
+    members(value, kPatternFields, false, [&](const ProfileField& field, const DocumentMember& member) {
       if (field.name == "name") {
         static_cast<void>(resource_name(member.value));
       } else if (!member.value.is_string() && !member.value.is_null()) {
@@ -313,7 +313,7 @@ class ProfileDecoder : DocumentCheck {
   }
 
   void sharing(const DocumentValue& value) {
-    members(value, kSharingFields, true, [this](const ConfigField& field, const DocumentMember& member) {
+    members(value, kSharingFields, true, [this](const ProfileField& field, const DocumentMember& member) {
       if (field.name == "timeSlicing") {
         section(member, out_.time_slicing);
       } else if (member.value.is_null()) {
@@ -331,7 +331,7 @@ class ProfileDecoder : DocumentCheck {
     if (!value.is_null() && !expect_object(value)) return;
     bool listed = false;
     section.rename_by_default = section.rename_by_default && value.find("renameByDefault") != nullptr;
-    members(value, kSectionFields, false, [&](const ConfigField& field, const DocumentMember& part) {
+    members(value, kSectionFields, false, [&](const ProfileField& field, const DocumentMember& part) {
       const DocumentValue& v = part.value;
       if (field.name != "resources") {
         if (v.kind != DocumentValue::Kind::boolean && !v.is_null()) wrong_type(v, "true or false (without quotes)");
@@ -365,7 +365,7 @@ class ProfileDecoder : DocumentCheck {
 
   void entry(const DocumentValue& value, ReplicatedResource& entry, bool rename_by_default) {
     if (!value.is_null() && !expect_object(value)) return;
-    members(value, kEntryFields, false, [&](const ConfigField& field, const DocumentMember& member) {
+    members(value, kEntryFields, false, [&](const ProfileField& field, const DocumentMember& member) {
       const DocumentValue& v = member.value;
       out_.places[path_] = v.at;
       if (field.name == "name") {

@@ -16,7 +16,7 @@
 namespace gso {
 
 struct DecodedSetting {
-  const ConfigField* field = nullptr;
+  const ProfileField* field = nullptr;
   std::string text = {};       // Canonical.
   std::string misplaced = {};  // Path of a nested field of this name, if upstream made the setting empty because of it.
   // The items of a list, possibly empty; nullopt if the setting is not a list.
