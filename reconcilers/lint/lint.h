@@ -117,9 +117,8 @@ void lint_pods(const std::vector<ClusterObject>& objects, std::vector<LintedDocu
 // and code.
 [[nodiscard]] std::string lint_line(const LintedDocument& document, const Diagnostic& diagnostic);
 
-// The diagnostics of one document for people: place, message, code, the source line and a caret. `text` is that of the
-// whole file; for many documents of one file, its lines.
+// The diagnostics of one document for people: place, message, code, the source line and a caret. `text`: of the whole
+// file.
 [[nodiscard]] std::string lint_report(const LintedDocument& document, const SourceLines& text);
-[[nodiscard]] std::string lint_report(const LintedDocument& document, std::string_view text);
 
 }  // namespace gso

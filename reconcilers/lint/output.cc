@@ -171,8 +171,4 @@ std::string lint_report(const LintedDocument& document, const SourceLines& text)
   return out;
 }
 
-std::string lint_report(const LintedDocument& document, std::string_view text) {
-  return lint_report(document, SourceLines(text));
-}
-
 }  // namespace gso

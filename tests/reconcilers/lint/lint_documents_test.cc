@@ -380,7 +380,7 @@ TEST(LintDocuments, JsonHasTheContractsFieldsInTheirOrder) {
 TEST(LintDocuments, TextShowsTheLineAndACaret) {
   const std::string text =
       "# \u00fc\nversion: \"v1\"\nsharing: {mps: {\u00fc: 1, resources: [{name: gpu, replicas: 1}]}}\n";
-  EXPECT_EQ(lint_report(lint(text)[0], text),
+  EXPECT_EQ(lint_report(lint(text)[0], SourceLines(text)),
             "f.yaml:3:17: warning: sharing.mps.\u00fc: \"\u00fc\" is ignored: unknown field; known fields: "
             "renameByDefault, failRequestsGreaterThanOne, resources [UnknownField]\n"
             "    3 | sharing: {mps: {\u00fc: 1, resources: [{name: gpu, replicas: 1}]}}\n"
@@ -393,7 +393,7 @@ TEST(LintDocuments, TextShowsTheLineAndACaret) {
 
 // The two lines under a diagnostic of a text: the source line, and the caret.
 std::string shown(const std::string& text) {
-  const std::string report = lint_report(lint(text)[0], text);
+  const std::string report = lint_report(lint(text)[0], SourceLines(text));
   return report.substr(std::min(report.find('\n') + 1, report.size()));
 }
 
@@ -419,12 +419,12 @@ TEST(LintDocuments, TextPlacesAValueOfAConfigMapInTheFile) {
       "\"version: v3\"\n";
   const auto documents = lint(text);
   ASSERT_EQ(documents.size(), 2u);
-  EXPECT_EQ(lint_report(documents[0], text),
+  EXPECT_EQ(lint_report(documents[0], SourceLines(text)),
             "f.yaml:7:14: error: version: version is \"v2\"; the only supported version is v1 [UnknownVersion]\n"
             "    7 |     version: v2\n"
             "      |              ^\n");
   EXPECT_EQ(
-      lint_report(documents[1], text),
+      lint_report(documents[1], SourceLines(text)),
       "f.yaml[b], line 1 of the value, column 10: error: version: version is \"v3\"; the only supported version is v1 "
       "[UnknownVersion]\n"
       "    1 | version: v3\n"

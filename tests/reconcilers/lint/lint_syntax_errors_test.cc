@@ -31,7 +31,7 @@ TEST(LintSyntaxErrors, AMissingColonOrSpaceIsReportedWhereItIsMissing) {
        "    6 |     ...\n"
        "      |     ^\n"}};
   for (const auto& [text, expected] : table) {
-    EXPECT_EQ(lint_report(lint(text)[0], text), expected);
+    EXPECT_EQ(lint_report(lint(text)[0], SourceLines(text)), expected);
   }
 }
 
