@@ -41,16 +41,14 @@ std::string object_problem(const std::string& file, const DocumentValue& value) 
   }
   if (!lacks_kind(value)) return {};
   const Diagnostic found = kind_missing(value);
-  return fmt::format("{}:{}:{}: {}", file, found.line, found.column, found.message);
+  return fmt::format("{}:{}:{}: {}", file, found.at.line, found.at.column, found.message);
 }
 
 // The profile in the text: the text itself, or a value of the ConfigMap that it is.
 k8s::Result<ProfileText> profile_text(const std::string& file, std::string text, const std::string& key) {
   YamlStream stream(text);
   const auto document = stream.next();
-  std::vector<Diagnostic> unused;
-  const DocumentValue value =
-      document ? to_document_value(*document->root, DecodeTarget::none, unused) : DocumentValue{};
+  const DocumentValue value = document ? to_document_value(*document->root) : DocumentValue{};
   if (std::string problem = object_problem(file, value); !problem.empty()) {
     return k8s::fail(k8s::Reason::invalid, std::move(problem));
   }
@@ -175,7 +173,7 @@ int run_expect(const ExpectOptions& options, std::istream& in, std::ostream& out
                config->source == options.config && config->line_before == 0 ? "the file" : "the text");
   }
   ParsedProfile parsed = parse_profile(config->text);
-  for (Diagnostic& d : parsed.diagnostics) d.line += d.line > 0 ? config->line_before : 0;
+  for (Diagnostic& d : parsed.diagnostics) d.at.line += d.at.line > 0 ? config->line_before : 0;
   if (parsed.accepted) {
     // Errors that only GPUs can cause: the expectation says whether these do.
     std::erase_if(parsed.diagnostics, [](const Diagnostic& d) {
@@ -191,7 +189,7 @@ int run_expect(const ExpectOptions& options, std::istream& in, std::ostream& out
   for (const Diagnostic& d : parsed.diagnostics) {
     if (d.severity != Severity::warning) continue;
     warnings.push_back(
-        fmt::format("{}: line {}: {}{}", config->source, d.line, d.path.empty() ? "" : d.path + ": ", d.message));
+        fmt::format("{}: line {}: {}{}", config->source, d.at.line, d.path.empty() ? "" : d.path + ": ", d.message));
   }
   if (options.json) {
     out << json_text(expectation, warnings);

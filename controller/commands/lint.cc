@@ -151,9 +151,9 @@ OrderedJson location_of(const LintedDocument& document, const Diagnostic& found)
   // has the value unchanged.
   const bool placed = document.key.empty() || document.line_before.has_value();
   const int before = document.line_before.value_or(0);
-  const int line = placed && found.line > 0 ? found.line + before : 0;
+  const int line = placed && found.at.line > 0 ? found.at.line + before : 0;
   OrderedJson region{{"startLine", std::max(line, 1)}};
-  if (line > 0) region["startColumn"] = std::max(found.column, 1);
+  if (line > 0) region["startColumn"] = std::max(found.at.column, 1);
   return {{"physicalLocation",
            {{"artifactLocation", {{"uri", uri_of(file_of(document))}}}, {"region", std::move(region)}}}};
 }

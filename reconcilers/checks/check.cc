@@ -124,8 +124,11 @@ std::vector<Diagnostic> run_preflight(const Setup& setup) {
   for (const Check& check : checks()) {
     if (!check.listed || check.of_setup == nullptr) continue;
     for (Complaint& complaint : check.of_setup(setup)) {
-      found.push_back({complaint.severity.value_or(check.severity), std::string(check.code), std::move(complaint.path),
-                       0, 0, std::move(complaint.message)});
+      found.push_back({complaint.severity.value_or(check.severity),
+                       std::string(check.code),
+                       std::move(complaint.path),
+                       {},
+                       std::move(complaint.message)});
     }
   }
   return found;

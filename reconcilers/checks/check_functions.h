@@ -30,10 +30,10 @@ namespace gso::check {
 
 // --- The GPUs (node_checks.cc).
 [[nodiscard]] Complaints devices_unreadable(const Setup& setup);
-[[nodiscard]] Complaints mps_fault(const Setup& setup, MpsFault::Kind kind);
-template <MpsFault::Kind kKind>
+[[nodiscard]] Complaints mps_fault(const Setup& setup, std::string_view code);
+template <const std::string_view& kCode>
 [[nodiscard]] Complaints mps_fault(const Setup& setup) {
-  return mps_fault(setup, kKind);
+  return mps_fault(setup, kCode);
 }
 [[nodiscard]] Complaints mig_not_uniform(const Setup& setup);
 [[nodiscard]] Complaints gpus_cannot_be_served(const NodeSetup& setup);

@@ -242,8 +242,7 @@ std::optional<Diagnostic> memory_problem(const ServerContainer& container, std::
       unknown ? Severity::info : Severity::warning,
       unknown ? "MemoryFractionUnknown" : "MemoryFractionAboveSlice",
       "",
-      0,
-      0,
+      {},
       fmt::format("container {}: {} reserves a fraction of the whole GPU ({}), and {} shares each GPU by MPS among {} "
                   "clients, which get 1/{} of its memory each: {}set {} to at most {:.2f}",
                   container.name, server.name, asked, where, replicas, replicas,

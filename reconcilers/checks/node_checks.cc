@@ -173,29 +173,20 @@ Complaints devices_unreadable(const Setup& setup) {
                        kDevicesAnnotation, setup.gpus->problem)}};
 }
 
-Complaints mps_fault(const Setup& setup, MpsFault::Kind kind) {
+Complaints mps_fault(const Setup& setup, std::string_view code) {
   Complaints out;
   if (!setup.wants_mps()) return out;
   const std::vector<Device> devices = devices_of(*setup.gpus);
-  for (MpsFault& fault :
+  for (Diagnostic& fault :
        mps_faults(*setup.valid_profile(), setup.mig_strategy(), {&devices, setup.gpus->mig_enabled})) {
-    if (fault.kind == kind) out.push_back({std::move(fault.path), std::move(fault.message)});
+    if (fault.code == code) out.push_back({std::move(fault.path), std::move(fault.message)});
   }
   return out;
 }
 
 Complaints mig_not_uniform(const Setup& setup) {
   if (setup.valid_profile() == nullptr || setup.mig_strategy() != "single") return {};
-  const std::vector<Device> devices = devices_of(*setup.gpus);
-  const auto enabled = std::ranges::count_if(devices, &Device::mig_enabled);
-  std::set<std::map<std::string, std::int64_t>> kinds;
-  bool empty = false;
-  for (const Device& device : devices) {
-    empty = empty || (device.mig_enabled && device.mig_devices.empty());
-    for (const MigDevice& mig : device.mig_devices) kinds.insert(mig.attributes);
-  }
-  const bool uniform = !empty && kinds.size() <= 1 && std::cmp_equal(enabled, devices.size());
-  if (enabled == 0 || uniform) return {};
+  if (!single_strategy_error(devices_of(*setup.gpus))) return {};
   return {{"flags.migStrategy",
            "migStrategy single needs MIG devices of one kind on every GPU, or MIG disabled everywhere; the plugin "
            "exits, and GFD labels the product -MIG-INVALID"}};

@@ -11,12 +11,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "k8sclient/value/selectors.h"
 #include "reconcilers/checks/check_functions.h"
 #include "reconcilers/cluster/config_maps.h"
 #include "reconcilers/cluster/plugin_settings.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/object_refs.h"
-#include "reconcilers/profile/expected.h"
 #include "reconcilers/profile/field_names.h"
 
 namespace gso {
@@ -128,7 +128,7 @@ std::vector<Finding> check_operand_setup(const World& world, const Discovery& di
 }
 
 std::string key_label_problem(std::string_view key) {
-  if (is_label_value(key)) return {};
+  if (!k8s::label_value_problem(key)) return {};
   return fmt::format(
       "the key \"{}\" cannot be chosen by a node label: a label value has at most 63 letters, digits, '-', '_' and "
       "'.', with a letter or digit at both ends",

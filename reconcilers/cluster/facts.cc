@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "k8sclient/value/selectors.h"
 #include "reconcilers/model/foreign_names.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
@@ -54,16 +55,11 @@ void add_mig_facts(const Node& node, GpuFacts& facts) {
 
 // The lowest compute capability of a family, if only the family label exists.
 void add_family(const Node& node, GpuFacts& facts) {
-  constexpr int kMostMajor = 20;
-  const auto family = node.meta.labels.get("nvidia.com/gpu.family");
-  if (family == gpu_family(0, 0)) return;  // One that GFD does not know.
-  for (int major = kMostMajor; major > 0; --major) {
-    for (const int minor : {9, 5, 0}) {
-      if (family != gpu_family(major, minor)) continue;
-      facts.compute_major = major;
-      facts.compute_minor = minor;
-    }
-  }
+  const auto family = node.meta.labels.get("nvidia.com/gpu.family").value_or("");
+  const GpuFamily* const known = std::ranges::find(kGpuFamilies, family, &GpuFamily::name);
+  if (known == std::end(kGpuFamilies)) return;
+  facts.compute_major = known->major;
+  facts.compute_minor = known->minor;
 }
 
 }  // namespace
@@ -161,7 +157,7 @@ void add_resource(const Profile& profile, std::string_view resource, std::int64_
   out.labels[key + ".sharing-strategy"] = shared ? std::string(to_string(profile.strategy())) : "none";
   if (!product.empty()) {
     std::string value = fmt::format("{}{}", product, shared && !rename ? "-SHARED" : "");
-    (is_label_value(value) ? out.labels : out.dropped_labels)[key + ".product"] = std::move(value);
+    (k8s::label_value_problem(value) ? out.dropped_labels : out.labels)[key + ".product"] = std::move(value);
   }
   const bool renamed = rename && registered > 1;
   const std::string serving = renamed ? key + ".shared" : key;

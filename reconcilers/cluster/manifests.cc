@@ -222,7 +222,7 @@ class Loader {
     std::vector<Diagnostic> diagnostics;
     const DocumentValue value = to_document_value(node, DecodeTarget::object, diagnostics);
     const auto wrong = std::ranges::find(diagnostics, Severity::error, &Diagnostic::severity);
-    if (wrong != diagnostics.end()) return refuse(file, {wrong->line, wrong->column}, wrong->message);
+    if (wrong != diagnostics.end()) return refuse(file, wrong->at, wrong->message);
     if (document && value.is_null()) return;
     if (!value.is_object()) {
       return refuse(file, value.at, "a manifest must be an object with a kind, found " + found_there(value));
@@ -371,7 +371,7 @@ k8s::Result<std::string> yaml_to_json(std::string_view text) {
   const DocumentValue value = to_document_value(*document->root, DecodeTarget::none, diagnostics);
   const auto wrong = std::ranges::find(diagnostics, Severity::error, &Diagnostic::severity);
   if (wrong != diagnostics.end()) {
-    return k8s::fail(k8s::Reason::decode, fmt::format("line {}: {}", wrong->line, wrong->message));
+    return k8s::fail(k8s::Reason::decode, fmt::format("line {}: {}", wrong->at.line, wrong->message));
   }
   return dump(to_json(value));
 }

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <nlohmann/json.hpp>
 
+#include "k8sclient/value/encoding.h"
 #include "reconcilers/cluster/record_store.h"
 #include "reconcilers/kai/index.h"
 #include "reconcilers/kai/planners.h"
@@ -41,8 +41,7 @@ bool renders(std::string_view manager) {
                                              "opentofu",
                                              "hashicorp",
                                              "crossplane"};
-  std::string name(manager);
-  std::ranges::transform(name, name.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string name = k8s::lower(manager);
   return name.empty() || name == "operator" ||
          std::ranges::any_of(kRenderers, [&](std::string_view renderer) { return name.starts_with(renderer); });
 }

@@ -176,10 +176,7 @@ void KaiIndex::find_unreserved(const KaiWorld& kai, const std::string& name) {
   if (auto old = unreserved_of_.extract(name)) {
     for (const auto& [node, request] : old.mapped()) {
       auto& requests = unreserved_[node];
-      if (auto groups = requests.find(request); groups != requests.end()) {
-        groups->second.erase(name);
-        if (groups->second.empty()) requests.erase(groups);
-      }
+      if (--requests[request] == 0) requests.erase(request);
       if (requests.empty()) unreserved_.erase(node);
     }
   }
@@ -201,7 +198,7 @@ void KaiIndex::find_unreserved(const KaiWorld& kai, const std::string& name) {
     if (std::ranges::find(reserved, request->selected_node) != reserved.end()) continue;
     if (kai.pods.find(ObjectKey{key.ns, request->pod_name}) != nullptr) continue;
     const std::string node(request->selected_node.view());
-    unreserved_[node][key].insert(name);
+    ++unreserved_[node][key];
     unreserved_of_[name].emplace_back(node, key);
   }
 }

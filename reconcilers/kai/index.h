@@ -72,9 +72,9 @@ class KaiIndex {
   // Nodes with KAI use whose plugin serves replicas (time-slicing or MPS).
   [[nodiscard]] const std::set<std::string>& shared_twice() const { return shared_twice_; }
   // Succeeded BindRequests whose pod no watch shows (multi-device consumers have no plain label), with the groups that
-  // have no live reservation on the node: node -> BindRequest -> these groups. unreserved_consumers() looks up whether
-  // such a pod is alive.
-  using Unreserved = std::map<std::string, std::map<ObjectKey, std::set<std::string>>>;
+  // have no live reservation on the node: node -> BindRequest -> how many groups. unreserved_consumers() looks up
+  // whether such a pod is alive.
+  using Unreserved = std::map<std::string, std::map<ObjectKey, int>>;
   [[nodiscard]] const Unreserved& unreserved() const { return unreserved_; }
 
  private:

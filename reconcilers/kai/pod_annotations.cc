@@ -33,10 +33,10 @@ bool is_pipe_directory(std::string_view path) {
   return path.size() > 1 && !path.ends_with('/');
 }
 
-class PodCheck {
+class PodCheck : DocumentCheck {
  public:
   PodCheck(const DocumentValue& pod, const KaiPodRules& rules, std::vector<Diagnostic>& diagnostics)
-      : pod_(pod), rules_(rules), diagnostics_(diagnostics), spec_(pod.find("spec")) {
+      : DocumentCheck(diagnostics), pod_(pod), rules_(rules), spec_(pod.find("spec")) {
     const DocumentValue* metadata = pod.find("metadata");
     annotations_ = metadata != nullptr ? metadata->find("annotations") : nullptr;
   }
@@ -58,9 +58,6 @@ class PodCheck {
  private:
   using enum Severity;
 
-  void add(Severity severity, std::string_view code, std::string path, Position at, std::string message) {
-    diagnostics_.push_back({severity, std::string(code), std::move(path), at.line, at.column, std::move(message)});
-  }
   // Reports an annotation, which the pod has if it is wrong.
   void report_if(bool is_wrong, Severity severity, std::string_view name, std::string_view code, std::string message) {
     if (is_wrong)
@@ -222,7 +219,6 @@ class PodCheck {
 
   const DocumentValue& pod_;
   const KaiPodRules& rules_;
-  std::vector<Diagnostic>& diagnostics_;
   const DocumentValue* spec_;
   const DocumentValue* annotations_ = nullptr;
 };
@@ -245,8 +241,7 @@ std::vector<Diagnostic> check_pod(std::string_view json, const KaiPodRules& rule
   YamlStream stream(respelt ? std::string_view(*respelt) : json, {.bytes = std::size_t{16} << 20});
   const auto document = stream.next();
   if (!document) return diagnostics;
-  std::vector<Diagnostic> unused;
-  check_pod(to_document_value(*document->root, DecodeTarget::none, unused), rules, diagnostics);
+  check_pod(to_document_value(*document->root), rules, diagnostics);
   sort_and_limit(diagnostics);
   return diagnostics;
 }

@@ -23,7 +23,6 @@ struct Mismatch {
   std::set<std::string> idle;        // Reservations that hold a GPU which KAI counts as free.
   std::set<std::string> unreserved;  // Consumers whose GPU no reservation holds at the kubelet.
   std::set<std::string> extra;       // Further reservations of one group: GPUs that KAI does not count.
-  [[nodiscard]] std::int64_t gpus() const { return static_cast<std::int64_t>(idle.size() + extra.size()); }
 };
 
 std::string listed(const std::set<std::string>& names) {

@@ -84,14 +84,10 @@ class Judge {
     document.kind = "ConfigMap";
     document.key = key;
     document.line_before.reset();
-    Diagnostic d;
-    d.severity = Severity::warning;
-    d.code = "KeyNotFound";
-    d.message = fmt::format(
-        "the key is removed and still used by {}: pods of the plugin that start there would "
-        "crash-loop. Put it back, or let them use another key first",
-        users);
-    return lint_line(document, d);
+    return lint_line(document, {Severity::warning, "KeyNotFound", "", Position{},
+                                fmt::format("the key is removed and still used by {}: pods of the plugin that start "
+                                            "there would crash-loop. Put it back, or let them use another key first",
+                                            users)});
   }
 
   // The templates of pods in an object, which is none of the other kinds.
@@ -129,7 +125,7 @@ class Judge {
     const bool changed = is_changed(document);
     for (Diagnostic& d : document.diagnostics) {
       // The request is one line of JSON: only positions within the value of a key mean something to its author.
-      if (document.key.empty()) d.line = d.column = 0;
+      if (document.key.empty()) d.at = {};
       document.line_before.reset();
       if (d.severity == Severity::error && changed && can_refuse()) {
         out_.causes.push_back({field_of(document, d), lint_line(document, d)});

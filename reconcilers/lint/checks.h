@@ -1,4 +1,4 @@
-// The checks of single documents, one file for each: policy.cc, selector.cc, config_map.cc, pods.cc,
+// The checks of single documents, one file for each: policy.cc, config_map.cc, pods.cc,
 // pods_beside_objects.cc, misspelt.cc. What the API server refuses of any object, `kubectl apply --dry-run=server`
 // says.
 #pragma once
@@ -25,11 +25,6 @@ namespace gso {
 
 // A SharingPolicy, field by field. Returns LintedDocument::left_to_operator.
 [[nodiscard]] std::size_t check_policy(const DocumentValue& policy, std::vector<Diagnostic>& diagnostics);
-
-// Its spec.nodeSelector, a mapping. `own_key`: the key that the policy's nodes get as their label; empty: it chooses
-// none. `path`: of the selector. Returns what check_policy() does.
-[[nodiscard]] std::size_t check_selector(const DocumentValue& selector, const std::string& own_key, std::string& path,
-                                         std::vector<Diagnostic>& diagnostics);
 
 // One key of a ConfigMap. The kubelet makes a file of each, those of binaryData too.
 struct ConfigMapEntry {

@@ -16,7 +16,6 @@
 #include "reconcilers/cluster/config_maps.h"
 #include "reconcilers/cluster/discovery.h"
 #include "reconcilers/cluster/facts.h"
-#include "reconcilers/cluster/manifests.h"
 #include "reconcilers/cluster/other_systems.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/lint/lint.h"
@@ -145,10 +144,9 @@ Position place_of(const ClusterObject& object, const Finding& found) {
   constexpr std::string_view kOfItsName[] = {"ConfigMapMissing", "ConfigMapInWrongNamespace", "ConfigMapNameNoVolume",
                                              "ConfigMapNameCollides"};
   const bool of_its_name = std::ranges::find(kOfItsName, found.why.code) != std::end(kOfItsName);
-  const Position field = found.why.code == "DefaultKeyNotFound" ? object.config_default_at
-                         : of_its_name                          ? object.config_name_at
-                                                                : Position{};
-  return field.line > 0 ? field : object.at;
+  const bool of_config = object.config != nullptr && (of_its_name || found.why.code == "DefaultKeyNotFound");
+  const DocumentValue* field = of_config ? object.config->find(of_its_name ? "name" : "default") : nullptr;
+  return field != nullptr ? field->at : object.at;
 }
 
 // Adds findings to the documents of their objects. An object without a document gets one, after the last document of
@@ -159,8 +157,7 @@ class Reports {
 
   void add(const ClusterObject& object, const Finding& found) {
     const Position at = place_of(object, found);
-    document_of(object).diagnostics.push_back(
-        {found.severity, found.why.code, "", at.line, at.column, found.why.message});
+    document_of(object).diagnostics.push_back({found.severity, found.why.code, "", at, found.why.message});
   }
 
   // Once all findings are added.
@@ -229,14 +226,11 @@ void lint_cluster(const std::vector<ClusterObject>& objects, std::vector<LintedD
   const bool offers = has("DeviceClass") && has("ResourceSlice");
   const bool whole = has("DaemonSet") || has("ClusterPolicy");
   if (!whole && !offers && !has("SharingPolicy")) return;
-  std::vector<ManifestObject> read;
+  // lint_kai looks at the others.
+  const auto wanted = [](std::string_view kind) { return kind != "Pod" && kind != "Config" && kind != "RuntimeClass"; };
   std::map<Name, const ClusterObject*> by_name;
   for (const ClusterObject& object : objects) {
-    if (object.kind == "Pod" || object.kind == "Config" || object.kind == "RuntimeClass") {
-      continue;  // lint_kai looks at these.
-    }
-    read.push_back({object.source, object.kind, object.api_version, object.name, object.json});
-    by_name.emplace(Name{object.kind, object.ns, object.name}, &object);
+    if (wanted(object.kind)) by_name.emplace(Name{object.kind, object.ns, object.name}, &object);
   }
   for (LintedDocument& document : documents) {
     const std::string& kind = document.kind;
@@ -245,9 +239,7 @@ void lint_cluster(const std::vector<ClusterObject>& objects, std::vector<LintedD
     if (of_offers || of_whole)
       std::erase_if(document.diagnostics, [](const Diagnostic& d) { return d.code == kNotChecked; });
   }
-  std::vector<std::string>
-      problems;  // Of objects that this check does not read, or that have diagnostics of their own.
-  const LoadedManifests loaded = load_readable_objects(read, WallTime{}, problems);
+  const LoadedManifests loaded = load_objects(objects, wanted);
   Reports reports(documents);
   for (const Finding& found : check_cluster(loaded.world, {})) {
     const auto object = by_name.find(Name{found.object.kind, found.object.ns, found.object.name});
@@ -258,25 +250,25 @@ void lint_cluster(const std::vector<ClusterObject>& objects, std::vector<LintedD
 }
 
 void lint_nos(const std::vector<ClusterObject>& objects, std::vector<LintedDocument>& documents) {
-  std::vector<ManifestObject> read;
+  const auto wanted = [](std::string_view kind) { return kind == "Node" || kind == "DaemonSet"; };
+  if (std::ranges::none_of(objects, wanted, &ClusterObject::kind)) return;
   std::map<std::pair<std::string_view, std::string_view>, const ClusterObject*> config_maps;  // By source and name.
   for (const ClusterObject& object : objects) {
-    if (object.kind == "Node" || object.kind == "DaemonSet")
-      read.push_back({object.source, object.kind, object.api_version, object.name, object.json});
     if (object.kind == "ConfigMap") config_maps.try_emplace({object.source, object.name}, &object);
   }
-  if (read.empty()) return;
-  std::vector<std::string> problems;  // Of objects that have their own errors.
-  const World& world = load_readable_objects(read, WallTime{}, problems).world;
-  const Discovery discovery = discover(world);
-  const std::set<std::string> keys = keys_of_nos(world);
+  const LoadedManifests loaded = load_objects(objects, wanted);
+  const Discovery discovery = discover(loaded.world);
+  const std::set<std::string> keys = keys_of_nos(loaded.world);
   for (LintedDocument& document : documents) {
     if (document.kind != "Profile" || document.key.empty()) continue;
     const auto config_map = config_maps.find({document.source, document.name});
     const bool mounted = config_map != config_maps.end() && is_mounted_by_nos_alone(discovery, *config_map->second);
     const bool named = keys.contains(document.key) && !is_a_default(discovery, document.key);
     if (!mounted && !named) continue;
-    document.diagnostics = {{Diagnostic::Severity::info, std::string(kPartitionedByNos), "", 1, 1,
+    document.diagnostics = {{Diagnostic::Severity::info,
+                             std::string(kPartitionedByNos),
+                             "",
+                             {1, 1},
                              mounted ? "only the device plugin of nos mounts this ConfigMap: not checked"
                                      : "only nodes whose GPUs nos partitions name this key: not checked"}};
   }

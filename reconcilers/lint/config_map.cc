@@ -37,10 +37,10 @@ std::string config_map_key_problem(std::string_view key) {
       shown_value(key), kMostKeyCharacters);
 }
 
-class ConfigMapCheck {
+class ConfigMapCheck : DocumentCheck {
  public:
   ConfigMapCheck(const DocumentValue& config_map, std::vector<Diagnostic>& diagnostics)
-      : config_map_(config_map), diagnostics_(diagnostics) {}
+      : DocumentCheck(diagnostics), config_map_(config_map) {}
 
   void run() {
     const bool mappings = are_mappings();
@@ -52,10 +52,6 @@ class ConfigMapCheck {
   }
 
  private:
-  void add(Severity severity, std::string code, std::string path, Position at, std::string message) {
-    diagnostics_.push_back({severity, std::move(code), std::move(path), at.line, at.column, std::move(message)});
-  }
-
   bool are_mappings() {
     bool mappings = true;
     for (const std::string_view field : {"data", "binaryData"}) {
@@ -108,7 +104,6 @@ class ConfigMapCheck {
   }
 
   const DocumentValue& config_map_;
-  std::vector<Diagnostic>& diagnostics_;
 };
 
 }  // namespace
@@ -157,20 +152,21 @@ bool is_profile(const DocumentMember& member) {
 }
 
 // The `config` of a chart's values.
-class ConfigValues {
+class ConfigValues : DocumentCheck {
  public:
-  ConfigValues(const DocumentValue& config, std::string path, Chart chart)
-      : config_(config), path_(std::move(path)), chart_(chart) {}
+  // `found` has no content yet.
+  ConfigValues(const DocumentValue& config, std::string path, Chart chart, ChartProfiles& found)
+      : DocumentCheck(found.diagnostics, std::move(path)), config_(config), chart_(chart), found_(found) {}
 
-  void add_to(std::vector<ChartProfiles>& out) {
+  // False: it has no profiles.
+  bool run() {
     const std::string_view field = chart_ == Chart::device_plugin ? "map" : "data";
     const DocumentValue* given = config_.find(field);
-    if (given == nullptr || !given->is_object()) return;
+    if (given == nullptr || !given->is_object()) return false;
     keys_ = *given;
     std::erase_if(keys_.members, [](const DocumentMember& member) { return member.value.is_null(); });  // As Helm does.
-    if (std::ranges::none_of(keys_.members, is_profile)) return;
-    map_path_ = fmt::format("{}.{}", path_, field);
-    found_.path = map_path_;
+    if (std::ranges::none_of(keys_.members, is_profile)) return false;
+    found_.path = fmt::format("{}.{}", path_, field);
     said_what_is_checked();
     if (chart_ == Chart::device_plugin) {
       only_one_config_map();
@@ -180,18 +176,14 @@ class ConfigValues {
     }
     default_key();
     check_keys();
-    out.push_back(std::move(found_));
+    return true;
   }
 
  private:
-  void add(Severity severity, std::string code, std::string path, Position at, std::string message) {
-    found_.diagnostics.push_back({severity, std::move(code), std::move(path), at.line, at.column, std::move(message)});
-  }
-
   void said_what_is_checked() {
     std::vector<std::string> names;
     for (const DocumentMember& member : keys_.members) names.push_back(shown_value(member.key));
-    add(Severity::info, "HelmValues", map_path_, keys_.at,
+    add(Severity::info, "HelmValues", found_.path, keys_.at,
         fmt::format("these are values of the {} chart: {} here ({}) {} checked like {} of a ConfigMap, and no other "
                     "value is checked",
                     chart_ == Chart::device_plugin ? "device plugin's" : "GPU Operator's",
@@ -205,7 +197,7 @@ class ConfigValues {
     add(Severity::error, "HelmValuesRefused", path_ + ".name", name->at,
         fmt::format("{0}.name and {1} are both set, and the chart refuses that; remove {0}.name to use these "
                     "profiles, or {1} to use the ConfigMap \"{2}\"",
-                    path_, map_path_, shown_value(name->text)));
+                    path_, found_.path, shown_value(name->text)));
   }
 
   void config_map_is_made() {
@@ -214,7 +206,7 @@ class ConfigValues {
     add(Severity::warning, "HelmValuesIncomplete", path_ + ".create", create != nullptr ? create->at : config_.at,
         fmt::format("{0}.create is not true here: unless it is set elsewhere, the chart ignores {1}; write create: "
                     "true under {0}",
-                    path_, map_path_));
+                    path_, found_.path));
   }
 
   void default_key() {
@@ -224,7 +216,7 @@ class ConfigValues {
     for (const DocumentMember& member : keys_.members) names.emplace_back(member.key);
     const std::string_view near = nearest_word(key->text, names);
     add(Severity::warning, "HelmValuesIncomplete", path_ + ".default", key->at,
-        fmt::format("{} has no key \"{}\" here: unless it is added elsewhere, the plugin cannot start; {}", map_path_,
+        fmt::format("{} has no key \"{}\" here: unless it is added elsewhere, the plugin cannot start; {}", found_.path,
                     shown_value(key->text),
                     near.empty() ? "name a key that exists" : fmt::format("did you mean \"{}\"?", shown_value(near))));
   }
@@ -239,26 +231,27 @@ class ConfigValues {
     check_config_map(config_map, of_config_map);
     constexpr std::string_view kData = "data";
     for (Diagnostic& d : of_config_map) {
-      if (d.path.starts_with(kData)) d.path.replace(0, kData.size(), map_path_);
-      found_.diagnostics.push_back(std::move(d));
+      if (d.path.starts_with(kData)) d.path.replace(0, kData.size(), found_.path);
+      diagnostics_.push_back(std::move(d));
     }
-    sort_and_limit(found_.diagnostics);
+    sort_and_limit(diagnostics_);
   }
 
   const DocumentValue& config_;
-  const std::string path_;
   const Chart chart_;
-  std::string map_path_;
   DocumentValue keys_;
-  ChartProfiles found_;
+  ChartProfiles& found_;
 };
 
 // `before`: the path of the values, with its dot.
 void add_values(const DocumentValue& values, const std::string& before, std::vector<ChartProfiles>& out) {
-  if (const DocumentValue* config = values.find("config"))
-    ConfigValues(*config, before + "config", Chart::device_plugin).add_to(out);
-  if (const DocumentValue* config = find_path(values, {"devicePlugin", "config"}))
-    ConfigValues(*config, before + "devicePlugin.config", Chart::gpu_operator).add_to(out);
+  const auto add = [&](const DocumentValue* config, std::string_view path, Chart chart) {
+    ChartProfiles found;
+    if (config != nullptr && ConfigValues(*config, fmt::format("{}{}", before, path), chart, found).run())
+      out.push_back(std::move(found));
+  };
+  add(values.find("config"), "config", Chart::device_plugin);
+  add(find_path(values, {"devicePlugin", "config"}), "devicePlugin.config", Chart::gpu_operator);
 }
 
 void add_with_subcharts(const DocumentValue& values, const std::string& before, std::vector<ChartProfiles>& out) {

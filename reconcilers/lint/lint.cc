@@ -2,13 +2,17 @@
 #include "reconcilers/lint/lint.h"
 
 #include <algorithm>
+#include <array>
+#include <memory>
 #include <utility>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "reconcilers/cluster/manifests.h"
 #include "reconcilers/lint/checks.h"
 #include "reconcilers/lint/objects.h"
+#include "reconcilers/model/json_access.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/profile/document_value.h"
 #include "reconcilers/profile/field_names.h"
@@ -39,6 +43,107 @@ std::string_view name_of(const DocumentValue& object) {
   return metadata == nullptr ? std::string_view() : metadata->string_at("name");
 }
 
+// The pods of a workload.
+struct PodTemplate {
+  const DocumentValue* pod = nullptr;  // With metadata and spec, as a Pod has them.
+  std::string path;                    // What comes before the paths within it: "spec.template."
+};
+
+// Any object with containers in its spec that stands under a field named like a template: Deployment, Job, CronJob,
+// PyTorchJob, RayCluster, … have it at different places.
+void find_templates(const DocumentValue& value, const std::string& path, bool named, std::vector<PodTemplate>& out) {
+  const DocumentValue* containers = named ? find_path(value, {"spec", "containers"}) : nullptr;
+  if (containers != nullptr && containers->is_array()) {
+    out.push_back({&value, path + "."});
+    return;
+  }
+  for (const DocumentMember& member : value.members) {
+    const bool is_template = member.key.ends_with("emplate");
+    find_templates(member.value, path.empty() ? member.key : path + "." + member.key, is_template, out);
+  }
+  for (std::size_t i = 0; i < value.items.size(); ++i) {
+    find_templates(value.items[i], fmt::format("{}[{}]", path, i), named, out);
+  }
+}
+
+// Of a Deployment, StatefulSet, DaemonSet, Job, CronJob, and of any other object that has templates of pods. The
+// pointers are into `object`.
+std::vector<PodTemplate> pod_templates(const DocumentValue& object) {
+  std::vector<PodTemplate> out;
+  if (const DocumentValue* spec = object.find("spec")) find_templates(*spec, "spec", false, out);
+  if (object.string_at("kind") == "PodTemplate") {
+    if (const DocumentValue* pod = object.find("template")) find_templates(*pod, "template", true, out);
+  }
+  return out;
+}
+
+// The objects of a text that affect which profile reaches which node, and the pods that need other objects to be
+// judged: lint_cluster, lint_kai and lint_pods look at those of all files together.
+class ObjectCollector {
+ public:
+  // `objects` gets what is collected; null: nothing is.
+  explicit ObjectCollector(std::vector<ClusterObject>* objects) : objects_(objects) {}
+
+  // `source`: of the object's document.
+  void add(const DocumentValue& value, std::string_view kind, const std::string& source) {
+    static constexpr std::array<std::string_view, 11> kKinds{
+        "Node", "DaemonSet", "ConfigMap",    "ClusterPolicy", "ControllerRevision", "SharingPolicy",
+        "Pod",  "Config",    "RuntimeClass", "DeviceClass",   "ResourceSlice"};
+    const DocumentValue* name = name_of(value);
+    if (name == nullptr || std::ranges::find(kKinds, kind) == kKinds.end()) return;
+    // The field that decides which profile nodes get.
+    const DocumentValue* key =
+        kind == "SharingPolicy" ? find_path(value, {"spec", "profile", "configMapKey"}) : nullptr;
+    ClusterObject& object = append(kind, kind, *value.find("metadata"), to_json(value), source);
+    object.at = key != nullptr ? key->at : name->at;
+    if (const DocumentValue* config = find_path(value, {"spec", "devicePlugin", "config"});
+        kind == "ClusterPolicy" && config)
+      object.config = std::make_shared<const DocumentValue>(*config);
+    if (kind == "Pod" && needs_other_objects(value)) object.pod = std::make_shared<const DocumentValue>(value);
+  }
+
+  // The pods of a workload, as a Pod of its name.
+  void add_template(const DocumentValue& workload, std::string_view kind, const PodTemplate& of,
+                    const std::string& source) {
+    const DocumentValue* name = name_of(workload);
+    if (name == nullptr || !needs_other_objects(*of.pod)) return;
+    const DocumentValue* metadata = workload.find("metadata");
+    nlohmann::json pod = to_json(*of.pod);
+    pod["apiVersion"] = "v1";
+    pod["kind"] = "Pod";
+    if (!pod["metadata"].is_object()) pod["metadata"] = nlohmann::json::object();
+    pod["metadata"]["name"] = name->text;
+    if (const auto ns = metadata->string_at("namespace"); !ns.empty()) pod["metadata"]["namespace"] = ns;
+    ClusterObject& object = append("Pod", kind, *metadata, std::move(pod), source);
+    object.at = of.pod->at;
+    object.pod = std::make_shared<const DocumentValue>(*of.pod);
+    object.pod_path = of.path;
+  }
+
+ private:
+  // The name of an object; null: it has none, or nothing is collected.
+  const DocumentValue* name_of(const DocumentValue& value) const {
+    return objects_ != nullptr ? find_path(value, {"metadata", "name"}) : nullptr;
+  }
+
+  ClusterObject& append(std::string_view kind, std::string_view document_kind, const DocumentValue& metadata,
+                        nlohmann::json json, const std::string& source) {
+    fill_metadata(std::string(kind), json);
+    ClusterObject& object = objects_->emplace_back();
+    object.source = source;
+    object.kind = kind;
+    object.document_kind = document_kind;
+    object.ns = metadata.string_at("namespace");
+    object.name = metadata.find("name")->text;
+    const auto version = json.find("apiVersion");
+    object.api_version = version != json.end() && version->is_string() ? version->get<std::string>() : std::string();
+    object.json = dump(json);
+    return object;
+  }
+
+  std::vector<ClusterObject>* objects_;
+};
+
 class Linter {
  public:
   Linter(const std::string& source, const KaiPodRules& rules, std::vector<ClusterObject>* objects)
@@ -65,7 +170,10 @@ class Linter {
     if (documents_.empty()) {
       LintedDocument& nothing = add("Profile");
       nothing.profile = Profile{};
-      nothing.diagnostics.push_back({Severity::info, "NothingWritten", "", 0, 0,
+      nothing.diagnostics.push_back({Severity::info,
+                                     "NothingWritten",
+                                     "",
+                                     {},
                                      "the file has no content; the plugin treats that as a profile without sharing"});
     }
     refuse_too_large(bytes);
@@ -82,7 +190,10 @@ class Linter {
     const bool is_profile = std::ranges::all_of(documents_, [](const auto& each) { return each.kind == "Profile"; });
     if (bytes <= most || !is_profile || !first.valid()) return;
     first.profile.reset();
-    first.diagnostics.push_back({Severity::error, "TooLarge", "", 1, 1,
+    first.diagnostics.push_back({Severity::error,
+                                 "TooLarge",
+                                 "",
+                                 {1, 1},
                                  fmt::format("the text has {} bytes; at most {} are allowed", bytes, most)});
   }
 
@@ -98,14 +209,12 @@ class Linter {
   void list(std::string_view text, const std::string& kind) {
     YamlStream stream(text, {.bytes = kMaxFileBytes});
     const YamlItem item = [&](const YamlNode& node) {
-      std::vector<Diagnostic> unused;
-      const DocumentValue value = to_document_value(node, DecodeTarget::object, unused);
+      const DocumentValue value = to_document_value(node, DecodeTarget::object);
       manifest(value, item_kind(value, kind), false);
     };
     if (const auto document = stream.next(item); document && documents_.empty()) {
       // What is left of it: everything but its items that are objects.
-      std::vector<Diagnostic> unused;
-      const DocumentValue value = to_document_value(*document->root, DecodeTarget::none, unused);
+      const DocumentValue value = to_document_value(*document->root);
       manifest(value, value.string_at("kind"), true);
     }
     if (!stream.error()) {
@@ -119,8 +228,7 @@ class Linter {
   static bool begins_with_manifest(std::string_view text) {
     YamlStream stream(text, {.bytes = kMaxFileBytes});
     const auto document = stream.next();
-    std::vector<Diagnostic> unused;
-    return document && is_manifest(to_document_value(*document->root, DecodeTarget::none, unused));
+    return document && is_manifest(to_document_value(*document->root));
   }
 
   // Reads documents up to the end or a syntax error; returns how many bytes of the text need no further reading.
@@ -172,8 +280,7 @@ class Linter {
       empty_first_ = empty_first_ || (documents_.empty() && profile_line_ == 0);
       return;  // Nothing between two separators.
     }
-    std::vector<Diagnostic> unused;
-    const DocumentValue value = to_document_value(root, DecodeTarget::object, unused);
+    const DocumentValue value = to_document_value(root, DecodeTarget::object);
     if (is_manifest(value)) {
       manifest(value, value.string_at("kind"), only);
       return;
@@ -191,7 +298,7 @@ class Linter {
       LintedDocument& nothing = add("Profile");
       nothing.profile = Profile{};
       nothing.diagnostics.push_back(
-          {Severity::warning, "FurtherDocumentIgnored", "", root.at.line, root.at.column,
+          {Severity::warning, "FurtherDocumentIgnored", "", root.at,
            "the first YAML document is empty, which the plugin treats as a profile without sharing; the text that "
            "begins here is ignored. Remove the \"---\" before the text"});
     } else if (documents_.empty()) {
@@ -210,7 +317,7 @@ class Linter {
     };
     std::vector<Diagnostic>& found = documents_.front().diagnostics;
     if (profile_line_ != 0 && std::none_of(found.begin(), found.end(), further)) {
-      found.push_back({Severity::warning, std::move(code), "", at.line, at.column,
+      found.push_back({Severity::warning, std::move(code), "", at,
                        fmt::format("the plugin uses only the first YAML document; {}", rest)});
     }
   }
@@ -279,7 +386,7 @@ class Linter {
 
   static void not_checked(LintedDocument& linted, const DocumentValue& value, std::string_view what) {
     linted.diagnostics.push_back(
-        {Severity::info, std::string(kNotChecked), "kind", value.at.line, value.at.column,
+        {Severity::info, std::string(kNotChecked), "kind", value.at,
          fmt::format("{} is not checked; lint checks profiles, ConfigMaps, SharingPolicies, Pods and workloads",
                      shown_value(what))});
   }
@@ -333,16 +440,14 @@ class Linter {
     if (!member.value.is_string()) {
       const bool is_field = find_field(kConfigFields, member.key) != kConfigFields.end();
       linted.diagnostics.push_back(
-          {Severity::error, "WrongType", fmt::format("{}.{}", parent, member.key), member.value.at.line,
-           member.value.at.column,
+          {Severity::error, "WrongType", fmt::format("{}.{}", parent, member.key), member.value.at,
            fmt::format("a ConfigMap value must be a string, but this is {}; {}", kind_name(member.value.kind),
                        is_field ? "if it is part of the profile above, indent it deeper than the profile's key"
                                 : "begin it with \"|\"")});
       return;
     }
     if (!entry.readable) {
-      linted.diagnostics.push_back({Severity::error, "BinaryDataInvalid", "binaryData." + member.key,
-                                    member.value.at.line, member.value.at.column,
+      linted.diagnostics.push_back({Severity::error, "BinaryDataInvalid", "binaryData." + member.key, member.value.at,
                                     "a value of binaryData must be base64, and the API server refuses this value; "
                                     "encode the value, or write the profile under data"});
       return;

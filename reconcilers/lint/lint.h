@@ -66,11 +66,9 @@ struct ClusterObject {
   std::string kind;
   std::string ns;
   std::string name;
-  Position at;  // Of its name; of a SharingPolicy's configMapKey where it has one.
-  // Of a ClusterPolicy's spec.devicePlugin.config.name and .default where it has them; else line 0.
-  Position config_name_at;
-  Position config_default_at;
-  std::string json;  // With the metadata that a server would have set.
+  Position at;                                  // Of its name; of a SharingPolicy's configMapKey where it has one.
+  std::shared_ptr<const DocumentValue> config;  // Of a ClusterPolicy: its spec.devicePlugin.config, or null.
+  std::string json;                             // With the metadata that a server would have set.
   // Of a Pod that lint_kai or lint_pods can say more about: what was checked.
   std::shared_ptr<const DocumentValue> pod;
   std::string api_version;
@@ -119,9 +117,8 @@ void lint_pods(const std::vector<ClusterObject>& objects, std::vector<LintedDocu
 // and code.
 [[nodiscard]] std::string lint_line(const LintedDocument& document, const Diagnostic& diagnostic);
 
-// The diagnostics of one document for people: place, message, code, the source line and a caret. `text` is that of the
-// whole file; for many documents of one file, its lines.
+// The diagnostics of one document for people: place, message, code, the source line and a caret. `text`: of the whole
+// file.
 [[nodiscard]] std::string lint_report(const LintedDocument& document, const SourceLines& text);
-[[nodiscard]] std::string lint_report(const LintedDocument& document, std::string_view text);
 
 }  // namespace gso

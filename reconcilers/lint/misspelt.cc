@@ -30,7 +30,7 @@ constexpr std::size_t kMostEdits = 2;
 constexpr std::string_view kPunctuation = "-_.";  // People confuse these.
 
 void warn(std::vector<Diagnostic>& found, std::string code, std::string path, Position at, std::string message) {
-  found.push_back({Severity::warning, std::move(code), std::move(path), at.line, at.column, std::move(message)});
+  found.push_back({Severity::warning, std::move(code), std::move(path), at, std::move(message)});
 }
 
 std::string_view without_prefix(std::string_view name) {
@@ -140,11 +140,6 @@ class PodMetadata {
   std::vector<Diagnostic>& found_;
 };
 
-// A name on a Node that should be `known`, which somebody reads there.
-bool is_misspelt(std::string_view name, std::string_view known) {
-  return name != known && within_edits(name, known, kMostEdits, kPunctuation);
-}
-
 }  // namespace
 
 void check_misspelt_metadata(const DocumentValue& metadata, const DocumentValue& spec, std::vector<Diagnostic>& found) {
@@ -154,20 +149,18 @@ void check_misspelt_metadata(const DocumentValue& metadata, const DocumentValue&
 }
 
 void check_misspelt_labels_of_node(const DocumentValue& metadata, std::vector<Diagnostic>& found) {
-  static constexpr std::array<std::string_view, 3> kLabels{kConfigLabel, kNosPartitioning, kHoldAnnotation};
-  for (const DocumentMember& label : members_of(metadata.find("labels"))) {
-    if (label.key == kNosPartitioningBefore) continue;
-    for (const std::string_view known : kLabels) {
-      if (!is_misspelt(label.key, known)) continue;
-      warn(found, "LabelMisspelt", fmt::format("metadata.labels[{}]", label.key), label.key_at,
-           fmt::format("nothing reads {}; did you mean \"{}\"?", label.key, known));
+  static constexpr std::array<std::string_view, 3> kKnown{kHoldAnnotation, kConfigLabel, kNosPartitioning};
+  const auto check = [&](std::string_view field, const char* code, std::span<const std::string_view> names) {
+    for (const DocumentMember& member : members_of(metadata.find(field))) {
+      for (const std::string_view known : names) {
+        if (member.key == known || !within_edits(member.key, known, kMostEdits, kPunctuation)) continue;
+        warn(found, code, fmt::format("metadata.{}[{}]", field, member.key), member.key_at,
+             fmt::format("nothing reads {}; did you mean \"{}\"?", member.key, known));
+      }
     }
-  }
-  for (const DocumentMember& annotation : members_of(metadata.find("annotations"))) {
-    if (!is_misspelt(annotation.key, kHoldAnnotation)) continue;
-    warn(found, "AnnotationMisspelt", fmt::format("metadata.annotations[{}]", annotation.key), annotation.key_at,
-         fmt::format("nothing reads {}; did you mean \"{}\"?", annotation.key, kHoldAnnotation));
-  }
+  };
+  check("labels", "LabelMisspelt", kKnown);
+  check("annotations", "AnnotationMisspelt", std::span(kKnown).first(1));
 }
 
 void report_unknown_field(const DocumentMember& member, const std::string& path,
@@ -189,12 +182,12 @@ void check_cluster_policy(const DocumentValue& policy, std::vector<Diagnostic>& 
       if (member.key != kPath[i] && within_edits(member.key, kPath[i], kMostEdits))
         report_unknown_field(member, path + "." + member.key, std::span(kPath).subspan(i, 1), diagnostics);
     }
-    at = at->find(kPath[i]);
-    if (at == nullptr || at->is_null()) return;
+    at = at->present(kPath[i]);
+    if (at == nullptr) return;
     path += (i == 0 ? "" : ".") + std::string(kPath[i]);
     if (at->is_object()) continue;
-    diagnostics.push_back({Severity::error, "WrongType", path, at->at.line, at->at.column,
-                           fmt::format("expected a mapping, found {}", kind_name(at->kind))});
+    diagnostics.push_back(
+        {Severity::error, "WrongType", path, at->at, fmt::format("expected a mapping, found {}", kind_name(at->kind))});
     return;
   }
   for (const DocumentMember& member : at->members) {

@@ -1,4 +1,4 @@
-// The Kubernetes objects among documents: which documents are objects, and where those stand that are judged together.
+// The Kubernetes objects among documents: which documents are objects, and those that are judged together.
 #pragma once
 
 #include <array>
@@ -7,8 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include <nlohmann/json_fwd.hpp>
-
+#include "reconcilers/cluster/manifests.h"
 #include "reconcilers/lint/lint.h"
 #include "reconcilers/profile/document_value.h"
 
@@ -29,37 +28,10 @@ namespace gso {
 // of Kyverno. Never true of a SharingPolicy.
 [[nodiscard]] bool is_of_other_group(const DocumentValue& object);
 
-// The pods of a workload.
-struct PodTemplate {
-  const DocumentValue* pod = nullptr;  // With metadata and spec, as a Pod has them.
-  std::string path;                    // What comes before the paths within it: "spec.template."
-};
-
-// Of a Deployment, StatefulSet, DaemonSet, Job, CronJob, and of any other object that has templates of pods. The
-// pointers are into `object`.
-[[nodiscard]] std::vector<PodTemplate> pod_templates(const DocumentValue& object);
-
-// The objects of a text that affect which profile reaches which node, and the pods that need other objects to be
-// judged: lint_cluster, lint_kai and lint_pods look at those of all files together.
-class ObjectCollector {
- public:
-  // `objects` gets what is collected; null: nothing is.
-  explicit ObjectCollector(std::vector<ClusterObject>* objects) : objects_(objects) {}
-
-  // `source`: of the object's document.
-  void add(const DocumentValue& value, std::string_view kind, const std::string& source);
-  // The pods of a workload, as a Pod of its name.
-  void add_template(const DocumentValue& workload, std::string_view kind, const PodTemplate& of,
-                    const std::string& source);
-
- private:
-  // The name of an object; null: it has none, or nothing is collected.
-  [[nodiscard]] const DocumentValue* name_of(const DocumentValue& value) const;
-  ClusterObject& append(std::string_view kind, std::string_view document_kind, const DocumentValue& metadata,
-                        nlohmann::json json, const std::string& source);
-
-  std::vector<ClusterObject>* objects_;
-};
+// The objects for whose kind `wanted` says so, as the stores would show them. Those that cannot be read are left out:
+// they have errors of their own.
+[[nodiscard]] LoadedManifests load_objects(const std::vector<ClusterObject>& objects,
+                                           bool (*wanted)(std::string_view kind));
 
 // Finds the document of an object among all that were read, without a walk over them: a cluster has many of both. Valid
 // until the list of documents changes.

@@ -68,29 +68,30 @@ struct Shown {
 // `text` is that of the file, `value` that of the ConfigMap's key.
 Shown shown_at(const LintedDocument& document, const Diagnostic& diagnostic, const SourceLines& text,
                const SourceLines& value) {
-  Shown shown{.number = diagnostic.line, .column = diagnostic.column};
+  const auto [line, column] = diagnostic.at;
+  Shown shown{.number = line, .column = column};
   const std::string file = document.source.substr(0, document.source.rfind('#'));
   if (document.line_before) {
-    shown.number += diagnostic.line == 0 ? 0 : *document.line_before;
+    shown.number += line == 0 ? 0 : *document.line_before;
     shown.line = text.line(shown.number);
     // A value that is no string, or no base64, has its place in the file.
-    if (!document.key.empty() && !document.value.empty() && diagnostic.line != 0) {
+    if (!document.key.empty() && !document.value.empty() && line != 0) {
       // A literal block is indented: the difference of the two line lengths is its indentation.
-      const std::string_view inside = value.line(diagnostic.line);
+      const std::string_view inside = value.line(line);
       shown.column += static_cast<int>(shown.line.size()) - static_cast<int>(inside.size());
     }
   } else {
-    shown.line = value.line(diagnostic.line);
+    shown.line = value.line(line);
   }
   const std::string where = document.key.empty() ? file : fmt::format("{}[{}]", file, shown_value(document.key));
-  if (diagnostic.line == 0) {
+  if (line == 0) {
     shown.place = where;
   } else if (document.line_before) {
     shown.place = fmt::format("{}:{}:{}", file, shown.number, shown.column);
   } else {
     shown.place = fmt::format("{}, line {} of the value, column {}", where, shown.number, shown.column);
   }
-  if (diagnostic.line == 0 || shown.line.size() > kShownColumns) {
+  if (line == 0 || shown.line.size() > kShownColumns) {
     shown.line = {};
   }
   return shown;
@@ -138,8 +139,8 @@ std::string lint_json(const std::vector<LintedDocument>& documents) {
       entry["diagnostics"].push_back(ordered_json{{"severity", to_string(d.severity)},
                                                   {"code", d.code},
                                                   {"path", d.path},
-                                                  {"line", d.line},
-                                                  {"column", d.column},
+                                                  {"line", d.at.line},
+                                                  {"column", d.at.column},
                                                   {"message", shown_message(d.message)}});
     }
     if (document.profile) {
@@ -168,10 +169,6 @@ std::string lint_report(const LintedDocument& document, const SourceLines& text)
     }
   }
   return out;
-}
-
-std::string lint_report(const LintedDocument& document, std::string_view text) {
-  return lint_report(document, SourceLines(text));
 }
 
 }  // namespace gso

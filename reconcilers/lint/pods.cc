@@ -49,10 +49,10 @@ std::optional<long double> amount_of(const DocumentValue& value) {
   return is_text(value) ? parse_quantity(value.text) : std::nullopt;
 }
 
-class GpuPodCheck {
+class GpuPodCheck : DocumentCheck {
  public:
   // `found`: what KAI's check has reported already.
-  GpuPodCheck(const DocumentValue& pod, std::vector<Diagnostic>& found) : pod_(pod), found_(found) {
+  GpuPodCheck(const DocumentValue& pod, std::vector<Diagnostic>& found) : DocumentCheck(found), pod_(pod) {
     for (const Diagnostic& d : found) reported_.insert(d.path);
     for (const DocumentValue& volume : items_of(find_path(pod, {"spec", "volumes"})))
       volumes_.try_emplace(volume.string_at("name"), &volume);
@@ -60,38 +60,32 @@ class GpuPodCheck {
 
   void run() {
     const DocumentValue* metadata = pod_.find("metadata");
-    check_strings(pod_, reported_, found_);
+    check_strings(pod_, reported_, diagnostics_);
     const DocumentValue* spec = pod_.find("spec");
     if (spec == nullptr || !spec->is_object()) return;
-    if (metadata != nullptr) check_misspelt_metadata(*metadata, *spec, found_);
+    if (metadata != nullptr) check_misspelt_metadata(*metadata, *spec, diagnostics_);
     host_paths(*spec);
     each_container(*spec, [&](const DocumentValue& container, const std::string& path) {
       pipe_directory(container, path);
       slices(*spec, container, path);
-      several(*spec, container, path);
-      misspelt_resources(container, path);
       variables(container, path);
-      requests(container, path);
+      for (const std::string_view list : {"limits", "requests"}) {
+        for (const DocumentMember& asked : members_of(find_path(container, {"resources", list})))
+          amount(*spec, container, list, asked, fmt::format("{}.resources.{}[{}]", path, list, asked.key));
+      }
     });
   }
 
  private:
-  void add(Severity severity, std::string code, std::string path, Position at, std::string message) {
-    found_.push_back({severity, std::move(code), std::move(path), at.line, at.column, std::move(message)});
-  }
-  void warning(std::string code, std::string path, Position at, std::string message) {
-    add(Severity::warning, std::move(code), std::move(path), at, std::move(message));
-  }
-
   void host_paths(const DocumentValue& spec) {
     const std::span<const DocumentValue> volumes = items_of(spec.find("volumes"));
     for (std::size_t i = 0; i < volumes.size(); ++i) {
       const DocumentValue* path = find_path(volumes[i], {"hostPath", "path"});
       const std::string place = fmt::format("spec.volumes[{}].hostPath.path", i);
       if (path == nullptr || !is_within(path->text, kMisspeltPipeDirectory) || reported_.contains(place)) continue;
-      warning("PipeDirectoryMisspelt", place, path->at,
-              "the MPS daemon's directory is /tmp/nvidia-mps, not /tmp/nvidia-smp: the kubelet mounts another folder, "
-              "and the pod runs without MPS");
+      add(Severity::warning, "PipeDirectoryMisspelt", place, path->at,
+          "the MPS daemon's directory is /tmp/nvidia-mps, not /tmp/nvidia-smp: the kubelet mounts another folder, "
+          "and the pod runs without MPS");
     }
   }
 
@@ -115,31 +109,30 @@ class GpuPodCheck {
     }
     if (reaches || (variable == nullptr && mps_mount == nullptr)) return;
     if (variable != nullptr) {
-      warning("PipeDirectoryNotMounted", path + ".env", variable->at,
-              fmt::format("{} is {}, and nothing is mounted there{}: the container runs without MPS", kPipeVariable,
-                          shown_value(looks_in),
-                          mps_mount == nullptr ? "" : " (the pod mounts " + shown_value(mps_mount->text) + ")"));
+      add(Severity::warning, "PipeDirectoryNotMounted", path + ".env", variable->at,
+          fmt::format("{} is {}, and nothing is mounted there{}: the container runs without MPS", kPipeVariable,
+                      shown_value(looks_in),
+                      mps_mount == nullptr ? "" : " (the pod mounts " + shown_value(mps_mount->text) + ")"));
       return;
     }
     if (is_within(mps_mount->text, kMisspeltPipeDirectory)) return;  // Reported about the volume.
-    warning(
-        "PipeDirectoryNotMounted", path + ".volumeMounts", mps_mount->at,
+    add(Severity::warning, "PipeDirectoryNotMounted", path + ".volumeMounts", mps_mount->at,
         fmt::format("the MPS daemon's directory is mounted at {}, but clients look in {}: set {} to {}",
                     shown_value(mps_mount->text), kDefaultPipeDirectory, kPipeVariable, shown_value(mps_mount->text)));
   }
 
-  // NVIDIA's resources are whole numbers, and requests equal the limits. Source: kubernetes/kubernetes,
-  // pkg/apis/core/validation (validateResourceQuantityValue, ValidateResourceRequirements).
-  void requests(const DocumentValue& container, const std::string& path) {
-    const DocumentValue* limits = find_path(container, {"resources", "limits"});
-    for (const std::string_view list : {"limits", "requests"}) {
-      for (const DocumentMember& member : members_of(find_path(container, {"resources", list}))) {
-        if (!is_of_nvidia(member.key)) continue;
-        const std::string place = fmt::format("{}.resources.{}[{}]", path, list, member.key);
-        whole_number(member, place);
-        if (list == "requests") equal(member, limits == nullptr ? nullptr : limits->find(member.key), place);
-      }
-    }
+  // What the container asks for of one resource. `list`: limits or requests; `place`: of the amount.
+  void amount(const DocumentValue& spec, const DocumentValue& container, std::string_view list,
+              const DocumentMember& asked, const std::string& place) {
+    const bool requested = list == "requests";
+    const DocumentValue* limit = find_path(container, {"resources", "limits", asked.key});
+    if (!requested) several(spec, asked, place);
+    if (!requested || limit == nullptr) misspelt_resource(asked, place);
+    if (!is_of_nvidia(asked.key)) return;
+    // NVIDIA's resources are whole numbers, and requests equal the limits. Source: kubernetes/kubernetes,
+    // pkg/apis/core/validation (validateResourceQuantityValue, ValidateResourceRequirements).
+    whole_number(asked, place);
+    if (requested) equal(asked, limit, place);
   }
 
   void whole_number(const DocumentMember& asked, const std::string& place) {
@@ -181,14 +174,14 @@ class GpuPodCheck {
     if (slice == nullptr || count <= 0) return;
     const std::string at = fmt::format("{}.resources.limits[{}]", path, slice->key);
     if (count > 1) {
-      warning("SeveralSlices", at, slice->key_at,
-              fmt::format("the container asks for {} MPS slices and can use one; ask for one larger slice", count));
+      add(Severity::warning, "SeveralSlices", at, slice->key_at,
+          fmt::format("the container asks for {} MPS slices and can use one; ask for one larger slice", count));
     }
     const DocumentValue* host_ipc = spec.find("hostIPC");
     if (host_ipc == nullptr || !host_ipc->boolean) {
-      warning("SliceWithoutHostIPC", at, slice->key_at,
-              fmt::format("{} is served by the MPS daemon of nos, which clients reach only with hostIPC: true",
-                          shown_value(slice->key)));
+      add(Severity::warning, "SliceWithoutHostIPC", at, slice->key_at,
+          fmt::format("{} is served by the MPS daemon of nos, which clients reach only with hostIPC: true",
+                      shown_value(slice->key)));
     }
     const DocumentValue* own = find_path(container, {"securityContext", "runAsUser"});
     const DocumentValue* user = own != nullptr ? own : find_path(spec, {"securityContext", "runAsUser"});
@@ -198,45 +191,35 @@ class GpuPodCheck {
                       "image's user",
                       kNosUser));
     } else if (user->text != kNosUser) {
-      warning("SliceOfAnotherUser", at, user->at,
-              fmt::format("runAsUser is {}, and the MPS daemon of nos serves only clients of its own user, {} by "
-                          "default (mps.userID of its chart)",
-                          shown_value(user->text), kNosUser));
+      add(Severity::warning, "SliceOfAnotherUser", at, user->at,
+          fmt::format("runAsUser is {}, and the MPS daemon of nos serves only clients of its own user, {} by "
+                      "default (mps.userID of its chart)",
+                      shown_value(user->text), kNosUser));
     }
   }
 
-  void several(const DocumentValue& spec, const DocumentValue& container, const std::string& path) {
-    for (const DocumentMember& limit : members_of(find_path(container, {"resources", "limits"}))) {
-      const auto count = parse_go_int(limit.value.text, 10);
-      const bool of_mps = limit.key == kGpuResource && selects_mps(spec);
-      const bool of_shared = is_of_nvidia(limit.key) && limit.key.ends_with(".shared");
-      if (!count || *count < 2 || (!of_mps && !of_shared)) continue;
-      warning(
-          "SeveralReplicas", fmt::format("{}.resources.limits[{}]", path, limit.key), limit.value.at,
-          of_mps
-              ? fmt::format("the pod selects nodes whose GPUs are shared by MPS, and {} of {} are several replicas: "
-                            "the device plugin refuses them, unless its profile has failRequestsGreaterThanOne: false, "
-                            "and they give the container neither more time nor more memory; ask for 1",
-                            *count, shown_value(limit.key))
-              : fmt::format("{} of {} are replicas of shared GPUs: they give the container neither more time nor more "
-                            "memory, under MPS the device plugin refuses them, and they might be on the same GPU; ask "
-                            "for 1",
-                            *count, shown_value(limit.key)));
-    }
+  void several(const DocumentValue& spec, const DocumentMember& limit, const std::string& place) {
+    const auto count = parse_go_int(limit.value.text, 10);
+    const bool of_mps = limit.key == kGpuResource && selects_mps(spec);
+    const bool of_shared = is_of_nvidia(limit.key) && limit.key.ends_with(".shared");
+    if (!count || *count < 2 || (!of_mps && !of_shared)) return;
+    add(Severity::warning, "SeveralReplicas", place, limit.value.at,
+        of_mps ? fmt::format("the pod selects nodes whose GPUs are shared by MPS, and {} of {} are several replicas: "
+                             "the device plugin refuses them, unless its profile has failRequestsGreaterThanOne: "
+                             "false, and they give the container neither more time nor more memory; ask for 1",
+                             *count, shown_value(limit.key))
+               : fmt::format("{} of {} are replicas of shared GPUs: they give the container neither more time nor more "
+                             "memory, under MPS the device plugin refuses them, and they might be on the same GPU; ask "
+                             "for 1",
+                             *count, shown_value(limit.key)));
   }
 
-  void misspelt_resources(const DocumentValue& container, const std::string& path) {
-    const DocumentValue* limits = find_path(container, {"resources", "limits"});
-    for (const std::string_view list : {"limits", "requests"}) {
-      for (const DocumentMember& amount : members_of(find_path(container, {"resources", list}))) {
-        const std::string_view meant = meant_resource(amount.key);
-        const bool reported = list == "requests" && limits != nullptr && limits->find(amount.key) != nullptr;
-        if (meant.empty() || reported) continue;
-        warning("ResourceMisspelt", fmt::format("{}.resources.{}[{}]", path, list, amount.key), amount.key_at,
-                fmt::format("no device plugin offers {}, so the pod stays Pending; did you mean \"{}\"?",
-                            shown_value(amount.key), meant));
-      }
-    }
+  void misspelt_resource(const DocumentMember& asked, const std::string& place) {
+    const std::string_view meant = meant_resource(asked.key);
+    if (meant.empty()) return;
+    add(Severity::warning, "ResourceMisspelt", place, asked.key_at,
+        fmt::format("no device plugin offers {}, so the pod stays Pending; did you mean \"{}\"?",
+                    shown_value(asked.key), meant));
   }
 
   // The kubelet adds the plugin's variables before the pod's own, and the last one of a name counts.
@@ -253,10 +236,10 @@ class GpuPodCheck {
       const std::string place = fmt::format("{}.env[{}].value", path, i);
       if (name == "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE") thread_percentage(*value, place);
       if (name != "NVIDIA_VISIBLE_DEVICES" || value->text != "all" || requested == nullptr) continue;
-      warning("VisibleDevicesSet", place, value->at,
-              fmt::format("{} is \"all\", which replaces what the device plugin sets for {}: the container can use "
-                          "every GPU of its node, those of other pods too; remove the variable",
-                          name, shown_value(requested->key)));
+      add(Severity::warning, "VisibleDevicesSet", place, value->at,
+          fmt::format("{} is \"all\", which replaces what the device plugin sets for {}: the container can use "
+                      "every GPU of its node, those of other pods too; remove the variable",
+                      name, shown_value(requested->key)));
     }
   }
 
@@ -267,14 +250,13 @@ class GpuPodCheck {
     const char* const end = text.data() + text.size();
     const auto read = std::from_chars(text.data(), end, percent);
     if (read.ec == std::errc() && read.ptr == end && percent >= 0 && percent <= 100) return;
-    warning("ThreadPercentageInvalid", path, value.at,
-            fmt::format("\"{}\" is no percentage from 0 to 100, which CUDA expects in "
-                        "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE",
-                        shown_value(text)));
+    add(Severity::warning, "ThreadPercentageInvalid", path, value.at,
+        fmt::format("\"{}\" is no percentage from 0 to 100, which CUDA expects in "
+                    "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE",
+                    shown_value(text)));
   }
 
   const DocumentValue& pod_;
-  std::vector<Diagnostic>& found_;
   // Looked up for each mount and each value: a pod can have tens of thousands of these.
   std::set<std::string> reported_;                            // Paths.
   std::map<std::string_view, const DocumentValue*> volumes_;  // By name, the first of each.
@@ -290,7 +272,7 @@ void check_strings(const DocumentValue& object, const std::set<std::string>& rep
           member.value.kind == DocumentValue::Kind::boolean || member.value.kind == DocumentValue::Kind::number;
       std::string place = unquoted ? fmt::format("{}[{}]", path, member.key) : std::string();
       if (!unquoted || reported.contains(place)) continue;
-      diagnostics.push_back({Severity::error, code, std::move(place), member.value.at.line, member.value.at.column,
+      diagnostics.push_back({Severity::error, code, std::move(place), member.value.at,
                              fmt::format("{} is a string, and the API server refuses {}; put it in quotes", what,
                                          kind_name(member.value.kind))});
     }

@@ -13,7 +13,6 @@
 #include "reconcilers/checks/inference_memory.h"
 #include "reconcilers/cluster/facts.h"
 #include "reconcilers/cluster/kai_view.h"
-#include "reconcilers/cluster/manifests.h"
 #include "reconcilers/kai/pod_annotations.h"
 #include "reconcilers/kai/waiting.h"
 #include "reconcilers/lint/checks.h"
@@ -43,8 +42,8 @@ std::string evicting_taint(const World& world, const WaitingPod& waiting) {
   return {};
 }
 
-bool belongs_to_kai(const ClusterObject& object) {
-  return object.kind == "Pod" || object.kind == "Node" || object.kind == "Config" || object.kind == "RuntimeClass";
+bool belongs_to_kai(std::string_view kind) {
+  return kind == "Pod" || kind == "Node" || kind == "Config" || kind == "RuntimeClass";
 }
 
 // kai-config names another scheduler than the one that the Pods were checked by.
@@ -188,8 +187,7 @@ void lint_memory(const DocumentValue& container, const std::string& path, const 
   if (!problem) return;
   const Position at = args != nullptr ? args->at : container.at;
   problem->path = path + (args != nullptr ? ".args" : "");
-  problem->line = at.line;
-  problem->column = at.column;
+  problem->at = at;
   found.push_back(*std::move(problem));
 }
 
@@ -207,8 +205,7 @@ void lint_several(const DocumentValue& spec, const DocumentValue& container, con
   if (asked < 2 || slices.resource.ends_with(".shared") || selects_mps(spec)) return;
   const Position at = find_path(container, {"resources", "limits", slices.resource})->at;
   found.push_back(
-      {Severity::warning, "SeveralReplicas", fmt::format("{}.resources.limits[{}]", path, slices.resource), at.line,
-       at.column,
+      {Severity::warning, "SeveralReplicas", fmt::format("{}.resources.limits[{}]", path, slices.resource), at,
        fmt::format("{} shares GPUs by MPS, and a container asks for {} of {}: {}; ask for 1", slices.where, asked,
                    slices.resource,
                    slices.several ? "it gets one client's share of memory and threads all the same"
@@ -256,17 +253,10 @@ bool needs_other_objects(const DocumentValue& pod) {
 
 void lint_kai(const std::vector<ClusterObject>& objects, const KaiPodRules& rules,
               std::vector<LintedDocument>& documents) {
-  std::vector<ManifestObject> read;
-  for (const ClusterObject& object : objects) {
-    if (belongs_to_kai(object)) {
-      read.push_back({object.source, object.kind, object.api_version, object.name, object.json});
-    }
-  }
   const bool pods_alone = std::ranges::none_of(
-      objects, [](const ClusterObject& object) { return object.kind != "Pod" && belongs_to_kai(object); });
-  if (read.empty() || pods_alone) return;
-  std::vector<std::string> problems;  // Documents have errors of their own.
-  const LoadedManifests loaded = load_readable_objects(read, WallTime{}, problems);
+      objects, [](const ClusterObject& object) { return object.kind != "Pod" && belongs_to_kai(object.kind); });
+  if (pods_alone) return;
+  const LoadedManifests loaded = load_objects(objects, belongs_to_kai);
   const KaiView view = view_kai(loaded.world.kai, KaiSettings{});
   DocumentIndex index(documents);
   if (view.configured && view.scheduler_name != rules.kai_scheduler) {
@@ -283,7 +273,7 @@ void lint_kai(const std::vector<ClusterObject>& objects, const KaiPodRules& rule
     LintedDocument* const document = pod == nullptr ? nullptr : index.find(object);
     if (document == nullptr || !causes.is_of_kai(*pod)) continue;
     const auto add = [&](Diagnostic::Severity severity, const char* code, std::string message) {
-      document->diagnostics.push_back({severity, code, "", object.at.line, object.at.column, std::move(message)});
+      document->diagnostics.push_back({severity, code, "", object.at, std::move(message)});
     };
     if (const auto cause = causes.impossible(*pod)) {
       if (cause->code != kSharingOff) {

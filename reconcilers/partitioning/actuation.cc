@@ -48,12 +48,6 @@ SliceCounts free_slices(const PartitionedNode& node) {
   return out;
 }
 
-SliceCounts wanted_by(const SlicePod& pod) {
-  SliceCounts out;
-  add_slices(out, pod, 1);
-  return out;
-}
-
 // Calls `use` with the index of the node, the scope and the beginning of each timer of that kind whose node is there.
 template <class Use>
 void each_timer(const Snapshot& snapshot, Timer kind, const std::vector<PartitionedNode>& nodes, const Use& use) {
@@ -88,7 +82,7 @@ void find_refusals(PlanDraft& draft, const std::vector<PartitionedNode>& nodes, 
   std::vector<std::pair<PodToPlace*, std::size_t>> found;
   each(kWaits, [&](std::size_t n, PodToPlace& to_place) {
     const SlicePod& pod = *to_place.pod;
-    if (!can_bind(nodes[n], pod) || !has_all(free_slices(nodes[n]), wanted_by(pod))) return;
+    if (!can_bind(nodes[n], pod) || !has_all(free_slices(nodes[n]), slices_of(pod))) return;
     const Duration wait = to_place.refused_by.empty() ? draft.s.settings.partitioning.confirm_timeout : kNextWait;
     if (!draft.held_for(timer_of(kWaits, nodes[n], pod), wait)) return;
     draft.renew(timer_of(kRefused, nodes[n], pod), kRefusedFor);
@@ -103,10 +97,10 @@ void await_scheduler(PlanDraft& draft, const std::vector<PartitionedNode>& nodes
   for (std::size_t p = 0; p < pods.size(); ++p) {
     if (!plan.node_of[p]) continue;
     const std::size_t n = *plan.node_of[p];
-    if (plan.changes[n] || pending.contains(n) || !can_bind(nodes[n], *pods[p].pod)) continue;
+    if (plan.packing[n].changed() || pending.contains(n) || !can_bind(nodes[n], *pods[p].pod)) continue;
     const auto [free, is_new] = left.try_emplace(n);
     if (is_new) free->second = free_slices(nodes[n]);
-    const SliceCounts wanted = wanted_by(*pods[p].pod);
+    const SliceCounts wanted = slices_of(*pods[p].pod);
     if (!has_all(free->second, wanted)) continue;
     add_slices(free->second, wanted, -1);
     const TimerKey timer = timer_of(kWaits, nodes[n], *pods[p].pod);

@@ -84,6 +84,12 @@ const std::optional<Geometry>& PlanningCache::profile(const std::shared_ptr<cons
   return profiles_.emplace(text, read_profile(*text)).first->second;
 }
 
+SliceCounts slices_of(const SlicePod& pod) {
+  SliceCounts out;
+  add_slices(out, pod, 1);
+  return out;
+}
+
 void add_slices(SliceCounts& slices, const SlicePod& pod, std::int64_t by) {
   for (const std::int64_t gigabytes : pod.slices) add_slices(slices, gigabytes, by);
 }

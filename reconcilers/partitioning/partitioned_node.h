@@ -84,7 +84,9 @@ struct NodeStanding {
   std::string why;           // Not changeable: a part of a sentence, for people.
 };
 
-// `by` times what the pod asks for (node_slices.h).
+// What the pod asks for.
+[[nodiscard]] SliceCounts slices_of(const SlicePod& pod);
+// `by` times that (node_slices.h).
 void add_slices(SliceCounts& slices, const SlicePod& pod, std::int64_t by);
 
 struct PartitionedNode {

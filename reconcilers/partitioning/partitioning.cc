@@ -264,7 +264,7 @@ class Partitioning {
   void act() {
     std::vector<WantedSlices> wanted;
     for (std::size_t n = 0; n < nodes_.size(); ++n) {
-      if (pending_.contains(n) || plan_.changes[n]) {
+      if (pending_.contains(n) || plan_.packing[n].changed()) {
         wanted.push_back({&nodes_[n], plan_.geometry[n], priority_of(n).value_or(0)});
       } else if (auto smaller = without_idle_slices(n)) {
         wanted.push_back({&nodes_[n], *std::move(smaller), std::numeric_limits<std::int32_t>::min()});

@@ -36,9 +36,7 @@ std::string describe_needs(const PodNeeds& needs) {
 // "10 GiB", "2 x 10 GiB": what the pod asks for.
 std::string describe_need(const SlicePod& pod) {
   if (pod.slices.size() == 1) return fmt::format("{} GiB", pod.slices[0]);
-  SliceCounts counts;
-  add_slices(counts, pod, 1);
-  return describe(counts);
+  return describe(slices_of(pod));
 }
 
 // The slices in use that would have to end so that a pod fits on a node.

@@ -210,9 +210,8 @@ SlicePlan plan_slices(const std::vector<PartitionedNode>& nodes, const std::vect
     for (std::size_t t = 0; t < wanted.size(); ++t) demand[t] += wanted[t];
   }
   for (std::size_t n = 0; n < nodes.size(); ++n) {
-    out.changes.push_back(out.packing[n].changed());
     Geometry& geometry = out.geometry.emplace_back(carried_by(nodes, n, pending));
-    if (!out.changes[n]) continue;
+    if (!out.packing[n].changed()) continue;
     geometry = nodes[n].slices.used();
     for (std::size_t g = 0; g < nodes[n].slices.gpus.size(); ++g) {
       for (std::size_t t = 0; t < out.sizes.size(); ++t) {

@@ -63,8 +63,7 @@ struct SlicePlan {
   std::vector<std::optional<std::size_t>> node_of;  // By pod: an index of `nodes`; nullopt: it gets nothing.
   std::vector<SizeCounts> demand;                   // By node: the slices of the pods that are put there.
   std::vector<NodePacking> packing;                 // By node.
-  std::vector<Geometry> geometry;                   // By node: what it should carry.
-  std::vector<bool> changes;                        // By node: `geometry` is not what it carries.
+  std::vector<Geometry> geometry;                   // By node: what it should carry, also where nothing changes.
 };
 
 // A pod that slices are planned for.

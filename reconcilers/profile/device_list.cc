@@ -177,8 +177,7 @@ k8s::Result<std::vector<Device>> devices_of_node(std::string_view manifest) {
   if (!document) {
     return unreadable(stream.error() ? placed(*stream.error()) : std::string("the file is empty; a Node is needed"));
   }
-  std::vector<Diagnostic> diagnostics;
-  const DocumentValue read = to_document_value(*document->root, DecodeTarget::none, diagnostics);
+  const DocumentValue read = to_document_value(*document->root);
   // `kubectl get nodes -o yaml` prints a List.
   const DocumentValue* items = read.string_at("kind").ends_with("List") ? read.find("items") : nullptr;
   if (items != nullptr && items->items.size() != 1) {

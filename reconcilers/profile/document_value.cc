@@ -31,9 +31,7 @@ bool excessive_aliasing(int expanded, int decoded) {
 // The target of a field, found as upstream finds it: in `flags`, whose fields are embedded, it looks into the wrong
 // struct, so that strings below flags are not converted.
 DecodeTarget target_of(DecodeTarget target, const std::string& key) {
-  const auto is_text_flag = [&](const SettingField& field) {
-    return field.kind == SettingKind::text && equal_fold(key, field.name);
-  };
+  const auto flag = [&] { return find_field(kFlags, key); };
   switch (target) {
     case DecodeTarget::config:
       return equal_fold(key, "version") ? DecodeTarget::string
@@ -42,9 +40,9 @@ DecodeTarget target_of(DecodeTarget target, const std::string& key) {
     case DecodeTarget::object:
       return key == "status" ? DecodeTarget::object_status : DecodeTarget::none;
     case DecodeTarget::flags:
-      return find_field(kFlagFields, key) != kFlagFields.end() ? DecodeTarget::plugin_flags : DecodeTarget::none;
+      return flag() != nullptr ? DecodeTarget::plugin_flags : DecodeTarget::none;
     case DecodeTarget::plugin_flags:
-      return std::ranges::any_of(kFlags, is_text_flag) ? DecodeTarget::string : DecodeTarget::none;
+      return flag() != nullptr && flag()->kind == FieldKind::text ? DecodeTarget::string : DecodeTarget::none;
     default:
       return DecodeTarget::none;
   }
@@ -92,16 +90,16 @@ class Converter {
   };
   using Members = std::map<std::string, Entry>;
 
-  void add(Diagnostic::Severity severity, std::string code, Position at, std::string message) {
-    int& count = severity == Diagnostic::Severity::error ? errors_ : warnings_;
+  void add(Severity severity, std::string code, Position at, std::string message) {
+    int& count = severity == Severity::error ? errors_ : warnings_;
     if (++count > kMaxOfASeverity) return;  // More diagnostics than anybody reads.
-    Diagnostic found{severity, std::move(code), path_, at.line, at.column, std::move(message)};
+    Diagnostic found{severity, std::move(code), path_, at, std::move(message)};
     if (std::find(diagnostics_.begin(), diagnostics_.end(), found) == diagnostics_.end()) {
       diagnostics_.push_back(std::move(found));
     }
   }
   void error(std::string code, Position at, std::string message) {
-    add(Diagnostic::Severity::error, std::move(code), at, std::move(message));
+    add(Severity::error, std::move(code), at, std::move(message));
   }
 
   // False once the expansion has gone too far; everything after that is skipped.
@@ -247,11 +245,11 @@ class Converter {
     const bool merging = merge_depth_ > 0;
     const auto [found, fresh] = members.try_emplace(key);
     if (!fresh && !merging && !found->second.merged) {
-      add(Diagnostic::Severity::warning, "DuplicateKey", key_node.at,
+      add(Severity::warning, "DuplicateKey", key_node.at,
           fmt::format("\"{}\" appears twice; the value in line {} is ignored, this one is used", shown_value(key),
                       found->second.key_at.line));
     } else if (!fresh && merging && !found->second.merged) {
-      add(Diagnostic::Severity::warning, "MergeOverridesKey", found->second.key_at,
+      add(Severity::warning, "MergeOverridesKey", found->second.key_at,
           fmt::format("\"{}\" is overwritten by the \"<<\" that follows it; put \"<<\" first", shown_value(key)));
     }
     found->second = Entry{key_node.at, std::move(value), merging};
@@ -301,6 +299,11 @@ const DocumentValue* DocumentValue::find(std::string_view key) const {
   return found == members.end() || found->key != key ? nullptr : &found->value;
 }
 
+const DocumentValue* DocumentValue::present(std::string_view key) const {
+  const DocumentValue* value = find(key);
+  return value == nullptr || value->is_null() ? nullptr : value;
+}
+
 const DocumentValue* find_path(const DocumentValue& from, std::initializer_list<std::string_view> path) {
   const DocumentValue* at = &from;
   for (const std::string_view field : path) at = at == nullptr ? nullptr : at->find(field);
@@ -314,6 +317,11 @@ std::string_view DocumentValue::string_at(std::string_view key) const {
 
 DocumentValue to_document_value(const YamlNode& root, DecodeTarget target, std::vector<Diagnostic>& diagnostics) {
   return Converter(diagnostics).convert(root, target);
+}
+
+DocumentValue to_document_value(const YamlNode& root, DecodeTarget target) {
+  std::vector<Diagnostic> unused;
+  return to_document_value(root, target, unused);
 }
 
 std::string_view kind_name(DocumentValue::Kind kind) {

@@ -6,6 +6,7 @@
 #include <initializer_list>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "reconcilers/profile/profile.h"
@@ -31,6 +32,8 @@ struct DocumentValue {
   [[nodiscard]] bool is_object() const { return kind == Kind::object; }
   // The member of exactly this name, or nullptr. Also nullptr when this is no object.
   [[nodiscard]] const DocumentValue* find(std::string_view key) const;
+  // The same, and null counts as absent, as it does for the API server.
+  [[nodiscard]] const DocumentValue* present(std::string_view key) const;
   // The string of the member, or empty.
   [[nodiscard]] std::string_view string_at(std::string_view key) const;
 };
@@ -53,6 +56,8 @@ enum class DecodeTarget { none, config, flags, plugin_flags, string, object, obj
 // `diagnostics`. The value is complete only when no error was added.
 [[nodiscard]] DocumentValue to_document_value(const YamlNode& root, DecodeTarget target,
                                               std::vector<Diagnostic>& diagnostics);
+// The value for who does not care.
+[[nodiscard]] DocumentValue to_document_value(const YamlNode& root, DecodeTarget target = DecodeTarget::none);
 
 // The path of a value in a document ("sharing.mps.resources[0].replicas"), kept while walking down and up again:
 // appends one step to it for as long as it lives.
@@ -76,6 +81,31 @@ class PathStep {
  private:
   std::string& path_;
   std::size_t length_;
+};
+
+// The base of what walks a document and says what is wrong with it.
+class DocumentCheck {
+ protected:
+  // `path`: where the walk begins.
+  explicit DocumentCheck(std::vector<Diagnostic>& diagnostics, std::string path = {})
+      : diagnostics_(diagnostics), path_(std::move(path)) {}
+
+  void add(Severity severity, std::string_view code, std::string path, Position at, std::string message) {
+    diagnostics_.push_back({severity, std::string(code), std::move(path), at, std::move(message)});
+  }
+  // About the value at path_.
+  void error(std::string_view code, Position at, std::string message) {
+    add(Severity::error, code, path_, at, std::move(message));
+  }
+  void warning(std::string_view code, Position at, std::string message) {
+    add(Severity::warning, code, path_, at, std::move(message));
+  }
+  void info(std::string_view code, Position at, std::string message) {
+    add(Severity::info, code, path_, at, std::move(message));
+  }
+
+  std::vector<Diagnostic>& diagnostics_;
+  std::string path_;
 };
 
 // How values are called in messages: "a string", "a list", …

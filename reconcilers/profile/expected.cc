@@ -14,6 +14,7 @@
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/profile/mps.h"
+#include "reconcilers/reasons/names.h"
 
 namespace gso {
 namespace {
@@ -148,8 +149,8 @@ class ExpectedLabeller {
 // The labels as GFD writes them, or why GFD exits.
 std::expected<Labels, std::string> gfd_labels(const Profile& profile, const std::vector<Device>& devices) {
   if (devices.empty()) return Labels{};
-  for (MpsFault& fault : mps_faults(profile, profile.mig_strategy, {&devices})) {
-    if (fault.kind == MpsFault::Kind::mig_enabled) return std::unexpected(std::move(fault.message));
+  for (Diagnostic& fault : mps_faults(profile, profile.mig_strategy, {&devices})) {
+    if (fault.code == kMigEnabled) return std::unexpected(std::move(fault.message));
   }
   if (profile.mig_strategy != "none" && profile.mig_strategy != "single" && profile.mig_strategy != "mixed") {
     return std::unexpected(fmt::format("GFD and the plugin exit: migStrategy is \"{}\"; use none, single or mixed",
@@ -169,29 +170,6 @@ std::string mixed_resource(const std::string& profile) {
 }
 
 using DeviceCounts = std::map<std::string, std::int64_t>;
-
-std::optional<std::string> single_strategy_error(const std::vector<Device>& devices) {
-  const auto enabled = [](const Device& d) { return d.mig_enabled; };
-  if (std::none_of(devices.begin(), devices.end(), enabled)) return std::nullopt;
-  std::set<std::map<std::string, std::int64_t>> kinds;
-  for (std::size_t i = 0; i < devices.size(); ++i) {
-    if (devices[i].mig_enabled && devices[i].mig_devices.empty()) {
-      return fmt::format("the plugin exits: GPU {} has MIG enabled but no MIG device, which migStrategy single needs",
-                         i);
-    }
-    for (const MigDevice& mig : devices[i].mig_devices) {
-      if (devices[i].mig_enabled) kinds.insert(mig.attributes);
-    }
-  }
-  if (kinds.size() > 1) {
-    return "the plugin exits: migStrategy single needs MIG devices of one kind; use migStrategy mixed, or make them "
-           "alike";
-  }
-  if (!std::all_of(devices.begin(), devices.end(), enabled)) {
-    return "the plugin exits: migStrategy single needs MIG enabled on all GPUs or on none";
-  }
-  return std::nullopt;
-}
 
 // Unshared devices by resource. `error`: gets why the plugin exits.
 DeviceCounts plugin_devices(const Profile& profile, const std::vector<Device>& devices,
@@ -270,17 +248,34 @@ std::string sanitise_product(std::string_view product) {
 }
 
 std::string_view gpu_family(int compute_major, int compute_minor) {
-  if (compute_major == 7) return compute_minor < 5 ? "volta" : "turing";
-  if (compute_major == 8) return compute_minor < 9 ? "ampere" : "ada-lovelace";
-  static constexpr std::pair<int, std::string_view> kFamilies[] = {{1, "tesla"},      {2, "fermi"},      {3, "kepler"},
-                                                                   {5, "maxwell"},    {6, "pascal"},     {9, "hopper"},
-                                                                   {10, "blackwell"}, {12, "blackwell"}, {13, "rubin"}};
-  const auto* found = std::ranges::find(kFamilies, compute_major, &std::pair<int, std::string_view>::first);
-  return found == std::end(kFamilies) ? "undefined" : found->second;
+  std::string_view found = "undefined";
+  for (const GpuFamily& each : kGpuFamilies) {
+    if (each.major == compute_major && each.minor <= compute_minor) found = each.name;
+  }
+  return found;
 }
 
-bool is_label_value(std::string_view value) {
-  return !k8s::label_value_problem(value);
+std::optional<std::string> single_strategy_error(const std::vector<Device>& devices) {
+  const auto enabled = [](const Device& d) { return d.mig_enabled; };
+  if (std::none_of(devices.begin(), devices.end(), enabled)) return std::nullopt;
+  std::set<std::map<std::string, std::int64_t>> kinds;
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    if (devices[i].mig_enabled && devices[i].mig_devices.empty()) {
+      return fmt::format("the plugin exits: GPU {} has MIG enabled but no MIG device, which migStrategy single needs",
+                         i);
+    }
+    for (const MigDevice& mig : devices[i].mig_devices) {
+      if (devices[i].mig_enabled) kinds.insert(mig.attributes);
+    }
+  }
+  if (kinds.size() > 1) {
+    return "the plugin exits: migStrategy single needs MIG devices of one kind; use migStrategy mixed, or make them "
+           "alike";
+  }
+  if (!std::all_of(devices.begin(), devices.end(), enabled)) {
+    return "the plugin exits: migStrategy single needs MIG enabled on all GPUs or on none";
+  }
+  return std::nullopt;
 }
 
 Expectation expected_state(const Profile& profile, const std::vector<Device>& devices) {
@@ -291,7 +286,8 @@ Expectation expected_state(const Profile& profile, const std::vector<Device>& de
 
   if (auto labels = gfd_labels(profile, devices); labels) {
     for (auto& [key, value] : *labels) {
-      (is_label_value(value) ? expectation.labels : expectation.dropped_labels).emplace(key, std::move(value));
+      (k8s::label_value_problem(value) ? expectation.dropped_labels : expectation.labels)
+          .emplace(key, std::move(value));
     }
   } else {
     expectation.error = labels.error();

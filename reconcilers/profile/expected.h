@@ -53,11 +53,21 @@ struct Expectation {
 // GFD's product label: every character outside [A-Za-z0-9-_. ] dropped, blanks to '-'. Never truncated.
 [[nodiscard]] std::string sanitise_product(std::string_view product);
 
+// GFD's families with the lowest compute capability of each.
+struct GpuFamily {
+  std::string_view name;
+  int major = 0;
+  int minor = 0;
+};
+inline constexpr GpuFamily kGpuFamilies[] = {
+    {"tesla", 1, 0},      {"fermi", 2, 0},      {"kepler", 3, 0}, {"maxwell", 5, 0},      {"pascal", 6, 0},
+    {"volta", 7, 0},      {"turing", 7, 5},     {"ampere", 8, 0}, {"ada-lovelace", 8, 9}, {"hopper", 9, 0},
+    {"blackwell", 10, 0}, {"blackwell", 12, 0}, {"rubin", 13, 0}};
 // GFD's family label by compute capability: "turing", "ampere", …; "undefined" for one it does not know.
 [[nodiscard]] std::string_view gpu_family(int compute_major, int compute_minor);
 
-// At most 63 characters, letters and digits at both ends, '-', '_' and '.' between; empty is allowed.
-[[nodiscard]] bool is_label_value(std::string_view value);
+// Why the plugin exits on these GPUs under migStrategy single; nullopt: it does not.
+[[nodiscard]] std::optional<std::string> single_strategy_error(const std::vector<Device>& devices);
 
 // --- The GPUs of a machine as people write them down: the annotation gpusharing.dev/devices, `expect --devices`, and
 // a Node's manifest.

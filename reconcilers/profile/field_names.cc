@@ -4,12 +4,15 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <numeric>
 #include <ranges>
 #include <utility>
 
 #include "k8sclient/value/encoding.h"
+#include "k8sclient/value/selectors.h"
 #include "reconcilers/model/message_text.h"
+#include "reconcilers/profile/go_text.h"
 
 namespace gso {
 
@@ -17,22 +20,18 @@ namespace {
 
 struct Place {
   std::string_view where;
-  std::span<const std::string_view> fields;
+  ProfileFields fields;
 };
-
-const std::array<Place, 9>& places() {
-  static const std::array<Place, 9> kPlaces{
-      {{"the top level", kConfigFields},
-       {"sharing", kSharingFields},
-       {"sharing.timeSlicing or sharing.mps", kSectionFields},
-       {"an entry of sharing.timeSlicing.resources or sharing.mps.resources", kEntryFields},
-       {"flags", kFlagFields},
-       {"flags.plugin", kPluginFields},
-       {"flags.gfd", kGfdFields},
-       {"resources", kResourcesFields},
-       {"imex", kImexFields}}};
-  return kPlaces;
-}
+constexpr std::array<Place, 9> kPlaces{
+    {{"the top level", kConfigFields},
+     {"sharing", kSharingFields},
+     {"sharing.timeSlicing or sharing.mps", kSectionFields},
+     {"an entry of sharing.timeSlicing.resources or sharing.mps.resources", kEntryFields},
+     {"flags", kFlags},
+     {"flags.plugin", kPluginFlags},
+     {"flags.gfd", kGfdFlags},
+     {"resources", kResourcesFields},
+     {"imex", kImex}}};
 
 constexpr std::size_t kMostCounted = 64;
 
@@ -125,23 +124,40 @@ std::string word_advice(std::string_view word, std::span<const std::string_view>
                       : fmt::format("did you mean \"{}\"?", near);
 }
 
-std::string field_advice(std::string_view key, std::span<const std::string_view> fields) {
+const ProfileField* find_field(ProfileFields fields, std::string_view key) {
+  auto found = std::ranges::find(fields, key, &ProfileField::name);
+  if (found == fields.end())
+    found = std::ranges::find_if(fields, [&](const ProfileField& field) { return equal_fold(key, field.name); });
+  return found == fields.end() ? nullptr : &*found;
+}
+
+std::string complaint_about(const SettingWords& allowed, std::string_view word) {
+  const auto end = std::ranges::find(allowed.words, std::string_view());
+  const std::span words(allowed.words.begin(), end);
+  return std::ranges::find(words, word) != words.end() ? "" : word_advice(word, words);
+}
+
+std::vector<std::string_view> names_of(ProfileFields fields) {
+  const auto names = fields | std::views::transform(&ProfileField::name);
+  return {names.begin(), names.end()};
+}
+
+std::string field_advice(std::string_view key, ProfileFields fields) {
   constexpr std::string_view kAll = "known fields:";
-  if (!nearest_word(key, fields).empty()) return word_advice(key, fields, kAll);
-  const auto& all = places();
-  const auto here = std::ranges::find(all, fields.data(), [](const Place& place) { return place.fields.data(); });
+  const std::vector<std::string_view> names = names_of(fields);
+  if (!nearest_word(key, names).empty()) return word_advice(key, names, kAll);
   // The form of a SharingPolicy's inline profile.
   if (key == "strategy" && fields.data() == kSharingFields.data())
     return "the strategy is the name of a section: write timeSlicing or mps, with resources below it";
   // What is nested deeper comes first: a section is left out more often than written too much.
-  std::vector<Place> in_order(here == all.end() ? all.begin() : here, all.end());
-  in_order.insert(in_order.end(), all.begin(), here == all.end() ? all.begin() : here);
+  std::array<Place, kPlaces.size()> in_order = kPlaces;
+  const auto here = std::ranges::find(in_order, fields.data(), [](const Place& place) { return place.fields.data(); });
+  std::rotate(in_order.begin(), here == in_order.end() ? in_order.begin() : here, in_order.end());
   for (const Place& place : in_order) {
-    if (std::find(place.fields.begin(), place.fields.end(), key) != place.fields.end()) {
+    if (std::ranges::find(place.fields, key, &ProfileField::name) != place.fields.end())
       return fmt::format("it belongs under {}", place.where);
-    }
   }
-  return word_advice(key, fields, kAll);
+  return word_advice(key, names, kAll);
 }
 
 std::string did_you_mean(std::string_view mistyped, const std::vector<std::string>& words) {
@@ -172,6 +188,23 @@ std::string_view meant_resource(std::string_view resource) {
     if (within_edits(plain, each.plain, each.most_edits, kPunctuation)) return each.meant;
   }
   return {};
+}
+
+std::string repaired_name(std::string_view name) {
+  std::string out;
+  for (const char c : name.substr(name.starts_with(kDomainPrefix) ? kDomainPrefix.size() : 0)) {
+    if (c >= 'A' && c <= 'Z') {
+      out += static_cast<char>(c - 'A' + 'a');
+    } else if (c == '+') {
+      out += '.';
+    } else if (c == '_') {
+      out += '-';
+    } else if (c != ' ') {
+      out += c;
+    }
+  }
+  while (!out.empty() && (out.back() == '-' || out.back() == '.')) out.pop_back();
+  return k8s::is_dns_subdomain(out) ? std::string(kDomainPrefix) + out : std::string();
 }
 
 namespace {

@@ -2,83 +2,92 @@
 // be.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "reconcilers/profile/go_text.h"
-
 namespace gso {
 
-inline constexpr std::array<std::string_view, 5> kConfigFields{"version", "flags", "resources", "sharing", "imex"};
-inline constexpr std::array<std::string_view, 2> kResourcesFields{"gpus", "mig"};
-inline constexpr std::array<std::string_view, 2> kPatternFields{"pattern", "name"};
-inline constexpr std::array<std::string_view, 2> kSharingFields{"timeSlicing", "mps"};
-inline constexpr std::array<std::string_view, 3> kSectionFields{"renameByDefault", "failRequestsGreaterThanOne",
-                                                                "resources"};
-inline constexpr std::array<std::string_view, 4> kEntryFields{"name", "rename", "devices", "replicas"};
+// The words that a setting must be, and what happens on any other one.
+struct SettingWords {
+  std::string_view code;
+  std::array<std::string_view, 4> words;  // Empty ones after them.
+  std::string_view effect = "the plugin exits";
+};
+inline constexpr SettingWords kMigStrategies{
+    "UnknownMigStrategy", {"none", "single", "mixed"}, "the plugin and GFD exit"};
+inline constexpr SettingWords kDiscoveryStrategies{"UnknownDiscoveryStrategy", {"auto", "nvml", "tegra"}};
+inline constexpr SettingWords kIdStrategies{"UnknownDeviceIDStrategy", {"uuid", "index"}};
+inline constexpr SettingWords kAllocationPolicies{"UnknownAllocationPolicy", {"distributed", "packed"}};
+inline constexpr SettingWords kListStrategies{"UnknownDeviceListStrategy",
+                                              {"envvar", "volume-mounts", "cdi-annotations", "cdi-cri"}};
 
 // How the value of a setting is read. `boolean`: a pointer upstream, which null makes empty; `plain_boolean`: null
 // leaves it as it is. `section`: settings of its own.
-enum class SettingKind : std::uint8_t { text, boolean, plain_boolean, duration, words, numbers, section };
-struct SettingField {
+enum class FieldKind : std::uint8_t { text, boolean, plain_boolean, duration, words, numbers, section };
+struct ProfileField {
   std::string_view name;
-  SettingKind kind = SettingKind::text;
+  // The others are of flags and imex, and of what is below them.
+  FieldKind kind = FieldKind::text;
+  // The value that every release of the components has as its own default: a profile that writes it out means the same
+  // as one that leaves it out, because a flag or environment variable on the DaemonSet overrides both.
+  std::optional<std::string_view> usual = std::nullopt;
+  const SettingWords* words = nullptr;          // Null: any text.
+  std::span<const ProfileField> settings = {};  // Of a section.
 };
-template <std::size_t N>
-[[nodiscard]] consteval std::array<std::string_view, N> names_of(const std::array<SettingField, N>& fields) {
-  std::array<std::string_view, N> out;
-  std::ranges::transform(fields, out.begin(), &SettingField::name);
-  return out;
-}
+using ProfileFields = std::span<const ProfileField>;
 
-inline constexpr std::array<SettingField, 12> kFlags{{{"migStrategy"},
-                                                      {"failOnInitError", SettingKind::boolean},
-                                                      {"mpsRoot"},
-                                                      {"nvidiaDriverRoot"},
-                                                      {"nvidiaDevRoot"},
-                                                      {"gdrcopyEnabled", SettingKind::boolean},
-                                                      {"gdsEnabled", SettingKind::boolean},
-                                                      {"mofedEnabled", SettingKind::boolean},
-                                                      {"useNodeFeatureAPI", SettingKind::boolean},
-                                                      {"deviceDiscoveryStrategy"},
-                                                      {"plugin", SettingKind::section},
-                                                      {"gfd", SettingKind::section}}};
-inline constexpr std::array<SettingField, 7> kPluginFlags{{{"passDeviceSpecs", SettingKind::boolean},
-                                                           {"deviceListStrategy", SettingKind::words},
-                                                           {"deviceIDStrategy"},
-                                                           {"cdiAnnotationPrefix"},
-                                                           {"nvidiaCTKPath"},
-                                                           {"containerDriverRoot"},
-                                                           {"sharedDevicesAllocationPolicy"}}};
-inline constexpr std::array<SettingField, 5> kGfdFlags{{{"oneshot", SettingKind::boolean},
-                                                        {"noTimestamp", SettingKind::boolean},
-                                                        {"sleepInterval", SettingKind::duration},
+inline constexpr std::array<ProfileField, 5> kConfigFields{
+    {{"version"}, {"flags"}, {"resources"}, {"sharing"}, {"imex"}}};
+inline constexpr std::array<ProfileField, 2> kResourcesFields{{{"gpus"}, {"mig"}}};
+inline constexpr std::array<ProfileField, 2> kPatternFields{{{"pattern"}, {"name"}}};
+inline constexpr std::array<ProfileField, 2> kSharingFields{{{"timeSlicing"}, {"mps"}}};
+inline constexpr std::array<ProfileField, 3> kSectionFields{
+    {{"renameByDefault"}, {"failRequestsGreaterThanOne"}, {"resources"}}};
+inline constexpr std::array<ProfileField, 4> kEntryFields{{{"name"}, {"rename"}, {"devices"}, {"replicas"}}};
+inline constexpr std::array<ProfileField, 7> kPluginFlags{
+    {{"passDeviceSpecs", FieldKind::boolean, "false"},
+     {"deviceListStrategy", FieldKind::words, "envvar", &kListStrategies},
+     {"deviceIDStrategy", FieldKind::text, "uuid", &kIdStrategies},
+     {"cdiAnnotationPrefix"},
+     {"nvidiaCTKPath"},
+     {"containerDriverRoot"},
+     {"sharedDevicesAllocationPolicy", FieldKind::text, {}, &kAllocationPolicies}}};
+inline constexpr std::array<ProfileField, 5> kGfdFlags{{{"oneshot", FieldKind::boolean, "false"},
+                                                        {"noTimestamp", FieldKind::boolean, "false"},
+                                                        {"sleepInterval", FieldKind::duration, "60000000000"},
                                                         {"outputFile"},
                                                         {"machineTypeFile"}}};
-inline constexpr std::array<SettingField, 2> kImex{
-    {{"channelIDs", SettingKind::numbers}, {"required", SettingKind::plain_boolean}}};
-inline constexpr auto kFlagFields = names_of(kFlags);
-inline constexpr auto kPluginFields = names_of(kPluginFlags);
-inline constexpr auto kGfdFields = names_of(kGfdFlags);
-inline constexpr auto kImexFields = names_of(kImex);
+inline constexpr std::array<ProfileField, 12> kFlags{
+    {{"migStrategy", FieldKind::text, "none", &kMigStrategies},
+     {"failOnInitError", FieldKind::boolean, "true"},
+     {"mpsRoot"},
+     {"nvidiaDriverRoot"},
+     {"nvidiaDevRoot"},
+     {"gdrcopyEnabled", FieldKind::boolean, "false"},
+     {"gdsEnabled", FieldKind::boolean, "false"},
+     {"mofedEnabled", FieldKind::boolean, "false"},
+     {"useNodeFeatureAPI", FieldKind::boolean},
+     {"deviceDiscoveryStrategy", FieldKind::text, "auto", &kDiscoveryStrategies},
+     {"plugin", FieldKind::section, {}, nullptr, kPluginFlags},
+     {"gfd", FieldKind::section, {}, nullptr, kGfdFlags}}};
+inline constexpr std::array<ProfileField, 2> kImex{
+    {{"channelIDs", FieldKind::numbers, ""}, {"required", FieldKind::plain_boolean, "false"}}};
 
 // The field that encoding/json decodes a key into: the one of exactly this name, else one that differs in case only.
-// end() when there is none.
-template <std::size_t N>
-[[nodiscard]] constexpr auto find_field(const std::array<std::string_view, N>& fields, std::string_view key) {
-  const auto exact = std::find(fields.begin(), fields.end(), key);
-  return exact != fields.end() ? exact
-                               : std::find_if(fields.begin(), fields.end(), [&](auto f) { return equal_fold(key, f); });
-}
+// Null: there is none.
+[[nodiscard]] const ProfileField* find_field(ProfileFields fields, std::string_view key);
+// "did you mean "x"?", or which words the setting can be, if it cannot be this one; empty: it can.
+[[nodiscard]] std::string complaint_about(const SettingWords& allowed, std::string_view word);
 
 // What to say after "unknown field": the spelling or the place that was probably meant, or which fields exist here.
-[[nodiscard]] std::string field_advice(std::string_view key, std::span<const std::string_view> fields);
+[[nodiscard]] std::string field_advice(std::string_view key, ProfileFields fields);
+[[nodiscard]] std::vector<std::string_view> names_of(ProfileFields fields);
 
 // Edits between two words. Only their first 64 characters count, case does not, and characters of `ignored` count as
 // if they were absent. Cheap for words that are more than `most` apart: then the answer is `most` + 1.
@@ -103,6 +112,11 @@ template <std::size_t N>
 // it is no such name. Other plugins offer nvidia.com/vgpu, nvidia.com/gpumem, nvidia.com/gpu-10gb, and more: those are
 // left alone.
 [[nodiscard]] std::string_view meant_resource(std::string_view resource);
+
+// What the names of all resources begin with.
+inline constexpr std::string_view kDomainPrefix = "nvidia.com/";
+// A spelling of the name that upstream would take, or empty.
+[[nodiscard]] std::string repaired_name(std::string_view name);
 
 // --- config-manager's choice of a key, in its order: label, default, fallbacks (source: cmd/config-manager/main.go;
 // the table is in docs/profiles.md).

@@ -46,16 +46,6 @@ bool is_uuid(std::string_view text) {
   return true;
 }
 
-bool is_dns1123_subdomain(std::string_view text) {
-  if (text.empty() || text.size() > 253) return false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const bool edge = i == 0 || i + 1 == text.size() || text[i - 1] == '.' || text[i + 1] == '.';
-    const bool alphanumeric = k8s::is_digit(text[i]) || (text[i] >= 'a' && text[i] <= 'z');
-    if (!alphanumeric && (edge || (text[i] != '-' && text[i] != '.'))) return false;
-  }
-  return true;
-}
-
 std::optional<std::uint64_t> parse_go_uint(std::string_view text, int base) {
   if (base == 0) {
     const char letter = base_letter(text);

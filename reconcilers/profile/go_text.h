@@ -15,10 +15,6 @@ namespace gso {
 // github.com/google/uuid's Parse: the 36 characters, also with "urn:uuid:" before or braces around, or 32 hex digits.
 [[nodiscard]] bool is_uuid(std::string_view text);
 
-// A DNS-1123 subdomain, as Kubernetes validates names: at most 253 characters, lower case, digits, '-' and '.', every
-// part beginning and ending with a letter or digit.
-[[nodiscard]] bool is_dns1123_subdomain(std::string_view text);
-
 // strconv.ParseInt and ParseUint with 64 bits. `base` 0: by prefix (0x, 0b, 0o, 0), without underscores. nullopt on a
 // syntax error and out of range.
 [[nodiscard]] std::optional<std::int64_t> parse_go_int(std::string_view text, int base);

@@ -8,11 +8,10 @@
 
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
+#include "reconcilers/reasons/names.h"
 
 namespace gso {
 namespace {
-
-using FaultKind = MpsFault::Kind;
 
 constexpr std::string_view kSection = "sharing.mps";
 constexpr std::string_view kEntries = "sharing.mps.resources";
@@ -23,16 +22,16 @@ class Faults {
   Faults(const Profile& profile, std::string_view mig_strategy, const MpsGpus& gpus)
       : profile_(profile), mig_strategy_(mig_strategy), gpus_(gpus) {}
 
-  std::vector<MpsFault> run() {
+  std::vector<Diagnostic> run() {
     mig();
     if (mig_strategy_ == "mixed") {
-      add(FaultKind::mixed_mig, "MPSWithMixedMIG", std::string(kMigField),
+      add(kMpsWithMixedMig, std::string(kMigField),
           "MPS does not work with migStrategy mixed: the plugin exits, even on nodes without MIG; use none or single, "
           "or time-slicing");
     }
     const bool has_gpus = gpus_.devices == nullptr || !gpus_.devices->empty();
     if (profile_.plugin_replicas(kGpuResource) < 2 && has_gpus) {
-      add(FaultKind::no_entry, "MPSMatchesNothing", std::string(kEntries),
+      add(kMpsMatchesNothing, std::string(kEntries),
           "no entry is for nvidia.com/gpu: the plugin waits forever for an MPS daemon that is never started, and the "
           "node has 0 GPUs; add an entry for nvidia.com/gpu");
     }
@@ -45,9 +44,8 @@ class Faults {
   }
 
  private:
-  void add(FaultKind kind, std::string_view code, std::string path, std::string message,
-           Severity severity = Severity::error, std::size_t entry = 0) {
-    found_.push_back({kind, severity, code, std::move(path), entry, std::move(message)});
+  void add(std::string_view code, std::string path, std::string message, Severity severity = Severity::error) {
+    found_.push_back({severity, std::string(code), std::move(path), {}, std::move(message)});
   }
 
   void mig() {
@@ -56,14 +54,13 @@ class Faults {
     const std::ptrdiff_t enabled =
         gpus_.devices == nullptr ? 0 : std::ranges::count_if(*gpus_.devices, &Device::mig_enabled);
     if (enabled > 0) {
-      add(FaultKind::mig_enabled, "MIGEnabled", std::string(kSection),
+      add(kMigEnabled, std::string(kSection),
           fmt::format("MIG is enabled on {} of {} GPUs. {}", enabled, gpus_.devices->size(), kEffect));
     } else if (gpus_.mig_enabled) {
-      add(FaultKind::mig_enabled, "MIGEnabled", std::string(kSection),
-          fmt::format("MIG is enabled on the node's GPUs. {}", kEffect));
+      add(kMigEnabled, std::string(kSection), fmt::format("MIG is enabled on the node's GPUs. {}", kEffect));
     }
     if (gpus_.devices == nullptr && !gpus_.mig_enabled && mig_strategy_ == "single") {
-      add(FaultKind::single_mig, "MPSWithSingleMIG", std::string(kMigField),
+      add("MPSWithSingleMIG", std::string(kMigField),
           "MPS with migStrategy single works only on nodes where no GPU has MIG enabled; elsewhere the plugin and GFD "
           "exit",
           Severity::info);
@@ -80,7 +77,7 @@ class Faults {
       if (replicas <= most) continue;
       const std::string capability =
           known ? fmt::format("{}.{}", device.compute_major, device.compute_minor) : "unknown";
-      add(FaultKind::too_many_clients, "MPSReplicasAboveMaximum", std::string(kEntries),
+      add(kMpsReplicasAboveMaximum, std::string(kEntries),
           fmt::format("{} replicas, but GPU {} ({}, compute capability {}) accepts at most {} MPS clients; the MPS "
                       "daemon exits",
                       replicas, i, shown_value(device.name), capability, most));
@@ -94,16 +91,15 @@ class Faults {
       if (entry.name != kGpuResource) continue;
       std::string path = fmt::format("{}[{}].replicas", kEntries, i);
       if (entry.replicas > kMpsMaxClients) {
-        add(FaultKind::too_many_clients, "MPSReplicasAboveMaximum", std::move(path),
+        add(kMpsReplicasAboveMaximum, std::move(path),
             fmt::format("replicas is {}; an MPS server accepts at most {} clients ({} below compute capability 7.5), "
                         "and the MPS daemon exits on more",
-                        entry.replicas, kMpsMaxClients, kMpsMaxClientsBeforeTuring),
-            Severity::error, i);
+                        entry.replicas, kMpsMaxClients, kMpsMaxClientsBeforeTuring));
       } else if (entry.replicas > kMpsMaxClientsBeforeTuring) {
-        add(FaultKind::needs_turing, "MPSReplicasNeedTuring", std::move(path),
+        add("MPSReplicasNeedTuring", std::move(path),
             fmt::format("more than {} replicas work only on GPUs of compute capability 7.5 and above",
                         kMpsMaxClientsBeforeTuring),
-            Severity::info, i);
+            Severity::info);
       }
     }
   }
@@ -111,12 +107,12 @@ class Faults {
   const Profile& profile_;
   std::string_view mig_strategy_;
   const MpsGpus& gpus_;
-  std::vector<MpsFault> found_;
+  std::vector<Diagnostic> found_;
 };
 
 }  // namespace
 
-std::vector<MpsFault> mps_faults(const Profile& profile, std::string_view mig_strategy, const MpsGpus& gpus) {
+std::vector<Diagnostic> mps_faults(const Profile& profile, std::string_view mig_strategy, const MpsGpus& gpus) {
   // Of a section whose entries are all wrong, no strategy follows; what it asks for is looked at all the same.
   if (!profile.mps || (gpus.devices != nullptr && profile.strategy() != Strategy::mps)) return {};
   return Faults(profile, mig_strategy, gpus).run();

@@ -3,7 +3,6 @@
 // validateFlags of its plugin (v0.20.0).
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -11,7 +10,6 @@
 
 #include "reconcilers/profile/expected.h"
 #include "reconcilers/profile/profile.h"
-#include "reconcilers/reasons/reason.h"
 
 namespace gso {
 
@@ -44,22 +42,13 @@ inline constexpr std::int64_t kMpsMaxClientsBeforeTuring = 16;  // Below: V100 (
   return std::to_string(percentage) + ".0";
 }
 
-struct MpsFault {
-  enum class Kind : std::uint8_t {
-    mig_enabled,       // A GPU has MIG enabled: GFD exits.
-    mixed_mig,         // migStrategy mixed: the plugin exits, whatever the GPUs are.
-    no_entry,          // No entry for nvidia.com/gpu: the plugin waits forever.
-    too_many_clients,  // More replicas than an MPS server has clients: the MPS daemon exits.
-    single_mig,        // Works only where no GPU has MIG enabled. Severity info.
-    needs_turing,      // Works only from compute capability 7.5 on. Severity info.
-  };
-  Kind kind = Kind::no_entry;
-  Severity severity = Severity::error;
-  std::string_view code;  // MIGEnabled, MPSWithMixedMIG, MPSMatchesNothing, …
-  std::string path;       // The profile's field that is to blame.
-  std::size_t entry = 0;  // Of sharing.mps.resources, where the path names one.
-  std::string message;
-};
+// Codes of what MPS cannot do. Beside them kMigEnabled: a GPU has MIG enabled, and GFD exits.
+// migStrategy mixed: the plugin exits, whatever the GPUs are.
+inline constexpr std::string_view kMpsWithMixedMig = "MPSWithMixedMIG";
+// No entry for nvidia.com/gpu: the plugin waits forever.
+inline constexpr std::string_view kMpsMatchesNothing = "MPSMatchesNothing";
+// More replicas than an MPS server has clients: the MPS daemon exits.
+inline constexpr std::string_view kMpsReplicasAboveMaximum = "MPSReplicasAboveMaximum";
 
 // What is known of a node's GPUs.
 struct MpsGpus {
@@ -68,9 +57,10 @@ struct MpsGpus {
 };
 
 // Empty where the profile does not share by MPS. `mig_strategy`: the one in force; a DaemonSet's own setting overrides
-// the profile's. Without devices the answer is about the profile alone, and has the two infos as well. Errors first, in
-// the order in which components would exit.
-[[nodiscard]] std::vector<MpsFault> mps_faults(const Profile& profile, std::string_view mig_strategy,
-                                               const MpsGpus& gpus);
+// the profile's. Without devices the answer is about the profile alone, and has infos as well: what works on some GPUs
+// only. Errors first, in the order in which components would exit. The paths are those of the profile; no fault has a
+// place.
+[[nodiscard]] std::vector<Diagnostic> mps_faults(const Profile& profile, std::string_view mig_strategy,
+                                                 const MpsGpus& gpus);
 
 }  // namespace gso

@@ -22,7 +22,7 @@ void report_rest(YamlStream& stream, std::vector<Diagnostic>& diagnostics) {
   while (auto further = stream.next()) {
     if (!is_nothing(*further)) {
       const Position at = further->root->at;
-      diagnostics.push_back({Diagnostic::Severity::warning, "FurtherDocumentIgnored", "", at.line, at.column,
+      diagnostics.push_back({Severity::warning, "FurtherDocumentIgnored", "", at,
                              "only the first YAML document is used; the text that begins here is ignored"});
       return;
     }
@@ -30,7 +30,7 @@ void report_rest(YamlStream& stream, std::vector<Diagnostic>& diagnostics) {
   if (stream.error()) {
     const YamlError& error = *stream.error();
     diagnostics.push_back(
-        {Diagnostic::Severity::warning, "FurtherTextIgnored", "", error.at.line, error.at.column,
+        {Severity::warning, "FurtherTextIgnored", "", error.at,
          fmt::format("only the first YAML document is used; the text after it is ignored and does not parse: {}",
                      error.message)});
   }
@@ -131,9 +131,9 @@ bool ParsedProfile::valid() const {
 
 std::string ParsedProfile::first_error(const std::set<std::string_view>& but) const {
   for (const Diagnostic& d : diagnostics) {
-    if (d.severity == Diagnostic::Severity::error && !but.contains(d.code)) {
-      return d.path.empty() ? fmt::format("line {}: {}", d.line, d.message)
-                            : fmt::format("line {}: {}: {}", d.line, shown_value(d.path), d.message);
+    if (d.severity == Severity::error && !but.contains(d.code)) {
+      return d.path.empty() ? fmt::format("line {}: {}", d.at.line, d.message)
+                            : fmt::format("line {}: {}: {}", d.at.line, shown_value(d.path), d.message);
     }
   }
   return "";
@@ -143,36 +143,29 @@ ParsedProfile parse_profile_node(const YamlNode& root) {
   ParsedProfile parsed;
   const DocumentValue value = to_document_value(root, DecodeTarget::config, parsed.diagnostics);
   if (!has_errors(parsed.diagnostics)) {
-    const RawProfile raw = ProfileDecoder(parsed.diagnostics).decode(value);
+    const DecodedProfile decoded = decode_profile(value, parsed.diagnostics);
     parsed.accepted = !has_errors(parsed.diagnostics);
-    parsed.profile = check_profile(raw, parsed.diagnostics);
+    parsed.profile = check_profile(decoded, parsed.diagnostics);
   }
   sort_and_limit(parsed.diagnostics);
   return parsed;
 }
 
 void add_diagnostics(const YamlError& error, std::vector<Diagnostic>& diagnostics) {
-  if (error.cause.line > 0) {
-    diagnostics.push_back(
-        {Diagnostic::Severity::error, error.code, "", error.cause.line, error.cause.column, error.cause_message});
-  }
-  diagnostics.push_back({Diagnostic::Severity::error, error.code, "", error.at.line, error.at.column, error.message});
+  if (error.cause.line > 0) diagnostics.push_back({Severity::error, error.code, "", error.cause, error.cause_message});
+  diagnostics.push_back({Severity::error, error.code, "", error.at, error.message});
 }
 
 void sort_and_limit(std::vector<Diagnostic>& diagnostics) {
   constexpr int kMostOfAKind = 100;
-  std::stable_sort(diagnostics.begin(), diagnostics.end(), [](const Diagnostic& a, const Diagnostic& b) {
-    return std::pair(a.line, a.column) < std::pair(b.line, b.column);
-  });
+  std::ranges::stable_sort(diagnostics, {}, &Diagnostic::at);
   int errors = 0;
   int others = 0;
   const auto dropped = std::erase_if(diagnostics, [&](const Diagnostic& d) {
-    return ++(d.severity == Diagnostic::Severity::error ? errors : others) > kMostOfAKind;
+    return ++(d.severity == Severity::error ? errors : others) > kMostOfAKind;
   });
-  if (dropped > 0) {
-    diagnostics.push_back(
-        {Diagnostic::Severity::info, "MoreNotShown", "", 0, 0, fmt::format("{} more not shown", dropped)});
-  }
+  if (dropped > 0)
+    diagnostics.push_back({Severity::info, "MoreNotShown", "", {}, fmt::format("{} more not shown", dropped)});
 }
 
 ParsedProfile parse_profile(std::string_view text) {

@@ -3,6 +3,7 @@
 // Source of the rules: the NVIDIA device plugin's api/config/v1 (v0.20.0); see docs/profiles.md.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -19,13 +20,18 @@ namespace gso {
 struct YamlError;
 struct YamlNode;
 
+struct Position {
+  int line = 0;    // From 1; 0 when there is no position.
+  int column = 0;  // From 1, counted in code points.
+  friend auto operator<=>(const Position&, const Position&) = default;
+};
+
 struct Diagnostic {
   using Severity = gso::Severity;
   Severity severity = Severity::error;
   std::string code;  // Stable, CamelCase: ReplicasBelowMinimum, UnknownField, …
   std::string path;  // sharing.mps.resources[0].replicas
-  int line = 0;      // From 1; 0 when there is no position.
-  int column = 0;
+  Position at;
   std::string message;
   friend bool operator==(const Diagnostic&, const Diagnostic&) = default;
 };

@@ -3,7 +3,7 @@
 #include <array>
 #include <map>
 #include <optional>
-#include <span>
+#include <ranges>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -20,58 +20,8 @@
 namespace gso {
 namespace {
 
-using Words = std::span<const std::string_view>;
-
 // More replicas of one GPU than this, and the device list no longer fits into the kubelet's 16 MiB messages.
 constexpr std::int64_t kReplicasBeyondReason = 100'000;
-
-constexpr std::string_view kListStrategyPath = "flags.plugin.deviceListStrategy";
-
-struct AllowedWords {
-  std::string_view path;
-  std::string_view code;
-  std::string_view who;  // Exits on any other word.
-  Words words;
-};
-
-constexpr std::array<std::string_view, 3> kMigStrategies{"none", "single", "mixed"};
-constexpr std::array<std::string_view, 3> kDiscoveryStrategies{"auto", "nvml", "tegra"};
-constexpr std::array<std::string_view, 2> kIdStrategies{"uuid", "index"};
-constexpr std::array<std::string_view, 2> kAllocationPolicies{"distributed", "packed"};
-constexpr std::array<std::string_view, 4> kListStrategies{"envvar", "volume-mounts", "cdi-annotations", "cdi-cri"};
-
-const std::array<AllowedWords, 5>& allowed_words() {
-  static const std::array<AllowedWords, 5> kAllowed{{
-      {"flags.migStrategy", "UnknownMigStrategy", "the plugin and GFD exit", kMigStrategies},
-      {"flags.deviceDiscoveryStrategy", "UnknownDiscoveryStrategy", "the plugin exits", kDiscoveryStrategies},
-      {"flags.plugin.deviceIDStrategy", "UnknownDeviceIDStrategy", "the plugin exits", kIdStrategies},
-      {"flags.plugin.sharedDevicesAllocationPolicy", "UnknownAllocationPolicy", "the plugin exits",
-       kAllocationPolicies},
-      {kListStrategyPath, "UnknownDeviceListStrategy", "the plugin exits", kListStrategies},
-  }};
-  return kAllowed;
-}
-
-// Values that every release of the components has as its own default. A profile that writes them out means the same as
-// one that leaves them out: a flag or environment variable on the DaemonSet overrides both.
-bool is_default(std::string_view path, std::string_view text) {
-  static constexpr std::array<std::pair<std::string_view, std::string_view>, 14> kDefaults{
-      {{"flags.migStrategy", "none"},
-       {"flags.failOnInitError", "true"},
-       {"flags.gdrcopyEnabled", "false"},
-       {"flags.gdsEnabled", "false"},
-       {"flags.mofedEnabled", "false"},
-       {"flags.deviceDiscoveryStrategy", "auto"},
-       {"flags.plugin.passDeviceSpecs", "false"},
-       {kListStrategyPath, "envvar"},
-       {"flags.plugin.deviceIDStrategy", "uuid"},
-       {"flags.gfd.oneshot", "false"},
-       {"flags.gfd.noTimestamp", "false"},
-       {"flags.gfd.sleepInterval", "60000000000"},
-       {"imex.channelIDs", ""},
-       {"imex.required", "false"}}};
-  return std::find(kDefaults.begin(), kDefaults.end(), std::pair(path, text)) != kDefaults.end();
-}
 
 // mig-1g.5gb, mig-2g.10gb.me: the profiles that the plugin registers under migStrategy mixed. Those of a compute
 // instance smaller than its GPU instance (1c.2g.10gb) it does not.
@@ -88,121 +38,110 @@ bool is_mig_resource(std::string_view name) {
   return number_then("g.") && number_then("gb") && (name.empty() || name[0] == '.' || name[0] == '-');
 }
 
-class Checker {
+class Checker : DocumentCheck {
  public:
-  Checker(const RawProfile& raw, std::vector<Diagnostic>& diagnostics) : raw_(raw), diagnostics_(diagnostics) {}
+  Checker(const DecodedProfile& decoded, std::vector<Diagnostic>& diagnostics)
+      : DocumentCheck(diagnostics), decoded_(decoded) {}
 
   Profile run() {
     Profile profile;
-    check_words();
-    check_imex();
-    if (raw_.custom_resources) {
-      add(Diagnostic::Severity::warning, "ResourcesIgnored", "resources", raw_.resources_at,
+    if (decoded_.custom_resources) {
+      add_at(
+          Severity::warning, "ResourcesIgnored", "resources",
           "resources is not supported and is ignored: GPUs are nvidia.com/gpu, MIG devices are named by migStrategy");
     }
-    for (const auto& [path, setting] : raw_.settings) {
+    for (const auto& [path, setting] : decoded_.settings) {
+      check_setting(path, setting);
       if (path == "flags.migStrategy") {
         profile.mig_strategy = setting.text;
-      } else if (!is_default(path, setting.text)) {
+      } else if (setting.text != setting.field->usual) {
         profile.settings.emplace(path, setting.text);
       }
     }
-    if (!raw_.time_slicing.resources.empty()) {
-      profile.time_slicing = section(raw_.time_slicing, "sharing.timeSlicing");
-      raw_.mps ? time_slicing_loses() : check_names(raw_.time_slicing, "sharing.timeSlicing", profile.mig_strategy);
+    if (!decoded_.time_slicing.resources.empty()) {
+      profile.time_slicing = decoded_.time_slicing;
+      check_duplicates(decoded_.time_slicing, kTimeSlicing);
+      decoded_.mps ? time_slicing_loses() : check_names(decoded_.time_slicing, kTimeSlicing, profile.mig_strategy);
       check_sizes();
     }
-    if (raw_.mps) {
-      profile.mps = section(*raw_.mps, "sharing.mps");
-      check_mps(profile);
-    }
+    profile.mps = decoded_.mps;
+    if (decoded_.mps) check_mps(profile);
     return profile;
   }
 
  private:
-  void add(Diagnostic::Severity severity, std::string code, std::string path, Position at, std::string message) {
-    diagnostics_.push_back({severity, std::move(code), std::move(path), at.line, at.column, std::move(message)});
+  static constexpr std::string_view kTimeSlicing = "sharing.timeSlicing";
+  static constexpr std::string_view kMps = "sharing.mps";
+
+  void add_at(Severity severity, std::string_view code, std::string path, std::string message) {
+    const Position at = decoded_.place(path);
+    add(severity, code, std::move(path), at, std::move(message));
   }
 
-  void check_words() {
-    for (const AllowedWords& allowed : allowed_words()) {
-      const auto found = raw_.settings.find(std::string(allowed.path));
-      if (found == raw_.settings.end()) continue;
-      if (!found->second.misplaced.empty()) {
-        check_misplaced(allowed, found->second);
-        continue;
-      }
-      for (const std::string& word : found->second.words.value_or(std::vector{found->second.text})) {
-        if (std::find(allowed.words.begin(), allowed.words.end(), word) != allowed.words.end()) continue;
-        const bool joined = found->second.words && word.find(',') != std::string::npos;  // As in the variable.
-        add(Diagnostic::Severity::error, std::string(allowed.code), std::string(allowed.path), found->second.at,
-            fmt::format(
-                "\"{}\" is unknown and {}; {}", shown_value(word), allowed.who,
-                joined ? "to set several, write a list: [envvar, volume-mounts]" : word_advice(word, allowed.words)));
-      }
+  void check_setting(const std::string& path, const DecodedSetting& setting) {
+    const SettingWords* allowed = setting.field->words;
+    if (setting.field->kind == FieldKind::numbers && !setting.text.empty() && setting.text != "0") {
+      add_at(Severity::error, "InvalidImexChannels", path,
+             fmt::format("channelIDs is [{}] and the plugin exits; only [] and [0] are allowed",
+                         shown_value(setting.text)));
+    }
+    if (allowed != nullptr && setting.misplaced.empty()) return check_words(path, setting, *allowed);
+    // A list can be empty; a word must not be empty.
+    if (allowed == nullptr || setting.field->kind == FieldKind::words) return;
+    add(Severity::error, allowed->code, setting.misplaced, decoded_.place(path),
+        fmt::format("the field belongs at {0}; here it makes upstream read an empty {0}, and {1}", path,
+                    allowed->effect));
+  }
+
+  void check_words(const std::string& path, const DecodedSetting& setting, const SettingWords& allowed) {
+    for (const std::string& word : setting.words.value_or(std::vector{setting.text})) {
+      const std::string advice = complaint_about(allowed, word);
+      if (advice.empty()) continue;
+      const bool joined = setting.words && word.find(',') != std::string::npos;  // As in the variable.
+      add_at(Severity::error, allowed.code, path,
+             fmt::format("\"{}\" is unknown and {}; {}", shown_value(word), allowed.effect,
+                         joined ? "to set several, write a list: [envvar, volume-mounts]" : advice));
     }
   }
 
-  // A list can be empty; a word must not be empty.
-  void check_misplaced(const AllowedWords& allowed, const RawSetting& setting) {
-    if (allowed.path != kListStrategyPath) {
-      add(Diagnostic::Severity::error, std::string(allowed.code), setting.misplaced, setting.at,
-          fmt::format("the field belongs at {0}; here it makes upstream read an empty {0}, and {1}", allowed.path,
-                      allowed.who));
-    }
+  // Calls visit(entry, "sharing.mps.resources[0]") for each entry.
+  template <class Visit>
+  static void each_entry(const SharingSection& section, std::string_view path, Visit visit) {
+    for (std::size_t i = 0; i < section.resources.size(); ++i)
+      visit(section.resources[i], fmt::format("{}.resources[{}]", path, i));
   }
 
-  void check_imex() {
-    const auto found = raw_.settings.find("imex.channelIDs");
-    if (found != raw_.settings.end() && !found->second.text.empty() && found->second.text != "0") {
-      add(Diagnostic::Severity::error, "InvalidImexChannels", "imex.channelIDs", found->second.at,
-          fmt::format("channelIDs is [{}] and the plugin exits; only [] and [0] are allowed",
-                      shown_value(found->second.text)));
-    }
-  }
-
-  SharingSection section(const RawSection& raw, const std::string& path) {
-    SharingSection out;
-    out.rename_by_default = raw.rename_by_default;
-    out.fail_requests_greater_than_one = raw.fail_requests_greater_than_one;
+  void check_duplicates(const SharingSection& section, std::string_view section_path) {
     std::map<std::string_view, int> first_lines;
-    for (std::size_t i = 0; i < raw.resources.size(); ++i) {
-      const RawEntry& entry = raw.resources[i];
-      const auto [first, fresh] = first_lines.try_emplace(entry.name, entry.name_at.line);
-      if (!fresh && !entry.name.empty()) {
-        add(Diagnostic::Severity::warning, "DuplicateEntry", fmt::format("{}.resources[{}].name", path, i),
-            entry.name_at,
-            fmt::format("{} has an entry in line {} already: GFD uses the first, the plugin uses the largest; keep one",
-                        shown_value(entry.name), first->second));
-      }
-      out.resources.push_back({entry.name, entry.replicas});
-    }
-    return out;
+    each_entry(section, section_path, [&](const ReplicatedResource& entry, const std::string& path) {
+      const auto [first, fresh] = first_lines.try_emplace(entry.name, decoded_.place(path + ".name").line);
+      if (fresh || entry.name.empty()) return;
+      add_at(
+          Severity::warning, "DuplicateEntry", path + ".name",
+          fmt::format("{} has an entry in line {} already: GFD uses the first, the plugin uses the largest; keep one",
+                      shown_value(entry.name), first->second));
+    });
   }
 
   void time_slicing_loses() {
-    add(Diagnostic::Severity::warning, "TimeSlicingIgnored", "sharing.timeSlicing", raw_.time_slicing.at,
-        "timeSlicing is ignored because mps is set too and MPS takes precedence; remove one of the two");
+    add_at(Severity::warning, "TimeSlicingIgnored", std::string(kTimeSlicing),
+           "timeSlicing is ignored because mps is set too and MPS takes precedence; remove one of the two");
   }
 
   void check_sizes() {
-    for (std::size_t i = 0; i < raw_.time_slicing.resources.size(); ++i) {
-      const RawEntry& entry = raw_.time_slicing.resources[i];
-      if (entry.replicas > kReplicasBeyondReason) {
-        add(Diagnostic::Severity::warning, "ReplicasBeyondReason",
-            fmt::format("sharing.timeSlicing.resources[{}].replicas", i), entry.replicas_at,
-            fmt::format(
-                "{} replicas parse, but the plugin's device list would be too long for the kubelet; use at most {}",
-                entry.replicas, kReplicasBeyondReason));
-      }
-    }
+    each_entry(decoded_.time_slicing, kTimeSlicing, [&](const ReplicatedResource& entry, const std::string& path) {
+      if (entry.replicas <= kReplicasBeyondReason) return;
+      add_at(Severity::warning, "ReplicasBeyondReason", path + ".replicas",
+             fmt::format(
+                 "{} replicas parse, but the plugin's device list would be too long for the kubelet; use at most {}",
+                 entry.replicas, kReplicasBeyondReason));
+    });
   }
 
-  void check_names(const RawSection& raw, const std::string& path, const std::string& mig_strategy) {
-    for (std::size_t i = 0; i < raw.resources.size(); ++i) {
-      const RawEntry& entry = raw.resources[i];
+  void check_names(const SharingSection& section, std::string_view section_path, const std::string& mig_strategy) {
+    each_entry(section, section_path, [&](const ReplicatedResource& entry, const std::string& path) {
       const bool mig = is_mig_resource(entry.name);
-      if (entry.name.empty() || entry.name == "nvidia.com/gpu" || (mig && mig_strategy == "mixed")) continue;
+      if (entry.name.empty() || entry.name == "nvidia.com/gpu" || (mig && mig_strategy == "mixed")) return;
       const std::string why =
           !meant_resource(entry.name).empty() ? std::string("; did you mean \"nvidia.com/gpu\"?")
           : mig
@@ -211,65 +150,71 @@ class Checker {
                     "the DaemonSet's MIG_STRATEGY overrides it)",
                     shown_value(mig_strategy))
               : std::string(": the plugin knows nvidia.com/gpu and, under migStrategy mixed, nvidia.com/mig-<profile>");
-      add(Diagnostic::Severity::warning, "NameMatchesNothing", fmt::format("{}.resources[{}].name", path, i),
-          entry.name_at,
-          fmt::format("no device has the resource {}, so this entry has no effect{}", shown_value(entry.name), why));
-    }
+      add_at(Severity::warning, "NameMatchesNothing", path + ".name",
+             fmt::format("no device has the resource {}, so this entry has no effect{}", shown_value(entry.name), why));
+    });
   }
 
   void check_mps(const Profile& profile) {
-    const RawSection& mps = *raw_.mps;
+    const SharingSection& mps = *decoded_.mps;
+    check_duplicates(mps, kMps);
     if (mps.resources.empty()) return;  // Reported while decoding.
-    check_names(mps, "sharing.mps", profile.mig_strategy);
-    for (MpsFault& fault : mps_faults(profile, profile.mig_strategy, {})) {
+    check_names(mps, kMps, profile.mig_strategy);
+    const bool names_gpus = std::ranges::any_of(mps.resources, [](const ReplicatedResource& entry) {
+      return entry.name == "nvidia.com/gpu" || entry.name.empty();
+    });
+    for (Diagnostic& fault : mps_faults(profile, profile.mig_strategy, {})) {
       // An entry for it is there, and what is wrong with its replicas or name is reported while decoding.
-      if (fault.kind == MpsFault::Kind::no_entry && names_gpus(mps)) continue;
-      diagnostics_.push_back({fault.severity, std::string(fault.code), std::move(fault.path), place_of(fault).line,
-                              place_of(fault).column, std::move(fault.message)});
+      if (fault.code == kMpsMatchesNothing && names_gpus) continue;
+      add_at(fault.severity, fault.code, std::move(fault.path), std::move(fault.message));
     }
     if (mps.fail_requests_greater_than_one == false) {
-      add(Diagnostic::Severity::info, "FailRequestsByVersion", "sharing.mps.failRequestsGreaterThanOne", mps.at,
-          "false is honoured from plugin v0.20.0 on; earlier releases refuse requests above 1 anyway");
+      add_at(Severity::info, "FailRequestsByVersion", "sharing.mps.failRequestsGreaterThanOne",
+             "false is honoured from plugin v0.20.0 on; earlier releases refuse requests above 1 anyway");
     }
   }
 
-  static bool names_gpus(const RawSection& mps) {
-    return std::any_of(mps.resources.begin(), mps.resources.end(),
-                       [](const RawEntry& e) { return e.name == "nvidia.com/gpu" || e.name.empty(); });
-  }
-
-  [[nodiscard]] Position place_of(const MpsFault& fault) const {
-    if (fault.kind == MpsFault::Kind::mixed_mig || fault.kind == MpsFault::Kind::single_mig) {
-      return raw_.settings.at("flags.migStrategy").at;  // It is not the default, so it is written.
-    }
-    const bool of_entry = fault.kind == MpsFault::Kind::too_many_clients || fault.kind == MpsFault::Kind::needs_turing;
-    return of_entry ? raw_.mps->resources[fault.entry].replicas_at : raw_.mps->at;
-  }
-
-  const RawProfile& raw_;
-  std::vector<Diagnostic>& diagnostics_;
+  const DecodedProfile& decoded_;
 };
+
+// The field of flags at the path "flags.plugin.deviceListStrategy"; null: there is none.
+const ProfileField* setting_at(std::string_view path) {
+  const ProfileField* field = nullptr;
+  ProfileFields fields = kFlags;
+  for (const auto part : std::views::split(path, '.') | std::views::drop(1)) {
+    field = find_field(fields, std::string_view(part.begin(), part.end()));
+    if (field == nullptr) return nullptr;
+    fields = field->settings;
+  }
+  return field;
+}
 
 }  // namespace
 
+Position DecodedProfile::place(std::string_view path) const {
+  for (auto found = places.find(path); found == places.end(); found = places.find(path)) {
+    const auto end = path.find_last_of(".[");
+    if (end == std::string_view::npos) return {};
+    path = path.substr(0, end);
+  }
+  return places.find(path)->second;
+}
+
 std::optional<std::string> word_complaint(std::string_view path, std::string_view text) {
-  const auto found = std::find_if(allowed_words().begin(), allowed_words().end(),
-                                  [&](const AllowedWords& allowed) { return allowed.path == path; });
-  if (found == allowed_words().end()) return std::nullopt;
-  const bool list = path == kListStrategyPath;
+  const ProfileField* field = setting_at(path);
+  if (field == nullptr || field->words == nullptr) return std::nullopt;
+  const bool list = field->kind == FieldKind::words;
   while (true) {
     const std::string_view item = list ? text.substr(0, text.find(',')) : text;
-    const std::string_view word = list ? k8s::trimmed(item) : item;
-    if (std::find(found->words.begin(), found->words.end(), word) == found->words.end()) {
-      return word_advice(word, found->words);
-    }
+    std::string complaint = complaint_about(*field->words, list ? k8s::trimmed(item) : item);
+    if (!complaint.empty()) return complaint;
     if (item.size() == text.size()) return std::nullopt;
     text.remove_prefix(item.size() + 1);
   }
 }
 
-Profile check_profile(const RawProfile& raw, std::vector<Diagnostic>& diagnostics) {
-  return Checker(raw, diagnostics).run();
+Profile check_profile(const DecodedProfile& decoded, std::vector<Diagnostic>& diagnostics) {
+  return Checker(decoded, diagnostics).run();
 }
 
 }  // namespace gso

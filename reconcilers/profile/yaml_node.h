@@ -16,13 +16,9 @@
 #include <variant>
 #include <vector>
 
-namespace gso {
+#include "reconcilers/profile/profile.h"
 
-struct Position {
-  int line = 0;    // From 1; 0 when there is no position.
-  int column = 0;  // From 1, counted in code points.
-  friend bool operator==(const Position&, const Position&) = default;
-};
+namespace gso {
 
 struct YamlNode {
   enum class Kind { scalar, sequence, mapping, alias } kind = Kind::scalar;

@@ -13,13 +13,13 @@
 #include <string>
 #include <utility>
 
+#include "k8sclient/value/selectors.h"
 #include "reconcilers/cluster/config_maps.h"
 #include "reconcilers/cluster/discovery.h"
 #include "reconcilers/cluster/policy_match.h"
 #include "reconcilers/cluster/record.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
-#include "reconcilers/profile/go_text.h"
 #include "reconcilers/reasons/names.h"
 #include "reconcilers/rollout/stops.h"
 
@@ -146,7 +146,7 @@ void enter_loaded(const Pass& pass, const NodeAssessment& a, MachineRecord& entr
   const std::string_view config_map = profile.substr(0, slash);
   const std::string_view key = profile.substr(slash + 1);
   // Whoever can write Nodes can write a text that would make the record too large.
-  if (!is_dns1123_subdomain(config_map) || key.size() > kLongestKey) return;
+  if (!k8s::is_dns_subdomain(config_map) || key.size() > kLongestKey) return;
   entry.config_map = k8s::Interned(fmt::format("{}/{}", pass.index.installation_of(a).ns, config_map));
   entry.key = k8s::Interned(key);
   entry.revision = a.loaded.revision;

@@ -23,7 +23,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (document.valid() && document.source.empty()) {
       std::abort();
     }
-    static_cast<void>(gso::lint_report(document, text));
+    static_cast<void>(gso::lint_report(document, gso::SourceLines(text)));
   }
   return 0;
 }

@@ -169,7 +169,7 @@ void print_findings(const RolloutCall& call, std::vector<LintedDocument> documen
                     const std::set<Severity>& severities) {
   for (LintedDocument& document : documents) {
     std::erase_if(document.diagnostics, [&](const Diagnostic& d) { return !severities.contains(d.severity); });
-    if (!document.diagnostics.empty()) *call.out << lint_report(document, call.input);
+    if (!document.diagnostics.empty()) *call.out << lint_report(document, SourceLines(call.input));
   }
 }
 

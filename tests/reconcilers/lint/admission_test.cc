@@ -46,7 +46,7 @@ std::vector<std::string> printed_by_lint(const std::string& file, const Json& ob
   std::vector<std::string> out;
   const std::string text = object.dump();
   for (const LintedDocument& document : lint_text(file, text, {})) {
-    std::string report = lint_report(document, text);
+    std::string report = lint_report(document, SourceLines(text));
     if (report.find(": error: ") != std::string::npos) out.push_back(report.substr(0, report.find('\n')));
   }
   return out;

@@ -58,7 +58,7 @@ TEST(LintDocuments, AnErrorNeverPointsBehindTheEndOfTheText) {
   const auto documents = lint("foo: [");
   ASSERT_EQ(documents.size(), 1u);
   ASSERT_EQ(documents[0].diagnostics.size(), 1u);
-  EXPECT_EQ(documents[0].diagnostics[0].line, 1);
+  EXPECT_EQ(documents[0].diagnostics[0].at.line, 1);
   EXPECT_EQ(documents[0].diagnostics[0].message.find("line 2"), std::string::npos)
       << documents[0].diagnostics[0].message;
 }
@@ -76,8 +76,8 @@ TEST(LintDocuments, TextBehindAnEmptyFirstDocumentIsIgnored) {
     ASSERT_EQ(documents.size(), 1u);
     EXPECT_TRUE(documents[0].valid() && documents[0].profile);
     ASSERT_EQ(codes(documents[0]), Codes{"FurtherTextIgnored"});
-    EXPECT_EQ(documents[0].diagnostics[0].line, line);
-    EXPECT_EQ(documents[0].diagnostics[0].column, column);
+    EXPECT_EQ(documents[0].diagnostics[0].at.line, line);
+    EXPECT_EQ(documents[0].diagnostics[0].at.column, column);
   }
 }
 
@@ -108,10 +108,10 @@ TEST(LintDocuments, EveryDocumentOfAFileIsReadAndEmptyOnesAreNot) {
   ASSERT_EQ(documents.size(), 2u);
   EXPECT_TRUE(documents[0].valid());
   EXPECT_EQ(codes(documents[0]), Codes{"FurtherDocumentIgnored"});  // By the plugin.
-  EXPECT_EQ(documents[0].diagnostics[0].line, 8);
+  EXPECT_EQ(documents[0].diagnostics[0].at.line, 8);
   EXPECT_EQ(codes(documents[1]), Codes{"UnknownVersion"});
   EXPECT_EQ(documents[1].source, "f.yaml#1");
-  EXPECT_EQ(documents[1].diagnostics[0].line, 8);
+  EXPECT_EQ(documents[1].diagnostics[0].at.line, 8);
 }
 
 TEST(LintDocuments, ABrokenDocumentDoesNotHideTheOthers) {
@@ -119,11 +119,11 @@ TEST(LintDocuments, ABrokenDocumentDoesNotHideTheOthers) {
   ASSERT_EQ(documents.size(), 5u);
   EXPECT_EQ(codes(documents[1]), Codes{"SyntaxError"});
   EXPECT_EQ(codes(documents[2]), Codes{"UnknownVersion"});
-  EXPECT_EQ(documents[2].diagnostics[0].line, 6);
+  EXPECT_EQ(documents[2].diagnostics[0].at.line, 6);
   EXPECT_TRUE(documents[0].valid());
   EXPECT_EQ(codes(documents[0]), Codes{"FurtherTextIgnored"});
   EXPECT_EQ(codes(documents[3]), Codes{"SyntaxError"});
-  EXPECT_EQ(documents[3].diagnostics[0].line, 8);
+  EXPECT_EQ(documents[3].diagnostics[0].at.line, 8);
   EXPECT_TRUE(documents[4].valid());
   EXPECT_EQ(documents[4].source, "f.yaml#4");
 }
@@ -142,7 +142,7 @@ TEST(LintDocuments, EveryKeyOfAConfigMapIsAProfile) {
   }
   EXPECT_EQ(documents[1].key, "bad");
   EXPECT_EQ(codes(documents[1]), Codes{"NoResources"});
-  EXPECT_EQ(documents[1].diagnostics[0].line, 3);  // In the value.
+  EXPECT_EQ(documents[1].diagnostics[0].at.line, 3);  // In the value.
   EXPECT_TRUE(documents[2].valid());
   EXPECT_EQ(documents[5].key, "number");
   EXPECT_EQ(codes(documents[5]), Codes{"WrongType"});
@@ -158,7 +158,7 @@ TEST(LintDocuments, APolicysKeyIsLookedForInTheConfigMapsThatStandBeside) {
     std::vector<std::string> out;
     for (const LintedDocument& document : documents) {
       for (const Diagnostic& d : document.diagnostics) {
-        out.push_back(fmt::format("{}:{}:{} {}", document.kind, d.line, d.column, d.code));
+        out.push_back(fmt::format("{}:{}:{} {}", document.kind, d.at.line, d.at.column, d.code));
       }
     }
     return out;
@@ -229,7 +229,7 @@ TEST(LintDocuments, ANodeWhoseGpusDraOffersTooIsNamedWhereItStands) {
   lint_cluster(objects, documents);
   ASSERT_EQ(documents.size(), 3u);
   ASSERT_EQ(codes(documents[0], true), Codes{"DRADoubleOffer"});
-  EXPECT_EQ(documents[0].diagnostics[0].line, 4);
+  EXPECT_EQ(documents[0].diagnostics[0].at.line, 4);
   EXPECT_EQ(codes(documents[1], true), Codes{});
   EXPECT_EQ(codes(documents[2], true), Codes{});
 }
@@ -286,7 +286,7 @@ TEST(LintDocuments, AKeyOfBinaryDataIsAProfile) {
   ASSERT_EQ(codes(documents[2]), Codes{"WrongType"});
   EXPECT_EQ(documents[2].diagnostics[0].path, "binaryData.number");
   ASSERT_EQ(codes(documents[3]), Codes{"BinaryDataInvalid"});
-  EXPECT_EQ(documents[3].diagnostics[0].line, 9);
+  EXPECT_EQ(documents[3].diagnostics[0].at.line, 9);
   // Of a List, where it looks like a profile; and twice is once too often.
   const auto listed = lint(
       "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: ConfigMap\n  metadata: {name: a}\n  data: {k: "
@@ -380,7 +380,7 @@ TEST(LintDocuments, JsonHasTheContractsFieldsInTheirOrder) {
 TEST(LintDocuments, TextShowsTheLineAndACaret) {
   const std::string text =
       "# \u00fc\nversion: \"v1\"\nsharing: {mps: {\u00fc: 1, resources: [{name: gpu, replicas: 1}]}}\n";
-  EXPECT_EQ(lint_report(lint(text)[0], text),
+  EXPECT_EQ(lint_report(lint(text)[0], SourceLines(text)),
             "f.yaml:3:17: warning: sharing.mps.\u00fc: \"\u00fc\" is ignored: unknown field; known fields: "
             "renameByDefault, failRequestsGreaterThanOne, resources [UnknownField]\n"
             "    3 | sharing: {mps: {\u00fc: 1, resources: [{name: gpu, replicas: 1}]}}\n"
@@ -393,7 +393,7 @@ TEST(LintDocuments, TextShowsTheLineAndACaret) {
 
 // The two lines under a diagnostic of a text: the source line, and the caret.
 std::string shown(const std::string& text) {
-  const std::string report = lint_report(lint(text)[0], text);
+  const std::string report = lint_report(lint(text)[0], SourceLines(text));
   return report.substr(std::min(report.find('\n') + 1, report.size()));
 }
 
@@ -419,12 +419,12 @@ TEST(LintDocuments, TextPlacesAValueOfAConfigMapInTheFile) {
       "\"version: v3\"\n";
   const auto documents = lint(text);
   ASSERT_EQ(documents.size(), 2u);
-  EXPECT_EQ(lint_report(documents[0], text),
+  EXPECT_EQ(lint_report(documents[0], SourceLines(text)),
             "f.yaml:7:14: error: version: version is \"v2\"; the only supported version is v1 [UnknownVersion]\n"
             "    7 |     version: v2\n"
             "      |              ^\n");
   EXPECT_EQ(
-      lint_report(documents[1], text),
+      lint_report(documents[1], SourceLines(text)),
       "f.yaml[b], line 1 of the value, column 10: error: version: version is \"v3\"; the only supported version is v1 "
       "[UnknownVersion]\n"
       "    1 | version: v3\n"

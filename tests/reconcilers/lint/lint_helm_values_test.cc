@@ -37,7 +37,7 @@ TEST(LintHelmValues, KeysOfTheMapAreProfilesAtTheirPlaceInTheFile) {
   EXPECT_EQ(codes(documents[2]), Codes{"ReplicasBelowMinimum"});
   ASSERT_TRUE(documents[2].line_before.has_value());
   // "one: |-" is the eighth line of the file, and the number stands in the second line below it.
-  EXPECT_EQ(*documents[2].line_before + documents[2].diagnostics[0].line, 10);
+  EXPECT_EQ(*documents[2].line_before + documents[2].diagnostics[0].at.line, 10);
   for (const LintedDocument& each : documents) EXPECT_EQ(each.source, "f.yaml#0");
 }
 

@@ -70,7 +70,7 @@ TEST(LintLists, EachBrokenDocumentIsReportedOnceAndTheOthersAreRead) {
   for (int i = 0; i < 3; ++i) text += "a: [\n---\nversion: v2\n---\n";
   std::vector<std::string> found;
   for (const LintedDocument& document : lint(text)) {
-    for (const Diagnostic& d : document.diagnostics) found.push_back(d.code + ":" + std::to_string(d.line));
+    for (const Diagnostic& d : document.diagnostics) found.push_back(d.code + ":" + std::to_string(d.at.line));
   }
   EXPECT_EQ(found, (std::vector<std::string>{"SyntaxError:1", "UnknownVersion:3", "SyntaxError:5", "UnknownVersion:7",
                                              "SyntaxError:9", "UnknownVersion:11"}));

@@ -31,7 +31,7 @@ TEST(LintSyntaxErrors, AMissingColonOrSpaceIsReportedWhereItIsMissing) {
        "    6 |     ...\n"
        "      |     ^\n"}};
   for (const auto& [text, expected] : table) {
-    EXPECT_EQ(lint_report(lint(text)[0], text), expected);
+    EXPECT_EQ(lint_report(lint(text)[0], SourceLines(text)), expected);
   }
 }
 
@@ -76,8 +76,8 @@ TEST(LintSyntaxErrors, ACommentInJsonIsReportedWhereItBegins) {
     ASSERT_NE(found, documents.end()) << text;
     const Diagnostic& error = found->diagnostics[0];
     EXPECT_EQ(error.code, "UnsupportedYAML") << text;
-    EXPECT_EQ(error.line, at.line) << text;
-    EXPECT_EQ(error.column, at.column) << text;
+    EXPECT_EQ(error.at.line, at.line) << text;
+    EXPECT_EQ(error.at.column, at.column) << text;
     EXPECT_TRUE(error.message.starts_with("JSON has no comments; remove the comment that begins here with `/"))
         << error.message;
   }

@@ -237,7 +237,7 @@ TEST(LintWorkloads, ThePodsOfEveryWorkloadAreChecked) {
     EXPECT_EQ(codes(documents[0], true), Codes{"GPUFractionInvalid"}) << kind;
     const std::string& path = documents[0].diagnostics[0].path;
     EXPECT_TRUE(path.starts_with("spec.") && path.ends_with("emplate.metadata.annotations[gpu-fraction]")) << path;
-    EXPECT_EQ(documents[0].diagnostics[0].line, 4);
+    EXPECT_EQ(documents[0].diagnostics[0].at.line, 4);
   }
   EXPECT_EQ(codes(lint("apiVersion: v1\nkind: Service\nmetadata: {name: s}\nspec: {}\n")[0], true),
             Codes{"NotChecked"});

@@ -30,7 +30,7 @@ std::multiset<Complaint> complaints(const ParsedProfile& parsed) {
   std::multiset<Complaint> out;
   for (const Diagnostic& d : parsed.diagnostics) {
     if (d.severity != Diagnostic::Severity::info) {
-      out.emplace(to_string(d.severity), d.code, d.line);
+      out.emplace(to_string(d.severity), d.code, d.at.line);
     }
   }
   return out;
@@ -69,7 +69,7 @@ TEST(ProfileCases, EveryCaseFileGivesTheDiagnosticsThatItNames) {
     EXPECT_EQ(complaints(parsed), expected_complaints(text)) << file.filename() << ": " << parsed.first_error();
     for (const Diagnostic& d : parsed.diagnostics) {
       EXPECT_FALSE(d.message.empty() || d.code.empty()) << file.filename();
-      EXPECT_TRUE(d.line == 0 || d.column > 0) << file.filename();
+      EXPECT_TRUE(d.at.line == 0 || d.at.column > 0) << file.filename();
     }
   }
 }
@@ -192,7 +192,7 @@ TEST(ProfileCases, LimitsAreErrorsWithAPosition) {
     const ParsedProfile parsed = parse_profile(c.text);
     ASSERT_EQ(parsed.diagnostics.size(), 1u) << c.code;
     EXPECT_EQ(parsed.diagnostics[0].code, c.code);
-    EXPECT_GE(parsed.diagnostics[0].line, c.line) << c.code;
+    EXPECT_GE(parsed.diagnostics[0].at.line, c.line) << c.code;
     EXPECT_FALSE(parsed.accepted) << c.code;
   }
 }
@@ -236,7 +236,7 @@ TEST(ProfileCases, UnsupportedYamlIsRefusedWhereItIs) {
     EXPECT_FALSE(parsed.accepted);
     ASSERT_EQ(parsed.diagnostics.size(), 1u);
     EXPECT_EQ(parsed.diagnostics[0].code, "UnsupportedYAML");
-    EXPECT_EQ((Position{parsed.diagnostics[0].line, parsed.diagnostics[0].column}), c.at);
+    EXPECT_EQ(parsed.diagnostics[0].at, c.at);
     EXPECT_NE(parsed.diagnostics[0].message.find(c.says), std::string::npos) << parsed.diagnostics[0].message;
   }
   EXPECT_TRUE(parse_profile(mark + "version: v1\n").valid());
