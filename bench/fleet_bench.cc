@@ -60,9 +60,8 @@ std::string read_file(const std::string& path) {
 // A "VmRSS:   12345 kB" line of /proc, in MiB.
 double memory_mib(pid_t pid, const std::string& field) {
   std::istringstream lines(read_file(fmt::format("/proc/{}/status", pid)));
-  for (std::string line; std::getline(lines, line);) {
+  for (std::string line; std::getline(lines, line);)
     if (line.starts_with(field + ":")) return std::strtod(line.c_str() + field.size() + 1, nullptr) / 1024;
-  }
   return 0;
 }
 
@@ -171,9 +170,8 @@ class Bench {
     const k8s::Gvr pod_kind("", "v1", "pods");
     const json node = server_.list(nodes_).front();
     json pods = json::array();
-    for (const json& pod : server_.list(pod_kind)) {
+    for (const json& pod : server_.list(pod_kind))
       if (pod["spec"].value("nodeName", "") == node["metadata"]["name"]) pods.push_back(pod);
-    }
     for (int i = 0; i < arguments_.copies; ++i) {
       const json copy = copy_of(node, std::to_string(i));
       co_await put(nodes_, "", copy);

@@ -73,9 +73,8 @@ SlicePod pod(std::mt19937& random, int p) {
   const std::int64_t size = any(random, 1, 16) * 5;
   out.requests = std::vector<SliceRequest>{{"main", size, 1}};
   out.slices = std::vector<std::int64_t>{size};
-  if (p % 4 == 0) {
+  if (p % 4 == 0)
     out.node_selector = std::vector<StringMap::Entry>{{Interned("pool"), Interned(p % 8 == 0 ? "even" : "odd")}};
-  }
   return out;
 }
 
@@ -130,9 +129,8 @@ int main() {
     const double took = cpu_ms() - begun;
     if (first == 0) first = took;
     std::size_t keys = 0;
-    for (const PlannedAction& planned : plan.actions) {
+    for (const PlannedAction& planned : plan.actions)
       if (const auto* patch = std::get_if<PatchConfigMap>(&planned.action)) keys += patch->set.size();
-    }
     fmt::print("  {:<40} {:8.1f} ms CPU, {} Events and writes, {} keys, {} findings\n", what, took, plan.actions.size(),
                keys, plan.findings.size());
     for (const TimerKey& timer : plan.timers) timers.try_emplace(timer, now - std::chrono::hours(1));

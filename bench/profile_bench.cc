@@ -64,9 +64,7 @@ int lint() {
     std::ofstream(folder / fmt::format("{:04}.yaml", i)) << text;
     map += fmt::format("  key-{:04}: |\n", i);
     std::istringstream lines(text);
-    for (std::string line; std::getline(lines, line);) {
-      map += "    " + line + "\n";
-    }
+    for (std::string line; std::getline(lines, line);) map += "    " + line + "\n";
   }
   std::istringstream none;
   std::ostringstream out;
@@ -103,9 +101,7 @@ std::string pod(std::string_view of, int node) {
 // A node as large as kubectl shows them: some 60 labels, images left out.
 std::string node(int i) {
   std::string labels;
-  for (int k = 0; k < 48; ++k) {
-    labels += fmt::format(R"("feature.node.kubernetes.io/cpu-cpuid.FEATURE{}":"true",)", k);
-  }
+  for (int k = 0; k < 48; ++k) labels += fmt::format(R"("feature.node.kubernetes.io/cpu-cpuid.FEATURE{}":"true",)", k);
   return fmt::format(
       R"({{"apiVersion":"v1","kind":"Node","metadata":{{"name":"gpu-{0:05}","labels":{{{1}"nvidia.com/gpu.present":"true","nvidia.com/gpu.count":"8","nvidia.com/gpu.product":"NVIDIA-A100-SXM4-40GB-SHARED","nvidia.com/gpu.replicas":"4","nvidia.com/gpu.sharing-strategy":"time-slicing","nvidia.com/gpu.compute.major":"8","nvidia.com/gpu.compute.minor":"0","nvidia.com/mps.capable":"false","kubernetes.io/hostname":"gpu-{0:05}"}}}},"status":{{"conditions":[{{"type":"Ready","status":"True"}}],"capacity":{{"nvidia.com/gpu":"32"}},"allocatable":{{"nvidia.com/gpu":"32"}}}}}})",
       i, labels);
@@ -122,9 +118,7 @@ std::string cluster() {
   items += "," + daemonset("plugin", "nvidia-device-plugin", R"("nvidia.com/gpu.present":"true")");
   items += "," + daemonset("gfd", "gpu-feature-discovery", R"("nvidia.com/gpu.present":"true")");
   items += "," + daemonset("mps", "mps-control-daemon-ctr", R"("nvidia.com/mps.capable":"true")");
-  for (int i = 0; i < kNodes; ++i) {
-    items += "," + node(i) + "," + pod("plugin", i) + "," + pod("gfd", i);
-  }
+  for (int i = 0; i < kNodes; ++i) items += "," + node(i) + "," + pod("plugin", i) + "," + pod("gfd", i);
   return R"({"apiVersion":"v1","kind":"List","items":[)" + items + "]}";
 }
 
@@ -136,9 +130,7 @@ void keep_record(const Plan& plan, World& world) {
       ConfigMap map = known != nullptr ? *known : ConfigMap{};
       map.meta.name = write->config_map.name;
       map.meta.ns = k8s::Interned(write->config_map.ns);
-      for (const auto& [key, text] : write->set) {
-        map.data[key] = std::make_shared<const std::string>(text);
-      }
+      for (const auto& [key, text] : write->set) map.data[key] = std::make_shared<const std::string>(text);
       world.configmaps.apply(map);
     }
   }
@@ -201,12 +193,8 @@ int plan() {
 
 int main(int argc, char** argv) {
   const std::string_view what = argc > 1 ? argv[1] : "";
-  if (what == "lint") {
-    return lint();
-  }
-  if (what == "plan") {
-    return plan();
-  }
+  if (what == "lint") return lint();
+  if (what == "plan") return plan();
   std::cerr << "usage: profile_bench lint | plan\n";
   return 2;
 }

@@ -16,9 +16,8 @@ namespace {
 // A descriptor that the caller has closed would be given to the next file or connection, which then gets what is meant
 // for stdout. Nothing can be written to the ones that stand in for it, so that a failed write is noticed.
 void keep_standard_descriptors() {
-  for (const int descriptor : {0, 1, 2}) {
+  for (const int descriptor : {0, 1, 2})
     if (fcntl(descriptor, F_GETFD) == -1) (void)open("/dev/null", O_RDONLY);
-  }
 }
 
 }  // namespace

@@ -117,11 +117,10 @@ Plan node_labels(const Snapshot& snapshot, FleetIndex& fleet, RolloutViews& roll
 Plan policy_status(const Snapshot& snapshot, FleetIndex& fleet, RolloutViews& rollouts) {
   Pass pass(snapshot, fleet.impl(), kPolicyStatus, &rollouts);
   plan_default_policy(pass);
-  if (pass.index.record) {
+  if (pass.index.record)
     plan_policy_statuses(pass);
-  } else if (!pass.index.record_problem.empty()) {
+  else if (!pass.index.record_problem.empty())
     plan_unreadable_statuses(pass);
-  }
   return std::move(pass.plan);
 }
 

@@ -83,9 +83,8 @@ std::string unknown_flag(const Named& named, const std::vector<std::string>& arg
       if (of_command && name != "-h")
         return fmt::format("{0}: unknown flag {1}; write it after the command: {0} COMMAND {1}", named.whole, name);
       std::vector<std::string> names;
-      for (const CLI::Option* known : named.app->get_options()) {
+      for (const CLI::Option* known : named.app->get_options())
         for (const std::string& each : known->get_lnames()) names.push_back("--" + each);
-      }
       const std::string suggestion = is_long ? did_you_mean(name, names) : std::string();
       return fmt::format("{}: unknown flag {}{} Flags: {} --help", named.whole, name,
                          suggestion.empty() ? "." : suggestion, named.whole);
@@ -144,9 +143,8 @@ std::string in_words(const CLI::ParseError& error, const CLI::App& app) {
   const std::string& kind = error.get_name();
   if (kind == "RequiredError") {
     std::vector<std::string> names;
-    for (const CLI::Option* option : app.get_options()) {
+    for (const CLI::Option* option : app.get_options())
       if (option->get_required() && option->count() == 0) names.push_back(name_with_value(*option));
-    }
     return names.empty() ? message : fmt::format("missing: {}", fmt::join(names, ", "));
   }
   if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError)) {  // Its name is the command's.
@@ -203,10 +201,9 @@ ParsedArguments parse_arguments(const std::vector<std::string>& arguments, std::
   if (chosen == nullptr) return end(kUsage);
   const k8s::Result<void> fine = finish(*chosen, parsed.options);
   parsed.run = chosen->command.run;
-  if (chosen->command.names_unknown_variables) {
+  if (chosen->command.names_unknown_variables)
     for (const std::string& unknown : unknown_variables(process_variables()))
       err << "gpu-sharing-operator: warning: " << unknown << "\n";
-  }
   if (fine) return parsed;
   err << "gpu-sharing-operator: " << fine.error().message << "\n";
   return end(kUsage);
@@ -243,9 +240,8 @@ int run_cli(const std::vector<std::string>& arguments, std::istream& in, std::os
             const std::string& called) {
   const std::string name = called.substr(called.rfind('/') + 1);
   if (name == kCompleter) return print_completions(arguments, out, names_of_cluster);
-  if (!arguments.empty() && arguments.front() == kCompleteWord) {
+  if (!arguments.empty() && arguments.front() == kCompleteWord)
     return print_completions({arguments.begin() + 1, arguments.end()}, out, names_of_cluster);
-  }
   PrintableStream messages(err, &err == &std::cerr ? columns_of_stderr() : 0);
   // Of help and usage. What else is printed names commands of the program, which has one name in all of its texts.
   const std::string program(name == kPlugin ? "kubectl gpu-sharing" : kProgram);

@@ -77,9 +77,8 @@ std::vector<std::string> choices_of(const CLI::Option& option) {
   std::string type = option.get_type_name();  // With what its validators say: "text|json:{text,json}".
   type.resize(std::min(type.find(':'), type.size()));
   std::vector<std::string> out;
-  if (type == "RECONCILER") {
+  if (type == "RECONCILER")
     for (const Reconciler& reconciler : reconcilers()) out.emplace_back(reconciler.name);
-  }
   return type.find('|') == std::string::npos || type == "COUNT|PERCENT" ? out : CLI::detail::split(type, '|');
 }
 
@@ -182,18 +181,16 @@ class Completion {
   void options(const std::string& typed) {
     for (const CLI::Option* option : app_->get_options()) {
       for (const std::string& name : option->get_lnames()) candidate("--" + name, typed, option->get_description());
-      if (typed == "-") {
+      if (typed == "-")
         for (const std::string& name : option->get_snames()) candidate("-" + name, typed, option->get_description());
-      }
     }
     end(false);
   }
 
   void subcommands(const std::string& typed) {
     bool files = false;
-    for (const CLI::App* sub : app_->get_subcommands([](const CLI::App*) { return true; })) {
+    for (const CLI::App* sub : app_->get_subcommands([](const CLI::App*) { return true; }))
       candidate(sub->get_name(), typed, sub->get_description());
-    }
     for (const CLI::Option* option : app_->get_options()) {
       if (!option->get_positional()) continue;
       const std::string name = option->get_name(true);

@@ -87,9 +87,8 @@ void print_problems(const std::vector<AuditProblem>& problems, bool assumed, std
 
 OrderedJson to_json(const AuditProblem& problem) {
   OrderedJson objects = OrderedJson::array();
-  for (const ObjectRef& object : problem.objects) {
+  for (const ObjectRef& object : problem.objects)
     objects.push_back({{"kind", object.kind}, {"namespace", object.ns}, {"name", object.name}});
-  }
   return {{"severity", to_string(problem.severity)},
           {"reason", problem.reason.code},
           {"message", problem.reason.message},

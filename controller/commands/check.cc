@@ -186,11 +186,10 @@ asio::awaitable<void> check_writes(k8s::Writer* client, std::vector<Attempt> wan
       co_return;
     }
     const auto json = nlohmann::json::parse(*answer, nullptr, false);
-    if (flag_at(object_at(json, "status"), "allowed")) {
+    if (flag_at(object_at(json, "status"), "allowed"))
       ++allowed;
-    } else {
+    else
       found->add(false, fmt::format("permission to {}", in_words(attempt)));
-    }
   }
   if (allowed == wanted.size())
     found->add(true, fmt::format("all {} write permissions that rollouts need are granted", allowed));

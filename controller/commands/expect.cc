@@ -49,9 +49,8 @@ k8s::Result<ProfileText> profile_text(const std::string& file, std::string text,
   YamlStream stream(text);
   const auto document = stream.next();
   const DocumentValue value = document ? to_document_value(*document->root) : DocumentValue{};
-  if (std::string problem = object_problem(file, value); !problem.empty()) {
+  if (std::string problem = object_problem(file, value); !problem.empty())
     return k8s::fail(k8s::Reason::invalid, std::move(problem));
-  }
   if (value.string_at("kind") != "ConfigMap") {
     if (key.empty()) return ProfileText{std::move(text), file};
     return k8s::fail(k8s::Reason::invalid,
@@ -78,9 +77,8 @@ k8s::Result<ProfileText> profile_text(const std::string& file, std::string text,
                                  shown_value(chosen->member->key), chosen->readable ? "no string" : "no base64"));
   }
   // Only a literal block has its lines in the file.
-  if (chosen->member->value.literal_block && !chosen->binary) {
+  if (chosen->member->value.literal_block && !chosen->binary)
     return ProfileText{std::move(chosen->text), file, chosen->member->value.at.line};
-  }
   return ProfileText{std::move(chosen->text),
                      fmt::format("{}, value of key {}", file, shown_value(chosen->member->key))};
 }

@@ -55,10 +55,9 @@ asio::awaitable<k8s::Result<PodExplanation>> explain_alone(k8s::Reader* client, 
   PodSurroundings around;
   around.now = clock->now();
   const std::vector<SeenEvent> events = co_await list_events(client, pod, incomplete);
-  for (const SeenEvent& event : events) {
+  for (const SeenEvent& event : events)
     if (!event.reason.code.empty())
       around.events.push_back(fmt::format("{} {}: {}", event.when, event.reason.code, event.reason.message));
-  }
   std::ranges::sort(around.events);  // By time.
   if (std::ssize(around.events) > kMostEvents)
     around.events.erase(around.events.begin(), around.events.end() - kMostEvents);
@@ -113,10 +112,9 @@ asio::awaitable<std::string> newest_failure(k8s::Reader* client, std::string kin
                                             std::vector<std::string>* incomplete) {
   const std::vector<SeenEvent> events = co_await list_events(client, key, incomplete);
   std::pair<std::string, std::string> newest;  // When, and what it says.
-  for (const SeenEvent& event : events) {
+  for (const SeenEvent& event : events)
     if (event.reason.code == "FailedCreate" && event.kind == kind)
       newest = std::max(newest, std::pair(event.when, event.reason.message));
-  }
   co_return newest.second;
 }
 

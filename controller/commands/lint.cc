@@ -225,13 +225,12 @@ int run_lint(const LintOptions& options, std::istream& in, std::ostream& out, st
   }
   if (options.files.empty()) return refuse(err, "gpu-sharing-operator lint", "give a file, a folder, or - for stdin");
   Linted linted = lint_files(options, in, err);
-  if (options.json) {
+  if (options.json)
     out << lint_json(linted.documents);
-  } else if (options.sarif) {
+  else if (options.sarif)
     print_sarif(linted.documents, out);
-  } else {
+  else
     print_for_people(linted, out);
-  }
   const bool valid = std::ranges::all_of(linted.documents, [](const LintedDocument& each) { return each.valid(); });
   return !linted.readable ? 2 : valid ? 0 : 1;
 }

@@ -103,11 +103,10 @@ void print_text(const Plan& plan, const std::string& nothing, std::ostream& out)
 int show_plan(const ClusterView& view, const PlanOptions& options, WallTime now, std::ostream& out) {
   Plan plan = plan_with_credit(view, options, now);
   plan.actions = in_execution_order(std::move(plan.actions));
-  if (options.json) {
+  if (options.json)
     print_json(plan, out);
-  } else {
+  else
     print_text(plan, plan.actions.empty() ? nothing_text(view, options, now) : std::string(), out);
-  }
   return std::ranges::find(plan.findings, Severity::error, &Finding::severity) != plan.findings.end() ? 1 : 0;
 }
 
@@ -118,9 +117,8 @@ int plan_files(const PlanOptions& options, WallTime now, std::istream& in, std::
   const k8s::Result<ClusterView> view = view_of(*files, now, options.settings, &ignored);
   if (!view) return refuse_manifests(err, kPlanCommand, view.error());
   const int code = show_plan(*view, options, now, out);
-  for (const std::string& what : ignored) {
+  for (const std::string& what : ignored)
     if (!options.json) print_line(err, "ignored: {}", what);
-  }
   return code;
 }
 
@@ -184,9 +182,8 @@ void describe_plan(CLI::App& app, OptionFlags& settings, PlanOptions& given) {
 }
 
 k8s::Result<void> check_plan(PlanOptions& given, const Options& options) {
-  if (given.files.empty() && !given.from_cluster) {
+  if (given.files.empty() && !given.from_cluster)
     return k8s::fail(k8s::Reason::invalid, "plan needs FILE, or --from-cluster");
-  }
   given.settings = options.planner_settings();
   given.lease_name = options.lease_name;
   return read_any_duration("--assume-observed-for", given.observed_for_text, "10m", given.assume_observed_for);

@@ -44,9 +44,8 @@ std::string host_of(const std::string& server) {
 
 asio::awaitable<int> control(Session session, Options options, std::ostream* err) {
   // The kubeconfig's namespace is where its user works, not where the operator lives: only a pod's own counts.
-  if (options.namespace_.empty() && options.kubeconfig.empty() && k8s::runs_in_cluster(k8s::process_environment())) {
+  if (options.namespace_.empty() && options.kubeconfig.empty() && k8s::runs_in_cluster(k8s::process_environment()))
     options.namespace_ = session.namespace_name;
-  }
   if (options.namespace_.empty()) options.namespace_ = PlannerSettings().operator_namespace;
   if (options.identity.empty()) options.identity = instance_name() + "_" + unique_part();
 

@@ -208,9 +208,8 @@ class FleetWatcher {
   }
 
   [[nodiscard]] k8s::Gvr gvr_of(const std::string& resource) const {
-    for (const ClusterWatches::Kind& kind : cluster_.kinds()) {
+    for (const ClusterWatches::Kind& kind : cluster_.kinds())
       if (kind.gvr.resource == resource) return kind.gvr;
-    }
     if (resource == resources::daemon_sets.resource) return resources::daemon_sets;
     return resource == resources::runtime_classes.resource ? resources::runtime_classes : k8s::Gvr("", "", resource);
   }
@@ -224,13 +223,11 @@ class FleetWatcher {
     if (outage_.is_on()) out.push_back(outage_.line());
     for (const std::string& line : lease_unread_) append_unique(out, line);
     for (const std::string& line : record_elsewhere_) append_unique(out, line);
-    for (const auto& [resource, error] : failures_) {
+    for (const auto& [resource, error] : failures_)
       if (resource != kNotShown && !is_no_answer(error))
         append_unique(out, without_query(explain_error(error, watched(gvr_of(resource)))));
-    }
-    for (const auto& refusal : dynamic_.refused()) {
+    for (const auto& refusal : dynamic_.refused())
       append_unique(out, explain_error(refusal.error, watched(resource_of(refusal.scope.kind), refusal.scope.ns)));
-    }
     return out;
   }
 
@@ -274,9 +271,8 @@ class FleetWatcher {
     if (watch_.page) {
       out << watch_.page();
     } else if (watch_.only_news) {
-      for (const LiveLine& line : view.lines) {
+      for (const LiveLine& line : view.lines)
         if (std::ranges::find(shown_, line) == shown_.end()) out << line.text << "\n";
-      }
     } else {
       out << (shown_.empty() ? "" : watch_.before_each) << text_of(view.lines);
     }

@@ -23,9 +23,8 @@ bool is_dns_label(std::string_view name) {
 // The parts of a text that are separated by commas, without empty ones.
 std::set<std::string> split_names(std::string_view text) {
   std::set<std::string> out;
-  for (const auto part : std::views::split(text, ',')) {
+  for (const auto part : std::views::split(text, ','))
     if (!part.empty()) out.emplace(part.begin(), part.end());
-  }
   return out;
 }
 
@@ -53,11 +52,9 @@ void OptionGroup::text(std::string name, std::string type, std::string doc, Opti
 void OptionGroup::namespaces(std::string name, std::string doc, OptionField<std::set<std::string>> field) {
   const auto set = [field](Options& o, const std::string& value) -> std::string {
     const std::set<std::string> names = split_names(value);
-    for (const std::string& one : names) {
-      if (!is_dns_label(one)) {
+    for (const std::string& one : names)
+      if (!is_dns_label(one))
         return fmt::format("'{}' is not a valid namespace name; separate several names with commas", one);
-      }
-    }
     field(o) = names;
     return {};
   };
@@ -84,9 +81,8 @@ void OptionGroup::duration(std::string name, std::string doc, OptionField<Durati
     const std::optional<Duration> parsed = k8s::parse_go_duration(value);
     if (!parsed) return fmt::format("'{}' is not a duration such as 500ms, 10s or 1h30m", value);
     const bool off = range.or_zero && *parsed == Duration::zero();
-    if (!off && (*parsed < range.least || *parsed > range.most)) {
+    if (!off && (*parsed < range.least || *parsed > range.most))
       return fmt::format("'{}' must be {}from {} to {}", value, or_zero, least, most);
-    }
     field(o) = *parsed;
     return {};
   };
@@ -100,9 +96,8 @@ void OptionGroup::integer(std::string name, std::string doc, OptionField<std::in
     std::int64_t number = 0;
     const char* end = value.data() + value.size();
     const auto [rest, code] = std::from_chars(value.data(), end, number);
-    if (code != std::errc{} || rest != end || number < least || number > most) {
+    if (code != std::errc{} || rest != end || number < least || number > most)
       return fmt::format("'{}' is not a whole number from {} to {}", value, least, most);
-    }
     field(o) = number;
     return {};
   };
@@ -113,9 +108,8 @@ void OptionGroup::integer(std::string name, std::string doc, OptionField<std::in
 void OptionGroup::share(std::string name, std::string doc, OptionField<IntOrPercent> field) {
   const auto set = [field](Options& o, const std::string& value) -> std::string {
     const std::optional<IntOrPercent> parsed = IntOrPercent::parse(value);
-    if (!parsed || parsed->value < 1) {
+    if (!parsed || parsed->value < 1)
       return fmt::format("'{}' is neither a count of at least 1 nor a percentage from 1% to 100%", value);
-    }
     field(o) = *parsed;
     return {};
   };
@@ -181,9 +175,8 @@ k8s::Result<void> read_any_duration(const char* flag, const std::string& text, c
                                     k8s::Duration& out) {
   if (text.empty()) return {};
   const auto parsed = k8s::parse_go_duration(text);
-  if (!parsed || *parsed < k8s::Duration::zero()) {
+  if (!parsed || *parsed < k8s::Duration::zero())
     return k8s::fail(k8s::Reason::invalid, fmt::format("{}: '{}' is not a duration such as {}", flag, text, example));
-  }
   out = *parsed;
   return {};
 }

@@ -286,21 +286,18 @@ bool is_loopback_or_off(std::string_view address) {
 // The TLS server's settings belong together: one without the other would have no effect.
 k8s::Result<void> validate_tls(const Options& options) {
   const auto wrong = [](const char* why) { return k8s::fail(k8s::Reason::invalid, why); };
-  if (options.tls_cert_file.empty() != options.tls_private_key_file.empty()) {
+  if (options.tls_cert_file.empty() != options.tls_private_key_file.empty())
     return wrong("tls-cert-file and tls-private-key-file must be set together");
-  }
-  if (options.webhook_cert_file.empty() != options.webhook_private_key_file.empty()) {
+  if (options.webhook_cert_file.empty() != options.webhook_private_key_file.empty())
     return wrong("webhook-cert-file and webhook-private-key-file must be set together");
-  }
   const bool serves_webhook = !options.webhook_bind_address.empty() && options.webhook_bind_address != "0";
   if (serves_webhook && options.webhook_cert_file.empty()) {
     return wrong(
         "webhook-bind-address needs webhook-cert-file and webhook-private-key-file: the API server asks a webhook only "
         "over TLS");
   }
-  if (!serves_webhook && !options.webhook_client_ca.empty()) {
+  if (!serves_webhook && !options.webhook_client_ca.empty())
     return wrong("webhook-client-ca has no effect without webhook-bind-address");
-  }
   if (!options.metrics_secure) {
     const bool unused = !options.tls_cert_file.empty() || !options.client_ca_file.empty();
     return unused ? wrong("tls-cert-file and client-ca-file have no effect without metrics-secure=true")

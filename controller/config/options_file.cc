@@ -68,9 +68,8 @@ k8s::Result<void> apply_config_file(Options& options, std::string_view file_name
     std::vector<std::string> seen;
     for (const auto& entry : root) {
       std::string wrong = apply_entry(options, entry.first, entry.second, keep);
-      if (wrong.empty() && std::find(seen.begin(), seen.end(), entry.first.Scalar()) != seen.end()) {
+      if (wrong.empty() && std::find(seen.begin(), seen.end(), entry.first.Scalar()) != seen.end())
         wrong = fmt::format("'{}' is set twice", entry.first.Scalar());
-      }
       if (!wrong.empty()) return fail(entry.first.Mark(), wrong);
       seen.push_back(entry.first.Scalar());
     }

@@ -175,9 +175,8 @@ boost::asio::awaitable<k8s::Result<void>> KaiReader::gather_requests(LookPtr loo
 // Pods of BindRequests that have succeeded, and the ConfigMaps of live consumers where a duplicate is to go.
 boost::asio::awaitable<void> KaiReader::gather_details(LookPtr look) {
   std::set<k8s::ObjectKey> pods;
-  for (const BindRequest& request : look->requests) {
+  for (const BindRequest& request : look->requests)
     if (request.phase == "Succeeded") pods.insert({std::string(request.meta.ns.view()), request.pod_name});
-  }
   std::set<k8s::ObjectKey> config_maps;
   for (const std::string& group : look->doubled) {
     if (!look->known(group)) continue;
@@ -288,11 +287,10 @@ std::set<k8s::ObjectKey> KaiReader::conclude(const Look& look) {
         why = there ? fmt::format("cannot confirm that node {} was deleted", node) : std::string();
       }
     }
-    if (why.empty()) {
+    if (why.empty())
       out.insert(action.pod);
-    } else {
+    else
       refuse(action, why);
-    }
   }
   return out;
 }

@@ -93,11 +93,10 @@ MemoryLimits memory_limits_of_node(const std::map<std::string, std::string>& set
     for (const auto& [device, size] : settings) {
       if (is_number(device) != numbers) continue;
       const NodeGpu* gpu = find_gpu(device, gpus);
-      if (gpu == nullptr) {
+      if (gpu == nullptr)
         out.absent.push_back(device);
-      } else {
+      else
         out.of_gpus.try_emplace(gpu->uuid, size);
-      }
     }
   }
   return out;
@@ -149,9 +148,8 @@ class DaemonCommands {
     const std::string command = fmt::format("set_default_active_thread_percentage {}", percentage);
     const k8s::Result<std::string> says = co_await ask(command);
     if (!says) co_return std::unexpected(says.error());
-    if (*says != fmt::format("{}.0", percentage)) {
+    if (*says != fmt::format("{}.0", percentage))
       co_return std::unexpected(not_kept(command, fmt::format("{}.0", percentage), *says));
-    }
     log_->info("Limited the threads of MPS clients", {{"percent", percentage}});
     co_return k8s::Result<void>();
   }

@@ -31,9 +31,8 @@ constexpr k8s::Duration kLimit = std::chrono::seconds(60);  // Without persisten
 
 std::vector<std::string> split(std::string_view text, char separator) {
   std::vector<std::string> out;
-  for (const auto part : std::views::split(text, separator)) {
+  for (const auto part : std::views::split(text, separator))
     out.emplace_back(trimmed(std::string_view(part.begin(), part.end())));
-  }
   return out;
 }
 
@@ -198,9 +197,8 @@ k8s::Result<std::optional<json>> BootMemory::read() const {
   if (text.str().empty()) return std::optional<json>();
   const json all = json::parse(text.str(), nullptr, false);
   const json* value = member_at(all, member_);
-  if (number_at(all, "v") != kVersion || member_at(all, "bootId") == nullptr || value == nullptr) {
+  if (number_at(all, "v") != kVersion || member_at(all, "bootId") == nullptr || value == nullptr)
     return k8s::fail(k8s::Reason::decode, fmt::format("{}: cannot be read", file_));
-  }
   if (text_at(all, "bootId") != boot_id_) return std::optional<json>();
   return std::optional<json>(std::in_place, *value);
 }
@@ -208,9 +206,8 @@ k8s::Result<std::optional<json>> BootMemory::read() const {
 k8s::Result<void> BootMemory::write(const json& value) const {
   const std::string next = file_ + ".next";
   const json all{{"v", kVersion}, {"bootId", boot_id_}, {member_, value}};
-  if (!write_through(next, all.dump() + "\n")) {
+  if (!write_through(next, all.dump() + "\n"))
     return k8s::fail(k8s::Reason::unavailable, fmt::format("{}: cannot be written: {}", next, std::strerror(errno)));
-  }
   std::error_code ec;
   std::filesystem::rename(next, file_, ec);
   if (ec) return k8s::fail(k8s::Reason::unavailable, fmt::format("{}: {}", file_, ec.message()));

@@ -89,9 +89,8 @@ constexpr const char* kSharedMemory = "/dev/shm";
 bool is_in_path(const std::string& program) {
   const char* path = std::getenv("PATH");
   std::istringstream folders(path == nullptr ? "" : path);
-  for (std::string folder; std::getline(folders, folder, ':');) {
+  for (std::string folder; std::getline(folders, folder, ':');)
     if (access((folder + "/" + program).c_str(), X_OK) == 0) return true;
-  }
   return false;
 }
 
@@ -102,13 +101,11 @@ std::string replaceable_by(const fs::path& directory) {
   for (fs::path at = directory;; at = at.parent_path()) {
     struct stat link{};
     struct stat target{};
-    if (lstat(at.c_str(), &link) != 0 || stat(at.c_str(), &target) != 0) {
+    if (lstat(at.c_str(), &link) != 0 || stat(at.c_str(), &target) != 0)
       return fmt::format("{}: {}", at.string(), std::strerror(errno));
-    }
     if (at == directory && S_ISLNK(link.st_mode)) return fmt::format("{} is a symbolic link", at.string());
-    if (foreign(link) || foreign(target)) {
+    if (foreign(link) || foreign(target))
       return fmt::format("{} is owned by user {}", at.string(), foreign(link) ? link.st_uid : target.st_uid);
-    }
     const bool shared = at == directory ? (target.st_mode & (S_IWGRP | S_IWOTH)) != 0
                                         : (target.st_mode & S_IWOTH) != 0 && (target.st_mode & S_ISVTX) == 0;
     if (shared) return fmt::format("{} is writable by other users (mode {:o})", at.string(), target.st_mode & 07777);
@@ -196,9 +193,8 @@ std::map<std::string, std::string> running_control_daemons(const std::string& pr
 asio::awaitable<OtherDaemons> find_other_daemons(k8s::Clock* clock, MpsDaemonSettings settings, std::string own) {
   OtherDaemons out;
   const std::string self = fmt::format("{}", getpid());
-  for (const auto& [pid, parent] : running_control_daemons(settings.processes)) {
+  for (const auto& [pid, parent] : running_control_daemons(settings.processes))
     if (parent != self) out.processes.push_back(pid);
-  }
   const std::vector<std::string> places = possible_pipe_directories(settings);
   for (std::size_t i = 0; i < places.size() && out.processes.empty(); ++i) {
     if (places[i] == own) continue;
@@ -240,9 +236,8 @@ asio::awaitable<Requirements> check_requirements(k8s::Clock* clock, MpsDaemonSet
     out.problems.push_back(fmt::format("an MPS control daemon runs on this node already (process {}), {}",
                                        fmt::join(others.processes, ", "), kStopIt));
   }
-  for (const std::string& place : others.directories) {
+  for (const std::string& place : others.directories)
     out.problems.push_back(fmt::format("an MPS control daemon answers in {} already, {}", place, kStopIt));
-  }
   const std::string log = directory_problem("log directory", settings.log_directory);
   if (!log.empty()) out.problems.push_back(log);
   // Where no daemon will run it is not created: a client that mounts it would take it for the directory of one.

@@ -236,17 +236,13 @@ class Daemon {
       if (!answer && !running_->hurried)
         log_->warning("MPS control daemon did not quit", {{"error", answer.error().message}});
     }
-    while (!running_->ended && clock_->monotonic() < deadline) {
-      (void)co_await running_->changed->wait_until(deadline);
-    }
+    while (!running_->ended && clock_->monotonic() < deadline) (void)co_await running_->changed->wait_until(deadline);
     if (running_->hurried) log_->warning("Killed MPS control daemon", {{"why", "a second signal to stop"}});
     if (!running_->ended && !running_->hurried) {
       log_->warning("Killed MPS control daemon", {{"after", patience.count()}});
       running_->kill->notify();
     }
-    while (!running_->ended) {
-      (void)co_await running_->changed->wait();
-    }
+    while (!running_->ended) (void)co_await running_->changed->wait();
     bool restored = true;
     if (settings_.exclusive) restored = co_await restore_compute_modes(clock_, memory_, log_);
     log_->info("Stopped MPS control daemon", {{"how", running_->how}, {"computeModesRestored", restored}});
@@ -285,11 +281,10 @@ asio::awaitable<int> probe_readiness(k8s::Clock* clock, MpsDaemonSettings settin
   std::vector<std::string> answers;
   for (std::size_t i = 0; i < places.size() && (answers.empty() || settings.alone); ++i) {
     const k8s::Result<std::string> answer = co_await probe_mps_daemon(clock, places[i]);
-    if (answer) {
+    if (answer)
       answers.push_back(fmt::format("an MPS control daemon answers in {}: active threads {} %\n", places[i], *answer));
-    } else {
+    else
       problems += answer.error().message + "\n";
-    }
   }
   if (answers.empty()) {
     *out << problems;

@@ -297,9 +297,8 @@ asio::awaitable<void> read_chart_config(k8s::Reader* client, std::string ns, Wor
   k8s::Result<ListedObjects<ConfigMap>> listed =
       co_await list_objects<ConfigMap>(client, resources::config_maps, options, &project_configmap);
   if (!listed) co_return;
-  for (ConfigMap& config_map : listed->objects) {
+  for (ConfigMap& config_map : listed->objects)
     if (config_map.meta.annotations.contains(kChartConfigAnnotation)) world->configmaps.apply(std::move(config_map));
-  }
 }
 
 // As `kubectl auth can-i` names it.
@@ -312,9 +311,8 @@ asio::awaitable<void> list_scopes(Look look, std::vector<WatchScope> scopes, std
                                   World* world) {
   std::vector<k8s::Result<void>> of_scopes(scopes.size());
   std::vector<asio::awaitable<void>> readings = std::move(beside);
-  for (std::size_t i = 0; i < scopes.size(); ++i) {
+  for (std::size_t i = 0; i < scopes.size(); ++i)
     readings.push_back(keep(list_scope(look, scopes[i], world), &of_scopes[i]));
-  }
   const IsUseless never = [] { return false; };
   co_await read_side_by_side(look.client->clock(), std::move(readings), never);
   for (std::size_t i = 0; i < scopes.size(); ++i) {

@@ -56,11 +56,10 @@ std::vector<std::string> documents_below(const std::string& folder, std::error_c
   for (; !failed && entry != fs::recursive_directory_iterator(); entry.increment(failed)) {
     std::error_code ignored;
     const std::string name = entry->path().filename().string();
-    if (entry->is_directory(ignored) && (name.starts_with("..") || name == ".git")) {
+    if (entry->is_directory(ignored) && (name.starts_with("..") || name == ".git"))
       entry.disable_recursion_pending();
-    } else if (entry->is_regular_file(ignored) && is_document_file(entry->path())) {
+    else if (entry->is_regular_file(ignored) && is_document_file(entry->path()))
       found.push_back(entry->path().string());
-    }
   }
   std::ranges::sort(found);
   return found;
@@ -77,11 +76,10 @@ std::vector<std::string> expand_folders(const std::vector<std::string>& given, s
       continue;
     }
     std::vector<std::string> found = documents_below(name, failed);
-    if (failed) {
+    if (failed)
       problems.push_back(fmt::format("{}: cannot be read: {}", name, failed.message()));
-    } else if (found.empty()) {
+    else if (found.empty())
       problems.push_back(fmt::format("{}: no .yaml, .yml or .json file, and no profile, found in this folder", name));
-    }
     out.insert(out.end(), found.begin(), found.end());
   }
   return out;
@@ -92,27 +90,23 @@ k8s::Result<std::string> read_input(const std::string& name, std::istream& stdin
   const bool from_stdin = name == "-";
   if (!from_stdin) {
     std::error_code ignored;
-    if (std::filesystem::is_directory(name, ignored)) {
+    if (std::filesystem::is_directory(name, ignored))
       return k8s::fail(k8s::Reason::invalid, fmt::format("{} is a directory, not a file", name));
-    }
     errno = 0;
     file.open(name, std::ios::binary);
-    if (!file) {
+    if (!file)
       return k8s::fail(k8s::Reason::invalid, fmt::format("{}: cannot be read: {}", name, std::strerror(errno)));
-    }
   }
   std::istream& stream = from_stdin ? stdin_stream : file;
   std::string text;
   std::array<char, 1 << 16> buffer{};
   while (stream.read(buffer.data(), buffer.size()) || stream.gcount() > 0) {
     text.append(buffer.data(), static_cast<std::size_t>(stream.gcount()));
-    if (text.size() > kMaxInputBytes) {
+    if (text.size() > kMaxInputBytes)
       return k8s::fail(k8s::Reason::invalid, fmt::format("{}: has more than {} bytes", name, kMaxInputBytes));
-    }
   }
-  if (stream.bad()) {
+  if (stream.bad())
     return k8s::fail(k8s::Reason::invalid, fmt::format("{}: cannot be read to its end", from_stdin ? "stdin" : name));
-  }
   return text;
 }
 
@@ -127,9 +121,8 @@ bool is_blank(std::string_view text) {
 
 k8s::Result<std::string> read_written_input(const std::string& name, std::istream& stdin_stream) {
   auto text = read_input(name, stdin_stream);
-  if (text && name == "-" && text->find_first_not_of(" \t\r\n") == std::string::npos) {
+  if (text && name == "-" && text->find_first_not_of(" \t\r\n") == std::string::npos)
     return k8s::fail(k8s::Reason::invalid, "stdin is empty; did the command before it fail?");
-  }
   return text;
 }
 

@@ -52,11 +52,10 @@ asio::awaitable<k8s::Result<std::string>> list_pods(k8s::Reader* client, k8s::Li
       return {};
     }
     k8s::Result<Pod> pod = project_pod(*json);
-    if (pod) {
+    if (pod)
       take(*std::move(pod));
-    } else if (unreadable.size() < kMostUnreadable) {
+    else if (unreadable.size() < kMostUnreadable)
       unreadable.push_back(pod.error().message);
-    }
     return {};
   });
   const k8s::Result<std::string> listed = co_await client->list(resources::pods, options, &sink);
@@ -81,9 +80,8 @@ void keep_answers(const NodeConsumers& before, NodeConsumers& found) {
   for (Pod& pod : found.pods) {
     const std::string uid(pod.meta.uid);
     const auto known = std::ranges::find(before.pods, pod.meta.uid, [](const Pod& one) { return one.meta.uid; });
-    if (known != before.pods.end() && !pod.meta.deletion_timestamp) {
+    if (known != before.pods.end() && !pod.meta.deletion_timestamp)
       pod.meta.deletion_timestamp = known->meta.deletion_timestamp;
-    }
     if (const auto answer = before.refused.find(uid); answer != before.refused.end()) found.refused.insert(*answer);
     if (const auto answer = before.forbidden.find(uid); answer != before.forbidden.end())
       found.forbidden.insert(*answer);
@@ -169,9 +167,8 @@ std::vector<Job> NodeConsumersReader::jobs_to_follow(const std::string& node, co
   const SharingPolicy& policy = parts_.index->impl().policy_of(*parts_.world, *shown);
   if (policy.rollout.workloads != WorkloadMode::evict) return {};
   std::map<std::string, Job> jobs;
-  for (const Pod& pod : pods) {
+  for (const Pod& pod : pods)
     if (auto job = job_of(pod)) jobs.try_emplace(job->id(), *job);
-  }
   std::vector<Job> out;
   for (auto& [id, job] : jobs) out.push_back(std::move(job));
   return out;
@@ -213,9 +210,8 @@ void NodeConsumersReader::note_evictions(const Execution& execution) {
         (answer.forbidden ? listing->second.forbidden : listing->second.refused)[uid] = answer.text;
         continue;
       }
-      for (Pod& pod : listing->second.pods) {
+      for (Pod& pod : listing->second.pods)
         if (pod.meta.uid == uid && !pod.meta.deletion_timestamp) pod.meta.deletion_timestamp = parts_.clock->now();
-      }
     }
   }
 }
@@ -237,11 +233,10 @@ asio::awaitable<void> NodeConsumersReader::list_node(std::shared_ptr<Run> run, s
     lists_ended_.note();
   });
   k8s::Result<NodeConsumers> found = co_await read_with_jobs(node);
-  if (found) {
+  if (found)
     note_listed(node, *std::move(found));
-  } else {
+  else
     note_failed(node, found.error());
-  }
   run->any_ended = true;
   if (run->left && !stopping_) parts_.wake(Duration::zero());
 }
@@ -274,13 +269,12 @@ asio::awaitable<bool> NodeConsumersReader::refresh(std::set<std::string> nodes) 
     auto it = listings_.find(node);
     const bool fresh = it != listings_.end() && now - it->second.listed_at < kListingAge;
     const auto failed = failures_.find(node);
-    if (failed != failures_.end() && now < failed->second.next_look) {
+    if (failed != failures_.end() && now < failed->second.next_look)
       parts_.wake(failed->second.next_look - now);
-    } else if (fresh) {
+    else if (fresh)
       parts_.wake(kListingAge);
-    } else if (!being_listed_.contains(node)) {
+    else if (!being_listed_.contains(node))
       run->nodes.push_back(node);
-    }
   }
   run->workers = std::min(kReaders, run->nodes.size());
   for (std::size_t i = run->workers; i > 0; --i) readers_.spawn(parts_.executor, work(run));

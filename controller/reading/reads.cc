@@ -30,9 +30,8 @@ std::string_view participle(std::string_view verb) {
                                                                                         {"patch", "patched"},
                                                                                         {"delete", "deleted"},
                                                                                         {"create", "created"}}};
-  for (const auto& [plain, past] : kWords) {
+  for (const auto& [plain, past] : kWords)
     if (plain == verb) return past;
-  }
   return "used";
 }
 

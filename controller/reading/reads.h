@@ -96,11 +96,10 @@ boost::asio::awaitable<k8s::Result<ListedObjects<T>>> list_objects(k8s::Reader* 
       return {};
     }
     k8s::Result<T> object = project(*json);
-    if (object) {
+    if (object)
       out.objects.push_back(*std::move(object));
-    } else {
+    else
       out.unreadable.push_back(object.error().message);
-    }
     return {};
   };
   k8s::ItemFunction sink(

@@ -34,19 +34,18 @@ bool with_store(World& world, const ObjectRef& object, F f) {
     f(world.kai.pods, &project_kai_pod);
     return true;
   }
-  if (kind == "Node") {
+  if (kind == "Node")
     f(world.nodes, &project_node);
-  } else if (kind == "Pod") {
+  else if (kind == "Pod")
     f(world.operand_pods, &project_operand_pod);
-  } else if (kind == "ConfigMap") {
+  else if (kind == "ConfigMap")
     f(world.configmaps, &project_configmap);
-  } else if (kind == "SharingPolicy") {
+  else if (kind == "SharingPolicy")
     f(world.policies, &project_sharing_policy);
-  } else if (kind == "SharingRollout") {
+  else if (kind == "SharingRollout")
     f(world.rollouts, &project_sharing_rollout);
-  } else {
+  else
     return false;
-  }
   return true;
 }
 
@@ -113,9 +112,8 @@ void Expectations::unknown(const ObjectRef& object, OfNode of) {
 
 bool Expectations::met(const Expected& expected) const {
   const k8s::ObjectMeta* now = stored(*world_, expected.object);
-  if (!expected.gone_uid.empty()) {
+  if (!expected.gone_uid.empty())
     return now == nullptr || now->uid != expected.gone_uid || now->deletion_timestamp.has_value();
-  }
   if (expected.resource_version.empty()) return false;
   if (now == nullptr) {
     // A missing Node was deleted meanwhile, and so was what the store had; any other object might not have arrived yet.
@@ -173,9 +171,8 @@ MonoTime Expectations::next_refresh() const {
 
 Duration Expectations::lag() const {
   Duration oldest{0};
-  for (const auto& [key, expected] : pending_) {
+  for (const auto& [key, expected] : pending_)
     if (!expected.settled_at) oldest = std::max(oldest, clock_->monotonic() - expected.since);
-  }
   return oldest;
 }
 
@@ -293,9 +290,8 @@ boost::asio::awaitable<k8s::Result<void>> Expectations::read_as_new_leader(k8s::
 // Absent before the first start, and shards of small fleets always.
 boost::asio::awaitable<k8s::Result<void>> Expectations::read_record(k8s::ObjectKey state) {
   std::vector<k8s::ObjectKey> parts{state};
-  for (const k8s::ObjectKey& part : state_keys(state)) {
+  for (const k8s::ObjectKey& part : state_keys(state))
     if (part != state && world_->configmaps.find(part) != nullptr) parts.push_back(part);
-  }
   for (const k8s::ObjectKey& part : parts) {
     const ObjectRef object{"v1", "ConfigMap", part.ns, part.name, ""};
     const k8s::Result<void> read = co_await refresh_one(object);
@@ -306,9 +302,8 @@ boost::asio::awaitable<k8s::Result<void>> Expectations::read_record(k8s::ObjectK
 
 boost::asio::awaitable<k8s::Result<void>> Expectations::read_nodes_in_change() {
   std::map<std::string, k8s::ObjectMeta> before;  // Of each node that the store has in a change.
-  for (const auto& [key, node] : world_->nodes.all()) {
+  for (const auto& [key, node] : world_->nodes.all())
     if (node->meta.labels.contains(kStateLabel)) before.emplace(key.name, node->meta);
-  }
   k8s::ListOptions options;
   options.label_selector.match_expressions.push_back({std::string(kStateLabel), k8s::LabelOperator::exists, {}});
   const auto listed = co_await list_objects<Node>(client_, resources::nodes, std::move(options), &project_node);

@@ -59,11 +59,10 @@ FleetLoop::FleetLoop(Parts parts)
 }
 
 void FleetLoop::wake(Duration after) {
-  if (after <= Duration::zero()) {
+  if (after <= Duration::zero())
     queue_.add();
-  } else {
+  else
     queue_.add_after(after);
-  }
 }
 
 void FleetLoop::note_scopes_changed() {
@@ -189,9 +188,8 @@ boost::asio::awaitable<void> FleetLoop::read_as_new_leader() {
   const std::string cause = read ? std::string() : read.error().message;
   const bool is_news = std::exchange(parts_.view->waits_for, cause) != cause;
   if (is_new_leader_) {
-    if (is_news) {
+    if (is_news)
       parts_.log->warning("Could not read what the leader before has written; planning waits", {{"error", cause}});
-    }
     report_refusals();
     queue_.add_rate_limited();
     wake(kLongestReadRetry);
@@ -209,9 +207,8 @@ void FleetLoop::note_nodes_being_written() {
     const auto known = before.find(node);
     if (known == before.end() || !is_same(known->second, change)) parts_.index->note_node_changed(node);
   }
-  for (const auto& [node, change] : before) {
+  for (const auto& [node, change] : before)
     if (!now.contains(node)) parts_.index->note_node_changed(node);
-  }
   before = std::move(now);
 }
 
@@ -339,9 +336,8 @@ void FleetLoop::report_refusals() {
 void FleetLoop::report(const Plan& plan, Execution& execution) {
   add_refusals(execution);
   std::vector<RecordEvent> events = std::move(execution.events);
-  for (const PlannedAction& planned : plan.actions) {
+  for (const PlannedAction& planned : plan.actions)
     if (const auto* event = std::get_if<RecordEvent>(&planned.action)) events.push_back(*event);
-  }
   if (!parts_.options->dry_run) parts_.recorder->record_pass(events);
 
   report_findings(plan, execution);
@@ -384,14 +380,12 @@ void FleetLoop::finish_pass(const Plan& plan, const Execution& execution, bool c
                                    {"succeeded", execution.succeeded},
                                    {"failed", execution.failed},
                                    {"deferred", execution.deferred}});
-  if (execution.failed > 0) {
+  if (execution.failed > 0)
     parts_.metrics->add("controller_runtime_reconcile_errors_total", {{"controller", kFleet}}, 1);
-  }
-  if (execution.replan || (execution.failed > 0 && !execution.requeue_after)) {
+  if (execution.replan || (execution.failed > 0 && !execution.requeue_after))
     queue_.add_rate_limited();
-  } else if (execution.failed == 0) {
+  else if (execution.failed == 0)
     queue_.forget();
-  }
   if (consumers_listed) wake(Duration::zero());
   // Their watch events ask for the next pass as well.
   if (waiting) wake(std::clamp(parts_.expectations->next_refresh() - parts_.clock->monotonic(), kSoonest, kViewWait));

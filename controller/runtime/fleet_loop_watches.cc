@@ -21,9 +21,8 @@ constexpr Duration kLookAtViews = std::chrono::seconds(10);
 
 // The ConfigMaps of nos's device plugin, which only partitioning reads.
 void leave_out_nos(std::vector<WatchScope>& scopes, const World& world) {
-  for (const PluginInstallation& nos : discover(world).of_nos) {
+  for (const PluginInstallation& nos : discover(world).of_nos)
     std::erase(scopes, WatchScope{WatchScope::Kind::configmaps, nos.ns, {}, nos.config_map});
-  }
 }
 
 }  // namespace
@@ -101,9 +100,8 @@ void FleetLoop::note_views() {
     since.emplace(name, begun);
     stale.push_back({std::move(name), std::move(resource), ns, begun, age > k8s::WatcherOptions().max_age});
   };
-  for (const ClusterWatches::Kind& kind : parts_.cluster->kinds()) {
+  for (const ClusterWatches::Kind& kind : parts_.cluster->kinds())
     if (kind.watch->synced() && !kind.is_done_without()) note(kind.gvr.resource, kind.gvr, "", kind.watch->view());
-  }
   parts_.dynamic->for_each_synced([&](const WatchScope& scope, const ScopedWatch& watch) {
     note(to_string(scope), resource_of(scope.kind), scope.ns, watch.view());
   });

@@ -51,19 +51,15 @@ k8s::Result<void> validate(const LeaderElectionOptions& options) {
   const auto text = [](Duration d) { return k8s::format_go_duration(d); };
   const auto wrong = [](std::string what) { return k8s::fail(k8s::Reason::invalid, std::move(what)); };
   if (options.identity.empty()) return wrong("leader election: the identity is empty");
-  if (options.lease.ns.empty() || options.lease.name.empty()) {
+  if (options.lease.ns.empty() || options.lease.name.empty())
     return wrong("leader election: the lease needs a namespace and a name");
-  }
-  if (options.retry_period <= Duration::zero()) {
+  if (options.retry_period <= Duration::zero())
     return wrong(fmt::format("retry-period {} must be greater than 0", text(options.retry_period)));
-  }
-  if (options.lease_duration < std::chrono::seconds(1)) {
+  if (options.lease_duration < std::chrono::seconds(1))
     return wrong(fmt::format("lease-duration {} must be at least 1s", text(options.lease_duration)));
-  }
   // The Lease stores whole seconds: a standby that reads a shorter duration would lead at the same time.
-  if (options.lease_duration % std::chrono::seconds(1) != Duration::zero()) {
+  if (options.lease_duration % std::chrono::seconds(1) != Duration::zero())
     return wrong(fmt::format("lease-duration {} must be whole seconds", text(options.lease_duration)));
-  }
   if (options.lease_duration <= options.renew_deadline) {
     return wrong(fmt::format("lease-duration {} must be greater than renew-deadline {}", text(options.lease_duration),
                              text(options.renew_deadline)));
@@ -98,11 +94,10 @@ void LeaderElector::stop() {
 void LeaderElector::set_leading(bool leading) {
   if (leading_ == leading) return;
   leading_ = leading;
-  if (leading) {
+  if (leading)
     events_.started_leading();
-  } else {
+  else
     events_.stopped_leading();
-  }
 }
 
 void LeaderElector::note_failure(k8s::Error error) {
@@ -219,11 +214,10 @@ std::string LeaderElector::next_record(bool releases) const {
   if (releases || !held || observed_.acquire_time.empty()) spec["acquireTime"] = now;
   spec["leaseTransitions"] = exists_ && !held ? observed_.transitions + 1 : observed_.transitions;
   Json& metadata = lease["metadata"];
-  if (options_.only_observes) {
+  if (options_.only_observes)
     metadata["annotations"][std::string(kMaxModeAnnotation)] = kObserveMode;
-  } else if (metadata.contains("annotations")) {
+  else if (metadata.contains("annotations"))
     metadata["annotations"].erase(std::string(kMaxModeAnnotation));
-  }
   return lease.dump();
 }
 
@@ -241,11 +235,10 @@ boost::asio::awaitable<bool> LeaderElector::write(MonoTime begun, bool create) {
   options.deadline = attempt_deadline();
   options.channel = k8s::Channel::lease;
   k8s::Result<std::string> answer = k8s::fail(k8s::Reason::cancelled, "");
-  if (create) {
+  if (create)
     answer = co_await client_->create(resources::leases, options_.lease.ns, body, options);
-  } else {
+  else
     answer = co_await client_->update(resources::leases, options_.lease, body, options);
-  }
   if (answer) {
     if (takes_over) follows_observer_ = after_observer;
     observe(*answer);
@@ -279,11 +272,10 @@ boost::asio::awaitable<void> LeaderElector::release() {
   options.deadline = clock_->monotonic() + options_.renew_deadline / 2;
   options.channel = k8s::Channel::lease;
   k8s::Result<std::string> answer = co_await client_->update(resources::leases, options_.lease, body, options);
-  if (answer) {
+  if (answer)
     events_.written();
-  } else {
+  else
     events_.failed(answer.error());
-  }
 }
 
 }  // namespace gso

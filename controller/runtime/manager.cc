@@ -100,16 +100,14 @@ boost::asio::awaitable<void> Manager::end(bool crash) {
 }
 
 void Manager::stopped_leading() {
-  if (stopping_) {
+  if (stopping_)
     log_->info("Stopped leading, released the Lease", {{"identity", options_.identity}});
-  } else {
+  else
     log_->warning("Stopped leading", {{"identity", options_.identity}});
-  }
   view_->leading = false;
   loop_->note_lost_lead();
-  if (options_.exit_on_lease_loss && !stopping_) {
+  if (options_.exit_on_lease_loss && !stopping_)
     become_fatal({k8s::Reason::unavailable, 0, "the lease was lost and exit-on-lease-loss is set"});
-  }
 }
 
 void Manager::report_clock(k8s::Duration ahead) {
@@ -181,17 +179,14 @@ ProbeAnswer Manager::ready() const {
   const auto miss = [&missing](const std::string& what, const std::optional<k8s::Error>& error) {
     missing += fmt::format("{}{}{}\n", what, error ? ": " : "", error ? error->message : "");
   };
-  for (const ClusterWatches::Kind& kind : cluster_.kinds()) {
-    if (kind.is_done_without()) {
+  for (const ClusterWatches::Kind& kind : cluster_.kinds())
+    if (kind.is_done_without())
       without += fmt::format("\nwithout {}: {}", kind.gvr.resource, kind.watch->error()->message);
-    } else if (!kind.watch->readable()) {
+    else if (!kind.watch->readable())
       miss(kind.gvr.resource + " not synced", kind.watch->error());
-    }
-  }
   if (!search_.ended()) miss("daemonsets not searched", search_.error());
-  for (const StaleView& stale : world_.stale_views) {
+  for (const StaleView& stale : world_.stale_views)
     if (stale.reported) without += "\nstale: " + describe(stale);
-  }
   for (const WatchScope& scope : dynamic_.loading()) missing += to_string(scope) + " not synced\n";
   for (const DynamicWatches::Refusal& refusal : dynamic_.refused()) {
     // Without its record the operator plans nothing at all.
@@ -205,9 +200,8 @@ ProbeAnswer Manager::ready() const {
     missing += fmt::format("nothing is planned until this leader has read what the one before has written: {}\n",
                            view_->waits_for);
   }
-  if (elector_ != nullptr && elector_->problem() && needs_somebody(elector_->problem()->reason)) {
+  if (elector_ != nullptr && elector_->problem() && needs_somebody(elector_->problem()->reason))
     missing += elector_->problem()->message + "\n";
-  }
   if (!missing.empty()) return {false, missing};
   return {true, (leads ? "ok, leading" : "ok, standing by") + without};
 }

@@ -48,9 +48,8 @@ void set_profile_counts(Metrics& metrics, const std::map<std::string, Counts, st
     for (const auto& [state, count] : states) counts[{name, state}] += count;
   }
   metrics.clear("gpusharing_nodes_by_profile");
-  for (const auto& [what, count] : counts) {
+  for (const auto& [what, count] : counts)
     metrics.set("gpusharing_nodes_by_profile", {{"profile", what.first}, {"state", what.second}}, count);
-  }
 }
 
 // In place of the name of a tenant's object.
@@ -106,9 +105,8 @@ void OperatorPages::declare_zeros(Metrics& metrics) {
     metrics.add("controller_runtime_terminal_reconcile_errors_total", name, 0);
   }
   metrics.add("gpusharing_throttled_total", {}, 0);
-  for (const char* decision : {"deleted", "kept", "failed"}) {
+  for (const char* decision : {"deleted", "kept", "failed"})
     metrics.add("gpusharing_reservation_gc_total", {{"decision", decision}}, 0);
-  }
   metrics.add("gpusharing_node_changes_total", {{"reason", std::string(kLoadedUngated)}}, 0);
 }
 
@@ -126,9 +124,8 @@ void OperatorPages::fill_watches(Metrics& metrics) const {
   const World& world = *shown_.world;
   const auto store = [&](const std::string& resource, std::size_t objects, bool known) {
     Duration stale{0};
-    for (const StaleView& view : world.stale_views) {
+    for (const StaleView& view : world.stale_views)
       if (view.resource.resource == resource) stale = std::max<Duration>(stale, shown_.clock->now() - view.since);
-    }
     metrics.set("gpusharing_store_objects", {{"resource", resource}}, objects);
     metrics.set("gpusharing_watch_current", {{"resource", resource}}, known && stale <= Duration::zero() ? 1 : 0);
     metrics.set("gpusharing_watch_stale_seconds", {{"resource", resource}}, in_seconds(stale));
@@ -153,9 +150,8 @@ void OperatorPages::fill_watches(Metrics& metrics) const {
   store("configmaps", world.configmaps.size(), complete && world.configmaps.synced());
   store("daemonsets", world.daemonsets.size(), complete && world.daemonsets.synced());
   store("controllerrevisions", world.revisions.size(), complete && world.revisions.synced());
-  for (const StoreSize& kept : store_sizes(world)) {
+  for (const StoreSize& kept : store_sizes(world))
     metrics.set("gpusharing_store_bytes", {{"resource", kept.resource}}, kept.bytes);
-  }
 }
 
 void OperatorPages::fill_runtime(Metrics& metrics) const {
@@ -215,11 +211,10 @@ void OperatorPages::fill_nodes(Metrics& metrics) {
   metrics.set("gpusharing_nodes_drifting", {}, sums.drifting.size());
   metrics.set("gpusharing_nodes_allocatable_zero", {}, without_gpus.size());
 
-  if (!leading) {
+  if (!leading)
     named_ = std::make_unique<NamedByPlan>();
-  } else if (!named_ || named_->pass != shown_.view->passes) {
+  else if (!named_ || named_->pass != shown_.view->passes)
     named_ = name_by_plan();
-  }
   AffectedObjects affected = named_->affected;
   affected.add_first("Drift", sums.drifting);
   affected.add_first("Failed", sums.failed);
@@ -228,9 +223,8 @@ void OperatorPages::fill_nodes(Metrics& metrics) {
   fill_cordons(metrics, affected);
   if (leading) {
     const MonoTime now = shown_.clock->monotonic();
-    for (const auto& [node, written] : shown_.view->loaded_ungated) {
+    for (const auto& [node, written] : shown_.view->loaded_ungated)
       if (now - written <= kUngatedNamed) affected.add(kLoadedUngated, "Node", node);
-    }
   }
   affected.set(metrics);
 }
@@ -290,9 +284,8 @@ void OperatorPages::fill_cordons(Metrics& metrics, AffectedObjects& affected) {
 void OperatorPages::fill_rollouts(Metrics& metrics) const {
   Counts phases;
   for (const char* phase : {"Progressing", "Paused", "AwaitingApproval", "Failed", "Completed"}) phases[phase] = 0;
-  for (const char* name : {"gpusharing_rollout_nodes", "gpusharing_rollout_waiting", "gpusharing_rollout_standstill"}) {
+  for (const char* name : {"gpusharing_rollout_nodes", "gpusharing_rollout_waiting", "gpusharing_rollout_standstill"})
     metrics.clear(name);
-  }
   for (const auto& [key, rollout] : shown_.world->rollouts.all()) {
     ++phases[rollout->phase.empty() ? "New" : rollout->phase];
     if (has_ended(rollout->phase)) continue;
@@ -302,9 +295,8 @@ void OperatorPages::fill_rollouts(Metrics& metrics) const {
     const Metrics::Labels why{{"rollout", key.name}, {"policy", rollout->policy}, {"reason", reason}};
     if (!reason.empty() && reason != kRollingOut) metrics.set("gpusharing_rollout_waiting", why, 1);
     // The phase does not say that somebody stopped it, and yet nothing moves (Standstill).
-    if (rollout->phase == "Progressing" && text_at(condition, "status") == "False") {
+    if (rollout->phase == "Progressing" && text_at(condition, "status") == "False")
       metrics.set("gpusharing_rollout_standstill", why, 1);
-    }
     const nlohmann::json counts = object_at(status, "counts");
     for (const auto& [state, count] : counts.items()) {
       if (!count.is_number()) continue;
@@ -352,15 +344,13 @@ OrderedJson OperatorPages::cache() const {
                        {"error", watch.error() ? watch.error()->message : ""}});
   }
   OrderedJson stores = OrderedJson::array();
-  for (const StoreSize& store : store_sizes(*shown_.world)) {
+  for (const StoreSize& store : store_sizes(*shown_.world))
     stores.push_back({{"resource", store.resource}, {"objects", store.objects}, {"bytes", store.bytes}});
-  }
   OrderedJson loading = OrderedJson::array();
   for (const WatchScope& scope : shown_.dynamic->loading()) loading.push_back(to_string(scope));
   OrderedJson refusals = OrderedJson::array();
-  for (const auto& refusal : shown_.dynamic->refused()) {
+  for (const auto& refusal : shown_.dynamic->refused())
     refusals.push_back({{"scope", to_string(refusal.scope)}, {"error", refusal.error.message}});
-  }
   return {{"synced", parts_.loop->synced()},
           {"leading", shown_.leading()},
           {"watches", std::move(watches)},
@@ -376,9 +366,8 @@ OrderedJson OperatorPages::queue() const {
   const MonoTime now = shown_.clock->monotonic();
   const MonoTime due = parts_.loop->queue().next_due();
   OrderedJson timers = OrderedJson::object();
-  for (const auto& [timer, since] : parts_.loop->held_since().timers(shown_.clock->now(), now)) {
+  for (const auto& [timer, since] : parts_.loop->held_since().timers(shown_.clock->now(), now))
     timers[to_string(timer)] = k8s::format_micro_time(since);
-  }
   OrderedJson actions = OrderedJson::array();
   for (const PlannedAction& action : shown_.view->last_plan.actions) actions.push_back(print(action));
   OrderedJson findings = OrderedJson::array();

@@ -77,9 +77,8 @@ void TaskGroup::spawn(asio::any_io_executor executor, asio::awaitable<void> task
 
 void TaskGroup::cancel() {
   const std::vector<std::shared_ptr<State::Task>> tasks(state_->running.begin(), state_->running.end());
-  for (const auto& task : tasks) {
+  for (const auto& task : tasks)
     if (!task->ended) task->cancel.emit(asio::cancellation_type::terminal);
-  }
 }
 
 asio::awaitable<void> TaskGroup::join() {

@@ -53,13 +53,11 @@ std::size_t skip_space(std::string_view text, std::size_t at) {
 
 // Behind the string whose opening quote is at `at`.
 std::size_t end_of_string(std::string_view text, std::size_t at) {
-  for (++at; at < text.size(); ++at) {
-    if (text[at] == '\\') {
+  for (++at; at < text.size(); ++at)
+    if (text[at] == '\\')
       ++at;
-    } else if (text[at] == '"') {
+    else if (text[at] == '"')
       return at + 1;
-    }
-  }
   return kCut;
 }
 
@@ -269,17 +267,15 @@ HttpAnswer answer_with(const Review& review, const AdmissionVerdict& verdict, co
 }
 
 asio::awaitable<HttpAnswer> answer(std::shared_ptr<const AdmissionParts> parts, HttpRequest request) {
-  if (request.path != kAdmissionPath) {
+  if (request.path != kAdmissionPath)
     co_return text_answer(404, fmt::format("not found; available: {}\n", kAdmissionPath));
-  }
   if (request.method != "POST") {
     HttpAnswer refused = text_answer(405, "only POST\n");
     refused.headers.emplace_back("Allow", "POST");
     co_return refused;
   }
-  if (parts->clients_only && !request.client) {
+  if (parts->clients_only && !request.client)
     co_return text_answer(401, "send a client certificate of the authority in --webhook-client-ca\n");
-  }
   co_return answer_review(request.body, *parts, request.body_size > request.body.size());
 }
 

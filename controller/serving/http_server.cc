@@ -190,9 +190,8 @@ k8s::Result<void> HttpServer::listen() {
     acceptor_.close(ignored);
     ec = listen_at(acceptor_, Tcp::endpoint(Tcp::v4(), endpoint->port()));
   }
-  if (ec) {
+  if (ec)
     return k8s::fail(k8s::Reason::unavailable, fmt::format("cannot listen on {}: {}", options_.address, ec.message()));
-  }
   return {};
 }
 
@@ -243,11 +242,10 @@ void HttpServer::stop() {
 
 asio::awaitable<void> HttpServer::serve(std::shared_ptr<Connection> connection) {
   try {
-    if (options_.tls) {
+    if (options_.tls)
       co_await serve_over_tls(connection);
-    } else {
+    else
       co_await exchange(&connection->socket, connection, std::nullopt);
-    }
   } catch (const std::exception& error) {
     if (!stopping_) options_.request_failed(error.what());  // Else it was cancelled.
   }
@@ -413,9 +411,8 @@ HttpServer::Connection* HttpServer::first_to_go(bool patient) const {
     return std::tuple(each.stage, open_.size() - of_address[each.client], each.since);
   };
   Connection* first = nullptr;
-  for (const auto& each : open_) {
+  for (const auto& each : open_)
     if (can_go(*each) && (first == nullptr || rank(*each) < rank(*first))) first = each.get();
-  }
   return first;
 }
 
@@ -460,9 +457,8 @@ asio::awaitable<void> HttpServer::reap() {
     }
     co_await wake_->wait_until(clock_->monotonic() + std::min(options_.header_timeout, options_.request_timeout) / 2);
     const k8s::MonoTime now = clock_->monotonic();
-    for (const auto& connection : open_) {
+    for (const auto& connection : open_)
       if (connection->deadline <= now) connection->close();
-    }
   }
 }
 

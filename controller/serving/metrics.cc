@@ -16,17 +16,15 @@ namespace {
 std::string escape(std::string_view text, bool quotes) {
   std::string out;
   out.reserve(text.size());
-  for (char c : text) {
-    if (c == '\\') {
+  for (char c : text)
+    if (c == '\\')
       out += "\\\\";
-    } else if (c == '\n') {
+    else if (c == '\n')
       out += "\\n";
-    } else if (c == '"' && quotes) {
+    else if (c == '"' && quotes)
       out += "\\\"";
-    } else {
+    else
       out += c;
-    }
-  }
   return out;
 }
 
@@ -40,9 +38,8 @@ std::string number(double value) {
 std::string label_text(const std::vector<std::string>& names, const std::vector<std::string>& values,
                        std::string_view le = {}) {
   std::string out;
-  for (std::size_t i = 0; i < names.size(); ++i) {
+  for (std::size_t i = 0; i < names.size(); ++i)
     out += fmt::format("{}{}=\"{}\"", out.empty() ? "" : ",", names[i], escape(values[i], true));
-  }
   if (!le.empty()) out += fmt::format("{}le=\"{}\"", out.empty() ? "" : ",", le);
   return out.empty() ? out : "{" + out + "}";
 }
@@ -140,9 +137,8 @@ std::string Metrics::render(Format format) {
     if (found.series.empty()) continue;
     const Family& family = found.family;
     std::string_view title = family.name;
-    if (format == Format::openmetrics && family.type == Type::counter && title.ends_with("_total")) {
+    if (format == Format::openmetrics && family.type == Type::counter && title.ends_with("_total"))
       title.remove_suffix(6);
-    }
     out += fmt::format("# HELP {} {}\n# TYPE {} {}\n", title, escape(family.help, format == Format::openmetrics), title,
                        type_name(family.type));
     for (const auto& [values, one] : found.series) {

@@ -143,9 +143,8 @@ std::size_t owned_by(const Pod& pod) {
 
 std::size_t owned_by(const ConfigMap& config_map) {
   std::size_t out = 0;
-  for (const auto& [key, value] : config_map.data) {
+  for (const auto& [key, value] : config_map.data)
     out += kTreeNode + sizeof(std::string) + text(key) + (value == nullptr ? 0 : sizeof(std::string) + text(*value));
-  }
   return out;
 }
 

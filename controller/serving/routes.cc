@@ -35,9 +35,8 @@ HttpAnswer metrics_answer(Served& served, std::string_view accept) {
                           : Metrics::Format::prometheus;
   std::string& page = served.pages[format];
   k8s::Clock* const clock = served.routes.clock;
-  if (page.empty() || clock == nullptr || served.renders.try_take(clock->monotonic())) {
+  if (page.empty() || clock == nullptr || served.renders.try_take(clock->monotonic()))
     page = served.routes.metrics->render(format);
-  }
   return {200, Metrics::content_type(format), page};
 }
 
@@ -110,9 +109,8 @@ std::string hash_of(const std::string& text) {
 
 // Credentials and path as one text that no other ones have.
 std::string credentials_of(const HttpRequest& request) {
-  if (request.client) {
+  if (request.client)
     return dump(Json::array({"certificate", request.client->user, request.client->groups, request.path}));
-  }
   return dump(Json::array({"token", bearer_token(request.authorization), request.path}));
 }
 
@@ -185,9 +183,8 @@ asio::awaitable<k8s::Result<Json>> ScrapeAccess::identify(HttpRequest request) {
   const std::string name = text_at(user, "username");
   if (!flag_at(*status, "authenticated") || name.empty()) co_return out;
   out["user"] = name;
-  for (const char* field : {"uid", "groups", "extra"}) {
+  for (const char* field : {"uid", "groups", "extra"})
     if (const Json* const value = member_at(user, field)) out[field] = *value;
-  }
   co_return out;
 }
 
@@ -209,9 +206,8 @@ asio::awaitable<k8s::Result<Json>> ScrapeAccess::review(k8s::Gvr resource, const
   if (!answer) co_return std::unexpected(answer.error());
   const Json reviewed = Json::parse(*answer, nullptr, false);
   const Json* const status = member_at(reviewed, "status");
-  if (status == nullptr) {
+  if (status == nullptr)
     co_return k8s::fail(k8s::Reason::decode, fmt::format("the answer to {} has no status", resource.resource));
-  }
   co_return *status;
 }
 

@@ -19,20 +19,18 @@ void ClusterWatches::add(const k8s::Gvr& gvr, k8s::Store<T>* store, k8s::Result<
   options.seed += std::hash<std::string>{}(gvr.resource);
   // Nodes are large and change all the time; the other kinds' projections read JSON only.
   options.protobuf = gvr == resources::nodes;
-  if (gvr == resources::resource_slices) {
+  if (gvr == resources::resource_slices)
     options.field_selector = k8s::FieldSelector::equals("spec.driver", std::string(kGpuDraDriver));
-  }
   options.complete = [this, store, resource = gvr.resource] {
     store->mark_synced();
     reports_.complete(resource, store->size());
   };
   options.failed = [this, resource = gvr.resource](const k8s::Error& error) { reports_.failed(resource, error); };
   auto watch = std::make_shared<ScopedWatch>();
-  if constexpr (std::is_same_v<T, BindRequest>) {
+  if constexpr (std::is_same_v<T, BindRequest>)
     watch->fill(store, &request_counts_, project, nullptr, &request_budget_);  // Tenants make them.
-  } else {
+  else
     watch->fill_alone(store, project);
-  }
   watch->open(client_, gvr, std::move(options));
   kinds_.push_back({gvr, std::move(watch), [store] { return store->size(); }});
 }

@@ -113,10 +113,9 @@ bool DaemonSetSearch::decide() {
 void DaemonSetSearch::show_foreign() {
   World& world = *parts_.world;
   world.foreign_daemonsets.init();
-  for (const DaemonSet& daemonset : seen_->kept) {
+  for (const DaemonSet& daemonset : seen_->kept)
     if (!world.operand_namespaces.contains(std::string(daemonset.meta.ns.view())))
       world.foreign_daemonsets.init_apply(daemonset);
-  }
   world.foreign_daemonsets.init_done();
   world.foreign_daemonsets_beyond = seen_->beyond;
 }

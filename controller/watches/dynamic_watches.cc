@@ -23,9 +23,8 @@ k8s::Gvr resource_of(WatchScope::Kind kind) {
 
 std::string to_string(const WatchScope& scope) {
   std::string selector = scope.name;
-  for (const auto& [key, value] : scope.labels) {
+  for (const auto& [key, value] : scope.labels)
     selector += fmt::format("{}{}={}", selector.empty() ? "" : ",", key, value);
-  }
   const std::string resource = resource_of(scope.kind).resource;
   return fmt::format("{} of {}{}", resource, scope.ns, selector.empty() ? "" : " (" + selector + ")");
 }
@@ -88,16 +87,14 @@ void DynamicWatches::update() {
 }
 
 void DynamicWatches::for_each_synced(const std::function<void(const WatchScope&, const ScopedWatch&)>& f) const {
-  for (const auto& [scope, watch] : watches()) {
+  for (const auto& [scope, watch] : watches())
     if (watch->synced()) f(scope, *watch);
-  }
 }
 
 std::vector<WatchScope> DynamicWatches::loading() const {
   std::vector<WatchScope> out;
-  for (const auto& [scope, watch] : watches()) {
+  for (const auto& [scope, watch] : watches())
     if (!watch->synced() && !watch->refusal()) out.push_back(scope);
-  }
   return out;
 }
 

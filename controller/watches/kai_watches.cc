@@ -113,9 +113,8 @@ std::string KaiWatches::find_gap(const ClusterWatches& cluster) const {
   }
   for (const auto& [scope, watch] : watches()) {
     if (scope.kind == KaiScope::Kind::runtime_classes) continue;  // Nothing is deleted on their account.
-    if (watch->refusal() && !watch->synced()) {
+    if (watch->refusal() && !watch->synced())
       return fmt::format("{} cannot be watched: {}", to_string(scope), watch->refusal()->message);
-    }
     const std::string gap = gap_of(to_string(scope), *watch, watch->synced());
     if (!gap.empty()) return gap;
   }

@@ -139,20 +139,18 @@ class ScopeSink final : public k8s::WatchSink {
       store_->erase(key);
       return {};
     }
-    if (relists_) {
+    if (relists_)
       store_->replace(*std::move(object), list_began_);
-    } else {
+    else
       store_->apply(*std::move(object));  // Two scopes can hold the same object, one of them a moment behind.
-    }
     hold(key, into);
     return {};
   }
   [[nodiscard]] static bool is_placed(const T& object) {
-    if constexpr (requires { object.is_placed(); }) {
+    if constexpr (requires { object.is_placed(); })
       return object.is_placed();
-    } else {
+    else
       return true;
-    }
   }
   void has_gone(const k8s::ObjectKey& key) {
     left_out_.remove(key);
@@ -172,14 +170,12 @@ class ScopeSink final : public k8s::WatchSink {
   // Their names are found in the store, by one walk.
   void release(const Prints& prints) {
     Prints last;
-    for (const k8s::Print& print : prints) {
+    for (const k8s::Print& print : prints)
       if (drop(print)) last.insert(print);
-    }
     if (last.empty()) return;
     std::vector<k8s::ObjectKey> gone;
-    for (const auto& [key, object] : store_->all()) {
+    for (const auto& [key, object] : store_->all())
       if (last.contains(print_of(key))) gone.push_back(key);
-    }
     for (const k8s::ObjectKey& key : gone) store_->erase(key);
   }
 
@@ -333,9 +329,8 @@ class WatchFamily {
   // Wanted scopes that the server forbids.
   [[nodiscard]] std::vector<Refusal> refused() const {
     std::vector<Refusal> out;
-    for (const auto& [scope, watch] : watches_) {
+    for (const auto& [scope, watch] : watches_)
       if (const auto refusal = watch->refusal()) out.push_back({scope, *refusal});
-    }
     return out;
   }
   [[nodiscard]] std::size_t open() const { return watches_.size(); }
@@ -364,9 +359,8 @@ class WatchFamily {
       retired_.push_back(std::move(it->second));
       it = watches_.erase(it);
     }
-    for (const Scope& scope : scopes) {
+    for (const Scope& scope : scopes)
       if (!watches_.contains(scope)) watches_.emplace(scope, open_one(scope));
-    }
   }
   // Once every wanted scope has had a complete view, takes out of the stores what only scopes of before hold.
   void release_retired() {

@@ -151,9 +151,8 @@ void EventRecorder::report(const k8s::Print& id, RecordEvent event) {
   // A series that was updated a moment ago waits in `count` for its next occurrence after series_update.
   const bool too_soon = known.created && known.last_seen - known.series_sent < options_.series_update;
   if (known.queued || too_soon) return;
-  if (queue_.size() >= options_.queue_limit || !correlator_.allows(event, known.last_seen)) {
+  if (queue_.size() >= options_.queue_limit || !correlator_.allows(event, known.last_seen))
     return hooks_.counted("dropped");
-  }
   known.queued = true;
   event.why.message = cut_note(event.why.message);
   queue_.push_back({id, std::move(event)});
@@ -216,9 +215,8 @@ void EventRecorder::stop() {
 }
 
 boost::asio::awaitable<void> EventRecorder::flush(MonoTime deadline) {
-  while (!stopping_ && (sending_ || !queue_.empty()) && clock_->monotonic() < deadline) {
+  while (!stopping_ && (sending_ || !queue_.empty()) && clock_->monotonic() < deadline)
     co_await sent_->wait_until(deadline);
-  }
 }
 
 boost::asio::awaitable<k8s::Result<std::string>> EventRecorder::send_once(Known known, RecordEvent event) {

@@ -58,9 +58,8 @@ void Execution::add(Execution&& other) {
   replan = replan || other.replan;
   crashed = crashed || other.crashed;
   earlier(requeue_after, other.requeue_after);
-  for (auto& [node, answers] : other.evictions) {
+  for (auto& [node, answers] : other.evictions)
     for (auto& [uid, answer] : answers) evictions[node].insert_or_assign(uid, std::move(answer));
-  }
   std::ranges::move(other.findings, std::back_inserter(findings));
   std::ranges::move(other.events, std::back_inserter(events));
 }
@@ -83,9 +82,8 @@ boost::asio::awaitable<Execution> Executor::execute(std::vector<PlannedAction> a
     co_return std::move(run->result);
   }
   note_bases(pass, actions);
-  for (const Chain& chain : pass.schedule.subjects) {
+  for (const Chain& chain : pass.schedule.subjects)
     if (chain.disruptive()) pass.planned_from[chain.node] = parts_.world->nodes.get(ObjectKey{"", chain.node});
-  }
   co_await run_records(run);
   std::vector<Chain> subjects = std::move(pass.schedule.subjects);
   co_await run_chains(run, k8s::WriteKind::object, std::move(subjects));
@@ -112,9 +110,8 @@ NodesBeingWritten Executor::nodes_being_written() {
   for (const auto& [subject, chain] : queue_.running(k8s::WriteKind::object)) {
     if (chain.node.empty()) continue;
     std::shared_ptr<const PatchNode>& change = out[chain.node];
-    for (const PlannedAction& step : chain.steps) {
+    for (const PlannedAction& step : chain.steps)
       if (change == nullptr) change = change_in(step);
-    }
   }
   return out;
 }
@@ -209,11 +206,10 @@ boost::asio::awaitable<void> Executor::run_beside(RunPtr run, k8s::WriteKind kin
   const auto own = std::make_shared<Run>(Run{run->pass, {}});
   std::exception_ptr thrown;
   try {
-    if (subject == kReservations) {
+    if (subject == kReservations)
       co_await collect_reservations(own, std::move(chain));
-    } else {
+    else
       co_await run_chain(own, std::move(chain));
-    }
   } catch (...) {  // Its cancellation, or a bug.
     thrown = std::current_exception();
   }

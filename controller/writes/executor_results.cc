@@ -51,9 +51,8 @@ std::string restart_body(const RestartDaemonSet& restart) {
 // What a budget that refuses says, without what the message about the pod that is not evicted says already.
 std::string budget_answer(const k8s::Error& error) {
   std::string out;
-  for (const k8s::Cause& cause : error.causes) {
+  for (const k8s::Cause& cause : error.causes)
     if (cause.reason == k8s::kBudgetCause && !cause.message.empty()) out += (out.empty() ? "" : "; ") + cause.message;
-  }
   if (!out.empty()) return out;
   return error.http_status == 500 ? "several PodDisruptionBudgets select it, and the API server evicts no such pod"
                                   : error.message;
@@ -224,9 +223,8 @@ std::string Executor::apply_body(const WriteConfigMap& write, const Basis* basis
             {"metadata", {{"name", write.config_map.name}, {"namespace", write.config_map.ns}}},
             {"data", std::move(data)}};
   if (basis != nullptr) body["metadata"]["resourceVersion"] = basis->version();
-  if (is_shard(options_.state_config_map, write.config_map)) {  // The watch finds it by that.
+  if (is_shard(options_.state_config_map, write.config_map))  // The watch finds it by that.
     body["metadata"]["labels"][std::string(kRecordLabel)] = kRecordShardValue;
-  }
   return dump(body);
 }
 
@@ -234,9 +232,8 @@ void Executor::count(const PlannedAction& planned, const std::string& result) {
   const Verb verb = verb_of(planned.action);
   parts_.metrics->add("gpusharing_writes_total",
                       {{"verb", verb.verb}, {"kind", target_of(planned.action).kind}, {"result", result}});
-  if (planned.reconciler == kReservationGc && std::holds_alternative<DeletePod>(planned.action)) {
+  if (planned.reconciler == kReservationGc && std::holds_alternative<DeletePod>(planned.action))
     parts_.metrics->add("gpusharing_reservation_gc_total", {{"decision", result == "ok" ? "deleted" : "failed"}});
-  }
 }
 
 void Executor::note_ungated(const std::string& node) {
@@ -332,17 +329,15 @@ bool Executor::fail(const RunPtr& run, const PlannedAction& planned, const k8s::
           {Severity::warning, target, {kPdbRefuses, "a PodDisruptionBudget prevents its eviction: " + answer}});
       run->result.evictions[planned.node][target.uid] = {std::move(answer), false};
     }
-    if (is_overload(error) && !budget) {
+    if (is_overload(error) && !budget)
       wait_out(run, subject_of(planned), planned.node, wait.value_or(kOverloadWait));
-    } else {
+    else
       back_off(run, subject_of(planned), planned.node, wait);
-    }
     // After a conflict nothing was written, but the view of the object is old.
     const bool maybe_written = k8s::outcome_unknown(error);
     if (maybe_written) answer_lost_at_ = parts_.clock->monotonic();
-    if (maybe_written || error.reason == k8s::Reason::conflict) {
+    if (maybe_written || error.reason == k8s::Reason::conflict)
       parts_.expectations->unknown(target, {planned.node, maybe_written ? change_in(planned) : nullptr});
-    }
   }
   return false;
 }

@@ -97,9 +97,8 @@ void add_patch(Chain& chain, const PlannedAction& planned, std::vector<Finding>&
   if (it->reconciler != planned.reconciler) it->reconciler += "+" + planned.reconciler;
   Reason& why = it->why;
   if (why.code != planned.why.code) why.code += "+" + planned.why.code;
-  if (!planned.why.message.empty() && why.message != planned.why.message) {
+  if (!planned.why.message.empty() && why.message != planned.why.message)
     why.message += (why.message.empty() ? "" : "; ") + planned.why.message;
-  }
 }
 
 Json diff(const Json& before, const Json& after) {
@@ -113,9 +112,8 @@ Json diff(const Json& before, const Json& after) {
       patch[key] = value;
     }
   }
-  for (const auto& [key, value] : before.items()) {
+  for (const auto& [key, value] : before.items())
     if (!after.contains(key)) patch[key] = nullptr;
-  }
   return patch;
 }
 
@@ -175,11 +173,10 @@ Schedule arrange(const std::vector<PlannedAction>& actions) {
                                  : kind == WriteKind::status ? out.statuses
                                                              : out.subjects;
     Chain& chain = chain_for(chains, places[kind], planned);
-    if (std::holds_alternative<PatchNode>(planned.action)) {
+    if (std::holds_alternative<PatchNode>(planned.action))
       add_patch(chain, planned, out.findings);
-    } else {
+    else
       chain.steps.push_back(planned);
-    }
   }
   // The last look has a place before nodes take all of them.
   std::ranges::stable_partition(out.subjects, [](const Chain& chain) { return chain.subject == kReservations; });
@@ -228,11 +225,10 @@ std::string policy_of(const Chain& chain, const Node* node) {
 void UnwrittenRecords::add(const PlannedAction& record) {
   if (!traits_of(record.action).is_record) return;
   std::string policy = policy_of(record);
-  if (policy.empty()) {
+  if (policy.empty())
     all_ = true;
-  } else {
+  else
     policies_.insert(std::move(policy));
-  }
 }
 
 bool UnwrittenRecords::hold(const Chain& chain, const Node* node) const {
@@ -255,11 +251,10 @@ k8s::Gvr resource_of(const ObjectRef& object) {
   if (slash != std::string::npos) out.group = object.api_version.substr(0, slash);
   out.version = object.api_version.substr(slash + 1);  // Of "v1", which has no group, the whole text.
   out.resource = k8s::lower(object.kind);
-  if (out.resource.ends_with('y')) {
+  if (out.resource.ends_with('y'))
     out.resource.replace(out.resource.size() - 1, 1, "ies");
-  } else {
+  else
     out.resource += out.resource.ends_with('s') ? "es" : "s";
-  }
   return out;
 }
 

@@ -137,11 +137,10 @@ asio::awaitable<ApiClient::Attempt> ApiClient::attempt(std::shared_ptr<const Cal
   if (place != nullptr && answer) place->served();
   if (place == nullptr || answer) co_return Attempt{std::move(answer)};
   const Error& error = answer.error();
-  if (is_overload(error)) {
+  if (is_overload(error))
     place->refused(error.retry_after);
-  } else if (error.reason != Reason::cancelled && error.reason != Reason::transport) {
+  else if (error.reason != Reason::cancelled && error.reason != Reason::transport)
     place->served();
-  }
   co_return Attempt{std::move(answer)};
 }
 
@@ -284,9 +283,7 @@ asio::awaitable<Result<std::string>> ApiClient::list(Gvr gvr, ListOptions option
   while (true) {
     Result<ListPage> page = co_await list_page(gvr, options, token, sink);
     if (!page) {
-      if (page.error().reason != Reason::expired || token.empty() || restarted) {
-        co_return std::unexpected(page.error());
-      }
+      if (page.error().reason != Reason::expired || token.empty() || restarted) co_return std::unexpected(page.error());
       restarted = true;
       token.clear();
       sink->restart();

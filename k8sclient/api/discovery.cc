@@ -34,13 +34,11 @@ Result<dom::element> parse_kind(dom::parser& parser, std::string_view json, std:
   dom::element root;
   // The parser copies from the address of a text, and an empty one may have none.
   if (json.empty()) return fail(Reason::decode, "discovery document is empty");
-  if (auto error = parser.parse(json.data(), json.size()).get(root)) {
+  if (auto error = parser.parse(json.data(), json.size()).get(root))
     return fail(Reason::decode, fmt::format("discovery document is not JSON: {}", simdjson::error_message(error)));
-  }
   const std::string found = text_behind(root, "/kind");
-  if (found != kind && (other.empty() || found != other)) {
+  if (found != kind && (other.empty() || found != other))
     return fail(Reason::decode, fmt::format("discovery document has kind \"{}\", expected {}", found, kind));
-  }
   return root;
 }
 

@@ -38,9 +38,8 @@ std::array<std::string, N> metadata_texts(ondemand::document& object, const std:
 Result<ObjectKey> key_of_protobuf(std::string_view text) {
   const auto object = open_protobuf(text);
   ObjectMeta meta;
-  if (!object || !read_protobuf([&] { protobuf::read_meta(protobuf::meta_of(object->message), nullptr, meta); })) {
+  if (!object || !read_protobuf([&] { protobuf::read_meta(protobuf::meta_of(object->message), nullptr, meta); }))
     return fail(Reason::decode, "object metadata is not readable: no protobuf");
-  }
   if (meta.name.empty()) return fail(Reason::decode, "object has no metadata.name");
   return meta.key();
 }
@@ -58,9 +57,8 @@ Result<ObjectKey> read_object_key(std::string_view object) {
       key = {std::move(ns), std::move(name)};
     });
   }
-  if (error != simdjson::SUCCESS) {
+  if (error != simdjson::SUCCESS)
     return fail(Reason::decode, fmt::format("object metadata is not readable: {}", simdjson::error_message(error)));
-  }
   if (key.name.empty()) return fail(Reason::decode, "object has no metadata.name");
   return key;
 }
@@ -120,9 +118,8 @@ Result<ListPage> decode_list_page(std::string body, ItemSink* sink) {
     return fail(Reason::decode, fmt::format("the answer is not a complete list: {} ({} bytes)",
                                             simdjson::error_message(error), body.size()));
   }
-  if (page.resource_version.empty()) {
+  if (page.resource_version.empty())
     return fail(Reason::decode, "the answer is not a Kubernetes list: it has no metadata.resourceVersion");
-  }
   return page;
 }
 

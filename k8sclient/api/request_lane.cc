@@ -94,9 +94,8 @@ boost::asio::awaitable<Result<void>> RequestLane::enter(std::shared_ptr<Place> p
     // Nobody else looks when a pause ends.
     const MonoTime next = now < limit_.paused_until() ? std::min(deadline, limit_.paused_until()) : deadline;
     const bool notified = co_await place->signal_->wait_until(next);
-    if (!notified && clock_->monotonic() < next) {
+    if (!notified && clock_->monotonic() < next)
       co_return fail(Reason::cancelled, "cancelled while it waited for its turn");
-    }
     grant_next();
   }
   co_return Result<void>{};

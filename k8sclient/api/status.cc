@@ -35,9 +35,8 @@ bool starts_with_tag(std::string_view text, std::string_view tag) {
 
 // Where "<title" begins at or behind `from`; npos: nowhere. `tag` is in lower case.
 std::size_t find_tag(std::string_view page, std::string_view tag, std::size_t from = 0) {
-  for (std::size_t at = page.find('<', from); at != std::string_view::npos; at = page.find('<', at + 1)) {
+  for (std::size_t at = page.find('<', from); at != std::string_view::npos; at = page.find('<', at + 1))
     if (starts_with_tag(page.substr(at), tag)) return at;
-  }
   return std::string_view::npos;
 }
 

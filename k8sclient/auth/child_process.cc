@@ -108,9 +108,8 @@ struct Pipe {
   Pipe(const Pipe&) = delete;
   Pipe& operator=(const Pipe&) = delete;
   ~Pipe() {
-    for (const int f : fd) {
+    for (const int f : fd)
       if (f >= 0) close(f);
-    }
   }
   bool open() { return pipe2(fd.data(), O_CLOEXEC) == 0; }
   // The text, and then the end. A pipe holds more than that.
@@ -149,11 +148,10 @@ struct SpawnSettings {
   posix_spawnattr_t attributes{};
   SpawnSettings(const ProcessSpec& spec, int in_fd, int out_fd, int err_fd) {
     posix_spawn_file_actions_init(&actions);
-    if (in_fd >= 0) {
+    if (in_fd >= 0)
       posix_spawn_file_actions_adddup2(&actions, in_fd, 0);
-    } else {
+    else
       posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-    }
     posix_spawn_file_actions_adddup2(&actions, out_fd, 1);
     posix_spawn_file_actions_adddup2(&actions, err_fd, 2);
     posix_spawn_file_actions_addclosefrom_np(&actions, 3);

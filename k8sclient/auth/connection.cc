@@ -42,10 +42,9 @@ Result<std::vector<std::pair<std::string, std::string>>> impersonation_headers(c
     const std::string name = "Impersonate-Extra-" + percent_encode(key, "!#$&'*+-.^_`|~");  // What a name can hold.
     for (const std::string& value : values) out.emplace_back(name, value);
   }
-  for (const auto& [name, value] : out) {
+  for (const auto& [name, value] : out)
     if (!is_printable(value))
       return fail(Reason::invalid, fmt::format("the value for {} has a control character", name));
-  }
   return out;
 }
 
@@ -70,9 +69,8 @@ Result<std::string> read_token(const std::string& path) {
   std::string token(trimmed(*text));
   if (token.empty()) return fail(Reason::invalid, fmt::format("token file {} is empty", path));
   // Anything else would end up as a second header line.
-  if (token.find_first_of(" \t\r\n") != std::string::npos) {
+  if (token.find_first_of(" \t\r\n") != std::string::npos)
     return fail(Reason::invalid, fmt::format("token file {} must hold one token and nothing else", path));
-  }
   return token;
 }
 
@@ -127,9 +125,8 @@ Result<std::string> read_file(const std::string& path) {
     const std::size_t got = std::fread(chunk, 1, sizeof chunk, file.get());
     out.append(chunk, got);
     if (got < sizeof chunk) break;
-    if (out.size() > kLargestConfigFile) {
+    if (out.size() > kLargestConfigFile)
       return fail(Reason::invalid, fmt::format("cannot read {}: larger than {} bytes", path, kLargestConfigFile));
-    }
   }
   if (std::ferror(file.get()) != 0) return problem(errno);
   return out;
@@ -163,9 +160,8 @@ bool runs_in_cluster(const Environment& environment) {
 }
 
 Result<Connection> in_cluster_connection(const Environment& environment, Clock* clock, const std::string& root) {
-  if (!runs_in_cluster(environment)) {
+  if (!runs_in_cluster(environment))
     return fail(Reason::invalid, fmt::format("not running in a pod: {} and {} are not both set", kHost, kPort));
-  }
   const std::string folder = root + kFolder;
   const std::string host = *environment(kHost);
   const bool ipv6 = host.find(':') != std::string::npos && !host.starts_with('[');
@@ -203,9 +199,7 @@ Result<Connection> from_files(std::vector<std::string> files, MissingFile missin
 }  // namespace
 
 Result<Connection> load_connection(const ConnectionRequest& request, const Environment& environment, Clock* clock) {
-  if (!request.kubeconfig.empty()) {
-    return from_files({request.kubeconfig}, MissingFile::error, request, clock);
-  }
+  if (!request.kubeconfig.empty()) return from_files({request.kubeconfig}, MissingFile::error, request, clock);
   std::vector<std::string> listed = split_paths(environment("KUBECONFIG").value_or(""));
   if (!listed.empty()) return from_files(std::move(listed), MissingFile::skip, request, clock);
   if (request.context.empty() && runs_in_cluster(environment)) return in_cluster_connection(environment, clock);

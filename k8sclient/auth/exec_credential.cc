@@ -150,18 +150,16 @@ asio::awaitable<Result<std::string>> exec_token(std::shared_ptr<ExecState> state
     if (state->due() && state->may_run()) begin_run(state, executor);
     co_return state->current->token;
   }
-  if (state->may_run()) {
+  if (state->may_run())
     begin_run(state, executor);
-  } else if (!state->running) {
+  else if (!state->running)
     co_return std::unexpected(*state->last_error);
-  }
   const std::uint64_t before = state->runs;
   while (state->runs == before) {
     const bool notified = co_await state->finished->wait_until(deadline);
     if (notified || state->runs != before) continue;
-    if (state->clock->monotonic() < deadline) {
+    if (state->clock->monotonic() < deadline)
       co_return fail(Reason::cancelled, "cancelled while the credential plugin runs");
-    }
     co_return fail(Reason::timeout, fmt::format("credential plugin {} is still running", state->config.command));
   }
   if (state->last_error) co_return std::unexpected(*state->last_error);
@@ -197,9 +195,8 @@ class ExecCredential final : public CredentialSource {
 Result<ExecStatus> decode_exec_credential(std::string_view json, std::string_view api_version) {
   const Json root = Json::parse(json, nullptr, /*allow_exceptions=*/false);
   if (!root.is_object()) return fail(Reason::decode, "its output is not a JSON object");
-  if (const std::string kind = text_at(root, "kind"); kind != "ExecCredential") {
+  if (const std::string kind = text_at(root, "kind"); kind != "ExecCredential")
     return fail(Reason::decode, fmt::format("its output has kind \"{}\", expected ExecCredential", kind));
-  }
   if (text_at(root, "apiVersion") != api_version) {
     return fail(Reason::decode, fmt::format("its output has apiVersion \"{}\", the kubeconfig says {}",
                                             text_at(root, "apiVersion"), api_version));
@@ -208,22 +205,18 @@ Result<ExecStatus> decode_exec_credential(std::string_view json, std::string_vie
   if (status == root.end() || !status->is_object()) return fail(Reason::decode, "its output has no status");
   ExecStatus out{text_at(*status, "token"), text_at(*status, "clientCertificateData"),
                  text_at(*status, "clientKeyData"), std::nullopt};
-  if (out.client_cert_pem.empty() != out.client_key_pem.empty()) {
+  if (out.client_cert_pem.empty() != out.client_key_pem.empty())
     return fail(Reason::decode, "its output must have both clientCertificateData and clientKeyData, or none");
-  }
-  if (out.token.empty() && out.client_cert_pem.empty()) {
+  if (out.token.empty() && out.client_cert_pem.empty())
     return fail(Reason::decode, "its output has neither token nor clientCertificateData");
-  }
   const auto breaks_a_header = [](char c) { return static_cast<unsigned char>(c) <= ' ' || c == '\x7f'; };
-  if (std::ranges::any_of(out.token, breaks_a_header)) {
+  if (std::ranges::any_of(out.token, breaks_a_header))
     return fail(Reason::decode, "its token has white space or control characters in it");
-  }
   const std::string expires = text_at(*status, "expirationTimestamp");
   if (!expires.empty()) {
     out.expires = parse_rfc3339(expires);
-    if (!out.expires) {
+    if (!out.expires)
       return fail(Reason::decode, fmt::format("its expirationTimestamp \"{}\" is not an RFC 3339 time", expires));
-    }
   }
   return out;
 }

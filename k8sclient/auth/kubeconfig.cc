@@ -63,9 +63,8 @@ Result<void> fill_cluster(const KubeCluster& cluster, const std::string& name, C
   Result<Pem> ca = pem(cluster.certificate_authority_data, cluster.certificate_authority, cluster.file,
                        "certificate-authority", entry);
   if (!ca) return std::unexpected(ca.error());
-  if (!ca->text.empty() && cluster.insecure_skip_tls_verify) {
+  if (!ca->text.empty() && cluster.insecure_skip_tls_verify)
     return wrong_in(cluster.file, entry + " has both a certificate-authority and insecure-skip-tls-verify; remove one");
-  }
   out->server = cluster.server.substr(0, cluster.server.find_last_not_of('/') + 1);
   out->ca_pem = std::move(ca->text);
   out->ca_file = std::move(ca->file);
@@ -101,15 +100,12 @@ Result<ExecConfig> checked_exec(const KubeExec& exec, const KubeUser& user, std:
   }
   if (out.command.empty()) return wrong("command is missing");
   const std::string mode = exec.interactive_mode.empty() && !v1 ? "IfAvailable" : exec.interactive_mode;
-  if (mode != "Never" && mode != "IfAvailable" && mode != "Always") {
+  if (mode != "Never" && mode != "IfAvailable" && mode != "Always")
     return wrong(fmt::format("interactiveMode \"{}\" is not one of Never, IfAvailable, Always", mode));
-  }
-  if (mode == "Always" && interaction.input < 0) {
+  if (mode == "Always" && interaction.input < 0)
     return wrong("interactiveMode is Always, but there is no terminal here to read answers from");
-  }
-  for (const auto& [name, value] : out.env) {
+  for (const auto& [name, value] : out.env)
     if (name.empty()) return wrong("an entry of env has no name");
-  }
   if (out.command.contains('/')) out.command = resolved(out.command, user.file);  // A bare name is looked up in PATH.
   // Never a keyboard with Never. What a plugin writes to stderr is shown in every mode, as kubectl does.
   out.interaction = interaction;
@@ -181,9 +177,8 @@ Result<Kubeconfig> load_kubeconfig(std::vector<std::string> files, MissingFile m
     merged.users.merge(one->users);
     merged.contexts.merge(one->contexts);
   }
-  if (merged.files.empty()) {
+  if (merged.files.empty())
     return fail(Reason::invalid, fmt::format("no kubeconfig was found; looked for {}", fmt::join(files, ", ")));
-  }
   return merged;
 }
 
@@ -213,9 +208,8 @@ Result<Connection> connection_from(const Kubeconfig& config, std::string_view co
   connection.identity = fmt::format("user \"{}\" of context \"{}\" ({})", wanted.user, name, where);
   if (!wanted.ns.empty()) connection.namespace_name = wanted.ns;
   Result<void> filled = fill_cluster(cluster->second, cluster->first, &connection);
-  if (filled && user != config.users.end()) {
+  if (filled && user != config.users.end())
     filled = fill_user(user->second, user->first, cluster->second, clock, interaction, &connection);
-  }
   if (!filled) return std::unexpected(filled.error());
   return connection;
 }
@@ -362,9 +356,8 @@ KubeUser read_user(const YAML::Node& node) {
   user.token_file = text_at(node, "tokenFile");
   if (given(node["exec"])) user.exec = read_exec(node["exec"]);
   user.impersonation = read_impersonation(node);
-  for (const char* field : {"username", "password", "auth-provider"}) {
+  for (const char* field : {"username", "password", "auth-provider"})
     if (given(node[field])) user.refused = field;
-  }
   return user;
 }
 
@@ -398,9 +391,8 @@ Kubeconfig read_root(const YAML::Node& root, const std::string& file) {
   if (!given(root)) return config;  // An empty file is a valid kubeconfig.
   must_be_map(root, "a kubeconfig");
   const std::string kind = text_at(root, "kind");
-  if (!kind.empty() && kind != "Config") {
+  if (!kind.empty() && kind != "Config")
     throw Wrong{root["kind"].Mark(), fmt::format("kind is {}, a kubeconfig has kind Config", kind)};
-  }
   config.current_context = text_at(root, "current-context");
   read_entries(root, "clusters", "cluster", file, read_cluster, config.clusters);
   read_entries(root, "users", "user", file, read_user, config.users);

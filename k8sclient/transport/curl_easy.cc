@@ -47,9 +47,8 @@ Result<std::shared_ptr<CurlExchange>> CurlExchange::create(std::shared_ptr<const
   }
   const CurlTransportOptions& options = self->target_->options;
   self->max_body_ = kind == Kind::stream ? options.max_unread_stream_bytes : options.max_body_bytes;
-  if (kind != Kind::stream && request.max_body_bytes > 0) {
+  if (kind != Kind::stream && request.max_body_bytes > 0)
     self->max_body_ = std::min(self->max_body_, request.max_body_bytes);
-  }
   self->set_request(request, token);
   self->set_connection();
   // Where the request's own deadline is shorter it ends first, and the error names it.
@@ -269,9 +268,8 @@ bool CurlExchange::on_header(std::string_view line) {
     response_.headers.clear();
     response_.status = 0;
     const auto space = line.find(' ');
-    if (space != std::string_view::npos) {
+    if (space != std::string_view::npos)
       std::from_chars(line.data() + space + 1, line.data() + line.size(), response_.status);
-    }
     return true;
   }
   if (trimmed(line).empty()) {
@@ -279,9 +277,8 @@ bool CurlExchange::on_header(std::string_view line) {
     if (headers_complete_ && kind_ == Kind::stream) signal_->notify();
     return true;
   }
-  if (const auto colon = line.find(':'); colon != std::string_view::npos) {
+  if (const auto colon = line.find(':'); colon != std::string_view::npos)
     response_.headers.emplace_back(lower(line.substr(0, colon)), trimmed(line.substr(colon + 1)));
-  }
   return true;
 }
 
@@ -363,11 +360,10 @@ void CurlExchange::fail(Reason reason, std::string what) {
 void CurlExchange::fail_overdue(std::chrono::milliseconds allowed) {
   // While it connects, libcurl does not show whether TCP or TLS is in progress.
   std::string_view waited_for = target_->tls ? "no connection (TCP and TLS)" : "no connection";
-  if (headers_complete_) {
+  if (headers_complete_)
     waited_for = "the answer began but did not end";
-  } else if (times_sent_ > 0) {
+  else if (times_sent_ > 0)
     waited_for = "no answer";
-  }
   connection_suspect_ = true;
   done_ = true;
   fail(Reason::timeout, fmt::format("{} within {}", waited_for, allowed));

@@ -36,9 +36,7 @@ void initialise_libcurl() {
   static const bool done = [] {
     curl_global_init(CURL_GLOBAL_DEFAULT);
     struct sigaction current{};
-    if (sigaction(SIGPIPE, nullptr, &current) == 0 && current.sa_handler == SIG_DFL) {
-      std::signal(SIGPIPE, SIG_IGN);
-    }
+    if (sigaction(SIGPIPE, nullptr, &current) == 0 && current.sa_handler == SIG_DFL) std::signal(SIGPIPE, SIG_IGN);
     return true;
   }();
   static_cast<void>(done);
@@ -176,9 +174,8 @@ void CurlMulti::rebuild(CURLMcode why) {
 void CurlMulti::act(curl_socket_t fd, int bits) {
   if (multi_ == nullptr) return;
   int running = 0;
-  if (const CURLMcode result = curl_multi_socket_action(multi_, fd, bits, &running); result != CURLM_OK) {
+  if (const CURLMcode result = curl_multi_socket_action(multi_, fd, bits, &running); result != CURLM_OK)
     return rebuild(result);
-  }
   report_ended();
 }
 

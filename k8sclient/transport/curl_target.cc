@@ -36,9 +36,8 @@ Result<void> check_proxy(const std::string& proxy_url) {
   const Url url(curl_url());
   const bool parsed = curl_url_set(url.get(), CURLUPART_URL, proxy_url.c_str(), CURLU_NON_SUPPORT_SCHEME) == CURLUE_OK;
   const std::string scheme = parsed ? part_of(url, CURLUPART_SCHEME) : std::string();
-  if (scheme != "http" && scheme != "https" && scheme != "socks5" && scheme != "socks5h") {
+  if (scheme != "http" && scheme != "https" && scheme != "socks5" && scheme != "socks5h")
     return fail(Reason::invalid, "the proxy's address (proxy-url) must be http://, https:// or socks5://host:port");
-  }
   return {};
 }
 

@@ -47,9 +47,8 @@ class CurlCore {
   void stop() {
     stopped_ = true;
     for (CurlRoute* route : {&unary, &lease, &streams}) route->multi->stop();
-    for (const auto& weak : retired_) {
+    for (const auto& weak : retired_)
       if (const std::shared_ptr<CurlMulti> multi = weak.lock()) multi->stop();
-    }
   }
   // The connection of `multi` timed out or broke: later requests get a new one, those in flight stay where they are.
   // The broken one goes when the last of them has ended.
@@ -173,11 +172,10 @@ asio::awaitable<void> wait_for(CorePtr core, std::shared_ptr<ExchangeGuard> guar
   while (!exchange.arrived()) {
     const bool notified = co_await exchange.signal().wait_until(deadline);
     if (notified || exchange.arrived()) continue;
-    if (core->clock().monotonic() >= deadline) {
+    if (core->clock().monotonic() >= deadline)
       exchange.fail_overdue(allowed);
-    } else {
+    else
       exchange.on_abandoned({Reason::cancelled, 0, "the caller has given up"});
-    }
     guard->remove();
   }
 }
@@ -278,9 +276,8 @@ struct StreamState {
 // The stream's last word, once all its bytes are read.
 Result<std::string> finish_stream(StreamState& state) {
   const CurlExchange& exchange = state.guard->exchange();
-  if (std::exchange(state.ended, true)) {
+  if (std::exchange(state.ended, true))
     return fail(Reason::transport, exchange.describe("the stream has ended; open a new one"));
-  }
   if (exchange.error()) return std::unexpected(*exchange.error());
   return std::string();
 }
@@ -292,9 +289,7 @@ asio::awaitable<Result<std::string>> read_stream(std::shared_ptr<StreamState> st
   while (!exchange.has_unread() && !exchange.done()) {
     const bool notified = co_await exchange.signal().wait_until(deadline);
     if (notified || exchange.has_unread() || exchange.done()) continue;
-    if (clock.monotonic() < deadline) {
-      co_return fail(Reason::cancelled, exchange.describe("the reader has given up"));
-    }
+    if (clock.monotonic() < deadline) co_return fail(Reason::cancelled, exchange.describe("the reader has given up"));
     state->guard->remove();
     exchange.on_abandoned({Reason::timeout, 0, fmt::format("no bytes for {}", idle)});
   }

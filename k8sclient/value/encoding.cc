@@ -30,9 +30,8 @@ std::size_t utf8_sequence(std::string_view text) {
   const unsigned char least = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
   const unsigned char most = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;
   if (byte(1) < least || byte(1) > most) return 0;
-  for (std::size_t i = 2; i < length; ++i) {
+  for (std::size_t i = 2; i < length; ++i)
     if ((byte(i) & 0xc0) != 0x80) return 0;
-  }
   return length;
 }
 

@@ -143,11 +143,10 @@ std::optional<std::array<std::uint8_t, 16>> parse_uuid(std::string_view text) {
 
 Uid::Uid(std::string_view text) {
   const auto bytes = parse_uuid(text);
-  if (bytes && *bytes != decltype(bytes_){}) {
+  if (bytes && *bytes != decltype(bytes_){})
     bytes_ = *bytes;
-  } else {
+  else
     other_ = Interned(text);
-  }
 }
 
 std::string Uid::str() const {

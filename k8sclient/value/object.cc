@@ -96,11 +96,10 @@ void StringMap::set(std::string_view key, std::string_view value) {
   // The API server writes a map's keys in order.
   const bool is_last = own_.empty() || own_.back().key.view() < key;
   auto it = is_last ? own_.end() : position(own_, key);
-  if (it != own_.end() && it->key == key) {
+  if (it != own_.end() && it->key == key)
     it->value = Interned(value);
-  } else {
+  else
     own_.insert(it, Entry{Interned(key), Interned(value)});
-  }
 }
 
 void StringMap::erase(std::string_view key) {
@@ -149,13 +148,11 @@ const OwnerReference* ObjectMeta::controller() const {
 std::string percent_encode(std::string_view text, std::string_view marks) {
   std::string out;
   out.reserve(text.size());
-  for (const char c : text) {
-    if (is_alphanumeric(c) || marks.contains(c)) {
+  for (const char c : text)
+    if (is_alphanumeric(c) || marks.contains(c))
       out += c;
-    } else {
+    else
       fmt::format_to(std::back_inserter(out), "%{:02X}", static_cast<unsigned char>(c));
-    }
-  }
   return out;
 }
 

@@ -53,9 +53,8 @@ constexpr std::uint32_t number(std::uint32_t field) {
 // false: then the field is skipped.
 template <class Read>
 void each_field(protozero::pbf_reader message, Read read) {
-  while (message.next()) {
+  while (message.next())
     if (!read(message.tag_and_type(), message)) message.skip();
-  }
 }
 
 // The text of a message that is read for this field alone (text(n)); empty: it has none.

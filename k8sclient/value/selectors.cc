@@ -15,9 +15,7 @@ namespace {
 
 // What is wrong with the name in a key, or a value: [A-Za-z0-9] ends, [A-Za-z0-9._-] between.
 std::optional<std::string> name_problem(std::string_view what, std::string_view name) {
-  if (name.size() > 63) {
-    return fmt::format("{} has {} characters, at most 63 are allowed", what, name.size());
-  }
+  if (name.size() > 63) return fmt::format("{} has {} characters, at most 63 are allowed", what, name.size());
   const auto allowed = [](char c) { return is_alphanumeric(c) || c == '.' || c == '_' || c == '-'; };
   if (!name.empty() && is_alphanumeric(name.front()) && is_alphanumeric(name.back()) &&
       std::ranges::all_of(name, allowed)) {
@@ -152,9 +150,8 @@ std::string_view to_string(LabelOperator op) {
 
 std::optional<LabelOperator> parse_label_operator(std::string_view text) {
   using enum LabelOperator;
-  for (const LabelOperator op : {in, not_in, exists, does_not_exist}) {
+  for (const LabelOperator op : {in, not_in, exists, does_not_exist})
     if (to_string(op) == text) return op;
-  }
   return std::nullopt;
 }
 
@@ -194,11 +191,9 @@ Result<void> check_requirement(const LabelRequirement& requirement) {
     return fail(Reason::invalid, fmt::format("label selector: {} {} {}", requirement.key, to_string(requirement.op),
                                              wants_values ? "needs at least one value" : "takes no values"));
   }
-  for (const std::string& value : requirement.values) {
-    if (auto problem = label_value_problem(value)) {
+  for (const std::string& value : requirement.values)
+    if (auto problem = label_value_problem(value))
       return fail(Reason::invalid, fmt::format("label selector, key {}: {}", requirement.key, *problem));
-    }
-  }
   return {};
 }
 

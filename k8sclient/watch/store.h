@@ -79,15 +79,13 @@ class Store {
     forget_erasures(list_began_);
     for (const Slot& now : objects_) {
       auto it = before.find(now);
-      if (it == before.end()) {
+      if (it == before.end())
         notify(nullptr, now.object);
-      } else if (it->object != now.object) {
+      else if (it->object != now.object)
         notify(it->object, now.object);
-      }
     }
-    for (const Slot& gone : before) {
+    for (const Slot& gone : before)
       if (!objects_.contains(gone)) notify(gone.object, nullptr);
-    }
   }
   // Ignores an object that is older than what is held.
   void apply(T object) {
@@ -262,11 +260,10 @@ class LeftOut {
     std::string example;
     void add(const ObjectKey& key) {
       if (count() == 0) example = to_string(key);
-      if (prints.size() < kMostTold) {
+      if (prints.size() < kMostTold)
         prints.insert(print(key));
-      } else {
+      else
         more = more || !prints.contains(print(key));
-      }
     }
     [[nodiscard]] std::size_t count() const { return prints.size() + (more ? 1 : 0); }
   };

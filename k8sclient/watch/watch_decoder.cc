@@ -169,20 +169,17 @@ std::expected<WatchEvent, std::string> decode(std::string_view line, WatchEncodi
     ondemand::document document;  // Nothing that it lends out leaves this function.
     auto error = JsonScratch::of_thread().open(line, document);
     if (error == simdjson::SUCCESS) error = read_json([&] { said = read_line(document); });
-    if (error != simdjson::SUCCESS) {
+    if (error != simdjson::SUCCESS)
       return wrong(fmt::format("a line is not a watch event ({})", simdjson::error_message(error)));
-    }
   } else if (!read_protobuf([&] { said = read_frame(line); })) {
     return wrong("a frame is not a watch event in protobuf");
   }
   const std::optional<WatchEventType> type = watch_event_type(said.type);
   if (!type) return wrong(fmt::format("a watch event has the unknown type {}", quoted(said.type)));
-  if (said.object.empty()) {
+  if (said.object.empty())
     return wrong(json ? "a watch event has no object" : "a watch event's object is not in Kubernetes' protobuf");
-  }
-  if (*type != WatchEventType::error && said.resource_version.empty()) {
+  if (*type != WatchEventType::error && said.resource_version.empty())
     return wrong("a watch event has no metadata.resourceVersion");
-  }
   return WatchEvent{*type, said.object, std::string(said.resource_version),
                     said.initial_events_end && *type == WatchEventType::bookmark};
 }

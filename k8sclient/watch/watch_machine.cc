@@ -79,9 +79,7 @@ WatchStep on(Empty state, const Opened&) {
 }
 // Only opening a WatchList can fail here. A server without it says 400, 422 or the like: no news for anybody.
 WatchStep on(Empty state, const Failed& input) {
-  if (input.error.reason == Reason::invalid) {
-    return {.next = std::move(state), .watch_list = WatchListVerdict::never};
-  }
+  if (input.error.reason == Reason::invalid) return {.next = std::move(state), .watch_list = WatchListVerdict::never};
   WatchStep out = failed(std::move(state), input.error);
   if (input.error.reason == Reason::timeout) out.watch_list = WatchListVerdict::not_now;
   return out;
@@ -125,9 +123,8 @@ WatchStep on(InitialWatch state, const EventRead& input) {
     case WatchEventType::deleted:
       return {.next = std::move(state), .emit = WatchEmit::init_remove};
     case WatchEventType::bookmark:
-      if (input.initial_events_end) {
+      if (input.initial_events_end)
         return complete(Watching{input.resource_version, 0, true}, input.resource_version, state.seen);
-      }
       // A server that ignores sendInitialEvents sends plain bookmarks and never the mark.
       return {.next = Empty{std::move(state.seen)}, .watch_list = WatchListVerdict::never};
     case WatchEventType::error: {
@@ -230,9 +227,8 @@ WatchStep on(Watching state, const Ended& input) {
   return strike(state.resource_version, state.strikes, std::nullopt);
 }
 WatchStep on(Watching state, const Failed& input) {
-  if (input.error.reason == Reason::decode || input.error.reason == Reason::expired) {
+  if (input.error.reason == Reason::decode || input.error.reason == Reason::expired)
     return relist(std::move(state.resource_version), input.error);
-  }
   if (state.doubtful && input.error.reason == Reason::forbidden) {  // The list is: the watch is all that there is.
     state.doubtful = false;
     return stay(std::move(state));

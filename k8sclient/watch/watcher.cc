@@ -288,9 +288,7 @@ std::optional<WatchInput> Watcher::buffered_event() {
   current_object_ = read.object;
   current_skipped_ = read.skipped_bytes;
   EventRead input{read.type, std::move(read.resource_version), read.initial_events_end};
-  if (read.type == WatchEventType::error) {
-    input.error = error_from_answer(0, read.object, "", "watch " + gvr_.resource);
-  }
+  if (read.type == WatchEventType::error) input.error = error_from_answer(0, read.object, "", "watch " + gvr_.resource);
   return input;
 }
 
@@ -316,9 +314,8 @@ asio::awaitable<WatchInput> Watcher::read() {
 void Watcher::count(const WatchInput& input) {
   const auto* event = std::get_if<EventRead>(&input);
   if (event == nullptr || event->type == WatchEventType::error) return;
-  if (event->type != WatchEventType::bookmark) {
+  if (event->type != WatchEventType::bookmark)
     note_newest(current_object_, event->resource_version, event->type == WatchEventType::deleted);
-  }
   if (std::holds_alternative<Watching>(state_)) {
     confirmed_at_ = clock_->monotonic();
     delivers_ = true;

@@ -28,18 +28,16 @@ std::vector<CodeSection> complete() {
       if (section.kind == Kind::reported && row.seen.empty()) row.seen = "finding";
     }
   }
-  for (const Check& check : checks()) {
+  for (const Check& check : checks())
     if (!listed.contains(check.code)) chain->rows.push_back(row_of(check));
-  }
   return out;
 }
 
 const CodeRow* find_row(std::string_view code, Kind kind) {
   for (const CodeSection& section : code_catalogue()) {
     if (section.kind != kind) continue;
-    for (const CodeRow& row : section.rows) {
+    for (const CodeRow& row : section.rows)
       if (std::ranges::find(row.names(), code) != row.names().end()) return &row;
-    }
   }
   return nullptr;
 }

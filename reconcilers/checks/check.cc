@@ -20,9 +20,8 @@ std::string_view autoscaler_of(const Node& node) {
       {"cloud.google.com/gke-accelerator", "cluster-autoscaler"},
       {"k8s.amazonaws.com/accelerator", "cluster-autoscaler"},
       {"kubernetes.azure.com/accelerator", "cluster-autoscaler"}};
-  for (const auto& [label, autoscaler] : kMarks) {
+  for (const auto& [label, autoscaler] : kMarks)
     if (node.meta.labels.contains(label)) return autoscaler;
-  }
   return {};
 }
 

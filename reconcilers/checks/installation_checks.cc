@@ -124,9 +124,8 @@ Complaints gpu_cluster_serves(const Setup& setup) {
 
 Complaints setting_invalid(const Setup& setup) {
   Complaints out;
-  for (const std::string& wrong : wrong_settings(setup.plugin)) {
+  for (const std::string& wrong : wrong_settings(setup.plugin))
     out.push_back({"", fmt::format("DaemonSet {}: {}", k8s::to_string(setup.plugin.key), wrong)});
-  }
   return out;
 }
 

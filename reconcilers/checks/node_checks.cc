@@ -74,9 +74,7 @@ Complaints useless_mig_entries(const Setup& setup, const Profile& profile) {
   if (shown.empty() || setup.mig_strategy() != "mixed" || profile.mps) return out;
   for (std::size_t i = 0; i < profile.active()->resources.size(); ++i) {
     const std::string& name = profile.active()->resources[i].name;
-    if (name.starts_with("nvidia.com/mig-") && !shown.contains(name)) {
-      out.push_back(useless_entry(profile, i));
-    }
+    if (name.starts_with("nvidia.com/mig-") && !shown.contains(name)) out.push_back(useless_entry(profile, i));
   }
   return out;
 }

@@ -44,9 +44,8 @@ ObjectRef cluster_policy_ref(const std::string& name) {
 // The namespaces that have a ConfigMap of that name, comma-separated; empty: none has.
 std::string namespaces_with(const World& world, const std::string& name) {
   std::set<std::string> namespaces;
-  for (const auto& [key, config_map] : world.configmaps.all()) {
+  for (const auto& [key, config_map] : world.configmaps.all())
     if (key.name == name) namespaces.insert(key.ns);
-  }
   return fmt::format("{}", fmt::join(namespaces, ", "));
 }
 
@@ -54,9 +53,8 @@ std::string namespaces_with(const World& world, const std::string& name) {
 std::vector<const WantedConfigMap*> existing(const OperandSetup& setup) {
   std::vector<const WantedConfigMap*> out;
   std::set<ObjectKey> seen;
-  for (const WantedConfigMap& wanted : setup.config_maps) {
+  for (const WantedConfigMap& wanted : setup.config_maps)
     if (wanted.found != nullptr && seen.insert(wanted.key).second) out.push_back(&wanted);
-  }
   return out;
 }
 
@@ -72,9 +70,8 @@ void add_wanted(const PluginInstallation& installation, OperandSetup& setup) {
         {std::move(by), key, found, found == nullptr ? namespaces_with(setup.world, name) : std::string()});
   };
   const Operand* plugin = first_plugin(installation);
-  if (plugin != nullptr && !installation.config_map.empty()) {
+  if (plugin != nullptr && !installation.config_map.empty())
     want(daemonset_ref({installation.ns, plugin->key.name}), installation.config_map);
-  }
   if (installation.provider != Provider::gpu_operator) return;
   const ObjectRef policy = cluster_policy_ref(installation.owner);
   const bool announces_another = installation.announced && !installation.announced_config_map.empty() &&
@@ -120,9 +117,8 @@ std::vector<Finding> check_operand_setup(const World& world, const Discovery& di
   std::vector<Finding> found;
   for (const Check& check : checks()) {
     if (check.of_objects == nullptr) continue;
-    for (ObjectComplaint& complaint : check.of_objects(setup)) {
+    for (ObjectComplaint& complaint : check.of_objects(setup))
       found.push_back({check.severity, std::move(complaint.object), {check.code, std::move(complaint.message)}});
-    }
   }
   return found;
 }
@@ -196,11 +192,9 @@ ObjectComplaints no_profiles(const OperandSetup& setup) {
 ObjectComplaints key_no_label_value(const OperandSetup& setup) {
   ObjectComplaints out;
   for (const WantedConfigMap* wanted : existing(setup)) {
-    for (const auto& [key, text] : wanted->found->data) {
-      if (std::string problem = key_label_problem(key); !problem.empty()) {
+    for (const auto& [key, text] : wanted->found->data)
+      if (std::string problem = key_label_problem(key); !problem.empty())
         out.push_back({config_map_ref(wanted->key), std::move(problem)});
-      }
-    }
   }
   return out;
 }

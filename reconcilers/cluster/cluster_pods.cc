@@ -56,9 +56,8 @@ void ClusterPods::place_for_kai(World& world, WallTime now) {
   KaiWorld& kai = world.kai;
   const KaiView view = view_kai(kai, KaiSettings{});
   LookupResults::Waiting waiting{one_look(now), {}};
-  for (const Views& views : pods_) {
+  for (const Views& views : pods_)
     if (is_waiting(views.pod, view)) waiting.pods.push_back({views.pod, views.for_kai.tolerations});
-  }
   kai.lookups.waiting = std::move(waiting);
   kai.pods.init();
   for (const Views& views : pods_) {
@@ -73,9 +72,8 @@ void ClusterPods::place_for_kai(World& world, WallTime now) {
     kai.lookups.pods[pod.meta.key()] = {one_look(now), is_alive(pod)};
   }
   kai.pods.init_done();
-  for (const auto& [key, request] : kai.bind_requests.all()) {
+  for (const auto& [key, request] : kai.bind_requests.all())
     kai.lookups.pods.try_emplace(ObjectKey{key.ns, request->pod_name}, LookupResults::Pod{one_look(now), false});
-  }
 }
 
 namespace {
@@ -83,14 +81,12 @@ namespace {
 void follow_jobs(std::map<std::string, NodeConsumers>& consumers) {
   std::map<std::string, std::set<std::string>> nodes;
   for (const auto& [name, listing] : consumers) {
-    for (const Pod& pod : listing.pods) {
+    for (const Pod& pod : listing.pods)
       if (const auto job = job_of(pod)) nodes[job->id()].insert(name);
-    }
   }
   for (auto& [name, listing] : consumers) {
-    for (const Pod& pod : listing.pods) {
+    for (const Pod& pod : listing.pods)
       if (const auto job = job_of(pod)) listing.jobs[job->id()] = nodes[job->id()];
-    }
   }
 }
 
@@ -114,13 +110,11 @@ void ClusterPods::place(World& world, std::map<std::string, NodeConsumers>& cons
   for (const auto& [key, node] : world.nodes.all()) consumers[key.name].listed_at = one_look(now);
   std::vector<Pod> others;
   world.operand_pods.init();
-  for (Views& views : pods_) {
-    if (is_operand(views.pod)) {
+  for (Views& views : pods_)
+    if (is_operand(views.pod))
       world.operand_pods.init_apply(std::move(views.pod));
-    } else {
+    else
       others.push_back(std::move(views.pod));
-    }
-  }
   world.operand_pods.init_done();
   for (Pod& pod : others) {
     const auto node = consumers.find(std::string(pod.node_name.view()));

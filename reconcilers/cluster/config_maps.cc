@@ -19,9 +19,8 @@ namespace gso {
 bool has_room(const ConfigMap& config_map, std::string_view key, std::string_view text, std::size_t more) {
   constexpr std::size_t kMostBytes = 1'000'000;
   std::size_t bytes = more + key.size() + text.size();
-  for (const auto& [name, content] : config_map.data) {
+  for (const auto& [name, content] : config_map.data)
     if (name != key) bytes += name.size() + (content ? content->size() : 0);
-  }
   return bytes <= kMostBytes;
 }
 
@@ -99,9 +98,8 @@ std::map<std::string, std::string> update_paused_config_maps(const FleetRecord& 
                                                              const std::vector<PluginInstallation>& installations) {
   // A ConfigMap that is known stays known while its DaemonSets are temporarily missing.
   std::map<std::string, std::string> out = record.paused_config_maps;
-  for (const PluginInstallation& installation : installations) {
+  for (const PluginInstallation& installation : installations)
     if (!installation.config_map.empty()) out.try_emplace(k8s::to_string(installation.config_map_key()));
-  }
   for (auto& [id, uid] : out) {
     const ObjectKey key = key_of(id);
     const ConfigMapPause pause = pause_of(world, &record, key);
@@ -148,17 +146,15 @@ std::map<std::string, std::vector<std::string>> labelled_nodes(const World& worl
 KeyUsers::KeyUsers(const World& world, const ObjectKey& config_map) {
   for (const PluginInstallation& installation : discover(world).installations) {
     if (installation.config_map_key() != config_map) continue;
-    for (const auto& [key, nodes] : labelled_nodes(world, installation)) {
+    for (const auto& [key, nodes] : labelled_nodes(world, installation))
       users_[key].push_back(fmt::format("{} {}", nodes.size() == 1 ? "node" : "nodes", first_names(nodes)));
-    }
     for (const Operand& operand : installation.operands) {
       if (operand.component != Component::plugin || operand.default_key.empty()) continue;
       users_[operand.default_key].push_back(fmt::format("DaemonSet {} (DEFAULT_CONFIG)", k8s::to_string(operand.key)));
     }
   }
-  for (const SharingPolicy* policy : in_order(world.policies)) {
+  for (const SharingPolicy* policy : in_order(world.policies))
     if (policy->config_map_key) users_[*policy->config_map_key].push_back("policy " + policy->meta.name);
-  }
 }
 
 std::string KeyUsers::of(const std::string& key) const {
@@ -316,9 +312,8 @@ std::string inline_profile_text(const InlineProfile& profile) {
   std::string out = "version: v1\nsharing:\n";
   out += profile.strategy == "mps" ? "  mps:\n" : "  timeSlicing:\n";
   if (profile.rename_by_default) out += "    renameByDefault: true\n";
-  if (profile.fail_requests_greater_than_one) {
+  if (profile.fail_requests_greater_than_one)
     out += fmt::format("    failRequestsGreaterThanOne: {}\n", *profile.fail_requests_greater_than_one);
-  }
   // Quoted by JSON's rules, so that no name can change the document's structure.
   std::string name;
   for (const char c : profile.resource) {

@@ -70,9 +70,8 @@ bool is_of_gpu_operator(const DaemonSet& daemonset, const World& world) {
 Owner owner_of(const DaemonSet& daemonset, const World& world) {
   if (is_of_gpu_operator(daemonset, world))
     return {Provider::gpu_operator, std::string(daemonset.meta.controller()->name.view())};
-  if (auto release = daemonset.meta.labels.get("app.kubernetes.io/instance")) {
+  if (auto release = daemonset.meta.labels.get("app.kubernetes.io/instance"))
     return {Provider::device_plugin_chart, std::string(*release)};
-  }
   return {};
 }
 
@@ -139,9 +138,8 @@ Discovery discover(const World& world) {
   for (auto& [where, operands] : groups) {
     std::ranges::sort(operands, {}, &Operand::key);
     std::set<std::string> config_maps;
-    for (const Operand& operand : operands) {
+    for (const Operand& operand : operands)
       if (operand.component == Component::plugin) config_maps.insert(operand.config_map);
-    }
     const auto& [ns, owner] = where;
     if (config_maps.empty()) {
       out.complaints.push_back(
@@ -150,9 +148,8 @@ Discovery discover(const World& world) {
     }
     for (const Operand& operand : operands) {
       const bool alone = config_maps.empty() && operand.component == Component::gfd;
-      if (alone || (!config_maps.empty() && !operand.config_map.empty() && !config_maps.contains(operand.config_map))) {
+      if (alone || (!config_maps.empty() && !operand.config_map.empty() && !config_maps.contains(operand.config_map)))
         out.strays.push_back(operand);
-      }
     }
     for (const std::string& config_map : config_maps) {
       PluginInstallation installation;
@@ -223,9 +220,8 @@ std::vector<WatchScope> wanted_scopes(const World& world, const PlannerSettings&
   std::set<WatchScope> out(of_record.begin(), of_record.end());
   for (const std::string& ns : world.operand_namespaces) out.insert({Kind::daemonsets, ns, {}, {}});
   const Discovery found = discover(world);
-  for (const PluginInstallation& installation : found.of_nos) {
+  for (const PluginInstallation& installation : found.of_nos)
     if (!installation.config_map.empty()) out.insert({Kind::configmaps, installation.ns, {}, installation.config_map});
-  }
   for (const PluginInstallation& installation : found.installations) {
     for (const Operand& operand : installation.operands) {
       out.insert({Kind::pods, installation.ns, operand.match_labels, {}});
@@ -246,9 +242,8 @@ std::vector<WatchScope> wanted_scopes(const World& world, const PlannerSettings&
 ProtectedNamespaces::ProtectedNamespaces(const World& world, const PlannerSettings& settings) {
   owners_.emplace("kube-system", "the cluster");
   owners_.emplace(settings.operator_namespace, "the operator");
-  for (const auto& [key, daemonset] : world.daemonsets.all()) {
+  for (const auto& [key, daemonset] : world.daemonsets.all())
     if (runs_operand(*daemonset)) owners_.emplace(daemonset->meta.ns.view(), "the device plugin");
-  }
   const KaiView kai = view_kai(world.kai, settings.kai);
   if (!kai.served) return;
   owners_.emplace(kai.ns, "KAI");
@@ -286,11 +281,10 @@ void SeenDaemonSets::add(const DaemonSet& daemonset, const World& world) {
   if (daemonset.meta.deletion_timestamp || !runs_operand(daemonset)) return;
   namespaces.emplace(daemonset.meta.ns.view());
   if (is_of_cluster_policy(daemonset, world)) of_cluster_policies.emplace(daemonset.meta.ns.view());
-  if (kept.size() < kMost) {
+  if (kept.size() < kMost)
     kept.push_back(without_template(daemonset));
-  } else {
+  else
     ++beyond;
-  }
 }
 
 OperandNamespaces::OperandNamespaces() : stored_(std::make_unique<RecordStore>()) {}
@@ -332,9 +326,8 @@ void keep_trusted_daemonsets(World& world, const PlannerSettings& settings) {
   OperandNamespaces().decide(world, settings, seen);
   world.foreign_daemonsets.mark_synced();
   std::vector<ObjectKey> foreign;
-  for (const auto& [key, daemonset] : world.daemonsets.all()) {
+  for (const auto& [key, daemonset] : world.daemonsets.all())
     if (!world.operand_namespaces.contains(key.ns)) foreign.push_back(key);
-  }
   for (const ObjectKey& key : foreign) {
     world.foreign_daemonsets.apply(*world.daemonsets.find(key));
     world.daemonsets.erase(key);

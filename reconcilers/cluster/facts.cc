@@ -76,9 +76,8 @@ GpuFacts facts_of(const Node& node, std::int64_t recorded) {
     }
   }
   facts.product = without_suffix(node.meta.labels.get(kGpuProduct).value_or(""), "-SHARED");
-  if (facts.product.empty() && facts.devices && !facts.devices->empty()) {
+  if (facts.product.empty() && facts.devices && !facts.devices->empty())
     facts.product = sanitise_product(facts.devices->front().name);
-  }
   facts.count = recorded > 0 ? recorded : label_number(node, kGpuCount);
   const auto left = whole_number(node.meta.annotations.get(kGpuCountAnnotation));
   if (left && *left > 0) facts.count = *left;
@@ -125,9 +124,8 @@ std::int64_t measured_gpus(const Node& node, const Profile& profile) {
   const std::int64_t replicas = profile.plugin_replicas(kGpuResource);
   const bool renamed = section != nullptr && section->rename_by_default && replicas > 1;
   const std::string_view serving = renamed ? "nvidia.com/gpu.shared" : kGpuResource;
-  for (const auto& [resource, capacity] : node.capacity) {
+  for (const auto& [resource, capacity] : node.capacity)
     if (resource == serving && replicas > 0 && capacity % replicas == 0) return capacity / replicas;
-  }
   return 0;
 }
 
@@ -180,9 +178,8 @@ NodeExpectation from_devices(const Profile& profile, const std::vector<Device>& 
     // With two models GFD picks the product at random in each loop.
     if (is_sharing_label(key) && !(expected.labels_unreliable && key.ends_with(".product"))) out.labels[key] = value;
   }
-  for (auto& [key, value] : expected.dropped_labels) {
+  for (auto& [key, value] : expected.dropped_labels)
     if (is_sharing_label(key)) out.dropped_labels[key] = value;
-  }
   out.capacity = std::move(expected.allocatable);
   for (const auto& [resource, count] : std::map(out.capacity)) {
     const bool renamed = resource.ends_with(".shared");
@@ -202,9 +199,8 @@ NodeExpectation expect_on_node(const Profile& original, const GpuFacts& facts, s
   out.strategy = profile.strategy();
   const bool mps = out.strategy == Strategy::mps;
   const std::vector<Device> devices = devices_of(facts);
-  if (auto faults = mps_faults(profile, profile.mig_strategy, {&devices, facts.mig_enabled}); !faults.empty()) {
+  if (auto faults = mps_faults(profile, profile.mig_strategy, {&devices, facts.mig_enabled}); !faults.empty())
     out.error = std::move(faults.front().message);
-  }
   if (!out.error) out.labels[std::string(kMpsCapable)] = mps ? "true" : "false";
   if (profile.mig_strategy == "mixed" && !facts.mig_counts.empty()) {
     const std::string model = facts.product.substr(0, facts.product.find("-MIG-"));
@@ -225,9 +221,8 @@ namespace {
 
 std::int64_t amount(const ResourceCounts& resources, std::string_view name) {
   // Few entries: a scan costs less than interning the name.
-  for (const auto& [key, count] : resources) {
+  for (const auto& [key, count] : resources)
     if (key == name) return count;
-  }
   return 0;
 }
 
@@ -305,9 +300,8 @@ Verification verify(const NodeExpectation& expectation, const Node& node, bool l
 std::shared_ptr<const NodeExpectation> ExpectationCache::get(const ProfilePtr& profile, const GpuFacts& facts,
                                                              std::string_view mig_strategy_env) {
   // Nodes with a devices annotation are rare and computed one by one.
-  if (facts.devices) {
+  if (facts.devices)
     return std::make_shared<const NodeExpectation>(expect_on_node(profile->profile(), facts, mig_strategy_env));
-  }
   Identity of;
   of << profile->revision << facts.product << facts.count << facts.mig_enabled << facts.mig_strategy << mig_strategy_env
      << facts.compute_major << facts.compute_minor;

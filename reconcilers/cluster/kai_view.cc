@@ -101,10 +101,8 @@ std::string missing_schema(const KaiWorld& kai) {
   if (kai.configs_served) {
     if (config == nullptr && kai.schemas_known)
       return fmt::format("CustomResourceDefinition {} was not found", kConfigCrd);
-    for (const char* field :
-         {"spec.binder.resourceReservation.namespace", "spec.binder.resourceReservation.appLabel"}) {
+    for (const char* field : {"spec.binder.resourceReservation.namespace", "spec.binder.resourceReservation.appLabel"})
       if (config != nullptr && !config->has(field)) return fmt::format("{} has no field {}", kConfigCrd, field);
-    }
   }
   if (kai.bind_requests_served) {
     if (request == nullptr && kai.schemas_known)
@@ -149,11 +147,10 @@ KaiView view_kai(const KaiWorld& kai, const KaiSettings& settings) {
   if (found) {
     add_class(out, config.reservation_runtime_class, fraction_class ? "" : kDefaultRuntimeClass,
               "spec.binder.resourceReservation.runtimeClassName");
-    if (fraction_class) {
+    if (fraction_class)
       add_class(out, config.fraction_runtime_class, "", "spec.admission.gpuFractionRuntimeClassName");
-    } else {
+    else
       add_class(out, config.pod_runtime_class, kDefaultRuntimeClass, "spec.admission.gpuPodRuntimeClassName");
-    }
   }
   out.unrecognised = missing_schema(kai);
   out.signature = fmt::format("{}/{}/{}/{}/{}/{}", out.configured, out.ns, out.reservations, out.app_label,
@@ -180,9 +177,8 @@ std::string binder_trouble(const KaiWorld& kai, const KaiView& view, WallTime no
     return fmt::format("{} is rolling out: {} of {} pods updated, {} available", name, binder->updated,
                        binder->replicas, binder->available);
   }
-  if (binder->available_since && now - *binder->available_since < quiet) {
+  if (binder->available_since && now - *binder->available_since < quiet)
     return fmt::format("{} has been available only since {}", name, k8s::format_time(*binder->available_since));
-  }
   return {};
 }
 

@@ -173,11 +173,10 @@ std::string print_owned(const OwnedLabels& labels) {
   Json out = {{"v", kOwnedVersion}, {"labels", Json::object()}};
   for (const auto& [label, owned] : labels) {
     Json& entry = out["labels"][label];
-    if (owned.value.empty() && owned.policy.empty()) {
+    if (owned.value.empty() && owned.policy.empty())
       entry = stored::Stored<std::optional<std::string>>::print(owned.before);
-    } else {
+    else
       stored::print_fields<OwnedLabel>(owned, kOwned, entry);
-    }
   }
   return dump(out);
 }

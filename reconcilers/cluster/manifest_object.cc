@@ -84,16 +84,14 @@ bool is_expected(const DocumentValue& value, std::string_view expected) {
 // path the values of a mapping: an error names labels as a whole. nullptr: none.
 const DocumentValue* wrong_value(const DocumentValue& value, std::string_view path, std::string_view expected) {
   if (value.is_array() && expected != "a list") {
-    for (const DocumentValue& item : value.items) {
+    for (const DocumentValue& item : value.items)
       if (const DocumentValue* found = wrong_value(item, path, expected)) return found;
-    }
     return nullptr;
   }
   if (path.empty()) {
     if (value.is_object() && expected != "an object") {
-      for (const DocumentMember& member : value.members) {
+      for (const DocumentMember& member : value.members)
         if (const DocumentValue* found = wrong_value(member.value, path, expected)) return found;
-      }
       return value.members.empty() ? &value : nullptr;
     }
     return value.is_null() || is_expected(value, expected) ? nullptr : &value;
@@ -135,9 +133,8 @@ Json to_json(const DocumentValue& value) {
     case DocumentValue::Kind::object: {
       Json out = Json::object();
       auto& members = out.get_ref<Json::object_t&>();
-      for (const DocumentMember& member : value.members) {
+      for (const DocumentMember& member : value.members)
         members.emplace_hint(members.end(), member.key, to_json(member.value));  // They are sorted.
-      }
       return out;
     }
   }

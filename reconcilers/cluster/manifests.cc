@@ -118,9 +118,8 @@ class Loader {
 
   // What lint has read already.
   void add_object(const ManifestObject& object) {
-    if (auto added = add_text(object.where, object.kind, object.api_version, object.name, object.json); !added) {
+    if (auto added = add_text(object.where, object.kind, object.api_version, object.name, object.json); !added)
       problems_.push_back(fmt::format("{}: {}", object.where, added.error().message));
-    }
   }
 
   [[nodiscard]] std::size_t problem_count() const { return problems_.size(); }
@@ -207,9 +206,8 @@ class Loader {
       if (document->root != nullptr) add_node(file.name, index, *document->root, {}, true);
       ++index;
     }
-    if (const auto& error = stream.error()) {
+    if (const auto& error = stream.error())
       problems_.push_back(fmt::format("{}:{}:{}: {}", file.name, error->at.line, error->at.column, error->message));
-    }
   }
 
   void refuse(const std::string& file, Position at, const std::string& message) {
@@ -224,9 +222,8 @@ class Loader {
     const auto wrong = std::ranges::find(diagnostics, Severity::error, &Diagnostic::severity);
     if (wrong != diagnostics.end()) return refuse(file, wrong->at, wrong->message);
     if (document && value.is_null()) return;
-    if (!value.is_object()) {
+    if (!value.is_object())
       return refuse(file, value.at, "a manifest must be an object with a kind, found " + found_there(value));
-    }
     const DocumentValue* kind = value.find("kind");
     const std::string name = document ? std::string(value.string_at("kind")) : item_kind(value, list_kind);
     if (name.empty()) {
@@ -295,11 +292,10 @@ class Loader {
 
   void note_ignored(std::string_view where, std::string_view kind) {
     const auto known = std::ranges::find(ignored_, kind, &Ignored::kind);
-    if (known != ignored_.end()) {
+    if (known != ignored_.end())
       ++known->count;
-    } else {
+    else
       ignored_.push_back({std::string(kind), std::string(where), 1});
-    }
   }
 
   // The manifests are the whole cluster: so the consumers' ConfigMaps are also known.
@@ -370,9 +366,8 @@ k8s::Result<std::string> yaml_to_json(std::string_view text) {
   std::vector<Diagnostic> diagnostics;
   const DocumentValue value = to_document_value(*document->root, DecodeTarget::none, diagnostics);
   const auto wrong = std::ranges::find(diagnostics, Severity::error, &Diagnostic::severity);
-  if (wrong != diagnostics.end()) {
+  if (wrong != diagnostics.end())
     return k8s::fail(k8s::Reason::decode, fmt::format("line {}: {}", wrong->at.line, wrong->message));
-  }
   return dump(to_json(value));
 }
 

@@ -59,9 +59,8 @@ std::string_view to_string(Component component) {
 }
 
 std::optional<Component> parse_component(std::string_view text) {
-  for (Component component : {Component::plugin, Component::gfd, Component::mps}) {
+  for (Component component : {Component::plugin, Component::gfd, Component::mps})
     if (to_string(component) == text) return component;
-  }
   return std::nullopt;
 }
 
@@ -215,9 +214,8 @@ std::optional<Operand> standalone_daemon_of(const DaemonSet& daemonset) {
   if (main == daemonset.containers.end()) return std::nullopt;
   Operand out = operand_base(daemonset, Component::mps);
   out.watches_host = std::ranges::find(main->command, "observe") != main->command.end();
-  for (auto& term : out.affinity_terms) {
+  for (auto& term : out.affinity_terms)
     std::erase_if(term, [](const NodeSelectorRequirement& requirement) { return requirement.key == kMpsCapable; });
-  }
   // A term that is empty now would match every node, and the terms are alternatives.
   if (std::ranges::any_of(out.affinity_terms, [](const auto& term) { return term.empty(); }))
     out.affinity_terms.clear();
@@ -240,16 +238,14 @@ std::optional<Operand> operand_of(const DaemonSet& daemonset) {
 }
 
 std::string config_difference(const Operand& operand, const Operand& plugin) {
-  if (operand.config_map.empty()) {
+  if (operand.config_map.empty())
     return fmt::format("mounts no ConfigMap, but the plugin mounts ConfigMap {}", plugin.config_map);
-  }
   if (operand.config_map != plugin.config_map || operand.key.ns != plugin.key.ns) {
     return fmt::format("mounts ConfigMap {}/{}, but the plugin mounts {}/{}", operand.key.ns, operand.config_map,
                        plugin.key.ns, plugin.config_map);
   }
-  if (operand.node_label != plugin.node_label) {
+  if (operand.node_label != plugin.node_label)
     return fmt::format("uses the node label {}, but the plugin uses {}", operand.node_label, plugin.node_label);
-  }
   if (operand.default_key != plugin.default_key || operand.fallbacks != plugin.fallbacks) {
     return fmt::format("has the default key \"{}\", but the plugin has \"{}\" (or their fallbacks differ)",
                        shown_value(operand.default_key), shown_value(plugin.default_key));

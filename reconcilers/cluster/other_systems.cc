@@ -22,9 +22,8 @@ namespace {
 constexpr std::string_view kMps = "mps";
 
 std::optional<std::string_view> partitioning_label(const Node& node) {
-  for (const std::string_view label : {kNosPartitioning, kNosPartitioningBefore}) {
+  for (const std::string_view label : {kNosPartitioning, kNosPartitioningBefore})
     if (const auto value = node.meta.labels.get(label)) return *value == kMps ? std::optional(label) : std::nullopt;
-  }
   return std::nullopt;
 }
 
@@ -46,9 +45,8 @@ bool is_partitioned_by_nos(const Node& node) {
 
 std::vector<std::string> partitioned_nodes(const World& world) {
   std::vector<std::string> out;
-  for (const auto& [key, node] : world.nodes.all()) {
+  for (const auto& [key, node] : world.nodes.all())
     if (is_partitioned_by_nos(*node)) out.push_back(key.name);
-  }
   std::ranges::sort(out);
   return out;
 }
@@ -101,9 +99,8 @@ bool is_hami_plugin(const DaemonSet& daemonset) {
 
 std::vector<Operand> hami_plugins(const World& world) {
   std::vector<Operand> out;
-  for (const DaemonSet* daemonset : all_daemonsets(world)) {
+  for (const DaemonSet* daemonset : all_daemonsets(world))
     if (is_hami_plugin(*daemonset)) out.push_back(placement_of(*daemonset));
-  }
   return out;
 }
 
@@ -179,11 +176,9 @@ std::optional<Quarantine> quarantine_of(const Node& node) {
       if (value && fits(mark, *value)) return Quarantine{mark.by, print(mark, *value)};
       continue;
     }
-    for (const Taint& taint : node.taints) {
-      if (taint.key == mark.key && fits(mark, taint.value.view())) {
+    for (const Taint& taint : node.taints)
+      if (taint.key == mark.key && fits(mark, taint.value.view()))
         return Quarantine{mark.by, print(mark, taint.value.view())};
-      }
-    }
   }
   return std::nullopt;
 }
@@ -228,12 +223,10 @@ void DraOffers::refresh(const World& world) {
   const auto gpus = classes_.find(std::string(kGpuResource));
   if (gpus != classes_.end()) device_class_ = gpus->second;
   std::ranges::set_symmetric_difference(offered_before, offered_, std::inserter(changed_, changed_.end()));
-  if (device_class_ != class_before) {
+  if (device_class_ != class_before)
     for (std::string& name : offering(world)) changed_.insert(std::move(name));
-  }
-  if (all_nodes_ != all_before) {
+  if (all_nodes_ != all_before)
     for (const auto& [key, node] : world.nodes.all()) changed_.insert(key.name);
-  }
 }
 
 std::vector<std::string> DraOffers::take_changed_nodes() {
@@ -247,9 +240,8 @@ std::vector<std::string> DraOffers::nodes(const World& world) const {
 
 std::vector<std::string> DraOffers::offering(const World& world) const {
   std::set<std::string> out(offered_.begin(), offered_.end());
-  if (all_nodes_) {
+  if (all_nodes_)
     for (const auto& [key, node] : world.nodes.all()) out.insert(key.name);
-  }
   return {out.begin(), out.end()};
 }
 
@@ -321,9 +313,8 @@ bool PodClaims::is_for_gpu(const Claim& claim) const {
 const PodClaims::Claim* PodClaims::claim_of(const Json& pod, const Json& entry) const {
   const std::string ns = key_of(pod).ns;
   std::string name = text_at(entry, "resourceClaimName");
-  for (const Json& made : list_at(object_at(pod, "status"), "resourceClaimStatuses")) {
+  for (const Json& made : list_at(object_at(pod, "status"), "resourceClaimStatuses"))
     if (name.empty() && text_at(made, "name") == text_at(entry, "name")) name = text_at(made, "resourceClaimName");
-  }
   if (const auto claim = claims_.find({ns, name}); claim != claims_.end()) return &claim->second;
   const auto made_of = templates_.find({ns, text_at(entry, "resourceClaimTemplateName")});
   return made_of == templates_.end() ? nullptr : &made_of->second;

@@ -186,10 +186,9 @@ bool is_cloud_plugin(const DaemonSet& daemonset) {
 }  // namespace
 
 std::optional<ObjectKey> cloud_plugin_on(const World& world, const Node& node) {
-  for (const DaemonSet* daemonset : all_daemonsets(world)) {
+  for (const DaemonSet* daemonset : all_daemonsets(world))
     if (is_cloud_plugin(*daemonset) && selects(placement_of(*daemonset), node, false) != Selects::no)
       return daemonset->meta.key();
-  }
   return std::nullopt;
 }
 

@@ -110,9 +110,8 @@ std::string sharing_label_problem(std::string_view label, const std::vector<std:
 
 std::string selector_problem(const SharingPolicy& policy) {
   const std::string key = own_key(policy);
-  for (const auto& [label, value] : policy.node_selector.match_labels) {
+  for (const auto& [label, value] : policy.node_selector.match_labels)
     if (std::string problem = sharing_label_problem(label, {value}, key); !problem.empty()) return problem;
-  }
   for (const LabelRequirement& requirement : policy.node_selector.match_expressions) {
     const bool asks_for_values = requirement.op == LabelOperator::in;
     std::string problem =
@@ -145,12 +144,10 @@ std::vector<Reason> selector_notes(std::string_view label, k8s::LabelOperator op
 
 std::vector<Reason> selector_notes(const SharingPolicy& policy) {
   std::vector<Reason> out;
-  for (const auto& [label, value] : policy.node_selector.match_labels) {
+  for (const auto& [label, value] : policy.node_selector.match_labels)
     std::ranges::move(selector_notes(label, LabelOperator::in, {value}), std::back_inserter(out));
-  }
-  for (const LabelRequirement& requirement : policy.node_selector.match_expressions) {
+  for (const LabelRequirement& requirement : policy.node_selector.match_expressions)
     std::ranges::move(selector_notes(requirement.key, requirement.op, requirement.values), std::back_inserter(out));
-  }
   return out;
 }
 

@@ -57,13 +57,12 @@ void MachineRecords::set(MachineId machine, const MachineRecord& entry) {
   if (!slot || slot.use_count() > 1) slot = slot ? std::make_shared<Shard>(*slot) : std::make_shared<Shard>();
   auto& mine = const_cast<Shard&>(*slot);  // NOLINT(cppcoreguidelines-pro-type-const-cast): made non-const above.
   const auto at = place_of(mine, machine);
-  if (entry.empty()) {
+  if (entry.empty())
     mine.erase(at);  // It is there, or nothing would have changed.
-  } else if (present == nullptr) {
+  else if (present == nullptr)
     mine.emplace(at, machine, entry);
-  } else {
+  else
     at->second = entry;
-  }
 }
 
 std::size_t MachineRecords::size() const {
@@ -87,17 +86,15 @@ std::set<MachineId> MachineRecords::differing(const MachineRecords& other) const
       const MachineRecord* there = other.find(machine);
       if (there == nullptr || *there != entry) out.insert(machine);
     }
-    for (const auto& [machine, entry] : other.shard(i)) {
+    for (const auto& [machine, entry] : other.shard(i))
       if (find(machine) == nullptr) out.insert(machine);
-    }
   }
   return out;
 }
 
 bool operator==(const MachineRecords& a, const MachineRecords& b) {
-  for (std::size_t i = 0; i < MachineRecords::kShards; ++i) {
+  for (std::size_t i = 0; i < MachineRecords::kShards; ++i)
     if (!a.shares(i, b) && a.shard(i) != b.shard(i)) return false;
-  }
   return true;
 }
 
@@ -264,11 +261,10 @@ void add_texts_read(const std::vector<RecordedText>& texts, const PresentText& p
     had_present = had_present || is_present;
     const bool counts = is_present || (had_present && revision != kInvalidRevision);
     if (!counts || !reaches(texts[i].since, end_of(texts, i, present), time, difference)) continue;
-    if (is_present) {
+    if (is_present)
       out.present = true;
-    } else {
+    else
       out.others.insert(revision);
-    }
   }
   const bool has_come = !is_last(texts, present.revision) && reaches(present.first, std::nullopt, time, difference);
   out.present = out.present || has_come;

@@ -217,9 +217,8 @@ struct Stored<Timers> {
   static Wrong read(Element value, Timers& out) {
     std::map<std::string, k8s::WallTime> read;
     Wrong wrong = Stored<decltype(read)>::read(value, read);
-    for (const auto& [text, since] : read) {
+    for (const auto& [text, since] : read)
       if (const auto key = parse_timer_key(text)) out[*key] = since;
-    }
     return wrong;
   }
   static Json print(const Timers& timers) {

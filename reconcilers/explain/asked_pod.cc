@@ -53,9 +53,8 @@ std::vector<ServerContainer> containers_of(const Json& spec) {
 
 std::vector<std::string> strings_at(const Json& object, std::string_view field) {
   std::vector<std::string> out;
-  for (const Json& item : list_at(object, field)) {
+  for (const Json& item : list_at(object, field))
     if (item.is_string()) out.push_back(item.get<std::string>());
-  }
   return out;
 }
 
@@ -296,9 +295,8 @@ Cure tolerate(const AskedPod& asked, const Taint& taint) {
   // The patch replaces the list as a whole: its present entries are kept, except those that the API server adds to
   // every pod.
   Json list = Json::array();
-  for (const Json& present : list_at(asked.part("spec"), "tolerations")) {
+  for (const Json& present : list_at(asked.part("spec"), "tolerations"))
     if (!text_at(present, "key").starts_with("node.kubernetes.io/")) list.push_back(present);
-  }
   Json toleration{{"key", taint.key.view()}, {"operator", "Exists"}, {"effect", taint.effect.view()}};
   if (!taint.value.empty()) {
     toleration["operator"] = "Equal";

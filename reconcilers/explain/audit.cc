@@ -117,9 +117,8 @@ void add_node(ReadingPass& pass, const Node& node, const FleetIndex& index, cons
   const ObjectRef ref = node_ref(node.meta.name);
   const ShownState shown = shown_state(pass, node);
   // Without the node's name, so that equal findings of many nodes are printed once.
-  if (!node.ready) {
+  if (!node.ready)
     out.findings.push_back(found(Severity::warning, ref, kNodeNotReady, std::string(not_ready_text(false))));
-  }
   if (auto cordon = cordon_finding(node, a, "NODE")) out.findings.push_back(*std::move(cordon));
   if (a == nullptr) {
     const bool of_nos = is_partitioned_by_nos(node);
@@ -140,9 +139,8 @@ void add_node(ReadingPass& pass, const Node& node, const FleetIndex& index, cons
   // What its profile should serve could not be read.
   if (pass.world().unsynced_namespaces.contains(index.impl().installation_of(*a).ns)) return;
   const bool waits = a->in_change() || a->phase == Phase::pending;
-  if (const auto refused = waits ? refusal_of(pass.world(), node.meta.name) : std::nullopt) {
+  if (const auto refused = waits ? refusal_of(pass.world(), node.meta.name) : std::nullopt)
     out.findings.push_back({Severity::warning, ref, *refused});
-  }
   add_outage(pass, node, *a, shown, out);
 }
 

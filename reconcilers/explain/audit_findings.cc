@@ -169,9 +169,8 @@ std::vector<Finding> neighbours(const World& world, const FleetIndex& index) {
   }
   for (const DaemonSet* daemonset : all_daemonsets(world)) beside_mps(world, index, *daemonset, out);
   const std::vector<Operand> hami = hami_plugins(world);
-  for (const Node* node : in_order(world.nodes)) {
+  for (const Node* node : in_order(world.nodes))
     if (index.assessment(node->meta.name) != nullptr) second_plugin(hami, *node, out);
-  }
   dra_beside_plugin(world, index.impl(), out);
   return out;
 }
@@ -210,9 +209,8 @@ namespace {
 // Of all Nodes, and of the ConfigMaps that plugins mount.
 std::vector<Finding> ignored_switches(const World& world) {
   std::vector<Finding> out;
-  for (const auto& [key, node] : world.nodes.all()) {
+  for (const auto& [key, node] : world.nodes.all())
     if (auto finding = ignored_hold(*node)) out.push_back(*std::move(finding));
-  }
   for (const auto& [key, config_map] : world.configmaps.all()) {
     auto finding = ignored(config_map_ref(key), "annotation", config_map->meta.annotations, kPausedAnnotation,
                            "PausedIgnored", "pause rollouts of this ConfigMap");

@@ -29,16 +29,14 @@ constexpr Component kComponents[] = {Component::plugin, Component::gfd, Componen
 std::int64_t served_gpus(const FleetIndex::Impl& index, const Node& node, const NodeAssessment* a, bool older_text) {
   if (a == nullptr || index.installation_of(*a).config_map.empty()) return amount_of(node.capacity, kGpuResource);
   std::int64_t gpus = 0;
-  if (a->expectation != nullptr) {
+  if (a->expectation != nullptr)
     for (const auto& [resource, replicas] : a->expectation->replicas)
       gpus += a->expectation->capacity.at(resource) / replicas;
-  }
   if (gpus > 0) return gpus;
   if (a->measured_gpus > 0) return a->measured_gpus;
-  if (a->expectation != nullptr && a->loaded.revision == a->target && !older_text) {
+  if (a->expectation != nullptr && a->loaded.revision == a->target && !older_text)
     for (const auto& [resource, replicas] : a->expectation->divisible)
       gpus += amount_of(node.capacity, resource) / replicas;
-  }
   return gpus;
 }
 
@@ -96,9 +94,8 @@ std::map<std::string, std::int64_t> lost_by(const FleetIndex::Impl& index, const
     if (const auto at = gpus.find(finding.object.name); at != gpus.end())
       out.emplace(at->first, finding.why.code == kCordoned ? at->second.cordoned : at->second.lost);
   } else {
-    for (const auto& [name, of_node] : gpus) {
+    for (const auto& [name, of_node] : gpus)
       if (serves_node(index, finding, of_node)) out.emplace(name, of_node.lost);
-    }
   }
   std::erase_if(out, [](const auto& entry) { return entry.second == 0; });
   return out;
@@ -149,11 +146,10 @@ GpuCount gpus_of(const World& world, const PlannerSettings& settings, const Flee
     out.unknown = true;
     out.total = 1;
   }
-  if (!node.ready || a == nullptr) {
+  if (!node.ready || a == nullptr)
     out.lost = !node.ready || !serves_gpus(node) ? out.total : 0;
-  } else {
+  else
     out.lost = lost_of(node, *a, out.total, older_text);
-  }
   if (node.unschedulable) out.cordoned = out.total - out.lost;
   // With migStrategy single, GFD and the plugin count MIG devices as GPUs.
   const GpuFacts facts = facts_of(node);

@@ -95,9 +95,8 @@ constexpr WayOut kWaysOut[] = {{Gate::max_failures, after_failures}, {Gate::abor
 // Nodes of the rollout that wait to start, by name.
 std::vector<std::string> waiting_nodes(const RolloutView& rollout) {
   std::vector<std::string> out;
-  for (const auto& [product, group] : rollout.profile_rollout.groups) {
+  for (const auto& [product, group] : rollout.profile_rollout.groups)
     for (const auto& [available, name] : group.pending) out.push_back(name);
-  }
   std::ranges::sort(out);
   return out;
 }
@@ -150,9 +149,8 @@ std::vector<std::string> waiting_for_pods(const RolloutView& rollout) {
   const Tally& tally = rollout.profile_rollout.tally;
   std::vector<std::string> out;
   if (tally.moving() > tally.of(Phase::draining) || rollout.waits().some_start) return out;
-  for (const std::string& name : rollout.changing()) {
+  for (const std::string& name : rollout.changing())
     if (rollout.pass.index.find(name)->phase == Phase::draining) out.push_back(name);
-  }
   return out;
 }
 

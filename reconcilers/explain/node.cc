@@ -116,17 +116,15 @@ std::string loaded_of(const FleetIndex::Impl& index, const Node& node, const Nod
 void add_rows(const Node& node, const NodeAssessment& a, NodeExplanation& out) {
   if (a.expectation == nullptr) return;
   const NodeExpectation& expected = *a.expectation;
-  for (const auto& [label, value] : expected.labels) {
+  for (const auto& [label, value] : expected.labels)
     out.rows.push_back({label, value, std::string(node.meta.labels.get(label).value_or("(none)"))});
-  }
   const auto shown = [&](const std::string& resource) {
     const std::int64_t has = amount_of(node.capacity, resource);
     const std::int64_t offers = amount_of(node.allocatable, resource);
     return has == offers ? std::to_string(has) : fmt::format("{} ({} allocatable)", has, offers);
   };
-  for (const auto& [resource, count] : expected.capacity) {
+  for (const auto& [resource, count] : expected.capacity)
     out.rows.push_back({resource, std::to_string(count), shown(resource)});
-  }
   for (const auto& [resource, replicas] : expected.divisible) {
     const std::string is = shown(resource);
     const std::int64_t has = amount_of(node.capacity, resource);
@@ -225,10 +223,9 @@ void add_operands(const FleetIndex::Impl& index, const NodeAssessment& a, NodeEx
     for (const Pod* pod : pods.of(component)) {
       std::string state = shown_value(pod->phase.view()) + (is_serving(*pod) ? ", ready" : ", not ready");
       if (is_crash_looping(*pod)) state += ", crash-looping";
-      for (const ContainerStatus& container : pod->containers) {
+      for (const ContainerStatus& container : pod->containers)
         if (!container.last_message().empty())
           state += fmt::format("; {}: {}", shown_value(container.name.view()), shown_value(container.last_message()));
-      }
       out.operands.push_back(
           fmt::format("{}: {} {}", to_string(component), shown_value(k8s::to_string(pod->meta.key())), state));
       out.pods.push_back(
@@ -284,9 +281,8 @@ void add_consumers(const Snapshot& snapshot, NodeExplanation& out) {
   if (listed == snapshot.consumers.end()) return;
   for (const Pod& pod : listed->second.pods) {
     std::string asks;
-    for (const auto& [resource, count] : pod.gpu_requests) {
+    for (const auto& [resource, count] : pod.gpu_requests)
       asks += fmt::format("{}{}={}", asks.empty() ? "" : ",", shown_value(resource.view()), count);
-    }
     if (asks.empty()) asks = "without a request";
     out.consumers.push_back(fmt::format("{}: {}", shown_value(k8s::to_string(pod.meta.key())), asks));
     out.pods.push_back({std::string(pod.meta.ns.view()), pod.meta.name, "", pod.ready, amounts(pod.gpu_requests)});
@@ -399,9 +395,8 @@ OrderedJson slices_json(const std::vector<GpuBar>& bars) {
 
 OrderedJson explanation_json(const NodeExplanation& e) {
   OrderedJson rows = OrderedJson::array();
-  for (const auto& row : e.rows) {
+  for (const auto& row : e.rows)
     rows.push_back({{"what", row.what}, {"expected", row.expected}, {"observed", row.observed}, {"fits", row.fits()}});
-  }
   OrderedJson findings = OrderedJson::array();
   for (const Finding& finding : e.findings) {
     findings.push_back(to_json(finding));

@@ -85,9 +85,8 @@ nlohmann::json waiting_entry(const World& world, std::string_view node) {
   for (const SharingRollout* rollout : in_order(world.rollouts)) {
     if (rollout->status_json.find(node) == std::string::npos) continue;
     if (rollout->phase != "Progressing" && rollout->phase != "Paused") continue;
-    for (const auto& entry : list_at(parse_status(rollout->status_json), "nodes")) {
+    for (const auto& entry : list_at(parse_status(rollout->status_json), "nodes"))
       if (text_at(entry, "name") == node && text_at(entry, "state") == "Waiting") return entry;
-    }
   }
   return {};
 }
@@ -134,10 +133,9 @@ std::string progressing(const std::string& status_json) {
 
 // Behind which workloads the busy nodes of a group wait, as the operator reports it; empty: it does not.
 std::string workloads_before(const SharingRollout& rollout, std::string_view product) {
-  for (const nlohmann::json& group : list_at(parse_status(rollout.status_json), "waits")) {
+  for (const nlohmann::json& group : list_at(parse_status(rollout.status_json), "waits"))
     if (text_at(group, "product") == product && text_at(group, "reason") == kWaitingForWorkloads)
       return text_at(group, "message");
-  }
   return {};
 }
 
@@ -220,9 +218,8 @@ std::string why_not_repaired(ReadingPass& pass, const std::string& node, const N
 // Why a node has no record; empty: its own message says it, or nothing is wrong.
 std::string unrecorded_text(const ReadingPass& pass, const NodeAssessment& a) {
   const std::string& problem = pass.index().record_problem;
-  if (!problem.empty()) {
+  if (!problem.empty())
     return fmt::format("the operator's record cannot be read, so the operator changes nothing: {}", problem);
-  }
   if (a.matches() || !a.obstacle.message.empty()) return {};
   if (a.source == EffectiveKey::Source::error) {
     return "no record of the profile that the node loaded, and the node has no profile: its label, or the plugin's "
@@ -249,9 +246,8 @@ ShownState state_without_record(const ReadingPass& pass, const Node& node) {
 
 ShownState shown_state(ReadingPass& pass, const Node& node) {
   const NodeAssessment* assessment = pass.index().find(node.meta.name);
-  if (assessment == nullptr && is_partitioned_by_nos(node)) {
+  if (assessment == nullptr && is_partitioned_by_nos(node))
     return {std::string(kPartitionedByNos), nos_in_charge(node)};
-  }
   if (assessment == nullptr) return {"NoPlugin", no_plugin_text(pass.world(), node)};
   if (record_unread(pass.world(), pass.settings())) return state_without_record(pass, node);
   const NodeAssessment& a = *assessment;
@@ -406,13 +402,12 @@ void count(const DaemonNode& node, DaemonProgress& out) {
   ++out.total;
   const bool serves = node.pod != nullptr && is_serving(*node.pod);
   if (serves && !node.is_outdated()) ++out.updated;
-  if (node.in_change()) {
+  if (node.in_change())
     out.in_progress.push_back(node.name());
-  } else if (node.mark.deferred) {
+  else if (node.mark.deferred)
     out.deferred.push_back(node.name());
-  } else if (!serves) {
+  else if (!serves)
     out.not_ready.push_back(node.name());
-  }
 }
 
 // Of a node that needs a change of its daemon, or is in one.
@@ -443,9 +438,8 @@ std::vector<DaemonProgress> daemon_progress(const World& world, const FleetIndex
     progress.daemonset = k8s::to_string(daemonset.key);
     progress.watches_host = daemonset.watches_host;
     progress.revision = daemonset.newest_hash;
-    for (const DaemonNode& node : nodes) {
+    for (const DaemonNode& node : nodes)
       if (node.daemonset == &daemonset) count(node, progress);
-    }
   }
   std::ranges::sort(out, {}, &DaemonProgress::daemonset);
   return out;

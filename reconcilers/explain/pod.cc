@@ -30,9 +30,8 @@ using Json = nlohmann::json;
 
 std::string asks_of(const AskedPod& asked) {
   std::string out;
-  for (const auto& [resource, count] : asked.pod.gpu_requests) {
+  for (const auto& [resource, count] : asked.pod.gpu_requests)
     if (count > 0) out += fmt::format("{}{}={}", out.empty() ? "" : ", ", shown_value(resource.view()), count);
-  }
   const StringMap& annotations = asked.pod.meta.annotations;
   if (const auto fraction = annotations.get(kai::kFraction))
     out += fmt::format("{}a share of {} of a GPU, from KAI", out.empty() ? "" : ", ", shown_value(*fraction));
@@ -108,11 +107,10 @@ void add_causes(const PodQuestion& q, PodExplanation& out) {
   explain_end(q, out);
   add_wrong_fields(q, out);
   if (pod.phase == "Succeeded") return;
-  if (!pod.node_name.empty()) {
+  if (!pod.node_name.empty())
     explain_on_node(q, out);
-  } else if (!pod.meta.deletion_timestamp) {
+  else if (!pod.meta.deletion_timestamp)
     explain_wait(q, out);
-  }
   if (pod.phase != "Failed") add_memory(q, out);
   if (q.plan != nullptr) add_reported(q, out);
 }

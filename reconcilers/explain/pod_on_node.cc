@@ -117,11 +117,10 @@ PodCause waiting(const AskedPod& asked, const ContainerState& container) {
   const bool ran = container.waiting.code == "CrashLoopBackOff" && (container.last || container.restarts > 0);
   std::string text =
       fmt::format("container {} waits: {}", shown_value(container.name), shown_value(container.waiting.code));
-  if (ran && container.last) {
+  if (ran && container.last)
     text += " after " + how_it_ended(*container.last, container.restarts);
-  } else if (!container.waiting.message.empty()) {
+  else if (!container.waiting.message.empty())
     text += ": " + quoted_report(container.waiting.message);
-  }
   Cure cure{describe_pod(asked)};
   if (ran) cure.command = logs_of(asked, container.name, " --previous");
   if (ran && container.last && container.last->out_of_memory()) cure.options.emplace_back(kOutOfMemoryCure);

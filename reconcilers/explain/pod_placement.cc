@@ -167,9 +167,8 @@ Verdict verdict_on(const PodQuestion& q, const Node& node) {
     return {Obstacle::not_selected, std::move(unmet->text), std::move(unmet->label), unmet->nearness};
   std::optional<Verdict> out;
   const auto ask = [&](auto question) {
-    for (const auto& [resource, count] : q.asked.pod.gpu_requests) {
+    for (const auto& [resource, count] : q.asked.pod.gpu_requests)
       if (!out && count > 0) out = question(q, node, std::string(resource.view()), count);
-    }
   };
   ask(not_served_on);
   if (!out) out = not_admitted_by(q, node);
@@ -447,9 +446,8 @@ PodCause without_gpu_nodes(const World& world) {
 void explain_placement(const PodQuestion& q, PodExplanation& out) {
   const World& world = q.snapshot.world;
   std::map<std::string, const Node*> nodes;
-  for (const auto& [key, node] : world.nodes.all()) {
+  for (const auto& [key, node] : world.nodes.all())
     if (has_gpus(*node) || q.index.assessment(key.name) != nullptr) nodes.emplace(key.name, node.get());
-  }
   if (nodes.empty()) {
     out.causes.push_back(without_gpu_nodes(world));
     return;
@@ -458,15 +456,13 @@ void explain_placement(const PodQuestion& q, PodExplanation& out) {
   for (const auto& [name, node] : nodes) add(all, name, verdict_on(q, *node));
   // Nodes without GPUs that the pod selects: it was meant for them, and the selector is wrong.
   const bool selects_none = all.size() == 1 && all.contains(Obstacle::not_selected);
-  for (const auto& [key, node] : world.nodes.all()) {
+  for (const auto& [key, node] : world.nodes.all())
     if (selects_none && !nodes.contains(key.name) && !not_selected_by(q.asked, *node))
       add(all, key.name, {Obstacle::no_gpus, "has no GPUs"});
-  }
   // The nearest first, and of one obstacle the node that its cause speaks of.
-  for (auto at = all.rbegin(); at != all.rend(); ++at) {
+  for (auto at = all.rbegin(); at != all.rend(); ++at)
     for (const Verdict& verdict : at->second)
       out.nodes.push_back({verdict.node, verdict.text, std::string(code_of(at->first))});
-  }
   const auto room = all.find(Obstacle::none);
   if (auto unseen = unseen_by_schedulers(q)) {
     out.causes.push_back(*std::move(unseen));

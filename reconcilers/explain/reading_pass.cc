@@ -111,10 +111,9 @@ Reason ReadingPass::wait_of(const NodeAssessment& a) {
 
 std::map<std::string, std::string> ReadingPass::settling() {
   std::map<std::string, std::string> out;
-  for (const RolloutView* rollout : waiting_rollouts()) {
+  for (const RolloutView* rollout : waiting_rollouts())
     if (std::string start = start_after_settling(*rollout); !start.empty())
       out.emplace(rollout->key.policy, std::move(start));
-  }
   return out;
 }
 
@@ -125,10 +124,9 @@ std::vector<std::string> pods_to_go(const FleetIndex::Impl& index, const Node& n
   for (const Component component : {Component::mps, Component::gfd, Component::plugin}) {
     const auto listed = a.change->pods.find(component);
     if (listed == a.change->pods.end()) continue;
-    for (const Pod* pod : pods.of(component)) {
+    for (const Pod* pod : pods.of(component))
       if (listed->second.contains(pod->meta.uid) && (!ending || pod->meta.deletion_timestamp))
         out.push_back(fmt::format("{} {}", to_string(component), shown_value(pod->meta.name)));
-    }
   }
   return out;
 }
@@ -152,9 +150,8 @@ const std::string* why_it_leaves(const Step& step) {
 std::string reported(const Step& step) {
   std::string out;
   if (!step.plan.actions.empty()) return out;
-  for (const Finding& finding : step.plan.findings) {
+  for (const Finding& finding : step.plan.findings)
     if (finding.why.code != kMpsUncleanExit) out = finding.why.message;
-  }
   return out;
 }
 

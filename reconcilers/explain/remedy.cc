@@ -84,9 +84,8 @@ Command choose_another(const World& world, const FleetIndex::Impl& index, const 
 Command correct_label(const World& world, const FleetIndex::Impl& index, const Node& node, const NodeAssessment& a) {
   const PluginInstallation& installation = index.installation_of(a);
   std::vector<std::string> keys;
-  if (const ConfigMap* config_map = world.configmaps.find(installation.config_map_key())) {
+  if (const ConfigMap* config_map = world.configmaps.find(installation.config_map_key()))
     for (const auto& [key, text] : config_map->data) keys.push_back(shown_value(key));
-  }
   return filled(index, node, a, "kubectl get node {node} --show-managed-fields --output yaml",
                 fmt::format("names who set label {1}; whoever did decides: name a key that exists ({2}), or remove the "
                             "label: kubectl label node {0} {1}-",
@@ -117,9 +116,8 @@ template <class Answer>
 Command of_first_pod(const FleetIndex::Impl& index, const Node& node, const NodeAssessment& a, Answer answer) {
   const NodePods pods = sort_pods(index.installation_of(a), index.pods_of(node.meta.name));
   for (const Component component : {Component::plugin, Component::gfd, Component::mps}) {
-    for (const Pod* pod : pods.of(component)) {
+    for (const Pod* pod : pods.of(component))
       if (Command out = answer(*pod); !out.empty()) return out;
-    }
   }
   return {};
 }
@@ -127,9 +125,8 @@ Command of_first_pod(const FleetIndex::Impl& index, const Node& node, const Node
 // How to read why an operand of the node ends again and again; empty: none does.
 Command crash_log(const FleetIndex::Impl& index, const Node& node, const NodeAssessment& a) {
   return of_first_pod(index, node, a, [](const Pod& pod) -> Command {
-    for (const ContainerStatus* container : pod.all_containers()) {
+    for (const ContainerStatus* container : pod.all_containers())
       if (container->waiting_reason == "CrashLoopBackOff") return log_command(pod, *container);
-    }
     return {};
   });
 }
@@ -217,9 +214,8 @@ Command failed_pod_command(const FleetIndex::Impl& index, const Node& node, cons
   if (Command log = crash_log(index, node, a); !log.empty()) return log;
   return of_first_pod(index, node, a, [](const Pod& pod) -> Command {
     if (is_serving(pod) || pod.meta.deletion_timestamp) return {};
-    for (const ContainerStatus* container : pod.all_containers()) {
+    for (const ContainerStatus* container : pod.all_containers())
       if (!container->ready && container->restarts > 0) return log_command(pod, *container);
-    }
     return describe_pod_command(pod.meta.key());
   });
 }

@@ -50,10 +50,9 @@ std::string text_on_record(const World& world, const FleetRecord* record, const 
   if (record != nullptr) {
     if (const auto kept = record->texts.find(revision); kept != record->texts.end()) return kept->second;
   }
-  for (const SharingRollout* rollout : newest_rollouts(world)) {
+  for (const SharingRollout* rollout : newest_rollouts(world))
     if (rollout->to_revision == revision && rollout->config_map == config_map && !rollout->profile.empty())
       return rollout->profile;
-  }
   return {};
 }
 
@@ -104,13 +103,11 @@ std::string or_unset(const std::string& value) {
 void count_amounts(const Node& node, const NodeDifference& difference,
                    std::map<RevisionChange::Amount, std::int64_t>& out) {
   std::map<std::string, std::pair<std::int64_t, std::int64_t>> amounts;
-  for (const auto& [resource, count] : node.capacity) {
+  for (const auto& [resource, count] : node.capacity)
     if (resource.view().starts_with("nvidia.com/")) amounts[std::string(resource.view())].first = count;
-  }
   for (const auto& [resource, count] : difference.serves) amounts[resource].second = count;
-  for (const auto& [resource, counts] : amounts) {
+  for (const auto& [resource, counts] : amounts)
     if (counts.first != counts.second) ++out[{resource, counts.first, counts.second}];
-  }
 }
 
 }  // namespace
@@ -122,9 +119,8 @@ void learn_texts(const World& world, const FleetRecord* record, ProfileCache& te
       if (profile) (void)texts.compile(*text);
     }
   }
-  for (const auto& [key, rollout] : world.rollouts.all()) {
+  for (const auto& [key, rollout] : world.rollouts.all())
     if (!rollout->profile.empty()) (void)texts.compile(rollout->profile);
-  }
   if (record == nullptr) return;
   for (const auto& [revision, text] : record->texts) (void)texts.compile(text);
 }

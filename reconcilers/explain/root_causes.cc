@@ -71,9 +71,8 @@ void join_nodes_of_a_missing_default(std::vector<Finding>& findings) {
     return is_about_node(finding) && is_of_default_key(finding.why.code);
   };
   Names messages;
-  for (const Finding& finding : findings) {
+  for (const Finding& finding : findings)
     if (is_wanted(finding)) messages.insert(finding.why.message);
-  }
   for (Finding& finding : findings) {
     const std::size_t end = finding.why.message.find(kEnd);
     if (!is_wanted(finding) || end == std::string::npos) continue;
@@ -109,10 +108,9 @@ void drop_consequences_of_not_ready(std::vector<Finding>& findings) {
   const Names differ =
       drop_consequences(findings, nodes_with(findings, kNodeNotReady),
                         {kNodesNotReady, kDrift, kPreexistingDrift, kUnproven, kEditNotLive, kLabelsMissing});
-  for (Finding& finding : findings) {
+  for (Finding& finding : findings)
     if (finding.why.code == kNodeNotReady && differ.contains(finding.object.name))
       finding.why.message = not_ready_text(true);
-  }
 }
 
 // The finding that says why the node cannot serve: that its pods do not run because of MPS on MIG, whatever it ran
@@ -217,10 +215,9 @@ void join_breaks_by_label(std::vector<Finding>& findings) {
     if (same) broken.insert(finding.object.name);
     return same;
   });
-  for (Finding& finding : findings) {
+  for (Finding& finding : findings)
     if (is_about_node(finding) && finding.why.code == kMpsByLabelUnsupported && broken.contains(finding.object.name))
       finding.why.message += ". Until then the node loses its GPUs at the next restart of its pods";
-  }
 }
 
 void keep_root_causes(const World& world, const FleetIndex& index, bool changes_continue,

@@ -68,9 +68,8 @@ NodeDifference difference_of(const Pass& pass, const std::string& name, const No
     out.blocked = a.obstacle;
     return out;
   }
-  if (a.expectation) {
+  if (a.expectation)
     for (const auto& [resource, count] : a.expectation->capacity) out.serves[resource] = count;
-  }
   out.certainly_serves = served_afterwards(a);
   if (a.in_change()) {
     out.in_progress = true;
@@ -82,9 +81,8 @@ NodeDifference difference_of(const Pass& pass, const std::string& name, const No
   }
   if (a.phase != Phase::pending) return out;  // Its pods reload by themselves.
   out.held = a.holder;
-  for (const auto& [component, uids] : pods_to_replace(view_of(pass, node, a), {a.transition, a.cause})) {
+  for (const auto& [component, uids] : pods_to_replace(view_of(pass, node, a), {a.transition, a.cause}))
     if (!uids.empty()) out.restarts.push_back(component);
-  }
   out.drain = drain_for(a, a.transition, rollout.workloads);
   out.cordon = rollout.cordon;
   out.cordons = start_cordons(out.cordon, out.transition, starts_live(out.drain, out.drain == Drain::nothing));
@@ -229,9 +227,8 @@ k8s::Result<void> apply_given(World& world, const PlannerSettings& settings, con
                     "prints the recorded text of a key",
                     k8s::to_string(given.config_map)));
   }
-  if (present->immutable) {
+  if (present->immutable)
     return k8s::fail(k8s::Reason::invalid, fmt::format("ConfigMap {} is immutable", k8s::to_string(given.config_map)));
-  }
   (void)assume_baseline(world, index, settings, now);
   ConfigMap next = *world.configmaps.find(given.config_map);
   if (given.whole) {
@@ -311,9 +308,8 @@ bool credit(const Plan& plan, WallTime now, Timers& timers) {
     fresh = timers.emplace(timer, since).second || fresh;
   };
   for (const auto& [timer, since] : plan.timer_starts) add(timer, since);
-  for (const TimerKey& timer : plan.timers) {
+  for (const TimerKey& timer : plan.timers)
     if (ends_shortly(timer.timer)) add(timer, now);
-  }
   return fresh;
 }
 

@@ -58,9 +58,8 @@ const NodeAssessment* FleetIndex::assessment(std::string_view node) const {
 std::vector<std::string> FleetIndex::node_names() const {
   std::vector<std::string> out;
   out.reserve(impl_->nodes.size());
-  for (const auto& [name, node] : impl_->nodes) {
+  for (const auto& [name, node] : impl_->nodes)
     if (node.assessment) out.push_back(name);
-  }
   std::ranges::sort(out);
   return out;
 }
@@ -157,16 +156,14 @@ void FleetIndex::Impl::read_record(const World& world, const PlannerSettings& se
 
 // A key that was verified once is not a typing error on the nodes that still name it.
 void FleetIndex::Impl::note_blocked() {
-  for (const auto& [name, node] : nodes) {
+  for (const auto& [name, node] : nodes)
     if (node.assessment && node.assessment->blocked_by != nullptr) dirty_nodes.insert(name);
-  }
 }
 
 void FleetIndex::Impl::note_machines_changed(const World& world, const std::set<MachineId>& machines) {
   if (machines.empty() || everything) return;
-  for (const auto& [key, node] : world.nodes.all()) {
+  for (const auto& [key, node] : world.nodes.all())
     if (machines.contains(machine_id(node->meta.uid.str()))) dirty_nodes.insert(key.name);
-  }
 }
 
 void FleetIndex::Impl::rediscover(const World& world) {
@@ -185,9 +182,8 @@ void FleetIndex::Impl::sign_sets(const World& world) {
     text += fmt::format("{}|{}|{}|{}", installation.clusterpolicy_generation, installation.announced,
                         installation.announced_config_map, installation.announced_default);
     for (const Operand& operand : installation.operands) text += fmt::format("|{}:{}", operand.uid, operand.generation);
-    if (const ConfigMap* config_map = world.configmaps.find(installation.config_map_key())) {
+    if (const ConfigMap* config_map = world.configmaps.find(installation.config_map_key()))
       for (const auto& [key, value] : config_map->data) text += fmt::format("|{}={}", key, value ? *value : "");
-    }
   }
   signatures.clear();
   for (const PluginInstallation& installation : discovery.installations)
@@ -215,9 +211,8 @@ std::vector<SharingPolicy> what_nodes_read(const std::vector<const SharingPolicy
   };
   std::ranges::for_each(ordered, add);
   // A policy that is being deleted governs no node, and says whether nodes that leave it are reverted.
-  for (const SharingPolicy* policy : in_order(world.policies)) {
+  for (const SharingPolicy* policy : in_order(world.policies))
     if (policy->meta.deletion_timestamp) add(policy);
-  }
   return out;
 }
 
@@ -301,11 +296,10 @@ void add_count(Map& counts, const Key& key, std::int64_t sign) {
 
 template <class Set, class Value>
 void put(Set& names, const Value& name, std::int64_t sign) {
-  if (sign > 0) {
+  if (sign > 0)
     names.insert(name);
-  } else {
+  else
     names.erase(name);
-  }
 }
 
 template <class Map, class Key>
@@ -331,9 +325,8 @@ void ShownSums::add(const std::string& name, const NodeAssessment& a, std::int64
 
 void FleetIndex::Impl::count(const std::string& name, const IndexedNode& node, std::int64_t sign) {
   const NodeShare& share = node.share;
-  for (std::size_t i = 0; i < kBuckets; ++i) {
+  for (std::size_t i = 0; i < kBuckets; ++i)
     if (share.buckets.has(static_cast<Bucket>(i))) put(buckets_[i], name, sign);
-  }
   cluster.add(share.counts, sign);
   if (share.mark && sign > 0) mps_work.insert_or_assign(name, *share.mark);
   if (share.mark && sign < 0) mps_work.erase(name);
@@ -363,9 +356,8 @@ void FleetIndex::Impl::count_in_fleet(const std::string& name, const NodeAssessm
     add_count(loaded, id, sign);
   }
   if (!assessment.label_by.empty()) add_count(labelled, std::string(assessment.label_by.view()), sign);
-  for (const Interned& loser : assessment.losers) {
+  for (const Interned& loser : assessment.losers)
     add_count(overlaps, std::pair(std::string(loser.view()), std::string(assessment.policy.view())), sign);
-  }
   for (const Interned& policy : assessment.awaited_by) put_under(awaited, std::string(policy.view()), name, sign);
   if (assessment.setup && !assessment.setup->empty()) {
     const std::string blocked = assessment.is_blocked() ? assessment.obstacle.code : std::string();
@@ -389,9 +381,8 @@ void FleetIndex::Impl::count_in_rollout(const std::string& name, const NodeShare
     tally->add(share.counts, sign);
     tally->add(assessment.phase, sign);
   }
-  for (std::size_t i = 0; i < kRolloutBuckets; ++i) {
+  for (std::size_t i = 0; i < kRolloutBuckets; ++i)
     if (share.buckets.has(static_cast<RolloutBucket>(i))) put(profile_rollout.buckets[i], name, sign);
-  }
   if (share.pending) put(group.pending, std::pair(*share.pending, name), sign);
   if (assessment.is_blocked() && !assessment.obstacle.code.empty())
     put_under(profile_rollout.blocked, assessment.obstacle.code, name, sign);

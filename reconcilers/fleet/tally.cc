@@ -176,9 +176,8 @@ std::vector<Interned> policies_that_select(const AssessContext& context, const N
   std::vector<Interned> out;
   const SharingPolicy* governs = governing_policy(context.policies, node);
   if (governs != nullptr) out.emplace_back(governs->meta.name);
-  for (const SharingPolicy* loser : losing_policies(context.policies, node, governs)) {
+  for (const SharingPolicy* loser : losing_policies(context.policies, node, governs))
     out.emplace_back(loser->meta.name);
-  }
   return out;
 }
 
@@ -223,9 +222,7 @@ NodeShare share_of(const AssessContext& context, const Node& node, const NodeAss
   if (assessment == nullptr || assessment->phase == Phase::unmanaged) count_abandoned(node, out);
   const bool partitioned = is_partitioned_by_nos(node);
   out.buckets.put(Bucket::partitioned, partitioned || node.meta.annotations.contains(kPartitioningAnnotation));
-  if (assessment == nullptr && has_gpus(node) && partitioned) {
-    out.left_to_nos_by = policies_that_select(context, node);
-  }
+  if (assessment == nullptr && has_gpus(node) && partitioned) out.left_to_nos_by = policies_that_select(context, node);
   const bool has_daemon = pod_of_standalone(context.standalone, pods) != nullptr;
   if (has_daemon || node.meta.annotations.contains(kMpsDaemonChangeAnnotation)) {
     count_standalone(node, out);

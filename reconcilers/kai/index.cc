@@ -20,20 +20,18 @@ namespace {
 
 std::vector<std::string> groups_of(const BindRequest& request) {
   std::vector<std::string> out;
-  for (const Interned& group : request.groups) {
+  for (const Interned& group : request.groups)
     if (!group.empty() && std::ranges::find(out, group.view()) == out.end()) out.emplace_back(group.view());
-  }
   return out;
 }
 
 // Whether the key is in the set.
 template <class Key>
 void set_member(std::set<Key>& set, const Key& key, bool is_one) {
-  if (is_one) {
+  if (is_one)
     set.insert(key);
-  } else {
+  else
     set.erase(key);
-  }
 }
 
 }  // namespace
@@ -251,9 +249,8 @@ void KaiIndex::compare_claims(const KaiWorld& kai, const Device& device) {
     return;
   }
   std::set<std::string_view> groups;
-  for (const ObjectKey& key : it->second) {
+  for (const ObjectKey& key : it->second)
     if (const KaiPod* pod = kai.pods.find(key)) groups.insert(pod->meta.labels.get(kGroupLabel).value_or(""));
-  }
   if (groups.size() > 1) claimed_twice_.emplace(device, it->second);
 }
 
@@ -304,9 +301,8 @@ void KaiIndex::refresh(const World& world, const PlannerSettings& settings) {
   }
   touched_nodes_.clear();
   // Groups that were added and removed between two passes have left only their activity count.
-  if (activity_.size() > 2 * groups_.size() + 1000) {
+  if (activity_.size() > 2 * groups_.size() + 1000)
     std::erase_if(activity_, [this](const auto& entry) { return !groups_.contains(entry.first); });
-  }
   for (const Device& device : touched_devices_) compare_claims(kai, device);
   touched_devices_.clear();
   for (const std::string& name : dirty_nodes_) compare_sharing(world, name);
@@ -318,9 +314,8 @@ void KaiIndex::refresh(const World& world, const PlannerSettings& settings) {
 std::string kai_hold(const World& world) {
   const KaiWorld& kai = world.kai;
   if (!kai.incomplete.empty()) return kai.incomplete;
-  if (!world.nodes.synced() || !kai.pods.synced() || !kai.bind_requests.synced() || !kai.configs.synced()) {
+  if (!world.nodes.synced() || !kai.pods.synced() || !kai.bind_requests.synced() || !kai.configs.synced())
     return "not every store has synced yet";
-  }
   if (kai.configs_served == kai.bind_requests_served) return {};
   return fmt::format("KAI serves {} but not {}: an upgrade or a removal is in progress",
                      kai.configs_served ? "configs.kai.scheduler" : "bindrequests.scheduling.run.ai",
@@ -333,9 +328,8 @@ GroupFacts group_facts(const KaiWorld& kai, const KaiIndex& index, const std::st
   const KaiIndex::Group* group = index.group(name);
   if (group == nullptr) return out;
   const auto collect = [](const auto& store, const std::set<ObjectKey>& keys, auto& into) {
-    for (const ObjectKey& key : keys) {
+    for (const ObjectKey& key : keys)
       if (const auto* object = store.find(key)) into.push_back(object);
-    }
   };
   collect(kai.pods, group->reservations, out.reservations);
   collect(kai.pods, group->consumers, out.consumers);
@@ -361,9 +355,8 @@ GroupFacts group_facts(const KaiWorld& kai, const KaiIndex& index, const std::st
 
 DeviceClaims device_claims(const KaiIndex& index) {
   return [&index](const KaiPod& reservation) -> std::string {
-    for (const ObjectKey& key : index.claimants(reservation)) {
+    for (const ObjectKey& key : index.claimants(reservation))
       if (key != reservation.meta.key()) return k8s::to_string(key);
-    }
     return {};
   };
 }

@@ -29,9 +29,8 @@ std::string names_of(const std::vector<const KaiPod*>& pods) {
 class Judge {
  public:
   Judge(const GroupFacts& facts, const DeviceClaims& claims) : facts_(facts), claims_(claims) {
-    for (const KaiPod* pod : facts.consumers) {
+    for (const KaiPod* pod : facts.consumers)
       if (is_alive(*pod)) live_.push_back(pod);
-    }
     find_intents();
   }
 
@@ -134,9 +133,8 @@ class Judge {
       return say(reservation, GcVerdict::keep, Severity::error, reason,
                  fmt::format("the reservation is {} while {}: {}", what, lives, danger));
     }
-    if (!used && std::ranges::all_of(live_, [&](const KaiPod* pod) { return held_by_another(*pod, reservation); })) {
+    if (!used && std::ranges::all_of(live_, [&](const KaiPod* pod) { return held_by_another(*pod, reservation); }))
       return {};
-    }
     return say(reservation, GcVerdict::keep, used ? Severity::error : Severity::warning, reason,
                fmt::format("the reservation is {} while {}: {} GPU {}, which the kubelet can assign again. The binder "
                            "keeps these pods because reservation {} is running",
@@ -222,9 +220,8 @@ class Judge {
     if (facts_.reservations.size() < 2 || !intent_.empty()) return false;
     const bool unused =
         std::ranges::all_of(live_, [&](const KaiPod* pod) { return uses(*pod, reservation) == Uses::no; });
-    if (!unused || !std::ranges::all_of(live_, [&](const KaiPod* pod) { return held_by_another(*pod, reservation); })) {
+    if (!unused || !std::ranges::all_of(live_, [&](const KaiPod* pod) { return held_by_another(*pod, reservation); }))
       return false;
-    }
     return claims_(reservation).empty();
   }
 
@@ -235,9 +232,8 @@ class Judge {
     if (used) return "this reservation holds the GPU that they use";
     if (!uuid_of(reservation))
       return fmt::format("this reservation does not name its GPU (annotation {})", kDeviceAnnotation);
-    if (std::string other = claims_(reservation); !other.empty()) {
+    if (std::string other = claims_(reservation); !other.empty())
       return fmt::format("its GPU {} is also claimed by reservation {}", device_of(reservation), other);
-    }
     for (const KaiPod* pod : live_) {
       if (pod->node_name.empty()) return fmt::format("{} is not bound yet", name_of(pod->meta));
       if (!held_by_another(*pod, reservation)) {

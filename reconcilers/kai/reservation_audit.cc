@@ -52,9 +52,8 @@ void compare(const GroupFacts& facts, const KaiView& view, std::map<std::string,
   // To the binder every pod of that namespace is a reservation, under a former app label too.
   const auto is_former = [&](const KaiPod& pod) { return pod.meta.ns.view() == view.reservations; };
   std::set<std::string> former;
-  for (const KaiPod* pod : facts.consumers) {
+  for (const KaiPod* pod : facts.consumers)
     if (is_former(*pod) && is_alive(*pod)) former.emplace(pod->node_name.view());
-  }
   std::set<std::string> used;
   for (const KaiPod* pod : facts.consumers) {
     if (!is_alive(*pod) || pod->node_name.empty() || is_former(*pod)) continue;
@@ -86,9 +85,7 @@ void report_on_shared_node(KaiPass& pass, const std::string& name, const std::st
 }
 
 void report_sharing_twice(KaiPass& pass) {
-  for (const std::string& name : pass.kai.shared_twice()) {
-    report_on_shared_node(pass, name, pass.kai.use_of(name));
-  }
+  for (const std::string& name : pass.kai.shared_twice()) report_on_shared_node(pass, name, pass.kai.use_of(name));
 }
 
 // How many pods the reservation audit looks up in one sweep; the others follow in later ones.
@@ -115,9 +112,8 @@ void find_unreserved(KaiPass& pass, std::map<std::string, Mismatch>& nodes) {
     if (found.pods.empty()) continue;
     nodes[node].unreserved.insert(found.pods.begin(), found.pods.end());
     const Node* object = pass.s.world.nodes.find(node);
-    if (object != nullptr && serves_replicas(*object) && !pass.kai.shared_twice().contains(node)) {
+    if (object != nullptr && serves_replicas(*object) && !pass.kai.shared_twice().contains(node))
       report_on_shared_node(pass, node, counted(found.pods.size(), "fraction pod") + " without a reservation");
-    }
   }
   pass.look_again_in(pass.s.settings.kai.sweep);
 }

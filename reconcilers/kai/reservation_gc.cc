@@ -209,9 +209,8 @@ class Collector {
     candidate.since = pass_.since(timer);
     const std::string why = j.why.message;
     candidate.judgement = std::move(j);
-    if (pod.meta.deletion_timestamp && !candidate.node_gone) {
+    if (pod.meta.deletion_timestamp && !candidate.node_gone)
       return report(pod, Severity::info, "KAIDeletionUnderWay", why + "; it is being deleted");
-    }
     if (std::string excuse = excused(pod); !excuse.empty())
       return report(pod, Severity::info, "KAIHeld", "kept: " + excuse + "; " + why);
     const Duration age = pass_.s.now - pod.meta.creation_timestamp;
@@ -224,9 +223,7 @@ class Collector {
     const auto asks = pod.meta.annotations.get(kDoNotDisruptAnnotation);
     if (is_switched_on(asks)) return fmt::format("it has {}={}", kDoNotDisruptAnnotation, *asks);
     const Node* node = world_.nodes.find(pod.node_name.view());
-    if (node && is_held(*node)) {
-      return fmt::format("node {} has the {}", node->meta.name, hold_of(*node));
-    }
+    if (node && is_held(*node)) return fmt::format("node {} has the {}", node->meta.name, hold_of(*node));
     return {};
   }
 

@@ -28,11 +28,9 @@ std::optional<std::int64_t> kai_gpu_memory(std::optional<std::string_view> label
 
 WaitingCauses::WaitingCauses(const World& world, const KaiView& view, const std::vector<WaitingPod>& pods)
     : world_(world), view_(view) {
-  for (const WaitingPod& waiting : pods) {
-    if (waiting.pod.meta.ns.view() == view_.scaling && scaling_pod_.empty()) {
+  for (const WaitingPod& waiting : pods)
+    if (waiting.pod.meta.ns.view() == view_.scaling && scaling_pod_.empty())
       scaling_pod_ = k8s::to_string(waiting.pod.meta.key());
-    }
-  }
   for (const auto& [key, node] : world_.nodes.all()) {
     const auto gpus = node->allocatable.find(Interned(kGpuResource));
     if (gpus == node->allocatable.end() || gpus->second <= 0) continue;
@@ -76,11 +74,9 @@ std::optional<Reason> WaitingCauses::too_large(std::int64_t wanted, std::int64_t
 
 std::optional<Reason> WaitingCauses::runtime_class() const {
   if (!world_.kai.runtime_classes.synced()) return std::nullopt;
-  for (const auto& [field, name] : view_.runtime_classes) {
-    if (world_.kai.runtime_classes.find(name) == nullptr) {
+  for (const auto& [field, name] : view_.runtime_classes)
+    if (world_.kai.runtime_classes.find(name) == nullptr)
       return Reason{"NoRuntimeClass", fmt::format("RuntimeClass {} does not exist ({})", name, field)};
-    }
-  }
   return std::nullopt;
 }
 
@@ -161,11 +157,10 @@ void report_waiting_pods(KaiPass& pass) {
   const KaiSettings& settings = pass.s.settings.kai;
   const KaiView& view = pass.kai.view();
   const auto& waiting = kai.lookups.waiting;
-  if (!waiting || pass.s.mono - waiting->at >= settings.waiting_sweep) {
+  if (!waiting || pass.s.mono - waiting->at >= settings.waiting_sweep)
     pass.plan.kai_wanted.waiting_pods = true;
-  } else {
+  else
     pass.look_again_in(settings.waiting_sweep - (pass.s.mono - waiting->at));
-  }
   if (!waiting || pass.s.mono - waiting->at >= 2 * settings.waiting_sweep) return;
   const WaitingCauses causes(pass.s.world, view, waiting->pods);
   for (const WaitingPod& pod : waiting->pods) {
@@ -198,9 +193,8 @@ void report_tolerations(KaiPass& pass) {
     for (const ObjectKey& key : pass.kai.reservations_on(name)) {
       const KaiPod* reservation = pass.s.world.kai.pods.find(key);
       if (reservation == nullptr) continue;
-      for (const Taint& taint : node->taints) {
+      for (const Taint& taint : node->taints)
         if (taint.effect == "NoExecute") report_toleration(pass, *node, taint, *reservation);
-      }
     }
   }
 }
@@ -235,11 +229,10 @@ UnreservedConsumers unreserved_consumers(const Snapshot& snapshot, const KaiInde
       --asks;
       wanted.pods.insert(pod);
     }
-    if (!there || age >= 2 * settings.sweep) {
+    if (!there || age >= 2 * settings.sweep)
       out.known = false;
-    } else if (looked_up->second.alive) {
+    else if (looked_up->second.alive)
       out.pods.insert(k8s::to_string(pod));
-    }
   }
   return out;
 }

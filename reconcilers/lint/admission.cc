@@ -127,11 +127,10 @@ class Judge {
       // The request is one line of JSON: only positions within the value of a key mean something to its author.
       if (document.key.empty()) d.at = {};
       document.line_before.reset();
-      if (d.severity == Severity::error && changed && can_refuse()) {
+      if (d.severity == Severity::error && changed && can_refuse())
         out_.causes.push_back({field_of(document, d), lint_line(document, d)});
-      } else if (d.severity == Severity::error || (d.severity == Severity::warning && changed)) {
+      else if (d.severity == Severity::error || (d.severity == Severity::warning && changed))
         out_.warnings.push_back(lint_line(document, d));
-      }
     }
   }
 

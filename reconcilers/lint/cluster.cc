@@ -41,16 +41,14 @@ std::map<std::string, const ConfigMap*> profile_maps(const World& world, const D
   }
   for (const auto& [key, policy] : world.clusterpolicies.all()) {
     named = named || !policy->config_name.empty();
-    for (const auto& [id, config_map] : world.configmaps.all()) {
+    for (const auto& [id, config_map] : world.configmaps.all())
       if (id.name == policy->config_name && !config_map->data.empty())
         out.emplace(k8s::to_string(id), config_map.get());
-    }
   }
   if (named) return out;
   for (const auto& [id, config_map] : world.configmaps.all()) {
-    if (config_map->data.contains(std::string(kRecordKey)) || config_map->data.contains(std::string(kShardKey))) {
+    if (config_map->data.contains(std::string(kRecordKey)) || config_map->data.contains(std::string(kShardKey)))
       continue;  // The operator's own record.
-    }
     const bool holds = std::any_of(config_map->data.begin(), config_map->data.end(), [](const auto& entry) {
       return entry.second != nullptr && reads_like_profile(*entry.second);
     });
@@ -229,9 +227,8 @@ void lint_cluster(const std::vector<ClusterObject>& objects, std::vector<LintedD
   // lint_kai looks at the others.
   const auto wanted = [](std::string_view kind) { return kind != "Pod" && kind != "Config" && kind != "RuntimeClass"; };
   std::map<Name, const ClusterObject*> by_name;
-  for (const ClusterObject& object : objects) {
+  for (const ClusterObject& object : objects)
     if (wanted(object.kind)) by_name.emplace(Name{object.kind, object.ns, object.name}, &object);
-  }
   for (LintedDocument& document : documents) {
     const std::string& kind = document.kind;
     const bool of_offers = offers && (kind == "Node" || kind == "DeviceClass" || kind == "ResourceSlice");
@@ -253,9 +250,8 @@ void lint_nos(const std::vector<ClusterObject>& objects, std::vector<LintedDocum
   const auto wanted = [](std::string_view kind) { return kind == "Node" || kind == "DaemonSet"; };
   if (std::ranges::none_of(objects, wanted, &ClusterObject::kind)) return;
   std::map<std::pair<std::string_view, std::string_view>, const ClusterObject*> config_maps;  // By source and name.
-  for (const ClusterObject& object : objects) {
+  for (const ClusterObject& object : objects)
     if (object.kind == "ConfigMap") config_maps.try_emplace({object.source, object.name}, &object);
-  }
   const LoadedManifests loaded = load_objects(objects, wanted);
   const Discovery discovery = discover(loaded.world);
   const std::set<std::string> keys = keys_of_nos(loaded.world);

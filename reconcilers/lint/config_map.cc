@@ -87,11 +87,10 @@ class ConfigMapCheck : DocumentCheck {
           fmt::format("data also has the key \"{}\", and the API server refuses the ConfigMap; keep one of the two",
                       shown_value(key)));
     }
-    if (std::string problem = config_map_key_problem(key); !problem.empty()) {
+    if (std::string problem = config_map_key_problem(key); !problem.empty())
       add(Severity::error, "KeyRefused", path, entry.member->key_at, std::move(problem));
-    } else if (problem = key_label_problem(key); !problem.empty()) {
+    else if (problem = key_label_problem(key); !problem.empty())
       add(Severity::warning, "KeyNoLabelValue", path, entry.member->key_at, std::move(problem));
-    }
   }
 
   void name() {

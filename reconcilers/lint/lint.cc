@@ -61,9 +61,8 @@ void find_templates(const DocumentValue& value, const std::string& path, bool na
     const bool is_template = member.key.ends_with("emplate");
     find_templates(member.value, path.empty() ? member.key : path + "." + member.key, is_template, out);
   }
-  for (std::size_t i = 0; i < value.items.size(); ++i) {
+  for (std::size_t i = 0; i < value.items.size(); ++i)
     find_templates(value.items[i], fmt::format("{}[{}]", path, i), named, out);
-  }
 }
 
 // Of a Deployment, StatefulSet, DaemonSet, Job, CronJob, and of any other object that has templates of pods. The
@@ -154,9 +153,7 @@ class Linter {
     // A manifest in JSON is read as JSON; a profile in JSON as the plugin reads it, which is as YAML.
     const auto respelt = json_for_yaml(text);
     const auto list_kind = list_kind_of(text);
-    if (respelt && (list_kind || begins_with_manifest(*respelt))) {
-      text = *respelt;
-    }
+    if (respelt && (list_kind || begins_with_manifest(*respelt))) text = *respelt;
     if (list_kind) {
       list(text, *list_kind);
       return std::move(documents_);
@@ -217,12 +214,8 @@ class Linter {
       const DocumentValue value = to_document_value(*document->root);
       manifest(value, value.string_at("kind"), true);
     }
-    if (!stream.error()) {
-      (void)stream.next();  // The end of the text, or what follows the List by mistake.
-    }
-    if (stream.error()) {
-      add_diagnostics(*stream.error(), add("Profile").diagnostics);
-    }
+    if (!stream.error()) (void)stream.next();  // The end of the text, or what follows the List by mistake.
+    if (stream.error()) add_diagnostics(*stream.error(), add("Profile").diagnostics);
   }
 
   static bool begins_with_manifest(std::string_view text) {
@@ -257,9 +250,7 @@ class Linter {
       first_counts("FurtherTextIgnored", error.at,
                    fmt::format("the text after it is ignored and does not parse: {}", error.message));
     }
-    if (!ignored && !again) {
-      add_diagnostics(error, add("Profile").diagnostics);
-    }
+    if (!ignored && !again) add_diagnostics(error, add("Profile").diagnostics);
     last_error_ = error.at;
     return error.code == "TooLarge" ? text.size() : next_document(text, error.at.line - first_line);
   }
@@ -323,9 +314,7 @@ class Linter {
   }
 
   static void profile(ParsedProfile parsed, LintedDocument& linted) {
-    if (parsed.accepted) {
-      linted.profile = std::move(parsed.profile);
-    }
+    if (parsed.accepted) linted.profile = std::move(parsed.profile);
     linted.diagnostics = std::move(parsed.diagnostics);
   }
 

@@ -34,22 +34,19 @@ void warn(std::vector<Diagnostic>& found, std::string code, std::string path, Po
 }
 
 std::string_view without_prefix(std::string_view name) {
-  for (const std::string_view prefix : kPrefixes) {
+  for (const std::string_view prefix : kPrefixes)
     if (name.starts_with(prefix)) return name.substr(prefix.size());
-  }
   return name;
 }
 
 // The annotation of KAI that is meant; empty: none.
 std::string_view meant_fraction(std::string_view name) {
   const std::string_view plain = without_prefix(name);
-  for (const std::string_view known : kFractions) {
+  for (const std::string_view known : kFractions)
     if (within_edits(plain, known, 0, kPunctuation)) return known;
-  }
   if (plain.find("fraction") == std::string_view::npos && !plain.starts_with("gpu")) return {};
-  for (const std::string_view known : kFractions) {
+  for (const std::string_view known : kFractions)
     if (within_edits(plain, known, kMostEdits, kPunctuation)) return known;
-  }
   return {};
 }
 
@@ -178,10 +175,9 @@ void check_cluster_policy(const DocumentValue& policy, std::vector<Diagnostic>& 
   std::string path;
   for (std::size_t i = 0; i < kPath.size(); ++i) {
     // Members that were probably meant to be this field; what the others are is for the GPU Operator to say.
-    for (const DocumentMember& member : i == 0 ? std::span<const DocumentMember>() : members_of(at)) {
+    for (const DocumentMember& member : i == 0 ? std::span<const DocumentMember>() : members_of(at))
       if (member.key != kPath[i] && within_edits(member.key, kPath[i], kMostEdits))
         report_unknown_field(member, path + "." + member.key, std::span(kPath).subspan(i, 1), diagnostics);
-    }
     at = at->present(kPath[i]);
     if (at == nullptr) return;
     path += (i == 0 ? "" : ".") + std::string(kPath[i]);
@@ -190,10 +186,9 @@ void check_cluster_policy(const DocumentValue& policy, std::vector<Diagnostic>& 
         {Severity::error, "WrongType", path, at->at, fmt::format("expected a mapping, found {}", kind_name(at->kind))});
     return;
   }
-  for (const DocumentMember& member : at->members) {
+  for (const DocumentMember& member : at->members)
     if (std::ranges::find(kMembers, member.key) == kMembers.end())
       report_unknown_field(member, path + "." + member.key, kMembers, diagnostics);
-  }
 }
 
 }  // namespace gso

@@ -70,17 +70,15 @@ bool is_known_object(const DocumentValue& object, std::string_view kind) {
 
 LoadedManifests load_objects(const std::vector<ClusterObject>& objects, bool (*wanted)(std::string_view kind)) {
   std::vector<ManifestObject> read;
-  for (const ClusterObject& each : objects) {
+  for (const ClusterObject& each : objects)
     if (wanted(each.kind)) read.push_back({each.source, each.kind, each.api_version, each.name, each.json});
-  }
   std::vector<std::string> problems;
   return load_readable_objects(read, WallTime{}, problems);
 }
 
 DocumentIndex::DocumentIndex(std::vector<LintedDocument>& documents) {
-  for (LintedDocument& each : documents) {
+  for (LintedDocument& each : documents)
     if (each.key.empty()) documents_.try_emplace({each.source, each.kind, each.name}, &each);
-  }
 }
 
 LintedDocument* DocumentIndex::find(const ClusterObject& object) const {

@@ -23,18 +23,13 @@ constexpr std::string_view kMark = "\xef\xbb\xbf";  // The byte order mark takes
 
 ordered_json section_json(const SharingSection& section, bool mps) {
   ordered_json out = ordered_json::object();
-  if (section.rename_by_default) {
-    out["renameByDefault"] = true;
-  }
-  if (mps || section.fail_requests_greater_than_one) {
+  if (section.rename_by_default) out["renameByDefault"] = true;
+  if (mps || section.fail_requests_greater_than_one)
     out["failRequestsGreaterThanOne"] = section.fail_requests_greater_than_one.value_or(true);
-  }
   out["resources"] = ordered_json::array();
   for (const ReplicatedResource& resource : section.resources) {
     ordered_json entry = {{"name", resource.name}};
-    if (section.rename_by_default) {
-      entry["rename"] = resource.name + ".shared";
-    }
+    if (section.rename_by_default) entry["rename"] = resource.name + ".shared";
     entry["devices"] = "all";
     entry["replicas"] = resource.replicas;
     out["resources"].push_back(std::move(entry));
@@ -84,16 +79,13 @@ Shown shown_at(const LintedDocument& document, const Diagnostic& diagnostic, con
     shown.line = value.line(line);
   }
   const std::string where = document.key.empty() ? file : fmt::format("{}[{}]", file, shown_value(document.key));
-  if (line == 0) {
+  if (line == 0)
     shown.place = where;
-  } else if (document.line_before) {
+  else if (document.line_before)
     shown.place = fmt::format("{}:{}:{}", file, shown.number, shown.column);
-  } else {
+  else
     shown.place = fmt::format("{}, line {} of the value, column {}", where, shown.number, shown.column);
-  }
-  if (line == 0 || shown.line.size() > kShownColumns) {
-    shown.line = {};
-  }
+  if (line == 0 || shown.line.size() > kShownColumns) shown.line = {};
   return shown;
 }
 
@@ -120,12 +112,8 @@ std::string_view SourceLines::line(int number) const {
 
 ordered_json normalized_json(const Profile& profile) {
   ordered_json sharing = {{"timeSlicing", ordered_json::object()}};
-  if (profile.time_slicing) {
-    sharing["timeSlicing"] = section_json(*profile.time_slicing, false);
-  }
-  if (profile.mps) {
-    sharing["mps"] = section_json(*profile.mps, true);
-  }
+  if (profile.time_slicing) sharing["timeSlicing"] = section_json(*profile.time_slicing, false);
+  if (profile.mps) sharing["mps"] = section_json(*profile.mps, true);
   return {{"sharing", std::move(sharing)}};
 }
 
@@ -143,9 +131,7 @@ std::string lint_json(const std::vector<LintedDocument>& documents) {
                                                   {"column", d.at.column},
                                                   {"message", shown_message(d.message)}});
     }
-    if (document.profile) {
-      entry["normalized"] = normalized_json(*document.profile);
-    }
+    if (document.profile) entry["normalized"] = normalized_json(*document.profile);
     out["documents"].push_back(std::move(entry));
   }
   return printable_json(out.dump(1, ' ', false, nlohmann::json::error_handler_t::replace)) + "\n";

@@ -69,10 +69,9 @@ class GpuPodCheck : DocumentCheck {
       pipe_directory(container, path);
       slices(*spec, container, path);
       variables(container, path);
-      for (const std::string_view list : {"limits", "requests"}) {
+      for (const std::string_view list : {"limits", "requests"})
         for (const DocumentMember& asked : members_of(find_path(container, {"resources", list})))
           amount(*spec, container, list, asked, fmt::format("{}.resources.{}[{}]", path, list, asked.key));
-      }
     });
   }
 
@@ -92,9 +91,8 @@ class GpuPodCheck : DocumentCheck {
   // A client looks for the daemon in the directory that the variable names: that must be what the pod mounts.
   void pipe_directory(const DocumentValue& container, const std::string& path) {
     const DocumentValue* variable = nullptr;
-    for (const DocumentValue& each : items_of(container.find("env"))) {
+    for (const DocumentValue& each : items_of(container.find("env")))
       if (each.string_at("name") == kPipeVariable) variable = each.find("value");
-    }
     if (variable != nullptr && variable->text.contains("$(")) return;
     const std::string_view looks_in = variable != nullptr ? std::string_view(variable->text) : kDefaultPipeDirectory;
     bool reaches = false;
@@ -225,9 +223,8 @@ class GpuPodCheck : DocumentCheck {
   // The kubelet adds the plugin's variables before the pod's own, and the last one of a name counts.
   void variables(const DocumentValue& container, const std::string& path) {
     const DocumentMember* requested = nullptr;
-    for (const DocumentMember& limit : members_of(find_path(container, {"resources", "limits"}))) {
+    for (const DocumentMember& limit : members_of(find_path(container, {"resources", "limits"})))
       if (is_of_nvidia(limit.key) && limit.value.text != "0") requested = &limit;
-    }
     const std::span<const DocumentValue> env = items_of(container.find("env"));
     for (std::size_t i = 0; i < env.size(); ++i) {
       const DocumentValue* value = env[i].find("value");

@@ -33,11 +33,9 @@ namespace {
 // A node's NoExecute taint that evicts KAI's reservation but not this pod.
 std::string evicting_taint(const World& world, const WaitingPod& waiting) {
   for (const auto& [key, node] : world.nodes.all()) {
-    for (const Taint& taint : node->taints) {
-      if (taint.effect == "NoExecute" && tolerates(waiting.tolerations, taint)) {
+    for (const Taint& taint : node->taints)
+      if (taint.effect == "NoExecute" && tolerates(waiting.tolerations, taint))
         return fmt::format("{}:NoExecute of node {}", taint.key.view(), key.name);
-      }
-    }
   }
   return {};
 }
@@ -102,12 +100,10 @@ std::optional<Slices> slices_of(const ClusterObject& object) {
 std::vector<Slices> all_slices(const std::vector<ClusterObject>& objects,
                                const std::vector<LintedDocument>& documents) {
   std::vector<Slices> out;
-  for (const LintedDocument& document : documents) {
+  for (const LintedDocument& document : documents)
     if (auto slices = slices_of(document)) out.push_back(*std::move(slices));
-  }
-  for (const ClusterObject& object : objects) {
+  for (const ClusterObject& object : objects)
     if (auto slices = slices_of(object)) out.push_back(*std::move(slices));
-  }
   return out;
 }
 
@@ -259,9 +255,8 @@ void lint_kai(const std::vector<ClusterObject>& objects, const KaiPodRules& rule
   const LoadedManifests loaded = load_objects(objects, belongs_to_kai);
   const KaiView view = view_kai(loaded.world.kai, KaiSettings{});
   DocumentIndex index(documents);
-  if (view.configured && view.scheduler_name != rules.kai_scheduler) {
+  if (view.configured && view.scheduler_name != rules.kai_scheduler)
     check_pods_again(objects, rules, view.scheduler_name, index);
-  }
   const std::vector<WaitingPod>& waiting = loaded.world.kai.lookups.waiting->pods;
   const WaitingCauses causes(loaded.world, view, waiting);
   std::map<ObjectKey, const WaitingPod*> by_name;

@@ -174,12 +174,9 @@ class SelectorCheck : DocumentCheck {
   // What the operator itself refuses, or does otherwise than the author might mean.
   void sharing(std::string_view label, k8s::LabelOperator op, const std::vector<std::string>& values, Position at) {
     const std::vector<std::string> asked = op == k8s::LabelOperator::in ? values : std::vector<std::string>();
-    if (std::string problem = sharing_label_problem(label, asked, own_key_); !problem.empty()) {
+    if (std::string problem = sharing_label_problem(label, asked, own_key_); !problem.empty())
       leave_to_operator(kSelectorOnSharingLabel, at, std::move(problem));
-    }
-    for (Reason& note : selector_notes(label, op, values)) {
-      warning(note.code, at, std::move(note.message));
-    }
+    for (Reason& note : selector_notes(label, op, values)) warning(note.code, at, std::move(note.message));
   }
 
   const std::string& own_key_;
@@ -234,10 +231,9 @@ class PolicyCheck : DocumentCheck {
   // The names of the fields directly below this place.
   static std::vector<std::string_view> fields_below(const std::string& place) {
     std::vector<std::string_view> out;
-    for (const PolicyField& field : policy_fields()) {
+    for (const PolicyField& field : policy_fields())
       if (field.path.starts_with(place) && field.path.find_first_of(".[", place.size()) == std::string_view::npos)
         out.push_back(field.path.substr(place.size()));
-    }
     return out;
   }
 
@@ -309,11 +305,10 @@ class PolicyCheck : DocumentCheck {
   void check_duration(const DocumentValue& value, const PolicyField& field) {
     using std::chrono::seconds;
     const auto parsed = value.is_string() ? k8s::parse_go_duration(value.text) : std::nullopt;
-    if (!parsed || !fits(value.text, 32, R"(([0-9]+(\.[0-9]+)?(ns|us|ms|s|m|h))+)")) {
+    if (!parsed || !fits(value.text, 32, R"(([0-9]+(\.[0-9]+)?(ns|us|ms|s|m|h))+)"))
       error("InvalidDuration", value.at, "expected a duration like \"90s\" or \"1h30m\", in ns, us, ms, s, m, h");
-    } else if (!field.bounds.empty() && (*parsed < seconds(field.least) || *parsed > seconds(field.most))) {
+    else if (!field.bounds.empty() && (*parsed < seconds(field.least) || *parsed > seconds(field.most)))
       error("OutOfRange", value.at, fmt::format("expected a duration {}", field.bounds));
-    }
   }
 
   void check_count_or_percent(const DocumentValue& value) {

@@ -239,9 +239,8 @@ bool read_ready(Fields& fields, Value conditions, std::string_view path, bool& r
 bool read_json(Fields& fields, Value value, std::string_view path, nlohmann::json& out) {
   simdjson::ondemand::object object;
   std::string_view raw;
-  if (value.get_object().get(object) != simdjson::SUCCESS || object.raw_json().get(raw) != simdjson::SUCCESS) {
+  if (value.get_object().get(object) != simdjson::SUCCESS || object.raw_json().get(raw) != simdjson::SUCCESS)
     return fields.fail(path, "an object");
-  }
   out = nlohmann::json::parse(raw, nullptr, false);
   return true;
 }

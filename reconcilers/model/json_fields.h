@@ -145,15 +145,14 @@ struct Member<T Class::*> {
 template <auto kMember, auto... kInner, class Object>
 [[nodiscard]] auto& member_of(Object& object) {
   auto& member = object.*kMember;
-  if constexpr (sizeof...(kInner) == 0) {
+  if constexpr (sizeof...(kInner) == 0)
     return member;
-  } else if constexpr (requires { member.back(); }) {
+  else if constexpr (requires { member.back(); })
     return member_of<kInner...>(member.back());
-  } else if constexpr (requires { member.value(); }) {
+  else if constexpr (requires { member.value(); })
     return member_of<kInner...>(member.value());
-  } else {
+  else
     return member_of<kInner...>(member);
-  }
 }
 
 // By the type of the member.
@@ -304,9 +303,8 @@ template <class Object, class Rows>
       });
     });
     // With out-of-bounds simdjson reports that the text is used up.
-    if (fields.ok() && document.current_location().error() != simdjson::OUT_OF_BOUNDS) {
+    if (fields.ok() && document.current_location().error() != simdjson::OUT_OF_BOUNDS)
       fields.fail("the document", "one object and nothing after it");
-    }
   }
   return finish(kind, fields, meta);
 }

@@ -54,9 +54,8 @@ bool same_word(std::string_view text, std::string_view word) {
 }
 
 std::optional<int> parse_value(std::string_view text, const Field& field) {
-  for (std::size_t i = 0; i < field.words.size(); ++i) {
+  for (std::size_t i = 0; i < field.words.size(); ++i)
     if (same_word(text, field.words[i])) return field.least + static_cast<int>(i);
-  }
   const auto value = whole_number(text);
   return value && *value >= field.least && *value <= field.most ? std::optional(static_cast<int>(*value))
                                                                 : std::nullopt;
@@ -216,9 +215,8 @@ k8s::Result<CronExpression> parse_cron(std::string_view text) {
 
 std::string window_problem(const MaintenanceWindow& window) {
   if (auto cron = parse_cron(window.cron); !cron) return "cron " + cron.error().message;
-  if (window.duration < minutes(1) || window.duration > kLongest) {
+  if (window.duration < minutes(1) || window.duration > kLongest)
     return fmt::format("duration {} must be from 1m to 168h", k8s::format_go_duration(window.duration));
-  }
   if (find_zone(window.time_zone) == nullptr) {
     return fmt::format("time zone \"{}\" is not in the tz database; use a name such as Europe/Berlin or UTC",
                        shown_value(window.time_zone));

@@ -123,13 +123,12 @@ std::string printable(std::string_view text) {
     const Unprintable found = unprintable_at(text);
     const auto first = static_cast<unsigned char>(text.front());
     const std::size_t bytes = found.bytes > 0 ? found.bytes : length_of_character(text);
-    if (found.bytes > 0) {
+    if (found.bytes > 0)
       out += escape_of(found.character);
-    } else if (bytes == 1 && first >= 0x80 && first < 0xa0) {
+    else if (bytes == 1 && first >= 0x80 && first < 0xa0)
       out += fmt::format("\\x{:02x}", first);  // A C1 character of a text that is not UTF-8.
-    } else {
+    else
       out += text.substr(0, bytes);
-    }
     text.remove_prefix(bytes);
   }
   return out;
@@ -174,11 +173,10 @@ std::string printable_json(std::string_view json) {
   out.reserve(json.size());
   while (!json.empty()) {
     const Unprintable found = unprintable_at(json);
-    if (found.bytes > 0) {
+    if (found.bytes > 0)
       fmt::format_to(std::back_inserter(out), "\\u{:04x}", static_cast<unsigned>(found.character));
-    } else {
+    else
       out += json.front();
-    }
     json.remove_prefix(found.bytes > 0 ? found.bytes : 1);
   }
   return out;

@@ -47,9 +47,8 @@ void Plan::append(Plan other) {
   std::move(other.timers.begin(), other.timers.end(), std::back_inserter(timers));
   timer_starts.merge(other.timer_starts);
   timers_complete = timers_complete && other.timers_complete;
-  if (other.requeue_after) {
+  if (other.requeue_after)
     requeue_after = requeue_after ? std::min(*requeue_after, *other.requeue_after) : *other.requeue_after;
-  }
   consumers_wanted.merge(std::move(other.consumers_wanted));
   kai_wanted.merge(std::move(other.kai_wanted));
 }
@@ -162,9 +161,8 @@ void fill(OrderedJson& out, const PatchNode& patch) {
   if (patch.resource_version) out["preconditions"] = {{"resourceVersion", *patch.resource_version}};
   out["set"] = object_json(patch.set);
   out["remove"] = patch.remove;
-  if (!patch.set_annotations.empty() || !patch.remove_annotations.empty()) {
+  if (!patch.set_annotations.empty() || !patch.remove_annotations.empty())
     out["annotations"] = {{"set", object_json(patch.set_annotations)}, {"remove", patch.remove_annotations}};
-  }
   if (patch.unschedulable) out["unschedulable"] = *patch.unschedulable;
 }
 

@@ -44,11 +44,10 @@ bool read_env(Fields& fields, Value value, std::string_view /*path*/, ContainerS
   return json::read_each<json::Variable>(fields, value, "env[].", json::kVariable, [&](json::Variable& variable) {
     const bool is_long = variable.text.size() > json::kMostBytes;  // No setting of an operand is so long.
     out.env_elsewhere = out.env_elsewhere || variable.from_object || is_long;
-    if (variable.from_elsewhere || is_long) {
+    if (variable.from_elsewhere || is_long)
       out.env.erase(variable.name);  // The last variable of a name counts.
-    } else {
+    else
       out.env.insert_or_assign(std::move(variable.name), std::move(variable.text));
-    }
   });
 }
 

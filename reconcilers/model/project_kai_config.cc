@@ -66,9 +66,8 @@ constexpr ConfigField kConfig[] = {
 const std::vector<std::string_view>& followed_fields() {
   static const std::vector<std::string_view> kFields = [] {
     std::vector<std::string_view> out{"spec.selectedGPUGroups", "spec.selectedFractionalGpuGroups"};
-    for (const ConfigField& field : kConfig) {
+    for (const ConfigField& field : kConfig)
       if (field.text != nullptr) out.push_back(field.path);
-    }
     return out;
   }();
   return kFields;
@@ -177,10 +176,9 @@ k8s::Result<KaiConfig> project_kai_config(std::string_view text) {
 
 std::map<std::string, std::string> followed_values(const KaiConfig& config) {
   std::map<std::string, std::string> out;
-  for (const ConfigField& field : kConfig) {
+  for (const ConfigField& field : kConfig)
     if (auto value = field.text != nullptr ? field.text(config) : std::nullopt)
       out[std::string(field.path)] = *std::move(value);
-  }
   return out;
 }
 
@@ -191,9 +189,8 @@ k8s::Result<KaiSchema> project_kai_schema(std::string_view text) {
   for (const Version& version : out.versions) {
     if (!version.served.value_or(true) || version.name != version_read(out.schema.meta.name)) continue;
     const nlohmann::json& schema = object_at(version.schema, "openAPIV3Schema");
-    for (const std::string_view field : followed_fields()) {
+    for (const std::string_view field : followed_fields())
       if (describes(schema, field)) out.schema.fields.emplace(field);
-    }
   }
   return std::move(out.schema);
 }

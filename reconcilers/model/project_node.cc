@@ -94,9 +94,8 @@ using protozero::pbf_reader;
 // Calls on_field(field) for each field, which returns false for those that it does not read.
 template <class OnField>
 void each_field(pbf_reader& message, OnField on_field) {
-  while (message.next()) {
+  while (message.next())
     if (!on_field(message.tag_and_type())) message.skip();
-  }
 }
 
 // Of a message of texts: sets the member of each field that has one.
@@ -178,9 +177,8 @@ void read_node(std::string_view text, Fields& fields, Node& node) {
 
 k8s::Result<Node> project(std::string_view text) {
   const auto object = k8s::open_protobuf(text);
-  if (!object || object->kind != "Node") {
+  if (!object || object->kind != "Node")
     return k8s::fail(k8s::Reason::decode, "Node: the bytes are not a Node in protobuf");
-  }
   Node node;
   Fields fields;
   const bool read = k8s::read_protobuf([&] { read_node(object->message, fields, node); });

@@ -118,16 +118,14 @@ constexpr json::Row<ReadContainer> kContainerUse[] = {
 constexpr std::int64_t kMostRequested = 1'000'000'000'000;
 
 void add_counts(ResourceCounts& sum, const ResourceCounts& more) {
-  for (const auto& [resource, count] : more) {
+  for (const auto& [resource, count] : more)
     if (sum.size() < json::kMostEntries || sum.contains(resource))
       sum[resource] = std::min(sum[resource] + std::min(count, kMostRequested), kMostRequested);
-  }
 }
 
 void raise_counts(ResourceCounts& out, const ResourceCounts& least) {
-  for (const auto& [resource, count] : least) {
+  for (const auto& [resource, count] : least)
     if (out.size() < json::kMostEntries || out.contains(resource)) out[resource] = std::max(out[resource], count);
-  }
 }
 
 // Whether the mount shows the directory to the container: any volume is mounted at the directory, or one that other
@@ -148,9 +146,8 @@ bool uses_mps_pipe(const std::vector<const ContainerUse*>& uses, const std::vect
     return true;
   if (std::ranges::any_of(uses, [](const ContainerUse* use) { return use->other_pipe; })) return true;
   std::set<std::string_view> directories;
-  for (const ContainerUse* use : uses) {
+  for (const ContainerUse* use : uses)
     if (!use->pipe_directory.empty()) directories.emplace(use->pipe_directory);
-  }
   if (directories.size() > kMostDirectories) return true;  // In doubt it is one.
   std::map<std::string_view, const json::Volume*> by_name;
   for (const json::Volume& volume : volumes) by_name.try_emplace(volume.name, &volume);
@@ -217,9 +214,8 @@ void correct_start_times(Pod& pod, std::optional<WallTime> seen_by_kubelet) {
   }
   if (*seen_by_kubelet <= pod.meta.creation_timestamp) return;
   const auto ahead = *seen_by_kubelet - pod.meta.creation_timestamp;
-  for (ContainerStatus& status : pod.containers) {
+  for (ContainerStatus& status : pod.containers)
     if (status.started_at) *status.started_at -= ahead;
-  }
 }
 
 // The init container has done its work and nothing of it is read any more. What the check of a standalone MPS daemon
@@ -289,15 +285,13 @@ constexpr json::Row<ReadPod> kPod[] = {
 void keep_use(const ReadPod& read, Pod& pod) {
   pod.gpu_requests = json::requests_of(read.init_containers, read.containers, add_counts, raise_counts);
   std::vector<const ContainerUse*> uses;
-  for (const auto* list : {&read.containers, &read.init_containers, &read.ephemeral_containers}) {
+  for (const auto* list : {&read.containers, &read.init_containers, &read.ephemeral_containers})
     for (const ContainerUse& use : *list) uses.push_back(&use);
-  }
   pod.uses_mps_pipe = uses_mps_pipe(uses, read.volumes);
   std::vector<Interned> host_paths;
-  for (const json::Volume& volume : read.volumes) {
+  for (const json::Volume& volume : read.volumes)
     if (!volume.host_path.empty() && host_paths.size() < json::kMostEntries)
       host_paths.emplace_back(first_bytes(volume.host_path, json::kMostBytes));
-  }
   pod.host_paths = std::move(host_paths);
   auto visible = [](const ContainerUse* use) { return use->visible_devices && use->requests.empty(); };
   pod.nvidia_visible_devices = std::ranges::any_of(uses, visible);

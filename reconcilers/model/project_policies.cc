@@ -49,36 +49,34 @@ using Type = PolicyField::Type;
 
 template <class T>
 std::string shown_text(const T& value) {
-  if constexpr (std::is_same_v<T, bool>) {
+  if constexpr (std::is_same_v<T, bool>)
     return value ? "true" : "false";
-  } else if constexpr (std::is_integral_v<T>) {
+  else if constexpr (std::is_integral_v<T>)
     return std::to_string(value);
-  } else if constexpr (std::is_same_v<T, std::string>) {
+  else if constexpr (std::is_same_v<T, std::string>)
     return value;
-  } else if constexpr (std::is_same_v<T, k8s::Duration>) {
+  else if constexpr (std::is_same_v<T, k8s::Duration>)
     return k8s::format_go_duration(value);
-  } else if constexpr (std::is_same_v<T, IntOrPercent>) {
+  else if constexpr (std::is_same_v<T, IntOrPercent>)
     return value.to_string();
-  } else if constexpr (requires { value.has_value(); }) {
+  else if constexpr (requires { value.has_value(); })
     return value ? shown_text(*value) : "unset";
-  } else {
+  else
     return {};  // Shown with its parent.
-  }
 }
 
 // Of a member of a member.
 template <auto kMember, auto... kRest>
 std::string shown_in(const auto& object) {
   const auto& member = object.*kMember;
-  if constexpr (sizeof...(kRest) == 0) {
+  if constexpr (sizeof...(kRest) == 0)
     return shown_text(member);
-  } else if constexpr (requires { member.has_value(); }) {
+  else if constexpr (requires { member.has_value(); })
     return member ? shown_in<kRest...>(*member) : "unset";
-  } else if constexpr (std::ranges::range<decltype(member)>) {
+  else if constexpr (std::ranges::range<decltype(member)>)
     return {};
-  } else {
+  else
     return shown_in<kRest...>(member);
-  }
 }
 
 template <auto... kMembers>
@@ -173,11 +171,10 @@ PolicyField count_field(std::string_view path) {
     if (Fields::is_null(value)) return true;
     auto& member = json::member_of<kMembers...>(out);
     const std::string expected = fmt::format("a whole number from {} to {}", kLeast, kMost);
-    if constexpr (requires { member.emplace(); }) {
+    if constexpr (requires { member.emplace(); })
       return read_count(fields, value, field, expected, member.emplace());
-    } else {
+    else
       return read_count(fields, value, field, expected, member);
-    }
   };
   return {.path = path,
           .type = Type::integer,

@@ -118,9 +118,8 @@ void keep_requests(const std::vector<ContainerRequests>& inits, const std::vecto
   for (const auto* list : {&inits, &mains}) {
     for (const ContainerRequests& container : *list) {
       pod.uses_whole_gpus = pod.uses_whole_gpus || container.whole_gpus;
-      for (const auto& [gigabytes, count] : container.requests.slices) {
+      for (const auto& [gigabytes, count] : container.requests.slices)
         if (requests.size() < json::kMostEntries) requests.push_back({container.name, gigabytes, count});
-      }
     }
   }
   const Requests all = json::requests_of(inits, mains, add, raise_to);
@@ -225,9 +224,8 @@ constexpr json::Row<Read> kSlicePod[] = {
 // Where it may run, of a pod that asks for GPUs.
 void keep_placement(Read read, SlicePod& pod) {
   std::vector<StringMap::Entry> labels;
-  for (const auto& [label, wanted] : read.selector) {
+  for (const auto& [label, wanted] : read.selector)
     if (labels.size() < json::kMostEntries) labels.push_back({Interned(label), Interned(wanted)});
-  }
   pod.node_selector = std::move(labels);
   pod.affinity_terms = std::move(read.affinity);
   pod.tolerations = std::move(read.tolerations);
@@ -252,11 +250,10 @@ k8s::Result<SlicePod> project_slice_pod(std::string_view text) {
   });
   const auto agent = std::ranges::find_if(out.mains, is_slice_agent);
   if (agent != out.mains.end() && !of_workload) pod.agent = Rare<SliceAgent>(agent_of(pod, agent->name, out.readiness));
-  if (asks_for_gpus(pod)) {
+  if (asks_for_gpus(pod))
     keep_placement(std::move(out), pod);
-  } else {
+  else
     pod.meta.labels = {};
-  }
   return pod;
 }
 

@@ -98,9 +98,8 @@ inline constexpr PolicyWord<Mechanism> kMechanismWords[] = {{"NodeByNode", Mecha
 // The word of the value; `words`: its table, which has each value.
 template <class E, std::size_t N>
 [[nodiscard]] constexpr std::string_view word_of(const PolicyWord<E> (&words)[N], E value) {
-  for (const PolicyWord<E>& word : words) {
+  for (const PolicyWord<E>& word : words)
     if (word.value == value) return word.text;
-  }
   return {};
 }
 

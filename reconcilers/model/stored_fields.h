@@ -103,11 +103,10 @@ template <class Entry>
   for (const Field<Entry>& field : fields) {
     Element value;
     Wrong wrong;
-    if (object.at_key(field.name).get(value) == simdjson::SUCCESS) {
+    if (object.at_key(field.name).get(value) == simdjson::SUCCESS)
       wrong = field.read(value, out);
-    } else if (field.when == When::needed) {
+    else if (field.when == When::needed)
       wrong = " is missing";
-    }
     if (wrong.empty()) continue;
     return field.wrong.empty() ? fmt::format("{}{}", field.name, wrong) : fmt::format("{} {}", field.name, field.wrong);
   }
@@ -117,9 +116,8 @@ template <class Entry>
 // Sets the fields of `out`, in the order of the table where `out` keeps one.
 template <class Entry, class Object>
 void print_fields(const Entry& entry, std::span<const Field<Entry>> fields, Object& out) {
-  for (const Field<Entry>& field : fields) {
+  for (const Field<Entry>& field : fields)
     if (auto value = field.print(entry)) out[std::string(field.name)] = *std::move(value);
-  }
 }
 
 // The root object of a text; nullopt: it is none. Valid until `parser` reads another text.
@@ -235,9 +233,8 @@ struct Stored<std::vector<T>> {
   static Wrong read(Element value, std::vector<T>& out) {
     simdjson::dom::array items;
     if (value.get(items) != simdjson::SUCCESS) return " must be a list";
-    for (const Element item : items) {
+    for (const Element item : items)
       if (Wrong wrong = Stored<T>::read(item, out.emplace_back()); !wrong.empty()) return wrong;
-    }
     return {};
   }
   static Json print(const std::vector<T>& list) {
@@ -268,13 +265,11 @@ struct Stored<std::map<Key, T>> {
   }
   static Json print(const std::map<Key, T>& map) {
     Json out = Json::object();
-    for (const auto& [key, value] : map) {
-      if constexpr (std::is_same_v<Key, std::string>) {
+    for (const auto& [key, value] : map)
+      if constexpr (std::is_same_v<Key, std::string>)
         out[key] = Stored<T>::print(value);
-      } else {
+      else
         out[Stored<Key>::name(key)] = Stored<T>::print(value);
-      }
-    }
     return out;
   }
 };

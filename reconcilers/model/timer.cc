@@ -81,9 +81,8 @@ std::string_view to_string(Timer timer) {
 
 std::string to_string(const TimerKey& key) {
   std::string out(to_string(key.timer));
-  for (const std::string* part : {&key.subject, &key.scope}) {
+  for (const std::string* part : {&key.subject, &key.scope})
     if (!part->empty()) out += fmt::format("/{}", *part);
-  }
   return out;
 }
 

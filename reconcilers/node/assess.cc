@@ -121,11 +121,10 @@ NodeAssessment Assessor::run() {
   out_.ready = node_.ready;
   foreign_holder_ = foreign_holder(node_, installation_);
   out_.holder = is_held(node_) ? kHeld : foreign_holder_;
-  if (gfd_ != nullptr) {
+  if (gfd_ != nullptr)
     out_.labeller = Labeller::gfd;
-  } else if (find_operand(context_.strays, Component::gfd, node_) != nullptr) {
+  else if (find_operand(context_.strays, Component::gfd, node_) != nullptr)
     out_.labeller = Labeller::foreign_gfd;
-  }
   ChangeOnNode on = change_on(node_);
   out_.change = std::move(on.change);
   change_problem_ = std::move(on.problem);
@@ -272,10 +271,9 @@ std::optional<NodeAssessment> assess_node(const AssessContext& context, const No
   if (context.record != nullptr) input.recorded = context.record->machines.find(machine_id(node.meta.uid.str()));
   const auto claimants_of = [&](bool served) {
     Claimants out;
-    for (const PluginInstallation& installation : context.installations) {
+    for (const PluginInstallation& installation : context.installations)
       if (operand_on(installation, Component::plugin, node, operand_pods, served) != nullptr)
         out.push_back(&installation);
-    }
     return out;
   };
   Claimants claimants = claimants_of(false);

@@ -14,9 +14,8 @@
 namespace gso {
 
 const Pod* Assessor::newest(Component component) const {
-  for (const Pod* pod : pods_.of(component)) {
+  for (const Pod* pod : pods_.of(component))
     if (!pod->meta.deletion_timestamp) return pod;
-  }
   return nullptr;
 }
 
@@ -80,11 +79,10 @@ std::vector<ReadingTime> reading_times(const Pod& pod, Duration projection) {
   std::vector<ReadingTime> out;
   for (const ContainerStatus& container : pod.containers) {
     const WallTime started = std::max(created, container.started_at.value_or(created));
-    if (container.restarts > 0) {
+    if (container.restarts > 0)
       out.push_back({started - lag, started});
-    } else if (!reads_again) {  // The plugin, GFD or the MPS daemon itself started again: the first text is gone.
+    else if (!reads_again)  // The plugin, GFD or the MPS daemon itself started again: the first text is gone.
       out.push_back({std::max(created, started - lag), started});
-    }
   }
   if (out.empty()) out.push_back({created, created});
   return out;
@@ -145,9 +143,8 @@ bool Assessor::pods_had_no_other_text() const {
 }
 
 const Operand* Assessor::rolling_daemonset() const {
-  for (const auto& [operand, pod] : loaders()) {
+  for (const auto& [operand, pod] : loaders())
     if (pod != nullptr && !operand->on_delete && is_old_template(*operand, *pod)) return operand;
-  }
   return nullptr;
 }
 
@@ -196,11 +193,10 @@ void Assessor::read_recorded() {
   if (recorded_ == nullptr || recorded_->revision.empty()) return;
   const MachineRecord& entry = *recorded_;
   out_.at_install = entry.drift ? AtInstall::drifted : entry.unproven ? AtInstall::unproven : AtInstall::shown;
-  if (out_.at_install != AtInstall::shown && adopts_drift()) {
+  if (out_.at_install != AtInstall::shown && adopts_drift())
     out_.loaded = {Interned(kInvalidRevision), reference(entry.config_map.view(), entry.key.view()), Proof::baseline};
-  } else if (known_revision_format(entry.revision.view())) {
+  else if (known_revision_format(entry.revision.view()))
     out_.loaded = {entry.revision, reference(entry.config_map.view(), entry.key.view()), Proof::baseline};
-  }
 }
 
 // Null if its text is not known any more.
@@ -273,9 +269,8 @@ void Assessor::find_missing_of_loaded() {
     return;
   std::vector<const Pod*> pods{newest(Component::plugin)};
   if (gfd_ != nullptr) pods.push_back(newest(Component::gfd));
-  if (mps_ != nullptr && before && before->profile().strategy() == Strategy::mps) {
+  if (mps_ != nullptr && before && before->profile().strategy() == Strategy::mps)
     pods.push_back(newest(Component::mps));
-  }
   if (!std::ranges::all_of(pods, [](const Pod* pod) { return pod != nullptr && is_serving(*pod); })) return;
   Verification shown;
   shown.ok = true;

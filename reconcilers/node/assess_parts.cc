@@ -137,9 +137,8 @@ bool loaded_after(const Pod& pod, WallTime moment, Duration projection) {
 std::vector<const SharingPolicy*> policies_in_order(const World& world, const SharingPolicy& built_in,
                                                     const std::map<std::string, SharingPolicy>& held) {
   std::vector<const SharingPolicy*> out;
-  for (const auto& [key, policy] : world.policies.all()) {
+  for (const auto& [key, policy] : world.policies.all())
     if (!policy->meta.deletion_timestamp) out.push_back(policy.get());
-  }
   for (const auto& [name, policy] : held) out.push_back(&policy);
   std::ranges::sort(out, {}, [](const SharingPolicy* policy) {
     return std::tuple(-policy->priority, policy->meta.creation_timestamp, std::string_view(policy->meta.name));

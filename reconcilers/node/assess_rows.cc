@@ -18,9 +18,8 @@ void Assessor::decide() {
   constexpr Row kRows[] = {&Assessor::n1_no_profiles,    &Assessor::n2_no_baseline, &Assessor::n3_unreadable_annotation,
                            &Assessor::c1_to_c12_change,  &Assessor::n4_no_target,   &Assessor::n5_loaded_by_itself,
                            &Assessor::n6_rolling_update, &Assessor::n7_runs_target, &Assessor::n8_needs_change};
-  for (const Row row : kRows) {
+  for (const Row row : kRows)
     if ((this->*row)()) return;
-  }
 }
 
 bool Assessor::n1_no_profiles() {
@@ -65,11 +64,10 @@ bool Assessor::c1_to_c12_change() {
     return true;
   }
   out_.cause = out_.label ? ChangeCause::policy : ChangeCause::edited;
-  if (out_.change->failed) {
+  if (out_.change->failed)
     try_again();
-  } else {
+  else
     note_obstacle();
-  }
   return true;
 }
 
@@ -84,11 +82,10 @@ void Assessor::try_again() {
       out_.fresh_pods && out_.matches() && !out_.label && !new_template && !any_listed_left(*out_.change, pods_, true);
   if (is_done) return;
   out_.phase = Phase::pending;
-  if (new_template) {
+  if (new_template)
     replace_by_template();
-  } else {
+  else
     set_transition(false);
-  }
   find_obstacle();
   if (!out_.is_blocked()) hold_unreadable_owner();
 }
@@ -161,9 +158,8 @@ Assessor::Difference Assessor::difference() const {
   }
   if (out_.label) return Difference::label;
   const bool same_profile = out_.loaded.profile == out_.profile_ref;
-  if (same_profile && out_.loaded.revision == out_.target) {
+  if (same_profile && out_.loaded.revision == out_.target)
     return waits_for_deletion() ? Difference::new_template : Difference::none;
-  }
   return of_template(same_profile ? Difference::text : Difference::key);
 }
 

@@ -221,13 +221,12 @@ MpsDaemonChangeOnNode mps_daemon_change_on(const Node& node) {
   if (!text) return {};
   k8s::Result<MpsDaemonChange> parsed = parse_mps_daemon_change(*text);
   MpsDaemonChangeOnNode out;
-  if (!parsed) {
+  if (!parsed)
     out.problem = parsed.error().message;
-  } else if (parsed->deferred_until) {
+  else if (parsed->deferred_until)
     out.deferred = std::move(*parsed);
-  } else {
+  else
     out.change = std::move(*parsed);
-  }
   return out;
 }
 

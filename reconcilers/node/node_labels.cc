@@ -148,11 +148,10 @@ void write_label(const Node& node, const std::string& key, const std::string& va
 void restore_label(const Node& node, const std::string& key, const OwnedLabel& owned, LabelChange& change) {
   const auto actual = node.meta.labels.get(key);
   if (owned.is_changed(actual) || actual == owned.before) return;
-  if (owned.before) {
+  if (owned.before)
     change.set[key] = *owned.before;
-  } else {
+  else
     change.remove.insert(key);
-  }
 }
 
 }  // namespace
@@ -168,9 +167,8 @@ LabelChange label_change_to(const Node& node, const NodeExpectation& expectation
       std::erase_if(owned, [&](const auto& entry) { return of_nfd.contains(entry.first); });
       return;
     }
-    for (const auto& [key, value] : expectation.labels) {
+    for (const auto& [key, value] : expectation.labels)
       if (!of_nfd.contains(key)) write_label(node, key, value, rules, owned, change);
-    }
     std::erase_if(owned, [&](const auto& entry) {
       const auto& [key, label] = entry;
       // The policies own the label that selects the profile, and the standalone MPS daemon decides about its directory.
@@ -244,11 +242,10 @@ LabelChange policy_label(const Node& node, std::string_view name, const NodeAsse
     const std::string value(assessment.label->view());
     if (assessment.left_policy == LeftPolicy::revert) {
       owned.erase(key);
-      if (value.empty()) {
+      if (value.empty())
         change.remove.insert(key);
-      } else {
+      else
         change.set[key] = value;
-      }
       return;
     }
     // A value that another client set since then becomes the recorded previous value.
@@ -267,11 +264,10 @@ void add_to(PatchNode& patch, const LabelChange& change) {
   patch.set.insert(change.set.begin(), change.set.end());
   patch.remove.insert(change.remove.begin(), change.remove.end());
   if (!change.owned) return;
-  if (change.owned->empty()) {
+  if (change.owned->empty())
     patch.remove_annotations.insert(std::string(kOwnedAnnotation));
-  } else {
+  else
     patch.set_annotations[std::string(kOwnedAnnotation)] = print_owned(*change.owned);
-  }
 }
 
 std::string contested_text(std::string_view label, std::string_view node) {

@@ -142,11 +142,9 @@ NodeChange touched(NodeChange change) {
 }
 
 void remove_guards(PatchNode& patch, const Node& node, const NodeChange& change) {
-  for (const Guard& guard : kGuards) {
-    if (is_added_by_operator(guard, change) && node.meta.annotations.get(guard.annotation) == "true") {
+  for (const Guard& guard : kGuards)
+    if (is_added_by_operator(guard, change) && node.meta.annotations.get(guard.annotation) == "true")
       patch.remove_annotations.insert(std::string(guard.annotation));
-    }
-  }
 }
 
 PatchNode patch_of(const Node& node) {
@@ -166,18 +164,15 @@ PatchNode patch_into(const NodeView& view, NodeChange change, Into into) {
   const Node& node = view.node;
   PatchNode patch = patch_of(node);
   patch.set[std::string(kStateLabel)] = kStateUpdating;
-  for (const std::string_view annotation : {kMessageAnnotation, kDeferredAnnotation}) {
+  for (const std::string_view annotation : {kMessageAnnotation, kDeferredAnnotation})
     if (node.meta.annotations.contains(annotation)) patch.remove_annotations.insert(std::string(annotation));
-  }
   add_guards(patch, node, change);
   if (into.cordon && !node.unschedulable) {
     patch.unschedulable = true;
     change.cordoned = true;
   }
   LabelChange labels;
-  if (into.live && view.facts.label) {
-    labels = policy_label(node, config_label(view.installation, node), view.facts);
-  }
+  if (into.live && view.facts.label) labels = policy_label(node, config_label(view.installation, node), view.facts);
   if (into.live) change = touched(std::move(change));
   if (steps_for(change.kind).touches_mps) {
     const bool capable = change.kind != Transition::leave_mps;

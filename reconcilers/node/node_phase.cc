@@ -95,9 +95,8 @@ std::string_view shown_reason(const NodeAssessment& facts) {
 std::int64_t NodeUse::requested(std::string_view resource) const {
   std::int64_t sum = 0;
   for (const auto* pods : {&waiting, &daemonset_owned}) {
-    for (const Pod* pod : *pods) {
+    for (const Pod* pod : *pods)
       for (const auto& [name, count] : pod->gpu_requests) sum += name == resource ? count : 0;
-    }
   }
   return sum;
 }
@@ -269,12 +268,10 @@ std::optional<PodFault> pod_fault_of(const ContainerStatus& container, bool init
 }  // namespace
 
 std::optional<PodFault> pod_fault_of(const Pod& pod, Duration projection) {
-  for (const ContainerStatus& container : pod.init_containers) {
+  for (const ContainerStatus& container : pod.init_containers)
     if (auto found = pod_fault_of(container, true, pod, projection)) return found;
-  }
-  for (const ContainerStatus& container : pod.containers) {
+  for (const ContainerStatus& container : pod.containers)
     if (auto found = pod_fault_of(container, false, pod, projection)) return found;
-  }
   return std::nullopt;
 }
 

@@ -140,9 +140,8 @@ bool ChangeStep::c3_back_out() {
   if (!same_target_) return back_out({"Superseded", "the profile changed before any pod was restarted"});
   if (!facts_.obstacle.code.empty()) return queue_again(facts_.obstacle);
   // Without the change, pods with a creation time in the future would not count as newer than the text.
-  if (facts_.cause == ChangeCause::ended && !is_from_the_future(pods_, snapshot_.now)) {
+  if (facts_.cause == ChangeCause::ended && !is_from_the_future(pods_, snapshot_.now))
     return back_out({"NoLongerNeeded", fmt::format("the node shows {} without the change", change_.to)});
-  }
   return input_.stop && queue_again(*input_.stop);
 }
 
@@ -182,11 +181,10 @@ bool ChangeStep::c6_drain() {
   // A label that a person has written touches the change only for as long as it is there.
   const bool begins = untouched || change_.touched == Touched::no;
   const NodeChange begun = begins ? begin() : change_;
-  if (facts_.label) {
+  if (facts_.label)
     write_label(begun);
-  } else if (begins) {
+  else if (begins)
     add(patch_of(node_, begun), "Begin", fmt::format("restarts pods for {}", change_.to), true);
-  }
   report_daemonset_pods();
   delete_pods(begun, first_, fmt::format("to {}", change_.to));
   return true;
@@ -223,11 +221,10 @@ bool ChangeStep::c9_last() {
   if (!any_deletable(last)) return false;
   if (node_.ready) out_.last_wait_for = waiting_for();
   const std::string why = node_.ready ? out_.last_wait_for : "the node is NotReady";
-  if (why.empty()) {
+  if (why.empty())
     delete_pods(change_, last, fmt::format("last step to {}", change_.to));
-  } else if (expired_) {
+  else if (expired_)
     fail(why);
-  }
   return true;
 }
 

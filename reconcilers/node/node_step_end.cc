@@ -113,9 +113,8 @@ void ChangeStep::give_up() {
   if (is_back && shown.surplus && facts_.measured_gpus > 0) return finish("Verified");
   std::string why = shown.ok ? "" : shown.mismatch;
   if (!facts_.pods_ready) why = first_problem(pods_);
-  if (facts_.had_devices > 0 && facts_.pods_ready && !serves_gpus(node_)) {
+  if (facts_.had_devices > 0 && facts_.pods_ready && !serves_gpus(node_))
     why += fmt::format("; the machine had {} before, and its pods find none now", counted(facts_.had_devices, "GPU"));
-  }
   fail(why.empty() ? "did not verify" : why);
 }
 
@@ -177,9 +176,8 @@ ChangeStep::ListedPods ChangeStep::older_pods(const ChangePlan& next) const {
     const auto daemon = out.find(Component::mps);
     const bool follows = component == Component::plugin && daemon != out.end() && !daemon->second.empty();
     if (entry == out.end() || follows) continue;
-    for (const Pod* pod : pods_.of(component)) {
+    for (const Pod* pod : pods_.of(component))
       if (has_read(component, *pod, *now)) entry->second.erase(pod->meta.uid);
-    }
   }
   return out;
 }

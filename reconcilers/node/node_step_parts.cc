@@ -234,9 +234,8 @@ std::string ChangeStep::waiting_for() const {
     return "the old MPS control daemon is still running";
   for (Component component : first_) {
     const bool returns = component != Component::mps || steps.wait == Steps::Wait::mps_ready;
-    if (returns && change_.pods.contains(component) && !serving(component)) {
+    if (returns && change_.pods.contains(component) && !serving(component))
       return fmt::format("the new {} pod is not Ready", to_string(component));
-    }
   }
   return {};
 }
@@ -253,9 +252,8 @@ void ChangeStep::go_on(const ChangePlan& next, ListedPods pods) {
 }
 
 void ChangeStep::delete_pods(const NodeChange& change, const std::vector<Component>& components, std::string_view why) {
-  for (PlannedAction& deletion : deletions(view_, change, components, why)) {
+  for (PlannedAction& deletion : deletions(view_, change, components, why))
     out_.plan.actions.push_back(std::move(deletion));
-  }
 }
 
 void ChangeStep::add(PatchNode patch, std::string_view reason, std::string message, bool disruptive) {

@@ -17,9 +17,8 @@ Shape shape_of(const Profile& profile) {
   const SharingSection* section = profile.active();
   if (section == nullptr) return out;
   out.renamed = section->rename_by_default;
-  for (const ReplicatedResource& resource : section->resources) {
+  for (const ReplicatedResource& resource : section->resources)
     out.replicas[resource.name] = profile.plugin_replicas(resource.name);
-  }
   return out;
 }
 
@@ -35,11 +34,10 @@ Shape observed_shape(const Node& node, bool mps_pod) {
   }
   out.renamed = std::ranges::any_of(
       node.allocatable, [](const auto& entry) { return entry.first.view().ends_with(".shared") && entry.second > 0; });
-  if (mps_pod) {
+  if (mps_pod)
     out.strategy = Strategy::mps;
-  } else if (!out.replicas.empty()) {
+  else if (!out.replicas.empty())
     out.strategy = Strategy::time_slicing;
-  }
   return out;
 }
 

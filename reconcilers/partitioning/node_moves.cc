@@ -68,10 +68,9 @@ bool might_cut_any_slices(const PartitionedNode& node, const Geometry& geometry)
 // What pods that are bound to the node use beyond the slices that it reports. Empty: nothing.
 std::string missing_slices(const PartitionedNode& node) {
   const SliceCounts free = node.slices.free();
-  for (const auto& [gigabytes, count] : node.unreported) {
+  for (const auto& [gigabytes, count] : node.unreported)
     if (count_of(free, gigabytes) < count)
       return fmt::format("its pods use more slices of {} GiB than it reports", gigabytes);
-  }
   return {};
 }
 
@@ -175,9 +174,8 @@ class Follower {
     standing.why = fmt::format("its label names the key {}, and it does not report those slices yet", node.key);
     // The kubelet shows the slices, and it is the agent that does not: that is no fault of the move.
     const bool may_be_well = !doubt.empty() && node.registered();
-    if (overdue && !may_be_well && since_move && !node.left_alone && has_way_back(node)) {
+    if (overdue && !may_be_well && since_move && !node.left_alone && has_way_back(node))
       return take_back(node, fmt::format("node {} did not show the slices of key {} in time", node.name, node.key));
-    }
     if (overdue && !may_be_well) return report_overdue(node, by_operator);
     standing.carries = *node.named;
     if (overdue) return;
@@ -370,11 +368,10 @@ PatchNode restoring_patch(const Node& node) {
   const bool known = !mark.before.empty() && (labelled || !is_key_of_nos(node.meta.name, mark.before));
   PatchNode patch = patch_of(node);
   const bool names_key_of_operator = !mark.key.empty() && node.meta.labels.get(kConfigLabel) == mark.key;
-  if (names_key_of_operator && !known) {
+  if (names_key_of_operator && !known)
     patch.remove.insert(std::string(kConfigLabel));
-  } else if (names_key_of_operator && mark.before != mark.key) {
+  else if (names_key_of_operator && mark.before != mark.key)
     patch.set.emplace(kConfigLabel, mark.before);
-  }
   if (mark.labelled && node.meta.labels.get(kNosPartitioning) == "mps")
     patch.remove.insert(std::string(kNosPartitioning));
   patch.remove_annotations.insert(std::string(kPartitioningAnnotation));

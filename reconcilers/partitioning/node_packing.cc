@@ -21,9 +21,8 @@ class Packer {
         surplus_(sizes.size()),
         bound_(node.taken) {
     SizeCounts supply(sizes.size());
-    for (const PackGpu& gpu : node.gpus) {
+    for (const PackGpu& gpu : node.gpus)
       for (std::size_t t = 0; t < sizes.size(); ++t) supply[t] += gpu.free[t];
-    }
     for (std::size_t t = sizes.size(); t-- > 0;) {
       const std::int32_t left = supply[t] - demand[t] - node.taken[t];
       // Where bound pods have taken more than there is, the report is late: that is no demand.
@@ -95,9 +94,8 @@ class Packer {
     sums_[0] = 1;
     for (std::size_t t = 0; t < sizes_.size(); ++t) {
       const auto size = static_cast<std::size_t>(sizes_[t]);
-      for (std::int32_t k = droppable(g, t); k > 0; --k) {
+      for (std::int32_t k = droppable(g, t); k > 0; --k)
         for (std::size_t v = sums_.size(); v-- > size;) sums_[v] |= sums_[v - size];
-      }
     }
     auto v = static_cast<std::size_t>(need);
     while (sums_[v] == 0) ++v;  // All of them make up `total`, which is enough.
@@ -195,9 +193,8 @@ class Packer {
     if (i == missing_.size()) return true;
     if (++steps_ > (missing_.size() <= kFew ? kMostSteps : kMostStepsOfMany)) return false;
     std::vector<Choice> choices;
-    for (std::size_t g = first_gpu; g < node_.gpus.size(); ++g) {
+    for (std::size_t g = first_gpu; g < node_.gpus.size(); ++g)
       if (const auto here = choice(g, missing_[i])) choices.push_back(*here);
-    }
     std::ranges::sort(choices);
     for (const Choice& choice : choices) {
       const std::size_t g = choice.gpu;

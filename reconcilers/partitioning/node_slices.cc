@@ -244,10 +244,9 @@ std::string read_report(const Node& node, NodeSlices& out) {
   std::string problem = read_number(node, kGpuCount, kMostGpus, gpus);
   if (problem.empty()) problem = read_number(node, kGpuMemory, kMostMemory, out.memory_mib);
   out.gpus.resize(static_cast<std::size_t>(gpus));
-  for (const auto& [key, value] : node.meta.annotations) {
+  for (const auto& [key, value] : node.meta.annotations)
     if (problem.empty() && key.view().starts_with(kNosStatusPrefix))
       problem = read_status(key.view(), value.view(), out);
-  }
   if (!problem.empty()) return problem;
   for (const auto& [index, slices] : out.all()) {
     if (gigabytes_of(slices) * kMiBPerGiB <= out.memory_mib) continue;

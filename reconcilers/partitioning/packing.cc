@@ -140,9 +140,8 @@ class PackState {
     out.touched = after->changed() && !before.changed() ? 1 : 0;
     out.disfavoured = out.touched > 0 && input.nodes[node].busy != input.prefer_busy ? 1 : 0;
     out.added = after->added - before.added;
-    for (std::size_t g = 0; g < after->rooms.size(); ++g) {
+    for (std::size_t g = 0; g < after->rooms.size(); ++g)
       if (after->free[g] != before.free[g]) out.left += after->rooms[g];
-    }
     return out;
   }
 
@@ -220,11 +219,10 @@ class Greedy {
         const bool equal = state_.input.pods[other].slices == state_.input.pods[pod].slices;
         if (!equal || state_.kind(other) == state_.kind(pod) || !asked.insert(state_.kind(other)).second) continue;
         const auto place = state_.best_place(other, node);
-        if (place && place->cost.added == 0) {
+        if (place && place->cost.added == 0)
           state_.move(other, place->node);
-        } else if (!displace(other, visited)) {
+        else if (!displace(other, visited))
           continue;
-        }
         state_.move(pod, node);
         return true;
       }
@@ -258,13 +256,11 @@ class Greedy {
   // Nodes that change for few pods need not change if these find places on other nodes that change anyway.
   void empty_nodes() {
     std::vector<std::pair<std::size_t, std::size_t>> touched;
-    for (std::size_t node = 0; node < state_.input.nodes.size(); ++node) {
+    for (std::size_t node = 0; node < state_.input.nodes.size(); ++node)
       if (state_.packing(node).changed()) touched.emplace_back(state_.pods_on[node].size(), node);
-    }
     std::ranges::sort(touched);
-    for (const auto& [count, node] : touched) {
+    for (const auto& [count, node] : touched)
       if (may_work()) empty(node);
-    }
   }
 
   void empty(std::size_t node) {
@@ -316,9 +312,8 @@ class Search {
     Score none(classes_ + 1);
     descend(0, none);
     for (std::size_t pod = 0; pod < best_.size(); ++pod) state_.take(pod);
-    for (std::size_t pod = 0; pod < best_.size(); ++pod) {
+    for (std::size_t pod = 0; pod < best_.size(); ++pod)
       if (best_[pod]) state_.put(pod, *best_[pod]);
-    }
   }
 
  private:

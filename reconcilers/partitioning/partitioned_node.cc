@@ -110,11 +110,10 @@ PodsByNode pods_by_node(const World& world) {
   for (const auto& [key, pod] : world.partitioning.pods.all()) {
     out.agents = out.agents || pod->agent;
     if (pod->phase == "Succeeded" || pod->phase == "Failed") continue;
-    if (!pod->node_name.empty()) {
+    if (!pod->node_name.empty())
       out.of[pod->node_name.view()].bound.push_back(pod.get());
-    } else if (!pod->nominated_node.empty() && !pod->meta.deletion_timestamp) {
+    else if (!pod->nominated_node.empty() && !pod->meta.deletion_timestamp)
       out.of[pod->nominated_node.view()].nominated.push_back(pod.get());
-    }
   }
   const auto by_name = [](const SlicePod* pod) { return std::tuple(pod->meta.ns.view(), pod->meta.name); };
   for (auto& [node, pods] : out.of) {
@@ -335,9 +334,8 @@ std::vector<PartitionedNode> read_partitioned_nodes(const World& world, WallTime
   std::vector<PartitionedNode> out;
   if (names.empty()) return out;
   const PodsByNode pods = pods_by_node(world);
-  for (const std::string& name : names) {
+  for (const std::string& name : names)
     if (const Node* node = world.nodes.find(name)) out.push_back(read_node(world, now, discovery, *node, pods, cache));
-  }
   return out;
 }
 

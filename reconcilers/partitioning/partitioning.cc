@@ -30,9 +30,8 @@ std::optional<HomogeneousReplicas> nearest_replicas(const NodeSlices& slices, co
   const std::int64_t capacity = capacity_of_gpu(slices, settings);
   std::int64_t largest = 0;
   for (const SlicePod* pod : pods) {
-    for (const std::int64_t gigabytes : pod->slices) {
+    for (const std::int64_t gigabytes : pod->slices)
       if (2 * gigabytes <= capacity) largest = std::max(largest, gigabytes);
-    }
   }
   if (largest == 0) return std::nullopt;
   const std::int64_t replicas = std::min(capacity / largest, kMostMpsClients);
@@ -112,9 +111,8 @@ constexpr Timer kTimers[] = {Timer::slices_batch,      Timer::slices_batch_idle,
 
 // A view with gaps proves nothing: what has been true until now is not taken as having ended.
 void keep_timers(PlanDraft& draft) {
-  for (const auto& [timer, since] : draft.s.timers) {
+  for (const auto& [timer, since] : draft.s.timers)
     if (std::ranges::find(kTimers, timer.timer) != std::end(kTimers)) draft.keep(timer);
-  }
 }
 
 class Partitioning {
@@ -156,9 +154,8 @@ class Partitioning {
     for (const PartitionedNode& node : nodes_) {
       if (!node.left_alone) continue;
       std::string alternative;
-      if (node.left_alone->code == kPartitioningNeedsFork) {
+      if (node.left_alone->code == kPartitioningNeedsFork)
         alternative = official_alternative(discovery_, node, waiting_.considered, draft_.s.settings.partitioning);
-      }
       draft_.finding(Severity::warning, node_ref(node.name), node.left_alone->code,
                      fmt::format("the GPUs of node {} are not partitioned: {}{}", node.name, node.left_alone->message,
                                  alternative));
@@ -173,16 +170,14 @@ class Partitioning {
     for (const SlicePod* pod : waiting_.considered) {
       const auto [at, is_new] = fits.try_emplace({pod->slices.begin(), pod->slices.end()}, false);
       if (is_new) at->second = fits_somewhere(*pod);
-      if (at->second || nodes_.empty()) {
+      if (at->second || nodes_.empty())
         pods_.push_back({pod, {}});
-      } else {
+      else
         too_large.push_back(pod);
-      }
     }
     std::int64_t largest = 0;
-    for (const PartitionedNode& node : nodes_) {
+    for (const PartitionedNode& node : nodes_)
       if (node.readable) largest = std::max(largest, capacity_of_gpu(node.slices, draft_.s.settings.partitioning));
-    }
     report_too_large(draft_, too_large, largest);
   }
 
@@ -195,9 +190,8 @@ class Partitioning {
   // Slices that pods have just taken are spared by this look. The next one, once they are reported, might need them.
   void await_reports() {
     if (pods_.empty()) return;
-    for (const PartitionedNode& node : nodes_) {
+    for (const PartitionedNode& node : nodes_)
       if (!node.just_bound.empty()) draft_.look_again_in(node.report_due);
-    }
   }
 
   // First with the keys that are on their way, then without those that have become useless.
@@ -240,9 +234,8 @@ class Partitioning {
   [[nodiscard]] std::map<std::int32_t, std::int64_t, std::greater<>> served_above(std::int32_t priority,
                                                                                   const SlicePlan& plan) const {
     std::map<std::int32_t, std::int64_t, std::greater<>> out;
-    for (std::size_t p = 0; p < pods_.size(); ++p) {
+    for (std::size_t p = 0; p < pods_.size(); ++p)
       if (pods_[p].pod->priority > priority) out[pods_[p].pod->priority] += plan.node_of[p] ? 1 : 0;
-    }
     return out;
   }
 
@@ -255,21 +248,18 @@ class Partitioning {
   // The highest priority of the pods that are put on the node; nullopt: of those that are put on none.
   [[nodiscard]] std::optional<std::int32_t> priority_of(std::optional<std::size_t> node) const {
     std::optional<std::int32_t> out;
-    for (std::size_t p = 0; p < pods_.size(); ++p) {
+    for (std::size_t p = 0; p < pods_.size(); ++p)
       if (plan_.node_of[p] == node) out = std::max(out.value_or(pods_[p].pod->priority), pods_[p].pod->priority);
-    }
     return out;
   }
 
   void act() {
     std::vector<WantedSlices> wanted;
-    for (std::size_t n = 0; n < nodes_.size(); ++n) {
-      if (pending_.contains(n) || plan_.packing[n].changed()) {
+    for (std::size_t n = 0; n < nodes_.size(); ++n)
+      if (pending_.contains(n) || plan_.packing[n].changed())
         wanted.push_back({&nodes_[n], plan_.geometry[n], priority_of(n).value_or(0)});
-      } else if (auto smaller = without_idle_slices(n)) {
+      else if (auto smaller = without_idle_slices(n))
         wanted.push_back({&nodes_[n], *std::move(smaller), std::numeric_limits<std::int32_t>::min()});
-      }
-    }
     actuate(draft_, discovery_, nodes_, std::move(wanted), slots_, batch());
   }
 
@@ -279,9 +269,8 @@ class Partitioning {
     if (wait <= Duration::zero() || !nodes_[n].standing.changeable) return std::nullopt;
     SliceCounts idle = idle_slices(nodes_[n], plan_, n);
     // A pod that the scheduler does not bind there waits for them all the same.
-    for (const auto& [pod, refused_by] : pods_) {
+    for (const auto& [pod, refused_by] : pods_)
       if (refused_by.contains(n)) add_slices(idle, *pod, -1);
-    }
     if (idle.empty()) return std::nullopt;
     if (!draft_.held_for({Timer::slices_idle, nodes_[n].name, describe(idle)}, wait)) return std::nullopt;
     Geometry out = without_idle(nodes_[n], plan_.geometry[n], idle);

@@ -57,9 +57,8 @@ std::optional<SliceCounts> slices_to_end(const PartitionedNode& node, const Slic
     return static_cast<std::size_t>(std::ranges::lower_bound(sizes, gigabytes) - sizes.begin());
   };
   const auto add = [&](const SliceCounts& slices, SizeCounts& out) {
-    for (const auto& [gigabytes, count] : slices) {
+    for (const auto& [gigabytes, count] : slices)
       if (known.contains(gigabytes)) out[at(gigabytes)] += static_cast<std::int32_t>(count);
-    }
   };
   PackNode packed{{}, SizeCounts(sizes.size()), SizeCounts(sizes.size()), true, false};
   for (std::size_t t = 0; t < plan.sizes.size(); ++t) packed.taken[at(plan.sizes[t])] = plan.demand[index][t];
@@ -76,20 +75,18 @@ std::optional<SliceCounts> slices_to_end(const PartitionedNode& node, const Slic
   const auto answer = pack_node(sizes, packed, counts_of(sizes, wanted));
   if (!answer) return std::nullopt;
   SliceCounts out;
-  for (std::size_t g = 0; g < packed.gpus.size(); ++g) {
+  for (std::size_t g = 0; g < packed.gpus.size(); ++g)
     for (std::size_t t = 1; t < sizes.size(); t += 2)
       add_slices(out, sizes[t], packed.gpus[g].free[t] - answer->free[g][t]);
-  }
   return out;
 }
 
 // "held by pods a/x, b/y": those on the node that use slices of these sizes.
 std::string describe_holders(const PartitionedNode& node, const SliceCounts& used) {
   std::vector<std::string> names;
-  for (const SlicePod* pod : node.pods) {
+  for (const SlicePod* pod : node.pods)
     if (std::ranges::any_of(pod->slices, [&](std::int64_t size) { return used.contains(size); }))
       names.push_back(name_of(*pod));
-  }
   if (names.empty()) return "used by processes of no known pod";
   return fmt::format("held by {} {}", names.size() == 1 ? "pod" : "pods", first_names(names));
 }
@@ -108,13 +105,11 @@ class Reporter {
       if (!plan_.node_of[p]) waiting.insert(kinds.back());
     }
     most_of_kind_ = std::max<std::size_t>(kMostHypotheses / std::max<std::size_t>(waiting.size(), 1), 1);
-    for (std::size_t p = 0; p < pods.size(); ++p) {
-      if (plan_.node_of[p]) {
+    for (std::size_t p = 0; p < pods.size(); ++p)
+      if (plan_.node_of[p])
         report_place(pods[p], nodes_[*plan_.node_of[p]]);
-      } else {
+      else
         report_none(pods[p], kinds[p]);
-      }
-    }
   }
 
  private:
@@ -171,15 +166,14 @@ class Reporter {
       if (used && (!nearest || gigabytes_of(*used) < gigabytes_of(nearest->used))) nearest = Alternative{&node, *used};
     }
     std::string why;
-    if (nearest) {
+    if (nearest)
       why = describe_alternative(*nearest);
-    } else if (admitting > 0) {
+    else if (admitting > 0)
       why = describe_too_small(admitting);
-    } else if (crowded > 0) {
+    else if (crowded > 0)
       why = describe_crowded(crowded, pod);
-    } else if (unplaced.refused_by.empty()) {
+    else if (unplaced.refused_by.empty())
       why = describe_unadmitted();
-    }
     if (unplaced.refused_by.empty() || (nearest && why.empty())) return why;
     return fmt::format("{}{}{}", why, why.empty() ? "" : "; ", describe_refusals(unplaced));
   }

@@ -41,9 +41,8 @@ std::int64_t gigabytes_wanted(const SlicePod& pod) {
 
 PendingPods pending_pods(const World& world) {
   PendingPods out;
-  for (const auto& [key, pod] : world.partitioning.pods.all()) {
+  for (const auto& [key, pod] : world.partitioning.pods.all())
     if (is_considered(*pod)) (describe_refusal(*pod).empty() ? out.considered : out.refused).push_back(pod.get());
-  }
   const auto order = [](const SlicePod* pod) {
     return std::tuple(-std::int64_t{pod->priority}, gigabytes_wanted(*pod), pod->slices.size(),
                       pod->meta.creation_timestamp, pod->meta.ns.view(), std::string_view(pod->meta.name));
@@ -129,10 +128,9 @@ PackInput input_of(const std::vector<PartitionedNode>& nodes, const std::vector<
   std::set<std::int64_t> sizes;
   for (const PodToPlace& each : pods) sizes.insert(each.pod->slices.begin(), each.pod->slices.end());
   for (std::size_t n = 0; n < nodes.size(); ++n) {
-    for (std::size_t g = 0; g < nodes[n].slices.gpus.size(); ++g) {
+    for (std::size_t g = 0; g < nodes[n].slices.gpus.size(); ++g)
       for (const auto& [gigabytes, count] : free_on(nodes[n], carried_by(nodes, n, pending), g))
         sizes.insert(gigabytes);
-    }
   }
   out.sizes.assign(sizes.begin(), sizes.end());
   out.prefer_busy = settings.consolidate;
@@ -148,9 +146,8 @@ PackInput input_of(const std::vector<PartitionedNode>& nodes, const std::vector<
     if (is_new) {
       std::vector<std::size_t> admitted;
       const Admission admission(*pod);
-      for (std::size_t n = 0; n < nodes.size(); ++n) {
+      for (std::size_t n = 0; n < nodes.size(); ++n)
         if (nodes[n].standing.serves && !refused_by.contains(n) && admission.admits(nodes[n])) admitted.push_back(n);
-      }
       at->second = lists.try_emplace(std::move(admitted), lists.size()).first->second;
     }
     out.pods.push_back({pod->priority, {pod->slices.begin(), pod->slices.end()}, at->second});
@@ -214,10 +211,9 @@ SlicePlan plan_slices(const std::vector<PartitionedNode>& nodes, const std::vect
     if (!out.packing[n].changed()) continue;
     geometry = nodes[n].slices.used();
     for (std::size_t g = 0; g < nodes[n].slices.gpus.size(); ++g) {
-      for (std::size_t t = 0; t < out.sizes.size(); ++t) {
+      for (std::size_t t = 0; t < out.sizes.size(); ++t)
         if (out.packing[n].free[g][t] > 0)
           add_slices(geometry[static_cast<std::int64_t>(g)], out.sizes[t], out.packing[n].free[g][t]);
-      }
     }
   }
   return out;

@@ -51,9 +51,8 @@ k8s::Result<Device> read_device(std::size_t index, const Json& entry) {
   Device out;
   if (!entry.is_object()) return bad_device(index, "must be an object");
   auto name = entry.find("name");
-  if (name == entry.end() || !name->is_string()) {
+  if (name == entry.end() || !name->is_string())
     return bad_device(index, "name must be the product's name, such as \"Tesla T4\"");
-  }
   out.name = name->get<std::string>();
   // Absent and null leave the default.
   const auto read = [&](const char* field, auto& into) {
@@ -63,9 +62,8 @@ k8s::Result<Device> read_device(std::size_t index, const Json& entry) {
     it->get_to(into);
     return true;
   };
-  if (!read("memoryMiB", out.memory_mib) || out.memory_mib < 0) {
+  if (!read("memoryMiB", out.memory_mib) || out.memory_mib < 0)
     return bad_device(index, "memoryMiB must be a whole number, 0 or more");
-  }
   if (!read("pciClass", out.pci_class)) return bad_device(index, "pciClass must be a whole number, such as 197120");
   if (!read("migCapable", out.mig_capable)) return bad_device(index, "migCapable must be true or false");
   if (!read("migEnabled", out.mig_enabled)) return bad_device(index, "migEnabled must be true or false");
@@ -73,19 +71,16 @@ k8s::Result<Device> read_device(std::size_t index, const Json& entry) {
     const auto part = [&](std::size_t i) {
       return (*it)[i].is_number_integer() && (*it)[i] >= 0 && (*it)[i] <= kMostCapability;
     };
-    if (!it->is_array() || it->size() != 2 || !part(0) || !part(1)) {
+    if (!it->is_array() || it->size() != 2 || !part(0) || !part(1))
       return bad_device(index, "computeCapability must be [major, minor], such as [8, 0]");
-    }
     out.compute_major = (*it)[0].get<int>();
     out.compute_minor = (*it)[1].get<int>();
   }
   if (auto it = entry.find("migDevices"); it != entry.end() && !it->is_null()) {
     if (!it->is_array()) return bad_device(index, "migDevices must be a list");
-    for (const Json& mig : *it) {
-      if (!read_mig_device(mig, out.mig_devices.emplace_back())) {
+    for (const Json& mig : *it)
+      if (!read_mig_device(mig, out.mig_devices.emplace_back()))
         return bad_device(index, "migDevices needs entries {\"profile\":\"1g.5gb\",\"attributes\":{…numbers…}}");
-      }
-    }
   }
   return out;
 }
@@ -174,15 +169,13 @@ k8s::Result<std::vector<Device>> parse_devices(std::string_view json, std::vecto
 k8s::Result<std::vector<Device>> devices_of_node(std::string_view manifest) {
   YamlStream stream(manifest, {.bytes = std::size_t{16} << 20});
   const auto document = stream.next();
-  if (!document) {
+  if (!document)
     return unreadable(stream.error() ? placed(*stream.error()) : std::string("the file is empty; a Node is needed"));
-  }
   const DocumentValue read = to_document_value(*document->root);
   // `kubectl get nodes -o yaml` prints a List.
   const DocumentValue* items = read.string_at("kind").ends_with("List") ? read.find("items") : nullptr;
-  if (items != nullptr && items->items.size() != 1) {
+  if (items != nullptr && items->items.size() != 1)
     return unreadable(fmt::format("the list has {} objects; one Node is needed", items->items.size()));
-  }
   const DocumentValue& node = items != nullptr ? items->items.front() : read;
   const DocumentValue* metadata = node.find("metadata");
   if (node.string_at("kind") != "Node" || metadata == nullptr) {

@@ -58,9 +58,7 @@ class Converter {
   explicit Converter(std::vector<Diagnostic>& diagnostics) : diagnostics_(diagnostics) {}
 
   DocumentValue convert(const YamlNode& node, DecodeTarget target) {
-    if (!count(node)) {
-      return {};
-    }
+    if (!count(node)) return {};
     switch (node.kind) {
       case YamlNode::Kind::alias:
         return alias(node, target);
@@ -76,9 +74,7 @@ class Converter {
     value.at = node.at;
     Members members;
     fill(node, target, members);
-    for (auto& [key, entry] : members) {
-      value.members.push_back({key, entry.key_at, std::move(entry.value)});
-    }
+    for (auto& [key, entry] : members) value.members.push_back({key, entry.key_at, std::move(entry.value)});
     return value;
   }
 
@@ -94,9 +90,8 @@ class Converter {
     int& count = severity == Severity::error ? errors_ : warnings_;
     if (++count > kMaxOfASeverity) return;  // More diagnostics than anybody reads.
     Diagnostic found{severity, std::move(code), path_, at, std::move(message)};
-    if (std::find(diagnostics_.begin(), diagnostics_.end(), found) == diagnostics_.end()) {
+    if (std::find(diagnostics_.begin(), diagnostics_.end(), found) == diagnostics_.end())
       diagnostics_.push_back(std::move(found));
-    }
   }
   void error(std::string code, Position at, std::string message) {
     add(Severity::error, std::move(code), at, std::move(message));
@@ -256,13 +251,10 @@ class Converter {
   }
 
   void merge(const YamlNode& node, DecodeTarget target, Members& members) {
-    if (node.kind == YamlNode::Kind::sequence) {
-      for (auto item = node.children.rbegin(); item != node.children.rend(); ++item) {
-        merge_one(**item, target, members);
-      }
-    } else {
+    if (node.kind == YamlNode::Kind::sequence)
+      for (auto item = node.children.rbegin(); item != node.children.rend(); ++item) merge_one(**item, target, members);
+    else
       merge_one(node, target, members);
-    }
   }
 
   void merge_one(const YamlNode& node, DecodeTarget target, Members& members) {

@@ -64,9 +64,7 @@ enum class DecodeTarget { none, config, flags, plugin_flags, string, object, obj
 class PathStep {
  public:
   PathStep(std::string& path, std::string_view key) : path_(path), length_(path.size()) {
-    if (!path.empty()) {
-      path += '.';
-    }
+    if (!path.empty()) path += '.';
     path += key;
   }
   PathStep(std::string& path, std::size_t index) : path_(path), length_(path.size()) {

@@ -87,9 +87,8 @@ class ExpectedLabeller {
       ++counts[device.name];
       models[!device.mig_enabled][device.name] = &device;
     }
-    for (const auto& [shares, by_name] : models) {
+    for (const auto& [shares, by_name] : models)
       for (const auto& [name, device] : by_name) full_gpu(*device, counts[name], shares);
-    }
   }
 
   struct MigKind {
@@ -149,9 +148,8 @@ class ExpectedLabeller {
 // The labels as GFD writes them, or why GFD exits.
 std::expected<Labels, std::string> gfd_labels(const Profile& profile, const std::vector<Device>& devices) {
   if (devices.empty()) return Labels{};
-  for (Diagnostic& fault : mps_faults(profile, profile.mig_strategy, {&devices})) {
+  for (Diagnostic& fault : mps_faults(profile, profile.mig_strategy, {&devices}))
     if (fault.code == kMigEnabled) return std::unexpected(std::move(fault.message));
-  }
   if (profile.mig_strategy != "none" && profile.mig_strategy != "single" && profile.mig_strategy != "mixed") {
     return std::unexpected(fmt::format("GFD and the plugin exit: migStrategy is \"{}\"; use none, single or mixed",
                                        shown_value(profile.mig_strategy)));
@@ -249,9 +247,8 @@ std::string sanitise_product(std::string_view product) {
 
 std::string_view gpu_family(int compute_major, int compute_minor) {
   std::string_view found = "undefined";
-  for (const GpuFamily& each : kGpuFamilies) {
+  for (const GpuFamily& each : kGpuFamilies)
     if (each.major == compute_major && each.minor <= compute_minor) found = each.name;
-  }
   return found;
 }
 
@@ -264,17 +261,15 @@ std::optional<std::string> single_strategy_error(const std::vector<Device>& devi
       return fmt::format("the plugin exits: GPU {} has MIG enabled but no MIG device, which migStrategy single needs",
                          i);
     }
-    for (const MigDevice& mig : devices[i].mig_devices) {
+    for (const MigDevice& mig : devices[i].mig_devices)
       if (devices[i].mig_enabled) kinds.insert(mig.attributes);
-    }
   }
   if (kinds.size() > 1) {
     return "the plugin exits: migStrategy single needs MIG devices of one kind; use migStrategy mixed, or make them "
            "alike";
   }
-  if (!std::all_of(devices.begin(), devices.end(), enabled)) {
+  if (!std::all_of(devices.begin(), devices.end(), enabled))
     return "the plugin exits: migStrategy single needs MIG enabled on all GPUs or on none";
-  }
   return std::nullopt;
 }
 
@@ -297,9 +292,8 @@ Expectation expected_state(const Profile& profile, const std::vector<Device>& de
   const bool mps = profile.strategy() == Strategy::mps;
   if (!expectation.error) expectation.error = error;
   if (!expectation.error && mps && !devices.empty()) {
-    if (auto faults = mps_faults(profile, profile.mig_strategy, {&devices}); !faults.empty()) {
+    if (auto faults = mps_faults(profile, profile.mig_strategy, {&devices}); !faults.empty())
       expectation.error = std::move(faults.front().message);
-    }
   }
   set_allocatable(profile, counts, expectation);
   if (mps && !expectation.error && !devices.empty()) add_mps_limits(profile, devices, expectation);

@@ -39,9 +39,8 @@ constexpr std::size_t kMostCounted = 64;
 class Folded {
  public:
   Folded(std::string_view text, std::string_view ignored) {
-    for (const char c : text.substr(0, kMostCounted)) {
+    for (const char c : text.substr(0, kMostCounted))
       if (ignored.find(c) == std::string_view::npos) text_[size_++] = k8s::to_lower(c);
-    }
   }
   [[nodiscard]] std::string_view view() const { return {text_.data(), size_}; }
 
@@ -153,10 +152,9 @@ std::string field_advice(std::string_view key, ProfileFields fields) {
   std::array<Place, kPlaces.size()> in_order = kPlaces;
   const auto here = std::ranges::find(in_order, fields.data(), [](const Place& place) { return place.fields.data(); });
   std::rotate(in_order.begin(), here == in_order.end() ? in_order.begin() : here, in_order.end());
-  for (const Place& place : in_order) {
+  for (const Place& place : in_order)
     if (std::ranges::find(place.fields, key, &ProfileField::name) != place.fields.end())
       return fmt::format("it belongs under {}", place.where);
-  }
   return word_advice(key, names, kAll);
 }
 
@@ -192,17 +190,15 @@ std::string_view meant_resource(std::string_view resource) {
 
 std::string repaired_name(std::string_view name) {
   std::string out;
-  for (const char c : name.substr(name.starts_with(kDomainPrefix) ? kDomainPrefix.size() : 0)) {
-    if (c >= 'A' && c <= 'Z') {
+  for (const char c : name.substr(name.starts_with(kDomainPrefix) ? kDomainPrefix.size() : 0))
+    if (c >= 'A' && c <= 'Z')
       out += static_cast<char>(c - 'A' + 'a');
-    } else if (c == '+') {
+    else if (c == '+')
       out += '.';
-    } else if (c == '_') {
+    else if (c == '_')
       out += '-';
-    } else if (c != ' ') {
+    else if (c != ' ')
       out += c;
-    }
-  }
   while (!out.empty() && (out.back() == '-' || out.back() == '.')) out.pop_back();
   return k8s::is_dns_subdomain(out) ? std::string(kDomainPrefix) + out : std::string();
 }
@@ -227,9 +223,8 @@ bool has_same_digits(std::string_view left, std::string_view right) {
 std::string key_advice(std::string_view name, const std::vector<std::string>& keys) {
   constexpr std::size_t kShortest = 3;  // One edit makes any two shorter words of each other.
   std::vector<std::string_view> candidates;
-  for (const std::string& key : keys) {
+  for (const std::string& key : keys)
     if (key.size() >= kShortest && has_same_digits(key, name)) candidates.emplace_back(key);
-  }
   const std::string_view near = nearest_word(name, candidates);
   return near.empty() ? "" : fmt::format(" (did you mean \"{}\"?)", shown_value(near));
 }

@@ -33,11 +33,10 @@ bool equal_fold(std::string_view key, std::string_view field) {
 bool is_uuid(std::string_view text) {
   constexpr std::string_view kUrn = "urn:uuid:";
   if (text.size() == 32) return std::ranges::all_of(text, k8s::is_hex_digit);
-  if (text.size() == 36 + kUrn.size() && equal_fold(text.substr(0, kUrn.size()), kUrn)) {
+  if (text.size() == 36 + kUrn.size() && equal_fold(text.substr(0, kUrn.size()), kUrn))
     text.remove_prefix(kUrn.size());
-  } else if (text.size() == 38) {
+  else if (text.size() == 38)
     text = text.substr(1, 36);  // Upstream does not look at the two characters around it.
-  }
   if (text.size() != 36) return false;
   for (std::size_t i = 0; i < text.size(); ++i) {
     const bool dash = i == 8 || i == 13 || i == 18 || i == 23;

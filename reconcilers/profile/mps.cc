@@ -35,11 +35,10 @@ class Faults {
           "no entry is for nvidia.com/gpu: the plugin waits forever for an MPS daemon that is never started, and the "
           "node has 0 GPUs; add an entry for nvidia.com/gpu");
     }
-    if (gpus_.devices != nullptr) {
+    if (gpus_.devices != nullptr)
       clients_of_devices();
-    } else {
+    else
       clients_of_any();
-    }
     return std::move(found_);
   }
 

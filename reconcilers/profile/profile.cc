@@ -39,9 +39,8 @@ void report_rest(YamlStream& stream, std::vector<Diagnostic>& diagnostics) {
 std::int64_t replicas_of(const SharingSection* section, std::string_view resource, bool largest) {
   std::int64_t found = 0;
   if (section != nullptr) {
-    for (const ReplicatedResource& entry : section->resources) {
+    for (const ReplicatedResource& entry : section->resources)
       if (entry.name == resource && (found == 0 || (largest && entry.replicas > found))) found = entry.replicas;
-    }
   }
   return found == 0 ? 1 : found;
 }
@@ -218,9 +217,8 @@ std::vector<FieldChange> profile_changes(const Profile& before, const Profile& a
     change.after = value;
   }
   std::vector<FieldChange> out;
-  for (const auto& [name, change] : changes) {
+  for (const auto& [name, change] : changes)
     if (change.before != change.after) out.push_back(change);
-  }
   return out;
 }
 

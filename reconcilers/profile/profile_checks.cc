@@ -52,11 +52,10 @@ class Checker : DocumentCheck {
     }
     for (const auto& [path, setting] : decoded_.settings) {
       check_setting(path, setting);
-      if (path == "flags.migStrategy") {
+      if (path == "flags.migStrategy")
         profile.mig_strategy = setting.text;
-      } else if (setting.text != setting.field->usual) {
+      else if (setting.text != setting.field->usual)
         profile.settings.emplace(path, setting.text);
-      }
     }
     if (!decoded_.time_slicing.resources.empty()) {
       profile.time_slicing = decoded_.time_slicing;

@@ -85,11 +85,10 @@ class ProfileDecoder : DocumentCheck {
  private:
   void wrong_type(const DocumentValue& value, std::string_view wanted) {
     std::string shown(kind_name(value.kind));
-    if (value.is_string()) {
+    if (value.is_string())
       shown = fmt::format("the string \"{}\"", shown_value(value.text));
-    } else if (value.kind == DocumentValue::Kind::number || value.kind == DocumentValue::Kind::boolean) {
+    else if (value.kind == DocumentValue::Kind::number || value.kind == DocumentValue::Kind::boolean)
       shown = fmt::format("the {} {}", shown.substr(2), shown_value(value.text));  // "a number"
-    }
     error("WrongType", value.at, fmt::format("expected {}, found {}", wanted, shown));
   }
 
@@ -168,10 +167,9 @@ class ProfileDecoder : DocumentCheck {
     for (const DocumentMember& flags : document.members) {
       const ProfileField* field = find_field(kConfigFields, flags.key);
       if (field == nullptr || field->name != "flags") continue;
-      for (const DocumentMember& nested : flags.value.members) {
+      for (const DocumentMember& nested : flags.value.members)
         if (find_field(kFlags, nested.key) != nullptr)
           reset_misplaced(nested.value, "flags." + nested.key, "flags.", kFlags);
-      }
     }
   }
 
@@ -196,13 +194,12 @@ class ProfileDecoder : DocumentCheck {
 
   void settings(const DocumentValue& value, ProfileFields fields) {
     members(value, fields, true, [&](const ProfileField& field, const DocumentMember& member) {
-      if (!member.value.is_null()) {
+      if (!member.value.is_null())
         setting(member.value, field);
-      } else if (field.kind == FieldKind::section) {
+      else if (field.kind == FieldKind::section)
         std::erase_if(out_.settings, [&](const auto& each) { return each.first.starts_with(path_ + "."); });
-      } else if (field.kind != FieldKind::plain_boolean) {
+      else if (field.kind != FieldKind::plain_boolean)
         out_.settings.erase(path_);
-      }
     });
   }
 
@@ -239,11 +236,10 @@ class ProfileDecoder : DocumentCheck {
 
   void device_list_setting(const DocumentValue& value, const ProfileField& field) {
     std::set<std::string> strategies;
-    if (value.is_string()) {
+    if (value.is_string())
       strategies.insert(value.text);
-    } else if (!value.is_array()) {
+    else if (!value.is_array())
       return wrong_type(value, "a string or a list of strings");
-    }
     for (const DocumentValue& item : value.items) {
       if (!item.is_string() && !item.is_null()) return wrong_type(item, "a string");
       strategies.insert(item.text);
@@ -302,11 +298,10 @@ class ProfileDecoder : DocumentCheck {
   void pattern_entry(const DocumentValue& value) {
     if (!value.is_null() && !expect_object(value)) return;
     members(value, kPatternFields, false, [&](const ProfileField& field, const DocumentMember& member) {
-      if (field.name == "name") {
+      if (field.name == "name")
         static_cast<void>(resource_name(member.value));
-      } else if (!member.value.is_string() && !member.value.is_null()) {
+      else if (!member.value.is_string() && !member.value.is_null())
         wrong_type(member.value, "a string, for example '*'");
-      }
     });
     missing(value, "pattern", "PatternMissing", "an entry needs a \"pattern\", for example '*'", kPatternFields);
     missing(value, "name", "NameMissing", "an entry needs a \"name\"", kPatternFields);
@@ -335,11 +330,10 @@ class ProfileDecoder : DocumentCheck {
       const DocumentValue& v = part.value;
       if (field.name != "resources") {
         if (v.kind != DocumentValue::Kind::boolean && !v.is_null()) wrong_type(v, "true or false (without quotes)");
-        if (field.name == "failRequestsGreaterThanOne") {
+        if (field.name == "failRequestsGreaterThanOne")
           section.fail_requests_greater_than_one = v.is_null() ? std::nullopt : std::optional(v.boolean);
-        } else {
+        else
           section.rename_by_default = v.is_null() ? section.rename_by_default : v.boolean;
-        }
       } else if (!v.is_null() && !v.is_array()) {
         listed = true;
         wrong_type(v, "a list of {name, replicas}");
@@ -368,15 +362,14 @@ class ProfileDecoder : DocumentCheck {
     members(value, kEntryFields, false, [&](const ProfileField& field, const DocumentMember& member) {
       const DocumentValue& v = member.value;
       out_.places[path_] = v.at;
-      if (field.name == "name") {
+      if (field.name == "name")
         entry.name = resource_name(v).value_or("");
-      } else if (field.name == "rename") {
+      else if (field.name == "rename")
         rename(v, entry, rename_by_default);
-      } else if (field.name == "devices") {
+      else if (field.name == "devices")
         devices(v);
-      } else {
+      else
         replica_count(v, entry);
-      }
     });
     missing(value, "name", "NameMissing", "an entry needs a \"name\", for example nvidia.com/gpu", kEntryFields);
     missing(value, "replicas", "ReplicasMissing", "an entry needs \"replicas\", an integer of 2 or more", kEntryFields);
@@ -434,11 +427,10 @@ class ProfileDecoder : DocumentCheck {
       const auto slash = value.text.find('/');
       std::string advice =
           "after nvidia.com/ use lower case letters, digits, '-' and '.', with a letter or digit at both ends";
-      if (!repaired.empty()) {
+      if (!repaired.empty())
         advice += fmt::format("; did you mean {}?", shown_value(repaired));
-      } else if (slash != std::string::npos && !value.text.starts_with(kDomainPrefix)) {
+      else if (slash != std::string::npos && !value.text.starts_with(kDomainPrefix))
         advice = "only resources of nvidia.com can be shared, for example nvidia.com/gpu";
-      }
       error("NameInvalid", value.at, fmt::format("\"{}\" is not a resource name: {}", shown_value(value.text), advice));
       return std::nullopt;
     }
@@ -452,15 +444,13 @@ class ProfileDecoder : DocumentCheck {
               "devices is not supported and is ignored: all GPUs of the resource are shared");
     };
     if (value.is_string() || value.is_null()) {
-      if (value.text != "all") {
+      if (value.text != "all")
         error("DevicesInvalid", value.at, fmt::format("devices is \"{}\"; {}", shown_value(value.text), kForms));
-      }
     } else if (value.kind == DocumentValue::Kind::number && parse_go_int(value.text, 10)) {
-      if (*parse_go_int(value.text, 10) > 0) {
+      if (*parse_go_int(value.text, 10) > 0)
         ignored();
-      } else {
+      else
         error("DevicesInvalid", value.at, fmt::format("devices is {}; {}", shown_value(value.text), kForms));
-      }
     } else if (value.is_array()) {
       for (std::size_t i = 0; i < value.items.size(); ++i) {
         const PathStep step(path_, i);

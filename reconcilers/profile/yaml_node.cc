@@ -94,11 +94,10 @@ struct YamlStream::Builder {
     YamlNode& node = document.nodes.emplace_back();
     node.kind = kind;
     node.at = stream->shown(position_of(event.start_mark));
-    if (open.empty()) {
+    if (open.empty())
       document.root = &node;
-    } else {
+    else
       open.back()->children.push_back(&node);
-    }
     if (anchor != nullptr) {
       anchors[text_of(anchor)] = &node;  // Set at the start: a collection may refer to itself; the converter refuses.
       anchor_in_item = true;
@@ -133,9 +132,7 @@ struct YamlStream::Builder {
     }
     open.push_back(&add(kind, event, anchor));
     flow_depth += flow || flow_depth > 0 ? 1 : 0;
-    if (item && open.size() == 2 && kind == YamlNode::Kind::sequence && is_value_of("items")) {
-      list = open.back();
-    }
+    if (item && open.size() == 2 && kind == YamlNode::Kind::sequence && is_value_of("items")) list = open.back();
   }
 
   // The collection that was opened last is the value of that key of the root.

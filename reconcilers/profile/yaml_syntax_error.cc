@@ -28,9 +28,8 @@ bool is_blank(std::string_view line) {
 
 // How many bytes the line break at this offset has; 0 where none is.
 std::size_t break_length(std::string_view text, std::size_t at) {
-  for (const std::string_view mark : {"\r\n", "\r", "\n", "\xc2\x85", "\xe2\x80\xa8", "\xe2\x80\xa9"}) {
+  for (const std::string_view mark : {"\r\n", "\r", "\n", "\xc2\x85", "\xe2\x80\xa8", "\xe2\x80\xa9"})
     if (text.substr(at).starts_with(mark)) return mark.size();
-  }
   return 0;
 }
 
@@ -174,11 +173,10 @@ Position place_of(std::string_view text, std::size_t offset) {
   Position place{1, 1};
   for (std::size_t at = 0; at < offset && at < text.size();) {
     const std::size_t length = break_length(text, at);
-    if (length > 0) {
+    if (length > 0)
       place = {place.line + 1, 1};
-    } else {
+    else
       place.column += is_continuation(text[at]) ? 0 : 1;
-    }
     at += std::max<std::size_t>(length, 1);
   }
   return place;

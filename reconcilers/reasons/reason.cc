@@ -26,9 +26,8 @@ void for_each_field(FactsOrConst& facts, Visit visit) {
 }  // namespace
 
 void Facts::add(const Facts& other) {
-  for (const std::string& budget : other.budgets) {
+  for (const std::string& budget : other.budgets)
     if (std::ranges::find(budgets, budget) == budgets.end()) budgets.push_back(budget);
-  }
   if (holders.empty()) holders = other.holders;
   if (nodes.empty()) nodes = other.nodes;
   if (until.empty()) until = other.until;
@@ -58,9 +57,8 @@ Facts facts_in(const nlohmann::json& entry) {
     } else if constexpr (std::is_same_v<Value, std::string>) {
       value = k8s::text_at(entry, name);
     } else {
-      for (const nlohmann::json& item : k8s::list_at(entry, name)) {
+      for (const nlohmann::json& item : k8s::list_at(entry, name))
         if (item.is_string()) value.push_back(item.get<std::string>());
-      }
     }
   });
   return out;

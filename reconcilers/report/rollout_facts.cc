@@ -94,9 +94,8 @@ RolloutFacts facts_of(const SharingRollout& rollout) {
   out.failed = number_at(counts, "failed");
   // Its nodes go on with the revision that took its place: the counts are those of then.
   if (out.phase == "Superseded" || out.phase == "RolledBack") out.in_progress = out.pending = 0;
-  for (const nlohmann::json& node : list_at(status, "nodes")) {
+  for (const nlohmann::json& node : list_at(status, "nodes"))
     if (node.is_object()) out.nodes.push_back({text_at(node, "name"), text_at(node, "state"), reason_in(node)});
-  }
   return out;
 }
 
@@ -155,9 +154,8 @@ bool is_named(const RolloutFacts& facts, std::string_view name) {
 
 std::vector<std::string> waits_for_workloads(const RolloutFacts& facts) {
   std::vector<std::string> out;
-  for (const RolloutFacts::NodeRow& node : facts.nodes) {
+  for (const RolloutFacts::NodeRow& node : facts.nodes)
     if (is_of_workloads(node.why.code)) out.push_back(node.name);
-  }
   return out;
 }
 
@@ -166,9 +164,8 @@ namespace {
 std::string names_of(const std::vector<RolloutFacts>& rollouts) {
   constexpr std::size_t kMost = 10;
   std::string out;
-  for (std::size_t i = 0; i < std::min(rollouts.size(), kMost); ++i) {
+  for (std::size_t i = 0; i < std::min(rollouts.size(), kMost); ++i)
     out += fmt::format("{}{} ({})", i == 0 ? "" : ", ", rollouts[i].rollout->meta.name, rollouts[i].shown_phase());
-  }
   if (rollouts.size() > kMost) out += fmt::format(" and {} more", rollouts.size() - kMost);
   return out;
 }
@@ -203,9 +200,8 @@ k8s::Result<std::vector<RolloutFacts>> choose(const World& world, const RolloutC
     const char* const found = named.empty() ? "" : all_ended && choice.name.empty() ? "; all have ended: " : "; found ";
     return refuse(fmt::format("no rollout {}{}{}{}", what, found, names_of(named), choice.hint));
   }
-  if (fitting.size() > 1 && !choice.all && !policy) {
+  if (fitting.size() > 1 && !choice.all && !policy)
     return refuse(fmt::format("several rollouts match: {}. Name one of them, or use --all", names_of(fitting)));
-  }
   return fitting;
 }
 
@@ -239,9 +235,8 @@ std::vector<std::pair<std::string, std::int64_t>> running_revisions(
     const World& world, const Index& index, const std::function<bool(const RolloutKey&)>& is_meant) {
   RevisionCounts counts;
   for (const auto& [key, of_rollout] : loaded_revisions(world, index)) {
-    for (const auto& [revision, count] : of_rollout) {
+    for (const auto& [revision, count] : of_rollout)
       if (is_meant(key) && !revision.empty()) counts[revision] += count;
-    }
   }
   std::vector<std::pair<std::string, std::int64_t>> out(counts.begin(), counts.end());
   std::ranges::stable_sort(out, std::greater(), &std::pair<std::string, std::int64_t>::second);

@@ -84,9 +84,8 @@ class UndoChoice {
     }
     if (!revision_.empty()) return only_one(keys_with_revision(), "have that revision in their history");
     std::set<UndoKey> running;
-    for (const RolloutFacts& facts : rollouts_) {
+    for (const RolloutFacts& facts : rollouts_)
       if (is_named(facts, name_) && !facts.finished()) running.insert(key_of(*facts.rollout));
-    }
     if (!running.empty()) return only_one(running, "have rollouts in progress");
     if (const std::set<UndoKey> edited = keys_that_differ(); !edited.empty())
       return only_one(edited, "do not hold the last verified revision");
@@ -177,9 +176,8 @@ class UndoChoice {
   // Those in whose history the revision that was asked for is: of the policy that is named, or of any.
   [[nodiscard]] std::set<UndoKey> keys_with_revision(bool of_any = false) const {
     std::set<UndoKey> out;
-    for (const RolloutFacts& facts : rollouts_) {
+    for (const RolloutFacts& facts : rollouts_)
       if (of_any || is_named(facts, name_)) out.insert(key_of(*facts.rollout));
-    }
     if (record_ != nullptr && (of_any || !policy_)) {
       for (const auto& [id, verified] : record_->verified) {
         const std::size_t slash = id.rfind('/');
@@ -227,16 +225,14 @@ class UndoChoice {
     };
     // Nodes that run it already need no restart.
     const auto is_meant = [&](const RolloutKey& of) { return is_of(key, of); };
-    for (const auto& [revision, count] : running_revisions(world_, index_.impl(), is_meant)) {
+    for (const auto& [revision, count] : running_revisions(world_, index_.impl(), is_meant))
       if (is_known_for(key, revision))
         add(revision, fmt::format("{} {} it", counted(count, "node"), count == 1 ? "runs" : "run"));
-    }
     const std::string id = id_of(key);
     if (record_ != nullptr && record_->verified.contains(id)) add(record_->verified.at(id), "verified last");
     if (record_ != nullptr && record_->previous.contains(id)) add(record_->previous.at(id), "in use before that");
-    for (const RolloutFacts& facts : rollouts_) {
+    for (const RolloutFacts& facts : rollouts_)
       if (key_of(*facts.rollout) == key && facts.phase == "Completed") add(facts.rollout->to_revision, "completed");
-    }
   }
 
   const World& world_;

@@ -166,16 +166,13 @@ std::vector<PolicyWait> read_waits(const SharingPolicy& policy) {
   const bool stands = text_at(progressing, "status") == "False" && said != kNothingToDo;
   const bool some_wait = said == kRollingOut && number_at(object_at(status, "nodes"), "pending") > 0;
   const bool waits = progressing.is_object() && (stands || some_wait);
-  if (waits) {
-    out.push_back({policy.meta.name, {said, text_at(progressing, "message"), facts_in_status(status, said)}});
-  }
+  if (waits) out.push_back({policy.meta.name, {said, text_at(progressing, "message"), facts_in_status(status, said)}});
   for (const nlohmann::json& entry : list_at(status, "blocked")) {
     if (!entry.is_object() || (waits && text_at(entry, "reason") == said)) continue;
     PolicyWait& wait = out.emplace_back(policy.meta.name, reason_in(entry));
     wait.count = number_at(entry, "count");
-    for (const nlohmann::json& node : list_at(entry, "nodes")) {
+    for (const nlohmann::json& node : list_at(entry, "nodes"))
       if (node.is_string()) wait.nodes.push_back(node.get<std::string>());
-    }
   }
   return out;
 }

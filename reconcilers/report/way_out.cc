@@ -164,11 +164,10 @@ class Ways {
   void after_failures(const RolloutFacts& facts) {
     const bool has_ended = facts.ready.code == reason_of(Gate::aborted) || facts.undone();
     if (has_ended || !(facts.went_wrong() || facts.failed > 0)) return;
-    if (is_of_template(*facts.rollout)) {
+    if (is_of_template(*facts.rollout))
       add(roll_back_chart_command(world_, pass_.settings()));
-    } else if (facts.went_wrong() || !facts.finished()) {
+    else if (facts.went_wrong() || !facts.finished())
       add(way_back(*facts.rollout));
-    }
     add(retry(facts.rollout->policy));
   }
 
@@ -179,10 +178,9 @@ class Ways {
 
   // The same of each aborted rollout of the policy, for which `rollout status` lists the policy alone.
   void after_aborts(std::string_view policy) {
-    for (const SharingRollout* rollout : newest_rollouts(world_)) {
+    for (const SharingRollout* rollout : newest_rollouts(world_))
       if (rollout->policy == policy && rollout->aborted && present_rollout(*rollout, index_) != nullptr)
         add(to_earlier(*rollout));
-    }
   }
 
   // Beside nodes that are about to fail although they are Ready: an earlier profile, while it can still be restored
@@ -328,9 +326,8 @@ class Ways {
   // The nodes that hold the slots that any rollout of the policy waits for.
   Names holders_for(std::string_view policy) const {
     std::set<std::string> names;
-    for (const auto& [key, rollout] : index_.profile_rollouts) {
+    for (const auto& [key, rollout] : index_.profile_rollouts)
       if (key.policy == policy && index_.record) names.merge(holders_of_awaited_slots(pass_.pass(), key, rollout));
-    }
     return {names.begin(), names.end()};
   }
 
@@ -413,10 +410,9 @@ std::vector<Command> way_out(ReadingPass& pass, const RolloutReport& report) {
     raise = ways.free_slots(ways.holders_for(facts), facts.ready, facts.rollout->policy, report.steps);
   }
   std::vector<RolloutFacts::NodeRow> nodes = facts.nodes;
-  for (const NodeStep& step : report.steps) {
+  for (const NodeStep& step : report.steps)
     if (std::ranges::find(nodes, step.node, &RolloutFacts::NodeRow::name) == nodes.end())
       nodes.push_back({step.node, {}, {}});
-  }
   ways.look_at_each(nodes);
   if (!is_stopped && facts.advances()) {
     ways.free_busy_nodes(facts);
@@ -433,9 +429,8 @@ std::vector<Command> way_out(ReadingPass& pass, const RolloutReport& report) {
 void add_way_out(ReadingPass& pass, RolloutReport& report) {
   if (report.replaced_by.empty()) report.next = way_out(pass, report);
   Names held;
-  for (const RolloutFacts::NodeRow& row : report.facts.nodes) {
+  for (const RolloutFacts::NodeRow& row : report.facts.nodes)
     if (row.why.code == kHeld) held.push_back(row.name);
-  }
   report.held = hold_texts(pass.world(), held);
 }
 

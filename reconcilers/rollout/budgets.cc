@@ -249,9 +249,8 @@ std::set<std::string> holders_of_full_budgets(const Pass& pass, const RolloutKey
 std::set<std::string> holders_of_awaited_slots(const Pass& pass, const RolloutKey& key,
                                                const ProfileRollout& profile_rollout) {
   std::set<std::string> out;
-  for (const auto& [product, group] : profile_rollout.groups) {
+  for (const auto& [product, group] : profile_rollout.groups)
     if (!group.pending.empty()) out.merge(holders_of_full_budgets(pass, key, profile_rollout, product));
-  }
   return out;
 }
 

@@ -205,11 +205,10 @@ RecordedCanary next_entry(const Pass& pass, const RolloutView& rollout, const st
   const RecordedCanary* known = recorded(rollout, product);
   const RolloutKey& key = rollout.key;
   RecordedCanary out;
-  if (known != nullptr) {
+  if (known != nullptr)
     out = *known;
-  } else {
+  else
     out = {key.policy, key.config_map, key.key, rollout.target, product, {}, {}, {}, {}, false};
-  }
   if (out.templates.empty()) out.templates = rollout.templates;
   if (out.passed) return out;
   std::erase_if(out.nodes, [&](const auto& node) { return !is_same_machine(pass, node.first, node.second); });
@@ -223,18 +222,16 @@ RecordedCanary next_entry(const Pass& pass, const RolloutView& rollout, const st
   };
   for (const std::string& name : canaries_in_progress(rollout, product))
     add(name, pass.index.find(name)->phase != Phase::draining);
-  for (const std::string& name : rollout.started_canaries) {
+  for (const std::string& name : rollout.started_canaries)
     if (pass.index.find(name)->product == product) add(name, false);
-  }
   // Without its labels a canary cannot be verified, which says nothing about its profile: its soak continues.
   if (misses_labels(pass, out)) return out;
   const Canary& canary = rollout.canary(product);
   out.passed = canary.passed;
-  if (!canary.verified) {
+  if (!canary.verified)
     out.soaking_since.reset();
-  } else if (!out.soaking_since) {
+  else if (!out.soaking_since)
     out.soaking_since = std::chrono::floor<std::chrono::seconds>(pass.s.now);
-  }
   return out;
 }
 
@@ -264,18 +261,16 @@ void run_soaking_timers(Pass& pass) {
 
 std::vector<RecordedCanary> update_canaries(Pass& pass) {
   std::vector<RecordedCanary> out;
-  for (const RecordedCanary& entry : pass.index.record->canaries) {
+  for (const RecordedCanary& entry : pass.index.record->canaries)
     if (is_out_of_sight(pass, entry)) out.push_back(entry);
-  }
   for (const auto& [key, profile_rollout] : pass.index.profile_rollouts) {
     const RolloutView& rollout = rollout_of(pass, key);
     if (!is_valid(rollout.target) || rollout.policy.rollout.canary_nodes_per_group <= 0) continue;
     std::set<std::string> products;
     for (const auto& [product, group] : profile_rollout.groups) products.insert(product);
     // A group whose nodes have temporarily lost their labels is still known by its canary.
-    for (const RecordedCanary& entry : pass.index.record->canaries) {
+    for (const RecordedCanary& entry : pass.index.record->canaries)
       if (is_of(entry, rollout)) products.insert(entry.product);
-    }
     for (const std::string& product : products) {
       if (rollout.is_verified_on(product)) continue;
       RecordedCanary entry = next_entry(pass, rollout, product);

@@ -265,9 +265,8 @@ std::string given_up(const Pass& pass, const Node& node, const NodeChange* chang
     if (listed) stays.push_back(fmt::format("pod {} (not replaced)", pod->meta.name));
   }
   std::ranges::sort(stays);
-  for (const auto& [label, owned] : owned_labels(node)) {
+  for (const auto& [label, owned] : owned_labels(node))
     if (const auto now = node.meta.labels.get(label)) stays.push_back(fmt::format("label {}={}", label, *now));
-  }
   return stays.empty() ? why : fmt::format("{}; left on the node: {}", why, fmt::join(stays, ", "));
 }
 

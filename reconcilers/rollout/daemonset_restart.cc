@@ -25,9 +25,8 @@ namespace {
 std::string identity(const RolloutView& rollout) {
   const Pass& pass = rollout.pass;
   std::string all;
-  for (const auto& [other, profile_rollout] : pass.index.profile_rollouts) {
+  for (const auto& [other, profile_rollout] : pass.index.profile_rollouts)
     if (other.config_map == rollout.key.config_map) all += rollout_name(other, target_of(profile_rollout)) + "|";
-  }
   const ConfigMap* config_map = pass.s.world.configmaps.find(rollout.installation.config_map_key());
   if (config_map != nullptr && config_map->data_time_known) all += k8s::format_time(config_map->data_changed);
   return short_hash(all);
@@ -50,9 +49,8 @@ DueRestarts due_restarts(const RolloutView& rollout) {
       if (a.label || a.change) continue;
       out.nodes.insert(name);
       components[a.installation].insert(Component::plugin);
-      for (const Component component : {Component::gfd, Component::mps}) {
+      for (const Component component : {Component::gfd, Component::mps})
         if (steps_for(a.transition).replaces(component)) components[a.installation].insert(component);
-      }
     }
   }
   if (components.empty()) return out;
@@ -161,9 +159,8 @@ std::string policy_obstacle(const RolloutView& rollout) {
 std::string first_pending(const ProfileRollout& nodes) {
   std::string first;
   for (const auto& [product, group] : nodes.groups) {
-    for (const auto& [available, name] : group.pending) {
+    for (const auto& [available, name] : group.pending)
       if (first.empty() || name < first) first = name;
-    }
   }
   return first;
 }

@@ -23,9 +23,8 @@ namespace {
 
 std::string strands_message(const NodeUse& lost, const NodeExpectation& afterwards) {
   std::string served;
-  for (const auto& [resource, count] : afterwards.capacity) {
+  for (const auto& [resource, count] : afterwards.capacity)
     if (count > 0) served += (served.empty() ? "" : ", ") + resource;
-  }
   for (const auto& [resource, replicas] : afterwards.divisible) served += (served.empty() ? "" : ", ") + resource;
   const bool one = lost.waiting.size() == 1;
   return fmt::format(
@@ -113,9 +112,8 @@ std::optional<Reason> blocked_by_pods(const Pass& pass, const std::string& node,
     return excess.empty() ? std::nullopt
                           : std::optional(Reason{kWaitingForWorkloads, excess, Facts{.otherwise = true}});
   }
-  if (const NodeUse lost = stranded(use, drain.afterwards); !lost.waiting.empty()) {
+  if (const NodeUse lost = stranded(use, drain.afterwards); !lost.waiting.empty())
     return Reason{kRenameStrandsPods, strands_message(lost, *drain.afterwards)};
-  }
   auto answer = refused_evictions(pass, node, use);
   std::string_view code = answer ? std::string_view(answer->code) : kWaitingForWorkloads;
   std::string message = answer ? answer->message : fmt::format("waits for {}", use.names());
@@ -178,9 +176,8 @@ std::map<std::string, Reason> find_blocked_in_progress(const Pass& pass) {
     out.insert_or_assign(seen.name, std::move(*who));
   }
   if (pass.s.refused_writes == nullptr || pass.s.refused_writes->empty()) return out;
-  for (const std::string& name : pass.index.nodes_in(Bucket::changing)) {
+  for (const std::string& name : pass.index.nodes_in(Bucket::changing))
     if (const std::string* right = refused_write(pass, name)) out.insert_or_assign(name, Reason{kForbidden, *right});
-  }
   return out;
 }
 

@@ -73,9 +73,8 @@ std::set<std::string> jobs_that_stay(const Pass& pass, const Eviction& eviction,
   for (const std::string& node : eviction.peers.nodes) {
     const std::optional<NodeDrain> drain = eviction.drain_of(node);
     const NodeUse use = use_of(pass.s, node);
-    for (const Pod* pod : use.waiting) {
+    for (const Pod* pod : use.waiting)
       if (!drain || stays(pass, *drain, *pod)) keep_job_of(*pod);
-    }
   }
   for (const Pod* pod : lost.waiting) keep_job_of(*pod);
   return out;
@@ -122,9 +121,8 @@ Excess excess_of(const NodeUse& use, const NodeDrain& drain) {
   Excess out;
   NodeUse remaining = use;
   std::erase_if(remaining.waiting, [](const Pod* pod) { return pod->meta.deletion_timestamp.has_value(); });
-  for (const auto& [resource, served] : drain.serves) {
+  for (const auto& [resource, served] : drain.serves)
     if (const std::int64_t more = remaining.requested(resource) - served; more > 0) out.emplace(resource, more);
-  }
   return out;
 }
 
@@ -197,9 +195,8 @@ std::set<std::string> chosen_on(const Pass& pass, const NodeDrain& drain, const 
     for (const Evictable& evictable : evictables.sorted) gone.push_back(&evictable);
   }
   std::set<std::string> out;
-  for (const Evictable* evictable : gone) {
+  for (const Evictable* evictable : gone)
     for (const Pod* pod : evictable->pods) out.insert(std::string(pod->meta.uid));
-  }
   return out;
 }
 
@@ -316,9 +313,8 @@ EvictionOutlook eviction_outlook(const Pass& pass, const std::string& node, cons
                    : !evictables_on(pass, drain, use, staying).others_stay;
   if (!out.frees) out.why = fmt::format("{}", fmt::join(sentences_about(staying_of(pass, drain, use), policy), ". "));
   const std::set<std::string> chosen = chosen_on(pass, drain, use, staying);
-  for (const Pod* pod : use.waiting) {
+  for (const Pod* pod : use.waiting)
     if (is_bare(*pod) && chosen.contains(std::string(pod->meta.uid))) out.bare.waiting.push_back(pod);
-  }
   return out;
 }
 

@@ -90,9 +90,8 @@ constexpr GateRow kGates[] = {
     {Gate::new_attempt, "NewAttempt", "", true, false, false, false, false},
 };
 constexpr bool is_in_order(const auto& rows) {
-  for (std::size_t i = 0; i < std::size(rows); ++i) {
+  for (std::size_t i = 0; i < std::size(rows); ++i)
     if (static_cast<std::size_t>(rows[i].gate) != i) return false;
-  }
   return true;
 }
 static_assert(is_in_order(kGates) && std::size(kGates) == static_cast<std::size_t>(Gate::new_attempt) + 1);

@@ -91,9 +91,8 @@ std::set<std::string_view> unowned_labels(const Node& node, const LabelChange& c
   std::set<std::string_view> out;
   if (change.set.empty()) return out;
   const OwnedLabels owned = owned_labels(node);
-  for (const auto& [label, value] : change.set) {
+  for (const auto& [label, value] : change.set)
     if (!owned.contains(label)) out.insert(label);
-  }
   return out;
 }
 

@@ -65,9 +65,8 @@ class ManagedKeys {
       return;  // Never written: the nodes report why they are Blocked.
     wanted_[installation.config_map_key()].emplace(key, text);
     // The ConfigMap that the ClusterPolicy announces gets the key before its pods start.
-    if (installation.announced && !installation.announced_config_map.empty()) {
+    if (installation.announced && !installation.announced_config_map.empty())
       wanted_[{installation.ns, installation.announced_config_map}].emplace(key, text);
-    }
   }
 
   // A key that only nodes still use (its policy was deleted or uses another key): the text comes from the rollout of
@@ -85,9 +84,8 @@ class ManagedKeys {
   // The same from the record, if no SharingRollout has it any more.
   [[nodiscard]] std::string recorded_text(const std::string& key) const {
     if (!pass_.index.record) return {};
-    for (const auto& [revision, text] : pass_.index.record->texts) {
+    for (const auto& [revision, text] : pass_.index.record->texts)
       if (is_text_of_key(text, key)) return text;
-    }
     return {};
   }
 
@@ -177,9 +175,8 @@ class ManagedKeys {
     if (on_nodes_) return *on_nodes_;
     on_nodes_.emplace();
     for (const auto& [name, node] : pass_.s.world.nodes.all()) {
-      for (const auto& label : node->meta.labels) {
+      for (const auto& label : node->meta.labels)
         if (is_managed_key(label.value.view())) on_nodes_->emplace(label.value.view());
-      }
     }
     return *on_nodes_;
   }
@@ -258,9 +255,8 @@ std::vector<std::string> nodes_of_unknown_owner(const Pass& pass) {
     if (held != profile_rollout.blocked.end()) out.insert(held->second.begin(), held->second.end());
   }
   for (const Bucket bucket : {Bucket::changing, Bucket::failed}) {
-    for (const std::string& name : pass.index.nodes_in(bucket)) {
+    for (const std::string& name : pass.index.nodes_in(bucket))
       if (pass.index.find(name)->obstacle.code == kOwnedUnreadable) out.insert(name);
-    }
   }
   return {out.begin(), out.end()};
 }

@@ -44,11 +44,9 @@ std::optional<WallTime> newest_pod(const Pass& pass, const std::string& name, co
   if (node == nullptr || !text) return std::nullopt;
   std::optional<WallTime> newest;
   const NodeView view = view_of(pass, *node, a);
-  for (const Component component : {Component::plugin, Component::gfd, Component::mps}) {
-    for (const Pod* pod : view.pods.of(component)) {
+  for (const Component component : {Component::plugin, Component::gfd, Component::mps})
+    for (const Pod* pod : view.pods.of(component))
       newest = std::max(newest.value_or(*text), WallTime(pod->meta.creation_timestamp));
-    }
-  }
   return newest;
 }
 
@@ -78,15 +76,13 @@ bool loads_ungated(const Pass& pass, const NodeAssessment& a) {
 // DaemonSets replace the pods.
 std::map<std::string, bool> with_many_ungated(const Pass& pass) {
   std::map<std::string, std::int64_t> counts;
-  for (const auto& [name, node, a] : nodes_in(pass, Bucket::self_loaded)) {
+  for (const auto& [name, node, a] : nodes_in(pass, Bucket::self_loaded))
     if (loads_ungated(pass, a)) ++counts[std::string(a.policy.view())];
-  }
   for (const auto& [key, profile_rollout] : pass.index.profile_rollouts)
     counts[key.policy] += profile_rollout.tally.of(Phase::following_daemonset);
   std::map<std::string, bool> out;
-  for (const auto& [policy, count] : counts) {
+  for (const auto& [policy, count] : counts)
     if (count > kMostWithTheirOwn) out.emplace(policy, false);
-  }
   return out;
 }
 
@@ -126,9 +122,8 @@ void run_loading_timers(Pass& pass) {
   // A text that comes while a node with a moved label is Blocked, by an obstacle or by who holds it, is not one that
   // its sidecars have read.
   for (const auto& [key, profile_rollout] : pass.index.profile_rollouts) {
-    for (const auto& [reason, names] : profile_rollout.blocked) {
+    for (const auto& [reason, names] : profile_rollout.blocked)
       for (const std::string& name : names) run(name, true);
-    }
   }
 }
 
@@ -189,9 +184,8 @@ bool must_have_read(const Pass& pass, const std::string& name, const NodeAssessm
   };
   const NodeView view = view_of(pass, *node, a);
   for (const Component component : {Component::plugin, Component::gfd, Component::mps}) {
-    for (const Pod* pod : view.pods.of(component)) {
+    for (const Pod* pod : view.pods.of(component))
       if (!pod->meta.deletion_timestamp && !has_read(*pod)) return false;
-    }
   }
   return true;
 }

@@ -261,9 +261,8 @@ class Outcomes {
   void note_node_labels() {
     std::set<std::string> labels = pass_.index.record->node_labels;
     for (const PluginInstallation& installation : pass_.index.discovery.installations) {
-      for (const Operand& operand : installation.operands) {
+      for (const Operand& operand : installation.operands)
         if (!operand.node_label.empty() && operand.node_label != kConfigLabel) labels.insert(operand.node_label);
-      }
     }
     note(&FleetRecord::node_labels, std::move(labels), "NodeLabelsRecorded",
          "the labels by which plugins select their profile");
@@ -329,9 +328,8 @@ class Outcomes {
     std::ranges::sort(present);
     for (const std::size_t shard : written) {
       const MachineRecords::Shard known = machines.shard(shard);
-      for (const auto& [machine, entry] : known) {
+      for (const auto& [machine, entry] : known)
         if (!std::ranges::binary_search(present, machine)) machines.erase(machine);
-      }
     }
   }
 

@@ -100,14 +100,12 @@ void add_baseline_entries(Pass& pass, FleetRecord& record, In in) {
     key.proven = key.proven && now.fresh_pods;
     key.products.emplace(now.product.view());
   }
-  for (const auto& [id, key] : keys) {
+  for (const auto& [id, key] : keys)
     if (key.by_all) record.note(id, key, text_of_key(pass, id, key.revision));
-  }
   for (const PluginInstallation& installation : pass.index.discovery.installations) {
     if (!in(installation.ns)) continue;
-    for (const Operand& operand : installation.operands) {
+    for (const Operand& operand : installation.operands)
       if (!operand.newest_hash.empty()) record.templates.try_emplace(operand.uid, operand.newest_number);
-    }
   }
 }
 
@@ -168,9 +166,8 @@ std::string text_of_key(Pass& pass, std::string_view id, std::string_view revisi
 
 void write_record(Pass& pass, const FleetRecord& next, std::string_view reason, const std::string& message) {
   const FleetRecord* present = pass.index.record_or_null();
-  for (WriteConfigMap& write : record_writes(next, pass.s.world, pass.s.settings, present)) {
+  for (WriteConfigMap& write : record_writes(next, pass.s.world, pass.s.settings, present))
     pass.add(std::move(write), reason, message);
-  }
 }
 
 void report_chosen_namespaces(Pass& pass) {

@@ -84,10 +84,9 @@ void run_hold_timers(Pass& pass) {
 
 Timers released_timers(const World& world, WallTime now) {
   Timers out;
-  for (const auto& [key, node] : world.nodes.all()) {
+  for (const auto& [key, node] : world.nodes.all())
     if (const auto change = change_of(*node); change != nullptr)
       out.emplace(hold_timer(Timer::released, key.name, *change), now);
-  }
   return out;
 }
 
@@ -164,9 +163,8 @@ std::optional<WallTime> deferred_until(const Pass& pass, const std::string& node
 
 void run_deferral_timers(Pass& pass) {
   for (const Bucket bucket : {Bucket::deferred, Bucket::self_loaded}) {
-    for (const std::string& name : pass.index.nodes_in(bucket)) {
+    for (const std::string& name : pass.index.nodes_in(bucket))
       if (const auto wait = wait_of(pass, name)) pass.ages.run(wait->timer, wait->begun);
-    }
   }
 }
 

@@ -55,9 +55,8 @@ std::vector<std::string> assumed_nodes(const RolloutView& rollout) {
   const bool lost = object != nullptr && !rollout.anew && object->phase != "Completed" && record &&
                     record->recorded_at >= object->meta.creation_timestamp;
   if (!lost || rollout.profile_rollout.tally.unproven == 0) return out;
-  for (const auto& [name, node] : rollout.pass.index.nodes) {
+  for (const auto& [name, node] : rollout.pass.index.nodes)
     if (node.share.counts.unproven > 0 && node.assessment && rollout.has(*node.assessment)) out.push_back(name);
-  }
   std::ranges::sort(out);
   return out;
 }
@@ -72,9 +71,8 @@ bool RolloutView::has(const NodeAssessment& a) const {
 
 std::set<std::string> changing_nodes(const RolloutView& rollout) {
   std::set<std::string> out;
-  for (const auto& [name, a] : rollout.nodes_in(Bucket::changing)) {
+  for (const auto& [name, a] : rollout.nodes_in(Bucket::changing))
     if (a.change && a.change->to == rollout.target) out.insert(name);
-  }
   return out;
 }
 
@@ -162,9 +160,8 @@ bool waits(const ProfileRollout& profile_rollout, const SharingRollout& rollout)
 
 std::map<std::string, std::string> templates_of(const PluginInstallation& installation) {
   std::map<std::string, std::string> out;
-  for (const Operand& operand : installation.operands) {
+  for (const Operand& operand : installation.operands)
     if (!operand.newest_hash.empty()) out.emplace(k8s::to_string(operand.key), operand.newest_hash);
-  }
   return out;
 }
 

@@ -294,9 +294,8 @@ struct DaemonRollout {
 // Why it stops after nodes have failed, and what to do.
 [[nodiscard]] inline std::string why_failed(const DaemonRollout& rollout) {
   std::vector<std::string> names;
-  for (const DaemonRollout::Row& row : rollout.nodes) {
+  for (const DaemonRollout::Row& row : rollout.nodes)
     if (row.state == kStateFailed) names.push_back(row.name);
-  }
   return fmt::format("{}{} failed. Correct the chart's standaloneMps values (helm upgrade), or the node",
                      counted(rollout.failed, "node"), names.empty() ? "" : fmt::format(" ({})", first_names(names)));
 }

@@ -19,14 +19,10 @@ namespace gso {
 // --- Busy nodes, from the timers of earlier passes and the listings of nodes in a change.
 
 BusyNodes::BusyNodes(Pass& pass) : pass_(pass) {
-  for (const SeenNode& seen : seen_nodes(pass, Timer::busy)) {
-    if (seen.assessment.phase == Phase::pending && pass.s.now - seen.since < kKnown) {
-      note(seen.name, seen.assessment);
-    }
-  }
-  for (const SeenNode& seen : seen_nodes(pass, Timer::draining)) {
+  for (const SeenNode& seen : seen_nodes(pass, Timer::busy))
+    if (seen.assessment.phase == Phase::pending && pass.s.now - seen.since < kKnown) note(seen.name, seen.assessment);
+  for (const SeenNode& seen : seen_nodes(pass, Timer::draining))
     if (waits(seen.name, seen.assessment)) ++waiting_[std::string(seen.assessment.policy.view())];
-  }
 }
 
 void BusyNodes::note(const std::string& node, const NodeAssessment& a) {
@@ -152,9 +148,8 @@ std::optional<KaiHindrance> kai_hindrance(Pass& pass, const std::string& node, c
   std::int64_t asks = kLookupsPerNode;
   const UnreservedConsumers unreserved = unreserved_consumers(pass.s, pass.index.kai, node, asks, pass.plan.kai_wanted);
   std::string use = pass.index.kai.use_of(node);
-  if (use.empty() && !unreserved.pods.empty()) {
+  if (use.empty() && !unreserved.pods.empty())
     use = fmt::format("fraction pod {}, without a reservation", *unreserved.pods.begin());
-  }
   if (kai.use_known && use.empty() && unreserved.known) return std::nullopt;
   if (kai.use_known && !use.empty()) return KaiHindrance{true, fmt::format("KAI shares the node's GPUs ({})", use)};
   pass.look_again_in(std::chrono::seconds(1));

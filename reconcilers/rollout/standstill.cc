@@ -45,9 +45,8 @@ OutOfReach out_of_reach_of(const RolloutView& rollout) {
     ++count[std::string(a.product.view())];
     return true;
   };
-  for (const std::string& name : profile_rollout.nodes(RolloutBucket::set_aside)) {
+  for (const std::string& name : profile_rollout.nodes(RolloutBucket::set_aside))
     if (rollout.pass.index.find(name)->phase == Phase::pending) (void)note(name, waiting);
-  }
   for (const std::string& name : profile_rollout.nodes(RolloutBucket::stuck)) {
     const NodeAssessment& a = *rollout.pass.index.find(name);
     // One that did not serve before does not prevent a canary from starting.
@@ -71,9 +70,8 @@ namespace {
 std::vector<std::string> overdue_loaders(const RolloutView& rollout) {
   std::vector<std::string> out;
   if (rollout.profile_rollout.tally.loading == 0) return out;
-  for (const auto& [name, a] : rollout.nodes_in(Bucket::self_loaded)) {
+  for (const auto& [name, a] : rollout.nodes_in(Bucket::self_loaded))
     if (loading_expired(rollout.pass, name, a)) out.push_back(name);
-  }
   return out;
 }
 
@@ -275,9 +273,8 @@ constexpr std::ptrdiff_t kMostSelfLoading = 200;  // Of the nodes that load a pr
 NodePods staying(const NodeAssessment& a, const NodePods& pods) {
   NodePods out = pods;
   if (!a.change) return out;
-  for (const auto& [component, uids] : a.change->pods) {
+  for (const auto& [component, uids] : a.change->pods)
     std::erase_if(out.of(component), [&](const Pod* pod) { return uids.contains(pod->meta.uid); });
-  }
   return out;
 }
 
@@ -324,9 +321,8 @@ std::optional<ChangeTrouble> trouble_of(Pass& pass, const std::string& name, con
   }
   if (a.phase == Phase::draining || a.matches() || !a.ready) return std::nullopt;
   const NodePods now = staying(a, sort_pods(pass.index.installation_of(a), pass.index.pods_of(name)));
-  if (std::string why = failing_container(now); !why.empty()) {
+  if (std::string why = failing_container(now); !why.empty())
     return ChangeTrouble{{why, fmt::format("{}; {}", shown_difference(a), first_problem(now))}, Kind::container};
-  }
   if (!has_waited(pass, name, a, kUsual)) return std::nullopt;
   if (!a.labels_missing.empty()) {
     // C11: without labels the change neither ends nor fails.

@@ -53,9 +53,8 @@ void start_node(Pass& pass, const Node& node, const NodeAssessment& a, const Rol
     return;
   }
   const auto first = first_components(a, change.kind);
-  for (PlannedAction& deletion : deletions(view, change, first, fmt::format("to {}", a.target.view()))) {
+  for (PlannedAction& deletion : deletions(view, change, first, fmt::format("to {}", a.target.view())))
     pass.add(std::move(deletion.action), deletion.why.code, std::move(deletion.why.message), true, name);
-  }
   pass.plan.timers.push_back(change_timer(Timer::verifying, name, change));
 }
 
@@ -68,9 +67,8 @@ class Starter {
 
   void run() {
     // Nodes whose workloads have had their turn.
-    for (const std::string& name : pass_.index.nodes_in(Bucket::deferred)) {
+    for (const std::string& name : pass_.index.nodes_in(Bucket::deferred))
       if (const auto until = deferred_until(pass_, name)) deferred_.emplace(name, *until);
-    }
     // Nodes that wait for slots for their gang peers are not listed again in every pass.
     for (const SeenNode& seen : seen_nodes(pass_, Timer::gang_waits)) {
       const bool waits = seen.assessment.phase == Phase::pending;
@@ -113,9 +111,8 @@ class Starter {
     if (reloads != reloads_.end()) start_reloads(rollout, reloads->second);
     if (gate != Gate::open || !pending) return;
     if (restart_daemonsets(rollout)) by_daemonset_.insert(key);
-    for (const auto& [product, group] : profile_rollout.groups) {
+    for (const auto& [product, group] : profile_rollout.groups)
       if (!group.pending.empty()) groups_.push_back({rollout, product, group});
-    }
   }
 
   void start_reloads(RolloutView& rollout, const std::set<std::string>& names) {
@@ -219,11 +216,10 @@ class Starter {
     for (const auto& [available, name] : candidates.group.pending) {
       const auto deferred = deferred_.find(name);
       if (deferred == deferred_.end() || is_behind_canary(candidates.rollout, *pass_.index.find(name))) continue;
-      if (pass_.s.now < deferred->second) {
+      if (pass_.s.now < deferred->second)
         pass_.look_again_in(deferred->second - pass_.s.now);
-      } else {
+      else
         names.emplace_back(available, name);
-      }
     }
     // A look keeps a slot for its node, and the busy nodes start with what is left.
     const std::size_t most = some_busy_start() ? BusyNodes::kLookAhead : BusyNodes::kMostLookedAt;

@@ -301,9 +301,8 @@ void find_held_policies(Pass& pass) {
   if (!pass.index.record) return;
   find_unreadable_forgetting(pass);
   if (sharing_objects_unread(world)) return;  // No policy is known to be gone.
-  if (!world.policies_served && !pass.index.held_policies.empty()) {
+  if (!world.policies_served && !pass.index.held_policies.empty())
     pass.finding(Severity::warning, config_map_ref(state_key(pass.s.settings)), kCrdsGone, gone_crds_text(pass));
-  }
   for (const auto& [name, policy] : pass.index.held_policies) {
     const auto nodes = pass.index.policies.find(name);
     if (!policy.gone || nodes == pass.index.policies.end()) continue;

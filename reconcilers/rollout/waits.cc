@@ -33,9 +33,8 @@ std::string wait_beside_others(const std::vector<GroupWait>& groups, std::size_t
   for (const GroupWait& before : groups | std::views::take(at)) {
     if (wait.clauses.empty() || before.clauses.empty() || before.clauses.front() != wait.clauses.front()) continue;
     std::string out = fmt::format("{} (see {})", kNoSlot, group_of(before.product));
-    for (const std::string& clause : wait.clauses) {
+    for (const std::string& clause : wait.clauses)
       if (std::ranges::find(before.clauses, clause) == before.clauses.end()) out += "; " + clause;
-    }
     return out;
   }
   return wait.why.message;
@@ -131,13 +130,12 @@ class Finder {
     // Workloads that hold the other slots are given up after idleTimeout.
     const bool has_room = !needs_slot || (!canary && !full.is_any());
     out_.some_start = out_.some_start || has_room || rollout_.canary(product).soaks_to;
-    if (canary) {
+    if (canary)
       out_.groups.push_back({product, *std::move(canary)});
-    } else if (full.is_any()) {
+    else if (full.is_any())
       out_.groups.push_back({product, full, full.clauses});
-    } else if (auto busy = behind_workloads(group)) {
+    else if (auto busy = behind_workloads(group))
       out_.groups.push_back({product, *std::move(busy)});
-    }
   }
 
   [[nodiscard]] std::optional<Reason> behind_canary(const std::string& product) {
@@ -204,9 +202,8 @@ std::string waiting_to_start(const RolloutView& rollout) {
   if (const auto& still = rollout.standstill()) return still->message;
   std::vector<std::string> names;
   for (const auto& [product, group] : rollout.profile_rollout.groups) {
-    for (const auto& [available, name] : group.pending) {
+    for (const auto& [available, name] : group.pending)
       if (names.size() < kMostNames) names.push_back(name);
-    }
   }
   const std::int64_t pending = rollout.profile_rollout.tally.of(Phase::pending);
   if (names.empty()) return {};

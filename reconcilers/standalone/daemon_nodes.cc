@@ -130,9 +130,8 @@ void evict_clients(Pass& pass, const DaemonNode& node, const std::vector<DaemonN
 
 std::string why_clients_stay(const Pass& pass, const DaemonNode& node, const NodeUse& use) {
   std::string out;
-  for (const auto& why : {refused_evictions(pass, node.name(), use), why_pods_stay(pass, drain_of_daemon(node), use)}) {
+  for (const auto& why : {refused_evictions(pass, node.name(), use), why_pods_stay(pass, drain_of_daemon(node), use)})
     if (why) out += "; " + why->message;
-  }
   return out;
 }
 

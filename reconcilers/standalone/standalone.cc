@@ -63,11 +63,10 @@ void write_mark(Pass& pass, const DaemonNode& node, const std::optional<MpsDaemo
   patch.name = node.name();
   if (cordons != was_cordoned && cordons != node.node->unschedulable) patch.unschedulable = cordons;
   if (patch.unschedulable || (next && !next->deferred_until)) patch.resource_version = node.node->meta.resource_version;
-  if (next) {
+  if (next)
     patch.set_annotations[annotation] = print_mps_daemon_change(*next);
-  } else {
+  else
     patch.remove_annotations.insert(annotation);
-  }
   pass.add(std::move(patch), reason, std::move(message), disruptive, node.name());
 }
 
@@ -181,18 +180,16 @@ class Standalone {
     // A rollout that waits for an approval needs the object to approve.
     const bool awaits = rollout.gate.gate == Gate::approval || switches_to_restore(pass_, key, rollout.target);
     if (rollout.pending > 0 && awaits) ensure_object(pass_, key, rollout.target);
-    if (rollout.gate.is_open() && rollout.pending > 0 && is_stopped_by_failures(node)) {
+    if (rollout.gate.is_open() && rollout.pending > 0 && is_stopped_by_failures(node))
       rollout.gate = {Gate::max_failures, why_failed(rollout)};
-    }
   }
 
   Progress& progress_of(const DaemonNode& node) { return progress_[node.daemonset]; }
 
   // What is wrong on the node, whatever the rollout does.
   void report(const DaemonNode& node) {
-    if (!node.mark.problem.empty()) {
+    if (!node.mark.problem.empty())
       pass_.finding(Severity::warning, node_ref(node.name()), kChangeUnreadable, describe(node.mark));
-    }
     if (node.pod == nullptr || node.pod->meta.deletion_timestamp) return;
     const bool beside =
         node.assessment != nullptr &&
@@ -222,11 +219,10 @@ class Standalone {
     }
     if (!node.is_outdated()) {
       if (node.pod == nullptr) return;
-      if (is_serving(*node.pod)) {
+      if (is_serving(*node.pod))
         progress_of(node).serving.push_back(&node);
-      } else if (node.daemonset->watches_host) {
+      else if (node.daemonset->watches_host)
         ++progress_of(node).not_ready;
-      }
       if (node.mark.deferred) leave_change(pass_, node, "its daemon runs the newest template");
       return;
     }
@@ -440,11 +436,10 @@ class Standalone {
     std::int64_t proven = 0;
     for (const WallTime since : progress_of(node).soaking_since) {
       const WallTime until = since + std::chrono::ceil<WallTime::duration>(rollout.canary_soak);
-      if (until <= pass_.s.now) {
+      if (until <= pass_.s.now)
         ++proven;
-      } else {
+      else
         pass_.look_again_in(until - pass_.s.now);
-      }
     }
     return proven >= rollout.canary_nodes_per_group;
   }

@@ -45,9 +45,8 @@ struct ProfileLabel {
 // Of all plugin installations.
 std::set<ObjectKey> config_maps_of_profiles(const FleetIndex& index) {
   std::set<ObjectKey> out;
-  for (const PluginInstallation& installation : index.installations()) {
+  for (const PluginInstallation& installation : index.installations())
     if (!installation.config_map.empty()) out.insert(installation.config_map_key());
-  }
   return out;
 }
 
@@ -93,15 +92,13 @@ class Leaving {
     patch.name = node.meta.name;
     const auto label = profile_label(node);
     restore_labels(node, label ? label->key : std::string(kConfigLabel), patch, out);
-    if (label && reverts(*label)) {
+    if (label && reverts(*label))
       revert(*label, in_use, patch, out);
-    } else if (label) {
+    else if (label)
       retained_[{label->key, label->value, *label_writer(node, label->key)}].push_back(node.meta.name);
-    }
     end_partitioning(node, in_use, patch, out);
-    for (const std::string_view annotation : kNodeAnnotations) {
+    for (const std::string_view annotation : kNodeAnnotations)
       if (node.meta.annotations.contains(annotation)) patch.remove_annotations.insert(std::string(annotation));
-    }
     if (const auto change = change_of(node); change != nullptr) remove_guards(patch, node, *change);
     keep_unreadable(node, patch, out);
     if (node.meta.labels.contains(kStateLabel)) patch.remove.insert(std::string(kStateLabel));
@@ -235,9 +232,8 @@ void end_status(ObjectRef object, const std::string& before, Json status,
   const Json old = parse_status(before);
   erase_reasons(status);
   status["conditions"] = condition_list(conditions, old, generation, now);
-  for (const auto& [field, value] : old.items()) {
+  for (const auto& [field, value] : old.items())
     if (!status.contains(field)) status[field] = nullptr;
-  }
   add(out, PatchStatus{std::move(object), dump(status)}, std::move(message));
 }
 
@@ -308,9 +304,7 @@ Cleanup plan_cleanup(const World& world, FleetIndex& index, const NodesInUse& in
                      WallTime now) {
   Cleanup out;
   Leaving leaving(world, index);
-  for (const Node* node : in_order(world.nodes)) {
-    leaving.clean(*node, use_of_gpus(in_use, node->meta.name), out);
-  }
+  for (const Node* node : in_order(world.nodes)) leaving.clean(*node, use_of_gpus(in_use, node->meta.name), out);
   leaving.list_retained(unread, out);
   for (const SharingPolicy* policy : in_order(world.policies)) {
     if (std::ranges::find(policy->finalizers, kRevertFinalizer) == policy->finalizers.end()) continue;

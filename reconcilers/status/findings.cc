@@ -53,9 +53,8 @@ void plan_default_policy(Pass& pass) {
       kept != pass.index.held_policies.end()) {
     const Json kept_spec = Json::parse(kept->second.spec_json, nullptr, false);
     if (kept_spec.is_object()) spec = kept_spec;
-    for (const auto& entry : kept->second.meta.annotations) {
+    for (const auto& entry : kept->second.meta.annotations)
       object["metadata"]["annotations"][std::string(entry.key.view())] = entry.value.view();
-    }
     const std::string stop = stops_of(kept->second);
     pass.event(ref, true, kPolicyGone, "Create",
                fmt::format("SharingPolicy {} was deleted: the operator creates it again with its last spec{}",
@@ -187,18 +186,16 @@ std::vector<Reason> of_obstacle(const Pass& /*pass*/, const Node& /*node*/, cons
 
 // A policy that governs no node, whatever it selects, unless it has a stop.
 void plan_refused_selectors(Pass& pass) {
-  for (const SharingPolicy* policy : in_order(pass.s.world.policies)) {
+  for (const SharingPolicy* policy : in_order(pass.s.world.policies))
     if (std::string problem = selector_problem(*policy); !problem.empty())
       pass.finding(Severity::error, policy_ref(*policy), kSelectorOnSharingLabel, std::move(problem));
-  }
 }
 
 // What a selector does that its author might not mean.
 void plan_selector_notes(Pass& pass) {
-  for (const SharingPolicy* policy : in_order(pass.s.world.policies)) {
+  for (const SharingPolicy* policy : in_order(pass.s.world.policies))
     for (const Reason& note : selector_notes(*policy))
       pass.finding(Severity::warning, policy_ref(*policy), note.code, note.message);
-  }
 }
 
 // After that, GPUs of the node accept one process only, with time-slicing or without.
@@ -330,9 +327,8 @@ void find_other_providers(Pass& pass) {
         "the DRA driver serves the GPUs: sharing by ConfigMap does not apply, and the operator does not change nodes "
         "of the GPU Operator. Configure MPS in the DeviceClass or ResourceClaim of the claims");
   }
-  for (const std::string& complaint : pass.index.discovery.complaints) {
+  for (const std::string& complaint : pass.index.discovery.complaints)
     pass.finding(Severity::warning, {"apps/v1", "DaemonSet", "", "", ""}, kProviderUnsupported, complaint);
-  }
 }
 
 }  // namespace

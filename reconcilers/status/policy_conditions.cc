@@ -111,11 +111,10 @@ Drift drift_of(const Pass& pass, const PolicySum& sum) {
   for (const std::string& name : sum.in(Bucket::excused_drift)) {
     const std::string_view why = excuse_of(*pass.index.find(name));
     if (!why.empty() && out.excused.empty()) out.excused_for = why;
-    if (why.empty()) {
+    if (why.empty())
       out.nodes.push_back(name);
-    } else {
+    else
       out.excused.push_back(fmt::format("{} ({})", name, why));
-    }
   }
   if (out.nodes.empty()) return out;
   const NodeAssessment& a = *pass.index.find(out.nodes.front());
@@ -174,9 +173,8 @@ Reason why_without_nodes(const Pass& pass, const SharingPolicy& policy) {
                         "Discovery and Node Feature Discovery",
                         join_names(awaited))};
   }
-  if (!nodes_of_policy(pass.index.left_to_nos, policy).empty()) {
+  if (!nodes_of_policy(pass.index.left_to_nos, policy).empty())
     return {"NoNodes", "governs no node: nos partitions the GPUs of the selected nodes, or other policies govern them"};
-  }
   if (const auto gone = gone_policies(pass, policy.meta.name); !gone.empty()) {
     return {"NoNodes", fmt::format("governs no node: the stop of a policy that was deleted still applies to nodes that "
                                    "this one selects (finding {}): {}",
@@ -280,9 +278,8 @@ std::optional<Reason> unstaged(const Pass& pass, const PolicySum& sum) {
                   fmt::format("{}. These nodes will lose their GPUs at the next restart: {}",
                               pass.index.find(sum.breaking.back())->would_break.view(), join_names(sum.breaking))};
   }
-  if (!sum.unstaged.empty()) {
+  if (!sum.unstaged.empty())
     return Reason{kUnstagedClusterPolicy, sum.unstaged + ": the operator verifies this change but does not stage it"};
-  }
   if (sum.unread_owner.empty()) return std::nullopt;
   return Reason{
       kClusterPolicyForbidden,
@@ -341,13 +338,11 @@ constexpr ConditionRow kConditions[] = {
 
 std::vector<StatusCondition> conditions_of(const Pass& pass, const PolicySum& sum, const Json& before) {
   std::vector<StatusCondition> out{ready_of(pass, sum), progressing_of(pass, sum)};
-  for (const ConditionRow& row : kConditions) {
-    if (std::optional<Reason> found = row.find(pass, sum)) {
+  for (const ConditionRow& row : kConditions)
+    if (std::optional<Reason> found = row.find(pass, sum))
       out.emplace_back(row.type, row.holds, *std::move(found));
-    } else if (row.always || !condition_in(before, row.type).is_null()) {
+    else if (row.always || !condition_in(before, row.type).is_null())
       out.emplace_back(row.type, !row.holds, Reason(row.otherwise_code, std::string(row.otherwise)));
-    }
-  }
   return out;
 }
 
@@ -357,14 +352,12 @@ void keep_failed_nodes(Json& status) {
   const auto nodes = status.find("nodes");
   if (nodes == status.end() || !nodes->is_array()) return;
   Json failed = Json::array();
-  for (Json& node : *nodes) {
+  for (Json& node : *nodes)
     if (text_at(node, "state") == kStateFailed) failed.push_back(std::move(node));
-  }
-  if (failed.empty()) {
+  if (failed.empty())
     status.erase("nodes");
-  } else {
+  else
     *nodes = std::move(failed);
-  }
 }
 
 Json condition_list(const std::vector<StatusCondition>& conditions, const Json& before, std::int64_t generation,

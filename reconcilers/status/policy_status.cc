@@ -37,23 +37,20 @@ class PolicyStatuses {
   explicit PolicyStatuses(Pass& pass) : pass_(pass), queued_(blocked_in_queue(pass)) { sum_up(); }
 
   void run() {
-    if (pass_.s.world.policies_served) {
+    if (pass_.s.world.policies_served)
       for (const auto& [name, sum] : sums_) patch_status(sum);
-    } else {
+    else
       write_status_text();
-    }
   }
 
  private:
   void sum_up() {
-    if (pass_.s.world.policies_served) {
+    if (pass_.s.world.policies_served)
       for (const auto& [key, policy] : pass_.s.world.policies.all()) sums_[key.name].policy = policy.get();
-    } else {
+    else
       sums_[std::string(kDefaultPolicy)].policy = &pass_.index.policy(pass_.s.world, kDefaultPolicy);
-    }
-    for (const auto& [key, profile_rollout] : pass_.index.profile_rollouts) {
+    for (const auto& [key, profile_rollout] : pass_.index.profile_rollouts)
       if (PolicySum* sum = sum_of(key.policy)) add_rollout(key, profile_rollout, *sum);
-    }
     for (auto& [name, sum] : sums_) add_rollback(sum);
     for (const Bucket bucket : {Bucket::changing, Bucket::self_loaded, Bucket::following, Bucket::drifting,
                                 Bucket::excused_drift, Bucket::missing_devices}) {
@@ -71,10 +68,9 @@ class PolicyStatuses {
       if (who != draining.end()) sum.waiting[who->second.code].emplace(name, who->second.message);
       if (stands) sum.waiting[trouble->code].emplace(name, trouble->message);
     });
-    for (const auto& [name, who] : queued_) {
+    for (const auto& [name, who] : queued_)
       if (PolicySum* sum = sum_of(pass_.index.find(name)->policy.view()))
         sum->waiting[who.code].emplace(name, who.message);
-    }
     note_contested_labels();
     each_of(Bucket::would_break, [&](const std::string& name, const NodeAssessment& a, PolicySum& sum) {
       if (!pass_.plannable(a)) return;
@@ -150,9 +146,7 @@ class PolicyStatuses {
     const auto* failure = profile_rollout.nodes(RolloutBucket::failed).empty()
                               ? remembered_failure(pass_, key, *sum.policy, target)
                               : nullptr;
-    if (failure != nullptr) {
-      sum.failed_before = fmt::format("{} failed on {}", target, failed_names(*failure));
-    }
+    if (failure != nullptr) sum.failed_before = fmt::format("{} failed on {}", target, failed_names(*failure));
     const PluginInstallation& installation = pass_.index.discovery.installations[profile_rollout.installation];
     if (auto invalid = profile_rollout.blocked.find(std::string(kConfigInvalid));
         invalid != profile_rollout.blocked.end()) {
@@ -205,9 +199,8 @@ class PolicyStatuses {
     ++sum.rollouts_with_work;
     sum.progress.emplace(view.key.key, progress_text(view));
     if (const auto& still = view.standstill()) sum.standing.emplace_back(view.key.key, *still);
-    for (const auto& [reason, nodes] : view.out_of_reach().nodes) {
+    for (const auto& [reason, nodes] : view.out_of_reach().nodes)
       if (reason != kNodesNotReady) sum.waiting[reason].insert(nodes.begin(), nodes.end());
-    }
     if (view.profile_rollout.tally.of(Phase::pending) == 0) return;
     if (const Waits& waits = view.waits(); !waits.message.empty())
       sum.waits.emplace(view.key.key, Reason(kRollingOut, waits.message, waits.facts));
@@ -218,9 +211,8 @@ class PolicyStatuses {
   static Json blocked_entry(const std::string& reason, const std::vector<std::pair<std::string, std::string>>& nodes) {
     constexpr std::size_t kNodes = 5;
     Json names = Json::array();
-    for (const auto& [name, message] : nodes) {
+    for (const auto& [name, message] : nodes)
       if (names.size() < kNodes) names.push_back(name);
-    }
     return {{"reason", reason},
             {"count", nodes.size()},
             {"nodes", std::move(names)},
@@ -254,9 +246,8 @@ class PolicyStatuses {
     for (const auto& [reason, nodes] : sum.waiting) blocked[reason].assign(nodes.begin(), nodes.end());
     for (const auto& [reason, nodes] : sum.blocked) {
       auto& named = blocked[reason];
-      for (const std::string& name : nodes) {
+      for (const std::string& name : nodes)
         named.emplace_back(name, named.empty() ? pass_.index.find(name)->obstacle.message : std::string());
-      }
     }
     for (const auto& [reason, nodes] : blocked) out["blocked"].push_back(blocked_entry(reason, nodes));
     return out;

@@ -88,17 +88,15 @@ std::map<FoundOnNodes, NodesFound> collect(Pass& pass) {
 }  // namespace
 
 void plan_preflight(Pass& pass) {
-  for (const Finding& found : check_operand_setup(pass.s.world, pass.index.discovery)) {
+  for (const Finding& found : check_operand_setup(pass.s.world, pass.index.discovery))
     pass.finding(found.severity, found.object, found.why.code, found.why.message);
-  }
   for (auto& [found, merged] : collect(pass)) {
     const auto& [what, plugin] = found;
     std::sort(merged.nodes.begin(), merged.nodes.end());
     const ObjectRef daemonset = daemonset_ref(plugin);
     const std::size_t each = merged.severity == Severity::info ? 0 : std::min(kMostNodes, merged.count);
-    for (std::size_t i = 0; i < each; ++i) {
+    for (std::size_t i = 0; i < each; ++i)
       pass.finding(merged.severity, node_ref(merged.nodes[i]), what.code, what.message);
-    }
     if (const std::size_t rest = merged.count - each; rest > 0) {
       const auto first = merged.nodes.begin() + static_cast<std::ptrdiff_t>(each);
       const std::vector<std::string> named(first, first + static_cast<std::ptrdiff_t>(std::min(rest, kNamed)));

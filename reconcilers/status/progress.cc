@@ -210,10 +210,9 @@ void report_unstaged(Pass& pass, const PolicySum& sum, const std::string& unstag
 }  // namespace
 
 void report_changes(Pass& pass, const PolicySum& sum, const Json& before, const Json& after) {
-  if (!newly_false(before, after, "ConfigValid").empty()) {
+  if (!newly_false(before, after, "ConfigValid").empty())
     for (const auto& [object, text] : sum.invalid)
       pass.event(object, true, kConfigInvalid, "Refuse", text + ". The operator restarts no pod with it");
-  }
   if (const std::string waits = newly_false(before, after, "Progressing"); waits.starts_with(kObserve)) {
     pass.event(pass.s.world.policies_served ? policy_ref(*sum.policy) : state_ref(pass), false, kWouldRoll, "Roll",
                message_of(waits));

@@ -35,9 +35,8 @@ constexpr std::string_view kNewerTemplate =
 // approval; stopping would keep the nodes out of service. A node none of whose pods is deleted yet leaves its change.
 std::string on_their_way(const RolloutView& view) {
   std::vector<std::string> nodes;
-  for (const std::string& name : view.changing()) {
+  for (const std::string& name : view.changing())
     if (view.pass.index.find(name)->phase != Phase::draining) nodes.push_back(name);
-  }
   if (nodes.empty()) return {};
   return "; nodes already in progress finish with the current text: " + join_names(nodes);
 }
@@ -141,9 +140,7 @@ RolloutPhase rollout_phase_of(const RolloutView& view, const SharingRollout& rol
   if (const std::string phase(row_of(gate.gate).phase); !phase.empty())
     return {phase, {gate.reason(), gate.gate == Gate::approval ? why + on_their_way(view) : why}};
   if (blocked) return *blocked;
-  if (left == 0 && failed) {
-    return {"Failed", {kVerificationFailed, failed_nodes_text(view)}};
-  }
+  if (left == 0 && failed) return {"Failed", {kVerificationFailed, failed_nodes_text(view)}};
   if (still) return {"Progressing", *still, true};
   if (!gate.is_open()) return {"Progressing", gate.why()};
   return {"Progressing",
@@ -157,10 +154,9 @@ RolloutPhase rollout_phase_of(const RolloutView& view, const SharingRollout& rol
 
 void trim_rollout_history(Pass& pass) {
   std::map<std::string_view, std::vector<const SharingRollout*>> finished;
-  for (const auto& [key, rollout] : pass.s.world.rollouts.all()) {
+  for (const auto& [key, rollout] : pass.s.world.rollouts.all())
     if (has_ended(rollout->phase) && !rollout->meta.deletion_timestamp)
       finished[rollout->policy].push_back(rollout.get());
-  }
   for (auto& [policy, rollouts] : finished) {
     const std::int64_t wanted =
         pass.index.policy(pass.s.world, policy).revision_history_limit.value_or(pass.s.settings.revision_history_limit);

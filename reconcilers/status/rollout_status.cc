@@ -48,13 +48,11 @@ std::int64_t nodes_per_wave(const RolloutView& view) {
 // 0 while the canary is in progress; then 1, plus 1 for each nodes_per_wave() of settled nodes.
 std::int64_t wave_of(const RolloutView& view) {
   bool some_passed = false;
-  for (const auto& [product, group] : view.profile_rollout.groups) {
-    if (view.canary_passed(product)) {
+  for (const auto& [product, group] : view.profile_rollout.groups)
+    if (view.canary_passed(product))
       some_passed = true;
-    } else if (has_candidate(view, product, CanaryNodes::free) || !canaries_in_progress(view, product).empty()) {
+    else if (has_candidate(view, product, CanaryNodes::free) || !canaries_in_progress(view, product).empty())
       return 0;
-    }
-  }
   if (!some_passed) return 0;
   return 1 + view.profile_rollout.tally.settled / nodes_per_wave(view);
 }
@@ -105,9 +103,8 @@ std::vector<DaemonRollout::Row> nodes_of(const RolloutView& view) {
   }
   const std::map<std::string, Reason> queued = blocked_in_queue(pass);
   for (const auto* waiting : {&pass.rollouts->blocked_in_progress(), &queued}) {
-    for (const auto& [name, who] : *waiting) {
+    for (const auto& [name, who] : *waiting)
       if (view.has(*pass.index.find(name))) add(name, "Waiting", who);
-    }
   }
   for (const auto& [reason, nodes] : view.out_of_reach().nodes) {
     for (const auto& [name, why] : nodes) {
@@ -231,9 +228,7 @@ RolloutPhase daemon_phase_of(const DaemonRollout& daemons) {
   }
   if (const std::string phase(row_of(gate.gate).phase); !phase.empty() && daemons.pending > 0)
     return {phase, gate.why()};
-  if (left == 0) {
-    return {"Failed", {kVerificationFailed, why_failed(daemons)}};
-  }
+  if (left == 0) return {"Failed", {kVerificationFailed, why_failed(daemons)}};
   if (!gate.is_open()) return {"Progressing", gate.why()};
   return {"Progressing", {kRollingOut, {}}};
 }
@@ -290,11 +285,10 @@ bool next_status_of_other(Pass& pass, const SharingRollout& rollout, NextStatus&
 void write_pace(NextStatus& next, WallTime now) {
   const bool goes =
       next.phase.name == "Progressing" && !next.phase.stands && !next.stopped && number_at(next.status, "wave") > 0;
-  if (!goes) {
+  if (!goes)
     next.status.erase("pace");
-  } else if (next.changing > 0 && !next.status.contains("pace")) {
+  else if (next.changing > 0 && !next.status.contains("pace"))
     next.status["pace"] = {{"since", k8s::format_time(now)}, {"updated", next.settled}};
-  }
 }
 
 void write_next_status(Pass& pass, const SharingRollout& rollout, NextStatus next) {

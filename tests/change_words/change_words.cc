@@ -36,18 +36,16 @@ std::string text_of(const Json& value) {
 std::set<std::string> texts_of(const Json& list) {
   std::set<std::string> out;
   if (!list.is_array()) return out;
-  for (const Json& item : list) {
+  for (const Json& item : list)
     if (item.is_string()) out.insert(item.get<std::string>());
-  }
   return out;
 }
 
 std::map<std::string, std::set<std::string>> pods_in(const Json& lists) {
   std::map<std::string, std::set<std::string>> out;
   if (!lists.is_object()) return out;
-  for (const auto& [component, uids] : lists.items()) {
+  for (const auto& [component, uids] : lists.items())
     if (auto texts = texts_of(uids); !texts.empty()) out[component] = std::move(texts);
-  }
   return out;
 }
 

@@ -81,9 +81,8 @@ TEST(ChartDefaults, TheSchemaOfTheConfigurationKnowsEverySetting) {
   const json& config = schema["properties"]["config"];
   EXPECT_EQ(config["additionalProperties"], false);
   std::set<std::string> wanted;
-  for (const OptionSpec& spec : option_specs()) {
+  for (const OptionSpec& spec : option_specs())
     if (!kNotInValues.contains(spec.name)) wanted.insert(spec.name);
-  }
   std::set<std::string> known;
   for (const auto& property : config["properties"].items()) known.insert(property.key());
   EXPECT_EQ(known, wanted);
@@ -214,17 +213,14 @@ TEST(ChartDefaults, ModesOfTheChartAreThoseOfTheFlags) {
 
 TEST(ChartDefaults, TheChartInstallsTheProjectsCrds) {
   std::set<std::string> ours;
-  for (const auto& entry : std::filesystem::directory_iterator(source_dir() / "crds")) {
+  for (const auto& entry : std::filesystem::directory_iterator(source_dir() / "crds"))
     ours.insert(entry.path().filename().string());
-  }
   std::set<std::string> charts;
-  for (const auto& entry : std::filesystem::directory_iterator(source_dir() / kChart / "files/crds")) {
+  for (const auto& entry : std::filesystem::directory_iterator(source_dir() / kChart / "files/crds"))
     charts.insert(entry.path().filename().string());
-  }
   EXPECT_EQ(charts, ours);
-  for (const std::string& name : ours) {
+  for (const std::string& name : ours)
     EXPECT_EQ(read(kChart / "files/crds" / name), read(std::filesystem::path("crds") / name));
-  }
 }
 
 TEST(ChartDefaults, TheChartsVersionIsTheBinarys) {

@@ -80,9 +80,8 @@ void expect_known_series(const std::string& query, const std::string& where) {
   static const std::regex name("(gpusharing|controller_runtime|workqueue|rest_client|leader_election|process)_[a-z_]+");
   const std::set<std::string> known = series_names();
   int found = 0;
-  for (std::sregex_iterator at(query.begin(), query.end(), name); at != std::sregex_iterator(); ++at, ++found) {
+  for (std::sregex_iterator at(query.begin(), query.end(), name); at != std::sregex_iterator(); ++at, ++found)
     EXPECT_TRUE(known.contains(at->str())) << where << ": " << at->str();
-  }
   EXPECT_GT(found, 0) << where << ": " << query;
 }
 
@@ -92,9 +91,8 @@ json alerts() {
   const json rules = text ? json::parse(*text) : json::object();
   json out = json::array();
   const json groups = rules.value("groups", json::array());
-  for (const json& group : groups) {
+  for (const json& group : groups)
     for (const json& rule : group["rules"]) out.push_back(rule);
-  }
   return out;
 }
 
@@ -138,9 +136,8 @@ TEST(Monitoring, APanelWithoutSeriesShowsZeroOrSaysWhatIsMissing) {
   const json dashboard = json::parse(read("charts/gpu-sharing-operator/files/dashboard.json"));
   for (const json& panel : dashboard["panels"]) {
     if (!panel["fieldConfig"]["defaults"].value("noValue", "").empty()) continue;
-    for (const json& target : panel["targets"]) {
+    for (const json& target : panel["targets"])
       EXPECT_NE(target["expr"].get<std::string>().find(" or vector(0)"), std::string::npos) << panel["title"];
-    }
   }
 }
 

@@ -32,9 +32,8 @@ std::vector<std::string> matches(const std::string& text, const std::regex& want
 std::string sources() {
   std::string out;
   for (const char* room : {"reconcilers", "controller"}) {
-    for (const auto& entry : std::filesystem::recursive_directory_iterator(source_dir() / room)) {
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(source_dir() / room))
       if (entry.path().extension() == ".cc") out += read(entry.path());
-    }
   }
   return out;
 }
@@ -63,16 +62,14 @@ TEST(Runbooks, EveryReasonOfABlockedNodeHasARow) {
 
 TEST(Runbooks, EveryReasonOfAFindingHasARowSomewhere) {
   std::string pages;
-  for (const char* page : {"codes", "kai", "rollouts", "looking"}) {
+  for (const char* page : {"codes", "kai", "rollouts", "looking"})
     pages += read(std::filesystem::path("docs") / (std::string(page) + ".md"));
-  }
   const std::string code = sources();
   std::set<std::string> reasons;
   const std::string named = section_of_names("Reasons of actions");
   const std::regex constant(R"re((k\w+) = "(\w+)";)re");
-  for (std::sregex_iterator at(named.begin(), named.end(), constant), end; at != end; ++at) {
+  for (std::sregex_iterator at(named.begin(), named.end(), constant), end; at != end; ++at)
     if (code.find((*at)[1].str()) != std::string::npos) reasons.insert((*at)[2]);
-  }
   // Written where they are found: `finding(Severity::warning, where, "Reason", …)` and its like.
   for (const std::string& reason :
        matches(code, std::regex(R"re(Severity::(?:error|warning),[^;"]*"([A-Z]\w*[a-z]\w*)")re"))) {
@@ -88,9 +85,8 @@ TEST(Runbooks, ReasonsInAlertsExist) {
   const std::string alerts = read("charts/gpu-sharing-operator/files/alerts.yaml");
   const std::regex plain(R"re(reason=~?"([A-Za-z|]+)")re");
   std::set<std::string> reasons;
-  for (const std::string& list : matches(alerts, plain)) {
+  for (const std::string& list : matches(alerts, plain))
     for (const std::string& reason : matches(list, std::regex("([A-Za-z]+)"))) reasons.insert(reason);
-  }
   ASSERT_GE(reasons.size(), 9U);
   for (const std::string& reason : reasons) EXPECT_NE(code.find('"' + reason + '"'), std::string::npos) << reason;
 }

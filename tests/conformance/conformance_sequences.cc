@@ -67,12 +67,11 @@ asio::awaitable<void> work_together(Run* run, int jobs, std::size_t until) {
 // Sequences that make the server forget its history would disturb the others: they come last, one by one.
 asio::awaitable<void> play_all(Run* run) {
   std::size_t quiet = 0;
-  for (std::size_t i = 0; i < run->sequences->size(); ++i) {
+  for (std::size_t i = 0; i < run->sequences->size(); ++i)
     if (!(*run->sequences)[i].forgets_history())
       run->order.insert(run->order.begin() + static_cast<std::ptrdiff_t>(quiet++), i);
     else
       run->order.push_back(i);
-  }
   if (quiet > 0) co_await work_together(run, run->server->jobs(), quiet);
   if (quiet < run->order.size()) co_await work_together(run, 1, run->order.size());
 }

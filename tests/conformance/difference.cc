@@ -18,9 +18,8 @@ std::string print(const json* value) {
 }
 
 std::string escape(std::string segment) {
-  for (std::size_t at = 0; (at = segment.find_first_of("~/", at)) != std::string::npos; at += 2) {
+  for (std::size_t at = 0; (at = segment.find_first_of("~/", at)) != std::string::npos; at += 2)
     segment.replace(at, 1, segment[at] == '~' ? "~0" : "~1");
-  }
   return segment;
 }
 

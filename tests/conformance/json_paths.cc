@@ -11,13 +11,11 @@ using nlohmann::json;
 
 std::string unescape(std::string_view segment) {
   std::string text;
-  for (std::size_t i = 0; i < segment.size(); ++i) {
-    if (segment[i] == '~' && i + 1 < segment.size() && (segment[i + 1] == '0' || segment[i + 1] == '1')) {
+  for (std::size_t i = 0; i < segment.size(); ++i)
+    if (segment[i] == '~' && i + 1 < segment.size() && (segment[i + 1] == '0' || segment[i + 1] == '1'))
       text += segment[++i] == '0' ? '~' : '/';
-    } else {
+    else
       text += segment[i];
-    }
-  }
   return text;
 }
 
@@ -48,11 +46,10 @@ bool has_field(const json& element, std::string_view field, std::string_view wan
 std::vector<json*> members(json& value, const std::string& segment) {
   std::vector<json*> found;
   if (value.is_object()) {
-    if (segment == "*") {
+    if (segment == "*")
       for (json& member : value) found.push_back(&member);
-    } else if (const auto member = value.find(segment); member != value.end()) {
+    else if (const auto member = value.find(segment); member != value.end())
       found.push_back(&*member);
-    }
   } else if (value.is_array()) {
     const std::size_t equals = segment.find('=');
     std::size_t index = 0;
@@ -61,9 +58,8 @@ std::vector<json*> members(json& value, const std::string& segment) {
       for (json& element : value) found.push_back(&element);
     } else if (equals != std::string::npos) {
       const std::string_view text = segment;
-      for (json& element : value) {
+      for (json& element : value)
         if (has_field(element, text.substr(0, equals), text.substr(equals + 1))) found.push_back(&element);
-      }
     } else if (number.ec == std::errc{} && index < value.size()) {
       found.push_back(&value[index]);
     }
@@ -73,17 +69,15 @@ std::vector<json*> members(json& value, const std::string& segment) {
 
 void erase_member(json& value, const std::string& segment) {
   if (value.is_object()) {
-    if (segment == "*") {
+    if (segment == "*")
       value.clear();
-    } else {
+    else
       value.erase(segment);
-    }
   } else if (value.is_array()) {
     const std::vector<json*> doomed = members(value, segment);
     json kept = json::array();
-    for (json& element : value) {
+    for (json& element : value)
       if (std::find(doomed.begin(), doomed.end(), &element) == doomed.end()) kept.push_back(std::move(element));
-    }
     value = std::move(kept);
   }
 }

@@ -16,9 +16,8 @@ bool is_string(const json& object, const char* key) {
 }
 
 void replace_all(std::string& text, const std::string& from, const std::string& to) {
-  for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
+  for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
     text.replace(at, from.size(), to);
-  }
 }
 
 // Whether this object's metadata is that of a list or of a bookmark: its version is the server's, not an object's.
@@ -42,14 +41,12 @@ const std::string& Normalizer::remember(std::map<std::string, std::string>& know
 
 void Normalizer::collect(const json& value) {
   if (value.is_object()) {
-    if (is_string(value, "uid") && !value["uid"].get_ref<const std::string&>().starts_with("00000000-")) {
+    if (is_string(value, "uid") && !value["uid"].get_ref<const std::string&>().starts_with("00000000-"))
       remember(uids_, "uid", value["uid"]);
-    }
     if (is_string(value, "generateName") && is_string(value, "name")) remember(names_, "generated", value["name"]);
   }
-  if (value.is_structured()) {
+  if (value.is_structured())
     for (const json& member : value) collect(member);
-  }
 }
 
 void Normalizer::replace_times(std::string& text) const {
@@ -83,9 +80,8 @@ void Normalizer::replace_ages(json& table) {
   static const std::regex kAge(R"((\d+[smhd])+|<unknown>|<invalid>)");
   if (!table["rows"].is_array()) return;
   for (json& row : table["rows"]) {
-    for (json& cell : row["cells"]) {
+    for (json& cell : row["cells"])
       if (cell.is_string() && std::regex_match(cell.get_ref<const std::string&>(), kAge)) cell = "<age>";
-    }
   }
 }
 
@@ -105,9 +101,8 @@ void Normalizer::replace(json& value, const std::string& key, bool in_list_meta)
     const bool list = is_list(value);
     const bool bookmark = is_string(value, "type") && value["type"] == "BOOKMARK";
     if (value.contains("rows")) replace_ages(value);
-    if (value.contains("columnDefinitions")) {  // Documentation, which the simulated server leaves out.
+    if (value.contains("columnDefinitions"))  // Documentation, which the simulated server leaves out.
       for (json& column : value["columnDefinitions"]) column.erase("description");
-    }
     if (is_string(value, "reason") && value.contains("details") && value["details"].is_object() &&
         value["details"].contains("causes")) {
       sort_causes(value);
@@ -122,13 +117,12 @@ void Normalizer::replace(json& value, const std::string& key, bool in_list_meta)
     if (key == "managedFields") sort_by_text(value);
   } else if (value.is_string()) {
     auto& text = value.get_ref<std::string&>();
-    if (key == "resourceVersion" && !text.empty() && text != "0") {
+    if (key == "resourceVersion" && !text.empty() && text != "0")
       text = in_list_meta ? "<version of the list>" : remember(versions_, "version", text);
-    } else if (key == "continue" && !text.empty()) {
+    else if (key == "continue" && !text.empty())
       text = "<continue>";
-    } else {
+    else
       replace_text(text);
-    }
   }
 }
 

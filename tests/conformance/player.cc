@@ -71,9 +71,8 @@ json parse_body(const std::string& text) {
 
 json to_json(const k8s::HttpResponse& response) {
   json answer{{"status", response.status}, {"contentType", response.header("content-type")}};
-  for (const auto& [name, value] : response.headers) {
+  for (const auto& [name, value] : response.headers)
     if (name == "warning") answer["warnings"].push_back(value);
-  }
   if (!response.header("retry-after").empty()) answer["retryAfter"] = response.header("retry-after");
   answer["body"] = parse_body(response.body);
   return answer;
@@ -162,13 +161,12 @@ class Player {
     const k8s::MonoTime deadline = server_->clock().monotonic() + kPatience;
     while (true) {
       json answer;
-      if (step->kind == Step::Kind::events) {
+      if (step->kind == Step::Kind::events)
         answer = co_await read_events(step);
-      } else if (step->kind == Step::Kind::watch) {
+      else if (step->kind == Step::Kind::watch)
         answer = co_await open_watch(step);
-      } else {
+      else
         answer = co_await send(step);
-      }
       std::string wrong = compare_with_expectation(*step, answer);
       if (wrong.empty() || !step->eventually || server_->clock().monotonic() > deadline) {
         keep(*step, std::move(answer), std::move(wrong));
@@ -190,9 +188,8 @@ class Player {
       request.path += (request.path.find('?') == std::string::npos ? "?" : "&") + std::string(parameter);
     };
     // The name would otherwise be made of the User-Agent, which is the transport's business.
-    if (writes && step.add_field_manager && request.path.find("fieldManager=") == std::string::npos) {
+    if (writes && step.add_field_manager && request.path.find("fieldManager=") == std::string::npos)
       add("fieldManager=conformance");
-    }
     if (step.kind == Step::Kind::watch) add("watch=true");
     if (step.raw) request.body = substitute(*step.raw, variables_);
     if (step.body) request.body = substitute(*step.body, variables_).dump();
@@ -274,9 +271,8 @@ class Player {
         std::find(step.status.begin(), step.status.end(), answer["status"]) == step.status.end()) {
       return fmt::format("status {}, not {}: {}", answer["status"].dump(), fmt::join(step.status, " or "), body.dump());
     }
-    if (!step.reason.empty() && (!body.is_object() || body.value("reason", "") != step.reason)) {
+    if (!step.reason.empty() && (!body.is_object() || body.value("reason", "") != step.reason))
       return fmt::format("the reason is not {}: {}", step.reason, body.dump());
-    }
     if (step.kind == Step::Kind::events) {
       std::vector<std::string> types;
       for (const json& event : body) types.push_back(event.value("type", ""));
@@ -286,9 +282,8 @@ class Player {
     for (const auto& [path, wanted_source] : step.expect) {
       const json* value = find(body, substitute(path, variables_));
       const json wanted = substitute(wanted_source, variables_);
-      if ((value == nullptr ? json() : *value) != wanted) {
+      if ((value == nullptr ? json() : *value) != wanted)
         return fmt::format("{} is {}, not {}", path, value == nullptr ? "absent" : value->dump(), wanted.dump());
-      }
     }
     return "";
   }

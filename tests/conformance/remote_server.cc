@@ -84,9 +84,8 @@ class Remote final : public Server {
     request.content_type = "application/json";
     k8s::Result<k8s::HttpResponse> answer = co_await etcd_->send(std::move(request));
     if (!answer) co_return std::unexpected(answer.error());
-    if (answer->status != 200) {
+    if (answer->status != 200)
       co_return k8s::fail(k8s::Reason::unavailable, fmt::format("etcd: {} {}", answer->status, answer->body));
-    }
     co_return json::parse(answer->body, nullptr, false);
   }
 

@@ -79,43 +79,42 @@ bool set_action(Step& step, const std::string& key, const json& value) {
 
 // False when the key is unknown. Throws json::type_error for a value of the wrong type.
 bool set_field(Step& step, const std::string& key, const json& value) {
-  if (key == "body") {
+  if (key == "body")
     step.body = value;
-  } else if (key == "raw") {
+  else if (key == "raw")
     step.raw = value.get<std::string>();
-  } else if (key == "type") {
+  else if (key == "type")
     step.content_type = meaning(kContentTypes, value.get<std::string>());
-  } else if (key == "accept") {
+  else if (key == "accept")
     step.accept = meaning(kForms, value.get<std::string>());
-  } else if (key == "no_manager") {
+  else if (key == "no_manager")
     step.add_field_manager = !value.get<bool>();
-  } else if (key == "repeat") {
+  else if (key == "repeat")
     step.repeat = value.get<int>();
-  } else if (key == "eventually") {
+  else if (key == "eventually")
     step.eventually = value.get<bool>();
-  } else if (key == "as") {
+  else if (key == "as")
     step.as = value.get<std::string>();
-  } else if (key == "count") {
+  else if (key == "count")
     step.count = value.get<std::size_t>();
-  } else if (key == "until") {
+  else if (key == "until")
     step.until = value.get<std::string>();
-  } else if (key == "types") {
+  else if (key == "types")
     step.types = strings(value);
-  } else if (key == "status") {
+  else if (key == "status")
     step.status = value.is_array() ? value.get<std::vector<int>>() : std::vector<int>{value.get<int>()};
-  } else if (key == "reason") {
+  else if (key == "reason")
     step.reason = value.get<std::string>();
-  } else if (key == "expect") {
+  else if (key == "expect")
     for (const auto& [path, wanted] : value.items()) step.expect.emplace_back(path, wanted);
-  } else if (key == "capture") {
+  else if (key == "capture")
     for (const auto& [name, path] : value.items()) step.capture.emplace_back(name, path.get<std::string>());
-  } else if (key == "only") {
+  else if (key == "only")
     step.only = strings(value);
-  } else if (key == "ignore") {
+  else if (key == "ignore")
     step.ignore = strings(value);
-  } else {
+  else
     return key == "because";
-  }
   return true;
 }
 
@@ -152,9 +151,8 @@ k8s::Result<Step> read_step(const json& source, const std::string& root) {
 k8s::Result<void> read_file(const std::filesystem::path& path, const std::string& root, std::vector<Sequence>& all) {
   k8s::Result<json> document = read_yaml(path.string());
   if (!document) return std::unexpected(document.error());
-  if (!document->is_object() || !document->contains("sequences")) {
+  if (!document->is_object() || !document->contains("sequences"))
     return k8s::fail(k8s::Reason::invalid, fmt::format("{} has no list `sequences`", path.string()));
-  }
   for (const json& source : (*document)["sequences"]) {
     Sequence sequence{.file = path.stem().string(), .name = source.value("name", ""), .steps = {}};
     for (const json& step_source : source.value("steps", json::array())) {
@@ -195,9 +193,8 @@ bool Sequence::forgets_history() const {
 k8s::Result<std::vector<Sequence>> load_sequences(const std::string& folder, const std::string& root) {
   std::vector<std::filesystem::path> files;
   std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error))
     if (entry.path().extension() == ".yaml") files.push_back(entry.path());
-  }
   if (error) return k8s::fail(k8s::Reason::invalid, fmt::format("cannot read {}: {}", folder, error.message()));
   std::sort(files.begin(), files.end());
   std::vector<Sequence> all;

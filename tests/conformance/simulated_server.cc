@@ -49,9 +49,8 @@ class Simulated final : public Server {
       done = true;
       thrown = std::move(error);
     });
-    if (!clock_.run_until([&done] { return done; }, std::chrono::hours(24))) {
+    if (!clock_.run_until([&done] { return done; }, std::chrono::hours(24)))
       throw std::runtime_error("the simulated server did not finish within a day of its time");
-    }
     if (thrown) std::rethrow_exception(thrown);
   }
 

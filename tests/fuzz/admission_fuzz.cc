@@ -15,12 +15,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (const bool refuse : {false, true}) {
     const gso::AdmissionVerdict created = gso::judge_admission(object, {}, {.kai = {}, .refuse_pods = refuse});
     if (!gso::judge_admission(object, object, {.kai = {}, .refuse_pods = refuse}).allowed()) std::abort();
-    for (const auto& cause : created.causes) {
+    for (const auto& cause : created.causes)
       if (cause.field.empty() || cause.line.find(": error: ") == std::string::npos) std::abort();
-    }
-    for (const std::string& warning : gso::kubectl_warnings(created)) {
+    for (const std::string& warning : gso::kubectl_warnings(created))
       if (warning.size() > 4 * 256) std::abort();
-    }
   }
   return 0;
 }

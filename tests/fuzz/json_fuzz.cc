@@ -21,11 +21,8 @@ namespace {
 void read_devices(std::string_view text) {
   static const gso::ParsedProfile kProfile =
       gso::parse_profile("sharing: {mps: {resources: [{name: gpu, replicas: 4}]}}\n");
-  for (const auto& devices : {gso::parse_devices(text), gso::devices_of_node(text)}) {
-    if (devices) {
-      static_cast<void>(gso::expected_state(kProfile.profile, *devices));
-    }
-  }
+  for (const auto& devices : {gso::parse_devices(text), gso::devices_of_node(text)})
+    if (devices) static_cast<void>(gso::expected_state(kProfile.profile, *devices));
 }
 
 void read_manifests(const std::string& text) {

@@ -17,9 +17,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   k8s::Result<k8s::Kubeconfig> config = k8s::parse_kubeconfig(text, "/home/me/.kube/config");
   if (!config) {
-    if (config.error().reason != k8s::Reason::invalid || !config.error().message.contains("/home/me/.kube/config")) {
+    if (config.error().reason != k8s::Reason::invalid || !config.error().message.contains("/home/me/.kube/config"))
       std::abort();
-    }
     return 0;
   }
   for (auto& [name, cluster] : config->clusters) cluster.certificate_authority.clear();

@@ -16,13 +16,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   gso::lint_nos(objects, documents);
   gso::lint_kai(objects, {}, documents);
   gso::lint_pods(objects, documents);
-  if (documents.empty() || gso::lint_json(documents).empty()) {
-    std::abort();
-  }
+  if (documents.empty() || gso::lint_json(documents).empty()) std::abort();
   for (const gso::LintedDocument& document : documents) {
-    if (document.valid() && document.source.empty()) {
-      std::abort();
-    }
+    if (document.valid() && document.source.empty()) std::abort();
     static_cast<void>(gso::lint_report(document, gso::SourceLines(text)));
   }
   return 0;

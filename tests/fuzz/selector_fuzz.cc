@@ -20,9 +20,8 @@ void read_labels(std::string_view text) {
   // An object that has every label with the value that is asked for, and one that has none.
   k8s::StringMap labels;
   for (const auto& [key, value] : selector->match_labels) labels.set(key, value);
-  for (const k8s::LabelRequirement& requirement : selector->match_expressions) {
+  for (const k8s::LabelRequirement& requirement : selector->match_expressions)
     if (!requirement.values.empty()) labels.set(requirement.key, requirement.values.front());
-  }
   if (selector->matches(labels) != again->matches(labels)) std::abort();
   if (selector->matches({}) != again->matches({})) std::abort();
 }

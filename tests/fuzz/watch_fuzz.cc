@@ -34,9 +34,8 @@ void drain(k8s::WatchDecoder& decoder, Seen& seen) {
     const k8s::WatchEvent& event = **next;
     if (event.object.empty()) std::abort();
     static_cast<void>(k8s::read_object_key(event.object));
-    if (event.type == k8s::WatchEventType::error) {
+    if (event.type == k8s::WatchEventType::error)
       static_cast<void>(nlohmann::json(k8s::error_from_answer(0, event.object, "", "watch").message).dump());
-    }
     std::string text(k8s::to_string(event.type));
     text += ' ' + event.resource_version + (event.initial_events_end ? " end " : " ");
     seen.events.push_back(text.append(event.object));

@@ -14,9 +14,8 @@ using namespace std::chrono_literals;
 TEST(BackoffTest, ItemExponentialFailureRateLimiter_Doubles) {
   constexpr Backoff kBackoff{1ms, 1s};
   int failures = 0;
-  for (const Duration want : {Duration(1ms), Duration(2ms), Duration(4ms), Duration(8ms), Duration(16ms)}) {
+  for (const Duration want : {Duration(1ms), Duration(2ms), Duration(4ms), Duration(8ms), Duration(16ms)})
     EXPECT_EQ(kBackoff.after(failures++), want);
-  }
 }
 
 TEST(BackoffTest, ItemExponentialFailureRateLimiterOverFlow_StopsAtTheLongestWait) {

@@ -20,9 +20,8 @@ class ScriptedStream final : public ByteStream {
 
   int status() const override { return answer_.status; }
   std::string_view header(std::string_view name) const override {
-    for (const auto& [key, value] : answer_.headers) {
+    for (const auto& [key, value] : answer_.headers)
       if (key == name) return value;
-    }
     return {};
   }
   asio::awaitable<Result<std::string>> read(std::chrono::milliseconds idle) override {

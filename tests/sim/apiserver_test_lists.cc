@@ -139,11 +139,9 @@ TEST_F(Lists, a_name_and_a_namespace_narrow_a_watch) {
   auto one = api.watch(
       "/api/v1/namespaces/default/configmaps?watch=1&fieldSelector=metadata.name%3Da&resourceVersion=" + now());
   auto system = api.watch("/api/v1/namespaces/kube-system/configmaps?watch=1&resourceVersion=" + now());
-  for (const char* ns : {"default", "kube-system"}) {
-    for (const char* name : {"a", "b"}) {
+  for (const char* ns : {"default", "kube-system"})
+    for (const char* name : {"a", "b"})
       (void)api.post("/api/v1/namespaces/" + std::string(ns) + "/configmaps", {{"metadata", {{"name", name}}}});
-    }
-  }
   EXPECT_THAT(events_of(*one), ElementsAre("ADDED a"));
   EXPECT_THAT(events_of(*system), ElementsAre("ADDED a", "ADDED b"));
 }

@@ -55,9 +55,8 @@ TEST(LabelSelector, chooses_by_the_grammar_of_the_query_string) {
     ASSERT_TRUE(selector) << text << ": " << selector.error();
     EXPECT_EQ(selector->matches(labels), matches) << text;
   }
-  for (const char* text : {"a=1,", "=1", "a in 1", "a in (1", "a b", "-a", "a=x y", "a=-"}) {
+  for (const char* text : {"a=1,", "=1", "a in 1", "a in (1", "a b", "-a", "a=x y", "a=-"})
     EXPECT_FALSE(LabelSelector::parse(text)) << text;
-  }
 }
 
 TEST(JsonPath, finds_what_printer_columns_name) {

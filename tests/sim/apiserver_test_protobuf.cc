@@ -43,9 +43,8 @@ TEST(Protobuf, creates_what_the_same_json_would) {
             201);
   json one = api.get("/api/v1/namespaces/default/configmaps/a").body;
   json other = api.get("/api/v1/namespaces/default/configmaps/b").body;
-  for (json* object : {&one, &other}) {
+  for (json* object : {&one, &other})
     for (const char* own : {"name", "uid", "resourceVersion"}) (*object)["metadata"].erase(own);
-  }
   EXPECT_EQ(one, other);
 }
 

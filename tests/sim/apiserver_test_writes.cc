@@ -69,9 +69,8 @@ TEST_F(Writes, managed_fields_say_when_the_data_of_a_config_map_changed_last) {
   (void)api.merge(std::string(kConfigMaps) + "/a", {{"metadata", {{"labels", {{"l", "1"}}}}}});
   std::map<std::string, std::string> data_times;
   const json managed = api.get(std::string(kConfigMaps) + "/a").body["metadata"]["managedFields"];
-  for (const auto& entry : managed) {
+  for (const auto& entry : managed)
     if (entry["fieldsV1"].contains("f:data")) data_times[entry["manager"]] = entry["time"];
-  }
   EXPECT_EQ(data_times["kubectl-edit"], "2026-01-01T00:00:10Z");
   EXPECT_FALSE(data_times.contains("labeller"));
 }

@@ -107,11 +107,9 @@ std::unique_ptr<k8s::Signal> SimClock::make_signal() {
 
 void SimClock::run_ready() {
   if (io_.stopped()) io_.restart();
-  for (std::uint64_t count = 0; io_.poll_one() > 0; ++count) {
-    if (count >= kMostHandlersPerInstant) {
+  for (std::uint64_t count = 0; io_.poll_one() > 0; ++count)
+    if (count >= kMostHandlersPerInstant)
       throw std::runtime_error("simulated time stands still: a coroutine runs in a loop without waiting");
-    }
-  }
 }
 
 std::optional<MonoTime> SimClock::earliest_wakeup() const {

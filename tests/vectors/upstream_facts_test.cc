@@ -39,9 +39,8 @@ using Strings = std::map<std::string, std::string>;
 std::vector<json> facts_in(const std::string& group) {
   static const json kFacts = testing::vector_facts("gpu_operator");
   std::vector<json> out;
-  for (const json& fact : kFacts) {
+  for (const json& fact : kFacts)
     if (fact.at("group") == group) out.push_back(fact);
-  }
   EXPECT_FALSE(out.empty()) << group;
   return out;
 }
@@ -81,18 +80,16 @@ TEST(GpuOperatorFacts, ConfigManagerChoosesTheKey) {
 // --- The GPU Operator's DaemonSets.
 
 json named(const json& list, const std::string& name) {
-  for (const json& one : list) {
+  for (const json& one : list)
     if (one.at("name") == name) return one;
-  }
   ADD_FAILURE() << "no " << name << " in " << list;
   return json::object();
 }
 
 Strings strings_of(const json& object, const char* list, const char* key, const char* value) {
   Strings out;
-  for (const json& one : object.value(list, json::array())) {
+  for (const json& one : object.value(list, json::array()))
     out[one.at(key).get<std::string>()] = one.at(value).get<std::string>();
-  }
   return out;
 }
 Strings env_of(const json& container) {
@@ -155,9 +152,8 @@ TEST(GpuOperatorFacts, TheOperatorReadsThePluginsEnvironment) {
     Strings overrides;
     for (const auto& [name, setting] : operand->overrides) overrides[name] = setting.value;
     Strings want;
-    for (const std::string name : {"DEVICE_LIST_STRATEGY", "GDRCOPY_ENABLED", "GDS_ENABLED", "MOFED_ENABLED"}) {
+    for (const std::string name : {"DEVICE_LIST_STRATEGY", "GDRCOPY_ENABLED", "GDS_ENABLED", "MOFED_ENABLED"})
       want[name] = values.at(name);
-    }
     EXPECT_EQ(overrides, want);
   }
 }
@@ -257,9 +253,8 @@ TEST(GpuOperatorFacts, TheGpuOperatorLabelsNodesForItsDaemonSets) {
     sim::TestCluster cluster(std::move(options));
     cluster.install({}, {{"any", sim::slices(4)}});
     cluster.pass(2min);
-    for (const std::string& label : written) {
+    for (const std::string& label : written)
       EXPECT_EQ(cluster.label_of(sim::kNode, label), fact.at("out").value(label, "")) << label << " of " << fact;
-    }
   }
 }
 
@@ -352,11 +347,10 @@ TEST(GpuOperatorFacts, NfdPatchesWhatItWantsAndRemovesWhatItOwns) {
     for (const auto& [key, value] : desired) keys.insert(key);
     for (const json& step : fact.at("patch")) {
       const std::string key = step.at(1);
-      if (step.at(0) == "remove") {
+      if (step.at(0) == "remove")
         want.erase(key);
-      } else {
+      else
         want[key] = step.at(2).get<std::string>();
-      }
     }
     expect_labels(labels_after_nfd(before, owned, desired), want, keys, fact);
   }

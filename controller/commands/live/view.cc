@@ -61,9 +61,8 @@ std::size_t length_of_key(std::string_view text) {
   // Two keys that came together. With Alt terminals send the same bytes; no key with Alt has a meaning.
   if (text[1] != '[' && !single_shift) return 1;
   std::size_t at = 2;
-  if (!single_shift) {
+  if (!single_shift)
     while (at < text.size() && within(text[at], ' ', '?')) ++at;
-  }
   if (at >= kLongestSequence) return at;
   if (at == text.size()) return 0;
   // Another byte than a final one ends the sequence and begins the next key: an Escape, for example.
@@ -108,9 +107,8 @@ std::size_t moved(std::size_t at, std::ptrdiff_t by, std::size_t last) {
 void Selection::follow(const std::vector<LiveLine>& lines, std::size_t rows) {
   const bool shown = shows_selection();
   const std::vector<NodeLine> before = std::exchange(nodes_, {});
-  for (std::size_t i = 0; i < lines.size(); ++i) {
+  for (std::size_t i = 0; i < lines.size(); ++i)
     if (!lines[i].node.empty()) nodes_.push_back({lines[i].node, lines[i].under, i});
-  }
   lines_ = lines.size();
   rows_ = rows;
   at_ = nodes_.empty() ? 0 : place_after(before);
@@ -134,9 +132,8 @@ std::size_t Selection::place_after(std::vector<NodeLine> before) const {
   const auto selected = before.begin() + static_cast<std::ptrdiff_t>(std::min(at_, before.size()));
   std::reverse(before.begin(), selected);
   std::rotate(before.begin(), selected, before.end());
-  for (const NodeLine& line : before) {
+  for (const NodeLine& line : before)
     if (const std::optional<std::size_t> place = find(line)) return *place;
-  }
   return 0;
 }
 

@@ -34,9 +34,8 @@ std::vector<FieldChange> policy_field_changes(const SharingPolicy& before, const
   const auto compare = [&out](std::string_view field, std::string old, std::string now) {
     if (old != now) out.push_back({std::string(field), std::move(old), std::move(now)});
   };
-  for (const PolicyField& field : policy_fields()) {
+  for (const PolicyField& field : policy_fields())
     if (field.shown != nullptr) compare(field.path, field.shown(before), field.shown(after));
-  }
   const auto retry = [](const SharingPolicy& policy) {
     return retry_of(policy).empty() ? std::string("unset") : std::string(retry_of(policy));
   };
@@ -73,11 +72,10 @@ void note_errors(const RolloutCall& call, EditedFile& file) {
         file.invalid = found.path.empty() ? found.message : fmt::format("{}: {}", found.path, found.message);
     }
     // What the API server refuses never reaches the operator.
-    if (errors > document.left_to_operator) {
+    if (errors > document.left_to_operator)
       refused_by = "the API server";
-    } else if (errors > 0 && refused_by.empty()) {
+    else if (errors > 0 && refused_by.empty())
       refused_by = "the operator";
-    }
   }
 }
 
@@ -114,9 +112,8 @@ std::vector<std::int64_t> group_sizes(const FleetIndex::Impl& index, std::string
   std::vector<std::int64_t> out;
   for (const auto& [key, rollout] : index.profile_rollouts) {
     if (key.policy != policy) continue;
-    for (const auto& [product, group] : rollout.groups) {
+    for (const auto& [product, group] : rollout.groups)
       if (group.tally.total > 0) out.push_back(group.tally.total);
-    }
   }
   return out;
 }
@@ -238,9 +235,8 @@ k8s::Result<std::vector<GivenText>> read_config_map(const World& world, const st
   const std::string ns(read->meta.ns.view());
   GivenText text;
   text.whole = true;
-  for (const auto& [key, present] : world.configmaps.all()) {
+  for (const auto& [key, present] : world.configmaps.all())
     if (key.name == name && (ns.empty() || key.ns == ns)) text.config_map = key;
-  }
   if (text.config_map.name.empty()) {
     return k8s::fail(k8s::Reason::invalid,
                      fmt::format("no device plugin mounts a ConfigMap {}{}{}", ns, ns.empty() ? "" : "/", name));
@@ -269,9 +265,8 @@ k8s::Result<std::vector<GivenText>> read_profile(const RolloutCall& call,
     if (config_map == nullptr) continue;
     std::string key = call.options.key;
     if (key.empty() && config_map->data.size() == 1) key = config_map->data.begin()->first;
-    for (const Operand& operand : installation.operands) {
+    for (const Operand& operand : installation.operands)
       if (key.empty()) key = operand.default_key;
-    }
     if (key.empty())
       return k8s::fail(k8s::Reason::invalid,
                        fmt::format("the key of {} that this profile belongs to is unknown; name the key with --key",

@@ -69,10 +69,9 @@ void print_node_table(const std::vector<RolloutFacts::NodeRow>& nodes, const std
                       std::ostream& out) {
   std::vector<TextRow> rows{{"  NODE", "STATE", "REASON", "MESSAGE"}};
   for (const auto& node : nodes) rows.push_back({"  " + node.name, node.state, node.why.code, node.why.message});
-  for (const NodeStep& step : steps) {
+  for (const NodeStep& step : steps)
     if (std::ranges::find(nodes, step.node, &RolloutFacts::NodeRow::name) == nodes.end())
       rows.push_back({"  " + step.node, std::string(to_string(step.phase)), "-", step.step});
-  }
   if (rows.size() > 1) print_table(rows, out);
 }
 
@@ -389,9 +388,8 @@ void print_rollout_history(const std::vector<HistoryEntry>& entries, std::size_t
   drop_columns(rows, columns, {"CONFIGMAP", "COMPLETED", "POLICY", "KEY", "STARTED", "NODES"}, kCounts);
   std::ostringstream text;
   print_table(std::move(rows), text);
-  for (const HistoryEntry& entry : entries) {
+  for (const HistoryEntry& entry : entries)
     if (!entry.after.empty()) print_line(text, "{}: {}", entry.facts.rollout->meta.name, entry.after);
-  }
   out << wrapped_prose(text.str(), columns);
 }
 

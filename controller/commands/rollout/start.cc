@@ -123,9 +123,8 @@ void retry_in_world(RolloutCall& call, const std::string& name, const std::strin
 // The order for rollouts that are paused as well, before a preview erases them.
 std::vector<std::string> what_stays_paused(const RolloutCall& call, const std::string& policy) {
   std::vector<std::string> out;
-  for (const RolloutFacts& facts : ended_by_people(call, policy)) {
+  for (const RolloutFacts& facts : ended_by_people(call, policy))
     if (std::string order = ended_and_paused(*facts.rollout); !order.empty()) out.push_back(std::move(order));
-  }
   return out;
 }
 
@@ -272,9 +271,8 @@ asio::awaitable<int> rollout_start(RolloutCall* call) {
   const bool speaks = !(call->options.dry_run && call->options.json);
   if (speaks && is_nothing_to_start(*call, name, retried)) co_return say_nothing_to_start(*call, name);
   if (call->options.dry_run) {
-    if (!call->options.json) {
+    if (!call->options.json)
       for (const std::string& line : retried) print_line(*call->out, "Would retry {}", line);
-    }
     const std::vector<std::string> paused = what_stays_paused(*call, name);
     retry_in_world(*call, name, retry, baseline);
     const std::optional<GivenText> no_text;

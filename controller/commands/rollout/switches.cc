@@ -207,9 +207,8 @@ std::string commands_for(std::string_view verb, const std::set<std::string>& pol
 // Of all policies, or of those that are paused.
 std::set<std::string> policy_names(const World& world, bool all) {
   std::set<std::string> out;
-  for (const auto& [key, policy] : world.policies.all()) {
+  for (const auto& [key, policy] : world.policies.all())
     if (all || policy->rollout.paused) out.insert(policy->meta.name);
-  }
   return out;
 }
 
@@ -280,9 +279,7 @@ asio::awaitable<int> set_switch(RolloutCall* call) {
   const Switch& wanted = *std::ranges::find(kSwitches, verb, &Switch::verb);
   const std::optional<std::string> policy = policy_of(call->options.name);
   int code = 0;
-  if ((resumes || verb == Verb::pause) && policy) {
-    co_return co_await pause_policy(call, *policy, wanted.value);
-  }
+  if ((resumes || verb == Verb::pause) && policy) co_return co_await pause_policy(call, *policy, wanted.value);
   const std::set<std::string> starting = stops ? policies_to_stop(*call) : std::set<std::string>();
   const std::string hint = hint_of(*call, wanted, starting);
   const RolloutChoice choice{call->options.name, call->options.all, hint};
@@ -297,9 +294,7 @@ asio::awaitable<int> set_switch(RolloutCall* call) {
     co_return code;
   }
   if (!chosen && print_already_set(*call, choice, wanted, !starting.empty())) co_return 0;
-  if (!chosen) {
-    co_return co_await pause_policies_meant(call, starting, wanted.value, chosen.error().message);
-  }
+  if (!chosen) co_return co_await pause_policies_meant(call, starting, wanted.value, chosen.error().message);
   std::vector<AboutToStart> next;
   if (stops) {
     ReadingPass pass(call->world, call->index, call->settings, call->clock->now());

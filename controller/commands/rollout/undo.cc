@@ -93,9 +93,8 @@ asio::awaitable<int> write_back(RolloutCall* call, Undo undo) {
     co_return kForbiddenByOwner;
   }
   const OrderedJson config_map = OrderedJson::parse(*found, nullptr, false);
-  if (flag_at(config_map, "immutable")) {
+  if (flag_at(config_map, "immutable"))
     co_return call->refuse(fmt::format("ConfigMap {} is immutable", undo.config_map));
-  }
   const std::string version = text_at(object_at(config_map, "metadata"), "resourceVersion");
   const OrderedJson body{{"metadata", {{"resourceVersion", version}}}, {"data", {{undo.key, undo.text}}}};
   const std::string text = body.dump();
@@ -294,9 +293,7 @@ asio::awaitable<int> rollout_undo(RolloutCall* call) {
     const std::string name = undo.rollout->meta.name;
     co_return co_await undo_inline(call, name, undo.rollout->policy);
   }
-  if (changes_key) {
-    co_return co_await undo_choice_of_key(call, undo);
-  }
+  if (changes_key) co_return co_await undo_choice_of_key(call, undo);
   if (undo.text.empty()) {
     co_return call->refuse(
         undo.to.revision.empty()
@@ -305,9 +302,7 @@ asio::awaitable<int> rollout_undo(RolloutCall* call) {
             : fmt::format("the text of {} is not recorded; `rollout history` lists the recorded ones",
                           undo.to.revision));
   }
-  if (call->options.write_config_map) {
-    co_return co_await write_back(call, undo);
-  }
+  if (call->options.write_config_map) co_return co_await write_back(call, undo);
   const bool paused = co_await pause(call, undo);
   if (!paused) co_return 2;
   print_text(*call, undo);

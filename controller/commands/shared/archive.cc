@@ -219,13 +219,11 @@ void redact_value(OrderedJson& value) {
   }
   if (!value.is_object()) return;
   if (is_environment(value) && is_secret_name(value["name"].get_ref<const std::string&>())) value["value"] = kRedacted;
-  for (auto& [key, member] : value.items()) {
-    if (is_secret_name(key) && (member.is_string() || member.is_number())) {
+  for (auto& [key, member] : value.items())
+    if (is_secret_name(key) && (member.is_string() || member.is_number()))
       member = kRedacted;
-    } else {
+    else
       redact_value(member);
-    }
-  }
 }
 
 }  // namespace

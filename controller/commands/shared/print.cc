@@ -59,11 +59,10 @@ void print(const OrderedJson& value, std::size_t indent, bool first, std::ostrea
     out << std::string(first ? 0 : indent, ' ') << (list ? "-" : scalar(OrderedJson(key)) + ":");
     out << (block && !list ? "\n" : " ");
     first = false;
-    if (block) {
+    if (block)
       print(member, indent + (list || member.is_object() ? 2 : 0), list, out);
-    } else {
+    else
       out << scalar(member) << "\n";
-    }
   }
 }
 
@@ -140,13 +139,12 @@ void print_table(std::vector<TextRow> rows, std::ostream& out, TerminalWidth ter
 }
 
 void print_document(const OrderedJson& document, OutputForm form, std::ostream& out) {
-  if (form == OutputForm::json) {
+  if (form == OutputForm::json)
     out << printable_json(document.dump(2, ' ', false, OrderedJson::error_handler_t::replace)) << "\n";
-  } else if (is_block(document)) {
+  else if (is_block(document))
     print(document, 0, false, out);
-  } else {
+  else
     out << scalar(document) << "\n";
-  }
 }
 
 // --- Cut, wrapped, painted, and made safe for a terminal.

@@ -45,11 +45,10 @@ asio::awaitable<int> log_in_and_run(std::shared_ptr<k8s::CredentialSource> crede
     unreachable = co_await find_unreachable(session);
   }
   int exit_status = 0;
-  if (unreachable.empty()) {
+  if (unreachable.empty())
     exit_status = co_await (*body)(std::move(session));
-  } else {
+  else
     exit_status = refuse(*err, command, unreachable);
-  }
   tasks.cancel();
   co_await tasks.join();
   co_return exit_status;

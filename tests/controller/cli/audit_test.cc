@@ -86,9 +86,8 @@ const std::string kMps = daemonset("mps", "mps-control-daemon-ctr", "nvidia.com/
 std::vector<std::string> reasons(const Outcome& outcome, const std::string& severity) {
   std::vector<std::string> out;
   const Json answer = Json::parse(outcome.out);
-  for (const auto& problem : answer["problems"]) {
+  for (const auto& problem : answer["problems"])
     if (problem["severity"] == severity) out.push_back(problem["reason"]);
-  }
   return out;
 }
 
@@ -184,9 +183,8 @@ TEST(Audit, TheProblemThatCostsMostGpusComesFirst) {
             node("big", 8, 10) + pod("plugin", "big", true) + node("big2", 8, 10) + pod("plugin", "big2", true));
   const Json answer = Json::parse(found.out);
   std::vector<std::int64_t> lost;
-  for (const auto& problem : answer["problems"]) {
+  for (const auto& problem : answer["problems"])
     if (problem["severity"] == "error") lost.push_back(problem["gpusUnusable"].get<std::int64_t>());
-  }
   ASSERT_GE(lost.size(), 2U) << found.out;
   EXPECT_TRUE(std::ranges::is_sorted(lost, std::greater<>())) << found.out;
   EXPECT_EQ(lost.front(), 12);  // Each of the two lacks 22 of 32 shares: five and a half GPUs, rounded up.
@@ -239,9 +237,8 @@ TEST(Audit, StatedGpusCountAlsoWhereTheProfileIsInvalid) {
   std::string invalid = config_map("timeSlicing");
   invalid.replace(invalid.find("replicas: 4"), 11, "replicas: x");
   const std::string rest = kPlugin + stated + pod("plugin", "n1", true);
-  for (const std::string& manifests : {invalid + rest, rest}) {
+  for (const std::string& manifests : {invalid + rest, rest})
     EXPECT_EQ(Json::parse(audit(manifests).out)["gpus"], (Json{{"total", 2}, {"unusable", 0}, {"uncountedNodes", 0}}));
-  }
 }
 
 // A MIG slice that is served as a GPU counts like a card, and the heading says so.

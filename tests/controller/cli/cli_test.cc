@@ -134,10 +134,9 @@ TEST(CommandLine, HelpFitsATerminalOfEightyColumns) {
   std::vector<std::vector<std::string>> commands{{}};
   const std::string top = call({"--help"}).out;
   std::istringstream lines(top.substr(top.find("\nSubcommands:\n")));
-  for (std::string line; std::getline(lines, line);) {
+  for (std::string line; std::getline(lines, line);)
     if (line.size() > 3 && line.starts_with("  ") && line[2] != ' ')
       commands.push_back({line.substr(2, line.find(' ', 2) - 2)});
-  }
   ASSERT_GT(commands.size(), 10U);
   for (const char* verb : {"status", "start", "pause", "undo", "diff", "history"})
     commands.push_back({"rollout", verb});

@@ -64,9 +64,8 @@ class CleanupCommand : public OurCluster {
               Json::array({"example.com/theirs"}));
     EXPECT_EQ(get("/api/v1/nodes/foreign")["spec"]["unschedulable"], true);
     EXPECT_EQ(get(std::string(kLeases) + "/gpu-sharing-operator")["kind"], "Status");
-    for (const char* name : {"gpu-sharing-operator-state", "gpu-sharing-operator-state-7"}) {
+    for (const char* name : {"gpu-sharing-operator-state", "gpu-sharing-operator-state-7"})
       EXPECT_EQ(get(std::string("/api/v1/namespaces/gpu-sharing-operator/configmaps/") + name)["kind"], "Status");
-    }
   }
   std::string holder() { return get(std::string(kLeases) + "/gpu-sharing-operator")["spec"]["holderIdentity"]; }
   CleanupOptions cleanup;

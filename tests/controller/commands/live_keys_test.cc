@@ -59,9 +59,8 @@ TEST(KeyDecoder, FindsTheSameKeysWhereverTheReadsEnd) {
     }
     KeyDecoder decoder;
     Keys keys;
-    for (const char byte : row.bytes) {
+    for (const char byte : row.bytes)
       for (const Key key : decoder.decode({&byte, 1})) keys.push_back(key);
-    }
     EXPECT_EQ(keys, row.keys) << row.what << ", byte by byte";
   }
 }

@@ -362,9 +362,8 @@ std::vector<RbacRule> documented_rules() {
       roles[object["metadata"]["name"]] = object["rules"];
       continue;
     }
-    for (const Json& rule : roles.at(object["roleRef"]["name"])) {
+    for (const Json& rule : roles.at(object["roleRef"]["name"]))
       out.push_back({rule["apiGroups"], rule["resources"], rule["verbs"], object["metadata"].value("namespace", "")});
-    }
   }
   return out;
 }

@@ -169,16 +169,14 @@ TEST(OptionsTest, EveryNumberAndDurationHasARangeThatTheHelpShows) {
   for (const OptionSpec& spec : option_specs()) {
     if (spec.type == "DURATION") {
       Options options;
-      for (const char* wild : {"-1s", "9000h"}) {
+      for (const char* wild : {"-1s", "9000h"})
         EXPECT_THAT(spec.set(options, wild), testing::ContainsRegex("must be (0 or )?from .+ to ")) << spec.name;
-      }
       EXPECT_THAT(spec.doc, testing::ContainsRegex("[(](0 or )?.+ to .+[)]$")) << spec.name;
     }
     if (spec.type == "NUMBER") {
       Options options;
-      for (const char* wild : {"-1", "99999999", "1.5", ""}) {
+      for (const char* wild : {"-1", "99999999", "1.5", ""})
         EXPECT_THAT(spec.set(options, wild), HasSubstr("is not a whole number from")) << spec.name;
-      }
     }
   }
 }

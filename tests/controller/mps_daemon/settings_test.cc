@@ -55,9 +55,8 @@ TEST(MpsDaemonSettings, ReadAMemoryLimitOfADevice) {
   const auto limit = parse_memory_limit("GPU-1a2b-3c=512M");
   ASSERT_TRUE(limit);
   EXPECT_EQ(*limit, std::pair(std::string("GPU-1a2b-3c"), std::string("512M")));
-  for (const char* wrong : {"", "=", "0=", "0=G", "0=10", "0=10K", "0=-1G", "0=00M", "=1G", "0 1=1G", "0=12345678M"}) {
+  for (const char* wrong : {"", "=", "0=", "0=G", "0=10", "0=10K", "0=-1G", "0=00M", "=1G", "0 1=1G", "0=12345678M"})
     EXPECT_FALSE(parse_memory_limit(wrong)) << wrong;
-  }
 }
 
 }  // namespace

@@ -246,9 +246,8 @@ TEST_F(NodeConsumersTest, AnswersToEvictionsAreKeptWhileThePodExists) {
   reader.note_evictions(execution);
   const NodeConsumers& before = reader.listings().at("n1");
   EXPECT_EQ(before.refused.count("uid-kept"), 1U);
-  for (const Pod& one : before.pods) {
+  for (const Pod& one : before.pods)
     EXPECT_EQ(one.meta.deletion_timestamp.has_value(), one.meta.name == "gone") << one.meta.name;
-  }
   sim.clock.run_for(1s);
   answer({pod("kept", "1")});
   EXPECT_TRUE(refresh());

@@ -24,9 +24,8 @@ using testing::IsEmpty;
 class ExpectationsTest : public ExecutorTest {
  protected:
   void settle_overdue() {
-    for (const ObjectRef& object : expectations.take_overdue()) {
+    for (const ObjectRef& object : expectations.take_overdue())
       EXPECT_EQ(sim.run(expectations.settle(object)), std::nullopt);
-    }
   }
 };
 

@@ -52,9 +52,8 @@ struct LeaseServer {
     if (lease.is_null()) return ScriptedAnswer::status(404, "NotFound", "leases not found");
     if (request.method == k8s::Method::get) return ScriptedAnswer::json(200, lease.dump());
     Json object = Json::parse(request.body);
-    if (object["metadata"].value("resourceVersion", "") != lease["metadata"]["resourceVersion"]) {
+    if (object["metadata"].value("resourceVersion", "") != lease["metadata"]["resourceVersion"])
       return ScriptedAnswer::status(409, "Conflict", "the object has been modified");
-    }
     return store(std::move(object), 200);
   }
 };

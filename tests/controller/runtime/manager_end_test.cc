@@ -63,9 +63,8 @@ TEST_F(ManagerTest, TheLeasesEventsSayWhoBecameTheLeader) {
   ASSERT_TRUE(eventually([&] { return a.view->leading && a.view->idle; }));
   run(1min);
   std::vector<std::string> notes;
-  for (const auto& event : server.list({"events.k8s.io", "v1", "events"})) {
+  for (const auto& event : server.list({"events.k8s.io", "v1", "events"}))
     if (event.at("reason") == "LeaderElection") notes.push_back(event.at("note"));
-  }
   EXPECT_EQ(notes, std::vector<std::string>{"a became leader"});
 }
 

@@ -127,9 +127,8 @@ TEST_F(ManagerTest, OneForbiddenKindStopsOnlyTheReconcilersThatReadIt) {
 }
 
 TEST_F(ManagerTest, ObjectsThatAreDeletedWhileTheFirstViewIsSentAreNotInIt) {
-  for (const char* name : {"here", "gone"}) {
+  for (const char* name : {"here", "gone"})
     create("/api/v1/nodes", fmt::format(R"({{"apiVersion":"v1","kind":"Node","metadata":{{"name":"{}"}}}})", name));
-  }
   create("/api/v1/namespaces", R"({"apiVersion":"v1","kind":"Namespace","metadata":{"name":"other"}})");
   create_plugin("gpu-operator");
   create_plugin("other");

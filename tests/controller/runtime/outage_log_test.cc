@@ -22,9 +22,8 @@ class OutageLogTest : public testing::Test {
  protected:
   std::vector<std::string> said() { return std::exchange(lines_, {}); }
   void watches_fail(const k8s::Error& error) {
-    for (const char* resource : {"nodes", "daemonsets", "pods of gpu-operator"}) {
+    for (const char* resource : {"nodes", "daemonsets", "pods of gpu-operator"})
       outages.failed("Watch failed", resource, error);
-    }
   }
 
   Sim sim;

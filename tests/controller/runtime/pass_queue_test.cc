@@ -167,9 +167,8 @@ TEST_F(PassQueueTest, Metrics_TimesAreThoseOfTheClock) {
   EXPECT_EQ(measured.running(), 0ms);
   const std::string page = metrics->render(Metrics::Format::prometheus);
   const std::string of_fleet = R"({name="fleet",controller="fleet"} )";
-  for (const char* line : {"adds_total", "queue_duration_seconds_count", "work_duration_seconds_count"}) {
+  for (const char* line : {"adds_total", "queue_duration_seconds_count", "work_duration_seconds_count"})
     EXPECT_TRUE(page.contains("workqueue_" + std::string(line) + of_fleet + "1\n")) << line << "\n" << page;
-  }
   EXPECT_TRUE(page.contains("workqueue_queue_duration_seconds_sum" + of_fleet + "0.05\n")) << page;
   EXPECT_TRUE(page.contains("workqueue_work_duration_seconds_sum" + of_fleet + "0.03\n")) << page;
 }

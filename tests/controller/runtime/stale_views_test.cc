@@ -196,9 +196,8 @@ TEST_F(StaleViews, ALostRenewalOfTheLeaseMakesEverythingBeListedAgain) {
   settle(a);
   run(10min);
   server.forget_last(15s);
-  for (int i = 0; i < 40; ++i) {
+  for (int i = 0; i < 40; ++i)
     create("/api/v1/namespaces", Json{{"metadata", {{"name", "team-" + std::to_string(i)}}}}.dump());
-  }
   EXPECT_TRUE(eventually([&] { return a.log.find("everything is listed again") != std::string::npos; }, 30s));
 }
 

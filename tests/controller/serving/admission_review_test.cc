@@ -172,9 +172,7 @@ TEST_F(AdmissionReviewTest, WhatCannotBeReadIsNoAnswer) {
                                with("kind", "Status"),
                                std::string(1'000'000, '['),
                                R"({"a":)" + std::string(300, '[') + std::string(300, ']') + "}"};
-  for (const std::string& text : texts) {
-    EXPECT_EQ(answer_review(text, parts).status, 400) << text.substr(0, 200);
-  }
+  for (const std::string& text : texts) EXPECT_EQ(answer_review(text, parts).status, 400) << text.substr(0, 200);
   EXPECT_EQ(counted("", "unreadable"), std::ssize(texts));
 }
 
@@ -269,9 +267,8 @@ TEST_F(AdmissionReviewTest, BracketsInTextsAreNoLevels) {
 }
 
 TEST_F(AdmissionReviewTest, MembersOfOtherTypesAreAllowedUnseen) {
-  for (const Json& object : {Json(4), Json("text"), Json::array(), Json{{"kind", 4}}, Json{{"kind", "Secret"}}}) {
+  for (const Json& object : {Json(4), Json("text"), Json::array(), Json{{"kind", 4}}, Json{{"kind", "Secret"}}})
     EXPECT_EQ(answer(review_of(object))["allowed"], true) << object;
-  }
   Json odd = config_map("mps-config", kBad);
   odd["data"] = Json::array({1, 2});
   (void)answer(review_of(odd, config_map("mps-config", kBad)));

@@ -229,9 +229,8 @@ TEST_F(TlsServerTest, ACertificateIsRenewedUnderLoadWithoutALostRequest) {
   twenty_more_come();
   // Others of them shake hands only after the renewal.
   std::vector<std::string> half_way;
-  for (const Outcome& out : std::span(outcomes).subspan(20, 20)) {
+  for (const Outcome& out : std::span(outcomes).subspan(20, 20))
     if (out.shook_hands) half_way.push_back(out.server);
-  }
   write("tls.key", renewed.key_pem);
   moved.ahead += CertificateFiles::kPeriod;
   twenty_more_come();

@@ -26,9 +26,8 @@ class KaiWatchesTest : public testing::Test {
     const std::string crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
     post(crds, sim::kai_config_crd());
     post(crds, sim::kai_bind_request_crd());
-    for (const char* ns : {"kai-scheduler", sim::kReservations}) {
+    for (const char* ns : {"kai-scheduler", sim::kReservations})
       post("/api/v1/namespaces", sim::kai_namespace(ns).dump());
-    }
     sim.clock.run_for(1s);
     post("/apis/kai.scheduler/v1/configs", sim::kai_config().dump());
     cluster.start(&tasks, sim.io.get_executor());
@@ -104,9 +103,8 @@ TEST_F(KaiWatchesTest, TheViewIsCompleteOnlyWhenEveryWatchIs) {
 TEST_F(KaiWatchesTest, PodsThatFillTheStoreMakeTheViewIncompleteUntilTheyGo) {
   constexpr int kPods = 200;
   std::string labels = R"("runai-gpu-group":"g")";
-  for (int i = 0; i < 120; ++i) {
+  for (int i = 0; i < 120; ++i)
     labels += fmt::format(R"(,"runai-gpu-group/{0}-{1:03}":"{0}-{1:03}")", std::string(50, 'x'), i);
-  }
   const std::string path = "/api/v1/namespaces/team/pods";
   post("/api/v1/namespaces", sim::kai_namespace("team").dump());
   for (int i = 0; i < kPods; ++i) {

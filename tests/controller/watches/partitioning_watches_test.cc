@@ -27,9 +27,8 @@ constexpr const char* kLabel = "nos.nebuly.com/gpu-partitioning";
 class PartitioningWatchesTest : public testing::Test {
  protected:
   PartitioningWatchesTest() {
-    for (const char* node : {"gpu-01", "gpu-02", "cpu-01"}) {
+    for (const char* node : {"gpu-01", "gpu-02", "cpu-01"})
       post(kNodes, fmt::format(R"({{"apiVersion":"v1","kind":"Node","metadata":{{"name":"{}"}}}})", node));
-    }
     cluster.start(&tasks, sim.io.get_executor());
     sim.clock.run_for(5s);
   }

@@ -84,9 +84,8 @@ boost::asio::awaitable<std::set<k8s::ObjectKey>> ExecutorTest::look(ExecutorTest
 ScriptedAnswer ExecutorTest::answer(const k8s::HttpRequest& request) {
   const std::string line =
       std::string(k8s::to_string(request.method)) + " " + request.path.substr(0, request.path.find('?'));
-  for (const auto& [pattern, instead] : script) {
+  for (const auto& [pattern, instead] : script)
     if (line.find(pattern) != std::string::npos) return instead();
-  }
   if (line.starts_with("GET /api/v1/nodes/")) return ScriptedAnswer::json(200, node_json(line.substr(18), 1));
   if (line.starts_with("PATCH /api/v1/nodes/")) return ScriptedAnswer::json(200, node_json(line.substr(20), 2));
   return ScriptedAnswer::json(200, R"({"metadata":{"name":"x","resourceVersion":"9"}})");
@@ -105,9 +104,8 @@ void ExecutorTest::settle() {
 
 std::vector<std::string> ExecutorTest::writes() const {
   std::vector<std::string> out;
-  for (const std::string& line : transport.lines()) {
+  for (const std::string& line : transport.lines())
     if (!line.starts_with("GET")) out.push_back(line);
-  }
   return out;
 }
 

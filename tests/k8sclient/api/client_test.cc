@@ -167,9 +167,8 @@ TEST_F(ClientTest, retry_after_is_waited_for_and_backoff_grows_with_jitter) {
   transport.then(Answer::ok("{}"));
   ASSERT_TRUE(await(client.get(kNodes, {"", "n"})));
   std::vector<double> gaps;
-  for (std::size_t i = 1; i < transport.times.size(); ++i) {
+  for (std::size_t i = 1; i < transport.times.size(); ++i)
     gaps.push_back(std::chrono::duration<double>(transport.times[i] - transport.times[i - 1]).count());
-  }
   using testing::AllOf;
   using testing::DoubleEq;
   using testing::Ge;

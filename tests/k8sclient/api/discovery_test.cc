@@ -30,9 +30,8 @@ TEST(AggregatedDiscovery, KnowsNothingFromAServerThatDoesNotOfferIt) {
   const Result<ServedKinds> kinds = decode_aggregated_discovery(R"({"kind":"APIGroupList","groups":[]})");
   ASSERT_TRUE(kinds.has_value());
   EXPECT_EQ(kinds->serves({"apps", "v1", "daemonsets"}), std::nullopt);
-  for (const char* const odd : {"", "<html>", R"({"kind":"Status"})"}) {
+  for (const char* const odd : {"", "<html>", R"({"kind":"Status"})"})
     EXPECT_FALSE(decode_aggregated_discovery(odd).has_value()) << odd;
-  }
 }
 
 TEST_F(ClientTest, AllKindsAreAskedForByOneRequest) {

@@ -322,9 +322,7 @@ TEST_F(AdaptiveLimitTest, HalvesWhenTheMedianAnswerBecomesSlow) {
 TEST_F(AdaptiveLimitTest, IgnoresASlowAnswerAmongQuickOnes) {
   for (int i = 0; i < 4; ++i) round(20ms);
   const std::size_t before = limit.limit();
-  for (int i = 0; i < 100; ++i) {
-    limit.served(now, now + (i % 10 == 0 ? 10s : Duration(20ms)), false);
-  }
+  for (int i = 0; i < 100; ++i) limit.served(now, now + (i % 10 == 0 ? 10s : Duration(20ms)), false);
   EXPECT_EQ(limit.limit(), before) << "a webhook for one node";
 }
 

@@ -242,11 +242,10 @@ TEST_F(ConfigTest, any_prefix_of_a_kubeconfig_is_read_or_refused_but_never_crash
   int good = 0;
   for (std::size_t size = 0; size <= text.size(); ++size) {
     const auto parsed = parse_kubeconfig(text.substr(0, size), "f");
-    if (parsed) {
+    if (parsed)
       ++good;
-    } else {
+    else
       EXPECT_EQ(parsed.error().reason, Reason::invalid);
-    }
   }
   EXPECT_GT(good, 0);
 }

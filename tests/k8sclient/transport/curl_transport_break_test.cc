@@ -34,11 +34,10 @@ TEST_F(BrokenUnaryTest, AfterAGracefulGoawayTheNextRequestOpensAConnection) {
 TEST_F(BrokenUnaryTest, AReadRefusedByGoawayIsSentAgainOnANewConnection) {
   connect();
   peer.on_request([this](const H2StreamPtr& stream) {
-    if (stream->path == "/b" && peer.connections().size() == 1) {
+    if (stream->path == "/b" && peer.connections().size() == 1)
       stream->connection.lock()->goaway(stream->id - 2);
-    } else {
+    else
       stream->respond(200, stream->path);
-    }
   });
   ASSERT_TRUE(send(get("/a")));
   auto response = send(get("/b"));
@@ -50,11 +49,10 @@ TEST_F(BrokenUnaryTest, AReadRefusedByGoawayIsSentAgainOnANewConnection) {
 TEST_F(BrokenUnaryTest, AReadRefusedByGoawayBesideAnotherStreamIsSentAgainToo) {
   connect();
   peer.on_request([](const H2StreamPtr& stream) {
-    if (stream->path == "/refused" && stream->id > 1) {
+    if (stream->path == "/refused" && stream->id > 1)
       stream->connection.lock()->goaway(1);
-    } else if (stream->path == "/refused") {
+    else if (stream->path == "/refused")
       stream->respond(200, "second connection");
-    }
   });
   auto served = start(transport->send(get("/served")));
   run_until([&] { return peer.requests().size() == 1; });
@@ -135,11 +133,10 @@ TEST_F(BrokenUnaryTest, AnAnswerCutOffInTheMiddleIsAnError) {
 TEST_F(BrokenUnaryTest, AStalledServerIsATimeoutAndTheNextRequestDoesNotTrustItsConnection) {
   connect();
   peer.on_request([](const H2StreamPtr& stream) {
-    if (stream->path == "/stall") {
+    if (stream->path == "/stall")
       stream->connection.lock()->freeze();  // As a peer behind a dead load balancer.
-    } else {
+    else
       stream->respond(200);
-    }
   });
   ASSERT_TRUE(send(get("/warm-up")));
   const auto unanswered = send(get("/stall", milliseconds(100)));
@@ -172,11 +169,10 @@ TEST_F(BrokenUnaryTest, AServerThatNeverAcceptsTlsIsATimeoutThatSaysSo) {
 TEST_F(BrokenUnaryTest, ALeaseRenewalAfterATimeoutTravelsOnANewConnection) {
   connect();
   peer.on_request([this](const H2StreamPtr& stream) {
-    if (peer.requests().size() == 1) {
+    if (peer.requests().size() == 1)
       stream->connection.lock()->freeze();
-    } else {
+    else
       stream->respond(200);
-    }
   });
   HttpRequest renew = write(Method::put, "/lease", "{}");
   renew.channel = Channel::lease;
@@ -318,9 +314,7 @@ TEST_F(BrokenUnaryTest, AnIoContextThatDiesWithRequestsInFlightFreesThem) {
   TcpServer silent(io, [](const TcpConnectionPtr&) {});
   auto own = make_curl_transport(
       doomed.get_executor(), connection_to("https://127.0.0.1:" + std::to_string(silent.port())), doomed_clock.get());
-  for (int i = 0; i < 3; ++i) {
-    boost::asio::co_spawn(doomed, own->send(get("/x")), [](std::exception_ptr, Response) {});
-  }
+  for (int i = 0; i < 3; ++i) boost::asio::co_spawn(doomed, own->send(get("/x")), [](std::exception_ptr, Response) {});
   doomed.poll();
   own.reset();  // And then the io_context, without another turn: the sanitizer presets judge this test.
 }

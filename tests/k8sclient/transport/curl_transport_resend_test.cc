@@ -19,15 +19,14 @@ class LostWriteTest : public ResendTest, public testing::WithParamInterface<Writ
   // Writes on the first connection are lost; all others are answered with their path.
   void lose_writes_of_the_first_connection() {
     peer.on_request([this](const H2StreamPtr& stream) {
-      if (stream->method == "GET" || peer.connections().size() > 1) {
+      if (stream->method == "GET" || peer.connections().size() > 1)
         stream->respond(200, stream->path);
-      } else if (GetParam().lost == Lost::goaway) {
+      else if (GetParam().lost == Lost::goaway)
         stream->connection.lock()->goaway(stream->id - 2);
-      } else if (GetParam().lost == Lost::stream_refused) {
+      else if (GetParam().lost == Lost::stream_refused)
         stream->reset(7);  // REFUSED_STREAM
-      } else {
+      else
         stream->connection.lock()->close_rst();
-      }
     });
   }
 };

@@ -192,11 +192,10 @@ void H2Connection::start() {
 void H2Connection::read_some() {
   if (!open_ || frozen_) return;
   socket_.async_read_some(asio::buffer(input_), [self = shared_from_this()](auto error, std::size_t size) {
-    if (error) {
+    if (error)
       self->close();
-    } else {
+    else
       self->received(size);
-    }
   });
 }
 
@@ -205,11 +204,10 @@ void H2Connection::received(std::size_t size) {
   BIO_write(from_client_, input_.data(), static_cast<int>(size));
   const bool more = decrypt();
   flush();
-  if (more) {
+  if (more)
     read_some();
-  } else {
+  else
     after_flush([self = shared_from_this()] { self->close(); });
-  }
 }
 
 // False when TLS or HTTP/2 is over.
@@ -277,11 +275,10 @@ void H2Connection::write_pending() {
   writing_ = std::exchange(output_, {});
   asio::async_write(socket_, asio::buffer(writing_), [self = shared_from_this()](auto error, std::size_t) {
     self->writing_.clear();
-    if (error) {
+    if (error)
       self->close();
-    } else {
+    else
       self->flush();
-    }
   });
 }
 
@@ -351,9 +348,8 @@ H2Connection::TlsContext make_tls(const H2PeerOptions& options) {
   H2Connection::TlsContext tls(SSL_CTX_new(TLS_server_method()), SSL_CTX_free);
   const auto cert = from_pem<X509, X509_free>(options.identity.cert_pem, PEM_read_bio_X509);
   const auto key = from_pem<EVP_PKEY, EVP_PKEY_free>(options.identity.key_pem, PEM_read_bio_PrivateKey);
-  if (SSL_CTX_use_certificate(tls.get(), cert.get()) != 1 || SSL_CTX_use_PrivateKey(tls.get(), key.get()) != 1) {
+  if (SSL_CTX_use_certificate(tls.get(), cert.get()) != 1 || SSL_CTX_use_PrivateKey(tls.get(), key.get()) != 1)
     throw std::runtime_error("the peer's certificate and key do not fit");
-  }
   SSL_CTX_set_alpn_select_cb(tls.get(), choose_h2, nullptr);
   if (!options.client_ca_pem.empty()) {
     const auto ca = from_pem<X509, X509_free>(options.client_ca_pem, PEM_read_bio_X509);

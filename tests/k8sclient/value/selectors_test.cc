@@ -64,9 +64,8 @@ TEST(LabelSelectors, print_sorted_and_read_back_what_they_print) {
   const LabelSelector again = parsed(text);
   EXPECT_EQ(again.to_string(), text);
   EXPECT_EQ(again.match_labels, selector.match_labels);
-  for (const char* one : {"a in (,b)", "a notin (b)", "a=1,a in (2)", "x/y.z_w-1", "!x"}) {
+  for (const char* one : {"a in (,b)", "a notin (b)", "a=1,a in (2)", "x/y.z_w-1", "!x"})
     EXPECT_EQ(parsed(parsed(one).to_string()), parsed(one)) << one;
-  }
   EXPECT_EQ(LabelSelector{}.to_string(), "");
 }
 
@@ -111,14 +110,12 @@ TEST(LabelSelectors, validation_names_the_requirement) {
 TEST(LabelSyntax, keys_and_values_follow_the_api_servers_rules) {
   const std::string longest_name(63, 'k');
   const std::string longest_prefix(253, 'p');
-  for (const std::string& key : {std::string("a"), std::string("nvidia.com/gpu.count"), std::string("A_b-C.9")}) {
+  for (const std::string& key : {std::string("a"), std::string("nvidia.com/gpu.count"), std::string("A_b-C.9")})
     EXPECT_FALSE(label_key_problem(key)) << key;
-  }
   EXPECT_FALSE(label_key_problem(longest_name));
   EXPECT_FALSE(label_key_problem(longest_prefix + "/k"));
-  for (const char* key : {"", "/a", "a/", "a b", ".a", "UPPER/a", "a..b/c", "a/b/c", "-x.y/a"}) {
+  for (const char* key : {"", "/a", "a/", "a b", ".a", "UPPER/a", "a..b/c", "a/b/c", "-x.y/a"})
     EXPECT_TRUE(label_key_problem(key)) << key;
-  }
   EXPECT_TRUE(label_key_problem(std::string(64, 'k')));
   for (const char* value : {"", "a", "A100-SXM4-80GB-SHARED", "1g.5gb", "a_b"})
     EXPECT_FALSE(label_value_problem(value));
@@ -126,10 +123,8 @@ TEST(LabelSyntax, keys_and_values_follow_the_api_servers_rules) {
 }
 
 TEST(LabelOperators, round_trip_and_unknown_is_nothing) {
-  for (const auto op :
-       {LabelOperator::in, LabelOperator::not_in, LabelOperator::exists, LabelOperator::does_not_exist}) {
+  for (const auto op : {LabelOperator::in, LabelOperator::not_in, LabelOperator::exists, LabelOperator::does_not_exist})
     EXPECT_EQ(parse_label_operator(to_string(op)), op);
-  }
   EXPECT_FALSE(parse_label_operator("Gt"));
 }
 

@@ -234,9 +234,8 @@ TEST_F(ProtobufWatcherTest, the_answer_says_which_encoding_it_has) {
   EXPECT_THAT(sink.seen,
               ElementsAre("init", "init_apply protobuf gpu-a", "init_done", "remove protobuf gpu-a", "apply json b"));
   ASSERT_EQ(transport.requests.size(), 2U);
-  for (const HttpRequest& request : transport.requests) {
+  for (const HttpRequest& request : transport.requests)
     EXPECT_EQ(request.accept, "application/vnd.kubernetes.protobuf;stream=watch, application/json");
-  }
 }
 
 TEST_F(ProtobufWatcherTest, an_expired_version_lists_anew) {

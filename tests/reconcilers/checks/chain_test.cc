@@ -305,9 +305,8 @@ TEST(Chain, MpsByLabelProposesNoGeneratedKeyAndNamesWhatAnotherDefaultDoes) {
   const auto message = [&](const std::string& key, bool left) {
     gso::Setup setup = workshop.by_label(key).setup(mps(4));
     setup.label_left = left;
-    for (const Diagnostic& d : run_preflight(setup)) {
+    for (const Diagnostic& d : run_preflight(setup))
       if (d.code == "MPSByLabelUnsupported") return d.message;
-    }
     return std::string();
   };
   const std::string own = message("mps-4", false);

@@ -71,9 +71,7 @@ spec:
 inline void replace(std::string& text, std::string_view from, std::string_view to) {
   std::size_t at = text.find(from);
   ASSERT_NE(at, std::string::npos) << from;
-  for (; at != std::string::npos; at = text.find(from, at + to.size())) {
-    text.replace(at, from.size(), to);
-  }
+  for (; at != std::string::npos; at = text.find(from, at + to.size())) text.replace(at, from.size(), to);
 }
 
 inline std::string manifests(const std::vector<Change>& changes) {
@@ -83,12 +81,8 @@ inline std::string manifests(const std::vector<Change>& changes) {
                     "{name: MPS_ROOT, value: /run/nvidia/mps}"));
   replace(text, "{gfd}", daemonset("gfd", "gpu-feature-discovery", "gfd: 'on'", ""));
   replace(text, "{mps}", daemonset("mps", "mps-control-daemon-ctr", "nvidia.com/mps.capable: 'true'", ""));
-  for (const std::string_view name : {"plugin", "gfd", "mps"}) {
-    replace(text, fmt::format("{}-fallback", name), "empty");
-  }
-  for (const auto& [from, to] : changes) {
-    replace(text, from, to);
-  }
+  for (const std::string_view name : {"plugin", "gfd", "mps"}) replace(text, fmt::format("{}-fallback", name), "empty");
+  for (const auto& [from, to] : changes) replace(text, from, to);
   return text;
 }
 

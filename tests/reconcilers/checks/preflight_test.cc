@@ -85,11 +85,10 @@ TEST(Preflight, AGpuThatDraOffersTooIsNamedOnceForItsNode) {
     const auto loaded = load_manifests({{"test.yaml", text}}, WallTime{});
     EXPECT_TRUE(loaded.has_value()) << (loaded ? "" : loaded.error().message);
     std::vector<std::string> out;
-    for (const Finding& finding : check_cluster(loaded->world, {})) {
+    for (const Finding& finding : check_cluster(loaded->world, {}))
       if (finding.severity != Severity::info)
         out.push_back(fmt::format("{} {} {} {}", name_of(finding.severity), finding.object.kind, finding.object.name,
                                   finding.why.code));
-    }
     return out;
   };
   const std::vector<std::string> kOnce{"error Node n1 DRADoubleOffer"};
@@ -285,9 +284,7 @@ TEST(Preflight, TheLabelForTheMpsDaemonIsWrittenBeforeTheNodeShowsItsProfile) {
   for (const Row& row : table) {
     SCOPED_TRACE(row.what);
     Node node;
-    if (!row.owned.empty()) {
-      node.meta.annotations.set("nfd.node.kubernetes.io/feature-labels", row.owned);
-    }
+    if (!row.owned.empty()) node.meta.annotations.set("nfd.node.kubernetes.io/feature-labels", row.owned);
     NodeExpectation expectation;
     expectation.strategy = row.strategy;
     NodeAssessment assessment;

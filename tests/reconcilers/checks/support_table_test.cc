@@ -53,17 +53,15 @@ std::string read_file(const std::filesystem::path& path) {
 std::string verdict(const NodeAssessment& a) {
   if (a.phase == Phase::unmanaged) return "Unmanaged";
   std::set<std::string> codes;
-  for (const Diagnostic& d : *a.setup) {
+  for (const Diagnostic& d : *a.setup)
     if (d.severity == Severity::error) codes.insert(d.code);
-  }
   const bool blocked = a.is_blocked();
   // Nothing that could be corrected: the GPUs are handed out by claims.
   if (codes.contains("GPUClusterServes")) return fmt::format("Refused({})", a.obstacle.code);
   const bool setup = a.obstacle.code == kProviderUnsupported || a.obstacle.code == kConfigInvalid;
-  for (const std::string_view hopeless : {kMigEnabled, kMpsByLabelUnsupported}) {
+  for (const std::string_view hopeless : {kMigEnabled, kMpsByLabelUnsupported})
     if (codes.contains(std::string(hopeless)) || (blocked && a.obstacle.code == hopeless))
       return fmt::format("Refused({})", hopeless);
-  }
   if (blocked && !setup) return fmt::format("Refused({})", a.obstacle.code);
   if (blocked && codes.empty()) codes.insert(std::string(a.obstacle.code));
   if (codes.empty()) return "Supported";
@@ -133,9 +131,8 @@ void fold(std::size_t dimension, std::map<Row, std::string>& answers) {
   answers.clear();
   for (const auto& [family, members] : families) {
     std::vector<std::string> ordered;
-    for (const std::string& value : values()[dimension]) {
+    for (const std::string& value : values()[dimension])
       if (members.contains(value)) ordered.push_back(value);
-    }
     Row row = family.first;
     row[dimension] = ordered.size() == values()[dimension].size() ? kAny : fmt::format("{}", fmt::join(ordered, ", "));
     answers[row] = family.second;
@@ -158,9 +155,8 @@ TEST(SupportTable, IsWhatThePlannerAndPreflightAnswer) {
   for (const std::string& strategy : values()[0]) {
     for (const std::string& provider : values()[1]) {
       for (const std::string& version : values()[3]) {
-        for (const std::string& mig : values()[4]) {
+        for (const std::string& mig : values()[4])
           for (const std::string& mps_root : values()[6]) answer(strategy, provider, version, mig, mps_root, answers);
-        }
       }
     }
   }

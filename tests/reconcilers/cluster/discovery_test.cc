@@ -106,9 +106,8 @@ class Planned {
   }
   [[nodiscard]] std::vector<std::string> findings(std::string_view reason) const {
     std::vector<std::string> out;
-    for (const Finding& finding : plan_.findings) {
+    for (const Finding& finding : plan_.findings)
       if (finding.why.code == reason) out.push_back(finding.object.name + ": " + finding.why.message);
-    }
     return out;
   }
 

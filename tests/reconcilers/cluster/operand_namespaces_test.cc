@@ -69,9 +69,8 @@ Believed believed(const std::string& manifests, const std::set<std::string>& set
   const World& world = loaded->world;
   EXPECT_TRUE(world.operand_namespaces.contains(std::string(kOwn)));
   Believed out;
-  for (const std::string& ns : world.operand_namespaces) {
+  for (const std::string& ns : world.operand_namespaces)
     if (ns != kOwn) out.namespaces.push_back(ns);
-  }
   out.chosen = world.operand_namespaces_chosen;
   for (const auto& [key, foreign] : world.foreign_daemonsets.all()) out.foreign.push_back(key.ns);
   std::ranges::sort(out.foreign);

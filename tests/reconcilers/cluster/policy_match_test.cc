@@ -103,9 +103,8 @@ TEST(PolicyMatch, APolicyWithAStopKeepsTheNodesOfARefusedSelector) {
 TEST(PolicyMatch, NotesWhatASelectorDoesBesides) {
   const auto codes = [](const std::string& selector) {
     std::vector<std::string> out;
-    for (const Reason& note : selector_notes(policy(R"({"nodeSelector":)" + selector + "}"))) {
+    for (const Reason& note : selector_notes(policy(R"({"nodeSelector":)" + selector + "}")))
       out.emplace_back(note.code);
-    }
     return out;
   };
   using Codes = std::vector<std::string>;

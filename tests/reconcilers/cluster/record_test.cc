@@ -82,9 +82,8 @@ TEST(Record, ATextBeyondTheBoundsIsLeftOutAndTheRevisionIsKept) {
   record.note_verified("id", "v1-long", std::string(FleetRecord::kMaxText + 1, 'x'));
   EXPECT_EQ(record.verified["id"], "v1-long");
   EXPECT_TRUE(record.texts.empty());
-  for (std::size_t i = 0; i < 40; ++i) {
+  for (std::size_t i = 0; i < 40; ++i)
     record.note_verified("id" + std::to_string(i), "v1-" + std::to_string(i), std::string(FleetRecord::kMaxText, 'x'));
-  }
   std::size_t size = 0;
   for (const auto& [revision, text] : record.texts) size += text.size();
   EXPECT_EQ(size, FleetRecord::kMaxTexts);

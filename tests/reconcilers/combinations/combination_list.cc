@@ -132,9 +132,8 @@ std::vector<std::vector<int>> product(bool every_value) {
     for (const std::vector<int>& before : out) {
       for (int choice = 0; choice < (every_value ? dimension.values : 2); ++choice) {
         std::vector<int> alike;
-        for (int v = 0; v < dimension.values; ++v) {
+        for (int v = 0; v < dimension.values; ++v)
           if (every_value ? v == choice : dimension.kinds[static_cast<std::size_t>(v)] == choice) alike.push_back(v);
-        }
         if (alike.empty()) continue;
         longer.push_back(before);
         longer.back().push_back(alike[turns[d]++ % alike.size()]);

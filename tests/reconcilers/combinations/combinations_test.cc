@@ -149,9 +149,8 @@ void expect_covering(Extent extent, Row (*row_of)(const Combination&), const std
     std::set<Row> seen;
     for (const Row& row : rows) {
       Row met;
-      for (std::size_t d = 0; d < values.size(); ++d) {
+      for (std::size_t d = 0; d < values.size(); ++d)
         if ((dimensions >> d & 1U) != 0) met.push_back(row[d]);
-      }
       seen.insert(std::move(met));
     }
     EXPECT_EQ(seen.size(), ways) << "the dimensions of " << dimensions;

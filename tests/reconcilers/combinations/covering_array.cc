@@ -61,9 +61,8 @@ class Array {
  public:
   Array(const std::vector<int>& values, const std::vector<Meeting>& meetings) : groups_of_(values.size()) {
     for (const Meeting& meeting : meetings) add_groups(meeting, {}, groups_);
-    for (Group& group : groups_) {
+    for (Group& group : groups_)
       for (const std::size_t d : group.dimensions) groups_of_[d].push_back(&group);
-    }
     for (const int count : values) used_.emplace_back(count, 0);
   }
 
@@ -90,9 +89,8 @@ class Array {
   [[nodiscard]] std::vector<int> beginning(const Group& group, int candidate) const {
     const std::size_t nth = group.missing * static_cast<std::size_t>(candidate) / kCandidates;
     std::size_t combination = 0;
-    for (std::size_t seen = 0;; ++combination) {
+    for (std::size_t seen = 0;; ++combination)
       if (!group.met[combination] && seen++ == nth) break;
-    }
     std::vector<int> row(used_.size(), kOpen);
     for (auto d = group.dimensions.rbegin(); d != group.dimensions.rend(); ++d) {
       const auto classes = static_cast<std::size_t>(group.classes_of(*d));

@@ -87,9 +87,8 @@ TEST(CloudPlugin, AuditAndExplainSayWhoServesTheNode) {
     Explained explained(row.manifests);
     const Audit out = audit(explained.snapshot(), explained.index);
     std::optional<Finding> found;
-    for (const Finding& finding : out.findings) {
+    for (const Finding& finding : out.findings)
       if (finding.why.code == "NoPlugin") found = finding;
-    }
     ASSERT_TRUE(found.has_value()) << row.name;
     EXPECT_EQ(found->severity, row.severity) << row.name;
     EXPECT_EQ(found->why.message, std::string(row.message) + row.in_audit) << row.name;

@@ -250,9 +250,8 @@ TEST(ExplainNode, TheDefaultThatNodesHaveLoadedIsSetAgain) {
       with(cluster(kSliced, "", R"(nvidia.com/gpu: "8")"), "data:\n", "data:\n  aaa: |\n    version: v1\n"));
   DaemonSet plugin = *explained.world.daemonsets.find(ObjectKey{"gpu-operator", "plugin"});
   EXPECT_EQ(explained.node("gpu-1").shown.state, "UpToDate");
-  for (ContainerSpec& container : plugin.containers) {
+  for (ContainerSpec& container : plugin.containers)
     if (container.env.contains("DEFAULT_CONFIG")) container.env["DEFAULT_CONFIG"] = "nokey";
-  }
   explained.world.daemonsets.apply(std::move(plugin));
   explained.index.note_everything_changed();
   const NodeExplanation out = explained.node("gpu-1");
@@ -287,11 +286,10 @@ TEST(ExplainNode, ARestartThatWouldLoseTheGpusIsNotedOnTheNodesThatLoadTheFaulty
   for (const auto& c : table) {
     SCOPED_TRACE(c.name);
     const NodeExplanation out = Explained(with(c.manifests, "data:\n", keys)).node("gpu-1");
-    if (c.noted.empty()) {
+    if (c.noted.empty())
       EXPECT_THAT(out.notes, Not(Contains(HasSubstr("lose its GPUs"))));
-    } else {
+    else
       EXPECT_THAT(out.notes, Contains(HasSubstr("the node will lose its GPUs at the next restart: " + c.noted)));
-    }
   }
 }
 

@@ -59,11 +59,10 @@ TEST(ExplainPodKai, WhatItsSchedulerSaysOfTheQueueIsPassedOn) {
     EXPECT_EQ(cause.severity, Severity::error) << row.name;
     EXPECT_EQ(cause.reason.message, std::string("KAI's scheduler reports: ") + row.message) << row.name;
     EXPECT_EQ(cause.cure.command.text(), row.command) << row.name;
-    if (row.option == nullptr) {
+    if (row.option == nullptr)
       EXPECT_THAT(cause.cure.options, IsEmpty()) << row.name;
-    } else {
+    else
       EXPECT_THAT(cause.cure.options, testing::Contains(row.option)) << row.name;
-    }
   }
 }
 

@@ -90,9 +90,8 @@ TEST(ExplainPodOnNode, AnInferenceServerThatReservesMoreThanItsSliceGetsTheNumbe
     return out.replace(out.find(R"("image":"i")"), 11, R"("image":"vllm/vllm-openai","args":[)" + args + "]");
   };
   const auto told = [&](const char* profile, const std::string& asked) {
-    for (const PodCause& cause : Explained(cluster(profile, "", R"(nvidia.com/gpu: "8")")).pod(asked).causes) {
+    for (const PodCause& cause : Explained(cluster(profile, "", R"(nvidia.com/gpu: "8")")).pod(asked).causes)
       if (cause.reason.code == "MemoryFractionAboveSlice") return cause.reason.message;
-    }
     return std::string();
   };
   const std::string running = R"("phase":"Running")";

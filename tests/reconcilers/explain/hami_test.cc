@@ -43,9 +43,8 @@ spec:
 std::optional<Finding> finding(const std::string& manifests, const std::string& reason) {
   Explained explained(manifests);
   const Audit out = audit(explained.snapshot(), explained.index);
-  for (const Finding& found : out.findings) {
+  for (const Finding& found : out.findings)
     if (found.why.code == reason && found.object.name == "gpu-1") return found;
-  }
   return std::nullopt;
 }
 

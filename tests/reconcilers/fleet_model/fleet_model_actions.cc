@@ -109,9 +109,8 @@ void FleetModel::apply(const PlannedAction& planned) {
           [&](const DeletePod& pod) {
             if (refused_writes.contains(planned.node)) return;
             delete_pod(pod.pod, pod.uid);
-            for (auto& [name, listing] : consumers) {
+            for (auto& [name, listing] : consumers)
               std::erase_if(listing.rejected, [&](const Pod& listed) { return listed.meta.uid == pod.uid; });
-            }
           },
           [&](const EvictPod& pod) {
             for (auto& [name, listing] : consumers) {
@@ -222,9 +221,8 @@ std::vector<const Pod*> FleetModel::pods(const std::string& name, std::string_vi
   const auto here = pods_by_node_.find(name);
   if (here == pods_by_node_.end()) return out;
   const std::string owner = fmt::format("ds-{}", component);
-  for (const auto& pod : here->second) {
+  for (const auto& pod : here->second)
     if (pod->meta.controller()->uid == owner) out.push_back(pod.get());
-  }
   return out;
 }
 

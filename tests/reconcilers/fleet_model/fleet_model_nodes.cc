@@ -33,11 +33,10 @@ std::optional<sim::PluginConfig> FleetModel::config_of(const std::string& text, 
   std::optional<sim::PluginConfig> out = known->second;
   if (!out) return out;
   // MIG_STRATEGY overrides the file.
-  if (!spec_.mig_strategy.empty()) {
+  if (!spec_.mig_strategy.empty())
     out->mig_strategy = spec_.mig_strategy;
-  } else if (node.mig) {
+  else if (node.mig)
     out->mig_strategy = "single";
-  }
   return out;
 }
 
@@ -108,9 +107,7 @@ void FleetModel::run_machine(const std::string& name, Machine& machine) {
 void FleetModel::serve_and_show(const std::string& name, const Machine& machine, bool mps_ready) {
   std::map<std::string, std::int64_t> resources;
   const auto served = machine.plugin_up ? config_of(machine.plugin_text, machine.spec) : std::nullopt;
-  if (served && (mps_ready || !served->mps)) {
-    resources = served_devices(*served, machine.spec, machine.broken_devices);
-  }
+  if (served && (mps_ready || !served->mps)) resources = served_devices(*served, machine.spec, machine.broken_devices);
   const auto shown_config = machine.spec.gfd ? config_of(machine.gfd_text, machine.spec) : std::nullopt;
   const auto shown = shown_config ? shown_labels(*shown_config, machine.spec) : std::nullopt;
   change_node(name, [&](Node& out) {

@@ -25,11 +25,10 @@ void FleetModel::remove_key(const std::string& key) {
 
 void FleetModel::label(const std::string& name, const std::string& key, std::optional<std::string> value) {
   change_node(name, [&](Node& out) {
-    if (value) {
+    if (value)
       out.meta.labels.set(key, *value);
-    } else {
+    else
       out.meta.labels.erase(key);
-    }
     // The sidecars of plugin and GFD reload by label.
     Machine& machine = machines_.at(name);
     if (key == kConfigLabel && !machine.stuck) machine.plugin_text = machine.gfd_text = effective_text(out);
@@ -38,11 +37,10 @@ void FleetModel::label(const std::string& name, const std::string& key, std::opt
 
 void FleetModel::annotate(const std::string& name, std::string_view key, std::optional<std::string> value) {
   change_node(name, [&](Node& out) {
-    if (value) {
+    if (value)
       out.meta.annotations.set(key, *value);
-    } else {
+    else
       out.meta.annotations.erase(key);
-    }
   });
 }
 
@@ -235,9 +233,8 @@ void FleetModel::undo_newest_rollout(const std::string& policy) {
 
 void FleetModel::forget_finished_rollouts() {
   std::vector<ObjectKey> gone;
-  for (const auto& [key, rollout] : world.rollouts.all()) {
+  for (const auto& [key, rollout] : world.rollouts.all())
     if (rollout->phase != "Progressing") gone.push_back(key);
-  }
   for (const ObjectKey& key : gone) world.rollouts.erase(key);
 }
 
@@ -329,11 +326,10 @@ void FleetModel::gpu_cluster(bool there) {
   GpuCluster out;
   out.meta.name = "gpu-cluster";
   out.meta.resource_version = std::to_string(++serial_);
-  if (there) {
+  if (there)
     world.gpu_clusters.apply(out);
-  } else {
+  else
     world.gpu_clusters.erase({"", "gpu-cluster"});
-  }
 }
 
 void FleetModel::offer_by_dra(const std::string& name) {
@@ -371,9 +367,8 @@ void FleetModel::add_node(const NodeSpec& node) {
 }
 
 void FleetModel::remove_node(const std::string& name) {
-  for (std::string_view component : {"plugin", "gfd", "mps"}) {
+  for (std::string_view component : {"plugin", "gfd", "mps"})
     for (const Pod* pod : pods(name, component)) world.operand_pods.erase(pod->meta.key());
-  }
   machines_.erase(name);
   world.nodes.erase({"", name});
 }

@@ -132,9 +132,8 @@ void check_config_map(const FleetModel& fleet, const WriteConfigMap& write) {
   for (const auto& [key, text] : write.set) EXPECT_TRUE(is_text_of_key(text, key)) << "not a key of ours: " << key;
   for (const std::string& key : write.remove) {
     EXPECT_TRUE(present.our_keys.contains(key)) << "not a key of ours: " << key;
-    for (const auto& [name, other] : fleet.world.nodes.all()) {
+    for (const auto& [name, other] : fleet.world.nodes.all())
       EXPECT_NE(other->meta.labels.get(kConfigLabel), key) << name.name << " still resolves to it";
-    }
   }
 }
 
@@ -300,9 +299,8 @@ bool names(const std::string& text, const std::string& word) {
   const auto is_end = [&](std::size_t at) {
     return at >= text.size() || (std::isalnum(static_cast<unsigned char>(text[at])) == 0 && text[at] != '-');
   };
-  for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) {
+  for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1))
     if (is_end(at + word.size()) && (at == 0 || is_end(at - 1))) return true;
-  }
   return false;
 }
 
@@ -311,9 +309,8 @@ std::string reason_in_status(const FleetModel& fleet, const NodeAssessment& a, c
   const auto status = nlohmann::json::parse(fleet.policy_status(std::string(a.policy.view())), nullptr, false);
   if (!status.is_object()) return {};
   for (const auto& entry : status.value("blocked", nlohmann::json::array())) {
-    for (const auto& name : entry.value("nodes", nlohmann::json::array())) {
+    for (const auto& name : entry.value("nodes", nlohmann::json::array()))
       if (name == node) return entry.value("reason", "");
-    }
   }
   for (const auto& condition : status.value("conditions", nlohmann::json::array())) {
     if (condition.value("type", "") != "Progressing") continue;
@@ -321,9 +318,8 @@ std::string reason_in_status(const FleetModel& fleet, const NodeAssessment& a, c
       return condition.value("reason", "") == "Settled" ? "" : condition.value("reason", "");
     // While nodes are in progress, the message names one that it waits for.
     const std::string said = condition.value("message", "");
-    for (const std::string& other : fleet.index.node_names()) {
+    for (const std::string& other : fleet.index.node_names())
       if (a.phase == Phase::pending && other != node && names(said, other)) return "behind " + other;
-    }
   }
   return {};
 }
@@ -334,9 +330,8 @@ std::string named_reason(const FleetModel& fleet, const Plan& rest, const std::s
   const NodeAssessment& a = *fleet.index.assessment(node);
   if (a.is_blocked()) return a.obstacle.code;
   if (a.phase == Phase::failed) return std::string(kVerificationFailed);
-  for (const Finding& finding : rest.findings) {
+  for (const Finding& finding : rest.findings)
     if (finding.object.kind == "Node" && finding.object.name == node) return finding.why.code;
-  }
   if (!a.ready) return "NotReady";
   return reason_in_status(fleet, a, node);
 }

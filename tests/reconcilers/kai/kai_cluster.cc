@@ -140,9 +140,8 @@ void KaiCluster::answer(const KaiWants& wants) {
   LookupResults& lookups = world.kai.lookups;
   for (const std::string& group : wants.groups) {
     LookupResults::Group listed{one_look(now), {}};
-    for (const auto& [key, pod] : pods) {
+    for (const auto& [key, pod] : pods)
       if (pod.meta.labels.contains(std::string(kai::kGroupPrefix) + group)) listed.pods.push_back(pod);
-    }
     lookups.groups[group] = listed;
   }
   if (wants.waiting_pods) lookups.waiting = LookupResults::Waiting{one_look(now), waiting};
@@ -199,24 +198,21 @@ Plan KaiCluster::credited(const std::string& reconciler) {
 
 std::set<std::string> deleted(const Plan& plan) {
   std::set<std::string> out;
-  for (const PlannedAction& planned : plan.actions) {
+  for (const PlannedAction& planned : plan.actions)
     if (const auto* action = std::get_if<DeletePod>(&planned.action)) out.insert(action->pod.name);
-  }
   return out;
 }
 
 std::set<std::string> reasons(const Plan& plan, std::string_view object) {
   std::set<std::string> out;
-  for (const Finding& finding : plan.findings) {
+  for (const Finding& finding : plan.findings)
     if (finding.object.name == object) out.insert(finding.why.code);
-  }
   return out;
 }
 
 std::string message(const Plan& plan, std::string_view object, std::string_view reason) {
-  for (const Finding& finding : plan.findings) {
+  for (const Finding& finding : plan.findings)
     if (finding.object.name == object && finding.why.code == reason) return finding.why.message;
-  }
   return {};
 }
 

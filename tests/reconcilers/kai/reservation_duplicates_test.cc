@@ -224,11 +224,10 @@ TEST(ReservationGc, RaisesTheAlarmForALostReservationOnlyWhereAConsumerMayUseIts
       KaiPod& consumer = cluster.consumer("p", "g");
       if (*row.uses != '\0') cluster.devices(consumer, row.uses);
       row.change(cluster);
-      if (reason == std::string_view("KAIReservationFailed")) {
+      if (reason == std::string_view("KAIReservationFailed"))
         r(cluster).phase = Interned("Failed");
-      } else {
+      else
         r(cluster).meta.deletion_timestamp = cluster.now;
-      }
       std::optional<Severity> told;
       std::string text;
       for (const Finding& finding : cluster.credited().findings) {

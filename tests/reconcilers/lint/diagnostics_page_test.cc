@@ -22,9 +22,7 @@ using Codes = std::set<std::string>;
 
 Codes matches(const std::string& text, const std::regex& pattern) {
   Codes out;
-  for (std::sregex_iterator at(text.begin(), text.end(), pattern), end; at != end; ++at) {
-    out.insert((*at)[1]);
-  }
+  for (std::sregex_iterator at(text.begin(), text.end(), pattern), end; at != end; ++at) out.insert((*at)[1]);
   return out;
 }
 
@@ -109,9 +107,7 @@ Codes codes_in_the_code() {
     }
   }
   out.merge(matches(read_file(source_dir() / "reconcilers/kai/pod_annotations.cc"), kLiteral));
-  for (const std::string& word : other_words()) {
-    out.erase(word);
-  }
+  for (const std::string& word : other_words()) out.erase(word);
   return out;
 }
 
@@ -135,12 +131,9 @@ TEST(Catalogue, ListsEveryCodeAndNoOther) {
   used.emplace(kSharedSuffixIgnored);
   used.emplace(kPartitionedByNos);
   ASSERT_GT(used.size(), 80u);
-  for (const std::string& code : used) {
+  for (const std::string& code : used)
     EXPECT_NE(find_code(code), nullptr) << code << " is not listed (or is no code: then it belongs to other_words)";
-  }
-  for (const std::string& code : listed) {
-    EXPECT_TRUE(used.contains(code)) << code << " is listed, and nothing says it";
-  }
+  for (const std::string& code : listed) EXPECT_TRUE(used.contains(code)) << code << " is listed, and nothing says it";
 }
 
 }  // namespace

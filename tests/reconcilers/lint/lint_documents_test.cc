@@ -156,11 +156,9 @@ TEST(LintDocuments, APolicysKeyIsLookedForInTheConfigMapsThatStandBeside) {
     std::vector<LintedDocument> documents = lint_text("f.yaml", text, {}, &objects);
     lint_cluster(objects, documents);
     std::vector<std::string> out;
-    for (const LintedDocument& document : documents) {
-      for (const Diagnostic& d : document.diagnostics) {
+    for (const LintedDocument& document : documents)
+      for (const Diagnostic& d : document.diagnostics)
         out.push_back(fmt::format("{}:{}:{} {}", document.kind, d.at.line, d.at.column, d.code));
-      }
-    }
     return out;
   };
   const auto policy = [](const std::string& key) {
@@ -203,9 +201,8 @@ TEST(LintDocuments, WhatNosWroteForItsNodesIsNotHeldAgainstTheOfficialPluginsRul
     std::vector<LintedDocument> documents = lint_text("f.yaml", map + beside, {}, &objects);
     lint_nos(objects, documents);
     Codes out;
-    for (const LintedDocument& document : documents) {
+    for (const LintedDocument& document : documents)
       if (!document.valid()) out.push_back(document.key);
-    }
     return out;
   };
   EXPECT_EQ(invalid(""), (Codes{"any", "n1-17"}));
@@ -408,9 +405,7 @@ TEST(LintDocuments, TheCaretStandsUnderTheCharacter) {
       {"version:\r  v2\r", "    2 |   v2\n      |   ^\n"},
       // Latin-1: bytes that are no UTF-8, one of them with the low bits of a tab.
       {"a: \xe9\n: [\n", "    1 | a: \xe9\n      |     ^\n"}};
-  for (const auto& [text, expected] : table) {
-    EXPECT_EQ(shown(text), expected);
-  }
+  for (const auto& [text, expected] : table) EXPECT_EQ(shown(text), expected);
 }
 
 TEST(LintDocuments, TextPlacesAValueOfAConfigMapInTheFile) {

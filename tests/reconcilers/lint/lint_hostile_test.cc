@@ -55,9 +55,8 @@ void spoil(const json& whole, const json::json_pointer& at, std::vector<json>& o
     out.push_back(whole);
     out.back()[at] = hostile();
   }
-  if (here.is_array()) {
+  if (here.is_array())
     for (std::size_t i = 0; i < here.size(); ++i) spoil(whole, at / i, out);
-  }
   if (!here.is_object()) return;
   for (const auto& [name, value] : here.items()) {
     out.push_back(whole);

@@ -28,11 +28,8 @@ std::set<std::string> codes_of_pod(const std::string& text, const KaiPodRules& r
   lint_kai(objects, rules, documents);
   std::set<std::string> out;
   for (const LintedDocument& document : documents) {
-    for (const Diagnostic& diagnostic : document.diagnostics) {
-      if (document.kind == "Pod") {
-        out.insert(diagnostic.code);
-      }
-    }
+    for (const Diagnostic& diagnostic : document.diagnostics)
+      if (document.kind == "Pod") out.insert(diagnostic.code);
   }
   return out;
 }
@@ -75,9 +72,7 @@ TEST(LintKai, ComparesAPodWithTheObjectsBesideIt) {
        pod("gpu-fraction: '0.5'") + "---\n{apiVersion: a/v1, kind: Config, metadata: {name: x}}\n",
        {}},
   };
-  for (const auto& row : rows) {
-    EXPECT_EQ(codes_of_pod(row.text), row.codes) << row.name;
-  }
+  for (const auto& row : rows) EXPECT_EQ(codes_of_pod(row.text), row.codes) << row.name;
 }
 
 // KAI's webhook looks at the pods of the scheduler that kai-config names, and at no others.

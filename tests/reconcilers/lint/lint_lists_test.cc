@@ -19,11 +19,9 @@ const std::string kMap =
 
 std::vector<std::string> said(const std::string& text) {
   std::vector<std::string> out;
-  for (const LintedDocument& document : lint(text)) {
-    for (const std::string& code : codes(document, true)) {
+  for (const LintedDocument& document : lint(text))
+    for (const std::string& code : codes(document, true))
       out.push_back(document.source + " " + document.kind + "/" + document.name + document.key + " " + code);
-    }
-  }
   return out;
 }
 
@@ -69,9 +67,8 @@ TEST(LintLists, EachBrokenDocumentIsReportedOnceAndTheOthersAreRead) {
   std::string text;
   for (int i = 0; i < 3; ++i) text += "a: [\n---\nversion: v2\n---\n";
   std::vector<std::string> found;
-  for (const LintedDocument& document : lint(text)) {
+  for (const LintedDocument& document : lint(text))
     for (const Diagnostic& d : document.diagnostics) found.push_back(d.code + ":" + std::to_string(d.at.line));
-  }
   EXPECT_EQ(found, (std::vector<std::string>{"SyntaxError:1", "UnknownVersion:3", "SyntaxError:5", "UnknownVersion:7",
                                              "SyntaxError:9", "UnknownVersion:11"}));
 }

@@ -59,9 +59,7 @@ TEST(LintDocuments, PodsAreCheckedAsKaisAdmissionDoes) {
       {"gpusharing.dev/mps-pipe-directory: '/'", "", {"AnnotationIgnored"}},
       {"gpusharing.dev/mps-pipe-directory: '/a b'", "", {"AnnotationIgnored"}},
       {"", "nvidia.com/gpu: 2", {}}};
-  for (const Case& c : cases) {
-    EXPECT_EQ(codes(lint(pod(c.annotations, c.limits))[0]), c.codes) << c.annotations;
-  }
+  for (const Case& c : cases) EXPECT_EQ(codes(lint(pod(c.annotations, c.limits))[0]), c.codes) << c.annotations;
   EXPECT_EQ(codes(lint(pod("gpu-fraction: '7'", "", "default-scheduler"))[0]), Codes{"AnnotationIgnored"});
   EXPECT_EQ(codes(lint(pod("gpu-fraction: '0.5'"), {.kai_gpu_sharing = false})[0]), Codes{"KAISharingDisabled"});
   EXPECT_EQ(codes(lint(pod("", "nvidia.com/gpu: 1"), {.kai_gpu_sharing = false})[0]), Codes{});

@@ -160,9 +160,7 @@ TEST(LintPolicies, PoliciesAreCheckedFieldByField) {
       {"nodeSelector: {matchExpressions: [{key: nvidia.com/gpu.count, operator: Exists}]}", {}},
       {"rollout: {canary: {Soak: 1m}}, modes: Observe", {"UnknownField", "UnknownField"}},
       {"rollout: 4", {"WrongType"}}};
-  for (const auto& [spec, expected] : cases) {
-    EXPECT_EQ(codes(lint(policy(spec))[0]), expected) << spec;
-  }
+  for (const auto& [spec, expected] : cases) EXPECT_EQ(codes(lint(policy(spec))[0]), expected) << spec;
 }
 
 // `diff -f` says who refuses a policy.
@@ -214,15 +212,11 @@ void schema_fields(const DocumentValue& schema, const std::string& path, std::ve
   for (std::size_t i = 0; properties != nullptr && i < properties->members.size(); ++i) {
     const DocumentMember& property = properties->members[i];
     CrdField& field = out.emplace_back(CrdField{path + property.key, {}});
-    if (const DocumentValue* words = property.value.find("enum"); words != nullptr) {
-      for (const DocumentValue& word : words->items) {
-        field.words.push_back(word.text);
-      }
-    }
+    if (const DocumentValue* words = property.value.find("enum"); words != nullptr)
+      for (const DocumentValue& word : words->items) field.words.push_back(word.text);
     schema_fields(property.value, path + property.key + ".", out);
-    if (const DocumentValue* items = property.value.find("items"); items != nullptr) {
+    if (const DocumentValue* items = property.value.find("items"); items != nullptr)
       schema_fields(*items, path + property.key + "[].", out);
-    }
   }
 }
 

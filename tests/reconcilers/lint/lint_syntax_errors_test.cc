@@ -30,9 +30,7 @@ TEST(LintSyntaxErrors, AMissingColonOrSpaceIsReportedWhereItIsMissing) {
        "f.yaml:6:5: error: expected `key: value`, found `...` [SyntaxError]\n"
        "    6 |     ...\n"
        "      |     ^\n"}};
-  for (const auto& [text, expected] : table) {
-    EXPECT_EQ(lint_report(lint(text)[0], SourceLines(text)), expected);
-  }
+  for (const auto& [text, expected] : table) EXPECT_EQ(lint_report(lint(text)[0], SourceLines(text)), expected);
 }
 
 TEST(LintSyntaxErrors, AProfileThatIsNotIndentedBelowItsKeyIsExplained) {

@@ -176,9 +176,8 @@ TEST(LintWorkloads, LabelsAnnotationsAndSelectorsAreStrings) {
   const auto told = [](const std::string& text) {
     std::vector<std::string> out;
     const auto documents = lint(text);
-    for (const Diagnostic& d : documents[0].diagnostics) {
+    for (const Diagnostic& d : documents[0].diagnostics)
       if (d.severity == Diagnostic::Severity::error) out.push_back(d.code + " " + d.path);
-    }
     return out;
   };
   const std::string deployment = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: w, labels: {a: ";

@@ -17,11 +17,8 @@ inline std::vector<LintedDocument> lint(const std::string& text, KaiPodRules rul
 
 inline Codes codes(const LintedDocument& document, bool infos = false) {
   Codes out;
-  for (const Diagnostic& d : document.diagnostics) {
-    if (infos || d.severity != Diagnostic::Severity::info) {
-      out.push_back(d.code);
-    }
-  }
+  for (const Diagnostic& d : document.diagnostics)
+    if (infos || d.severity != Diagnostic::Severity::info) out.push_back(d.code);
   return out;
 }
 

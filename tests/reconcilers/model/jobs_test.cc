@@ -60,9 +60,8 @@ INSTANTIATE_TEST_SUITE_P(Pods, Members, testing::ValuesIn(kMembers),
 std::set<std::string> nodes_of(const FleetModel& fleet, const std::string& job) {
   std::set<std::string> out;
   for (const auto& [name, listing] : fleet.consumers) {
-    for (const Pod& pod : listing.pods) {
+    for (const Pod& pod : listing.pods)
       if (const auto its = job_of(pod); its && its->id() == job) out.insert(name);
-    }
   }
   return out;
 }

@@ -11,9 +11,8 @@ TEST(PipeDirectory, IsReadFromTheReportOfAStandaloneDaemon) {
   EXPECT_EQ(reported_pipe_directory("pipeDirectory=/run/nvidia-mps driver=615.20 gpus=8\n"), "/run/nvidia-mps");
   EXPECT_EQ(reported_pipe_directory("pipeDirectory=/tmp/nvidia-mps\n"), "/tmp/nvidia-mps");
   EXPECT_EQ(reported_pipe_directory("pipeDirectory=/tmp/nvidia-mps"), "/tmp/nvidia-mps");
-  for (const char* none : {"", "pipeDirectory=", "pipeDirectory", "no GPU", "driver=1 pipeDirectory=/tmp/nvidia-mps"}) {
+  for (const char* none : {"", "pipeDirectory=", "pipeDirectory", "no GPU", "driver=1 pipeDirectory=/tmp/nvidia-mps"})
     EXPECT_EQ(reported_pipe_directory(none), "") << none;
-  }
 }
 
 TEST(PipeDirectory, HasALabelsValueThatNoOtherDirectoryHas) {

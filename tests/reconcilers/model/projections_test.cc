@@ -121,9 +121,7 @@ TEST(Projections, RequestsOfSidecarsAreSummedAndThoseOfInitStepsAreNot) {
 
 TEST(Projections, VariablesThatRepeatEachOtherDoNotGrowWithoutBounds) {
   std::string variables = R"({"name":"V0","value":"xxxxxxxxxxxxxxxx"})";
-  for (int i = 1; i < 60; ++i) {
-    variables += fmt::format(R"(,{{"name":"V{0}","value":"$(V{1}) $(V{1}) "}})", i, i - 1);
-  }
+  for (int i = 1; i < 60; ++i) variables += fmt::format(R"(,{{"name":"V{0}","value":"$(V{1}) $(V{1}) "}})", i, i - 1);
   variables += R"(,{"name":"ROOT","value":"/run/nvidia"},{"name":"CUDA_MPS_PIPE_DIRECTORY","value":"$(ROOT)/$(V59) "})";
   const auto pod = project_pod(fmt::format(
       R"({{"kind":"Pod","metadata":{{"name":"p"}},"spec":{{"containers":[{{"name":"c","env":[{}]}}]}}}})", variables));

@@ -8,12 +8,10 @@ namespace {
 
 TEST(SwitchValue, IsOffOnlyWhereItSaysSo) {
   EXPECT_FALSE(is_switched_on(std::nullopt));
-  for (const char* off : {"", "false", "False", "FALSE", "0", "no", "No", "off", "OFF"}) {
+  for (const char* off : {"", "false", "False", "FALSE", "0", "no", "No", "off", "OFF"})
     EXPECT_FALSE(is_switched_on(off)) << off;
-  }
-  for (const char* on : {"true", "True", "TRUE", "1", "yes", "on", "treu", "10m", " ", "00", "falsee", "n"}) {
+  for (const char* on : {"true", "True", "TRUE", "1", "yes", "on", "treu", "10m", " ", "00", "falsee", "n"})
     EXPECT_TRUE(is_switched_on(on)) << on;
-  }
 }
 
 TEST(SwitchValue, SaysNoInAnyCase) {

@@ -41,9 +41,8 @@ TEST(TimerOrderTest, KindsTakeTurnsAndTheWalkBeganInTheMiddle) {
 
 TEST(TimerOrderTest, SeveralPlannersNameOneTimer) {
   std::vector<TimerKey> timers;
-  for (int planner = 0; planner < 3; ++planner) {
+  for (int planner = 0; planner < 3; ++planner)
     for (int node = 0; node < 20; node += planner + 1) timers.push_back(key(Timer::changing, node));
-  }
   expect_in_order(timers);
 }
 

@@ -73,11 +73,10 @@ TEST(SharingLabels, AreSetAtMostThreeTimesADayAgainstAnotherClient) {
   for (int i = 0; i < 20'000; ++i) {
     now += std::chrono::seconds(random() % 3000);
     const std::string& key = random() % 2 == 0 ? kReplicas : kStrategy;
-    if (random() % 3 == 0) {
+    if (random() % 3 == 0)
       node.meta.labels.erase(key);
-    } else {
+    else
       node.meta.labels.set(key, random() % 2 == 0 ? "7" : "none");
-    }
     const LabelChange change = label_change_to(node, expectation, false, {kSettings, now});
     for (const auto& [label, value] : change.set) sets[label].push_back(now);
     node = after(node, change);
@@ -85,9 +84,8 @@ TEST(SharingLabels, AreSetAtMostThreeTimesADayAgainstAnotherClient) {
   for (const auto& [label, times] : sets) {
     EXPECT_GT(times.size(), 100U) << "it tries again each day";
     // The first one is no rewrite.
-    for (std::size_t i = 1; i + 3 < times.size(); ++i) {
+    for (std::size_t i = 1; i + 3 < times.size(); ++i)
       EXPECT_GE(times[i + 3] - times[i], hours(24) - std::chrono::seconds(1)) << label << " " << i;
-    }
   }
 }
 

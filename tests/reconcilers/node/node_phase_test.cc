@@ -40,9 +40,8 @@ TEST(PhaseOf, IsHeldForEveryHolderOfANodeThatNeedsAChange) {
     EXPECT_EQ(phase_of(in_phase(Phase::up_to_date, "", holder)), Phase::up_to_date) << holder;
     EXPECT_EQ(phase_of(in_phase(Phase::blocked, kMigEnabled, holder)), Phase::blocked) << holder;
   }
-  for (const std::string_view reason : {kChangeUnreadable, kDeferralUnreadable}) {
+  for (const std::string_view reason : {kChangeUnreadable, kDeferralUnreadable})
     EXPECT_EQ(phase_of(in_phase(Phase::blocked, reason, "")), Phase::held) << reason;
-  }
 }
 
 TEST(ShownReason, IsTheObstacleOfAChangeInProgress) {

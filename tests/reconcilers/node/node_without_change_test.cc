@@ -333,9 +333,8 @@ TEST_F(NodeWithoutChange, N8_UnderOnDeleteANewTemplateNeedsAChange) {
   EXPECT_EQ(actions(), kRestarted);
   EXPECT_TRUE(fleet_->settle());
   EXPECT_EQ(phase(), Phase::up_to_date);
-  for (const char* node : {kName, "n02"}) {
+  for (const char* node : {kName, "n02"})
     for (const char* component : {"plugin", "gfd"}) EXPECT_EQ(fleet_->restarts(node, component), 1) << component;
-  }
 }
 
 TEST_F(NodeWithoutChange, N8_ANodeThatLeavesAPolicyThatRevertsGetsItsFormerLabelBack) {

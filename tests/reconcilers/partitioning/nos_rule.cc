@@ -21,9 +21,8 @@ void take(NosSlices& slices, int size, int count) {
 
 NosSlices total(const NosNode& node) {
   NosSlices out;
-  for (const NosGpu& gpu : node) {
+  for (const NosGpu& gpu : node)
     for (const auto& [size, count] : gpu.free) out[size] += count;
-  }
   return out;
 }
 
@@ -39,9 +38,8 @@ void create(NosGpu& gpu, int size, int& missing) {
 // at the beginning, which return afterwards as far as all of one size fit. A size that grew goes with them.
 bool update(NosGpu& gpu, const NosSlices& required) {
   NosSlices missing;
-  for (const auto& [size, count] : required) {
+  for (const auto& [size, count] : required)
     if (count > at(gpu.free, size)) missing[size] = count - at(gpu.free, size);
-  }
   const NosSlices original = gpu.free;
   bool updated = false;
   for (auto& [size, count] : missing) {
@@ -84,13 +82,11 @@ bool add(NosNode& node, const NosPod& pod) {
 // What the pod lacks, as if free slices anywhere served it.
 NosSlices lacking(const std::vector<NosNode>& nodes, const NosPod& pod) {
   NosSlices free;
-  for (const NosNode& node : nodes) {
+  for (const NosNode& node : nodes)
     for (const auto& [size, count] : total(node)) free[size] += count;
-  }
   NosSlices out;
-  for (const auto& [size, count] : pod.slices) {
+  for (const auto& [size, count] : pod.slices)
     if (count > at(free, size)) out[size] = count - at(free, size);
-  }
   return out;
 }
 

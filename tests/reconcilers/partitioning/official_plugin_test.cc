@@ -16,9 +16,7 @@ std::string replicas(std::int64_t memory_mib, const std::vector<std::int64_t>& a
   NodeSlices slices;
   slices.memory_mib = memory_mib;
   std::vector<SlicePod> pods;
-  for (const std::int64_t gigabytes : asked) {
-    pods.emplace_back().slices = std::vector<std::int64_t>{gigabytes};
-  }
+  for (const std::int64_t gigabytes : asked) pods.emplace_back().slices = std::vector<std::int64_t>{gigabytes};
   std::vector<const SlicePod*> pointers;
   for (const SlicePod& pod : pods) pointers.push_back(&pod);
   const auto found = nearest_replicas(slices, pointers, {});

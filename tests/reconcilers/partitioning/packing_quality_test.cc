@@ -186,9 +186,8 @@ std::vector<NosNode> nodes_for_nos(const PackInput& input) {
     NosNode& of_nos = out.emplace_back();
     for (const PackGpu& gpu : node.gpus) {
       NosGpu& its = of_nos.emplace_back(NosGpu{static_cast<int>(gpu.room), {}});
-      for (std::size_t t = 0; t < input.sizes.size(); ++t) {
+      for (std::size_t t = 0; t < input.sizes.size(); ++t)
         if (gpu.free[t] > 0) its.free[static_cast<int>(input.sizes[t])] = gpu.free[t];
-      }
     }
   }
   return out;
@@ -230,9 +229,8 @@ void expect_sound_and_the_same(const PackInput& input, const std::string& what) 
 
 TEST(PackingQuality, IsSoundAndTheSameForEqualInput) {
   std::mt19937 random(7);
-  for (int i = 0; i < 120; ++i) {
+  for (int i = 0; i < 120; ++i)
     expect_sound_and_the_same(random_input(random, 1 + i % 12, 1 + i % 8, i % 40), fmt::format("instance {}", i));
-  }
 }
 
 // Pods of three priorities and two sizes, each on all nodes or on those with an even number. Every third node only has

@@ -53,9 +53,8 @@ TEST(ReplacedNodes, AMachineWithLessMemoryGetsNoMoreSlicesThanItHas) {
   cluster.pod("b", {20});
   replace_after_the_key(cluster, 1, 25'476);  // 24 GiB: one of the two fits.
   int gigabytes = 0;
-  for (const auto& [gpu, sizes] : named(cluster)) {
+  for (const auto& [gpu, sizes] : named(cluster))
     for (const auto& [size, count] : sizes) gigabytes += size * count;
-  }
   EXPECT_GT(gigabytes, 0);
   EXPECT_LE(gigabytes, 24);
 }

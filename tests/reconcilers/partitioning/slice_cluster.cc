@@ -36,17 +36,15 @@ std::string document_of(const Slices& slices) {
 
 Slices joined(const Slices& a, const Slices& b) {
   Slices out = a;
-  for (const auto& [gpu, sizes] : b) {
+  for (const auto& [gpu, sizes] : b)
     for (const auto& [size, count] : sizes) out[gpu][size] += count;
-  }
   return out;
 }
 
 void show(Json& node, const Slices& used, const Slices& free) {
   Json notes = Json::object();
-  for (const auto& [key, value] : node["metadata"]["annotations"].items()) {
+  for (const auto& [key, value] : node["metadata"]["annotations"].items())
     if (!key.starts_with(kStatus)) notes[key] = value;
-  }
   Json resources = {{"cpu", "96"}};
   std::map<int, int> totals;
   for (const auto& [what, slices] : {std::pair("used", &used), std::pair("free", &free)}) {
@@ -220,9 +218,8 @@ void SliceCluster::report(const std::string& name) {
   const Slices all = slices_of_document(config_map()["data"][label(name)]);
   const Slices busy = used(name);
   Slices free = all;
-  for (const auto& [gpu, sizes] : busy) {
+  for (const auto& [gpu, sizes] : busy)
     for (const auto& [size, count] : sizes) free[gpu][size] -= count;
-  }
   show(object("Node", name), busy, free);
 }
 
@@ -295,9 +292,8 @@ std::vector<std::string> events_about(const Plan& plan, const std::string& name)
 
 std::vector<std::string> findings_about(const Plan& plan, const std::string& name) {
   std::vector<std::string> out;
-  for (const Finding& finding : plan.findings) {
+  for (const Finding& finding : plan.findings)
     if (finding.object.name == name) out.push_back(finding.why.message);
-  }
   return out;
 }
 

@@ -20,9 +20,8 @@ TEST(Edits, AreCountedAlikeInFullAndUpToABound) {
     const std::string left = word();
     const std::string right = word();
     const std::size_t distance = edit_distance(left, right);
-    for (std::size_t most = 0; most < 5; ++most) {
+    for (std::size_t most = 0; most < 5; ++most)
       ASSERT_EQ(within_edits(left, right, most), distance <= most) << left << " " << right << " " << most;
-    }
   }
 }
 

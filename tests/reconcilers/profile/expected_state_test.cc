@@ -122,9 +122,7 @@ TEST(ExpectedState, UnderMigSingleUnevenSlicesAreInvalid) {
     EXPECT_EQ(label(e, "gpu.count"), "0");
     EXPECT_EQ(label(e, "gpu.sharing-strategy"), "");
     ASSERT_TRUE(e.error.has_value());
-    for (const auto& [resource, count] : e.allocatable) {
-      EXPECT_EQ(count, 0) << resource;
-    }
+    for (const auto& [resource, count] : e.allocatable) EXPECT_EQ(count, 0) << resource;
   }
   EXPECT_EQ(expected_state(p, {h100(), h100()}).allocatable, (Counts{{"nvidia.com/gpu", 6}}));
 }
@@ -155,9 +153,7 @@ TEST(ExpectedState, MpsWithoutItsDaemonServesNothing) {
     const Expectation e = expected_state(profile(text), gpus);
     EXPECT_TRUE(e.error.has_value()) << text;
     EXPECT_TRUE(e.mps.empty()) << text;
-    for (const auto& [resource, count] : e.allocatable) {
-      EXPECT_EQ(count, 0) << text << resource;
-    }
+    for (const auto& [resource, count] : e.allocatable) EXPECT_EQ(count, 0) << text << resource;
   }
   EXPECT_TRUE(expected_state(profile(cases[0].first), cases[0].second).labels.empty());               // GFD exits.
   EXPECT_EQ(label(expected_state(profile(cases[1].first), cases[1].second), "mps.capable"), "true");  // GFD does not.

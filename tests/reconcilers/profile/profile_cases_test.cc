@@ -28,11 +28,8 @@ using Complaint = std::tuple<std::string, std::string, int>;  // Severity, code,
 
 std::multiset<Complaint> complaints(const ParsedProfile& parsed) {
   std::multiset<Complaint> out;
-  for (const Diagnostic& d : parsed.diagnostics) {
-    if (d.severity != Diagnostic::Severity::info) {
-      out.emplace(to_string(d.severity), d.code, d.at.line);
-    }
-  }
+  for (const Diagnostic& d : parsed.diagnostics)
+    if (d.severity != Diagnostic::Severity::info) out.emplace(to_string(d.severity), d.code, d.at.line);
   return out;
 }
 
@@ -44,18 +41,16 @@ std::multiset<Complaint> expected_complaints(const std::string& text) {
     std::string severity;
     std::string code;
     int at = 0;
-    if (words >> severity >> code >> at && (severity == "error" || severity == "warning")) {
+    if (words >> severity >> code >> at && (severity == "error" || severity == "warning"))
       out.emplace(severity, code, at);
-    }
   }
   return out;
 }
 
 std::vector<std::filesystem::path> case_files() {
   std::vector<std::filesystem::path> files;
-  for (const auto& entry : std::filesystem::directory_iterator(source_dir() / "tests/reconcilers/testdata/profiles")) {
+  for (const auto& entry : std::filesystem::directory_iterator(source_dir() / "tests/reconcilers/testdata/profiles"))
     files.push_back(entry.path());
-  }
   std::sort(files.begin(), files.end());
   return files;
 }
@@ -78,9 +73,7 @@ TEST(ProfileCases, EveryCaseFileGivesTheDiagnosticsThatItNames) {
 std::string document_of(const Profile& profile) {
   auto normalized = normalized_json(profile);
   auto& sharing = normalized["sharing"];
-  if (sharing["timeSlicing"].empty()) {
-    sharing.erase("timeSlicing");
-  }
+  if (sharing["timeSlicing"].empty()) sharing.erase("timeSlicing");
   return normalized.dump();
 }
 
@@ -88,9 +81,7 @@ TEST(ProfileCases, NormalisingTwiceChangesNothing) {
   int compared = 0;
   for (const auto& file : case_files()) {
     const ParsedProfile once = parse_profile(read_file(file));
-    if (!once.accepted) {
-      continue;
-    }
+    if (!once.accepted) continue;
     const ParsedProfile twice = parse_profile(document_of(once.profile));
     ASSERT_TRUE(twice.accepted) << file.filename() << ": " << twice.first_error();
     EXPECT_EQ(normalized_json(twice.profile), normalized_json(once.profile)) << file.filename();
@@ -149,9 +140,7 @@ std::string mutate(std::string text, std::mt19937& random, const std::vector<std
 
 TEST(ProfileCases, MutatedTextNeverCrashesAndIsReadTheSameTwice) {
   std::vector<std::string> corpus;
-  for (const auto& file : case_files()) {
-    corpus.push_back(read_file(file));
-  }
+  for (const auto& file : case_files()) corpus.push_back(read_file(file));
   std::mt19937 random(20240607);
   int accepted = 0;
   constexpr int kRounds = 6000;
@@ -253,9 +242,7 @@ TEST(ProfileCases, WhatFollowsACompleteDocumentIsIgnoredOrRefused) {
 
 TEST(ProfileCases, AFloodOfDiagnosticsIsCutButKeepsTheVerdict) {
   std::string text;
-  for (int i = 0; i < 2000; ++i) {
-    text += "unknown" + std::to_string(i) + ": 1\n";
-  }
+  for (int i = 0; i < 2000; ++i) text += "unknown" + std::to_string(i) + ": 1\n";
   const ParsedProfile warned = parse_profile(text);
   EXPECT_TRUE(warned.valid());
   EXPECT_LT(warned.diagnostics.size(), 150u);

@@ -54,9 +54,7 @@ TEST(ProfileMeaning, EqualMeaningGivesAnEqualRevision) {
       "60s}}\n" +
           plain,
       "sharing: {timeSlicing: {resources: [{name: gpu, replicas: 2}]}, mps: {resources: [{name: gpu, replicas: 8}]}}"};
-  for (const std::string& text : same) {
-    EXPECT_EQ(revision_of(profile(text)), revision_of(profile(plain))) << text;
-  }
+  for (const std::string& text : same) EXPECT_EQ(revision_of(profile(text)), revision_of(profile(plain))) << text;
   const std::vector<std::string> different{
       "",
       "sharing: {mps: {resources: [{name: gpu, replicas: 9}]}}",
@@ -66,9 +64,8 @@ TEST(ProfileMeaning, EqualMeaningGivesAnEqualRevision) {
       "flags: {migStrategy: single}\n" + plain,
       "flags: {gfd: {noTimestamp: true}}\n" + plain,
       "sharing: {mps: {resources: [{name: gpu, replicas: 8}, {name: gpu, replicas: 9}]}}"};
-  for (std::size_t i = 0; i < different.size(); ++i) {
+  for (std::size_t i = 0; i < different.size(); ++i)
     EXPECT_NE(revision_of(profile(different[i])), revision_of(profile(plain))) << different[i];
-  }
 }
 
 TEST(ProfileMeaning, RevisionsCarryAVersionAndAreTheSameOnEveryCluster) {

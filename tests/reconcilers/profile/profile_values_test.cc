@@ -48,9 +48,7 @@ TEST(ProfileValues, ReplicasTakeEveryFormThatUpstreamTakes) {
                                                                    {"9223372036854775807", INT64_MAX},
                                                                    {"&five 5", 5},
                                                                    {"!!float 5", 5}};
-  for (const auto& [text, value] : accepted) {
-    EXPECT_EQ(replicas(text), value) << text;
-  }
+  for (const auto& [text, value] : accepted) EXPECT_EQ(replicas(text), value) << text;
 }
 
 TEST(ProfileValues, ReplicasRefuseWhatUpstreamRefuses) {
@@ -110,9 +108,8 @@ TEST(ProfileValues, BooleansAreThoseOfYaml11) {
        {"false", "False", "FALSE", "no", "No", "NO", "off", "Off", "OFF", "n", "N", "null", "~", "", "NULL"}) {
     EXPECT_EQ(renamed(text), false) << text;
   }
-  for (const std::string text : {"tRue", "yEs", "\"true\"", "1", "0", "maybe", "[]", "!!bool maybe"}) {
+  for (const std::string text : {"tRue", "yEs", "\"true\"", "1", "0", "maybe", "[]", "!!bool maybe"})
     EXPECT_EQ(renamed(text), std::nullopt) << text;
-  }
 }
 
 TEST(ProfileValues, FailRequestsIsAbsentWhenNullOrUnset) {

@@ -31,9 +31,8 @@ std::unique_ptr<FleetModel> fleet_of(int nodes, const std::string& rollout) {
 
 std::vector<TimerKey> running(const FleetModel& fleet, Timer timer) {
   std::vector<TimerKey> out;
-  for (const auto& [key, since] : fleet.timers) {
+  for (const auto& [key, since] : fleet.timers)
     if (key.timer == timer) out.push_back(key);
-  }
   return out;
 }
 
@@ -52,9 +51,8 @@ void expect_no_pass_at_once(FleetModel& fleet, Timer timer, Duration lifetime, s
 
 TEST(BusyNodes, ANoteThatHasRunOutStartsAnewAndAsksForNoPassAtOnce) {
   const auto fleet = fleet_of(6, "{maxUnavailable: 4, maxUnavailablePerGroup: 4, canary: {nodesPerGroup: 0}}");
-  for (const auto& name : {"n01", "n02", "n03", "n04", "n05", "n06"}) {
+  for (const auto& name : {"n01", "n02", "n03", "n04", "n05", "n06"})
     fleet->use(name, std::string("job-") + name, "nvidia.com/gpu", 1);
-  }
   fleet->edit("any", "mps-8");
   for (int i = 0; i < 30; ++i) fleet->tick();
   std::vector<TimerKey> notes;
@@ -94,18 +92,16 @@ TEST_P(UnknownWorkloads, KeepNoOtherNodeWaitingAndAreNamed) {
   const auto is_changed = [&](const char* node) {
     return fleet->node(node).meta.annotations.get(kRevisionAnnotation).has_value();
   };
-  if (GetParam().fails) {
+  if (GetParam().fails)
     fleet->unlistable["n01"] = "the list of its pods was refused";
-  } else {
+  else
     fleet->consumers["n01"].unknown = "the list of its pods was refused";
-  }
   fleet->edit("any", "mps-8");
   std::string said;
   for (int second = 0; second < 900; ++second) {
     fleet->tick();
-    for (const SharingRollout* rollout : in_order(fleet->world.rollouts)) {
+    for (const SharingRollout* rollout : in_order(fleet->world.rollouts))
       if (rollout->status_json.contains("the list of its pods was refused")) said = rollout->status_json;
-    }
   }
   for (const char* name : {"n02", "n03", "n04"}) EXPECT_TRUE(is_changed(name)) << name << " waits for n01";
   EXPECT_FALSE(is_changed("n01")) << "its pods could be interrupted";

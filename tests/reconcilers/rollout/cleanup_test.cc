@@ -43,10 +43,9 @@ std::vector<std::string> left_on_nodes(const FleetModel& fleet) {
   for (const auto& [key, node] : fleet.world.nodes.all()) {
     if (node->unschedulable) out.push_back(key.name + " cordoned");
     for (const auto* map : {&node->meta.labels, &node->meta.annotations}) {
-      for (const auto& entry : *map) {
+      for (const auto& entry : *map)
         if (entry.key.view().starts_with("gpusharing.dev/"))
           out.push_back(key.name + " " + std::string(entry.key.view()));
-      }
     }
   }
   std::ranges::sort(out);
@@ -157,9 +156,8 @@ std::map<std::string, std::string> nodes_as_text(const FleetModel& fleet) {
   std::map<std::string, std::string> out;
   for (const auto& [key, node] : fleet.world.nodes.all()) {
     std::set<std::string> entries;
-    for (const auto* map : {&node->meta.labels, &node->meta.annotations}) {
+    for (const auto* map : {&node->meta.labels, &node->meta.annotations})
       for (const auto& entry : *map) entries.insert(fmt::format("{}={}", entry.key.view(), entry.value.view()));
-    }
     out[key.name] = fmt::format("{} {}", fmt::join(entries, "\n"), node->unschedulable);
   }
   return out;

@@ -49,11 +49,10 @@ class EvictionStory {
   void add_pod(int number) {
     const std::string where = node();
     const std::string name = fmt::format("pod{}", number);
-    if (pick(4) == 0) {
+    if (pick(4) == 0)
       fleet.use_by_job(where, name, fmt::format("job{}", pick(2)), {});
-    } else {
+    else
       fleet.use(where, name, "nvidia.com/gpu", 1 + pick(2));
-    }
     Pod& pod = fleet.consumers[where].pods.back();
     pod.priority = pick(3);
     if (pick(4) == 0) make_it_stay(pod);

@@ -62,9 +62,8 @@ std::set<std::string> evicted_in(FleetModel& fleet, std::string_view profile) {
   std::set<std::string> out;
   fleet.edit("any", profile);
   for (int i = 0; i < 60; ++i) {
-    for (const PlannedAction& planned : fleet.tick().actions) {
+    for (const PlannedAction& planned : fleet.tick().actions)
       if (const auto* evict = std::get_if<EvictPod>(&planned.action)) out.insert(evict->pod.name);
-    }
   }
   return out;
 }
@@ -104,9 +103,8 @@ TEST(Evictions, EveryClientOfMPSMustLeave) {
 TEST(Evictions, AMemberOfAJobThatIsEndingAlreadyIsNotEvictedAgain) {
   const auto fleet = fleet_of({}, "{workloads: Evict}");
   for (const char* pod : {"train-0", "train-1"}) fleet->use_by_job("n01", pod, "train", {});
-  for (Pod& pod : fleet->consumers["n01"].pods) {
+  for (Pod& pod : fleet->consumers["n01"].pods)
     if (pod.meta.name == "train-0") pod.meta.deletion_timestamp = fleet->now;
-  }
   EXPECT_EQ(evicted_in(*fleet, "mps-8"), std::set<std::string>{"train-1"});
 }
 
@@ -115,9 +113,8 @@ TEST(Evictions, ABarePodIsWaitedForAndNamedUnlessThePolicySaysOtherwise) {
   const auto fleet = fleet_of(users, "{workloads: Evict}");
   EXPECT_EQ(evicted_in(*fleet, "mps-8"), std::set<std::string>{}) << "the node waits anyway";
   std::string said;
-  for (const Finding& finding : fleet->plan().findings) {
+  for (const Finding& finding : fleet->plan().findings)
     if (finding.why.code == kWaitingForWorkloads) said = finding.why.message;
-  }
   EXPECT_THAT(said, HasSubstr("jobs/bare has no controller"));
   EXPECT_THAT(said, HasSubstr("spec.rollout.evictBarePods: true in policy default"));
   EXPECT_THAT(said, HasSubstr("Until then no other pod of the node is evicted"));
@@ -159,9 +156,8 @@ TEST(Evictions, APodOfAProtectedNamespaceBlocksItsNodeByName) {
   const auto fleet = fleet_of({dns, {"train"}}, "{workloads: Evict, evictBarePods: true}");
   EXPECT_EQ(evicted_in(*fleet, "mps-8"), std::set<std::string>{});
   std::string said;
-  for (const Finding& finding : fleet->plan().findings) {
+  for (const Finding& finding : fleet->plan().findings)
     if (finding.why.code == "ProtectedNamespace" && finding.object.name == "n01") said = finding.why.message;
-  }
   EXPECT_THAT(said, HasSubstr("kube-system/dns runs in a namespace of the cluster, where the operator evicts no pod"));
   EXPECT_THAT(said, HasSubstr("Delete it with kubectl, or move it to another namespace"));
   EXPECT_THAT(fleet->policy_status("default"), HasSubstr("\"reason\":\"ProtectedNamespace\"")) << "in status.blocked";
@@ -172,9 +168,8 @@ TEST(Evictions, NameTheNodeAndTheRolloutForThePodsOwner) {
   fleet->edit("any", "mps-8");
   std::string said;
   for (int i = 0; i < 60 && said.empty(); ++i) {
-    for (const PlannedAction& planned : fleet->tick().actions) {
+    for (const PlannedAction& planned : fleet->tick().actions)
       if (std::holds_alternative<EvictPod>(planned.action)) said = planned.why.message;
-    }
   }
   EXPECT_THAT(said, HasSubstr("evicted from node n01"));
   EXPECT_THAT(said, HasSubstr("rollout default-any-"));

@@ -103,16 +103,14 @@ class Script {
     const Json settings = spec.value("settings", Json::object());
     if (settings.contains("settle"))
       fleet_.settings.settle = *k8s::parse_go_duration(settings["settle"].get<std::string>());
-    if (settings.contains("cluster")) {
+    if (settings.contains("cluster"))
       fleet_.settings.cluster_max_unavailable = *IntOrPercent::parse(settings["cluster"].get<std::string>());
-    } else {
+    else
       fleet_.settings.cluster_max_unavailable = {100, true};
-    }
     fleet_.settings.status_lag = *k8s::parse_go_duration(settings.value("statusLag", "0s"));
     fleet_.settings.projection = *k8s::parse_go_duration(settings.value("projection", "3s"));
-    for (const Json& ns : settings.value("removeRejectedPods", Json::array())) {
+    for (const Json& ns : settings.value("removeRejectedPods", Json::array()))
       fleet_.settings.remove_rejected_pods.insert(ns.get<std::string>());
-    }
     fleet_.settings.adopt_drift = settings.value("adopt", false);
     fleet_.settings.mps_signal_fixed = settings.value("mpsSignalFixed", false);
     set_rollouts(settings.value("rollouts", ""));
@@ -122,11 +120,10 @@ class Script {
 
   std::string run(const Json& steps) {
     for (const Json& step : steps) {
-      if (step.is_string()) {
+      if (step.is_string())
         perform(step.get<std::string>(), nullptr);
-      } else {
+      else
         for (const auto& [verb, argument] : step.items()) perform(verb, argument);
-      }
     }
     return out_;
   }
@@ -214,9 +211,8 @@ class Script {
     } else if (verb == "daemonsets") {
       fleet_.set_daemonsets_there(argument);
     } else if (verb == "edit-our-key") {
-      for (const auto& [key, text] : fleet_.world.configmaps.find(ObjectKey{"gpu-operator", "mps-config"})->data) {
+      for (const auto& [key, text] : fleet_.world.configmaps.find(ObjectKey{"gpu-operator", "mps-config"})->data)
         if (is_managed_key(key)) names_.push_back(key);
-      }
       for (const std::string& key : names_) fleet_.edit(key, argument.get<std::string>());
       names_.clear();
     } else if (verb == "stuck") {
@@ -252,17 +248,13 @@ class Script {
     } else if (verb == "status") {
       out_ += Json::parse(fleet_.policy_status(argument)).dump(1) + "\n";
     } else if (verb == "label") {
-      for (const auto& [node, labels] : argument.items()) {
-        for (const auto& [key, value] : labels.items()) {
+      for (const auto& [node, labels] : argument.items())
+        for (const auto& [key, value] : labels.items())
           fleet_.label(node, key, value.is_null() ? std::nullopt : std::optional(value.get<std::string>()));
-        }
-      }
     } else if (verb == "annotate") {
-      for (const auto& [node, annotations] : argument.items()) {
-        for (const auto& [key, value] : annotations.items()) {
+      for (const auto& [node, annotations] : argument.items())
+        for (const auto& [key, value] : annotations.items())
           fleet_.annotate(node, key, value.is_null() ? std::nullopt : std::optional(value.get<std::string>()));
-        }
-      }
     } else if (verb == "change") {
       for (const auto& [node, change] : argument.items()) {
         ChangeWords words;
@@ -271,9 +263,8 @@ class Script {
         for (const auto& [key, value] : write_change(words)) fleet_.annotate(node, key, value);
       }
     } else if (verb == "annotate-configmap") {
-      for (const auto& [key, value] : argument.items()) {
+      for (const auto& [key, value] : argument.items())
         fleet_.annotate_config_map(key, value.is_null() ? std::nullopt : std::optional(value.get<std::string>()));
-      }
     } else if (verb == "announce") {
       fleet_.announce_default(argument);
     } else if (verb == "forbid-clusterpolicies") {
@@ -296,12 +287,9 @@ class Script {
     } else if (verb == "remove-policy") {
       fleet_.remove_policy(argument);
     } else if (verb == "rollout") {
-      for (const auto& [name, rollout] : fleet_.world.rollouts.all()) {
-        names_.push_back(name.name);
-      }
-      for (const auto& [field, value] : argument.items()) {
+      for (const auto& [name, rollout] : fleet_.world.rollouts.all()) names_.push_back(name.name);
+      for (const auto& [field, value] : argument.items())
         for (const std::string& name : names_) fleet_.rollout_switch(name, field, value);
-      }
       names_.clear();
     } else if (verb == "use") {
       for (const auto& [node, pod] : argument.items()) {
@@ -309,9 +297,8 @@ class Script {
                    string_map(pod.value("annotations", Json::object())));
       }
     } else if (verb == "job") {
-      for (const auto& [node, pod] : argument.items()) {
+      for (const auto& [node, pod] : argument.items())
         fleet_.use_by_job(node, pod.at("pod"), pod.at("job"), string_map(pod.value("annotations", Json::object())));
-      }
     } else if (verb == "protect") {
       for (const auto& [pod, answer] : string_map(argument)) fleet_.protect(pod, answer);
     } else if (verb == "forbid") {
@@ -319,17 +306,15 @@ class Script {
     } else if (verb == "refuse-writes") {  // Lists these nodes; empty: no write is refused.
       fleet_.refused_writes = string_map(argument);
     } else if (verb == "reject") {
-      for (const auto& [node, pod] : argument.items()) {
+      for (const auto& [node, pod] : argument.items())
         fleet_.reject(node, pod.at("pod"), pod.value("namespace", "jobs"));
-      }
     } else if (verb == "reboot") {
       fleet_.reboot(argument);
     } else if (verb == "kill-daemons") {
       for (const auto& [node, kill] : argument.items()) fleet_.kill_daemons(node, kill);
     } else if (verb == "ail") {
-      for (const auto& [node, ill] : argument.items()) {
+      for (const auto& [node, ill] : argument.items())
         fleet_.ail(node, ill.at("component"), ill.at("how"), ill.value("pods", 1));
-      }
     } else if (verb == "break-device") {
       for (const auto& [node, devices] : argument.items()) fleet_.break_device(node, devices);
     } else if (verb == "gpu-cluster") {
@@ -419,9 +404,8 @@ TEST_P(PlannerCase, Answers) {
 
 std::vector<std::string> all_cases() {
   std::vector<std::string> out;
-  for (const auto& entry : std::filesystem::directory_iterator(cases_dir())) {
+  for (const auto& entry : std::filesystem::directory_iterator(cases_dir()))
     if (entry.path().extension() == ".yaml") out.push_back(entry.path().stem());
-  }
   std::ranges::sort(out);
   return out;
 }

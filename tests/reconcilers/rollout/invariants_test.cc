@@ -87,10 +87,9 @@ TEST_P(Stories, KeepTheInvariantsAtEveryStepAndConverge) {
     check_same(plan, again);
     check_shown_sums(fleet);
     if (std::getenv("GSO_SHOW_STORY") != nullptr) {
-      for (const PlannedAction& action : plan.actions) {
+      for (const PlannedAction& action : plan.actions)
         if (!std::holds_alternative<PatchStatus>(action.action))
           fmt::print("{} {}\n", k8s::format_time(fleet.now), print(action));
-      }
     }
     if (pick(25) == 0) {
       // The operator is killed after some of its writes, and starts again.
@@ -244,9 +243,8 @@ TEST(Unsynced, ANamespaceWhoseWatchesHaveNotSyncedIsLeftAlone) {
   spec.nodes = alike_nodes(2);
   FleetModel fleet(spec);
   fleet.world.unsynced_namespaces = {"gpu-operator"};
-  for (const PlannedAction& action : fleet.plan().actions) {
+  for (const PlannedAction& action : fleet.plan().actions)
     EXPECT_FALSE(std::holds_alternative<WriteConfigMap>(action.action)) << "a baseline from an incomplete view";
-  }
   fleet.world.unsynced_namespaces.clear();
   ASSERT_TRUE(fleet.settle());
   fleet.edit("any", "mps-8");
@@ -260,9 +258,8 @@ TEST(Unsynced, ANamespaceWhoseWatchesHaveNotSyncedIsLeftAlone) {
 std::set<std::string> disrupted_within(FleetModel& fleet, int seconds) {
   std::set<std::string> out;
   for (int i = 0; i < seconds; ++i) {
-    for (const PlannedAction& action : fleet.tick().actions) {
+    for (const PlannedAction& action : fleet.tick().actions)
       if (action.disruptive) out.insert(action.node);
-    }
   }
   return out;
 }
@@ -308,9 +305,8 @@ TEST(StaleViews, LetANodeFinishThatHasLostItsFirstPod) {
   fleet.edit("any", "mps-8");
   std::set<std::string> first;  // With a deleted pod.
   for (int i = 0; i < 300 && first.empty(); ++i) {
-    for (const PlannedAction& action : fleet.tick().actions) {
+    for (const PlannedAction& action : fleet.tick().actions)
       if (std::holds_alternative<DeletePod>(action.action)) first.insert(action.node);
-    }
   }
   ASSERT_EQ(first.size(), 1U) << "the canary";
   fleet.world.stale_views = {{"nodes", resources::nodes, "", fleet.now, true}};

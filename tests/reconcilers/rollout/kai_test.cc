@@ -65,9 +65,8 @@ BindRequest bind_request(const char* phase) {
 std::set<std::string> told_about(FleetModel& fleet, const std::string& node) {
   std::set<std::string> reasons;
   fleet.on_plan = [&](const Plan& plan) {
-    for (const Finding& finding : plan.findings) {
+    for (const Finding& finding : plan.findings)
       if (finding.object.name == node) reasons.insert(finding.why.code);
-    }
   };
   (void)fleet.settle(300);
   fleet.on_plan = nullptr;

@@ -60,9 +60,8 @@ TEST_P(LoadedElsewhere, HaveAnEventForEachOfAFewNodesAndOneForManyOfThem) {
   FleetModel& fleet = under_a_pause(spec);
   fleet.edit("any", "ts-8");
   fleet.advance(minutes(10));
-  for (const NodeSpec& node : spec.nodes) {
+  for (const NodeSpec& node : spec.nodes)
     for (const char* component : {"plugin", "gfd"}) fleet.delete_pod_of(node.name, component);
-  }
   const std::set<std::string> told = events_of(fleet, 40, spec.nodes.size());
   if (GetParam() <= 5) {
     EXPECT_EQ(told.size(), spec.nodes.size());

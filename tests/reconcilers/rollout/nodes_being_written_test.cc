@@ -32,9 +32,8 @@ class NodesBeingWritten : public testing::Test {
   // Names of the nodes that the plan patches, and of those with pods that it deletes.
   std::vector<std::string> nodes_of(const Plan& plan) {
     std::vector<std::string> out;
-    for (const PlannedAction& planned : plan.actions) {
+    for (const PlannedAction& planned : plan.actions)
       if (!planned.node.empty()) out.push_back(planned.node);
-    }
     return out;
   }
 
@@ -111,12 +110,10 @@ TEST_F(NodesBeingWritten, TheOthersGoOnBesideIt) {
   ASSERT_EQ(nodes_of(start).size(), 2U);
   const std::string slow = nodes_of(start).front();
   hand_over(start, slow);
-  for (int second = 0; second < 300; ++second) {
+  for (int second = 0; second < 300; ++second)
     for (const std::string& node : nodes_of(fleet_->tick())) EXPECT_NE(node, slow);
-  }
-  for (const char* node : {"n01", "n02", "n03", "n04"}) {
+  for (const char* node : {"n01", "n02", "n03", "n04"})
     EXPECT_EQ(fleet_->restarts(node, "plugin"), node == slow ? 0 : 1) << node;
-  }
   answer(slow);  // The API server has refused it: nothing was written.
   EXPECT_TRUE(fleet_->settle());
   EXPECT_EQ(fleet_->restarts(slow, "plugin"), 1);

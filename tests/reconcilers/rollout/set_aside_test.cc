@@ -38,17 +38,15 @@ const std::vector<Taint> kNoSchedule = {
 
 std::vector<std::string> messages(const Plan& plan, std::string_view reason) {
   std::vector<std::string> out;
-  for (const Finding& finding : plan.findings) {
+  for (const Finding& finding : plan.findings)
     if (finding.why.code == reason) out.push_back(finding.object.name + ": " + finding.why.message);
-  }
   return out;
 }
 
 std::set<std::string> deleted(const Plan& plan) {
   std::set<std::string> out;
-  for (const PlannedAction& planned : plan.actions) {
+  for (const PlannedAction& planned : plan.actions)
     if (const auto* pod = std::get_if<DeletePod>(&planned.action)) out.insert(pod->pod.name.substr(0, 3));
-  }
   return out;
 }
 

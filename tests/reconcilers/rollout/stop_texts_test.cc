@@ -54,11 +54,10 @@ class StopTexts : public testing::Test {
   // Progressing of the policy, as "True RollingOut: message".
   [[nodiscard]] std::string progressing() const {
     const Json status = Json::parse(fleet_->policy_status("default"), nullptr, false);
-    for (const Json& condition : list_at(status, "conditions")) {
+    for (const Json& condition : list_at(status, "conditions"))
       if (text_at(condition, "type") == "Progressing")
         return fmt::format("{} {}: {}", text_at(condition, "status"), text_at(condition, "reason"),
                            text_at(condition, "message"));
-    }
     return "no condition";
   }
 

@@ -58,16 +58,14 @@ class Waits : public testing::Test {
   [[nodiscard]] std::string progressing() const { return words(status(), "Progressing"); }
   // Of the only SharingRollout under way.
   [[nodiscard]] std::string rollout(const char* type = "Progressing") const {
-    for (const auto& [key, rollout] : fleet_->world.rollouts.all()) {
+    for (const auto& [key, rollout] : fleet_->world.rollouts.all())
       if (rollout->phase != "Completed" && rollout->phase != "Superseded")
         return words(Json::parse(rollout->status_json, nullptr, false), type);
-    }
     return "no rollout";
   }
   [[nodiscard]] Json rollout_status() const {
-    for (const auto& [key, rollout] : fleet_->world.rollouts.all()) {
+    for (const auto& [key, rollout] : fleet_->world.rollouts.all())
       return Json::parse(rollout->status_json, nullptr, false);
-    }
     return Json::object();
   }
   [[nodiscard]] std::string rollout_object() const { return fleet_->world.rollouts.all().front().first.name; }
@@ -167,10 +165,9 @@ TEST_F(Waits, AStatusWhoseFieldsAreDroppedIsNotWrittenInEachPass) {
     Json status = Json::parse(text);
     for (const char* field : {"reason", "waits"}) status.erase(field);
     if (!status.contains("nodes") || !status["nodes"].is_array()) return status.dump();
-    for (Json& node : status["nodes"]) {
+    for (Json& node : status["nodes"])
       for (const char* field : {"podsWithoutController", "evictionForbiddenBy", "podsStayOtherwise", "evictionRefused"})
         node.erase(field);
-    }
     return status.dump();
   };
   const auto serve = [&] {

@@ -90,9 +90,8 @@ ContainerStatus StandaloneMps::finished_check() const {
 }
 
 const Pod* StandaloneMps::pod_on(const std::string& node) const {
-  for (const auto& [key, pod] : fleet->world.operand_pods.all()) {
+  for (const auto& [key, pod] : fleet->world.operand_pods.all())
     if (key.ns == kDaemons.ns && pod->node_name == node) return pod.get();
-  }
   return nullptr;
 }
 
@@ -110,9 +109,8 @@ std::string StandaloneMps::hash_on(const std::string& node) const {
 
 int StandaloneMps::on(const std::string& hash) const {
   int out = 0;
-  for (const auto& [key, pod] : fleet->world.operand_pods.all()) {
+  for (const auto& [key, pod] : fleet->world.operand_pods.all())
     out += key.ns == kDaemons.ns && pod->meta.labels.get(kRevisionHashLabel) == hash ? 1 : 0;
-  }
   return out;
 }
 
@@ -153,9 +151,8 @@ void StandaloneMps::run(Duration span) {
 }
 
 std::string StandaloneMps::finding(std::string_view reason) const {
-  for (const Finding& found : last.findings) {
+  for (const Finding& found : last.findings)
     if (found.why.code == reason) return found.object.name + ": " + found.why.message;
-  }
   return {};
 }
 

@@ -27,9 +27,8 @@ std::vector<std::string> full_budgets(FleetModel& fleet) {
   fleet.index.refresh(fleet.world, fleet.settings);
   std::vector<std::string> out;
   const Snapshot snapshot{fleet.world, fleet.now, fleet.timers, fleet.consumers, fleet.settings};
-  for (const Finding& finding : audit(snapshot, fleet.index).findings) {
+  for (const Finding& finding : audit(snapshot, fleet.index).findings)
     if (finding.why.code == kBudgetExhausted) out.push_back(finding.why.message);
-  }
   return out;
 }
 
@@ -258,9 +257,8 @@ TEST_F(StandaloneMps, LeaveNodesOfEachProductInService) {
   fleet->settings.cluster_max_unavailable = fleet->settings.rollout.max_unavailable = {100, true};
   fleet->settings.rollout.max_unavailable_per_group = {1, false};
   fleet->settings.rollout.canary_nodes_per_group = 4;
-  for (const char* node : {"n01", "n02", "n03", "n04"}) {
+  for (const char* node : {"n01", "n02", "n03", "n04"})
     fleet->use(node, std::string("trainer-") + node, std::string(kGpuResource), 1);
-  }
   new_template("new");
   run(60s);
   EXPECT_EQ(in_change(), 2);
@@ -271,9 +269,8 @@ TEST_F(StandaloneMps, LeaveNodesOfEachProductInService) {
 // n01 has the daemon and no device plugin: it uses the slots of its policy all the same.
 TEST_F(StandaloneMps, UseTheSlotsOfChangesOfProfilesAlsoWithoutAPlugin) {
   begin(3);
-  for (const char* component : {"device-plugin", "gpu-feature-discovery", "mps-control-daemon"}) {
+  for (const char* component : {"device-plugin", "gpu-feature-discovery", "mps-control-daemon"})
     fleet->label("n01", std::string("nvidia.com/gpu.deploy.") + component, std::nullopt);
-  }
   fleet->settings.cluster_max_unavailable = {3, false};
   fleet->settings.rollout.max_unavailable = {1, false};
   fleet->use("n01", "trainer", std::string(kGpuResource), 1);

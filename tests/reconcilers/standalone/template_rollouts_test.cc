@@ -29,9 +29,8 @@ class TemplateRollouts : public StandaloneMps {
   }
   // The SharingRollout of that template; null: there is none.
   [[nodiscard]] const SharingRollout* rollout_to(const std::string& hash) const {
-    for (const auto& [key, rollout] : fleet->world.rollouts.all()) {
+    for (const auto& [key, rollout] : fleet->world.rollouts.all())
       if (rollout->to_revision == hash) return rollout.get();
-    }
     return nullptr;
   }
   [[nodiscard]] std::string phase_of(const std::string& hash) const {
@@ -47,9 +46,8 @@ class TemplateRollouts : public StandaloneMps {
     fleet->rollout_switch(rollout_to(hash)->meta.name, field, value);
   }
   [[nodiscard]] std::string marked_node() const {
-    for (const auto& [key, node] : fleet->world.nodes.all()) {
+    for (const auto& [key, node] : fleet->world.nodes.all())
       if (mps_daemon_change_on(*node).change) return key.name;
-    }
     return {};
   }
   // `rollout start`.

@@ -239,9 +239,8 @@ class ApiServer::Impl {
     entry.body = request.body;
     auto outcome = dispatch(resource, request, info, context, entry);
     k8s::HttpResponse response = outcome ? written(*resource, *outcome, format) : outcome.error().response();
-    for (const std::string& warning : writer_.take_warnings()) {
+    for (const std::string& warning : writer_.take_warnings())
       if (outcome) response.headers.emplace_back("warning", "299 - " + json(warning).dump());
-    }
     entry.status = response.status;
     emit(std::move(entry));
     return response;
@@ -288,9 +287,8 @@ class ApiServer::Impl {
     if (!selection) return std::unexpected(selection.error());
     std::vector<ObjectPtr> chosen;
     const auto [first, last] = Bucket::range(storage_.bucket(resource->bucket).objects(), info.key.ns);
-    for (auto it = first; it != last; ++it) {
+    for (auto it = first; it != last; ++it)
       if (selection->matches(*it->second)) chosen.push_back(it->second);
-    }
     json items = json::array();
     for (const auto& object : chosen) {
       items.push_back(served_json(*resource, *object));
@@ -358,9 +356,8 @@ class ApiServer::Impl {
     if (crd["metadata"].contains("deletionTimestamp")) {  // Its objects go with it, at once.
       const ResourcePtr definitions = registry_.find("apiextensions.k8s.io", "v1", "customresourcedefinitions");
       const ObjectPtr stored = storage_.bucket(definitions->bucket).find({"", name});
-      if (stored->parsed()->at("metadata").value("finalizers", json::array()) == json::array({kCleanup})) {
+      if (stored->parsed()->at("metadata").value("finalizers", json::array()) == json::array({kCleanup}))
         writer_.erase_object(definitions, stored);
-      }
       return;
     }
     if (crd.value("status", json::object()).value("conditions", json()).is_array()) return;

@@ -20,9 +20,8 @@ constexpr const char* kTemplateGeneration = "deprecated.daemonset.template.gener
 
 void immutable(const json& object, const json& old, const char* parent, const char* member, FieldErrors& errors) {
   const json now = object.value(parent, json::object()).value(member, json());
-  if (now != old.value(parent, json::object()).value(member, json())) {
+  if (now != old.value(parent, json::object()).value(member, json()))
     errors.push_back(invalid_value(fmt::format("{}.{}", parent, member), now, "field is immutable"));
-  }
 }
 
 void validate_workload(const json& object, FieldErrors& errors) {
@@ -44,9 +43,8 @@ void validate_workload(const json& object, FieldErrors& errors) {
   if (labels.is_object()) check_labels(labels, "spec.template.metadata.labels", errors);
   const json pod = spec.value("template", json::object()).value("spec", json::object());
   validate_pod_spec(pod, "spec.template.spec", errors);
-  if (pod.value("restartPolicy", "Always") != "Always") {
+  if (pod.value("restartPolicy", "Always") != "Always")
     errors.push_back(not_supported("spec.template.spec.restartPolicy", pod["restartPolicy"], {"Always"}));
-  }
 }
 
 std::string template_generation(const json& object) {
@@ -60,9 +58,8 @@ void check_config_keys(const json& object, const char* member, const char* other
   for (const auto& [key, value] : it->items()) {
     const std::string at = fmt::format("{}[{}]", member, key);
     if (auto problem = config_map_key_problem(key)) errors.push_back(invalid_value(at, key, *problem));
-    if (other != nullptr && object.value(other, json::object()).contains(key)) {
+    if (other != nullptr && object.value(other, json::object()).contains(key))
       errors.push_back(invalid_value(at, key, fmt::format("duplicate of key present in {}", other)));
-    }
   }
 }
 
@@ -137,14 +134,11 @@ Strategy config_map_strategy() {
   };
   s.validate_update = [](const json& object, const json& old, FieldErrors& errors) {
     if (!old.value("immutable", false)) return;
-    if (!object.value("immutable", false)) {
+    if (!object.value("immutable", false))
       errors.push_back(forbidden_value("immutable", "field is immutable when `immutable` is set"));
-    }
-    for (const char* member : {"data", "binaryData"}) {
-      if (object.value(member, json::object()) != old.value(member, json::object())) {
+    for (const char* member : {"data", "binaryData"})
+      if (object.value(member, json::object()) != old.value(member, json::object()))
         errors.push_back(forbidden_value(member, "field is immutable when `immutable` is set"));
-      }
-    }
   };
   return s;
 }
@@ -241,9 +235,8 @@ Strategy deployment_strategy() {
 Strategy controller_revision_strategy() {
   Strategy s;
   s.validate_update = [](const json& object, const json& old, FieldErrors& errors) {
-    if (object.value("data", json()) != old.value("data", json())) {
+    if (object.value("data", json()) != old.value("data", json()))
       errors.push_back(invalid_value("data", object.value("data", json()), "field is immutable"));
-    }
   };
   return s;
 }
@@ -272,9 +265,8 @@ Strategy disruption_budget_strategy() {
   s.unconditional_update = false;
   s.validate = [](const json& budget, FieldErrors& errors) {
     const json spec = budget.value("spec", json::object());
-    if (spec.contains("minAvailable") && spec.contains("maxUnavailable")) {
+    if (spec.contains("minAvailable") && spec.contains("maxUnavailable"))
       errors.push_back(invalid_value("spec", spec, "minAvailable and maxUnavailable cannot be both set"));
-    }
   };
   return s;
 }
@@ -285,9 +277,8 @@ namespace {
 void validate_timed_event(const json& event, bool new_api, FieldErrors& errors) {
   const std::string involved = event["involvedObject"].value("namespace", "");
   const std::string ns = event["metadata"].value("namespace", "");
-  if (involved.empty() && ns != "default" && ns != "kube-system") {
+  if (involved.empty() && ns != "default" && ns != "kube-system")
     errors.push_back(invalid_value("involvedObject.namespace", involved, "does not match event.namespace"));
-  }
   const char* controller = new_api ? "reportingController" : "reportingComponent";
   const std::string reporter = event.value("reportingComponent", "");
   if (reporter.empty()) errors.push_back(required_value(controller));
@@ -297,9 +288,8 @@ void validate_timed_event(const json& event, bool new_api, FieldErrors& errors) 
     if (value.empty()) errors.push_back(required_value(member));
     if (value.size() > 128) errors.push_back(invalid_value(member, "", "can have at most 128 characters"));
   }
-  if (event.value("message", "").size() > 1024) {
+  if (event.value("message", "").size() > 1024)
     errors.push_back(invalid_value("message", "", "can have at most 1024 characters"));
-  }
 }
 
 }  // namespace
@@ -314,21 +304,18 @@ Strategy event_strategy(bool new_api) {
     }
     const std::string involved = event["involvedObject"].value("namespace", "");
     const std::string ns = event["metadata"].value("namespace", "");
-    if (involved.empty() ? ns != "default" : involved != ns) {
+    if (involved.empty() ? ns != "default" : involved != ns)
       errors.push_back(invalid_value("involvedObject.namespace", involved, "does not match event.namespace"));
-    }
   };
   s.validate = check;
   if (!new_api) return s;
   s.validate_create = [](const json& event, FieldErrors& errors) {
     if (event.value("eventTime", json()).is_null()) errors.push_back(required_value("eventTime"));
     const std::string type = event.value("type", "");
-    if (type != "Normal" && type != "Warning") {
+    if (type != "Normal" && type != "Warning")
       errors.push_back(invalid_value("type", "", fmt::format("has invalid value: {}", type)));
-    }
-    for (const char* member : {"firstTimestamp", "lastTimestamp", "count"}) {
+    for (const char* member : {"firstTimestamp", "lastTimestamp", "count"})
       if (!event.value(member, json()).is_null()) errors.push_back(invalid_value(member, "", "needs to be unset"));
-    }
     if (!event.value("source", json::object()).empty())
       errors.push_back(invalid_value("source", "", "needs to be unset"));
   };
@@ -356,12 +343,9 @@ std::string base64(std::string_view bytes) {
   std::string out;
   for (std::size_t i = 0; i < bytes.size(); i += 3) {
     std::uint32_t group = 0;
-    for (std::size_t j = 0; j < 3; ++j) {
+    for (std::size_t j = 0; j < 3; ++j)
       group = group << 8 | (i + j < bytes.size() ? static_cast<unsigned char>(bytes[i + j]) : 0U);
-    }
-    for (std::size_t j = 0; j < 4; ++j) {
-      out += j <= bytes.size() - i ? kAlphabet[group >> (18 - 6 * j) & 63U] : '=';
-    }
+    for (std::size_t j = 0; j < 4; ++j) out += j <= bytes.size() - i ? kAlphabet[group >> (18 - 6 * j) & 63U] : '=';
   }
   return out;
 }

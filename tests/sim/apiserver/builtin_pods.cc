@@ -43,29 +43,24 @@ void default_container(json& container) {
   set_default(container, "terminationMessagePolicy", "File");
   set_default(container, "imagePullPolicy", pull_policy(container.value("image", "")));
   set_default(container, "resources", json::object());
-  if (container.contains("ports")) {
+  if (container.contains("ports"))
     for (auto& port : container["ports"]) set_default(port, "protocol", "TCP");
-  }
   if (container.contains("env")) {
-    for (auto& env : container["env"]) {
-      if (env.contains("valueFrom") && env["valueFrom"].contains("fieldRef")) {
+    for (auto& env : container["env"])
+      if (env.contains("valueFrom") && env["valueFrom"].contains("fieldRef"))
         set_default(env["valueFrom"]["fieldRef"], "apiVersion", "v1");
-      }
-    }
   }
   for (const char* probe : {"livenessProbe", "readinessProbe", "startupProbe"}) default_probe(container, probe);
   json& resources = container["resources"];
-  if (resources.contains("limits")) {
+  if (resources.contains("limits"))
     for (const auto& [name, value] : resources["limits"].items())
       set_default(resources["requests"], name.c_str(), value);
-  }
 }
 
 void default_volume(json& volume) {
   if (volume.size() <= 1) volume["emptyDir"] = json::object();
-  for (const char* source : {"configMap", "secret", "projected", "downwardAPI"}) {
+  for (const char* source : {"configMap", "secret", "projected", "downwardAPI"})
     if (volume.contains(source)) set_default(volume[source], "defaultMode", 0644);
-  }
   if (volume.contains("hostPath")) set_default(volume["hostPath"], "type", "");
 }
 
@@ -75,17 +70,15 @@ constexpr const char* kContainerLists[] = {"initContainers", "containers", "ephe
 void validate_container(const json& container, const std::string& path, const std::set<std::string>& volumes,
                         std::set<std::string>& names, FieldErrors& errors) {
   const std::string name = container.value("name", "");
-  if (name.empty()) {
+  if (name.empty())
     errors.push_back(required_value(path + ".name"));
-  } else if (auto problem = dns_label_problem(name)) {
+  else if (auto problem = dns_label_problem(name))
     errors.push_back(invalid_value(path + ".name", name, *problem));
-  }
   if (!name.empty() && !names.insert(name).second) errors.push_back(duplicate_value(path + ".name", name));
   const std::string image = container.value("image", "");
   if (image.empty()) errors.push_back(required_value(path + ".image"));
-  if (!image.empty() && (image.front() == ' ' || image.back() == ' ')) {
+  if (!image.empty() && (image.front() == ' ' || image.back() == ' '))
     errors.push_back(invalid_value(path + ".image", image, "must not have leading or trailing whitespace"));
-  }
   check_enum(container, "imagePullPolicy", {"Always", "IfNotPresent", "Never"}, path, errors);
   const json mounts = container.value("volumeMounts", json::array());
   std::set<std::string> mount_paths;
@@ -94,20 +87,17 @@ void validate_container(const json& container, const std::string& path, const st
     const std::string volume = mounts[i].value("name", "");
     if (volume.empty())
       errors.push_back(required_value(at + ".name"));
-    else if (!volumes.contains(volume)) {
+    else if (!volumes.contains(volume))
       errors.push_back({FieldError::Type::not_found, at + ".name", json(volume).dump(), ""});
-    }
     const std::string mount = mounts[i].value("mountPath", "");
     if (mount.empty())
       errors.push_back(required_value(at + ".mountPath"));
-    else if (!mount_paths.insert(mount).second) {
+    else if (!mount_paths.insert(mount).second)
       errors.push_back(invalid_value(at + ".mountPath", mount, "must be unique"));
-    }
   }
   const json env = container.value("env", json::array());
-  for (std::size_t i = 0; i < env.size(); ++i) {
+  for (std::size_t i = 0; i < env.size(); ++i)
     if (env[i].value("name", "").empty()) errors.push_back(required_value(fmt::format("{}.env[{}].name", path, i)));
-  }
 }
 
 }  // namespace
@@ -119,9 +109,8 @@ bool is_ready(const json& pod) {
 }
 
 void default_pod_spec(json& spec) {
-  if (spec.contains("volumes")) {
+  if (spec.contains("volumes"))
     for (auto& volume : spec["volumes"]) default_volume(volume);
-  }
   for (const char* list : kContainerLists) {
     if (!spec.contains(list) || !spec[list].is_array()) continue;
     for (auto& container : spec[list]) default_container(container);
@@ -182,9 +171,8 @@ void validate_pod_spec(const json& spec, const std::string& path, FieldErrors& e
   std::set<std::string> names;
   for (const char* list : {"containers", "initContainers"}) {
     const json containers = spec.value(list, json::array());
-    for (std::size_t i = 0; containers.is_array() && i < containers.size(); ++i) {
+    for (std::size_t i = 0; containers.is_array() && i < containers.size(); ++i)
       validate_container(containers[i], fmt::format("{}.{}[{}]", path, list, i), volumes, names, errors);
-    }
   }
   check_enum(spec, "restartPolicy", {"Always", "Never", "OnFailure"}, path, errors);
   check_enum(spec, "dnsPolicy", {"ClusterFirst", "ClusterFirstWithHostNet", "Default", "None"}, path, errors);
@@ -207,16 +195,14 @@ void validate_pod_update(const json& pod, const json& old, FieldErrors& errors) 
                                                             : "pod updates may not add or remove init containers"));
       return;
     }
-    for (std::size_t i = 0; i < count; ++i) {
+    for (std::size_t i = 0; i < count; ++i)
       if (before[list][i].contains("image")) spec[list][i]["image"] = before[list][i]["image"];
-    }
   }
-  for (const char* free : {"activeDeadlineSeconds", "terminationGracePeriodSeconds"}) {
+  for (const char* free : {"activeDeadlineSeconds", "terminationGracePeriodSeconds"})
     if (before.contains(free))
       spec[free] = before[free];
     else
       spec.erase(free);
-  }
   const json old_tolerations = before.value("tolerations", json::array());
   for (const auto& toleration : old_tolerations) {
     const json now = spec.value("tolerations", json::array());

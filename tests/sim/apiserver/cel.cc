@@ -64,9 +64,8 @@ class Evaluator {
 
  private:
   Value name(const std::string& text) const {
-    for (auto it = names_.rbegin(); it != names_.rend(); ++it) {
+    for (auto it = names_.rbegin(); it != names_.rend(); ++it)
       if (it->first == text) return *it->second;
-    }
     static const std::set<std::string> kTypes{"int", "uint", "double", "string", "bool", "list", "map", "null_type"};
     return kTypes.contains(text) ? Value("type " + text) : Value(kUnknown);
   }
@@ -75,10 +74,9 @@ class Evaluator {
   static std::string unescaped(std::string text) {
     static const std::map<std::string, std::string> kEscapes{
         {"__dot__", "."}, {"__dash__", "-"}, {"__slash__", "/"}, {"__underscores__", "__"}};
-    for (const auto& [from, to] : kEscapes) {
+    for (const auto& [from, to] : kEscapes)
       for (auto at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
         text.replace(at, from.size(), to);
-    }
     if (text.size() > 4 && text.starts_with("__") && text.ends_with("__")) return text.substr(2, text.size() - 4);
     return text;
   }
@@ -297,11 +295,10 @@ class Evaluator {
         found.push_back(item);  // A counterexample.
       }
     };
-    if (range.is_object()) {
+    if (range.is_object())
       for (const auto& [key, value] : range.items()) visit(json(key));
-    } else {
+    else
       for (const auto& item : range) visit(item);
-    }
     if (n.text == "all" && !found.empty()) return false;
     if (n.text == "exists" && holding > 0) return true;
     if (!trouble) return trouble;

@@ -67,9 +67,8 @@ class CelParser {
   void take_symbol() {
     constexpr std::array<std::string_view, 6> kDouble{"==", "!=", "<=", ">=", "&&", "||"};
     std::size_t size = 1;
-    for (const auto symbol : kDouble) {
+    for (const auto symbol : kDouble)
       if (rest_.starts_with(symbol)) size = 2;
-    }
     token_ = {Token::Type::symbol, std::string(rest_.substr(0, size))};
     rest_.remove_prefix(size);
   }
@@ -101,9 +100,8 @@ class CelParser {
   }
 
   static CelTree make(Kind kind, std::string text, std::vector<CelTree> kids, json value = nullptr) {
-    for (const auto& kid : kids) {
+    for (const auto& kid : kids)
       if (kid == nullptr) return nullptr;
-    }
     return std::make_shared<CelNode>(CelNode{kind, std::move(text), std::move(value), std::move(kids)});
   }
 

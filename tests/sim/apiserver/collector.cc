@@ -58,9 +58,8 @@ boost::asio::awaitable<void> Collector::run(Collector* self, std::shared_ptr<Wak
 }
 
 ResourcePtr Collector::resource_of(const std::string& bucket) const {
-  for (const auto& r : registry_.all()) {
+  for (const auto& r : registry_.all())
     if (r->bucket == bucket && r->api_version() == r->storage_version) return r;
-  }
   return nullptr;
 }
 
@@ -68,9 +67,8 @@ void Collector::on_event(const std::string& bucket, const StoredEvent& event) {
   const Object& any = event.after != nullptr ? *event.after : *event.before;
   const Location at{bucket, any.key()};
   bool work = false;
-  if (event.before != nullptr) {
+  if (event.before != nullptr)
     for (const auto& owner : event.before->owner_uids()) dependents_[owner].erase(at);
-  }
   if (event.after == nullptr) {
     alive_.erase(any.uid());
     if (auto it = dependents_.find(any.uid()); it != dependents_.end()) {
@@ -82,9 +80,8 @@ void Collector::on_event(const std::string& bucket, const StoredEvent& event) {
       auto it = alive_.find(owner);
       if (it != alive_.end()) work |= work_.deleting.insert(it->second).second;
     }
-    if (auto ns = storage_.bucket("namespaces").find({"", any.key().ns}); ns != nullptr && ns->deleting()) {
+    if (auto ns = storage_.bucket("namespaces").find({"", any.key().ns}); ns != nullptr && ns->deleting())
       work |= work_.namespaces.insert(any.key().ns).second;
-    }
   } else {
     alive_[any.uid()] = at;
     for (const auto& owner : any.owner_uids()) {
@@ -92,9 +89,8 @@ void Collector::on_event(const std::string& bucket, const StoredEvent& event) {
       if (!alive_.contains(owner)) work |= work_.dependents.insert(at).second;
     }
     if (any.deleting()) work |= work_.deleting.insert(at).second;
-    if (bucket == "namespaces" && (event.before == nullptr || any.deleting())) {
+    if (bucket == "namespaces" && (event.before == nullptr || any.deleting()))
       work |= work_.namespaces.insert(any.key().name).second;
-    }
   }
   const bool budgets = bucket == kBudgets || (bucket == "pods" && has_budgets(any.key().ns));
   if (budgets) work |= work_.budgets.insert(any.key().ns).second;
@@ -170,11 +166,10 @@ void Collector::finish_deletion(const Location& at) {
   }
   if (!orphan && !dependents_[object->uid()].empty()) return;  // The last dependent's end brings us back.
   drop_finalizer(state, orphan ? "orphan" : "foregroundDeletion");
-  if (state["metadata"].contains("finalizers")) {
+  if (state["metadata"].contains("finalizers"))
     writer_.replace_object(resource, object, std::move(state));
-  } else {
+  else
     writer_.erase_object(resource, object);
-  }
 }
 
 void Collector::tend_namespace(const std::string& name) {

@@ -30,9 +30,8 @@ std::vector<Column> columns_of(const json& version) {
 }
 
 std::string storage_version_of(const json& spec) {
-  for (const auto& version : spec["versions"]) {
+  for (const auto& version : spec["versions"])
     if (version.value("storage", false)) return version.value("name", "");
-  }
   return "";
 }
 
@@ -42,30 +41,26 @@ void validate_definition(const json& crd, FieldErrors& errors) {
   const std::string group = spec.value("group", "");
   const std::string expected = names.value("plural", "") + "." + group;
   const std::string name = crd["metadata"].value("name", "");
-  if (name != expected) {
+  if (name != expected)
     errors.push_back(invalid_value("metadata.name", name, "must be spec.names.plural+\".\"+spec.group"));
-  }
   if (group.empty())
     errors.push_back(required_value("spec.group"));
   else if (auto problem = dns_subdomain_problem(group))
     errors.push_back(invalid_value("spec.group", group, *problem));
-  for (const char* member : {"plural", "kind"}) {
+  for (const char* member : {"plural", "kind"})
     if (names.value(member, "").empty()) errors.push_back(required_value(fmt::format("spec.names.{}", member)));
-  }
   const std::string scope = spec.value("scope", "");
   if (scope.empty())
     errors.push_back(required_value("spec.scope"));
-  else if (scope != "Cluster" && scope != "Namespaced") {
+  else if (scope != "Cluster" && scope != "Namespaced")
     errors.push_back(not_supported("spec.scope", scope, {"Cluster", "Namespaced"}));
-  }
   const json versions = spec.value("versions", json::array());
   int stored = 0;
   for (std::size_t i = 0; versions.is_array() && i < versions.size(); ++i) {
     stored += versions[i].value("storage", false) ? 1 : 0;
     const json schema = versions[i].value("schema", json::object());
-    if (!schema.is_object() || !schema.value("openAPIV3Schema", json()).is_object()) {
+    if (!schema.is_object() || !schema.value("openAPIV3Schema", json()).is_object())
       errors.push_back(required_value(fmt::format("spec.versions[{}].schema.openAPIV3Schema", i)));
-    }
   }
   if (stored != 1)
     errors.push_back(

@@ -47,9 +47,8 @@ json subresource_verbs(const std::string& subresource) {
 
 std::vector<ResourcePtr> of_version(const Registry& registry, const std::string& group, const std::string& version) {
   std::vector<ResourcePtr> found;
-  for (const auto& r : registry.all()) {
+  for (const auto& r : registry.all())
     if (r->group == group && r->version == version) found.push_back(r);
-  }
   std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a->plural < b->plural; });
   return found;
 }
@@ -185,14 +184,12 @@ std::optional<k8s::HttpResponse> discover(const Registry& registry, const Reques
         json({{"kind", "APIVersions"}, {"versions", {"v1"}}, {"serverAddressByClientCIDRs", json::array()}}).dump() +
             "\n");
   }
-  if (s[0] == "api" && s.size() == 2 && registry.has_group_version("", s[1])) {
+  if (s[0] == "api" && s.size() == 2 && registry.has_group_version("", s[1]))
     return json_response(200, legacy_resources(registry, "", s[1]).dump() + "\n");
-  }
   if (s[0] == "apis" && s.size() == 1) {
     json groups = json::array();
-    for (const auto& [group, versions] : groups_of(registry)) {
+    for (const auto& [group, versions] : groups_of(registry))
       if (!group.empty()) groups.push_back(legacy_group(group, versions));
-    }
     return json_response(
         200, json({{"kind", "APIGroupList"}, {"apiVersion", "v1"}, {"groups", std::move(groups)}}).dump() + "\n");
   }
@@ -205,9 +202,8 @@ std::optional<k8s::HttpResponse> discover(const Registry& registry, const Reques
       return json_response(200, document.dump() + "\n");
     }
   }
-  if (s[0] == "apis" && s.size() == 3 && registry.has_group_version(s[1], s[2])) {
+  if (s[0] == "apis" && s.size() == 3 && registry.has_group_version(s[1], s[2]))
     return json_response(200, legacy_resources(registry, s[1], s[2]).dump() + "\n");
-  }
   return std::nullopt;
 }
 

@@ -30,11 +30,9 @@ json condition(const json& status, std::int64_t allowed, std::int64_t generation
                     {"observedGeneration", generation},
                     {"lastTransitionTime", k8s::format_time(now)}};
   const json old = status.value("conditions", json::array());
-  for (const auto& c : old) {
-    if (c.value("type", "") == "DisruptionAllowed" && c.value("status", "") == condition["status"]) {
+  for (const auto& c : old)
+    if (c.value("type", "") == "DisruptionAllowed" && c.value("status", "") == condition["status"])
       condition["lastTransitionTime"] = c.value("lastTransitionTime", "");
-    }
-  }
   return condition;
 }
 

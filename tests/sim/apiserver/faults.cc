@@ -12,9 +12,8 @@ bool is_write(const std::string& verb) {
 
 std::uint64_t Faults::count(Fault fault) const {
   std::uint64_t count = 0;
-  for (const State& s : rules_) {
+  for (const State& s : rules_)
     if (s.rule.fault == fault) count += static_cast<std::uint64_t>(s.applied);
-  }
   return count;
 }
 

@@ -25,12 +25,11 @@ bool granular(const Schema* schema, const json& value) {
 std::string item_element(const Schema& list, const json& item) {
   if (list.list_type == Schema::ListType::set || !item.is_object()) return "v:" + item.dump();
   json key = json::object();
-  for (const std::string& name : list.list_keys) {
+  for (const std::string& name : list.list_keys)
     if (item.contains(name))
       key[name] = item[name];
     else if (name == "protocol")
       key[name] = "TCP";  // The one key with a default, of container and service ports.
-  }
   return "k:" + key.dump();
 }
 
@@ -41,11 +40,10 @@ const Schema* member_schema(const Schema* schema, const std::string& name) {
 // Calls visit(element, schema, value) for each member of a granular value.
 template <class Visit>
 void for_each_member(const Schema* schema, const json& value, Visit visit) {
-  if (value.is_object()) {
+  if (value.is_object())
     for (const auto& [name, member] : value.items()) visit("f:" + name, member_schema(schema, name), member);
-  } else {
+  else
     for (const auto& item : value) visit(item_element(*schema, item), schema->element, item);
-  }
 }
 
 void add_leaves(const Schema* schema, const json& value, bool item, FieldSet& set) {
@@ -101,17 +99,15 @@ void compare(const Schema* schema, const json& before, const json& after, FieldS
     auto was = old_members.find(element);
     FieldSet inner;
     FieldSet inner_removed;
-    if (was == old_members.end()) {
+    if (was == old_members.end())
       add_all(now.schema, *now.value, inner);
-    } else {
+    else
       compare(now.schema, *was->second.value, *now.value, inner, inner_removed);
-    }
     if (!inner.empty()) changed.children[element] = std::move(inner);
     if (!inner_removed.empty()) removed.children[element] = std::move(inner_removed);
   }
-  for (const auto& [element, was] : old_members) {
+  for (const auto& [element, was] : old_members)
     if (!new_members.contains(element)) add_all(was.schema, *was.value, removed.children[element]);
-  }
 }
 
 std::string printed(const std::string& element) {
@@ -126,9 +122,8 @@ std::string printed(const std::string& element) {
 }
 
 void collect_paths(const FieldSet& set, const std::string& prefix, std::vector<std::string>& out) {
-  for (const auto& [element, child] : set.children) {  // Members of a level come before what is below them.
+  for (const auto& [element, child] : set.children)  // Members of a level come before what is below them.
     if (child.member) out.push_back(prefix + printed(element));
-  }
   for (const auto& [element, child] : set.children) collect_paths(child, prefix + printed(element), out);
 }
 
@@ -213,20 +208,18 @@ void check_types(const Schema* schema, const json& value, const std::string& pat
   if (value.is_object()) {
     for (const auto& [name, member] : value.items()) {
       const Schema* type = schema->member(name);
-      if (type == nullptr && schema->type == Type::object && !schema->preserve_unknown) {
+      if (type == nullptr && schema->type == Type::object && !schema->preserve_unknown)
         errors.push_back(fmt::format("{}.{}: field not declared in schema", path, name));
-      } else {
+      else
         check_types(type, member, path + "." + name, errors);
-      }
     }
   } else if (value.is_array()) {
     std::map<std::string, int> seen;
     for (std::size_t i = 0; i < value.size(); ++i) {
       const bool keyed = associative(schema);
       const std::string element = keyed ? item_element(*schema, value[i]) : "";
-      if (keyed && seen[element]++ > 0) {
+      if (keyed && seen[element]++ > 0)
         errors.push_back(fmt::format("{}: duplicate entries for key {}", path, printed(element)));
-      }
       check_types(schema->element, value[i], keyed ? path + printed(element) : fmt::format("{}[{}]", path, i), errors);
     }
   }
@@ -257,9 +250,8 @@ FieldSet FieldSet::from_json(const json& fields_v1) {
 json FieldSet::to_json() const {
   json fields = json::object();
   if (member && !children.empty()) fields["."] = json::object();
-  for (const auto& [element, child] : children) {
+  for (const auto& [element, child] : children)
     if (!child.empty()) fields[element] = child.to_json();
-  }
   return fields;
 }
 

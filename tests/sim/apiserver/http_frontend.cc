@@ -173,9 +173,7 @@ struct HttpFrontend::State {
 
   static asio::awaitable<void> serve(std::shared_ptr<State> self, std::shared_ptr<Connection> connection) {
     bool more = true;
-    while (more && !self->stopped) {
-      more = co_await serve_one(connection, &self->server);
-    }
+    while (more && !self->stopped) more = co_await serve_one(connection, &self->server);
     self->connections.erase(connection);
   }
 

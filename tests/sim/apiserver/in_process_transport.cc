@@ -187,9 +187,8 @@ void InProcessTransport::set_request_listener(std::function<void(const HttpReque
 }
 
 void InProcessTransport::reset_streams() {
-  for (const auto& weak : std::exchange(state_->streams, {})) {
+  for (const auto& weak : std::exchange(state_->streams, {}))
     if (auto stream = weak.lock()) stream->reset();
-  }
 }
 
 void InProcessTransport::set_connected(bool connected) {
@@ -220,9 +219,8 @@ asio::awaitable<Result<HttpResponse>> InProcessTransport::send(HttpRequest reque
     if (!allowed) co_return std::unexpected(allowed.error());
     state->note(request);
   }
-  for (const Fault refusal : kRefusals) {
+  for (const Fault refusal : kRefusals)
     if (const auto rule = pick(refusal)) co_return fault_response(*rule, info);
-  }
   RequestContext context = context_of(state->identity);
   if (const auto rule = pick(Fault::stale)) context.stale_revisions = rule->revisions;
   HttpResponse response = state->server.handle(request, context);
@@ -254,9 +252,8 @@ asio::awaitable<Result<std::unique_ptr<k8s::ByteStream>>> InProcessTransport::op
   if (pick(Fault::transport_error)) co_return k8s::fail(Reason::transport, "connection reset by peer (injected)");
   for (const Fault refusal : kRefusals) {
     if (refusal == Fault::gone) continue;  // A watch is answered with 200 and an ERROR event.
-    if (const auto rule = pick(refusal)) {
+    if (const auto rule = pick(refusal))
       co_return std::make_unique<InProcessStream>(clock, state->server, fault_response(*rule, info));
-    }
   }
   if (!ApiServer::is_watch(request)) {
     co_return std::make_unique<InProcessStream>(clock, state->server,
@@ -265,9 +262,8 @@ asio::awaitable<Result<std::unique_ptr<k8s::ByteStream>>> InProcessTransport::op
   RequestContext context = context_of(state->identity);
   if (const auto rule = pick(Fault::stale)) context.stale_revisions = rule->revisions;
   auto answer = state->server.watch(request, context);
-  if (auto* refused = std::get_if<HttpResponse>(&answer)) {
+  if (auto* refused = std::get_if<HttpResponse>(&answer))
     co_return std::make_unique<InProcessStream>(clock, state->server, std::move(*refused));
-  }
   if (state->strikes(Fault::crash_unanswered, info)) co_return crashed();
   state->strike_with_the_answer(info);
   auto watch = std::get<std::shared_ptr<WatchStream>>(std::move(answer));

@@ -15,9 +15,8 @@ using Values = std::vector<const json*>;
 
 Values member(const Values& values, const std::string& name) {
   Values found;
-  for (const json* v : values) {
+  for (const json* v : values)
     if (v->is_object() && v->contains(name)) found.push_back(&(*v)[name]);
-  }
   return found;
 }
 
@@ -54,11 +53,10 @@ Values bracket(const Values& values, std::string_view inside) {
   std::size_t index = 0;
   std::from_chars(inside.data(), inside.data() + inside.size(), index);
   for (const json* v : values) {
-    if (inside == "*" && v->is_structured()) {
+    if (inside == "*" && v->is_structured())
       for (const auto& item : *v) found.push_back(&item);
-    } else if (v->is_array() && index < v->size()) {
+    else if (v->is_array() && index < v->size())
       found.push_back(&(*v)[index]);
-    }
   }
   return found;
 }

@@ -72,11 +72,10 @@ json members_that_differ(const json& object, const json& other) {
   json out = json::object();
   for (const auto& [name, value] : object.items()) {
     const auto it = other.find(name);
-    if (name == "metadata" && value.is_object()) {
+    if (name == "metadata" && value.is_object())
       out[name] = members_that_differ(value, it == other.end() || !it->is_object() ? kNone : *it);
-    } else if (name != "managedFields" && (it == other.end() || *it != value)) {
+    else if (name != "managedFields" && (it == other.end() || *it != value))
       out[name] = value;
-    }
   }
   return out;
 }
@@ -136,9 +135,8 @@ json taken_list(json& object) {
 // The oldest updaters beyond the limit share one entry.
 void cap_updaters(Entries& entries) {
   std::vector<ManagedEntry*> updaters;
-  for (ManagedEntry& e : entries) {
+  for (ManagedEntry& e : entries)
     if (!e.applied) updaters.push_back(&e);
-  }
   if (updaters.size() <= kMostUpdateManagers) return;
   std::stable_sort(updaters.begin(), updaters.end(),
                    [](const ManagedEntry* a, const ManagedEntry* b) { return a->time < b->time; });
@@ -175,17 +173,15 @@ void write_entries(Entries entries, json& object) {
     if (!e.subresource.empty()) item["subresource"] = e.subresource;
     list.push_back(std::move(item));
   }
-  if (list.empty()) {
+  if (list.empty())
     object["metadata"].erase("managedFields");
-  } else {
+  else
     object["metadata"]["managedFields"] = std::move(list);
-  }
 }
 
 ManagedEntry* find_entry(Entries& entries, const ManagedEntry& like) {
-  for (ManagedEntry& e : entries) {
+  for (ManagedEntry& e : entries)
     if (e.same_owner(like)) return &e;
-  }
   return nullptr;
 }
 
@@ -289,9 +285,8 @@ Outcome<json> apply_configuration(const Resource& resource, const FieldManager& 
   const std::string previous_time = previous == nullptr ? "" : previous->time;
   if (previous != nullptr) {
     FieldSet others = owned;
-    for (ManagedEntry& e : entries) {
+    for (ManagedEntry& e : entries)
       if (!e.same_owner(self)) others = unite(std::move(others), e.set());
-    }
     remove_fields(resource.schema, merged, subtract_covered(previous->set(), others));
   }
   const FieldChanges changes = compare_fields(resource.schema, base, merged);

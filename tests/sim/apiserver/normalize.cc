@@ -135,11 +135,10 @@ Problem walk_object(const Schema& schema, json& value, const Place& place) {
     }
     Place inner{name, place.path.empty() ? it.key() : place.path + "." + it.key()};
     if (auto problem = walk(*field->schema, *it, inner)) return problem;
-    if (disappears(*field, *it)) {
+    if (disappears(*field, *it))
       it = value.erase(it);
-    } else {
+    else
       ++it;
-    }
   }
   for (const Schema::Field& field : schema.fields) {
     if (value.contains(field.name)) continue;
@@ -150,9 +149,8 @@ Problem walk_object(const Schema& schema, json& value, const Place& place) {
 }
 
 Problem walk_integer(const Schema& schema, json& value, const Place& place) {
-  if (value.is_number_float() && value.get<double>() == static_cast<double>(value.get<std::int64_t>())) {
+  if (value.is_number_float() && value.get<double>() == static_cast<double>(value.get<std::int64_t>()))
     value = value.get<std::int64_t>();
-  }
   if (!value.is_number_integer()) return mismatch(schema, value, place);
   if (schema.type == Type::int32 && (value > INT32_MAX || value < INT32_MIN)) return mismatch(schema, value, place);
   return std::nullopt;

@@ -139,9 +139,8 @@ std::string resource_component(const Resource& r) {
 
 json parameters() {
   json list = json::array();
-  for (const char* name : {"dryRun", "fieldManager", "fieldValidation"}) {
+  for (const char* name : {"dryRun", "fieldManager", "fieldValidation"})
     list.push_back({{"name", name}, {"in", "query"}, {"schema", {{"type", "string"}, {"uniqueItems", true}}}});
-  }
   return list;
 }
 
@@ -198,9 +197,8 @@ std::optional<k8s::HttpResponse> open_api(const Registry& registry, const Reques
   const auto& s = info.segments;
   if (s.size() < 2 || s[0] != "openapi") return std::nullopt;
   if (s[1] == "v2") {
-    if (accept.find("protobuf") == std::string_view::npos) {
+    if (accept.find("protobuf") == std::string_view::npos)
       return json_response(200, R"({"swagger":"2.0","info":{"title":"Kubernetes","version":"v1.36.3"},"paths":{}})");
-    }
     k8s::HttpResponse response = json_response(200,
                                                "\x0a\x03"
                                                "2.0");  // gnostic's Document{swagger: "2.0"}
@@ -213,12 +211,10 @@ std::optional<k8s::HttpResponse> open_api(const Registry& registry, const Reques
     response.headers[0].second = "text/plain; charset=utf-8";
     return response;
   }
-  if (s[2] == "api" && s.size() == 4 && registry.has_group_version("", s[3])) {
+  if (s[2] == "api" && s.size() == 4 && registry.has_group_version("", s[3]))
     return json_response(200, document_of(registry, "", s[3]).dump());
-  }
-  if (s[2] == "apis" && s.size() == 5 && registry.has_group_version(s[3], s[4])) {
+  if (s[2] == "apis" && s.size() == 5 && registry.has_group_version(s[3], s[4]))
     return json_response(200, document_of(registry, s[3], s[4]).dump());
-  }
   return std::nullopt;
 }
 

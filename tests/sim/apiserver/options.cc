@@ -16,17 +16,14 @@ FieldErrors write_option_errors(const k8s::HttpRequest& request, const RequestIn
   const std::string manager = info.option("fieldManager");
   if (is_apply(request) && manager.empty())
     errors.push_back(required_value("fieldManager", "is required for apply patch"));
-  if (info.verb == "patch" && !is_apply(request) && !info.option("force").empty()) {
+  if (info.verb == "patch" && !is_apply(request) && !info.option("force").empty())
     errors.push_back(forbidden_value("force", "may not be specified for non-apply patch"));
-  }
   if (manager.size() > 128) errors.push_back(too_long("fieldManager", 128));
-  if (const std::string dry_run = info.option("dryRun"); !dry_run.empty() && dry_run != "All") {
+  if (const std::string dry_run = info.option("dryRun"); !dry_run.empty() && dry_run != "All")
     errors.push_back(not_supported("dryRun", json::array({dry_run}), {"All"}));
-  }
   const std::string validation = info.option("fieldValidation");
-  if (!validation.empty() && validation != "Ignore" && validation != "Warn" && validation != "Strict") {
+  if (!validation.empty() && validation != "Ignore" && validation != "Warn" && validation != "Strict")
     errors.push_back(not_supported("fieldValidation", validation, {"", "Ignore", "Strict", "Warn"}));
-  }
   return errors;
 }
 

@@ -31,29 +31,26 @@ json without_directives(json value) {
     }
   } else if (value.is_array()) {
     json kept = json::array();
-    for (auto& item : value) {
+    for (auto& item : value)
       if (!directive(item, "delete") && !directive(item, "replace"))
         kept.push_back(without_directives(std::move(item)));
-    }
     return kept;
   }
   return value;
 }
 
 json* find_by_key(json& list, const std::string& key, const json& item) {
-  for (auto& candidate : list) {
+  for (auto& candidate : list)
     if (candidate.is_object() && candidate.contains(key) && item.contains(key) && candidate[key] == item[key])
       return &candidate;
-  }
   return nullptr;
 }
 
 void merge_list(const Schema& schema, json& target, const json& patch) {
   if (!target.is_array()) target = json::array();
   if (schema.merge_key.empty()) {  // A set of primitives.
-    for (const auto& item : patch) {
+    for (const auto& item : patch)
       if (std::find(target.begin(), target.end(), item) == target.end()) target.push_back(item);
-    }
     return;
   }
   if (std::any_of(patch.begin(), patch.end(), [](const json& item) { return directive(item, "replace"); })) {
@@ -79,9 +76,8 @@ bool same_item(const Schema& schema, const json& a, const json& b) {
 
 std::ptrdiff_t index_in(const Schema& schema, const json& list, const json& item) {
   if (!list.is_array()) return -1;
-  for (std::size_t i = 0; i < list.size(); ++i) {
+  for (std::size_t i = 0; i < list.size(); ++i)
     if (same_item(schema, list[i], item)) return static_cast<std::ptrdiff_t>(i);
-  }
   return -1;
 }
 
@@ -117,9 +113,8 @@ void set_order(const Schema& schema, json& merged, const json& order, const json
 void delete_primitives(json& target, const json& values) {
   if (!target.is_array()) return;
   json kept = json::array();
-  for (auto& item : target) {
+  for (auto& item : target)
     if (std::find(values.begin(), values.end(), item) == values.end()) kept.push_back(std::move(item));
-  }
   target = std::move(kept);
 }
 
@@ -144,9 +139,7 @@ void merge_member(const Schema* schema, json& target, const std::string& name, c
 
 Outcome<json> parse_patch(std::string_view text) {
   json patch = json::parse(text, nullptr, false);
-  if (patch.is_discarded()) {
-    return std::unexpected(bad_request("error decoding patch: unexpected end of JSON input"));
-  }
+  if (patch.is_discarded()) return std::unexpected(bad_request("error decoding patch: unexpected end of JSON input"));
   return patch;
 }
 
@@ -180,11 +173,9 @@ void strategic_merge(const Schema* schema, json& target, const json& patch) {
     target = json::object();
     return;
   }
-  if (auto keys = patch.find("$retainKeys"); keys != patch.end() && keys->is_array()) {
-    for (auto it = target.begin(); it != target.end();) {
+  if (auto keys = patch.find("$retainKeys"); keys != patch.end() && keys->is_array())
+    for (auto it = target.begin(); it != target.end();)
       it = std::find(keys->begin(), keys->end(), json(it.key())) == keys->end() ? target.erase(it) : std::next(it);
-    }
-  }
   const bool ordered = std::any_of(patch.items().begin(), patch.items().end(),
                                    [](const auto& item) { return item.key().starts_with(kOrderPrefix); });
   const json before = ordered ? target : json();
@@ -194,9 +185,8 @@ void strategic_merge(const Schema* schema, json& target, const json& patch) {
       if (target.contains(list)) delete_primitives(target[list], value);
     }
   }
-  for (const auto& [name, value] : patch.items()) {
+  for (const auto& [name, value] : patch.items())
     if (!name.starts_with("$")) merge_member(schema, target, name, value);
-  }
   for (const auto& [name, value] : patch.items()) {
     if (!name.starts_with(kOrderPrefix)) continue;
     const std::string list = name.substr(kOrderPrefix.size());
@@ -217,9 +207,8 @@ Outcome<void> apply_patch(std::string_view content_type, std::string_view text, 
   }
   const bool known =
       strategic || content_type == "application/merge-patch+json" || content_type == "application/json-patch+json";
-  if (!known) {
+  if (!known)
     return std::unexpected(ApiError(415, "UnsupportedMediaType", "415: Unsupported Media Type", json::object()));
-  }
   auto patch = parse_patch(text);
   if (!patch) return std::unexpected(patch.error());
   if (content_type == "application/json-patch+json") return apply_json_patch(*patch, object);
@@ -227,11 +216,10 @@ Outcome<void> apply_patch(std::string_view content_type, std::string_view text, 
     return std::unexpected(bad_request(
         "error decoding patch: json: cannot unmarshal array into Go value of type map[string]interface {}"));
   }
-  if (strategic) {
+  if (strategic)
     strategic_merge(schema, object, *patch);
-  } else {
+  else
     object.merge_patch(*patch);
-  }
   return {};
 }
 

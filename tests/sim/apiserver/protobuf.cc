@@ -158,9 +158,8 @@ json read_time(const Schema& schema, std::string_view bytes) {
   std::int64_t seconds = 0;
   std::int64_t nanos = 0;
   Wire wire(bytes);
-  while (const auto field = wire.next()) {
+  while (const auto field = wire.next())
     (field->number == 1 ? seconds : nanos) = static_cast<std::int64_t>(field->value);
-  }
   if (seconds == 0 && nanos == 0) return nullptr;
   const k8s::WallTime time{std::chrono::seconds(seconds) +
                            std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::nanoseconds(nanos))};
@@ -170,9 +169,8 @@ json read_time(const Schema& schema, std::string_view bytes) {
 json read_int_or_string(std::string_view bytes) {
   WireField parts[4];
   Wire wire(bytes);
-  while (const auto field = wire.next()) {
+  while (const auto field = wire.next())
     if (field->number < 4) parts[field->number] = *field;
-  }
   if (parts[1].value == 1) return std::string(parts[3].bytes);
   return static_cast<std::int32_t>(parts[2].value);
 }
@@ -180,9 +178,8 @@ json read_int_or_string(std::string_view bytes) {
 // The first field of a message that wraps one value: Quantity, RawExtension, FieldsV1.
 std::string_view wrapped(std::string_view bytes) {
   Wire wire(bytes);
-  while (const auto field = wire.next()) {
+  while (const auto field = wire.next())
     if (field->number == 1) return field->bytes;
-  }
   return {};
 }
 
@@ -192,9 +189,8 @@ void append(const Schema& element, const WireField& field, json& list) {
     list.push_back(read_value(element, field));
     return;
   }
-  for (Wire packed(field.bytes); !packed.empty();) {
+  for (Wire packed(field.bytes); !packed.empty();)
     list.push_back(read_value(element, {field.number, 0, packed.varint(), {}}));
-  }
 }
 
 void add_entry(const Schema& element, std::string_view bytes, json& map) {
@@ -294,9 +290,8 @@ json read_envelope(std::string_view body, const Schema* schema) {
     if (field->number == 2) raw = field->bytes;
     if (field->number != 1) continue;
     Wire type_meta(field->bytes);
-    while (const auto part = type_meta.next()) {
+    while (const auto part = type_meta.next())
       if (part->number == 1 || part->number == 2) object[part->number == 1 ? "apiVersion" : "kind"] = part->bytes;
-    }
   }
   schema = schema_of(object.value("kind", ""), schema);
   if (schema != nullptr) read_fields(message_of(schema->name), *schema, raw, object);
@@ -310,9 +305,8 @@ bool is_protobuf(std::string_view content_type) {
 }
 
 std::expected<json, std::string> decode_protobuf(std::string_view body, const Schema* schema) {
-  if (!body.starts_with(kMagic)) {
+  if (!body.starts_with(kMagic))
     return std::unexpected("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]");
-  }
   try {
     return read_envelope(body.substr(kMagic.size()), schema);
   } catch (const std::runtime_error& error) {

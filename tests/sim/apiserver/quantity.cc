@@ -64,12 +64,10 @@ std::optional<Number> take_number(std::string_view& text) {
 
 // The unit's size in nanos, and whether it is binary. Decimal exponents ("12e6") count as decimal.
 std::optional<std::pair<Wide, bool>> rollout_key_of(std::string_view suffix) {
-  for (const Suffix& s : kDecimal) {
+  for (const Suffix& s : kDecimal)
     if (s.name == suffix) return std::pair{s.nanos, false};
-  }
-  for (const Suffix& s : kBinary) {
+  for (const Suffix& s : kBinary)
     if (s.name == suffix) return std::pair{s.nanos, true};
-  }
   if (suffix.size() < 2 || (suffix[0] != 'e' && suffix[0] != 'E')) return std::nullopt;
   int exponent = 0;
   const char* begin = suffix.data() + (suffix[1] == '+' ? 2 : 1);
@@ -121,9 +119,8 @@ std::optional<std::string> canonical_quantity(std::string_view text) {
     }
     return print(nanos / size, name, negative);
   }
-  for (std::size_t i = kDecimal.size(); i-- > 0;) {
+  for (std::size_t i = kDecimal.size(); i-- > 0;)
     if (nanos % kDecimal[i].nanos == 0) return print(nanos / kDecimal[i].nanos, kDecimal[i].name, negative);
-  }
   return std::nullopt;
 }
 

@@ -102,22 +102,17 @@ FieldErrors list_option_errors(const RequestInfo& info) {
   const std::string version = info.option("resourceVersion");
   const char* field = "resourceVersionMatch";
   if (!match.empty()) {
-    if (version.empty()) {
+    if (version.empty())
       errors.push_back(forbidden_value(field, "resourceVersionMatch is forbidden unless resourceVersion is provided"));
-    }
-    if (!info.option("continue").empty()) {
+    if (!info.option("continue").empty())
       errors.push_back(forbidden_value(field, "resourceVersionMatch is forbidden when continue is provided"));
-    }
-    if (match != "Exact" && match != "NotOlderThan") {
+    if (match != "Exact" && match != "NotOlderThan")
       errors.push_back(not_supported(field, match, {"Exact", "NotOlderThan", ""}));
-    }
-    if (match == "Exact" && version == "0") {
+    if (match == "Exact" && version == "0")
       errors.push_back(forbidden_value(field, "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\""));
-    }
   }
-  if (!info.option("sendInitialEvents").empty()) {
+  if (!info.option("sendInitialEvents").empty())
     errors.push_back(forbidden_value("sendInitialEvents", "sendInitialEvents is forbidden for list"));
-  }
   return errors;
 }
 
@@ -127,9 +122,8 @@ FieldErrors watch_option_errors(const RequestInfo& info) {
   const std::string match = info.option("resourceVersionMatch");
   const bool initial = !info.option("sendInitialEvents").empty();
   const char* field = "resourceVersionMatch";
-  if (initial && match != "NotOlderThan") {
+  if (initial && match != "NotOlderThan")
     errors.push_back(forbidden_value(field, "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"));
-  }
   if (match.empty()) return errors;
   if (!initial) {
     errors.push_back(
@@ -151,9 +145,8 @@ Outcome<View> choose_view(const Storage& storage, const RequestInfo& info, std::
   if (auto errors = list_option_errors(info); !errors.empty())
     return std::unexpected(invalid(kListOptions, "", errors));
   if (const std::string token = info.option("continue"); !token.empty()) {
-    if (!version.empty() && version != "0") {
+    if (!version.empty() && version != "0")
       return std::unexpected(bad_request("specifying resource version is not allowed when using continue"));
-    }
     auto parsed = read_token(token);
     if (!parsed) {
       return std::unexpected(
@@ -247,9 +240,8 @@ Outcome<ListPage> Reader::list(const Resource& resource, const RequestInfo& info
   if (!view) return std::unexpected(view.error());
   const Bucket& bucket = storage_.bucket(resource.bucket);
   if (context.stale_revisions > 0 && !view->revision) view->revision = stale(storage_, bucket, context.stale_revisions);
-  if (!view->revision || *view->revision == storage_.revision()) {
+  if (!view->revision || *view->revision == storage_.revision())
     return cut_page(bucket.objects(), info, *selection, *view, limit, storage_.revision());
-  }
   const auto past = bucket.at(*view->revision);
   if (!past) {
     return std::unexpected(view->start.empty()

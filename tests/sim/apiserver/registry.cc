@@ -24,16 +24,14 @@ std::string stored(const std::string& path) {
 Registry::Registry() : resources_(builtin_resources()) {}
 
 ResourcePtr Registry::find(std::string_view group, std::string_view version, std::string_view plural) const {
-  for (const auto& r : resources_) {
+  for (const auto& r : resources_)
     if (r->plural == plural && r->group == group && r->version == version) return r;
-  }
   return nullptr;
 }
 
 ResourcePtr Registry::find_kind(std::string_view group, std::string_view kind) const {
-  for (const auto& r : resources_) {
+  for (const auto& r : resources_)
     if (r->kind == kind && r->group == group) return r;
-  }
   return nullptr;
 }
 

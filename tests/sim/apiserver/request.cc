@@ -83,9 +83,8 @@ RequestInfo parse_request(const k8s::HttpRequest& request) {
   const std::string_view target = request.path;
   const auto mark = target.find('?');
   info.path = target.substr(0, mark);
-  for (const auto segment : split(info.path, '/')) {
+  for (const auto segment : split(info.path, '/'))
     if (!segment.empty()) info.segments.push_back(percent_decode(segment));
-  }
   if (mark != std::string_view::npos) {
     for (const auto pair : split(target.substr(mark + 1), '&')) {
       const auto equals = pair.find('=');

@@ -108,7 +108,7 @@ class BuiltinTypes {
     Schema::Field field;
     field.name = token.substr(0, colon);
     std::string use = token.substr(colon + 1, end - colon - 1);
-    for (std::size_t i = end; i < token.size(); ++i) {
+    for (std::size_t i = end; i < token.size(); ++i)
       if (token[i] == '*')
         field.pointer = true;
       else if (token[i] == '?')
@@ -119,7 +119,6 @@ class BuiltinTypes {
         field.required = true;
       else
         use += token[i];
-    }
     field.schema = used(use);
     return field;
   }

@@ -65,13 +65,12 @@ class SelectorParser {
     while (!rest_.empty() && (rest_.front() == ' ' || rest_.front() == '\t' || rest_.front() == '\n'))
       rest_.remove_prefix(1);
     std::size_t size = 0;
-    if (rest_.starts_with("==") || rest_.starts_with("!=")) {
+    if (rest_.starts_with("==") || rest_.starts_with("!="))
       size = 2;
-    } else if (!rest_.empty() && special(rest_.front())) {
+    else if (!rest_.empty() && special(rest_.front()))
       size = 1;
-    } else {
+    else
       while (size < rest_.size() && !special(rest_[size]) && rest_[size] != ' ' && rest_[size] != '\t') ++size;
-    }
     token_ = rest_.substr(0, size);
     rest_.remove_prefix(size);
   }
@@ -80,13 +79,11 @@ class SelectorParser {
     Requirement r;
     const bool negated = token_ == "!";
     if (negated) next();
-    if (token_.empty() || special(token_.front())) {
+    if (token_.empty() || special(token_.front()))
       return std::unexpected(fmt::format("found '{}', expected: !, identifier, or 'end of string'", token_));
-    }
     r.key = token_;
-    if (auto problem = label_key_problem(r.key)) {
+    if (auto problem = label_key_problem(r.key))
       return std::unexpected(fmt::format("<nil>: Invalid value: \"{}\": {}", r.key, *problem));
-    }
     next();
     if (negated) {
       r.op = Op::absent;
@@ -118,9 +115,8 @@ class SelectorParser {
       value = token_;
       next();
     }
-    if (auto problem = label_value_problem(value)) {
+    if (auto problem = label_value_problem(value))
       return std::unexpected(fmt::format("values[0][{}]: Invalid value: \"{}\": {}", r.key, value, *problem));
-    }
     r.values.push_back(std::move(value));
     return r;
   }
@@ -156,11 +152,9 @@ LabelSelector LabelSelector::from_json(const nlohmann::json& selector) {
   LabelSelector result;
   result.nothing_ = !selector.is_object();
   if (result.nothing_) return result;
-  if (auto labels = selector.find("matchLabels"); labels != selector.end() && labels->is_object()) {
-    for (const auto& [key, value] : labels->items()) {
+  if (auto labels = selector.find("matchLabels"); labels != selector.end() && labels->is_object())
+    for (const auto& [key, value] : labels->items())
       result.requirements_.push_back({key, Op::in, {value.get<std::string>()}});
-    }
-  }
   if (auto list = selector.find("matchExpressions"); list != selector.end() && list->is_array()) {
     for (const auto& item : *list) {
       Requirement r{item.value("key", ""), Op::exists, item.value("values", std::vector<std::string>())};
@@ -192,9 +186,8 @@ std::expected<FieldSelector, std::string> FieldSelector::parse(std::string_view 
     text.remove_prefix(std::min(text.size(), term.size() + 1));
     if (term.empty()) continue;
     const auto equals = term.find('=');
-    if (equals == std::string_view::npos || equals == 0) {
+    if (equals == std::string_view::npos || equals == 0)
       return std::unexpected(fmt::format("invalid selector: '{}'; can't understand '{}'", term, term));
-    }
     Requirement r;
     r.equal = term[equals - 1] != '!';
     r.path = term.substr(0, r.equal ? equals : equals - 1);
@@ -210,9 +203,8 @@ bool FieldSelector::matches(const Object& object) const {
 }
 
 std::string FieldSelector::required(std::string_view path) const {
-  for (const Requirement& r : requirements_) {
+  for (const Requirement& r : requirements_)
     if (r.path == path && r.equal) return r.value;
-  }
   return "";
 }
 

@@ -37,12 +37,10 @@ Object::Object(json object, std::vector<std::pair<std::string, std::string>> fie
   uid_ = text_at(metadata, "uid");
   const std::string revision = text_at(metadata, "resourceVersion");
   std::from_chars(revision.data(), revision.data() + revision.size(), revision_);
-  if (auto labels = metadata.find("labels"); labels != metadata.end()) {
+  if (auto labels = metadata.find("labels"); labels != metadata.end())
     for (const auto& [name, value] : labels->items()) labels_[name] = value.get<std::string>();
-  }
-  if (auto owners = metadata.find("ownerReferences"); owners != metadata.end()) {
+  if (auto owners = metadata.find("ownerReferences"); owners != metadata.end())
     for (const auto& owner : *owners) owner_uids_.push_back(text_at(owner, "uid"));
-  }
   deleting_ = metadata.contains("deletionTimestamp");
   auto parsed = std::make_shared<const json>(std::move(object));
   parsed_ = parsed;
@@ -69,9 +67,8 @@ std::optional<std::string_view> Object::label(std::string_view label_key) const 
 std::optional<std::string_view> Object::field(std::string_view path) const {
   if (path == "metadata.name") return key_.name;
   if (path == "metadata.namespace") return key_.ns;
-  for (const auto& [name, value] : fields_) {
+  for (const auto& [name, value] : fields_)
     if (name == path) return value;
-  }
   return std::nullopt;
 }
 
@@ -90,11 +87,10 @@ std::optional<Bucket::Objects> Bucket::at(std::uint64_t revision) const {
   for (auto event = events_.rbegin(); event != events_.rend() && event->revision > revision; ++event) {
     const ObjectPtr& any = event->after != nullptr ? event->after : event->before;
     const std::string key = storage_key(any->key());
-    if (event->before == nullptr) {
+    if (event->before == nullptr)
       objects.erase(key);
-    } else {
+    else
       objects[key] = event->before;
-    }
   }
   return objects;
 }
@@ -147,11 +143,10 @@ void Storage::forget_last(k8s::MonoTime since) {
     while (!in.events_.empty() && in.events_.back().time > since) {
       const StoredEvent& lost = in.events_.back();
       const std::string key = storage_key((lost.after != nullptr ? lost.after : lost.before)->key());
-      if (lost.before == nullptr) {
+      if (lost.before == nullptr)
         in.objects_.erase(key);
-      } else {
+      else
         in.objects_[key] = lost.before;
-      }
       oldest_lost = std::min(oldest_lost, lost.revision);
       in.events_.pop_back();
     }

@@ -30,9 +30,8 @@ Schema* read_node(const json& open_api, SchemaArena& arena);
 
 std::vector<const Schema*> read_nodes(const json& open_api, const char* name, SchemaArena& arena) {
   std::vector<const Schema*> nodes;
-  if (auto it = open_api.find(name); it != open_api.end() && it->is_array()) {
+  if (auto it = open_api.find(name); it != open_api.end() && it->is_array())
     for (const auto& item : *it) nodes.push_back(read_node(item, arena));
-  }
   return nodes;
 }
 
@@ -91,9 +90,8 @@ Schema* read_node(const json& open_api, SchemaArena& arena) {
       node->fields.push_back(std::move(field));
     }
   }
-  if (auto it = open_api.find("additionalProperties"); it != open_api.end()) {
+  if (auto it = open_api.find("additionalProperties"); it != open_api.end())
     node->element = it->is_object() ? read_node(*it, arena) : read_node(json::object(), arena);
-  }
   if (auto it = open_api.find("items"); it != open_api.end() && it->is_object()) node->element = read_node(*it, arena);
   if (node->type == Type::map && node->element == nullptr && !node->preserve_unknown) node->type = Type::object;
   node->constraints = read_constraints(open_api, arena);
@@ -133,9 +131,8 @@ void fill_defaults(const Schema& schema, json& value) {
       if (it != value.end()) fill_defaults(*field.schema, *it);
     }
     if (schema.element != nullptr) {
-      for (auto& [name, member] : value.items()) {
+      for (auto& [name, member] : value.items())
         if (schema.field(name) == nullptr) fill_defaults(*schema.element, member);
-      }
     }
   } else if (value.is_array() && schema.element != nullptr) {
     for (auto& item : value) fill_defaults(*schema.element, item);
@@ -144,9 +141,8 @@ void fill_defaults(const Schema& schema, json& value) {
 
 void drop_nulls(const Schema& schema, json& value) {
   if (!value.is_object()) {
-    if (value.is_array() && schema.element != nullptr) {
+    if (value.is_array() && schema.element != nullptr)
       for (auto& item : value) drop_nulls(*schema.element, item);
-    }
     return;
   }
   for (auto it = value.begin(); it != value.end();) {

@@ -138,9 +138,8 @@ class Validator {
       invalid(path, value,
               fmt::format("should be less than {}{}", c.exclusive_maximum ? "" : "or equal to ", *c.maximum));
     }
-    if (c.multiple_of && std::fmod(number, *c.multiple_of) != 0.0) {
+    if (c.multiple_of && std::fmod(number, *c.multiple_of) != 0.0)
       invalid(path, value, fmt::format("should be a multiple of {}", *c.multiple_of));
-    }
   }
 
   void check_string(const Constraints& c, const json& value, const std::string& path) {
@@ -171,9 +170,8 @@ class Validator {
   }
 
   void check_object(const Constraints& c, const json& value, const std::string& path) {
-    for (const std::string& name : c.required) {
+    for (const std::string& name : c.required)
       if (!value.contains(name)) errors_.push_back(required_value(path.empty() ? name : path + "." + name));
-    }
     check_size(c.min_properties, c.max_properties, value.size(), value, path, "properties");
   }
 
@@ -287,11 +285,10 @@ bool blocks_rules(const FieldError& error) {
 void validate_custom(const Resource& resource, const json& object, const json* old, bool status_only,
                      FieldErrors& errors) {
   if (resource.schema == nullptr) return;
-  if (!status_only) {
+  if (!status_only)
     Validator(errors).check(*resource.schema, object, "");
-  } else if (const Schema* status = resource.schema->member("status"); status != nullptr && object.contains("status")) {
+  else if (const Schema* status = resource.schema->member("status"); status != nullptr && object.contains("status"))
     Validator(errors, "status.").check(*status, object["status"], "status");
-  }
   if (!has_rules(*resource.schema)) return;
   if (std::any_of(errors.begin(), errors.end(), blocks_rules)) {
     errors.push_back(invalid_value("<nil>", nullptr,

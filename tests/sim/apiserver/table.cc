@@ -62,9 +62,8 @@ std::string selector_text(const json& selector) {
 
 std::string condition_cell(const json& object, const char* type) {
   const json conditions = object.value("status", json::object()).value("conditions", json::array());
-  for (const auto& c : conditions) {
+  for (const auto& c : conditions)
     if (c.value("type", "") == type) return c.value("status", "");
-  }
   return "";
 }
 
@@ -113,9 +112,8 @@ std::string pod_status(const json& pod, std::int64_t& ready, std::int64_t& resta
     else if (const auto ended = text(state, {"terminated", "reason"}); !ended.empty())
       reason = ended;
   }
-  if (pod["metadata"].contains("deletionTimestamp")) {
+  if (pod["metadata"].contains("deletionTimestamp"))
     reason = text(pod, {"status", "reason"}) == "NodeLost" ? "Unknown" : "Terminating";
-  }
   return reason;
 }
 

@@ -46,10 +46,9 @@ std::string printed_owners(const json& owners) {
   std::string text;
   for (const auto& owner : owners) {
     std::string members;
-    for (const char* member : {"apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"}) {
+    for (const char* member : {"apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"})
       if (owner.contains(member))
         members += fmt::format("{}\"{}\":{}", members.empty() ? "" : ",", member, owner[member].dump());
-    }
     text += fmt::format("{}{{{}}}", text.empty() ? "" : ",", members);
   }
   return "[" + text + "]";
@@ -103,9 +102,8 @@ void describe(const json& before, const json& after, const std::string& path, st
   if (before == after) return;
   if (before.is_object() && after.is_object()) {
     for (const auto& [key, value] : before.items()) describe(value, after.value(key, json()), path + "." + key, out);
-    for (const auto& [key, value] : after.items()) {
+    for (const auto& [key, value] : after.items())
       if (!before.contains(key)) describe(json(), value, path + "." + key, out);
-    }
     return;
   }
   out += fmt::format("{}: {} -> {}\n", path, before.dump(), after.dump());
@@ -116,9 +114,8 @@ void describe(const json& before, const json& after, const std::string& path, st
 void check_labels(const json& labels, const std::string& path, FieldErrors& errors) {
   for (const auto& [key, value] : labels.items()) {
     if (auto problem = label_key_problem(key)) errors.push_back(invalid_value(path, key, *problem));
-    if (auto problem = label_value_problem(value.get_ref<const std::string&>())) {
+    if (auto problem = label_value_problem(value.get_ref<const std::string&>()))
       errors.push_back(invalid_value(path, value, *problem));
-    }
   }
 }
 
@@ -133,11 +130,10 @@ void check_enum(const json& object, const char* member, const std::vector<std::s
 void validate_metadata(const Resource& resource, const json& object, FieldErrors& errors) {
   const json& metadata = object["metadata"];
   const std::string name = metadata.value("name", "");
-  if (name.empty()) {
+  if (name.empty())
     errors.push_back(required_value("metadata.name", "name or generateName is required"));
-  } else if (auto problem = name_problem(resource, name)) {
+  else if (auto problem = name_problem(resource, name))
     errors.push_back(invalid_value("metadata.name", name, *problem));
-  }
   check_common(resource, metadata, errors);
 }
 
@@ -149,9 +145,8 @@ void check_immutable(const json& metadata, const json& before, FieldErrors& erro
     std::string added;
     const json had = before.value("finalizers", json::array());
     const json has = metadata.value("finalizers", json::array());
-    for (const auto& f : has) {
+    for (const auto& f : has)
       if (std::find(had.begin(), had.end(), f) == had.end()) added += (added.empty() ? "" : ", ") + f.dump();
-    }
     if (!added.empty()) {
       errors.push_back(forbidden_value(
           "metadata.finalizers", fmt::format("no new finalizers can be added if the object is being deleted, found "

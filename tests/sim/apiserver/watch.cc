@@ -128,9 +128,8 @@ void WatchStream::on_event(const StoredEvent& event) {
 
 void WatchStream::send_state(const Bucket::Objects& objects) {
   const auto [first, last] = Bucket::range(objects, options_.ns);
-  for (auto it = first; it != last; ++it) {
+  for (auto it = first; it != last; ++it)
     if (matches(*it->second)) send("ADDED", *it->second);
-  }
 }
 
 void WatchStream::send_end_of_state(std::uint64_t revision) {
@@ -146,9 +145,8 @@ void WatchHub::publish(const std::string& bucket, const StoredEvent& event) {
   if (it == watches_.end()) return;
   std::erase_if(it->second, [](const std::weak_ptr<WatchStream>& w) { return w.expired(); });
   const auto streams = it->second;  // A wakeup may open or close watches.
-  for (const auto& weak : streams) {
+  for (const auto& weak : streams)
     if (auto stream = weak.lock()) stream->on_event(event);
-  }
 }
 
 std::shared_ptr<WatchStream> WatchHub::open(WatchOptions options) {
@@ -161,35 +159,31 @@ std::shared_ptr<WatchStream> WatchHub::open(WatchOptions options) {
   auto stream = std::make_shared<WatchStream>(std::move(options), clock_);
   if (state) {
     stream->send_state(past ? *past : bucket.objects());
-    for (const StoredEvent& event : bucket.events()) {
+    for (const StoredEvent& event : bucket.events())
       if (past && event.revision > *state_at) stream->on_event(event);
-    }
     stream->send_end_of_state(storage_.revision());
   } else if (from < bucket.forgotten()) {
     stream->fail(too_old(from, bucket.forgotten()));
     return stream;
   } else {
-    for (const StoredEvent& event : bucket.events()) {
+    for (const StoredEvent& event : bucket.events())
       if (event.revision > from) stream->on_event(event);
-    }
   }
   watches_[name].push_back(stream);
   return stream;
 }
 
 void WatchHub::close_bucket(const std::string& bucket) {
-  for (const auto& weak : watches_[bucket]) {
+  for (const auto& weak : watches_[bucket])
     if (auto stream = weak.lock()) stream->reset();
-  }
   watches_.erase(bucket);
 }
 
 void WatchHub::close_all() {
   const auto all = std::exchange(watches_, {});  // A wakeup may open watches.
   for (const auto& [bucket, streams] : all) {
-    for (const auto& weak : streams) {
+    for (const auto& weak : streams)
       if (auto stream = weak.lock()) stream->reset();
-    }
   }
 }
 

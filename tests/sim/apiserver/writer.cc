@@ -51,9 +51,8 @@ void take_all_but_status(json& object, const json& old) {
     const bool stays = it.key() == "status" ? !it->is_null() : it.key() == "metadata" || old.contains(it.key());
     it = stays ? std::next(it) : object.erase(it);
   }
-  for (const auto& [name, value] : old.items()) {
+  for (const auto& [name, value] : old.items())
     if (name != "status" && name != "metadata") assign(object[name], value);
-  }
 }
 
 // Everything that a spec generation counts: all but metadata and status.
@@ -89,12 +88,10 @@ std::optional<std::string> Writer::check_unknown(const WriteRequest& request, co
   if (request.unknown == WriteRequest::Unknown::ignore || request.resource->schema == nullptr) return std::nullopt;
   std::string refusal;
   std::vector<std::string> findings;
-  if (request.content_type.find("patch") == std::string::npos) {
+  if (request.content_type.find("patch") == std::string::npos)
     for (const auto& path : duplicate_fields(request.body)) findings.push_back("duplicate field " + json(path).dump());
-  }
-  for (const auto& path : unknown_fields(*request.resource->schema, object)) {
+  for (const auto& path : unknown_fields(*request.resource->schema, object))
     findings.push_back("unknown field " + json(path).dump());
-  }
   for (const std::string& text : findings) {
     if (request.unknown == WriteRequest::Unknown::warn) warnings_.push_back(text);
     refusal += (refusal.empty() ? "strict decoding error: " : ", ") + text;
@@ -161,11 +158,10 @@ std::optional<ApiError> Writer::check_namespace(const WriteRequest& request, con
 FieldErrors Writer::validate(const WriteRequest& request, const json& object, const json* old) const {
   const Resource& resource = *request.resource;
   FieldErrors errors;
-  if (old == nullptr) {
+  if (old == nullptr)
     validate_metadata(resource, object, errors);
-  } else {
+  else
     validate_metadata_update(resource, object, *old, errors);
-  }
   if (resource.custom) {
     validate_custom(resource, object, old, request.subresource == "status", errors);
   } else if (request.subresource.empty()) {
@@ -184,9 +180,8 @@ Outcome<WriteResult> Writer::create(const WriteRequest& request) {
     return std::unexpected(
         bad_request("the namespace of the provided object does not match the namespace sent on the request"));
   }
-  if (!(*object)["metadata"].value("resourceVersion", "").empty()) {
+  if (!(*object)["metadata"].value("resourceVersion", "").empty())
     return std::unexpected(ApiError(500, "", "resourceVersion should not be set on objects to be created"));
-  }
   return create_object(request, std::move(*object), true);
 }
 
@@ -194,9 +189,8 @@ Outcome<WriteResult> Writer::create_object(const WriteRequest& request, json obj
   const Resource& resource = *request.resource;
   const Strategy& rules = resource.strategy;
   json& metadata = object["metadata"];
-  if (auto prefix = metadata.value("generateName", ""); metadata.value("name", "").empty() && !prefix.empty()) {
+  if (auto prefix = metadata.value("generateName", ""); metadata.value("name", "").empty() && !prefix.empty())
     metadata["name"] = prefix.substr(0, 58) + random_suffix();
-  }
   const std::string name = metadata.value("name", "");
   if (auto error = check_namespace(request, name)) return std::unexpected(std::move(*error));
   if (resource.has_status && !rules.create_keeps_status) {
@@ -213,12 +207,10 @@ Outcome<WriteResult> Writer::create_object(const WriteRequest& request, json obj
   if (track) track_update(resource, {request.manager, request.subresource, clock_.now()}, json::object(), object);
   if (resource.to_storage) resource.to_storage(object);
   if (rules.prepare_create) rules.prepare_create(object);
-  if (options_.taint_new_nodes && resource.bucket == "nodes") {
+  if (options_.taint_new_nodes && resource.bucket == "nodes")
     object["spec"]["taints"].push_back({{"key", "node.kubernetes.io/not-ready"}, {"effect", "NoSchedule"}});
-  }
-  if (auto errors = validate(request, object, nullptr); !errors.empty()) {
+  if (auto errors = validate(request, object, nullptr); !errors.empty())
     return std::unexpected(invalid(error_noun(resource), name, errors));
-  }
   if (const ObjectPtr taken = bucket(resource).find({resource.namespaced ? request.key.ns : "", name})) {
     ApiError error = already_exists(resource.noun(), name);
     if (taken->deleting()) error.prefix_message("object is being deleted: ");
@@ -249,9 +241,8 @@ Outcome<WriteResult> Writer::update(const WriteRequest& request) {
   }
   const ObjectPtr live = bucket(*request.resource).find(request.key);
   if (live == nullptr) {
-    if (!request.resource->strategy.create_on_update || !request.subresource.empty()) {
+    if (!request.resource->strategy.create_on_update || !request.subresource.empty())
       return std::unexpected(not_found(request.resource->noun(), request.key.name));
-    }
     return create_object(request, std::move(*object), true);
   }
   return replace(request, live, std::move(*object), true);
@@ -283,15 +274,13 @@ void Writer::carry_over(const WriteRequest& request, const json& old, json& obje
       object.erase("status");
   }
   json& meta = object["metadata"];
-  for (const char* member : {"creationTimestamp", "deletionGracePeriodSeconds", "generation"}) {
+  for (const char* member : {"creationTimestamp", "deletionGracePeriodSeconds", "generation"})
     if (before.contains(member))
       meta[member] = before[member];
     else
       meta.erase(member);
-  }
-  for (const char* member : {"uid", "namespace", "deletionTimestamp"}) {  // Another value is refused by validation.
+  for (const char* member : {"uid", "namespace", "deletionTimestamp"})  // Another value is refused by validation.
     if (meta.value(member, "").empty() && before.contains(member)) meta[member] = before[member];
-  }
   if (keep_managers && !meta.contains("managedFields") && before.contains("managedFields"))
     meta["managedFields"] = before["managedFields"];
 }
@@ -337,9 +326,8 @@ Outcome<WriteResult> Writer::replace(const WriteRequest& request, const ObjectPt
       generation_part(resource, object) != generation_part(resource, *stored)) {
     object["metadata"]["generation"] = old["metadata"].value("generation", std::int64_t{0}) + 1;
   }
-  if (auto errors = validate(request, object, stored.get()); !errors.empty()) {
+  if (auto errors = validate(request, object, stored.get()); !errors.empty())
     return std::unexpected(invalid(error_noun(resource), request.key.name, errors));
-  }
   object["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"];
   if (same_but_for_times(object, *stored)) return WriteResult{200, live, nullptr};
   const json& metadata = object["metadata"];
@@ -360,9 +348,8 @@ Outcome<ObjectPtr> Writer::commit(const ResourcePtr& resource, const ObjectPtr& 
   auto fields = selectable_fields(*resource, object);
   ObjectPtr stored = std::make_shared<const Object>(std::move(object), std::move(fields));
   if (dry_run) return stored;
-  if (stored->body().size() > kMostStoredBytes) {
+  if (stored->body().size() > kMostStoredBytes)
     return std::unexpected(ApiError(500, "", "etcdserver: request is too large"));
-  }
   changes_.push_back({resource, before, stored});
   storage_.put(resource->bucket, stored);
   if (resource->kind == "CustomResourceDefinition" && crd_listener_) {

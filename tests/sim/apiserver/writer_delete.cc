@@ -23,9 +23,8 @@ WriteResult deleted_status(const Resource& resource, const Object& object) {
 void add_finalizer(json& object, const char* finalizer) {
   json& list = object["metadata"]["finalizers"];
   if (!list.is_array()) list = json::array();
-  for (const auto& f : list) {
+  for (const auto& f : list)
     if (f == finalizer) return;
-  }
   list.push_back(finalizer);
 }
 
@@ -66,9 +65,8 @@ void Writer::mark_deleting(json& object, std::int64_t grace) const {
   json& metadata = object["metadata"];
   metadata["deletionTimestamp"] = k8s::format_time(clock_.now() + std::chrono::seconds(grace));
   metadata["deletionGracePeriodSeconds"] = grace;
-  if (const auto generation = metadata.value("generation", std::int64_t{0}); generation > 0) {
+  if (const auto generation = metadata.value("generation", std::int64_t{0}); generation > 0)
     metadata["generation"] = generation + 1;
-  }
 }
 
 Outcome<WriteResult> Writer::delete_pod_gracefully(const ResourcePtr& resource, const ObjectPtr& pod,
@@ -112,9 +110,8 @@ Outcome<WriteResult> Writer::remove(const ResourcePtr& resource, const k8s::Obje
   if (auto error = check_preconditions(*resource, *object, options)) return std::unexpected(std::move(*error));
   const Strategy& rules = resource->strategy;
   if (rules.graceful) {
-    if (const auto grace = pod_grace(*object->parsed(), options); grace > 0) {
+    if (const auto grace = pod_grace(*object->parsed(), options); grace > 0)
       return delete_pod_gracefully(resource, object, grace, options);
-    }
   }
   json last = *object->parsed();
   if (options.propagation == "Foreground") add_finalizer(last, "foregroundDeletion");

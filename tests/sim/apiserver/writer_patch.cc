@@ -54,18 +54,16 @@ Outcome<WriteResult> Writer::apply(const WriteRequest& request) {
   const Resource& resource = *request.resource;
   json config = yaml_to_json(request.body);
   if (!config.is_object()) return std::unexpected(bad_request("error decoding YAML: the body is no object"));
-  if (config.value("apiVersion", "") != resource.api_version() || config.value("kind", "") != resource.kind) {
+  if (config.value("apiVersion", "") != resource.api_version() || config.value("kind", "") != resource.kind)
     return std::unexpected(bad_request("invalid object type: " + group_version_kind(config)));
-  }
   json& metadata = config["metadata"];
   if (!metadata.is_object()) metadata = json::object();
   if (const std::string name = metadata.value("name", request.key.name); name != request.key.name) {
     return std::unexpected(bad_request(
         fmt::format("the name of the object ({}) does not match the name on the URL ({})", name, request.key.name)));
   }
-  if (metadata.contains("managedFields") && !metadata["managedFields"].is_null()) {
+  if (metadata.contains("managedFields") && !metadata["managedFields"].is_null())
     return std::unexpected(bad_request("metadata.managedFields must be nil"));
-  }
   if (const std::string ns = metadata.value("namespace", request.key.ns); ns != request.key.ns) {
     return std::unexpected(
         bad_request("the namespace of the provided object does not match the namespace sent on the request"));
@@ -81,9 +79,8 @@ Outcome<WriteResult> Writer::apply(const WriteRequest& request) {
   metadata["name"] = request.key.name;
   if (resource.namespaced) metadata["namespace"] = request.key.ns;
   const ObjectPtr live = bucket(resource).find(request.key);
-  if (live == nullptr && !request.subresource.empty()) {
+  if (live == nullptr && !request.subresource.empty())
     return std::unexpected(not_found(resource.noun(), request.key.name));
-  }
   if (live == nullptr && !metadata.value("uid", "").empty()) {
     return std::unexpected(
         conflict(resource.noun(), request.key.name,

@@ -53,9 +53,8 @@ Outcome<WriteResult> Writer::bind(const WriteRequest& request) {
   const std::string node = binding.value("target", json::object()).value("name", "");
   const ObjectPtr pod = bucket(*request.resource).find(request.key);
   if (pod == nullptr) return std::unexpected(not_found(request.resource->noun(), request.key.name));
-  if (node.empty()) {
+  if (node.empty())
     return std::unexpected(invalid({"", "bindings", "Binding"}, request.key.name, {required_value("target.name")}));
-  }
   json object = *pod->parsed();
   const std::string bound = object["spec"].value("nodeName", "");
   if (!bound.empty()) {

@@ -165,9 +165,8 @@ void ClusterAutoscaler::end_removal(const std::string& name) {
   }
   json patch;
   patch["spec"]["taints"] = json::array();
-  for (const json& taint : items(member(*node, "spec"), "taints")) {
+  for (const json& taint : items(member(*node, "spec"), "taints"))
     if (text(taint, "key") != kToBeDeleted) patch["spec"]["taints"].push_back(taint);
-  }
   outbox_.push({.gvr = kNodes, .key = {"", name}, .body = patch.dump()});
   leaving_.erase(leaving);
   unneeded_since_.erase(name);
@@ -176,17 +175,15 @@ void ClusterAutoscaler::end_removal(const std::string& name) {
 // Those that are not on their way out.
 std::vector<JsonPtr> ClusterAutoscaler::members_of(const std::string& group) const {
   std::vector<JsonPtr> out;
-  for (const auto& [key, node] : site_->nodes.all()) {
+  for (const auto& [key, node] : site_->nodes.all())
     if (text(labels(*node), kNodeGroupLabel) == group && !leaving_.contains(key.name)) out.push_back(node);
-  }
   return out;
 }
 
 std::vector<JsonPtr> ClusterAutoscaler::workloads_on(const std::string& node) const {
   std::vector<JsonPtr> out;
-  for (const auto& [key, pod] : site_->pods.all()) {
+  for (const auto& [key, pod] : site_->pods.all())
     if (node_of(*pod) == node && !has_ended(*pod) && !is_of(*pod, "DaemonSet")) out.push_back(pod);
-  }
   return out;
 }
 

@@ -25,9 +25,8 @@ std::expected<std::string, std::string> choose_config(const std::string& label, 
     if (strategy == "named" && exists("default")) return "default";
     if (strategy == "single" && keys.size() == 1) return keys.front();
     if (strategy == "empty") return "";
-    if (strategy != "named" && strategy != "single") {
+    if (strategy != "named" && strategy != "single")
       return std::unexpected("unknown fallback strategy: " + std::string(strategy));
-    }
   }
   return std::unexpected("no config available");
 }

@@ -61,12 +61,10 @@ void ConfigManager::apply(const std::string& label) {
   host().set_link(target);
   host().log("Successfully updated to config: " + *key);
   if (host().env("SEND_SIGNAL") == "true") {
-    if (host().version().panics_on_kernel_threads() && host().host_pid()) {
+    if (host().version().panics_on_kernel_threads() && host().host_pid())
       return host().exit(2, "panic: runtime error: index out of range [0] with length 0");
-    }
-    if (!host().hang_up(host().env("PROCESS_TO_SIGNAL"))) {
+    if (!host().hang_up(host().env("PROCESS_TO_SIGNAL")))
       return host().exit(1, "error: error signaling process: error finding pid to signal: no process found");
-    }
   }
   if (oneshot()) host().exit(0, "");
 }

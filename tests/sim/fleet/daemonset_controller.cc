@@ -18,9 +18,8 @@ namespace {
 constexpr const char* kHashLabel = "controller-revision-hash";
 
 const json* controller_of(const json& object) {
-  for (const json& owner : items(metadata(object), "ownerReferences")) {
+  for (const json& owner : items(metadata(object), "ownerReferences"))
     if (owner.value("controller", false)) return &owner;
-  }
   return nullptr;
 }
 
@@ -35,9 +34,8 @@ const std::string& hash_of_pod(const json& pod) {
 
 bool pod_ready(const json& pod) {
   if (being_deleted(pod)) return false;
-  for (const json& condition : items(member(pod, "status"), "conditions")) {
+  for (const json& condition : items(member(pod, "status"), "conditions"))
     if (text(condition, "type") == "Ready") return text(condition, "status") == "True";
-  }
   return false;
 }
 
@@ -82,11 +80,10 @@ void DaemonSetController::on_pod(const JsonPtr& before, const JsonPtr& after) {
   const json* owner = controller_of(after != nullptr ? *after : *before);
   if (owner == nullptr || text(*owner, "kind") != "DaemonSet") return;
   const json& pod = after != nullptr ? *after : *before;
-  if (after == nullptr) {
+  if (after == nullptr)
     deleting_.erase(uid_of(*before));
-  } else {
+  else
     creating_.erase(text(*owner, "uid") + "/" + node_of(*after));
-  }
   dirty({namespace_of(pod), text(*owner, "name")});
 }
 
@@ -99,9 +96,8 @@ void DaemonSetController::dirty(const k8s::ObjectKey& key) {
 }
 
 void DaemonSetController::sync(const k8s::ObjectKey& key) {
-  if (!site_->nodes.synced() || !site_->pods.synced() || !site_->daemonsets.synced() || !site_->revisions.synced()) {
+  if (!site_->nodes.synced() || !site_->pods.synced() || !site_->daemonsets.synced() || !site_->revisions.synced())
     return dirty(key);
-  }
   const JsonPtr daemonset = site_->daemonsets.find(key);
   if (daemonset == nullptr) return collect_garbage(to_string(key));
   if (being_deleted(*daemonset)) return;
@@ -110,9 +106,8 @@ void DaemonSetController::sync(const k8s::ObjectKey& key) {
   const PodsByNode pods = pods_of(*daemonset);
   std::int64_t desired = 0;
   place(*daemonset, hash, pods, &desired);
-  if (text(member(member(*daemonset, "spec"), "updateStrategy"), "type") != "OnDelete") {
+  if (text(member(member(*daemonset, "spec"), "updateStrategy"), "type") != "OnDelete")
     roll(*daemonset, hash, pods, desired);
-  }
   publish_status(*daemonset, hash, pods, desired);
 }
 
@@ -123,12 +118,10 @@ void DaemonSetController::collect_garbage(const std::string& gone) {
     if (owner == nullptr || text(*owner, "kind") != "DaemonSet") return false;
     return k8s::to_string(k8s::ObjectKey{namespace_of(object), text(*owner, "name")}) == gone;
   };
-  for (const auto& [key, pod] : site_->pods.all()) {
+  for (const auto& [key, pod] : site_->pods.all())
     if (orphan(*pod)) delete_pod(*pod);
-  }
-  for (const auto& [key, revision] : site_->revisions.all()) {
+  for (const auto& [key, revision] : site_->revisions.all())
     if (orphan(*revision)) outbox_.push({.verb = Write::Verb::remove, .gvr = kControllerRevisions, .key = key});
-  }
 }
 
 void DaemonSetController::ensure_revision(const json& daemonset, const std::string& hash) {
@@ -166,9 +159,8 @@ void DaemonSetController::ensure_revision(const json& daemonset, const std::stri
 DaemonSetController::PodsByNode DaemonSetController::pods_of(const json& daemonset) const {
   PodsByNode pods;
   const std::string& uid = uid_of(daemonset);
-  for (const auto& [key, pod] : site_->pods.all()) {
+  for (const auto& [key, pod] : site_->pods.all())
     if (owned_by(*pod, uid)) pods[node_of(*pod)].push_back(pod);
-  }
   return pods;
 }
 
@@ -184,17 +176,14 @@ void DaemonSetController::place(const json& daemonset, const std::string& hash, 
       if (selected) create_pod(daemonset, hash, key.name);
       continue;
     }
-    for (const JsonPtr& pod : here->second) {
+    for (const JsonPtr& pod : here->second)
       if (!daemonset_keeps(daemonset, *node) || phase_of(*pod) == "Failed" || phase_of(*pod) == "Succeeded")
         delete_pod(*pod);
-    }
   }
   for (const auto& [node, list] : pods) {
     if (site_->nodes.find({"", node}) != nullptr) continue;
     // The node is gone, and its kubelet with it: the pod garbage collector removes what was bound there.
-    for (const JsonPtr& pod : list) {
-      outbox_.push(removal(kPods, {namespace_of(*pod), name_of(*pod)}, uid_of(*pod), 0));
-    }
+    for (const JsonPtr& pod : list) outbox_.push(removal(kPods, {namespace_of(*pod), name_of(*pod)}, uid_of(*pod), 0));
   }
 }
 

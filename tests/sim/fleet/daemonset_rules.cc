@@ -84,9 +84,8 @@ bool daemonset_keeps(const json& daemonset, const json& node) {
 
 std::string template_hash(const json& daemonset) {
   std::uint32_t hash = 2166136261U;  // FNV-1a.
-  for (const char c : member(member(daemonset, "spec"), "template").dump()) {
+  for (const char c : member(member(daemonset, "spec"), "template").dump())
     hash = (hash ^ static_cast<unsigned char>(c)) * 16777619U;
-  }
   std::array<char, 16> text{};
   std::snprintf(text.data(), text.size(), "%08x", hash);
   return text.data();

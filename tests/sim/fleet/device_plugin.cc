@@ -7,17 +7,14 @@ namespace gso::sim {
 
 void DevicePlugin::load() {
   const unsigned generation = ++generation_;
-  if (host().machine().driver_broken()) {
+  if (host().machine().driver_broken())
     return host().exit(1, "failed to initialize NVML: Driver/library version mismatch");
-  }
   const auto config = load_config(host());
   if (!config) return host().exit(1, "unable to load config: " + config.error());
-  if (config->mps && config->mig_strategy == "mixed") {
+  if (config->mps && config->mig_strategy == "mixed")
     return host().exit(1, "using --mig-strategy=mixed is not supported with MPS");
-  }
-  if (config->mps && host().env("MPS_ROOT").empty()) {
+  if (config->mps && host().env("MPS_ROOT").empty())
     return host().exit(1, "using MPS requires --mps-root to be specified");
-  }
   initialising_ = true;
   const std::string text = host().read_link().value_or("");
   host().after(host().timing().plugin_init, [this, generation, config = *config, text] {

@@ -96,9 +96,8 @@ struct Fleet::Parts {
 
 Fleet::Fleet(k8s::ApiClient* client, k8s::Clock* clock, FleetOptions options)
     : site_(std::make_unique<Site>(client, clock, options.timing)) {
-  if (options.workload.nodes.empty()) {
+  if (options.workload.nodes.empty())
     for (const NodeSpec& node : options.nodes) options.workload.nodes.push_back(node.name);
-  }
   ClusterAutoscaler::Cloud cloud{.boot = [this](NodeSpec spec) { add_node(std::move(spec)); },
                                  .shut_down = [this](const std::string& name) { remove_node(name); }};
   parts_ = std::make_unique<Parts>(site_.get(), std::move(options), std::move(cloud));
@@ -137,9 +136,8 @@ void Fleet::remove_node(const std::string& name) {
 
 std::vector<NodeSpec> Fleet::machines() const {
   std::vector<NodeSpec> out;
-  for (const auto& [name, agent] : parts_->nodes) {
+  for (const auto& [name, agent] : parts_->nodes)
     if (!parts_->off.contains(name)) out.push_back(agent->spec());
-  }
   return out;
 }
 
@@ -265,9 +263,8 @@ NosPartitioner& Fleet::nos_partitioner() {
 
 std::map<std::string, std::size_t> Fleet::pods_run(const std::string& daemonset) const {
   std::map<std::string, std::size_t> counts;
-  for (auto& [name, agent] : parts_->nodes) {
+  for (auto& [name, agent] : parts_->nodes)
     if (const std::size_t count = agent->uids_seen(daemonset).size(); count > 0) counts[name] = count;
-  }
   return counts;
 }
 

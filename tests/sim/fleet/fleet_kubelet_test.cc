@@ -76,9 +76,8 @@ TEST(Kubelet, SaysThatItsNodeIsReadyWhenItIsBack) {
   TestCluster cluster(std::move(options));
   const auto ready = [&] {
     const json node = cluster.server.get(kNodes, {"", kNode}).value_or(json::object());
-    for (const json& condition : node.value("status", json::object()).value("conditions", json::array())) {
+    for (const json& condition : node.value("status", json::object()).value("conditions", json::array()))
       if (condition.value("type", "") == "Ready") return condition.value("status", "");
-    }
     return std::string();
   };
   ASSERT_TRUE(cluster.eventually([&] { return ready() == "True"; }));

@@ -74,9 +74,8 @@ int attach(const Settings& settings) {
   client_options.field_manager = "kubelet";
   k8s::ApiClient client(transport.get(), clock.get(), client_options);
   auto nodes = gso::sim::topology(settings.topology);
-  if (!nodes) {
+  if (!nodes)
     return fail("there is no topology '" + settings.topology + "'; there are: " + std::string(gso::sim::kTopologies));
-  }
   gso::sim::Fleet fleet(&client, clock.get(),
                         {.nodes = *nodes,
                          .timing = {.scale = settings.time_scale, .seed = settings.seed},

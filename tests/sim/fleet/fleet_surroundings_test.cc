@@ -54,9 +54,8 @@ TEST(DaemonSets, RollWithinMaxUnavailableAfterATemplateChange) {
   TestCluster cluster(std::move(options));
   cluster.install({}, {{"any", slices(2)}, {"other", slices(4)}});
   const auto all_at = [&](std::int64_t count) {
-    for (int i = 1; i <= 4; ++i) {
+    for (int i = 1; i <= 4; ++i)
       if (cluster.allocatable("gpu-0" + std::to_string(i), kGpu) != count) return false;
-    }
     return true;
   };
   EXPECT_TRUE(cluster.eventually([&] { return all_at(16); }));
@@ -193,9 +192,8 @@ TEST(ManyNodes, ComeUpInOrder) {
   TestCluster cluster(std::move(options));
   cluster.install({}, {{"any", slices(4)}});
   EXPECT_TRUE(cluster.eventually([&] {
-    for (const NodeSpec& node : nodes) {
+    for (const NodeSpec& node : nodes)
       if (node.nfd && cluster.allocatable(node.name, kGpu) <= 0) return false;
-    }
     return true;
   }));
   EXPECT_TRUE(cluster.server.get(kLeases, {"kube-node-lease", "a100-01"}).has_value()) << "heartbeats";

@@ -100,9 +100,8 @@ void put_slice(Labels& labels, const PluginConfig& config, const std::string& re
 
 std::map<std::string, std::int64_t> slices_by_profile(const std::vector<Gpu>& gpus) {
   std::map<std::string, std::int64_t> count;
-  for (const Gpu& gpu : gpus) {
+  for (const Gpu& gpu : gpus)
     for (const MigSlice& slice : gpu.slices) ++count[slice.profile];
-  }
   return count;
 }
 
@@ -129,11 +128,9 @@ void put_single(Labels& labels, const PluginConfig& config, const std::vector<Gp
 
 void put_mixed(Labels& labels, const PluginConfig& config, const std::vector<Gpu>& gpus) {
   const auto counts = slices_by_profile(gpus);
-  for (const Gpu& gpu : gpus) {
-    for (const MigSlice& slice : gpu.slices) {
+  for (const Gpu& gpu : gpus)
+    for (const MigSlice& slice : gpu.slices)
       put_slice(labels, config, mig_resource(slice.profile), gpu, slice, counts.at(slice.profile));
-    }
-  }
 }
 
 }  // namespace
@@ -162,9 +159,8 @@ std::string devices_json(const std::vector<Gpu>& gpus) {
   auto list = nlohmann::json::array();
   for (const Gpu& gpu : gpus) {
     auto slices = nlohmann::json::array();
-    for (const MigSlice& slice : gpu.slices) {
+    for (const MigSlice& slice : gpu.slices)
       slices.push_back({{"profile", slice.profile}, {"attributes", {{"memory", slice.memory_mib}}}});
-    }
     list.push_back({{"name", gpu.product},
                     {"memoryMiB", gpu.memory_mib},
                     {"computeCapability", {gpu.compute_major, gpu.compute_minor}},
@@ -178,16 +174,14 @@ std::string devices_json(const std::vector<Gpu>& gpus) {
 
 std::expected<std::map<std::string, std::int64_t>, std::string> plugin_devices(const PluginConfig& config,
                                                                                const std::vector<Gpu>& gpus) {
-  if (config.mig_strategy != "none" && config.mig_strategy != "single" && config.mig_strategy != "mixed") {
+  if (config.mig_strategy != "none" && config.mig_strategy != "single" && config.mig_strategy != "mixed")
     return Error("unknown MIG strategy: " + config.mig_strategy);
-  }
   if (config.mps && config.mig_strategy == "mixed")
     return Error("using --mig-strategy=mixed is not supported with MPS");
   std::map<std::string, std::int64_t> found;  // By original name.
   const bool single = config.mig_strategy == "single" && any_mig(gpus);
-  if (single && !single_is_valid(gpus)) {
+  if (single && !single_is_valid(gpus))
     return Error("invalid MIG configuration for strategy single: all GPUs must be cut into slices of one kind");
-  }
   for (const Gpu& gpu : gpus) {
     if (config.mig_strategy == "none" || !gpu.mig_enabled) {
       ++found[kGpuResource];
@@ -197,9 +191,8 @@ std::expected<std::map<std::string, std::int64_t>, std::string> plugin_devices(c
     for (const MigSlice& slice : gpu.slices) ++found[single ? kGpuResource : mig_resource(slice.profile)];
   }
   std::map<std::string, std::int64_t> registered;
-  for (const auto& [resource, count] : found) {
+  for (const auto& [resource, count] : found)
     registered[config.registered_name(resource)] = count * config.replicas_largest(resource);
-  }
   return registered;
 }
 
@@ -207,9 +200,8 @@ std::expected<Labels, std::string> discovery_labels(const PluginConfig& config, 
                                                     std::size_t pick) {
   Labels labels;
   if (gpus.empty()) return labels;
-  if (config.mig_strategy != "none" && config.mig_strategy != "single" && config.mig_strategy != "mixed") {
+  if (config.mig_strategy != "none" && config.mig_strategy != "single" && config.mig_strategy != "mixed")
     return Error("unknown strategy: " + config.mig_strategy);
-  }
   const bool mig = any_mig(gpus);
   if (config.mps && mig) return Error("MPS sharing is not supported for mig devices");
   labels["nvidia.com/mig.capable"] = std::ranges::any_of(gpus, &Gpu::mig_capable) ? "true" : "false";

@@ -29,16 +29,14 @@ GpuOperator::GpuOperator(Site* site, std::string ns)
 JsonPtr GpuOperator::active_policy() const {
   JsonPtr active;
   const auto created = [](const JsonPtr& p) { return text(metadata(*p), "creationTimestamp"); };
-  for (const auto& [key, policy] : site_->clusterpolicies.all()) {
+  for (const auto& [key, policy] : site_->clusterpolicies.all())
     if (active == nullptr || created(policy) < created(active)) active = policy;
-  }
   return active;
 }
 
 bool GpuOperator::has_gpu_nodes() const {
-  for (const auto& [key, node] : site_->nodes.all()) {
+  for (const auto& [key, node] : site_->nodes.all())
     if (text(labels(*node), kPresent) == "true") return true;
-  }
   return false;
 }
 

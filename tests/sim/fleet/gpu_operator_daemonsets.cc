@@ -80,9 +80,8 @@ json pod_spec(Operand operand, const OperandFacts& facts, const std::string& ima
   json check{{"name", "toolkit-validation"}, {"image", image}, {"command", {"sh", "-c"}}};
   spec["initContainers"] = json::array({check});
   spec["volumes"] = json::array();
-  if (operand == Operand::device_plugin) {
+  if (operand == Operand::device_plugin)
     spec["volumes"].push_back(host_path("device-plugin", "/var/lib/kubelet/device-plugins"));
-  }
   if (operand != Operand::feature_discovery) {
     spec["volumes"].push_back(host_path("mps-root", "/run/nvidia/mps"));
     spec["volumes"].push_back(host_path("mps-shm", "/run/nvidia/mps/shm"));
@@ -119,11 +118,10 @@ json update_strategy(const json& policy) {
   if (daemonsets.value("updateStrategy", "RollingUpdate") == "OnDelete") return {{"type", "OnDelete"}};
   json strategy{{"type", "RollingUpdate"}};
   const std::string most = daemonsets.value("rollingUpdate", json::object()).value("maxUnavailable", "1");
-  if (most.ends_with('%')) {
+  if (most.ends_with('%'))
     strategy["rollingUpdate"]["maxUnavailable"] = most;
-  } else {
+  else
     strategy["rollingUpdate"]["maxUnavailable"] = std::stoi(most);
-  }
   return strategy;
 }
 

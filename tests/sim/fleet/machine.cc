@@ -40,9 +40,8 @@ void Machine::lose_device(const std::string& resource) {
 void Machine::serve_slices(SliceCounts slices, bool at_most_one) {
   stop_serving_slices();
   std::map<std::string, std::int64_t> devices;
-  for (const auto& [gpu, sizes] : slices) {
+  for (const auto& [gpu, sizes] : slices)
     for (const auto& [size, count] : sizes) devices[slice_resource(size)] += count;
-  }
   for (const auto& [resource, count] : devices) serve(resource, count, at_most_one, false);
   if (slices.size() < gpus_.size()) {
     devices["nvidia.com/gpu"] = static_cast<std::int64_t>(gpus_.size() - slices.size());

@@ -70,9 +70,8 @@ void MigManager::apply_once_alone(const std::string& node, std::vector<Gpu> gpus
 void MigManager::write(const std::string& node, const std::string& state, const char* deploy) {
   json patch;
   patch["metadata"]["labels"][kMigState] = state;
-  if (deploy != nullptr) {
+  if (deploy != nullptr)
     for (const char* label : kPausedLabels) patch["metadata"]["labels"][label] = deploy;
-  }
   outbox_.push({.gvr = kNodes, .key = {"", node}, .body = patch.dump()});
 }
 

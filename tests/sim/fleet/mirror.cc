@@ -12,9 +12,8 @@ using nlohmann::json;
 
 k8s::Result<std::pair<k8s::ObjectKey, JsonPtr>> parse(std::string_view text) {
   JsonPtr object = parsed_lately(text);
-  if (object == nullptr || !object->contains("metadata")) {
+  if (object == nullptr || !object->contains("metadata"))
     return k8s::fail(k8s::Reason::decode, "an object in a watch is no JSON object with metadata");
-  }
   const json& meta = (*object)["metadata"];
   k8s::ObjectKey key{meta.value("namespace", ""), meta.value("name", "")};
   return std::pair{std::move(key), std::move(object)};
@@ -43,15 +42,13 @@ void Mirror::init_done() {
   const auto now = objects_;  // A listener may cause further changes.
   for (const auto& [key, after] : now) {
     auto it = before.find(key);
-    if (it == before.end()) {
+    if (it == before.end())
       notify(key, nullptr, after);
-    } else if (*it->second != *after) {
+    else if (*it->second != *after)
       notify(key, it->second, after);
-    }
   }
-  for (const auto& [key, gone] : before) {
+  for (const auto& [key, gone] : before)
     if (!now.contains(key)) notify(key, gone, nullptr);
-  }
 }
 
 k8s::Result<void> Mirror::apply(std::string_view text) {

@@ -11,9 +11,8 @@ void MpsDaemon::load() {
     // It creates .ready all the same, and stays Running.
     return host().log("No devices are configured for MPS sharing; Waiting indefinitely.");
   }
-  if (const std::string error = mps_daemon_error(*config, host().machine().gpus()); !error.empty()) {
+  if (const std::string error = mps_daemon_error(*config, host().machine().gpus()); !error.empty())
     return host().exit(1, error);
-  }
   host().after(host().timing().mps_init, [this, config = *config] {
     for (const PluginConfig::Resource& resource : config.resources) {
       if (resource.name != "nvidia.com/gpu" || host().machine().gpus().empty()) continue;  // No such device here.

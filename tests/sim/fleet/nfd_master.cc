@@ -92,9 +92,8 @@ void NfdMaster::write_node_feature(const std::string& node, const PodSpec& pod, 
   json patch = feature;
   if (JsonPtr live = site_->nodefeatures.find(key)) {
     const json published = (*live)["spec"].value("labels", json::object());
-    for (const auto& [label, value] : published.items()) {
+    for (const auto& [label, value] : published.items())
       if (!labels.contains(label)) patch["spec"]["labels"][label] = nullptr;
-    }
     outbox_.push({.gvr = kNodeFeatures, .key = key, .body = patch.dump()});
     return;
   }
@@ -113,11 +112,10 @@ void NfdMaster::on_node_feature(const JsonPtr& before, const JsonPtr& after) {
   const std::string& node = text(labels(object), kNodeName);
   if (node.empty()) return;
   const k8s::ObjectKey key{namespace_of(object), name_of(object)};
-  if (after == nullptr) {
+  if (after == nullptr)
     features_[node].erase(key);
-  } else {
+  else
     features_[node][key] = member(*after, "spec").value("labels", Labels{});
-  }
   dirty(node);
 }
 
@@ -136,26 +134,21 @@ void NfdMaster::reconcile(const std::string& node) {
   if (live == nullptr) return dirty(node);  // Not registered yet.
   Labels desired = worker_[node];
   for (const auto& [key, value] : handed_over_[node]) desired[key] = value;
-  for (const auto& [feature, labels] : features_[node]) {
+  for (const auto& [feature, labels] : features_[node])
     for (const auto& [key, value] : labels) desired[key] = value;
-  }
   std::erase_if(desired, [](const auto& label) {
     return k8s::label_value_problem(label.second).has_value() || k8s::label_key_problem(label.first).has_value();
   });
   json changes = json::object();
   const json& current = labels(*live);
-  for (const auto& [key, value] : desired) {
+  for (const auto& [key, value] : desired)
     if (!current.contains(key) || text(current, key) != value) changes[key] = value;
-  }
-  for (const std::string& key : owned_keys(*live)) {
+  for (const std::string& key : owned_keys(*live))
     if (!desired.contains(key) && current.contains(key)) changes[key] = nullptr;
-  }
   const std::string list = key_list(desired);
   json patch;
   if (!changes.empty()) patch["metadata"]["labels"] = changes;
-  if (text(annotations(*live), kFeatureLabels) != list) {
-    patch["metadata"]["annotations"][kFeatureLabels] = list;
-  }
+  if (text(annotations(*live), kFeatureLabels) != list) patch["metadata"]["annotations"][kFeatureLabels] = list;
   if (patch.is_null()) return;
   outbox_.push({.gvr = kNodes, .key = {"", node}, .body = patch.dump()});
 }

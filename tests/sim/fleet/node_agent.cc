@@ -59,9 +59,7 @@ void NodeAgent::on_node(const JsonPtr& after) {
 
 void NodeAgent::on_pod(const JsonPtr& before, const JsonPtr& after) {
   if (lost_ || off_) return;
-  if (before != nullptr && (after == nullptr || uid_of(*before) != uid_of(*after))) {
-    lose_object(uid_of(*before));
-  }
+  if (before != nullptr && (after == nullptr || uid_of(*before) != uid_of(*after))) lose_object(uid_of(*before));
   if (after == nullptr) return;
   auto it = pods_.find(uid_of(*after));
   if (it == pods_.end()) return adopt_pod(*after);
@@ -71,9 +69,7 @@ void NodeAgent::on_pod(const JsonPtr& before, const JsonPtr& after) {
     return it->second.runner->terminate(grace);
   }
   if (before == nullptr) return;
-  if (annotations(*before) != annotations(*after) || labels(*before) != labels(*after)) {
-    it->second.runner->sync_soon();
-  }
+  if (annotations(*before) != annotations(*after) || labels(*before) != labels(*after)) it->second.runner->sync_soon();
 }
 
 bool NodeAgent::is_lost_before_it_stops(const PodRunner& pod) {

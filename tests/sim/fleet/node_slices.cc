@@ -59,9 +59,8 @@ void NodeAgent::break_clients_without_a_slice() {
 }
 
 void NodeAgent::break_slice_clients() {
-  for (auto& [uid, entry] : pods_) {
+  for (auto& [uid, entry] : pods_)
     if (!entry.slices.empty()) entry.runner->break_gpu_clients();
-  }
 }
 
 void NodeAgent::report_slices() {
@@ -79,9 +78,8 @@ void NodeAgent::report_slices() {
       free[gpu][size] -= count;
     }
   }
-  for (const auto& [gpu, sizes] : free) {
+  for (const auto& [gpu, sizes] : free)
     for (const auto& [size, count] : sizes) put(gpu, size, "free", count);
-  }
   const k8s::Duration late = site_->faults.late_slice_reports;
   if (late == k8s::Duration::zero()) return write_slice_report(report);
   site_->after(late, life_, [this, report = std::move(report)] { write_slice_report(report); });
@@ -91,12 +89,10 @@ void NodeAgent::write_slice_report(const std::map<std::string, std::string>& rep
   if (lost_ || off_ || node_ == nullptr) return;
   json changes = json::object();
   const json& now = annotations(*node_);
-  for (const auto& [key, value] : report) {
+  for (const auto& [key, value] : report)
     if (text(now, key) != value) changes[key] = value;
-  }
-  for (const auto& [key, value] : now.items()) {
+  for (const auto& [key, value] : now.items())
     if (key.starts_with(kStatus) && !report.contains(key)) changes[key] = nullptr;
-  }
   if (changes.empty()) return;
   outbox_.push({.gvr = kNodes, .key = {"", spec_.name}, .body = json{{"metadata", {{"annotations", changes}}}}.dump()});
 }

@@ -70,9 +70,8 @@ std::expected<PluginConfig, std::string> read_document(const YAML::Node& documen
   if (!document.IsMap()) return Error("cannot unmarshal the config file: it is no mapping");
   const std::string declared = field(document, "version").as<std::string>("v1");
   if (declared != "v1" && !declared.empty() && declared != "null") return Error("unknown version: " + declared);
-  if (const YAML::Node flags = field(document, "flags"); flags && flags.IsMap()) {
+  if (const YAML::Node flags = field(document, "flags"); flags && flags.IsMap())
     config.mig_strategy = field(flags, "migStrategy").as<std::string>("none");
-  }
   const YAML::Node sharing = field(document, "sharing");
   if (!sharing || sharing.IsNull()) return config;
   if (!sharing.IsMap()) return Error("cannot unmarshal sharing");
@@ -108,9 +107,8 @@ PluginVersion PluginVersion::of_image(std::string_view image) {
 
 std::int64_t PluginConfig::replicas_largest(std::string_view resource) const {
   std::int64_t most = 1;
-  for (const Resource& entry : resources) {
+  for (const Resource& entry : resources)
     if (entry.name == resource) most = std::max(most, entry.replicas);
-  }
   return most;
 }
 

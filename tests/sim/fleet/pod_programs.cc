@@ -30,9 +30,8 @@ class StandaloneMpsCheck final : public Program {
  public:
   StandaloneMpsCheck(ProgramHost* host, const std::vector<std::string>& command) : Program(host) {
     constexpr std::string_view kFlag = "--pipe-directory=";
-    for (const std::string& word : command) {
+    for (const std::string& word : command)
       if (word.starts_with(kFlag)) directory_ = word.substr(kFlag.size());
-    }
   }
   void start() override {
     host().after(host().timing().validation, [this] {
@@ -59,9 +58,8 @@ class GpuWorkload final : public Program {
   GpuWorkload(ProgramHost* host, k8s::Duration run_for, bool uses_mps)
       : Program(host), run_for_(run_for), uses_mps_(uses_mps) {}
   void start() override {
-    if (host().machine().exclusive_process() && !uses_mps_) {
+    if (host().machine().exclusive_process() && !uses_mps_)
       return host().exit(1, "all CUDA-capable devices are busy or unavailable");
-    }
     if (run_for_ > k8s::Duration::zero()) host().after(run_for_, [this] { host().exit(0, ""); });
   }
   [[nodiscard]] std::string process_name() const override { return "cuda-app"; }
@@ -79,9 +77,8 @@ std::unique_ptr<Program> make_program(const ContainerSpec& spec, bool init, k8s:
       spec.env.contains("CONFIG_FILE_SRCDIR") || (!spec.command.empty() && spec.command.front() == "config-manager");
   if (config_manager) {
     const bool waits = !PluginVersion::of_image(spec.image).default_first();
-    if (init && waits && faults.init_hangs_unlabelled && host->node_label(host->env("NODE_LABEL")).empty()) {
+    if (init && waits && faults.init_hangs_unlabelled && host->node_label(host->env("NODE_LABEL")).empty())
       return std::make_unique<Forever>(host);
-    }
     return std::make_unique<ConfigManager>(host);
   }
   if (init && spec.name == "standalone-mps-check") return std::make_unique<StandaloneMpsCheck>(host, spec.command);
@@ -89,9 +86,8 @@ std::unique_ptr<Program> make_program(const ContainerSpec& spec, bool init, k8s:
   const auto is = [&spec](std::string_view name) {
     return spec.name == name || spec.name == std::string(name) + "-ctr";
   };
-  if (is("nvidia-device-plugin") && spec.image.find("nebuly") != std::string::npos) {
+  if (is("nvidia-device-plugin") && spec.image.find("nebuly") != std::string::npos)
     return std::make_unique<SlicePlugin>(host);
-  }
   if (is("nvidia-device-plugin")) return std::make_unique<DevicePlugin>(host);
   if (spec.name == "gpu-agent") return std::make_unique<SliceAgent>(host);
   if (is("gpu-feature-discovery")) return std::make_unique<FeatureDiscovery>(host);

@@ -9,12 +9,10 @@
 namespace gso::sim {
 
 PodRunner::PodRunner(PodEnvironment environment, PodSpec spec) : env_(std::move(environment)), spec_(std::move(spec)) {
-  for (const ContainerSpec& container : spec_.init_containers) {
+  for (const ContainerSpec& container : spec_.init_containers)
     init_.push_back(std::make_unique<Container>(this, container, true));
-  }
-  for (const ContainerSpec& container : spec_.containers) {
+  for (const ContainerSpec& container : spec_.containers)
     main_.push_back(std::make_unique<Container>(this, container, false));
-  }
 }
 
 PodRunner::~PodRunner() {
@@ -62,9 +60,8 @@ void PodRunner::mount() {
 // What a ConfigMap holds now is what the files show from now on. One that is gone leaves the files as they are.
 void PodRunner::project() {
   for (const auto* volumes : {&spec_.config_volumes, &spec_.optional_volumes}) {
-    for (const auto& [volume, name] : *volumes) {
+    for (const auto& [volume, name] : *volumes)
       if (JsonPtr map = env_.site->configmaps.find({spec_.key.ns, name})) projected_[volume] = std::move(map);
-    }
   }
 }
 
@@ -200,9 +197,8 @@ void PodRunner::kill_all() {
 void PodRunner::gone_if_done() {
   if (stage_ != Stage::terminating) return;
   for (auto* list : {&init_, &main_}) {
-    for (auto& container : *list) {
+    for (auto& container : *list)
       if (container->state == Container::State::running) return;
-    }
   }
   stage_ = Stage::gone;
   env_.ended();
@@ -210,9 +206,8 @@ void PodRunner::gone_if_done() {
 
 void PodRunner::node_changed() {
   for (auto* list : {&init_, &main_}) {
-    for (auto& container : *list) {
+    for (auto& container : *list)
       if (container->state == Container::State::running) container->program->node_changed();
-    }
   }
 }
 
@@ -239,9 +234,8 @@ void PodRunner::break_mps_clients() {
 }
 
 void PodRunner::break_gpu_clients() {
-  for (auto& container : main_) {
+  for (auto& container : main_)
     if (!container->spec.gpus.empty()) on_exit(*container, 1, "CUDA error 806: the MPS server connection was lost");
-  }
 }
 
 void PodRunner::power_off() {
@@ -282,9 +276,8 @@ void PodRunner::restart() {
 
 std::string PodRunner::last_log(std::string_view name) const {
   for (const auto* list : {&init_, &main_}) {
-    for (const auto& container : *list) {
+    for (const auto& container : *list)
       if (container->spec.name == name) return container->last_line;
-    }
   }
   return {};
 }

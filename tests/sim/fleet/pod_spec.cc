@@ -18,19 +18,15 @@ std::int64_t quantity(const json& value) {
 
 ContainerSpec read_container(const json& container) {
   ContainerSpec spec{.name = container.value("name", ""), .image = container.value("image", "")};
-  for (const char* words : {"command", "args"}) {
+  for (const char* words : {"command", "args"})
     for (const json& word : items(container, words)) spec.command.push_back(word.get<std::string>());
-  }
-  for (const json& env : items(container, "env")) {
+  for (const json& env : items(container, "env"))
     if (env.contains("value")) spec.env[env.value("name", "")] = env.value("value", "");
-  }
-  for (const json& mount : items(container, "volumeMounts")) {
+  for (const json& mount : items(container, "volumeMounts"))
     spec.mounts[mount.value("mountPath", "")] = mount.value("name", "");
-  }
   const json& limits = member(member(container, "resources"), "limits");
-  for (const auto& [resource, amount] : limits.items()) {
+  for (const auto& [resource, amount] : limits.items())
     if (resource.starts_with("nvidia.com/")) spec.gpus[resource] = quantity(amount);
-  }
   spec.message_from_log = container.value("terminationMessagePolicy", "") == "FallbackToLogsOnError" ||
                           std::ranges::find(spec.command, "--report=/dev/termination-log") != spec.command.end();
   return spec;
@@ -44,9 +40,7 @@ PodSpec read_pod_spec(const json& pod) {
   PodSpec read{.key = {meta.value("namespace", ""), meta.value("name", "")},
                .uid = meta.value("uid", ""),
                .node = spec.value("nodeName", "")};
-  for (const json& container : items(spec, "initContainers")) {
-    read.init_containers.push_back(read_container(container));
-  }
+  for (const json& container : items(spec, "initContainers")) read.init_containers.push_back(read_container(container));
   for (const json& container : items(spec, "containers")) {
     read.containers.push_back(read_container(container));
     for (const auto& [resource, amount] : read.containers.back().gpus) read.gpus[resource] += amount;

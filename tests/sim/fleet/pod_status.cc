@@ -52,9 +52,8 @@ json container_status(const PodRunner::Container& container) {
 
 json PodRunner::status() const {
   json status;
-  if (stage_ == Stage::finished && !reason_.empty()) {
+  if (stage_ == Stage::finished && !reason_.empty())
     return {{"phase", "Failed"}, {"reason", reason_}, {"message", message_}};
-  }
   bool failed =
       stage_ == Stage::finished && !init_.empty() && init_.back()->last_end && init_.back()->last_end->code != 0;
   for (const auto& container : main_) failed = failed || (container->last_end && container->last_end->code != 0);

@@ -41,9 +41,8 @@ std::string missing(const json& node, const std::map<std::string, std::int64_t>&
 
 const json& scheduled_condition(const json& pod) {
   static const json kNone = json::object();
-  for (const json& condition : items(member(pod, "status"), "conditions")) {
+  for (const json& condition : items(member(pod, "status"), "conditions"))
     if (text(condition, "type") == "PodScheduled") return condition;
-  }
   return kNone;
 }
 
@@ -119,9 +118,8 @@ void Scheduler::cycle() {
     }
     std::string message = "0/" + std::to_string(site_->nodes.all().size()) + " nodes are available:";
     const char* separator = " ";
-    for (const auto& [reason, nodes] : reasons) {
+    for (const auto& [reason, nodes] : reasons)
       message += std::exchange(separator, ", ") + std::to_string(nodes) + " " + reason;
-    }
     reject(*pod, message + ".");
   }
 }
@@ -151,9 +149,8 @@ void Scheduler::reject(const json& pod, const std::string& message) {
   if (text(condition, "reason") == "Unschedulable" && text(condition, "message") == message) return;
   if (!rejecting_.insert(uid_of(pod)).second) return;
   json conditions = json::array();
-  for (const json& other : items(member(pod, "status"), "conditions")) {
+  for (const json& other : items(member(pod, "status"), "conditions"))
     if (text(other, "type") != "PodScheduled") conditions.push_back(other);
-  }
   const bool was_rejected = text(condition, "status") == "False";
   conditions.push_back({{"type", "PodScheduled"},
                         {"status", "False"},

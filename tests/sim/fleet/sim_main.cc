@@ -73,9 +73,8 @@ asio::awaitable<void> prepare(k8s::ApiClient* client, k8s::Clock* clock, Setting
 
 int serve(const Settings& settings) {
   auto nodes = gso::sim::topology(settings.topology);
-  if (!nodes) {
+  if (!nodes)
     return fail("there is no topology '" + settings.topology + "'; there are: " + std::string(gso::sim::kTopologies));
-  }
   asio::io_context io(1);
   const auto clock = k8s::make_real_clock(io.get_executor());
   gso::sim::ApiServer server(io.get_executor(), *clock);

@@ -14,9 +14,8 @@ constexpr std::string_view kSuffix = "gb";
 
 std::expected<std::int64_t, std::string> positive(const YAML::Node& entry, const char* field) {
   std::int64_t value = 0;
-  if (!entry[field] || !YAML::convert<std::int64_t>::decode(entry[field], value) || entry[field].Tag() == "!") {
+  if (!entry[field] || !YAML::convert<std::int64_t>::decode(entry[field], value) || entry[field].Tag() == "!")
     return Error(std::string("cannot unmarshal ") + field + " into a value of type int");
-  }
   if (value < 1) return Error(std::string(field) + " must be >= 1");
   return value;
 }
@@ -28,17 +27,15 @@ std::expected<void, std::string> read_entry(const YAML::Node& entry, std::size_t
   if (!size) return Error(size.error());
   const auto replicas = positive(entry, "replicas");
   if (!replicas) return Error(replicas.error());
-  if (entry["rename"].as<std::string>("") != "gpu-" + std::to_string(*size) + "gb") {
+  if (entry["rename"].as<std::string>("") != "gpu-" + std::to_string(*size) + "gb")
     return Error("rename does not fit memoryGB");
-  }
   const YAML::Node devices = entry["devices"];
   if (!devices || !devices.IsSequence() || devices.size() != 1) return Error("devices must name one GPU");
   const auto name = devices[0].as<std::string>("");
   std::size_t index = 0;
   const auto [end, problem] = std::from_chars(name.data(), name.data() + name.size(), index);
-  if (problem != std::errc() || end != name.data() + name.size() || index >= gpus) {
+  if (problem != std::errc() || end != name.data() + name.size() || index >= gpus)
     return Error("no such device: " + name);
-  }
   if (!(*slices)[index].emplace(*size, *replicas).second) return Error("duplicate entry for device " + name);
   return {};
 }

@@ -6,9 +6,8 @@
 namespace gso::sim {
 
 void SlicePlugin::load() {
-  if (host().machine().driver_broken()) {
+  if (host().machine().driver_broken())
     return host().exit(1, "failed to initialize NVML: Driver/library version mismatch");
-  }
   std::string text;
   if (!host().env("CONFIG_FILE").empty()) {
     auto read = host().read_link();
@@ -29,9 +28,8 @@ void SlicePlugin::serve(const SliceConfig& config) {
   for (const auto& [gpu, sizes] : config.slices) {
     const std::int64_t slices = std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0},
                                                 [](std::int64_t sum, const auto& entry) { return sum + entry.second; });
-    if (most > 0 && slices > most) {
+    if (most > 0 && slices > most)
       return host().exit(1, "error starting the MPS servers of device " + std::to_string(gpu));
-    }
   }
   host().machine().serve_slices(config.slices, config.fail_requests_greater_than_one);
   if (std::exchange(reload_wanted_, false)) hang_up();

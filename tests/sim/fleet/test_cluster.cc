@@ -105,9 +105,8 @@ json TestCluster::pod(const std::string& node, const std::string& daemonset) con
   for (const json& candidate : server.list(kPods)) {
     if (candidate["spec"].value("nodeName", "") != node || candidate["metadata"].contains("deletionTimestamp"))
       continue;
-    for (const json& owner : candidate["metadata"].value("ownerReferences", json::array())) {
+    for (const json& owner : candidate["metadata"].value("ownerReferences", json::array()))
       if (owner.value("name", "") == daemonset) return candidate;
-    }
   }
   return {};
 }
@@ -117,9 +116,8 @@ json TestCluster::container(const std::string& node, const std::string& daemonse
   if (found.is_null()) return {};
   const json status = found.value("status", json::object());
   for (const char* list : {"containerStatuses", "initContainerStatuses"}) {
-    for (const json& container : status.value(list, json::array())) {
+    for (const json& container : status.value(list, json::array()))
       if (container.value("name", "") == name) return container;
-    }
   }
   return {};
 }

@@ -29,9 +29,8 @@ json consumer_pod(const ConsumerPod& pod) {
                                {"resources",
                                 {{"limits", {{pod.resource, count}}}, {"requests", {{pod.resource, count}}}}}}})}}}};
   if (!pod.node.empty()) object["spec"]["nodeName"] = pod.node;
-  if (pod.run_for > k8s::Duration::zero()) {
+  if (pod.run_for > k8s::Duration::zero())
     object["metadata"]["annotations"]["sim.gpusharing.dev/run-for"] = k8s::format_go_duration(pod.run_for);
-  }
   return object;
 }
 
@@ -48,9 +47,8 @@ void Workload::set_per_node(std::int64_t per_node) {
 }
 
 void Workload::tick() {
-  for (const std::string& node : options_.nodes) {
+  for (const std::string& node : options_.nodes)
     if (active_) fill(node);
-  }
   site_->after(kPeriod, life_, [this] { tick(); });
 }
 
@@ -69,10 +67,9 @@ void Workload::fill(const std::string& name) {
     }
     if (mine) ++ours;
     for (const json& container : items(member(*pod, "spec"), "containers")) {
-      for (const auto& [resource, count] : member(member(container, "resources"), "limits").items()) {
+      for (const auto& [resource, count] : member(member(container, "resources"), "limits").items())
         if (count.is_string())
           requested[resource] += std::strtoll(count.get_ref<const std::string&>().c_str(), nullptr, 10);
-      }
     }
   }
   if (ours >= options_.per_node || member(*node, "spec").value("unschedulable", false)) return;

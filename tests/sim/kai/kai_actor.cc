@@ -66,9 +66,8 @@ void KaiActor::set_up() {
   const std::string crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
   send(k8s::Method::post, crds, Json::parse(kai_config_crd()));
   send(k8s::Method::post, crds, Json::parse(kai_bind_request_crd()));
-  for (const char* ns : {"kai-scheduler", kReservations, kTeam, "gpu-sharing-operator"}) {
+  for (const char* ns : {"kai-scheduler", kReservations, kTeam, "gpu-sharing-operator"})
     send(k8s::Method::post, "/api/v1/namespaces", kai_namespace(ns));
-  }
   for (const std::string& node : options_.nodes) send(k8s::Method::post, "/api/v1/nodes", kai_node(node));
   clock_.run_for(1s);
   send(k8s::Method::post, "/apis/kai.scheduler/v1/configs", kai_config());
@@ -224,10 +223,9 @@ std::string KaiActor::needed(const Json& reservation) const {
 
 std::map<std::string, std::string> KaiActor::orphans() const {
   std::map<std::string, std::string> out;
-  for (const auto& pod : pods(kReservations)) {
+  for (const auto& pod : pods(kReservations))
     if (!terminating(*pod) && needed(*pod).empty())
       out[text(*pod, "metadata", "name")] = text(*pod, "spec", "nodeName");
-  }
   return out;
 }
 

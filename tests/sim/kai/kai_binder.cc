@@ -96,10 +96,9 @@ KaiActor::Task KaiActor::run_steps(std::string pod, std::vector<std::string> gro
 asio::awaitable<bool> KaiActor::reserve(std::string pod, std::string group, std::string node, std::uint64_t incarnation,
                                         std::string* gpu) {
   std::string name;
-  for (const auto& reservation : pods(kReservations)) {
+  for (const auto& reservation : pods(kReservations))
     if (carries(*reservation, group) && !terminating(*reservation) && alive(*reservation))
       name = text(*reservation, "metadata", "name");
-  }
   // A cache that lags, most of all after a restart, does not show it: the group gets another one.
   const bool young = clock_.monotonic() - up_since_ < 20s;
   if (!name.empty() && chance(young ? 0.3 : 0.02)) {
@@ -169,13 +168,11 @@ bool KaiActor::in_progress(const std::string& group) const {
 
 void KaiActor::sync_group(const std::string& group) {
   std::vector<std::shared_ptr<const Json>> consumers;
-  for (const auto& pod : pods(kTeam)) {
+  for (const auto& pod : pods(kTeam))
     if (alive(*pod) && carries(*pod, group)) consumers.push_back(pod);
-  }
   std::vector<std::string> reservations;
-  for (const auto& pod : pods(kReservations)) {
+  for (const auto& pod : pods(kReservations))
     if (carries(*pod, group)) reservations.push_back(text(*pod, "metadata", "name"));
-  }
   auto found = found_.find(group);
   const bool finding = found != found_.end() && !found->second.empty();
   if (consumers.empty() && !in_progress(group) && !finding) {
@@ -200,9 +197,8 @@ void KaiActor::sync_node(const std::string& node) {
     }
   }
   // A bind on the node does not always come: without this, nothing would ever be left over.
-  for (const std::string& group : groups) {
+  for (const std::string& group : groups)
     if (chance(0.2)) sync_group(group);
-  }
 }
 
 void KaiActor::sync_all() {

@@ -37,9 +37,8 @@ class KaiChecksTest : public ::testing::Test {
     const std::string crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
     send(k8s::Method::post, crds, Json::parse(kai_config_crd()));
     send(k8s::Method::post, crds, Json::parse(kai_bind_request_crd()));
-    for (const char* ns : {"kai-scheduler", kReservations, kTeam}) {
+    for (const char* ns : {"kai-scheduler", kReservations, kTeam})
       send(k8s::Method::post, "/api/v1/namespaces", kai_namespace(ns));
-    }
     send(k8s::Method::post, "/api/v1/nodes", kai_node("n1"));
     sim.clock.run_for(1s);
     send(k8s::Method::post, "/apis/kai.scheduler/v1/configs", kai_config());

@@ -42,9 +42,8 @@ class LookUps : public KaiChecksTest {
   void known(const KaiWants& wants, bool alive) {
     KaiPod pod;
     pod.phase = Interned("Running");
-    for (const std::string& group : wants.groups) {
+    for (const std::string& group : wants.groups)
       world.kai.lookups.groups[group] = {sim.clock.monotonic() - 1h, alive ? std::vector{pod} : std::vector<KaiPod>{}};
-    }
   }
   int woken = 0;
   InProcessTransport slow{server, {.user = "a", .user_agent = "b", .latency = 100ms}};

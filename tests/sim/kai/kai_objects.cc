@@ -156,12 +156,11 @@ Json kai_bind_request(const Json& pod, const std::string& node, const std::vecto
                       bool new_field) {
   const std::string name = pod["metadata"]["name"];
   Json spec{{"podName", name}, {"selectedNode", node}};
-  if (new_field) {
+  if (new_field)
     for (const std::string& group : groups)
       spec["selectedFractionalGpuGroups"].push_back({{"id", group}, {"computeSharingMode", "time-slicing"}});
-  } else {
+  else
     spec["selectedGPUGroups"] = groups;
-  }
   return {{"apiVersion", "scheduling.run.ai/v1alpha2"},
           {"kind", "BindRequest"},
           {"metadata",

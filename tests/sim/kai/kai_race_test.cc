@@ -160,10 +160,9 @@ class Schedule {
     for (const auto& [node, count] : on_node) most = std::max(most, count);
     clock_.run_for(kGrace + kSweep + kInterval * static_cast<int>(most - 1) + 5s);
     const auto now = kai_.orphans();
-    for (const auto& [name, node] : left) {
+    for (const auto& [name, node] : left)
       if (now.contains(name))
         return fmt::format("{} on {} is an orphan and still there ({} of {})", name, node, most, left.size());
-    }
     return {};
   }
 

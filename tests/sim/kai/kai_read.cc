@@ -31,13 +31,11 @@ std::vector<std::string> groups_of(const Json& object) {
     }
   }
   const Json& plain = at(object, "spec", "selectedGPUGroups");
-  if (plain.is_array()) {
+  if (plain.is_array())
     for (const Json& group : plain) out.push_back(group);
-  }
   const Json& fractional = at(object, "spec", "selectedFractionalGpuGroups");
-  if (fractional.is_array()) {
+  if (fractional.is_array())
     for (const Json& group : fractional) out.push_back(group["id"]);
-  }
   return out;
 }
 

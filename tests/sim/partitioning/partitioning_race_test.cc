@@ -123,9 +123,8 @@ class Schedule {
         const SliceCounts used = story_.fleet.node(node.name)->slices_in_use();
         for (std::size_t gpu = 0; gpu < node.gpus.size(); ++gpu) {
           std::int64_t left = kMostGigabytes;
-          if (const auto at = used.find(gpu); at != used.end()) {
+          if (const auto at = used.find(gpu); at != used.end())
             for (const auto& [gigabytes, count] : at->second) left -= gigabytes * count;
-          }
           if (left >= size)
             return fmt::format("pod {} waits for {} GB, and GPU {} of node {} has {}", pod, size, gpu, node.name, left);
         }

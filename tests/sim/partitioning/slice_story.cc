@@ -35,12 +35,10 @@ FleetOptions fleet_of(const std::vector<NodeSpec>& nodes, std::uint64_t seed) {
 // Keys whose values differ, or that only one of the two has.
 std::set<std::string> changed_keys(const json& before, const json& after) {
   std::set<std::string> out;
-  for (const auto& [key, value] : before.items()) {
+  for (const auto& [key, value] : before.items())
     if (!after.contains(key) || after[key] != value) out.insert(key);
-  }
-  for (const auto& [key, value] : after.items()) {
+  for (const auto& [key, value] : after.items())
     if (!before.contains(key)) out.insert(key);
-  }
   return out;
 }
 
@@ -119,11 +117,10 @@ std::set<std::string> SliceStory::keys() const {
 }
 
 bool SliceStory::event_says(const std::string& object, const std::string& reason, const std::string& mention) const {
-  for (const json& event : server.list(kEvents)) {
+  for (const json& event : server.list(kEvents))
     if (text(member(event, "regarding"), "name") == object && text(event, "reason") == reason &&
         text(event, "note").find(mention) != std::string::npos)
       return true;
-  }
   return false;
 }
 
@@ -193,14 +190,12 @@ void SliceStory::judge_node(const AuditEntry& entry) {
   if (!config) return wrong(fmt::format("key {}: {}", key, config.error()));
   SliceCounts left = config->slices;
   for (const auto& [gpu, sizes] : fleet.node(name)->slices_in_use()) {
-    for (const auto& [size, count] : sizes) {
+    for (const auto& [size, count] : sizes)
       if ((left[gpu][size] -= count) < 0)
         wrong(fmt::format("key {} lacks a slice of {} GB that is in use on GPU {} of node {}", key, size, gpu, name));
-    }
   }
-  for (const auto& pod : server.view(kPods)) {
+  for (const auto& pod : server.view(kPods))
     if (node_of(*pod) == name && text(member(*pod, "status"), "phase") == "Running") ran_at_move_.insert(uid_of(*pod));
-  }
 }
 
 // A node that has lost the label names what it named before the operator moved it first.
@@ -229,9 +224,8 @@ void SliceStory::judge_pod(const AuditEntry& entry) {
   if (ended && ran_at_move_.contains(uid_of(*entry.after)))
     wrong(fmt::format("pod {} ran when a label moved, and has failed", entry.key.name));
   if (namespace_of(*entry.after) != "default") return;
-  for (const json& container : items(status, "containerStatuses")) {
+  for (const json& container : items(status, "containerStatuses"))
     if (container.value("restartCount", 0) > 0) wrong(fmt::format("a container of pod {} restarted", entry.key.name));
-  }
 }
 
 }  // namespace gso::sim

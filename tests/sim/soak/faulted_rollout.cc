@@ -59,19 +59,17 @@ constexpr std::array kWorlds{
 // The annotations and labels that a rollout leaves behind, and what the node then serves.
 json end_of_node(const json& node, Act act) {
   json end;
-  for (const auto& [key, value] : labels(node).items()) {
+  for (const auto& [key, value] : labels(node).items())
     if (key.starts_with("nvidia.com/gpu.") || key.starts_with("nvidia.com/mps") || key.starts_with(kGroup))
       end["labels"][key] = value;
-  }
   for (const auto& [key, value] : annotations(node).items()) {
     // Where people edit back, it depends on who is quicker whether a node has begun a change, and so has a record.
     const bool depends = act == Act::edited_back && (key == kRevisionAnnotation || key == kProfileAnnotation);
     if (key.starts_with(kGroup) && !depends) end["annotations"][key] = value;
   }
   end["unschedulable"] = member(node, "spec").value("unschedulable", false);
-  for (const auto& [key, value] : member(member(node, "status"), "allocatable").items()) {
+  for (const auto& [key, value] : member(member(node, "status"), "allocatable").items())
     if (key.starts_with("nvidia.com/")) end["allocatable"][key] = value;
-  }
   return end;
 }
 
@@ -274,9 +272,8 @@ std::string SoakBench::World::install() {
   if (!scene->failure().empty()) return "the installation failed: " + scene->failure();
   // Standbys that know everything already.
   OperatorSettings all = hosts.front()->settings();
-  for (std::size_t i = 1; i < hosts.size(); ++i) {
+  for (std::size_t i = 1; i < hosts.size(); ++i)
     if (const auto started = hosts[i]->start(all); !started) return started.error().message;
-  }
   world.clock.run_for(2min);
   return violation();
 }
@@ -475,9 +472,8 @@ std::string SoakBench::World::hear_silence() {
     return fmt::format("S6: {} writes in an hour in which nothing happened, the last one {}", writes - before,
                        world.invariants.last_write());
   if (end_state() != state) return "the state changed although everything had converged";
-  for (const auto& host : hosts) {
+  for (const auto& host : hosts)
     if (const std::string trouble = host->trouble(); !trouble.empty()) return host->name() + ": " + trouble;
-  }
   return {};
 }
 

@@ -113,9 +113,8 @@ void Soak::replay(std::uint64_t seed, const std::vector<std::size_t>& only) {
   for (std::size_t i = 0; i < plan.size(); ++i) tell_(fmt::format("{}. {}", i + 1, describe(plan[i])));
   if (!only.empty()) {
     FaultPlan chosen;
-    for (const std::size_t number : only) {
+    for (const std::size_t number : only)
       if (number >= 1 && number <= plan.size()) chosen.push_back(plan[number - 1]);
-    }
     plan = std::move(chosen);
   }
   const SoakOutcome outcome = built->play(plan);

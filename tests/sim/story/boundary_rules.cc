@@ -68,11 +68,10 @@ void BoundaryRules::on_write(const AuditEntry& entry) {
 // A hold on a node is a person's, whoever wrote the node last.
 void BoundaryRules::note_stop(const AuditEntry& entry) {
   const std::string id = entry.gvr.resource + " " + k8s::to_string(entry.key);
-  if (entry.after != nullptr && is_stop(entry.gvr, *entry.after)) {
+  if (entry.after != nullptr && is_stop(entry.gvr, *entry.after))
     stops_.try_emplace(id, entry.time);
-  } else {
+  else
     stops_.erase(id);
-  }
 }
 
 void BoundaryRules::note_text(const AuditEntry& entry) {

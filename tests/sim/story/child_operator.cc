@@ -50,9 +50,8 @@ k8s::Result<void> ChildOperator::start(const OperatorSettings& settings) {
   pid_t pid = -1;
   const int error = posix_spawn(&pid, binary_.c_str(), &files, nullptr, arguments.data(), environ);
   posix_spawn_file_actions_destroy(&files);
-  if (error != 0) {
+  if (error != 0)
     return k8s::fail(k8s::Reason::invalid, "cannot start the operator '" + binary_ + "': " + std::strerror(error));
-  }
   pid_ = pid;
   return {};
 }

@@ -67,9 +67,8 @@ ClusterView::ClusterView(k8s::ApiClient* client, k8s::Clock* clock)
       over_(clock->make_signal()) {
   nodes.add_listener([this](const k8s::ObjectKey& key, const JsonPtr&, const JsonPtr& after) { on_node(key, after); });
   pods.add_listener([this](const k8s::ObjectKey&, const JsonPtr&, const JsonPtr& after) { on_pod(after); });
-  for (Mirror* mirror : {&nodes, &pods, &daemonsets, &configmaps, &clusterpolicies, &policies, &rollouts, &events}) {
+  for (Mirror* mirror : {&nodes, &pods, &daemonsets, &configmaps, &clusterpolicies, &policies, &rollouts, &events})
     mirror->add_listener([this](const k8s::ObjectKey&, const JsonPtr&, const JsonPtr&) { change_->notify(); });
-  }
 }
 
 ClusterView::~ClusterView() = default;
@@ -127,9 +126,8 @@ bool ClusterView::synced() const {
 }
 
 std::string ClusterView::trouble() const {
-  for (const auto& [name, mirror] : watched_) {
+  for (const auto& [name, mirror] : watched_)
     if (!mirror->synced()) return "the watch of " + name + " has not synced: " + mirror->last_error();
-  }
   return {};
 }
 
@@ -171,11 +169,10 @@ void ClusterView::on_node(const k8s::ObjectKey& key, const JsonPtr& after) {
   bool& served = served_[key.name];
   if (usable > 0) served = true;
   const bool in_progress = label(key.name, "gpusharing.dev/state") == "Updating";
-  if (served && (usable == 0 || in_progress || !schedulable(key.name))) {
+  if (served && (usable == 0 || in_progress || !schedulable(key.name)))
     unavailable_.insert(key.name);
-  } else {
+  else
     unavailable_.erase(key.name);
-  }
   peak_ = std::max(peak_, unavailable_.size());
 }
 

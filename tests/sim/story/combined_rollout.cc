@@ -115,9 +115,8 @@ asio::awaitable<void> install(std::shared_ptr<Play> play) {
   std::map<std::string, std::string> profiles{{"any", test::profile_text(play->what.change.from)}};
   if (play->what.old_drift) {
     profiles["old"] = test::profile_text("ts-2");
-    for (const NodeSpec& node : scene->nodes()) {
+    for (const NodeSpec& node : scene->nodes())
       if (node.name.starts_with("old")) scene->excused.insert(node.name);
-    }
   }
   co_await scene->install_gpu_operator(profiles, "any");
   co_await put_out_of_service(play);
@@ -150,11 +149,10 @@ asio::awaitable<void> prepare(std::shared_ptr<Play> play) {
   if (play->what.not_ready) scene->fleet().node(kAway)->set_runtime(false);
   const auto fault = play->what.fault;
   // The two ways in which a machine of this fleet can fail a profile that is right.
-  if (fault == test::Fault::labels_stay_wrong) {
+  if (fault == test::Fault::labels_stay_wrong)
     scene->fleet().faults().nfd_down = true;
-  } else if (fault != test::Fault::none) {
+  else if (fault != test::Fault::none)
     scene->fleet().node(play->sick())->machine().break_driver(true);
-  }
   co_await scene->clock().sleep_for(30s);
   if (!play->what.window_closes) co_return;
   const auto since = scene->clock().now().time_since_epoch() % kPeriod;
@@ -206,10 +204,9 @@ std::string unexplained(const Scene& scene) {
   const json status = scene.status_of("default");
   const std::string blocked = status.value("blocked", json::array()).dump();
   std::string progressing;
-  for (const json& condition : status.value("conditions", json::array())) {
+  for (const json& condition : status.value("conditions", json::array()))
     if (condition.value("type", "") == "Progressing" && condition.value("status", "") == "False")
       progressing = condition.value("reason", "");
-  }
   // Those that wait for a slot say who holds it, and the status names that node.
   const std::string holder = status.value("oldestInProgress", json::object()).value("node", "");
   const bool waits = !holder.empty() && blocked.find(holder) != std::string::npos;

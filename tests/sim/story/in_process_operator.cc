@@ -33,9 +33,8 @@ k8s::Result<Options> operator_options(const OperatorSettings& settings) {
     const auto& specs = option_specs();
     auto spec = std::ranges::find(specs, name, &OptionSpec::name);
     if (spec == specs.end()) return k8s::fail(k8s::Reason::invalid, "the operator has no setting '" + name + "'");
-    if (const std::string wrong = spec->set(options, value); !wrong.empty()) {
+    if (const std::string wrong = spec->set(options, value); !wrong.empty())
       return k8s::fail(k8s::Reason::invalid, "setting " + name + "=" + value + ": " + wrong);
-    }
   }
   return options;
 }

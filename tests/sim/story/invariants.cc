@@ -25,12 +25,10 @@ const json& annotations_of(const json& object) {
 // Keys whose value differs between two string maps.
 std::vector<std::string> differing(const json& before, const json& after) {
   std::vector<std::string> keys;
-  for (const auto& [key, value] : after.items()) {
+  for (const auto& [key, value] : after.items())
     if (!before.contains(key) || before[key] != value) keys.push_back(key);
-  }
-  for (const auto& [key, value] : before.items()) {
+  for (const auto& [key, value] : before.items())
     if (!after.contains(key)) keys.push_back(key);
-  }
   return keys;
 }
 
@@ -50,9 +48,8 @@ bool is_operand(const json& pod) {
   static constexpr std::array<std::string_view, 6> kContainers{"nvidia-device-plugin",   "nvidia-device-plugin-ctr",
                                                                "gpu-feature-discovery",  "gpu-feature-discovery-ctr",
                                                                "mps-control-daemon-ctr", "mps-control-daemon"};
-  for (const json& container : member(pod, "spec").value("containers", json::array())) {
+  for (const json& container : member(pod, "spec").value("containers", json::array()))
     if (std::ranges::find(kContainers, container.value("name", "")) != kContainers.end()) return true;
-  }
   return false;
 }
 
@@ -65,10 +62,9 @@ Invariants::Invariants(ApiServer* server, InvariantOptions options) : server_(se
 void Invariants::excuse_for(k8s::Duration length) {
   excused_until_ = server_->clock().now() + std::chrono::duration_cast<std::chrono::milliseconds>(length);
   // A cordon that had been taken back already is there again.
-  for (const auto& node : server_->view(kNodes)) {
+  for (const auto& node : server_->view(kNodes))
     if (member(*node, "spec").value("unschedulable", false) && test::read_change(*node).cordoned)
       cordoned_by_operator_.insert(member(*node, "metadata").value("name", ""));
-  }
 }
 
 void Invariants::violated(const std::string& what) {
@@ -93,11 +89,10 @@ void Invariants::on_write(const AuditEntry& entry) {
   ++writes_;
   last_write_ =
       entry.verb + " " + entry.gvr.resource + " " + k8s::to_string(entry.key) + ": " + entry.body.substr(0, 400);
-  if (entry.gvr.resource == "pods" && entry.subresource == "eviction") {
+  if (entry.gvr.resource == "pods" && entry.subresource == "eviction")
     judge_eviction(entry);
-  } else if (entry.gvr.resource == "pods") {
+  else if (entry.gvr.resource == "pods")
     judge_pod_deletion(entry);
-  }
   if (entry.gvr.resource == "nodes") judge_node_patch(entry);
   if (entry.gvr.resource == "daemonsets") judge_daemonset_patch(entry);
   if (entry.gvr.resource == "clusterpolicies") violated("S2: the operator wrote ClusterPolicy " + entry.key.name);
@@ -134,9 +129,8 @@ void Invariants::judge_repeated_eviction(const AuditEntry& entry) {
 void Invariants::judge_eviction(const AuditEntry& entry) {
   const std::string name = k8s::to_string(entry.key);
   if (!options_.evictions) violated("S2: the operator evicted pod " + name + ", and no policy says Evict");
-  for (const char* ns : {"kube-system", "gpu-operator", "gpu-sharing-operator"}) {
+  for (const char* ns : {"kube-system", "gpu-operator", "gpu-sharing-operator"})
     if (entry.key.ns == ns) violated("S2: the operator evicted pod " + name + " of a protected namespace");
-  }
   if (entry.before == nullptr) return;
   if (is_operand(*entry.before)) violated("S2: the operator evicted operand pod " + name);
   const std::string node = member(*entry.before, "spec").value("nodeName", "");
@@ -196,9 +190,8 @@ bool is_our_mark(const json& before, const json& after) {
 // S3: nobody else's labels and annotations. S7: only our own cordon is taken back.
 void Invariants::judge_node_patch(const AuditEntry& entry) {
   ++node_patches_[entry.key.name];
-  if (entry.before == nullptr || entry.after == nullptr) {
+  if (entry.before == nullptr || entry.after == nullptr)
     return violated("S3: the operator created or deleted node " + entry.key.name);
-  }
   for (const std::string& key : differing(labels_of(*entry.before), labels_of(*entry.after))) {
     if (key.starts_with("gpusharing.dev/")) continue;
     if (nfd_owns(*entry.before, key)) violated("S3: label " + key + " of " + entry.key.name + " is NFD's");
@@ -208,18 +201,16 @@ void Invariants::judge_node_patch(const AuditEntry& entry) {
         key.starts_with("nvidia.com/") || (key == kMpsEnabled && is_our_mark(*entry.before, *entry.after));
     if (!ours) violated("S3: label " + key + " of " + entry.key.name + " is none of ours");
   }
-  for (const std::string& key : differing(annotations_of(*entry.before), annotations_of(*entry.after))) {
+  for (const std::string& key : differing(annotations_of(*entry.before), annotations_of(*entry.after)))
     if (!key.starts_with("gpusharing.dev/") && !is_our_guard(*entry.before, *entry.after, key))
       violated("S3: annotation " + key + " of " + entry.key.name + " is not ours");
-  }
   const bool was = member(*entry.before, "spec").value("unschedulable", false);
   const bool is = member(*entry.after, "spec").value("unschedulable", false);
   if (!was && is) cordoned_by_operator_.insert(entry.key.name);
   // What is out already needs no slot: a fleet that a bad profile took down can be repaired.
   if (!is_out_of_service(*entry.before) && is_out_of_service(*entry.after)) judge_budget(entry.key.name);
-  if (was && !is && cordoned_by_operator_.erase(entry.key.name) == 0) {
+  if (was && !is && cordoned_by_operator_.erase(entry.key.name) == 0)
     violated("S7: " + entry.key.name + " was uncordoned, but somebody else had cordoned it");
-  }
 }
 
 std::set<std::string> Invariants::out_of_service() const {
@@ -237,9 +228,8 @@ void Invariants::judge_budget(const std::string& node) {
   std::set<std::string> out = out_of_service();
   out.insert(node);
   judge_budget({"the fleet", out, options_.budget}, out);
-  for (const NodeBudget& group : options_.groups) {
+  for (const NodeBudget& group : options_.groups)
     if (group.nodes.contains(node)) judge_budget(group, out);
-  }
 }
 
 void Invariants::judge_budget(const NodeBudget& budget, const std::set<std::string>& out) {

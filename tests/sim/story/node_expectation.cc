@@ -19,9 +19,8 @@ std::optional<NodeExpectation> expect_node(const NodeSpec& node, const std::stri
   const auto labels = discovery_labels(*config, node.gpus);
   if (!devices || !labels || !mps_daemon_error(*config, node.gpus).empty()) return std::nullopt;
   NodeExpectation expectation{.allocatable = *devices, .labels = {}, .mps = config->mps};
-  for (const char* key : kLabels) {
+  for (const char* key : kLabels)
     if (auto it = labels->find(key); it != labels->end()) expectation.labels[key] = it->second;
-  }
   return expectation;
 }
 
@@ -37,16 +36,12 @@ std::string difference(const ClusterView& view, const std::string& node, const N
              ", not " + std::to_string(count);
     }
   }
-  for (const auto& [resource, count] : allocatable) {
-    if (!expectation.allocatable.contains(resource) && count != 0) {
+  for (const auto& [resource, count] : allocatable)
+    if (!expectation.allocatable.contains(resource) && count != 0)
       return "allocatable " + resource + " is " + std::to_string(count) + ", not 0";
-    }
-  }
-  for (const auto& [key, value] : expectation.labels) {
-    if (const std::string has = view.label(node, key); has != value) {
+  for (const auto& [key, value] : expectation.labels)
+    if (const std::string has = view.label(node, key); has != value)
       return "label " + key + " is '" + has + "', not '" + value + "'";
-    }
-  }
   if (!view.schedulable(node)) return "it is cordoned or not Ready";
   if (view.ready_pods("nvidia-device-plugin", node) != 1) return "its device plugin pod is not Ready";
   if (expectation.mps && view.ready_pods("mps-control-daemon", node) != 1) return "its MPS daemon pod is not Ready";
@@ -55,9 +50,7 @@ std::string difference(const ClusterView& view, const std::string& node, const N
 
 std::string shown(const ClusterView& view, const std::string& node) {
   std::string text;
-  for (const auto& [resource, count] : view.allocatable(node)) {
-    text += resource + "=" + std::to_string(count) + " ";
-  }
+  for (const auto& [resource, count] : view.allocatable(node)) text += resource + "=" + std::to_string(count) + " ";
   return text + view.label(node, "nvidia.com/gpu.sharing-strategy") + " x" +
          view.label(node, "nvidia.com/gpu.replicas") + " " + view.label(node, "nvidia.com/gpu.product");
 }

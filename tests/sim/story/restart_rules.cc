@@ -22,9 +22,8 @@ json part(const json& object, const char* name) {
 
 bool belongs_to_a_gpu_group(const json& pod) {
   const json labels = part(pod, "labels");
-  for (const auto& [key, value] : labels.items()) {
+  for (const auto& [key, value] : labels.items())
     if (key == kai::kGroupLabel || key.starts_with(kai::kGroupPrefix)) return true;
-  }
   return false;
 }
 
@@ -86,10 +85,9 @@ std::string RestartRules::kai_use(const std::string& node) const {
     const bool there = pod->value("spec", json::object()).value("nodeName", "") == node && !has_ended(*pod);
     if (there && belongs_to_a_gpu_group(*pod)) use += " pod " + pod->at("metadata").value("name", "");
   }
-  for (const auto& request : server_->list(kBindRequests)) {
+  for (const auto& request : server_->list(kBindRequests))
     if (request.value("spec", json::object()).value("selectedNode", "") == node && !has_ended(request))
       use += " BindRequest " + request.at("metadata").value("name", "");
-  }
   return use;
 }
 

@@ -92,11 +92,10 @@ asio::awaitable<void> Scene::put_cluster_policy(std::string config_map, std::str
   PluginInstall install = install_;
   install.plugin_version = options_.plugin_version;
   json object = cluster_policy(install);
-  if (config_map.empty()) {
+  if (config_map.empty())
     object["spec"]["devicePlugin"].erase("config");
-  } else {
+  else
     object["spec"]["devicePlugin"]["config"] = {{"name", config_map}, {"default", default_key}};
-  }
   const k8s::ObjectKey key{"", "cluster-policy"};
   co_await put(kClusterPolicies, key, object);
 }
@@ -284,15 +283,13 @@ std::string Scene::unsettled() const {
   }
   for (const auto& [key, rollout] : view_.rollouts.all()) {
     const std::string phase = rollout->value("status", json::object()).value("phase", "");
-    if (phase.empty() || phase == "Progressing" || phase == "AwaitingApproval") {
+    if (phase.empty() || phase == "Progressing" || phase == "AwaitingApproval")
       return "SharingRollout '" + key.name + "' is '" + phase + "'";
-    }
   }
   for (const NodeSpec& node : nodes_) {
     if (excused.contains(node.name)) continue;
-    if (const std::string state = state_of(node.name); !state.empty()) {
+    if (const std::string state = state_of(node.name); !state.empty())
       return node.name + " is " + state + ": " + view_.annotation(node.name, "gpusharing.dev/message");
-    }
   }
   return {};
 }

@@ -67,11 +67,9 @@ Stage::Check Scene::shows(std::string node, std::map<std::string, std::string> l
                " as " + (shown == &capacity ? "capacity" : "allocatable") + ", not " + std::to_string(amount);
       }
     }
-    for (const auto& [key, value] : labels) {
-      if (const std::string has = view_.label(node, key); has != value) {
+    for (const auto& [key, value] : labels)
+      if (const std::string has = view_.label(node, key); has != value)
         return node + " has label " + key + "=" + has + ", not " + value;
-      }
-    }
     return std::string();
   };
 }
@@ -115,9 +113,8 @@ Stage::Check Scene::condition_is(std::string policy, std::string type, std::stri
 Stage::Check Scene::blocked_by(std::string policy, std::string reason, std::string mention) const {
   return [=, this] {
     const json status = status_of(policy);
-    for (const json& block : status.value("blocked", json::array())) {
+    for (const json& block : status.value("blocked", json::array()))
       if (block.value("reason", "") == reason && block.dump().contains(mention)) return std::string();
-    }
     return "the status of SharingPolicy '" + policy + "' is " + status.dump();
   };
 }
@@ -156,9 +153,8 @@ std::string Scene::operator_traces() const {
     for (const auto& [annotation, text] : test::write_change(test::read_change(*node))) traces += text;
     traces += state_of(key.name) + (view_.schedulable(key.name) ? "" : "-") + "|";
   }
-  for (const auto& [key, pod] : view_.pods.all()) {
+  for (const auto& [key, pod] : view_.pods.all())
     traces += (*pod)["metadata"].contains("deletionTimestamp") ? key.name + "|" : "";
-  }
   for (const auto& [key, rollout] : view_.rollouts.all()) traces += status_in(rollout).value("phase", "") + "|";
   return traces;
 }
@@ -191,9 +187,8 @@ std::size_t Scene::happened(Happening what, std::size_t from) const {
 
 std::vector<std::string> Scene::nodes_that(Happening what, std::size_t from) const {
   std::vector<std::string> names;
-  for (std::size_t i = from; i < journal_.size(); ++i) {
+  for (std::size_t i = from; i < journal_.size(); ++i)
     if (journal_[i].what == what) names.push_back(journal_[i].node);
-  }
   return names;
 }
 
@@ -202,9 +197,8 @@ std::set<std::string> Scene::nodes_started_for(const std::string& policy, const 
   const json rollout = rollout_of(policy, text);
   const std::string revision = rollout.value("spec", json::object()).value("toRevision", "");
   std::set<std::string> names;
-  for (std::size_t i = from; i < journal_.size() && !revision.empty(); ++i) {
+  for (std::size_t i = from; i < journal_.size() && !revision.empty(); ++i)
     if (journal_[i].what == Happening::started && journal_[i].to == revision) names.insert(journal_[i].node);
-  }
   return names;
 }
 

@@ -15,9 +15,8 @@ namespace asio = boost::asio;
 constexpr const char* kOperatorNamespace = "gpu-sharing-operator";
 
 std::string left_of(const Mirror& mirror, const char* what, const std::string& ns) {
-  for (const auto& [key, object] : mirror.all()) {
+  for (const auto& [key, object] : mirror.all())
     if (ns.empty() || key.ns == ns) return std::string(what) + " " + k8s::to_string(key) + " is still there";
-  }
   return {};
 }
 
@@ -33,9 +32,8 @@ asio::awaitable<void> Scene::erase(k8s::Gvr gvr, k8s::ObjectKey key) {
 
 asio::awaitable<void> Scene::erase_all(k8s::Gvr gvr, const Mirror* mirror, std::string ns) {
   std::vector<k8s::ObjectKey> keys;
-  for (const auto& [key, object] : mirror->all()) {
+  for (const auto& [key, object] : mirror->all())
     if (ns.empty() || key.ns == ns) keys.push_back(key);
-  }
   for (const k8s::ObjectKey& key : keys) co_await erase(gvr, key);
 }
 

@@ -84,12 +84,10 @@ k8s::Result<std::vector<const ShortStory*>> choose_stories(const std::string& li
   std::stringstream names(list);
   for (std::string name; std::getline(names, name, ',');) {
     const bool all = name == "all";
-    if (all || name == "rollouts") {
+    if (all || name == "rollouts")
       for (const ShortStory& story : rollout_stories()) chosen.push_back(&story);
-    }
-    if (all || name == "seeds") {
+    if (all || name == "seeds")
       for (const ShortStory& story : seed_scenarios()) chosen.push_back(&story);
-    }
     if (all || name == "rollouts" || name == "seeds") continue;
     const ShortStory* story = find_story(name);
     if (story == nullptr) return k8s::fail(k8s::Reason::invalid, "there is no story '" + name + "'");

@@ -49,9 +49,8 @@ std::string tell(const ShortStory& story, k8s::Duration delay, std::uint64_t see
   const InvariantOptions judge{
       .budget = story.budget, .evictions = story.evicts, .daemonset_restarts = story.restarts_daemonsets};
   VirtualWorld world(nodes, judge, timing);
-  for (InProcessTransport* transport : {&world.fleet_transport, &world.user_transport, &world.operator_transport}) {
+  for (InProcessTransport* transport : {&world.fleet_transport, &world.user_transport, &world.operator_transport})
     if (delay > 0ms) slow_down(transport, delay);
-  }
   StageOptions options = world.stage_options(story.plugin_version);
   options.max_unavailable = static_cast<int>(story.budget);
   options.time_scale = kTimeScale;
@@ -94,9 +93,8 @@ TEST_P(SlowMachine, IsNoReasonForAStoryToFail) {
 std::vector<const ShortStory*> told() {
   static const std::set<std::string> kOnes{"unclean-exits", "driver-upgrade", "mig-change", "shared-by-kai"};
   std::vector<const ShortStory*> stories;
-  for (const ShortStory& story : rollout_stories()) {
+  for (const ShortStory& story : rollout_stories())
     if (is_full() || kOnes.contains(story.name)) stories.push_back(&story);
-  }
   return stories;
 }
 

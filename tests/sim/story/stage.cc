@@ -139,9 +139,8 @@ asio::awaitable<Stage::Held> Stage::kill_operator() {
 
 asio::awaitable<Stage::Held> Stage::prepare_cluster() {
   std::vector<std::string> definitions = options_.custom_resources;
-  if (options_.install_definitions) {
+  if (options_.install_definitions)
     definitions.push_back(open_definition("nvidia.com", "clusterpolicies", "ClusterPolicy", "v1", false).dump());
-  }
   for (const std::string& definition : definitions) {
     const std::string name = json::parse(definition)["metadata"]["name"];
     auto created = co_await client_->create(kCustomResourceDefinitions, "", definition);
@@ -160,9 +159,8 @@ asio::awaitable<Stage::Held> Stage::prepare_cluster() {
 asio::awaitable<Stage::Held> Stage::await_registered() {
   const Check is_registered = [this] {
     if (!view_.trouble().empty()) return view_.trouble();
-    for (const NodeSpec& node : nodes_) {
+    for (const NodeSpec& node : nodes_)
       if (view_.nodes.find({"", node.name}) == nullptr) return "node " + node.name + " is not there";
-    }
     return std::string();
   };
   const Held registered = co_await await("the fleet's nodes to register", std::chrono::seconds(60), is_registered);
@@ -175,12 +173,10 @@ asio::awaitable<Stage::Held> Stage::await(std::string what, k8s::Duration bound,
     if (const std::string why = invariant(); !why.empty()) co_return broken(why);
     const std::string missing = check();
     if (missing.empty()) co_return Held{};
-    if (const std::string why = running_ ? operator_->trouble() : ""; !why.empty()) {
+    if (const std::string why = running_ ? operator_->trouble() : ""; !why.empty())
       co_return broken("while waiting for " + what + ": " + why);
-    }
-    if (clock_->monotonic() >= deadline) {
+    if (clock_->monotonic() >= deadline)
       co_return broken("waited " + seconds(scaled(bound) + options_.slack) + " for " + what + "; but " + missing);
-    }
     // Also without a change: the check may depend on time, and the operator may have ended.
     const bool something = co_await view_.changed(std::min(deadline, clock_->monotonic() + std::chrono::seconds(1)));
     (void)something;
@@ -237,9 +233,8 @@ std::string Stage::fleet_problem() {
 asio::awaitable<Stage::Held> Stage::await_fleet(std::string what, k8s::Duration bound) {
   // Only nodes that change are reported.
   told_.clear();
-  for (const NodeSpec& node : nodes_) {
+  for (const NodeSpec& node : nodes_)
     if (node_problem(node).empty()) told_.insert(node.name);
-  }
   const Check is_held = [this] { return fleet_problem(); };
   const Held held = co_await await(std::move(what), bound, is_held);
   co_return held;
@@ -251,9 +246,8 @@ std::string Stage::unfinished_update() const {
     const json spec = daemonset->value("spec", json::object());
     const json status = daemonset->value("status", json::object());
     const bool rolls = spec.value("updateStrategy", json::object()).value("type", "RollingUpdate") == "RollingUpdate";
-    if (rolls && status.value("updatedNumberScheduled", 0) < status.value("desiredNumberScheduled", 0)) {
+    if (rolls && status.value("updatedNumberScheduled", 0) < status.value("desiredNumberScheduled", 0))
       return "DaemonSet '" + key.name + "' still replaces pods: " + status.dump();
-    }
   }
   return {};
 }
@@ -274,11 +268,9 @@ std::string Stage::settled_problem() const {
     const std::string phase = rollout->value("status", json::object()).value("phase", "");
     if (phase != "Completed" && phase != "Superseded") return "SharingRollout '" + key.name + "' is '" + phase + "'";
   }
-  for (const NodeSpec& node : nodes_) {
-    if (const std::string state = view_.label(node.name, "gpusharing.dev/state"); !state.empty()) {
+  for (const NodeSpec& node : nodes_)
+    if (const std::string state = view_.label(node.name, "gpusharing.dev/state"); !state.empty())
       return node.name + " is " + state + ": " + view_.annotation(node.name, "gpusharing.dev/message");
-    }
-  }
   return {};
 }
 
@@ -301,9 +293,8 @@ std::string Stage::restarts_problem(const Seen& before, const std::set<std::stri
     for (const auto& [node, count] : view_.restarted(component, *old)) {
       if (!nodes.contains(node))
         return std::string(component) + " was restarted on " + node + ", which is not concerned";
-      if (count > 1) {
+      if (count > 1)
         return std::string(component) + " was restarted " + std::to_string(count) + " times on " + node + ", not once";
-      }
     }
   }
   const auto plugins = view_.restarted("nvidia-device-plugin", before.plugin);
@@ -317,9 +308,8 @@ std::string Stage::restarts_problem(const Seen& before, const std::set<std::stri
 
 std::set<std::string> Stage::nodes_on(const std::string& key) const {
   std::set<std::string> names;
-  for (const NodeSpec& node : nodes_) {
+  for (const NodeSpec& node : nodes_)
     if (effective_key(node) == key) names.insert(node.name);
-  }
   return names;
 }
 
@@ -335,9 +325,8 @@ std::vector<std::vector<std::string>> Stage::node_table() const {
     std::string state = view_.label(node.name, "gpusharing.dev/state");
     if (state.empty()) state = node_problem(node).empty() ? "UpToDate" : "Differs";
     std::string gpus;
-    for (const auto& [resource, count] : view_.allocatable(node.name)) {
+    for (const auto& [resource, count] : view_.allocatable(node.name))
       gpus += (gpus.empty() ? "" : " ") + resource + "=" + std::to_string(count);
-    }
     rows.push_back({node.name, effective_key(node), view_.label(node.name, "nvidia.com/gpu.sharing-strategy"),
                     view_.label(node.name, "nvidia.com/gpu.replicas"), view_.label(node.name, "nvidia.com/gpu.product"),
                     gpus, state});

@@ -93,9 +93,8 @@ void print_table(const std::vector<std::vector<std::string>>& rows) {
       {"NODE", "PROFILE", "STRATEGY", "REPLICAS", "PRODUCT", "ALLOCATABLE", "STATE"}};
   all.insert(all.end(), rows.begin(), rows.end());
   std::vector<std::size_t> width(all.front().size(), 0);
-  for (const auto& row : all) {
+  for (const auto& row : all)
     for (std::size_t i = 0; i < row.size(); ++i) width[i] = std::max(width[i], row[i].size());
-  }
   std::printf("\n");
   for (const auto& row : all) {
     std::string line;

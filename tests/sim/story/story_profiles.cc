@@ -36,9 +36,8 @@ asio::awaitable<Story::Held> Story::roll(std::string what, std::string text, boo
   if (!replaced) co_return replaced;
   const Held settled = co_await await_settled(5min);
   if (!settled) co_return settled;
-  if (const std::string twice = restarts_problem(before, concerned, mps_pods_too); !twice.empty()) {
+  if (const std::string twice = restarts_problem(before, concerned, mps_pods_too); !twice.empty())
     co_return k8s::fail(k8s::Reason::invalid, twice);
-  }
   if (view_.peak_unavailable() > budget) {
     co_return k8s::fail(k8s::Reason::invalid, std::to_string(view_.peak_unavailable()) +
                                                   " nodes were out of service at once; the budget is " +
@@ -117,9 +116,8 @@ asio::awaitable<Story::Held> Story::rename() {
   for (const std::string& name : nodes_on("any")) {
     const auto allocatable = view_.allocatable(name);
     auto old = allocatable.find("nvidia.com/gpu");
-    if (old == allocatable.end() || old->second != 0) {
+    if (old == allocatable.end() || old->second != 0)
       co_return k8s::fail(k8s::Reason::invalid, name + " does not show nvidia.com/gpu: 0 beside nvidia.com/gpu.shared");
-    }
   }
   co_return Held{};
 }
@@ -139,9 +137,8 @@ asio::awaitable<Story::Held> Story::killed_in_between() {
   const Held under_way = co_await await("a rollout that is under way", 15min, is_under_way);
   if (!under_way) co_return under_way;
   const std::size_t moved = view_.restarted("nvidia-device-plugin", before.plugin).size();
-  if (moved >= concerned.size()) {
+  if (moved >= concerned.size())
     co_return k8s::fail(k8s::Reason::invalid, "the rollout was over before the operator could be killed");
-  }
   co_await operator_->kill();
   say("    killed with " + std::to_string(moved) + " of " + std::to_string(concerned.size()) + " nodes restarted");
   const OperatorSettings as_usual;

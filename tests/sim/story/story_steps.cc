@@ -133,9 +133,8 @@ asio::awaitable<Story::Held> Story::broken_edit() {
       if (condition.value("type", "") != "ConfigValid" || condition.value("status", "") != "False") continue;
       const std::string message = condition.value("message", "");
       if (!message.contains("line 6") || !message.contains("replicas")) return "the condition says: " + message;
-      for (const std::string& note : view_.event_notes("ConfigInvalid", edited_at)) {
+      for (const std::string& note : view_.event_notes("ConfigInvalid", edited_at))
         if (note.contains("line 6") && note.contains("replicas")) return std::string();
-      }
       return std::string("there is no Event ConfigInvalid that says the same");
     }
     return "the SharingPolicy 'default' says " + status.value("conditions", json::array()).dump();

@@ -27,9 +27,8 @@ void tell(const std::string& plugin_version) {
   });
   ASSERT_TRUE(world.clock.run_until([&steps] { return steps.has_value(); }, 24h)) << "the story does not end\n"
                                                                                   << world.lines;
-  for (const StoryStep& step : *steps) {
+  for (const StoryStep& step : *steps)
     ASSERT_TRUE(step.held) << step.title << "\n" << step.why << "\n\n" << world.record();
-  }
   EXPECT_EQ(steps->size(), 11U);
   EXPECT_EQ(world.invariants.violation(), "");
 

@@ -136,9 +136,8 @@ asio::awaitable<void> invalid_profile(Scene* scene) {
 // kubectl delete pod, for all of the device plugin's pods on a node.
 asio::awaitable<void> delete_operand_pods(Scene* scene, std::string node) {
   std::vector<k8s::ObjectKey> pods;
-  for (const auto& [key, pod] : scene->cluster().pods.all()) {
+  for (const auto& [key, pod] : scene->cluster().pods.all())
     if (key.ns == scene->gpu_operator().ns && (*pod)["spec"].value("nodeName", "") == node) pods.push_back(key);
-  }
   for (const k8s::ObjectKey& pod : pods) co_await scene->remove(kPods, pod);
 }
 

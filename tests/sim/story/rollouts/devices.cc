@@ -24,9 +24,8 @@ asio::awaitable<void> gpu_dies(Scene* scene) {
   agent->machine().lose_device(gpu);
   co_await scene->until("the policy to name the node that has lost a device", 20min, is_reported);
   std::vector<NodeSpec> nodes = scene->nodes();
-  for (NodeSpec& spec : nodes) {
+  for (NodeSpec& spec : nodes)
     if (spec.name == node) spec.gpus.pop_back();
-  }
   agent->machine().set_gpus({a100(), a100(), a100()});
   agent->reboot(1min);
   scene->expect_nodes(std::move(nodes));

@@ -16,9 +16,8 @@ namespace asio = boost::asio;
 
 Stage::Check nothing_in_progress(Scene* scene) {
   return [=] {
-    for (const NodeSpec& node : scene->nodes()) {
+    for (const NodeSpec& node : scene->nodes())
       if (scene->state_of(node.name) == "Updating") return node.name + " is in progress";
-    }
     return std::string();
   };
 }

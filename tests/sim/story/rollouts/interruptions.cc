@@ -31,9 +31,8 @@ std::string restarts_beyond(const Scene& scene, const Stage::Seen& before, const
   for (const NodeSpec& node : scene.nodes()) {
     const std::size_t restarts = scene.restarts_of(node.name, before);
     const std::size_t most = twice.contains(node.name) ? 2 : others;
-    if (restarts > most) {
+    if (restarts > most)
       return node.name + " was restarted " + std::to_string(restarts) + " times, not " + std::to_string(most);
-    }
   }
   return {};
 }
@@ -77,9 +76,8 @@ asio::awaitable<void> superseded(Scene* scene) {
   const std::set<std::string> left = scene->nodes_started_for("default", third, undo_from);
   scene->require(left.size() >= 2, "fewer nodes set out for the third edit than arrived there");
   scene->require(restarts_beyond(*scene, verified, left, 0));
-  for (const std::string& node : scene->nodes_started_for("default", second, undo_from)) {
+  for (const std::string& node : scene->nodes_started_for("default", second, undo_from))
     scene->require(left.contains(node), node + " was started, although it had never left the verified profile");
-  }
   const k8s::Duration took = scene->clock().monotonic() - undone;
   scene->tell("undone in " + seconds(took) + ", with " + std::to_string(left.size()) + " nodes gone");
   scene->require(scene->beyond(1));

@@ -60,9 +60,8 @@ asio::awaitable<void> label_too_early(Scene* scene) {
   scene->require(pods.size() >= 2, "a100-02 has no operand pods");
   for (const k8s::ObjectKey& pod : pods) co_await scene->remove(kPods, pod);
   const Stage::Check serves_none = [scene, pods] {
-    for (const k8s::ObjectKey& pod : pods) {
+    for (const k8s::ObjectKey& pod : pods)
       if (scene->cluster().pods.find(pod) != nullptr) return "pod " + pod.name + " is still there";
-    }
     if (operands_on(scene, kStuck).size() < pods.size()) return std::string("not all pods have come again");
     const auto gpus = scene->cluster().allocatable(kStuck);
     const auto it = gpus.find("nvidia.com/gpu");
@@ -121,9 +120,8 @@ namespace {
 
 // The node that the network has lost, or "".
 std::string lost_node(Scene* scene) {
-  for (const NodeSpec& node : scene->nodes()) {
+  for (const NodeSpec& node : scene->nodes())
     if (scene->fleet().node(node.name)->lost()) return node.name;
-  }
   return {};
 }
 

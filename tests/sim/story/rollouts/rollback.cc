@@ -50,9 +50,8 @@ asio::awaitable<void> rollback(Scene* scene) {
   co_await scene->until("a canary that is verified", 20min, scene->finished(from, 1));
   if (!scene->failure().empty()) co_return;
   const std::string canary = scene->nodes_that(Happening::finished, from).front();
-  for (const NodeSpec& node : scene->nodes()) {
+  for (const NodeSpec& node : scene->nodes())
     if (node.name != canary) scene->fleet().node(node.name)->machine().break_driver(true);
-  }
   co_await scene->until("the rollout to be taken back", 30min, scene->some_rollout_is("team", "RolledBack"));
   const Stage::Check two_failed = [scene, from] {
     const std::size_t failed = scene->happened(Happening::failed, from);

@@ -56,14 +56,12 @@ asio::awaitable<void> profile_by_selector(Scene* scene) {
   co_await fine_grained(scene);
   // kubectl label node --selector=nvidia.com/gpu.product=Tesla-T4 nvidia.com/device-plugin.config=mps-two
   std::set<std::string> selected;
-  for (const std::string& node : scene->all_nodes()) {
+  for (const std::string& node : scene->all_nodes())
     if (scene->view().label(node, "nvidia.com/gpu.product") == "Tesla-T4") selected.insert(node);
-  }
   scene->require(selected.size() == 2, std::to_string(selected.size()) + " nodes have product Tesla-T4, not 2");
   for (const std::string& node : selected) co_await scene->label(node, kConfigLabel, "mps-two");
-  for (const std::string& node : selected) {
+  for (const std::string& node : selected)
     co_await scene->until("two replicas on " + node, 30min, shares(scene, node, 2));
-  }
   co_await scene->until_settled(20min);
   const std::map<std::string, std::string> unshared{{"nvidia.com/gpu.product", "NVIDIA-A100-SXM4-40GB"}};
   const std::map<std::string, std::int64_t> one{{"nvidia.com/gpu", 1}};

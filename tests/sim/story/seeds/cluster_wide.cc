@@ -130,9 +130,8 @@ asio::awaitable<void> mps_in_kind(Scene* scene) {
   const std::map<std::string, std::int64_t> eight{{"nvidia.com/gpu", 0}, {"nvidia.com/gpu.shared", 8}};
   co_await scene->until("eight nvidia.com/gpu.shared", 30min, scene->shows(node, labels, eight));
   co_await scene->until_settled(10min);
-  for (const char* component : {"nvidia-device-plugin", "gpu-feature-discovery", "mps-control-daemon"}) {
+  for (const char* component : {"nvidia-device-plugin", "gpu-feature-discovery", "mps-control-daemon"})
     scene->require(scene->cluster().ready_pods(component, node) == 1, std::string(component) + " is not Ready");
-  }
   // The one node is its own canary, and there is always a slot for it.
   co_await scene->edit("any", mps_profile(6, true));
   const std::map<std::string, std::string> six{{"nvidia.com/gpu.replicas", "6"}};
