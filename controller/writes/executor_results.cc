@@ -145,6 +145,7 @@ boost::asio::awaitable<k8s::Result<std::string>> Executor::send_object(RunPtr ru
   } else if (const auto* remove = std::get_if<DeleteObject>(&action)) {
     k8s::DeleteOptions preconditions;
     preconditions.uid = remove->object.uid;
+    preconditions.resource_version = remove->resource_version;
     preconditions.propagation_policy = "Background";
     const k8s::Result<void> removed = co_await client->remove(resource, key, preconditions, options);
     if (!removed) answer = std::unexpected(removed.error());
@@ -346,7 +347,9 @@ void Executor::back_off(const RunPtr& run, const std::string& subject, const std
                         std::optional<Duration> wait) {
   // A failing object is retried ever more slowly. It does not delay others.
   constexpr k8s::Backoff kBackoff{std::chrono::milliseconds(250), std::chrono::minutes(5)};
-  wait_out(run, subject, node, std::max(kBackoff.after(pauses_[subject].failures++), wait.value_or(Duration::zero())));
+  Pause& pause = pauses_[subject];
+  pause.refused.reset();  // By a server that refuses it no more.
+  wait_out(run, subject, node, std::max(kBackoff.after(pause.failures++), wait.value_or(Duration::zero())));
 }
 
 void Executor::wait_out(const RunPtr& run, const std::string& subject, const std::string& node, Duration wait) {

@@ -4,7 +4,9 @@
 #include <simdjson.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
+#include <cstring>
 
 namespace k8s {
 
@@ -47,9 +49,11 @@ std::string replace_invalid_utf8(std::string text) {
   return out;
 }
 
-Print::Print(std::string text) : first(std::hash<std::string>{}(text)) {
-  text += '\x01';  // Another text, and so another hash.
-  second = std::hash<std::string>{}(text);
+Print::Print(std::string_view text) {
+  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
+  EVP_Digest(text.data(), text.size(), digest.data(), nullptr, EVP_sha256(), nullptr);
+  std::memcpy(&first, digest.data(), sizeof first);
+  std::memcpy(&second, digest.data() + sizeof first, sizeof second);
 }
 
 std::optional<std::string> base64_decode(std::string_view text) {

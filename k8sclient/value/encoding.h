@@ -54,7 +54,7 @@ struct Print {
   std::size_t first = 0;
   std::size_t second = 0;
   Print() = default;
-  explicit Print(std::string text);
+  explicit Print(std::string_view text);
   friend bool operator==(const Print&, const Print&) = default;
 };
 

@@ -195,7 +195,10 @@ ManifestProblem locate(const k8s::Error& error, const DocumentValue& object) {
   const std::string message = with_name(error.message, object);
   if (error.causes.empty()) return {object.at, message};
   const k8s::Cause& wrong = error.causes.front();
-  if (const DocumentValue* value = wrong_value(object, wrong.field, wrong.message)) {
+  const DocumentValue* value = nullptr;
+  for (const std::string_view above : {"", "spec.", "spec.template.spec."})  // Where pods stand in objects.
+    if (value == nullptr) value = wrong_value(object, fmt::format("{}{}", above, wrong.field), wrong.message);
+  if (value != nullptr) {
     const bool quotes = wrong.message.ends_with("string") &&
                         (value->kind == DocumentValue::Kind::boolean || value->kind == DocumentValue::Kind::number);
     const std::string_view cure = !quotes ? ""

@@ -108,6 +108,7 @@ SharingPolicy recorded_spec(const SharingPolicy& policy) {
   meta.uid = policy.meta.uid;
   meta.creation_timestamp = std::chrono::floor<std::chrono::seconds>(policy.meta.creation_timestamp);
   meta.annotations = policy.meta.annotations;
+  meta.annotations.erase(kRetriedRolloutsAnnotation);  // Long, and of objects.
   out.meta = std::move(meta);
   return out;
 }

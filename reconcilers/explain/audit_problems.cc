@@ -69,36 +69,44 @@ std::int64_t lost_of(const Node& node, const NodeAssessment& a, std::int64_t tot
   return (total * (expected - offered) + expected - 1) / expected;
 }
 
-// The object of the finding serves the node: its DaemonSet, its policy, or the key of its ConfigMap.
-bool serves_node(const FleetIndex::Impl& index, const Finding& finding, const NodeGpus& gpus) {
-  if (gpus.assessment == nullptr || gpus.of_its_change) return false;
-  const NodeAssessment& a = *gpus.assessment;
-  const ObjectKey key{finding.object.ns, finding.object.name};
-  const PluginInstallation& installation = index.installation_of(a);
-  if (finding.object.kind == "SharingPolicy") return a.policy == key.name;
-  if (finding.object.kind == "ConfigMap")
-    return installation.config_map_key() == key && (finding.key.empty() || a.key == finding.key);
-  return finding.object.kind == "DaemonSet" && std::ranges::any_of(kComponents, [&](Component component) {
-           const Operand* operand = installation.find(component, *gpus.node);
-           return operand != nullptr && operand->key == key;
-         });
+// What is between a node and its GPUs, as the finding names it -> such nodes, each with the GPUs that it loses.
+using ServedNodes = std::map<std::string, std::map<std::string, std::int64_t>>;
+
+std::string served_by(std::string_view kind, const ObjectKey& object, std::string_view key = {}) {
+  return fmt::format("{} {} {}", kind, k8s::to_string(object), key);
+}
+
+ServedNodes served_nodes(const FleetIndex::Impl& index, const GpusByNode& gpus) {
+  ServedNodes out;
+  for (const auto& [name, node] : gpus) {
+    if (node.assessment == nullptr || node.of_its_change || node.lost == 0) continue;
+    const NodeAssessment& a = *node.assessment;
+    const PluginInstallation& installation = index.installation_of(a);
+    const ObjectKey config_map = installation.config_map_key();
+    std::set<std::string> by{served_by("SharingPolicy", {"", std::string(a.policy.view())}),
+                             served_by("ConfigMap", config_map), served_by("ConfigMap", config_map, a.key.view())};
+    for (const Component component : kComponents)
+      if (const Operand* operand = installation.find(component, *node.node))
+        by.insert(served_by("DaemonSet", operand->key));
+    for (const std::string& one : by) out[one].emplace(name, node.lost);
+  }
+  return out;
 }
 
 // By node: the GPUs that no pod can get because of what the finding is about.
-std::map<std::string, std::int64_t> lost_by(const FleetIndex::Impl& index, const GpusByNode& gpus,
-                                            const Finding& finding) {
-  std::map<std::string, std::int64_t> out;
+std::map<std::string, std::int64_t> lost_by(const ServedNodes& served, const GpusByNode& gpus, const Finding& finding) {
   // What pods request is more than the key ever offers.
-  if (finding.why.code == kReplicasBelowUse) return out;
-  if (finding.object.kind == "Node") {
-    if (const auto at = gpus.find(finding.object.name); at != gpus.end())
-      out.emplace(at->first, finding.why.code == kCordoned ? at->second.cordoned : at->second.lost);
-  } else {
-    for (const auto& [name, of_node] : gpus)
-      if (serves_node(index, finding, of_node)) out.emplace(name, of_node.lost);
+  if (finding.why.code == kReplicasBelowUse) return {};
+  if (finding.object.kind != "Node") {
+    const std::string_view key = finding.object.kind == "ConfigMap" ? std::string_view(finding.key) : "";
+    const auto nodes = served.find(served_by(finding.object.kind, {finding.object.ns, finding.object.name}, key));
+    return nodes == served.end() ? std::map<std::string, std::int64_t>() : nodes->second;
   }
-  std::erase_if(out, [](const auto& entry) { return entry.second == 0; });
-  return out;
+  const auto at = gpus.find(finding.object.name);
+  const std::int64_t lost = at == gpus.end()                ? 0
+                            : finding.why.code == kCordoned ? at->second.cordoned
+                                                            : at->second.lost;
+  return lost == 0 ? std::map<std::string, std::int64_t>() : std::map<std::string, std::int64_t>{{at->first, lost}};
 }
 
 // Of a pod that does not serve: "is not Ready: CrashLoopBackOff: no NVML", "is Running, not Ready".
@@ -186,6 +194,7 @@ std::vector<AuditProblem> merge_findings(const FleetIndex::Impl& index, const st
   using Merged = std::pair<AuditProblem, std::set<std::string>>;  // And the nodes that are counted.
   std::map<std::tuple<Severity, std::string, std::string>, Merged> merged;
   const std::map<std::string_view, const Finding*> first = first_of_nodes(findings);
+  const ServedNodes served = served_nodes(index, gpus);
   for (const Finding& finding : findings) {
     auto& [problem, counted_nodes] = merged[{finding.severity, finding.why.code, finding.why.message}];
     if (problem.objects.empty()) {
@@ -197,7 +206,7 @@ std::vector<AuditProblem> merge_findings(const FleetIndex::Impl& index, const st
     if (finding.severity == Severity::info && finding.why.code != kInChange) continue;
     const bool of_node = finding.object.kind == "Node" && finding.why.code != kCordoned;
     if (of_node && first.at(finding.object.name) != &finding) continue;
-    for (const auto& [node, count] : lost_by(index, gpus, finding)) {
+    for (const auto& [node, count] : lost_by(served, gpus, finding)) {
       if (!counted_nodes.insert(node).second) continue;
       problem.gpus_lost += count;
       problem.lost_on.push_back(node);

@@ -55,10 +55,10 @@ bool is_of_default_key(std::string_view code) {
 // ConfigInvalid for a ConfigMap that is right: one problem is enough, and the cause is in the plugin's setting.
 void drop_blamed_config_maps(std::vector<Finding>& findings) {
   Names found;
-  for (const Finding& finding : findings) found.insert(finding.why.code);
+  for (const Finding& finding : findings) found.insert(fmt::format("{} {}", finding.why.code, finding.why.message));
   std::erase_if(findings, [&](const Finding& finding) {
     return is_of_default_key(finding.cause) && finding.object.kind == "ConfigMap" &&
-           found.contains(std::string(finding.cause));
+           found.contains(fmt::format("{} {}", finding.cause, finding.why.message));
   });
 }
 

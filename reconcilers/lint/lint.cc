@@ -427,7 +427,7 @@ class Linter {
     linted.name = name;
     linted.key = member.key;
     if (!member.value.is_string()) {
-      const bool is_field = find_field(kConfigFields, member.key) != kConfigFields.end();
+      const bool is_field = find_field(kConfigFields, member.key) != nullptr;
       linted.diagnostics.push_back(
           {Severity::error, "WrongType", fmt::format("{}.{}", parent, member.key), member.value.at,
            fmt::format("a ConfigMap value must be a string, but this is {}; {}", kind_name(member.value.kind),

@@ -193,6 +193,7 @@ void fill(OrderedJson& out, const PatchStatus& status) {
 
 void fill(OrderedJson& out, const DeleteObject& gone) {
   out["preconditions"] = {{"uid", gone.object.uid}};
+  if (!gone.resource_version.empty()) out["preconditions"]["resourceVersion"] = gone.resource_version;
 }
 
 void fill(OrderedJson& out, const PatchFinalizers& patch) {

@@ -91,9 +91,10 @@ struct PatchStatus {
   friend bool operator==(const PatchStatus&, const PatchStatus&) = default;
 };
 
-// Deletes a SharingRollout (old rollouts beyond revisionHistoryLimit).
+// Deletes a SharingRollout: one beyond revisionHistoryLimit, or of an attempt that is over.
 struct DeleteObject {
-  ObjectRef object;  // uid required.
+  ObjectRef object;                   // uid required.
+  std::string resource_version = {};  // Not deleted if it has changed since; empty: whatever it says by now.
   friend bool operator==(const DeleteObject&, const DeleteObject&) = default;
 };
 

@@ -123,9 +123,10 @@ void add_counts(ResourceCounts& sum, const ResourceCounts& more) {
       sum[resource] = std::min(sum[resource] + std::min(count, kMostRequested), kMostRequested);
 }
 
+// Of all steps beside the sum of the containers, which has half of the entries at most.
 void raise_counts(ResourceCounts& out, const ResourceCounts& least) {
   for (const auto& [resource, count] : least)
-    if (out.size() < json::kMostEntries || out.contains(resource)) out[resource] = std::max(out[resource], count);
+    if (out.size() < 2 * json::kMostEntries || out.contains(resource)) out[resource] = std::max(out[resource], count);
 }
 
 // Whether the mount shows the directory to the container: any volume is mounted at the directory, or one that other

@@ -301,7 +301,7 @@ class FailureRecords {
       if (!is_undone(*rollout)) continue;
       const RolloutKey key = rollout_key_of(*rollout);
       const SharingPolicy& policy = pass_.index.policy(pass_.s.world, key.policy);
-      if (!owns_key(policy, key) || observes(policy)) continue;
+      if (!owns_key(policy, key) || observes(policy) || gso::is_retried(*rollout, policy)) continue;
       const auto* known = remembered_failure(pass_, key, policy, rollout->to_revision);
       if (known != nullptr && known->rolled_back) continue;
       FleetRecord& next =

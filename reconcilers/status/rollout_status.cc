@@ -357,13 +357,17 @@ bool next_status_of(Pass& pass, const DaemonRollouts& daemons, const RolloutKey&
                 : next_status_of_other(pass, rollout, next);
 }
 
-// The object goes, and the next pass makes the new one. The record has its pause first, which goes on.
+// The object goes, and the next pass makes the new one. A pause of the present attempt goes on: the record has it
+// first, and the object goes as this pass sees it, because a person can have paused it since.
 void end_retried(Pass& pass, const SharingRollout& rollout) {
+  const RolloutView* view = find_rollout(pass, rollout_key_of(rollout));
+  const bool of_this_attempt = view == nullptr || view->object != &rollout || !view->anew;
   const auto& record = pass.index.record;
   const RecordedSwitches* known =
       record ? record->rollout(rollout.policy, rollout.config_map, rollout.key, rollout.to_revision) : nullptr;
-  if (rollout.meta.deletion_timestamp || (rollout.paused && (known == nullptr || !known->paused))) return;
-  pass.add(DeleteObject{rollout_ref(rollout)}, reason_of(Gate::new_attempt),
+  const bool forgets_pause = rollout.paused && of_this_attempt && (known == nullptr || !known->paused);
+  if (rollout.meta.deletion_timestamp || forgets_pause) return;
+  pass.add(DeleteObject{rollout_ref(rollout), rollout.meta.resource_version}, reason_of(Gate::new_attempt),
            fmt::format("`rollout start` has ended its {}: a new rollout takes its place",
                        rollout.aborted ? "abort" : "undo"));
 }

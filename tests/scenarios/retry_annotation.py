@@ -122,6 +122,30 @@ def a_start_ends_an_abort_and_no_pause():
 
 
 @scenario
+def a_start_ends_the_undo_that_it_names():
+    """An inline profile is rolled out and undone; one `rollout start` names that rollout, whether an operator has seen the undo before
+    or not: the nodes get the profile again."""
+    for passes in (0, 10):
+        c = Cluster({"any": ts(4)}, options=["--cluster-max-unavailable", "100%"])
+        c.add_nodes(*numbered(3))
+        c.install()
+        everything = {"maxUnavailable": "100%", "maxUnavailablePerGroup": "100%"}
+        for replicas in (6, 8):
+            c.policy("p", profile={"inline": {"strategy": "time-slicing", "replicas": replicas}}, priority=5, rollout=everything)
+            c.converge()
+        rollout = [r for r in c.all("SharingRollout") if r["status"]["phase"] == "Completed"][-1]["metadata"]
+        expect("capacities before the undo", {c.capacity(name) for name in c.nodes()}, {16})
+        c.annotate("SharingRollout", rollout["name"], "gpusharing.dev/undo", "true")
+        for _ in range(passes):
+            c.after("2m")
+        c.annotate("SharingPolicy", "p", RETRY, stamp(c.clock))
+        c.annotate("SharingPolicy", "p", RETRIED, rollout["uid"])
+        for _ in range(20):
+            c.after("2m")
+        expect("capacities after the start", {c.capacity(name) for name in c.nodes()}, {16})
+
+
+@scenario
 def a_failure_outlives_a_retry_annotation_that_gitops_drops():
     """The policy has a retry annotation of last month; the canary fails; Git drops the annotation: nobody is restarted for that."""
     c = fleet(4, ts(4), rollout={"canary": {"nodesPerGroup": 1, "soak": "1h"}, "maxUnavailable": 2}, options=["--cluster-max-unavailable", "3"])

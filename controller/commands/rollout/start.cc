@@ -240,8 +240,10 @@ void print_started(RolloutCall& call, const std::string& policy, bool retries, c
     const std::string& name = rollout.meta.name;
     print_line(*call.out, "  rollout {}, which was {}", name, rollout.aborted ? "aborted" : "undone");
     if (rollout.paused)
-      print_line(*call.out, "  {0} is still paused:{1} gpu-sharing-operator rollout resume {0}", name,
-                 call.presence.none ? " once an operator has created it again," : "");
+      print_line(
+          *call.out,
+          "  {0} is still paused: once an operator has created it again, gpu-sharing-operator rollout resume {0}",
+          name);
   }
   if (holds.all) *call.out << "No node starts before this ends:\n";
   print_what_holds(call, holds);

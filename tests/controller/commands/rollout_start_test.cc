@@ -144,7 +144,8 @@ TEST_F(RolloutCommand, AStartSaysThatAPauseBeforeTheAbortStays) {
   EXPECT_EQ(run(Verb::abort), 0) << err.str();
   EXPECT_EQ(run(Verb::start), 0) << err.str();
   EXPECT_THAT(out.str(), HasSubstr("  rollout r, which was aborted\n"
-                                   "  r is still paused: gpu-sharing-operator rollout resume r\n"));
+                                   "  r is still paused: once an operator has created it again, gpu-sharing-operator "
+                                   "rollout resume r\n"));
 }
 
 TEST_F(RolloutCommand, AStartReportsFailuresOfWhatNodesShouldRunStill) {

@@ -42,8 +42,9 @@ constexpr const char* kPlugin = R"({"apiVersion":"apps/v1","kind":"DaemonSet",
 class StatusTest : public testing::Test {
  protected:
   StatusTest() {
-    for (const std::string name : {"gpu-operator", "gpu-sharing-operator"})
+    for (const std::string name : {"gpu-operator", "gpu-sharing-operator"}) {
       post("/api/v1/namespaces", R"({"apiVersion":"v1","kind":"Namespace","metadata":{"name":")" + name + R"("}})");
+    }
     post("/api/v1/nodes", R"({"apiVersion":"v1","kind":"Node","metadata":{"name":"gpu-1",
       "labels":{"nvidia.com/gpu.present":"true","nvidia.com/gpu.count":"2"}},
       "status":{"capacity":{"nvidia.com/gpu":"8"},"allocatable":{"nvidia.com/gpu":"8"},
@@ -250,7 +251,9 @@ TEST_F(StatusTest, MessagesAreCutToTheTerminalAndNowhereElse) {
   for (const TerminalWidth width : {1U, 90U, 100U}) {
     const std::string table = print(false, width);
     EXPECT_THAT(table, testing::ContainsRegex("a pod of the .*[.][.][.]\n"));
-    if (width > 1) EXPECT_LE(table.find('\n', table.find("gpu-1")) - table.find("gpu-1"), width);
+    if (width > 1) {
+      EXPECT_LE(table.find('\n', table.find("gpu-1")) - table.find("gpu-1"), width);
+    }
   }
   EXPECT_THAT(print(true, 100), HasSubstr("is missing or not Ready"));
 }

@@ -174,8 +174,12 @@ TEST(LoggingTest, NoLineHasCharactersThatATerminalObeys) {
   const std::string odd = "a\u009b2J\u202eb\u2028c\x7f\x1b[2J\nd";
   for (const LogFormat format : {LogFormat::json, LogFormat::text}) {
     const std::string line = format_record(format, LogLevel::info, {}, "Found " + odd, {{"name", odd}});
-    for (const char* raw : {"\u009b", "\u202e", "\u2028", "\x7f", "\x1b", "\n"}) EXPECT_THAT(line, Not(HasSubstr(raw)));
-    if (format == LogFormat::json) EXPECT_EQ(nlohmann::json::parse(line)["name"], odd);
+    for (const char* raw : {"\u009b", "\u202e", "\u2028", "\x7f", "\x1b", "\n"}) {
+      EXPECT_THAT(line, Not(HasSubstr(raw)));
+    }
+    if (format == LogFormat::json) {
+      EXPECT_EQ(nlohmann::json::parse(line)["name"], odd);
+    }
   }
   EXPECT_LT(format_record(LogFormat::json, LogLevel::info, {}, "x", {{"name", std::string(1 << 20, 'a')}}).size(),
             20'000U);
@@ -188,8 +192,9 @@ TEST(LoggingTest, TextLinesQuoteOnlyWhereNeeded) {
 }
 
 TEST(LoggingTest, SecretsAreHiddenByName) {
-  for (const char* key : {"token", "bearerToken", "clientSecret", "password"})
+  for (const char* key : {"token", "bearerToken", "clientSecret", "password"}) {
     EXPECT_THAT(format_record(LogFormat::json, LogLevel::info, {}, "x", {{key, "s3cr3t"}}), Not(HasSubstr("s3cr3t")));
+  }
 }
 
 TEST(LoggingTest, LevelsBelowTheChosenOneAreDropped) {

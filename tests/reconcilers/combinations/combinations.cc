@@ -197,8 +197,9 @@ class Rollout {
     const bool waits = fleet_.index.impl().profile_rollouts.begin()->second.tally.of(Phase::pending) > 0;
     if (quiet && !failed() && !heals && !c_.kai && !(waits && c_.window_closes)) check_silent(fleet_);
     if (c_.old_drift) expect_drift_untouched();
-    if (c_.cordoned_before)
+    if (c_.cordoned_before) {
       EXPECT_TRUE(fleet_.node(std::string(kCordoned)).unschedulable) << "S7: a person has cordoned it";
+    }
     if (!failed() && nothing_stands_in_the_way()) expect_served_nodes_arrived();
   }
 
@@ -221,8 +222,9 @@ class Rollout {
   // Without the nodes with old drift.
   [[nodiscard]] std::vector<std::string> rolled_nodes() const {
     std::vector<std::string> out;
-    for (const auto& [key, node] : fleet_.world.nodes.all())
+    for (const auto& [key, node] : fleet_.world.nodes.all()) {
       if (!key.name.starts_with("z")) out.push_back(key.name);
+    }
     std::ranges::sort(out);
     return out;
   }
@@ -387,9 +389,10 @@ class Rollout {
 
   void show(const Plan& plan) const {
     if (std::getenv("GSO_SHOW_STORY") == nullptr) return;
-    for (const PlannedAction& action : plan.actions)
+    for (const PlannedAction& action : plan.actions) {
       if (std::getenv("GSO_SHOW_STATUS") != nullptr || !std::holds_alternative<PatchStatus>(action.action))
         fmt::print("{} {}\n", k8s::format_time(fleet_.now), print(action));
+    }
     for (const std::string& name : plan.consumers_wanted) fmt::print("  wants consumers of {}\n", name);
     if (plan.requeue_after) fmt::print("  again in {}\n", k8s::format_go_duration(*plan.requeue_after));
   }

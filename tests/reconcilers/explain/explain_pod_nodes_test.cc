@@ -71,7 +71,9 @@ TEST(ExplainPodNodes, ARequiredAffinityIsNamedWithBothValues) {
     EXPECT_EQ(out.causes[0].reason.code, "NotSelected");
     EXPECT_THAT(out.causes[0].reason.message, HasSubstr(c.wanted));
     EXPECT_EQ(out.causes[0].cure.command.text(), "kubectl get nodes --label-columns " + c.label);
-    if (c.label == "nvidia.com/gpu.product") EXPECT_THAT(out.causes[0].cure.options, Contains(HasSubstr("-SHARED")));
+    if (c.label == "nvidia.com/gpu.product") {
+      EXPECT_THAT(out.causes[0].cure.options, Contains(HasSubstr("-SHARED")));
+    }
   }
 }
 

@@ -108,7 +108,9 @@ TEST(ExplainPodStatus, TheKubeletsCauseIsQuotedAndTheCommandShowsMoreOfIt) {
     EXPECT_EQ(cause.reason.message, c.text);
     EXPECT_EQ(cause.cure.command.text(), c.command);
     EXPECT_EQ(cause.severity, Severity::error);
-    if (*c.option != '\0') EXPECT_THAT(cause.cure.options, Contains(HasSubstr(c.option)));
+    if (*c.option != '\0') {
+      EXPECT_THAT(cause.cure.options, Contains(HasSubstr(c.option)));
+    }
   }
 }
 

@@ -9,8 +9,9 @@ void expect_row(const Row& row) {
   row.change(cluster);
   const Plan plan = cluster.credited();
   EXPECT_EQ(deleted(plan), row.deleted);
-  if (*row.reason != '\0')
+  if (*row.reason != '\0') {
     EXPECT_TRUE(reasons(plan, "r").contains(row.reason)) << ::testing::PrintToString(reasons(plan, "r"));
+  }
 }
 
 KaiPod& r(KaiCluster& cluster) {

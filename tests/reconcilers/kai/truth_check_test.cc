@@ -16,8 +16,9 @@ using Names = std::set<std::string>;
 
 std::set<std::string> told_by_event(const Plan& plan) {
   std::set<std::string> out;
-  for (const PlannedAction& planned : plan.actions)
+  for (const PlannedAction& planned : plan.actions) {
     if (const auto* event = std::get_if<RecordEvent>(&planned.action)) out.insert(event->why.code);
+  }
   return out;
 }
 
@@ -67,8 +68,9 @@ TEST(TruthCheck, SaysNothingOfANodeWithoutAName) {
   std::set<std::string> about;
   for (const PlannedAction& planned : cluster.credited().actions) {
     if (const auto* event = std::get_if<RecordEvent>(&planned.action)) about.insert(event->regarding.name);
-    if (std::holds_alternative<DeletePod>(planned.action))
+    if (std::holds_alternative<DeletePod>(planned.action)) {
       EXPECT_NE(planned.why.message.find("it is on no node"), std::string::npos) << planned.why.message;
+    }
   }
   EXPECT_EQ(about, Names{"r"});
 }

@@ -30,8 +30,9 @@ std::vector<std::string> told(const std::string& text, const std::string& code =
   lint_pods(objects, documents);
   std::vector<std::string> out;
   for (const LintedDocument& document : documents) {
-    for (const Diagnostic& d : document.diagnostics)
+    for (const Diagnostic& d : document.diagnostics) {
       if (d.code == code) out.push_back(d.path + ": " + d.message);
+    }
   }
   return out;
 }
@@ -74,7 +75,9 @@ TEST(LintMemory, KnowsTheServersTheirFlagsAndTheirDefaults) {
     SCOPED_TRACE(row.container);
     const std::vector<std::string> found = told(pod(row.container, kOnAny) + kFour);
     ASSERT_EQ(found.size(), row.told ? 1U : 0U);
-    if (row.told) EXPECT_NE(found[0].find(row.part), std::string::npos) << found[0];
+    if (row.told) {
+      EXPECT_NE(found[0].find(row.part), std::string::npos) << found[0];
+    }
   }
 }
 
@@ -116,7 +119,9 @@ TEST(LintMemory, ReadsEverySpellingAndEveryPlaceOfTheFlag) {
     SCOPED_TRACE(container);
     const std::vector<std::string> found = told(pod(container, kOnAny) + kFour);
     ASSERT_EQ(found.size(), part.empty() ? 0U : 1U);
-    if (!part.empty()) EXPECT_NE(found[0].find(part), std::string::npos) << found[0];
+    if (!part.empty()) {
+      EXPECT_NE(found[0].find(part), std::string::npos) << found[0];
+    }
   }
 }
 

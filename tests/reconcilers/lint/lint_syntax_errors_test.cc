@@ -44,6 +44,16 @@ TEST(LintSyntaxErrors, AProfileThatIsNotIndentedBelowItsKeyIsExplained) {
       << documents[1].diagnostics[0].message;
 }
 
+TEST(LintSyntaxErrors, AProfileThatIsNoTextIsToldToBeginAsOne) {
+  const auto documents = lint(
+      "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata:\n  any:\n    version: v1\n    sharing:\n"
+      "      timeSlicing: {}\n");
+  ASSERT_EQ(documents.size(), 2u);
+  ASSERT_EQ(codes(documents[1]), Codes{"WrongType"});
+  EXPECT_TRUE(documents[1].diagnostics[0].message.ends_with("; begin it with \"|\""))
+      << documents[1].diagnostics[0].message;
+}
+
 TEST(LintSyntaxErrors, AFoldedProfileIsNamedAsTheCauseOfItsError) {
   const std::string head = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata:\n  any: ";
   const std::string rest = "\n    version: v1\n    sharing:\n      mps: null\n";

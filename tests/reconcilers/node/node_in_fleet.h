@@ -26,7 +26,9 @@ class NodeInFleet : public testing::Test {
     spec.nodes = alike_nodes(2);
     fleet_ = std::make_unique<FleetModel>(spec);
     fleet_->settings.cluster_max_unavailable = fleet_->settings.rollout.max_unavailable = {100, true};
-    if (settled) EXPECT_TRUE(fleet_->settle());
+    if (settled) {
+      EXPECT_TRUE(fleet_->settle());
+    }
     return *fleet_;
   }
 
@@ -56,8 +58,9 @@ class NodeInFleet : public testing::Test {
 
   std::set<std::string> findings() {
     std::set<std::string> out;
-    for (const Finding& finding : fleet_->plan().findings)
+    for (const Finding& finding : fleet_->plan().findings) {
       if (finding.object.name == kName) out.insert(finding.why.code);
+    }
     return out;
   }
 

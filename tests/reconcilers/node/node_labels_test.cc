@@ -240,10 +240,11 @@ class ManyOwners {
   const std::string& any_key() { return kKeys[any(static_cast<unsigned>(kKeys.size()))]; }
 
   void set_by_other(const std::string& key) {
-    if (any(4) == 0)
+    if (any(4) == 0) {
       node_.meta.labels.erase(key);
-    else
+    } else {
       node_.meta.labels.set(key, fmt::format("other-{}", any(3)));
+    }
     of_operator_.erase(key);
   }
 
@@ -275,8 +276,9 @@ class ManyOwners {
         return;
       case 4:
         expectation_.labels.clear();
-        for (const std::string& label : kKeys)
+        for (const std::string& label : kKeys) {
           if (label != kConfigLabel && any(4) != 0) expectation_.labels[label] = fmt::format("v{}", any(3));
+        }
         return;
       default:
         return set_by_other(key);
@@ -288,7 +290,9 @@ class ManyOwners {
     const bool writes = mode_ == LabelMode::enforce || (mode_ == LabelMode::automatic && !gfd_);
     if (!writes) {
       EXPECT_TRUE(change.set.empty() && change.remove.empty());
-      if (mode_ == LabelMode::verify) EXPECT_FALSE(change.owned) << "not a single write";
+      if (mode_ == LabelMode::verify) {
+        EXPECT_FALSE(change.owned) << "not a single write";
+      }
     }
     std::set<std::string> written = change.remove;
     for (const auto& [key, value] : change.set) written.insert(key);

@@ -52,8 +52,9 @@ bool has(const std::vector<std::string>& texts, std::string_view part) {
 
 std::vector<PatchNode> patches_in(const Plan& plan) {
   std::vector<PatchNode> out;
-  for (const PlannedAction& planned : plan.actions)
+  for (const PlannedAction& planned : plan.actions) {
     if (const auto* patch = std::get_if<PatchNode>(&planned.action)) out.push_back(*patch);
+  }
   return out;
 }
 
@@ -111,10 +112,11 @@ TEST(PartitioningCases, ANodeThatIsNotReadyOrCordonedIsNotPlannedFor) {
   for (const bool cordoned : {true, false}) {
     SliceCluster cluster;
     Json& node = cluster.node("n1", 1, 40960);
-    if (cordoned)
+    if (cordoned) {
       node["spec"]["unschedulable"] = true;
-    else
+    } else {
       node["status"]["conditions"][0]["status"] = "Unknown";
+    }
     cluster.pod("p1", {10});
     EXPECT_EQ(cluster.settle(), 0);
     EXPECT_TRUE(has(events_about(cluster.plan(), "p1"), "Ready, not cordoned"));
@@ -145,7 +147,9 @@ TEST(PartitioningCases, IdleSlicesAreRemovedOnlyIfThatIsSwitchedOn) {
     cluster.pod("user", {10}, {.node = "n1"});
     for (int pass = 0; pass < 20; ++pass) {
       cluster.apply(cluster.plan());
-      if (pass == 10) EXPECT_EQ(cluster.free("n1"), (Slices{{0, {{10, 2}}}})) << "idle for 50 minutes";
+      if (pass == 10) {
+        EXPECT_EQ(cluster.free("n1"), (Slices{{0, {{10, 2}}}})) << "idle for 50 minutes";
+      }
       cluster.wait(5min);
     }
     EXPECT_EQ(cluster.touched().size(), on ? 1U : 0U);
