@@ -94,7 +94,8 @@ bool owns(const nlohmann::json& fields, std::string_view path) {
 // The schema describes the field.
 bool describes(const nlohmann::json& schema, std::string_view path) {
   const nlohmann::json* found = value_at(&schema, path, [](const nlohmann::json& at, std::string_view part) {
-    return member_at(object_at(at, "properties"), part);
+    const nlohmann::json* properties = member_at(at, "properties");
+    return properties == nullptr ? nullptr : member_at(*properties, part);
   });
   return found != nullptr && found->is_object();
 }

@@ -183,15 +183,6 @@ TEST_F(UnseenChange, AStartOfWhatIsPausedTooSaysWhenItCanBeResumed) {
                                    "  # once an operator has created it again\n"));
 }
 
-TEST_F(UnseenChange, AStartOfAPauseThatNoOperatorHasRecordedSaysThatItIsGone) {
-  rollout("r", "Progressing", "v1-2");
-  abort("r", true);
-  stop_operator();
-  ASSERT_EQ(run(Verb::start), 0) << err.str();
-  EXPECT_THAT(out.str(), HasSubstr("  no operator has recorded that r was paused. To keep its nodes from starting: "
-                                   "gpu-sharing-operator rollout pause policy/default\n"));
-}
-
 // Two switches end in one order.
 TEST_F(UnseenChange, AResumeOfWhatIsAbortedTooNamesTheOrder) {
   const std::string name = abort_present(true);

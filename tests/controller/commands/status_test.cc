@@ -346,6 +346,7 @@ TEST(StatusNodes, TheBudgetThatSeveralNodesWaitForIsNamedOnTheFirstRow) {
     NodeRow out;
     out.name = name;
     out.shown = {"Pending", message};
+    out.shown.waits_for_slot = std::string_view(message).starts_with("no slot");
     out.allocatable = "gpu=4";
     return out;
   };

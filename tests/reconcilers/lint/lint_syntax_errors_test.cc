@@ -48,10 +48,10 @@ TEST(LintSyntaxErrors, AProfileThatIsNoTextIsToldToBeginAsOne) {
   const auto documents = lint(
       "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata:\n  any:\n    version: v1\n    sharing:\n"
       "      timeSlicing: {}\n");
-  ASSERT_EQ(documents.size(), 2u);
-  ASSERT_EQ(codes(documents[1]), Codes{"WrongType"});
-  EXPECT_TRUE(documents[1].diagnostics[0].message.ends_with("; begin it with \"|\""))
-      << documents[1].diagnostics[0].message;
+  ASSERT_EQ(documents.size(), 1u);
+  ASSERT_EQ(codes(documents[0]), Codes{"WrongType"});
+  EXPECT_TRUE(documents[0].diagnostics[0].message.ends_with("; begin it with \"|\""))
+      << documents[0].diagnostics[0].message;
 }
 
 TEST(LintSyntaxErrors, AFoldedProfileIsNamedAsTheCauseOfItsError) {
