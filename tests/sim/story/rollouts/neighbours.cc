@@ -62,6 +62,9 @@ asio::awaitable<void> others_go_on(Scene* scene, std::string node, std::size_t f
     return scene->happened(Happening::started, from) > 0 ? std::string() : std::string("no node has started");
   };
   co_await scene->until("another node to start meanwhile", 30min, another);
+  // Creation times are whole seconds: the new pods come in a later one than the edit. The period is not scaled with the
+  // story's time.
+  co_await scene->clock().sleep_for(3s);
   scene->fleet().faults().jobs_remain = false;
   const Stage::Check is_done = label_is(scene, node, state, done);
   co_await scene->until("somebody else to be done with " + node, 30min, is_done);
