@@ -200,12 +200,18 @@ bool Assessor::may_show_the_text() const {
   };
   if (adopted && !all_load(is_newer)) return false;
   if (out_.fresh_pods) return true;
-  const Steps steps = steps_for(out_.transition);  // Only the pods that this difference concerns must have read it.
-  return config_map_ != nullptr && std::ranges::all_of(loaders(), [&](const auto& loader) {
-           const auto& [operand, pod] = loader;
-           const bool affected = operand->component == Component::plugin || steps.replaces(operand->component);
-           return !affected || (pod != nullptr && has_read(*pod));
-         });
+  if (config_map_ == nullptr) return false;
+  // Only the pods that this difference concerns must have read it. One that is still to come reads it as the others
+  // did.
+  const Steps steps = steps_for(out_.transition);
+  bool any = false;
+  for (const auto& [operand, pod] : loaders()) {
+    const bool affected = operand->component == Component::plugin || steps.replaces(operand->component);
+    if (!affected || pod == nullptr) continue;
+    if (!has_read(*pod)) return false;
+    any = true;
+  }
+  return any;
 }
 
 void Assessor::replace_by_template() {

@@ -46,3 +46,31 @@ def a_node_with_a_dra_double_offer_that_does_not_reload_is_not_restarted():
     ticks = [c.after("3m") for _ in range(6)]
     expect("restarted", sorted({name for tick in ticks for name in tick.restarted()}), [])
     expect("blocked", c.blocked(), {"DRADoubleOffer": ["n01"]})
+
+
+@scenario
+def a_node_whose_pods_come_back_one_after_the_other_is_not_started():
+    """The MIG manager has taken the pods of n01 away, and the text was edited meanwhile. It lets the node go, and the operator looks
+    when its first new pod is there and the next is not: both read the edit by themselves."""
+    for first, later in (("plugin", "gfd"), ("gfd", "plugin")):
+        c = fleet(3, ts(4), rollout={"maxUnavailable": 3, "maxUnavailablePerGroup": 3}, options=["--cluster-max-unavailable", "3"])
+        c.set_label("n01", "nvidia.com/mig.config.state", "pending")
+        c.behave("absent", "n01")
+        for pod in c.operand_pods("n01"):
+            c.drop(pod)
+        c.edit(any=ts(8))
+        for _ in range(14):
+            c.after("1m")
+        expect("capacities of the others", [c.capacity(name) for name in ("n02", "n03")], [16, 16])
+        c.set_label("n01", "nvidia.com/mig.config.state", "success")
+        c.behave("starting", "n01")
+        for pod in c.operand_pods("n01"):
+            c.drop(pod)
+        c.start_pod(first, "n01")
+        expect("nodes started while %s's pod is missing" % later, c.plan(held="1m").started(), [])
+        c.behave("healthy", "n01")
+        c.start_pod(later, "n01")
+        c.get_ready("n01")
+        ticks = [c.after("1m") for _ in range(8)]
+        expect("nodes started", sum([tick.started() for tick in ticks], []), [])
+        expect("the capacity of n01", c.capacity("n01"), 16)
