@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <openssl/evp.h>
 
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -100,13 +99,6 @@ std::string bearer_token(std::string_view header) {
   return std::string(header.substr(kScheme.size()));
 }
 
-std::string hash_of(const std::string& text) {
-  unsigned char digest[EVP_MAX_MD_SIZE];
-  unsigned int size = 0;
-  if (EVP_Digest(text.data(), text.size(), digest, &size, EVP_sha256(), nullptr) != 1) return {};
-  return {reinterpret_cast<const char*>(digest), size};
-}
-
 // Credentials and path as one text that no other ones have.
 std::string credentials_of(const HttpRequest& request) {
   if (request.client)
@@ -125,7 +117,7 @@ asio::awaitable<std::optional<HttpAnswer>> ScrapeAccess::check(HttpRequest reque
     answer.headers.emplace_back("WWW-Authenticate", "Bearer");
     co_return answer;
   }
-  const std::string key = hash_of(credentials_of(request));
+  const std::string key = k8s::sha256(credentials_of(request));
   const k8s::MonoTime now = clock_->monotonic();
   const auto known = answers_.find(key);
   Verdict verdict;

@@ -4,9 +4,9 @@
 #include <simdjson.h>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstring>
+#include <new>
 
 namespace k8s {
 
@@ -49,9 +49,15 @@ std::string replace_invalid_utf8(std::string text) {
   return out;
 }
 
+std::string sha256(std::string_view text) {
+  std::string out(32, '\0');
+  auto* bytes = reinterpret_cast<unsigned char*>(out.data());
+  const int done = EVP_Digest(text.data(), text.size(), bytes, nullptr, EVP_sha256(), nullptr);
+  return done == 1 ? out : throw std::bad_alloc();  // It needs memory, and cannot fail otherwise.
+}
+
 Print::Print(std::string_view text) {
-  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
-  EVP_Digest(text.data(), text.size(), digest.data(), nullptr, EVP_sha256(), nullptr);
+  const std::string digest = sha256(text);
   std::memcpy(&first, digest.data(), sizeof first);
   std::memcpy(&second, digest.data() + sizeof first, sizeof second);
 }

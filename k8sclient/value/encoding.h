@@ -47,9 +47,10 @@ namespace k8s {
 // Such a text needs no replacement, and no copy of its own for that.
 [[nodiscard]] bool is_valid_utf8(std::string_view text);
 
-// --- A text in 16 bytes, for sets and maps of very many. Two of 100,000 texts have the same print with a probability
-// of about 2^-90.
+// The 32 bytes of its SHA-256.
+[[nodiscard]] std::string sha256(std::string_view text);
 
+// A text in 16 bytes of its SHA-256, for sets and maps of very many: nobody can make two texts with the same print.
 struct Print {
   std::size_t first = 0;
   std::size_t second = 0;

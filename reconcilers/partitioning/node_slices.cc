@@ -1,14 +1,13 @@
 #include "reconcilers/partitioning/node_slices.h"
 
 #include <fmt/format.h>
-#include <openssl/evp.h>
 
 #include <algorithm>
-#include <array>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "k8sclient/value/encoding.h"
 #include "reconcilers/cluster/manifests.h"
 #include "reconcilers/model/foreign_names.h"
 #include "reconcilers/model/json_access.h"
@@ -27,12 +26,9 @@ constexpr std::int64_t kMostSlices = 1000;  // Of one size, on one GPU.
 
 // The first `digits` hexadecimal digits of the SHA-256.
 std::string hash_of(std::string_view text, std::size_t digits) {
-  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
-  unsigned int size = 0;
-  EVP_Digest(text.data(), text.size(), digest.data(), &size, EVP_sha256(), nullptr);
   std::string out;
-  for (std::size_t i = 0; out.size() < digits && i < size; ++i) out += fmt::format("{:02x}", digest.at(i));
-  out.resize(std::min(out.size(), digits));
+  for (const char byte : k8s::sha256(text)) out += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+  out.resize(digits);
   return out;
 }
 
