@@ -23,6 +23,8 @@ template <class Json>
   const auto it = object.find(std::string(field));
   return it == object.end() ? nullptr : &*it;
 }
+template <class Json>
+const Json* member_at(const Json&& temporary, std::string_view field) = delete;  // The member would outlive it.
 
 // The text of a member, or `otherwise`.
 template <class Json>

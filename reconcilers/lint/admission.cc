@@ -117,7 +117,7 @@ class Judge {
 
   [[nodiscard]] std::string field_of(const LintedDocument& document, const Diagnostic& d) const {
     if (document.key.empty()) return d.path.empty() ? k8s::lower(kind_) : d.path;
-    const bool binary = member_at(object_at(object_, "binaryData"), document.key) != nullptr;
+    const bool binary = object_at(object_, "binaryData").contains(document.key);
     return fmt::format("{}[{}]", binary ? "binaryData" : "data", document.key);
   }
 

@@ -275,7 +275,7 @@ bool writes_change(const PatchNode& patch) {
   const auto daemon = patch.set_annotations.find(std::string(kMpsDaemonChangeAnnotation));
   // A replacement that is deferred has ended.
   return daemon != patch.set_annotations.end() &&
-         member_at(nlohmann::json::parse(daemon->second, nullptr, false), "deferredUntil") == nullptr;
+         !nlohmann::json::parse(daemon->second, nullptr, false).contains("deferredUntil");
 }
 
 std::optional<Node> with_change_being_written(const World& world, const Node& stored) {
