@@ -95,15 +95,10 @@ RolloutView& rollout_of(const Pass& pass, const RolloutKey& key) {
   return *find_rollout(pass, key);
 }
 
-namespace {
-
-// Its switches in the record; null: none was on.
 const RecordedSwitches* recorded(const Index& index, const SharingRollout& rollout) {
   return index.record ? index.record->rollout(rollout.policy, rollout.config_map, rollout.key, rollout.to_revision)
                       : nullptr;
 }
-
-}  // namespace
 
 bool says_left(const SharingRollout& rollout) {
   // Few rollouts have the condition, and every pass asks for all of them: the whole status is parsed only where it is.

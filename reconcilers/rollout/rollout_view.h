@@ -305,6 +305,8 @@ using DaemonRollouts = std::map<RolloutKey, DaemonRollout>;
 // template (OnDelete) than the one that a rollout ended with or its switches were set for, that is a new attempt with
 // its own switches and times.
 
+// Its switches in the record; null: none was on.
+[[nodiscard]] const RecordedSwitches* recorded(const Index& index, const SharingRollout& rollout);
 // Another revision has replaced the rollout since it began. If one of its switches was set, the record decides;
 // otherwise its status does.
 [[nodiscard]] bool was_left(const Index& index, const SharingRollout& rollout);

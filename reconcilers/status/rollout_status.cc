@@ -362,9 +362,7 @@ bool next_status_of(Pass& pass, const DaemonRollouts& daemons, const RolloutKey&
 void end_retried(Pass& pass, const SharingRollout& rollout) {
   const RolloutView* view = find_rollout(pass, rollout_key_of(rollout));
   const bool of_this_attempt = view == nullptr || view->object != &rollout || !view->anew;
-  const auto& record = pass.index.record;
-  const RecordedSwitches* known =
-      record ? record->rollout(rollout.policy, rollout.config_map, rollout.key, rollout.to_revision) : nullptr;
+  const RecordedSwitches* known = recorded(pass.index, rollout);
   const bool forgets_pause = rollout.paused && of_this_attempt && (known == nullptr || !known->paused);
   if (rollout.meta.deletion_timestamp || forgets_pause) return;
   pass.add(DeleteObject{rollout_ref(rollout), rollout.meta.resource_version}, reason_of(Gate::new_attempt),
