@@ -220,6 +220,7 @@ class PolicyStatuses {
   }
 
   Json status_of(const PolicySum& sum, const Json& before) {
+    constexpr std::size_t kMostOfRetry = 64;  // Bytes; the CRD's maxLength.
     const std::int64_t generation = sum.policy->meta.generation;
     const std::vector<StatusCondition> conditions = conditions_of(pass_, sum, before);
     Json out = {{"nodes",
@@ -234,6 +235,8 @@ class PolicyStatuses {
                 {"conditions", condition_list(conditions, before, generation, pass_.s.now)}};
     out["reason"] = fields_of(conditions[1].why);
     if (generation > 0) out["observedGeneration"] = generation;
+    const std::string_view retry = retry_of(*sum.policy);
+    if (!retry.empty() && retry.size() <= kMostOfRetry) out["observedRetry"] = retry;
     out["mode"] = word_of(kPolicyModeWords, pass_.s.settings.mode_of(*sum.policy));
     if (!sum.rollout.empty()) out["currentRollout"] = sum.rollout;
     const bool stopped =

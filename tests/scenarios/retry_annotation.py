@@ -234,3 +234,14 @@ def a_retry_annotation_of_200_kilobytes_is_not_copied_to_nodes_and_record():
     expect("started", started([c.after("5m") for _ in range(3)]), [])
     c.annotate("SharingPolicy", "default", RETRY, stamp(c.clock))
     expect("started after another value", started([c.after("2m") for _ in range(3)]), [failed])
+
+
+@scenario
+def the_status_shows_the_retry_that_the_operator_has_acted_on():
+    """`rollout start` after failures, and again: who waits for the operator to see the request reads it in the policy's status."""
+    c = failed_twice()
+    for _ in range(2):
+        asked = stamp(c.clock)
+        c.annotate("SharingPolicy", "default", RETRY, asked)
+        c.after("5s")
+        expect("observed", c.get("SharingPolicy", "default")["status"]["observedRetry"], asked)
