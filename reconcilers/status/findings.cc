@@ -148,7 +148,7 @@ std::vector<Reason> early_text(const Pass& /*pass*/, const Node& /*node*/, const
   return {{kLoadedUngated,
            fmt::format("shows {} ({}) before its change to it, outside the order of the rollout: {} for {}. Something "
                        "else made its pods read the edited text: its label was changed and changed back, or the plugin "
-                       "got SIGHUP. It is no canary, and its pods are replaced in its turn",
+                       "got SIGHUP. It is not a canary; its pods are replaced when its turn comes",
                        a.target.view(), a.profile_ref.view(), a.early_text.view(), a.loaded.revision.view())}};
 }
 
