@@ -79,7 +79,7 @@ Plan node_labels(const Snapshot& snapshot, FleetIndex& fleet, RolloutViews& roll
     report_contested(pass, name, change);
     std::string why = change.empty() ? "" : "no one else owns these labels";
     if (a.takes_label_back()) {
-      why += fmt::format("{}no pod of the node selects its profile by label {} any more", why.empty() ? "" : "; ",
+      why += fmt::format("{}no pod of the node now selects its profile by label {}", why.empty() ? "" : "; ",
                          a.former_label.view());
       change = take_back_label(node, a.former_label.view(), std::move(change));
     }

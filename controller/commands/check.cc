@@ -232,8 +232,7 @@ Subcommand make_check_command() {
     app.add_flag(
         "--writes", given->writes,
         "Also whether this account is allowed to send the operator's writes: for the operator's own, as `helm test`");
-    app.add_flag("--without-crds", given->without_crds,
-                 "The CRDs are left out on purpose: that they are not installed is no fault");
+    app.add_flag("--without-crds", given->without_crds, "The CRDs are left out on purpose: their absence is intended");
     add_connection(app, settings);
     settings.add_to(&app, [](const OptionSpec& spec) { return spec.name == "lease-name" || spec.name == "max-mode"; });
     app.footer(

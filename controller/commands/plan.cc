@@ -87,10 +87,28 @@ std::string nothing_text(const ClusterView& view, const PlanOptions& options, Wa
   return waits.empty() ? "No action needed." : fmt::format("Nothing to do now; {}", waits);
 }
 
+// A status or an annotation is a kilobyte of JSON, which `-o json` has: "{…}".
+std::string without_objects(std::string_view line) {
+  std::string out;
+  int depth = 0;
+  bool quoted = false;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    const char c = line[i];
+    if (depth > 0 && c == '"') quoted = !quoted;
+    if (quoted && c == '\\') ++i;
+    if (!quoted && c == '{' && depth++ == 0) out += "{…}";
+    if (depth == 0) out += c;
+    if (!quoted && c == '}' && depth > 0) --depth;
+  }
+  return out;
+}
+
 // `nothing`: what is said without actions.
 void print_text(const Plan& plan, const std::string& nothing, std::ostream& out) {
   if (plan.actions.empty()) print_line(out, "{}", nothing);
-  for (const PlannedAction& action : plan.actions) out << print(action) << "\n";
+  for (const PlannedAction& action : plan.actions)
+    out << (std::holds_alternative<RecordEvent>(action.action) ? print(action) : without_objects(print(action)))
+        << "\n";
   for (const Finding& finding : plan.findings) {
     print_line(out, "{}: {} {}: {}: {}", to_string(finding.severity), finding.object.kind,
                shown_value(k8s::to_string(ObjectKey{finding.object.ns, finding.object.name})), finding.why.code,

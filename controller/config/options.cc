@@ -201,8 +201,8 @@ void add_partitioning(OptionGroup out) {
                within(&Options::partitioning, &PartitioningSettings::batch_idle), {0s, 1h});
   out.duration(
       "partitioning-confirm-timeout",
-      "How long the operator waits for a node to report the slices of a new key, before the label returns to the "
-      "key before; nos's plugin can wait 5m after a crash",
+      "How long the operator waits for a node to report the slices of a new key, before the label is set back to "
+      "the previous key; nos's plugin can wait 5m after a crash",
       within(&Options::partitioning, &PartitioningSettings::confirm_timeout), {1min, 24h});
   out.integer("partitioning-reserved-mib", "MiB of each GPU for the driver and the MPS server, which no slice gets",
               within(&Options::partitioning, &PartitioningSettings::reserved_mib), 0, 512);

@@ -144,7 +144,7 @@ std::vector<std::string> gpu_problems(const std::vector<NodeGpu>& gpus, bool exc
     }
     if (exclusive && gpu.compute_mode == "Prohibited") {
       out.push_back(
-          fmt::format("GPU {} is in compute mode Prohibited, which somebody has set so that nothing uses it: "
+          fmt::format("GPU {} is in compute mode Prohibited, which was set so that nothing uses it: "
                       "set it to Default (nvidia-smi -i {} -c DEFAULT), or take the node out of the node "
                       "selector",
                       gpu.uuid, gpu.uuid));

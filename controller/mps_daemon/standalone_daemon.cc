@@ -168,7 +168,7 @@ class Daemon {
     if (others == others_) co_return;
     others_ = std::move(others);
     if (others_.empty()) {
-      log_->info("No other MPS control daemon runs on the node any more", {});
+      log_->info("The other MPS control daemon on the node has ended", {});
       co_return;
     }
     log_->warning(
@@ -186,8 +186,8 @@ class Daemon {
 
   int died() {
     const std::string why = fmt::format(
-        "{} ended by itself ({}): the container is started again, and its log before "
-        "(kubectl logs --previous) has the daemon's last lines",
+        "{} ended by itself ({}): the container restarts; the previous log (kubectl logs "
+        "--previous) has the daemon's last lines",
         kMpsControl, running_->how);
     log_->error("MPS control daemon ended", {{"how", running_->how}});
     write_report(settings_, why);
@@ -293,8 +293,8 @@ asio::awaitable<int> probe_readiness(k8s::Clock* clock, MpsDaemonSettings settin
   *out << fmt::format("{}", fmt::join(answers, ""));
   if (daemons.size() < 2 && answers.size() < 2) co_return 0;
   *out << fmt::format(
-      "{} MPS control daemons run on the node{}, and two must not serve one GPU: stop all but that of this pod, or "
-      "watch the host's with mode observe\n",
+      "{} MPS control daemons run on the node{}, and two must not serve one GPU: stop every daemon except this pod's, "
+      "or watch the host's with mode observe\n",
       std::max(daemons.size(), answers.size()),
       daemons.size() < 2 ? "" : fmt::format(" (processes {})", fmt::join(std::views::keys(daemons), ", ")));
   co_return 1;

@@ -39,11 +39,13 @@ constexpr std::size_t kReaders = 8;  // Nodes listed at once.
 constexpr std::size_t kMostRejected = 256;
 const std::string kListFailed = "Listing the pods of a node failed";
 constexpr std::size_t kMostUnreadable = 1024;
+constexpr std::size_t kMostClaims = 512;  // ResourceClaims that are read for one list.
 
 // Lists pods and hands over each; calls `restart` where the list starts over. Pods that cannot be decoded do not end
 // the list: the answer names them, and is empty if there are none.
 asio::awaitable<k8s::Result<std::string>> list_pods(k8s::Reader* client, k8s::ListOptions options,
-                                                    std::function<void()> restart, std::function<void(Pod)> take) {
+                                                    std::function<void()> restart,
+                                                    std::function<void(Pod, std::string_view json)> take) {
   std::vector<std::string> unreadable;
   k8s::ItemFunction sink([&](std::optional<std::string_view> json) -> k8s::Result<void> {
     if (!json) {
@@ -53,7 +55,7 @@ asio::awaitable<k8s::Result<std::string>> list_pods(k8s::Reader* client, k8s::Li
     }
     k8s::Result<Pod> pod = project_pod(*json);
     if (pod)
-      take(*std::move(pod));
+      take(*std::move(pod), *json);
     else if (unreadable.size() < kMostUnreadable)
       unreadable.push_back(pod.error().message);
     return {};
@@ -88,11 +90,57 @@ void keep_answers(const NodeConsumers& before, NodeConsumers& found) {
   }
 }
 
+// By uid of a pod that only its ResourceClaims make a GPU consumer: their names.
+using Claiming = std::map<std::string, std::vector<std::string>>;
+
+bool uses_gpus_without_claims(Pod pod, const World& world) {
+  pod.dra_gpu_claim = false;
+  return is_gpu_consumer(pod, world);
+}
+
+// Whether one of them is for a GPU, or might be. Error: of the first that cannot be read.
+asio::awaitable<k8s::Result<bool>> has_gpu_claim(k8s::Reader* client, std::string ns, std::vector<std::string> names,
+                                                 k8s::CallOptions limits) {
+  for (std::string& name : names) {
+    if (name.empty()) co_return true;
+    k8s::ObjectKey key{ns, std::move(name)};
+    const std::string shown = key.name;
+    const k8s::Result<std::string> json = co_await client->get(resources::resource_claims, std::move(key), limits);
+    if (!json)
+      co_return k8s::fail(json.error().reason,
+                          fmt::format("ResourceClaim {}: {}", shown,
+                                      explain_error(json.error(), "get", resources::resource_claims, ns)));
+    const k8s::Result<bool> of_gpu = project_gpu_claim(*json);
+    if (!of_gpu || *of_gpu) co_return of_gpu;
+  }
+  co_return false;
+}
+
+// Pods whose claims are all for other devices leave `found`, and their uids are added to `others`.
+asio::awaitable<void> leave_out_other_claims(k8s::Reader* client, k8s::CallOptions limits, Claiming claiming,
+                                             std::set<std::string>* others, NodeConsumers* found) {
+  std::size_t reads = 0;
+  for (const Pod& pod : found->pods) {
+    const auto its = claiming.find(std::string(pod.meta.uid));
+    if (its == claiming.end()) continue;
+    reads += its->second.size();
+    k8s::Result<bool> of_gpu = k8s::fail(k8s::Reason::too_large,
+                                         fmt::format("pods on the node have more than {} ResourceClaims", kMostClaims));
+    if (reads <= kMostClaims)
+      of_gpu = co_await has_gpu_claim(client, std::string(pod.meta.ns.view()), std::move(its->second), limits);
+    if (of_gpu && !*of_gpu) others->insert(its->first);
+    if (!of_gpu && found->unknown.empty())
+      found->unknown = fmt::format("pod {} might use a GPU by a claim that cannot be read: {}",
+                                   k8s::to_string(pod.meta.key()), of_gpu.error().message);
+  }
+  std::erase_if(found->pods, [&](const Pod& pod) { return others->contains(std::string(pod.meta.uid)); });
+}
+
 }  // namespace
 
 asio::awaitable<k8s::Result<NodeConsumers>> read_consumers(k8s::Reader* client, k8s::Clock* clock, const World* world,
                                                            const PlannerSettings* settings, std::string node,
-                                                           k8s::CallOptions limits) {
+                                                           k8s::CallOptions limits, OtherClaims others) {
   NodeConsumers found;
   found.listed_at = clock->monotonic();
   k8s::ListOptions options;
@@ -104,15 +152,26 @@ asio::awaitable<k8s::Result<NodeConsumers>> read_consumers(k8s::Reader* client, 
   };
   Room left;
   std::string beyond;  // A pod for which there was no room.
+  if (!others) others = std::make_shared<std::set<std::string>>();
+  std::set<std::string> still;  // Of `others`.
+  Claiming claiming;
   const std::function<void()> restart = [&] {
     found.pods.clear();
     found.rejected.clear();
     left = {};
     beyond.clear();
+    still.clear();
+    claiming.clear();
   };
-  const std::function<void(Pod)> take = [&](Pod pod) {
+  const std::function<void(Pod, std::string_view)> take = [&](Pod pod, std::string_view json) {
     const bool rejected = is_rejected(pod, *settings);
     if (!rejected && !is_gpu_consumer(pod, *world)) return;
+    const std::string uid(pod.meta.uid);
+    const bool by_claims = !rejected && pod.dra_gpu_claim && !uses_gpus_without_claims(pod, *world);
+    if (by_claims && others->contains(uid)) {
+      still.insert(uid);
+      return;
+    }
     std::vector<Pod>& kept = rejected ? found.rejected : found.pods;
     std::size_t& room = rejected ? left.rejected : left.pods;
     drop_other_labels(pod);
@@ -122,6 +181,8 @@ asio::awaitable<k8s::Result<NodeConsumers>> read_consumers(k8s::Reader* client, 
     if (!has_place) return;
     room -= bytes;
     kept.push_back(std::move(pod));
+    if (!by_claims) return;
+    if (auto names = project_claims_of_pod(json)) claiming[uid] = *std::move(names);
   };
   const k8s::Result<std::string> unreadable = co_await list_pods(client, options, restart, take);
   if (!unreadable) co_return std::unexpected(unreadable.error());
@@ -132,6 +193,8 @@ asio::awaitable<k8s::Result<NodeConsumers>> read_consumers(k8s::Reader* client, 
         fmt::format("the pods of node {} that use GPUs are more than can be kept ({} KiB), {} among them: delete some",
                     node, most_bytes(TenantFed::node_consumers) / 1024, shown_value(beyond));
   }
+  *others = std::move(still);
+  co_await leave_out_other_claims(client, limits, std::move(claiming), others.get(), &found);
   co_return found;
 }
 
@@ -149,8 +212,10 @@ k8s::CallOptions NodeConsumersReader::patience() const {
 
 asio::awaitable<k8s::Result<NodeConsumers>> NodeConsumersReader::read_with_jobs(std::string node) {
   const k8s::CallOptions limits = patience();
+  OtherClaims& others = other_claims_[node];
+  if (!others) others = std::make_shared<std::set<std::string>>();
   k8s::Result<NodeConsumers> found =
-      co_await read_consumers(parts_.client, parts_.clock, parts_.world, parts_.settings, node, limits);
+      co_await read_consumers(parts_.client, parts_.clock, parts_.world, parts_.settings, node, limits, others);
   if (!found) co_return found;
   for (const Job& job : jobs_to_follow(node, found->pods)) {
     k8s::Result<std::set<std::string>> members = co_await nodes_of_job(job);
@@ -186,7 +251,7 @@ asio::awaitable<k8s::Result<std::set<std::string>>> NodeConsumersReader::nodes_o
   if (job.by_label) options.label_selector.match_labels[job.key] = job.value;
   options.call = patience();
   const std::function<void()> restart = [&] { found.nodes.clear(); };
-  const std::function<void(Pod)> take = [&](Pod pod) {
+  const std::function<void(Pod, std::string_view)> take = [&](const Pod& pod, std::string_view) {
     const auto its = job_of(pod);
     const bool member = its && its->id() == id && !pod.node_name.empty() && is_gpu_consumer(pod, *parts_.world);
     if (member) found.nodes.insert(std::string(pod.node_name.view()));
@@ -264,7 +329,9 @@ asio::awaitable<bool> NodeConsumersReader::refresh(std::set<std::string> nodes) 
   std::erase_if(listings_, [&](const auto& entry) {
     return !nodes.contains(entry.first) && now - entry.second.listed_at > kListingKept;
   });
-  std::erase_if(failures_, [&](const auto& entry) { return !listings_.contains(entry.first); });
+  const auto is_forgotten = [&](const auto& entry) { return !listings_.contains(entry.first); };
+  std::erase_if(failures_, is_forgotten);
+  std::erase_if(other_claims_, is_forgotten);
   for (const std::string& node : nodes) {
     auto it = listings_.find(node);
     const bool fresh = it != listings_.end() && now - it->second.listed_at < kListingAge;

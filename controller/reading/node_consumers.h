@@ -3,8 +3,9 @@
 //   k8s::Result<NodeConsumers> used = co_await read_consumers(client, clock, &world, &settings, node, limits);
 //
 // Guarantee: an answer is complete, or NodeConsumers::unknown names what cannot be read or kept. A pod that cannot be
-// decoded could use the GPUs: no caller concludes from such an answer that the GPUs are free. It concerns that node
-// alone: whoever can create pods there keeps no other node waiting.
+// decoded could use the GPUs: no caller concludes from such an answer that the GPUs are free. The same is true of a
+// ResourceClaim; claims are read where nothing else decides whether a pod uses a GPU. It concerns that node alone:
+// whoever can create pods there keeps no other node waiting.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -32,11 +33,17 @@ namespace gso {
 
 struct Execution;  // controller/writes/executor.h
 
+// Of one node: the uids of pods whose ResourceClaims are all allocated to other devices than GPUs. That stays so while
+// the pod exists.
+using OtherClaims = std::shared_ptr<std::set<std::string>>;
+
 // The pods of one node that use its GPUs, and those that the kubelet rejected there, as of now. `limits`: of each
-// request. Errors: the list's, with the missing rule where it is forbidden.
+// request. The claims of pods in `others` are not read again; it can be null. Errors: the list's, with the missing rule
+// where it is forbidden.
 boost::asio::awaitable<k8s::Result<NodeConsumers>> read_consumers(k8s::Reader* client, k8s::Clock* clock,
                                                                   const World* world, const PlannerSettings* settings,
-                                                                  std::string node, k8s::CallOptions limits);
+                                                                  std::string node, k8s::CallOptions limits,
+                                                                  OtherClaims others = {});
 
 // The listings that the operator plans with: read when a plan wants them, together with the nodes of the consumers'
 // jobs, and kept with the answers to evictions.
@@ -98,7 +105,8 @@ class NodeConsumersReader {
 
   Parts parts_;
   std::map<std::string, NodeConsumers> listings_;
-  std::map<std::string, JobNodes> jobs_;  // By Job::id.
+  std::map<std::string, OtherClaims> other_claims_;  // By node, of those in `listings_`.
+  std::map<std::string, JobNodes> jobs_;             // By Job::id.
   std::set<std::string> being_listed_;
   struct Failures {
     int count = 0;

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "k8sclient/api/status.h"
 #include "k8sclient/value/json_access.h"
 #include "k8sclient/value/protobuf_object.h"
 
@@ -115,6 +116,11 @@ Result<ListPage> decode_list_page(std::string body, ItemSink* sink) {
   });
   if (!taken) return std::unexpected(taken.error());
   if (error != simdjson::SUCCESS) {
+    if (const std::string html = quoted_html(200, body); !html.empty())
+      return fail(Reason::decode,
+                  fmt::format("HTTP 200: {}: check the address of the server, which `kubectl cluster-info` "
+                              "prints",
+                              html));
     return fail(Reason::decode, fmt::format("the answer is not a complete list: {} ({} bytes)",
                                             simdjson::error_message(error), body.size()));
   }

@@ -227,16 +227,6 @@ std::string excerpt(std::string_view body) {
   return replace_invalid_utf8(std::move(out)) + (cut ? "…" : "");
 }
 
-// The end of a message about an answer that is no Status. A page of a proxy is no answer of the API server.
-std::string words_of_body(int http_status, std::string_view body) {
-  if (!is_html(body)) return excerpt(body);
-  std::string words = words_of_html(body);
-  const std::string number = fmt::format("{} ", http_status);  // "502 Bad Gateway"
-  if (words.starts_with(number)) words.erase(0, number.size());
-  return fmt::format("{}{}(an HTML page: of a proxy or load balancer, not of the API server)", excerpt(words),
-                     words.empty() ? "" : " ");
-}
-
 // A server can send anything: the text of a field name or a type is short.
 std::string short_text_at(const Json& object, const char* key) {
   constexpr std::size_t kMost = 256;
@@ -275,6 +265,15 @@ Reason reason_of(int http_status, std::string_view status_reason) {
   return known == kStatusReasons.end() ? reason_of_code(http_status) : known->second;
 }
 
+std::string quoted_html(int http_status, std::string_view body) {
+  if (!is_html(body)) return {};
+  std::string words = words_of_html(body);
+  const std::string number = fmt::format("{} ", http_status);  // "502 Bad Gateway"
+  if (words.starts_with(number)) words.erase(0, number.size());
+  return fmt::format("{}{}(an HTML page: of a proxy or load balancer, not of the API server)", excerpt(words),
+                     words.empty() ? "" : " ");
+}
+
 Error error_from_answer(int http_status, std::string_view body, std::string_view retry_after_header,
                         std::string_view what) {
   Error error;
@@ -284,7 +283,8 @@ Error error_from_answer(int http_status, std::string_view body, std::string_view
       is_protobuf(body) ? read_protobuf_status(body) : Json::parse(body, nullptr, /*allow_exceptions=*/false);
   if (!status.is_object() || text_at(status, "kind") != "Status") {
     error.reason = reason_of_code(http_status);
-    const std::string quoted = words_of_body(http_status, body);
+    const std::string page = quoted_html(http_status, body);
+    const std::string quoted = page.empty() ? excerpt(body) : page;
     error.message = quoted.empty() ? fmt::format("{}: HTTP {}", what, http_status)
                                    : fmt::format("{}: HTTP {}: {}", what, http_status, quoted);
     return error;

@@ -22,4 +22,7 @@ namespace k8s {
 [[nodiscard]] Error error_from_answer(int http_status, std::string_view body, std::string_view retry_after_header,
                                       std::string_view what);
 
+// What a page of HTML says, and that it is none of the API server's; empty: the body is none.
+[[nodiscard]] std::string quoted_html(int http_status, std::string_view body);
+
 }  // namespace k8s

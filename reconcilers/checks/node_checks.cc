@@ -299,7 +299,7 @@ Complaints kai_reservations(const NodeSetup& setup) {
 // While nothing is allocatable, as in every restart of the plugin, the scheduler allocates the GPUs by claims.
 Complaints dra_double_offer(const NodeSetup& setup) {
   if (setup.use == nullptr || setup.use->device_class.empty()) return {};
-  return {{"", double_offer(setup.use->device_class)}};
+  return {{"", double_offer(setup.node, setup.use->device_class)}};
 }
 
 // Its group, and with it its budget and canary, is temporarily unknown (NFD restarts, GFD's file mode), and so is

@@ -338,7 +338,7 @@ std::string foreign_plugin_text(const DaemonSet& daemonset) {
   const auto container = std::ranges::find_if(daemonset.containers, is_operand_container, &ContainerSpec::name);
   if (container == daemonset.containers.end()) return {};
   return fmt::format(
-      "its container {} has the name of a part of the device plugin, and namespace {} is no operand namespace: the "
+      "its container {} has the name of a part of the device plugin, and namespace {} is not an operand namespace: the "
       "operator ignores this DaemonSet. If it is yours, add the namespace to the chart value operandNamespaces "
       "(--operand-namespaces); else delete it",
       container->name, daemonset.meta.ns.view());

@@ -11,7 +11,6 @@
 #include "reconcilers/cluster/facts.h"
 #include "reconcilers/model/foreign_names.h"
 #include "reconcilers/model/json_access.h"
-#include "reconcilers/model/labels.h"
 #include "reconcilers/model/object_refs.h"
 
 namespace gso {
@@ -183,20 +182,27 @@ std::optional<Quarantine> quarantine_of(const Node& node) {
   return std::nullopt;
 }
 
-std::string double_offer(std::string_view device_class) {
-  return fmt::format(
-      "the DRA driver {} offers the GPUs of this node as well, and DeviceClass {} has extendedResourceName: {}. While "
-      "the device plugin restarts, the scheduler gives the same GPU to a second pod, so the operator restarts no pod "
-      "on this node. Remove extendedResourceName from the DeviceClass, or keep the DRA driver off the node",
-      kGpuDraDriver, device_class, kGpuResource);
+bool is_double_offer_permanent(const Node& node) {
+  const auto gpus = node.allocatable.find(Interned(kGpuResource));
+  return serves_gpus(node) && (gpus == node.allocatable.end() || gpus->second == 0);
 }
 
-std::string double_offer_of(std::string_view resource, std::string_view device_class) {
+std::string double_offer(const Node& node, std::string_view device_class, std::string_view resource) {
+  std::string_view when =
+      ", which the node's device plugin serves. While the plugin restarts, the scheduler gives the same GPU to a "
+      "second pod";
+  if (resource == kGpuResource) {
+    when =
+        is_double_offer_permanent(node)
+            ? ". The device plugin serves them here under other names alone, so nvidia.com/gpu is 0, and the "
+              "scheduler gives each GPU to a second pod at any time. The operator restarts no pod on this node"
+            : ". While the device plugin restarts, the scheduler gives the same GPU to a second pod, so the operator "
+              "restarts no pod on this node";
+  }
   return fmt::format(
-      "the DRA driver {} offers the GPUs of this node as well, and DeviceClass {} has extendedResourceName: {}, which "
-      "the node's device plugin serves. While the plugin restarts, the scheduler gives the same GPU to a second pod. "
+      "the DRA driver {} offers the GPUs of this node as well, and DeviceClass {} has extendedResourceName: {}{}. "
       "Remove extendedResourceName from the DeviceClass, or keep the DRA driver off the node",
-      kGpuDraDriver, device_class, resource);
+      kGpuDraDriver, device_class, resource, when);
 }
 
 void DraOffers::attach(World& world) {
@@ -216,9 +222,14 @@ void DraOffers::refresh(const World& world) {
     if (!slice->all_nodes && !slice->node.empty()) offered_.emplace(slice->node.view());
   }
   classes_.clear();
+  std::map<std::string_view, WallTime> created;
   for (const DeviceClass* device_class : in_order(world.device_classes)) {
-    const std::string resource(device_class->extended_resource.view());
-    if (resource.starts_with("nvidia.com/")) classes_.try_emplace(resource, device_class->meta.name);
+    const std::string_view resource = device_class->extended_resource.view();
+    const WallTime since = device_class->meta.creation_timestamp;
+    const auto [newest, is_first] = created.try_emplace(resource, since);
+    if (!resource.starts_with("nvidia.com/") || (!is_first && since <= newest->second)) continue;
+    newest->second = since;
+    classes_[std::string(resource)] = device_class->meta.name;
   }
   const auto gpus = classes_.find(std::string(kGpuResource));
   if (gpus != classes_.end()) device_class_ = gpus->second;

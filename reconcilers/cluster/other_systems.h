@@ -13,6 +13,7 @@
 
 #include "k8sclient/value/object.h"
 #include "reconcilers/cluster/operand.h"
+#include "reconcilers/model/labels.h"
 #include "reconcilers/model/objects.h"
 #include "reconcilers/model/snapshot.h"
 
@@ -69,10 +70,13 @@ struct Quarantine {
 // ResourceSlices, the same GPU is allocated twice. Source: filterExtendedResources of Kubernetes 1.36,
 // extendeddynamicresources.go.
 
-// The consequence for a node, for people.
-[[nodiscard]] std::string double_offer(std::string_view device_class);
-// The same where the class names another resource that the node's plugin serves: nothing is blocked for it.
-[[nodiscard]] std::string double_offer_of(std::string_view resource, std::string_view device_class);
+// The plugin serves the node's GPUs under other names alone (renameByDefault, MIG devices), so that nvidia.com/gpu is
+// 0: the scheduler takes the DRA path at any time, not only while the plugin restarts.
+[[nodiscard]] bool is_double_offer_permanent(const Node& node);
+// The consequence for a node, for people. `resource`: what the class names; for another one than nvidia.com/gpu nothing
+// is blocked.
+[[nodiscard]] std::string double_offer(const Node& node, std::string_view device_class,
+                                       std::string_view resource = kGpuResource);
 
 class DraOffers {
  public:
@@ -90,14 +94,15 @@ class DraOffers {
   // Nodes for which the GPUs' driver publishes devices, by name, whatever DeviceClasses exist. Slices with a
   // nodeSelector are left out: nothing here evaluates one.
   [[nodiscard]] std::vector<std::string> offering(const World& world) const;
-  // Resources below nvidia.com/ that a DeviceClass names -> the first such class by name.
+  // Resources below nvidia.com/ that a DeviceClass names -> the class by which Kubernetes allocates them: the one
+  // created last, and of equal ones the first by name.
   [[nodiscard]] const std::map<std::string, std::string>& classes() const { return classes_; }
 
  private:
   bool stale_ = true;
   bool all_nodes_ = false;  // The driver publishes devices for all nodes.
   std::map<std::string, std::string> classes_;
-  std::string device_class_;                    // The first by name; empty: none.
+  std::string device_class_;                    // Of nvidia.com/gpu; empty: none.
   std::set<std::string, std::less<>> offered_;  // Nodes with slices of their own.
   std::set<std::string> changed_;
 };

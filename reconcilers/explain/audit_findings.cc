@@ -81,7 +81,7 @@ void restarters(const World& world, const Operand& operand, std::vector<Finding>
     if (!marked || restarter.tool == reported) continue;
     reported = restarter.tool;
     out.push_back(found(Severity::warning, daemonset_ref(operand.key), "OtherRestarter",
-                        fmt::format("{} also restarts these pods: {}, without canary, budgets or a look at workloads. "
+                        fmt::format("{} also restarts these pods: {}, without canary, budgets or checks of workloads. "
                                     "Exclude the DaemonSet there",
                                     restarter.tool, restarter.effect)));
   }

@@ -107,7 +107,7 @@ std::string loaded_of(const FleetIndex::Impl& index, const Node& node, const Nod
   std::string_view revision = a.loaded.revision.view();
   // Only a node that left its change unproven has it in its annotation.
   if (a.loaded.revision == kInvalidRevision)
-    revision = a.loaded.proof == Proof::annotation ? "a text that is not known any more" : "an invalid profile";
+    revision = a.loaded.proof == Proof::annotation ? "a text that is no longer known" : "an invalid profile";
   if (a.at_install == AtInstall::drifted && a.loaded.proof == Proof::baseline && !a.matches())
     return fmt::format("not known: the baseline is {}, which the node did not show", revision);
   return fmt::format("{} ({})", revision, word_of(kProofWords, a.loaded.proof));

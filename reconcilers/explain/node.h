@@ -95,7 +95,7 @@ inline constexpr std::string_view kCordoned = "Cordoned";
 // The operator has cordoned the node for a change that failed: the cordon stays until the node is retried.
 [[nodiscard]] bool is_cordon_of_failure(const Node& node);
 
-// Who cordoned the node: "cordoned by somebody else than the operator", "cordoned by the operator, for the failed
+// Who cordoned the node: "cordoned, and not by the operator", "cordoned by the operator, for the failed
 // change". Empty: it is not cordoned, or the operator uncordons it when the change in progress finishes. `assessment`
 // is null where no plugin serves the node.
 [[nodiscard]] std::string cordon_text(const Node& node, const NodeAssessment* assessment);

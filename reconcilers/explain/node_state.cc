@@ -116,7 +116,7 @@ std::string gone_policy_text(const ReadingPass& pass, std::string_view policy) {
   if (held == index.held_policies.end() || !index.record) return {};
   if (!has_recorded_stop(*index.record, held->second)) return {};
   const std::string stop = stops_of(held->second);
-  return fmt::format("SharingPolicy {} does not exist any more, and its stop ({}) still applies", policy,
+  return fmt::format("SharingPolicy {} no longer exists, and its stop ({}) still applies", policy,
                      stop.empty() ? "a paused or aborted rollout" : stop);
 }
 
@@ -343,7 +343,7 @@ bool is_cordon_of_failure(const Node& node) {
 
 std::string cordon_text(const Node& node, const NodeAssessment* a) {
   if (!node.unschedulable) return {};
-  if (!is_cordoned_by_operator(node)) return "cordoned by somebody else than the operator";
+  if (!is_cordoned_by_operator(node)) return "cordoned, and not by the operator";
   if (is_cordon_of_failure(node)) return "cordoned by the operator, for the failed change";
   return is_managed(a) ? "" : "cordoned by the operator, for a change that did not finish";
 }

@@ -271,7 +271,7 @@ void name_finalizers(const AskedPod& asked, PodCause& out) {
   out.cure.command = {fmt::format("kubectl get pod {} {} --show-managed-fields --output yaml", asked.pod.meta.name,
                                   asked.in_namespace())};
   out.cure.options.emplace_back(
-      "the controller that set a finalizer removes it; where it does not run any more, whoever runs the cluster "
+      "the controller that set a finalizer removes it; where it no longer runs, whoever runs the cluster "
       "decides");
 }
 
@@ -288,7 +288,7 @@ PodCause being_deleted(const AskedPod& asked, WallTime now) {
   }
   const bool hangs = placed && asked.pod.phase != "Succeeded" && asked.pod.phase != "Failed";
   out.reason.message += ", longer than its grace period";
-  if (!placed) out.reason = {"Deleted", fmt::format("the pod was deleted at {}: it is not scheduled any more", since)};
+  if (!placed) out.reason = {"Deleted", fmt::format("the pod was deleted at {}: it will not be scheduled", since)};
   if (hangs)
     out.reason.message +=
         fmt::format(": the kubelet of node {} has not reported that the pod has ended", asked.pod.node_name.view());

@@ -125,8 +125,7 @@ void check_double_offers(const World& world, const FleetIndex& fleet, std::vecto
     if (!served || device_class.empty()) continue;
     found.push_back({find_check(kDraDoubleOffer)->severity,
                      {"v1", "Node", "", name, ""},
-                     {kDraDoubleOffer, resource == kGpuResource ? double_offer(device_class)
-                                                                : double_offer_of(resource, device_class)}});
+                     {kDraDoubleOffer, double_offer(*node, device_class, resource)}});
   }
 }
 

@@ -114,7 +114,7 @@ class PodMetadata {
                        shown_value(member.value.text)));
     } else if (setting.starts_with("gpu-memory.") && !is_memory(member.value.text)) {
       warn(found_, "NvFractionInvalid", path, member.value.at,
-           fmt::format("\"{}\" is no amount of memory; write a quantity such as \"4Gi\"",
+           fmt::format("\"{}\" is not an amount of memory; write a quantity such as \"4Gi\"",
                        shown_value(member.value.text)));
     }
   }

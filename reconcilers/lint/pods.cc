@@ -248,7 +248,7 @@ class GpuPodCheck : DocumentCheck {
     const auto read = std::from_chars(text.data(), end, percent);
     if (read.ec == std::errc() && read.ptr == end && percent >= 0 && percent <= 100) return;
     add(Severity::warning, "ThreadPercentageInvalid", path, value.at,
-        fmt::format("\"{}\" is no percentage from 0 to 100, which CUDA expects in "
+        fmt::format("\"{}\" is not a percentage from 0 to 100, which CUDA expects in "
                     "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE",
                     shown_value(text)));
   }

@@ -23,6 +23,7 @@ inline const k8s::Gvr runtime_classes{"node.k8s.io", "v1", "runtimeclasses"};
 inline const k8s::Gvr custom_resource_definitions{"apiextensions.k8s.io", "v1", "customresourcedefinitions"};
 inline const k8s::Gvr device_classes{"resource.k8s.io", "v1", "deviceclasses"};
 inline const k8s::Gvr resource_slices{"resource.k8s.io", "v1", "resourceslices"};
+inline const k8s::Gvr resource_claims{"resource.k8s.io", "v1", "resourceclaims"};
 inline const k8s::Gvr self_subject_access_reviews{"authorization.k8s.io", "v1", "selfsubjectaccessreviews"};
 inline const k8s::Gvr cluster_policies{"nvidia.com", "v1", "clusterpolicies"};
 inline const k8s::Gvr gpu_clusters{"nvidia.com", "v1alpha1", "gpuclusters"};

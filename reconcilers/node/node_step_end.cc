@@ -33,9 +33,9 @@ Verification ChangeStep::verify_target() const {
   }
   out.serving = serves_gpus(node_);
   out.mismatch =
-      out.serving ? fmt::format("the text of {} is not known any more, and what the node serves might be another one",
-                                change_.to)
-                  : "nothing is allocatable";
+      out.serving
+          ? fmt::format("the text of {} is no longer known, and what the node serves might be another one", change_.to)
+          : "nothing is allocatable";
   return out;
 }
 

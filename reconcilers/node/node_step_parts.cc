@@ -205,7 +205,7 @@ void ChangeStep::write_label(const NodeChange& begun) {
   const bool is_own = label_writer(node_, label).has_value();
   if (change_.touched == Touched::yes && same_target_ && !is_own) {
     finding(Severity::warning, kLabelOwnedByOther,
-            fmt::format("the label {} does not have the value {} any more, which policy {} wants; the operator sets it "
+            fmt::format("the label {} no longer has the value {}, which policy {} wants; the operator sets it "
                         "again. If this repeats, another client writes it: `kubectl get node {} --output yaml "
                         "--show-managed-fields` names it",
                         label, facts_.label->view(), facts_.policy.view(), name()));

@@ -191,13 +191,14 @@ class Actuation {
       const auto there = key_text(move.node.config_map, move.key);
       const bool is_written = there && *there == move.text;
       if (there && move.key == move.node.key && !move.node.awaits_label()) {
-        warn(move.node, fmt::format("node {} is not changed: somebody edited key {} of ConfigMap {}, which its label "
-                                    "names. Restore the text, or let the label name another key",
+        warn(move.node, fmt::format("node {} is not changed: key {} of ConfigMap {} was edited by hand, and its label "
+                                    "names it. Restore the text, or point the label at another key",
                                     move.node.name, move.key, where_of(move.node)));
       } else if (there && !is_written && is_named_elsewhere(draft_.s.world, move.key, move.node.name)) {
-        warn(move.node, fmt::format("node {} is not changed: it needs key {} of ConfigMap {}, somebody edited that "
-                                    "key, and the label of another node names it. Let that label name another key",
-                                    move.node.name, move.key, where_of(move.node)));
+        warn(move.node,
+             fmt::format("node {} is not changed: it needs key {} of ConfigMap {}, which was edited by hand, "
+                         "and the label of another node names it. Point that label at another key",
+                         move.node.name, move.key, where_of(move.node)));
       } else if (!is_written) {
         write_key(move, batch);
       } else if (draft_.held_for(projecting(move.node.name, move.key), draft_.s.settings.projection)) {
@@ -238,7 +239,7 @@ class Actuation {
       patch.config_map = where;
       std::string message = written_[where];
       if (!patch.remove.empty()) {
-        message += fmt::format("{}{} that no node needs any more {} removed", message.empty() ? "" : "; ",
+        message += fmt::format("{}{} that no node needs {} removed", message.empty() ? "" : "; ",
                                counted(patch.remove.size(), "key"), patch.remove.size() == 1 ? "is" : "are");
       }
       draft_.add(std::move(patch), "Partitioned", std::move(message));

@@ -253,9 +253,9 @@ class Follower {
     mark.failed = node.key;
     ++mark.failures;
     draft_.add(naming_patch(node, mark, draft_.s.now), kPartitioningRolledBack,
-               fmt::format("{}: its label returns to {}, the key before", why, mark.key), false, node.name);
+               fmt::format("{}: its label is set back to {}, the previous key", why, mark.key), false, node.name);
     draft_.event(node_ref(node.name), true, kPartitioningRolledBack, "Partition",
-                 fmt::format("{}: the label {} returns to {}. See the logs of the device plugin there", why,
+                 fmt::format("{}: the label {} is set back to {}. See the logs of the device plugin there", why,
                              kConfigLabel, mark.key));
   }
 
@@ -355,7 +355,7 @@ void add_release(PlanDraft& draft, PatchNode patch, const std::string& why) {
                                ? fmt::format("{} is removed", kConfigLabel)
                                : fmt::format("{} stays as it is", kConfigLabel);
   const std::string name = patch.name;
-  const std::string note = fmt::format("{}: its GPUs are not partitioned any more, and the label {}", why, what);
+  const std::string note = fmt::format("{}: its GPUs are no longer partitioned, and the label {}", why, what);
   draft.add(std::move(patch), kPartitioningReleased, fmt::format("node {}: {}", name, note), false, name);
   draft.event(node_ref(name), false, kPartitioningReleased, "Release", note);
 }

@@ -53,7 +53,7 @@ AgentView view_agent(const std::vector<const SlicePod*>& pods, std::string_view 
 }
 
 std::string doubt_about_report(PlanDraft& draft, const PartitionedNode& node) {
-  constexpr std::string_view kFromBefore = "so its report of slices can be from before";
+  constexpr std::string_view kFromBefore = "so its slice report might be outdated";
   const SlicePod* pod = node.agent.pod;
   if (pod == nullptr)
     return node.agent.missing ? fmt::format("no pod of nos's gpu-agent runs there, {}", kFromBefore) : std::string();

@@ -99,7 +99,7 @@ bool predecessor_runs(PlanDraft& draft) {
     draft.finding(
         Severity::warning, about, kPartitioningObserves,
         fmt::format("nos's gpu-partitioner runs ({} renews Lease {}): the operator only observes. It partitions "
-                    "GPUs once that Lease is not renewed any more",
+                    "GPUs once that Lease is no longer renewed",
                     lease->holder, k8s::to_string(lease->meta.key())));
   }
   return runs;

@@ -233,7 +233,7 @@ void report_too_large(PlanDraft& draft, const std::vector<const SlicePod*>& pods
     const std::string why =
         fmt::format("needs {} of GPU memory, and no node that is labelled for partitioning could ever hold that: {}",
                     describe_need(*pod),
-                    largest > 0 ? fmt::format("its largest GPU carries slices of {} GiB together", largest)
+                    largest > 0 ? fmt::format("its largest GPU has room for {} GiB of slices in total", largest)
                                 : "none has a GPU whose size is known");
     draft.finding(Severity::warning, pod_ref(pod->meta), kSliceTooLarge, fmt::format("pod {} {}", name_of(*pod), why));
     draft.event(pod_ref(pod->meta), true, kSliceTooLarge, kAction, why);

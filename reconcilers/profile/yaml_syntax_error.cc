@@ -144,6 +144,8 @@ YamlError explain_syntax_error(std::string_view text, const YamlProblem& found) 
     error.at = after_last_token(text.substr(0, offset));
     // It would begin behind the end of the text.
     if (found.context_at.line > error.at.line) error.message = fmt::format("{} {}", found.problem, found.context);
+  } else if (found.problem == "did not find expected node content" && std::string_view(",]}").contains(rest.front())) {
+    error.message = fmt::format("a value is missing before `{}`", rest.front());
   } else if (found.problem == "mapping values are not allowed in this context" ||
              found.problem == "did not find expected key") {
     blame_line_before(text, found, error);

@@ -194,7 +194,7 @@ constexpr CodeRow kPods[] = {
         {"SliceOfAnotherUser"},
         "a slice of nos in a container that runs as another user than its MPS daemon (an info if no user is set)",
         "set `runAsUser` to the daemon's user, 1000 unless its chart says otherwise"),
-    warning_row({"ThreadPercentageInvalid"}, "`CUDA_MPS_ACTIVE_THREAD_PERCENTAGE` is no number from 0 to 100",
+    warning_row({"ThreadPercentageInvalid"}, "`CUDA_MPS_ACTIVE_THREAD_PERCENTAGE` is not a number from 0 to 100",
                 "write a percentage"),
     warning_row(
         {"VisibleDevicesSet"},

@@ -130,7 +130,8 @@ constexpr CodeRow kBlockedNodes[] = {
     blocked(
         kDraDoubleOffer,
         "a DRA driver also offers the node's GPUs, and a DeviceClass has `extendedResourceName: nvidia.com/gpu`: "
-        "during a restart of the plugin the scheduler would assign the same GPU a second time",
+        "during a restart of the plugin the scheduler would assign the same GPU a second time; where the plugin serves "
+        "them under other names (`renameByDefault`) it does so at any time, which is an error",
         "remove `extendedResourceName` from the DeviceClass, or keep the DRA driver off nodes of the device plugin",
         "kubectl get deviceclasses --output custom-columns=NAME:.metadata.name,RESOURCE:.spec.extendedResourceName"),
     blocked(kLabelsMissing,

@@ -28,12 +28,13 @@ constexpr CodeRow kNodes[] = {
     warning_row({"Unproven"},
                 "its pods are older than the last change of the profile: what they have loaded is not known",
                 "roll the node out with `gpu-sharing-operator rollout start --adopt`, or edit the profile"),
-    warning_row({"LoadedUngated"},
-                "a node loaded content outside a rollout (reboot, plugin crash); it is verified. An Event of the node, "
-                "or one of the policy if more than five nodes do so (`kubectl rollout restart` of a DaemonSet after an "
-                "edit). As a finding: a node that waits for an edit shows the edited text already, because its profile "
-                "label was changed and changed back, or its plugin got SIGHUP. It counts as pending and is no canary",
-                "nothing, unless it fails", "finding; Event on the Node, or on the SharingPolicy"),
+    warning_row(
+        {"LoadedUngated"},
+        "a node loaded content outside a rollout (reboot, plugin crash); it is verified. An Event of the node, "
+        "or one of the policy if more than five nodes do so (`kubectl rollout restart` of a DaemonSet after an "
+        "edit). As a finding: a node that waits for an edit shows the edited text already, because its profile "
+        "label was changed and changed back, or its plugin got SIGHUP. It counts as pending and is not a canary",
+        "nothing, unless it fails", "finding; Event on the Node, or on the SharingPolicy"),
     error_row({"VerificationFailed"},
               "a node did not show the expected state within `verifyTimeout`; the message says what differs",
               "check the pod that the message names; the node is retried when its target changes, or with "
@@ -111,7 +112,7 @@ constexpr CodeRow kNodes[] = {
         "nothing, unless the new pod has the same fault: then check the node's containerd, or what the message names"),
     warning_row(
         {"Abandoned"},
-        "a node left the plugin's reach mid-change (its DaemonSet does not select it any more, or runs without "
+        "a node left the plugin's reach mid-change (its DaemonSet no longer selects it, or runs without "
         "profiles): after two minutes its cordon and the operator's labels and annotations were removed",
         "nothing, if that was intended; pods of the plugin that still run there might have loaded either profile",
         "finding; Event on the Node"),
@@ -160,7 +161,7 @@ constexpr CodeRow kPolicies[] = {
                 "run the command in the message ([rollout-rules.md](rollout-rules.md#stops-that-outlive-their-object))",
                 "finding; Event on the SharingPolicy or the ClusterPolicy"),
     warning_row({"CRDsGone"},
-                "the SharingPolicy/SharingRollout CRDs were installed and are not any more. The last specs of the "
+                "the SharingPolicy/SharingRollout CRDs were installed and are gone. The last specs of the "
                 "policies govern, with their modes, pauses, windows and budgets",
                 "install the CRDs and apply the policies again; or run the command in the message: then the operator's "
                 "flags govern",
@@ -361,20 +362,20 @@ constexpr CodeRow kSlices[] = {
         "gone. A node whose owner removed only the former name of the label is released once no pod uses slices there",
         "nothing, if that was intended", "Event on the Node"),
     warning_row({"PartitioningReportStale"},
-                "nos's gpu-agent is not ready on the node, or no pod of it runs there: the node's report of slices can "
-                "be from before, so its GPUs are not cut, and a label that moved is not confirmed",
+                "nos's gpu-agent is not ready on the node, or no pod of it runs there: the node's slice report might "
+                "be outdated, so its GPUs are not cut, and a label that moved is not confirmed",
                 "repair the agent: the message names its pod (`kubectl logs`, `kubectl describe`); without a pod, look "
                 "at the agent's DaemonSet and the node's taints"),
     warning_row(
         {"PartitioningUnconfirmed"},
         "the node's label names a key, and the node does not report the slices of that key yet; or it cannot, because "
         "the key has slices of GPUs that the node no longer has; or pods use slices that the node does not report",
-        "wait: after 15 minutes the label returns to the key before. If it happens again, read the logs of the "
+        "wait: after 15 minutes the label is set back to the previous key. If it happens again, read the logs of the "
         "plugin's pod on that node. If GPUs are missing: repair the machine, or leave it: the next pod that waits gets "
         "a key without them"),
     warning_row({"PartitioningRolledBack"},
                 "a node did not show its new slices in time, or pods use slices that the new key lacks: its label "
-                "names the key before again. The node is tried again after ten minutes, then after twice as long, up "
+                "names the previous key again. The node is tried again after ten minutes, then after twice as long, up "
                 "to four hours. Or another client had moved the label while pods used slices of the operator's key",
                 "read the logs of the plugin's pod on that node; keep other clients from the label "
                 "`nvidia.com/device-plugin.config` there",

@@ -141,7 +141,7 @@ WaitState state_of_completed(const ReadingPass& pass, const SharingRollout& roll
 
 WaitState state_of_rollout(ReadingPass& pass, const std::string& name) {
   const SharingRollout* rollout = pass.world().rollouts.find(name);
-  if (rollout == nullptr) return {Is::stopped, fmt::format("rollout {} does not exist any more", name)};
+  if (rollout == nullptr) return {Is::stopped, fmt::format("rollout {} no longer exists", name)};
   const RolloutFacts facts = facts_of(*rollout);
   if (facts.phase == "Completed") return state_of_completed(pass, *rollout);
   if (facts.finished()) return {Is::stopped, with_reason(facts)};

@@ -155,7 +155,7 @@ class Ways {
     Command out = start_command(policy);
     out.comment = "retries all failed nodes, once the cause is fixed";
     if (!uncordoned.empty())
-      out.comment += fmt::format("; it also cordons {} again, which somebody uncordoned", first_names(uncordoned));
+      out.comment += fmt::format("; it also cordons {} again, which was uncordoned", first_names(uncordoned));
     return out;
   }
 

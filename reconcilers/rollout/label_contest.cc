@@ -221,7 +221,7 @@ void take_back_label_without_daemon(Pass& pass, const Node& node, const Director
   if (!value && label.change.empty()) return;
   if (!pass.held_for({Timer::mps_gone, node.meta.name, std::string(kMpsPipeDirectory)}, kGoneFor)) return;
   if (!label.change.empty())
-    return write_label(pass, node, label.change, "no standalone MPS daemon runs on the node any more");
+    return write_label(pass, node, label.change, "the standalone MPS daemon of the node has ended");
   pass.finding(Severity::warning, node_ref(node.meta.name), "MPSDirectoryOfOthers",
                fmt::format("another client has set label {}={}, and no standalone MPS daemon runs on the node: pods "
                            "that select nodes by it might get the whole GPU there. Stop that client, or remove the "

@@ -84,7 +84,8 @@ void report_nodes(Pass& pass, const auto& nodes, OfNode* of, Severity severity =
     std::vector<Reason> found = of(pass, *node, *a);
     if (!found.empty()) ++reported;
     for (Reason& why : found) {
-      pass.finding(severity, node_ref(name), why.code, std::move(why.message), {},
+      const bool given_twice_now = why.code == kDraDoubleOffer && is_double_offer_permanent(*node);
+      pass.finding(given_twice_now ? Severity::error : severity, node_ref(name), why.code, std::move(why.message), {},
                    cause == nullptr ? std::string_view() : a->*cause);
     }
   }
@@ -101,7 +102,7 @@ std::vector<Reason> once_read(const Pass& pass, const Node& node, const NodeAsse
 std::vector<Reason> double_offered(const Pass& pass, const Node& node, const NodeAssessment& a) {
   const bool is_blocked_by_it = a.is_blocked() && a.obstacle.code == kDraDoubleOffer;  // Reported with those.
   if (a.phase == Phase::unmanaged || is_blocked_by_it) return {};
-  return {{kDraDoubleOffer, double_offer(pass.index.dra.class_of(node.meta.name))}};
+  return {{kDraDoubleOffer, double_offer(node, pass.index.dra.class_of(node.meta.name))}};
 }
 
 // Two device plugins register the same resource.
@@ -147,7 +148,7 @@ std::vector<Reason> early_text(const Pass& /*pass*/, const Node& /*node*/, const
   return {{kLoadedUngated,
            fmt::format("shows {} ({}) before its change to it, outside the order of the rollout: {} for {}. Something "
                        "else made its pods read the edited text: its label was changed and changed back, or the plugin "
-                       "got SIGHUP. It is no canary, and its pods are replaced in its turn",
+                       "got SIGHUP. It is not a canary; its pods are replaced when its turn comes",
                        a.target.view(), a.profile_ref.view(), a.early_text.view(), a.loaded.revision.view())}};
 }
 

@@ -11,11 +11,13 @@ import sys
 
 import yaml
 
-# What the runtime does beside the reconcilers: leader election, and reading back what it wrote when a watch lags.
+# What the runtime does beside the reconcilers: leader election, reading back what it wrote when a watch lags, and the claims
+# of pods that only these make GPU consumers.
 RUNTIME = [{"reconciler": "leader election", "group": "coordination.k8s.io", "resource": "leases", "verbs": ["get", "list", "watch", "create", "update"]}] + [
     {"reconciler": "reading back", "group": group, "resource": resource, "verbs": ["get"]}
     for group, resource in [("", "nodes"), ("", "pods"), ("", "configmaps"),
                             ("gpusharing.dev", "sharingpolicies"), ("gpusharing.dev", "sharingrollouts")]] + [
+    {"reconciler": "GPU consumers", "group": "resource.k8s.io", "resource": "resourceclaims", "verbs": ["get"]}] + [
     {"reconciler": "secure metrics", "group": group, "resource": resource, "verbs": verbs}
     for group, resource, verbs in [("authentication.k8s.io", "tokenreviews", ["create"]),
                                    ("authorization.k8s.io", "subjectaccessreviews", ["create"])]]
@@ -51,6 +53,7 @@ CLEANUP = {
     ("", "nodes"): {"list", "patch"},
     ("apps", "daemonsets"): {"list"},
     ("", "pods"): {"list"},
+    ("resource.k8s.io", "resourceclaims"): {"get"},
     ("gpusharing.dev", "sharingpolicies"): {"list", "patch"},
     ("gpusharing.dev", "sharingrollouts"): {"list"},
     ("gpusharing.dev", "sharingrollouts/status"): {"patch"},

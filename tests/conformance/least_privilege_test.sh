@@ -22,6 +22,7 @@ adopts_with_lists() {
 # A pod without a controller would not be evicted; one of a ReplicaSet would come back on its node.
 client_is_evicted() {
   refused_pod_is_there
+  pod_with_a_network_card_is_there
   kubectl create configmap client-controller --namespace default
   local uid
   uid=$(kubectl get configmap client-controller --namespace default --output 'jsonpath={.metadata.uid}')
@@ -35,6 +36,7 @@ client_is_evicted() {
   await 60 up_to_date 12
   await 20 gone pod client default
   await 20 gone pod refused team
+  ! kubectl api-versions | grep -qx resource.k8s.io/v1 || kubectl get pod networked --namespace team
 }
 # As a kubelet leaves a pod that came while no plugin was registered: it goes at the end of the node's change.
 refused_pod_is_there() {
@@ -46,6 +48,34 @@ refused_pod_is_there() {
     "spec":{"nodeName":"t4-02","restartPolicy":"Never","containers":[{"name":"cuda","image":"example/cuda-app:1",
       "resources":{"limits":{"nvidia.com/gpu":"1"},"requests":{"nvidia.com/gpu":"1"}}}]}}'
   kubectl patch pod refused --namespace team --subresource status --type merge --patch '{"status":{"phase":"Failed","reason":"UnexpectedAdmissionError"}}'
+}
+# A DRA driver offers GPUs of the node as well, and the pod's claim is for another device: so it is read, and the pod neither
+# evicted nor waited for.
+pod_with_a_network_card_is_there() {
+  kubectl api-versions | grep -qx resource.k8s.io/v1 || return 0
+  kubectl create -f - <<'YAML'
+apiVersion: resource.k8s.io/v1
+kind: ResourceSlice
+metadata: {name: t4-01-gpus}
+spec: {driver: gpu.nvidia.com, nodeName: t4-01, devices: [{name: gpu-0}], pool: {name: t4-01, generation: 1, resourceSliceCount: 1}}
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {name: card, namespace: team}
+spec: {devices: {requests: [{name: card, exactly: {deviceClassName: cards}}]}}
+YAML
+  kubectl patch resourceclaim card --namespace team --subresource status --type merge --patch '{"status":{"allocation":{"devices":{
+    "results":[{"request":"card","driver":"cards.example.com","pool":"t4-01","device":"card-0"}]}}}}'
+  kubectl create -f - <<'YAML'
+apiVersion: v1
+kind: Pod
+metadata: {name: networked, namespace: team}
+spec:
+  nodeName: t4-01
+  resourceClaims: [{name: card, resourceClaimName: card}]
+  containers: [{name: web, image: example/web:1, resources: {claims: [{name: card}]}}]
+YAML
+  kubectl wait --for='jsonpath={.status.phase}=Running' pod/networked --namespace team --timeout=20s
 }
 gone() { ! kubectl get "$1" "$2" --namespace "$3" >/dev/null 2>&1; }
 

@@ -48,7 +48,13 @@ INSTEAD = {
 IN_SENTENCES = ["may not", "for ever", "of which|what stands|nobody waits for", "tell|tells|told|telling"]
 
 # What people read says whether something is allowed, possible or expected.
-IN_MESSAGES = {r"may": "is allowed to, can, or might"}
+IN_MESSAGES = {
+    r"may": "is allowed to, can, or might",
+    r"is no (?:name|fault|canary|percentage|amount|number)|all but that|a look at workloads|somebody else than":
+        "is not a, all except, checks, by another one than",
+    r"let (?:the|that|its) label name|can be from before|the key before|carries slices":
+        "point the label at, might be outdated, the previous key, has room for",
+}
 
 # Where such a word is right: the beginning of a path, what the line contains (a regular expression), and why.
 ALLOWED = [

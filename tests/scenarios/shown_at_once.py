@@ -1,11 +1,13 @@
 """Nodes that show what they loaded by themselves: an obstacle to a restart is no obstacle to recording them."""
-from scenario import CONFIG_LABEL, expect, expect_that, fleet, scenario, ts
+from scenario import CONFIG_LABEL, expect, expect_that, fleet, one, scenario, ts
 
 
-def offers_by_dra(c, node):
+def offers_by_dra(c, node, classes=(("gpu.nvidia.com", "2026-01-05T00:00:00Z"),)):
     """A DRA driver offers the GPUs of the node as well, under the plugin's resource name."""
-    c.put({"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": "gpu.nvidia.com"},
-           "spec": {"extendedResourceName": "nvidia.com/gpu"}})
+    for name, created in classes:
+        c.put({"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass",
+               "metadata": {"name": name, "creationTimestamp": created},
+               "spec": {"extendedResourceName": "nvidia.com/gpu"}})
     c.put({"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": {"name": node + "-gpu"},
            "spec": {"driver": "gpu.nvidia.com", "nodeName": node, "devices": [{"name": "gpu-0"}],
                     "pool": {"name": node, "generation": 1, "resourceSliceCount": 1}}})
@@ -74,3 +76,29 @@ def a_node_whose_pods_come_back_one_after_the_other_is_not_started():
         ticks = [c.after("1m") for _ in range(8)]
         expect("nodes started", sum([tick.started() for tick in ticks], []), [])
         expect("the capacity of n01", c.capacity("n01"), 16)
+
+
+@scenario
+def gpus_that_dra_gives_away_at_any_time_are_an_error():
+    """The profile renames the resource, so nvidia.com/gpu is 0 and the scheduler takes the DRA path at any time: the
+    finding is an error, also while the node is blocked by it, and names the DeviceClass that was created last."""
+    c = fleet(2, ts(4, rename=True))
+    offers_by_dra(c, "n02", classes=[("old", "2025-01-05T00:00:00Z"), ("newest", "2026-02-05T00:00:00Z"),
+                                     ("newer", "2026-02-04T00:00:00Z")])
+    for text in (ts(4, rename=True), ts(8, rename=True)):
+        c.edit(any=text)
+        for _ in range(4):
+            tick = c.after("2m")
+        found = one(tick.findings("DRADoubleOffer"))
+        expect("finding", (found["severity"], found["object"]["name"]), ("error", "n02"))
+        expect_that("DeviceClass newest " in found["message"], "the class that was created last", found["message"])
+        expect_that("nvidia.com/gpu is 0" in found["message"], "why it is so at any time", found["message"])
+    expect("node", c.state("n02"), "Blocked")
+
+
+@scenario
+def gpus_that_dra_gives_away_in_restarts_are_a_warning():
+    """Nothing is renamed: the same GPU is given away twice only while the plugin restarts, which is a warning."""
+    c = fleet(2, ts(4))
+    offers_by_dra(c, "n02")
+    expect("severity", one(c.after("2m").findings("DRADoubleOffer"))["severity"], "warning")

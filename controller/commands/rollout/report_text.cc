@@ -25,16 +25,6 @@ constexpr int kBarWidth = 24;
 // Behind what an operator reported last, which can name a time at which nodes start.
 constexpr std::string_view kNothingStarts = "; no node starts until an operator runs";
 
-// "2m", "3h12m": what people need of a duration.
-std::string about(k8s::Duration duration) {
-  using namespace std::chrono;
-  const auto total = duration_cast<seconds>(duration).count();
-  if (total < 60) return fmt::format("{}s", std::max<std::int64_t>(0, total));
-  if (total < 120) return fmt::format("{}m{}s", total / 60, total % 60);
-  if (total < 7200) return fmt::format("{}m", total / 60);
-  return fmt::format("{}h{}m", total / 3600, total / 60 % 60);
-}
-
 // ", about 2m to go", or what nobody can foretell.
 std::string foretell(const RolloutReport& report, k8s::WallTime now) {
   constexpr std::size_t kNamed = 3;
@@ -156,6 +146,17 @@ void print_left_failed(const LeftFailed& failed, std::ostream& out) {
 }
 
 }  // namespace
+
+std::string about(k8s::Duration duration) {
+  using namespace std::chrono;
+  const auto total = duration_cast<seconds>(duration).count();
+  const auto hours = total / 3600;
+  if (total < 60) return fmt::format("{}s", std::max<std::int64_t>(0, total));
+  if (total < 120) return fmt::format("{}m{}s", total / 60, total % 60);
+  if (total < 7200) return fmt::format("{}m", total / 60);
+  if (hours < 48) return fmt::format("{}h{}m", hours, total / 60 % 60);
+  return hours < 240 ? fmt::format("{}d{}h", hours / 24, hours % 24) : fmt::format("{}d", hours / 24);
+}
 
 std::string progress_bar(std::int64_t done, std::int64_t total) {
   const std::int64_t filled = total <= 0 ? 0 : std::clamp<std::int64_t>(done * kBarWidth / total, 0, kBarWidth);

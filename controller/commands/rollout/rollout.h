@@ -100,6 +100,8 @@ boost::asio::awaitable<bool> patch_sharing_object(RolloutCall* call, k8s::Gvr re
 // --- What `rollout status` and its like print of a FleetReport: text for people, lines for a log, and JSON. In
 // report_text.cc.
 
+// "40s", "2m", "3h12m", "6d3h", "30d": what people need of a duration.
+[[nodiscard]] std::string about(k8s::Duration duration);
 // "[######..................]"
 [[nodiscard]] std::string progress_bar(std::int64_t done, std::int64_t total);
 // "[####----] 7/12 up to date, 1 in progress, 4 pending, 0 blocked, 0 failed": progress_bar() and the counts. Nodes

@@ -54,7 +54,7 @@ std::vector<std::string> what_is_retried(const RolloutCall& call, const std::str
     if (!deferral || index.find(name)->policy != policy) continue;
     out.push_back(
         deferral->by == Deferral::By::person
-            ? fmt::format("node {}: somebody uncordoned it during its drain, and the retry cordons it again "
+            ? fmt::format("node {}: it was uncordoned during its drain, and the retry cordons it again "
                           "(was deferred until {})",
                           name, k8s::format_time(deferral->until))
             : fmt::format("node {}: the operator has cordoned it for its workloads once, and the retry cordons "

@@ -81,8 +81,7 @@ class Tree {
     const Paint paint = facts.went_wrong() ? Paint::red : facts.finished() ? Paint::green : Paint::bold;
     const std::string phase = report.stop.is_set() ? report.stop.phase + " (recorded)" : facts.phase_text();
     const auto started = facts.finished() ? std::nullopt : k8s::parse_rfc3339(facts.started_at);
-    const std::string age =
-        started ? k8s::format_go_duration(std::chrono::floor<std::chrono::seconds>(pass_.now() - *started)) : "";
+    const std::string age = started ? about(pass_.now() - *started) : "";
     line(fmt::format("{}  {}{}", painted(one_line(rollout.meta.name), Paint::bold, screen_),
                      painted(one_line(phase), paint, screen_),
                      !started                              ? std::string()

@@ -60,6 +60,9 @@ TEST_F(RolloutCommand, ARolloutThatStandsIsNotCalledProgressing) {
               HasSubstr(fmt::format("r: Waiting (BudgetExhausted); no node starts since {} (5m ago)\n", since)));
   (void)run(Verb::history);
   EXPECT_THAT(out.str(), HasSubstr(" Waiting (BudgetExhausted)  "));
+  sim.clock.run_for(std::chrono::hours(50));
+  (void)run(Verb::status, "r");
+  EXPECT_THAT(out.str(), HasSubstr("(2d2h ago)\n"));
   options.json = true;
   (void)run(Verb::status, "r");
   EXPECT_EQ(Json::parse(out.str())["rollouts"][0]["phase"], "Progressing") << "programs compare it";

@@ -374,7 +374,7 @@ TEST_F(RolloutCommand, StatusNamesAPolicyThatIsGoneAndStillStopsItsNodes) {
     EXPECT_EQ(run(Verb::status, name), 0) << err.str();
     EXPECT_THAT(
         out.str(),
-        HasSubstr("policy research waits: PolicyGone: SharingPolicy research does not exist any more, and its "
+        HasSubstr("policy research waits: PolicyGone: SharingPolicy research no longer exists, and its "
                   "stop (paused) still applies\n  next: kubectl annotate configmap --namespace "
                   "gpu-sharing-operator gpu-sharing-operator-state --overwrite gpusharing.dev/forget-policies="));
     EXPECT_THAT(
@@ -400,7 +400,7 @@ TEST_F(RolloutCommand, StatusNamesThePolicyThatIsGoneWhoseStopKeepsNoNodeYet) {
   record(print_head({kept}));
   for (const char* name : {"", "policy/research"}) {
     EXPECT_EQ(run(Verb::status, name), 0) << err.str();
-    EXPECT_THAT(out.str(), HasSubstr("policy research: SharingPolicy research does not exist any more, and its stop "
+    EXPECT_THAT(out.str(), HasSubstr("policy research: SharingPolicy research no longer exists, and its stop "
                                      "(paused) still applies: edits are not rolled out to its 1 node\n  next: kubectl "
                                      "annotate configmap --namespace gpu-sharing-operator "));
   }

@@ -103,10 +103,10 @@ TEST_F(WayBack, ARetryNamesTheNodeThatItCordonsAgainAfterSomebodyUncordonedIt) {
   (void)run(Verb::status);
   EXPECT_THAT(out.str(),
               HasSubstr("  next: gpu-sharing-operator rollout start default  # retries all failed nodes, once "
-                        "the cause is fixed; it also cordons gpu-2 again, which somebody uncordoned\n"));
+                        "the cause is fixed; it also cordons gpu-2 again, which was uncordoned\n"));
   EXPECT_EQ(run(Verb::start), 0) << err.str();
   EXPECT_THAT(out.str(), testing::ContainsRegex(
-                             "\n  node gpu-2: somebody uncordoned it during its drain, and the retry cordons it again "
+                             "\n  node gpu-2: it was uncordoned during its drain, and the retry cordons it again "
                              "\\(was deferred until 20[^)]*Z\\)\n"));
 }
 

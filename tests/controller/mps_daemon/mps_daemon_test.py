@@ -142,7 +142,7 @@ class MpsDaemon(DaemonCase):
         self.assertEqual(self.once("ready").returncode, 0)
         os.kill(self.daemon_pid(), 0)  # It goes on to serve.
         (self.root / "processes/4711/cmdline").unlink()
-        self.assertIn("No other MPS control daemon runs on the node any more", next(iter(process.stderr)))
+        self.assertIn("The other MPS control daemon on the node has ended", next(iter(process.stderr)))
         self.assertEqual(self.once(*alone).returncode, 0)
         self.assertEqual(self.stop(process)[0], 0)
         self.assertEqual(self.modes(), ["Default", "Default"])

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -15,6 +16,7 @@
 #include "controller/writes/executor.h"
 #include "k8sclient/api/client.h"
 #include "reconcilers/model/foreign_names.h"
+#include "reconcilers/model/labels.h"
 #include "reconcilers/model/tenant_memory.h"
 #include "tests/controller/scripted_transport.h"
 #include "tests/controller/sim_time.h"
@@ -51,11 +53,27 @@ class NodeConsumersTest : public testing::Test {
   }
   bool refresh() { return sim.run(reader.refresh({"n1"})); }
   void answer(std::vector<std::string> items) { next = ScriptedAnswer::json(200, page(items)); }
+  // Pods of node n1 can have GPUs by claims.
+  void offer_gpus_by_dra() {
+    ResourceSlice slice;
+    slice.meta.name = "s";
+    slice.driver = k8s::Interned(kGpuDraDriver);
+    slice.node = k8s::Interned("n1");
+    slice.offers = true;
+    world.resource_slices.init();
+    world.resource_slices.init_apply(slice);
+    world.resource_slices.init_done();
+  }
 
   Sim sim;
   std::string log;
   ScriptedAnswer next = ScriptedAnswer::json(200, page({}));
-  ScriptedTransport transport{&sim.clock, [this](const k8s::HttpRequest&) { return next; }};
+  std::map<std::string, ScriptedAnswer> claims;  // By name.
+  ScriptedTransport transport{&sim.clock, [this](const k8s::HttpRequest& request) {
+                                const std::string& path = request.path;
+                                const auto claim = claims.find(path.substr(path.rfind('/') + 1));
+                                return claim == claims.end() ? next : claim->second;
+                              }};
   k8s::ApiClient client{&transport, &sim.clock, {}};
   World world;
   FleetIndex index;
@@ -152,6 +170,74 @@ TEST_F(NodeConsumersTest, ANodeThatWasListedAMomentAgoIsNotListedAgain) {
   EXPECT_EQ(woken.size(), 1U) << "the pass is repeated when the listing is old enough";
   sim.clock.run_for(1s);
   EXPECT_TRUE(refresh());
+}
+
+// A pod without a request that has these claims, by the names that its status has for them.
+std::string claiming(const std::string& name, const std::vector<std::string>& claims) {
+  std::string asked;
+  std::string made;
+  for (const std::string& claim : claims) {
+    const std::string comma = asked.empty() ? "" : ",";
+    asked += fmt::format(R"({}{{"name":"for-{}","resourceClaimTemplateName":"t"}})", comma, claim);
+    made += fmt::format(R"({}{{"name":"for-{}","resourceClaimName":"{}"}})", comma, claim, claim);
+  }
+  return fmt::format(R"({{"metadata":{{"name":"{}","namespace":"team","uid":"uid-{}"}},"spec":{{"nodeName":"n1",)"
+                     R"("resourceClaims":[{}],"containers":[{{"name":"c"}}]}},"status":{{"phase":"Running",)"
+                     R"("resourceClaimStatuses":[{}]}}}})",
+                     name, name, asked, made);
+}
+// A claim that is allocated to devices of this driver; empty: it is not allocated.
+ScriptedAnswer claim(const std::string& name, const std::string& driver) {
+  const std::string results =
+      R"({"allocation":{"devices":{"results":[{"request":"r","driver":")" + driver + R"("}]}}})";
+  return ScriptedAnswer::json(200, R"({"kind":"ResourceClaim","metadata":{"name":")" + name +
+                                       R"(","namespace":"team"},"status":)" + (driver.empty() ? "{}" : results) + "}");
+}
+
+// A claim can be for a network card: what it is allocated to decides, and is read once.
+TEST_F(NodeConsumersTest, AClaimCountsIfItsDriverIsOneOfGpus) {
+  offer_gpus_by_dra();
+  claims = {
+      {"net", claim("net", "dra.networking")}, {"gpu", claim("gpu", kGpuDraDriver.data())}, {"new", claim("new", "")}};
+  answer({claiming("web", {"net"}), claiming("train", {"net", "gpu"}), claiming("comes", {"new"}), pod("asks", "1")});
+  EXPECT_TRUE(refresh());
+  const auto shown = [&] {
+    std::vector<std::string> names;
+    for (const Pod& one : reader.listings().at("n1").pods) names.emplace_back(one.meta.name);
+    return names;
+  };
+  EXPECT_THAT(shown(), testing::ElementsAre("train", "comes", "asks"));
+  EXPECT_EQ(reader.listings().at("n1").unknown, "");
+  EXPECT_EQ(transport.seen.size(), 5U) << "the list, and the claims until one is for a GPU";
+  claims.at("net") = ScriptedAnswer::broken();
+  claims.at("new") = claim("new", "dra.networking");
+  answer({claiming("web", {"net"}), claiming("comes", {"new"})});
+  sim.clock.run_for(1s);
+  EXPECT_TRUE(refresh());
+  EXPECT_THAT(shown(), testing::ElementsAre());
+  EXPECT_EQ(reader.listings().at("n1").unknown, "");
+}
+
+TEST_F(NodeConsumersTest, AClaimThatCannotBeReadMakesTheAnswerUnknown) {
+  offer_gpus_by_dra();
+  claims = {{"net", ScriptedAnswer::status(403, "Forbidden",
+                                           "resourceclaims.resource.k8s.io \\\"net\\\" is forbidden: User "
+                                           "\\\"oncall\\\" cannot get resource \\\"resourceclaims\\\" in API group "
+                                           "\\\"resource.k8s.io\\\" in the namespace \\\"team\\\"")}};
+  answer({claiming("web", {"net"})});
+  const k8s::Result<NodeConsumers> found = read();
+  ASSERT_TRUE(found.has_value()) << found.error().message;
+  EXPECT_EQ(found->pods.size(), 1U) << "in doubt it uses a GPU";
+  EXPECT_THAT(found->unknown, AllOf(HasSubstr("pod team/web"), HasSubstr("ResourceClaim net"),
+                                    HasSubstr("resourceclaims], verbs: [get]")));
+}
+
+TEST_F(NodeConsumersTest, ClaimsAreNotReadWhereNothingDependsOnThem) {
+  answer({claiming("web", {"net"})});
+  world.resource_slices.init();
+  world.resource_slices.init_done();
+  EXPECT_TRUE(read().has_value()) << "no DRA driver offers GPUs of the node";
+  EXPECT_EQ(transport.seen.size(), 1U);
 }
 
 // An API server that has no index of nodes reads all pods for each list.

@@ -87,6 +87,18 @@ TEST_F(ClientTest, a_body_that_is_no_complete_list_is_a_decode_error) {
   }
 }
 
+// The address in the kubeconfig is that of a console or of a proxy that asks for a login.
+TEST_F(ClientTest, a_page_of_html_is_no_list_and_the_address_is_to_be_checked) {
+  transport.then(Answer::ok("<html><title>Sign in</title></html>"));
+  Names names;
+  const auto listed = await(client.list(kNodes, {}, &names));
+  ASSERT_FALSE(listed);
+  EXPECT_EQ(
+      listed.error().message,
+      "list nodes: HTTP 200: Sign in (an HTML page: of a proxy or load balancer, not of the API server): check the "
+      "address of the server, which `kubectl cluster-info` prints");
+}
+
 TEST_F(ClientTest, an_empty_list_may_be_null_and_metadata_may_come_last) {
   transport.then(Answer::ok(R"({"items":null,"metadata":{"resourceVersion":"5"}})"));
   transport.then(Answer::ok(

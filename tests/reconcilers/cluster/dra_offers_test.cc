@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -71,6 +72,26 @@ TEST(DraOffers, ANodeIsOfferedTwiceWithASliceOfTheDriverAndAClassThatNamesGpus) 
   offers.refresh(world);
   EXPECT_EQ(offers.take_changed_nodes(), Names{"n3"});
   EXPECT_EQ(offers.nodes(world), Names{});
+}
+
+// As Kubernetes says of extendedResourceName.
+TEST(DraOffers, TheClassThatWasCreatedLastIsTaken) {
+  World world;
+  DraOffers offers;
+  offers.attach(world);
+  world.resource_slices.apply(slice("a", "n1"));
+  const auto add = [&](const std::string& name, int second) {
+    DeviceClass one = device_class(name, kGpuResource);
+    one.meta.creation_timestamp = WallTime(std::chrono::seconds(second));
+    world.device_classes.apply(one);
+    offers.refresh(world);
+    return offers.class_of("n1");
+  };
+  EXPECT_EQ(add("m", 10), "m");
+  EXPECT_EQ(add("a", 20), "a");
+  EXPECT_EQ(add("b", 20), "a") << "of two that were created at once, the first by name";
+  EXPECT_EQ(add("z", 15), "a");
+  EXPECT_EQ(add("z", 21), "z");
 }
 
 TEST(DraOffers, ASliceForAllNodesCoversEveryNode) {

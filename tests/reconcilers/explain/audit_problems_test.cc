@@ -77,13 +77,12 @@ TEST(AuditProblems, TheGpusOfACordonedNodeAreUnusableBecauseOfTheCordon) {
   const Audit out = audit(explained.snapshot(), explained.index);
   EXPECT_EQ(out.gpus.total, 2);
   EXPECT_EQ(out.gpus.lost, 2);
-  EXPECT_THAT(
-      out.problems,
-      Contains(AllOf(Field(&AuditProblem::gpus_lost, 2), Field(&AuditProblem::severity, Severity::warning),
-                     Field(&AuditProblem::reason,
-                           AllOf(Field(&Reason::code, "Cordoned"),
-                                 Field(&Reason::message, AllOf(HasSubstr("cordoned by somebody else than the operator"),
-                                                               HasSubstr("`kubectl uncordon gpu-1`"))))))));
+  EXPECT_THAT(out.problems,
+              Contains(AllOf(Field(&AuditProblem::gpus_lost, 2), Field(&AuditProblem::severity, Severity::warning),
+                             Field(&AuditProblem::reason,
+                                   AllOf(Field(&Reason::code, "Cordoned"),
+                                         Field(&Reason::message, AllOf(HasSubstr("cordoned, and not by the operator"),
+                                                                       HasSubstr("`kubectl uncordon gpu-1`"))))))));
   EXPECT_THAT(explained.node("gpu-1").notes,
               Contains("Cordoned by someone else, who must uncordon it; holds 1 slot of the budget (maxUnavailable)"));
   // A warning, so that no text says that nothing is to be done.

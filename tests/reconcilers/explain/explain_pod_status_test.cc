@@ -189,7 +189,7 @@ TEST(ExplainPodStatus, ADeletedPodIsNotScheduledAndGetsNoNodes) {
       R"("phase":"Pending")", R"("deletionTimestamp":"2026-01-02T23:00:30Z","deletionGracePeriodSeconds":30,)", ""));
   ASSERT_EQ(out.causes.size(), 1U);
   EXPECT_EQ(out.causes[0].reason.code, "Deleted");
-  EXPECT_THAT(out.causes[0].reason.message, HasSubstr("deleted at 2026-01-02T23:00:00Z: it is not scheduled any more"));
+  EXPECT_THAT(out.causes[0].reason.message, HasSubstr("deleted at 2026-01-02T23:00:00Z: it will not be scheduled"));
   EXPECT_EQ(out.state, "Pending, deleted");
   EXPECT_TRUE(out.nodes.empty());
 }

@@ -29,7 +29,11 @@ TEST(LintSyntaxErrors, AMissingColonOrSpaceIsReportedWhereItIsMissing) {
       {"sharing:\n  mps:\n    resources:\n    - name: nvidia.com/gpu\n      replicas: 4\n    ...\n",
        "f.yaml:6:5: error: expected `key: value`, found `...` [SyntaxError]\n"
        "    6 |     ...\n"
-       "      |     ^\n"}};
+       "      |     ^\n"},
+      {"sharing: {mps: {resources: [{name: nvidia.com/gpu, replicas: ]}}}\n",
+       "f.yaml:1:62: error: a value is missing before `]` [SyntaxError]\n"
+       "    1 | sharing: {mps: {resources: [{name: nvidia.com/gpu, replicas: ]}}}\n"
+       "      |                                                              ^\n"}};
   for (const auto& [text, expected] : table) EXPECT_EQ(lint_report(lint(text)[0], SourceLines(text)), expected);
 }
 

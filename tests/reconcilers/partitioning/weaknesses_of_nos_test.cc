@@ -305,7 +305,7 @@ TEST(WeaknessesOfNos, EveryPodHearsWhyItWaits) {
       events_about(plan, "p"),
       ElementsAre("needs 10 GiB of GPU memory; node node-3 could free 2 x 5 GiB; held by pods ns/a, ns/b, ns/c"));
   EXPECT_THAT(events_about(plan, "large"), ElementsAre(HasSubstr("could ever hold that")));
-  EXPECT_THAT(findings_about(plan, "large"), ElementsAre(HasSubstr("largest GPU carries slices of 16 GiB")));
+  EXPECT_THAT(findings_about(plan, "large"), ElementsAre(HasSubstr("largest GPU has room for 16 GiB of slices")));
 }
 
 }  // namespace

@@ -91,7 +91,7 @@ TEST(PartitioningStory, APluginThatCrashesOnTheNewKeyGetsTheKeyBefore) {
   ASSERT_TRUE(story.eventually([&] { return story.moves("n1") == 1; }, 10min)) << story.record();
   ASSERT_TRUE(story.eventually([&] { return story.label_of("n1", kConfigLabel) == "nos-n1"; }, 30min))
       << story.record();
-  EXPECT_TRUE(story.hears("n1", "PartitioningRolledBack", "returns to nos-n1")) << story.record();
+  EXPECT_TRUE(story.hears("n1", "PartitioningRolledBack", "is set back to nos-n1")) << story.record();
   EXPECT_TRUE(story.eventually([&] { return story.allocatable("n1", "nvidia.com/gpu-10gb") == 2; }, 10min));
   EXPECT_EQ(story.phase_of("old"), "Running");
   const std::uint64_t moves = story.moves("n1");
