@@ -63,6 +63,11 @@ inline constexpr std::string_view kDefaultInvalid = "DefaultInvalid";
 [[nodiscard]] Command next_step(const ReadingPass& pass, const Node& node, const NodeAssessment* assessment,
                                 std::string_view state);
 
+// Shows why GPUs of nos are not cut: on that node, or with an empty name on the first one that has a finding of
+// node.partitioning among these. Empty: none has.
+[[nodiscard]] Command slices_command(const World& world, const FleetIndex::Impl& index,
+                                     const std::vector<Finding>& findings, std::string_view node);
+
 // Shows why a node that a rollout names for that reason (without a code: it is in a change) does not come back; empty:
 // it is in no trouble. Not the retry of a failed node, which is for all of them together, nor the end of a hold.
 [[nodiscard]] Command trouble_command(const ReadingPass& pass, const Node& node, const NodeAssessment& assessment,

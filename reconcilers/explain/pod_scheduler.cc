@@ -288,7 +288,14 @@ std::optional<PodCause> awaited_slices(const PodQuestion& q) {
     const bool is_meant =
         event != nullptr && is_of_awaited_slices(event->why.code) && is_about(event->regarding, q.asked.pod);
     if (!is_meant) continue;
-    PodCause out{event->warning ? Severity::error : Severity::warning, event->why, {{"gpu-sharing-operator status"}}};
+    PodCause out{event->warning ? Severity::error : Severity::warning, event->why, {describe_pod(q.asked)}};
+    if (event->why.code == kSliceTooLarge)
+      out.cure.command = {fmt::format("kubectl get nodes --selector {}=mps --label-columns {},{}", kNosPartitioning,
+                                      kGpuCount, kGpuMemory)};
+    if (event->why.code == kSliceUnavailable) {
+      Command cause = slices_command(q.snapshot.world, q.index.impl(), q.plan->findings, {});
+      if (!cause.empty()) out.cure.command = std::move(cause);
+    }
     // That one begins with a container.
     if (out.reason.code != kSliceRequestRefused) out.reason.message.insert(0, "the pod ");
     if (out.reason.code == kSlicePlanned) {

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <iterator>
 #include <ranges>
@@ -24,6 +25,7 @@
 #include "reconcilers/node/assess.h"
 #include "reconcilers/node/node_patch.h"
 #include "reconcilers/node/node_phase.h"
+#include "reconcilers/partitioning/partitioned_node.h"
 #include "reconcilers/reasons/names.h"
 
 namespace gso {
@@ -395,6 +397,33 @@ Command step_without_plugin(const World& world, const Node& node) {
 }
 
 }  // namespace
+
+Command slices_command(const World& world, const FleetIndex::Impl& index, const std::vector<Finding>& findings,
+                       std::string_view node) {
+  static constexpr std::array kOfNodes{kPartitioningSkipped, kPartitioningUnconfirmed, kPartitioningRolledBack,
+                                       kPartitioningNeedsFork, kPartitioningReportStale};
+  const auto found = std::ranges::find_if(findings, [&](const Finding& finding) {
+    return finding.object.kind == "Node" && (node.empty() || finding.object.name == node) &&
+           std::ranges::find(kOfNodes, finding.why.code) != kOfNodes.end();
+  });
+  const Node* of = found == findings.end() ? nullptr : world.nodes.find(found->object.name);
+  if (of == nullptr) return {};
+  const std::string& code = found->why.code;
+  const bool of_agent = code == kPartitioningReportStale;
+  if (!of_agent && code != kPartitioningUnconfirmed && code != kPartitioningRolledBack)
+    return describe_node_command(of->meta.name);
+  const Operand* plugin = nos_plugin_of(index.discovery, *of).plugin;
+  for (const auto& [key, pod] : world.partitioning.pods.all()) {
+    const bool owned = plugin != nullptr && std::ranges::any_of(pod->meta.owners, [&](const auto& owner) {
+                         return owner.uid.view() == plugin->uid;
+                       });
+    if (pod->node_name.view() != of->meta.name || !(of_agent ? static_cast<bool>(pod->agent) : owned)) continue;
+    return {fmt::format("kubectl logs {} --namespace {}{}", key.name, key.ns,
+                        of_agent ? " --previous" : " --all-containers")};
+  }
+  return {fmt::format("kubectl get pods --all-namespaces --field-selector spec.nodeName={}", of->meta.name),
+          of_agent ? "nos's gpu-agent should be among them" : "nos's device plugin should be among them"};
+}
 
 Command next_step(const ReadingPass& pass, const Node& node, const NodeAssessment* a, std::string_view state) {
   const World& world = pass.world();
