@@ -204,7 +204,7 @@ namespace {
 // Reads a label's number from 1 to `most`; why there is none, or empty.
 std::string read_number(const Node& node, std::string_view label, std::int64_t most, std::int64_t& out) {
   const auto text = node.meta.labels.get(label);
-  if (!text) return fmt::format("the label {} is missing", label);
+  if (!text) return fmt::format("the label {} is missing, which GPU Feature Discovery writes", label);
   const auto number = whole_number(*text);
   if (!number || *number < 1 || *number > most)
     return fmt::format("the label {} is '{}', not a number from 1 to {}", label, shown_value(*text), most);
@@ -277,7 +277,7 @@ std::string read_report(const Node& node, NodeSlices& out) {
     if (gigabytes_of(slices) <= most_cut_by_nos(gpu)) continue;
     return fmt::format(
         "GPU {} reports slices of {} GiB, more than the {} MiB that it has by the label {} or the "
-        "annotation {}",
+        "annotation {}: correct what is wrong there, or restart nos's gpu-agent on the node if its report is old",
         index, gigabytes_of(slices), gpu.memory_mib, kGpuMemory, kDevicesAnnotation);
   }
   return {};
