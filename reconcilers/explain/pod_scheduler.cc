@@ -19,6 +19,7 @@
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/policy.h"
 #include "reconcilers/partitioning/node_slices.h"
+#include "reconcilers/partitioning/slice_plan.h"
 #include "reconcilers/reasons/names.h"
 
 namespace gso {
@@ -293,7 +294,11 @@ std::optional<PodCause> awaited_slices(const PodQuestion& q) {
       out.cure.command = {fmt::format("kubectl get nodes --selector {}=mps --label-columns {},{}", kNosPartitioning,
                                       kGpuCount, kGpuMemory)};
     if (event->why.code == kSliceUnavailable) {
-      Command cause = slices_command(q.snapshot.world, q.index.impl(), q.plan->findings, {});
+      const World& world = q.snapshot.world;
+      const SlicePod* pod = world.partitioning.pods.find(q.asked.pod.meta.key());
+      Command cause = slices_command(world, q.index.impl(), q.plan->findings, [&](const Node& node) {
+        return pod != nullptr && Admission(*pod).follows_rules(node);
+      });
       if (!cause.empty()) out.cure.command = std::move(cause);
     }
     // That one begins with a container.

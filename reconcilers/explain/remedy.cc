@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <iterator>
 #include <ranges>
 #include <utility>
@@ -399,20 +400,26 @@ Command step_without_plugin(const World& world, const Node& node) {
 }  // namespace
 
 Command slices_command(const World& world, const FleetIndex::Impl& index, const std::vector<Finding>& findings,
-                       std::string_view node) {
+                       const std::function<bool(const Node&)>& concerns) {
   static constexpr std::array kOfNodes{kPartitioningSkipped, kPartitioningUnconfirmed, kPartitioningRolledBack,
                                        kPartitioningNeedsFork, kPartitioningReportStale};
+  const Node* of = nullptr;
   const auto found = std::ranges::find_if(findings, [&](const Finding& finding) {
-    return finding.object.kind == "Node" && (node.empty() || finding.object.name == node) &&
-           std::ranges::find(kOfNodes, finding.why.code) != kOfNodes.end();
+    of = finding.object.kind == "Node" ? world.nodes.find(finding.object.name) : nullptr;
+    return of != nullptr && std::ranges::find(kOfNodes, finding.why.code) != kOfNodes.end() && concerns(*of);
   });
-  const Node* of = found == findings.end() ? nullptr : world.nodes.find(found->object.name);
-  if (of == nullptr) return {};
+  if (found == findings.end()) return {};
   const std::string& code = found->why.code;
   const bool of_agent = code == kPartitioningReportStale;
-  if (!of_agent && code != kPartitioningUnconfirmed && code != kPartitioningRolledBack)
-    return describe_node_command(of->meta.name);
-  const Operand* plugin = nos_plugin_of(index.discovery, *of).plugin;
+  const auto& [installation, plugin, selected] = nos_plugin_of(index.discovery, *of);
+  if (!of_agent && code != kPartitioningUnconfirmed && code != kPartitioningRolledBack) {
+    const ObjectKey map = installation == nullptr ? ObjectKey() : installation->config_map_key();
+    const ConfigMap* there = world.configmaps.find(map);
+    const bool is_usable =
+        there != nullptr && !there->immutable && !is_switched_on(there->meta.annotations.get(kPausedAnnotation));
+    if (map.name.empty() || is_usable) return describe_node_command(of->meta.name);
+    return {fmt::format("kubectl get configmap {} --namespace {} --output yaml", map.name, map.ns)};
+  }
   for (const auto& [key, pod] : world.partitioning.pods.all()) {
     const bool owned = plugin != nullptr && std::ranges::any_of(pod->meta.owners, [&](const auto& owner) {
                          return owner.uid.view() == plugin->uid;

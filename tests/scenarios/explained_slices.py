@@ -153,3 +153,28 @@ def an_audit_counts_gpus_that_no_pod_has_asked_for_as_usable():
     said = ask(["audit", "-f", "-"], c.manifests()).stdout
     expect_that("3 GPUs" in said and "cannot be used" not in said, "no GPU counted as lost", said)
     expect("lines about GPUs without slices", said.count("1 GPU without slices"), 2)
+
+
+@scenario
+def explain_of_a_pod_does_not_lead_to_a_node_that_it_cannot_be_on():
+    """The agent of n01 crashes, and the pod selects n02, which is full: the scheduler's words are next, and not that agent."""
+    c = beside_a_crash()
+    c.slice_node("n02")
+    c.agent_pod("n02")
+    c.wait_for_slice("other", 30, nodeSelector={"kubernetes.io/hostname": "n02"})
+    c.partition()
+    c.schedule()
+    c.react()
+    c.wait_for_slice("w", 20, nodeSelector={"kubernetes.io/hostname": "n02"})
+    expect("next", next_of(explained(c, "team/w")), ["kubectl describe pod w --namespace team"])
+
+
+@scenario
+def explain_of_a_node_whose_config_map_is_paused_leads_there():
+    """Somebody has paused the fork's ConfigMap: the next command shows it."""
+    c = one_node()
+    found = c.get("ConfigMap", CONFIG_MAP, NAMESPACE)
+    found["metadata"]["annotations"] = {"gpusharing.dev/paused": "true"}
+    c.touch(found)
+    expect("next", next_of(explained(c, "n01")),
+           ["kubectl get configmap nos-device-plugin-configs --namespace nebuly-nvidia --output yaml"])
