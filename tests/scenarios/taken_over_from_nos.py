@@ -115,3 +115,25 @@ def a_node_whose_stated_gpus_cannot_be_read_is_left_alone():
     expect_that(any("gpusharing.dev/devices cannot be read" in text for text in found), "a finding about n01", found)
     c.partition()
     expect("slices", c.slices("n01"), {})
+
+
+@scenario
+def gpus_of_unknown_size_make_no_pod_too_large():
+    """GFD has not labelled the memory of n01's GPUs yet: the pod hears that, and not that no node could ever hold it."""
+    c = SliceCluster()
+    del c.slice_node("n01")["metadata"]["labels"]["nvidia.com/gpu.memory"]
+    c.wait_for_slice("w", 20)
+    notes = heard(c, "w")
+    expect("reasons", [said["reason"] for said in notes], ["SliceUnavailable"])
+    expect_that("nvidia.com/gpu.memory is missing" in notes[0]["note"], "what is missing", notes)
+
+
+@scenario
+def gpus_that_cannot_be_divided_hold_no_slice_and_the_event_says_why():
+    """The neighbour: n01's GPUs are older than Volta, where MPS limits no memory: no slice ever fits there."""
+    c = SliceCluster()
+    c.slice_node("n01", labels={"nvidia.com/gpu.compute.major": "6"})
+    c.wait_for_slice("w", 20)
+    notes = heard(c, "w")
+    expect("reasons", [said["reason"] for said in notes], ["SliceTooLarge"])
+    expect_that("older than Volta" in notes[0]["note"] and "size is known" not in notes[0]["note"], "why", notes)
