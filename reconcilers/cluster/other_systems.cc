@@ -56,17 +56,13 @@ std::string nos_label(const Node& node) {
 }
 
 std::string nos_in_charge(const Node& node) {
-  // Only node.partitioning writes it. Whether that is switched on is a setting of the operator, and no object shows it.
-  if (node.meta.annotations.contains(kPartitioningAnnotation)) {
-    return fmt::format(
-        "the operator cuts the GPUs of this node into slices for the pods that wait (label {}), and no SharingPolicy "
-        "applies",
-        nos_label(node));
-  }
+  // Only node.partitioning writes the annotation. Whether it still runs and is switched on, no object shows.
+  const bool cut = node.meta.annotations.contains(kPartitioningAnnotation);
   return fmt::format(
-      "the GPUs of this node are cut into slices (label {}): by the operator where partitioning is switched on (chart "
-      "value modes.partitioning), otherwise by nos. No SharingPolicy applies while the node has the label",
-      nos_label(node));
+      "the GPUs of this node are cut into slices (label {}): by the operator {} (chart value modes.partitioning){}. No "
+      "SharingPolicy applies while the node has the label",
+      nos_label(node), cut ? "while it runs and partitioning is switched on" : "where partitioning is switched on",
+      cut ? "" : ", otherwise by nos");
 }
 
 bool is_plugin_of_nos(const Operand& plugin) {

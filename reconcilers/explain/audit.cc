@@ -125,11 +125,16 @@ void add_node(ReadingPass& pass, const Node& node, const FleetIndex& index, cons
     const bool of_others = of_nos || hami_plugin_on(hami, node) != nullptr;
     const bool served = serves_gpus(node);
     ++out.plugins[of_nos ? "nos" : of_others ? "HAMi" : served ? "unknown" : "none"];
-    out.findings.push_back(found(of_others ? Severity::info
-                                 : served  ? Severity::warning
-                                           : Severity::error,
-                                 ref, shown.state,
-                                 shown.message + (of_others || served ? "" : ": no pod can get its GPUs")));
+    const std::int64_t uncut = uncut_gpus(node);
+    out.findings.push_back(found(
+        of_others ? Severity::info
+        : served  ? Severity::warning
+                  : Severity::error,
+        ref, shown.state,
+        shown.message +
+            (uncut > 0 ? fmt::format(". {} without slices: a pod that asks for one gets it cut", counted(uncut, "GPU"))
+             : of_others || served ? ""
+                                   : ": no pod can get its GPUs")));
     return;
   }
   const Operand* plugin = index.impl().installation_of(*a).find(Component::plugin, node);

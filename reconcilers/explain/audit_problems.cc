@@ -142,6 +142,11 @@ std::map<std::string_view, const Finding*> first_of_nodes(const std::vector<Find
 
 }  // namespace
 
+std::int64_t uncut_gpus(const Node& node) {
+  const auto is_uncut = [](const GpuBar& gpu) { return gpu.slices.used.empty() && gpu.slices.free.empty(); };
+  return node.ready ? std::ranges::count_if(slice_bars(node), is_uncut) : 0;
+}
+
 GpuCount gpus_of(const World& world, const PlannerSettings& settings, const FleetIndex::Impl& index, const Node& node,
                  const NodeAssessment* a) {
   const bool older_text = a != nullptr && edit_not_live(world, settings, index, node, *a);
@@ -155,7 +160,7 @@ GpuCount gpus_of(const World& world, const PlannerSettings& settings, const Flee
     out.total = 1;
   }
   if (!node.ready || a == nullptr)
-    out.lost = !node.ready || !serves_gpus(node) ? out.total : 0;
+    out.lost = !node.ready || !serves_gpus(node) ? out.total - uncut_gpus(node) : 0;
   else
     out.lost = lost_of(node, *a, out.total, older_text);
   if (node.unschedulable) out.cordoned = out.total - out.lost;

@@ -2,6 +2,7 @@
 // operator.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -62,6 +63,12 @@ inline constexpr std::string_view kDefaultInvalid = "DefaultInvalid";
 // or in the ConfigMap.
 [[nodiscard]] Command next_step(const ReadingPass& pass, const Node& node, const NodeAssessment* assessment,
                                 std::string_view state);
+
+// Shows why the GPUs of a node of nos are not cut: of the first one for which `concerns` is true and that has a finding
+// of node.partitioning among these. Empty: none has.
+[[nodiscard]] Command slices_command(const World& world, const FleetIndex::Impl& index,
+                                     const std::vector<Finding>& findings,
+                                     const std::function<bool(const Node&)>& concerns);
 
 // Shows why a node that a rollout names for that reason (without a code: it is in a change) does not come back; empty:
 // it is in no trouble. Not the retry of a failed node, which is for all of them together, nor the end of a hold.

@@ -362,7 +362,10 @@ std::optional<NodeExplanation> explain_node(const Snapshot& snapshot, FleetIndex
     if (auto cordon = cordon_finding(*node, a, name)) out.findings.push_back(*std::move(cordon));
   }
   complete_findings(snapshot.world, index.impl(), out);
-  out.next = next_step(pass, *node, a, out.shown.state);
+  const bool of_nos = a == nullptr && is_partitioned_by_nos(*node);
+  out.next =
+      of_nos ? slices_command(snapshot.world, index.impl(), out.findings, [&](const Node& of) { return &of == node; })
+             : next_step(pass, *node, a, out.shown.state);
   add_choices(pass, *node, a, out);
   if (a != nullptr) out.next = after_the_cause(snapshot.world, index.impl(), *node, *a, std::move(out.next));
   out.next = command_here(snapshot.world, std::move(out.next));

@@ -368,10 +368,10 @@ std::int64_t width_of(std::int64_t mib, std::int64_t all) {
   return std::clamp<std::int64_t>((mib * kWidth + all / 2) / all, 1, kWidth);
 }
 
-std::string bar_of(const GpuSlices& gpu, std::int64_t memory_mib) {
+std::string bar_of(const GpuSlices& gpu) {
   const std::int64_t room = gpu.free.empty() ? kWidth : kWidth - 1;  // A free slice is seen on a full GPU, too.
-  const std::int64_t used = std::min(width_of(gigabytes_of(gpu.used) * kMiB, memory_mib), room);
-  const std::int64_t free = std::min(width_of(gigabytes_of(gpu.free) * kMiB, memory_mib), kWidth - used);
+  const std::int64_t used = std::min(width_of(gigabytes_of(gpu.used) * kMiB, gpu.memory_mib), room);
+  const std::int64_t free = std::min(width_of(gigabytes_of(gpu.free) * kMiB, gpu.memory_mib), kWidth - used);
   return fmt::format("[{:#<{}}{:-<{}}{:.<{}}]", "", used, "", free, "", kWidth - used - free);
 }
 
@@ -382,8 +382,7 @@ std::vector<GpuBar> slice_bars(const Node& node) {
   if (!is_partitioned_by_nos(node)) return out;
   const NodeSlices slices = read_slices(node);
   if (!slices.problem.empty()) return out;
-  for (const GpuSlices& gpu : slices.gpus)
-    out.push_back({std::ssize(out), slices.memory_mib, gpu, bar_of(gpu, slices.memory_mib)});
+  for (const GpuSlices& gpu : slices.gpus) out.push_back({std::ssize(out), gpu.memory_mib, gpu, bar_of(gpu)});
   return out;
 }
 

@@ -19,6 +19,7 @@
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/policy.h"
 #include "reconcilers/partitioning/node_slices.h"
+#include "reconcilers/partitioning/slice_plan.h"
 #include "reconcilers/reasons/names.h"
 
 namespace gso {
@@ -288,7 +289,18 @@ std::optional<PodCause> awaited_slices(const PodQuestion& q) {
     const bool is_meant =
         event != nullptr && is_of_awaited_slices(event->why.code) && is_about(event->regarding, q.asked.pod);
     if (!is_meant) continue;
-    PodCause out{event->warning ? Severity::error : Severity::warning, event->why, {{"gpu-sharing-operator status"}}};
+    PodCause out{event->warning ? Severity::error : Severity::warning, event->why, {describe_pod(q.asked)}};
+    if (event->why.code == kSliceTooLarge)
+      out.cure.command = {fmt::format("kubectl get nodes --selector {}=mps --label-columns {},{}", kNosPartitioning,
+                                      kGpuCount, kGpuMemory)};
+    if (event->why.code == kSliceUnavailable) {
+      const World& world = q.snapshot.world;
+      const SlicePod* pod = world.partitioning.pods.find(q.asked.pod.meta.key());
+      Command cause = slices_command(world, q.index.impl(), q.plan->findings, [&](const Node& node) {
+        return pod != nullptr && Admission(*pod).follows_rules(node);
+      });
+      if (!cause.empty()) out.cure.command = std::move(cause);
+    }
     // That one begins with a container.
     if (out.reason.code != kSliceRequestRefused) out.reason.message.insert(0, "the pod ");
     if (out.reason.code == kSlicePlanned) {

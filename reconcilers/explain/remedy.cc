@@ -5,7 +5,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
+#include <functional>
 #include <iterator>
 #include <ranges>
 #include <utility>
@@ -24,6 +26,7 @@
 #include "reconcilers/node/assess.h"
 #include "reconcilers/node/node_patch.h"
 #include "reconcilers/node/node_phase.h"
+#include "reconcilers/partitioning/partitioned_node.h"
 #include "reconcilers/reasons/names.h"
 
 namespace gso {
@@ -395,6 +398,39 @@ Command step_without_plugin(const World& world, const Node& node) {
 }
 
 }  // namespace
+
+Command slices_command(const World& world, const FleetIndex::Impl& index, const std::vector<Finding>& findings,
+                       const std::function<bool(const Node&)>& concerns) {
+  static constexpr std::array kOfNodes{kPartitioningSkipped, kPartitioningUnconfirmed, kPartitioningRolledBack,
+                                       kPartitioningNeedsFork, kPartitioningReportStale};
+  const Node* of = nullptr;
+  const auto found = std::ranges::find_if(findings, [&](const Finding& finding) {
+    of = finding.object.kind == "Node" ? world.nodes.find(finding.object.name) : nullptr;
+    return of != nullptr && std::ranges::find(kOfNodes, finding.why.code) != kOfNodes.end() && concerns(*of);
+  });
+  if (found == findings.end()) return {};
+  const std::string& code = found->why.code;
+  const bool of_agent = code == kPartitioningReportStale;
+  const auto& [installation, plugin, selected] = nos_plugin_of(index.discovery, *of);
+  if (!of_agent && code != kPartitioningUnconfirmed && code != kPartitioningRolledBack) {
+    const ObjectKey map = installation == nullptr ? ObjectKey() : installation->config_map_key();
+    const ConfigMap* there = world.configmaps.find(map);
+    const bool is_usable =
+        there != nullptr && !there->immutable && !is_switched_on(there->meta.annotations.get(kPausedAnnotation));
+    if (map.name.empty() || is_usable) return describe_node_command(of->meta.name);
+    return {fmt::format("kubectl get configmap {} --namespace {} --output yaml", map.name, map.ns)};
+  }
+  for (const auto& [key, pod] : world.partitioning.pods.all()) {
+    const bool owned = plugin != nullptr && std::ranges::any_of(pod->meta.owners, [&](const auto& owner) {
+                         return owner.uid.view() == plugin->uid;
+                       });
+    if (pod->node_name.view() != of->meta.name || !(of_agent ? static_cast<bool>(pod->agent) : owned)) continue;
+    return {fmt::format("kubectl logs {} --namespace {}{}", key.name, key.ns,
+                        of_agent ? " --previous" : " --all-containers")};
+  }
+  return {fmt::format("kubectl get pods --all-namespaces --field-selector spec.nodeName={}", of->meta.name),
+          of_agent ? "nos's gpu-agent should be among them" : "nos's device plugin should be among them"};
+}
 
 Command next_step(const ReadingPass& pass, const Node& node, const NodeAssessment* a, std::string_view state) {
   const World& world = pass.world();

@@ -266,12 +266,14 @@ struct Condition {
   std::string_view type;
   std::string_view status;
   std::string_view reason;
+  std::string_view note;               // message
   std::optional<k8s::WallTime> since;  // lastTransitionTime
 };
 inline constexpr Row<Condition> kCondition[] = {
     row<&Condition::type>("status.conditions[].type"),
     row<&Condition::status>("status.conditions[].status"),
     row<&Condition::reason>("status.conditions[].reason"),
+    row<&Condition::note>("status.conditions[].message"),
     row<&Condition::since>("status.conditions[].lastTransitionTime"),
 };
 // Calls on_condition(condition) for each.

@@ -55,6 +55,7 @@ struct SlicePod {
   Interned nominated_node;
   std::int32_t priority = 0;
   bool unschedulable = false;       // PodScheduled is False with the reason Unschedulable.
+  bool lacks_no_slice = false;      // The same, and kube-scheduler's message says what it lacks: no GPU or slice.
   std::optional<WallTime> bound;    // When its kubelet took it, or before that when it was bound; nullopt: unknown.
   RareList<SliceRequest> requests;  // Of each container that asks for slices, init containers included.
   RareList<std::int64_t> slices;    // What the scheduler counts: the size in GiB of every slice, ascending.

@@ -6,6 +6,7 @@
 
 #include "reconcilers/model/foreign_names.h"
 #include "reconcilers/model/json_fields.h"
+#include "reconcilers/model/labels.h"
 #include "reconcilers/model/partitioning_world.h"
 #include "reconcilers/model/project.h"
 
@@ -185,6 +186,13 @@ struct ReadSlicePod {
   std::optional<WallTime> taken;  // By its kubelet.
 };
 
+// kube-scheduler names each reason for which it has passed over nodes, and each resource that one lacks. Another
+// scheduler says it in its own words, which prove nothing. Source: kubernetes v1.34, pkg/scheduler/framework/types.go
+// (FitError), plugins/noderesources/fit.go.
+bool names_no_slice(std::string_view message) {
+  return message.starts_with("0/") && message.contains(" nodes are available: ") && !message.contains(kGpuResource);
+}
+
 bool read_conditions(Fields& fields, Value value, std::string_view path, ReadSlicePod& out) {
   return json::read_conditions(fields, value, path, [&](const json::Condition& condition) {
     if (condition.type == "Ready") {
@@ -193,6 +201,7 @@ bool read_conditions(Fields& fields, Value value, std::string_view path, ReadSli
     }
     if (condition.type != "PodScheduled") return;
     out.pod.unschedulable = condition.status == "False" && condition.reason == "Unschedulable";
+    out.pod.lacks_no_slice = out.pod.unschedulable && names_no_slice(condition.note);
     out.pod.bound = condition.status == "True" ? condition.since : std::nullopt;
   });
 }

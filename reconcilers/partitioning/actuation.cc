@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <ranges>
 #include <set>
 #include <string_view>
 #include <tuple>
@@ -26,6 +27,8 @@ namespace {
 // The wait on the next node: the scheduler has been seen to leave this pod where it is.
 constexpr Duration kNextWait = std::chrono::minutes(3);
 constexpr Duration kRefusedFor = std::chrono::hours(1);
+// How long the move of a label for a pod counts against it (PodToPlace::kMostNodes).
+constexpr Duration kCutCounts = std::chrono::hours(1);
 
 // The scope of a timer: what it says of a pod with that uid.
 constexpr std::string_view kWaits = "for pod ";
@@ -59,9 +62,33 @@ void each_timer(const Snapshot& snapshot, Timer kind, const std::vector<Partitio
   }
 }
 
+// Which of the pods the nodes were cut for, as their annotations say: a new leader knows it as well.
+void find_cuts(PlanDraft& draft, const std::vector<PartitionedNode>& nodes, std::vector<PodToPlace>& pods) {
+  std::map<std::string, PodToPlace*, std::less<>> by_hash;
+  for (PodToPlace& each : pods) by_hash.emplace(mark_of_pod(*each.pod), &each);
+  for (std::size_t n = 0; n < nodes.size(); ++n) {
+    const PartitioningMark& mark = nodes[n].mark;
+    if (mark.pods.empty()) continue;
+    const Duration left = kCutCounts - (draft.s.now - draft.ages.since(moved_timer(nodes[n]), mark.moved));
+    if (left <= Duration::zero()) continue;
+    for (const auto part : std::views::split(mark.pods, ' ')) {
+      const auto pod = by_hash.find(std::string_view(part.begin(), part.end()));
+      if (pod == by_hash.end()) continue;
+      pod->second->cut_for.insert(n);
+      draft.look_again_in(left);
+    }
+  }
+}
+
 }  // namespace
 
+std::string mark_of_pod(const SlicePod& pod) {
+  constexpr std::size_t kDigits = 10;
+  return short_hash(pod.meta.uid.str()).substr(0, kDigits);
+}
+
 void find_refusals(PlanDraft& draft, const std::vector<PartitionedNode>& nodes, std::vector<PodToPlace>& pods) {
+  find_cuts(draft, nodes, pods);
   std::map<std::string, PodToPlace*, std::less<>> by_uid;
   for (PodToPlace& each : pods) by_uid.emplace(each.pod->meta.uid.str(), &each);
   const auto each = [&](std::string_view what, const auto& use) {
@@ -104,7 +131,9 @@ void await_scheduler(PlanDraft& draft, const std::vector<PartitionedNode>& nodes
     if (!has_all(free->second, wanted)) continue;
     add_slices(free->second, wanted, -1);
     const TimerKey timer = timer_of(kWaits, nodes[n], *pods[p].pod);
-    draft.run(timer);
+    // A new leader goes on where the last one was.
+    const bool cut = pods[p].cut_for.contains(n);
+    draft.ages.run(timer, cut ? std::optional(nodes[n].mark.moved) : std::nullopt);
     if (!draft.s.timers.contains(timer)) draft.look_again_in(kNextWait);
   }
 }
@@ -114,6 +143,9 @@ namespace {
 TimerKey projecting(const std::string& node, const std::string& key) {
   return {Timer::slices_projecting, node, key};
 }
+
+// How long a key that no node names is kept where another one finds no room. A Node object can be gone for a moment.
+constexpr Duration kUnusedWhereFull = std::chrono::minutes(5);
 
 // Which keys nodes need.
 struct KeysInUse {
@@ -152,11 +184,13 @@ struct LabelMove {
   std::string text;
   std::string key;
   std::string slices;  // For people.
+  std::string pods;    // PartitioningMark::pods.
   explicit LabelMove(const WantedSlices& wanted)
       : node(*wanted.node),
         text(profile_text(wanted.geometry)),
         key(profile_key(node.name, text)),
-        slices(describe(total_of(wanted.geometry))) {}
+        slices(describe(total_of(wanted.geometry))),
+        pods(wanted.pods) {}
 };
 
 class Actuation {
@@ -218,17 +252,21 @@ class Actuation {
         continue;
       if (is_switched_on(config_map->meta.annotations.get(kPausedAnnotation))) continue;
       const bool full = full_.contains(where);
-      if (full && !used_at_least) used_at_least = keys_in_use(draft_.s.world, settled_nodes());
+      const Duration wait =
+          full ? std::min(kUnusedWhereFull, draft_.s.settings.keep_unused_keys) : draft_.s.settings.keep_unused_keys;
+      std::set<std::string> spare;  // Keys to return to that no node needs.
+      std::set<std::string>& removed = patches_[where].remove;
       for (const auto& [key, text] : config_map->data) {
         if (!text || !is_profile_key(key, *text) || wanted_keys_[where].contains(key)) continue;
         if (!used) used = keys_in_use(draft_.s.world, {});
-        const bool spare = used->contains(key, *text);  // If it can go at all.
-        if (spare && (!full || used_at_least->contains(key, *text))) continue;
-        if (spare ||
-            draft_.held_for({Timer::key_unused, k8s::to_string(where), key}, draft_.s.settings.keep_unused_keys)) {
-          patches_[where].remove.insert(key);
+        if (!used->contains(key, *text)) {
+          if (draft_.held_for({Timer::key_unused, k8s::to_string(where), key}, wait)) removed.insert(key);
+        } else if (full) {
+          if (!used_at_least) used_at_least = keys_in_use(draft_.s.world, settled_nodes());
+          if (!used_at_least->contains(key, *text)) spare.insert(key);
         }
       }
+      if (removed.empty()) removed = std::move(spare);
     }
   }
 
@@ -298,6 +336,7 @@ class Actuation {
     // A move that failed counts until one has succeeded since.
     mark.failures = node.mark.failed.empty() ? 0 : node.mark.failures;
     mark.labelled = node.mark.labelled || lacks_present_label(*node.node);
+    mark.pods = move.pods;
     PatchNode patch = naming_patch(node, mark, draft_.s.now);
     if (lacks_present_label(*node.node)) patch.set.emplace(kNosPartitioning, "mps");
     draft_.add(std::move(patch), "Partitioned",
@@ -339,13 +378,17 @@ class Actuation {
 PendingKeys pending_keys(const Snapshot& snapshot, const std::vector<PartitionedNode>& nodes, PlanningCache& cache) {
   PendingKeys out;
   std::map<std::size_t, WallTime> oldest;
+  // Slices in use stay, also where they are more than the memory that is left for slices.
+  const auto most = [&](const GpuSlices& gpu) {
+    return std::max(capacity_of_gpu(gpu, snapshot.settings.partitioning), gigabytes_of(gpu.used));
+  };
   const auto consider = [&](std::size_t index, const std::string& key, WallTime since) {
     const PartitionedNode& node = nodes[index];
     const auto text = key_text(node.config_map, key);
     if (!text || key == node.key || key != profile_key(node.name, *text)) return;
     const std::optional<Geometry>& geometry = cache.profile(text);
     if (!geometry || !keeps_pods(node, *geometry) || might_cut_bound_slices(node, *geometry) ||
-        !fits_gpus(node, *geometry, capacity_of_gpu(node.slices, snapshot.settings.partitioning)))
+        !fits_gpus(node, *geometry, most))
       return;
     const auto [known, is_new] = oldest.try_emplace(index, since);
     if (!is_new && known->second <= since) return;

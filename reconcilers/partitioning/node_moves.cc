@@ -35,7 +35,7 @@ Duration pause_after(std::int64_t failures) {
 
 // False: another machine has the node's name, or a GPU of it is gone.
 bool has_gpus_of(const PartitionedNode& node, const Geometry& geometry) {
-  return fits_gpus(node, geometry, node.slices.memory_mib / kMiBPerGiB);
+  return fits_gpus(node, geometry, most_cut_by_nos);
 }
 
 // The kubelet hands out the slices of the label's key, and the report does not show them.
@@ -234,11 +234,11 @@ class Follower {
 
   // Its report cannot become what the key holds, so the node is planned for as it reports itself.
   void report_other_gpus(const PartitionedNode& node) {
-    draft_.finding(Severity::warning, node_ref(node.name), kPartitioningUnconfirmed,
-                   fmt::format("node {} has {} GPUs of {} MiB, and key {}, which its label {} names, has slices of "
-                               "others: {}. The key is replaced with the node's next change",
-                               node.name, node.slices.gpus.size(), node.slices.memory_mib, node.key, kConfigLabel,
-                               describe(total_of(*node.named))));
+    draft_.finding(
+        Severity::warning, node_ref(node.name), kPartitioningUnconfirmed,
+        fmt::format("node {} has {}, and key {}, which its label {} names, has slices of others: {}. The "
+                    "key is replaced with the node's next change",
+                    node.name, describe_gpus(node.slices), node.key, kConfigLabel, describe(total_of(*node.named))));
   }
 
   // The node can still be in the move that its annotation reports. That a move has succeeded is written nowhere; one
@@ -333,9 +333,11 @@ bool might_cut_bound_slices(const PartitionedNode& node, const Geometry& geometr
   return false;
 }
 
-bool fits_gpus(const PartitionedNode& node, const Geometry& geometry, std::int64_t gigabytes) {
+bool fits_gpus(const PartitionedNode& node, const Geometry& geometry,
+               const std::function<std::int64_t(const GpuSlices&)>& most) {
   return std::ranges::all_of(geometry, [&](const auto& gpu) {
-    return gpu.first < static_cast<std::int64_t>(node.slices.gpus.size()) && gigabytes_of(gpu.second) <= gigabytes;
+    const auto index = static_cast<std::size_t>(gpu.first);
+    return index < node.slices.gpus.size() && gigabytes_of(gpu.second) <= most(node.slices.gpus[index]);
   });
 }
 
@@ -355,7 +357,11 @@ void add_release(PlanDraft& draft, PatchNode patch, const std::string& why) {
                                ? fmt::format("{} is removed", kConfigLabel)
                                : fmt::format("{} stays as it is", kConfigLabel);
   const std::string name = patch.name;
-  const std::string note = fmt::format("{}: its GPUs are no longer partitioned, and the label {}", why, what);
+  const std::string note = fmt::format(
+      "{}: its GPUs are no longer partitioned, and the label {}. The MPS server of nos's device plugin can leave them "
+      "in compute mode EXCLUSIVE_PROCESS, where one process at a time gets a context: nvidia-smi -q -d COMPUTE on the "
+      "node shows it, and nvidia-smi -c DEFAULT ends it",
+      why, what);
   draft.add(std::move(patch), kPartitioningReleased, fmt::format("node {}: {}", name, note), false, name);
   draft.event(node_ref(name), false, kPartitioningReleased, "Release", note);
 }

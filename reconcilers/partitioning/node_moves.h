@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -37,18 +38,22 @@ void follow_moves(PlanDraft& draft, std::vector<PartitionedNode>& nodes, Plannin
 // whose slices the report does not show, or that were bound a moment ago.
 [[nodiscard]] bool might_cut_bound_slices(const PartitionedNode& node, const Geometry& geometry);
 
-// The GPUs that the node has can carry `geometry` with so many GiB each: a machine can come back with other GPUs under
-// the same name.
-[[nodiscard]] bool fits_gpus(const PartitionedNode& node, const Geometry& geometry, std::int64_t gigabytes);
+// The GPUs that the node has can carry `geometry`, each as many GiB as `most` says: a machine can come back with other
+// GPUs under the same name.
+[[nodiscard]] bool fits_gpus(const PartitionedNode& node, const Geometry& geometry,
+                             const std::function<std::int64_t(const GpuSlices&)>& most);
 
 // --- Pods that the scheduler leaves waiting although a node has free slices for them. It looks at volumes, the
 // affinity between pods, their spread and more, which partitioning does not read: such a pod is planned for on another
 // node, and the slices serve others.
 
-// Sets PodToPlace::refused_by, as the timers of earlier passes say. A pod is refused on a node that has had free slices
-// for it for PartitioningSettings::confirm_timeout, or for three minutes if another node was that before; and for up to
-// an hour after the node has them no more. Names the timers that go on.
+// Sets PodToPlace::refused_by, as the timers of earlier passes say, and cut_for, as the annotations of the nodes say. A
+// pod is refused on a node that has had free slices for it for PartitioningSettings::confirm_timeout, or for three
+// minutes if another node was that before; and for up to an hour after the node has them no more. Names the timers that
+// go on.
 void find_refusals(PlanDraft& draft, const std::vector<PartitionedNode>& nodes, std::vector<PodToPlace>& pods);
+// The pod in PartitioningMark::pods.
+[[nodiscard]] std::string mark_of_pod(const SlicePod& pod);
 // Begins the wait of each pod that the plan puts on slices that are free already: the scheduler binds it now, or has a
 // reason not to. It begins later where the slices are about to change: by the plan, or by a key of `pending`.
 void await_scheduler(PlanDraft& draft, const std::vector<PartitionedNode>& nodes, const std::vector<PodToPlace>& pods,
@@ -69,6 +74,7 @@ struct WantedSlices {
   const PartitionedNode* node = nullptr;
   Geometry geometry;
   std::int32_t priority = 0;  // The highest of the pods that wait for it.
+  std::string pods;           // PartitioningMark::pods.
 };
 
 // What the whole fleet, labelled nodes included, leaves of the cluster's budget

@@ -10,34 +10,41 @@ namespace gso {
 
 namespace {
 
+// Of the sizes of the whole plan a node has few, and only those are looked at: indices of sizes count in `here_`.
 class Packer {
  public:
-  Packer(const std::vector<std::int64_t>& sizes, const PackNode& node, const SizeCounts& demand)
-      : sizes_(sizes),
-        node_(node),
-        need_(node.gpus.size()),
-        dropped_(node.gpus.size() * sizes.size()),
-        dropped_gigabytes_(node.gpus.size()),
-        surplus_(sizes.size()),
-        bound_(node.taken) {
+  Packer(const std::vector<std::int64_t>& sizes, const PackNode& node, const SizeCounts& demand) : node_(node) {
     SizeCounts supply(sizes.size());
     for (const PackGpu& gpu : node.gpus)
       for (std::size_t t = 0; t < sizes.size(); ++t) supply[t] += gpu.free[t];
-    for (std::size_t t = sizes.size(); t-- > 0;) {
+    for (std::size_t t = 0; t < sizes.size(); ++t) {
+      if (supply[t] == 0 && demand[t] == 0) continue;
+      here_.push_back(t);
+      sizes_.push_back(sizes[t]);
+      bound_.push_back(node.taken[t] + (node.just_taken.empty() ? 0 : node.just_taken[t]));
+    }
+    surplus_.resize(sizes_.size());
+    for (std::size_t i = sizes_.size(); i-- > 0;) {
+      const std::size_t t = here_[i];
       const std::int32_t left = supply[t] - demand[t] - node.taken[t];
       // Where bound pods have taken more than there is, the report is late: that is no demand.
       const std::int32_t missing = supply[t] - node.taken[t] >= 0 ? -left : demand[t];
-      surplus_[t] = std::max(left, 0);
-      for (std::int32_t i = 0; i < missing; ++i) missing_.push_back(t);
+      surplus_[i] = std::max(left, 0);
+      missing_.insert(missing_.end(), static_cast<std::size_t>(std::max(missing, 0)), i);
     }
-    for (std::size_t t = 0; t < node.just_taken.size(); ++t) bound_[t] += node.just_taken[t];
-    for (std::size_t g = 0; g < node.gpus.size(); ++g) need_[g] = -node.gpus[g].room;
     adds_.resize(missing_.size());
+    dropped_.resize(node.gpus.size() * sizes_.size());
+    dropped_gigabytes_.resize(node.gpus.size());
+    for (const PackGpu& gpu : node.gpus) {
+      need_.push_back(-gpu.room);
+      for (const std::size_t t : here_) free_.push_back(gpu.free[t]);
+    }
   }
 
   std::optional<NodePacking> run() {
     if (!missing_.empty() && (!node_.changeable || !may_fit())) return std::nullopt;
     if (!place_best_fit() && !search(0, 0)) return std::nullopt;
+    if (!missing_.empty() && node_.gives_up_excess) give_up_excess();
     return result();
   }
 
@@ -53,7 +60,7 @@ class Packer {
 
   // Free slices of that size that the GPU can give up in all, those included that it gives up already.
   [[nodiscard]] std::int32_t droppable(std::size_t g, std::size_t t) const {
-    const std::int32_t free = node_.gpus[g].free[t];
+    const std::int32_t free = free_[g * sizes_.size() + t];
     if (free == 0) return 0;
     // It is not known on which GPU the slices are that bound pods have taken: each might have all of them.
     return std::max(std::min(free - std::min(free, bound_[t]), surplus_[t] + dropped(g, t)), 0);
@@ -182,6 +189,16 @@ class Packer {
     return true;
   }
 
+  void give_up_excess() {
+    for (std::size_t g = 0; g < node_.gpus.size(); ++g) {
+      if (need_[g] <= dropped_gigabytes_[g]) continue;
+      std::int64_t most = 0;
+      for (std::size_t t = 0; t < sizes_.size(); ++t) most += droppable(g, t) * sizes_[t];
+      const std::int64_t gigabytes = least_drop(g, std::min(need_[g], most)).value_or(0);
+      give_up(g, slices_of_drop(g, gigabytes), gigabytes);
+    }
+  }
+
   void undo(std::size_t placed) {
     for (std::size_t i = 0; i < placed; ++i) need_[adds_[i]] -= sizes_[missing_[i]];
     const SizeCounts none(sizes_.size());
@@ -214,19 +231,21 @@ class Packer {
     NodePacking out;
     for (std::size_t g = 0; g < node_.gpus.size(); ++g) {
       out.free.push_back(node_.gpus[g].free);
-      for (std::size_t t = 0; t < sizes_.size(); ++t) out.free[g][t] -= dropped(g, t);
+      for (std::size_t t = 0; t < sizes_.size(); ++t) out.free[g][here_[t]] -= dropped(g, t);
       out.destroyed += dropped_gigabytes_[g];
       out.rooms.push_back(dropped_gigabytes_[g] - need_[g]);
     }
     for (std::size_t i = 0; i < missing_.size(); ++i) {
-      ++out.free[adds_[i]][missing_[i]];
+      ++out.free[adds_[i]][here_[missing_[i]]];
       out.added += sizes_[missing_[i]];
     }
     return out;
   }
 
-  const std::vector<std::int64_t>& sizes_;
   const PackNode& node_;
+  std::vector<std::size_t> here_;                // Indices of PackInput::sizes.
+  std::vector<std::int64_t> sizes_;              // These, in GiB.
+  SizeCounts free_;                              // By GPU and size.
   std::vector<std::int64_t> need_;               // By GPU: GiB that its free slices must give up; negative: its room.
   SizeCounts dropped_;                           // By GPU and size: free slices that are given up.
   std::vector<std::int64_t> dropped_gigabytes_;  // By GPU: what these make up.

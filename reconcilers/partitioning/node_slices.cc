@@ -14,6 +14,7 @@
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/stored_fields.h"
+#include "reconcilers/profile/expected.h"
 
 namespace gso {
 
@@ -165,7 +166,8 @@ constexpr stored::Field<PartitioningMark> kMarkFields[] = {
     field<PartitioningMark, &PartitioningMark::before>("before", When::if_set),
     field<PartitioningMark, &PartitioningMark::labelled>("labelled", When::if_set),
     field<PartitioningMark, &PartitioningMark::failed>("failed", When::if_set),
-    field<PartitioningMark, &PartitioningMark::failures>("failures", When::if_set)};
+    field<PartitioningMark, &PartitioningMark::failures>("failures", When::if_set),
+    field<PartitioningMark, &PartitioningMark::pods>("pods", When::if_set)};
 
 }  // namespace
 
@@ -202,7 +204,7 @@ namespace {
 // Reads a label's number from 1 to `most`; why there is none, or empty.
 std::string read_number(const Node& node, std::string_view label, std::int64_t most, std::int64_t& out) {
   const auto text = node.meta.labels.get(label);
-  if (!text) return fmt::format("the label {} is missing", label);
+  if (!text) return fmt::format("the label {} is missing, which GPU Feature Discovery writes", label);
   const auto number = whole_number(*text);
   if (!number || *number < 1 || *number > most)
     return fmt::format("the label {} is '{}', not a number from 1 to {}", label, shown_value(*text), most);
@@ -225,29 +227,58 @@ std::string read_status(std::string_view key, std::string_view value, NodeSlices
     return fmt::format("the annotation {} is '{}', not a number of slices", key, value);
   if (*count == 0) return {};
   if (*index >= std::ssize(out.gpus))
-    return fmt::format("the annotation {} names a GPU beyond the label {}={}", key, kGpuCount, out.gpus.size());
+    return fmt::format(
+        "the annotation {} names a GPU beyond the {} of the label {}. Where GPUs of several models are, state them in "
+        "the annotation {}",
+        key, out.gpus.size(), kGpuCount, kDevicesAnnotation);
   GpuSlices& gpu = out.gpus[static_cast<std::size_t>(*index)];
   (status == "used" ? gpu.used : gpu.free)[*gigabytes] = *count;
   return {};
 }
 
+constexpr std::size_t kMostGpus = 256;
+// 4 TiB, far more than any GPU has: what is larger is no memory, and costs a plan more than it is worth.
+constexpr std::int64_t kMostMemory = std::int64_t{1} << 22;
+
+// From the labels: GFD writes those of one model, whatever others there are.
+std::string read_labelled_gpus(const Node& node, NodeSlices& out) {
+  std::int64_t gpus = 0;
+  std::int64_t memory = 0;
+  std::string problem = read_number(node, kGpuCount, kMostGpus, gpus);
+  if (problem.empty()) problem = read_number(node, kGpuMemory, kMostMemory, memory);
+  if (problem.empty()) out.gpus.assign(static_cast<std::size_t>(gpus), {{}, {}, memory});
+  return problem;
+}
+
+// From the annotation that states each GPU. One without memory has the least that is known of the others and the label.
+std::string read_stated_gpus(const Node& node, std::string_view text, NodeSlices& out) {
+  const auto devices = parse_devices(text);
+  if (!devices) return fmt::format("the annotation {} cannot be read: {}", kDevicesAnnotation, devices.error().message);
+  std::int64_t least = 0;
+  if (!read_number(node, kGpuMemory, kMostMemory, least).empty()) least = kMostMemory + 1;
+  for (const Device& device : *devices)
+    if (device.memory_mib > 0) least = std::min(least, device.memory_mib);
+  if (devices->empty() || devices->size() > kMostGpus || least > kMostMemory)
+    return fmt::format("the annotation {} does not say how much memory the GPUs have", kDevicesAnnotation);
+  for (const Device& device : *devices)
+    out.gpus.push_back({{}, {}, device.memory_mib > 0 ? std::min(device.memory_mib, kMostMemory) : least});
+  return {};
+}
+
 // Why the report of the node makes no sense, or empty.
 std::string read_report(const Node& node, NodeSlices& out) {
-  constexpr std::int64_t kMostGpus = 256;
-  // 4 TiB, far more than any GPU has: what is larger is no memory, and costs a plan more than it is worth.
-  constexpr std::int64_t kMostMemory = std::int64_t{1} << 22;
-  std::int64_t gpus = 0;
-  std::string problem = read_number(node, kGpuCount, kMostGpus, gpus);
-  if (problem.empty()) problem = read_number(node, kGpuMemory, kMostMemory, out.memory_mib);
-  out.gpus.resize(static_cast<std::size_t>(gpus));
+  std::string problem;
   for (const auto& [key, value] : node.meta.annotations)
     if (problem.empty() && key.view().starts_with(kNosStatusPrefix))
       problem = read_status(key.view(), value.view(), out);
   if (!problem.empty()) return problem;
   for (const auto& [index, slices] : out.all()) {
-    if (gigabytes_of(slices) * kMiBPerGiB <= out.memory_mib) continue;
-    return fmt::format("GPU {} reports slices of {} GiB, more than the {} MiB of the label {}", index,
-                       gigabytes_of(slices), out.memory_mib, kGpuMemory);
+    const GpuSlices& gpu = out.gpus[static_cast<std::size_t>(index)];
+    if (gigabytes_of(slices) <= most_cut_by_nos(gpu)) continue;
+    return fmt::format(
+        "GPU {} reports slices of {} GiB, more than the {} MiB that it has by the label {} or the "
+        "annotation {}: correct what is wrong there, or restart nos's gpu-agent on the node if its report is old",
+        index, gigabytes_of(slices), gpu.memory_mib, kGpuMemory, kDevicesAnnotation);
   }
   return {};
 }
@@ -278,10 +309,27 @@ SliceCounts NodeSlices::free() const {
   return out;
 }
 
+std::string describe_gpus(const NodeSlices& slices) {
+  const std::string count = counted(slices.gpus.size(), "GPU");
+  if (slices.gpus.empty()) return count;
+  const auto [least, most] = std::ranges::minmax(slices.gpus, {}, &GpuSlices::memory_mib);
+  const std::string range = least.memory_mib == most.memory_mib ? "" : fmt::format("{} to ", least.memory_mib);
+  return fmt::format("{} of {}{} MiB", count, range, most.memory_mib);
+}
+
+std::int64_t most_cut_by_nos(const GpuSlices& gpu) {
+  constexpr std::int64_t kMiBPerGigabyteOfNos = 1000;
+  return (gpu.memory_mib + kMiBPerGigabyteOfNos - 1) / kMiBPerGigabyteOfNos;
+}
+
 NodeSlices read_slices(const Node& node) {
   NodeSlices out;
-  std::string problem = read_report(node, out);
-  return problem.empty() ? out : NodeSlices{{}, 0, std::move(problem)};
+  const auto stated = node.meta.annotations.get(kDevicesAnnotation);
+  out.problem = stated ? read_stated_gpus(node, *stated, out) : read_labelled_gpus(node, out);
+  if (out.problem.empty()) out.problem = read_report(node, out);
+  if (!out.problem.empty())
+    for (GpuSlices& gpu : out.gpus) gpu = {{}, {}, gpu.memory_mib};
+  return out;
 }
 
 }  // namespace gso

@@ -56,6 +56,7 @@ using Geometry = std::map<std::int64_t, SliceCounts>;
 
 struct PartitioningMark {
   static constexpr int kVersion = 1;
+  static constexpr std::size_t kMostPods = 64;
   std::string key;        // That the label was moved to.
   std::string good;       // The key before, which the node had shown: the label returns to it if this one fails.
   WallTime moved{};       // When, by the operator's clock. Whole seconds.
@@ -64,6 +65,8 @@ struct PartitioningMark {
   // A key that the node did not show in time, and how often in succession that was so.
   std::string failed;
   std::int64_t failures = 0;
+  // Short hashes of the uids of pods for which the label was moved, one blank between two; kMostPods at most.
+  std::string pods;
   // The annotation is there and cannot be read, or was written by a newer release; every other field is then empty.
   std::string problem;
   friend bool operator==(const PartitioningMark&, const PartitioningMark&) = default;
@@ -86,20 +89,26 @@ struct PartitioningMark {
 struct GpuSlices {
   SliceCounts used;
   SliceCounts free;
+  // Of the annotation gpusharing.dev/devices, else of the label nvidia.com/gpu.memory.
+  std::int64_t memory_mib = 0;
 };
 
 inline constexpr std::int64_t kMiBPerGiB = 1024;
+// The most GiB that slices of that GPU can have together: nos counts its memory in thousands, rounded up, and has cut
+// more than there is on most GPUs. Source: nebuly-ai/nos at 12e0a72, pkg/gpu/util.go.
+[[nodiscard]] std::int64_t most_cut_by_nos(const GpuSlices& gpu);
 
 struct NodeSlices {
   std::vector<GpuSlices> gpus;  // By index; a GPU without annotations is empty.
-  std::int64_t memory_mib = 0;  // Of one GPU: the label nvidia.com/gpu.memory.
-  // Why the node cannot be partitioned: a label is missing or no number, or the report makes no sense. Then nothing
-  // else is set. Empty: no problem.
+  // Why the node cannot be partitioned: a label is missing or no number, or the report makes no sense. Then no GPU has
+  // slices, and there is none if their number or memory is unknown. Empty: no problem.
   std::string problem;
   [[nodiscard]] Geometry used() const;
   [[nodiscard]] Geometry all() const;      // Used and free.
   [[nodiscard]] SliceCounts free() const;  // Of all GPUs together.
 };
+// "2 GPUs of 40960 MiB", "3 GPUs of 15360 to 40960 MiB". For people.
+[[nodiscard]] std::string describe_gpus(const NodeSlices& slices);
 
 [[nodiscard]] NodeSlices read_slices(const Node& node);
 

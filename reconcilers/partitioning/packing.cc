@@ -88,6 +88,22 @@ class PackState {
     return best;
   }
 
+  // A node for the pod without a comparison of all: one with free slices, else the next one that gives up none for it,
+  // else one on which it fits.
+  [[nodiscard]] std::optional<std::size_t> any_place(std::size_t pod) {
+    const std::vector<std::size_t>& nodes = admission(pod);
+    for (const std::size_t node : nodes)
+      if (has_spare(pod, node) && cost(pod, node)) return node;
+    std::optional<std::size_t> fits;
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      next_ = (next_ + (i > 0 ? 1 : 0)) % nodes.size();
+      const auto here = cost(pod, nodes[next_]);
+      if (here && here->destroyed == 0) return nodes[next_];
+      if (here && !fits) fits = nodes[next_];
+    }
+    return fits;
+  }
+
   // The pod fits on the node once `leaving` has left it.
   [[nodiscard]] bool fits_instead(std::size_t pod, std::size_t leaving, std::size_t node) {
     ++work_;
@@ -122,6 +138,19 @@ class PackState {
     SizeCounts demand;
     NodePacking packing;
   };
+
+  // The node has free slices for the pod that neither bound pods nor the others there need.
+  [[nodiscard]] bool has_spare(std::size_t pod, std::size_t node) const {
+    const SizeCounts& wanted = signatures_[signature_of_[pod]];
+    const PackNode& there = input.nodes[node];
+    for (std::size_t t = 0; t < wanted.size(); ++t) {
+      if (wanted[t] == 0) continue;
+      std::int32_t spare = -there.taken[t] - nodes_[node].demand[t];
+      for (const PackGpu& gpu : there.gpus) spare += gpu.free[t];
+      if (spare < wanted[t]) return false;
+    }
+    return true;
+  }
 
   [[nodiscard]] SizeCounts with(const SizeCounts& demand, std::size_t pod, std::int32_t by) const {
     SizeCounts out = demand;
@@ -160,10 +189,14 @@ class PackState {
   std::vector<std::size_t> signature_of_;
   std::vector<std::size_t> kinds_;
   std::size_t work_ = 0;
+  std::size_t next_ = 0;  // Of any_place(): where it found the last one, in the list of nodes.
 };
 
-// Bounds of the work, in evaluations of nodes. Within them the answer does not depend on the machine.
-constexpr std::size_t kMostMoves = 60'000;
+// Bounds of the work, in evaluations of nodes. Within them the answer does not depend on the machine. Beyond the first
+// one a pod gets the first place that is found, and beyond the last one pods wait.
+constexpr std::size_t kMostCompared = 60'000;
+constexpr std::size_t kMostComparedOfNode = 64;
+constexpr std::size_t kMostAsCompared = 3;  // Times as many.
 constexpr std::size_t kSearchSteps = 12'000;
 constexpr std::size_t kSearchPods = 24;
 
@@ -173,12 +206,17 @@ class Greedy {
 
   void run() {
     std::set<std::size_t> hopeless;  // Kinds of pods: as others are served, less is left for them.
-    for (std::size_t pod = 0; pod < state_.input.pods.size(); ++pod) {
-      if (hopeless.contains(state_.kind(pod))) continue;
-      if (!serve(pod)) hopeless.insert(state_.kind(pod));
+    const std::size_t pods = state_.input.pods.size();
+    for (planned = 0; planned < pods && state_.work() < kMostAsCompared * most_compared(); ++planned) {
+      if (may_work()) compared = planned + 1;
+      if (hopeless.contains(state_.kind(planned))) continue;
+      if (!serve(planned)) hopeless.insert(state_.kind(planned));
     }
     empty_nodes();
   }
+
+  std::size_t compared = 0;  // Packing::compared, planned.
+  std::size_t planned = 0;
 
  private:
   // Nodes that one search for a place has asked.
@@ -188,6 +226,11 @@ class Greedy {
   };
 
   bool serve(std::size_t pod) {
+    if (!may_work()) {
+      const auto node = state_.any_place(pod);
+      if (node) state_.put(pod, *node);
+      return node.has_value();
+    }
     const auto place = state_.best_place(pod);
     if (place && place->cost.added == 0) {
       state_.put(pod, place->node);
@@ -202,7 +245,10 @@ class Greedy {
     return eject(pod);
   }
 
-  [[nodiscard]] bool may_work() const { return state_.work() < kMostMoves + state_.input.nodes.size() * 64; }
+  [[nodiscard]] std::size_t most_compared() const {
+    return kMostCompared + state_.input.nodes.size() * kMostComparedOfNode;
+  }
+  [[nodiscard]] bool may_work() const { return state_.work() < most_compared(); }
 
   // Takes the place of an equal pod that finds a free slice elsewhere, directly or in the same way: an augmenting path.
   // Each pod of the path keeps its place until the next one has gone, or two pods would be given the same slice.
@@ -403,10 +449,14 @@ class Search {
 
 Packing best_packing(const PackInput& input) {
   PackState state(input);
-  Greedy(state).run();
+  Greedy greedy(state);
+  greedy.run();
   if (input.pods.size() <= kSearchPods) Search(state, kSearchSteps).run();
   Packing out;
   out.node_of = state.node_of;
+  out.compared = greedy.compared;
+  out.planned = greedy.planned;
+  out.work = state.work();
   for (std::size_t node = 0; node < input.nodes.size(); ++node) out.nodes.push_back(state.packing(node));
   return out;
 }

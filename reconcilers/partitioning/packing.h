@@ -33,6 +33,8 @@ struct PackNode {
   SizeCounts just_taken;
   bool changeable = false;  // Otherwise it only has its free slices.
   bool busy = false;        // It has used slices.
+  // If it changes, GPUs whose room is negative give up free slices for that as well, as far as they have them.
+  bool gives_up_excess = false;
   friend bool operator==(const PackNode&, const PackNode&) = default;
 };
 
@@ -75,6 +77,11 @@ struct PackInput {
 struct Packing {
   std::vector<std::optional<std::size_t>> node_of;  // By pod; nullopt: it is not served.
   std::vector<NodePacking> nodes;                   // By node.
+  // So many of the first pods were put where it costs least; the others got the first place that was found, because the
+  // work of a plan is bounded. Those from `planned` on got none for that reason.
+  std::size_t compared = 0;
+  std::size_t planned = 0;
+  std::size_t work = 0;  // Evaluations of a node.
 };
 
 // Nodes change only if more pods are served then.

@@ -252,7 +252,8 @@ PartitionedNode read_node(const World& world, WallTime now, const Discovery& dis
     out.unreported = unreported_of(out);
     find_just_bound(out, now);
   }
-  out.readable = out.slices.problem.empty() && !is_before_volta(node) && !facts_of(node).mig_enabled;
+  out.divisible = !is_before_volta(node) && !facts_of(node).mig_enabled;
+  out.readable = out.divisible && out.slices.problem.empty();
   out.left_alone = obstacle_of(world, discovery, out);
   return out;
 }

@@ -109,7 +109,8 @@ struct PartitionedNode {
   SliceCounts just_bound;
   AgentView agent;
   Duration report_due{0};            // In how long `just_bound` is empty again, if no other pod comes.
-  bool readable = false;             // Its report makes sense, and its GPUs can carry slices.
+  bool divisible = false;            // Its GPUs can carry slices: from Volta on, and without MIG.
+  bool readable = false;             // The same, and its report makes sense.
   std::optional<Reason> left_alone;  // Why: a part of a sentence. nullopt: it is not.
   NodeStanding standing;             // Of follow_moves().
   // The report shows the slices that the label's key holds, and after a move of the operator the kubelet does too; or

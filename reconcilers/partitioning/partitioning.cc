@@ -27,7 +27,9 @@ std::optional<HomogeneousReplicas> nearest_replicas(const NodeSlices& slices, co
                                                     const PartitioningSettings& settings) {
   // The MPS daemon of the official plugin refuses more. Source: cmd/mps-control-daemon/mps/device.go.
   constexpr std::int64_t kMostMpsClients = 48;
-  const std::int64_t capacity = capacity_of_gpu(slices, settings);
+  std::int64_t capacity = 0;
+  if (!slices.gpus.empty())
+    capacity = capacity_of_gpu(std::ranges::min(slices.gpus, {}, &GpuSlices::memory_mib), settings);
   std::int64_t largest = 0;
   for (const SlicePod* pod : pods) {
     for (const std::int64_t gigabytes : pod->slices)
@@ -157,8 +159,7 @@ class Partitioning {
       if (node.left_alone->code == kPartitioningNeedsFork)
         alternative = official_alternative(discovery_, node, waiting_.considered, draft_.s.settings.partitioning);
       draft_.finding(Severity::warning, node_ref(node.name), node.left_alone->code,
-                     fmt::format("the GPUs of node {} are not partitioned: {}{}", node.name, node.left_alone->message,
-                                 alternative));
+                     describe_left_alone(node) + alternative);
     }
   }
 
@@ -167,23 +168,27 @@ class Partitioning {
     report_refused(draft_, waiting_.refused);
     std::vector<const SlicePod*> too_large;
     std::map<std::vector<std::int64_t>, bool> fits;
+    report_other_lacks(draft_, waiting_.lack_no_slice);
     for (const SlicePod* pod : waiting_.considered) {
       const auto [at, is_new] = fits.try_emplace({pod->slices.begin(), pod->slices.end()}, false);
       if (is_new) at->second = fits_somewhere(*pod);
       if (at->second || nodes_.empty())
-        pods_.push_back({pod, {}});
+        pods_.push_back({pod, {}, {}});
       else
         too_large.push_back(pod);
     }
     std::int64_t largest = 0;
     for (const PartitionedNode& node : nodes_)
-      if (node.readable) largest = std::max(largest, capacity_of_gpu(node.slices, draft_.s.settings.partitioning));
+      for (const GpuSlices& gpu : node.divisible ? node.slices.gpus : std::vector<GpuSlices>())
+        largest = std::max(largest, capacity_of_gpu(gpu, draft_.s.settings.partitioning));
     report_too_large(draft_, too_large, largest);
   }
 
+  // Or might: there is a node whose GPUs are not known.
   [[nodiscard]] bool fits_somewhere(const SlicePod& pod) const {
     return std::ranges::any_of(nodes_, [&](const PartitionedNode& node) {
-      return node.readable && fits_when_empty(node.slices, pod, draft_.s.settings.partitioning);
+      return node.divisible &&
+             (node.slices.gpus.empty() || fits_when_empty(node.slices, pod, draft_.s.settings.partitioning));
     });
   }
 
@@ -257,10 +262,23 @@ class Partitioning {
     std::vector<WantedSlices> wanted;
     for (std::size_t n = 0; n < nodes_.size(); ++n)
       if (pending_.contains(n) || plan_.packing[n].changed())
-        wanted.push_back({&nodes_[n], plan_.geometry[n], priority_of(n).value_or(0)});
+        wanted.push_back({&nodes_[n], plan_.geometry[n], priority_of(n).value_or(0), pods_of_move(n)});
       else if (auto smaller = without_idle_slices(n))
-        wanted.push_back({&nodes_[n], *std::move(smaller), std::numeric_limits<std::int32_t>::min()});
+        wanted.push_back({&nodes_[n], *std::move(smaller), std::numeric_limits<std::int32_t>::min(), pods_of_move(n)});
     actuate(draft_, discovery_, nodes_, std::move(wanted), slots_, batch());
+  }
+
+  // PartitioningMark::pods: those that get slices there now, and those that the move before was for and that still
+  // wait.
+  [[nodiscard]] std::string pods_of_move(std::size_t n) const {
+    std::string out;
+    std::size_t count = 0;
+    for (std::size_t p = 0; p < pods_.size() && count < PartitioningMark::kMostPods; ++p) {
+      if (plan_.node_of[p] != n && !pods_[p].cut_for.contains(n)) continue;
+      out += (out.empty() ? "" : " ") + mark_of_pod(*pods_[p].pod);
+      ++count;
+    }
+    return out;
   }
 
   // Scale-down, if it is switched on: what the node should carry; nullopt: what it has.
@@ -269,8 +287,8 @@ class Partitioning {
     if (wait <= Duration::zero() || !nodes_[n].standing.changeable) return std::nullopt;
     SliceCounts idle = idle_slices(nodes_[n], plan_, n);
     // A pod that the scheduler does not bind there waits for them all the same.
-    for (const auto& [pod, refused_by] : pods_)
-      if (refused_by.contains(n)) add_slices(idle, *pod, -1);
+    for (const PodToPlace& each : pods_)
+      if (each.refused_by.contains(n)) add_slices(idle, *each.pod, -1);
     if (idle.empty()) return std::nullopt;
     if (!draft_.held_for({Timer::slices_idle, nodes_[n].name, describe(idle)}, wait)) return std::nullopt;
     Geometry out = without_idle(nodes_[n], plan_.geometry[n], idle);

@@ -101,15 +101,20 @@ class Reporter {
     std::set<Kind> waiting;
     for (std::size_t p = 0; p < pods.size(); ++p) {
       const SlicePod& pod = *pods[p].pod;
-      kinds.push_back({{pod.slices.begin(), pod.slices.end()}, admission_signature(pod), pods[p].refused_by});
+      kinds.push_back(
+          {{pod.slices.begin(), pod.slices.end()}, admission_signature(pod), pods[p].refused_by, pods[p].cut_for});
       if (!plan_.node_of[p]) waiting.insert(kinds.back());
     }
     most_of_kind_ = std::max<std::size_t>(kMostHypotheses / std::max<std::size_t>(waiting.size(), 1), 1);
     for (std::size_t p = 0; p < pods.size(); ++p)
       if (plan_.node_of[p])
-        report_place(pods[p], nodes_[*plan_.node_of[p]]);
-      else
+        report_place(pods[p], nodes_[*plan_.node_of[p]], p < plan_.compared);
+      else if (p < plan_.planned)
         report_none(pods[p], kinds[p]);
+      else
+        report_unavailable(*pods[p].pod,
+                           "it is not planned for before pods that come first: too many of different "
+                           "needs wait at once");
   }
 
  private:
@@ -119,13 +124,23 @@ class Reporter {
     std::vector<std::int64_t> slices;
     std::string admission;
     std::set<std::size_t> refused_by;
+    std::set<std::size_t> cut_for;
     friend auto operator<=>(const Kind&, const Kind&) = default;
   };
 
-  void report_place(const PodToPlace& placed, const PartitionedNode& node) {
+  void report_unavailable(const SlicePod& pod, std::string_view why) {
+    draft_.event(pod_ref(pod.meta), true, kSliceUnavailable, kAction,
+                 fmt::format("needs {} of GPU memory; {}", describe_need(pod), why));
+  }
+
+  // `compared`: with all other nodes.
+  void report_place(const PodToPlace& placed, const PartitionedNode& node, bool compared) {
     const std::string refusals = describe_refusals(placed);
     draft_.event(pod_ref(placed.pod->meta), false, kSlicePlanned, kAction,
-                 fmt::format("needs {} of GPU memory: planned on node {}{}{}", describe_need(*placed.pod), node.name,
+                 fmt::format("needs {} of GPU memory: planned on node {}{}{}{}", describe_need(*placed.pod), node.name,
+                             compared ? ""
+                                      : " (the first that was found: with so many pods of different needs, not all "
+                                        "nodes are compared)",
                              refusals.empty() ? "" : "; ", refusals));
   }
 
@@ -134,18 +149,23 @@ class Reporter {
     if (is_new) at->second = find_why(unplaced);
     const std::string& why = at->second;
     if (why.empty()) return;  // A node has the memory as soon as its move is over.
-    draft_.event(pod_ref(unplaced.pod->meta), true, kSliceUnavailable, kAction,
-                 fmt::format("needs {} of GPU memory; {}", describe_need(*unplaced.pod), why));
+    report_unavailable(*unplaced.pod, why);
   }
 
   // "node n1 has free slices, but ..."; empty: no node is refused.
   [[nodiscard]] std::string describe_refusals(const PodToPlace& pod) const {
     if (pod.refused_by.empty()) return {};
-    std::vector<std::string> names;
-    for (const std::size_t n : pod.refused_by) names.push_back(nodes_[n].name);
     return fmt::format(
-        "the scheduler does not bind it to {} {}, where slices were free for it: kubectl describe pod says why",
-        names.size() == 1 ? "node" : "nodes", first_names(names));
+        "the scheduler does not bind it to {}, where slices were free for it: kubectl describe pod says "
+        "why",
+        names_of(pod.refused_by));
+  }
+
+  // "node n1", "nodes n1, n2".
+  [[nodiscard]] std::string names_of(const std::set<std::size_t>& nodes) const {
+    std::vector<std::string> names;
+    for (const std::size_t n : nodes) names.push_back(nodes_[n].name);
+    return fmt::format("{} {}", names.size() == 1 ? "node" : "nodes", first_names(names));
   }
 
   std::string find_why(const PodToPlace& unplaced) {
@@ -154,9 +174,14 @@ class Reporter {
     std::optional<Alternative> nearest;
     std::size_t admitting = 0;
     std::size_t crowded = 0;
+    const PartitionedNode* left_alone = nullptr;
     for (std::size_t n = 0; n < nodes_.size(); ++n) {
       const PartitionedNode& node = nodes_[n];
-      if (unplaced.refused_by.contains(n) || !node.standing.serves || !admission.follows_rules(*node.node)) continue;
+      if (!unplaced.can_be_on(n) || !admission.follows_rules(*node.node)) continue;
+      if (!node.standing.serves) {
+        if (left_alone == nullptr && node.left_alone) left_alone = &node;
+        continue;
+      }
       if (!node.has_room_for(pod)) {
         ++crowded;
         continue;
@@ -172,6 +197,11 @@ class Reporter {
       why = describe_too_small(admitting);
     else if (crowded > 0)
       why = describe_crowded(crowded, pod);
+    else if (unplaced.is_limited())
+      why = fmt::format("{} were cut for it within an hour, and no other node is cut before that hour is over",
+                        names_of(unplaced.cut_for));
+    else if (left_alone != nullptr)
+      why = describe_left_alone(*left_alone);
     else if (unplaced.refused_by.empty())
       why = describe_unadmitted();
     if (unplaced.refused_by.empty() || (nearest && why.empty())) return why;
@@ -228,13 +258,30 @@ void report_refused(PlanDraft& draft, const std::vector<const SlicePod*>& pods) 
   }
 }
 
+void report_other_lacks(PlanDraft& draft, const std::vector<const SlicePod*>& pods) {
+  for (const SlicePod* pod : pods) {
+    draft.event(
+        pod_ref(pod->meta), true, kSliceUnavailable, kAction,
+        fmt::format("needs {} of GPU memory, and no GPU is cut for it: by the scheduler's message no node lacks "
+                    "only a slice. kubectl describe pod says what it lacks",
+                    describe_need(*pod)));
+  }
+}
+
+std::string describe_left_alone(const PartitionedNode& node) {
+  return fmt::format("the GPUs of node {} are not partitioned: {}", node.name, node.left_alone->message);
+}
+
 void report_too_large(PlanDraft& draft, const std::vector<const SlicePod*>& pods, std::int64_t largest) {
   for (const SlicePod* pod : pods) {
-    const std::string why =
-        fmt::format("needs {} of GPU memory, and no node that is labelled for partitioning could ever hold that: {}",
-                    describe_need(*pod),
-                    largest > 0 ? fmt::format("its largest GPU has room for {} GiB of slices in total", largest)
-                                : "none has a GPU whose size is known");
+    const std::string why = fmt::format(
+        "needs {} of GPU memory, and no node that is labelled for partitioning could ever hold that: {}",
+        describe_need(*pod),
+        largest > 0 ? fmt::format("its largest GPU has room for {} GiB of slices in total, beside the {} MiB "
+                                  "that are kept for the driver and the MPS server (setting "
+                                  "partitioning-reserved-mib)",
+                                  largest, draft.s.settings.partitioning.reserved_mib)
+                    : "its GPUs cannot be divided: they are older than Volta, or MIG is enabled");
     draft.finding(Severity::warning, pod_ref(pod->meta), kSliceTooLarge, fmt::format("pod {} {}", name_of(*pod), why));
     draft.event(pod_ref(pod->meta), true, kSliceTooLarge, kAction, why);
   }

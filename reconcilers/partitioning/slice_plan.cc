@@ -41,14 +41,18 @@ std::int64_t gigabytes_wanted(const SlicePod& pod) {
 
 PendingPods pending_pods(const World& world) {
   PendingPods out;
-  for (const auto& [key, pod] : world.partitioning.pods.all())
-    if (is_considered(*pod)) (describe_refusal(*pod).empty() ? out.considered : out.refused).push_back(pod.get());
+  for (const auto& [key, pod] : world.partitioning.pods.all()) {
+    if (!is_considered(*pod)) continue;
+    const bool refused = !describe_refusal(*pod).empty();
+    (refused ? out.refused : pod->lacks_no_slice ? out.lack_no_slice : out.considered).push_back(pod.get());
+  }
   const auto order = [](const SlicePod* pod) {
     return std::tuple(-std::int64_t{pod->priority}, gigabytes_wanted(*pod), pod->slices.size(),
                       pod->meta.creation_timestamp, pod->meta.ns.view(), std::string_view(pod->meta.name));
   };
   std::ranges::sort(out.considered, {}, order);
   std::ranges::sort(out.refused, {}, order);
+  std::ranges::sort(out.lack_no_slice, {}, order);
   return out;
 }
 
@@ -138,16 +142,19 @@ PackInput input_of(const std::vector<PartitionedNode>& nodes, const std::vector<
     const bool changeable = nodes[n].standing.changeable && !pending.contains(n);
     out.nodes.push_back(pack_node_of(nodes[n], carried_by(nodes, n, pending), changeable, out.sizes, settings));
   }
-  std::map<std::pair<std::string, std::set<std::size_t>>, std::size_t> admissions;
+  using Nodes = std::set<std::size_t>;
+  std::map<std::tuple<std::string, Nodes, Nodes>, std::size_t> admissions;
   // Pods that ask for different CPUs are alike where the same nodes admit them: the packing remembers answers by kind.
   std::map<std::vector<std::size_t>, std::size_t> lists;
-  for (const auto& [pod, refused_by] : pods) {
-    const auto [at, is_new] = admissions.try_emplace({admission_signature(*pod), refused_by}, 0);
+  for (const PodToPlace& each : pods) {
+    const SlicePod* pod = each.pod;
+    const auto [at, is_new] = admissions.try_emplace(
+        {admission_signature(*pod), each.refused_by, each.is_limited() ? each.cut_for : Nodes()}, 0);
     if (is_new) {
       std::vector<std::size_t> admitted;
       const Admission admission(*pod);
       for (std::size_t n = 0; n < nodes.size(); ++n)
-        if (nodes[n].standing.serves && !refused_by.contains(n) && admission.admits(nodes[n])) admitted.push_back(n);
+        if (nodes[n].standing.serves && each.can_be_on(n) && admission.admits(nodes[n])) admitted.push_back(n);
       at->second = lists.try_emplace(std::move(admitted), lists.size()).first->second;
     }
     out.pods.push_back({pod->priority, {pod->slices.begin(), pod->slices.end()}, at->second});
@@ -159,23 +166,24 @@ PackInput input_of(const std::vector<PartitionedNode>& nodes, const std::vector<
 
 }  // namespace
 
-std::int64_t capacity_of_gpu(const NodeSlices& slices, const PartitioningSettings& settings) {
-  return std::max<std::int64_t>(slices.memory_mib - settings.reserved_mib, 0) / kMiBPerGiB;
+std::int64_t capacity_of_gpu(const GpuSlices& gpu, const PartitioningSettings& settings) {
+  return std::max<std::int64_t>(gpu.memory_mib - settings.reserved_mib, 0) / kMiBPerGiB;
 }
 
 PackNode pack_node_of(const PartitionedNode& node, const Geometry& carries, bool changeable,
                       const std::vector<std::int64_t>& sizes, const PartitioningSettings& settings) {
   PackNode out;
-  const std::int64_t capacity = capacity_of_gpu(node.slices, settings);
   for (std::size_t g = 0; g < node.slices.gpus.size(); ++g) {
     const SliceCounts& used = node.slices.gpus[g].used;
     const SliceCounts free = free_on(node, carries, g);
-    out.gpus.push_back({capacity - gigabytes_of(used) - gigabytes_of(free), counts_of(sizes, free)});
+    out.gpus.push_back({capacity_of_gpu(node.slices.gpus[g], settings) - gigabytes_of(used) - gigabytes_of(free),
+                        counts_of(sizes, free)});
     out.busy = out.busy || !used.empty();
   }
   out.taken = counts_of(sizes, node.taken());
   out.just_taken = counts_of(sizes, node.just_bound);
   out.changeable = changeable;
+  out.gives_up_excess = true;
   return out;
 }
 
@@ -186,8 +194,8 @@ bool fits_when_empty(const NodeSlices& slices, const SlicePod& pod, const Partit
   PackNode node;
   node.changeable = true;
   node.taken.resize(sizes.size());
-  for (std::size_t g = 0; g < slices.gpus.size(); ++g)
-    node.gpus.push_back({capacity_of_gpu(slices, settings), SizeCounts(sizes.size())});
+  for (const GpuSlices& gpu : slices.gpus)
+    node.gpus.push_back({capacity_of_gpu(gpu, settings), SizeCounts(sizes.size())});
   return pack_node(sizes, node, counts_of(sizes, pod_slices)).has_value();
 }
 
@@ -198,6 +206,8 @@ SlicePlan plan_slices(const std::vector<PartitionedNode>& nodes, const std::vect
   SlicePlan out;
   out.sizes = input.sizes;
   out.node_of = packing.node_of;
+  out.compared = packing.compared;
+  out.planned = packing.planned;
   out.packing = std::move(packing.nodes);
   out.demand.assign(nodes.size(), SizeCounts(out.sizes.size()));
   for (std::size_t p = 0; p < pods.size(); ++p) {

@@ -23,6 +23,8 @@ namespace gso {
 struct PendingPods {
   std::vector<const SlicePod*> considered;  // Higher priority first, then smaller requests, then older, then by name.
   std::vector<const SlicePod*> refused;     // One of the containers asks for more than one slice.
+  // The scheduler lacks something else on every node, so that a slice would not help.
+  std::vector<const SlicePod*> lack_no_slice;
 };
 [[nodiscard]] PendingPods pending_pods(const World& world);
 
@@ -49,8 +51,8 @@ class Admission {
 // A text that is equal for pods that can be on the same nodes.
 [[nodiscard]] std::string admission_signature(const SlicePod& pod);
 
-// GiB that the slices of one GPU of the node can have together: whole ones, rounded down.
-[[nodiscard]] std::int64_t capacity_of_gpu(const NodeSlices& slices, const PartitioningSettings& settings);
+// GiB that the slices of the GPU can have together: whole ones, rounded down.
+[[nodiscard]] std::int64_t capacity_of_gpu(const GpuSlices& gpu, const PartitioningSettings& settings);
 // What packing.h sees of a node that carries `carries`. `sizes`: ascending, without repetition; slices of other sizes
 // are left out of the answer and stay where they are.
 [[nodiscard]] PackNode pack_node_of(const PartitionedNode& node, const Geometry& carries, bool changeable,
@@ -64,12 +66,24 @@ struct SlicePlan {
   std::vector<SizeCounts> demand;                   // By node: the slices of the pods that are put there.
   std::vector<NodePacking> packing;                 // By node.
   std::vector<Geometry> geometry;                   // By node: what it should carry, also where nothing changes.
+  std::size_t compared = 0;                         // As in Packing.
+  std::size_t planned = 0;
 };
 
 // A pod that slices are planned for.
 struct PodToPlace {
   const SlicePod* pod = nullptr;
   std::set<std::size_t> refused_by;  // Indices of the nodes to which the scheduler does not bind it (node_moves.h).
+  std::set<std::size_t> cut_for;     // Of those whose label was moved for it within the last hour.
+  // Each cut can take free slices from others, and restarts a plugin: for a pod that slices do not help, such as one
+  // whose volume is elsewhere, there must be an end.
+  static constexpr std::size_t kMostNodes = 3;
+  // As many nodes were cut for it as an hour allows: no other one is.
+  [[nodiscard]] bool is_limited() const { return cut_for.size() >= kMostNodes; }
+  // Its slices can be on that node.
+  [[nodiscard]] bool can_be_on(std::size_t node) const {
+    return !refused_by.contains(node) && (!is_limited() || cut_for.contains(node));
+  }
 };
 // By node index: the slices of a key that is on its way to the node.
 using PendingKeys = std::map<std::size_t, Geometry>;
@@ -89,7 +103,11 @@ using PendingKeys = std::map<std::size_t, Geometry>;
 
 // A container asks for more than one slice.
 void report_refused(PlanDraft& draft, const std::vector<const SlicePod*>& pods);
-// No node could hold the pod if it were empty. `largest`: GiB that one GPU can carry at most; 0: there is none.
+// The scheduler's message names no slice.
+void report_other_lacks(PlanDraft& draft, const std::vector<const SlicePod*>& pods);
+// "the GPUs of node n1 are not partitioned: ..."; it is PartitionedNode::left_alone.
+[[nodiscard]] std::string describe_left_alone(const PartitionedNode& node);
+// No node could hold the pod if it were empty. `largest`: GiB that one GPU can carry at most; 0: none can be divided.
 void report_too_large(PlanDraft& draft, const std::vector<const SlicePod*>& pods, std::int64_t largest);
 // The node on which each pod gets its slices, or why none can help now and what would be nearest. A pod for which a
 // node has the memory once its label has moved hears that later: until then nothing is decided.

@@ -342,7 +342,8 @@ constexpr CodeRow kSlices[] = {
                 "`node.partitioning` leaves this node, its key or its ConfigMap alone, and the message says why: a GPU "
                 "before Volta, MIG, a report of slices that cannot be read, a node that is not Ready, pods that use "
                 "more slices than the node reports, a ConfigMap near its limit of 1 MiB",
-                "what the message says. Nothing is taken from pods meanwhile"),
+                "what the message says; `explain NODE` has the command that shows the cause. Nothing is taken from "
+                "pods meanwhile"),
     warning_row({"PartitioningNeedsFork"},
                 "the official device plugin serves a node with nos's label, and slices of different sizes need "
                 "Nebuly's fork of it",
@@ -360,7 +361,9 @@ constexpr CodeRow kSlices[] = {
         {"PartitioningReleased"},
         "the node lost the label of nos: its profile label is what it was before, and the operator's annotation is "
         "gone. A node whose owner removed only the former name of the label is released once no pod uses slices there",
-        "nothing, if that was intended", "Event on the Node"),
+        "nothing, if that was intended. Before another plugin serves GPUs that nos's has left in compute mode "
+        "EXCLUSIVE_PROCESS: `nvidia-smi -c DEFAULT` on the node",
+        "Event on the Node"),
     warning_row({"PartitioningReportStale"},
                 "nos's gpu-agent is not ready on the node, or no pod of it runs there: the node's slice report might "
                 "be outdated, so its GPUs are not cut, and a label that moved is not confirmed",

@@ -45,6 +45,7 @@ FOREIGN = {
     "reconcilers/lint/output.cc": "manifests",
     "reconcilers/lint/pods.cc": "manifests",
     "reconcilers/model/project_pod.cc": "pods",
+    "reconcilers/model/project_slice_pod.cc": "kube-scheduler's messages",
 }
 # Where a switch over them is: what a gate or a code means.
 MEANINGS = ("reconcilers/reasons/", "reconcilers/rollout/gates.cc")

@@ -86,3 +86,95 @@ def the_word_node_after_a_file_is_not_taken_for_a_file():
     """`explain -f - node n01`, options first as the usage line says: it explains n01."""
     done = ask(["explain", "-f", "-", "node", "n01"], one_node(10).manifests())
     expect("exit status and stderr", (done.returncode, done.stderr), (0, ""))
+
+
+def next_of(said):
+    """The commands that `explain` proposes."""
+    lines = [line.strip().removeprefix("next:").strip() for line in said.splitlines()]
+    return [line for line in lines if line.startswith(("kubectl ", "gpu-sharing-operator "))]
+
+
+def beside_a_crash(*sizes):
+    """The agent of n01 crashes, so that its GPUs are not cut, and pods wait for slices of these sizes."""
+    c = SliceCluster()
+    c.slice_node("n01")
+    c.agent_pod("n01")
+    c.stop_agent("n01")
+    for at, size in enumerate(sizes):
+        c.wait_for_slice("p%d" % at, size)
+    return c
+
+
+@scenario
+def explain_of_a_node_whose_agent_crashes_leads_to_its_log():
+    """Its GPUs are not cut because of the agent: the next command shows how the agent ended."""
+    expect("next", next_of(explained(beside_a_crash(10), "n01")),
+           ["kubectl logs nos-gpu-agent-n01 --namespace nebuly-nos --previous"])
+
+
+@scenario
+def explain_of_a_pod_that_waits_for_such_a_node_leads_there_as_well():
+    """Nobody goes in circles: the next command for the pod is that of the node that keeps its slice from it."""
+    expect("next", next_of(explained(beside_a_crash(10), "team/p0")),
+           ["kubectl logs nos-gpu-agent-n01 --namespace nebuly-nos --previous"])
+
+
+@scenario
+def explain_of_a_node_that_is_left_alone_leads_to_what_the_node_shows():
+    """The label of the memory is missing: the next command shows the node's labels."""
+    c = one_node()
+    del c.get("Node", "n01")["metadata"]["labels"]["nvidia.com/gpu.memory"]
+    expect("next", next_of(explained(c, "n01")), ["kubectl describe node n01"])
+
+
+@scenario
+def explain_of_a_pod_that_no_gpu_can_hold_shows_what_the_gpus_have():
+    """80 GiB on GPUs of 40: the next command lists the memory of the labelled nodes."""
+    c = one_node()
+    c.wait_for_slice("w", 80)
+    commands = next_of(explained(c, "team/w"))
+    expect_that(len(commands) == 1 and commands[0].startswith("kubectl get nodes --selector nos.nebuly.com/gpu-partitioning=mps "),
+                "the labelled nodes", commands)
+
+
+@scenario
+def explain_of_a_node_in_order_proposes_nothing():
+    """The neighbour: nothing is wrong with n01."""
+    expect("next", next_of(explained(one_node(10), "n01")), [])
+
+
+@scenario
+def an_audit_counts_gpus_that_no_pod_has_asked_for_as_usable():
+    """GPU 1 of n01 and the only one of n02 have no slices, because no pod asks for any: a line says so, and none is lost."""
+    c = one_node(10)
+    c.slice_nodes["n01"]["gpus"] = 2
+    c.set_label("n01", "nvidia.com/gpu.count", "2")
+    c.slice_node("n02")
+    said = ask(["audit", "-f", "-"], c.manifests()).stdout
+    expect_that("3 GPUs" in said and "cannot be used" not in said, "no GPU counted as lost", said)
+    expect("lines about GPUs without slices", said.count("1 GPU without slices"), 2)
+
+
+@scenario
+def explain_of_a_pod_does_not_lead_to_a_node_that_it_cannot_be_on():
+    """The agent of n01 crashes, and the pod selects n02, which is full: the scheduler's words are next, and not that agent."""
+    c = beside_a_crash()
+    c.slice_node("n02")
+    c.agent_pod("n02")
+    c.wait_for_slice("other", 30, nodeSelector={"kubernetes.io/hostname": "n02"})
+    c.partition()
+    c.schedule()
+    c.react()
+    c.wait_for_slice("w", 20, nodeSelector={"kubernetes.io/hostname": "n02"})
+    expect("next", next_of(explained(c, "team/w")), ["kubectl describe pod w --namespace team"])
+
+
+@scenario
+def explain_of_a_node_whose_config_map_is_paused_leads_there():
+    """Somebody has paused the fork's ConfigMap: the next command shows it."""
+    c = one_node()
+    found = c.get("ConfigMap", CONFIG_MAP, NAMESPACE)
+    found["metadata"]["annotations"] = {"gpusharing.dev/paused": "true"}
+    c.touch(found)
+    expect("next", next_of(explained(c, "n01")),
+           ["kubectl get configmap nos-device-plugin-configs --namespace nebuly-nvidia --output yaml"])

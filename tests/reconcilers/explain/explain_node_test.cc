@@ -68,7 +68,7 @@ TEST(ExplainNode, ANodeOfNosSaysWhoIsInChargeAndNothingElse) {
                                            "is switched on (chart value modes.partitioning), otherwise by nos"));
   EXPECT_EQ(out.provider, "nos");
   EXPECT_EQ(out.policy, "");
-  EXPECT_EQ(out.next.text(), "");
+  EXPECT_EQ(out.next.text(), "kubectl describe node gpu-1");
   // What keeps its GPUs whole is said once, and nothing of profiles.
   EXPECT_THAT(out.findings, ElementsAre(Field(&Finding::why, Field(&Reason::code, "PartitioningSkipped"))));
   const Snapshot s = explained.snapshot();

@@ -66,7 +66,7 @@ TEST(ExplainSlices, ANodeIsShownWithItsBarsAndWithWhoPartitionsIt) {
           .node("gpu-1");
   ASSERT_EQ(told.slices.size(), 2u);
   EXPECT_THAT(to_string(told.slices[0]), HasSubstr("used: 2 x 10 GiB"));
-  EXPECT_THAT(told.shown.message, HasSubstr("the operator cuts the GPUs of this node into slices"));
+  EXPECT_THAT(told.shown.message, HasSubstr("by the operator while it runs and partitioning is switched on"));
 }
 
 std::string pod(const std::string& containers, const std::string& phase = "Running") {

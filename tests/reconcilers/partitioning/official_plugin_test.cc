@@ -14,7 +14,7 @@ namespace {
 // The replicas for pods that ask for these slices; "" for none.
 std::string replicas(std::int64_t memory_mib, const std::vector<std::int64_t>& asked) {
   NodeSlices slices;
-  slices.memory_mib = memory_mib;
+  slices.gpus = {{{}, {}, memory_mib}};
   std::vector<SlicePod> pods;
   for (const std::int64_t gigabytes : asked) pods.emplace_back().slices = std::vector<std::int64_t>{gigabytes};
   std::vector<const SlicePod*> pointers;

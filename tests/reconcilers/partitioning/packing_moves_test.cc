@@ -1,6 +1,7 @@
 // Pods that make room for one another: who moves, and what stays as it is.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -54,6 +55,64 @@ TEST(PackingMoves, APodMovesForAnotherOnlyToASliceThatIsThere) {
   EXPECT_EQ(packing.node_of[0], 0U);
   EXPECT_EQ(packing.node_of[1], 0U);
   EXPECT_EQ(changed(packing), (std::vector<bool>{true, false, false}));
+}
+
+// 300 nodes of eight GPUs, every second GPU with free slices, and pods that each ask for two sizes of 79, hardly one
+// like another: the shape that costs most.
+PackInput varied(std::int64_t room, std::size_t pods) {
+  constexpr std::size_t kSizes = 79;
+  PackInput out;
+  for (std::size_t t = 0; t < kSizes; ++t) out.sizes.push_back(static_cast<std::int64_t>(t) + 1);
+  auto& all = out.admissions.emplace_back();
+  for (std::size_t n = 0; n < 300; ++n) {
+    PackNode& node = out.nodes.emplace_back();
+    node.taken.resize(kSizes);
+    node.changeable = true;
+    for (std::size_t g = 0; g < 8; ++g) {
+      PackGpu& gpu = node.gpus.emplace_back(room, SizeCounts(kSizes));
+      if (g % 2 == 0) continue;
+      for (const std::size_t t : {(n + g) % 20, (3 * n + g) % 20}) {
+        gpu.room -= out.sizes[t];
+        ++gpu.free[t];
+      }
+    }
+    all.push_back(n);
+  }
+  for (std::size_t p = 0; p < pods; ++p) {
+    const std::size_t small = p * 7 % kSizes;
+    const std::size_t large = (small + p / kSizes * 11 % kSizes) % kSizes;
+    out.pods.push_back({0, {out.sizes[std::min(small, large)], out.sizes[std::max(small, large)]}, 0});
+  }
+  return out;
+}
+
+// So many evaluations of a node cost less than half a second in a release build.
+constexpr std::size_t kMostWork = 250'000;
+
+TEST(PackingMoves, TheWorkForManyDifferentPodsIsBoundedAndAllAreServed) {
+  const PackInput input = varied(79, 1000);
+  const Packing packing = pack(input);
+  EXPECT_LT(packing.work, kMostWork);
+  EXPECT_GT(packing.compared, 100U);
+  EXPECT_LT(packing.compared, 1000U) << "the others get the first place that is found";
+  EXPECT_EQ(packing.planned, 1000U);
+  EXPECT_TRUE(std::ranges::all_of(packing.node_of, [](const auto& node) { return node.has_value(); }));
+  for (const NodePacking& node : packing.nodes) EXPECT_EQ(node.destroyed, 0) << "there is room beside free slices";
+}
+
+TEST(PackingMoves, TheWorkForManyDifferentPodsThatFitNowhereIsBounded) {
+  PackInput input = varied(39, 3000);
+  for (PackPod& pod : input.pods) pod.slices = {40 + pod.slices[0] / 2, 40 + pod.slices[1] / 2};
+  const Packing packing = pack(input);
+  EXPECT_LT(packing.work, kMostWork);
+  EXPECT_LT(packing.planned, 3000U) << "the others wait";
+}
+
+TEST(PackingMoves, FewSizesAreComparedOnAllNodes) {
+  PackInput input = varied(79, 1000);
+  for (PackPod& pod : input.pods) pod.slices = {10};
+  const Packing packing = pack(input);
+  EXPECT_EQ(packing.compared, 1000U);
 }
 
 }  // namespace

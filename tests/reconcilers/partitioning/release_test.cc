@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "tests/reconcilers/partitioning/slice_cluster.h"
 
@@ -63,7 +64,9 @@ TEST(Release, ANodeThatLosesTheLabelGetsTheProfileLabelThatItHadBefore) {
   EXPECT_TRUE(patch->remove.empty());
   EXPECT_EQ(patch->remove_annotations, std::set<std::string>{kMark});
   EXPECT_TRUE(patch->resource_version.has_value());
-  EXPECT_EQ(events_about(plan, "n1").size(), 1U);
+  const std::vector<std::string> events = events_about(plan, "n1");
+  ASSERT_EQ(events.size(), 1U);
+  EXPECT_TRUE(events[0].contains("nvidia-smi -c DEFAULT")) << "the operator cannot set the compute mode: " << events[0];
 }
 
 // What stood there before the operator is known from the annotation alone.
