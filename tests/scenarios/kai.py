@@ -93,3 +93,32 @@ def replicas_leave_a_node_of_kai():
     c.converge(most=30)
     expect("capacities", [c.capacity(name) for name in c.nodes()], [2, 2, 2])
     expect_that(c.get("Pod", "fraction-0", "team") is not None, "the fraction pod to run on")
+
+
+MARK = "nvidia.mps/enabled"
+KAI_CONFIG = {"apiVersion": "kai.scheduler/v1", "kind": "Config", "metadata": {"name": "kai-config"},
+              "spec": {"namespace": "kai-scheduler", "admission": {"gpuSharing": True}}}
+
+
+def marked(c):
+    return [name for name in c.nodes() if MARK in c.labels(name)]
+
+
+@scenario
+def the_plugin_s_own_daemon_attracts_no_fractions():
+    """The device plugin shares by MPS beside KAI: no node is marked for KAI's pods, and an earlier mark goes with its
+    annotation. What another client has set stays and is a finding, unless the node's host runs a daemon, too."""
+    c = fleet(3, mps(4))
+    c.put(KAI_CONFIG)
+    for name in ("n01", "n02"):
+        c.labels(name)[MARK] = "true"
+    c.annotations("n01")["gpusharing.dev/mps-enabled"] = "true"
+    for _ in range(3):
+        tick = c.after("2m")
+    expect("(marked, foreign)", (marked(c), tick.found_on("MPSMarkWithoutDaemon")), (["n02"], ["n02"]))
+    expect("annotation of n01", c.annotations("n01").get("gpusharing.dev/mps-enabled"), None)
+    for name in ("n02", "n03"):
+        c.annotations(name)["gpusharing.dev/mps-host"] = "true"
+    for _ in range(3):
+        tick = c.after("2m")
+    expect("(marked, foreign) by declaration", (marked(c), tick.found_on("MPSMarkWithoutDaemon")), (["n02", "n03"], []))
