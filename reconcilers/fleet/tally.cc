@@ -227,7 +227,8 @@ NodeShare share_of(const AssessContext& context, const Node& node, const NodeAss
     const bool served = assessment != nullptr && assessment->phase != Phase::unmanaged;
     if (!served) out.unserved_by = governed_by(context, node, assessment);
   }
-  out.buckets.put(Bucket::mps_directory, has_daemon || node.meta.labels.contains(kMpsPipeDirectory) ||
+  out.buckets.put(Bucket::mps_directory, has_daemon || node.meta.annotations.contains(kMpsHostAnnotation) ||
+                                             node.meta.labels.contains(kMpsPipeDirectory) ||
                                              owned_labels(node).contains(std::string(kMpsPipeDirectory)));
   out.mark = mark_to_change(context, node, standalone, marks);
   put_what_is_shown(node, assessment, out);

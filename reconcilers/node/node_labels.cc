@@ -44,7 +44,7 @@ constexpr Duration kDownFor = std::chrono::seconds(15);
 }  // namespace
 
 std::optional<MpsMark> mps_mark(const Node& node, const Pod* standalone) {
-  const bool declared = node.meta.annotations.get(kMpsHostAnnotation) == "true";
+  const bool declared = !host_pipe_directory(node).empty();
   const bool runs = node.ready && (declared || (standalone != nullptr && is_serving(*standalone)));
   const auto value = node.meta.labels.get(kMpsEnabled);
   // Another value belongs to a person. If a person removes the label while the operator owns it, it is set again.

@@ -31,7 +31,7 @@ namespace gso {
 
 enum class MpsMark : std::uint8_t { to_set, to_remove, foreign };
 // What the label needs; nullopt: nothing. `standalone`: the node's pod of a standalone daemon, which is Ready while the
-// daemon answers; null: none. A daemon of the host itself counts by the annotation gpusharing.dev/mps-host=true. That
+// daemon answers; null: none. A daemon of the host itself counts by the annotation gpusharing.dev/mps-host. That
 // of the device plugin does not: its clients are pods with replicas, and a fraction of KAI finds neither its directory
 // nor a GPU that accepts it. Only a mark that the operator set is removed. `foreign`: set by a person or another tool,
 // on a node without a daemon.
