@@ -20,6 +20,13 @@ struct KaiSharing {
       decided_by;  // The field that decides: "spec.admission.gpuSharing", "spec.global.gpuSharingMode", "default"
 };
 
+// A mode that shares GPUs, although admission lets no pod with gpu-fraction or gpu-memory in unless the configuration
+// enables these, too; and what is said of it.
+inline constexpr std::string_view kNvFractions = "NvFractions";
+inline constexpr std::string_view kAsksNvFractions =
+    "KAI's mode is NvFractions: GPU sharing is on, and takes the annotation "
+    "nvidia.com/container.<container>.gpu-memory.request; admission refuses gpu-fraction and gpu-memory";
+
 struct KaiView {
   bool served = false;      // At least one of KAI's two APIs is installed.
   bool configured = false;  // kai-config exists; without it the defaults apply.
