@@ -177,7 +177,8 @@ void add_kai(OptionGroup out) {
   out.duration("kai-recheck-interval", "How often orphaned reservations are checked again",
                within(&Options::kai, &KaiSettings::sweep), {5s, 24h});
   out.choice<MpsReadyMode>(
-      "mps-ready", "Whether nodes with an MPS daemon get the label nvidia.mps/enabled; Auto: where KAI is served",
+      "mps-ready",
+      "Whether nodes with a standalone MPS daemon get the label nvidia.mps/enabled; Auto: where KAI is served",
       {{"Auto", MpsReadyMode::automatic}, {"On", MpsReadyMode::on}, {"Off", MpsReadyMode::off}},
       within(&Options::kai, &KaiSettings::mps_ready));
   out.boolean("kai-gc-without-crds",

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -17,30 +16,19 @@
 
 #include "controller/mps_daemon/control_pipe.h"
 #include "k8sclient/value/encoding.h"
+#include "reconcilers/model/foreign_names.h"
 
 namespace gso {
 
-namespace {
-
-constexpr std::string_view kRunDirectory = "/run/nvidia-mps";
-constexpr std::string_view kTmpDirectory = "/tmp/nvidia-mps";
-constexpr int kFirstDriverWithRun = 615;
-
-}  // namespace
+namespace {}  // namespace
 
 bool is_number(std::string_view text) {
   return !text.empty() && std::ranges::all_of(text, k8s::is_digit);
 }
 
-std::string_view default_pipe_directory(std::string_view driver_version, bool root) {
-  int major = 0;
-  std::from_chars(driver_version.data(), driver_version.data() + driver_version.size(), major);
-  return root && major >= kFirstDriverWithRun ? kRunDirectory : kTmpDirectory;
-}
-
 std::vector<std::string> possible_pipe_directories(const MpsDaemonSettings& settings) {
   if (!settings.pipe_directory.empty()) return {settings.pipe_directory};
-  return {settings.root + std::string(kRunDirectory), settings.root + std::string(kTmpDirectory)};
+  return {settings.root + std::string(kRunPipeDirectory), settings.root + std::string(kTmpPipeDirectory)};
 }
 
 k8s::Result<void> check_length(const MpsDaemonSettings& settings) {

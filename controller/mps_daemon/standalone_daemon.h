@@ -39,10 +39,6 @@ struct MpsDaemonSettings {
   std::string report;  // File for the result, such as the container's termination log; empty: none.
 };
 
-// The directory that a daemon and its clients use if none is set: with driver r615 or later a daemon of root uses
-// /run/nvidia-mps.
-[[nodiscard]] std::string_view default_pipe_directory(std::string_view driver_version, bool root);
-
 // The address of a Unix socket has 107 characters (unix(7)), and the daemon's longest one in its pipe directory is
 // "/control_privileged"; its other files there are no sockets. A longer directory has no daemon.
 inline constexpr std::size_t kLongestPipeDirectory = 107 - std::string_view("/control_privileged").size();

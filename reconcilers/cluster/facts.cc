@@ -20,6 +20,15 @@ bool is_sharing_label(std::string_view label) {
          (label.ends_with(".replicas") || label.ends_with(".sharing-strategy") || label.ends_with(".product"));
 }
 
+std::string host_pipe_directory(const Node& node) {
+  const std::string_view said = node.meta.annotations.get(kMpsHostAnnotation).value_or("");
+  if (said.starts_with('/')) return clean_path(said);
+  if (said != "true") return {};
+  const std::string_view former = node.meta.labels.get("nvidia.com/cuda.driver.major").value_or("");
+  return std::string(
+      default_pipe_directory(node.meta.labels.get("nvidia.com/cuda.driver-version.major").value_or(former), true));
+}
+
 namespace {
 
 std::int64_t label_number(const Node& node, std::string_view key) {

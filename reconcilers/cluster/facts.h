@@ -27,6 +27,11 @@ namespace gso {
 // NFD owns that label on the node. Each assessment of a node asks for one of the hundred that NFD's annotation lists.
 [[nodiscard]] bool nfd_owns(const Node& node, std::string_view label);
 
+// The pipe directory of an MPS daemon that a person says the host runs (annotation gpusharing.dev/mps-host): an
+// absolute path, or for `true` the default of the node's driver, as GFD shows it. Empty: the annotation is absent or
+// neither.
+[[nodiscard]] std::string host_pipe_directory(const Node& node);
+
 struct GpuFacts {
   std::optional<std::vector<Device>> devices;  // From the annotation gpusharing.dev/devices.
   std::string problem;                         // Why that annotation could not be read.

@@ -110,7 +110,7 @@ class FleetIndex::Impl {
   // busy in `cluster`.
   std::map<std::string, bool> abandoned;
   std::unordered_map<std::string, QuietChange> quiet_changes;  // Kept by plan_changes_in_progress().
-  std::map<std::string, MpsMark> mps_work;  // Nodes whose mark for KAI differs from the state of their MPS daemon.
+  std::map<std::string, MpsMark> mps_work;                     // By node, NodeShare::mark.
   // "namespace/configmap/key" -> nodes that have loaded it; policy -> nodes whose label it wrote; (loser, winner) ->
   // nodes that both select.
   std::map<std::string, std::int64_t> loaded, labelled;

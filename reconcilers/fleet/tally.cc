@@ -187,14 +187,11 @@ Interned governed_by(const AssessContext& context, const Node& node, const NodeA
   return Interned(governs == nullptr ? kDefaultPolicy : std::string_view(governs->meta.name));
 }
 
-std::optional<MpsMark> mark_to_change(const AssessContext& context, const Node& node, const NodeAssessment* assessment,
-                                      const std::vector<const Pod*>& pods, bool marks) {
+std::optional<MpsMark> mark_to_change(const AssessContext& context, const Node& node, const Pod* standalone,
+                                      bool marks) {
   if (is_partitioned_by_nos(node) || label_mode_of(node, context.settings) == PlannerSettings::LabelMode::verify)
     return std::nullopt;
-  if (marks) {
-    const PluginInstallation* installation = assessment ? &context.installations[assessment->installation] : nullptr;
-    return mps_mark(node, assessment, installation, pods, pod_of_standalone(context.standalone, pods));
-  }
+  if (marks) return mps_mark(node, standalone);
   // Switched off: remove the operator's marks. (If KAI is only temporarily absent, they stay.)
   if (context.settings.kai.mps_ready != MpsReadyMode::off) return std::nullopt;
   return node.meta.annotations.contains(kMpsMarkAnnotation) ? std::optional(MpsMark::to_remove) : std::nullopt;
@@ -223,15 +220,17 @@ NodeShare share_of(const AssessContext& context, const Node& node, const NodeAss
   const bool partitioned = is_partitioned_by_nos(node);
   out.buckets.put(Bucket::partitioned, partitioned || node.meta.annotations.contains(kPartitioningAnnotation));
   if (assessment == nullptr && has_gpus(node) && partitioned) out.left_to_nos_by = policies_that_select(context, node);
-  const bool has_daemon = pod_of_standalone(context.standalone, pods) != nullptr;
+  const Pod* standalone = pod_of_standalone(context.standalone, pods);
+  const bool has_daemon = standalone != nullptr;
   if (has_daemon || node.meta.annotations.contains(kMpsDaemonChangeAnnotation)) {
     count_standalone(node, out);
     const bool served = assessment != nullptr && assessment->phase != Phase::unmanaged;
     if (!served) out.unserved_by = governed_by(context, node, assessment);
   }
-  out.buckets.put(Bucket::mps_directory, has_daemon || node.meta.labels.contains(kMpsPipeDirectory) ||
+  out.buckets.put(Bucket::mps_directory, has_daemon || node.meta.annotations.contains(kMpsHostAnnotation) ||
+                                             node.meta.labels.contains(kMpsPipeDirectory) ||
                                              owned_labels(node).contains(std::string(kMpsPipeDirectory)));
-  out.mark = mark_to_change(context, node, assessment, pods, marks);
+  out.mark = mark_to_change(context, node, standalone, marks);
   put_what_is_shown(node, assessment, out);
   return out;
 }

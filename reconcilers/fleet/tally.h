@@ -171,7 +171,7 @@ struct NodeShare {
   NodeCounts<std::int8_t> counts;
   // Waiting for a change: true if the node needs a slot; such nodes come after those that are already busy.
   std::optional<bool> pending;
-  std::optional<MpsMark> mark;    // How its mark for KAI differs from the state of its MPS daemon.
+  std::optional<MpsMark> mark;    // How its mark for KAI differs from its standalone MPS daemon.
   std::optional<bool> abandoned;  // No plugin with profiles serves it, and a change has left marks; true: keeps a slot.
   // Of a node of a standalone MPS daemon that no plugin serves: the policy that governs it. Empty: it is another node.
   Interned unserved_by;

@@ -75,8 +75,11 @@ class ConfigPlanner {
 
   void report_mode() {
     const KaiSharing& sharing = view_.sharing;
-    std::string text = fmt::format("GPU sharing is {} (decided by {}{}{})", sharing.enabled ? "on" : "off",
-                                   sharing.decided_by, sharing.mode.empty() ? "" : "; mode ", sharing.mode);
+    const bool nv_fractions = sharing.mode == kNvFractions && !sharing.enabled;
+    std::string text = nv_fractions
+                           ? fmt::format("{} (decided by {})", kAsksNvFractions, sharing.decided_by)
+                           : fmt::format("GPU sharing is {} (decided by {}{}{})", sharing.enabled ? "on" : "off",
+                                         sharing.decided_by, sharing.mode.empty() ? "" : "; mode ", sharing.mode);
     if (!sharing.enabled) text += "; stale reservations are still deleted";
     pass_.finding(Severity::info, config_ref(config_), "KAISharingMode", text);
     if (!view_.unrecognised.empty()) {

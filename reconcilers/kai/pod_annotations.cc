@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "k8sclient/value/encoding.h"
 #include "reconcilers/model/kai_objects.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
@@ -123,8 +124,10 @@ class PodCheck : DocumentCheck {
   void exclusions() {
     report_if(shares() && rules_.kai_gpu_sharing == false, error, has(kFraction) ? kFraction : kMemory,
               "KAISharingDisabled",
-              "KAI's GPU sharing is off, and its admission refuses the pod; set admission.gpuSharing: true in "
-              "kai-config, or request whole GPUs");
+              rules_.nv_fractions
+                  ? fmt::format("{}. Write that annotation instead", kAsksNvFractions)
+                  : "KAI's GPU sharing is off, and its admission refuses the pod; set admission.gpuSharing: true in "
+                    "kai-config, or request whole GPUs");
     report_if(!shares() && wants_mps(), error, kMps, "MPSWithoutFraction",
               "mps works only together with gpu-fraction or gpu-memory, and KAI refuses the pod; add one of them");
     const DocumentValue* limit = whole_gpu_limit();
@@ -195,26 +198,42 @@ class PodCheck : DocumentCheck {
     });
   }
 
-  // KAI leaves MPS on hosts to the user: a pod that wants it must reach the daemon's pipe directory.
+  // KAI leaves MPS on hosts to the user: a pod that wants it must reach the daemon's pipe directory, on a node that has
+  // a daemon. The pod of KAI's guide says by its volume alone that it wants it.
   void host_mps() {
-    // The chart's podMutation adds the directory and hostIPC to a pod that asks for it.
-    if (!wants_mps() || !shares() || text(kMpsClient) == "true") return;
-    bool volume = false;
+    std::string place = fmt::format("metadata.annotations[{}]", kMps);
+    const DocumentValue* pipe = nullptr;
     const DocumentValue* volumes = spec_->find("volumes");
-    for (std::size_t i = 0; volumes != nullptr && i < volumes->items.size(); ++i) {
-      const DocumentValue* host = volumes->items[i].find("hostPath");
-      if (host != nullptr && host->string_at("path") == "/tmp/nvidia-smp") {
-        add(warning, "PipeDirectoryMisspelt", fmt::format("spec.volumes[{}].hostPath.path", i), host->find("path")->at,
-            "the MPS daemon's directory is /tmp/nvidia-mps, not /tmp/nvidia-smp");
-      }
-      volume = volume || (host != nullptr && host->string_at("path").find("mps") != std::string_view::npos);
+    for (std::size_t i = 0; volumes != nullptr && i < volumes->items.size() && pipe == nullptr; ++i) {
+      if (!is_pipe_volume(volumes->items[i])) continue;
+      pipe = volumes->items[i].find("hostPath");
+      place = fmt::format("spec.volumes[{}].hostPath", i);
     }
-    report_if(!volume, info, kMps, "NoPipeDirectory",
-              "KAI mounts nothing for MPS: without a hostPath volume of the daemon's pipe directory (/tmp/nvidia-mps) "
-              "the pod runs without using MPS");
+    // The chart's podMutation adds what is missing to a pod that asks for it.
+    if (!shares() || (!wants_mps() && pipe == nullptr) || text(kMpsClient) == "true") return;
+    const Position at = pipe != nullptr ? pipe->at : annotation(kMps)->at;
+    if (pipe == nullptr) {
+      add(info, "NoPipeDirectory", place, at,
+          "KAI mounts nothing for MPS: without a hostPath volume of the daemon's pipe directory (/tmp/nvidia-mps, from "
+          "driver r615 on /run/nvidia-mps) the pod runs without using MPS");
+    } else if (pipe->string_at("type") == "DirectoryOrCreate") {
+      add(warning, "PipeDirectoryCreated", place + ".type", pipe->find("type")->at,
+          "on a node without an MPS daemon in that directory the kubelet makes an empty folder, and the pod runs with "
+          "the whole GPU, without MPS and without an error: write `type: Directory`");
+    }
     const DocumentValue* host_ipc = spec_->find("hostIPC");
-    report_if(host_ipc == nullptr || !host_ipc->boolean, info, kMps, "NoHostIPC",
-              "MPS clients and daemon share memory: hostIPC: true is needed unless /dev/shm is shared otherwise");
+    if (host_ipc == nullptr || !host_ipc->boolean)
+      add(info, "NoHostIPC", place, at,
+          "MPS clients and daemon share memory: hostIPC: true is needed unless /dev/shm is shared otherwise");
+    const auto of_daemons = [](const SelectedLabel& label) {
+      return label.key == kMpsEnabled || label.key == kMpsPipeDirectory;
+    };
+    if (std::ranges::none_of(selected_labels(*spec_), of_daemons))
+      add(info, "NoDaemonSelector", place, at,
+          fmt::format(
+              "KAI places the pod on any node: unless all run an MPS daemon in that directory, select those that "
+              "do, by {}: \"true\" or {}",
+              kMpsEnabled, kMpsPipeDirectory));
   }
 
   const DocumentValue& pod_;
@@ -225,9 +244,42 @@ class PodCheck : DocumentCheck {
 
 }  // namespace
 
+std::vector<SelectedLabel> selected_labels(const DocumentValue& spec) {
+  std::vector<SelectedLabel> out;
+  const DocumentValue* selector = spec.find("nodeSelector");
+  for (std::size_t i = 0; selector != nullptr && i < selector->members.size(); ++i) {
+    const DocumentMember& member = selector->members[i];
+    out.push_back({member.key, fmt::format("spec.nodeSelector[{}]", member.key), member.key_at});
+  }
+  constexpr std::string_view kRequired = "requiredDuringSchedulingIgnoredDuringExecution";
+  const DocumentValue* terms = find_path(spec, {"affinity", "nodeAffinity", kRequired, "nodeSelectorTerms"});
+  for (std::size_t i = 0; terms != nullptr && i < terms->items.size(); ++i) {
+    const DocumentValue* expressions = terms->items[i].find("matchExpressions");
+    for (std::size_t j = 0; expressions != nullptr && j < expressions->items.size(); ++j) {
+      const DocumentValue* key = expressions->items[j].find("key");
+      if (key == nullptr) continue;
+      out.push_back(
+          {key->text,
+           fmt::format("spec.affinity.nodeAffinity.{}.nodeSelectorTerms[{}].matchExpressions[{}].key", kRequired, i, j),
+           key->at});
+    }
+  }
+  return out;
+}
+
+bool is_pipe_volume(const DocumentValue& volume) {
+  const DocumentValue* host = volume.find("hostPath");
+  if (host == nullptr) return false;
+  std::string names = fmt::format(" {} {} ", volume.string_at("name"), host->string_at("path"));
+  std::ranges::replace_if(names, [](char c) { return !k8s::is_digit(c) && (c < 'a' || c > 'z'); }, ' ');
+  const bool of_mps = names.contains(" mps ") || names.contains(" smp ");
+  return of_mps && !names.contains(" log ") && !names.contains(" logs ") && !names.contains(" shm ");
+}
+
 KaiPodRules rules_of(const KaiView& view) {
   KaiPodRules rules;
   if (view.configured) rules.kai_gpu_sharing = view.sharing.enabled;
+  rules.nv_fractions = view.sharing.mode == kNvFractions;
   return rules;
 }
 

@@ -27,8 +27,20 @@ void each_container(const DocumentValue& spec, Visit visit) {
   }
 }
 
+// A label of nodes that the Pod's nodeSelector or required node affinity names.
+struct SelectedLabel {
+  std::string key;
+  std::string path;  // "spec.nodeSelector[nvidia.mps/enabled]"
+  Position at;
+};
+[[nodiscard]] std::vector<SelectedLabel> selected_labels(const DocumentValue& spec);
+
+// A hostPath volume whose path or name says that it is for MPS, and not its log or its shared memory.
+[[nodiscard]] bool is_pipe_volume(const DocumentValue& volume);
+
 struct KaiPodRules {
   std::optional<bool> kai_gpu_sharing;          // Whether KAI's GPU sharing is on. Absent: unknown, taken as on.
+  bool nv_fractions = false;                    // It is on in the mode NvFractions.
   std::string kai_scheduler = "kai-scheduler";  // What KAI's pods have as schedulerName; a kai-config can override it.
 };
 

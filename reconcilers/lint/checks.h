@@ -74,7 +74,7 @@ void check_pod_at(const DocumentValue& pod, const std::string& path, const KaiPo
 [[nodiscard]] bool selects_mps(const DocumentValue& spec);
 
 // KAI's annotations in a Pod's metadata, misspelt or written as labels, and the values of those of the mode
-// NvFractions, with the containers of `spec` that they name.
+// NvFractions, with the containers of `spec` that they name; and labels of nodes with MPS daemons, misspelt in `spec`.
 void check_misspelt_metadata(const DocumentValue& metadata, const DocumentValue& spec, std::vector<Diagnostic>& found);
 // The labels and annotations of a Node: the label that chooses its profile, nos' label, the operator's switches.
 void check_misspelt_labels_of_node(const DocumentValue& metadata, std::vector<Diagnostic>& found);

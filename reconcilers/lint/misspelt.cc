@@ -143,10 +143,18 @@ void check_misspelt_metadata(const DocumentValue& metadata, const DocumentValue&
   PodMetadata check(names_of_containers(spec), found);
   for (const DocumentMember& annotation : members_of(metadata.find("annotations"))) check.annotation(annotation);
   for (const DocumentMember& label : members_of(metadata.find("labels"))) check.label(label);
+  for (const SelectedLabel& label : selected_labels(spec)) {
+    for (const std::string_view known : {kMpsEnabled, kMpsPipeDirectory}) {
+      if (label.key == known || !within_edits(label.key, known, kMostEdits, kPunctuation)) continue;
+      warn(found, "LabelMisspelt", label.path, label.at,
+           fmt::format("no node has {}; did you mean \"{}\"?", shown_value(label.key), known));
+    }
+  }
 }
 
 void check_misspelt_labels_of_node(const DocumentValue& metadata, std::vector<Diagnostic>& found) {
-  static constexpr std::array<std::string_view, 3> kKnown{kHoldAnnotation, kConfigLabel, kNosPartitioning};
+  static constexpr std::string_view kLabels[] = {kHoldAnnotation, kConfigLabel, kNosPartitioning, kMpsEnabled};
+  static constexpr std::string_view kAnnotations[] = {kHoldAnnotation, kMpsHostAnnotation};
   const auto check = [&](std::string_view field, const char* code, std::span<const std::string_view> names) {
     for (const DocumentMember& member : members_of(metadata.find(field))) {
       for (const std::string_view known : names) {
@@ -156,8 +164,8 @@ void check_misspelt_labels_of_node(const DocumentValue& metadata, std::vector<Di
       }
     }
   };
-  check("labels", "LabelMisspelt", kKnown);
-  check("annotations", "AnnotationMisspelt", std::span(kKnown).first(1));
+  check("labels", "LabelMisspelt", kLabels);
+  check("annotations", "AnnotationMisspelt", kAnnotations);
 }
 
 void report_unknown_field(const DocumentMember& member, const std::string& path,

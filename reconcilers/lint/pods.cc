@@ -1,6 +1,7 @@
 // Pods that use GPUs, and the pods of workloads: requests of GPUs that the API server refuses, what no component
 // notices, and what makes a client run without the MPS daemon that it was meant to use. KAI's own rules are in
 // reconcilers/kai.
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <map>
@@ -23,17 +24,10 @@
 namespace gso {
 namespace {
 
-constexpr std::string_view kDefaultPipeDirectory = "/tmp/nvidia-mps";
 constexpr std::string_view kMisspeltPipeDirectory = "/tmp/nvidia-smp";
 constexpr std::string_view kPipeVariable = "CUDA_MPS_PIPE_DIRECTORY";
 // The user of the MPS daemon in the device plugin of nos, unless its chart's mps.userID says otherwise.
 constexpr std::string_view kNosUser = "1000";
-
-// Below that directory, or the directory itself.
-bool is_within(std::string_view path, std::string_view directory) {
-  while (directory.size() > 1 && directory.ends_with('/')) directory.remove_suffix(1);
-  return path == directory || (path.starts_with(directory) && path.substr(directory.size()).starts_with('/'));
-}
 
 bool is_of_nvidia(std::string_view resource) {
   return resource.starts_with("nvidia.com/");
@@ -81,42 +75,61 @@ class GpuPodCheck : DocumentCheck {
     for (std::size_t i = 0; i < volumes.size(); ++i) {
       const DocumentValue* path = find_path(volumes[i], {"hostPath", "path"});
       const std::string place = fmt::format("spec.volumes[{}].hostPath.path", i);
-      if (path == nullptr || !is_within(path->text, kMisspeltPipeDirectory) || reported_.contains(place)) continue;
+      if (path == nullptr || !is_at_or_below(clean_path(path->text), kMisspeltPipeDirectory) ||
+          reported_.contains(place))
+        continue;
       add(Severity::warning, "PipeDirectoryMisspelt", place, path->at,
           "the MPS daemon's directory is /tmp/nvidia-mps, not /tmp/nvidia-smp: the kubelet mounts another folder, "
           "and the pod runs without MPS");
     }
   }
 
-  // A client looks for the daemon in the directory that the variable names: that must be what the pod mounts.
+  // A client looks for the daemon in the directory that the variable names, else in its driver's default: that must be
+  // what the pod mounts.
   void pipe_directory(const DocumentValue& container, const std::string& path) {
     const DocumentValue* variable = nullptr;
-    for (const DocumentValue& each : items_of(container.find("env")))
-      if (each.string_at("name") == kPipeVariable) variable = each.find("value");
-    if (variable != nullptr && variable->text.contains("$(")) return;
-    const std::string_view looks_in = variable != nullptr ? std::string_view(variable->text) : kDefaultPipeDirectory;
-    bool reaches = false;
-    const DocumentValue* mps_mount = nullptr;
-    for (const DocumentValue& mount : items_of(container.find("volumeMounts"))) {
-      const std::string_view where = mount.string_at("mountPath");
-      reaches = reaches || (!where.empty() && is_within(looks_in, where));
-      const auto volume = volumes_.find(mount.string_at("name"));
-      const DocumentValue* host = volume == volumes_.end() ? nullptr : find_path(*volume->second, {"hostPath", "path"});
-      const bool of_mps = host != nullptr && (host->text.ends_with("nvidia-mps") || host->text.ends_with("nvidia-smp"));
-      if (of_mps && mount.find("mountPath") != nullptr) mps_mount = mount.find("mountPath");
+    bool unknown = container.find("envFrom") != nullptr;
+    for (const DocumentValue& each : items_of(container.find("env"))) {
+      if (each.string_at("name") != kPipeVariable) continue;
+      variable = each.find("value");
+      unknown = variable == nullptr || variable->text.contains("$(");
     }
-    if (reaches || (variable == nullptr && mps_mount == nullptr)) return;
+    const DocumentValue* pipe = nullptr;
+    for (const DocumentValue& mount : items_of(container.find("volumeMounts"))) {
+      const auto volume = volumes_.find(mount.string_at("name"));
+      if (volume != volumes_.end() && is_pipe_volume(*volume->second)) pipe = mount.find("mountPath");
+    }
+    if (unknown || (variable == nullptr && pipe == nullptr)) return;
     if (variable != nullptr) {
+      if (is_mounted(container, clean_path(variable->text))) return;
       add(Severity::warning, "PipeDirectoryNotMounted", path + ".env", variable->at,
           fmt::format("{} is {}, and nothing is mounted there{}: the container runs without MPS", kPipeVariable,
-                      shown_value(looks_in),
-                      mps_mount == nullptr ? "" : " (the pod mounts " + shown_value(mps_mount->text) + ")"));
+                      shown_value(variable->text),
+                      pipe == nullptr ? "" : " (the pod mounts " + shown_value(pipe->text) + ")"));
       return;
     }
-    if (is_within(mps_mount->text, kMisspeltPipeDirectory)) return;  // Reported about the volume.
-    add(Severity::warning, "PipeDirectoryNotMounted", path + ".volumeMounts", mps_mount->at,
-        fmt::format("the MPS daemon's directory is mounted at {}, but clients look in {}: set {} to {}",
-                    shown_value(mps_mount->text), kDefaultPipeDirectory, kPipeVariable, shown_value(mps_mount->text)));
+    if (is_at_or_below(clean_path(pipe->text), kMisspeltPipeDirectory)) return;  // Reported about the volume.
+    const bool before = is_mounted(container, kTmpPipeDirectory);
+    const bool since = is_mounted(container, kRunPipeDirectory);
+    if (before && since) return;
+    add(before || since ? Severity::info : Severity::warning, "PipeDirectoryNotMounted", path + ".volumeMounts",
+        pipe->at,
+        fmt::format("the MPS daemon's directory is mounted at {}, but clients {}look in {}: set {} to {}",
+                    shown_value(pipe->text),
+                    before  ? "with a driver from r615 on "
+                    : since ? "with a driver before r615 "
+                            : "",
+                    before  ? std::string(kRunPipeDirectory)
+                    : since ? std::string(kTmpPipeDirectory)
+                            : fmt::format("{} (from driver r615 on {})", kTmpPipeDirectory, kRunPipeDirectory),
+                    kPipeVariable, shown_value(pipe->text)));
+  }
+
+  static bool is_mounted(const DocumentValue& container, std::string_view path) {
+    return std::ranges::any_of(items_of(container.find("volumeMounts")), [&](const DocumentValue& mount) {
+      const std::string_view where = mount.string_at("mountPath");
+      return !where.empty() && is_at_or_below(path, clean_path(where));
+    });
   }
 
   // What the container asks for of one resource. `list`: limits or requests; `place`: of the amount.

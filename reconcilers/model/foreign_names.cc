@@ -167,6 +167,13 @@ bool is_at_or_below(std::string_view path, std::string_view directory) {
   return directory.ends_with('/') || path.size() == directory.size() || path[directory.size()] == '/';
 }
 
+std::string_view default_pipe_directory(std::string_view driver_version, bool root) {
+  constexpr int kFirstDriverWithRun = 615;
+  int major = 0;
+  std::from_chars(driver_version.data(), driver_version.data() + driver_version.size(), major);
+  return root && major >= kFirstDriverWithRun ? kRunPipeDirectory : kTmpPipeDirectory;
+}
+
 std::string_view reported_pipe_directory(std::string_view message) {
   constexpr std::string_view kReport = "pipeDirectory=";
   if (!message.starts_with(kReport)) return {};
@@ -189,8 +196,8 @@ std::string pipe_directory_of_label(std::string_view value) {
 }
 
 bool is_usual_pipe_directory(std::string_view path) {
-  constexpr std::string_view kUsual[] = {"/run/nvidia/mps",     "/run/nvidia-mps", "/var/run/nvidia/mps",
-                                         "/var/run/nvidia-mps", "/tmp/nvidia-mps", "/mps"};
+  constexpr std::string_view kUsual[] = {"/run/nvidia/mps",     kRunPipeDirectory, "/var/run/nvidia/mps",
+                                         "/var/run/nvidia-mps", kTmpPipeDirectory, "/mps"};
   return std::ranges::any_of(kUsual, [&](std::string_view usual) { return is_at_or_below(path, usual); });
 }
 

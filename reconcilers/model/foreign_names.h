@@ -94,6 +94,12 @@ namespace gso {
 // The init container of such a pod, whose termination message reports the directory.
 inline constexpr std::string_view kStandaloneMpsCheck = "standalone-mps-check";
 
+// Where a daemon is that no variable directs: in the first one with a driver from r615 on, if it runs as root.
+inline constexpr std::string_view kRunPipeDirectory = "/run/nvidia-mps";
+inline constexpr std::string_view kTmpPipeDirectory = "/tmp/nvidia-mps";
+// `driver_version`: "615.20", or only its first number; what cannot be read counts as an older one.
+[[nodiscard]] std::string_view default_pipe_directory(std::string_view driver_version, bool root);
+
 // "/run/nvidia-mps" of the message "pipeDirectory=/run/nvidia-mps driver=615.20 gpus=8"; empty: it names no directory.
 [[nodiscard]] std::string_view reported_pipe_directory(std::string_view message);
 

@@ -41,32 +41,14 @@ constexpr Duration kUpFor = std::chrono::seconds(60);
 // A pod that starts now would find no daemon. A single failed probe is not enough to remove the mark.
 constexpr Duration kDownFor = std::chrono::seconds(15);
 
-// nullopt: between two revisions.
-std::optional<bool> mps_daemon_runs(const Node& node, const NodeAssessment* assessment,
-                                    const PluginInstallation* installation, const std::vector<const Pod*>& operand_pods,
-                                    const Pod* standalone) {
-  if (node.meta.annotations.get(kMpsHostAnnotation) == "true") return node.ready;
-  if (standalone != nullptr && node.ready && is_serving(*standalone)) return true;
-  if (assessment == nullptr || installation == nullptr || !node.ready) return false;
-  const NodePods pods = sort_pods(*installation, operand_pods);
-  if (pods.mps.empty() || !is_serving(*pods.mps.front())) return false;
-  // During a change the pod might be about to be deleted; before the change it serves the profile that it has loaded.
-  if (assessment->change || assessment->loaded.revision.empty() || assessment->loaded.revision != assessment->target)
-    return std::nullopt;
-  return assessment->profile && assessment->profile->valid &&
-         assessment->profile->profile().strategy() == Strategy::mps;
-}
-
 }  // namespace
 
-std::optional<MpsMark> mps_mark(const Node& node, const NodeAssessment* assessment,
-                                const PluginInstallation* installation, const std::vector<const Pod*>& operand_pods,
-                                const Pod* standalone) {
-  const std::optional<bool> runs = mps_daemon_runs(node, assessment, installation, operand_pods, standalone);
-  if (!runs) return std::nullopt;
+std::optional<MpsMark> mps_mark(const Node& node, const Pod* standalone) {
+  const bool declared = !host_pipe_directory(node).empty();
+  const bool runs = node.ready && (declared || (standalone != nullptr && is_serving(*standalone)));
   const auto value = node.meta.labels.get(kMpsEnabled);
   // Another value belongs to a person. If a person removes the label while the operator owns it, it is set again.
-  if (*runs) return value ? std::nullopt : std::optional(MpsMark::to_set);
+  if (runs) return value ? std::nullopt : std::optional(MpsMark::to_set);
   if (node.meta.annotations.contains(kMpsMarkAnnotation)) return MpsMark::to_remove;
   return value == "true" ? std::optional(MpsMark::foreign) : std::nullopt;
 }
@@ -84,17 +66,18 @@ void plan_mps_mark(PlanDraft& draft, const Node& node, MpsMark mark) {
   if (mark == MpsMark::to_set && draft.held_for({Timer::mps_ready, name, ""}, kUpFor)) {
     patch.set[std::string(kMpsEnabled)] = "true";
     patch.set_annotations[std::string(kMpsMarkAnnotation)] = "true";
-    draft.add(std::move(patch), "MPSReady", "the node's MPS control daemon is running", false, name);
+    draft.add(std::move(patch), "MPSReady", "the node's standalone MPS control daemon is running", false, name);
   } else if (mark == MpsMark::to_remove && draft.held_for({Timer::mps_gone, name, ""}, kDownFor)) {
     if (node.meta.labels.get(kMpsEnabled) == "true") patch.remove.insert(std::string(kMpsEnabled));
     patch.remove_annotations.insert(std::string(kMpsMarkAnnotation));
-    draft.add(std::move(patch), "MPSGone", "the node's MPS control daemon is no longer running", false, name);
+    draft.add(std::move(patch), "MPSGone", "no standalone MPS control daemon runs on the node", false, name);
   } else if (mark == MpsMark::foreign) {
     draft.finding(
         Severity::warning, node_ref(name), "MPSMarkWithoutDaemon",
         fmt::format(
-            "the node has the label {}=true, which the operator did not set, but no MPS control daemon runs on it: "
-            "if the host runs one, set the annotation {}=true on the node; otherwise remove the label",
+            "the node has the label {}=true, which the operator did not set, but no standalone MPS control daemon runs "
+            "on it (the device plugin's serves only its own replicas): KAI's pods run there without MPS. If the host "
+            "runs a daemon, set the annotation {}=true on the node; otherwise remove the label",
             kMpsEnabled, kMpsHostAnnotation));
   }
 }

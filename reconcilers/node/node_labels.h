@@ -26,19 +26,16 @@ namespace gso {
 // again).
 [[nodiscard]] bool selects_but_for_lost_labels(const SharingPolicy& policy, const Node& node);
 
-// --- node.mps-ready: KAI's mark for nodes where a pod finds an MPS control daemon, nvidia.mps/enabled=true. It
-// follows the daemon, not the configuration: set once the daemon has been Ready for a while, removed when the daemon
-// ends.
+// --- node.mps-ready: KAI's mark for nodes where a pod finds an MPS control daemon, nvidia.mps/enabled=true: set once
+// the daemon has been Ready for a while, removed when the daemon ends.
 
 enum class MpsMark : std::uint8_t { to_set, to_remove, foreign };
-// What the label needs; nullopt: nothing, or the node is between two revisions. A daemon runs if it is Ready, and the
-// node runs the MPS profile that it should. `assessment`: null if no device plugin selects the node. A daemon of the
-// host itself counts on a Ready node with the annotation gpusharing.dev/mps-host=true. `standalone`: the node's pod of
-// a standalone daemon, which is Ready while the daemon answers; null: none. Only a mark that the operator set is
-// removed. `foreign`: set by a person or another tool, on a node without a daemon.
-[[nodiscard]] std::optional<MpsMark> mps_mark(const Node& node, const NodeAssessment* assessment,
-                                              const PluginInstallation* installation,
-                                              const std::vector<const Pod*>& operand_pods, const Pod* standalone);
+// What the label needs; nullopt: nothing. `standalone`: the node's pod of a standalone daemon, which is Ready while the
+// daemon answers; null: none. A daemon of the host itself counts by the annotation gpusharing.dev/mps-host. That
+// of the device plugin does not: its clients are pods with replicas, and a fraction of KAI finds neither its directory
+// nor a GPU that accepts it. Only a mark that the operator set is removed. `foreign`: set by a person or another tool,
+// on a node without a daemon.
+[[nodiscard]] std::optional<MpsMark> mps_mark(const Node& node, const Pod* standalone);
 
 // Whether the settings and the cluster require that nodes are marked.
 [[nodiscard]] bool marks_mps_nodes(const PlannerSettings& settings, bool kai_served);

@@ -136,8 +136,9 @@ constexpr CodeRow kPods[] = {
     error_row({"KAIReservationWithoutToleration"},
               "a Node in the input has a NoExecute taint that the pod tolerates and KAI's reservation does not",
               "keep the pod off that node, or upgrade KAI"),
-    error_row({"KAISharingDisabled"}, "a fraction is requested and KAI's GPU sharing is off",
-              "enable it, or request whole GPUs"),
+    error_row({"KAISharingDisabled"},
+              "a fraction is requested and KAI's GPU sharing is off, or its mode is NvFractions",
+              "enable it; write the annotations of that mode; or request whole GPUs"),
     error_row({"MPSWithoutFraction"}, "`mps: \"true\"` without a fraction or memory", "add one"),
     error_row({"FractionWithWholeGPU"}, "a fraction and a limit of `nvidia.com/gpu`", "remove one"),
     error_row({"MemoryWithOtherRequest"}, "`gpu-memory` and a fraction or limit", "remove one"),
@@ -202,12 +203,20 @@ constexpr CodeRow kPods[] = {
         "and the container can use every GPU of its node, unless the plugin assigns GPUs by volume mounts or CDI",
         "remove the variable"),
     warning_row({"PipeDirectoryMisspelt"}, "`/tmp/nvidia-smp`", "`/tmp/nvidia-mps`"),
-    warning_row({"PipeDirectoryNotMounted"},
-                "the directory in which the client looks for the MPS daemon (`CUDA_MPS_PIPE_DIRECTORY`, or "
-                "`/tmp/nvidia-mps`) is not the one that the pod mounts: it runs without MPS, and no error says so",
-                "mount the directory that the variable names"),
-    info_row({"NoPipeDirectory", "NoHostIPC"}, "the pod would run without using MPS",
-             "mount the pipe directory, set `hostIPC`"),
+    warning_row(
+        {"PipeDirectoryNotMounted"},
+        "the directory in which the client looks for the MPS daemon (`CUDA_MPS_PIPE_DIRECTORY`, or its driver's "
+        "default, `/run/nvidia-mps` from r615 on, `/tmp/nvidia-mps` before) is not the one that the pod mounts: it "
+        "runs without MPS, and no error says so (an info if that depends on the driver)",
+        "let the variable name the directory that is mounted"),
+    warning_row(
+        {"PipeDirectoryCreated"},
+        "a fraction pod of KAI mounts the daemon's directory with `type: DirectoryOrCreate`, as in KAI's guide: "
+        "where there is no daemon, it gets an empty folder, and the whole GPU without MPS",
+        "`type: Directory`, and a selector"),
+    info_row({"NoPipeDirectory", "NoHostIPC", "NoDaemonSelector"},
+             "a fraction pod of KAI that is meant for MPS could run without it",
+             "mount the pipe directory, set `hostIPC`, select nodes that have a daemon"),
 };
 
 constexpr CodeRow kPolicyFields[] = {

@@ -178,13 +178,14 @@ DirectoryLabel directory_label(const Pass& pass, const Node& node) {
   DirectoryLabel out;
   if (is_held(node) || label_mode_of(node, pass.s.settings) == PlannerSettings::LabelMode::verify) return out;
   const Pod* pod = pod_of_standalone(pass.index.discovery.standalone, pass.index.pods_of(node.meta.name));
-  if (pod == nullptr) {
+  out.directory = host_pipe_directory(node);
+  if (pod == nullptr && out.directory.empty()) {
     if (mps_daemon_change_on(node).change) return out;  // Its replacement is in progress.
     out.daemon = DirectoryLabel::Daemon::none;
     out.change = take_back_label(node, kMpsPipeDirectory);
     return out;
   }
-  if (is_serving(*pod)) out.directory = directory_of(*pod);
+  if (pod != nullptr && is_serving(*pod)) out.directory = directory_of(*pod);
   if (out.directory.empty()) return out;
   out.daemon = DirectoryLabel::Daemon::serving;
   out.value = pipe_directory_label(out.directory);
@@ -239,7 +240,7 @@ void name_directory(Pass& pass, const Node& node, const DirectoryLabel& label) {
   }
   report_contested(pass, node.meta.name, label.change);
   if (label.change.empty()) return;
-  if (!pass.held_for({Timer::mps_ready, node.meta.name, std::string(label.directory)}, kReadyFor)) return;
+  if (!pass.held_for({Timer::mps_ready, node.meta.name, label.directory}, kReadyFor)) return;
   write_label(pass, node, label.change,
               label.value.empty() ? "the node's standalone MPS daemon is in another directory now"
                                   : fmt::format("the node's standalone MPS daemon is in {}", label.directory));

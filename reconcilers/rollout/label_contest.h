@@ -41,6 +41,8 @@ void note_label_write(Pass& pass, const Node& node, const LabelChange& change);
 //   Ready, but another client keeps      stays as it is, by the rule for all labels (node_labels.h); a finding, and the
 //   changing the label                   condition of the policy
 //   otherwise there                      stays as it is: the daemon restarts, or its report was lost
+//   none, and a person says that the     names the directory that gpusharing.dev/mps-host stands for
+//   host runs a daemon
 //   none, and its replacement is         stays as it is
 //   in progress
 //   none, for two minutes                is removed, unless another client has set it: then a finding says so
@@ -50,13 +52,13 @@ void note_label_write(Pass& pass, const Node& node, const LabelChange& change);
 // As the pod of the daemon asks for it now.
 struct DirectoryLabel {
   enum class Daemon {
-    none,     // The node has no pod of a standalone daemon.
+    none,     // The node has no pod of a standalone daemon, and no person says that its host runs one.
     silent,   // It has one that is not Ready or has reported no directory, or the label is not the operator's to write.
     serving,  // In `directory`.
   };
   Daemon daemon = Daemon::silent;
-  std::string_view directory;  // On the node; as long as the pod is in the stores.
-  std::string value;           // Of `directory`; empty: no label's value can express it.
+  std::string directory;  // On the node.
+  std::string value;      // Of `directory`; empty: no label's value can express it.
   // What the operator writes for it. Empty: nothing, because the label is right or contested, or is another client's.
   LabelChange change;
 };

@@ -130,7 +130,7 @@ other_directory_by_value() {
   await 20 connects_to /run/nvidia-mps
   local pod
   pod=$(create_pod sharing '"gpu-fraction":"0.5"' '' '{"name":"c","image":"x"}')
-  if grep -E 'hostIPC|nvidia.mps/enabled' <<<"$pod"; then return 1; fi
+  if grep -E 'hostIPC|nvidia.mps/enabled|mps-pipe-directory' <<<"$pod"; then return 1; fi
 }
 connects_to() { create_pod sharing '"gpu-fraction":"0.5"' '' '{"name":"c","image":"x"}' | grep -F "\"path\": \"$1\""; }
 

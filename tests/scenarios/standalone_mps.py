@@ -88,3 +88,21 @@ def the_label_follows_a_daemon_that_moves():
     tick = c.after("1m")
     expect("the label", said(c), {"n01": "run.nvidia-mps"})
     expect_that(not tick.started(), "no node that starts a change", tick.started())
+
+
+@scenario
+def a_daemon_of_the_host_is_named_as_its_declaration_says():
+    """Three hosts run a daemon without a pod, as their nodes declare: in a directory, and in the default one of their
+    driver. The labels go with the declarations; a word that is neither names nothing."""
+    c = fleet(4, none())
+    for name, major, word in (("n01", "580", "/other/path"), ("n02", "615", "true"), ("n03", "580", "true"), ("n04", "615", "yes")):
+        c.set_label(name, "nvidia.com/cuda.driver-version.major", major)
+        c.annotations(name)["gpusharing.dev/mps-host"] = word
+    c.after("1m")
+    c.after("1m")
+    expect("the labels", said(c), {"n01": "other.path", "n02": "run.nvidia-mps", "n03": "tmp.nvidia-mps"})
+    for name in ("n01", "n02", "n03"):
+        del c.annotations(name)["gpusharing.dev/mps-host"]
+    c.after("3m")
+    c.after("3m")
+    expect("the labels without declarations", said(c), {})

@@ -80,6 +80,7 @@ projected:
 {{- if not (hasKey .Values.config "kai-gc-without-crds") }}{{ $_ := set $config "kai-gc-without-crds" (gt (len .Values.kai.reservationNamespaces) 0) }}{{ end }}
 {{- if .Values.rejectedPods.namespaces }}{{ $_ := set $config "remove-rejected-pods" (join "," .Values.rejectedPods.namespaces) }}{{ end }}
 {{- if .Values.fixes.mpsSignal }}{{ $_ := set $config "mps-signal-fixed" true }}{{ end }}
+{{- with .Values.podMutation }}{{ if and .enabled .nodeSelector (not (hasKey $.Values.config "mps-ready")) }}{{ $_ := set $config "mps-ready" "On" }}{{ end }}{{ end }}
 {{- if not (include "gso.labelsNodes" .) }}{{ $_ := set $config "label-mode" "verify" }}{{ end }}
 {{- include "gso.refuseConfig" . }}
 {{- toYaml $config }}

@@ -6,7 +6,8 @@
 - name: fraction
   expression: "'gpu-fraction' in variables.annotations || 'gpu-memory' in variables.annotations"
 - name: slices
-  expression: object.spec.containers.exists(c, c.?resources.?limits.orValue({}).exists(r, r.matches('^nvidia[.]com/gpu-[1-9][0-9]*gb$')))
+  expression: >-
+    {{ include "gso.someContainer" "r.matches('^nvidia[.]com/gpu-[1-9][0-9]*gb$')" }}
 # The pod's own word counts. Its namespace's counts for pods that would share a GPU by MPS.
 - name: client
   expression: >-
@@ -17,6 +18,10 @@
   expression: "variables.annotations[?'gpusharing.dev/mps-pipe-directory'].orValue('{{ include "gso.mpsPipeDirectory" . }}')"
 - name: directoryIsValid
   expression: variables.directory.matches('^(/[A-Za-z0-9_][A-Za-z0-9._-]*)+$')
+{{- end }}
+{{- /* Some container or init container has a limit of a resource `r` for which that is true. */}}
+{{- define "gso.someContainer" -}}
+[object.spec.containers, object.spec.?initContainers.orValue([])].exists(l, l.exists(c, c.?resources.?limits.orValue({}).exists(r, {{ . }})))
 {{- end }}
 {{- define "gso.mpsPipeDirectory" -}}{{ .Values.podMutation.pipeDirectory }}{{- end }}
 {{- /* Never the cluster's own namespaces, the operator's and the operands'. */}}

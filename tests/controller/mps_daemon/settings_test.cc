@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "reconcilers/model/foreign_names.h"
+
 namespace gso::test::settings_test {
 namespace {
 

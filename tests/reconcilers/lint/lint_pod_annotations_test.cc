@@ -67,7 +67,7 @@ TEST(LintDocuments, PodsAreCheckedAsKaisAdmissionDoes) {
 
 TEST(LintDocuments, AClientOfAnMpsDaemonIsToldWhatItLacksUnlessTheClusterAddsIt) {
   const std::string client = "mps: 'true', gpu-fraction: '0.5'";
-  const Codes lacking{"NoPipeDirectory", "NoHostIPC"};
+  const Codes lacking{"NoPipeDirectory", "NoHostIPC", "NoDaemonSelector"};
   EXPECT_EQ(codes(lint(pod(client, ""))[0], true), lacking);
   EXPECT_EQ(codes(lint(pod(client + ", gpusharing.dev/mps-client: 'false'", ""))[0], true), lacking);
   EXPECT_EQ(codes(lint(pod(client + ", gpusharing.dev/mps-client: 'true'", ""))[0], true), Codes{});

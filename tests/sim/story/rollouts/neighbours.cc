@@ -217,13 +217,13 @@ asio::awaitable<void> shared_by_kai(Scene* scene) {
   scene->excused.clear();
   co_await scene->until_fleet_shows("every node on the new profile, once KAI has left", 60min);
   co_await scene->until_settled(20min);
-  // A minute later each node gets the label by which KAI finds its MPS daemon; only virtual time has that minute.
-  const Stage::Check marked = [=] {
+  // Its daemons are the device plugin's, and serve no fraction; only virtual time has the minute until a label is set.
+  const Stage::Check unmarked = [=] {
     for (const NodeSpec& node : scene->nodes())
-      if (scene->view().label(node.name, "nvidia.mps/enabled") != "true") return node.name + " is not marked for KAI";
+      if (!scene->view().label(node.name, "nvidia.mps/enabled").empty()) return node.name + " attracts KAI's MPS pods";
     return std::string();
   };
-  if (scene->exact()) co_await scene->until("the labels for KAI", 5min, marked);
+  if (scene->exact()) co_await scene->stays("the nodes without KAI's label", 5min, unmarked);
 }
 
 }  // namespace gso::sim

@@ -1,0 +1,100 @@
+"""`lint` and pods that are meant to be clients of an MPS daemon that is not the device plugin's, as KAI's guide has them."""
+import json
+
+from cluster.program import ask
+from scenario import expect, expect_that, scenario
+
+KAI = {"apiVersion": "kai.scheduler/v1", "kind": "Config", "metadata": {"name": "kai-config"}}
+
+
+def client(host, inside=None, kind=None, name="mps", env=(), annotations=None, **spec):
+    """The pod of KAI's guide, docs/gpu-sharing/mps: a fraction, and the daemon's directory of the host."""
+    volume = {"path": host} if kind is None else {"path": host, "type": kind}
+    container = {"name": "gpu-workload", "image": "registry.example/cuda:1",
+                 "env": [{"name": key, "value": value} for key, value in env],
+                 "volumeMounts": [{"name": name, "mountPath": inside or host}]}
+    return {"apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": "gpu-sharing-with-mps", "labels": {"kai.scheduler/queue": "default-queue"},
+                         "annotations": dict({"gpu-fraction": "0.5"} if annotations is None else annotations)},
+            "spec": dict({"schedulerName": "kai-scheduler", "containers": [container],
+                          "volumes": [{"name": name, "hostPath": volume}]}, **spec)}
+
+
+def found(*objects):
+    """What lint says of the objects: {code: "severity message"}."""
+    done = ask(["lint", "-o", "json", "-"], {"apiVersion": "v1", "kind": "List", "items": list(objects)})
+    return {each["code"]: "%s %s" % (each["severity"], each["message"])
+            for document in json.loads(done.stdout)["documents"] for each in document["diagnostics"]}
+
+
+SELECTOR = {"nvidia.mps/enabled": "true"}
+VARIABLE = "CUDA_MPS_PIPE_DIRECTORY"
+
+
+@scenario
+def kai_s_own_manifest_lacks_three_things():
+    """The manifest of KAI's guide lacks hostIPC and a selector, and the kubelet would make an empty folder. lint says
+    nothing about one that has them."""
+    said = found(client("/tmp/nvidia-mps", kind="DirectoryOrCreate"))
+    expect("codes", sorted(said), ["NoDaemonSelector", "NoHostIPC", "PipeDirectoryCreated", "PipeDirectoryNotMounted"])
+    expect("severities", sorted(text.split()[0] for text in said.values()), ["info", "info", "info", "warning"])
+    expect_that(said["PipeDirectoryCreated"].startswith("warning"), "the empty folder to be the warning", said)
+    expect_that("/run/nvidia-mps" in said["PipeDirectoryNotMounted"], "the other default directory to be named", said)
+    whole = dict(kind="Directory", env=[(VARIABLE, "/tmp/nvidia-mps")], hostIPC=True)
+    expect("a whole client", found(client("/tmp/nvidia-mps", nodeSelector=SELECTOR, **whole)), {})
+    term = {"matchExpressions": [{"key": "gpusharing.dev/mps-pipe-directory", "operator": "Exists"}]}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
+    expect("one with an affinity", found(client("/tmp/nvidia-mps", affinity=affinity, **whole)), {})
+    expect("one that podMutation completes", found(client("/tmp/nvidia-mps", env=[(VARIABLE, "/tmp/nvidia-mps")], annotations={
+        "gpu-fraction": "0.5", "gpusharing.dev/mps-client": "true"})), {})
+    expect("no client of MPS", found(client("/var/log/nvidia-mps", kind="DirectoryOrCreate", name="logs")), {})
+
+
+@scenario
+def a_directory_that_the_pod_contradicts_is_a_warning():
+    """The daemon's directory of KAI's guide is another one, and the variable is missing or names yet another: a warning
+    that names both. One that the drivers decide is an info."""
+    for text, expected, pod in (
+            ("no variable", "warning", client("/other/path", nodeSelector=SELECTOR, hostIPC=True)),
+            ("another variable", "warning", client("/other/path", env=[(VARIABLE, "/tmp/nvidia-mps")])),
+            ("mounted elsewhere", "warning", client("/tmp/nvidia-mps", "/pipe")),
+            ("since r615", "info", client("/run/nvidia-mps")), ("before r615", "info", client("/tmp/nvidia-mps")),
+            ("as it is mounted", None, client("/other/path", env=[(VARIABLE, "/other/path")])),
+            ("above it", None, client("/other", name="mps-pipe", env=[(VARIABLE, "/other/path")])),
+            ("of another kind", None, client("/other/path", name="data")),
+            ("only by three letters", None, client("/data/timestamps", name="temps"))):
+        said = found(pod).get("PipeDirectoryNotMounted")
+        expect(text, said and said.split()[0], expected)
+        mounted = pod["spec"]["containers"][0]["volumeMounts"][0]["mountPath"]
+        expect_that(said is None or (mounted in said and VARIABLE in said), "both to be named for " + text, said)
+
+
+@scenario
+def a_misspelt_label_of_daemons_is_found_on_nodes_and_in_pods():
+    """nvidia.mps/enable is the label of no daemon: on a Node, in a selector and in an affinity."""
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n01", "labels": {"nvidia.mps/enable": "true"}}}
+    term = {"matchExpressions": [{"key": "nvidia.mps/enable", "operator": "In", "values": ["true"]}]}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
+    for obj in (node, client("/tmp/nvidia-mps", nodeSelector={"nvidia.mps/enable": "true"}),
+                client("/tmp/nvidia-mps", affinity=affinity)):
+        said = found(obj).get("LabelMisspelt", "")
+        expect_that(said.startswith("warning") and '"nvidia.mps/enabled"' in said, "the right label to be named", said)
+    right = dict(node, metadata={"name": "n01", "labels": {"nvidia.mps/enabled": "true"}})
+    expect("the right label", found(right), {})
+
+
+@scenario
+def sharing_is_on_in_the_mode_of_annotations_for_containers():
+    """KAI's mode NvFractions refuses gpu-fraction, and shares GPUs by another annotation: lint and the finding about
+    kai-config name it, and neither says that sharing is off."""
+    config = dict(KAI, spec={"global": {"gpuSharingMode": "NvFractions"}})
+    wanted = "nvidia.com/container.<container>.gpu-memory.request"
+    said = found(client("/tmp/nvidia-mps"), config).get("KAISharingDisabled", "")
+    done = ask(["plan", "-o", "json", "--only", "kai.config", "-"], config)
+    texts = [each["message"] for each in json.loads(done.stdout)["findings"] if each["reason"] == "KAISharingMode"]
+    for text in [said] + texts:
+        expect_that(wanted in text and "is on" in text and "is off" not in text, "the annotation of that mode", text)
+    expect("findings about the mode", len(texts), 1)
+    for mode in ("Disabled", "NonMemoryEnforced"):
+        said = found(client("/tmp/nvidia-mps"), dict(KAI, spec={"global": {"gpuSharingMode": mode}}))
+        expect(mode, "is off" in said.get("KAISharingDisabled", ""), mode == "Disabled")
