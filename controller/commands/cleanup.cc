@@ -22,6 +22,8 @@
 #include "reconcilers/cluster/record_store.h"
 #include "reconcilers/fleet/fleet.h"
 #include "reconcilers/model/json_access.h"
+#include "reconcilers/model/labels.h"
+#include "reconcilers/model/message_text.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/model/resources.h"
 #include "reconcilers/status/status.h"
@@ -123,6 +125,29 @@ struct CleanupRun {
     return false;
   }
 };
+
+// Whoever deletes the DaemonSet of standalone MPS daemons ends all of them at once, under their clients.
+asio::awaitable<bool> may_end_daemons(CleanupRun* run) {
+  const std::string& name = run->cleanup.standalone_mps;
+  const std::size_t slash = std::min(name.find('/'), name.size());
+  const k8s::ObjectKey key{name.substr(0, slash), name.substr(std::min(slash + 1, name.size()))};
+  if (name.empty()) co_return true;
+  World world;
+  const k8s::Result<void> read = co_await read_cleanup_objects(run->client, &world);
+  if (!read) co_return run->fail(read.error().message);
+  const std::set<std::string> nodes = nodes_that_lose_daemons(world, key);
+  const PlannerSettings settings = run->settings;
+  NodesInUse in_use = co_await nodes_in_use(run->client, run->clock, settings, &world, nodes);
+  for (const auto& [node, why] : in_use.unknown) in_use.used.insert(fmt::format("{} (unknown: {})", node, why));
+  if (in_use.used.empty()) co_return true;
+  const std::vector<std::string> used(in_use.used.begin(), in_use.used.end());
+  co_return run->fail(fmt::format(
+      "nothing has been changed: with DaemonSet {} all its MPS daemons end at once, and pods use the GPUs of {}: {}. "
+      "Wait until these pods have ended, with the nodes cordoned, or accept that they break: kubectl annotate "
+      "--overwrite daemonset --namespace {} {} {}={}. Then uninstall again",
+      name, counted(used.size(), "node"), first_names(used), key.ns, key.name, kEndDaemonsAnnotation,
+      world.daemonsets.find(key)->meta.generation));
+}
 
 // True when it is scaled to 0, or was never there.
 asio::awaitable<bool> stop_deployment(CleanupRun* run) {
@@ -349,6 +374,8 @@ asio::awaitable<int> cleanup_command(k8s::ApiClient* client, k8s::Clock* clock, 
                                      std::ostream* out, std::ostream* err) {
   CleanupRun run{client, clock, cleanup, options, options.planner_settings(), out, err};
   int code = 0;
+  const bool may_end = co_await may_end_daemons(&run);
+  if (!may_end) co_return kFailed;
   run.lease_was_there = co_await has_lease(&run);
   if (cleanup.dry_run) {
     code = co_await clean(&run);
@@ -390,6 +417,10 @@ Subcommand make_cleanup_command() {
   const auto describe = [cleanup](CLI::App& app, OptionFlags& settings) {
     app.add_option("--stop-deployment", cleanup->stop_deployment, "Deployment in --namespace that is scaled to 0 first")
         ->type_name("NAME");
+    app.add_option(
+           "--standalone-mps", cleanup->standalone_mps,
+           "DaemonSet of standalone MPS daemons that is deleted next: refuse while pods use the GPUs of its nodes")
+        ->type_name("NAMESPACE/NAME");
     app.add_option("--timeout", cleanup->timeout_text,
                    "How long to wait until the leader has released the Lease, 1s to 1h")
         ->type_name("DURATION")
@@ -402,8 +433,9 @@ Subcommand make_cleanup_command() {
     app.footer(
         "Removes the operator's cordons, labels, annotations and finalizers, then its record and its Lease.\n"
         "No GPU pod is deleted.\n"
-        "Exit status: 0 nothing is left but what the output names as kept; 1 an operator keeps the Lease, or a write "
-        "failed: run it again; 2 the cluster cannot be read, or wrong usage.");
+        "Exit status: 0 nothing is left but what the output names as kept; 1 an operator keeps the Lease, a write "
+        "failed (run it again), or pods use what --standalone-mps names; 2 the cluster cannot be read, or wrong "
+        "usage.");
   };
   return {.name = "cleanup",
           .summary = "Remove everything the operator added to nodes and policies (irreversible)",

@@ -152,7 +152,10 @@ struct CleanupOptions {
   std::string stop_deployment;                       // In --namespace: scaled to 0 first. Empty: nothing is stopped.
   k8s::Duration timeout = std::chrono::seconds(60);  // How long to wait for the leader to release the Lease; 1s to 1h.
   std::string timeout_text{};                        // As it was given.
-  bool dry_run = false;                              // Only says what it would do; needs no lease.
+  // The DaemonSet of standalone MPS daemons that is deleted afterwards, as NAMESPACE/NAME: nothing is done while pods
+  // use the GPUs of its nodes, unless its annotation allows it. Empty: none.
+  std::string standalone_mps{};
+  bool dry_run = false;  // Only says what it would do; needs no lease.
   bool json = false;
 };
 

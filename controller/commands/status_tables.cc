@@ -201,7 +201,7 @@ void print_daemons(const std::vector<DaemonProgress>& daemons, TerminalWidth wid
         fmt::format("{} {}/{}", progress_bar(daemon.updated, daemon.total), daemon.updated, daemon.total);
     for (const auto& [what, nodes] :
          {std::pair("in progress", &daemon.in_progress), std::pair("deferred", &daemon.deferred),
-          std::pair("not ready", &daemon.not_ready)}) {
+          std::pair("not ready", &daemon.not_ready), std::pair("pinning the driver", &daemon.pinning)}) {
       if (!nodes->empty()) progress += fmt::format(", {}: {}", what, first_names(*nodes));
     }
     rows.push_back({daemon.daemonset, mode_of(daemon), or_dash(daemon.revision), std::move(progress)});
@@ -212,9 +212,9 @@ void print_daemons(const std::vector<DaemonProgress>& daemons, TerminalWidth wid
 
 OrderedJson daemons_json(const std::vector<DaemonProgress>& daemons) {
   return json_list(daemons, [](const DaemonProgress& daemon) -> OrderedJson {
-    return {{"daemonSet", daemon.daemonset}, {"mode", mode_of(daemon)},     {"template", daemon.revision},
-            {"updated", daemon.updated},     {"total", daemon.total},       {"inProgress", daemon.in_progress},
-            {"deferred", daemon.deferred},   {"notReady", daemon.not_ready}};
+    return {{"daemonSet", daemon.daemonset}, {"mode", mode_of(daemon)},      {"template", daemon.revision},
+            {"updated", daemon.updated},     {"total", daemon.total},        {"inProgress", daemon.in_progress},
+            {"deferred", daemon.deferred},   {"notReady", daemon.not_ready}, {"pinsDriver", daemon.pinning}};
   });
 }
 

@@ -14,6 +14,7 @@
 #include <ranges>
 #include <sstream>
 
+#include "controller/mps_daemon/standalone_daemon.h"
 #include "k8sclient/auth/child_process.h"
 #include "k8sclient/value/encoding.h"
 #include "reconcilers/model/json_access.h"
@@ -25,8 +26,9 @@ namespace {
 namespace asio = boost::asio;
 using k8s::trimmed;
 using nlohmann::json;
-constexpr std::string_view kExclusiveProcess = "Exclusive_Process";
 constexpr const char* kQuery = "--query-gpu=uuid,driver_version,compute_mode,mig.mode.current";
+constexpr const char* kUsersQuery = "--query-compute-apps=gpu_uuid,pid,process_name";
+constexpr std::string_view kMpsServer = "nvidia-cuda-mps-server";
 constexpr k8s::Duration kLimit = std::chrono::seconds(60);  // Without persistence mode the driver starts first.
 
 std::vector<std::string> split(std::string_view text, char separator) {
@@ -93,6 +95,21 @@ asio::awaitable<k8s::Result<std::vector<NodeGpu>>> list_gpus(k8s::Clock* clock) 
                         "NVIDIA_VISIBLE_DEVICES=all");
   }
   co_return gpus;
+}
+
+asio::awaitable<k8s::Result<GpuUsers>> list_gpu_users(k8s::Clock* clock) {
+  std::vector<std::string> arguments{kUsersQuery, "--format=csv,noheader"};
+  const k8s::Result<std::string> text = co_await nvidia_smi(clock, std::move(arguments));
+  if (!text) co_return std::unexpected(text.error());
+  GpuUsers out;
+  for (const std::string& line : split(*text, '\n')) {
+    const std::vector<std::string> fields = split(line, ',');
+    if (fields.size() < 3 || !is_number(fields[1])) continue;
+    const std::string_view name = trimmed(std::string_view(line).substr(line.find(',', line.find(',') + 1) + 1));
+    if (name.substr(name.rfind('/') + 1) == kMpsServer) continue;
+    out[fields[0]].push_back(fmt::format("process {} ({})", fields[1], name));
+  }
+  co_return out;
 }
 
 k8s::Result<ComputeModes> remembered_modes(const BootMemory& memory) {

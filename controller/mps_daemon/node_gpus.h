@@ -30,6 +30,12 @@ struct NodeGpu {
 // Errors: `not_found` without nvidia-smi, `unavailable` if it fails or shows no GPU. The message says what to do.
 boost::asio::awaitable<k8s::Result<std::vector<NodeGpu>>> list_gpus(k8s::Clock* clock);
 
+inline constexpr std::string_view kExclusiveProcess = "Exclusive_Process";
+// Of those GPUs that processes compute on: UUID -> "process ID (NAME)" of each, without MPS servers. A container that
+// does not see the node's processes is shown none. Errors: `not_found`, `unavailable`, as above.
+using GpuUsers = std::map<std::string, std::vector<std::string>>;
+boost::asio::awaitable<k8s::Result<GpuUsers>> list_gpu_users(k8s::Clock* clock);
+
 // --- A value in a file that holds until the node boots: what a program that is started again must know, and what ends
 // with the boot like the thing that it is about.
 

@@ -17,6 +17,7 @@
 #include "controller/mps_daemon/control_pipe.h"
 #include "k8sclient/value/encoding.h"
 #include "reconcilers/model/foreign_names.h"
+#include "reconcilers/model/message_text.h"
 
 namespace gso {
 
@@ -121,6 +122,29 @@ std::string directory_problem(const char* what, const std::string& directory) {
       what, directory, why);
 }
 
+// EXCLUSIVE_PROCESS would let the processes of a GPU open no further context, and no MPS server start beside them. Who
+// uses a GPU that has that mode already came with it.
+asio::awaitable<std::vector<std::string>> user_problems(k8s::Clock* clock, std::vector<NodeGpu> gpus) {
+  std::vector<std::string> out;
+  std::erase_if(gpus, [](const NodeGpu& gpu) { return gpu.compute_mode == kExclusiveProcess; });
+  if (gpus.empty()) co_return out;
+  constexpr std::string_view kKeep = "computeMode Keep sets no mode";
+  const k8s::Result<GpuUsers> users = co_await list_gpu_users(clock);
+  if (!users) {
+    out.push_back(fmt::format("who uses the GPUs is unknown: {}. {}", users.error().message, kKeep));
+    co_return out;
+  }
+  for (const NodeGpu& gpu : gpus) {
+    const auto of_gpu = users->find(gpu.uuid);
+    if (of_gpu == users->end()) continue;
+    out.push_back(
+        fmt::format("GPU {} is used by {}: in EXCLUSIVE_PROCESS they could fail, and no MPS server starts beside them. "
+                    "End them (drain the node of its GPU pods); the pod looks again by itself. {}",
+                    gpu.uuid, first_names(of_gpu->second), kKeep));
+  }
+  co_return out;
+}
+
 std::vector<std::string> gpu_problems(const std::vector<NodeGpu>& gpus, bool exclusive) {
   std::vector<std::string> out;
   for (const NodeGpu& gpu : gpus) {
@@ -204,6 +228,9 @@ asio::awaitable<Requirements> check_requirements(k8s::Clock* clock, MpsDaemonSet
   if (gpus) {
     out.gpus = std::move(*gpus);
     std::ranges::copy(gpu_problems(out.gpus, settings.exclusive), std::back_inserter(out.problems));
+    std::vector<std::string> in_use;
+    if (settings.exclusive) in_use = co_await user_problems(clock, out.gpus);
+    std::ranges::move(in_use, std::back_inserter(out.problems));
   } else {
     out.problems.push_back(gpus.error().message);
   }

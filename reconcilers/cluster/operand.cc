@@ -214,8 +214,12 @@ std::optional<Operand> standalone_daemon_of(const DaemonSet& daemonset) {
   if (main == daemonset.containers.end()) return std::nullopt;
   Operand out = operand_base(daemonset, Component::mps);
   out.watches_host = std::ranges::find(main->command, "observe") != main->command.end();
-  for (auto& term : out.affinity_terms)
+  out.follows_driver_upgrades = out.node_selector.contains(std::string(kDeployClients));
+  for (auto& term : out.affinity_terms) {
+    const auto follows = [](const auto& at) { return at.key == kDriverUpgradeState || at.key == kDeployClients; };
+    if (std::erase_if(term, follows) > 0) out.follows_driver_upgrades = true;
     std::erase_if(term, [](const NodeSelectorRequirement& requirement) { return requirement.key == kMpsCapable; });
+  }
   // A term that is empty now would match every node, and the terms are alternatives.
   if (std::ranges::any_of(out.affinity_terms, [](const auto& term) { return term.empty(); }))
     out.affinity_terms.clear();

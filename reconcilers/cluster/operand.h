@@ -64,6 +64,8 @@ struct Operand {
   std::string config_file;
   // Of a standalone MPS daemon: the host runs the daemon, and the pods only ask it.
   bool watches_host = false;
+  // Of a standalone MPS daemon: its controller ends the pod of a node whose driver is replaced.
+  bool follows_driver_upgrades = false;
   // A host path for MPS is set, by MPS_ROOT or --mps-root; true also if the template does not show it.
   bool mps_root = false;
   // Environment that overrides the profile (flags.migStrategy), empty when not set.
@@ -129,7 +131,7 @@ inline constexpr OperandSetting kOperandSettings[] = {
 // The container that runs or watches an MPS daemon without a device plugin, in the chart's DaemonSet.
 inline constexpr std::string_view kStandaloneMpsContainer = "standalone-mps";
 // The chart's DaemonSet of standalone MPS daemons; nullopt if it is another one. Its node affinity is kept without
-// nvidia.com/mps.capable, which follows the profile of the node.
+// nvidia.com/mps.capable, which follows the profile of the node, and without what follows driver upgrades.
 [[nodiscard]] std::optional<Operand> standalone_daemon_of(const DaemonSet& daemonset);
 
 // How an operand's choice of profiles differs from the plugin's ("mounts ConfigMap a, but the plugin mounts b"); empty

@@ -134,6 +134,7 @@ struct DaemonProgress {
   std::vector<std::string> in_progress;  // Nodes whose daemon is being replaced,
   std::vector<std::string> deferred;     // whose replacement is deferred,
   std::vector<std::string> not_ready;    // and others whose pod does not serve.
+  std::vector<std::string> pinning;      // Whose daemon stays while the driver is to be replaced (DriverPinned).
 };
 // Sorted by DaemonSet; those without a node are included. `index` is up to date with `world`.
 [[nodiscard]] std::vector<DaemonProgress> daemon_progress(const World& world, const FleetIndex& index);

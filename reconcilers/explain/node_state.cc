@@ -407,6 +407,7 @@ void count(const DaemonNode& node, DaemonProgress& out) {
     out.deferred.push_back(node.name());
   else if (!serves)
     out.not_ready.push_back(node.name());
+  if (node.pins_driver()) out.pinning.push_back(node.name());
 }
 
 // Of a node that needs a change of its daemon, or is in one.

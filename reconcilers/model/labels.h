@@ -51,6 +51,9 @@ inline constexpr std::string_view kUndoAnnotation = "gpusharing.dev/undo";
 // On the DaemonSet of standalone MPS daemons: the controller-revision-hash of the template that a person has approved,
 // under mode Approve.
 inline constexpr std::string_view kApprovedAnnotation = "gpusharing.dev/approved";
+// There too: the metadata.generation of the DaemonSet whose daemons a person lets end without a drain, by `helm
+// upgrade` or `helm uninstall`. The chart reads it as well.
+inline constexpr std::string_view kEndDaemonsAnnotation = "gpusharing.dev/end-daemons";
 // Inputs by people. On a Node, as annotation or label, "true": the operator skips the node (is_held()).
 inline constexpr std::string_view kHoldAnnotation = "gpusharing.dev/hold";
 // On a ConfigMap, "true": the operator starts no node that uses it.
@@ -108,6 +111,8 @@ inline constexpr std::string_view kMigConfigState = "nvidia.com/mig.config.state
 inline constexpr std::string_view kMigStrategy = "nvidia.com/mig.strategy";
 inline constexpr std::string_view kDriverUpgradeState = "nvidia.com/gpu-driver-upgrade-state";
 inline constexpr std::string_view kDeployPrefix = "nvidia.com/gpu.deploy.";
+// Of GPU clients that are none of the GPU Operator's operands; release 26.7 and later set it.
+inline constexpr std::string_view kDeployClients = "nvidia.com/gpu.deploy.client";
 // "true" on a Node: the autoscaler does not remove it.
 inline constexpr std::string_view kScaleDownDisabled = "cluster-autoscaler.kubernetes.io/scale-down-disabled";
 inline constexpr std::string_view kKarpenterDoNotDisrupt = "karpenter.sh/do-not-disrupt";  // Also on a Pod.

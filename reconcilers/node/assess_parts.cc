@@ -159,11 +159,15 @@ std::string_view foreign_holder(const Node& node, const PluginInstallation& inst
   if (std::ranges::find(kIdle, upgrade) == std::end(kIdle)) return kDriverUpgrade;
   const auto mig = node.meta.labels.get(kMigConfigState).value_or("");
   if (mig == "pending" || mig == "rebooting") return kMigChange;
+  const auto pauses = [](std::string_view value) {
+    if (!value.starts_with("paused-for-")) return std::string_view();
+    return value.starts_with("paused-for-mig") ? kMigChange : kDriverUpgrade;
+  };
+  if (const auto who = pauses(node.meta.labels.get(kDeployClients).value_or("")); !who.empty()) return who;
   for (const Operand& operand : installation.operands) {
     for (const auto& [key, value] : operand.node_selector) {
-      const auto actual = node.meta.labels.get(key).value_or("");
-      if (!actual.starts_with("paused-for-") || selects(operand, node, true) == Selects::no) continue;
-      return actual.starts_with("paused-for-mig") ? kMigChange : kDriverUpgrade;
+      const auto who = pauses(node.meta.labels.get(key).value_or(""));
+      if (!who.empty() && selects(operand, node, true) != Selects::no) return who;
     }
   }
   if (quarantine_of(node)) return kQuarantined;

@@ -310,6 +310,18 @@ constexpr CodeRow kMpsDaemons[] = {
                 "crashes, or a second MPS control daemon was started on the node",
                 "do what the message says; it has all that is missing. If it only says that the pod is not Ready, "
                 "`kubectl describe pod` has what its readiness probe says"),
+    warning_row({"DriverPinned"},
+                "the driver or the MIG mode of a node is being changed, and the pod of its standalone MPS daemon keeps "
+                "the kernel module in use, because its DaemonSet does not follow driver upgrades: the driver's pod "
+                "crashes until the daemon ends",
+                "take the node out of the DaemonSet until the upgrade is done, by its label, and set the chart's "
+                "`standaloneMps.followDriverUpgrades` to `Auto`"),
+    warning_row({"StandaloneMPSLost"},
+                "a node left the DaemonSet of its standalone MPS daemon, or the DaemonSet went, while GPU clients ran "
+                "there: they lose their GPU. Reported until two minutes after the daemon's end",
+                "if it was a mistake, set the label or install the release again; then restart the pods that the "
+                "message names. [standalone-mps.md](standalone-mps.md#without-a-drain) says what ends daemons so",
+                "finding; Event on the Node"),
     warning_row({"StandaloneMPSWaits"},
                 "the standalone MPS daemon of a node, or of several, is not replaced yet: GPU clients run there (under "
                 "`workloads: Evict` the message names those that the operator does not evict, and why), the policy "

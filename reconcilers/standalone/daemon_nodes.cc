@@ -46,6 +46,11 @@ bool DaemonNode::has_failed() const {
   return mark.change && mark.change->failed && daemonset != nullptr && mark.change->to == daemonset->newest_hash;
 }
 
+bool DaemonNode::pins_driver() const {
+  if (pod == nullptr || pod->meta.deletion_timestamp || daemonset == nullptr) return false;
+  return !upgrade.empty() && !daemonset->watches_host && !daemonset->follows_driver_upgrades;
+}
+
 bool DaemonNode::is_asked_again() const {
   const std::optional<MpsDaemonChange>& last = mark.change ? mark.change : mark.deferred;
   return last && asks_again(last->retry, retry_of(*policy));
@@ -82,12 +87,77 @@ std::vector<DaemonNode> read_daemon_nodes(const World& world, const Index& index
                       ? std::string(one.assessment->product.view())
                       : std::string(unshared_product(one.node->meta.labels.get(kGpuProduct).value_or("")));
     one.busy = index.nodes_in(Bucket::busy).contains(name);
-    one.holder =
-        holder_of(*one.node, one.assessment == nullptr ? PluginInstallation() : index.installation_of(*one.assessment));
+    const PluginInstallation none;
+    const auto& installation = one.assessment == nullptr ? none : index.installation_of(*one.assessment);
+    one.holder = holder_of(*one.node, installation);
     if (one.holder == kStandaloneMpsChange) one.holder = {};
+    const std::string_view other = foreign_holder(*one.node, installation);
+    if (other == kDriverUpgrade || other == kMigChange) one.upgrade = other;
     out.push_back(std::move(one));
   }
   return out;
+}
+
+// --- Daemons that stay or end at the wrong time.
+
+void report_pinned_driver(Pass& pass, const DaemonNode& node) {
+  const Operand* daemonset = node.daemonset;
+  const std::string label = daemonset->node_selector.empty() ? "" : daemonset->node_selector.begin()->first;
+  pass.finding(
+      Severity::warning, node_ref(node.name()), "DriverPinned",
+      fmt::format("{}, and pod {} of the standalone MPS daemon keeps the driver's kernel module in use: DaemonSet {} "
+                  "does not follow driver upgrades. Once the node's GPU clients have ended, take the node out until "
+                  "the upgrade is done (kubectl label node {} {}-); for later ones upgrade the chart with "
+                  "standaloneMps.followDriverUpgrades=Auto",
+                  describe_holder(node.upgrade, *node.node), k8s::to_string(node.pod->meta.key()),
+                  k8s::to_string(daemonset->key), node.name(), label));
+}
+
+namespace {
+
+// A list of clients that is older says nothing about them.
+constexpr Duration kClientsKnown = std::chrono::seconds(30);
+
+// Why no DaemonSet is for the node, and how it is again. Empty: one is.
+std::string why_lost(const std::vector<Operand>& all, const Node& node) {
+  if (all.empty()) return "its DaemonSet is gone";
+  if (node.meta.labels.get(kMpsCapable) == "true")
+    return fmt::format("{}=true gives the node to the device plugin's daemon", kMpsCapable);
+  if (find_operand(all, Component::mps, node) != nullptr) return {};
+  for (const auto& [key, value] : all.front().node_selector) {
+    if (node.meta.labels.get(key) == value) continue;
+    if (key == kDeployClients)
+      return fmt::format(
+          "the GPU Operator does not set {}={}: standaloneMps.followDriverUpgrades=Never selects the "
+          "node without it",
+          key, value);
+    return fmt::format("DaemonSet {} selects nodes with {}={}; to get it back: kubectl label node {} {}={}",
+                       k8s::to_string(all.front().key), key, value, node.meta.name, key, value);
+  }
+  return fmt::format("the node affinity of DaemonSet {} leaves the node out", k8s::to_string(all.front().key));
+}
+
+}  // namespace
+
+void report_lost_daemons(Pass& pass) {
+  const std::vector<Operand>& all = pass.index.discovery.standalone;
+  for (const std::string& name : pass.index.nodes_in(Bucket::mps_directory)) {
+    const Node* node = pass.s.world.nodes.find(name);
+    const std::string why = node == nullptr ? "" : why_lost(all, *node);
+    const Pod* pod = why.empty() ? nullptr : pod_of_standalone(all, pass.index.pods_of(name));
+    const bool has_had_one = pod != nullptr || (!why.empty() && !take_back_label(*node, kMpsPipeDirectory).empty());
+    if (!has_had_one || std::ranges::any_of(all, &Operand::watches_host)) continue;
+    pass.plan.consumers_wanted.insert(name);
+    pass.look_again_in(kClientsKnown / 3);
+    const NodeUse use = use_of(pass.s, name, kClientsKnown);
+    if (!use.fresh || use.is_idle()) continue;
+    const std::string message = fmt::format(
+        "the node's standalone MPS daemon {} without a drain, and GPU clients run there, which break with "
+        "it: {}. {}. Delete these pods, so that they start where a daemon runs",
+        pod == nullptr ? "has ended" : "ends", use.names(), why);
+    pass.event(node_ref(name), true, "StandaloneMPSLost", "Restart", message);
+    pass.finding(Severity::warning, node_ref(name), "StandaloneMPSLost", message);
+  }
 }
 
 // --- The clients that leave a node.

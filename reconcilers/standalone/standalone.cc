@@ -190,6 +190,7 @@ class Standalone {
   void report(const DaemonNode& node) {
     if (!node.mark.problem.empty())
       pass_.finding(Severity::warning, node_ref(node.name()), kChangeUnreadable, describe(node.mark));
+    if (node.pins_driver()) report_pinned_driver(pass_, node);
     if (node.pod == nullptr || node.pod->meta.deletion_timestamp) return;
     const bool beside =
         node.assessment != nullptr &&
@@ -468,8 +469,10 @@ class Standalone {
 }  // namespace
 
 DaemonRollouts plan_standalone_mps(Pass& pass, Slots& slots) {
+  const bool knows = knows_all_daemons(pass);
+  if (knows) report_lost_daemons(pass);
   if (pass.index.nodes_in(Bucket::standalone_mps).empty()) return {};
-  if (knows_all_daemons(pass)) return Standalone(pass, slots).run();
+  if (knows) return Standalone(pass, slots).run();
   keep_timers(pass, {});
   return {};
 }

@@ -54,7 +54,8 @@ struct DaemonNode {
   const Pod* pod = nullptr;
   const SharingPolicy* policy = nullptr;  // Never null.
   MpsDaemonChangeOnNode mark;
-  std::string_view holder;  // Not the mark itself. Empty: nobody.
+  std::string_view holder;   // Not the mark itself. Empty: nobody.
+  std::string_view upgrade;  // DriverUpgrade or MIGChange, also where a person holds the node. Empty: neither.
   std::string product;
   bool busy = false;  // It holds a slot: out of service, in whoever's change, or its mark cannot be read.
   [[nodiscard]] const std::string& name() const { return node->meta.name; }
@@ -63,12 +64,19 @@ struct DaemonNode {
   [[nodiscard]] bool in_change() const { return mark.change.has_value(); }
   // Its daemon of the newest template was not Ready in time, and is not tried again by itself.
   [[nodiscard]] bool has_failed() const;
+  // Its daemon runs on while the driver or the MIG mode is changed, so that nothing can unload the kernel module.
+  [[nodiscard]] bool pins_driver() const;
   // A person has asked for another attempt since the change failed or was deferred (`rollout start`).
   [[nodiscard]] bool is_asked_again() const;
   // Nodes of one policy and DaemonSet; those of one product among them are a group.
   [[nodiscard]] RolloutKey rollout() const;
   [[nodiscard]] std::pair<RolloutKey, std::string> group() const { return {rollout(), product}; }
 };
+// A node that pins_driver().
+void report_pinned_driver(Pass& pass, const DaemonNode& node);
+// Reports nodes whose daemon ends, or has just ended, under clients because no DaemonSet is for the node any more. The
+// view has every such DaemonSet.
+void report_lost_daemons(Pass& pass);
 // Why its pod does not serve, for people.
 [[nodiscard]] std::string why_not_ready(const DaemonNode& node);
 // `index` is up to date with `world`.

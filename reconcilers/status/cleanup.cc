@@ -279,6 +279,18 @@ std::set<std::string> nodes_to_revert(const World& world, FleetIndex& index) {
   return out;
 }
 
+std::set<std::string> nodes_that_lose_daemons(const World& world, const ObjectKey& daemonset) {
+  const DaemonSet* object = world.daemonsets.find(daemonset);
+  const std::optional<Operand> daemon = object == nullptr ? std::nullopt : standalone_daemon_of(*object);
+  if (!daemon || daemon->watches_host) return {};
+  if (object->meta.annotations.get(kEndDaemonsAnnotation) == fmt::format("{}", daemon->generation)) return {};
+  std::set<std::string> out;
+  for (const auto& [key, node] : world.nodes.all())
+    if (node->meta.labels.get(kMpsCapable) != "true" && selects(*daemon, *node, true) != Selects::no)
+      out.insert(key.name);
+  return out;
+}
+
 std::set<ObjectKey> config_maps_of_retained_keys(const World& world, FleetIndex& index) {
   const Leaving leaving(world, index);
   const bool retains = std::ranges::any_of(world.nodes.all(), [&](const auto& entry) {

@@ -53,7 +53,11 @@ struct Cleanup {
 // no pod uses the GPUs, so the GPU consumers of these nodes must be listed first.
 [[nodiscard]] std::set<std::string> nodes_to_revert(const World& world, FleetIndex& index);
 
-// Of nodes_to_revert(): where the label must stay.
+// Nodes whose standalone MPS daemons end when that DaemonSet is deleted, unless a person has let them
+// (kEndDaemonsAnnotation): a daemon that clients use is not to end, so the GPU consumers of these nodes must be listed.
+[[nodiscard]] std::set<std::string> nodes_that_lose_daemons(const World& world, const ObjectKey& daemonset);
+
+// Of the nodes of one of the two.
 struct NodesInUse {
   std::set<std::string> used;                  // Pods use their GPUs.
   std::map<std::string, std::string> unknown;  // Node -> why it is not known whether pods use its GPUs.

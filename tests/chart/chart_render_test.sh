@@ -145,8 +145,13 @@ standalone_mps_renders() {
   # The operator replaces its pods, and they have no account.
   objects "$daemonset"'["updateStrategy"] == {"type": "OnDelete"} and '"$pod"'["automountServiceAccountToken"] is False and "serviceAccountName" not in '"$pod" "${on[@]}"
   objects "$pod"'["nodeSelector"] == {"team.example/mps": "true"}' "${on[@]}"
+  # Where there is no cluster to look at, the GPU Operator's label is selected only if the values say so.
+  objects "$pod"'["nodeSelector"] == {"team.example/mps": "true", "nvidia.com/gpu.deploy.client": "true"}' "${on[@]}" --set standaloneMps.followDriverUpgrades=Always
+  values_render '--standalone-mps=gpu-sharing-operator/gpu-sharing-operator-mps' "${on[@]}"
   # Never beside another daemon.
-  objects '[(r["key"], r["operator"], r["values"]) for r in '"$pod"'["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"][0]["matchExpressions"]] == [("nvidia.com/mps.capable", "NotIn", ["true"]), ("nos.nebuly.com/gpu-partitioning", "NotIn", ["mps"]), ("nos.nebuly.ai/gpu-partitioning", "NotIn", ["mps"])]' "${on[@]}"
+  objects '[(r["key"], r["operator"], r["values"]) for r in '"$pod"'["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"][0]["matchExpressions"]] == [("nvidia.com/mps.capable", "NotIn", ["true"]), ("nos.nebuly.com/gpu-partitioning", "NotIn", ["mps"]), ("nos.nebuly.ai/gpu-partitioning", "NotIn", ["mps"])]' "${on[@]}" --set standaloneMps.followDriverUpgrades=Never
+  # Nor while the driver or MIG is changed: the values of the labels are those of the upgrade controller, the driver manager and the MIG manager.
+  objects '[(r["key"], r["operator"], r["values"]) for r in '"$pod"'["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"][0]["matchExpressions"]][3:] == [("nvidia.com/gpu-driver-upgrade-state", "NotIn", ["pod-restart-required"]), ("nvidia.com/gpu.deploy.client", "NotIn", ["paused-for-driver-upgrade", "paused-for-mig-change"])]' "${on[@]}"
   # An upgrade of the chart that changes no setting is no new revision.
   objects '"helm.sh/chart" not in '"$daemonset"'["template"]["metadata"]["labels"] and "app.kubernetes.io/version" not in '"$daemonset"'["template"]["metadata"]["labels"]' "${on[@]}"
   # The driver decides about the directory, unless one is named; an empty one that nobody serves is never made.
@@ -183,6 +188,74 @@ standalone_mps_renders() {
   refused logDirectory "${on[@]}" --set "standaloneMps.logDirectory=/$(printf 'd%.0s' {1..4070})"
   refused activeThreadPercentage "${on[@]}" --set standaloneMps.activeThreadPercentage=101
   refused pinnedMemoryLimits "${on[@]}" --set standaloneMps.pinnedMemoryLimits.0=10
+}
+
+# On the cluster: a node with a daemon of this release, whose pod runs as far as its status says.
+a_daemon_runs_on() {
+  local daemonset=(daemonset gpu-sharing-operator-mps --namespace "$namespace")
+  kubectl create namespace "$namespace" --dry-run=client --output yaml | kubectl apply -f -
+  a_node "$1" team.example/mps=true
+  render --show-only templates/standalonemps.yaml "${mps[@]}" | kubectl apply -f -
+  kubectl annotate "${daemonset[@]}" --overwrite "meta.helm.sh/release-name=$release" "meta.helm.sh/release-namespace=$namespace"
+  await 30 a_pod_is_on "$1"
+  kubectl patch pod "$(a_pod_is_on "$1")" --namespace "$namespace" --subresource=status --type merge --patch '{"status":{"phase":"Running"}}'
+}
+a_node() {
+  kubectl create -f - <<<"{apiVersion: v1, kind: Node, metadata: {name: $1}}"
+  kubectl patch node "$1" --subresource=status --type merge --patch '{"status":{"capacity":{"pods":"9"},"allocatable":{"pods":"9"}}}'
+  kubectl label node "$1" "$2"
+}
+a_pod_is_on() {
+  kubectl get pods --namespace "$namespace" --selector app.kubernetes.io/component=standalone-mps --field-selector "spec.nodeName=$1" --output 'jsonpath={.items[0].metadata.name}' | grep .
+}
+a_pod_ends() { kubectl get pods --namespace "$namespace" --selector app.kubernetes.io/component=standalone-mps --output 'jsonpath={.items[*].metadata.deletionTimestamp}' | grep .; }
+
+# What ends a daemon without a drain: another selector, fewer tolerations, no DaemonSet.
+daemons_do_not_end_by_an_upgrade() {
+  local values=(--set standaloneMps.enabled=true --set standaloneMps.runtimeClassName=
+    --set standaloneMps.resources.requests=null --set standaloneMps.resources.limits=null
+    --set 'standaloneMps.tolerations[0].key=team.example/gpu' --set 'standaloneMps.tolerations[0].operator=Exists')
+  local mps=("${values[@]}" --set-string 'standaloneMps.nodeSelector.team\.example/mps=true') other=("${values[@]}" --set-string 'standaloneMps.nodeSelector.team\.example/pool=b')
+  local live=(--is-upgrade --dry-run=server)
+  local says="would end at once, under their GPU clients" generation
+  a_daemon_runs_on mps-a
+  render "${live[@]}" "${mps[@]}" --set standaloneMps.activeThreadPercentage=50 >/dev/null
+  refused "no longer selects or tolerates nodes of DaemonSet $namespace/gpu-sharing-operator-mps, so the MPS daemons of mps-a $says" "${live[@]}" "${other[@]}"
+  kubectl label node mps-a team.example/pool=b
+  render "${live[@]}" "${other[@]}" >/dev/null
+  kubectl label node mps-a team.example/pool-
+  render "${live[@]}" "${mps[@]}" --set standaloneMps.tolerations=null >/dev/null
+  kubectl taint node mps-a team.example/gpu=yes:NoExecute
+  refused "$says" "${live[@]}" "${mps[@]}" --set standaloneMps.tolerations=null
+  render "${live[@]}" "${mps[@]}" --set 'standaloneMps.tolerations[0].operator=Equal' --set 'standaloneMps.tolerations[0].value=yes' >/dev/null
+  refused "$says" "${live[@]}" "${mps[@]}" --set 'standaloneMps.tolerations[0].effect=NoSchedule'
+  refused "has no DaemonSet $namespace/gpu-sharing-operator-mps" "${live[@]}" --set standaloneMps.enabled=false
+  refused "has no DaemonSet $namespace/gpu-sharing-operator-mps" "${live[@]}" "${mps[@]}" --set standaloneMps.namespace=elsewhere
+  generation=$(kubectl get daemonset gpu-sharing-operator-mps --namespace "$namespace" --output 'jsonpath={.metadata.generation}')
+  refused "gpusharing.dev/end-daemons=$generation" "${live[@]}" --set standaloneMps.enabled=false
+  kubectl annotate --overwrite daemonset --namespace "$namespace" gpu-sharing-operator-mps "gpusharing.dev/end-daemons=$generation"
+  render "${live[@]}" --set standaloneMps.enabled=false >/dev/null
+  follows_the_label_of_all_nodes
+  # The DaemonSet controller ends the pod, whatever updateStrategy says.
+  kubectl label node mps-a nvidia.com/gpu-driver-upgrade-state=pod-restart-required
+  await 30 a_pod_ends
+  kubectl delete daemonset gpu-sharing-operator-mps --namespace "$namespace"
+  kubectl delete pods --namespace "$namespace" --selector app.kubernetes.io/component=standalone-mps --force --grace-period=0
+  kubectl delete nodes mps-a mps-b
+}
+follows_the_label_of_all_nodes() {
+  local label=nvidia.com/gpu.deploy.client
+  local follows='"nvidia.com/gpu.deploy.client" in [o for o in objects if o["kind"] == "DaemonSet"][0]["spec"]["template"]["spec"]["nodeSelector"]'
+  objects "not $follows" "${live[@]}" "${mps[@]}"
+  kubectl label node mps-a "$label=paused-for-driver-upgrade"
+  objects "$follows" "${live[@]}" "${mps[@]}"
+  a_node mps-b team.example/mps=true
+  objects "not $follows" "${live[@]}" "${mps[@]}"
+  # One that joins later does not change the template back.
+  kubectl label node mps-a "$label=true" --overwrite
+  kubectl patch daemonset gpu-sharing-operator-mps --namespace "$namespace" --type merge --patch "{\"spec\":{\"template\":{\"spec\":{\"nodeSelector\":{\"$label\":\"true\"}}}}}"
+  objects "$follows" "${live[@]}" "${mps[@]}"
+  objects "not ($follows)" "${live[@]}" "${mps[@]}" --set standaloneMps.followDriverUpgrades=Never
 }
 
 secure_metrics_render() {
@@ -422,6 +495,7 @@ check "recorded stories fire the alerts that belong to them, healthy ones none" 
 check "promtool understands the queries of the dashboard" dashboard_asks_what_prometheus_understands
 check "the chart renders the same twice" renders_the_same_twice
 check "values take effect" variants_render
+check "an upgrade that would end MPS daemons without a drain is refused" daemons_do_not_end_by_an_upgrade
 check "values of an older chart get the defaults of what this one has added" values_of_an_older_chart_are_completed
 check "names fit with a long release" long_names_fit
 check "names and labels of people are used" names_and_labels_of_people_are_used

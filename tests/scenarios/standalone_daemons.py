@@ -1,4 +1,7 @@
 """The chart's standalone MPS daemon (docs/standalone-mps.md), in manifests: `plan` sees its pods as the operator does."""
+import json
+
+from cluster.program import ask
 from scenario import GPU, Cluster, expect, expect_that, numbered, one, scenario, stamp
 
 NAMESPACE, NAME, MARK = "gpu-sharing-operator", "gpu-sharing-operator-mps", "gpusharing.dev/mps-daemon-change"
@@ -169,6 +172,54 @@ def a_daemon_that_is_not_ready_is_named():
                                  "exitCode": 1, "message": "no nvidia-smi"}}}])
     c.touch(pod)
     expect("nodes named", c.after("5m").found_on("StandaloneMPSRefused"), ["n01"])
+
+
+UPGRADE, CLIENTS = "nvidia.com/gpu-driver-upgrade-state", "nvidia.com/gpu.deploy.client"
+
+
+def pinned(c):
+    """Names of nodes whose daemon keeps the driver's module in use, as `plan`, `audit` and `explain` say it."""
+    named = c.after("1m").found_on("DriverPinned")
+    expect("nodes that audit names", sorted(f["object"]["name"] for f in c.audit()[1] if f["reason"] == "DriverPinned"), named)
+    for name in c.nodes():
+        told = json.loads(ask(["explain", name, "-f", "-", "-o", "json"], c.manifests()).stdout)
+        findings = [f for f in told["findings"] if f["reason"] == "DriverPinned"]
+        expect("that explain says it of " + name, len(findings), 1 if name in named else 0)
+    return named
+
+
+@scenario
+def a_daemon_that_stays_through_a_driver_upgrade_is_named():
+    """The template heeds no driver upgrade: while the driver of n01 is replaced, its daemon's pod is named, with what to do."""
+    c, daemons = with_daemons(2)
+    for state, named in (("upgrade-required", []), ("pod-restart-required", ["n01"]), ("upgrade-failed", ["n01"]), ("upgrade-done", [])):
+        c.set_label("n01", UPGRADE, state)
+        expect("nodes named in state " + state, pinned(c), named)
+    c.set_label("n01", CLIENTS, "paused-for-mig-change")
+    expect("nodes named while the MIG manager has paused clients", pinned(c), ["n01"])
+    message = c.after("1m").findings("DriverPinned")[0]["message"]
+    expect_that("kubectl label node n01 team.example/mps-" in message and "followDriverUpgrades" in message, "what to do", message)
+    daemons.daemonset["spec"]["template"]["spec"]["containers"][0]["args"] = ["mps-daemon", "observe"]
+    c.touch(daemons.daemonset)
+    expect("nodes named of daemons that only watch", pinned(c), [])
+
+
+@scenario
+def a_daemon_that_yields_to_driver_upgrades_is_not_named():
+    """The neighbour: the chart's affinity, or its node selector, lets the DaemonSet controller end the pod; it is about to."""
+    for yields in ({"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
+            {"matchExpressions": [{"key": UPGRADE, "operator": "NotIn", "values": ["pod-restart-required"]},
+                                  {"key": CLIENTS, "operator": "NotIn", "values": ["paused-for-driver-upgrade"]}]}]}}}},
+                   {"nodeSelector": {"team.example/mps": "true", CLIENTS: "true"}}):
+        c, daemons = with_daemons(2)
+        for name in c.nodes():
+            c.set_label(name, CLIENTS, "true")
+        daemons.daemonset["spec"]["template"]["spec"].update(yields)
+        c.touch(daemons.daemonset)
+        c.set_label("n01", UPGRADE, "pod-restart-required")
+        c.set_label("n01", CLIENTS, "paused-for-driver-upgrade")
+        expect("nodes named", pinned(c), [])
+        expect("nodes whose daemon counts as lost", c.after("1m").found_on("StandaloneMPSLost"), [])
 
 
 @scenario

@@ -80,6 +80,57 @@ def the_label_outlives_restarts_of_the_daemon_and_not_its_end():
     expect("the label at the end", said(c), {})
 
 
+def lost(tick):
+    return {f["object"]["name"]: f["message"] for f in tick.findings("StandaloneMPSLost")}
+
+
+def with_a_client(client=True):
+    c = beside_a_fleet({"n01": "/run/nvidia-mps", "n02": "/run/nvidia-mps"})
+    if client:
+        c.consumer("train-0", "n01")
+    return c
+
+
+@scenario
+def a_node_that_leaves_under_its_clients_is_named():
+    """A person takes the label of the DaemonSet from n01, where a client runs: the node is named, with the client and the way back."""
+    c = with_a_client()
+    c.set_label("n01", POOL, None)
+    tick = c.after("10s")
+    expect("nodes named at once", list(lost(tick)), ["n01"])
+    for text in ("team/train-0", "kubectl label node n01 team.example/mps=true"):
+        expect_that(text in lost(tick)["n01"], text, lost(tick)["n01"])
+    expect("Events", [event["target"]["name"] for event in tick.events("StandaloneMPSLost")], ["n01"])
+    c.remove("Pod", "mps-n01", NAMESPACE)
+    expect("nodes named while its pod is gone", list(lost(c.after("1m"))), ["n01"])
+    c.set_label("n01", POOL, "true")
+    daemon(c, "n01", "/run/nvidia-mps")
+    expect("nodes named once it is back", lost(c.after("1m")), {})
+
+
+@scenario
+def daemons_that_end_with_their_daemonset_are_named():
+    """The DaemonSet goes with the release, under a client of n01."""
+    c = with_a_client()
+    c.remove("DaemonSet", "gpu-sharing-operator-mps", NAMESPACE)
+    for name in ("mps-n01", "mps-n02"):
+        c.remove("Pod", name, NAMESPACE)
+    named = lost(c.after("1m"))
+    expect("nodes named", list(named), ["n01"])
+    expect_that("its DaemonSet is gone" in named["n01"], "why", named["n01"])
+
+
+@scenario
+def a_node_that_leaves_without_clients_is_not_named():
+    """The neighbours: nobody uses the GPUs of the node; and a node whose pod is missing for a moment keeps its label."""
+    c = with_a_client(client=False)
+    c.set_label("n01", POOL, None)
+    expect("nodes named without clients", lost(c.after("10s")), {})
+    c = with_a_client()
+    c.remove("Pod", "mps-n01", NAMESPACE)
+    expect("nodes named while the pod is replaced", lost(c.after("1m")), {})
+
+
 @scenario
 def the_label_follows_a_daemon_that_moves():
     """The driver is upgraded, and the daemon comes back in the directory of the new one."""

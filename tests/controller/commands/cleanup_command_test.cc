@@ -89,6 +89,34 @@ TEST_F(CleanupCommand, TakesEverythingBackAndLeavesNeitherLeaseNorRecord) {
   EXPECT_THAT(out.str(), HasSubstr("2 objects changed"));
 }
 
+// An uninstall deletes the DaemonSet next, and no daemon would be drained.
+TEST_F(CleanupCommand, DaemonsThatPodsUseKeepEverythingAsItIsUntilTheyEndOrAPersonLetsThem) {
+  merge("/api/v1/nodes/gpu-1", R"({"metadata":{"labels":{"team.example/mps":"true"}}})");
+  const std::string daemonsets = "/apis/apps/v1/namespaces/gpu-sharing-operator/daemonsets";
+  post(daemonsets, R"({"apiVersion":"apps/v1","kind":"DaemonSet","metadata":{"name":"mps"},"spec":{
+    "selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},"spec":{
+    "nodeSelector":{"team.example/mps":"true"},
+    "containers":[{"name":"standalone-mps","image":"gso:1","args":["mps-daemon","run"]}]}}}})");
+  post("/api/v1/namespaces/team/pods", R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"train-0"},
+    "spec":{"nodeName":"gpu-1","containers":[{"name":"main","image":"a","resources":{"limits":{"nvidia.com/gpu":"1"}}}]},
+    "status":{"phase":"Running"}})");
+  cleanup.standalone_mps = "gpu-sharing-operator/mps";
+  EXPECT_EQ(run(), 1);
+  const std::string generation = get(daemonsets + "/mps")["metadata"]["generation"].dump();
+  EXPECT_THAT(err.str(), HasSubstr("pods use the GPUs of 1 node: gpu-1. "));
+  EXPECT_THAT(err.str(), HasSubstr("kubectl annotate --overwrite daemonset --namespace gpu-sharing-operator mps "
+                                   "gpusharing.dev/end-daemons=" +
+                                   generation + ". Then uninstall again"));
+  EXPECT_EQ(get("/api/v1/nodes/gpu-1")["spec"]["unschedulable"], true);
+  EXPECT_EQ(get(std::string(kLeases) + "/gpu-sharing-operator")["kind"], "Status") << "no Lease was made";
+  const auto allow = [&](const std::string& value) {
+    merge(daemonsets + "/mps", Json{{"metadata", {{"annotations", {{"gpusharing.dev/end-daemons", value}}}}}}.dump());
+    return run();
+  };
+  EXPECT_EQ(allow("77"), 1) << "of another generation";
+  EXPECT_EQ(allow(generation), 0) << err.str();
+}
+
 TEST_F(CleanupCommand, ASecondTimeIsHarmless) {
   lease_of("gone", "2025-01-01T00:00:00.000000Z");
   EXPECT_EQ(run(), 0) << err.str();

@@ -49,6 +49,9 @@ class DaemonCase(unittest.TestCase):
     def gpus(self, text):
         (self.state / "gpus").write_text(text)
 
+    def processes(self, text):
+        (self.state / "processes").write_text(text)
+
     def boot(self, name):
         (self.root / "processes/sys/kernel/random/boot_id").write_text(name + "\n")
 

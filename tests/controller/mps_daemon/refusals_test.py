@@ -38,6 +38,31 @@ class Refusals(DaemonCase):
         self.refuses("GPU GPU-1 has MIG enabled", "GPU GPU-2 is in compute mode Prohibited")
         self.assertFalse((self.root / "pipe").exists())  # A client that mounts it would look for no other one.
 
+    # They could open no further context, and no MPS server starts beside them.
+    def test_refuses_a_gpu_that_processes_use_until_they_have_ended(self):
+        self.processes("GPU-2, 4242, /usr/bin/python3\nGPU-2, 77, nvidia-cuda-mps-server\nGPU-2, 78, a, b\n")
+        self.refuses("GPU GPU-2 is used by process 4242 (/usr/bin/python3), process 78 (a, b): ", "computeMode Keep", "looks again")
+        self.assertNotIn("GPU-1", self.report())
+        self.assertNotIn("nvidia-cuda-mps-server", self.report())
+        self.assertEqual(self.once("check", "--compute-mode", "Keep").returncode, 0)
+        self.processes("")
+        self.assertEqual(self.once("check").returncode, 0)
+
+    def test_refuses_gpus_whose_processes_it_cannot_read(self):
+        self.processes("fails")
+        self.refuses("nvidia-smi failed: Failed to read the processes", "computeMode Keep")
+
+    def test_names_few_of_many_processes_on_one_line_each(self):
+        self.processes("".join("GPU-1, %d, %s\x1b[2J\n" % (pid, 500 * "n") for pid in range(100, 160)))
+        self.refuses("GPU GPU-1 is used by ", "and 55 more")
+        self.assertNotIn("\x1b", self.report())
+        self.assertLess(len(self.report()), 2000)  # A termination message has at most 4096 bytes.
+
+    def test_does_not_ask_who_uses_a_gpu_that_is_exclusive_already(self):
+        self.gpus("GPU-1, 570.12, Exclusive_Process, Disabled\n")
+        self.processes("GPU-1, 4242, client-of-the-daemon-before\n")
+        self.assertEqual(self.once("check").returncode, 0)
+
     def test_refuses_a_pipe_directory_that_is_not_writable(self):
         (self.root / "pipe").write_text("a file")
         self.refuses(f"pipe directory {self.root}/pipe is not writable")
