@@ -6,6 +6,7 @@
 
 #include "reconcilers/cluster/facts.h"
 #include "reconcilers/explain/node.h"
+#include "reconcilers/model/foreign_names.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/profile/expected.h"
 
@@ -42,6 +43,8 @@ ClientShare client_share(const Node& node, const NodeAssessment* a) {
   for (const MpsLimits& limits : expected_state(a->profile->profile(), devices_with_memory(node, *a)).mps) {
     out.threads = limits.thread_percentage;
     out.memory_mib = limits.pinned_memory_mib_by_gpu;
+    if (std::ranges::count(out.memory_mib, out.memory_mib.front()) == std::ssize(out.memory_mib))
+      out.memory_mib.resize(1);
   }
   return out;
 }

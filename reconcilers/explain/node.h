@@ -37,9 +37,8 @@ struct ClientShare {
   Strategy strategy = Strategy::none;  // none: no GPU is shared, or no valid profile is known; the rest is empty then.
   std::string resource;                // What the container requests: "nvidia.com/gpu.shared".
   std::int64_t threads = 0;            // Of a GPU, in per cent; 0: no limit.
-  std::vector<std::int64_t>
-      memory_mib;          // By index of the GPU, or fewer where all are alike; 0: not known. Empty: none.
-  bool is_loaded = false;  // The node runs that profile, and shows it.
+  std::vector<std::int64_t> memory_mib;  // By index of the GPU, one where all are alike; 0: not known. Empty: no limit.
+  bool is_loaded = false;                // The node runs that profile, and shows it.
 
   [[nodiscard]] std::string_view kind() const;  // "MPS client", "time-slicing"; empty: none of them.
   [[nodiscard]] bool knows_memory() const;      // Of each GPU.

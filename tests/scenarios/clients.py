@@ -30,8 +30,8 @@ def explain_shows_what_an_mps_client_gets():
     text, client = shown(c)
     expect("the node's text", text, wanted)
     expect("resource", client["resource"], "nvidia.com/gpu.shared")
-    expect("numbers", (client["strategy"], client["activeThreadPercentage"], set(client["pinnedMemoryMiB"]), client["loaded"]),
-           ("mps", 25, {3840}, True))
+    expect("numbers", (client["strategy"], client["activeThreadPercentage"], client["pinnedMemoryMiB"], client["loaded"]),
+           ("mps", 25, [3840], True))
     c.consumer("train", "n01", resource="nvidia.com/gpu.shared")
     expect("the pod's text", shown(c, "team/train")[0], wanted)
 
