@@ -351,10 +351,10 @@ Subcommand make_version_command() {
 }  // namespace
 
 std::vector<Subcommand> all_commands() {
-  return {make_run_command(),        make_lint_command(),       make_expect_command(), make_plan_command(),
-          make_status_command(),     make_explain_command(),    make_audit_command(),  make_diff_command(),
-          make_rollout_command(),    make_cleanup_command(),    make_check_command(),  make_support_bundle_command(),
-          make_mps_daemon_command(), make_completion_command(), make_version_command()};
+  return {make_run_command(),     make_lint_command(),       make_expect_command(),     make_plan_command(),
+          make_status_command(),  make_explain_command(),    make_audit_command(),      make_diff_command(),
+          make_rollout_command(), make_cleanup_command(),    make_check_command(),      make_support_bundle_command(),
+          make_verify_command(),  make_mps_daemon_command(), make_completion_command(), make_version_command()};
 }
 
 CommandTree::CommandTree(std::vector<Subcommand> commands, const std::string& program) {

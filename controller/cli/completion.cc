@@ -148,6 +148,7 @@ class Completion {
       if (command == "start") return {{resources::sharing_policies, "", "", ""}};
       return {{resources::sharing_rollouts, "", "", ""}, {resources::sharing_policies, "", "policy/", ""}};
     }
+    if (command == "verify" && positional_.empty()) return {{resources::nodes, "", "", ""}};
     if (command != "explain" || positional_.size() > 1) return {};
     const bool first = positional_.empty();
     const std::string kind = first ? "" : positional_.front();

@@ -5,9 +5,11 @@
 #include <boost/asio/awaitable.hpp>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <iosfwd>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "controller/commands/shared/print.h"
@@ -183,6 +185,86 @@ struct CheckOptions {
 boost::asio::awaitable<int> check_on_cluster(k8s::ApiClient* client, k8s::Clock* clock, Options options,
                                              CheckOptions check, std::ostream* out, std::ostream* err);
 
+// --- `verify NODE`: containers that use the node's shared GPUs at the same time, and say what each of them gets. The
+// one command that creates pods, with the rights of whoever types it. verify_job.cc has what is pure.
+
+inline constexpr std::int64_t kMostVerifyPods = 64;
+struct VerifyOptions {
+  std::string node = {};
+  std::string ns = {};  // Of the Job; empty: of the kubeconfig's context, else default.
+  // 1 to kMostVerifyPods; 0: as many as replicas are free, at most 16.
+  std::int64_t pods = 0;
+  std::string image = "nvcr.io/nvidia/k8s/cuda-sample:vectoradd-cuda12.5.0";
+  std::string runtime_class = {};                        // Empty: the cluster's default.
+  k8s::Duration timeout = std::chrono::seconds(3 * 60);  // Until all have answered; 1s to 1h.
+  std::string timeout_text{};                            // As it was given.
+  bool json = false;
+};
+
+// What is asked of a node, and what its clients must answer.
+struct VerifyJob {
+  VerifyOptions asked;
+  std::string name;  // Of the Job.
+  ClientShare share;
+  std::int64_t gpus = 0;  // Whose memory limits each client reads.
+  std::vector<Taint> tolerated;
+};
+// Errors (`invalid`): why nothing can be proven there now, and what to do. `index` is refreshed, with a record.
+[[nodiscard]] k8s::Result<VerifyJob> plan_verification(const VerifyOptions& asked, const ClusterView& view,
+                                                       const FleetIndex& index);
+// The Job as JSON. The cluster ends and removes it by itself, should nobody else.
+[[nodiscard]] std::string manifest_of(const VerifyJob& job);
+
+// One pod of the Job: what its status says, and what its container has answered.
+struct VerifyClient {
+  struct Answer {
+    std::int64_t status = 0;  // Exit status of what was asked.
+    std::string text;
+  };
+  std::string name, owner;  // `owner`: uid of its controller.
+  std::string problem;      // Why its container does not run; empty: it runs, or nothing says so.
+  bool runs = false;
+  bool ended = false;             // It runs no more, or never will.
+  std::int64_t started = 0;       // By the node's clock, in seconds since 1970. 0: no answer.
+  std::int64_t seen = 0;          // The newest time at which it ran, by the same clock.
+  bool answered = false;          // It has asked all there is to ask.
+  std::string pipe_directory;     // CUDA_MPS_PIPE_DIRECTORY
+  bool has_tool = false;          // nvidia-cuda-mps-control is there.
+  std::optional<Answer> threads;  // Of the MPS daemon, and the memory limits by index of the GPU.
+  std::vector<Answer> memory;
+  std::string program;           // The CUDA program of the image; empty: it has none.
+  std::optional<Answer> newest;  // How that program ended: the first time that it failed, else the newest.
+};
+// From a pod's JSON.
+[[nodiscard]] k8s::Result<VerifyClient> project_verify_client(std::string_view json);
+// Adds the answers in the log. Lines that are none, and answers that make no sense, are left out.
+void read_answers(std::string_view log, VerifyClient& client);
+
+// In the order of what is reported first, where clients differ.
+enum class VerifyVerdict { no_daemon, client_fails, limit_differs, pending, proven };
+// "NoDaemon", "ClientFails", "LimitDiffers", "Pending", "Proven"
+[[nodiscard]] std::string_view to_string(VerifyVerdict verdict);
+struct VerifyReport {
+  VerifyVerdict verdict = VerifyVerdict::pending;
+  std::string message;
+  bool is_final = false;  // Waiting changes nothing.
+  struct Row {
+    VerifyClient client;
+    VerifyVerdict verdict = VerifyVerdict::pending;
+    std::string text;  // Why it is that one; empty: proven.
+  };
+  std::vector<Row> rows;
+};
+// Proven: as many clients as were asked for ran at the same time, and each got what it should.
+[[nodiscard]] VerifyReport judge_clients(const VerifyJob& job, std::vector<VerifyClient> clients);
+
+// The whole of it on a given client. The Job is deleted at the end, also when `stop` is notified. Exit status: 0
+// Proven; 1 LimitDiffers, NoDaemon, ClientFails; 2 Pending, or nothing was asked because the cluster cannot be read, or
+// the node cannot be verified now.
+boost::asio::awaitable<int> verify_on_cluster(k8s::ApiClient* client, k8s::Clock* clock, k8s::Signal* stop,
+                                              VerifyOptions verify, PlannerSettings settings, std::ostream* out,
+                                              std::ostream* err);
+
 // --- `support-bundle`: everything that helps to find a fault, without secrets, in one archive. Reads only.
 
 // The archive's bytes, a compressed tar. Without the right to read Nodes or DaemonSets it holds what can be read: no
@@ -202,6 +284,7 @@ boost::asio::awaitable<k8s::Result<std::string>> support_bundle(k8s::Reader* cli
 [[nodiscard]] Subcommand make_cleanup_command();
 [[nodiscard]] Subcommand make_check_command();
 [[nodiscard]] Subcommand make_support_bundle_command();
+[[nodiscard]] Subcommand make_verify_command();
 // Of the chart's standalone MPS DaemonSet. Its verbs: `run`, `observe`, `ready`, `check`.
 [[nodiscard]] Subcommand make_mps_daemon_command();
 

@@ -46,6 +46,7 @@ OrderedJson explanation_json(const PodExplanation& e) {
           {"state", e.state},
           {"asks", e.asks},
           {"requests", e.requests},
+          {"client", to_json(e.client)},
           {"causes", std::move(causes)},
           {"nodes", std::move(nodes)},
           {"sharedGPUs", shared_gpus_json(e.shared_gpus)},
@@ -106,6 +107,7 @@ void print_explanation(const NodeExplanation& e, std::ostream& out, std::size_t 
   fact("plugin", e.plugin);
   fact("policy", e.policy + (e.policy_is_gone ? " (deleted; its last spec still applies)" : ""));
   fact("profile", e.strategy.empty() || e.profile.empty() ? e.profile : fmt::format("{} ({})", e.profile, e.strategy));
+  fact(std::string(e.client.kind()), e.client.limits());
   fact("profile source", e.source);
   const bool invalid = e.target == kInvalidRevision;
   fact("running", e.loaded);
@@ -142,6 +144,7 @@ namespace {
 void print_explanation(const PodExplanation& e, std::ostream& out, std::size_t /*columns*/) {
   print_line(out, "pod {}: {}", e.pod, e.state);
   print_line(out, "  requests {}", e.asks.empty() ? "no GPU" : e.asks);
+  if (e.client.strategy != Strategy::none) print_line(out, "  {}: {}", e.client.kind(), e.client.limits());
   for (const PodCause& cause : e.causes) {
     print_line(out, "{} {}: {}", to_string(cause.severity), cause.reason.code, cause.reason.message);
     for (const std::string& option : cause.cure.options) print_line(out, "  - {}", option);

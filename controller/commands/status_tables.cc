@@ -138,6 +138,7 @@ OrderedJson node_json(const NodeRow& row) {
           {"source", source_word(a.source)},
           {"strategy", strategy_of(a)},
           {"replicas", replica_counts_of(a)},
+          {"client", to_json(client_share(*row.node, row.assessment))},
           {"product", a.product.view()},
           {"slices", slices_json(row.slices)}};
 }
@@ -150,7 +151,7 @@ std::vector<LiveLine> node_lines(const std::vector<NodeRow>& nodes, bool wide, T
         return node.assessment != nullptr && node.assessment->loaded.revision != node.assessment->target;
       });
   std::vector<TextRow> rows{{"NODE", "STATE", "POLICY", "PROFILE", "REVISION", "TARGET", "ALLOCATABLE", "CHOSEN-BY",
-                             "STRATEGY", "REPLICAS", "PRODUCT", "MESSAGE"}};
+                             "STRATEGY", "REPLICAS", "PRODUCT", "CLIENT", "MESSAGE"}};
   const std::vector<std::string> messages = messages_of(nodes);
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     const NodeRow& node = nodes[i];
@@ -159,10 +160,11 @@ std::vector<LiveLine> node_lines(const std::vector<NodeRow>& nodes, bool wide, T
                     or_dash(a.profile_ref.view()),
                     node.assessment == nullptr ? "-" : or_dash(shown_loaded_revision(*node.node, a)),
                     or_dash(shown_revision(a.target.view())), node.allocatable, std::string(source_word(a.source)),
-                    or_dash(strategy_of(a)), or_dash(replicas_of(a)), or_dash(a.product.view()), messages[i]});
+                    or_dash(strategy_of(a)), or_dash(replicas_of(a)), or_dash(a.product.view()),
+                    wide && a.profile != nullptr ? or_dash(client_share(*node.node, &a).limits()) : "-", messages[i]});
   }
   if (!revisions) remove_columns(rows, {"REVISION", "TARGET"});
-  if (!wide) remove_columns(rows, {"CHOSEN-BY", "STRATEGY", "REPLICAS", "PRODUCT"});
+  if (!wide) remove_columns(rows, {"CHOSEN-BY", "STRATEGY", "REPLICAS", "PRODUCT", "CLIENT"});
   if (!wide) drop_columns(rows, width, {"TARGET", "REVISION", "PROFILE", "POLICY"});
   const std::vector<std::string> texts = table_lines(std::move(rows), wide ? 0 : width);
   std::vector<LiveLine> out;

@@ -339,6 +339,7 @@ std::optional<NodeExplanation> explain_node(const Snapshot& snapshot, FleetIndex
     const bool unread = unknown && a->source == EffectiveKey::Source::error;
     if (a->phase != Phase::unmanaged && !unread) out.source = source_of(*node, *a, installation);
     add_strategy(*a, out);
+    out.client = client_share(*node, a);
     out.loaded = loaded_of(index.impl(), *node, *a);
     out.target = a->target.view();
     if (a->is_blocked() && !unknown) {
@@ -432,6 +433,7 @@ OrderedJson explanation_json(const NodeExplanation& e) {
           {"profile", e.profile},
           {"source", e.source},
           {"strategy", e.strategy},
+          {"client", to_json(e.client)},
           {"loaded", e.loaded},
           {"target", e.target},
           {"shows", std::move(rows)},

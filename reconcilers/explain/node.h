@@ -31,6 +31,25 @@ namespace gso {
 // How much of the resource is counted; 0: none.
 [[nodiscard]] std::int64_t amount_of(const ResourceCounts& counts, std::string_view resource);
 
+// --- What one client of the node's shared GPUs gets: a container that requests one replica. In client_share.cc.
+
+struct ClientShare {
+  Strategy strategy = Strategy::none;  // none: no GPU is shared, or no valid profile is known; the rest is empty then.
+  std::string resource;                // What the container requests: "nvidia.com/gpu.shared".
+  std::int64_t threads = 0;            // Of a GPU, in per cent; 0: no limit.
+  std::vector<std::int64_t> memory_mib;  // By index of the GPU, one where all are alike; 0: not known. Empty: no limit.
+  bool is_loaded = false;                // The node runs that profile, and shows it.
+
+  [[nodiscard]] std::string_view kind() const;  // "MPS client", "time-slicing"; empty: none of them.
+  [[nodiscard]] bool knows_memory() const;      // Of each GPU.
+  // "25 % of threads, 3840 MiB", "no memory limit"; empty: nothing is shared.
+  [[nodiscard]] std::string limits() const;
+};
+// Under the target of the node, as the MPS daemon computes it. `assessment` may be null.
+[[nodiscard]] ClientShare client_share(const Node& node, const NodeAssessment* assessment);
+// The field `client` of docs/json.md; null: nothing is shared.
+[[nodiscard]] nlohmann::ordered_json to_json(const ClientShare& share);
+
 // --- The slices of partitioned nodes and of the pods that use them, for people.
 
 // One GPU of a node that is labelled for partitioning.
@@ -191,7 +210,8 @@ struct NodeExplanation {
   std::string profile;          // "<configmap>/<key>"
   std::string source;           // Who chose it: "label nvidia.com/device-plugin.config=t4, written by policy p"
   std::string strategy;         // "mps", with replicas: "mps, nvidia.com/gpu x 4"
-  std::string loaded;           // Revision, and how it is known: "v1-… (annotation)"
+  ClientShare client;
+  std::string loaded;  // Revision, and how it is known: "v1-… (annotation)"
   std::string target;
   struct Row {
     std::string what;  // A label or resource.

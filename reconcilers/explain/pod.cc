@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "reconcilers/cluster/other_systems.h"
-#include "reconcilers/explain/node.h"
 #include "reconcilers/explain/pod_parts.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/kai/pod_annotations.h"
@@ -181,6 +180,12 @@ k8s::Result<PodExplanation> explain_pod(const Snapshot& snapshot, FleetIndex& in
   if (!asked) return std::unexpected(asked.error());
   PodExplanation out = about_pod(*asked);
   if (out.asks.empty()) return out;
+  const std::string_view on = asked->pod.node_name.view();
+  if (const Node* node = snapshot.world.nodes.find(on); node != nullptr && asked->pod.phase == "Running") {
+    ClientShare share = client_share(*node, index.assessment(on));
+    // What it was given before the node's last change is not known.
+    if (share.is_loaded && out.requests.contains(share.resource)) out.client = std::move(share);
+  }
   const Plan plan = plan_all(snapshot, index, {.synced = everything_synced});
   add_causes({snapshot, index, *asked, &plan}, out);
   if (!waits_in_vain(snapshot.world, out)) add_slice_limits(json, out);

@@ -38,6 +38,7 @@ struct PodExplanation {
   bool pending = false;
   std::string asks;  // "nvidia.com/gpu=2", "a share of 0.5 of a GPU, from KAI"; empty: no GPU.
   std::map<std::string, std::int64_t> requests;  // Of nvidia.com/*, as the scheduler counts them.
+  ClientShare client;                            // Of a pod that runs with replicas of a shared GPU.
   std::vector<PodCause> causes;                  // The deciding cause first.
   struct NodeVerdict {
     std::string node;

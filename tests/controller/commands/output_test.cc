@@ -184,6 +184,8 @@ TEST(Completion, NamesAreAskedForWhereAWordMayNameAnObject) {
       {{"explain", "node", "gpu-2"}, "nodes", "gpu-2\t\n:4\n"},
       {{"explain", "pod", "-n", "x", "te"}, "pods of x, namespaces/", "team/\t\n:6\n"},
       {{"explain", "team/"}, "team/pods of team", "team/p\t\n:4\n"},
+      {{"verify", ""}, "nodes", "gpu-1\t\ngpu-2\t\n:4\n"},
+      {{"verify", "gpu-1", ""}, "", ":4\n"},
       {{"rollout", "start", ""}, "sharingpolicies", "default\t\n:4\n"},
       {{"rollout", "pause", "policy/"}, "sharingrollouts, policy/sharingpolicies", "policy/default\t\n:4\n"},
       {{"rollout", "diff", ""}, "", ":4\n"},

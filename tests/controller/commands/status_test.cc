@@ -127,8 +127,9 @@ TEST_F(StatusTest, TheJsonDocumentHasTheSameRows) {
 TEST_F(StatusTest, TheWideTableSaysWhoChoseTheProfileAndWhatItMakesOfTheGpus) {
   ASSERT_TRUE(read().has_value());
   const std::string table = print(OutputForm::wide, 40);
-  EXPECT_THAT(table, testing::ContainsRegex("CHOSEN-BY +STRATEGY +REPLICAS +PRODUCT"));
-  EXPECT_THAT(table, testing::ContainsRegex("gpu-1 .* default +mps +gpu x4 "));
+  EXPECT_THAT(table, testing::ContainsRegex("CHOSEN-BY +STRATEGY +REPLICAS +PRODUCT +CLIENT"));
+  EXPECT_THAT(table,
+              testing::ContainsRegex("gpu-1 .* default +mps +gpu x4 .* 25 % of threads, memory limit not known"));
 }
 
 TEST_F(StatusTest, YamlHoldsWhatJsonDoes) {
