@@ -6,11 +6,11 @@
 
 #include <fmt/format.h>
 
+#include "reconcilers/cluster/kai_view.h"
 #include "reconcilers/model/kai_objects.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/profile/go_text.h"
-#include "reconcilers/profile/yaml_node.h"
 
 namespace gso {
 namespace {
@@ -35,7 +35,7 @@ bool is_pipe_directory(std::string_view path) {
 
 class PodCheck : DocumentCheck {
  public:
-  PodCheck(const DocumentValue& pod, const KaiPodRules& rules, std::vector<Diagnostic>& diagnostics)
+  PodCheck(const DocumentValue& pod, const PodRules& rules, std::vector<Diagnostic>& diagnostics)
       : DocumentCheck(diagnostics), pod_(pod), rules_(rules), spec_(pod.find("spec")) {
     const DocumentValue* metadata = pod.find("metadata");
     annotations_ = metadata != nullptr ? metadata->find("annotations") : nullptr;
@@ -203,10 +203,6 @@ class PodCheck : DocumentCheck {
     const DocumentValue* volumes = spec_->find("volumes");
     for (std::size_t i = 0; volumes != nullptr && i < volumes->items.size(); ++i) {
       const DocumentValue* host = volumes->items[i].find("hostPath");
-      if (host != nullptr && host->string_at("path") == "/tmp/nvidia-smp") {
-        add(warning, "PipeDirectoryMisspelt", fmt::format("spec.volumes[{}].hostPath.path", i), host->find("path")->at,
-            "the MPS daemon's directory is /tmp/nvidia-mps, not /tmp/nvidia-smp");
-      }
       volume = volume || (host != nullptr && host->string_at("path").find("mps") != std::string_view::npos);
     }
     report_if(!volume, info, kMps, "NoPipeDirectory",
@@ -218,32 +214,23 @@ class PodCheck : DocumentCheck {
   }
 
   const DocumentValue& pod_;
-  const KaiPodRules& rules_;
+  const PodRules& rules_;
   const DocumentValue* spec_;
   const DocumentValue* annotations_ = nullptr;
 };
 
 }  // namespace
 
-KaiPodRules rules_of(const KaiView& view) {
-  KaiPodRules rules;
+PodRules rules_of(const World& world, const PlannerSettings& settings) {
+  const KaiView view = view_kai(world.kai, settings.kai);
+  PodRules rules;
+  rules.mps_user = settings.partitioning.mps_user;
   if (view.configured) rules.kai_gpu_sharing = view.sharing.enabled;
   return rules;
 }
 
-void check_pod(const DocumentValue& pod, const KaiPodRules& rules, std::vector<Diagnostic>& diagnostics) {
+void check_pod(const DocumentValue& pod, const PodRules& rules, std::vector<Diagnostic>& diagnostics) {
   PodCheck(pod, rules, diagnostics).run();
-}
-
-std::vector<Diagnostic> check_pod(std::string_view json, const KaiPodRules& rules) {
-  std::vector<Diagnostic> diagnostics;
-  const std::optional<std::string> respelt = json_for_yaml(json);
-  YamlStream stream(respelt ? std::string_view(*respelt) : json, {.bytes = std::size_t{16} << 20});
-  const auto document = stream.next();
-  if (!document) return diagnostics;
-  check_pod(to_document_value(*document->root), rules, diagnostics);
-  sort_and_limit(diagnostics);
-  return diagnostics;
 }
 
 }  // namespace gso

@@ -80,6 +80,7 @@ projected:
 {{- if not (hasKey .Values.config "kai-gc-without-crds") }}{{ $_ := set $config "kai-gc-without-crds" (gt (len .Values.kai.reservationNamespaces) 0) }}{{ end }}
 {{- if .Values.rejectedPods.namespaces }}{{ $_ := set $config "remove-rejected-pods" (join "," .Values.rejectedPods.namespaces) }}{{ end }}
 {{- if .Values.fixes.mpsSignal }}{{ $_ := set $config "mps-signal-fixed" true }}{{ end }}
+{{- if ne (int64 .Values.podMutation.nosUser) 1000 }}{{ $_ := set $config "mps-user" (int64 .Values.podMutation.nosUser) }}{{ end }}
 {{- if not (include "gso.labelsNodes" .) }}{{ $_ := set $config "label-mode" "verify" }}{{ end }}
 {{- include "gso.refuseConfig" . }}
 {{- toYaml $config }}
