@@ -162,6 +162,7 @@ k8s::Result<ClusterView> view_of(const std::vector<ManifestFile>& files, k8s::Wa
   ClusterView view;
   view.world = std::move(loaded->world);
   view.consumers = std::move(loaded->consumers);
+  view.unstarted = std::move(loaded->unstarted);
   view.leases = std::move(loaded->leases);
   return view;
 }

@@ -12,9 +12,11 @@
 
 #include "reconcilers/checks/check.h"
 #include "reconcilers/cluster/facts.h"
+#include "reconcilers/cluster/other_systems.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/node/assess.h"
+#include "reconcilers/partitioning/node_slices.h"
 #include "reconcilers/reasons/names.h"
 
 namespace gso {
@@ -142,6 +144,12 @@ std::map<std::string_view, const Finding*> first_of_nodes(const std::vector<Find
 
 }  // namespace
 
+bool can_be_cut(const Node& node) {
+  if (!is_partitioned_by_nos(node)) return false;
+  const NodeSlices slices = read_slices(node);
+  return slices.problem.empty() && slices.all().empty();
+}
+
 GpuCount gpus_of(const World& world, const PlannerSettings& settings, const FleetIndex::Impl& index, const Node& node,
                  const NodeAssessment* a) {
   const bool older_text = a != nullptr && edit_not_live(world, settings, index, node, *a);
@@ -155,7 +163,7 @@ GpuCount gpus_of(const World& world, const PlannerSettings& settings, const Flee
     out.total = 1;
   }
   if (!node.ready || a == nullptr)
-    out.lost = !node.ready || !serves_gpus(node) ? out.total : 0;
+    out.lost = node.ready && (serves_gpus(node) || can_be_cut(node)) ? 0 : out.total;
   else
     out.lost = lost_of(node, *a, out.total, older_text);
   if (node.unschedulable) out.cordoned = out.total - out.lost;
