@@ -112,7 +112,7 @@ int main() {
   options.body_limit = gso::kMostAdmissionBytes;
   gso::AdmissionParts parts;
   parts.holds_profiles = [](const k8s::ObjectKey&) { return true; };
-  parts.kai = [] { return gso::KaiPodRules(); };
+  parts.pod_rules = [] { return gso::PodRules(); };
   gso::HttpServer server(io.get_executor(), clock.get(), options, gso::make_admission_handler(std::move(parts)));
   if (!server.listen()) return 1;
   asio::co_spawn(io, server.run(), asio::detached);

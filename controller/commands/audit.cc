@@ -122,6 +122,7 @@ OrderedJson document_of(const Audit& audit, const FleetIndex& index, const Clust
           {"operator", view.presence.none ? view.presence.none->field() : ""},
           {"nodes", audit.nodes},
           {"gpus", std::move(gpus)},
+          {"pods", {{"cannotRun", audit.cannot_run}, {"waiting", audit.waiting}}},
           {"plugins", audit.plugins},
           {"profiles", audit.profiles},
           {"summary", std::move(summary)},
@@ -182,7 +183,7 @@ int audit_view(ClusterView& view, const PlannerSettings& given, k8s::WallTime no
   // A Lease that does not exist proves nothing where the operator's record could not be read: it is in another
   // namespace.
   const bool stopped = view.presence.none && (view.presence.none->was_running || !record_unread(view.world, settings));
-  Audit found = audit(snapshot, index, !stopped);
+  Audit found = audit(snapshot, index, !stopped, view.unstarted);
   if (view.presence.none && view.presence.none->was_running) add_stopped_operator(*view.presence.none, found);
   const std::int64_t errors = found.count(Severity::error);
   const std::string unknown = coverage_gap(view.world, settings);

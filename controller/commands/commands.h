@@ -42,6 +42,7 @@ struct LintOptions {
   bool sarif = false;
   bool codes = false;  // Only list every code, with what it means and what to do. No file is read.
   std::optional<bool> kai_gpu_sharing = std::nullopt;  // Whether KAI's GPU sharing is on, for Pods.
+  std::int64_t mps_user = PartitioningSettings().mps_user;
 };
 
 // Exit status: 0 without errors, 1 with a diagnostic of severity error, 2 when a file cannot be read.

@@ -156,12 +156,21 @@ void print_explanation(const PodExplanation& e, std::ostream& out, std::size_t /
   if (e.causes.empty() && !e.asks.empty()) out << "No problem found in the objects that were read\n";
   if (e.causes.empty() && e.asks.empty() && e.pending)
     out << "The pod requests no GPU: nothing that this command reads keeps it Pending\n";
-  std::vector<TextRow> rows{{"NODE", "FOR THIS POD"}};
+  // What is equal of many nodes is one row.
+  std::vector<std::pair<std::string_view, std::vector<std::string>>> groups;
+  for (const auto& verdict : e.nodes) {
+    auto group = std::ranges::find(groups, verdict.verdict, &decltype(groups)::value_type::first);
+    if (group == groups.end()) group = groups.insert(group, {verdict.verdict, {}});
+    group->second.push_back(verdict.node);
+  }
   constexpr std::size_t kMostRows = 20;
-  const std::size_t shown = std::min(e.nodes.size(), kMostRows);
-  for (const auto& verdict : std::span(e.nodes).first(shown)) rows.push_back({verdict.node, verdict.verdict});
+  std::vector<TextRow> rows{{"NODE", "FOR THIS POD"}};
+  std::size_t more = e.nodes.size();
+  for (const auto& [verdict, nodes] : std::span(groups).first(std::min(groups.size(), kMostRows))) {
+    rows.push_back({first_names(nodes), std::string(verdict)});
+    more -= nodes.size();
+  }
   if (rows.size() > 1) print_table(rows, out);
-  const std::size_t more = e.nodes.size() - shown;
   if (more > 0) print_line(out, "and {} (all: -o json)", counted(more, "more node"));
 }
 

@@ -71,7 +71,9 @@ struct Linted {
 Linted lint_files(const LintOptions& options, std::istream& in, std::ostream& err) {
   Linted out;
   std::vector<std::string> problems;
-  const KaiPodRules rules{options.kai_gpu_sharing};
+  PodRules rules;
+  rules.kai_gpu_sharing = options.kai_gpu_sharing;
+  rules.mps_user = options.mps_user;
   const bool for_people = !options.json && !options.sarif;
   std::vector<ClusterObject> objects;
   for (const std::string& file : expand_folders(options.files, problems)) {
@@ -237,7 +239,7 @@ int run_lint(const LintOptions& options, std::istream& in, std::ostream& out, st
 
 Subcommand make_lint_command() {
   const auto lint = std::make_shared<LintOptions>();
-  const auto describe = [lint](CLI::App& app, OptionFlags& /*settings*/) {
+  const auto describe = [lint](CLI::App& app, OptionFlags& settings) {
     app.add_option("FILE", lint->files, "YAML or JSON files, folders, or - for stdin");
     app.add_flag("--codes", lint->codes, "List every diagnostic code, with what it means and what to do");
     app.footer(
@@ -250,6 +252,7 @@ Subcommand make_lint_command() {
            "Whether KAI's GPU sharing is on, for Pods")
         ->check(CLI::IsMember({"true", "false"}))
         ->type_name("true|false");
+    settings.add_to(&app, [](const OptionSpec& spec) { return spec.name == "mps-user"; });
     add_output(app, {"text", "json", "sarif"}, [lint](const std::string& output) {
       lint->json = output == "json";
       lint->sarif = output == "sarif";
@@ -258,7 +261,10 @@ Subcommand make_lint_command() {
   return {.name = "lint",
           .summary = "Check profiles, ConfigMaps that hold them, SharingPolicies, Pods and workloads",
           .describe = describe,
-          .run = [lint](const Invocation& i) { return run_lint(*lint, i.in, i.out, i.err); }};
+          .run = [lint](const Invocation& i) {
+            lint->mps_user = i.options.partitioning.mps_user;
+            return run_lint(*lint, i.in, i.out, i.err);
+          }};
 }
 
 }  // namespace gso

@@ -196,7 +196,7 @@ void describe_plan(CLI::App& app, OptionFlags& settings, PlanOptions& given) {
   add_output(app, given.json);
   settings.add_config_to(&app);
   add_connection(app, settings);
-  settings.add_to(&app, [](const OptionSpec& spec) { return spec.group.starts_with("Planning"); });
+  settings.add_to(&app, [](const OptionSpec& spec) { return spec.planned_by; });
 }
 
 k8s::Result<void> check_plan(PlanOptions& given, const Options& options) {

@@ -207,6 +207,11 @@ void add_partitioning(OptionGroup out) {
       within(&Options::partitioning, &PartitioningSettings::confirm_timeout), {1min, 24h});
   out.integer("partitioning-reserved-mib", "MiB of each GPU for the driver and the MPS server, which no slice gets",
               within(&Options::partitioning, &PartitioningSettings::reserved_mib), 0, 512);
+  out.integer(
+      "mps-user",
+      "User of nos's MPS servers, which serve no other one: no slice is cut for a pod that runs as another user. "
+      "mps.userID of the chart of nos's device plugin",
+      within(&Options::partitioning, &PartitioningSettings::mps_user), 0, 2'147'483'647);
   out.boolean("partitioning-consolidate",
               "Prefer nodes that are in use, so that others become empty; otherwise idle nodes come first",
               within(&Options::partitioning, &PartitioningSettings::consolidate));

@@ -458,6 +458,7 @@ asio::awaitable<k8s::Result<void>> read_cluster(k8s::Reader* client, k8s::Clock*
     append_unique(view->incomplete, listed.error().message);
     co_return k8s::Result<void>{};
   }
+  view->unstarted = pods.take_unstarted();
   pods.place(view->world, view->consumers, clock->now());
   co_await look_up(client, clock, settings, view);
   co_return k8s::Result<void>{};

@@ -12,6 +12,7 @@
 #include "k8sclient/api/reader.h"
 #include "k8sclient/clock.h"
 #include "k8sclient/value/error.h"
+#include "reconcilers/cluster/cluster_pods.h"
 #include "reconcilers/model/snapshot.h"
 
 namespace gso {
@@ -34,6 +35,7 @@ boost::asio::awaitable<k8s::Result<void>> read_world(k8s::Reader* client, Planne
 struct ClusterView {
   World world;
   std::map<std::string, NodeConsumers> consumers;
+  UnstartedPods unstarted{};
   std::vector<std::string> incomplete;  // What cannot be read, by whom, and which rule is missing; each once.
   OperatorPresence presence{};          // Filled by commands that say so.
   SharingKinds sharing_kinds{};         // Of a cluster that was read.

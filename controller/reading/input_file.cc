@@ -162,6 +162,7 @@ k8s::Result<ClusterView> view_of(const std::vector<ManifestFile>& files, k8s::Wa
   ClusterView view;
   view.world = std::move(loaded->world);
   view.consumers = std::move(loaded->consumers);
+  view.unstarted = std::move(loaded->unstarted);
   view.leases = std::move(loaded->leases);
   return view;
 }
@@ -169,7 +170,7 @@ k8s::Result<ClusterView> view_of(const std::vector<ManifestFile>& files, k8s::Wa
 std::string pod_in(const std::vector<ManifestFile>& files, const k8s::ObjectKey& pod) {
   for (const ManifestFile& file : files) {
     std::vector<ClusterObject> objects;
-    (void)lint_text(file.name, file.text, KaiPodRules(), &objects);
+    (void)lint_text(file.name, file.text, PodRules(), &objects);
     for (ClusterObject& object : objects) {
       const bool here = object.ns.empty() ? pod.ns == "default" : pod.ns == object.ns;
       if (object.kind == "Pod" && object.name == pod.name && here) return std::move(object.json);

@@ -161,7 +161,7 @@ AdmissionParts Manager::admission() const {
       return users->of(key);
     };
   };
-  out.kai = [this] { return rules_of(view_kai(world_.kai, settings_.kai)); };
+  out.pod_rules = [this] { return rules_of(world_, settings_); };
   return out;
 }
 

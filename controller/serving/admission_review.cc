@@ -247,7 +247,7 @@ Json status_of(const Json& object, const AdmissionVerdict& verdict) {
 }
 
 AdmissionVerdict verdict_of(const Review& review, const Json& object, const Json& before, const AdmissionParts& parts) {
-  AdmissionRules rules{parts.kai(), parts.refuse_pods, review.dry_run, {}};
+  AdmissionRules rules{parts.pod_rules(), parts.refuse_pods, review.dry_run, {}};
   if (parts.key_users) {
     rules.key_users = [&, users = std::function<std::string(const std::string&)>()](const std::string& key) mutable {
       if (!users) users = parts.key_users(review.key);

@@ -41,8 +41,8 @@ struct AdmissionParts {
   // Who uses a key of that ConfigMap (AdmissionRules::key_users). Asked for at most once in a review, and only if a key
   // is removed: it reads all nodes.
   std::function<std::function<std::string(const std::string& key)>(const k8s::ObjectKey& config_map)> key_users;
-  std::function<KaiPodRules()> kai;  // How KAI is configured now.
-  bool refuse_pods = false;          // AdmissionRules::refuse_pods
+  std::function<PodRules()> pod_rules;  // As of now.
+  bool refuse_pods = false;             // AdmissionRules::refuse_pods
   // Answers name nodes and policies: only clients whose certificate has been verified get one.
   bool clients_only = false;
   std::shared_ptr<Metrics> metrics;

@@ -24,6 +24,15 @@ bool is_waiting(const Pod& pod, const KaiView& view) {
          (fraction || pod.meta.ns.view() == view.scaling);
 }
 
+constexpr std::string_view kRejected = "UnexpectedAdmissionError";
+
+bool is_unstarted(const Pod& pod) {
+  const bool asks = std::ranges::any_of(pod.gpu_requests, [](const auto& entry) { return entry.second > 0; }) ||
+                    pod.meta.annotations.contains(kai::kFraction) || pod.meta.annotations.contains(kai::kMemory);
+  const bool pending = pod.phase.empty() || pod.phase == "Pending";
+  return asks && !pod.meta.deletion_timestamp && (pending || (pod.phase == "Failed" && pod.reason == kRejected));
+}
+
 }  // namespace
 
 k8s::Result<void> ClusterPods::add(std::string_view json) {
@@ -33,6 +42,12 @@ k8s::Result<void> ClusterPods::add(std::string_view json) {
   if (!for_kai) return std::unexpected(for_kai.error());
   k8s::Result<SlicePod> for_slices = project_slice_pod(json);
   if (!for_slices) return std::unexpected(for_slices.error());
+  if (is_unstarted(*pod)) {
+    if (unstarted_.json.size() < UnstartedPods::kMost)
+      unstarted_.json.emplace_back(json);
+    else
+      ++unstarted_.beyond;
+  }
   pods_.push_back({*std::move(pod), *std::move(for_kai), *std::move(for_slices)});
   return {};
 }
@@ -202,7 +217,7 @@ bool is_rejected(const Pod& pod, const PlannerSettings& settings) {
   const auto* owner = pod.meta.controller();
   // DaemonSets clean up after themselves, and mirror pods are files on the node.
   const bool remade = owner != nullptr && owner->kind != "DaemonSet" && owner->kind != "Node";
-  return pod.phase == "Failed" && pod.reason == "UnexpectedAdmissionError" && remade &&
+  return pod.phase == "Failed" && pod.reason == kRejected && remade &&
          std::ranges::any_of(pod.gpu_requests, [](const auto& entry) { return entry.second > 0; }) &&
          settings.remove_rejected_pods.contains(std::string(pod.meta.ns.view()));
 }

@@ -1,9 +1,11 @@
 // The pods of a cluster as the operator counts them: operands, consumers of GPUs, and daemons that were killed.
 #pragma once
 
+#include <cstddef>
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "k8sclient/value/error.h"
@@ -14,16 +16,28 @@ namespace gso {
 // --- Puts every pod of a cluster where planners expect it: for commands that see the whole cluster at one moment
 // (manifests, or one list). The operator itself watches pods by selector instead.
 
+// GPU pods that have not started: Pending, or rejected by their kubelet. As the API server has them, for who explains
+// them.
+struct UnstartedPods {
+  static constexpr std::size_t kMost = 1000;
+  std::vector<std::string> json;  // At most kMost.
+  std::size_t beyond = 0;         // How many more there are.
+};
+
 class ClusterPods {
  public:
   // One pod's JSON. Errors as in model/project.h.
   [[nodiscard]] k8s::Result<void> add(std::string_view json);
   // Forgets what was added.
-  void clear() { pods_.clear(); }
+  void clear() {
+    pods_.clear();
+    unstarted_ = {};
+  }
+  [[nodiscard]] UnstartedPods take_unstarted() { return std::move(unstarted_); }
 
   // Fills the stores of operands, of KAI's pods and of the pods that partitioning reads (which then hold only these,
   // and are synced), the GPU consumers by node, and the answer to every look-up of pods that a KAI planner might
-  // request. `world` must already hold its other objects. Call it once.
+  // request. `world` must already hold its other objects. Call it once, after take_unstarted().
   void place(World& world, std::map<std::string, NodeConsumers>& consumers, WallTime now);
 
  private:
@@ -37,6 +51,7 @@ class ClusterPods {
     SlicePod for_slices;
   };
   std::vector<Views> pods_;
+  UnstartedPods unstarted_;
 };
 
 // --- Which pods of a node use its GPUs, and which the kubelet rejected there.

@@ -147,6 +147,7 @@ class Loader {
     place_config_maps();
     if (settings_ != nullptr) keep_trusted_daemonsets(world, *settings_);
     for (const std::string& pod : claiming_pods_) (void)pods_.add(claims_.without_other_claims(pod)).has_value();
+    out_.unstarted = pods_.take_unstarted();
     pods_.place(world, out_.consumers, now_);
     return std::move(out_);
   }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "k8sclient/value/error.h"
+#include "reconcilers/cluster/cluster_pods.h"
 #include "reconcilers/model/snapshot.h"
 #include "reconcilers/profile/document_value.h"
 
@@ -18,8 +19,9 @@ namespace gso {
 struct LoadedManifests {
   World world;  // Every store synced; the CRDs count as installed if an object of them is among the manifests.
   std::map<std::string, NodeConsumers> consumers;  // By node: pods that use GPUs, listed at `now`.
-  std::vector<std::string> ignored;                // "file.yaml#3: kind Deployment is not read", once for each kind
-  std::vector<std::string> leases;                 // The JSON of every Lease.
+  UnstartedPods unstarted;
+  std::vector<std::string> ignored;  // "file.yaml#3: kind Deployment is not read", once for each kind
+  std::vector<std::string> leases;   // The JSON of every Lease.
 };
 
 struct ManifestFile {

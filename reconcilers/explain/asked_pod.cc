@@ -128,6 +128,7 @@ AskedPod::Workload AskedPod::workload() const {
 namespace {
 
 constexpr std::string_view kName = "metadata.name";
+constexpr std::string_view kHostname = "kubernetes.io/hostname";
 
 // How near a node's label is to a required one.
 constexpr std::int64_t kMissing = 0;
@@ -144,7 +145,9 @@ std::int64_t nearness(std::optional<std::string_view> actual, std::string_view r
   return is_shared_of(*actual, required) || is_shared_of(required, *actual) ? kSharedApart : kOtherValue;
 }
 
+// Each node has its own hostname: what it is says nothing.
 std::string shown_label(std::string_view key, std::optional<std::string_view> actual) {
+  if (actual && key == kHostname) return fmt::format("label {} differs", key);
   return fmt::format("label {} is {}", shown_value(key), actual ? shown_value(*actual) : "missing");
 }
 
@@ -177,8 +180,8 @@ UnmetSelector unmet(const NodeSelectorRequirement& requirement, const Node& node
   const std::string others =
       other_terms == 0 ? std::string() : fmt::format(" (or {})", counted(other_terms, "other term"));
   return {fmt::format("{}, the pod's node affinity requires {}{}",
-                      by_name ? "the name is " + shown_value(node.meta.name) : shown_label(key, actual),
-                      required_by(requirement), others),
+                      by_name ? std::string("the name differs") : shown_label(key, actual), required_by(requirement),
+                      others),
           by_name ? std::string() : key, near};
 }
 

@@ -2,8 +2,10 @@
 #include "reconcilers/explain/audit.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <ranges>
 #include <tuple>
@@ -12,11 +14,14 @@
 #include "reconcilers/checks/catalogue.h"
 #include "reconcilers/cluster/facts.h"
 #include "reconcilers/cluster/other_systems.h"
+#include "reconcilers/explain/pod.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/object_refs.h"
+#include "reconcilers/model/project.h"
 #include "reconcilers/node/assess.h"
 #include "reconcilers/profile/profile.h"
 #include "reconcilers/reasons/names.h"
+#include "reconcilers/registry.h"
 
 namespace gso {
 
@@ -149,6 +154,62 @@ void add_node(ReadingPass& pass, const Node& node, const FleetIndex& index, cons
   add_outage(pass, node, *a, shown, out);
 }
 
+// "3 GPU pods cannot run: NotSelected 2, RequestRefused 1". `one`, `several`: the verb.
+std::string pods_text(const std::map<std::string, std::int64_t>& counts, std::string_view one, std::string_view several,
+                      std::size_t beyond) {
+  std::vector<std::pair<std::string, std::int64_t>> sorted(counts.begin(), counts.end());
+  std::ranges::stable_sort(sorted, std::greater(), &std::pair<std::string, std::int64_t>::second);
+  std::int64_t pods = 0;
+  std::vector<std::string> causes;
+  for (const auto& [code, count] : sorted) {
+    pods += count;
+    causes.push_back(fmt::format("{} {}", code, count));
+  }
+  return fmt::format("{} {}: {}{}", counted(pods, "GPU pod"), pods == 1 ? one : several, fmt::join(causes, ", "),
+                     beyond == 0 ? "" : fmt::format(" (and {} more pods were not checked)", beyond));
+}
+
+// What keeps a pod from running, or lets it wait.
+struct PodVerdict {
+  std::string code;  // Empty: nothing, as far as that shows.
+  bool waits = false;
+};
+
+PodVerdict verdict_of(const Snapshot& snapshot, const FleetIndex& index, const Plan& plan, std::string_view json) {
+  const k8s::Result<PodExplanation> pod = explain_pod(snapshot, index, json, plan);
+  const PodCause* why = pod ? pod->deciding() : nullptr;
+  // One whose containers are being created starts in a moment.
+  if (why == nullptr || why->severity == Severity::info || pod->lacks_nodes()) return {};
+  return {why->reason.code, pod->only_waits()};
+}
+
+// All pods that cannot run are one problem, and all that wait another one.
+void add_pods(const Snapshot& snapshot, FleetIndex& index, const UnstartedPods& pods, Audit& out) {
+  if (pods.json.empty()) return;
+  const Plan plan = plan_all(snapshot, index, {.synced = everything_synced});
+  // What holds for one pod of a workload holds for the others that have no node either.
+  std::map<std::string, PodVerdict> by_workload;
+  std::vector<ObjectRef> cannot_run;
+  std::vector<ObjectRef> waiting;
+  for (const std::string& json : pods.json) {
+    const k8s::Result<Pod> pod = project_pod(json);
+    if (!pod) continue;
+    const k8s::OwnerReference* owner = pod->node_name.empty() ? pod->meta.controller() : nullptr;
+    const std::string workload = owner == nullptr ? k8s::to_string(pod->meta.key()) : std::string(owner->uid.view());
+    const auto [verdict, is_new] = by_workload.try_emplace(workload);
+    if (is_new) verdict->second = verdict_of(snapshot, index, plan, json);
+    const auto& [code, waits] = verdict->second;
+    if (code.empty()) continue;
+    (waits ? waiting : cannot_run).push_back(pod_ref(pod->meta));
+    ++(waits ? out.waiting : out.cannot_run)[code];
+  }
+  const auto add = [&](const std::vector<ObjectRef>& all, Severity severity, std::string_view code, std::string text) {
+    for (const ObjectRef& pod : all) out.findings.push_back(found(severity, pod, code, text));
+  };
+  add(cannot_run, Severity::error, kPodsCannotRun, pods_text(out.cannot_run, "cannot run", "cannot run", pods.beyond));
+  add(waiting, Severity::info, kPodsWait, pods_text(out.waiting, "waits", "wait", pods.beyond));
+}
+
 // The first object of that kind; null: the problem has none.
 const ObjectRef* object_of(const AuditProblem& problem, std::string_view kind) {
   const auto at = std::ranges::find(problem.objects, kind, &ObjectRef::kind);
@@ -182,6 +243,7 @@ Command command_of(const World& world, const FleetIndex& index, const std::set<s
   const ObjectRef& first = problem.objects.front();
   if (code == kNodeNotReady) return describe_node_command(first.name);
   if (first.kind == "Node") return explain_command(first.name);
+  if (code == kPodsCannotRun || code == kPodsWait) return explain_command(first.ns + "/" + first.name);
   if (code == kCrdsGone) return install_crds_command();
   if (first.kind == "SharingRollout") return rollout_status_command();
   if (first.kind.empty() || first.name.empty()) return {};
@@ -239,7 +301,7 @@ void warn_of_restarts(std::vector<Finding>& findings) {
 
 }  // namespace
 
-Audit audit(const Snapshot& snapshot, FleetIndex& index, bool operator_runs) {
+Audit audit(const Snapshot& snapshot, FleetIndex& index, bool operator_runs, const UnstartedPods& pods) {
   Audit out;
   out.findings = all_findings(snapshot, index);
   const std::vector<Operand> hami = hami_plugins(snapshot.world);
@@ -269,6 +331,7 @@ Audit audit(const Snapshot& snapshot, FleetIndex& index, bool operator_runs) {
   keep_root_causes(snapshot.world, index, changes_continue, out.findings);
   warn_of_restarts(out.findings);
   std::ranges::move(findings_of_settings(snapshot.world, index.impl()), std::back_inserter(out.findings));
+  add_pods(snapshot, index, pods, out);
   for (Finding& finding : out.findings) finding.why.message = shown_message(finding.why.message);
   std::ranges::sort(out.findings, [](const Finding& a, const Finding& b) {
     return std::tie(a.severity, a.why.code, a.object.kind, a.object.ns, a.object.name, a.why.message) <

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "reconcilers/cluster/cluster_pods.h"
 #include "reconcilers/explain/commands.h"
 #include "reconcilers/explain/node.h"
 #include "reconcilers/explain/reading_pass.h"
@@ -91,9 +92,12 @@ struct Audit {
   std::map<std::string, std::int64_t> plugins;   // Release -> nodes.
   std::map<std::string, std::int64_t> profiles;  // "<configmap>/<key>" -> nodes; "" without one.
   GpuCount gpus;                                 // Of all nodes; at least so many where some are uncounted.
-  std::vector<std::string> uncounted;            // Nodes whose number of GPUs is unknown; each counts as one GPU.
-  std::vector<Finding> findings;                 // Errors first, then by object.
-  std::vector<AuditProblem> problems;            // The same, merged and ranked: errors first, then by GPUs lost.
+  // GPU pods that have not started, by the code of what keeps them: for good, or until something ends by itself.
+  std::map<std::string, std::int64_t> cannot_run;
+  std::map<std::string, std::int64_t> waiting;
+  std::vector<std::string> uncounted;  // Nodes whose number of GPUs is unknown; each counts as one GPU.
+  std::vector<Finding> findings;       // Errors first, then by object.
+  std::vector<AuditProblem> problems;  // The same, merged and ranked: errors first, then by GPUs lost.
   [[nodiscard]] std::int64_t count(Severity severity) const;    // Of problems.
   [[nodiscard]] std::int64_t objects(Severity severity) const;  // Of findings: each object of a problem is one.
 };
@@ -104,7 +108,9 @@ struct Audit {
 // start none (add_waiting_rollouts()), and invalid profiles that no node uses. If the fleet has no record, one is
 // assumed (call assume_baseline() before). `index` is refreshed. Nodes whose GPUs cannot be used because of a change of
 // the operator are named too: for information while one runs (`operator_runs`) and may change nodes.
-[[nodiscard]] Audit audit(const Snapshot& snapshot, FleetIndex& index, bool operator_runs = true);
+// All of `pods` that cannot run are one problem, and all that wait another one.
+[[nodiscard]] Audit audit(const Snapshot& snapshot, FleetIndex& index, bool operator_runs = true,
+                          const UnstartedPods& pods = {});
 
 // --- Rollouts that nodes wait for and that start none of them: for `audit`.
 
@@ -123,6 +129,8 @@ void add_waiting_rollouts(ReadingPass& pass, std::vector<Finding>& findings);
 // Reasons that only an audit has.
 inline constexpr std::string_view kNodeNotReady = "NodeNotReady";
 inline constexpr std::string_view kNoneAllocatable = "NoneAllocatable";
+inline constexpr std::string_view kPodsCannotRun = "PodsCannotRun";
+inline constexpr std::string_view kPodsWait = "PodsWait";
 
 // Of a node that is NotReady. `differs`: it does not show its profile either.
 [[nodiscard]] std::string_view not_ready_text(bool differs);

@@ -12,9 +12,11 @@
 
 #include "reconcilers/checks/check.h"
 #include "reconcilers/cluster/facts.h"
+#include "reconcilers/cluster/other_systems.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/node/assess.h"
+#include "reconcilers/partitioning/node_slices.h"
 #include "reconcilers/reasons/names.h"
 
 namespace gso {

@@ -12,6 +12,7 @@
 #include "reconcilers/explain/pod_parts.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/kai/pod_annotations.h"
+#include "reconcilers/lint/lint.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/kai_objects.h"
 #include "reconcilers/model/labels.h"
@@ -26,6 +27,10 @@ namespace gso {
 namespace {
 
 using Json = nlohmann::json;
+
+bool has_cause(const PodExplanation& out, std::string_view code) {
+  return std::ranges::any_of(out.causes, [&](const PodCause& cause) { return cause.reason.code == code; });
+}
 
 std::string asks_of(const AskedPod& asked) {
   std::string out;
@@ -57,20 +62,32 @@ void add_reported(const PodQuestion& q, PodExplanation& out) {
   }
 }
 
-// What KAI's admission refuses, or never handles.
-void add_wrong_fields(const PodQuestion& q, PodExplanation& out) {
-  const KaiPodRules rules = rules_of(view_kai(q.snapshot.world.kai, q.snapshot.settings.kai));
+// What lint says of the pod's fields.
+std::vector<PodCause> wrong_fields(const PodQuestion& q) {
   Json document{{"apiVersion", "v1"}, {"kind", "Pod"}};
   document.update(q.asked.object);
-  std::vector<Diagnostic> found = check_pod(dump(document), rules);
-  // An error decides, wherever it stands.
-  std::ranges::stable_partition(found, [](const Diagnostic& d) { return d.severity == Severity::error; });
-  for (const Diagnostic& d : found) {
-    if (d.severity == Severity::info || d.code == "KAISharingDisabled") continue;
-    out.causes.push_back(pod_cause(d.severity, d.code,
-                                   d.path.empty() ? d.message : fmt::format("{}: {}", d.path, d.message),
-                                   {show_template(q.asked), {"the pod's owner corrects it where the pod is defined"}}));
+  std::vector<PodCause> out;
+  for (const LintedDocument& pod : lint_text("pod", dump(document), rules_of(q.snapshot.world, q.snapshot.settings))) {
+    for (const Diagnostic& d : pod.diagnostics) {
+      if (d.severity == Severity::info || d.code == "KAISharingDisabled") continue;
+      out.push_back(pod_cause(d.severity, d.code, d.path.empty() ? d.message : fmt::format("{}: {}", d.path, d.message),
+                              {show_template(q.asked), {"the pod's owner corrects it where the pod is defined"}}));
+    }
   }
+  return out;
+}
+
+// What lint warns of, and the cause that says the same of the pod's node or scheduler.
+constexpr std::pair<std::string_view, std::string_view> kSaidBefore[] = {{"SeveralReplicas", "SeveralReplicas"},
+                                                                         {"SeveralReplicas", "RequestRefused"},
+                                                                         {"ResourceMisspelt", kNotServed},
+                                                                         {kSeveralSlices, kSliceRequestRefused},
+                                                                         {kSliceWithoutHostIPC, kSliceRequestRefused},
+                                                                         {kSliceOfAnotherUser, kSliceRequestRefused}};
+
+bool is_said(const PodExplanation& out, const PodCause& cause) {
+  return std::ranges::any_of(
+      kSaidBefore, [&](const auto& pair) { return pair.first == cause.reason.code && has_cause(out, pair.second); });
 }
 
 // How many clients share a GPU by MPS on the pod's node. If the pod has no node yet, the largest number on a node that
@@ -101,7 +118,10 @@ void add_memory(const PodQuestion& q, PodExplanation& out) {
 void add_causes(const PodQuestion& q, PodExplanation& out) {
   const Pod& pod = q.asked.pod;
   explain_end(q, out);
-  add_wrong_fields(q, out);
+  const std::vector<PodCause> fields = wrong_fields(q);
+  const auto is_error = [](const PodCause& cause) { return cause.severity == Severity::error; };
+  // An error decides, wherever it is.
+  std::ranges::copy_if(fields, std::back_inserter(out.causes), is_error);
   if (pod.phase == "Succeeded") return;
   if (!pod.node_name.empty())
     explain_on_node(q, out);
@@ -109,6 +129,8 @@ void add_causes(const PodQuestion& q, PodExplanation& out) {
     explain_wait(q, out);
   if (pod.phase != "Failed") add_memory(q, out);
   if (q.plan != nullptr) add_reported(q, out);
+  std::ranges::copy_if(fields, std::back_inserter(out.causes),
+                       [&](const PodCause& cause) { return !is_error(cause) && !is_said(out, cause); });
 }
 
 }  // namespace
@@ -122,11 +144,25 @@ PodCause pod_cause(Severity severity, std::string_view code, std::string message
 }
 
 bool PodExplanation::hindered() const {
-  return std::ranges::any_of(causes, [](const PodCause& cause) { return cause.severity == Severity::error; });
+  return std::ranges::find(causes, Severity::error, &PodCause::severity) != causes.end();
+}
+
+const PodCause* PodExplanation::deciding() const {
+  const auto error = std::ranges::find(causes, Severity::error, &PodCause::severity);
+  return error != causes.end() ? &*error : causes.empty() ? nullptr : &causes.front();
+}
+
+bool PodExplanation::only_waits() const {
+  static constexpr std::string_view kPasses[] = {"AllInUse",        "NodeInChange",     "QueueFull",
+                                                 "SchedulingGated", "Preempting",       "NotEnoughCPU",
+                                                 "NotEnoughMemory", "NotEnoughStorage", kSliceUnavailable};
+  return std::ranges::all_of(causes, [](const PodCause& cause) {
+    return cause.severity != Severity::error || std::ranges::find(kPasses, cause.reason.code) != std::end(kPasses);
+  });
 }
 
 bool PodExplanation::lacks_nodes() const {
-  return std::ranges::any_of(causes, [](const PodCause& cause) { return cause.reason.code == kNoNodesGiven; });
+  return has_cause(*this, kNoNodesGiven);
 }
 
 namespace {
@@ -142,16 +178,15 @@ PodExplanation about_pod(const AskedPod& asked) {
   return out;
 }
 
-// It waits for a resource that no node offers, and no node is cut into slices.
-bool waits_in_vain(const World& world, const PodExplanation& out) {
-  const bool not_served =
-      std::ranges::any_of(out.causes, [](const PodCause& cause) { return cause.reason.code == kNotServed; });
-  return not_served && partitioned_nodes(world).empty();
+// No node serves the pod with slices: nobody cuts some, none is large enough, or the pod could not use them.
+bool gets_no_slice(const World& world, const PodExplanation& out) {
+  return (has_cause(out, kNotServed) && partitioned_nodes(world).empty()) || has_cause(out, kSliceTooLarge) ||
+         has_cause(out, kSliceRequestRefused);
 }
 
-void add_slice_limits(std::string_view json, PodExplanation& out) {
+void add_slice_limits(std::string_view json, const PlannerSettings& settings, PodExplanation& out) {
   if (const k8s::Result<SlicePod> pod = project_slice_pod(json))
-    std::ranges::move(slice_limits(*pod), std::back_inserter(out.causes));
+    std::ranges::move(slice_limits(*pod, settings.partitioning.mps_user), std::back_inserter(out.causes));
 }
 
 // The GPU that the pod has a part of, the pods beside it, and that nothing limits the parts. Only HAMi-core does.
@@ -176,6 +211,12 @@ void add_share_of_kai(const PodQuestion& q, PodExplanation& out) {
 }  // namespace
 
 k8s::Result<PodExplanation> explain_pod(const Snapshot& snapshot, FleetIndex& index, std::string_view json) {
+  const Plan plan = plan_all(snapshot, index, {.synced = everything_synced});
+  return explain_pod(snapshot, index, json, plan);
+}
+
+k8s::Result<PodExplanation> explain_pod(const Snapshot& snapshot, const FleetIndex& index, std::string_view json,
+                                        const Plan& plan) {
   const k8s::Result<AskedPod> asked = read_pod(json);
   if (!asked) return std::unexpected(asked.error());
   PodExplanation out = about_pod(*asked);
@@ -186,10 +227,10 @@ k8s::Result<PodExplanation> explain_pod(const Snapshot& snapshot, FleetIndex& in
     // What it was given before the node's last change is not known.
     if (share.is_loaded && out.requests.contains(share.resource)) out.client = std::move(share);
   }
-  const Plan plan = plan_all(snapshot, index, {.synced = everything_synced});
-  add_causes({snapshot, index, *asked, &plan}, out);
-  if (!waits_in_vain(snapshot.world, out)) add_slice_limits(json, out);
-  add_share_of_kai({snapshot, index, *asked, &plan}, out);
+  const PodQuestion question{snapshot, index, *asked, &plan};
+  add_causes(question, out);
+  if (!gets_no_slice(snapshot.world, out)) add_slice_limits(json, snapshot.settings, out);
+  add_share_of_kai(question, out);
   for (PodCause& cause : out.causes) {
     cause.cure.command = command_here(snapshot.world, std::move(cause.cure.command));
     cause.reason.message = shown_message(cause.reason.message);
@@ -208,7 +249,7 @@ k8s::Result<PodExplanation> explain_pod_alone(const PodSurroundings& surrounding
   FleetIndex index;
   const Snapshot snapshot{nothing, surroundings.now, kNoTimers, kNobodyListed, settings};
   add_causes({snapshot, index, *asked}, out);
-  add_slice_limits(json, out);
+  add_slice_limits(json, settings, out);
   for (PodCause& cause : out.causes) cause.reason.message = shown_message(cause.reason.message);
   for (const Pod& other : surroundings.pods) {
     const bool asks = std::ranges::any_of(other.gpu_requests, [](const auto& entry) { return entry.second > 0; });

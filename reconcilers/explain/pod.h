@@ -52,13 +52,20 @@ struct PodExplanation {
   // If nodes cannot be read (explain_pod_alone): "FailedScheduling: 0/3 nodes …", and the namespace's GPU pods.
   std::vector<std::string> events;
   std::vector<std::string> beside;
-  [[nodiscard]] bool hindered() const;     // Some cause is an error.
+  [[nodiscard]] bool hindered() const;  // Some cause is an error.
+  // What keeps the pod from running, or lets it wait: its first error, else its first cause. Null: nothing known.
+  [[nodiscard]] const PodCause* deciding() const;
+  // It is hindered only by what passes without anybody's doing: other pods end, a change ends, a queue gets room.
+  [[nodiscard]] bool only_waits() const;
   [[nodiscard]] bool lacks_nodes() const;  // No Node was given, so the nodes of a pod that waits are not checked.
 };
 
 // `json`: the pod as the API server has it. Errors (reason `decode`): the text is not a pod. `index` is refreshed.
 [[nodiscard]] k8s::Result<PodExplanation> explain_pod(const Snapshot& snapshot, FleetIndex& index,
                                                       std::string_view json);
+// The same for many pods. `plan`: what the operator would do now.
+[[nodiscard]] k8s::Result<PodExplanation> explain_pod(const Snapshot& snapshot, const FleetIndex& index,
+                                                      std::string_view json, const Plan& plan);
 
 // What else a user with rights in one namespace only can read.
 struct PodSurroundings {

@@ -116,9 +116,9 @@ void explain_placement(const PodQuestion& question, PodExplanation& out);
 // The code is of slices that a pod waits for: awaited_slices() says it.
 [[nodiscard]] bool is_of_awaited_slices(std::string_view code);
 
-// What each container of the pod that requests a slice can allocate, and how to see it in a pod that runs. Empty for
-// other pods.
-[[nodiscard]] std::vector<PodCause> slice_limits(const SlicePod& pod);
+// What each container of the pod that requests a slice, and can use one, can allocate, and how to see it in a pod that
+// runs. Empty for other pods.
+[[nodiscard]] std::vector<PodCause> slice_limits(const SlicePod& pod, std::int64_t mps_user);
 
 // That nothing which the pod's status says is current, because its node is gone or cannot report; and that the pod is
 // deleted and still there.

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <utility>
 
@@ -237,7 +238,12 @@ void select_another(const PodQuestion& /*q*/, const Candidates& at, PodCause& ou
 void not_selected(const PodQuestion& q, const Candidates& at, PodCause& out) {
   const std::string& label = at.front().resource;
   if (label.empty() || at.front().most > 0) {
-    out.reason.message = fmt::format("the pod selects no node with GPUs: {}", at.front().text);
+    // Those that come nearest.
+    Candidates nearest;
+    std::ranges::copy_if(at, std::back_inserter(nearest), [&](const Verdict& verdict) {
+      return verdict.most == at.front().most && verdict.resource == label;
+    });
+    out.reason.message = fmt::format("the pod selects no node with GPUs: {}", texts_of(nearest));
     return select_another(q, at, out);
   }
   // No node with GPUs has the label, whatever its value.

@@ -317,10 +317,10 @@ std::optional<PodCause> awaited_slices(const PodQuestion& q) {
   return std::nullopt;
 }
 
-std::vector<PodCause> slice_limits(const SlicePod& pod) {
+std::vector<PodCause> slice_limits(const SlicePod& pod, std::int64_t mps_user) {
   std::vector<PodCause> out;
   for (const SliceRequest& request : pod.requests) {
-    if (request.count < 1) continue;
+    if (request.count < 1 || !slice_faults(pod, request.container, mps_user).empty()) continue;
     PodCause& cause = out.emplace_back(pod_cause(
         Severity::info, "SliceMemory",
         fmt::format("container {} gets a slice of {} GiB: its processes together can allocate that much memory of one "

@@ -174,6 +174,19 @@ void drop_second_reports(const World& world, bool changes_continue, std::vector<
   (void)drop_consequences(findings, left, {kObserve});
 }
 
+// New pods that do not start are the problem of a node in a change: it does not end by itself.
+void drop_changes_with_failing_pods(std::vector<Finding>& findings) {
+  constexpr std::string_view kOfKubelet[] = {"CrashLoopBackOff", "ErrImagePull",         "ImagePullBackOff",
+                                             "InvalidImageName", "CreateContainerError", "CreateContainerConfigError",
+                                             "RunContainerError"};
+  for (const std::string_view failure : kOfKubelet) {
+    const Names nodes = nodes_with(findings, failure);
+    (void)drop_consequences(findings, nodes, {kInChange});
+    for (Finding& finding : findings)
+      if (is_about_node(finding) && finding.why.code == failure) finding.severity = Severity::error;
+  }
+}
+
 // The error in that key of the ConfigMap; empty: it has none.
 std::string error_of_key(const World& world, const FleetIndex& index, const ObjectKey& config_map,
                          const std::string& key) {
@@ -231,6 +244,7 @@ void keep_root_causes(const World& world, const FleetIndex& index, bool changes_
   (void)drop_consequences(findings, nodes_with(findings, kNoneAllocatable, Severity::error),
                           {kDrift, kPreexistingDrift});
   drop_second_reports(world, changes_continue, findings);
+  drop_changes_with_failing_pods(findings);
   join_breaks_by_label(findings);
   refer_to_invalid_keys(world, index, findings);
 }

@@ -7,11 +7,11 @@
 #include <fmt/format.h>
 
 #include "k8sclient/value/encoding.h"
+#include "reconcilers/cluster/kai_view.h"
 #include "reconcilers/model/kai_objects.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/profile/go_text.h"
-#include "reconcilers/profile/yaml_node.h"
 
 namespace gso {
 namespace {
@@ -36,7 +36,7 @@ bool is_pipe_directory(std::string_view path) {
 
 class PodCheck : DocumentCheck {
  public:
-  PodCheck(const DocumentValue& pod, const KaiPodRules& rules, std::vector<Diagnostic>& diagnostics)
+  PodCheck(const DocumentValue& pod, const PodRules& rules, std::vector<Diagnostic>& diagnostics)
       : DocumentCheck(diagnostics), pod_(pod), rules_(rules), spec_(pod.find("spec")) {
     const DocumentValue* metadata = pod.find("metadata");
     annotations_ = metadata != nullptr ? metadata->find("annotations") : nullptr;
@@ -237,65 +237,23 @@ class PodCheck : DocumentCheck {
   }
 
   const DocumentValue& pod_;
-  const KaiPodRules& rules_;
+  const PodRules& rules_;
   const DocumentValue* spec_;
   const DocumentValue* annotations_ = nullptr;
 };
 
 }  // namespace
 
-std::vector<SelectedLabel> selected_labels(const DocumentValue& spec) {
-  std::vector<SelectedLabel> out;
-  const DocumentValue* selector = spec.find("nodeSelector");
-  for (std::size_t i = 0; selector != nullptr && i < selector->members.size(); ++i) {
-    const DocumentMember& member = selector->members[i];
-    out.push_back({member.key, fmt::format("spec.nodeSelector[{}]", member.key), member.key_at});
-  }
-  constexpr std::string_view kRequired = "requiredDuringSchedulingIgnoredDuringExecution";
-  const DocumentValue* terms = find_path(spec, {"affinity", "nodeAffinity", kRequired, "nodeSelectorTerms"});
-  for (std::size_t i = 0; terms != nullptr && i < terms->items.size(); ++i) {
-    const DocumentValue* expressions = terms->items[i].find("matchExpressions");
-    for (std::size_t j = 0; expressions != nullptr && j < expressions->items.size(); ++j) {
-      const DocumentValue* key = expressions->items[j].find("key");
-      if (key == nullptr) continue;
-      out.push_back(
-          {key->text,
-           fmt::format("spec.affinity.nodeAffinity.{}.nodeSelectorTerms[{}].matchExpressions[{}].key", kRequired, i, j),
-           key->at});
-    }
-  }
-  return out;
+const KaiView view = view_kai(world.kai, settings.kai);
+PodRules rules;
+rules.mps_user = settings.partitioning.mps_user;
+if (view.configured) rules.kai_gpu_sharing = view.sharing.enabled;
+rules.nv_fractions = view.sharing.mode == kNvFractions;
+return rules;
 }
 
-bool is_pipe_volume(const DocumentValue& volume) {
-  const DocumentValue* host = volume.find("hostPath");
-  if (host == nullptr) return false;
-  std::string names = fmt::format(" {} {} ", volume.string_at("name"), host->string_at("path"));
-  std::ranges::replace_if(names, [](char c) { return !k8s::is_digit(c) && (c < 'a' || c > 'z'); }, ' ');
-  const bool of_mps = names.contains(" mps ") || names.contains(" smp ");
-  return of_mps && !names.contains(" log ") && !names.contains(" logs ") && !names.contains(" shm ");
-}
-
-KaiPodRules rules_of(const KaiView& view) {
-  KaiPodRules rules;
-  if (view.configured) rules.kai_gpu_sharing = view.sharing.enabled;
-  rules.nv_fractions = view.sharing.mode == kNvFractions;
-  return rules;
-}
-
-void check_pod(const DocumentValue& pod, const KaiPodRules& rules, std::vector<Diagnostic>& diagnostics) {
+void check_pod(const DocumentValue& pod, const PodRules& rules, std::vector<Diagnostic>& diagnostics) {
   PodCheck(pod, rules, diagnostics).run();
-}
-
-std::vector<Diagnostic> check_pod(std::string_view json, const KaiPodRules& rules) {
-  std::vector<Diagnostic> diagnostics;
-  const std::optional<std::string> respelt = json_for_yaml(json);
-  YamlStream stream(respelt ? std::string_view(*respelt) : json, {.bytes = std::size_t{16} << 20});
-  const auto document = stream.next();
-  if (!document) return diagnostics;
-  check_pod(to_document_value(*document->root), rules, diagnostics);
-  sort_and_limit(diagnostics);
-  return diagnostics;
 }
 
 }  // namespace gso

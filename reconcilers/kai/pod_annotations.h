@@ -6,12 +6,13 @@
 #include <fmt/format.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "reconcilers/cluster/kai_view.h"
+#include "reconcilers/model/snapshot.h"
 #include "reconcilers/profile/document_value.h"
 #include "reconcilers/profile/profile.h"
 
@@ -38,18 +39,18 @@ struct SelectedLabel {
 // A hostPath volume whose path or name says that it is for MPS, and not its log or its shared memory.
 [[nodiscard]] bool is_pipe_volume(const DocumentValue& volume);
 
-struct KaiPodRules {
+// What a cluster makes of pods.
+struct PodRules {
   std::optional<bool> kai_gpu_sharing;          // Whether KAI's GPU sharing is on. Absent: unknown, taken as on.
   bool nv_fractions = false;                    // It is on in the mode NvFractions.
   std::string kai_scheduler = "kai-scheduler";  // What KAI's pods have as schedulerName; a kai-config can override it.
+  std::int64_t mps_user = PartitioningSettings().mps_user;
 };
 
-// As the cluster's KAI is configured now.
-[[nodiscard]] KaiPodRules rules_of(const KaiView& view);
+// As the cluster's KAI and the operator are configured now.
+[[nodiscard]] PodRules rules_of(const World& world, const PlannerSettings& settings);
 
 // Adds what is wrong to `diagnostics`.
-void check_pod(const DocumentValue& pod, const KaiPodRules& rules, std::vector<Diagnostic>& diagnostics);
-// The same of a Pod in JSON, in the order of the text. A text that cannot be read gets no diagnostic.
-[[nodiscard]] std::vector<Diagnostic> check_pod(std::string_view json, const KaiPodRules& rules);
+void check_pod(const DocumentValue& pod, const PodRules& rules, std::vector<Diagnostic>& diagnostics);
 
 }  // namespace gso

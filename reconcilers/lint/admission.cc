@@ -43,7 +43,7 @@ class Judge {
     const std::string name = text_at(metadata, "name", text_at(metadata, "generateName"));
     const std::string text = dump(object_);
     const std::string source = k8s::lower(kind_) + "/" + name;
-    for (LintedDocument& document : lint_text(source, text, rules_.kai)) add(document);
+    for (LintedDocument& document : lint_text(source, text, rules_.pods)) add(document);
     if (kind_ == "ConfigMap") add_removed_keys(object_, before_, source);
     out_.command = command(text_at(metadata, "name"), text_at(metadata, "namespace"));
     return std::move(out_);

@@ -12,7 +12,7 @@
 namespace gso {
 
 struct AdmissionRules {
-  KaiPodRules kai;
+  PodRules pods;
   bool refuse_pods = false;  // Errors of Pods refuse them; otherwise they are warnings.
   bool dry_run = false;      // Nothing is stored.
   // Who uses a key of the ConfigMap that is judged, for people; empty: nobody. Not set: nobody uses any.

@@ -65,7 +65,7 @@ void check_strings(const DocumentValue& object, const std::set<std::string>& rep
                    std::vector<Diagnostic>& diagnostics);
 
 // A Pod, or the template of pods that stands at `path`: KAI's rules (check_pod), and those of pods.cc.
-void check_pod_at(const DocumentValue& pod, const std::string& path, const KaiPodRules& rules,
+void check_pod_at(const DocumentValue& pod, const std::string& path, const PodRules& rules,
                   std::vector<Diagnostic>& diagnostics);
 
 // lint_kai() or lint_pods() can say more about the Pod if other objects are among the input.

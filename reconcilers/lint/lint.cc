@@ -145,7 +145,7 @@ class ObjectCollector {
 
 class Linter {
  public:
-  Linter(const std::string& source, const KaiPodRules& rules, std::vector<ClusterObject>* objects)
+  Linter(const std::string& source, const PodRules& rules, std::vector<ClusterObject>* objects)
       : source_(source), rules_(rules), objects_(objects) {}
 
   std::vector<LintedDocument> run(std::string_view text) {
@@ -449,7 +449,7 @@ class Linter {
   }
 
   const std::string& source_;
-  const KaiPodRules& rules_;
+  const PodRules& rules_;
   ObjectCollector objects_;
   std::vector<LintedDocument> documents_;
   int index_ = 0;
@@ -464,7 +464,7 @@ bool LintedDocument::valid() const {
   return !has_errors(diagnostics);
 }
 
-std::vector<LintedDocument> lint_text(const std::string& source, std::string_view text, const KaiPodRules& rules,
+std::vector<LintedDocument> lint_text(const std::string& source, std::string_view text, const PodRules& rules,
                                       std::vector<ClusterObject>* objects) {
   return Linter(source, rules, objects).run(text);
 }

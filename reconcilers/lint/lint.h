@@ -80,7 +80,7 @@ struct ClusterObject {
 // Profile with one error; those after it are still read.
 // `objects` gets what lint_cluster and lint_kai need.
 [[nodiscard]] std::vector<LintedDocument> lint_text(const std::string& source, std::string_view text,
-                                                    const KaiPodRules& rules,
+                                                    const PodRules& rules,
                                                     std::vector<ClusterObject>* objects = nullptr);
 
 // Checks the objects of all files together, as the operator does before it touches a node: adds what is wrong to the
@@ -100,8 +100,7 @@ void lint_nos(const std::vector<ClusterObject>& objects, std::vector<LintedDocum
 // Pods that ask KAI for a share of a GPU against the Nodes, the kai-config and the RuntimeClasses among the objects:
 // what can never be placed there. Where that kai-config names another scheduler, it decides which pods are KAI's: all
 // Pods are checked anew. Nothing happens where no such object is among them.
-void lint_kai(const std::vector<ClusterObject>& objects, const KaiPodRules& rules,
-              std::vector<LintedDocument>& documents);
+void lint_kai(const std::vector<ClusterObject>& objects, const PodRules& rules, std::vector<LintedDocument>& documents);
 
 // Pods against the MPS profiles among documents and objects: inference servers that reserve more of the whole GPU than
 // a client has, and containers that ask for several GPUs. Nothing happens where no such profile is among them.

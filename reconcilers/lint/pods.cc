@@ -10,24 +10,26 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
+#include "reconcilers/cluster/policy_match.h"
 #include "reconcilers/kai/pod_annotations.h"
 #include "reconcilers/lint/checks.h"
 #include "reconcilers/model/foreign_names.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
+#include "reconcilers/partitioning/slice_plan.h"
 #include "reconcilers/profile/field_names.h"
 #include "reconcilers/profile/go_text.h"
+#include "reconcilers/reasons/names.h"
 
 namespace gso {
 namespace {
 
 constexpr std::string_view kMisspeltPipeDirectory = "/tmp/nvidia-smp";
 constexpr std::string_view kPipeVariable = "CUDA_MPS_PIPE_DIRECTORY";
-// The user of the MPS daemon in the device plugin of nos, unless its chart's mps.userID says otherwise.
-constexpr std::string_view kNosUser = "1000";
 
 bool is_of_nvidia(std::string_view resource) {
   return resource.starts_with("nvidia.com/");
@@ -46,7 +48,8 @@ std::optional<long double> amount_of(const DocumentValue& value) {
 class GpuPodCheck : DocumentCheck {
  public:
   // `found`: what KAI's check has reported already.
-  GpuPodCheck(const DocumentValue& pod, std::vector<Diagnostic>& found) : DocumentCheck(found), pod_(pod) {
+  GpuPodCheck(const DocumentValue& pod, std::int64_t mps_user, std::vector<Diagnostic>& found)
+      : DocumentCheck(found), pod_(pod), mps_user_(mps_user) {
     for (const Diagnostic& d : found) reported_.insert(d.path);
     for (const DocumentValue& volume : items_of(find_path(pod, {"spec", "volumes"})))
       volumes_.try_emplace(volume.string_at("name"), &volume);
@@ -62,6 +65,7 @@ class GpuPodCheck : DocumentCheck {
     each_container(*spec, [&](const DocumentValue& container, const std::string& path) {
       pipe_directory(container, path);
       slices(*spec, container, path);
+      shared_product(*spec, container);
       variables(container, path);
       for (const std::string_view list : {"limits", "requests"})
         for (const DocumentMember& asked : members_of(find_path(container, {"resources", list})))
@@ -175,38 +179,65 @@ class GpuPodCheck : DocumentCheck {
   // Slices of nos: clients must share the IPC namespace and the user of its MPS daemon, and one slice is all that a
   // container can use.
   void slices(const DocumentValue& spec, const DocumentValue& container, const std::string& path) {
-    const DocumentMember* slice = nullptr;
-    std::int64_t count = 0;
-    for (const DocumentMember& limit : members_of(find_path(container, {"resources", "limits"}))) {
-      if (!slice_gigabytes(limit.key)) continue;
-      slice = &limit;
-      count += parse_go_int(limit.value.text, 10).value_or(1);
-    }
-    if (slice == nullptr || count <= 0) return;
-    const std::string at = fmt::format("{}.resources.limits[{}]", path, slice->key);
-    if (count > 1) {
-      add(Severity::warning, "SeveralSlices", at, slice->key_at,
-          fmt::format("the container asks for {} MPS slices and can use one; ask for one larger slice", count));
-    }
-    const DocumentValue* host_ipc = spec.find("hostIPC");
-    if (host_ipc == nullptr || !host_ipc->boolean) {
-      add(Severity::warning, "SliceWithoutHostIPC", at, slice->key_at,
-          fmt::format("{} is served by the MPS daemon of nos, which clients reach only with hostIPC: true",
-                      shown_value(slice->key)));
-    }
     const DocumentValue* own = find_path(container, {"securityContext", "runAsUser"});
     const DocumentValue* user = own != nullptr ? own : find_path(spec, {"securityContext", "runAsUser"});
-    if (user == nullptr) {
-      add(Severity::info, "SliceOfAnotherUser", at, slice->key_at,
-          fmt::format("clients must run as the user of the MPS daemon, {} by default: set runAsUser, unless it is the "
-                      "image's user",
-                      kNosUser));
-    } else if (user->text != kNosUser) {
-      add(Severity::warning, "SliceOfAnotherUser", at, user->at,
-          fmt::format("runAsUser is {}, and the MPS daemon of nos serves only clients of its own user, {} by "
-                      "default (mps.userID of its chart)",
-                      shown_value(user->text), kNosUser));
+    const DocumentValue* host_ipc = spec.find("hostIPC");
+    SlicePod pod;
+    pod.own_ipc = host_ipc == nullptr || !host_ipc->boolean;
+    std::vector<SliceRequest> requests;
+    const DocumentMember* slice = nullptr;
+    for (const DocumentMember& limit : members_of(find_path(container, {"resources", "limits"}))) {
+      const auto gigabytes = slice_gigabytes(limit.key);
+      const std::int64_t count = parse_go_int(limit.value.text, 10).value_or(1);
+      if (!gigabytes || count <= 0) continue;
+      slice = &limit;
+      requests.push_back({std::string(container.string_at("name")), *gigabytes, count,
+                          user == nullptr ? kUserOfImage : parse_go_int(user->text, 10).value_or(kUserOfImage)});
     }
+    if (slice == nullptr) return;
+    pod.requests = std::move(requests);
+    const std::string at = fmt::format("{}.resources.limits[{}]", path, slice->key);
+    for (const Reason& fault : slice_faults(pod, container.string_at("name"), mps_user_)) {
+      const bool of_user = fault.code == kSliceOfAnotherUser;
+      add(Severity::warning, fault.code, at, of_user ? user->at : slice->key_at, fault.message);
+    }
+    if (user == nullptr) {
+      add(Severity::info, kSliceOfAnotherUser, at, slice->key_at,
+          fmt::format(
+              "clients must run as the user of the MPS daemon, {}: set runAsUser, unless it is the image's user",
+              mps_user_));
+    }
+  }
+
+  // GFD appends the suffix where shared GPUs keep their name, and plugins append .shared to the name elsewhere.
+  void shared_product(const DocumentValue& spec, const DocumentValue& container) {
+    const auto limits = members_of(find_path(container, {"resources", "limits"}));
+    const auto shared = std::ranges::find_if(
+        limits, [](const DocumentMember& limit) { return is_of_nvidia(limit.key) && limit.key.ends_with(".shared"); });
+    const DocumentValue* product = find_path(spec, {"nodeSelector", kGpuProduct});
+    if (product == nullptr) product = required_product(spec);
+    if (shared == limits.end() || product == nullptr || unshared_product(product->text) == product->text) return;
+    const std::string place = fmt::format("spec.nodeSelector[{}]", kGpuProduct);
+    if (!reported_.insert(place).second) return;
+    add(Severity::warning, "SharedProductSelected", place, product->at,
+        fmt::format(
+            "no node has {0} and the label {1}={2}: with renameByDefault, which gives {0} its name, the label has "
+            "no suffix -SHARED; select {3}",
+            shown_value(shared->key), kGpuProduct, shown_value(product->text),
+            shown_value(unshared_product(product->text))));
+  }
+
+  // The value of nvidia.com/gpu.product that the only term of the required node affinity requires; null: none.
+  static const DocumentValue* required_product(const DocumentValue& spec) {
+    const auto terms = items_of(find_path(
+        spec, {"affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms"}));
+    if (terms.size() != 1) return nullptr;
+    for (const DocumentValue& each : items_of(terms[0].find("matchExpressions"))) {
+      const auto values = items_of(each.find("values"));
+      if (each.string_at("key") == kGpuProduct && each.string_at("operator") == "In" && values.size() == 1)
+        return &values[0];
+    }
+    return nullptr;
   }
 
   void several(const DocumentValue& spec, const DocumentMember& limit, const std::string& place) {
@@ -267,6 +298,7 @@ class GpuPodCheck : DocumentCheck {
   }
 
   const DocumentValue& pod_;
+  std::int64_t mps_user_;
   // Looked up for each mount and each value: a pod can have tens of thousands of these.
   std::set<std::string> reported_;                            // Paths.
   std::map<std::string_view, const DocumentValue*> volumes_;  // By name, the first of each.
@@ -296,11 +328,11 @@ void check_strings(const DocumentValue& object, const std::set<std::string>& rep
         kOfLabel);
 }
 
-void check_pod_at(const DocumentValue& pod, const std::string& path, const KaiPodRules& rules,
+void check_pod_at(const DocumentValue& pod, const std::string& path, const PodRules& rules,
                   std::vector<Diagnostic>& diagnostics) {
   std::vector<Diagnostic> found;
   check_pod(pod, rules, found);
-  GpuPodCheck(pod, found).run();
+  GpuPodCheck(pod, rules.mps_user, found).run();
   for (Diagnostic& d : found) {
     if (!d.path.empty()) d.path = path + d.path;
     diagnostics.push_back(std::move(d));

@@ -45,9 +45,9 @@ bool belongs_to_kai(std::string_view kind) {
 }
 
 // kai-config names another scheduler than the one that the Pods were checked by.
-void check_pods_again(const std::vector<ClusterObject>& objects, const KaiPodRules& rules, const std::string& scheduler,
+void check_pods_again(const std::vector<ClusterObject>& objects, const PodRules& rules, const std::string& scheduler,
                       const DocumentIndex& documents) {
-  KaiPodRules right = rules;
+  PodRules right = rules;
   right.kai_scheduler = scheduler;
   for (const ClusterObject& object : objects) {
     LintedDocument* document = object.pod ? documents.find(object) : nullptr;
@@ -247,7 +247,7 @@ bool needs_other_objects(const DocumentValue& pod) {
   return found;
 }
 
-void lint_kai(const std::vector<ClusterObject>& objects, const KaiPodRules& rules,
+void lint_kai(const std::vector<ClusterObject>& objects, const PodRules& rules,
               std::vector<LintedDocument>& documents) {
   const bool pods_alone = std::ranges::none_of(
       objects, [](const ClusterObject& object) { return object.kind != "Pod" && belongs_to_kai(object.kind); });

@@ -24,11 +24,15 @@ namespace gso {
 // The Lease that nos's gpu-partitioner renews while it runs.
 inline constexpr std::string_view kPartitionerLease = "gpu-partitioner.nebuly.com";
 
+// No runAsUser: the image decides.
+inline constexpr std::int64_t kUserOfImage = -1;
+
 // What one container asks for.
 struct SliceRequest {
   std::string container;
   std::int64_t gigabytes = 0;  // N of nvidia.com/gpu-<N>gb, at least 1. A slice of N has N GiB.
   std::int64_t count = 0;
+  std::int64_t user = kUserOfImage;  // runAsUser, of the container or else of its pod.
   friend bool operator==(const SliceRequest&, const SliceRequest&) = default;
 };
 
@@ -63,6 +67,7 @@ struct SlicePod {
   // Requests nvidia.com/gpu, another name that begins with that and is no slice, or nvidia.com/mig-*. Other resources
   // of nvidia.com do not count.
   bool uses_whole_gpus = false;
+  bool own_ipc = false;  // Asks for slices, and has no hostIPC.
   RareList<StringMap::Entry> node_selector;
   RareList<std::vector<NodeSelectorRequirement>> affinity_terms;  // Required node affinity: OR of ANDs.
   RareList<Toleration> tolerations;
@@ -94,6 +99,8 @@ struct PartitioningSettings {
   Duration confirm_timeout = std::chrono::minutes(15);
   // What the driver and the MPS server use of each GPU, in MiB: not given to slices. At most 512.
   std::int64_t reserved_mib = 512;
+  // The user of nos's MPS servers, which serve no other one: mps.userID of the chart of nos's device plugin.
+  std::int64_t mps_user = 1000;
   // Pack slices onto nodes that are in use, so that other nodes become empty; otherwise idle nodes are preferred.
   bool consolidate = false;
   // Free slices that no pod has used for this long are removed; 0: they stay.

@@ -46,6 +46,7 @@ struct ContainerRequests {
   std::string image;
   Resources resources;
   Requests requests;
+  std::int64_t user = kUserOfImage;
   bool whole_gpus = false;
   bool sidecar = false;
 };
@@ -85,6 +86,7 @@ constexpr json::Row<ContainerRequests> kContainerRequests[] = {
     json::row<&ContainerRequests::name>("spec.containers[].name"),
     json::row<&ContainerRequests::image>("spec.containers[].image"),
     json::row_by<json::read_sidecar, &ContainerRequests::sidecar>("spec.containers[].restartPolicy"),
+    json::row<&ContainerRequests::user>("spec.containers[].securityContext.runAsUser"),
     {"spec.containers[].resources.requests", read_side<&Resources::requests>},
     {"spec.containers[].resources.limits", read_side<&Resources::limits>},
 };
@@ -113,14 +115,17 @@ void raise_to(Requests& out, const Requests& least) {
 // More slices than any machine has: such a request can never be served, and counting on changes nothing.
 constexpr std::int64_t kMostSlices = 1000;
 
+// `user`: the pod's.
 void keep_requests(const std::vector<ContainerRequests>& inits, const std::vector<ContainerRequests>& mains,
-                   SlicePod& pod) {
+                   std::int64_t user, SlicePod& pod) {
   std::vector<SliceRequest> requests;
   for (const auto* list : {&inits, &mains}) {
     for (const ContainerRequests& container : *list) {
       pod.uses_whole_gpus = pod.uses_whole_gpus || container.whole_gpus;
       for (const auto& [gigabytes, count] : container.requests.slices)
-        if (requests.size() < json::kMostEntries) requests.push_back({container.name, gigabytes, count});
+        if (requests.size() < json::kMostEntries)
+          requests.push_back(
+              {container.name, gigabytes, count, container.user == kUserOfImage ? user : container.user});
     }
   }
   const Requests all = json::requests_of(inits, mains, add, raise_to);
@@ -181,6 +186,8 @@ struct ReadSlicePod {
   std::vector<std::vector<NodeSelectorRequirement>> affinity;
   std::map<std::string, std::string> selector;
   Amounts overhead;
+  bool host_ipc = false;
+  std::int64_t user = kUserOfImage;
   Resources of_pod;  // spec.resources: in place of the sum over the containers, where it names one.
   Readiness readiness;
   std::optional<WallTime> taken;  // By its kubelet.
@@ -210,6 +217,8 @@ using Read = ReadSlicePod;
 constexpr json::Row<Read> kSlicePod[] = {
     json::row<&Read::pod, &SlicePod::node_name>("spec.nodeName"),
     json::row<&Read::pod, &SlicePod::priority>("spec.priority"),
+    json::row<&Read::host_ipc>("spec.hostIPC"),
+    json::row<&Read::user>("spec.securityContext.runAsUser"),
     json::row_by<read_containers, &Read::mains>("spec.containers"),
     json::row_by<read_containers, &Read::inits>("spec.initContainers"),
     json::row_by<read_pod_amounts, &Read::overhead>("spec.overhead"),
@@ -248,7 +257,8 @@ k8s::Result<SlicePod> project_slice_pod(std::string_view text) {
   if (auto read = json::read_object("Pod", text, filter, kSlicePod, out.pod.meta, out); !read)
     return std::unexpected(read.error());
   SlicePod pod = std::move(out.pod);
-  keep_requests(out.inits, out.mains, pod);
+  keep_requests(out.inits, out.mains, out.user, pod);
+  pod.own_ipc = !pod.requests.empty() && !out.host_ipc;
   const PodNeeds of_pod = out.of_pod.needs();
   pod.needs.cpu = (of_pod.cpu > 0 ? of_pod.cpu : pod.needs.cpu) + out.overhead.cpu.value_or(0);
   pod.needs.memory = (of_pod.memory > 0 ? of_pod.memory : pod.needs.memory) + out.overhead.memory.value_or(0);

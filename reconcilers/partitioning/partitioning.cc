@@ -127,7 +127,7 @@ class Partitioning {
     release_left(draft_, discovery_, labelled_.left);
     if (nodes_.empty() && discovery_.of_nos.empty()) return;
     if (!view_is_complete()) return keep_timers(draft_);
-    waiting_ = pending_pods(draft_.s.world);
+    waiting_ = pending_pods(draft_.s.world, draft_.s.settings.partitioning.mps_user);
     report_left_alone();
     if (predecessor_runs(draft_)) return;
     release_withdrawn(draft_, nodes_);

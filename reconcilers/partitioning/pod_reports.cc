@@ -251,7 +251,7 @@ class Reporter {
 
 void report_refused(PlanDraft& draft, const std::vector<const SlicePod*>& pods) {
   for (const SlicePod* pod : pods) {
-    const std::string why = describe_refusal(*pod);
+    const std::string why = describe_refusal(*pod, draft.s.settings.partitioning.mps_user);
     draft.finding(Severity::warning, pod_ref(pod->meta), kSliceRequestRefused,
                   fmt::format("pod {}: {}", name_of(*pod), why));
     draft.event(pod_ref(pod->meta), true, kSliceRequestRefused, kAction, why);

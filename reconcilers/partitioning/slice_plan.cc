@@ -12,6 +12,8 @@
 
 #include "reconcilers/cluster/facts.h"
 #include "reconcilers/model/foreign_names.h"
+#include "reconcilers/model/message_text.h"
+#include "reconcilers/reasons/names.h"
 
 namespace gso {
 
@@ -26,24 +28,17 @@ bool is_considered(const SlicePod& pod) {
   });
 }
 
-// Of that container, over all sizes.
-std::int64_t slices_of(const SlicePod& pod, std::string_view container) {
-  std::int64_t out = 0;
-  for (const SliceRequest& request : pod.requests) out += request.container == container ? request.count : 0;
-  return out;
-}
-
 std::int64_t gigabytes_wanted(const SlicePod& pod) {
   return std::accumulate(pod.slices.begin(), pod.slices.end(), std::int64_t{0});
 }
 
 }  // namespace
 
-PendingPods pending_pods(const World& world) {
+PendingPods pending_pods(const World& world, std::int64_t mps_user) {
   PendingPods out;
   for (const auto& [key, pod] : world.partitioning.pods.all()) {
     if (!is_considered(*pod)) continue;
-    const bool refused = !describe_refusal(*pod).empty();
+    const bool refused = !describe_refusal(*pod, mps_user).empty();
     (refused ? out.refused : pod->lacks_no_slice ? out.lack_no_slice : out.considered).push_back(pod.get());
   }
   const auto order = [](const SlicePod* pod) {
@@ -56,14 +51,43 @@ PendingPods pending_pods(const World& world) {
   return out;
 }
 
-std::string describe_refusal(const SlicePod& pod) {
+std::vector<Reason> slice_faults(const SlicePod& pod, std::string_view container, std::int64_t mps_user) {
+  std::int64_t slices = 0;
+  const SliceRequest* request = nullptr;
+  for (const SliceRequest& each : pod.requests) {
+    if (each.container != container || each.count < 1) continue;
+    slices += each.count;
+    if (request == nullptr) request = &each;
+  }
+  std::vector<Reason> out;
+  if (request == nullptr) return out;
+  const std::string who = fmt::format("container {} ", shown_value(container));
+  const std::string resource = slice_resource(request->gigabytes);
+  if (slices > 1) {
+    out.push_back({kSeveralSlices, fmt::format("{}asks for {} slices ({}), and nos's device plugin serves a container "
+                                               "with one slice at most: ask for one larger slice",
+                                               who, slices, resource)});
+  }
+  if (pod.own_ipc) {
+    out.push_back({kSliceWithoutHostIPC, fmt::format("{}asks for {}, which the MPS daemon of nos serves, and reaches "
+                                                     "that daemon only with hostIPC: true in the pod's spec",
+                                                     who, resource)});
+  }
+  if (request->user != kUserOfImage && request->user != mps_user) {
+    out.push_back({kSliceOfAnotherUser,
+                   fmt::format("{}runs as user {}, and the MPS daemon of nos serves only clients of its own user, {}: "
+                               "set runAsUser to that; if mps.userID of nos's chart is another user, set mps-user",
+                               who, request->user, mps_user)});
+  }
+  return out;
+}
+
+std::string describe_refusal(const SlicePod& pod, std::int64_t mps_user) {
   for (const SliceRequest& request : pod.requests) {
-    const std::int64_t count = slices_of(pod, request.container);
-    if (count <= 1) continue;
-    return fmt::format(
-        "container {} asks for {} slices ({}), and nos's device plugin serves a container with one slice at most: ask "
-        "for one larger slice",
-        request.container, count, slice_resource(request.gigabytes));
+    std::string out;
+    for (const Reason& fault : slice_faults(pod, request.container, mps_user))
+      out += (out.empty() ? "" : "; ") + fault.message;
+    if (!out.empty()) return out;
   }
   return {};
 }

@@ -22,14 +22,17 @@ namespace gso {
 
 struct PendingPods {
   std::vector<const SlicePod*> considered;  // Higher priority first, then smaller requests, then older, then by name.
-  std::vector<const SlicePod*> refused;     // One of the containers asks for more than one slice.
+  std::vector<const SlicePod*> refused;     // A container has a slice_fault().
   // The scheduler lacks something else on every node, so that a slice would not help.
   std::vector<const SlicePod*> lack_no_slice;
 };
-[[nodiscard]] PendingPods pending_pods(const World& world);
+[[nodiscard]] PendingPods pending_pods(const World& world, std::int64_t mps_user);
 
-// "nvidia.com/gpu-10gb": 2 of container "main": why a pod is refused, for people. Empty: it is not.
-[[nodiscard]] std::string describe_refusal(const SlicePod& pod);
+// Why nos's device plugin serves that container of the pod with no slice, or the container cannot use its slice: the
+// codes of lint. Empty: nothing is known against it. `mps_user`: PartitioningSettings::mps_user.
+[[nodiscard]] std::vector<Reason> slice_faults(const SlicePod& pod, std::string_view container, std::int64_t mps_user);
+// Why a pod is refused, for people: the faults of the first container that has some. Empty: it is not.
+[[nodiscard]] std::string describe_refusal(const SlicePod& pod, std::int64_t mps_user);
 
 // On which nodes the pod can be: by its node selector, required affinity and tolerations, and by the CPUs, the memory
 // and the number of pods that are left there.
@@ -101,7 +104,7 @@ using PendingKeys = std::map<std::size_t, Geometry>;
 
 // --- What pods that wait for slices hear: one Event each, and a finding where no GPU can ever serve the pod.
 
-// A container asks for more than one slice.
+// A container could not use its slice.
 void report_refused(PlanDraft& draft, const std::vector<const SlicePod*>& pods);
 // The scheduler's message names no slice.
 void report_other_lacks(PlanDraft& draft, const std::vector<const SlicePod*>& pods);

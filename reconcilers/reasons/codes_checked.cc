@@ -186,15 +186,19 @@ constexpr CodeRow kPods[] = {
                 "a container asks for more than one replica of shared GPUs: it gets neither more time nor more "
                 "memory, and under MPS the plugin refuses it",
                 "ask for 1"),
-    warning_row({"SeveralSlices"}, "a container asks for more than one MPS slice of nos", "ask for one larger slice"),
+    warning_row({"SharedProductSelected"},
+                "a container asks for `nvidia.com/gpu.shared`, and the pod selects nodes by a product that ends with "
+                "`-SHARED`: under `renameByDefault` the label has no such suffix",
+                "select the product without `-SHARED`"),
+    warning_row({kSeveralSlices}, "a container asks for more than one MPS slice of nos", "ask for one larger slice"),
     warning_row(
-        {"SliceWithoutHostIPC"},
+        {kSliceWithoutHostIPC},
         "a slice of nos (`nvidia.com/gpu-10gb`) without `hostIPC: true`: the client cannot reach the MPS daemon",
         "set `hostIPC: true`"),
     warning_row(
-        {"SliceOfAnotherUser"},
+        {kSliceOfAnotherUser},
         "a slice of nos in a container that runs as another user than its MPS daemon (an info if no user is set)",
-        "set `runAsUser` to the daemon's user, 1000 unless its chart says otherwise"),
+        "set `runAsUser` to the daemon's user: 1000, or what the setting `mps-user` says"),
     warning_row({"ThreadPercentageInvalid"}, "`CUDA_MPS_ACTIVE_THREAD_PERCENTAGE` is not a number from 0 to 100",
                 "write a percentage"),
     warning_row(

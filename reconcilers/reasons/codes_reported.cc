@@ -60,6 +60,10 @@ constexpr CodeRow kNodes[] = {
     warning_row({"NoneAllocatable", "NodeNotReady"},
                 "a Ready node that should serve GPUs has none allocatable; a GPU node is NotReady",
                 "`explain NODE`; `kubectl describe node NODE`", "`audit`"),
+    error_row({"PodsCannotRun"}, "GPU pods that cannot run, by the codes of `explain POD`",
+              "`explain NAMESPACE/POD` says what each needs", "`audit`"),
+    info_row({"PodsWait"}, "GPU pods that wait until other pods, a change or a queue let them run", "no action needed",
+             "`audit`"),
     warning_row({"LabelsLeftBehind"},
                 "a sharing label does not fit what the node serves, no GPU Feature Discovery runs there, and the "
                 "operator does not write the label: NFD's annotation lists it, or the mode is `verify`",
@@ -404,9 +408,10 @@ constexpr CodeRow kSlices[] = {
     warning_row({"SliceTooLarge"}, "no GPU of the cluster has that much memory for one slice",
                 "ask for a smaller slice", "Event on the Pod"),
     warning_row({"SliceRequestRefused"},
-                "a container asks for more than one slice of a size: an MPS client uses one GPU, so the others would "
-                "be taken and unused",
-                "ask for one slice of the sum", "Event on the Pod"),
+                "no slice is cut for the pod, because a container could not use it: it asks for more than one, or "
+                "does not reach the MPS daemon of nos (`hostIPC: true`, and the daemon's user)",
+                "what the message says. If the daemon's user is not 1000: the chart's `podMutation.nosUser`",
+                "Event on the Pod"),
 };
 
 }  // namespace

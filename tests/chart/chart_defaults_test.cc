@@ -42,9 +42,9 @@ const std::set<std::string> kNotInValues{
     "kubeconfig", "context", "insecure-skip-tls-verify", "namespace", "identity", "metrics-bind-address",
     "health-probe-bind-address",
     // Have values of their own: operandNamespaces, modes.rollouts, modes.reservations, modes.partitioning,
-    // rejectedPods.namespaces, metrics.secure.
-    "operand-namespaces", "max-mode", "kai-reservations", "partitioning-mode", "remove-rejected-pods", "metrics-secure",
-    "tls-cert-file", "tls-private-key-file", "client-ca-file",
+    // rejectedPods.namespaces, podMutation.nosUser, metrics.secure.
+    "operand-namespaces", "max-mode", "kai-reservations", "partitioning-mode", "remove-rejected-pods", "mps-user",
+    "metrics-secure", "tls-cert-file", "tls-private-key-file", "client-ca-file",
     // admissionWebhook.
     "webhook-bind-address", "webhook-cert-file", "webhook-private-key-file", "webhook-client-ca",
     "webhook-refuse-pods"};

@@ -13,8 +13,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto object = nlohmann::json::parse(text, nullptr, false);
   if (object.is_discarded()) return 0;
   for (const bool refuse : {false, true}) {
-    const gso::AdmissionVerdict created = gso::judge_admission(object, {}, {.kai = {}, .refuse_pods = refuse});
-    if (!gso::judge_admission(object, object, {.kai = {}, .refuse_pods = refuse}).allowed()) std::abort();
+    const gso::AdmissionVerdict created = gso::judge_admission(object, {}, {.pods = {}, .refuse_pods = refuse});
+    if (!gso::judge_admission(object, object, {.pods = {}, .refuse_pods = refuse}).allowed()) std::abort();
     for (const auto& cause : created.causes)
       if (cause.field.empty() || cause.line.find(": error: ") == std::string::npos) std::abort();
     for (const std::string& warning : gso::kubectl_warnings(created))

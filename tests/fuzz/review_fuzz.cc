@@ -12,7 +12,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static const gso::AdmissionParts kParts = [] {
     gso::AdmissionParts parts;
     parts.holds_profiles = [](const k8s::ObjectKey& key) { return !key.name.empty(); };
-    parts.kai = [] { return gso::KaiPodRules(); };
+    parts.pod_rules = [] { return gso::PodRules(); };
     parts.refuse_pods = true;
     return parts;
   }();

@@ -21,7 +21,8 @@ RECONCILERS = [
     ["rollout"],
     ["status", "standalone"],
     ["registry"],  # reconcilers/registry.h: one line for each reconciler.
-    ["explain", "lint"],
+    ["lint"],
+    ["explain"],
     ["report"],
 ]
 # reconcilers/rollout/ in itself, from the bottom to the top (rollout_view.h says what each stage is). Sources without a
@@ -77,6 +78,7 @@ RIGHT = """
 reconcilers/node/assess.cc -> reconcilers/checks/preflight.h
 reconcilers/node/assess.cc -> reconcilers/node/assess.h
 reconcilers/explain/pod.cc -> reconcilers/kai/waiting.h
+reconcilers/explain/pod.cc -> reconcilers/lint/lint.h
 reconcilers/rollout/waits.cc -> reconcilers/rollout/standstill.h
 reconcilers/rollout/gates.cc -> reconcilers/rollout/canary.h
 reconcilers/model/objects.h -> k8sclient/value/object.h
@@ -94,7 +96,7 @@ WRONG = """
 reconcilers/model/objects.h -> reconcilers/node/assess.h
 reconcilers/node/assess.cc -> reconcilers/kai/index.h
 reconcilers/kai/index.cc -> reconcilers/node/assess.h
-reconcilers/explain/pod.cc -> reconcilers/lint/lint.h
+reconcilers/lint/pods.cc -> reconcilers/explain/pod.h
 reconcilers/rollout/canary.cc -> reconcilers/rollout/gates.h
 reconcilers/status/status.cc -> controller/runtime/manager.h
 controller/runtime/manager.cc -> controller/commands/commands.h

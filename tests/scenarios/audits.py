@@ -1,5 +1,6 @@
 """What `audit` reports about a fleet: nodes that serve nothing, and rollouts that have stopped."""
-from scenario import CONFIG_LABEL, INVALID, Cluster, expect, expect_that, fleet, held_canary, mps, scenario, ts
+from cluster.slices import SliceCluster
+from scenario import CONFIG_LABEL, INVALID, Cluster, expect, expect_that, fleet, held_canary, mps, one, scenario, ts
 
 
 def audited(c, reason, severity):
@@ -368,3 +369,75 @@ def an_audit_after_the_crds_have_gone_installs_them_before_a_policy_is_resumed()
     c.after("1m")
     c.policy(rollout={"paused": False})
     expect_that(any(c.after("2m").started() for _ in range(4)), "nodes that start after the resume", "none")
+
+
+def without_a_node(c, name, **spec):
+    """A user's pod that asks for a GPU and has no node."""
+    pod = c.consumer(name, "n01")
+    del pod["spec"]["nodeName"]
+    pod["spec"].update(spec)
+    pod["status"] = {"phase": "Pending"}
+    c.touch(pod)
+
+
+@scenario
+def an_audit_counts_the_pods_that_cannot_run():
+    """A pod that its kubelet rejected and two that select no node: one error with the causes of `explain`, in text and in JSON."""
+    c = fleet(2, mps(4))
+    refused = c.consumer("refused", "n01", gpus=2)
+    refused["status"] = {"phase": "Failed", "reason": "UnexpectedAdmissionError",
+                         "message": "Allocate failed due to rpc error: maximum request size for shared resources is 1; found 2"}
+    c.touch(refused)
+    for name in ("a", "b"):
+        without_a_node(c, name, nodeSelector={"zone": "nowhere"})
+    problems = [p for p in c.audited_problems() if p["reason"] == "PodsCannotRun"]
+    expect("problems", [(p["severity"], p["message"]) for p in problems],
+           [("error", "3 GPU pods cannot run: NotSelected 2, RequestRefused 1")])
+    expect("pods", [o["name"] for o in problems[0]["objects"]], ["a", "b", "refused"])
+    expect("command", problems[0]["command"], "gpu-sharing-operator explain team/a")
+    status, document = c.run_audit()
+    expect("exit status", status, 1)
+    expect("pods in JSON", document["pods"], {"cannotRun": {"NotSelected": 2, "RequestRefused": 1}, "waiting": {}})
+
+
+@scenario
+def an_audit_says_for_information_that_pods_wait_for_other_pods():
+    """The neighbour: every replica is in use, and one more pod waits: no error, because it gets its turn."""
+    c = fleet(1, ts(4))
+    for i in range(8):
+        c.consumer("p%d" % i, "n01")
+    without_a_node(c, "late")
+    status, found = c.audit()
+    expect("status and findings", (status, [(f["severity"], f["message"]) for f in found if f["object"]["kind"] == "Pod"]),
+           (0, [("info", "1 GPU pod waits: AllInUse 1")]))
+
+
+@scenario
+def an_audit_names_a_canary_whose_pods_crash_once():
+    """The new plugin of the canary crashes, and verifyTimeout has not passed: one error about the node, and none about its change."""
+    c = fleet(3, ts(4))
+    c.behave("crash", *c.nodes())
+    c.edit(any=ts(8))
+    for _ in range(3):
+        c.after("1m")
+    status, found = c.audit()
+    node = one([f["object"]["name"] for f in found if f["reason"] == "CrashLoopBackOff"])
+    expect("status and findings", (status, [(f["severity"], f["reason"]) for f in found if f["object"]["name"] == node]),
+           (1, [("error", "CrashLoopBackOff")]))
+
+
+@scenario
+def an_audit_counts_a_whole_gpu_of_nos_as_usable():
+    """n01 has slices and n02 none yet: every GPU can be used. Once n01 reports slices and offers none, its GPUs cannot, and an error says so."""
+    c = SliceCluster()
+    c.slice_node("n01", gpus=2)
+    c.slice_node("n02")
+    c.wait_for_slice("p", 10)
+    c.partition()
+    c.schedule()
+    expect("GPUs", c.run_audit()[1]["gpus"], {"total": 3, "unusable": 0, "uncountedNodes": 0})
+    c.get("Node", "n01")["status"]["allocatable"] = {}
+    status, document = c.run_audit()
+    expect("unusable GPUs", (status, document["gpus"]["unusable"]), (1, 2))
+    problem = one([p for p in document["problems"] if p["severity"] == "error" and p["gpusUnusable"]])
+    expect_texts(problem["message"], "no pod can get its GPUs")

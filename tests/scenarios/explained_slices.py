@@ -178,3 +178,42 @@ def explain_of_a_node_whose_config_map_is_paused_leads_there():
     c.touch(found)
     expect("next", next_of(explained(c, "n01")),
            ["kubectl get configmap nos-device-plugin-configs --namespace nebuly-nvidia --output yaml"])
+def wait_for_unusable_slice(c, **spec):
+    """A pod w asks for 20 GiB and cannot use a slice: the words of the plan, of `explain`, and the sizes on n01 in the end."""
+    c.wait_for_slice("w", 20, **spec)
+    events = [action["event"]["note"] for action in c.after("1m").actions if action["action"] == "RecordEvent" and action["reason"] == "SliceRequestRefused"]
+    said = explained(c, "team/w")
+    c.partition()
+    return events, said, c.slices("n01")
+
+
+@scenario
+def no_slice_is_cut_for_a_pod_that_does_not_reach_the_mps_daemon():
+    """A pod without hostIPC, or of another user than the daemon's: nothing is cut, its Event says why, and `explain` promises it no memory."""
+    for spec, why in (({"hostIPC": False}, "only with hostIPC: true"),
+                      ({"securityContext": {"runAsUser": 0}}, "runs as user 0, and the MPS daemon of nos serves only clients of its own user, 1000")):
+        events, said, slices = wait_for_unusable_slice(one_node(10), **spec)
+        expect("slices of n01", slices, {0: {10: 1}})
+        expect("Events", len(events), 1)
+        for text in (events[0], said):
+            expect_that(why in text, why, text)
+        expect_that("SliceMemory" not in said and "SliceRequestRefused" in said, "a refusal and no promised memory", said)
+
+
+@scenario
+def a_pod_of_the_daemons_user_gets_its_slice():
+    """The neighbours: user 1000, and user 2000 where the setting mps-user says so."""
+    for user, options in ((1000, []), (2000, ["--mps-user", "2000"])):
+        c = one_node(10)
+        c.options += options
+        _, _, slices = wait_for_unusable_slice(c, securityContext={"runAsUser": user})
+        expect("slices of n01", slices, {0: {10: 1, 20: 1}})
+
+
+@scenario
+def a_running_pod_that_does_not_reach_its_slice_is_told_so():
+    """The pod got its slice before it was checked, and runs without hostIPC: `explain` warns as lint does, and promises no memory."""
+    c = one_node(10)
+    c.get("Pod", "p0", "team")["spec"]["hostIPC"] = False
+    said = explained(c, "team/p0")
+    expect_that("warning SliceWithoutHostIPC" in said and "SliceMemory" not in said, "the warning alone", said)

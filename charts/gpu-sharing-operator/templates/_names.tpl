@@ -81,6 +81,7 @@ projected:
 {{- if .Values.rejectedPods.namespaces }}{{ $_ := set $config "remove-rejected-pods" (join "," .Values.rejectedPods.namespaces) }}{{ end }}
 {{- if .Values.fixes.mpsSignal }}{{ $_ := set $config "mps-signal-fixed" true }}{{ end }}
 {{- with .Values.podMutation }}{{ if and .enabled .nodeSelector (not (hasKey $.Values.config "mps-ready")) }}{{ $_ := set $config "mps-ready" "On" }}{{ end }}{{ end }}
+{{- if ne (int64 .Values.podMutation.nosUser) 1000 }}{{ $_ := set $config "mps-user" (int64 .Values.podMutation.nosUser) }}{{ end }}
 {{- if not (include "gso.labelsNodes" .) }}{{ $_ := set $config "label-mode" "verify" }}{{ end }}
 {{- include "gso.refuseConfig" . }}
 {{- toYaml $config }}

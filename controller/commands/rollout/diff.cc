@@ -231,7 +231,7 @@ void print_text(const RolloutCall& call, const Outcome& found) {
   for (const DroppedKey& dropped : found.file.dropped) print_line(text, "error KeyInUse: {}", text_of(dropped));
   *call.out << wrapped_prose(text.str(), columns);
   if (!invalid) return;
-  print_findings(call, lint_text(call.options.file, call.input, KaiPodRules()), {Severity::error});
+  print_findings(call, lint_text(call.options.file, call.input, PodRules()), {Severity::error});
   print_line(*call.out, "invalid: {}: no pod would be restarted with this profile",
              fmt::join(found.file.invalid_keys, ", "));
 }

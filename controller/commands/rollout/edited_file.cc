@@ -61,7 +61,7 @@ namespace {
 
 // The policy's documents as `lint` says them, and whether and by whom it is refused.
 void note_errors(const RolloutCall& call, EditedFile& file) {
-  file.policy->documents = lint_text(call.options.file, call.input, KaiPodRules());
+  file.policy->documents = lint_text(call.options.file, call.input, PodRules());
   std::string& refused_by = file.policy->refused_by;
   for (const LintedDocument& document : file.policy->documents) {
     std::size_t errors = 0;

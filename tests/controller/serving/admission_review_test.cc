@@ -44,7 +44,7 @@ class AdmissionReviewTest : public testing::Test {
     parts.holds_profiles = [](const k8s::ObjectKey& key) {
       return key == k8s::ObjectKey{"gpu-operator", "mps-config"};
     };
-    parts.kai = [] { return KaiPodRules(); };
+    parts.pod_rules = [] { return PodRules(); };
     parts.metrics = std::make_shared<Metrics>();
   }
 

@@ -70,7 +70,7 @@ TEST(ExplainSlices, ANodeIsShownWithItsBarsAndWithWhoPartitionsIt) {
 }
 
 std::string pod(const std::string& containers, const std::string& phase = "Running") {
-  return R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"train","namespace":"team","uid":"u1"},"spec":{"nodeName":"gpu-1","containers":[)" +
+  return R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"train","namespace":"team","uid":"u1"},"spec":{"nodeName":"gpu-1","hostIPC":true,"containers":[)" +
          containers + R"(]},"status":{"phase":")" + phase + R"("}})";
 }
 std::string container(const std::string& name, const std::string& limit) {

@@ -108,7 +108,7 @@ TEST(Admission, APodIsWarnedAboutUnlessErrorsRefuse) {
   const AdmissionVerdict warned = judge(pod);
   EXPECT_TRUE(warned.allowed());
   EXPECT_THAT(warned.warnings, SizeIs(1));
-  const AdmissionVerdict refused = judge(pod, {}, {.kai = {}, .refuse_pods = true, .dry_run = false, .key_users = {}});
+  const AdmissionVerdict refused = judge(pod, {}, {.pods = {}, .refuse_pods = true, .dry_run = false, .key_users = {}});
   ASSERT_FALSE(refused.allowed());
   EXPECT_EQ(refused.causes[0].line, warned.warnings[0]);
   EXPECT_THAT(judge(pod, pod).warnings, IsEmpty()) << "a stored pod";
@@ -150,7 +150,7 @@ TEST(Admission, AWorkloadIsWarnedAboutWhenItsPodsChangeAndIsNeverRefused) {
                       {"spec", {{"schedule", "@daily"}, {"jobTemplate", {{"spec", {{"template", pod}}}}}}}};
   for (const Json& object : {deployment, cron_job}) {
     const AdmissionVerdict created =
-        judge(object, {}, {.kai = {}, .refuse_pods = true, .dry_run = false, .key_users = {}});
+        judge(object, {}, {.pods = {}, .refuse_pods = true, .dry_run = false, .key_users = {}});
     EXPECT_TRUE(created.allowed()) << object;
     EXPECT_THAT(created.warnings, ElementsAre(HasSubstr("template.metadata.annotations"))) << object;
     EXPECT_THAT(judge(object, object).warnings, IsEmpty()) << object;

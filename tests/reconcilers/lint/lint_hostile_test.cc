@@ -68,7 +68,7 @@ void spoil(const json& whole, const json::json_pointer& at, std::vector<json>& o
 }
 
 void expect_harmless(const std::string& text, const std::string& where) {
-  const std::vector<LintedDocument> documents = lint_text("f.yaml", text, KaiPodRules());
+  const std::vector<LintedDocument> documents = lint_text("f.yaml", text, PodRules());
   const SourceLines lines(text);
   const std::string too_much(kMostShown + 1, 'A');
   for (const LintedDocument& document : documents) {
@@ -100,7 +100,7 @@ TEST(LintHostile, NoTextForgesALineOrIsShownWhole) {
 
 TEST(LintHostile, AValueOfAMebibyteIsCut) {
   const std::string value(1 << 20, 'A');
-  const auto documents = lint_text("f.yaml", "version: \"" + value + "\"\n", KaiPodRules());
+  const auto documents = lint_text("f.yaml", "version: \"" + value + "\"\n", PodRules());
   ASSERT_EQ(documents.size(), 1U);
   ASSERT_EQ(documents[0].diagnostics.size(), 1U);
   EXPECT_EQ(documents[0].diagnostics[0].message,

@@ -22,7 +22,7 @@ std::string pod(const std::string& annotations, const std::string& spec = "") {
 }
 
 // The codes of the Pod's document.
-std::set<std::string> codes_of_pod(const std::string& text, const KaiPodRules& rules = {}) {
+std::set<std::string> codes_of_pod(const std::string& text, const PodRules& rules = {}) {
   std::vector<ClusterObject> objects;
   std::vector<LintedDocument> documents = lint_text("f.yaml", text, rules, &objects);
   lint_kai(objects, rules, documents);

@@ -11,7 +11,7 @@ namespace gso::lint_test {
 
 using Codes = std::vector<std::string>;
 
-inline std::vector<LintedDocument> lint(const std::string& text, KaiPodRules rules = {}) {
+inline std::vector<LintedDocument> lint(const std::string& text, PodRules rules = {}) {
   return lint_text("f.yaml", text, rules);
 }
 

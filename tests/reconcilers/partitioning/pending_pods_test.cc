@@ -28,7 +28,7 @@ TEST(PendingPods, HigherPrioritiesComeFirstAndThenSmallerRequests) {
   world.partitioning.pods.apply(waiting("large-service", 100, 30));
   world.partitioning.pods.apply(waiting("small-service", 100, 20));
   std::vector<std::string> names;
-  for (const SlicePod* pod : pending_pods(world).considered) names.push_back(pod->meta.name);
+  for (const SlicePod* pod : pending_pods(world, 1000).considered) names.push_back(pod->meta.name);
   EXPECT_EQ(names, (std::vector<std::string>{"small-service", "large-service", "batch"}));
 }
 

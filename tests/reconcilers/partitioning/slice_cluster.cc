@@ -109,6 +109,7 @@ Json& SliceCluster::node(const std::string& name, int gpus, int memory_mib, cons
 Json& SliceCluster::pod(const std::string& name, const std::vector<int>& slices, const PodOptions& options) {
   Json spec = options.spec;
   spec["priority"] = options.priority;
+  spec["hostIPC"] = true;
   int index = 0;
   for (const int size : slices) {
     spec["containers"].push_back({{"name", fmt::format("c{}", index++)},

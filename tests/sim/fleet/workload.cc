@@ -29,6 +29,7 @@ json consumer_pod(const ConsumerPod& pod) {
                                {"resources",
                                 {{"limits", {{pod.resource, count}}}, {"requests", {{pod.resource, count}}}}}}})}}}};
   if (!pod.node.empty()) object["spec"]["nodeName"] = pod.node;
+  if (pod.resource.starts_with("nvidia.com/gpu-")) object["spec"]["hostIPC"] = true;
   if (pod.run_for > k8s::Duration::zero())
     object["metadata"]["annotations"]["sim.gpusharing.dev/run-for"] = k8s::format_go_duration(pod.run_for);
   return object;
