@@ -28,8 +28,6 @@ namespace gso {
 
 // Its profile is valid and shares by MPS. `assessment` may be null.
 [[nodiscard]] bool shares_by_mps(const NodeAssessment* assessment);
-// How much of the resource is counted; 0: none.
-[[nodiscard]] std::int64_t amount_of(const ResourceCounts& counts, std::string_view resource);
 
 // --- The slices of partitioned nodes and of the pods that use them, for people.
 
