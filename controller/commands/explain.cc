@@ -241,8 +241,7 @@ int answer(Question question, ClusterView& view, std::ostream& out, std::ostream
     if (pod->hindered()) return 1;
     return pod->lacks_nodes() ? 2 : 0;
   }
-  std::vector<Finding> findings = all_findings(snapshot, index);
-  join_breaks_by_label(findings);
+  const std::vector<Finding> findings = all_findings(snapshot, index);
   std::optional<NodeExplanation> node = explain_node(snapshot, index, findings, question.target.key.name);
   if (!node) return refuse(err, kExplainCommand, no_such_node(view.world, question.target.key.name));
   if (const std::string note = state_note(node->shown.state, assumed, view.presence.running); !note.empty())

@@ -127,7 +127,9 @@ std::vector<Diagnostic> run_preflight(const Setup& setup) {
                        std::string(check.code),
                        std::move(complaint.path),
                        {},
-                       std::move(complaint.message)});
+                       std::move(complaint.message),
+                       std::move(complaint.key),
+                       std::move(complaint.brief)});
     }
   }
   return found;

@@ -108,6 +108,8 @@ struct Complaint {
   std::string message;
   std::optional<Severity> severity = std::nullopt;  // Overrides the severity of the check.
   bool blocks = true;                               // False: this problem does not block, although the check can block.
+  std::string key = {};                             // Diagnostic::key
+  std::string brief = {};                           // Diagnostic::brief
 };
 using Complaints = std::vector<Complaint>;
 

@@ -73,29 +73,6 @@ bool refused_by_label(const Setup& setup) {
          !loads_mps_by_label(setup.plugin.version, setup.mps_signal_fixed);
 }
 
-// What would help without another default key, as the start of the advice.
-std::string_view with_the_signal_fixed(const Setup& setup) {
-  if (setup.mps_signal_fixed)
-    return "upgrade the plugin to v0.20.0 or later, from which on the corrected signal helps, or ";
-  return setup.plugin.version.known && !setup.plugin.version.known_below(0, 20, 0)
-             ? "set fixes.mpsSignal of the operator's chart (Kubernetes 1.36 or later), or "
-             : "";
-}
-
-// Another default key moves all nodes that follow the default. The operator's own keys (gso-...) are never proposed: it
-// names them by their content, and deletes those that no policy has.
-std::string with_another_default(const Setup& setup) {
-  const std::string moves = fmt::format(
-      "({}): all nodes without a label {} would then run it, so label those that need another profile first",
-      default_key_setting(setup.installation), setup.plugin.node_label);
-  if (!is_managed_key(setup.key.key))
-    return fmt::format("make {} the default key {}", shown_value(setup.key.key), moves);
-  return fmt::format(
-      "put the inline profile under a key of your own of ConfigMap {}, name that by configMapKey of the policy, and "
-      "make it the default key {}",
-      shown_value(setup.installation.id()), moves);
-}
-
 bool panics(const PluginVersion& version) {
   return version.known && !version.known_below(0, 18, 0) && version.known_below(0, 20, 0);
 }
@@ -228,15 +205,17 @@ Complaints mps_not_in_release(const Setup& setup) {
 
 Complaints mps_by_label_unsupported(const Setup& setup) {
   if (!refused_by_label(setup)) return {};
-  const std::string refused =
-      fmt::format("MPS selected by label does not work with device plugin {} (v0.18.2 and later)",
-                  setup.plugin.version.to_string());
   if (setup.label_left)
     return {
-        {"sharing.mps", fmt::format("{}: the label {} is left over: it names key {}, which the operator generated for "
-                                    "an inline profile that no policy of the node has any more. Remove the label",
-                                    refused, setup.plugin.node_label, setup.key.key)}};
-  return {{"sharing.mps", fmt::format("{}: {}{}", refused, with_the_signal_fixed(setup), with_another_default(setup))}};
+        {"sharing.mps",
+         fmt::format("label {} is left over: it names MPS key {}, which the operator generated for an inline profile "
+                     "that no policy of the node has any more, and with which its pods cannot start again. Remove "
+                     "the label",
+                     setup.plugin.node_label, setup.key.key)}};
+  return {{.path = "sharing.mps",
+           .message = one_mps_profile_text(setup.installation, setup.plugin, setup.mps_signal_fixed,
+                                           "MPS key " + shown_value(setup.key.key), setup.key.key),
+           .key = setup.key.key}};
 }
 
 Complaints default_first_start(const Setup& setup) {

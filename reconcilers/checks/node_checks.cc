@@ -35,18 +35,20 @@ bool has_key_error(const Setup& setup) {
   return setup.config_map_exists && setup.profile == nullptr && setup.key.source == Source::error;
 }
 
-// Why no default resolves: for a node without a label, and for one whose pods load the default before the label's key.
-// Empty if one resolves.
+// Why no default resolves, for a node without a label and for one whose pods load the default before the label's key:
+// with releases that do so it is one problem, with one sentence. Empty if one resolves.
 std::string default_error(const Setup& setup) {
-  if (has_key_error(setup) && !setup.labelled)
-    return fmt::format("ConfigMap {}: {}", shown_value(setup.installation.id()), setup.key.error);
+  const bool unlabelled = has_key_error(setup) && !setup.labelled;
   const bool starts_without =
       setup.valid_profile() != nullptr && setup.start != nullptr && setup.start->source == Source::error;
-  if (!starts_without) return {};
+  if (!unlabelled && !starts_without) return {};
+  std::string out = fmt::format("ConfigMap {}: {}", shown_value(setup.installation.id()),
+                                unlabelled ? setup.key.error : setup.start->error);
+  if (setup.plugin.version.known_below(0, 18, 2)) return out;
   return fmt::format(
-      "ConfigMap {}: {}. Plugin {} needs a default key even on a labelled node: its init container does not see the "
-      "label, and the next restart of a pod leaves the node without GPUs",
-      shown_value(setup.installation.id()), setup.start->error, setup.plugin.version.to_string());
+      "{} Plugin {} needs a default key even on a labelled node: its init container does not see the label, and the "
+      "next restart of a pod leaves the node without GPUs",
+      sentence(out), setup.plugin.version.to_string());
 }
 
 // --- The GPUs.
@@ -136,10 +138,13 @@ Complaints default_invalid(const Setup& setup) {
   const bool wrong = setup.valid_profile() != nullptr && setup.start != nullptr && setup.start_profile != nullptr &&
                      !setup.start_profile->valid;
   if (!wrong) return {};
-  return {{"", fmt::format("the default key \"{}\" of ConfigMap {} has an error, and plugin {} loads it first at every "
-                           "start, even on a labelled node: {}",
-                           shown_value(setup.start->key), shown_value(setup.installation.id()),
-                           setup.plugin.version.to_string(), setup.start_profile->error)}};
+  const std::string brief = fmt::format(
+      "the default key \"{}\" of ConfigMap {} has an error, and plugin {} loads it first at every start, even on a "
+      "labelled node",
+      shown_value(setup.start->key), shown_value(setup.installation.id()), setup.plugin.version.to_string());
+  return {{.path = "",
+           .message = fmt::format("{}: {}", brief, setup.start_profile->error),
+           .brief = brief + "; ConfigInvalid names the error"}};
 }
 
 Complaints config_invalid(const Setup& setup) {

@@ -37,10 +37,6 @@ constexpr std::array<std::string_view, 12> kTakenVolumes{"config",
                                                          "mps-shm",
                                                          "nvidia-device-plugin-entrypoint"};
 
-ObjectRef cluster_policy_ref(const std::string& name) {
-  return {"nvidia.com/v1", "ClusterPolicy", "", name, ""};
-}
-
 // The namespaces that have a ConfigMap of that name, comma-separated; empty: none has.
 std::string namespaces_with(const World& world, const std::string& name) {
   std::set<std::string> namespaces;

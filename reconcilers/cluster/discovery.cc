@@ -36,6 +36,10 @@ const Operand* PluginInstallation::find(Component component, const Node& node) c
   return paused != nullptr ? paused : tainted;
 }
 
+std::string PluginInstallation::announced_config() const {
+  return fmt::format("config {} default {}", or_none(announced_config_map), or_none(announced_default));
+}
+
 const Operand* PluginInstallation::by_uid(std::string_view daemonset_uid) const {
   const auto it = std::ranges::find(operands, daemonset_uid, &Operand::uid);
   return it == operands.end() ? nullptr : &*it;

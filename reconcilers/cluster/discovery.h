@@ -44,6 +44,8 @@ struct PluginInstallation {
   // The GPUCluster that replaces the ClusterPolicy: GPUs are shared by DRA claims, and no profile applies.
   std::string gpu_cluster;
 
+  // "config mps-config default (none)": what is announced, for people.
+  [[nodiscard]] std::string announced_config() const;
   // "namespace/configmap".
   [[nodiscard]] std::string id() const { return ns + "/" + config_map; }
   // The same as `id() == text`, for loops over a fleet.

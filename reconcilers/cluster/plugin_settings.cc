@@ -96,6 +96,41 @@ std::string set_config_map_command(const PluginInstallation& installation, const
   return fill(row_of(installation).set_config_map, installation, plugin);
 }
 
+namespace {
+
+std::string_view several_mps_profiles(const PluginVersion& version, bool signal_fixed) {
+  if (version.known && !version.known_below(0, 20, 0))
+    return "set fixes.mpsSignal=true in the operator's chart (Kubernetes 1.36 or later)";
+  return signal_fixed ? "upgrade the plugin to v0.20.0 or later, from which on the corrected signal helps"
+                      : "upgrade the plugin to v0.20.0 or later, with which the operator's chart can make labels work";
+}
+
+}  // namespace
+
+std::string one_mps_profile_text(const PluginInstallation& installation, const Operand& plugin, bool signal_fixed,
+                                 std::string_view selected, std::string_view key) {
+  // The operator's own keys (gso-...) are never proposed: it names them by their content, and deletes those that no
+  // policy has.
+  const bool is_managed = is_managed_key(key);
+  const std::string first = is_managed
+                                ? fmt::format(
+                                      "put the inline profile under a key of your own of ConfigMap {}, name that by "
+                                      "configMapKey of the policy, and make it the default",
+                                      shown_value(installation.id()))
+                                : std::string("make its key the default");
+  return fmt::format(
+      "label {} selects {}. {} serves one MPS profile per installation, that of the default key {}: its MPS daemon "
+      "loads no key that a label selects. Choose: one MPS profile: {} (`{}`; all nodes without that label would then "
+      "run it, so label those that need another profile first); or time-slicing instead of MPS where labels select "
+      "the profile; or several MPS profiles: {}",
+      plugin.node_label, selected,
+      plugin.version.known ? fmt::format("Device plugin {}", plugin.version.to_string())
+                           : "A device plugin whose release is not known counts as one that",
+      or_none(shown_value(plugin.default_key)), first,
+      set_default_key_command(installation, key.empty() || is_managed ? "KEY" : key),
+      several_mps_profiles(plugin.version, signal_fixed));
+}
+
 // --- Flags and environment variables against the profile.
 
 namespace {

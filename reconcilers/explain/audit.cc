@@ -14,6 +14,7 @@
 #include "reconcilers/checks/catalogue.h"
 #include "reconcilers/cluster/facts.h"
 #include "reconcilers/cluster/other_systems.h"
+#include "reconcilers/cluster/plugin_settings.h"
 #include "reconcilers/explain/pod.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/object_refs.h"
@@ -241,6 +242,14 @@ Command command_of(const World& world, const FleetIndex& index, const std::set<s
   if (const ObjectRef* config_map = of_config_map ? object_of(problem, "ConfigMap") : nullptr)
     return correct_key_command(world, index.impl(), {config_map->ns, config_map->name});
   const ObjectRef& first = problem.objects.front();
+  if (code == kMpsByLabelUnsupported)
+    for (const PluginInstallation& installation : index.installations())
+      if (const Operand* plugin = first_plugin(installation); plugin != nullptr && plugin->key.name == first.name)
+        return {fmt::format("kubectl get nodes --label-columns {}", plugin->node_label)};
+  if (code == kNodesWouldShrink)
+    for (const std::string& name : index.impl().nodes_in(Bucket::would_shrink))
+      if (const NodeAssessment& a = *index.assessment(name); index.impl().installation_of(a).owner == first.name)
+        return announced_default_command(index.impl(), a);
   if (code == kNodeNotReady) return describe_node_command(first.name);
   if (first.kind == "Node") return explain_command(first.name);
   if (code == kPodsCannotRun || code == kPodsWait) return explain_command(first.ns + "/" + first.name);

@@ -135,10 +135,6 @@ inline constexpr std::string_view kPodsWait = "PodsWait";
 // Of a node that is NotReady. `differs`: it does not show its profile either.
 [[nodiscard]] std::string_view not_ready_text(bool differs);
 
-// A label names an MPS key that the plugin's release cannot load by label: that the node would break by the same label
-// is said in that finding.
-void join_breaks_by_label(std::vector<Finding>& findings);
-
 // Leaves the causes among all findings of the audit. The index is refreshed. `changes_continue`: an operator runs and
 // may finish changes, as far as that is known.
 void keep_root_causes(const World& world, const FleetIndex& index, bool changes_continue,

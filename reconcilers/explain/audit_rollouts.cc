@@ -102,7 +102,7 @@ std::vector<std::string> waiting_nodes(const RolloutView& rollout) {
 }
 
 std::string_view key_name(const RolloutView& rollout) {
-  return rollout.key.key.empty() ? std::string_view("(none)") : std::string_view(rollout.key.key);
+  return or_none(rollout.key.key);
 }
 
 ObjectRef subject_of(const RolloutView& rollout) {

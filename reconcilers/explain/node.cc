@@ -207,8 +207,8 @@ void add_notes(ReadingPass& pass, const FleetIndex::Impl& index, const Node& nod
     for (const Interned& loser : a->losers) names.push_back(loser.view());
     note("overridden policies that also select the node: {}", fmt::join(names, ", "));
   }
-  if (std::string loss = loss_note(node, *a); !loss.empty() && out.shown.state != kUnknown)
-    out.notes.push_back(std::move(loss));
+  const bool is_known = out.shown.state != kUnknown && out.shown.state != kNodesWouldBreak;
+  if (std::string loss = loss_note(node, *a); !loss.empty() && is_known) out.notes.push_back(std::move(loss));
   if (a->phase == Phase::pending)
     note("Change: {}; {}", word_of(kCauseWords, a->cause), word_of(kTransitionWords, a->transition));
   for (const auto& [label, owned] : owned_labels(node))
@@ -356,7 +356,9 @@ std::optional<NodeExplanation> explain_node(const Snapshot& snapshot, FleetIndex
   add_consumers(snapshot, out);
   out.shared_gpus = shared_gpus(snapshot, index.impl(), name);
   for (const Finding& finding : findings) {
-    const bool mine = finding.object.kind == "Node" && finding.object.name == name;
+    const bool shrinks = finding.why.code == kNodesWouldShrink && a != nullptr && a->would_shrink &&
+                         finding.object.name == index.impl().installation_of(*a).owner;
+    const bool mine = shrinks || (finding.object.kind == "Node" && finding.object.name == name);
     if (mine && std::ranges::find(out.findings, finding) == out.findings.end()) out.findings.push_back(finding);
   }
   if (auto ignored = ignored_hold(*node)) out.findings.push_back(*std::move(ignored));

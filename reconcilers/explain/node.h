@@ -28,8 +28,6 @@ namespace gso {
 
 // Its profile is valid and shares by MPS. `assessment` may be null.
 [[nodiscard]] bool shares_by_mps(const NodeAssessment* assessment);
-// How much of the resource is counted; 0: none.
-[[nodiscard]] std::int64_t amount_of(const ResourceCounts& counts, std::string_view resource);
 
 // --- What one client of the node's shared GPUs gets: a container that requests one replica. In client_share.cc.
 

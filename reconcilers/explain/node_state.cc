@@ -37,11 +37,6 @@ bool shares_by_mps(const NodeAssessment* a) {
          a->profile->profile().strategy() == Strategy::mps;
 }
 
-std::int64_t amount_of(const ResourceCounts& counts, std::string_view resource) {
-  const auto at = counts.find(Interned(resource));
-  return at == counts.end() ? 0 : at->second;
-}
-
 std::string state_note(std::string_view state, bool assumed, std::string_view operator_lease) {
   if (state == kDrift)
     return "Drift: the node has loaded its profile, but does not show what the profile must produce. If that lasts for "
@@ -229,6 +224,12 @@ std::string unrecorded_text(const ReadingPass& pass, const NodeAssessment& a) {
          shown_difference(a);
 }
 
+// Of a node that runs its target, and serves.
+ShownState coming_loss(const NodeAssessment& a) {
+  return {std::string(kNodesWouldBreak),
+          fmt::format("will lose its GPUs at the next restart of its pods: {}", a.would_break.view())};
+}
+
 // Without the operator's record, only what the annotations of the node say is known.
 ShownState state_without_record(const ReadingPass& pass, const Node& node) {
   const std::shared_ptr<const NodeChange> change = change_of(node);
@@ -299,6 +300,7 @@ ShownState shown_state(ReadingPass& pass, const Node& node) {
   const std::string_view written = node.meta.annotations.get(kMessageAnnotation).value_or("");
   const bool is_its_phase = phase == Phase::failed || phase == Phase::blocked;
   if (!written.empty() && is_its_phase) shown.message = written;
+  if (shown.state == to_string(Phase::up_to_date) && !a.would_break.empty()) return coming_loss(a);
   if (shown.message.empty()) shown.message = a.would_break.view();
   if (shown.message.empty() && !node.ready && phase != Phase::unmanaged) shown.message = kNotReadyText;
   return shown;

@@ -156,7 +156,8 @@ Command default_key_command(const World& world, const FleetIndex::Impl& index, c
 Command announced_default_command(const FleetIndex::Impl& index, const NodeAssessment& a) {
   const PluginInstallation& installation = index.installation_of(a);
   const Operand* plugin = first_plugin(installation);
-  if (a.would_break.empty() || !installation.announced || plugin == nullptr) return {};
+  const bool is_loss = a.would_shrink || !a.would_break.empty();
+  if (!is_loss || !installation.announced || plugin == nullptr) return {};
   if (installation.announced_config_map != installation.config_map ||
       installation.announced_default == plugin->default_key)
     return {};

@@ -100,16 +100,6 @@ std::string or_unset(const std::string& value) {
   return value.empty() ? "unset" : value;
 }
 
-void count_amounts(const Node& node, const NodeDifference& difference,
-                   std::map<RevisionChange::Amount, std::int64_t>& out) {
-  std::map<std::string, std::pair<std::int64_t, std::int64_t>> amounts;
-  for (const auto& [resource, count] : node.capacity)
-    if (resource.view().starts_with("nvidia.com/")) amounts[std::string(resource.view())].first = count;
-  for (const auto& [resource, count] : difference.serves) amounts[resource].second = count;
-  for (const auto& [resource, counts] : amounts)
-    if (counts.first != counts.second) ++out[{resource, counts.first, counts.second}];
-}
-
 }  // namespace
 
 void learn_texts(const World& world, const FleetRecord* record, ProfileCache& texts) {
@@ -121,6 +111,7 @@ void learn_texts(const World& world, const FleetRecord* record, ProfileCache& te
   }
   for (const auto& [key, rollout] : world.rollouts.all())
     if (!rollout->profile.empty()) (void)texts.compile(rollout->profile);
+  (void)texts.compile("");  // Of nodes without a profile.
   if (record == nullptr) return;
   for (const auto& [revision, text] : record->texts) (void)texts.compile(text);
 }
@@ -131,7 +122,7 @@ std::vector<RevisionChange> revision_changes(const World& world, const std::vect
   for (const NodeDifference& difference : differences) {
     const Node* node = world.nodes.find(difference.node);
     if (!difference.blocked.code.empty() || difference.leaves || difference.to.empty() || node == nullptr) continue;
-    count_amounts(*node, difference, groups[{difference.profile, difference.from, difference.to}].amounts);
+    count_amounts(*node, difference.serves, groups[{difference.profile, difference.from, difference.to}].amounts);
   }
   std::vector<RevisionChange> out;
   for (auto& [group, change] : groups) {
@@ -153,10 +144,7 @@ std::string describe(const RevisionChange& change) {
     parts.push_back(
         fmt::format("the text of {} is not on record", change.from.empty() ? "what runs now" : change.from));
   if (change.known && change.fields.empty()) parts.emplace_back("no field changes");
-  for (const auto& [amount, nodes] : change.amounts) {
-    parts.push_back(fmt::format("{} {} -> {} on {}", amount.resource, amount.before, amount.after,
-                                nodes == 1 ? "one node" : fmt::format("each of {} nodes", nodes)));
-  }
+  for (std::string& amount : describe(change.amounts)) parts.push_back(std::move(amount));
   return fmt::format("{}: {}", change.profile, fmt::join(parts, "; "));
 }
 

@@ -59,12 +59,7 @@ struct RevisionChange {
   std::string profile, from, to;
   bool known = false;  // Both texts are known; else `fields` is empty.
   std::vector<FieldChange> fields;
-  struct Amount {
-    std::string resource;
-    std::int64_t before = 0, after = 0;  // On one node.
-    friend auto operator<=>(const Amount&, const Amount&) = default;
-  };
-  std::map<Amount, std::int64_t> amounts;  // Those that change, and on how many nodes.
+  AmountChanges amounts;
 };
 
 // The texts that the cluster has of revisions: in ConfigMaps, in SharingRollouts and in the record (null: none).

@@ -62,29 +62,6 @@ void drop_blamed_config_maps(std::vector<Finding>& findings) {
   });
 }
 
-// A default key that does not exist costs nodes with a label their GPUs as well, from some releases of the plugin on.
-// Their message is that of the nodes without a label, with why between its error and its advice: all are one problem,
-// with one cure, and get the longer message.
-void join_nodes_of_a_missing_default(std::vector<Finding>& findings) {
-  constexpr std::string_view kEnd = ". ";
-  const auto is_wanted = [](const Finding& finding) {
-    return is_about_node(finding) && is_of_default_key(finding.why.code);
-  };
-  Names messages;
-  for (const Finding& finding : findings)
-    if (is_wanted(finding)) messages.insert(finding.why.message);
-  for (Finding& finding : findings) {
-    const std::size_t end = finding.why.message.find(kEnd);
-    if (!is_wanted(finding) || end == std::string::npos) continue;
-    const std::string error = finding.why.message.substr(0, end + kEnd.size());
-    const std::string advice = finding.why.message.substr(error.size());
-    const auto longer = std::ranges::find_if(messages, [&](const std::string& message) {
-      return message.size() > finding.why.message.size() && message.starts_with(error) && message.ends_with(advice);
-    });
-    if (longer != messages.end()) finding.why.message = *longer;
-  }
-}
-
 // A ConfigMap that does not exist is reported for the DaemonSets that mount it or the ClusterPolicy that names it, and
 // as ConfigInvalid for its nodes: the second becomes an object of the first problem, for the GPUs that it costs.
 void join_missing_config_maps(const World& world, const FleetIndex& index, std::vector<Finding>& findings) {
@@ -187,31 +164,6 @@ void drop_changes_with_failing_pods(std::vector<Finding>& findings) {
   }
 }
 
-// The error in that key of the ConfigMap; empty: it has none.
-std::string error_of_key(const World& world, const FleetIndex& index, const ObjectKey& config_map,
-                         const std::string& key) {
-  const auto text = key_text(world.configmaps.find(config_map), key);
-  return text ? shown_message(index.impl().profiles.compile(*text)->error) : std::string();
-}
-
-// An invalid key that is the default is reported for the nodes with a label as well: its error is printed once.
-void refer_to_invalid_keys(const World& world, const FleetIndex& index, std::vector<Finding>& findings) {
-  Names errors;
-  for (const Finding& finding : findings) {
-    if (finding.why.code != kConfigInvalid || finding.key.empty()) continue;
-    const std::string error = error_of_key(world, index, {finding.object.ns, finding.object.name}, finding.key);
-    if (!error.empty()) errors.insert(": " + error);
-  }
-  for (Finding& finding : findings) {
-    const auto error = std::ranges::find_if(errors, [&](const std::string& text) {
-      return finding.why.code == kDefaultInvalid && finding.why.message.ends_with(text);
-    });
-    if (error == errors.end()) continue;
-    finding.why.message.resize(finding.why.message.size() - error->size());
-    finding.why.message += "; ConfigInvalid names the error";
-  }
-}
-
 }  // namespace
 
 std::string_view not_ready_text(bool differs) {
@@ -220,23 +172,9 @@ std::string_view not_ready_text(bool differs) {
                  : "the node is NotReady: no new pod gets its GPUs, and it uses 1 slot of maxUnavailable";
 }
 
-void join_breaks_by_label(std::vector<Finding>& findings) {
-  const Names refused = nodes_with(findings, kMpsByLabelUnsupported);
-  Names broken;
-  std::erase_if(findings, [&](const Finding& finding) {
-    const bool same = finding.cause == kMpsByLabelUnsupported && refused.contains(finding.object.name);
-    if (same) broken.insert(finding.object.name);
-    return same;
-  });
-  for (Finding& finding : findings)
-    if (is_about_node(finding) && finding.why.code == kMpsByLabelUnsupported && broken.contains(finding.object.name))
-      finding.why.message += ". Until then the node loses its GPUs at the next restart of its pods";
-}
-
 void keep_root_causes(const World& world, const FleetIndex& index, bool changes_continue,
                       std::vector<Finding>& findings) {
   drop_blamed_config_maps(findings);
-  join_nodes_of_a_missing_default(findings);
   join_missing_config_maps(world, index, findings);
   drop_consequences_of_not_ready(findings);
   drop_explained_outages(index, findings);
@@ -245,8 +183,9 @@ void keep_root_causes(const World& world, const FleetIndex& index, bool changes_
                           {kDrift, kPreexistingDrift});
   drop_second_reports(world, changes_continue, findings);
   drop_changes_with_failing_pods(findings);
-  join_breaks_by_label(findings);
-  refer_to_invalid_keys(world, index, findings);
+  // Every invalid key has a finding of its own here, with the error: it is printed once.
+  for (Finding& finding : findings)
+    if (!finding.brief.empty()) finding.why.message = finding.brief;
 }
 
 }  // namespace gso

@@ -16,7 +16,9 @@
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/node/node_change.h"
 #include "reconcilers/node/node_phase.h"
+#include "reconcilers/reasons/names.h"
 #include "reconcilers/registry.h"
+#include "reconcilers/rollout/drain.h"
 #include "reconcilers/rollout/gates.h"
 #include "reconcilers/rollout/standstill.h"
 
@@ -192,6 +194,53 @@ std::vector<NodeDifference> differences(World& world, const PlannerSettings& set
   return out;
 }
 
+namespace {
+
+// nullopt: the node goes on as it is.
+std::optional<NodeDifference> announced_difference(const World& world, const FleetIndex& index,
+                                                   const std::string& name) {
+  const NodeAssessment& a = *index.assessment(name);
+  const PluginInstallation& installation = index.impl().installation_of(a);
+  const ClusterPolicy* policy = world.clusterpolicies.find(installation.owner);
+  if (installation.provider != Provider::gpu_operator || policy == nullptr) return std::nullopt;
+  NodeDifference out = revisions_of(world, name, a);
+  if (installation.config_map.empty()) out.from = index.impl().profiles.compile("")->revision;
+  out.to.clear();
+  out.cause = ChangeCause::new_template;
+  if (!policy->device_plugin_enabled) {
+    out.blocked = {kNodesWouldBreak, "spec.devicePlugin.enabled is false: the GPU Operator deletes the device plugin"};
+    return out;
+  }
+  if (!installation.announced) return std::nullopt;
+  if (!a.would_break.empty()) {
+    out.blocked = {kNodesWouldBreak, std::string(a.would_break.view())};
+    return out;
+  }
+  if (a.announced == nullptr) return std::nullopt;
+  out.profile = a.announced->profile_ref.view();
+  if (out.profile.ends_with('/')) out.profile += "(none)";
+  out.to = a.announced->revision;
+  out.serves = a.announced->expectation->capacity;
+  out.certainly_serves = served_with(*a.announced->expectation, a.measured_gpus);
+  out.drain = Drain::fits;
+  out.cordon = false;
+  for (const Operand& operand : installation.operands)
+    if (installation.find(operand.component, *world.nodes.find(name)) == &operand)
+      out.restarts.push_back(operand.component);
+  return out;
+}
+
+}  // namespace
+
+std::vector<NodeDifference> announced_differences(World& world, const PlannerSettings& settings, WallTime now) {
+  FleetIndex index;
+  (void)assume_baseline(world, index, settings, now);
+  std::vector<NodeDifference> out;
+  for (const std::string& name : index.node_names())
+    if (std::optional<NodeDifference> d = announced_difference(world, index, name)) out.push_back(*std::move(d));
+  return out;
+}
+
 std::vector<std::string> drift_left_alone(const World& world, const PlannerSettings& settings) {
   FleetIndex index;
   index.refresh(world, settings);
@@ -258,6 +307,7 @@ void find_obstacles(NodeDifference& difference, const World& world, const Planne
   difference.cordons =
       start_cordons(difference.cordon, difference.transition, starts_live(difference.drain, is_drained));
   if (is_drained) return;
+  difference.beyond = requests_beyond(use, difference.certainly_serves, difference.serves);
   for (const Pod* pod : use.waiting) difference.blocked_by_pods.push_back(k8s::to_string(pod->meta.key()));
   std::ranges::sort(difference.blocked_by_pods);
 }

@@ -47,6 +47,7 @@ struct NodeDifference {
   bool leaves = false;
   // Consumers that would break, or that request more than is left ("namespace/name"): filled by find_obstacles().
   std::vector<std::string> blocked_by_pods;
+  std::string beyond;  // "10 of nvidia.com/gpu requested, 4 served afterwards"; empty: what they request is served.
 };
 
 // If the fleet has no record, adds the one that the operator would write when it first reads the fleet, so that drift
@@ -63,6 +64,11 @@ bool assume_baseline(World& world, FleetIndex& index, const PlannerSettings& set
 // each node is assumed to run what its pods have loaded from the present texts: `world` then gets the record that the
 // operator would write.
 [[nodiscard]] std::vector<NodeDifference> differences(World& world, const PlannerSettings& settings, WallTime now);
+
+// The same for what a ClusterPolicy in that world announces, and its DaemonSets do not have yet: their pods are
+// replaced with them. `blocked` (NodesWouldBreak): the node would serve no GPU then.
+[[nodiscard]] std::vector<NodeDifference> announced_differences(World& world, const PlannerSettings& settings,
+                                                                WallTime now);
 
 // Nodes that have not shown their profile since the operator first read them, and are skipped: `rollout start --adopt`
 // rolls them out. After differences().

@@ -84,6 +84,7 @@ class Counter {
     put(Bucket::uncounted,
         a_.phase == Phase::up_to_date && !a_.is_contested() && a_.matches() && a_.counted_devices > a_.had_devices);
     put(Bucket::would_break, !a_.would_break.empty());
+    put(Bucket::would_shrink, a_.would_shrink);
     if (a_.phase == Phase::pending) {
       out_.pending = out_.counts.busy == 0;
       put(Bucket::deferred, applying_deferral(node_, a_, governing()).has_value());

@@ -116,6 +116,7 @@ enum class Bucket : std::uint8_t {
   excused_drift,  // Drifting as well, and NotReady, held by somebody, or drifted at the installation: not repaired.
   busy,           // Hold a slot of every budget.
   would_break,    // Would lose their GPUs with the announced settings.
+  would_shrink,   // Would serve less with them.
   drifted_at_install,  // Did not show their profile at the baseline.
   missing_devices,     // Serve fewer devices than the profile that they have loaded needs.
   early_text,          // Show an edited text before their change to it (NodeAssessment::early_text).

@@ -48,11 +48,13 @@ void check_config_map(const DocumentValue& config_map, std::vector<Diagnostic>& 
 
 // Profiles in the values of a Helm chart. Two charts make the plugin's ConfigMap of their values: that of the device
 // plugin (config.map) and that of the GPU Operator (devicePlugin.config.data), each also below the name of a subchart.
+// The latter's values can also name a ConfigMap that somebody else makes.
 struct ChartProfiles {
-  std::string path;                     // Of the mapping from keys to profiles: "config.map".
-  std::string config_map_name;          // Empty: the chart takes it from the release.
-  DocumentValue config_map;             // With the mapping as its data.
-  std::vector<Diagnostic> diagnostics;  // About the values; an info says what is checked.
+  std::string path;                       // Of the mapping from keys to profiles: "config.map".
+  std::string config_map_name;            // Empty: the chart takes it from the release.
+  DocumentValue config_map;               // With the mapping as its data.
+  const DocumentValue* config = nullptr;  // devicePlugin.config without profiles, into the document; null: it has some.
+  std::vector<Diagnostic> diagnostics;    // About the values; an info says what is checked.
 };
 // Of a values file. Empty: it has no such values.
 [[nodiscard]] std::vector<ChartProfiles> chart_profiles(const DocumentValue& document);

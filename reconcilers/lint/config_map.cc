@@ -157,14 +157,13 @@ class ConfigValues : DocumentCheck {
   ConfigValues(const DocumentValue& config, std::string path, Chart chart, ChartProfiles& found)
       : DocumentCheck(found.diagnostics, std::move(path)), config_(config), chart_(chart), found_(found) {}
 
-  // False: it has no profiles.
+  // False: it has no profiles, and names no ConfigMap.
   bool run() {
     const std::string_view field = chart_ == Chart::device_plugin ? "map" : "data";
     const DocumentValue* given = config_.find(field);
-    if (given == nullptr || !given->is_object()) return false;
-    keys_ = *given;
+    if (given != nullptr && given->is_object()) keys_ = *given;
     std::erase_if(keys_.members, [](const DocumentMember& member) { return member.value.is_null(); });  // As Helm does.
-    if (std::ranges::none_of(keys_.members, is_profile)) return false;
+    if (std::ranges::none_of(keys_.members, is_profile)) return chart_ == Chart::gpu_operator && names_config_map();
     found_.path = fmt::format("{}.{}", path_, field);
     said_what_is_checked();
     if (chart_ == Chart::device_plugin) {
@@ -179,6 +178,25 @@ class ConfigValues : DocumentCheck {
   }
 
  private:
+  // The key of the default is checked against the ConfigMap, if that is among the objects (lint_cluster).
+  bool names_config_map() {
+    static constexpr std::string_view kMembers[] = {"name", "default", "create", "data"};
+    const std::string_view name = config_.string_at("name");
+    const std::string_view key = config_.string_at("default");
+    if (name.empty() && key.empty()) return false;
+    found_.config = &config_;
+    add(Severity::info, "HelmValues", path_, config_.at,
+        fmt::format(
+            "these are values of the GPU Operator's chart: the device plugin will read ConfigMap {} with default "
+            "key {}. The ConfigMap must be in the chart's namespace before, and has no effect until the chart is "
+            "installed; no other value is checked",
+            or_none(shown_value(name)), or_none(shown_value(key))));
+    for (const DocumentMember& member : config_.members)
+      if (std::ranges::find(kMembers, member.key) == std::end(kMembers))
+        report_unknown_field(member, fmt::format("{}.{}", path_, member.key), kMembers, found_.diagnostics);
+    return true;
+  }
+
   void said_what_is_checked() {
     std::vector<std::string> names;
     for (const DocumentMember& member : keys_.members) names.push_back(shown_value(member.key));

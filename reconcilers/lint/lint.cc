@@ -101,6 +101,25 @@ class ObjectCollector {
     if (kind == "Pod" && needs_other_objects(value)) object.pod = std::make_shared<const DocumentValue>(value);
   }
 
+  // devicePlugin.config of the values of the GPU Operator's chart, which makes this ClusterPolicy of them.
+  void add_cluster_policy(const DocumentValue& config, std::string_view document_kind, const std::string& source) {
+    if (objects_ == nullptr) return;
+    ClusterObject& object = objects_->emplace_back();
+    object.source = source;
+    object.kind = "ClusterPolicy";
+    object.document_kind = document_kind;
+    object.name = "cluster-policy";
+    object.at = config.at;
+    object.config = std::make_shared<const DocumentValue>(config);
+    object.api_version = "nvidia.com/v1";
+    nlohmann::json json = {{"apiVersion", object.api_version},
+                           {"kind", object.kind},
+                           {"metadata", {{"name", object.name}}},
+                           {"spec", {{"devicePlugin", {{"config", to_json(config)}}}}}};
+    fill_metadata(object.kind, json);
+    object.json = dump(json);
+  }
+
   // The pods of a workload, as a Pod of its name.
   void add_template(const DocumentValue& workload, std::string_view kind, const PodTemplate& of,
                     const std::string& source) {
@@ -405,6 +424,7 @@ class Linter {
       LintedDocument& whole = add(std::string(kind));
       whole.name = name;
       whole.diagnostics = chart.diagnostics;
+      if (chart.config != nullptr) objects_.add_cluster_policy(*chart.config, kind, whole.source);
       for (const ConfigMapEntry& entry : entries_of(chart.config_map)) {
         index_ = index;
         key_of(entry, chart.config_map_name, chart.path);

@@ -159,6 +159,10 @@ std::string cut_message(std::string_view text) {
   return std::string(first_bytes(message, kMostMessageBytes - kMore.size())).append(kMore);
 }
 
+std::string_view or_none(std::string_view name) {
+  return name.empty() ? "(none)" : name;
+}
+
 std::string first_names(const std::vector<std::string>& names, std::size_t total) {
   std::string out;
   const std::size_t shown = std::min(names.size(), kMostNames);

@@ -67,6 +67,9 @@ inline constexpr std::size_t kMostNames = 5;
 // At most kMostMessageBytes of the printable text; a cut text ends with "...". Never cut in the middle of a character.
 [[nodiscard]] std::string cut_message(std::string_view message);
 
+// The name, or "(none)" where there is none: a sentence has no hole.
+[[nodiscard]] std::string_view or_none(std::string_view name);
+
 // "a, b, c, d, e and 7 more": the first five. `total`: the number of all names, if `names` has only some of them.
 [[nodiscard]] std::string first_names(const std::vector<std::string>& names, std::size_t total = 0);
 

@@ -49,6 +49,7 @@ class Identity {
 [[nodiscard]] ObjectRef daemonset_ref(const k8s::ObjectKey& key);
 [[nodiscard]] ObjectRef pod_ref(const k8s::ObjectMeta& meta);
 [[nodiscard]] ObjectRef policy_ref(const SharingPolicy& policy);
+[[nodiscard]] ObjectRef cluster_policy_ref(const std::string& name);
 
 // --- The objects of a store by key: stores are unordered, and no action, message or record is allowed to depend on
 // their order.

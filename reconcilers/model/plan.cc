@@ -312,4 +312,8 @@ ObjectRef policy_ref(const SharingPolicy& policy) {
   return {std::string(kApiVersion), "SharingPolicy", "", policy.meta.name, policy.meta.uid};
 }
 
+ObjectRef cluster_policy_ref(const std::string& name) {
+  return {"nvidia.com/v1", "ClusterPolicy", "", name, ""};
+}
+
 }  // namespace gso

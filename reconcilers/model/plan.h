@@ -148,6 +148,7 @@ struct Finding {
   std::string key = {};  // Of the ConfigMap that it is about; empty: it is about all keys, or another object.
   // The check that it comes from, where that is reported as a finding of its own; empty: it is not, or not known.
   std::string_view cause = {};
+  std::string brief = {};  // The message where its cause is reported as well; empty: the same.
   friend auto operator<=>(const Finding&, const Finding&) = default;
 };
 

@@ -153,8 +153,8 @@ NodeAssessment Assessor::run() {
     count_devices();
     find_missing_of_loaded();
     find_early_text();
-    out_.would_break = Interned(announced_break());
   }
+  out_.would_break = Interned(announced_break());
   finish();
   return std::move(out_);
 }

@@ -199,6 +199,16 @@ struct NodeAssessment {
   // The check that says so as well: kConfigMapMissing, of the announced ConfigMap, or kMpsByLabelUnsupported, of the
   // node's own label; empty: none does.
   std::string_view would_break_by;
+  // What the node will run once its DaemonSets have what their ClusterPolicy announces; null: what it runs now, or it
+  // would break.
+  struct Announced {
+    Interned profile_ref;
+    std::string revision;
+    std::shared_ptr<const NodeExpectation> expectation;
+  };
+  std::shared_ptr<const Announced> announced;
+  // It will serve less of a resource than now.
+  bool would_shrink = false;
   // What preflight finds; null if the plugin runs without profiles.
   PreflightCache::Answer setup;
 };

@@ -11,6 +11,7 @@
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/policy.h"
 #include "reconcilers/node/assessor.h"
+#include "reconcilers/node/node_phase.h"
 #include "reconcilers/profile/field_names.h"
 #include "reconcilers/reasons/names.h"
 
@@ -326,38 +327,68 @@ std::string Assessor::pinned_break() const {
   if (!runs_it || effective_.key == default_key) return {};
   if (loads_mps_by_label(plugin_->version, context_.settings.mps_signal_fixed)) return {};
   return fmt::format(
-      "a label pins the node to MPS key {}, with which device plugin {} cannot start once {} is the default",
-      effective_.key, plugin_->version.to_string(), default_key);
+      "a label pins the node to MPS key {}, which its pods cannot load {}: device plugin {} starts with the default "
+      "key",
+      shown_value(effective_.key),
+      default_key.empty()
+          ? "without a default key"
+          : fmt::format("{} {} is the default", installation_.announced ? "once" : "while", shown_value(default_key)),
+      plugin_->version.known ? plugin_->version.to_string() : "of an unknown release");
 }
 
 // What the ClusterPolicy announces (or the new templates say) would leave the node without GPUs.
 std::string Assessor::announced_break() {
   if (context_.world.unsynced_namespaces.contains(installation_.ns)) return {};  // What cannot be read breaks nothing.
   const bool is_labelled = !label_now().empty();
+  const bool has_profiles = !installation_.config_map.empty();
   // The templates already have it; the pods that still run do not.
-  if (!is_labelled && effective_.source == EffectiveKey::Source::error && !out_.label) return effective_.error;
-  std::string pinned = is_labelled ? pinned_break() : std::string();
-  if (!pinned.empty()) out_.would_break_by = kMpsByLabelUnsupported;
-  // From v0.18.2 on a labelled node starts with the default key: an announced default that does not exist stops it.
-  const bool starts_with_default = !is_labelled || start_;
-  const bool is_announced = installation_.announced && !installation_.announced_config_map.empty();
-  if (!pinned.empty() || !starts_with_default || !is_announced) return pinned;
-  const auto* config_map = context_.world.configmaps.find({installation_.ns, installation_.announced_config_map});
-  if (config_map == nullptr) {
-    out_.would_break_by = kConfigMapMissing;
-    return fmt::format("ConfigMap {}/{} does not exist", installation_.ns,
-                       shown_value(installation_.announced_config_map));
+  if (has_profiles && !is_labelled && effective_.source == EffectiveKey::Source::error && !out_.label)
+    return effective_.error;
+  if (std::string pinned = has_profiles && is_labelled ? pinned_break() : std::string(); !pinned.empty()) {
+    if (std::ranges::find(*out_.setup, kMpsByLabelUnsupported, &Diagnostic::code) != out_.setup->end())
+      out_.would_break_by = kMpsByLabelUnsupported;
+    return pinned;
   }
-  const EffectiveKey key = resolve("", installation_.announced_default, config_map);
-  if (key.source == EffectiveKey::Source::error) return key.error;
-  if (is_labelled) return {};
+  return installation_.announced ? find_announced() : std::string();
+}
+
+std::string Assessor::find_announced() {
+  // With the first ConfigMap the GPU Operator adds sidecars that read this label and have this fallback.
+  const bool has_profiles = !installation_.config_map.empty();
+  const std::string_view label = has_profiles ? label_now() : node_.meta.labels.get(kConfigLabel).value_or("");
+  const std::vector<std::string> fallbacks = has_profiles ? plugin_->fallbacks : std::vector<std::string>{"empty"};
+  const std::string& name = installation_.announced_config_map;
+  // The operator writes its own keys into the announced ConfigMap, too.
+  const bool keeps_its_key = !label.empty() && (name == installation_.config_map || is_managed_key(label));
+  // From v0.18.2 on a labelled node starts with the default key: an announced default that does not exist stops it.
+  if (keeps_its_key && !start_) return {};
+  const ConfigMap* config_map = context_.world.configmaps.find({installation_.ns, name});
+  if (config_map == nullptr && !name.empty()) {
+    out_.would_break_by = kConfigMapMissing;
+    return fmt::format("ConfigMap {}/{} does not exist", installation_.ns, shown_value(name));
+  }
+  EffectiveKey key{EffectiveKey::Source::fallback_empty, "", ""};  // Without a ConfigMap the GPUs are not shared.
+  if (config_map != nullptr) {
+    const std::vector<std::string> keys = keys_of(*config_map);
+    const EffectiveKey first = resolve_effective_key("", installation_.announced_default, fallbacks, keys);
+    if (first.source == EffectiveKey::Source::error && (label.empty() || start_)) return first.error;
+    if (keeps_its_key) return {};
+    key = resolve_effective_key(label, installation_.announced_default, fallbacks, keys);
+    if (key.source == EffectiveKey::Source::error) return key.error;
+  }
   const auto text = key_text(config_map, key.key);
   const ProfilePtr profile = compile_text(text ? std::string_view(*text) : std::string_view());
-  if (!profile->valid) return fmt::format("key {}: {}", key.key, profile->error);
+  if (!profile->valid) return fmt::format("key {}: {}", shown_value(key.key), profile->error);
   const auto expectation = context_.expectations.get(profile, facts_, mig_env());
   if (expectation->error) return *expectation->error;
-  const bool lacks_daemon = expectation->strategy == Strategy::mps && mps_ == nullptr;
-  return lacks_daemon ? "no MPS control daemon selects the node" : "";
+  if (has_profiles && expectation->strategy == Strategy::mps && mps_ == nullptr)
+    return "no MPS control daemon selects the node";
+  if (profile->revision == out_.target && name == installation_.config_map) return {};
+  out_.announced = std::make_shared<const NodeAssessment::Announced>(
+      NodeAssessment::Announced{reference(name, key.key), profile->revision, expectation});
+  for (const auto& [resource, after] : served_with(*expectation, out_.measured_gpus))
+    out_.would_shrink = out_.would_shrink || after < amount_of(node_.capacity, resource);
+  return {};
 }
 
 }  // namespace gso

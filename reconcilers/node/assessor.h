@@ -164,6 +164,8 @@ class Assessor {
   // NodeAssessment::would_break: by a default that is announced (or that the new templates have), and by the node's
   // own label.
   [[nodiscard]] std::string announced_break();
+  // The same of what is announced alone; NodeAssessment::announced if the node would not break.
+  [[nodiscard]] std::string find_announced();
   [[nodiscard]] std::string pinned_break() const;
 
   const AssessContext& context_;

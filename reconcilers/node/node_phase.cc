@@ -188,11 +188,35 @@ std::optional<std::int64_t> served_afterwards(const NodeAssessment& assessment, 
   return uncounted->second * std::max<std::int64_t>(1, assessment.measured_gpus);
 }
 
+std::int64_t amount_of(const ResourceCounts& counts, std::string_view resource) {
+  const auto at = counts.find(Interned(resource));
+  return at == counts.end() ? 0 : at->second;
+}
+
+std::map<std::string, std::int64_t> served_with(const NodeExpectation& expectation, std::int64_t measured_gpus) {
+  std::map<std::string, std::int64_t> out = expectation.capacity;
+  for (const auto& [resource, replicas] : expectation.divisible)
+    out[resource] = replicas * std::max<std::int64_t>(1, measured_gpus);
+  return out;
+}
+
 std::map<std::string, std::int64_t> served_afterwards(const NodeAssessment& assessment) {
   if (!assessment.expectation) return {};
-  std::map<std::string, std::int64_t> out = assessment.expectation->capacity;
-  for (const auto& [resource, replicas] : assessment.expectation->divisible)
-    out[resource] = served_afterwards(assessment, resource).value_or(0);
+  return served_with(*assessment.expectation, assessment.measured_gpus);
+}
+
+void count_amounts(const Node& node, const std::map<std::string, std::int64_t>& serves, AmountChanges& out) {
+  for (const auto& [resource, after] : serves)
+    if (const std::int64_t before = amount_of(node.capacity, resource); before != after)
+      ++out[{resource, before, after}];
+}
+
+std::vector<std::string> describe(const AmountChanges& amounts) {
+  std::vector<std::string> out;
+  for (const auto& [amount, nodes] : amounts) {
+    out.push_back(fmt::format("{} {} -> {} on {}", amount.resource, amount.before, amount.after,
+                              nodes == 1 ? "one node" : fmt::format("each of {} nodes", nodes)));
+  }
   return out;
 }
 

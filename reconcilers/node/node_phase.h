@@ -104,12 +104,33 @@ enum class Drain {
 
 // --- What a node will certainly serve once it shows its target.
 
+// How much of the resource is counted; 0: none.
+[[nodiscard]] std::int64_t amount_of(const ResourceCounts& counts, std::string_view resource);
+
+// What a node will serve that shows this: of a resource whose number of GPUs is not known, as many as `measured_gpus`,
+// or one GPU's.
+[[nodiscard]] std::map<std::string, std::int64_t> served_with(const NodeExpectation& expectation,
+                                                              std::int64_t measured_gpus);
 // How many of a resource. If the number of the node's GPUs is not known, as many as its capacity proves, else one
 // GPU's. nullopt: the target says nothing about that resource.
 [[nodiscard]] std::optional<std::int64_t> served_afterwards(const NodeAssessment& assessment,
                                                             std::string_view resource);
 // The same of every resource that the target is about. Empty without a target.
 [[nodiscard]] std::map<std::string, std::int64_t> served_afterwards(const NodeAssessment& assessment);
+
+// How much of a resource nodes offer now and afterwards.
+struct AmountChange {
+  std::string resource;
+  std::int64_t before = 0, after = 0;  // On one node.
+  friend auto operator<=>(const AmountChange&, const AmountChange&) = default;
+};
+// Those that change, and on how many nodes.
+using AmountChanges = std::map<AmountChange, std::int64_t>;
+// Adds one node that will serve that much.
+void count_amounts(const Node& node, const std::map<std::string, std::int64_t>& serves, AmountChanges& out);
+// "nvidia.com/gpu 32 -> 48 on each of 11 nodes": one text for each.
+[[nodiscard]] std::vector<std::string> describe(const AmountChanges& amounts);
+
 // --- Pods with a fault that only a new pod fixes, recognised by the messages and states of their config-manager
 // containers.
 

@@ -33,6 +33,8 @@ struct Diagnostic {
   std::string path;  // sharing.mps.resources[0].replicas
   Position at;
   std::string message;
+  std::string key = {};    // Of the ConfigMap, if one finding names the keys of all nodes that have this problem.
+  std::string brief = {};  // The message beside the report of its cause; empty: the same.
   friend bool operator==(const Diagnostic&, const Diagnostic&) = default;
 };
 

@@ -58,14 +58,11 @@ constexpr CodeRow kBlockedNodes[] = {
             "the profile uses MPS where a GPU has MIG enabled, or with `migStrategy: mixed`: GFD or the plugin would "
             "exit, and the labels would become outdated",
             "disable MIG there, or use time-slicing"),
-    blocked(
-        kMpsByLabelUnsupported,
-        "a node's label selects an MPS profile that is not the default: from device plugin v0.18.2 on the MPS "
-        "daemon keeps the default",
-        "remove a label that the message calls left over; else set the chart's `fixes.mpsSignal` (plugin v0.20.0 or "
-        "later), or make a key of your own (no `gso-…`) with the profile the default "
-        "(`devicePlugin.config.default`): all nodes without a label would then run it, so label those that need "
-        "another profile first"),
+    blocked(kMpsByLabelUnsupported,
+            "a node's label selects an MPS profile that is not the default: from device plugin v0.18.2 on the MPS "
+            "daemon keeps the default",
+            "remove a label that the message calls left over; else choose as it says: one MPS profile as the default, "
+            "time-slicing where labels select the profile, or a release with which labels work"),
     blocked(kDriverUpgrade, "the driver manager has paused the node's operands, or a driver upgrade has failed there",
             "wait until it is finished; after a failed one repair the driver's pod, or remove the label "
             "`nvidia.com/gpu-driver-upgrade-state`",

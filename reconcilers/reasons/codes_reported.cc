@@ -227,6 +227,11 @@ constexpr CodeRow kRollouts[] = {
 constexpr CodeRow kInstallation[] = {
     warning_row({"NodesWouldBreak"}, "the ClusterPolicy's new default would leave the named nodes without GPUs",
                 "correct it before the GPU Operator changes them", "finding; Event on the object"),
+    warning_row({"NodesWouldShrink"},
+                "the ClusterPolicy announces a default, or none, with which nodes will serve less than now",
+                "set the former default again before the GPU Operator has changed the nodes, if that is not wanted; "
+                "`gpu-sharing-operator diff --clusterpolicy-patch` shows such a patch before it is made",
+                "finding; Event on the object"),
     warning_row({"UnstagedClusterPolicy"}, "the GPU Operator rolls out its DaemonSets itself, without waves",
                 "`daemonsets.updateStrategy: OnDelete` makes such a change, also of an image, a staged rollout: pods "
                 "of an older template are then replaced in waves, with a canary (not those that were already older "

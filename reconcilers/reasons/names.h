@@ -70,6 +70,7 @@ inline constexpr std::string_view kLabelsUnreliable = "LabelsUnreliable";
 inline constexpr std::string_view kUnstagedClusterPolicy = "UnstagedClusterPolicy";
 inline constexpr std::string_view kClusterPolicyForbidden = "ClusterPolicyForbidden";
 inline constexpr std::string_view kNodesWouldBreak = "NodesWouldBreak";
+inline constexpr std::string_view kNodesWouldShrink = "NodesWouldShrink";
 inline constexpr std::string_view kGpuOperatorUpdating = "GPUOperatorUpdating";
 // The watch of a view does not deliver (World::stale_views).
 inline constexpr std::string_view kViewStale = "ViewStale";

@@ -308,24 +308,25 @@ GangPeers gang_peers_of(const Pass& pass, const std::string& node) {
   return gang_peers_of(pass.s, node, {is_counted, waits});
 }
 
+std::string requests_beyond(const NodeUse& use, const std::map<std::string, std::int64_t>& serves,
+                            const std::map<std::string, std::int64_t>& known) {
+  std::string out;
+  for (const auto& [resource, after] : serves) {
+    const std::int64_t requested = use.requested(resource);
+    if (requested <= after) continue;
+    const bool is_known = known.contains(resource);
+    out += fmt::format("{}{} of {} requested, {}{} served afterwards{}", out.empty() ? "" : ", ", requested, resource,
+                       is_known ? "" : "at least ", after,
+                       is_known ? "" : " (the number of the node's GPUs is not known)");
+  }
+  return out;
+}
+
 namespace {
 
 constexpr std::size_t kMostListed = 20;          // Nodes of one rollout whose consumers are listed before they change,
 constexpr std::size_t kMostPeersLookedAt = 200;  // among the first of those that wait.
 constexpr Duration kListingOld = std::chrono::minutes(1);
-
-// What the pods of one node request in excess of what it will serve; empty: nothing.
-std::string beyond(const NodeAssessment& a, const NodeUse& use) {
-  std::string out;
-  for (const auto& [resource, after] : served_afterwards(a)) {
-    const std::int64_t requested = use.requested(resource);
-    if (requested <= after) continue;
-    const bool known = a.measured_gpus > 0 || !a.expectation->divisible.contains(resource);
-    out += fmt::format("{}{} of {} requested, {}{} served afterwards{}", out.empty() ? "" : ", ", requested, resource,
-                       known ? "" : "at least ", after, known ? "" : " (the number of the node's GPUs is not known)");
-  }
-  return out;
-}
 
 std::string_view consequence(WorkloadMode mode) {
   switch (mode) {
@@ -340,6 +341,23 @@ std::string_view consequence(WorkloadMode mode) {
   return "These nodes wait until their pods have ended";
 }
 
+// What the pods of the node request in excess of what it will serve, and which pods there are; empty: nothing, or they
+// are not listed yet. Their list is asked for.
+std::string shortage(Pass& pass, const std::string& node, const NodeAssessment& a, const NodeExpectation& afterwards) {
+  const auto listing = pass.s.consumers.find(node);
+  if (listing == pass.s.consumers.end() || pass.s.mono - listing->second.listed_at > kListingOld) {
+    pass.plan.consumers_wanted.insert(node);
+    return {};
+  }
+  const NodeUse use = use_of(pass.s, node);
+  const auto serves = served_with(afterwards, a.measured_gpus);
+  const std::string what = requests_beyond(use, serves, a.measured_gpus > 0 ? serves : afterwards.capacity);
+  if (what.empty()) return what;
+  std::vector<const Pod*> pods = use.waiting;
+  pods.insert(pods.end(), use.daemonset_owned.begin(), use.daemonset_owned.end());
+  return fmt::format("{}: {} ({})", node, what, names_of(pods));
+}
+
 void warn_of_capacity(Pass& pass, const RolloutKey& key, const ProfileRollout& profile_rollout) {
   std::size_t looked_at = 0;
   std::size_t listed = 0;
@@ -351,17 +369,8 @@ void warn_of_capacity(Pass& pass, const RolloutKey& key, const ProfileRollout& p
       const NodeAssessment& a = *pass.index.find(name);
       if (!a.shrinks || !a.expectation || a.change) continue;
       ++listed;
-      const auto listing = pass.s.consumers.find(name);
-      if (listing == pass.s.consumers.end() || pass.s.mono - listing->second.listed_at > kListingOld) {
-        pass.plan.consumers_wanted.insert(name);
-        continue;
-      }
-      const NodeUse use = use_of(pass.s, name);
-      if (const std::string what = beyond(a, use); !what.empty()) {
-        std::vector<const Pod*> pods = use.waiting;
-        pods.insert(pods.end(), use.daemonset_owned.begin(), use.daemonset_owned.end());
-        shortages.push_back(fmt::format("{}: {} ({})", name, what, names_of(pods)));
-      }
+      if (std::string text = shortage(pass, name, a, *a.expectation); !text.empty())
+        shortages.push_back(std::move(text));
     }
   }
   if (shortages.empty()) return;
@@ -381,6 +390,32 @@ void plan_capacity_warnings(Pass& pass) {
       continue;
     warn_of_capacity(pass, key, profile_rollout);
   }
+}
+
+std::string announced_loss(Pass& pass, const PluginInstallation& installation) {
+  std::vector<std::string> nodes;
+  AmountChanges amounts;
+  std::vector<std::string> shortages;
+  bool keyless = true;  // No key resolves for any of them.
+  for (const std::string& name : pass.index.nodes_in(Bucket::would_shrink)) {
+    const NodeAssessment& a = *pass.index.find(name);
+    if (!pass.plannable(a) || !pass.index.installation_of(a).has_id(installation.id())) continue;
+    const NodeExpectation& afterwards = *a.announced->expectation;
+    count_amounts(*pass.s.world.nodes.find(name), served_with(afterwards, a.measured_gpus), amounts);
+    if (nodes.size() < kMostListed)
+      if (std::string text = shortage(pass, name, a, afterwards); !text.empty()) shortages.push_back(std::move(text));
+    keyless = keyless && a.announced->profile_ref.view().ends_with('/');
+    nodes.push_back(name);
+  }
+  if (nodes.empty()) return {};
+  const bool staged = std::ranges::all_of(installation.operands, &Operand::on_delete);
+  return fmt::format(
+      "ClusterPolicy {} announces {}: {}{} will serve less ({}): {}. {}{}", installation.owner,
+      installation.announced_config(), keyless ? "no profile is applied to nodes without a label then; " : "",
+      counted(nodes.size(), "node"), first_names(nodes), fmt::join(describe(amounts), ", "),
+      shortages.empty() ? std::string()
+                        : fmt::format("Pods request more than is left: {}. ", fmt::join(shortages, "; ")),
+      staged ? kReplacedInWaves : kReplacedAtOnce);
 }
 
 }  // namespace gso

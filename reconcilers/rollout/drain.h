@@ -81,6 +81,19 @@ struct PeerRules {
 // Capacity warning: reports which pods request more than their node will serve, before the change.
 void plan_capacity_warnings(Pass& pass);
 
+// "10 of nvidia.com/gpu requested, 4 served afterwards"; empty: the node will serve what its pods request. `serves`: at
+// least that much. `known`: has the resources that it serves exactly so much of.
+[[nodiscard]] std::string requests_beyond(const NodeUse& use, const std::map<std::string, std::int64_t>& serves,
+                                          const std::map<std::string, std::int64_t>& known);
+
+// How the GPU Operator changes its DaemonSets, unless their updateStrategy is OnDelete.
+inline constexpr std::string_view kReplacedAtOnce =
+    "The GPU Operator replaces the plugin's pods by itself: not in waves, and it waits for no pod that uses GPUs";
+inline constexpr std::string_view kReplacedInWaves = "The operator replaces the plugin's pods in the policy's waves";
+// What the announced ClusterPolicy takes from the nodes of the installation: how many, from which amounts to which, and
+// where pods request more than is left. Empty: nothing.
+[[nodiscard]] std::string announced_loss(Pass& pass, const PluginInstallation& installation);
+
 // --- Which pods are evicted from a node: no more than must leave, the least important first.
 
 // The switch that lets the operator evict pods without a controller, as messages name it.

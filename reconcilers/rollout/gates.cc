@@ -27,11 +27,6 @@ namespace {
 // the GPU Operator.
 constexpr Duration kDifferencePatience = std::chrono::minutes(2);
 
-// "(none)" where there is none.
-std::string named(const std::string& text) {
-  return text.empty() ? "(none)" : text;
-}
-
 }  // namespace
 
 TimerKey settled_timer(const Pass& pass, std::size_t installation) {
@@ -56,16 +51,16 @@ std::string lasting_difference(Pass& pass, const PluginInstallation& installatio
     if (operand.config_map != installation.announced_config_map ||
         operand.default_key != installation.announced_default) {
       different.push_back(fmt::format("DaemonSet {} has config {} default {}", k8s::to_string(operand.key),
-                                      named(operand.config_map), named(operand.default_key)));
+                                      or_none(operand.config_map), or_none(operand.default_key)));
     }
   }
   return fmt::format(
-      "{}, but ClusterPolicy {} has config {} default {}, for longer than {}: someone edited the DaemonSets by hand, "
+      "{}, but ClusterPolicy {} has {}, for longer than {}: someone edited the DaemonSets by hand, "
       "or the GPU Operator does not run. The GPU Operator overwrites such edits only when it has another change to "
       "write. No node starts until both agree: set spec.devicePlugin.config of the ClusterPolicy to the intended "
       "values",
-      first_names(different), installation.owner, named(installation.announced_config_map),
-      named(installation.announced_default), k8s::format_go_duration(kDifferencePatience));
+      first_names(different), installation.owner, installation.announced_config(),
+      k8s::format_go_duration(kDifferencePatience));
 }
 
 namespace {
@@ -211,8 +206,8 @@ std::string closed_by_announcement(const RolloutView& rollout) {
   const PluginInstallation& installation = rollout.installation;
   if (!installation.announced) return {};
   if (std::string stays = lasting_difference(rollout.pass, installation); !stays.empty()) return stays;
-  return fmt::format("ClusterPolicy {} announces config {} default {}, which its DaemonSets do not have yet",
-                     installation.owner, installation.announced_config_map, installation.announced_default);
+  return fmt::format("ClusterPolicy {} announces {}, which its DaemonSets do not have yet", installation.owner,
+                     installation.announced_config());
 }
 
 // --- What this revision needs before nodes can start.

@@ -19,6 +19,7 @@
 #include "reconcilers/model/policy.h"
 #include "reconcilers/node/node_phase.h"
 #include "reconcilers/reasons/names.h"
+#include "reconcilers/rollout/drain.h"
 #include "reconcilers/rollout/gates.h"
 #include "reconcilers/rollout/rollout_view.h"
 #include "reconcilers/status/next_status.h"
@@ -73,8 +74,7 @@ constexpr std::size_t kMost = 50;  // Findings of one kind.
 using OfNode = std::vector<Reason>(const Pass&, const Node&, const NodeAssessment&);
 
 // Of the first of these nodes: the counts are in the status.
-void report_nodes(Pass& pass, const auto& nodes, OfNode* of, Severity severity = Severity::warning,
-                  std::string_view NodeAssessment::* cause = nullptr) {
+void report_nodes(Pass& pass, const auto& nodes, OfNode* of, Severity severity = Severity::warning) {
   std::size_t reported = 0;
   for (const std::string& name : nodes) {
     const Node* node = pass.s.world.nodes.find(name);
@@ -85,8 +85,7 @@ void report_nodes(Pass& pass, const auto& nodes, OfNode* of, Severity severity =
     if (!found.empty()) ++reported;
     for (Reason& why : found) {
       const bool given_twice_now = why.code == kDraDoubleOffer && is_double_offer_permanent(*node);
-      pass.finding(given_twice_now ? Severity::error : severity, node_ref(name), why.code, std::move(why.message), {},
-                   cause == nullptr ? std::string_view() : a->*cause);
+      pass.finding(given_twice_now ? Severity::error : severity, node_ref(name), why.code, std::move(why.message));
     }
   }
 }
@@ -162,7 +161,7 @@ std::vector<Reason> failing_pods(const Pass& pass, const Node& node, const NodeA
 
 std::vector<Reason> coming_break(const Pass& /*pass*/, const Node& /*node*/, const NodeAssessment& a) {
   // Preflight reports what is missing; if that is the ConfigMap, once for the ClusterPolicy.
-  if (a.source == EffectiveKey::Source::error || a.would_break_by == kConfigMapMissing) return {};
+  if (a.source == EffectiveKey::Source::error || !a.would_break_by.empty()) return {};
   return {{kNodesWouldBreak, std::string(a.would_break.view())}};
 }
 
@@ -182,7 +181,11 @@ std::vector<Reason> of_its_labels(const Pass& pass, const Node& node, const Node
 }
 
 std::vector<Reason> of_obstacle(const Pass& /*pass*/, const Node& /*node*/, const NodeAssessment& a) {
-  return {a.obstacle};
+  // Preflight reports all nodes of an installation together whose label selects an MPS key that it cannot load.
+  const bool in_common = a.setup != nullptr && std::ranges::any_of(*a.setup, [&](const Diagnostic& d) {
+                           return d.code == a.obstacle.code && !d.key.empty();
+                         });
+  return in_common ? std::vector<Reason>() : std::vector{a.obstacle};
 }
 
 // A policy that governs no node, whatever it selects, unless it has a stop.
@@ -269,6 +272,13 @@ void plan_daemonset_findings(Pass& pass) {
   for (const Operand& stray : pass.index.discovery.strays) plan_unmanaged_config(pass, stray, reported);
 }
 
+void plan_announced_losses(Pass& pass) {
+  if (pass.index.nodes_in(Bucket::would_shrink).empty()) return;
+  for (const PluginInstallation& installation : pass.index.discovery.installations)
+    if (std::string loss = announced_loss(pass, installation); !loss.empty())
+      pass.finding(Severity::warning, cluster_policy_ref(installation.owner), kNodesWouldShrink, std::move(loss));
+}
+
 void find_unknown_times(Pass& pass) {
   std::set<ObjectKey> config_maps;
   for (const PluginInstallation& installation : pass.index.discovery.installations)
@@ -348,13 +358,13 @@ void plan_findings(Pass& pass) {
   report_nodes(pass, index.nodes_in(Bucket::contested), conflicts);
   plan_foreign_plugins(pass);
   plan_daemonset_findings(pass);
+  plan_announced_losses(pass);
   plan_refused_selectors(pass);
   plan_selector_notes(pass);
   report_nodes(pass, index.dra.nodes(pass.s.world), once_read<double_offered>);
   find_wrong_keys(pass);
   find_blocked(pass);
-  report_nodes(pass, index.nodes_in(Bucket::would_break), once_read<coming_break>, Severity::error,
-               &NodeAssessment::would_break_by);
+  report_nodes(pass, index.nodes_in(Bucket::would_break), once_read<coming_break>, Severity::error);
   report_nodes(pass, index.nodes_in(Bucket::unwritable), dropped_labels);
   report_nodes(pass, index.nodes_in(Bucket::label_problems), of_its_labels);
   find_other_providers(pass);

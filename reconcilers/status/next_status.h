@@ -72,6 +72,7 @@ struct PolicySum {
   // Profiles that do not parse: the object that each concerns, and what is wrong.
   std::vector<std::pair<ObjectRef, std::string>> invalid;
   std::vector<std::string> breaking;  // Nodes that would break.
+  std::string loss;                   // What an announced change takes from its nodes.
   std::string unstaged;               // Why a change is not staged in waves.
   std::string unread_owner;           // ClusterPolicy that cannot be read.
   std::string unstaged_owner;         // ClusterPolicy that `unstaged` concerns.

@@ -45,7 +45,7 @@ std::string text_by_key(const std::map<std::string, std::string>& texts) {
   std::string out;
   for (const auto& [key, text] : texts) {
     if (alike) return text;
-    out += fmt::format("{}key {}: {}", out.empty() ? "" : "; ", key.empty() ? "(none)" : key, text);
+    out += fmt::format("{}key {}: {}", out.empty() ? "" : "; ", or_none(key), text);
   }
   return out;
 }
@@ -58,8 +58,7 @@ StatusCondition standing_condition(const PolicySum& sum) {
   Facts about;
   for (const auto& [key, other] : sum.standing) {
     const std::string reason = other.code == why.code ? "" : other.code + ": ";
-    message +=
-        fmt::format("{}key {}: {}{}", message.empty() ? "" : "; ", key.empty() ? "(none)" : key, reason, other.message);
+    message += fmt::format("{}key {}: {}{}", message.empty() ? "" : "; ", or_none(key), reason, other.message);
     about.add(other.facts());
   }
   return {"Progressing", false, Reason(why.code, std::move(message), std::move(about))};
@@ -278,6 +277,7 @@ std::optional<Reason> unstaged(const Pass& pass, const PolicySum& sum) {
                   fmt::format("{}. These nodes will lose their GPUs at the next restart: {}",
                               pass.index.find(sum.breaking.back())->would_break.view(), join_names(sum.breaking))};
   }
+  if (!sum.loss.empty()) return Reason{kNodesWouldShrink, sum.loss};
   if (!sum.unstaged.empty())
     return Reason{kUnstagedClusterPolicy, sum.unstaged + ": the operator verifies this change but does not stage it"};
   if (sum.unread_owner.empty()) return std::nullopt;

@@ -77,6 +77,12 @@ class PolicyStatuses {
       sum.breaking.push_back(name);
       sum.unstaged_owner = pass_.index.installation_of(a).owner;
     });
+    each_of(Bucket::would_shrink, [&](const std::string&, const NodeAssessment& a, PolicySum& sum) {
+      if (!sum.loss.empty() || !pass_.plannable(a)) return;
+      const PluginInstallation& installation = pass_.index.installation_of(a);
+      sum.loss = announced_loss(pass_, installation);
+      sum.unstaged_owner = installation.owner;
+    });
   }
 
   // Null: the policy has no status.
@@ -186,10 +192,10 @@ class PolicyStatuses {
     const bool announced = installation.announced && !waits_for_us;
     if (announced || following > 0) {
       sum.unstaged_owner = installation.owner;
-      sum.unstaged = announced ? fmt::format("ClusterPolicy {} announces config {} default {}", installation.owner,
-                                             installation.announced_config_map, installation.announced_default)
-                               : fmt::format("the DaemonSets in namespace {} roll out a new template by themselves",
-                                             installation.ns);
+      sum.unstaged =
+          announced
+              ? fmt::format("ClusterPolicy {} announces {}", installation.owner, installation.announced_config())
+              : fmt::format("the DaemonSets in namespace {} roll out a new template by themselves", installation.ns);
     }
   }
 

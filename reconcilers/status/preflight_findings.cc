@@ -17,6 +17,7 @@
 
 #include "reconcilers/checks/check.h"
 #include "reconcilers/checks/object_checks.h"
+#include "reconcilers/cluster/plugin_settings.h"
 #include "reconcilers/fleet/pass.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/message_text.h"
@@ -40,6 +41,7 @@ struct NodesFound {
   Severity severity = Severity::info;
   std::size_t count = 0;           // Number of nodes,
   std::vector<std::string> nodes;  // and those that the message can name.
+  std::string brief;               // Diagnostic::brief
 };
 
 ObjectKey plugin_of(const PluginInstallation& installation) {
@@ -61,7 +63,37 @@ void add_nodes(NodesFound& entry, const std::set<std::string>& names) {
   for (const std::string& name : names | std::views::take(kMostNodes + kNamed)) entry.nodes.push_back(name);
 }
 
-std::map<FoundOnNodes, NodesFound> collect(Pass& pass) {
+// By installation and key: nodes whose labels select MPS keys that their plugin does not load.
+using MpsByLabel = std::map<std::size_t, std::map<std::string, NodesFound>>;
+
+// Which key is served is one choice for all nodes of the installation.
+void report_by_label(Pass& pass, std::size_t installation, const std::map<std::string, NodesFound>& found) {
+  const PluginInstallation& plugins = pass.index.discovery.installations[installation];
+  const Operand* plugin = first_plugin(plugins);
+  if (plugin == nullptr) return;
+  std::vector<std::string> keys;
+  for (const auto& [key, of_key] : found) {
+    std::vector<std::string> nodes = of_key.nodes;
+    std::ranges::sort(nodes);
+    keys.push_back(fmt::format("{} ({})", shown_value(key), first_names(nodes, of_key.count)));
+  }
+  const bool one = keys.size() == 1;
+  std::string text = one_mps_profile_text(plugins, *plugin, pass.s.settings.mps_signal_fixed,
+                                          fmt::format("MPS {} {}", one ? "key" : "keys", first_names(keys)),
+                                          one ? std::string_view(found.begin()->first) : std::string_view());
+  std::vector<std::string> breaking;  // Those that still run their key.
+  for (const std::string& name : pass.index.nodes_in(Bucket::would_break)) {
+    const NodeAssessment& a = *pass.index.find(name);
+    if (a.installation == installation && a.would_break_by == kMpsByLabelUnsupported) breaking.push_back(name);
+  }
+  if (!breaking.empty())
+    text += fmt::format(". Until then {} {} GPUs at the next restart of pods there", first_names(breaking),
+                        breaking.size() == 1 ? "loses its" : "lose their");
+  pass.finding(breaking.empty() ? Severity::warning : Severity::error, daemonset_ref(plugin->key),
+               kMpsByLabelUnsupported, std::move(text));
+}
+
+std::map<FoundOnNodes, NodesFound> collect(Pass& pass, MpsByLabel& by_label) {
   std::map<FoundOnNodes, NodesFound> merged;
   for (const auto& [key, nodes] : pass.index.setups) {
     const auto& [answer, id, blocked] = key;
@@ -69,7 +101,8 @@ std::map<FoundOnNodes, NodesFound> collect(Pass& pass) {
     if (!pass.plannable(first)) continue;
     const PluginInstallation& installation = pass.index.installation_of(first);
     for (const Diagnostic& d : *answer) {
-      if (blocked == d.code || is_mid_update(pass, d.code, installation)) continue;
+      if (!d.key.empty()) add_nodes(by_label[first.installation][d.key], nodes);
+      if (!d.key.empty() || blocked == d.code || is_mid_update(pass, d.code, installation)) continue;
       std::set<std::string> left;
       // These findings are few, and are reported with the label's value if the operator must write the label.
       if (d.code == kLabelDropped) {
@@ -79,6 +112,7 @@ std::map<FoundOnNodes, NodesFound> collect(Pass& pass) {
       const std::string message = d.path.empty() ? d.message : fmt::format("{}: {}", d.path, d.message);
       NodesFound& entry = merged[{{d.code, message}, plugin_of(installation)}];
       if (entry.count == 0) entry.severity = d.severity;
+      entry.brief = d.brief;
       add_nodes(entry, d.code == kLabelDropped ? left : nodes);
     }
   }
@@ -90,21 +124,24 @@ std::map<FoundOnNodes, NodesFound> collect(Pass& pass) {
 void plan_preflight(Pass& pass) {
   for (const Finding& found : check_operand_setup(pass.s.world, pass.index.discovery))
     pass.finding(found.severity, found.object, found.why.code, found.why.message);
-  for (auto& [found, merged] : collect(pass)) {
+  MpsByLabel by_label;
+  for (auto& [found, merged] : collect(pass, by_label)) {
     const auto& [what, plugin] = found;
     std::sort(merged.nodes.begin(), merged.nodes.end());
-    const ObjectRef daemonset = daemonset_ref(plugin);
+    const auto report = [&](const ObjectRef& object, const std::string& on) {
+      pass.finding(merged.severity, object, what.code, on + what.message);
+      if (!merged.brief.empty()) pass.plan.findings.back().brief = on + merged.brief;
+    };
     const std::size_t each = merged.severity == Severity::info ? 0 : std::min(kMostNodes, merged.count);
-    for (std::size_t i = 0; i < each; ++i)
-      pass.finding(merged.severity, node_ref(merged.nodes[i]), what.code, what.message);
+    for (std::size_t i = 0; i < each; ++i) report(node_ref(merged.nodes[i]), "");
     if (const std::size_t rest = merged.count - each; rest > 0) {
       const auto first = merged.nodes.begin() + static_cast<std::ptrdiff_t>(each);
       const std::vector<std::string> named(first, first + static_cast<std::ptrdiff_t>(std::min(rest, kNamed)));
-      pass.finding(merged.severity, daemonset, what.code,
-                   fmt::format("on {} ({}{}): {}", counted(rest, each > 0 ? "further node" : "node"),
-                               fmt::join(named, ", "), rest > kNamed ? ", …" : "", what.message));
+      report(daemonset_ref(plugin), fmt::format("on {} ({}{}): ", counted(rest, each > 0 ? "further node" : "node"),
+                                                fmt::join(named, ", "), rest > kNamed ? ", …" : ""));
     }
   }
+  for (const auto& [installation, found] : by_label) report_by_label(pass, installation, found);
 }
 
 // --- If the record cannot be read, no rollout starts; the finding, the Event and every policy's status report it.

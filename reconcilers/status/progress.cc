@@ -196,15 +196,14 @@ ObjectRef state_ref(const Pass& pass) {
   return config_map_ref({pass.s.settings.operator_namespace, pass.s.settings.state_config_map});
 }
 
-void report_unstaged(Pass& pass, const PolicySum& sum, const std::string& unstaged) {
-  const bool unread = unstaged.starts_with(kClusterPolicyForbidden);
-  const bool breaks = unstaged.starts_with(kNodesWouldBreak);
-  const std::string_view reason = unread ? kClusterPolicyForbidden : breaks ? kNodesWouldBreak : kUnstagedClusterPolicy;
+void report_unstaged(Pass& pass, const PolicySum& sum, const Json& condition) {
+  const std::string reason = text_at(condition, "reason");
+  const bool unread = reason == kClusterPolicyForbidden;
   const std::string& owner_name = unread ? sum.unread_owner : sum.unstaged_owner;
-  ObjectRef about =
-      owner_name.empty() ? state_ref(pass) : ObjectRef{"nvidia.com/v1", "ClusterPolicy", "", owner_name, ""};
+  ObjectRef about = owner_name.empty() ? state_ref(pass) : cluster_policy_ref(owner_name);
   if (const ClusterPolicy* owner = pass.s.world.clusterpolicies.find(owner_name)) about.uid = owner->meta.uid;
-  pass.event(std::move(about), breaks || unread, reason, unread ? "Watch" : "Verify", message_of(unstaged));
+  pass.event(std::move(about), reason != kUnstagedClusterPolicy, reason, unread ? "Watch" : "Verify",
+             text_at(condition, "message"));
 }
 
 }  // namespace
@@ -224,8 +223,7 @@ void report_changes(Pass& pass, const PolicySum& sum, const Json& before, const 
     pass.event(pass.s.world.policies_served ? policy_ref(*sum.policy) : state_ref(pass), true, kLabelContested, "Label",
                text_at(condition_in(after, kLabelsContestedCondition), "message"));
   }
-  if (const std::string unstaged = newly_false(before, after, "Staged"); !unstaged.empty())
-    report_unstaged(pass, sum, unstaged);
+  if (!newly_false(before, after, "Staged").empty()) report_unstaged(pass, sum, condition_in(after, "Staged"));
 }
 
 // --- The operator's options in its state ConfigMap, so that the commands of people judge nodes by the same limits.

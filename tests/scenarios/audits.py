@@ -1,4 +1,5 @@
 """What `audit` reports about a fleet: nodes that serve nothing, and rollouts that have stopped."""
+from cluster.expectations import expect_texts
 from cluster.slices import SliceCluster
 from scenario import CONFIG_LABEL, INVALID, Cluster, expect, expect_that, fleet, held_canary, mps, one, scenario, ts
 
@@ -133,11 +134,6 @@ def said_about(c, reason):
     of_reason = [(f["severity"], f["message"]) for f in found if f["reason"] == reason and f["object"]["kind"] != "Node"]
     expect("findings %s" % reason, len(of_reason), 1)
     return of_reason[0] + (status,)
-
-
-def expect_texts(message, *texts):
-    for text in texts:
-        expect_that(text in message, text, message)
 
 
 def half_way(c, replicas=8):

@@ -15,6 +15,7 @@
 #include "reconcilers/explain/node.h"
 #include "reconcilers/explain/revisions.h"
 #include "reconcilers/reasons/names.h"
+#include "reconcilers/rollout/drain.h"
 
 namespace gso {
 
@@ -32,6 +33,7 @@ std::vector<std::string> names_of(const std::vector<Component>& components) {
 }
 
 std::string what_happens(const NodeDifference& d) {
+  if (d.blocked.code == kNodesWouldBreak) return "loses its GPUs";
   if (!d.blocked.code.empty()) return fmt::format("Blocked({})", d.blocked.code);
   if (d.leaves) return "leaves its change";
   if (d.in_progress) return "in progress";
@@ -47,21 +49,23 @@ bool waits_in_change(const NodeDifference& d) {
 
 // `reported`: the invalid text is reported elsewhere.
 // `first`: only nodes that start first have a row, and those in a change or blocked; null: all have one. `columns`: of
-// the terminal; 0: the output is none.
-void print_differences(const std::vector<NodeDifference>& all, bool reported, const FirstStarts* first,
+// the terminal; 0: the output is none. `announced`: by a ClusterPolicy, so that no pod blocks a change.
+void print_differences(const std::vector<NodeDifference>& all, bool reported, const FirstStarts* first, bool announced,
                        std::size_t columns, std::ostream& out) {
   if (all.empty()) {
     out << "No node would change.\n";
     return;
   }
-  std::vector<TextRow> rows{
-      {"NODE", "POLICY", "PROFILE", "FROM", "TO", "CHANGE", "RESTARTS", "CORDON", "BLOCKING PODS"}};
+  std::vector<TextRow> rows{{"NODE", "POLICY", "PROFILE", "FROM", "TO", "CHANGE", "RESTARTS", "CORDON",
+                             announced ? "PODS ON IT" : "BLOCKING PODS"}};
   std::size_t restarts = 0;
   std::size_t busy = 0;
   std::size_t stay = 0;
+  std::size_t breaking = 0;
   std::vector<std::string> leaving;
   for (const NodeDifference& d : all) {
-    stay += d.blocked.code.empty() ? 0 : 1;
+    breaking += d.blocked.code == kNodesWouldBreak ? 1 : 0;
+    stay += d.blocked.code.empty() || d.blocked.code == kNodesWouldBreak ? 0 : 1;
     if (d.leaves) leaving.push_back(d.node);
     restarts += d.restarts.empty() ? 0 : 1;
     busy += !d.blocked_by_pods.empty() || waits_in_change(d) ? 1 : 0;
@@ -82,9 +86,12 @@ void print_differences(const std::vector<NodeDifference>& all, bool reported, co
     if (stays || waits_in_change(d)) blocked[d.blocked.message].push_back(d.node);
   }
   for (const auto& [message, nodes] : blocked) print_line(out, "{}: {}", first_names(nodes), shown_message(message));
-  const std::size_t change = all.size() - stay - leaving.size();
-  out << fmt::format("{} would change, {} by restarts; {} {} pods that block the change\n", counted(change, "node"),
-                     restarts, counted(busy, "node"), busy == 1 ? "has" : "have");
+  const std::size_t change = all.size() - stay - breaking - leaving.size();
+  out << fmt::format("{} would change, {} by restarts; {} {} pods that {}\n", counted(change, "node"), restarts,
+                     counted(busy, "node"), busy == 1 ? "has" : "have",
+                     announced ? "request more than is left" : "block the change");
+  if (breaking > 0)
+    out << fmt::format("{} would lose {} GPUs\n", counted(breaking, "node"), breaking == 1 ? "its" : "their");
   if (!leaving.empty()) {
     print_line(out, "{} {} and {}: no pod was deleted there", first_names(leaving),
                leaving.size() == 1 ? "leaves its change" : "leave their changes",
@@ -130,6 +137,7 @@ OrderedJson to_json(const NodeDifference& d) {
           {"cordon", d.cordons},
           {"workloads", word_of(kWorkloadModeWords, d.workloads)},
           {"inTheWay", d.blocked_by_pods},
+          {"beyond", d.beyond},
           {"inProgress", d.in_progress},
           {"leaves", d.leaves},
           {"held", d.held},
@@ -151,13 +159,15 @@ struct Outcome {
   std::vector<RevisionChange> changes;
   // The given text, or the cluster's text, is invalid.
   [[nodiscard]] bool wrong() const {
-    const bool blocked =
-        std::ranges::any_of(nodes, [](const auto& node) { return node.blocked.code == kConfigInvalid; });
+    const bool blocked = std::ranges::any_of(nodes, [](const auto& node) {
+      return node.blocked.code == kConfigInvalid || node.blocked.code == kNodesWouldBreak;
+    });
     return blocked || !file.invalid.empty() || !file.dropped.empty();
   }
   // The node changes in the same way without the file, which is about others. What a policy of the file lets start is
   // its own, because it can also be its order and its stops that differ.
   [[nodiscard]] bool is_of_others(const NodeDifference& d) const {
+    if (file.cluster_policy) return false;
     const bool is_of_file =
         file.policy && file.invalid.empty() ? d.policy == file.policy->policy : file.profiles.contains(d.profile);
     return !is_of_file && is_same_change(d, without_file);
@@ -217,9 +227,18 @@ void print_text(const RolloutCall& call, const Outcome& found) {
   const bool starts = call.options.verb == RolloutOptions::Verb::start;
   std::ostringstream text;
   if (policy) print_selection(*policy, call.world.policies_served, text);
-  print_differences(found.nodes, invalid, starts ? &found.order : nullptr, columns, text);
+  const std::optional<ClusterPolicyPreview>& announced = found.file.cluster_policy;
+  if (announced) {
+    print_findings(call, announced->documents, {Severity::error, Severity::warning});
+    print_announced(*announced, text);
+  }
+  print_differences(found.nodes, invalid, starts ? &found.order : nullptr, announced.has_value(), columns, text);
   print_order(found.order, text);
   if (policy) print_waves(*policy, found.order, text);
+  for (const NodeDifference& d : found.nodes)
+    if (announced && !d.beyond.empty())
+      print_line(text, "{}: {} ({})", d.node, d.beyond, first_names(d.blocked_by_pods));
+  if (announced && !found.nodes.empty()) print_line(text, "{}", announced->staged ? kReplacedInWaves : kReplacedAtOnce);
   if (const std::int64_t others = found.unlisted; others > 0)
     print_line(text, "{} without this file and {} not listed. See: gpu-sharing-operator diff",
                others == 1 ? "1 node changes" : fmt::format("{} nodes change", others), others == 1 ? "is" : "are");
@@ -230,7 +249,7 @@ void print_text(const RolloutCall& call, const Outcome& found) {
     print_line(text, "{}", assumed_baseline_text(call.presence.running));
   for (const DroppedKey& dropped : found.file.dropped) print_line(text, "error KeyInUse: {}", text_of(dropped));
   *call.out << wrapped_prose(text.str(), columns);
-  if (!invalid) return;
+  if (!invalid || announced) return;
   print_findings(call, lint_text(call.options.file, call.input, PodRules()), {Severity::error});
   print_line(*call.out, "invalid: {}: no pod would be restarted with this profile",
              fmt::join(found.file.invalid_keys, ", "));
@@ -245,6 +264,9 @@ void print(const RolloutCall& call, const Outcome& found) {
                        {"invalid", found.file.invalid},
                        {"findings", json_list(found.file.dropped, as_json)},
                        {"leftAlone", found.left_alone}};
+  if (const auto& announced = found.file.cluster_policy)
+    document["clusterPolicy"] = {
+        {"name", announced->name}, {"fields", fields_json(announced->fields)}, {"staged", announced->staged}};
   if (found.file.policy) document["policy"] = preview_json(*found.file.policy, found.order);
   print_document(document, OutputForm::json, *call.out);
 }
@@ -253,7 +275,8 @@ void print(const RolloutCall& call, const Outcome& found) {
 // has nothing to do with are left out.
 asio::awaitable<k8s::Result<void>> find_differences(RolloutCall* call, std::string policy, Outcome* found) {
   const k8s::WallTime now = call->clock->now();
-  found->nodes = differences(call->world, call->settings, now);
+  found->nodes = found->file.cluster_policy ? announced_differences(call->world, call->settings, now)
+                                            : differences(call->world, call->settings, now);
   if (found->file.policy && found->file.invalid.empty())
     compare_changes(found->without_file, found->nodes, *found->file.policy);
   found->unlisted = std::ranges::count_if(
@@ -294,13 +317,14 @@ asio::awaitable<int> preview(RolloutCall* call, std::optional<GivenText> given, 
   learn_present_texts(*call, found);
   k8s::Result<void> done;
   if (given) done = apply_given(call->world, call->settings, *given, now);
-  if (!call->options.file.empty()) {
+  if (!call->options.file.empty() || !call->options.cluster_policy_patch.empty()) {
     World present = call->world;
     found.without_file = differences(present, call->settings, now);
     k8s::Result<EditedFile> applied = apply_file(*call, now);
     if (!applied) co_return call->refuse(applied.error().message);
     found.file = *std::move(applied);
   }
+  if (done && found.file.cluster_policy) done = co_await read_announced(call);
   if (done) done = co_await find_differences(call, policy, &found);
   if (!done) co_return call->refuse(done.error().message);
   if (call->options.verb == RolloutOptions::Verb::start)

@@ -323,10 +323,11 @@ k8s::Result<EditedFile> apply_text(RolloutCall& call, const k8s::Result<std::str
   if (!json) return std::unexpected(json.error());
   const OrderedJson document = OrderedJson::parse(*json, nullptr, false);
   if (!document.is_object())
-    return k8s::fail(k8s::Reason::invalid, "the input is no ConfigMap, SharingPolicy or profile");
+    return k8s::fail(k8s::Reason::invalid, "the input is no ConfigMap, SharingPolicy, ClusterPolicy or profile");
   const std::string kind = text_at(document, "kind");
   if (!kind.empty() && kind != "ConfigMap")
-    return k8s::fail(k8s::Reason::invalid, fmt::format("kind {} is no ConfigMap, SharingPolicy or profile", kind));
+    return k8s::fail(k8s::Reason::invalid,
+                     fmt::format("kind {} is no ConfigMap, SharingPolicy, ClusterPolicy or profile", kind));
   FleetIndex index;
   index.refresh(call.world, call.settings);
   const k8s::Result<std::vector<GivenText>> maps =
@@ -360,13 +361,15 @@ k8s::Result<EditedFile> apply_file(RolloutCall& call, k8s::WallTime now) {
                                                        file, documents));
   }
   const k8s::Result<std::string> json = yaml_to_json(call.input);
-  const bool is_policy = json && text_at(OrderedJson::parse(*json, nullptr, false), "kind") == "SharingPolicy";
-  if (!is_policy) return apply_text(call, json, now);
-  if (call.options.key.empty()) return apply_policy(call, *json, now);
-  return k8s::fail(k8s::Reason::invalid,
-                   fmt::format("--key goes with a profile, and {} is a SharingPolicy: leave --key out, and write "
-                               "spec.profile.configMapKey",
-                               file));
+  if (!call.options.cluster_policy_patch.empty()) return apply_cluster_policy(call, json.value_or(std::string()));
+  const std::string kind = json ? text_at(OrderedJson::parse(*json, nullptr, false), "kind") : std::string();
+  if (kind != "SharingPolicy" && kind != "ClusterPolicy") return apply_text(call, json, now);
+  if (call.options.key.empty())
+    return kind == "ClusterPolicy" ? apply_cluster_policy(call, *json) : apply_policy(call, *json, now);
+  return k8s::fail(
+      k8s::Reason::invalid,
+      fmt::format("--key goes with a profile, and {} is a {}: leave --key out, and write {}", file, kind,
+                  kind == "ClusterPolicy" ? "spec.devicePlugin.config.default" : "spec.profile.configMapKey"));
 }
 
 bool is_same_change(const NodeDifference& d, const std::vector<NodeDifference>& others) {

@@ -1,5 +1,5 @@
-// The file that `rollout diff --file` compares with: a profile, a whole ConfigMap, or a SharingPolicy that is about to
-// be created or edited; and what it concerns.
+// The file that `rollout diff --file` compares with: a profile, a whole ConfigMap, a SharingPolicy that is about to be
+// created or edited, or a ClusterPolicy; and what it concerns.
 #pragma once
 
 #include <cstdint>
@@ -70,20 +70,34 @@ struct PolicyPreview {
   std::vector<std::string> in_change;  // Its nodes that are in a change now.
 };
 
+// A ClusterPolicy that is about to be edited or patched.
+struct ClusterPolicyPreview {
+  std::vector<LintedDocument> documents;  // As `lint` reads it.
+  std::string name;
+  std::vector<FieldChange> fields;  // That differ from the present object.
+  bool staged = false;              // The operator replaces the pods, in waves (updateStrategy OnDelete).
+};
+
 // What the file says, once it is in the world.
 struct EditedFile {
   // Of a text that no plugin would take: each key and its first error. Of a SharingPolicy: the first error for which it
   // is refused, and the world is unchanged then.
   std::string invalid;
-  std::vector<std::string> invalid_keys;  // "key any", "SharingPolicy default"
-  std::set<std::string> profiles;         // That it holds, as "configmap/key".
-  std::vector<DroppedKey> dropped;        // What a whole ConfigMap leaves out.
-  std::optional<PolicyPreview> policy;    // It is a SharingPolicy.
+  std::vector<std::string> invalid_keys;               // "key any", "SharingPolicy default"
+  std::set<std::string> profiles;                      // That it holds, as "configmap/key".
+  std::vector<DroppedKey> dropped;                     // What a whole ConfigMap leaves out.
+  std::optional<PolicyPreview> policy;                 // It is a SharingPolicy.
+  std::optional<ClusterPolicyPreview> cluster_policy;  // It is a ClusterPolicy, or a patch of one.
 };
 // Puts what call.input holds into call.world, as `kubectl apply` would. Errors (`invalid`): it is neither a
 // SharingPolicy nor a profile nor a ConfigMap that a device plugin mounts, or its key is unknown; it has several
 // documents, and only the first would be read; or --key goes with a SharingPolicy, which has no key.
 [[nodiscard]] k8s::Result<EditedFile> apply_file(RolloutCall& call, k8s::WallTime now);
+// The same for a ClusterPolicy, which the cluster must have, or for call.options.cluster_policy_patch.
+[[nodiscard]] k8s::Result<EditedFile> apply_cluster_policy(RolloutCall& call, const std::string& json);
+// Reads the ConfigMap that call->world announces then, and that no plugin mounts yet.
+boost::asio::awaitable<k8s::Result<void>> read_announced(RolloutCall* call);
+void print_announced(const ClusterPolicyPreview& preview, std::ostream& out);
 // Compares the changes with those without the file. `with`: of all nodes of the world with the policy.
 void compare_changes(const std::vector<NodeDifference>& without, const std::vector<NodeDifference>& with,
                      PolicyPreview& preview);

@@ -87,6 +87,7 @@ namespace {
 int run_rollout(const RolloutOptions& rollout, const Options& options, std::istream& in, std::ostream& out,
                 std::ostream& err) {
   std::string input;
+  if (!rollout.cluster_policy_patch.empty()) input = rollout.cluster_policy_patch;
   if (!rollout.file.empty()) {
     k8s::Result<std::string> text = read_input(rollout.file, in);
     if (!text) return refuse(err, "gpu-sharing-operator " + command_of(rollout.verb), text.error().message);
@@ -126,12 +127,18 @@ namespace {
 void add_diff(CLI::App& app, RolloutOptions& rollout) {
   app.add_option(
          "-f,--file", rollout.file,
-         "ConfigMap, SharingPolicy or profile to compare with, - for stdin; by default what the cluster has now")
+         "ConfigMap, SharingPolicy, ClusterPolicy or profile to compare with, - for stdin; by default what the cluster "
+         "has now")
       ->type_name("FILE");
   app.add_option("--key", rollout.key,
                  "Key that a profile is for, else the ConfigMap's only key, else the plugin's default key")
       ->type_name("KEY");
-  app.footer("Reads only. Exit status 1: the profile is invalid, or a key in use would be removed.");
+  app.add_option("--clusterpolicy-patch", rollout.cluster_policy_patch,
+                 "Merge patch of the ClusterPolicy to compare with, as `kubectl patch --type merge` takes it")
+      ->type_name("PATCH");
+  app.footer(
+      "Reads only. Exit status 1: the profile is invalid, a key in use would be removed, or nodes would lose their "
+      "GPUs.");
 }
 
 void add_all(CLI::App& app, RolloutOptions& rollout) {
@@ -233,8 +240,13 @@ constexpr VerbText kVerbs[] = {
 k8s::Result<void> check_verb(RolloutOptions& rollout, const Options& options, const char* command) {
   rollout.lease_name = options.lease_name;
   if (rollout.verb == Verb::status) return check_watch(rollout);
+  const auto refuse = [&](std::string_view why) {
+    return k8s::fail(k8s::Reason::invalid, fmt::format("{}: {}", command, why));
+  };
+  if (!rollout.cluster_policy_patch.empty() && !rollout.file.empty())
+    return refuse("--clusterpolicy-patch and --file exclude each other");
   if (rollout.key.empty() || !rollout.file.empty()) return {};
-  return k8s::fail(k8s::Reason::invalid, std::string(command) + ": --key goes with --file");
+  return refuse("--key goes with --file");
 }
 
 Subcommand command_of_verb(const VerbText& text) {

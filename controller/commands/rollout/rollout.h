@@ -36,8 +36,9 @@ struct RolloutOptions {
   std::string to_revision{};      // undo: back to this one.
   bool write_config_map = false;  // undo: put the text into the ConfigMap.
   bool dry_run = false;           // start, undo: show what they would do.
-  std::string file{};             // diff: a ConfigMap or a profile; "-" is stdin.
+  std::string file{};             // diff: an object or a profile; "-" is stdin.
   std::string key{};              // diff: the key that a profile is for.
+  std::string cluster_policy_patch{};             // diff: a merge patch of the ClusterPolicy.
   std::string lease_name = Options().lease_name;  // Of the operator.
   bool watch = false;                             // status: a live view until SIGINT.
   bool wait = false;                              // status: until the rollouts are complete or stopped.
@@ -82,7 +83,7 @@ struct RolloutCall {
   k8s::Clock* clock = nullptr;
   RolloutOptions options;
   PlannerSettings settings;
-  std::string input{};  // The text of --file.
+  std::string input{};  // The text of --file, or the patch.
   World world{};
   FleetIndex index{};                     // Of `world` as it was read: a preview changes the world, and not this.
   std::vector<std::string> incomplete{};  // What could not be read.

@@ -148,8 +148,8 @@ Holds what_holds(RolloutCall& call, const std::string& policy) {
     const bool holds = outlasts_retry(rollout->gate().gate);
     any_starts = any_starts || !holds;
     if (!holds) continue;
-    out.lines.push_back(fmt::format("key {} waits ({}): {}", key.key.empty() ? "(none)" : key.key,
-                                    rollout->gate().reason(), rollout->gate().message));
+    out.lines.push_back(
+        fmt::format("key {} waits ({}): {}", or_none(key.key), rollout->gate().reason(), rollout->gate().message));
     // The preview has erased its rollout, which comes back with its pause: ended_and_paused() has the order.
     const bool comes_back =
         call.options.dry_run && rollout->object == nullptr && pause_of_rollout(*rollout).by == PausedBy::rollout;

@@ -89,8 +89,8 @@ class Tree {
                                                            : fmt::format("  started {} ago", age)));
     line(of_template ? fmt::format("  {} to {}, policy {}", describe_subject(rollout.config_map, rollout.key),
                                    rollout.to_revision, rollout.policy)
-                     : fmt::format("  {} key {} to {}, policy {}", rollout.config_map,
-                                   rollout.key.empty() ? "(none)" : rollout.key, rollout.to_revision, rollout.policy));
+                     : fmt::format("  {} key {} to {}, policy {}", rollout.config_map, or_none(rollout.key),
+                                   rollout.to_revision, rollout.policy));
     if (!facts.ready.message.empty()) line(one_line(fmt::format("  {}: {}", facts.ready.code, facts.ready.message)));
     line(fmt::format("  {}{}", counts_text(facts),
                      report.since_completion.empty() ? "" : "; " + report.since_completion));

@@ -61,7 +61,7 @@ TEST_F(RolloutCommand, DiffOfATextThatNoPluginTakesEndsWithOne) {
       1);
   EXPECT_THAT(out.str(), HasSubstr("invalid: key any: "));
   EXPECT_EQ(run_with(options, "kind: Secret\nmetadata: {name: x}\n"), 2);
-  EXPECT_THAT(err.str(), HasSubstr("kind Secret is no ConfigMap, SharingPolicy or profile"));
+  EXPECT_THAT(err.str(), HasSubstr("kind Secret is no ConfigMap, SharingPolicy, ClusterPolicy or profile"));
 }
 
 TEST_F(RolloutCommand, DiffOfAnUnknownKeyIsUsageAndNamesTheKeysThereAre) {
@@ -174,6 +174,97 @@ TEST_F(RolloutCommand, DiffOfAPolicyShowsProfilesWavesAndWhatHappensToPods) {
   EXPECT_EQ(document["policy"]["new"], true);
   EXPECT_EQ(document["policy"]["joins"]["default"][0], "gpu-1");
   EXPECT_EQ(document["policy"]["evicted"][0]["pods"][0], "gpu-operator/job");
+}
+
+// The cluster's ClusterPolicy, and the plugin's DaemonSet as the GPU Operator has made it of that.
+class ClusterPolicyDiff : public RolloutCommand {
+ protected:
+  ClusterPolicyDiff() {
+    post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+         R"({"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition",
+             "metadata":{"name":"clusterpolicies.nvidia.com"},"spec":{"group":"nvidia.com","scope":"Cluster",
+             "names":{"plural":"clusterpolicies","singular":"clusterpolicy","kind":"ClusterPolicy",
+                      "listKind":"ClusterPolicyList"},
+             "versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object",
+               "x-kubernetes-preserve-unknown-fields":true}}}]}})");
+    sim.clock.run_for(std::chrono::seconds(1));
+    post("/apis/nvidia.com/v1/clusterpolicies", file("any"));
+    const Json made = get("/apis/nvidia.com/v1/clusterpolicies/cluster-policy");
+    merge(kPluginDaemonSet, fmt::format(R"({{"metadata":{{"ownerReferences":[{{"apiVersion":"nvidia.com/v1",
+        "kind":"ClusterPolicy","name":"cluster-policy","uid":"{}","controller":true}}]}},
+        "spec":{{"template":{{"spec":{{"containers":[
+          {{"name":"nvidia-device-plugin","image":"nvcr.io/nvidia/k8s-device-plugin:v0.17.1"}},
+          {{"name":"config-manager","image":"nvcr.io/nvidia/k8s-device-plugin:v0.17.1","command":["config-manager"],
+            "env":[{{"name":"DEFAULT_CONFIG","value":"any"}},{{"name":"CONFIG_FILE_SRCDIR","value":"/available-configs"}},
+                   {{"name":"FALLBACK_STRATEGIES","value":"empty"}}],
+            "volumeMounts":[{{"name":"plugin-config","mountPath":"/available-configs"}}]}}]}}}}}}}})",
+                                        made["metadata"]["uid"].get<std::string>()));
+    record_gpu_1(target());
+    options.verb = Verb::diff;
+  }
+  static std::string file(const std::string& default_key) {
+    return R"({"apiVersion":"nvidia.com/v1","kind":"ClusterPolicy","metadata":{"name":"cluster-policy"},"spec":{
+        "devicePlugin":{"config":{"name":"mps-config","default":")" +
+           default_key + "\"}}}}";
+  }
+  int run_patch(const std::string& patch) {
+    options.cluster_policy_patch = patch;
+    return run_with(options, patch);
+  }
+};
+
+TEST_F(ClusterPolicyDiff, OfAPatchShowsNodesAmountsAndPodsBeyond) {
+  post("/api/v1/namespaces/gpu-operator/pods",
+       R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"job"},"spec":{"nodeName":"gpu-1",
+    "containers":[{"name":"c","image":"i","resources":{"limits":{"nvidia.com/gpu":"3"},"requests":{"nvidia.com/gpu":"3"}}}]}})");
+  const std::string patch = R"({"spec":{"devicePlugin":{"config":{"default":null}}}})";
+  EXPECT_EQ(run_patch(patch), 0) << err.str();
+  EXPECT_THAT(out.str(), testing::StartsWith("ClusterPolicy cluster-policy (changed)\n"
+                                             "  spec.devicePlugin.config.default any -> (none)\n"));
+  EXPECT_THAT(out.str(), testing::ContainsRegex("\ngpu-1 .*gpu-operator/job"));
+  EXPECT_THAT(out.str(),
+              HasSubstr("\n1 node would change, 1 by restarts; 1 has pods that request more than is left\n"));
+  EXPECT_THAT(out.str(), HasSubstr("\ngpu-1: 3 of nvidia.com/gpu requested, 2 served afterwards (gpu-operator/job)\n"));
+  EXPECT_THAT(out.str(), HasSubstr("; nvidia.com/gpu 4 -> 2 on one node\n"));
+  EXPECT_THAT(out.str(), HasSubstr("\nThe GPU Operator replaces the plugin's pods by itself: not in waves, "));
+  EXPECT_THAT(out.str(), Not(HasSubstr("  ->")));
+  options.json = true;
+  EXPECT_EQ(run_patch(patch), 0) << err.str();
+  const Json document = Json::parse(out.str());
+  EXPECT_EQ(document["clusterPolicy"]["fields"][0]["before"], "any");
+  EXPECT_EQ(document["nodes"][0]["beyond"], "3 of nvidia.com/gpu requested, 2 served afterwards");
+  EXPECT_EQ(get("/apis/nvidia.com/v1/clusterpolicies/cluster-policy")["spec"]["devicePlugin"]["config"]["default"],
+            "any")
+      << "it only reads";
+}
+
+TEST_F(ClusterPolicyDiff, OfADefaultThatIsNoKeyNamesWhatWouldLoseItsGpus) {
+  for (const bool as_file : {false, true}) {
+    options.file = as_file ? "-" : "";
+    options.cluster_policy_patch = as_file ? "" : R"({spec: {devicePlugin: {config: {default: ayn}}}})";
+    EXPECT_EQ(run_with(options, as_file ? file("ayn") : options.cluster_policy_patch), 1) << err.str();
+    EXPECT_THAT(out.str(), testing::ContainsRegex("\ngpu-1 .*loses its GPUs"));
+    EXPECT_THAT(out.str(), HasSubstr("did you mean \"any\"?"));
+    EXPECT_THAT(out.str(), HasSubstr("\n1 node would lose its GPUs\n"));
+  }
+}
+
+TEST_F(ClusterPolicyDiff, OfAnotherConfigMapReadsThatOne) {
+  post("/api/v1/namespaces/gpu-operator/configmaps",
+       R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"other"},"data":{"whole":"version: v1\n"}})");
+  EXPECT_EQ(run_patch(R"({"spec":{"devicePlugin":{"config":{"name":"other","default":"whole"}}}})"), 0) << err.str();
+  EXPECT_THAT(out.str(), testing::ContainsRegex("\ngpu-1 +default +other/whole "));
+  EXPECT_EQ(run_patch(R"({"spec":{"devicePlugin":{"config":{"name":"othr"}}}})"), 1) << err.str();
+  EXPECT_THAT(out.str(), HasSubstr("ConfigMap gpu-operator/othr does not exist"));
+}
+
+TEST_F(ClusterPolicyDiff, OfWhatIsThereChangesNothingAndWhatIsNoPatchIsRefused) {
+  EXPECT_EQ(run_patch("{}"), 0) << err.str();
+  EXPECT_EQ(out.str(), "ClusterPolicy cluster-policy (unchanged)\nNo node would change.\n");
+  EXPECT_EQ(run_patch("default"), 2);
+  EXPECT_THAT(err.str(), HasSubstr("--clusterpolicy-patch is no merge patch"));
+  EXPECT_EQ(run_patch(R"({"spec":{"devicePlugin":{"config":{"defualt":"x"}}}})"), 0) << err.str();
+  EXPECT_THAT(out.str(), HasSubstr("Did you mean \"default\"?"));
 }
 
 TEST_F(RolloutCommand, DiffOfAPolicyThatIsRefusedEndsWithOne) {

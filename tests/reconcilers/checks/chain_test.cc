@@ -293,14 +293,14 @@ TEST(PreflightCache, TwoKeysOfOneTextHaveAnswersOfTheirOwn) {
   };
   const gso::Setup first = workshop.by_label("a").setup(mps(4));
   const PreflightCache::Answer kept = cache.check(first);  // Held, as by a node.
-  EXPECT_NE(message("b").find(" make b the default key "), std::string::npos) << message("b");
-  EXPECT_NE(message("a").find(" make a the default key "), std::string::npos) << message("a");
+  EXPECT_NE(message("b").find(" selects MPS key b. "), std::string::npos) << message("b");
+  EXPECT_NE(message("a").find(" selects MPS key a. "), std::string::npos) << message("a");
 }
 
 // Regression: the advice named the operator's own key, which it deletes when no policy has it, as the default key of
 // all nodes: typed as printed, it left them without GPUs.
 TEST(Chain, MpsByLabelProposesNoGeneratedKeyAndNamesWhatAnotherDefaultDoes) {
-  constexpr std::string_view kOfAll = "all nodes without a label nvidia.com/device-plugin.config would then run it";
+  constexpr std::string_view kOfAll = "all nodes without that label would then run it";
   Workshop workshop("v0.20.0");
   const auto message = [&](const std::string& key, bool left) {
     gso::Setup setup = workshop.by_label(key).setup(mps(4));
@@ -311,16 +311,21 @@ TEST(Chain, MpsByLabelProposesNoGeneratedKeyAndNamesWhatAnotherDefaultDoes) {
   };
   const std::string own = message("mps-4", false);
   EXPECT_NE(own.find(kOfAll), std::string::npos) << own;
-  EXPECT_NE(own.find(": set fixes.mpsSignal of the operator's chart"), std::string::npos) << own;
+  EXPECT_NE(own.find("set fixes.mpsSignal=true in the operator's chart"), std::string::npos) << own;
+  EXPECT_NE(own.find("\"default\":\"mps-4\""), std::string::npos) << own;
   const std::string generated = message("gso-fresh-863976a492", false);
-  EXPECT_EQ(generated.find("gso-"), std::string::npos) << generated;
-  EXPECT_NE(generated.find("set fixes.mpsSignal of the operator's chart"), std::string::npos) << generated;
+  EXPECT_EQ(generated.find("\"default\":\"gso-"), std::string::npos) << generated;
+  EXPECT_NE(generated.find("set fixes.mpsSignal=true in the operator's chart"), std::string::npos) << generated;
   EXPECT_NE(generated.find("a key of your own of ConfigMap gpu-operator/mps-config"), std::string::npos) << generated;
   EXPECT_NE(generated.find("name that by configMapKey"), std::string::npos) << generated;
   EXPECT_NE(generated.find(kOfAll), std::string::npos) << generated;
   const std::string left = message("gso-fresh-863976a492", true);
   EXPECT_TRUE(left.ends_with("Remove the label")) << left;
   EXPECT_EQ(left.find("default"), std::string::npos) << left;
+  // What the release cannot do is not proposed to it.
+  Workshop older("v0.19.3");
+  for (const Diagnostic& d : run_preflight(older.by_label("mps-4").setup(mps(4))))
+    EXPECT_EQ(d.message.find("mpsSignal"), std::string::npos) << d.message;
 }
 
 TEST(PreflightCache, AlikeSetupsShareAnAnswerAndADifferenceInAnythingThatIsReadMakesAnother) {

@@ -65,6 +65,25 @@ TEST(LintHelmValues, EachChartAndSubchartHasItsOwnPlace) {
   }
 }
 
+// The install that NVIDIA documents: `--set devicePlugin.config.name=mps-config`, and somebody else's ConfigMap.
+TEST(LintHelmValues, ValuesThatOnlyNameAConfigMapAreNoProfile) {
+  const std::vector<std::pair<std::string, Codes>> table{
+      {"devicePlugin:\n  config:\n    name: mps-config\n", {}},
+      {"devicePlugin:\n  config:\n    name: mps-config\n    default: any\n", {}},
+      {"devicePlugin:\n  config:\n    default: any\n", {}},
+      {"gpu-operator:\n  devicePlugin:\n    config:\n      name: mps-config\n", {}},
+      {"devicePlugin:\n  config:\n    name: mps-config\n    defualt: any\n", {"UnknownField"}},
+  };
+  for (const auto& [values, expected] : table) {
+    SCOPED_TRACE(values);
+    const auto documents = lint(values);
+    ASSERT_EQ(documents.size(), 1u);
+    EXPECT_EQ(documents[0].kind, "HelmValues");
+    EXPECT_EQ(codes(documents[0]), expected);
+    EXPECT_EQ(codes(documents[0], true).front(), "HelmValues");
+  }
+}
+
 TEST(LintHelmValues, ReleasesInAClusterHaveValuesToo) {
   const std::vector<std::string> releases{
       "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: nvdp}\nspec:\n  values:\n    "

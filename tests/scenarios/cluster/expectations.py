@@ -18,6 +18,12 @@ def expect_that(holds, wanted, got=""):
         raise Failure("expected %s, got %s" % (wanted, show(got)))
 
 
+def expect_texts(message, *texts):
+    """Fails unless each of the texts is in the message."""
+    for text in texts:
+        expect_that(text in message, text, message)
+
+
 def show(value):
     """A value on one line that is not too long for a message."""
     text = value if isinstance(value, str) else json.dumps(value, default=str, sort_keys=True)

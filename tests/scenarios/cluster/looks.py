@@ -45,7 +45,10 @@ class Looks:
         except ValueError:
             raise Failure("expected a plan in JSON, got exit status %d: %s" %
                           (done.returncode, show(done.stderr or done.stdout)))
-        return Tick(self, printed, done.returncode)
+        tick = Tick(self, printed, done.returncode)
+        if tick.holes():
+            raise Failure("expected sentences without holes, got %s" % show(tick.holes()))
+        return tick
 
     def tick(self, now=None, held=None, options=(), killed_after=None):
         """Plans at `now` (by default the cluster's clock) and applies it all. Conditions count as held for `held`: by

@@ -1,6 +1,19 @@
 """Reading what the operator has planned: a `Tick` is one look, a `Run` several of them."""
+import re
+
 from .names import STATE_LABEL
 from .times import moment, stamp
+
+# Where a name is missing in a sentence: two spaces, a space before a stop, empty quotes or brackets.
+HOLE = re.compile(r"\S  +\S|\s[,.:;](?:\s|$)|\"\"|''|\(\s*\)")
+
+
+def texts_in(value):
+    """Every text of several words in a status."""
+    if isinstance(value, str):
+        return [value] if " " in value else []
+    items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else []
+    return [text for item in items for text in texts_in(item)]
 
 
 class Tick:
@@ -57,6 +70,18 @@ class Tick:
                     if condition["type"] == kind:
                         return condition
         return {}
+
+    def sentences(self):
+        """Every text for people of this look: findings, Events, statuses, messages on nodes."""
+        said = [finding["message"] for finding in self.all_findings]
+        said += [event["event"].get("note", "") for event in self.events()]
+        said += [text for action in self.of("PatchStatus") for text in texts_in(action["status"])]
+        return said + [text for action in self.of("PatchNode")
+                       for key, text in action.get("annotations", {}).get("set", {}).items() if key.endswith("/message")]
+
+    def holes(self):
+        """The sentences in which something is missing; what they quote is other people's text."""
+        return sorted({text for text in self.sentences() if HOLE.search(re.sub(r'"[^"]+"', "quoted", text))})
 
     def disrupts(self):
         """Whether anything is taken out of service or ended."""

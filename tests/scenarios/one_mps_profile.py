@@ -1,0 +1,68 @@
+"""Labels that select MPS profiles where the plugin's release serves one for a whole installation."""
+import json
+
+from cluster.expectations import expect_texts
+from cluster.program import ask
+from scenario import CONFIG_LABEL, Cluster, expect, expect_that, mps, one, scenario, ts
+
+PATCH = "kubectl patch clusterpolicies.nvidia.com/cluster-policy --type merge"
+
+
+def two_keys(version="v0.20.1", default=""):
+    c = Cluster({"mps-two": mps(2), "mps-four": mps(4), "plain": ts(2)}, default=default, version=version)
+    c.add_nodes("n01", "n02")
+    c.set_label("n01", CONFIG_LABEL, "mps-two")
+    c.set_label("n02", CONFIG_LABEL, "mps-four")
+    c.install()
+    c.after("2m")
+    return c
+
+
+def explained(c, name):
+    return json.loads(ask(["explain", name, "-f", "-", "-o", "json"], c.manifests()).stdout)
+
+
+@scenario
+def two_labels_with_mps_keys_are_one_finding_that_asks_for_a_choice():
+    """Two nodes select two MPS keys: one error for the fleet names both, and each choice with what to type."""
+    c = two_keys()
+    found = one(c.ticks[-1].findings("MPSByLabelUnsupported"))
+    expect("about", (found["severity"], found["object"]["kind"]), ("error", "DaemonSet"))
+    expect_texts(found["message"], "selects MPS keys mps-four (n02), mps-two (n01)", "one MPS profile per installation",
+                 "the default key (none)", PATCH, "time-slicing", "n01, n02 lose their GPUs at the next restart")
+    errors = [p for p in c.audited_problems() if p["severity"] == "error"]
+    expect("errors of the audit", [p["reason"] for p in errors], ["MPSByLabelUnsupported"])
+    expect_that(len(found["message"]) <= 1024, "a message that fits into an Event", len(found["message"]))
+
+
+@scenario
+def a_release_is_told_only_what_it_can_do():
+    """The advice for v0.20.1 names fixes.mpsSignal; that for v0.19.3, with which the signal does not help, names the upgrade alone."""
+    for version, present, absent in (("v0.20.1", "set fixes.mpsSignal=true", "upgrade the plugin"),
+                                     ("v0.19.3", "upgrade the plugin to v0.20.0 or later", "mpsSignal")):
+        c = two_keys(version)
+        reported = [p["message"] + json.dumps(p) for p in c.audited_problems()]
+        reported.append(json.dumps([f for f in explained(c, "n01")["findings"]]))
+        for text in [text for text in reported if "MPSByLabelUnsupported" in text]:
+            expect_texts(text, present)
+            expect_that(absent not in text, "no advice for %s that names %s" % (version, absent), text)
+
+
+@scenario
+def a_node_that_will_lose_its_gpus_is_not_called_up_to_date():
+    """`explain` of such a node: the headline says that it would break, and each error is printed once."""
+    reported = explained(two_keys(), "n01")
+    expect("state", reported["state"], "NodesWouldBreak")
+    expect_texts(reported["message"], "MPS key mps-two", "without a default key")
+    expect("errors", [f["reason"] for f in reported["findings"] if f["severity"] == "error"], ["MPSByLabelUnsupported"])
+    expect_texts(reported["findings"][[f["reason"] for f in reported["findings"]].index("MPSByLabelUnsupported")]["message"],
+                 "selects MPS key mps-two")
+
+
+@scenario
+def a_default_with_mps_serves_its_own_nodes():
+    """One of the two keys is the default: only the node with the other one is named, and its neighbour is up to date."""
+    c = two_keys(default="mps-two")
+    found = one(c.ticks[-1].findings("MPSByLabelUnsupported"))
+    expect_texts(found["message"], "selects MPS key mps-four (n02).", "the default key mps-two", '"default":"mps-four"')
+    expect("state of n01", explained(c, "n01")["state"], "UpToDate")
