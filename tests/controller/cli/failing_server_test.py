@@ -14,7 +14,7 @@ import threading
 import unittest
 
 BINARY = sys.argv.pop(1)
-COMMANDS = (["status"], ["audit"], ["explain", "n1"], ["plan", "--from-cluster"], ["rollout", "status"], ["check"], ["support-bundle", "-o", "-"],
+COMMANDS = (["status"], ["audit"], ["explain", "n1"], ["verify", "n1"], ["plan", "--from-cluster"], ["rollout", "status"], ["check"], ["support-bundle", "-o", "-"],
             ["cleanup", "--dry-run"])
 STATUS = json.dumps({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "InternalError", "message": "etcd is gone", "code": 500})
 # Without the settings of whoever runs the tests: the program warns of those that it does not know.

@@ -17,6 +17,7 @@
 #include "controller/commands/commands.h"
 #include "k8sclient/transport/transport.h"
 #include "tests/change_words/change_words.h"
+#include "tests/controller/authorizing_transport.h"
 #include "tests/controller/our_cluster.h"
 
 namespace gso::verify_test {
@@ -192,10 +193,10 @@ sharing: {mps: {resources: [{name: nvidia.com/gpu, replicas: 4}]}}
   void share(const std::string& text) {
     merge("/api/v1/namespaces/gpu-operator/configmaps/mps-config", Json{{"data", {{"any", text}}}}.dump());
   }
-  int verify() {
+  int verify(k8s::Transport* through = nullptr) {
     out.str("");
     err.str("");
-    k8s::ApiClient mine(&cluster, &sim.clock, k8s::ClientOptions());
+    k8s::ApiClient mine(through == nullptr ? &cluster : through, &sim.clock, k8s::ClientOptions());
     if (stop == nullptr) stop = sim.clock.make_signal();
     return sim.run(verify_on_cluster(&mine, &sim.clock, stop.get(), asked, PlannerSettings(), &out, &err));
   }
@@ -351,6 +352,27 @@ TEST_F(Verify, WithoutAProgramTimeSlicingProvesNothing) {
   cluster.behaviour.program = "";
   EXPECT_EQ(verify(), 1) << out.str() << err.str();
   EXPECT_THAT(out.str(), HasSubstr("ClientFails: 4 of 4 clients"));
+}
+
+// Those of docs/rights.md, and each of the last two left out.
+TEST_F(Verify, ItNeedsTheRightsOfItsDocumentationAndNamesWhatIsMissing) {
+  const std::vector<std::string> list{"list"};
+  const std::vector<RbacRule> reader{{{""}, {"nodes", "configmaps", "pods", "events"}, list, ""},
+                                     {{"apps"}, {"daemonsets", "controllerrevisions"}, list, ""}};
+  const RbacRule jobs{{"batch"}, {"jobs"}, {"create", "delete", "get"}, "team"};
+  const RbacRule logs{{""}, {"pods/log"}, {"get"}, "team"};
+  const auto verify_with = [&](std::vector<RbacRule> rules) {
+    rules.insert(rules.end(), reader.begin(), reader.end());
+    AuthorizingTransport guard(&cluster, std::move(rules));
+    return verify(&guard);
+  };
+  EXPECT_EQ(verify_with({logs}), 2);
+  EXPECT_THAT(err.str(), HasSubstr("add {apiGroups: [batch], resources: [jobs], verbs: [create]}"));
+  EXPECT_TRUE(cluster.job.is_null());
+  EXPECT_EQ(verify_with({jobs, logs}), 0) << out.str() << err.str();
+  EXPECT_EQ(verify_with({jobs}), 2);
+  EXPECT_THAT(out.str(), HasSubstr("resources: [pods/log], verbs: [get]"));
+  EXPECT_EQ(cluster.deletions.size(), 2U);
 }
 
 TEST_F(Verify, WhoeverStopsItLeavesNoJob) {
