@@ -82,7 +82,7 @@ k8s::Result<EditedFile> apply_cluster_policy(RolloutCall& call, const std::strin
   EditedFile file;
   ClusterPolicyPreview& out = file.cluster_policy.emplace();
   out.name = present.meta.name;
-  out.documents = lint_text(is_patch ? "the patched ClusterPolicy" : call.options.file, call.input, KaiPodRules());
+  out.documents = lint_text(is_patch ? "the patched ClusterPolicy" : call.options.file, call.input, PodRules());
   file.invalid_keys = {"ClusterPolicy " + out.name};
   for (const LintedDocument& document : out.documents)
     for (const Diagnostic& d : document.diagnostics)
