@@ -48,6 +48,7 @@ OrderedJson explanation_json(const PodExplanation& e) {
           {"requests", e.requests},
           {"causes", std::move(causes)},
           {"nodes", std::move(nodes)},
+          {"sharedGPUs", shared_gpus_json(e.shared_gpus)},
           {"events", e.events},
           {"beside", e.beside}};
 }
@@ -56,6 +57,12 @@ void print_lines(std::string_view heading, const std::vector<std::string>& lines
   if (lines.empty()) return;
   print_line(out, "{}:", heading);
   for (const std::string& line : lines) print_line(out, "  {}", shown_message(line));
+}
+
+void print_shared_gpus(const std::vector<SharedGpu>& gpus, std::ostream& out) {
+  std::vector<std::string> lines;
+  for (const SharedGpu& gpu : gpus) lines.push_back(to_string(gpu));
+  print_lines("GPUs shared by KAI", lines, out);
 }
 
 // What the node must show beside what it shows, as a table; where that is wider than the terminal, what differs has a
@@ -111,6 +118,7 @@ void print_explanation(const NodeExplanation& e, std::ostream& out, std::size_t 
   print_lines("notes", e.notes, out);
   print_lines("operands", e.operands, out);
   print_lines("GPU pods", e.consumers, out);
+  print_shared_gpus(e.shared_gpus, out);
   std::vector<std::string> quiet;
   for (const Finding& finding : e.findings) {
     const auto known = e.remedies.find(finding.why.code);
@@ -139,6 +147,7 @@ void print_explanation(const PodExplanation& e, std::ostream& out, std::size_t /
     for (const std::string& option : cause.cure.options) print_line(out, "  - {}", option);
     if (!cause.cure.command.empty()) print_line(out, "  {}", cause.cure.command.text());
   }
+  print_shared_gpus(e.shared_gpus, out);
   print_lines("events", e.events, out);
   print_lines("GPU pods of its namespace", e.beside, out);
   if (e.causes.empty() && !e.asks.empty()) out << "No problem found in the objects that were read\n";

@@ -64,7 +64,7 @@ void ClusterPods::place_for_kai(World& world, WallTime now) {
     const KaiPod& pod = views.for_kai;
     const bool watched = pod.meta.labels.contains(kai::kGroupLabel) || role_of(pod, view) == KaiRole::unlabelled;
     if (watched) kai.pods.init_apply(pod);
-    for (const std::string& group : groups_of(pod)) {
+    for (const std::string& group : groups_of(pod.meta.labels)) {
       LookupResults::Group& listed = kai.lookups.groups[group];
       listed.at = one_look(now);
       if (pod.meta.labels.contains(std::string(kai::kGroupPrefix) + group)) listed.pods.push_back(pod);

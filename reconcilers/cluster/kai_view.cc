@@ -32,24 +32,24 @@ bool is_alive(const KaiPod& pod) {
   return pod.phase.view() != "Succeeded" && pod.phase.view() != "Failed";
 }
 
-std::vector<std::string> groups_of(const KaiPod& pod) {
+std::vector<std::string> groups_of(const k8s::StringMap& labels) {
   std::vector<std::string> out;
   const auto add = [&](std::string_view group) {
     if (!group.empty() && std::ranges::find(out, group) == out.end()) out.emplace_back(group);
   };
-  for (const auto& label : pod.meta.labels) {
+  for (const auto& label : labels) {
     const std::string_view key = label.key.view();
     if (key == kGroupLabel) add(label.value.view());
     if (!key.starts_with(kGroupPrefix)) continue;
     add(key.substr(kGroupPrefix.size()));
     // KAI's binder looks for key and value; its scheduler reads the values, and only of pods with the plain label.
-    if (pod.meta.labels.contains(kGroupLabel)) add(label.value.view());
+    if (labels.contains(kGroupLabel)) add(label.value.view());
   }
   return out;
 }
 
 std::vector<std::string> groups_in_role(const KaiPod& pod, KaiRole role) {
-  if (role == KaiRole::consumer) return groups_of(pod);
+  if (role == KaiRole::consumer) return groups_of(pod.meta.labels);
   if (role != KaiRole::reservation) return {};
   return {std::string(pod.meta.labels.get(kGroupLabel).value_or(""))};
 }

@@ -80,9 +80,9 @@ enum class KaiRole {
 [[nodiscard]] bool is_leftover(const KaiPod& pod, const KaiView& view);
 // The pod exists and is neither Succeeded nor Failed: Unknown, Pending and terminating pods are alive.
 [[nodiscard]] bool is_alive(const KaiPod& pod);
-// Groups that a pod's labels name, as the value of runai-gpu-group or in a key runai-gpu-group/<group>; for a pod with
-// the plain label also the value of such a key, in case a person edited it. Without duplicates.
-[[nodiscard]] std::vector<std::string> groups_of(const KaiPod& pod);
+// Groups that these labels of a pod name, as the value of runai-gpu-group or in a key runai-gpu-group/<group>; for a
+// pod with the plain label also the value of such a key, in case a person edited it. Without duplicates.
+[[nodiscard]] std::vector<std::string> groups_of(const k8s::StringMap& labels);
 // Groups that the pod belongs to in its role: a consumer to all groups that it names, a reservation only to the group
 // of the plain label (KAI reads no other), an unlabelled one to none.
 [[nodiscard]] std::vector<std::string> groups_in_role(const KaiPod& pod, KaiRole role);

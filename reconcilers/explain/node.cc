@@ -283,6 +283,7 @@ void add_consumers(const Snapshot& snapshot, NodeExplanation& out) {
     std::string asks;
     for (const auto& [resource, count] : pod.gpu_requests)
       asks += fmt::format("{}{}={}", asks.empty() ? "" : ",", shown_value(resource.view()), count);
+    if (asks.empty()) asks = asked_of_kai(pod.meta.annotations);
     if (asks.empty()) asks = "without a request";
     out.consumers.push_back(fmt::format("{}: {}", shown_value(k8s::to_string(pod.meta.key())), asks));
     out.pods.push_back({std::string(pod.meta.ns.view()), pod.meta.name, "", pod.ready, amounts(pod.gpu_requests)});
@@ -352,6 +353,7 @@ std::optional<NodeExplanation> explain_node(const Snapshot& snapshot, FleetIndex
   }
   add_notes(pass, index.impl(), *node, a, out);
   add_consumers(snapshot, out);
+  out.shared_gpus = shared_gpus(snapshot, index.impl(), name);
   for (const Finding& finding : findings) {
     const bool mine = finding.object.kind == "Node" && finding.object.name == name;
     if (mine && std::ranges::find(out.findings, finding) == out.findings.end()) out.findings.push_back(finding);
@@ -431,6 +433,7 @@ OrderedJson explanation_json(const NodeExplanation& e) {
           {"target", e.target},
           {"shows", std::move(rows)},
           {"slices", slices_json(e.slices)},
+          {"sharedGPUs", shared_gpus_json(e.shared_gpus)},
           {"notes", e.notes},
           {"operands", e.operands},
           {"consumers", e.consumers},

@@ -143,6 +143,39 @@ struct DaemonProgress {
 [[nodiscard]] std::map<std::string, Phase> daemon_phases(const World& world, const FleetIndex::Impl& index,
                                                          const RolloutKey& rollout);
 
+// --- The GPUs of a node that KAI shares: which pods have a part of each, and how much.
+
+// One group of KAI's, which is one GPU.
+struct SharedGpu {
+  std::string group;
+  std::vector<std::string> reservations;  // Pods that hold it, "namespace/name"; several are a fault of KAI's.
+  std::string device;                     // The GPU's UUID, as a reservation says; empty: not known.
+  struct Part {
+    k8s::ObjectKey pod;
+    std::string fraction;         // The annotation gpu-fraction; empty: the pod asks for memory, or in another way.
+    std::int64_t memory_mib = 0;  // gpu-memory; 0: the pod asks for a fraction, or in another way.
+  };
+  std::vector<Part> parts;  // By namespace and name.
+  // Sums of what can be read.
+  double fraction = 0;
+  std::int64_t memory_mib = 0;
+};
+
+// By group. Pods that have ended, and those that KAI has not placed, have no part. Empty: none is shared, or the node's
+// GPU pods are not among snapshot.consumers.
+[[nodiscard]] std::vector<SharedGpu> shared_gpus(const Snapshot& snapshot, const FleetIndex::Impl& index,
+                                                 std::string_view node);
+// "group g1 (GPU-1, held by kai-resource-reservation/gpu-reservation-n1-x): team/a 0.5, lab/b 0.25; together 0.75 of
+// it"
+[[nodiscard]] std::string to_string(const SharedGpu& gpu);
+// [{"group":"g1","reservations":[…],"device":"GPU-1","pods":[{"namespace":…,"name":…,"fraction":"0.5","memoryMiB":0}],
+// "fraction":0.75,"memoryMiB":0}]
+[[nodiscard]] nlohmann::ordered_json shared_gpus_json(const std::vector<SharedGpu>& gpus);
+
+// "a share of 0.5 of a GPU, from KAI" of a pod's annotations; empty: it asks KAI for none by gpu-fraction or
+// gpu-memory.
+[[nodiscard]] std::string asked_of_kai(const k8s::StringMap& annotations);
+
 struct NodeExplanation {
   std::string node;
   ShownState shown;
@@ -179,6 +212,7 @@ struct NodeExplanation {
   };
   std::vector<NodePod> pods;
   std::vector<GpuBar> slices;          // Of a node whose GPUs are partitioned.
+  std::vector<SharedGpu> shared_gpus;  // By KAI.
   std::vector<std::string> notes;      // Cordons, holds, a change in progress: for people.
   std::vector<std::string> operands;   // "plugin: nvidia-…-x7k2p Running, ready"
   std::vector<std::string> consumers;  // "team-a/train-0: nvidia.com/gpu=1"

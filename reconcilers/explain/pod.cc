@@ -32,11 +32,8 @@ std::string asks_of(const AskedPod& asked) {
   std::string out;
   for (const auto& [resource, count] : asked.pod.gpu_requests)
     if (count > 0) out += fmt::format("{}{}={}", out.empty() ? "" : ", ", shown_value(resource.view()), count);
-  const StringMap& annotations = asked.pod.meta.annotations;
-  if (const auto fraction = annotations.get(kai::kFraction))
-    out += fmt::format("{}a share of {} of a GPU, from KAI", out.empty() ? "" : ", ", shown_value(*fraction));
-  if (const auto memory = annotations.get(kai::kMemory))
-    out += fmt::format("{}{} MiB of a GPU, from KAI", out.empty() ? "" : ", ", shown_value(*memory));
+  if (const std::string share = asked_of_kai(asked.pod.meta.annotations); !share.empty())
+    out += (out.empty() ? "" : ", ") + share;
   if (out.empty() && asked.pod.dra_gpu_claim) out = "what its ResourceClaims name: " + names_of_claims(asked);
   if (out.empty() && asked.pod.nvidia_visible_devices) out = "GPUs by NVIDIA_VISIBLE_DEVICES, without a request";
   return out;
@@ -157,6 +154,26 @@ void add_slice_limits(std::string_view json, PodExplanation& out) {
   if (const k8s::Result<SlicePod> pod = project_slice_pod(json))
     std::ranges::move(slice_limits(*pod), std::back_inserter(out.causes));
 }
+
+// The GPU that the pod has a part of, the pods beside it, and that nothing limits the parts. Only HAMi-core does.
+void add_share_of_kai(const PodQuestion& q, PodExplanation& out) {
+  const KaiView view = view_kai(q.snapshot.world.kai, q.snapshot.settings.kai);
+  if (!view.served || q.asked.pod.node_name.empty()) return;
+  const ObjectKey key = q.asked.pod.meta.key();
+  out.shared_gpus = shared_gpus(q.snapshot, q.index.impl(), q.asked.pod.node_name.view());
+  std::erase_if(out.shared_gpus, [&](const SharedGpu& gpu) {
+    return std::ranges::find(gpu.parts, key, &SharedGpu::Part::pod) == gpu.parts.end();
+  });
+  const bool of_kai = q.asked.fraction && q.asked.pod.scheduler_name.view() == view.scheduler_name;
+  if (!of_kai || view.sharing.mode == "HamiCore") return;
+  out.causes.push_back(pod_cause(
+      Severity::info, "FractionMemory",
+      "KAI counts the pod's share of a GPU when it places pods, and limits neither its memory nor its time: each of "
+      "its processes sees the whole GPU, and one that allocates more than its share takes it from the pods beside it. "
+      "Let the program limit itself (for vLLM --gpu-memory-utilization), or run KAI with an isolator "
+      "(gpuSharingMode)"));
+}
+
 }  // namespace
 
 k8s::Result<PodExplanation> explain_pod(const Snapshot& snapshot, FleetIndex& index, std::string_view json) {
@@ -167,6 +184,7 @@ k8s::Result<PodExplanation> explain_pod(const Snapshot& snapshot, FleetIndex& in
   const Plan plan = plan_all(snapshot, index, {.synced = everything_synced});
   add_causes({snapshot, index, *asked, &plan}, out);
   if (!waits_in_vain(snapshot.world, out)) add_slice_limits(json, out);
+  add_share_of_kai({snapshot, index, *asked, &plan}, out);
   for (PodCause& cause : out.causes) {
     cause.cure.command = command_here(snapshot.world, std::move(cause.cure.command));
     cause.reason.message = shown_message(cause.reason.message);

@@ -10,6 +10,7 @@
 
 #include "k8sclient/value/error.h"
 #include "reconcilers/explain/commands.h"
+#include "reconcilers/explain/node.h"
 #include "reconcilers/fleet/fleet.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/plan.h"
@@ -46,6 +47,7 @@ struct PodExplanation {
   // For a pod without a node: the GPU nodes, and those without GPUs if it selects only such. The nearest to running the
   // pod first: the first cause is about these.
   std::vector<NodeVerdict> nodes;
+  std::vector<SharedGpu> shared_gpus;  // KAI's, with a part for this pod.
   // If nodes cannot be read (explain_pod_alone): "FailedScheduling: 0/3 nodes …", and the namespace's GPU pods.
   std::vector<std::string> events;
   std::vector<std::string> beside;

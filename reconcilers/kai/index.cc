@@ -50,7 +50,8 @@ void KaiIndex::attach(World& world) {
     dirty_pods_.insert(key);
     for (const auto& pod : {before, after}) {
       // A change of a reservation does not count as activity of its group.
-      if (pod && is_alive(*pod) && role_of(*pod, view_) == KaiRole::consumer) note_activity(gso::groups_of(*pod));
+      if (pod && is_alive(*pod) && role_of(*pod, view_) == KaiRole::consumer)
+        note_activity(gso::groups_of(pod->meta.labels));
     }
   });
   world.kai.bind_requests.add_listener([this](const ObjectKey& key, const auto& before, const auto& after) {

@@ -1,4 +1,7 @@
-"""KAI beside replicas: fractions and reservations that come, stay and go around a change."""
+"""KAI beside replicas: fractions and reservations that come, stay and go around a change; and who shares which GPU."""
+import json
+
+from cluster.program import ask
 from scenario import GPU, expect, expect_that, fleet, mps, none, one, scenario, ts
 
 
@@ -122,3 +125,57 @@ def the_plugin_s_own_daemon_attracts_no_fractions():
     for _ in range(3):
         tick = c.after("2m")
     expect("(marked, foreign) by declaration", (marked(c), tick.found_on("MPSMarkWithoutDaemon")), (["n02", "n03"], []))
+
+
+def shared(c, *what):
+    """The GPUs that KAI shares, as explain names them, and the text of explain."""
+    document = json.loads(ask(["explain", *what, "-o", "json", "-f", "-"], c.manifests()).stdout)
+    gpus = {gpu["group"]: [gpu["reservations"], gpu["device"], [
+        "%(namespace)s/%(name)s %(fraction)s %(memoryMiB)s" % pod for pod in gpu["pods"]], gpu["fraction"], gpu["memoryMiB"]]
+        for gpu in document["sharedGPUs"]}
+    return gpus, ask(["explain", *what, "-f", "-"], c.manifests()).stdout
+
+
+@scenario
+def explain_shows_who_shares_a_gpu_by_fractions():
+    """Pods of three namespaces have parts of two GPUs of n01, one of them of both: explain of the node, and of each pod,
+    names group, reservation pod, GPU and parts, and their sum. A pod that KAI has not placed, and one that has ended, have
+    no part. explain of a pod says that KAI limits nothing, unless its mode does."""
+    c = fleet(2, none())
+    c.put(KAI_CONFIG)
+    held = {}
+    for group in ("g1", "g2"):
+        held[group] = ["kai-resource-reservation/gpu-reservation-n01-" + group]
+        reservation(c, "n01")
+        pod = c.get("Pod", "gpu-reservation-n01-abc", "kai-resource-reservation")
+        c.remove("Pod", "gpu-reservation-n01-abc", "kai-resource-reservation")
+        pod["metadata"].update(name="gpu-reservation-n01-" + group, uid="uid-" + group,
+                               annotations={"run.ai/reserve_for_gpu_index": "GPU-" + group})
+        pod["metadata"]["labels"]["runai-gpu-group"] = group
+        c.put(pod)
+
+    def part(name, namespace, scheduler="kai-scheduler", groups=("g1",), **annotations):
+        labels = {"runai-gpu-group": groups[0]} if len(groups) == 1 else {"runai-gpu-group/" + group: group for group in groups}
+        return c.consumer(name, "n01", gpus=0, namespace=namespace, labels=labels, schedulerName=scheduler,
+                          annotations={key.replace("_", "-"): value for key, value in annotations.items()})
+    part("a", "team", gpu_fraction="0.1")
+    part("b", "lab", gpu_fraction="0.2")
+    part("c", "lab", groups=("g1", "g2"), gpu_memory="2000", gpu_fraction_num_devices="2")
+    part("forged", "stranger", scheduler="default-scheduler", gpu_fraction="0.5")
+    part("ended", "team", gpu_fraction="0.5")["status"]["phase"] = "Succeeded"
+    first = [held["g1"], "GPU-g1", ["lab/b 0.2 0", "lab/c  2000", "team/a 0.1 0"], 0.3, 2000]
+    second = [held["g2"], "GPU-g2", ["lab/c  2000"], 0, 2000]
+    gpus, text = shared(c, "n01")
+    expect("GPUs of the node", gpus, {"g1": first, "g2": second})
+    line = "lab/b 0.2, lab/c 2000 MiB, team/a 0.1; together 0.3 and 2000 MiB of it"
+    expect_that(line in text, line, text)
+    expect_that("team/a: a share of 0.1 of a GPU, from KAI" in text, "what a fraction pod asks for", text)
+    expect("GPUs of n02", shared(c, "n02")[0], {})
+    expect("GPUs of team/a", shared(c, "team/a")[0], {"g1": first})
+    expect("GPUs of lab/c", shared(c, "lab/c")[0], {"g1": first, "g2": second})
+    expect("GPUs of the forged pod", shared(c, "stranger/forged")[0], {})
+    told = ask(["explain", "team/a", "-f", "-"], c.manifests())
+    expect_that(line in told.stdout and "info FractionMemory" in told.stdout, "the parts, and that KAI limits none", told.stdout)
+    expect_that("FractionMemory" not in shared(c, "stranger/forged")[1], "no share to be promised", "")
+    c.put(dict(KAI_CONFIG, spec={"global": {"gpuSharingMode": "HamiCore"}}))
+    expect_that("FractionMemory" not in shared(c, "team/a")[1], "HAMi-core to limit memory", "")
