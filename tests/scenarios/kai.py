@@ -176,7 +176,6 @@ def explain_shows_who_shares_a_gpu_by_fractions():
     expect("GPUs of the forged pod", shared(c, "stranger/forged")[0], {})
     told = ask(["explain", "team/a", "-f", "-"], c.manifests())
     expect_that(line in told.stdout and "info FractionMemory" in told.stdout, "the parts, and that KAI limits none", told.stdout)
-    expect("exit status", told.returncode, 0)
     expect_that("FractionMemory" not in shared(c, "stranger/forged")[1], "no share to be promised", "")
     c.put(dict(KAI_CONFIG, spec={"global": {"gpuSharingMode": "HamiCore"}}))
     expect_that("FractionMemory" not in shared(c, "team/a")[1], "HAMi-core to limit memory", "")
