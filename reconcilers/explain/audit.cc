@@ -188,8 +188,11 @@ PodVerdict verdict_of(const Snapshot& snapshot, const FleetIndex& index, const P
 void add_pods(const Snapshot& snapshot, FleetIndex& index, const UnstartedPods& pods, Audit& out) {
   if (pods.json.empty()) return;
   const Plan plan = plan_all(snapshot, index, {.synced = everything_synced});
-  // What holds for one pod of a workload holds for the others that have no node either.
+  // What holds for one pod of a workload holds for the others that have no node either. Each is compared with all
+  // nodes.
+  constexpr std::size_t kMostWorkloads = 200;
   std::map<std::string, PodVerdict> by_workload;
+  std::size_t beyond = pods.beyond;
   std::vector<ObjectRef> cannot_run;
   std::vector<ObjectRef> waiting;
   for (const std::string& json : pods.json) {
@@ -197,6 +200,10 @@ void add_pods(const Snapshot& snapshot, FleetIndex& index, const UnstartedPods& 
     if (!pod) continue;
     const k8s::OwnerReference* owner = pod->node_name.empty() ? pod->meta.controller() : nullptr;
     const std::string workload = owner == nullptr ? k8s::to_string(pod->meta.key()) : std::string(owner->uid.view());
+    if (by_workload.size() >= kMostWorkloads && !by_workload.contains(workload)) {
+      ++beyond;
+      continue;
+    }
     const auto [verdict, is_new] = by_workload.try_emplace(workload);
     if (is_new) verdict->second = verdict_of(snapshot, index, plan, json);
     const auto& [code, waits] = verdict->second;
@@ -207,8 +214,8 @@ void add_pods(const Snapshot& snapshot, FleetIndex& index, const UnstartedPods& 
   const auto add = [&](const std::vector<ObjectRef>& all, Severity severity, std::string_view code, std::string text) {
     for (const ObjectRef& pod : all) out.findings.push_back(found(severity, pod, code, text));
   };
-  add(cannot_run, Severity::error, kPodsCannotRun, pods_text(out.cannot_run, "cannot run", "cannot run", pods.beyond));
-  add(waiting, Severity::info, kPodsWait, pods_text(out.waiting, "waits", "wait", pods.beyond));
+  add(cannot_run, Severity::error, kPodsCannotRun, pods_text(out.cannot_run, "cannot run", "cannot run", beyond));
+  add(waiting, Severity::info, kPodsWait, pods_text(out.waiting, "waits", "wait", beyond));
 }
 
 // The first object of that kind; null: the problem has none.
