@@ -227,6 +227,7 @@ std::optional<NodeDifference> announced_difference(const World& world, const Fle
   for (const Operand& operand : installation.operands)
     if (installation.find(operand.component, *world.nodes.find(name)) == &operand)
       out.restarts.push_back(operand.component);
+  std::ranges::sort(out.restarts);
   return out;
 }
 
