@@ -244,13 +244,13 @@ TEST_F(Verify, AnswersOfClientsAndOfTheClusterGiveAVerdict) {
       {"too few replicas",
        {.replicas = 3},
        2,
-       {"Pending: after 3m0s: 3 of 4 clients run and have answered", "1 Insufficient nvidia.com/gpu"}},
+       {"Pending: after 40s: 3 of 4 clients run and have answered", "1 Insufficient nvidia.com/gpu"}},
       {"one after the other",
        {.seconds_apart = 20, .seconds_alive = 10},
        1,
        {"ClientFails", "its container has ended"}},
       {"no image", {.waits = "ImagePullBackOff"}, 1, {"ClientFails", "ImagePullBackOff: what the kubelet says"}},
-      {"nothing starts", {.waits = "ContainerCreating"}, 2, {"Pending: after 3m0s: 0 of 4"}},
+      {"nothing starts", {.waits = "ContainerCreating"}, 2, {"Pending: after 40s: 0 of 4"}},
       {"refused by Pod Security",
        {.refused = R"(Error creating: pods "v" is forbidden: violates PodSecurity "restricted:latest": runAsNonRoot)"},
        2,
@@ -260,6 +260,7 @@ TEST_F(Verify, AnswersOfClientsAndOfTheClusterGiveAVerdict) {
        2,
        {"Pending", "ResourceQuota gpus of namespace team"}},
   };
+  asked.timeout = std::chrono::seconds(40);
   for (const Case& c : cases) {
     SCOPED_TRACE(c.name);
     for (const Json& pod : get(kPods)["items"])
