@@ -244,12 +244,45 @@ class PodCheck : DocumentCheck {
 
 }  // namespace
 
-const KaiView view = view_kai(world.kai, settings.kai);
-PodRules rules;
-rules.mps_user = settings.partitioning.mps_user;
-if (view.configured) rules.kai_gpu_sharing = view.sharing.enabled;
-rules.nv_fractions = view.sharing.mode == kNvFractions;
-return rules;
+std::vector<SelectedLabel> selected_labels(const DocumentValue& spec) {
+  std::vector<SelectedLabel> out;
+  const DocumentValue* selector = spec.find("nodeSelector");
+  for (std::size_t i = 0; selector != nullptr && i < selector->members.size(); ++i) {
+    const DocumentMember& member = selector->members[i];
+    out.push_back({member.key, fmt::format("spec.nodeSelector[{}]", member.key), member.key_at});
+  }
+  constexpr std::string_view kRequired = "requiredDuringSchedulingIgnoredDuringExecution";
+  const DocumentValue* terms = find_path(spec, {"affinity", "nodeAffinity", kRequired, "nodeSelectorTerms"});
+  for (std::size_t i = 0; terms != nullptr && i < terms->items.size(); ++i) {
+    const DocumentValue* expressions = terms->items[i].find("matchExpressions");
+    for (std::size_t j = 0; expressions != nullptr && j < expressions->items.size(); ++j) {
+      const DocumentValue* key = expressions->items[j].find("key");
+      if (key == nullptr) continue;
+      out.push_back(
+          {key->text,
+           fmt::format("spec.affinity.nodeAffinity.{}.nodeSelectorTerms[{}].matchExpressions[{}].key", kRequired, i, j),
+           key->at});
+    }
+  }
+  return out;
+}
+
+bool is_pipe_volume(const DocumentValue& volume) {
+  const DocumentValue* host = volume.find("hostPath");
+  if (host == nullptr) return false;
+  std::string names = fmt::format(" {} {} ", volume.string_at("name"), host->string_at("path"));
+  std::ranges::replace_if(names, [](char c) { return !k8s::is_digit(c) && (c < 'a' || c > 'z'); }, ' ');
+  const bool of_mps = names.contains(" mps ") || names.contains(" smp ");
+  return of_mps && !names.contains(" log ") && !names.contains(" logs ") && !names.contains(" shm ");
+}
+
+PodRules rules_of(const World& world, const PlannerSettings& settings) {
+  const KaiView view = view_kai(world.kai, settings.kai);
+  PodRules rules;
+  rules.mps_user = settings.partitioning.mps_user;
+  if (view.configured) rules.kai_gpu_sharing = view.sharing.enabled;
+  rules.nv_fractions = view.sharing.mode == kNvFractions;
+  return rules;
 }
 
 void check_pod(const DocumentValue& pod, const PodRules& rules, std::vector<Diagnostic>& diagnostics) {
