@@ -306,7 +306,6 @@ std::string_view to_string(VerifyVerdict verdict) {
 
 namespace {
 
-using enum VerifyVerdict;
 using Judged = std::pair<VerifyVerdict, std::string>;
 
 std::string said(const VerifyClient::Answer& answer) {
@@ -315,6 +314,7 @@ std::string said(const VerifyClient::Answer& answer) {
 
 // What an MPS client has read; nullopt: all of it is as it should be.
 std::optional<Judged> judge_limits(const VerifyJob& job, const VerifyClient& client) {
+  using enum VerifyVerdict;
   if (client.pipe_directory.empty())
     return Judged{no_daemon,
                   "its container has no CUDA_MPS_PIPE_DIRECTORY: the device plugin connects it to no MPS daemon"};
@@ -346,6 +346,7 @@ std::optional<Judged> judge_limits(const VerifyJob& job, const VerifyClient& cli
 
 // `all_since`: when the last of all clients started; none ran beside all others before.
 Judged judge_client(const VerifyJob& job, const VerifyClient& client, std::int64_t all_since) {
+  using enum VerifyVerdict;
   const bool mps = job.share.strategy == Strategy::mps;
   if (!client.answered)
     return {client.ended ? client_fails : pending,
@@ -365,6 +366,7 @@ Judged judge_client(const VerifyJob& job, const VerifyClient& client, std::int64
 }
 
 std::string message_of(const VerifyJob& job, const VerifyReport& report) {
+  using enum VerifyVerdict;
   const std::int64_t all = job.asked.pods;
   const auto of_verdict = std::ranges::find(report.rows, report.verdict, &VerifyReport::Row::verdict);
   const std::string first =
@@ -388,6 +390,7 @@ std::string message_of(const VerifyJob& job, const VerifyReport& report) {
 }  // namespace
 
 VerifyReport judge_clients(const VerifyJob& job, std::vector<VerifyClient> clients) {
+  using enum VerifyVerdict;
   VerifyReport out;
   constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
   const bool complete = std::ssize(clients) >= job.asked.pods;
