@@ -129,18 +129,15 @@ void add_node(ReadingPass& pass, const Node& node, const FleetIndex& index, cons
   if (a == nullptr) {
     const bool of_nos = is_partitioned_by_nos(node);
     const bool of_others = of_nos || hami_plugin_on(hami, node) != nullptr;
-    const bool served = serves_gpus(node);
+    const bool served = offers_gpus(node);
     ++out.plugins[of_nos ? "nos" : of_others ? "HAMi" : served ? "unknown" : "none"];
     const std::int64_t uncut = uncut_gpus(node);
-    out.findings.push_back(found(
-        of_others ? Severity::info
-        : served  ? Severity::warning
-                  : Severity::error,
-        ref, shown.state,
-        shown.message +
-            (uncut > 0 ? fmt::format(". {} without slices: a pod that asks for one gets it cut", counted(uncut, "GPU"))
-             : of_others || served ? ""
-                                   : ": no pod can get its GPUs")));
+    const std::string more =
+        !served     ? ": no pod can get its GPUs"
+        : uncut > 0 ? fmt::format(". {} without slices: a pod that asks for one gets it cut", counted(uncut, "GPU"))
+                    : "";
+    const Severity severity = !served ? Severity::error : of_others ? Severity::info : Severity::warning;
+    out.findings.push_back(found(severity, ref, shown.state, shown.message + more));
     return;
   }
   const Operand* plugin = index.impl().installation_of(*a).find(Component::plugin, node);

@@ -57,6 +57,8 @@ using GpusByNode = std::map<std::string, NodeGpus, std::less<>>;
 
 // GPUs of a Ready node of nos that have no slices: they get them once a pod asks, so that they count as usable.
 [[nodiscard]] std::int64_t uncut_gpus(const Node& node);
+// Some are allocatable, or all of them are without slices.
+[[nodiscard]] bool offers_gpus(const Node& node);
 [[nodiscard]] GpuCount gpus_of(const World& world, const PlannerSettings& settings, const FleetIndex::Impl& index,
                                const Node& node, const NodeAssessment* assessment);
 

@@ -149,6 +149,11 @@ std::int64_t uncut_gpus(const Node& node) {
   return node.ready ? std::ranges::count_if(slice_bars(node), is_uncut) : 0;
 }
 
+bool offers_gpus(const Node& node) {
+  const std::int64_t uncut = uncut_gpus(node);
+  return serves_gpus(node) || (uncut > 0 && uncut == std::ssize(slice_bars(node)));
+}
+
 GpuCount gpus_of(const World& world, const PlannerSettings& settings, const FleetIndex::Impl& index, const Node& node,
                  const NodeAssessment* a) {
   const bool older_text = a != nullptr && edit_not_live(world, settings, index, node, *a);
@@ -162,7 +167,7 @@ GpuCount gpus_of(const World& world, const PlannerSettings& settings, const Flee
     out.total = 1;
   }
   if (!node.ready || a == nullptr)
-    out.lost = !node.ready || !serves_gpus(node) ? out.total - uncut_gpus(node) : 0;
+    out.lost = node.ready && offers_gpus(node) ? 0 : out.total;
   else
     out.lost = lost_of(node, *a, out.total, older_text);
   if (node.unschedulable) out.cordoned = out.total - out.lost;

@@ -312,6 +312,13 @@ std::string remedy_of_obstacle(const NodeAssessment& a, const NodeExplanation& o
       out.policy);
 }
 
+// It is about the node, or about what takes replicas of it.
+bool concerns(const Finding& finding, const Node& node, const NodeAssessment* a, const FleetIndex::Impl& index) {
+  if (finding.object.kind == "Node") return finding.object.name == node.meta.name;
+  return finding.why.code == kNodesWouldShrink && a != nullptr && a->would_shrink &&
+         finding.object.name == index.installation_of(*a).owner;
+}
+
 }  // namespace
 
 std::optional<NodeExplanation> explain_node(const Snapshot& snapshot, FleetIndex& index,
@@ -355,12 +362,9 @@ std::optional<NodeExplanation> explain_node(const Snapshot& snapshot, FleetIndex
   add_notes(pass, index.impl(), *node, a, out);
   add_consumers(snapshot, out);
   out.shared_gpus = shared_gpus(snapshot, index.impl(), name);
-  for (const Finding& finding : findings) {
-    const bool shrinks = finding.why.code == kNodesWouldShrink && a != nullptr && a->would_shrink &&
-                         finding.object.name == index.impl().installation_of(*a).owner;
-    const bool mine = shrinks || (finding.object.kind == "Node" && finding.object.name == name);
-    if (mine && std::ranges::find(out.findings, finding) == out.findings.end()) out.findings.push_back(finding);
-  }
+  for (const Finding& finding : findings)
+    if (concerns(finding, *node, a, index.impl()) && std::ranges::find(out.findings, finding) == out.findings.end())
+      out.findings.push_back(finding);
   if (auto ignored = ignored_hold(*node)) out.findings.push_back(*std::move(ignored));
   // The operator's own cordon is part of the state and the notes.
   if (!is_cordoned_by_operator(*node)) {

@@ -97,6 +97,7 @@ TEST_F(CleanupCommand, DaemonsThatPodsUseKeepEverythingAsItIsUntilTheyEndOrAPers
     "selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},"spec":{
     "nodeSelector":{"team.example/mps":"true"},
     "containers":[{"name":"standalone-mps","image":"gso:1","args":["mps-daemon","run"]}]}}}})");
+  post("/api/v1/namespaces", R"({"apiVersion":"v1","kind":"Namespace","metadata":{"name":"team"}})");
   post("/api/v1/namespaces/team/pods", R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"train-0"},
     "spec":{"nodeName":"gpu-1","containers":[{"name":"main","image":"a","resources":{"limits":{"nvidia.com/gpu":"1"}}}]},
     "status":{"phase":"Running"}})");

@@ -223,7 +223,7 @@ TEST_F(ClusterPolicyDiff, OfAPatchShowsNodesAmountsAndPodsBeyond) {
                                              "  spec.devicePlugin.config.default any -> (none)\n"));
   EXPECT_THAT(out.str(), testing::ContainsRegex("\ngpu-1 .*gpu-operator/job"));
   EXPECT_THAT(out.str(),
-              HasSubstr("\n1 node would change, 1 by restarts; 1 has pods that request more than is left\n"));
+              HasSubstr("\n1 node would change, 1 by restarts; 1 node has pods that request more than is left\n"));
   EXPECT_THAT(out.str(), HasSubstr("\ngpu-1: 3 of nvidia.com/gpu requested, 2 served afterwards (gpu-operator/job)\n"));
   EXPECT_THAT(out.str(), HasSubstr("; nvidia.com/gpu 4 -> 2 on one node\n"));
   EXPECT_THAT(out.str(), HasSubstr("\nThe GPU Operator replaces the plugin's pods by itself: not in waves, "));

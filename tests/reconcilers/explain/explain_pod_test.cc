@@ -438,7 +438,7 @@ TEST(ExplainPod, AnErrorComesBeforeAWarningThatStandsBeforeIt) {
   const PodExplanation out = explained.pod(by("kai-scheduler", pod(R"("nvidia.com/gpu":"1")", "", notes)));
   ASSERT_GE(out.causes.size(), 2U);
   EXPECT_EQ(out.causes[0].reason.code, "MPSWithoutFraction");
-  EXPECT_EQ(out.causes[1].reason.code, "AnnotationIgnored");
+  EXPECT_EQ(out.causes.back().reason.code, "AnnotationIgnored");
 }
 
 }  // namespace

@@ -35,6 +35,7 @@ const Codes& other_words() {
                             "DaemonSet",
                             "DaemonSetRestart",
                             "DeviceClass",
+                            "DirectoryOrCreate",
                             "ResourceSlice",
                             "Enforce",
                             "Evict",
@@ -130,6 +131,7 @@ TEST(Catalogue, ListsEveryCodeAndNoOther) {
   used.emplace(kSelectorOnGpuCount);
   used.emplace(kSharedSuffixIgnored);
   used.emplace(kPartitionedByNos);
+  used.emplace(kSeveralSlices);
   ASSERT_GT(used.size(), 80u);
   for (const std::string& code : used)
     EXPECT_NE(find_code(code), nullptr) << code << " is not listed (or is no code: then it belongs to other_words)";

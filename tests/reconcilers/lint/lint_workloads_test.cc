@@ -126,7 +126,7 @@ TEST(LintWorkloads, MisspeltNamesAreReportedWithTheRightOnes) {
       {", annotations: {kai.scheduler/queue: q}", "is a label"},
       {", annotations: {nvidia.com/container.c.gpu-memory.requests: 4Gi}", "container.c.gpu-memory.request\"?"},
       {", annotations: {nvidia.com/container.c.gpu-compute.mode: mps}", "sm-sharing (MPS)"},
-      {", annotations: {nvidia.com/container.c.gpu-memory.limit: lots}", "no amount of memory"},
+      {", annotations: {nvidia.com/container.c.gpu-memory.limit: lots}", "is not an amount of memory"},
       {", annotations: {nvidia.com/container.c.gpus.devices: GPU-1}", "binder writes this annotation"},
       {", annotations: {nvidia.com/container.nope.gpu-memory.limit: 4Gi}",
        "the pod has no container \"nope\", so that no container gets this setting; its containers: c"},
