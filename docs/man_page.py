@@ -129,11 +129,14 @@ def synopsis(program, help_text):
 
 
 def shared_entries(pages):
-    """Options that every command with a connection has: they stand once."""
-    connected = [{tuple(entry) for title, entries in page.sections if title == "Connection" for entry in entries}
-                 for page in pages]
-    connected = [entries for entries in connected if entries]
-    return set.intersection(*connected) if connected else set()
+    """Options that every command with a connection has, but for one that has its own of that name: they stand once."""
+    def connection(page):
+        return {tuple(entry) for title, entries in page.sections if title == "Connection" for entry in entries}
+
+    connected = [page for page in pages if connection(page)]
+    names = [{entry[0].split()[0] for _, entries in page.sections for entry in entries} for page in connected]
+    return {entry for page in connected for entry in connection(page)
+            if all(entry in connection(other) or entry[0].split()[0] in own for other, own in zip(connected, names))}
 
 
 def man_page(program, all_commands, version):

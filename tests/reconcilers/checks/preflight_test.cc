@@ -121,7 +121,7 @@ TEST(Preflight, WithoutGfdTheMpsDaemonHasPodsOnlyWhereSomebodyWritesTheLabel) {
 TEST(Preflight, MpsByLabelIsAcceptedFromV20OnWhereTheSidecarCanSignal) {
   const Change by_label{"gfd: 'on'}\nstatus", "gfd: 'on', nvidia.com/device-plugin.config: slices}\nstatus"};
   const Change mps{"  slices: \"sharing: {timeSlicing", "  slices: \"sharing: {mps"};
-  const Told refused{"info Node n1 DefaultFirstStart", "warning DaemonSet plugin MPSByLabelUnsupported"};
+  const Told refused{"info Node n1 DefaultFirstStart", "error Node n1 MPSByLabelUnsupported"};
   PlannerSettings settings;
   settings.mps_signal_fixed = true;
   for (const auto& [version, expected] :
@@ -303,7 +303,7 @@ TEST(Preflight, TheLabelForTheMpsDaemonIsWrittenBeforeTheNodeShowsItsProfile) {
 TEST(Preflight, TheFirstPlanReportsWhatIsWrongWithAPolicyToo) {
   const std::vector<std::pair<std::string, std::string>> table{
       {"gone", "error SharingPolicy p ConfigInvalid"},
-      {"mps-too", "error Node n1 MPSByLabelUnsupported"},
+      {"mps-too", "warning DaemonSet plugin MPSByLabelUnsupported"},
   };
   for (const auto& [key, expected] : table) {
     SCOPED_TRACE(key);

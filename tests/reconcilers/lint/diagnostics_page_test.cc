@@ -131,7 +131,9 @@ TEST(Catalogue, ListsEveryCodeAndNoOther) {
   used.emplace(kSelectorOnGpuCount);
   used.emplace(kSharedSuffixIgnored);
   used.emplace(kPartitionedByNos);
-  used.emplace(kSeveralSlices);
+  used.emplace(kSeveralSlices);  // What partitioning says of pods as well.
+  used.emplace(kSliceOfAnotherUser);
+  used.emplace(kSliceWithoutHostIPC);
   ASSERT_GT(used.size(), 80u);
   for (const std::string& code : used)
     EXPECT_NE(find_code(code), nullptr) << code << " is not listed (or is no code: then it belongs to other_words)";

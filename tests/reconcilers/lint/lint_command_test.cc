@@ -176,14 +176,14 @@ TEST_F(Commands, LintChecksProfilesAgainstTheNodesAndOperandsBesideThem) {
                                   "{other: ''}\n");
   EXPECT_EQ(lint({.files = {policy, other}}), 1);
   EXPECT_NE(out_.str().find("DefaultKeyNotFound"), std::string::npos) << out_.str();
+  EXPECT_NE(out_.str().find("policy.yaml:4:59"), std::string::npos)
+      << "the place of spec.devicePlugin.config.default: " << out_.str();
   // The same as values of the GPU Operator's chart, before it is installed.
   const std::string values = write("values.yaml", "devicePlugin:\n  config: {name: mps-config, default: ayn}\n");
   EXPECT_EQ(lint({.files = {values, map}}), 1);
   EXPECT_NE(out_.str().find("values.yaml:2:"), std::string::npos) << out_.str();
   EXPECT_NE(out_.str().find("did you mean \"any\"?"), std::string::npos) << out_.str();
   EXPECT_EQ(lint({.files = {values}}), 0) << out_.str();
-  EXPECT_NE(out_.str().find("policy.yaml:4:59"), std::string::npos)
-      << "the place of spec.devicePlugin.config.default: " << out_.str();
 }
 
 TEST_F(Commands, ExpectSaysWhatTheNodeShows) {
