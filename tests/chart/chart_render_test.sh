@@ -239,7 +239,7 @@ daemons_do_not_end_by_an_upgrade() {
   # The DaemonSet controller ends the pod, whatever updateStrategy says.
   kubectl label node mps-a nvidia.com/gpu-driver-upgrade-state=pod-restart-required
   await 30 a_pod_ends
-  kubectl delete daemonset gpu-sharing-operator-mps --namespace "$namespace"
+  kubectl delete daemonset,role,rolebinding gpu-sharing-operator-mps --namespace "$namespace"
   kubectl delete pods --namespace "$namespace" --selector app.kubernetes.io/component=standalone-mps --force --grace-period=0
   kubectl delete nodes mps-a mps-b
 }

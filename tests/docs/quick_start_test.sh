@@ -10,7 +10,7 @@
 source "$(dirname "${BASH_SOURCE[0]}")/../conformance/beside_cluster.sh" "$@"
 
 page=$project/docs/quick-start.md
-left_out='^(sudo |docker (build|exec) |kind |helm repo add|helm install gpu-operator|gpu-sharing-operator (lint|expect))'
+left_out='^(sudo |docker (build|exec) |kind |helm repo add|helm install gpu-operator|gpu-sharing-operator (lint|expect|verify))'
 node=t4-02
 # The emulated GPU nodes would only pretend to run the operator's pods; and nobody waits a minute here.
 ours=(--set 'nodeSelector.kubernetes\.io/hostname=process-1' --set config.settle-period=2s --set config.canary-soak=1s --set config.node-status-lag=1s --set config.max-unavailable=100%
