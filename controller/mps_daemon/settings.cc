@@ -21,8 +21,6 @@
 
 namespace gso {
 
-namespace {}  // namespace
-
 bool is_number(std::string_view text) {
   return !text.empty() && std::ranges::all_of(text, k8s::is_digit);
 }
@@ -216,7 +214,7 @@ asio::awaitable<OtherDaemons> find_other_daemons(k8s::Clock* clock, MpsDaemonSet
   co_return out;
 }
 
-asio::awaitable<Requirements> check_requirements(k8s::Clock* clock, MpsDaemonSettings settings) {
+asio::awaitable<Requirements> check_requirements(k8s::Clock* clock, MpsDaemonSettings settings, bool unused) {
   Requirements out;
   if (!is_in_path(kMpsControl)) {
     out.problems.push_back(
@@ -229,7 +227,7 @@ asio::awaitable<Requirements> check_requirements(k8s::Clock* clock, MpsDaemonSet
     out.gpus = std::move(*gpus);
     std::ranges::copy(gpu_problems(out.gpus, settings.exclusive), std::back_inserter(out.problems));
     std::vector<std::string> in_use;
-    if (settings.exclusive) in_use = co_await user_problems(clock, out.gpus);
+    if (unused && settings.exclusive) in_use = co_await user_problems(clock, out.gpus);
     std::ranges::move(in_use, std::back_inserter(out.problems));
   } else {
     out.problems.push_back(gpus.error().message);

@@ -262,7 +262,7 @@ class Daemon {
 
 asio::awaitable<int> run_mps_daemon(k8s::Clock* clock, MpsDaemonSettings settings, Logger* log, DaemonStop stop) {
   settings.announced = announced_in(settings);
-  Requirements found = co_await check_requirements(clock, settings);
+  Requirements found = co_await check_requirements(clock, settings, false);
   for (const std::string& problem : found.problems) log->error("Refused to serve the node", {{"problem", problem}});
   if (!found.problems.empty()) {
     write_report(settings, fmt::format("{}", fmt::join(found.problems, "\n")));
@@ -302,7 +302,7 @@ asio::awaitable<int> probe_readiness(k8s::Clock* clock, MpsDaemonSettings settin
 
 asio::awaitable<int> report_requirements(k8s::Clock* clock, MpsDaemonSettings settings, Logger* log,
                                          std::ostream* out) {
-  Requirements found = co_await check_requirements(clock, settings);
+  Requirements found = co_await check_requirements(clock, settings, true);
   if (found.problems.empty() && settings.pipe_directory.empty()) {
     const k8s::Result<void> announced =
         announced_directory(settings).write(path_on_node(settings, found.pipe_directory));

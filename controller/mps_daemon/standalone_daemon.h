@@ -76,8 +76,9 @@ struct OtherDaemons {
 boost::asio::awaitable<OtherDaemons> find_other_daemons(k8s::Clock* clock, MpsDaemonSettings settings, std::string own);
 
 // Looks at everything and changes nothing but the two directories, which it creates; that of the pipe only if nothing
-// is missing. All problems are listed at once.
-boost::asio::awaitable<Requirements> check_requirements(k8s::Clock* clock, MpsDaemonSettings settings);
+// is missing. All problems are listed at once. `unused`: so is each GPU that processes use and whose mode would change.
+// A daemon that is started again does not ask for that: the clients of the one before might never end.
+boost::asio::awaitable<Requirements> check_requirements(k8s::Clock* clock, MpsDaemonSettings settings, bool unused);
 
 // The process ids of MPS control daemons that run on the node, as far as this container sees its processes, each with
 // that of its parent. The program without options is none: it sends commands, such as those of the readiness probe. Nor

@@ -118,35 +118,44 @@ namespace {
 // A list of clients that is older says nothing about them.
 constexpr Duration kClientsKnown = std::chrono::seconds(30);
 
-// Why no DaemonSet is for the node, and how it is again. Empty: one is.
-std::string why_lost(const std::vector<Operand>& all, const Node& node) {
-  if (all.empty()) return "its DaemonSet is gone";
+// Why no DaemonSet of `runs` is for the node, and how it is again, as sentences. Empty: one is. `former`: the node's;
+// null: unknown.
+std::string why_lost(const std::vector<Operand>& runs, const Operand* former, const Node& node) {
+  if (runs.empty()) return "Its DaemonSet is gone";
   if (node.meta.labels.get(kMpsCapable) == "true")
-    return fmt::format("{}=true gives the node to the device plugin's daemon", kMpsCapable);
-  if (find_operand(all, Component::mps, node) != nullptr) return {};
-  for (const auto& [key, value] : all.front().node_selector) {
+    return fmt::format("Label {}=true gives the node to the device plugin's daemon", kMpsCapable);
+  if (find_operand(runs, Component::mps, node) != nullptr) return {};
+  const Operand& left = former == nullptr ? runs.front() : *former;
+  for (const auto& [key, value] : left.node_selector) {
     if (node.meta.labels.get(key) == value) continue;
     if (key == kDeployClients)
       return fmt::format(
-          "the GPU Operator does not set {}={}: standaloneMps.followDriverUpgrades=Never selects the "
+          "The GPU Operator does not set {}={}: standaloneMps.followDriverUpgrades=Never selects the "
           "node without it",
           key, value);
     return fmt::format("DaemonSet {} selects nodes with {}={}; to get it back: kubectl label node {} {}={}",
-                       k8s::to_string(all.front().key), key, value, node.meta.name, key, value);
+                       k8s::to_string(left.key), key, value, node.meta.name, key, value);
   }
-  return fmt::format("the node affinity of DaemonSet {} leaves the node out", k8s::to_string(all.front().key));
+  return fmt::format("The node affinity of DaemonSet {} leaves the node out", k8s::to_string(left.key));
 }
 
 }  // namespace
 
 void report_lost_daemons(Pass& pass) {
   const std::vector<Operand>& all = pass.index.discovery.standalone;
+  std::vector<Operand> runs = all;
+  std::erase_if(runs, &Operand::watches_host);
+  if (runs.empty() && !all.empty()) return;
   for (const std::string& name : pass.index.nodes_in(Bucket::mps_directory)) {
     const Node* node = pass.s.world.nodes.find(name);
-    const std::string why = node == nullptr ? "" : why_lost(all, *node);
-    const Pod* pod = why.empty() ? nullptr : pod_of_standalone(all, pass.index.pods_of(name));
-    const bool has_had_one = pod != nullptr || (!why.empty() && !take_back_label(*node, kMpsPipeDirectory).empty());
-    if (!has_had_one || std::ranges::any_of(all, &Operand::watches_host)) continue;
+    // A daemon that the host runs has the label as well, and ends with no DaemonSet.
+    if (node == nullptr || !host_pipe_directory(*node).empty()) continue;
+    const Pod* pod = pod_of_standalone(all, pass.index.pods_of(name));
+    if (pod == nullptr && take_back_label(*node, kMpsPipeDirectory).empty()) continue;
+    const Operand* former = daemonset_of(pass.index, pod, mps_daemon_change_on(*node));
+    if (former != nullptr && former->watches_host) continue;
+    const std::string why = why_lost(runs, former, *node);
+    if (why.empty()) continue;
     pass.plan.consumers_wanted.insert(name);
     pass.look_again_in(kClientsKnown / 3);
     const NodeUse use = use_of(pass.s, name, kClientsKnown);

@@ -224,6 +224,12 @@ daemons_do_not_end_by_an_upgrade() {
   kubectl label node mps-a team.example/pool=b
   render "${live[@]}" "${other[@]}" >/dev/null
   kubectl label node mps-a team.example/pool-
+  # A label whose value is empty is one that a node can lack.
+  local bare=("${values[@]}" --set-string 'standaloneMps.nodeSelector.team\.example/bare=')
+  refused "$says" "${live[@]}" "${bare[@]}"
+  kubectl label node mps-a team.example/bare=
+  render "${live[@]}" "${bare[@]}" >/dev/null
+  kubectl label node mps-a team.example/bare-
   render "${live[@]}" "${mps[@]}" --set standaloneMps.tolerations=null >/dev/null
   kubectl taint node mps-a team.example/gpu=yes:NoExecute
   refused "$says" "${live[@]}" "${mps[@]}" --set standaloneMps.tolerations=null
@@ -256,6 +262,8 @@ follows_the_label_of_all_nodes() {
   kubectl patch daemonset gpu-sharing-operator-mps --namespace "$namespace" --type merge --patch "{\"spec\":{\"template\":{\"spec\":{\"nodeSelector\":{\"$label\":\"true\"}}}}}"
   objects "$follows" "${live[@]}" "${mps[@]}"
   objects "not ($follows)" "${live[@]}" "${mps[@]}" --set standaloneMps.followDriverUpgrades=Never
+  # The GPU Operator would set its own label again: a person takes the other one off.
+  refused 'kubectl label node NODE team.example/mps-,' "${live[@]}" --set standaloneMps.enabled=false
 }
 
 secure_metrics_render() {

@@ -1,4 +1,6 @@
 """The chart's MPS daemons without a device plugin: nodes say where clients find them."""
+import copy
+
 from scenario import expect, expect_that, fleet, none, scenario
 
 DIRECTORY = "gpusharing.dev/mps-pipe-directory"
@@ -117,7 +119,58 @@ def daemons_that_end_with_their_daemonset_are_named():
         c.remove("Pod", name, NAMESPACE)
     named = lost(c.after("1m"))
     expect("nodes named", list(named), ["n01"])
-    expect_that("its DaemonSet is gone" in named["n01"], "why", named["n01"])
+    expect_that(": team/train-0. Its DaemonSet is gone. Delete" in named["n01"], "why", named["n01"])
+
+
+def another_daemonset(c, name, verb, node):
+    """One of another release, for one node."""
+    other = copy.deepcopy(c.get("DaemonSet", "gpu-sharing-operator-mps", NAMESPACE))
+    other["metadata"].update(name=name, uid="ds-" + name)
+    other["spec"]["template"]["spec"].update(nodeSelector={"team.example/other": "true"},
+                                             containers=[{"name": "standalone-mps", "args": ["mps-daemon", verb]}])
+    c.put(other)
+    c.set_label(node, "team.example/other", "true")
+
+
+@scenario
+def daemons_that_the_host_runs_are_not_lost():
+    """n03 declares a daemon that its host runs, in clusters without and with a DaemonSet for other nodes: a client there has lost nothing."""
+    for c in (fleet(3, none()), beside_a_fleet({"n01": "/run/nvidia-mps"})):
+        c.annotate("Node", "n03", "gpusharing.dev/mps-host", "true")
+        for _ in range(3):
+            c.after("2m")
+        expect("the label of the host's daemon", said(c).get("n03"), "tmp.nvidia-mps")
+        c.consumer("train-0", "n03")
+        for _ in range(3):
+            expect("nodes named", lost(c.after("1m")), {})
+
+
+@scenario
+def a_daemonset_that_only_watches_hides_no_lost_daemon():
+    """Another release watches the host's daemon on n03. n01 leaves its own DaemonSet under a client, and is named, with the label to set again."""
+    for name in ("aaa-watches", "zzz-watches"):
+        c = with_a_client()
+        another_daemonset(c, name, "observe", "n03")
+        c.set_label("n01", POOL, None)
+        for pod_is_gone in (False, True):
+            named = lost(c.after("10s"))
+            expect("nodes named", list(named), ["n01"])
+            expect_that(". DaemonSet gpu-sharing-operator/gpu-sharing-operator-mps selects nodes with team.example/mps=true" in named["n01"],
+                        "the way back", named["n01"])
+            if not pod_is_gone:
+                c.remove("Pod", "mps-n01", NAMESPACE)
+
+
+@scenario
+def a_node_whose_daemon_is_only_watched_is_not_named():
+    """The neighbour: n01 leaves a DaemonSet that only watches, beside one of another release that runs daemons; the host's daemon goes on."""
+    c = with_a_client()
+    another_daemonset(c, "runs", "run", "n03")
+    watches = c.get("DaemonSet", "gpu-sharing-operator-mps", NAMESPACE)
+    watches["spec"]["template"]["spec"]["containers"][0]["args"] = ["mps-daemon", "observe"]
+    c.put(watches)
+    c.set_label("n01", POOL, None)
+    expect("nodes named", lost(c.after("10s")), {})
 
 
 @scenario

@@ -27,8 +27,9 @@ so that a node that joins without it does not change the template back. */}}
 {{- /* "true" if the node has not all labels of the selector. */}}
 {{- define "gso.nodeLacks" -}}
 {{- $lacks := "" }}
+{{- $labels := dig "metadata" "labels" dict .node }}
 {{- range $key, $value := .selector }}
-{{- if ne (dig "metadata" "labels" $key "" $.node) $value }}{{ $lacks = "true" }}{{ end }}
+{{- if or (not (hasKey $labels $key)) (ne (get $labels $key) $value) }}{{ $lacks = "true" }}{{ end }}
 {{- end }}
 {{- $lacks }}
 {{- end }}
@@ -79,7 +80,7 @@ updateStrategy says. */}}
 {{- $named := join ", " (slice $lost 0 (min 5 (len $lost))) }}
 {{- $more := ternary (printf " and %d more" (sub (len $lost) 5)) "" (gt (len $lost) 5) }}
 {{- $what := ternary "no longer selects or tolerates nodes of" "has no" $stays }}
-{{- fail (printf "standaloneMps: this revision %s DaemonSet %s/%s, so the MPS daemons of %s%s would end at once, under their GPU clients, without drain, budget or canary. Nothing has been changed. Let the nodes keep them (labels of the new nodeSelector, tolerations); or take out one node after the other: kubectl cordon NODE, wait until its GPU pods have ended, kubectl label node NODE %s-, kubectl uncordon NODE; or accept it: kubectl annotate --overwrite daemonset --namespace %s %s gpusharing.dev/end-daemons=%d. Then upgrade again" $what $ns .metadata.name $named $more (first (keys $before.nodeSelector | sortAlpha)) $ns .metadata.name (int64 .metadata.generation)) }}
+{{- fail (printf "standaloneMps: this revision %s DaemonSet %s/%s, so the MPS daemons of %s%s would end at once, under their GPU clients, without drain, budget or canary. Nothing has been changed. Let the nodes keep them (labels of the new nodeSelector, tolerations); or take out one node after the other: kubectl cordon NODE, wait until its GPU pods have ended, kubectl label node NODE %s-, kubectl uncordon NODE; or accept it: kubectl annotate --overwrite daemonset --namespace %s %s gpusharing.dev/end-daemons=%d. Then upgrade again" $what $ns .metadata.name $named $more (first (keys (omit $before.nodeSelector "nvidia.com/gpu.deploy.client") | sortAlpha) | default "LABEL") $ns .metadata.name (int64 .metadata.generation)) }}
 {{- end }}
 {{- end }}
 {{- end }}

@@ -28,6 +28,18 @@ class ComputeModes(DaemonCase):
         self.assertEqual(self.stop(process)[0], 0)
         self.assertEqual(self.modes(), ["Default", "Default"])
 
+    # The container is started again, without its init container. Only that one asks the processes to leave.
+    def test_a_daemon_that_ended_by_itself_is_started_again_beside_its_clients(self):
+        process = self.start("run", READY)
+        self.processes("GPU-1, 4242, client-of-the-daemon\n")
+        os.kill(self.daemon_pid(), signal.SIGKILL)
+        process.communicate(timeout=60)
+        self.assertEqual(self.modes(), ["Default", "Default"])
+        self.assertEqual(self.once("check").returncode, 1)
+        process = self.start("run", READY)
+        self.assertEqual(self.modes(), ["Exclusive_Process", "Exclusive_Process"])
+        self.assertEqual(self.stop(process)[0], 0)
+
     def test_gives_the_compute_mode_back_if_the_daemon_never_answers(self):
         (self.state / "broken").touch()
         done = self.once("run")

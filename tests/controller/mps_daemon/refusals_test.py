@@ -11,9 +11,9 @@ from daemon_case import BINARY, DaemonCase
 
 
 class Refusals(DaemonCase):
-    def refuses(self, *words):
+    def refuses(self, *words, verbs=("check", "run")):
         before = self.modes()
-        for verb in ("check", "run"):
+        for verb in verbs:
             done = self.once(verb)
             self.assertEqual(done.returncode, 1, done)
             for word in words:
@@ -41,20 +41,21 @@ class Refusals(DaemonCase):
     # They could open no further context, and no MPS server starts beside them.
     def test_refuses_a_gpu_that_processes_use_until_they_have_ended(self):
         self.processes("GPU-2, 4242, /usr/bin/python3\nGPU-2, 77, nvidia-cuda-mps-server\nGPU-2, 78, a, b\n")
-        self.refuses("GPU GPU-2 is used by process 4242 (/usr/bin/python3), process 78 (a, b): ", "computeMode Keep", "looks again")
+        self.refuses("GPU GPU-2 is used by process 4242 (/usr/bin/python3), process 78 (a, b): ", "computeMode Keep", "looks again", verbs=["check"])
         self.assertNotIn("GPU-1", self.report())
         self.assertNotIn("nvidia-cuda-mps-server", self.report())
+        self.assertFalse((self.root / "pipe").exists())
         self.assertEqual(self.once("check", "--compute-mode", "Keep").returncode, 0)
         self.processes("")
         self.assertEqual(self.once("check").returncode, 0)
 
     def test_refuses_gpus_whose_processes_it_cannot_read(self):
         self.processes("fails")
-        self.refuses("nvidia-smi failed: Failed to read the processes", "computeMode Keep")
+        self.refuses("nvidia-smi failed: Failed to read the processes", "computeMode Keep", verbs=["check"])
 
     def test_names_few_of_many_processes_on_one_line_each(self):
         self.processes("".join("GPU-1, %d, %s\x1b[2J\n" % (pid, 500 * "n") for pid in range(100, 160)))
-        self.refuses("GPU GPU-1 is used by ", "and 55 more")
+        self.refuses("GPU GPU-1 is used by ", "and 55 more", verbs=["check"])
         self.assertNotIn("\x1b", self.report())
         self.assertLess(len(self.report()), 2000)  # A termination message has at most 4096 bytes.
 
