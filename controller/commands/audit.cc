@@ -238,6 +238,7 @@ Subcommand make_audit_command() {
   const auto describe = [audit](CLI::App& app, OptionFlags& settings) {
     add_manifests(app, audit->files);
     add_output(app, audit->form, {"text", "json", "yaml"});
+    add_mps_user(app, settings);
     add_connection(app, settings);
     app.footer(
         "Reads only; the operator need not be installed. Reports nodes whose GPUs no pod can get, drift, invalid "

@@ -415,6 +415,7 @@ Subcommand make_explain_command() {
     // One file for each -f: the words after it are what is explained.
     app.get_option("--file")->allow_extra_args(false);
     add_output(app, explain->form, {"text", "json", "yaml"});
+    add_mps_user(app, settings);
     add_connection(app, settings);
     app.footer(
         "Reads only; the operator need not be installed. Exit status: 0 no problem found; 1 the node is Failed or "

@@ -252,7 +252,7 @@ Subcommand make_lint_command() {
            "Whether KAI's GPU sharing is on, for Pods")
         ->check(CLI::IsMember({"true", "false"}))
         ->type_name("true|false");
-    settings.add_to(&app, [](const OptionSpec& spec) { return spec.name == "mps-user"; });
+    add_mps_user(app, settings);
     add_output(app, {"text", "json", "sarif"}, [lint](const std::string& output) {
       lint->json = output == "json";
       lint->sarif = output == "sarif";

@@ -24,13 +24,25 @@ bool is_waiting(const Pod& pod, const KaiView& view) {
          (fraction || pod.meta.ns.view() == view.scaling);
 }
 
-constexpr std::string_view kRejected = "UnexpectedAdmissionError";
+bool requests_gpus(const Pod& pod) {
+  return std::ranges::any_of(pod.gpu_requests, [](const auto& entry) { return entry.second > 0; });
+}
+
+bool was_rejected(const Pod& pod) {
+  return pod.phase == "Failed" && pod.reason == "UnexpectedAdmissionError";
+}
+
+// A controller creates another pod in its place. Mirror pods are files on the node.
+bool is_remade(const Pod& pod) {
+  const auto* owner = pod.meta.controller();
+  return owner != nullptr && owner->kind != "Node";
+}
 
 bool is_unstarted(const Pod& pod) {
-  const bool asks = std::ranges::any_of(pod.gpu_requests, [](const auto& entry) { return entry.second > 0; }) ||
-                    pod.meta.annotations.contains(kai::kFraction) || pod.meta.annotations.contains(kai::kMemory);
+  const bool asks = requests_gpus(pod) || pod.meta.annotations.contains(kai::kFraction) ||
+                    pod.meta.annotations.contains(kai::kMemory);
   const bool pending = pod.phase.empty() || pod.phase == "Pending";
-  return asks && !pod.meta.deletion_timestamp && (pending || (pod.phase == "Failed" && pod.reason == kRejected));
+  return asks && !pod.meta.deletion_timestamp && (pending || (was_rejected(pod) && !is_remade(pod)));
 }
 
 }  // namespace
@@ -43,10 +55,14 @@ k8s::Result<void> ClusterPods::add(std::string_view json) {
   k8s::Result<SlicePod> for_slices = project_slice_pod(json);
   if (!for_slices) return std::unexpected(for_slices.error());
   if (is_unstarted(*pod)) {
-    if (unstarted_.json.size() < UnstartedPods::kMost)
+    const bool fits =
+        unstarted_.json.size() < UnstartedPods::kMost && unstarted_.bytes + json.size() <= UnstartedPods::kMostBytes;
+    if (fits) {
+      unstarted_.bytes += json.size();
       unstarted_.json.emplace_back(json);
-    else
+    } else {
       ++unstarted_.beyond;
+    }
   }
   pods_.push_back({*std::move(pod), *std::move(for_kai), *std::move(for_slices)});
   return {};
@@ -202,8 +218,7 @@ bool runs_operand(const DaemonSet& daemonset) {
 bool is_gpu_consumer(const Pod& pod, const World& world) {
   if (pod.phase == "Succeeded" || pod.phase == "Failed") return false;
   if (is_operand_pod(pod, world)) return false;
-  const bool requests = std::ranges::any_of(pod.gpu_requests, [](const auto& entry) { return entry.second > 0; });
-  if (requests || pod.uses_mps_pipe || claims_gpu(pod, world) || shares_by_kai(pod, world.kai) ||
+  if (requests_gpus(pod) || pod.uses_mps_pipe || claims_gpu(pod, world) || shares_by_kai(pod, world.kai) ||
       mounts_mps_root(pod, world))
     return true;
   // The NVIDIA stack's other DaemonSets (DCGM, validator, driver) see all devices and are not GPU clients.
@@ -214,11 +229,8 @@ bool is_gpu_consumer(const Pod& pod, const World& world) {
 }
 
 bool is_rejected(const Pod& pod, const PlannerSettings& settings) {
-  const auto* owner = pod.meta.controller();
-  // DaemonSets clean up after themselves, and mirror pods are files on the node.
-  const bool remade = owner != nullptr && owner->kind != "DaemonSet" && owner->kind != "Node";
-  return pod.phase == "Failed" && pod.reason == kRejected && remade &&
-         std::ranges::any_of(pod.gpu_requests, [](const auto& entry) { return entry.second > 0; }) &&
+  // DaemonSets clean up after themselves.
+  return was_rejected(pod) && is_remade(pod) && pod.meta.controller()->kind != "DaemonSet" && requests_gpus(pod) &&
          settings.remove_rejected_pods.contains(std::string(pod.meta.ns.view()));
 }
 

@@ -16,11 +16,13 @@ namespace gso {
 // --- Puts every pod of a cluster where planners expect it: for commands that see the whole cluster at one moment
 // (manifests, or one list). The operator itself watches pods by selector instead.
 
-// GPU pods that have not started: Pending, or rejected by their kubelet. As the API server has them, for who explains
-// them.
+// GPU pods that have not started: Pending, or rejected by their kubelet where no controller makes another one. As the
+// API server has them, for who explains them.
 struct UnstartedPods {
   static constexpr std::size_t kMost = 1000;
-  std::vector<std::string> json;  // At most kMost.
+  static constexpr std::size_t kMostBytes = std::size_t{32} << 20;
+  std::vector<std::string> json;  // At most kMost, of at most kMostBytes together.
+  std::size_t bytes = 0;          // Of these.
   std::size_t beyond = 0;         // How many more there are.
 };
 

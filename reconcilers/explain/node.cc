@@ -291,6 +291,18 @@ void add_consumers(const Snapshot& snapshot, NodeExplanation& out) {
   std::ranges::sort(out.consumers);
 }
 
+void add_shared_gpus(const Snapshot& snapshot, const FleetIndex::Impl& index, NodeExplanation& out) {
+  out.shared_gpus = shared_gpus(snapshot, index, out.node);
+  for (const SharedGpu& gpu : out.shared_gpus) {
+    if (gpu.fraction <= 1 + 1e-6) continue;  // Sums of decimal fractions are not exact.
+    out.findings.push_back(found(
+        Severity::warning, node_ref(out.node), "FractionsAboveOne",
+        fmt::format("KAI's fractions on one GPU add up to more than 1: {}. Unless an isolator limits their memory, "
+                    "allocations can fail there: delete one of the pods, and KAI places the next one anew",
+                    to_string(gpu))));
+  }
+}
+
 // Makes the messages printable, and finds what to do about each finding.
 void complete_findings(const World& world, const FleetIndex::Impl& index, NodeExplanation& out) {
   for (Finding& finding : out.findings) {
@@ -361,7 +373,7 @@ std::optional<NodeExplanation> explain_node(const Snapshot& snapshot, FleetIndex
   }
   add_notes(pass, index.impl(), *node, a, out);
   add_consumers(snapshot, out);
-  out.shared_gpus = shared_gpus(snapshot, index.impl(), name);
+  add_shared_gpus(snapshot, index.impl(), out);
   for (const Finding& finding : findings)
     if (concerns(finding, *node, a, index.impl()) && std::ranges::find(out.findings, finding) == out.findings.end())
       out.findings.push_back(finding);

@@ -90,6 +90,29 @@ bool is_said(const PodExplanation& out, const PodCause& cause) {
       kSaidBefore, [&](const auto& pair) { return pair.first == cause.reason.code && has_cause(out, pair.second); });
 }
 
+// The device plugin mounts its daemon's directory into each client, and names it by a variable: what lint says of
+// another mount holds only where the pod sets that variable itself.
+void drop_superfluous_mounts(const PodQuestion& q, const PodExplanation& out, std::vector<PodCause>& fields) {
+  const auto sets_variable = [](const Json& container) {
+    return !list_at(container, "envFrom").empty() ||
+           std::ranges::any_of(list_at(container, "env"),
+                               [](const Json& each) { return text_at(each, "name") == "CUDA_MPS_PIPE_DIRECTORY"; });
+  };
+  const Json containers = list_at(q.asked.part("spec"), "containers");
+  if (out.client.strategy != Strategy::mps || std::ranges::any_of(containers, sets_variable)) return;
+  const std::size_t dropped = std::erase_if(fields, [](const PodCause& cause) {
+    return cause.reason.code == "PipeDirectoryMisspelt" || cause.reason.code == "PipeDirectoryNotMounted";
+  });
+  if (dropped == 0) return;
+  fields.push_back(pod_cause(
+      Severity::info, "MountSuperfluous",
+      fmt::format("the pod mounts a directory for MPS from its node and does not need it: with {} the device plugin "
+                  "mounts its daemon's directory and sets CUDA_MPS_PIPE_DIRECTORY, so the pod is a client; remove "
+                  "that volume and its mounts",
+                  out.client.resource),
+      {show_template(q.asked), {"the pod's owner corrects it where the pod is defined"}}));
+}
+
 // How many clients share a GPU by MPS on the pod's node. If the pod has no node yet, the largest number on a node that
 // serves the requested resource. 0: none.
 std::pair<std::int64_t, std::string> mps_clients(const PodQuestion& q) {
@@ -118,7 +141,8 @@ void add_memory(const PodQuestion& q, PodExplanation& out) {
 void add_causes(const PodQuestion& q, PodExplanation& out) {
   const Pod& pod = q.asked.pod;
   explain_end(q, out);
-  const std::vector<PodCause> fields = wrong_fields(q);
+  std::vector<PodCause> fields = wrong_fields(q);
+  drop_superfluous_mounts(q, out, fields);
   const auto is_error = [](const PodCause& cause) { return cause.severity == Severity::error; };
   // An error decides, wherever it is.
   std::ranges::copy_if(fields, std::back_inserter(out.causes), is_error);

@@ -174,7 +174,8 @@ Verdict verdict_on(const PodQuestion& q, const Node& node) {
   ask(not_served_on);
   if (!out) out = not_admitted_by(q, node);
   ask(not_free_on);
-  return out.value_or(Verdict{Obstacle::none, "has GPUs for the pod"});
+  return out.value_or(Verdict{Obstacle::none, q.asked.fraction ? "the pod selects it; KAI decides by the shares in use"
+                                                               : "has GPUs for the pod"});
 }
 
 // --- What is said about each obstacle, and what to do.
@@ -474,6 +475,7 @@ void explain_placement(const PodQuestion& q, PodExplanation& out) {
     out.causes.push_back(*std::move(unseen));
     if (room != all.end()) return;
   }
+  if (room != all.end() && q.asked.fraction) return;  // KAI decides there.
   if (room != all.end()) {
     const std::string otherwise = cause_at(q, room->second).reason.message;
     out.causes.push_back(not_placed(q.asked, otherwise, where_of(room->second), room->second.front().node));

@@ -61,13 +61,13 @@ bool waits_for_claims_alone(const AskedPod& asked) {
          std::ranges::none_of(requests, [](const auto& request) { return request.second > 0; });
 }
 
-// A pod with ResourceClaims, which are not read: no GPU of the device plugin satisfies one.
-PodCause claims_not_read(const AskedPod& asked) {
+// A pod with ResourceClaims that can be for GPUs.
+PodCause claims_decide(const AskedPod& asked) {
   const std::string says = scheduler_says(asked);
   return pod_cause(
-      says.empty() ? Severity::warning : Severity::error, "ClaimsNotRead",
-      fmt::format("this command does not read the pod's ResourceClaims ({}), and GPUs of the device plugin do not "
-                  "satisfy a claim{}",
+      says.empty() ? Severity::warning : Severity::error, "WaitsForClaims",
+      fmt::format("the pod needs devices for its ResourceClaims ({}), which a DRA driver allocates: GPUs of the device "
+                  "plugin do not satisfy a claim{}",
                   names_of_claims(asked), says.empty() ? "" : "; its scheduler reports: " + says),
       {describe_pod(asked),
        {fmt::format("`kubectl get resourceclaims {}` shows which claims are allocated", asked.in_namespace())}});
@@ -267,7 +267,11 @@ void explain_wait(const PodQuestion& q, PodExplanation& out) {
     return;
   }
   if (q.asked.fraction) {
-    out.causes.push_back(kai_wait(q.snapshot, q.asked));
+    PodCause cause = kai_wait(q.snapshot, q.asked);
+    const std::size_t before = out.causes.size();
+    if (cause.reason.code == kNotChosen) explain_placement(q, out);
+    // What keeps the pod off every node comes before the scheduler's own words, and in the place of none.
+    if (out.causes.size() == before || cause.severity == Severity::error) out.causes.push_back(std::move(cause));
     return;
   }
   const bool claims_alone = waits_for_claims_alone(q.asked);
@@ -276,7 +280,7 @@ void explain_wait(const PodQuestion& q, PodExplanation& out) {
   if (!held && claims_alone) held = unseen_by_schedulers(q);
   if (held) out.causes.push_back(*std::move(held));
   if (!is_held && !claims_alone) explain_placement(q, out);
-  if (q.asked.pod.dra_gpu_claim && !(is_held && claims_alone)) out.causes.push_back(claims_not_read(q.asked));
+  if (q.asked.pod.dra_gpu_claim && !(is_held && claims_alone)) out.causes.push_back(claims_decide(q.asked));
 }
 
 // --- Slices that a pod waits for.

@@ -249,7 +249,8 @@ std::vector<SelectedLabel> selected_labels(const DocumentValue& spec) {
   const DocumentValue* selector = spec.find("nodeSelector");
   for (std::size_t i = 0; selector != nullptr && i < selector->members.size(); ++i) {
     const DocumentMember& member = selector->members[i];
-    out.push_back({member.key, fmt::format("spec.nodeSelector[{}]", member.key), member.key_at});
+    out.push_back(
+        {member.key, fmt::format("spec.nodeSelector[{}]", member.key), member.key_at, "In", {member.value.text}});
   }
   constexpr std::string_view kRequired = "requiredDuringSchedulingIgnoredDuringExecution";
   const DocumentValue* terms = find_path(spec, {"affinity", "nodeAffinity", kRequired, "nodeSelectorTerms"});
@@ -258,10 +259,15 @@ std::vector<SelectedLabel> selected_labels(const DocumentValue& spec) {
     for (std::size_t j = 0; expressions != nullptr && j < expressions->items.size(); ++j) {
       const DocumentValue* key = expressions->items[j].find("key");
       if (key == nullptr) continue;
-      out.push_back(
-          {key->text,
-           fmt::format("spec.affinity.nodeAffinity.{}.nodeSelectorTerms[{}].matchExpressions[{}].key", kRequired, i, j),
-           key->at});
+      SelectedLabel& label = out.emplace_back(SelectedLabel{
+          key->text,
+          fmt::format("spec.affinity.nodeAffinity.{}.nodeSelectorTerms[{}].matchExpressions[{}].key", kRequired, i, j),
+          key->at,
+          std::string(expressions->items[j].string_at("operator")),
+          {}});
+      const DocumentValue* values = expressions->items[j].find("values");
+      for (std::size_t k = 0; values != nullptr && k < values->items.size(); ++k)
+        label.values.push_back(values->items[k].text);
     }
   }
   return out;

@@ -28,11 +28,13 @@ void each_container(const DocumentValue& spec, Visit visit) {
   }
 }
 
-// A label of nodes that the Pod's nodeSelector or required node affinity names.
+// A label of nodes that the Pod's nodeSelector (as "In" one value) or required node affinity names.
 struct SelectedLabel {
   std::string key;
   std::string path;  // "spec.nodeSelector[nvidia.mps/enabled]"
   Position at;
+  std::string op;  // "In", "Exists": as it is written.
+  std::vector<std::string> values;
 };
 [[nodiscard]] std::vector<SelectedLabel> selected_labels(const DocumentValue& spec);
 

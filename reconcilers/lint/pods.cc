@@ -18,6 +18,7 @@
 #include "reconcilers/kai/pod_annotations.h"
 #include "reconcilers/lint/checks.h"
 #include "reconcilers/model/foreign_names.h"
+#include "reconcilers/model/kai_objects.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/partitioning/slice_plan.h"
@@ -61,19 +62,50 @@ class GpuPodCheck : DocumentCheck {
     const DocumentValue* spec = pod_.find("spec");
     if (spec == nullptr || !spec->is_object()) return;
     if (metadata != nullptr) check_misspelt_metadata(*metadata, *spec, diagnostics_);
+    const DocumentValue* annotations = find_path(pod_, {"metadata", "annotations"});
+    for (const DocumentMember& each : members_of(annotations))
+      shares_ = shares_ || each.key == kai::kFraction || each.key == kai::kMemory || kai::names_nv_fraction(each.key);
+    completed_ = annotations != nullptr && annotations->string_at(kMpsClient) == "true" &&
+                 find_path(pod_, {"metadata", "uid"}) == nullptr;
+    asks_ = asks_for_gpu(*spec);
     host_paths(*spec);
+    const DocumentMember* shared = nullptr;
     each_container(*spec, [&](const DocumentValue& container, const std::string& path) {
       pipe_directory(container, path);
       slices(*spec, container, path);
-      shared_product(*spec, container);
+      for (const DocumentMember& limit : members_of(find_path(container, {"resources", "limits"})))
+        if (shared == nullptr && is_of_nvidia(limit.key) && limit.key.ends_with(".shared")) shared = &limit;
       variables(container, path);
       for (const std::string_view list : {"limits", "requests"})
         for (const DocumentMember& asked : members_of(find_path(container, {"resources", list})))
           amount(*spec, container, list, asked, fmt::format("{}.resources.{}[{}]", path, list, asked.key));
     });
+    if (shared != nullptr) shared_product(*spec, shared->key);
   }
 
  private:
+  static bool asks_for_gpu(const DocumentValue& spec) {
+    bool asks = spec.string_at("runtimeClassName").starts_with("nvidia");
+    each_container(spec, [&](const DocumentValue& container, const std::string&) {
+      for (const DocumentMember& limit : members_of(find_path(container, {"resources", "limits"})))
+        asks = asks || (is_of_nvidia(limit.key) && limit.value.text != "0");
+      for (const DocumentValue& variable : items_of(container.find("env")))
+        asks = asks || variable.string_at("name") == "NVIDIA_VISIBLE_DEVICES";
+    });
+    return asks;
+  }
+
+  // MPS is also a word of data ("/srv/mps"): without a fraction of KAI, more must say that the volume is for a daemon.
+  [[nodiscard]] bool is_for_daemon(const DocumentValue& volume) const {
+    if (!is_pipe_volume(volume)) return false;
+    if (shares_ || !asks_) return shares_;
+    const std::string_view name = volume.string_at("name");
+    const std::string path = clean_path(volume.find("hostPath")->string_at("path"));
+    const std::string_view last = std::string_view(path).substr(path.rfind('/') + 1);
+    return name == "mps" || name == "nvidia-mps" || name.starts_with("mps-pipe") ||
+           (last.contains("nvidia") && (last.contains("mps") || last.contains("smp")));
+  }
+
   void host_paths(const DocumentValue& spec) {
     const std::span<const DocumentValue> volumes = items_of(spec.find("volumes"));
     for (std::size_t i = 0; i < volumes.size(); ++i) {
@@ -101,7 +133,7 @@ class GpuPodCheck : DocumentCheck {
     const DocumentValue* pipe = nullptr;
     for (const DocumentValue& mount : items_of(container.find("volumeMounts"))) {
       const auto volume = volumes_.find(mount.string_at("name"));
-      if (volume != volumes_.end() && is_pipe_volume(*volume->second)) pipe = mount.find("mountPath");
+      if (volume != volumes_.end() && is_for_daemon(*volume->second)) pipe = mount.find("mountPath");
     }
     if (unknown || (variable == nullptr && pipe == nullptr)) return;
     if (variable != nullptr) {
@@ -183,7 +215,7 @@ class GpuPodCheck : DocumentCheck {
     const DocumentValue* user = own != nullptr ? own : find_path(spec, {"securityContext", "runAsUser"});
     const DocumentValue* host_ipc = spec.find("hostIPC");
     SlicePod pod;
-    pod.own_ipc = host_ipc == nullptr || !host_ipc->boolean;
+    pod.own_ipc = (host_ipc == nullptr || !host_ipc->boolean) && !completed_;
     std::vector<SliceRequest> requests;
     const DocumentMember* slice = nullptr;
     for (const DocumentMember& limit : members_of(find_path(container, {"resources", "limits"}))) {
@@ -201,7 +233,7 @@ class GpuPodCheck : DocumentCheck {
       const bool of_user = fault.code == kSliceOfAnotherUser;
       add(Severity::warning, fault.code, at, of_user ? user->at : slice->key_at, fault.message);
     }
-    if (user == nullptr) {
+    if (user == nullptr && !completed_) {
       add(Severity::info, kSliceOfAnotherUser, at, slice->key_at,
           fmt::format(
               "clients must run as the user of the MPS daemon, {}: set runAsUser, unless it is the image's user",
@@ -210,34 +242,19 @@ class GpuPodCheck : DocumentCheck {
   }
 
   // GFD appends the suffix where shared GPUs keep their name, and plugins append .shared to the name elsewhere.
-  void shared_product(const DocumentValue& spec, const DocumentValue& container) {
-    const auto limits = members_of(find_path(container, {"resources", "limits"}));
-    const auto shared = std::ranges::find_if(
-        limits, [](const DocumentMember& limit) { return is_of_nvidia(limit.key) && limit.key.ends_with(".shared"); });
-    const DocumentValue* product = find_path(spec, {"nodeSelector", kGpuProduct});
-    if (product == nullptr) product = required_product(spec);
-    if (shared == limits.end() || product == nullptr || unshared_product(product->text) == product->text) return;
-    const std::string place = fmt::format("spec.nodeSelector[{}]", kGpuProduct);
-    if (!reported_.insert(place).second) return;
-    add(Severity::warning, "SharedProductSelected", place, product->at,
-        fmt::format(
-            "no node has {0} and the label {1}={2}: with renameByDefault, which gives {0} its name, the label has "
-            "no suffix -SHARED; select {3}",
-            shown_value(shared->key), kGpuProduct, shown_value(product->text),
-            shown_value(unshared_product(product->text))));
-  }
-
-  // The value of nvidia.com/gpu.product that the only term of the required node affinity requires; null: none.
-  static const DocumentValue* required_product(const DocumentValue& spec) {
-    const auto terms = items_of(find_path(
-        spec, {"affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms"}));
-    if (terms.size() != 1) return nullptr;
-    for (const DocumentValue& each : items_of(terms[0].find("matchExpressions"))) {
-      const auto values = items_of(each.find("values"));
-      if (each.string_at("key") == kGpuProduct && each.string_at("operator") == "In" && values.size() == 1)
-        return &values[0];
+  void shared_product(const DocumentValue& spec, std::string_view resource) {
+    for (const SelectedLabel& label : selected_labels(spec)) {
+      const auto is_shared = [](const std::string& product) { return unshared_product(product) != product; };
+      const bool wrong = label.key == kGpuProduct && label.op == "In" && !label.values.empty() &&
+                         std::ranges::all_of(label.values, is_shared);
+      if (!wrong || !reported_.insert(label.path).second) continue;
+      const std::string& product = label.values.front();
+      add(Severity::warning, "SharedProductSelected", label.path, label.at,
+          fmt::format(
+              "no node has {0} and the label {1}={2}: with renameByDefault, which gives {0} its name, the label has "
+              "no suffix -SHARED; select {3}",
+              shown_value(resource), kGpuProduct, shown_value(product), shown_value(unshared_product(product))));
     }
-    return nullptr;
   }
 
   void several(const DocumentValue& spec, const DocumentMember& limit, const std::string& place) {
@@ -299,6 +316,9 @@ class GpuPodCheck : DocumentCheck {
 
   const DocumentValue& pod_;
   std::int64_t mps_user_;
+  bool shares_ = false;     // It asks KAI for a share of a GPU.
+  bool asks_ = false;       // It asks for a GPU in another way.
+  bool completed_ = false;  // The chart's podMutation adds what a client lacks once the pod is created.
   // Looked up for each mount and each value: a pod can have tens of thousands of these.
   std::set<std::string> reported_;                            // Paths.
   std::map<std::string_view, const DocumentValue*> volumes_;  // By name, the first of each.

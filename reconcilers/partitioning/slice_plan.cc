@@ -74,10 +74,12 @@ std::vector<Reason> slice_faults(const SlicePod& pod, std::string_view container
                                                      who, resource)});
   }
   if (request->user != kUserOfImage && request->user != mps_user) {
-    out.push_back({kSliceOfAnotherUser,
-                   fmt::format("{}runs as user {}, and the MPS daemon of nos serves only clients of its own user, {}: "
-                               "set runAsUser to that; if mps.userID of nos's chart is another user, set mps-user",
-                               who, request->user, mps_user)});
+    out.push_back(
+        {kSliceOfAnotherUser,
+         fmt::format("{}runs as user {}, and the MPS daemon of nos serves only clients of its own user, {}: "
+                     "set runAsUser to that; if mps.userID of nos's chart is another user, set podMutation.nosUser "
+                     "of the operator's chart to it (for commands: --mps-user)",
+                     who, request->user, mps_user)});
   }
   return out;
 }

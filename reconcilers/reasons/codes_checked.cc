@@ -198,7 +198,9 @@ constexpr CodeRow kPods[] = {
     warning_row(
         {kSliceOfAnotherUser},
         "a slice of nos in a container that runs as another user than its MPS daemon (an info if no user is set)",
-        "set `runAsUser` to the daemon's user: 1000, or what the setting `mps-user` says"),
+        "set `runAsUser` to the daemon's user: 1000, or what the chart's `podMutation.nosUser` (the setting "
+        "`mps-user`) "
+        "says"),
     warning_row({"ThreadPercentageInvalid"}, "`CUDA_MPS_ACTIVE_THREAD_PERCENTAGE` is not a number from 0 to 100",
                 "write a percentage"),
     warning_row(

@@ -380,7 +380,7 @@ def without_a_node(c, name, **spec):
 def an_audit_counts_the_pods_that_cannot_run():
     """A pod that its kubelet rejected and two that select no node: one error with the causes of `explain`, in text and in JSON."""
     c = fleet(2, mps(4))
-    refused = c.consumer("refused", "n01", gpus=2)
+    refused = c.consumer("refused", "n01", gpus=2, owner=None)
     refused["status"] = {"phase": "Failed", "reason": "UnexpectedAdmissionError",
                          "message": "Allocate failed due to rpc error: maximum request size for shared resources is 1; found 2"}
     c.touch(refused)
@@ -394,6 +394,28 @@ def an_audit_counts_the_pods_that_cannot_run():
     status, document = c.run_audit()
     expect("exit status", status, 1)
     expect("pods in JSON", document["pods"], {"cannotRun": {"NotSelected": 2, "RequestRefused": 1}, "waiting": {}})
+
+
+@scenario
+def an_audit_leaves_out_a_rejected_pod_that_its_controller_has_replaced():
+    """The kubelet rejected a pod of a Deployment once, and another pod runs in its place: nothing is wrong, exit status 0."""
+    c = fleet(2, ts(4))
+    c.consumer("web-new", "n01")
+    old = c.consumer("web-old", "n01")
+    old["status"] = {"phase": "Failed", "reason": "UnexpectedAdmissionError", "message": "Allocate failed"}
+    c.touch(old)
+    expect("status and nodes", audited(c, "PodsCannotRun", "error"), (0, []))
+
+
+@scenario
+def an_audit_of_huge_pods_counts_those_that_it_does_not_keep():
+    """33 MiB of pods that cannot run: 32 MiB of them are looked at, and the others are counted."""
+    c = fleet(1, ts(4))
+    for i in range(33):
+        without_a_node(c, "p%02d" % i, nodeSelector={"zone": "nowhere"})
+        c.annotate("Pod", "p%02d" % i, "example.com/notes", "x" * (1 << 20), namespace="team")
+    problem, = [p for p in c.audited_problems() if p["reason"] == "PodsCannotRun"]
+    expect("message", problem["message"], "31 GPU pods cannot run: NotSelected 31 (and 2 more pods were not checked)")
 
 
 @scenario

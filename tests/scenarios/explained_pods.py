@@ -97,12 +97,13 @@ def a_shared_product_is_not_selected_beside_a_renamed_resource():
     affinity = {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
         {"matchExpressions": [{"key": "nvidia.com/gpu.product", "operator": "In", "values": ["Tesla-T4-SHARED"]}]}]}}}}
     why = "with renameByDefault, which gives nvidia.com/gpu.shared its name, the label has no suffix -SHARED; select Tesla-T4"
-    for wrong in (spec, affinity):
+    for wrong, place in ((spec, "spec.nodeSelector[nvidia.com/gpu.product]"), (affinity, "matchExpressions[0].key")):
         c = waiting(fleet(1, mps(4)), resource=GPU + ".shared", **wrong)
         said = explained(c, "team/train").stdout
         linted = ask(["lint", "-"], c.get("Pod", "train", "team")).stdout
         for text in (said, linted):
             expect_that("SharedProductSelected" in text and why in " ".join(text.split()), why, text)
+            expect_that(place in text, place, text)
     right = waiting(fleet(1, mps(4)), **spec)
     for text in (explained(right, "team/train").stdout, ask(["lint", "-"], right.get("Pod", "train", "team")).stdout):
         expect_that("SharedProductSelected" not in text, "nothing about the product of nvidia.com/gpu", text)
@@ -124,3 +125,16 @@ def a_pod_that_looks_for_the_daemon_elsewhere_is_not_called_fine():
     expect("codes of lint", sorted(d["code"] for d in warnings), ["PipeDirectoryMisspelt", "PipeDirectoryNotMounted"])
     for diagnostic in warnings:
         expect_that(diagnostic["message"] in " ".join(told.stdout.split()), diagnostic["message"], told.stdout)
+
+
+@scenario
+def a_client_of_the_plugins_mps_needs_no_mount_of_its_own():
+    """The guide's /tmp/nvidia-smp beside a replica under MPS: the plugin names its own directory to the pod, so `explain` calls the mount superfluous and the pod a client."""
+    c = fleet(1, mps(4))
+    pod = c.consumer("smp", "n01", volumes=[{"name": "mps", "hostPath": {"path": "/tmp/nvidia-smp"}}])
+    pod["spec"]["containers"][0]["volumeMounts"] = [{"name": "mps", "mountPath": "/tmp/nvidia-smp"}]
+    c.touch(pod)
+    told = explained(c, "team/smp")
+    expect("exit status", told.returncode, 0)
+    for words, wanted in (("MPS client", True), ("info MountSuperfluous", True), ("runs without MPS", False)):
+        expect(words, words in " ".join(told.stdout.split()), wanted)

@@ -217,3 +217,15 @@ def a_running_pod_that_does_not_reach_its_slice_is_told_so():
     c.get("Pod", "p0", "team")["spec"]["hostIPC"] = False
     said = explained(c, "team/p0")
     expect_that("warning SliceWithoutHostIPC" in said and "SliceMemory" not in said, "the warning alone", said)
+
+
+@scenario
+def explain_and_audit_know_the_user_of_the_daemon():
+    """A pod of user 1001 waits for a slice: with --mps-user 1001 it is right, without it the way is the chart's value."""
+    c = one_node(10)
+    c.wait_for_slice("w", 20, securityContext={"runAsUser": 1001})
+    for command in (["explain", "team/w"], ["audit"]):
+        for options, wanted in (([], True), (["--mps-user", "1001"], False)):
+            said = ask(command + options + ["-o", "json", "-f", "-"], c.manifests())
+            expect("of %s" % (command + options), (said.stderr, "SliceRequestRefused" in said.stdout), ("", wanted))
+    expect_that("podMutation.nosUser" in explained(c, "team/w"), "the chart's value", explained(c, "team/w"))

@@ -179,3 +179,36 @@ def explain_shows_who_shares_a_gpu_by_fractions():
     expect_that("FractionMemory" not in shared(c, "stranger/forged")[1], "no share to be promised", "")
     c.put(dict(KAI_CONFIG, spec={"global": {"gpuSharingMode": "HamiCore"}}))
     expect_that("FractionMemory" not in shared(c, "team/a")[1], "HAMi-core to limit memory", "")
+
+
+@scenario
+def more_than_a_whole_gpu_in_fractions_is_a_warning_on_its_node():
+    """Parts of 0.6 and 0.6 of one GPU are too much, parts of 0.7, 0.2 and 0.1 are not, whatever their sum in binary."""
+    for parts, wanted in (((0.6, 0.6), True), ((0.7, 0.2, 0.1), False)):
+        c = fleet(1, none())
+        c.put(KAI_CONFIG)
+        reservation(c, "n01")
+        for i, part in enumerate(parts):
+            c.consumer("p%d" % i, "n01", gpus=0, labels={"runai-gpu-group": "g1"}, annotations={"gpu-fraction": str(part)},
+                       schedulerName="kai-scheduler")
+        text = " ".join(ask(["explain", "n01", "-f", "-"], c.manifests()).stdout.split())
+        expect("warning of %s" % (parts,), "warning FractionsAboveOne: KAI's fractions on one GPU add up to more than 1: group g1" in text, wanted)
+
+
+@scenario
+def a_fraction_pod_that_selects_no_node_is_told_so():
+    """As for a pod of whole GPUs: the label that no node has, every node, and exit status 1. One that selects a node waits
+    for KAI, and sees its node."""
+    for selector, code, words in (({"zone": "nowhere"}, 1, "error NotSelected: the pod selects no node with GPUs"),
+                                  ({}, 0, "warning NotChosen"), ({}, 0, "KAI decides by the shares in use")):
+        c = fleet(2, none())
+        c.put(KAI_CONFIG)
+        pod = c.consumer("train", "n01", gpus=0, labels={"kai.scheduler/queue": "default-queue"}, nodeSelector=selector,
+                         annotations={"gpu-fraction": "0.5"}, schedulerName="kai-scheduler")
+        del pod["spec"]["nodeName"]
+        pod["status"] = {"phase": "Pending"}
+        c.touch(pod)
+        told = ask(["explain", "team/train", "-f", "-"], c.manifests())
+        expect("exit status", told.returncode, code)
+        text = " ".join(told.stdout.split())
+        expect_that(words in text and "NODE FOR THIS POD n01, n02" in text, words, told.stdout)

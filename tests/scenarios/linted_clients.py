@@ -98,3 +98,41 @@ def sharing_is_on_in_the_mode_of_annotations_for_containers():
     for mode in ("Disabled", "NonMemoryEnforced"):
         said = found(client("/tmp/nvidia-mps"), dict(KAI, spec={"global": {"gpuSharingMode": mode}}))
         expect(mode, "is off" in said.get("KAISharingDisabled", ""), mode == "Disabled")
+
+
+def using(resource, volume=None, annotations=None, env=(), **spec):
+    """A pod outside KAI that asks for the resource, or for none, and mounts the (name, path) of its node."""
+    name, path = volume or ("", "")
+    pod = client(path, env=env, name=name, annotations=annotations or {}, **spec)
+    pod["spec"].pop("schedulerName")
+    if resource:
+        pod["spec"]["containers"][0]["resources"] = {"limits": {resource: "1"}}
+    if volume is None:
+        del pod["spec"]["volumes"], pod["spec"]["containers"][0]["volumeMounts"]
+    return pod
+
+
+@scenario
+def data_that_has_mps_in_its_name_is_no_directory_of_a_daemon():
+    """Without a fraction of KAI only what is meant for a daemon counts, and only in a pod that asks for a GPU."""
+    gpu = "nvidia.com/gpu"
+    for text, expected, pod in (
+            ("no GPU", None, using(None, ("mps", "/srv/mps"))), ("results", None, using(gpu, ("mps-out", "/data/mps"))),
+            ("models", None, using(gpu, ("mps-models", "/data/mps/models"))), ("data", None, using(gpu, ("data", "/data/mps"))),
+            ("by its volume", "warning", using(gpu, ("mps", "/other/path"))),
+            ("by its directory", "warning", using(gpu, ("pipe", "/data/nvidia-mps"))),
+            ("by its variable", "warning", using(gpu, ("data", "/other/path"), env=[(VARIABLE, "/tmp/nvidia-mps")])),
+            ("a default", "info", using(gpu, ("pipe", "/run/nvidia-mps")))):
+        said = found(pod).get("PipeDirectoryNotMounted")
+        expect(text, said and said.split()[0], expected)
+
+
+@scenario
+def a_slice_pod_that_pod_mutation_completes_lacks_nothing():
+    """hostIPC and the user are added when the pod is created; a pod that exists without them was not completed."""
+    asks = dict(annotations={"gpusharing.dev/mps-client": "true"})
+    expect("to be completed", found(using("nvidia.com/gpu-10gb", **asks)), {})
+    exists = using("nvidia.com/gpu-10gb", **asks)
+    exists["metadata"]["uid"] = "u1"
+    for text, pod in (("without the annotation", using("nvidia.com/gpu-10gb")), ("created without it", exists)):
+        expect(text, sorted(found(pod)), ["SliceOfAnotherUser", "SliceWithoutHostIPC"])

@@ -42,6 +42,10 @@ void add_manifests(CLI::App& app, std::vector<std::string>& files) {
       ->type_name("FILE");
 }
 
+void add_mps_user(CLI::App& app, OptionFlags& settings) {
+  settings.add_to(&app, [](const OptionSpec& spec) { return spec.name == "mps-user"; });
+}
+
 void add_connection(CLI::App& app, OptionFlags& settings) {
   settings.add_to(&app, [](const OptionSpec& spec) { return spec.group == "Connection"; });
   settings.add_request_timeout(&app);

@@ -63,6 +63,9 @@ void add_output(CLI::App& app, OutputForm& form, const std::vector<std::string>&
 // -f, --file: manifests instead of the live cluster.
 void add_manifests(CLI::App& app, std::vector<std::string>& files);
 
+// --mps-user, for what is said of pods with slices of nos.
+void add_mps_user(CLI::App& app, OptionFlags& settings);
+
 // Settings that say which cluster is meant, and --request-timeout. For people's commands.
 void add_connection(CLI::App& app, OptionFlags& settings);
 

@@ -206,7 +206,7 @@ TEST(ExplainPodStatus, APodWithClaimsIsSentToItsClaims) {
   const std::string claims = R"("resourceClaims":[{"name":"g","resourceClaimTemplateName":"gpu"}],)";
   const PodExplanation out = explained.pod(pod(R"("phase":"Pending")", "", claims, ""));
   ASSERT_EQ(out.causes.size(), 1U);
-  EXPECT_EQ(out.causes[0].reason.code, "ClaimsNotRead");
+  EXPECT_EQ(out.causes[0].reason.code, "WaitsForClaims");
   EXPECT_THAT(out.causes[0].reason.message, HasSubstr("ResourceClaims (g)"));
   EXPECT_EQ(out.causes[0].cure.command.text(), kDescribe);
   EXPECT_THAT(out.causes[0].cure.options, Contains(HasSubstr("kubectl get resourceclaims --namespace team")));
@@ -219,7 +219,7 @@ TEST(ExplainPodStatus, APodWithClaimsIsSentToItsClaims) {
   EXPECT_THAT(refused.causes[0].reason.message, HasSubstr("its scheduler reports: cannot allocate"));
   const PodExplanation both = explained.pod(pod(R"("phase":"Pending")", "", claims));
   ASSERT_EQ(both.causes.size(), 2U);
-  EXPECT_EQ(both.causes[1].reason.code, "ClaimsNotRead") << "the GPUs that it requests are not all that it needs";
+  EXPECT_EQ(both.causes[1].reason.code, "WaitsForClaims") << "the GPUs that it requests are not all that it needs";
 }
 
 }  // namespace
