@@ -57,7 +57,7 @@ constexpr SettingRow kRows[] = {
      "config.name=CONFIGMAP,config.default=KEY"},
 };
 constexpr SettingRow kOfDaemonSet{Provider::manifest, "DEFAULT_CONFIG of DaemonSet {namespace}/{daemonset}",
-                                  "kubectl edit daemonset {daemonset} --namespace {namespace}  # set DEFAULT_CONFIG to "
+                                  "kubectl edit daemonset {daemonset} --namespace {namespace} # set DEFAULT_CONFIG to "
                                   "{key}",
                                   "kubectl edit daemonset {daemonset} --namespace {namespace}"};
 

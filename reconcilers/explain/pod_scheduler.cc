@@ -201,10 +201,12 @@ PodCause kai_wait(const Snapshot& snapshot, const AskedPod& asked) {
   const std::vector<WaitingPod> none;
   const WaitingCauses causes(snapshot.world, view, others ? others->pods : none);
   if (!causes.is_of_kai(waiting)) {
-    return pod_cause(Severity::error, "OtherScheduler",
-                     fmt::format("the pod requests a share of a GPU from KAI, but its schedulerName is {}, not {}",
-                                 asked.pod.scheduler_name.view(), view.scheduler_name),
-                     schedule_by(asked, view.scheduler_name));
+    return pod_cause(
+        Severity::error, "OtherScheduler",
+        fmt::format("the pod requests a share of a GPU from KAI, but its schedulerName is {}, not {}",
+                    asked.pod.scheduler_name.empty() ? "default-scheduler" : asked.pod.scheduler_name.view(),
+                    view.scheduler_name),
+        schedule_by(asked, view.scheduler_name));
   }
   const Reason cause = causes.cause(waiting);
   const bool elsewhere = cause.code == kNotChosen;

@@ -191,6 +191,12 @@ class ConfigValues : DocumentCheck {
             "key {}. The ConfigMap must be in the chart's namespace before, and has no effect until the chart is "
             "installed; no other value is checked",
             or_none(shown_value(name)), or_none(shown_value(key))));
+    if (name.empty())
+      add(Severity::warning, "HelmValuesIncomplete", path_ + ".default", config_.find("default")->at,
+          fmt::format(
+              "{0}.default has no effect without {0}.name: the device plugin reads no ConfigMap then, and shares "
+              "no GPU; name the ConfigMap that has key \"{1}\"",
+              path_, shown_value(key)));
     for (const DocumentMember& member : config_.members)
       if (std::ranges::find(kMembers, member.key) == std::end(kMembers))
         report_unknown_field(member, fmt::format("{}.{}", path_, member.key), kMembers, found_.diagnostics);

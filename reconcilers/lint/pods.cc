@@ -140,7 +140,7 @@ class GpuPodCheck : DocumentCheck {
       if (is_mounted(container, clean_path(variable->text))) return;
       add(Severity::warning, "PipeDirectoryNotMounted", path + ".env", variable->at,
           fmt::format("{} is {}, and nothing is mounted there{}: the container runs without MPS", kPipeVariable,
-                      shown_value(variable->text),
+                      variable->text.empty() ? "empty" : shown_value(variable->text),
                       pipe == nullptr ? "" : " (the pod mounts " + shown_value(pipe->text) + ")"));
       return;
     }

@@ -342,13 +342,12 @@ std::string_view consequence(WorkloadMode mode) {
 }
 
 // What the pods of the node request in excess of what it will serve, and which pods there are; empty: nothing, or they
-// are not listed yet. Their list is asked for.
+// are not listed yet. A list is asked for if there is none, or only an old one.
 std::string shortage(Pass& pass, const std::string& node, const NodeAssessment& a, const NodeExpectation& afterwards) {
   const auto listing = pass.s.consumers.find(node);
-  if (listing == pass.s.consumers.end() || pass.s.mono - listing->second.listed_at > kListingOld) {
-    pass.plan.consumers_wanted.insert(node);
-    return {};
-  }
+  const bool is_listed = listing != pass.s.consumers.end();
+  if (!is_listed || pass.s.mono - listing->second.listed_at > kListingOld) pass.plan.consumers_wanted.insert(node);
+  if (!is_listed) return {};  // An old listing is reported until the new one is there: a condition must not alternate.
   const NodeUse use = use_of(pass.s, node);
   const auto serves = served_with(afterwards, a.measured_gpus);
   const std::string what = requests_beyond(use, serves, a.measured_gpus > 0 ? serves : afterwards.capacity);
@@ -392,7 +391,7 @@ void plan_capacity_warnings(Pass& pass) {
   }
 }
 
-std::string announced_loss(Pass& pass, const PluginInstallation& installation) {
+std::string announced_loss(Pass& pass, const PluginInstallation& installation, std::string_view policy) {
   std::vector<std::string> nodes;
   AmountChanges amounts;
   std::vector<std::string> shortages;
@@ -400,6 +399,7 @@ std::string announced_loss(Pass& pass, const PluginInstallation& installation) {
   for (const std::string& name : pass.index.nodes_in(Bucket::would_shrink)) {
     const NodeAssessment& a = *pass.index.find(name);
     if (!pass.plannable(a) || !pass.index.installation_of(a).has_id(installation.id())) continue;
+    if (!policy.empty() && a.policy.view() != policy) continue;
     const NodeExpectation& afterwards = *a.announced->expectation;
     count_amounts(*pass.s.world.nodes.find(name), served_with(afterwards, a.measured_gpus), amounts);
     if (nodes.size() < kMostListed)

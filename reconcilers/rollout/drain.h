@@ -91,8 +91,9 @@ inline constexpr std::string_view kReplacedAtOnce =
     "The GPU Operator replaces the plugin's pods by itself: not in waves, and it waits for no pod that uses GPUs";
 inline constexpr std::string_view kReplacedInWaves = "The operator replaces the plugin's pods in the policy's waves";
 // What the announced ClusterPolicy takes from the nodes of the installation: how many, from which amounts to which, and
-// where pods request more than is left. Empty: nothing.
-[[nodiscard]] std::string announced_loss(Pass& pass, const PluginInstallation& installation);
+// where pods request more than is left. Empty: nothing. `policy`: of its nodes alone; empty: of all.
+[[nodiscard]] std::string announced_loss(Pass& pass, const PluginInstallation& installation,
+                                         std::string_view policy = {});
 
 // --- Which pods are evicted from a node: no more than must leave, the least important first.
 

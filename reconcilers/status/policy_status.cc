@@ -80,7 +80,7 @@ class PolicyStatuses {
     each_of(Bucket::would_shrink, [&](const std::string&, const NodeAssessment& a, PolicySum& sum) {
       if (!sum.loss.empty() || !pass_.plannable(a)) return;
       const PluginInstallation& installation = pass_.index.installation_of(a);
-      sum.loss = announced_loss(pass_, installation);
+      sum.loss = announced_loss(pass_, installation, a.policy.view());
       sum.unstaged_owner = installation.owner;
     });
   }

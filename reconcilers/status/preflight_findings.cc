@@ -89,8 +89,7 @@ void report_by_label(Pass& pass, std::size_t installation, const std::map<std::s
   if (!breaking.empty())
     text += fmt::format(". Until then {} {} GPUs at the next restart of pods there", first_names(breaking),
                         breaking.size() == 1 ? "loses its" : "lose their");
-  pass.finding(breaking.empty() ? Severity::warning : Severity::error, daemonset_ref(plugin->key),
-               kMpsByLabelUnsupported, std::move(text));
+  pass.finding(Severity::error, daemonset_ref(plugin->key), kMpsByLabelUnsupported, std::move(text));
 }
 
 std::map<FoundOnNodes, NodesFound> collect(Pass& pass, MpsByLabel& by_label) {

@@ -80,3 +80,17 @@ def a_labelled_node_keeps_what_it_has():
     found = one(c.after("1m").findings("NodesWouldShrink"))
     expect_texts(found["message"], "2 nodes will serve less (n01, n03)")
     expect_that("n02" not in found["message"], "nothing about n02", found["message"])
+
+
+@scenario
+def a_policy_is_told_of_its_own_nodes():
+    """The default is taken away from four nodes of two policies: each status names the nodes of its policy alone, and still does so later."""
+    c = fleet(4, ts(4), gpus=4)
+    c.set_label("n01", "team", "a")
+    c.policy("a", priority=10, selector={"team": "a"})
+    for _ in range(3):
+        c.after("2m")
+    announce(c, default=None)
+    c.after("1m")
+    expect_texts(c.condition("a", "Staged")["message"], "1 node will serve less (n01)")
+    expect_texts(c.condition("default", "Staged")["message"], "3 nodes will serve less (n02, n03, n04)")

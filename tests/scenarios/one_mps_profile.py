@@ -66,3 +66,15 @@ def a_default_with_mps_serves_its_own_nodes():
     found = one(c.ticks[-1].findings("MPSByLabelUnsupported"))
     expect_texts(found["message"], "selects MPS key mps-four (n02).", "the default key mps-two", '"default":"mps-four"')
     expect("state of n01", explained(c, "n01")["state"], "UpToDate")
+
+
+@scenario
+def the_advice_for_the_plugins_own_chart_has_no_hole():
+    """Without a ClusterPolicy the advice names the DaemonSet to edit, in one sentence without a hole; the audit calls it an error."""
+    c = Cluster({"mps-two": mps(2), "mps-four": mps(4)}, default="mps-two", layout="standalone", version="v0.20.1")
+    c.add_nodes("n01")
+    c.install()
+    c.set_label("n01", CONFIG_LABEL, "mps-four")
+    found = one(c.after("2m").findings("MPSByLabelUnsupported"))
+    expect("severity", found["severity"], "error")
+    expect_texts(found["message"], "kubectl edit daemonset", "# set DEFAULT_CONFIG to mps-four")

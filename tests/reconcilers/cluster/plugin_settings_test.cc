@@ -23,10 +23,10 @@ TEST(PluginSettings, TheCommandSetsWhatTheTextNames) {
        "helm upgrade it nvdp/nvidia-device-plugin --namespace gpus --reuse-values --set "
        "config.name=CONFIGMAP,config.default=KEY"},
       {Provider::manifest, "DEFAULT_CONFIG of DaemonSet gpus/plugin",
-       "kubectl edit daemonset plugin --namespace gpus  # set DEFAULT_CONFIG to x4",
+       "kubectl edit daemonset plugin --namespace gpus # set DEFAULT_CONFIG to x4",
        "kubectl edit daemonset plugin --namespace gpus"},
       {Provider::nos, "DEFAULT_CONFIG of DaemonSet gpus/plugin",
-       "kubectl edit daemonset plugin --namespace gpus  # set DEFAULT_CONFIG to x4",
+       "kubectl edit daemonset plugin --namespace gpus # set DEFAULT_CONFIG to x4",
        "kubectl edit daemonset plugin --namespace gpus"},
   };
   for (const auto& row : rows) {

@@ -200,7 +200,7 @@ TEST(ExplainNode, ADefaultKeyThatDoesNotExistIsCorrectedWhereItIsSet) {
     const char* setting;
   };
   const Case cases[] = {
-      {"", "kubectl edit daemonset plugin --namespace gpu-operator  # set DEFAULT_CONFIG to any",
+      {"", "kubectl edit daemonset plugin --namespace gpu-operator # set DEFAULT_CONFIG to any",
        "DEFAULT_CONFIG of DaemonSet gpu-operator/plugin"},
       {", labels: {app.kubernetes.io/instance: nvdp-1}",
        "helm upgrade nvdp-1 nvdp/nvidia-device-plugin --namespace gpu-operator --reuse-values --set config.default=any",
@@ -255,7 +255,7 @@ TEST(ExplainNode, TheDefaultThatNodesHaveLoadedIsSetAgain) {
   explained.world.daemonsets.apply(std::move(plugin));
   explained.index.note_everything_changed();
   const NodeExplanation out = explained.node("gpu-1");
-  EXPECT_EQ(out.next.text(), "kubectl edit daemonset plugin --namespace gpu-operator  # set DEFAULT_CONFIG to any");
+  EXPECT_EQ(out.next.text(), "kubectl edit daemonset plugin --namespace gpu-operator # set DEFAULT_CONFIG to any");
   EXPECT_THAT(out.notes, Contains(HasSubstr("the node will lose its GPUs at the next restart")));
 }
 
@@ -307,7 +307,7 @@ TEST(ExplainNode, AKeyThatIsNotThereIsNotLinted) {
   std::string missing = cluster(kSliced, "", R"(nvidia.com/gpu: "2")");
   missing.replace(missing.find("  any: |"), 8, "  other: |");
   EXPECT_EQ(Explained(missing).node("gpu-1").next.text(),
-            "kubectl edit daemonset plugin --namespace gpu-operator  # set DEFAULT_CONFIG to other");
+            "kubectl edit daemonset plugin --namespace gpu-operator # set DEFAULT_CONFIG to other");
 }
 
 TEST(WhoKeeps, IsWhatTheRolloutUnderWaySaysOfTheNode) {
