@@ -13,10 +13,10 @@ from function_length_test import sources
 
 # Figure: (limit, target).
 LIMITS = {
-    "product files": (443, 500),
+    "product files": (448, 500),
     "product files of fewer than 40 lines": (17, 40),
     "product files of more than 500 lines": (0, 0),
-    "product lines": (88_897, 80_000),
+    "product lines": (91_683, 80_000),
     "headers that one other file includes": (0, 0),
     "structs of a code or reason and a text": (3, 3),
     "places that search our own messages": (0, 0),

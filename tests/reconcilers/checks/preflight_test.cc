@@ -303,7 +303,7 @@ TEST(Preflight, TheLabelForTheMpsDaemonIsWrittenBeforeTheNodeShowsItsProfile) {
 TEST(Preflight, TheFirstPlanReportsWhatIsWrongWithAPolicyToo) {
   const std::vector<std::pair<std::string, std::string>> table{
       {"gone", "error SharingPolicy p ConfigInvalid"},
-      {"mps-too", "warning DaemonSet plugin MPSByLabelUnsupported"},
+      {"mps-too", "error DaemonSet plugin MPSByLabelUnsupported"},
   };
   for (const auto& [key, expected] : table) {
     SCOPED_TRACE(key);
