@@ -70,7 +70,7 @@ TEST(LintHelmValues, ValuesThatOnlyNameAConfigMapAreNoProfile) {
   const std::vector<std::pair<std::string, Codes>> table{
       {"devicePlugin:\n  config:\n    name: mps-config\n", {}},
       {"devicePlugin:\n  config:\n    name: mps-config\n    default: any\n", {}},
-      {"devicePlugin:\n  config:\n    default: any\n", {}},
+      {"devicePlugin:\n  config:\n    default: any\n", {"HelmValuesIncomplete"}},
       {"gpu-operator:\n  devicePlugin:\n    config:\n      name: mps-config\n", {}},
       {"devicePlugin:\n  config:\n    name: mps-config\n    defualt: any\n", {"UnknownField"}},
   };
