@@ -2,6 +2,9 @@
 #include "reconcilers/cluster/cluster_pods.h"
 
 #include <algorithm>
+#include <functional>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "reconcilers/cluster/discovery.h"
@@ -42,7 +45,7 @@ bool is_unstarted(const Pod& pod) {
   const bool asks = requests_gpus(pod) || pod.meta.annotations.contains(kai::kFraction) ||
                     pod.meta.annotations.contains(kai::kMemory);
   const bool pending = pod.phase.empty() || pod.phase == "Pending";
-  return asks && !pod.meta.deletion_timestamp && (pending || (was_rejected(pod) && !is_remade(pod)));
+  return asks && !pod.meta.deletion_timestamp && (pending || was_rejected(pod));
 }
 
 }  // namespace
@@ -66,6 +69,20 @@ k8s::Result<void> ClusterPods::add(std::string_view json) {
   }
   pods_.push_back({*std::move(pod), *std::move(for_kai), *std::move(for_slices)});
   return {};
+}
+
+UnstartedPods ClusterPods::take_unstarted() {
+  std::set<std::string, std::less<>> serving;  // Controllers with a pod that runs, or has ended well.
+  for (const auto& each : pods_) {
+    const auto* owner = each.pod.meta.controller();
+    if (owner != nullptr && (each.pod.phase == "Running" || each.pod.phase == "Succeeded"))
+      serving.emplace(owner->uid.view());
+  }
+  std::erase_if(unstarted_.json, [&](const std::string& json) {
+    const k8s::Result<Pod> pod = project_pod(json);
+    return pod && was_rejected(*pod) && is_remade(*pod) && serving.contains(pod->meta.controller()->uid.view());
+  });
+  return std::move(unstarted_);
 }
 
 void ClusterPods::place_for_partitioning(World& world) {

@@ -16,8 +16,8 @@ namespace gso {
 // --- Puts every pod of a cluster where planners expect it: for commands that see the whole cluster at one moment
 // (manifests, or one list). The operator itself watches pods by selector instead.
 
-// GPU pods that have not started: Pending, or rejected by their kubelet where no controller makes another one. As the
-// API server has them, for who explains them.
+// GPU pods that have not started: Pending, or rejected by their kubelet. As the API server has them, for who explains
+// them.
 struct UnstartedPods {
   static constexpr std::size_t kMost = 1000;
   static constexpr std::size_t kMostBytes = std::size_t{32} << 20;
@@ -35,7 +35,8 @@ class ClusterPods {
     pods_.clear();
     unstarted_ = {};
   }
-  [[nodiscard]] UnstartedPods take_unstarted() { return std::move(unstarted_); }
+  // Without rejected pods that their controller has replaced.
+  [[nodiscard]] UnstartedPods take_unstarted();
 
   // Fills the stores of operands, of KAI's pods and of the pods that partitioning reads (which then hold only these,
   // and are synced), the GPU consumers by node, and the answer to every look-up of pods that a KAI planner might

@@ -400,11 +400,14 @@ def an_audit_counts_the_pods_that_cannot_run():
 def an_audit_leaves_out_a_rejected_pod_that_its_controller_has_replaced():
     """The kubelet rejected a pod of a Deployment once, and another pod runs in its place: nothing is wrong, exit status 0."""
     c = fleet(2, ts(4))
-    c.consumer("web-new", "n01")
+    new = c.consumer("web-new", "n01")
     old = c.consumer("web-old", "n01")
+    old["metadata"]["ownerReferences"] = new["metadata"]["ownerReferences"]
     old["status"] = {"phase": "Failed", "reason": "UnexpectedAdmissionError", "message": "Allocate failed"}
     c.touch(old)
     expect("status and nodes", audited(c, "PodsCannotRun", "error"), (0, []))
+    c.remove("Pod", "web-new", "team")
+    expect("status and nodes where none replaces it", audited(c, "PodsCannotRun", "error")[0], 1)
 
 
 @scenario
