@@ -20,6 +20,7 @@
 #include "reconcilers/model/resources.h"
 #include "reconcilers/profile/field_names.h"
 #include "reconcilers/reasons/names.h"
+#include "reconcilers/registry.h"
 
 namespace gso {
 namespace {
@@ -241,7 +242,8 @@ int answer(Question question, ClusterView& view, std::ostream& out, std::ostream
     if (pod->hindered()) return 1;
     return pod->lacks_nodes() ? 2 : 0;
   }
-  const std::vector<Finding> findings = all_findings(snapshot, index);
+  const Plan plan = plan_all(snapshot, index, {.synced = everything_synced});
+  const std::vector<Finding> findings = all_findings(snapshot, index, plan);
   std::optional<NodeExplanation> node = explain_node(snapshot, index, findings, question.target.key.name);
   if (!node) return refuse(err, kExplainCommand, no_such_node(view.world, question.target.key.name));
   if (const std::string note = state_note(node->shown.state, assumed, view.presence.running); !note.empty())

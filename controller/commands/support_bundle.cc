@@ -205,7 +205,8 @@ std::vector<std::string> nodes_to_explain(const FleetIndex& index) {
 
 // What `explain` prints about the first of these nodes, with the pods that use their GPUs.
 std::string explanations(const Snapshot& snapshot, FleetIndex& index) {
-  const std::vector<Finding> findings = all_findings(snapshot, index);
+  const Plan plan = plan_all(snapshot, index, {.synced = everything_synced});
+  const std::vector<Finding> findings = all_findings(snapshot, index, plan);
   const std::vector<std::string> names = nodes_to_explain(index);
   std::ostringstream out;
   for (std::size_t i = 0; i < std::min(names.size(), kMostExplained); ++i) {

@@ -27,10 +27,6 @@ bool is_waiting(const Pod& pod, const KaiView& view) {
          (fraction || pod.meta.ns.view() == view.scaling);
 }
 
-bool requests_gpus(const Pod& pod) {
-  return std::ranges::any_of(pod.gpu_requests, [](const auto& entry) { return entry.second > 0; });
-}
-
 bool was_rejected(const Pod& pod) {
   return pod.phase == "Failed" && pod.reason == "UnexpectedAdmissionError";
 }
@@ -58,11 +54,9 @@ k8s::Result<void> ClusterPods::add(std::string_view json) {
   k8s::Result<SlicePod> for_slices = project_slice_pod(json);
   if (!for_slices) return std::unexpected(for_slices.error());
   if (is_unstarted(*pod)) {
-    const bool fits =
-        unstarted_.json.size() < UnstartedPods::kMost && unstarted_.bytes + json.size() <= UnstartedPods::kMostBytes;
-    if (fits) {
+    if (unstarted_.pods.size() < UnstartedPods::kMost && unstarted_.bytes + json.size() <= UnstartedPods::kMostBytes) {
       unstarted_.bytes += json.size();
-      unstarted_.json.emplace_back(json);
+      unstarted_.pods.push_back({*pod, std::string(json)});
     } else {
       ++unstarted_.beyond;
     }
@@ -78,9 +72,8 @@ UnstartedPods ClusterPods::take_unstarted() {
     if (owner != nullptr && (each.pod.phase == "Running" || each.pod.phase == "Succeeded"))
       serving.emplace(owner->uid.view());
   }
-  std::erase_if(unstarted_.json, [&](const std::string& json) {
-    const k8s::Result<Pod> pod = project_pod(json);
-    return pod && was_rejected(*pod) && is_remade(*pod) && serving.contains(pod->meta.controller()->uid.view());
+  std::erase_if(unstarted_.pods, [&](const UnstartedPods::Unstarted& each) {
+    return was_rejected(each.pod) && is_remade(each.pod) && serving.contains(each.pod.meta.controller()->uid.view());
   });
   return std::move(unstarted_);
 }
@@ -230,6 +223,10 @@ bool is_operand_pod(const Pod& pod, const World& world) {
 
 bool runs_operand(const DaemonSet& daemonset) {
   return std::ranges::any_of(daemonset.containers, is_operand_container, &ContainerSpec::name);
+}
+
+bool requests_gpus(const Pod& pod) {
+  return std::ranges::any_of(pod.gpu_requests, [](const auto& entry) { return entry.second > 0; });
 }
 
 bool is_gpu_consumer(const Pod& pod, const World& world) {

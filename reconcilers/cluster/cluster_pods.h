@@ -5,7 +5,6 @@
 #include <map>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "k8sclient/value/error.h"
@@ -21,9 +20,13 @@ namespace gso {
 struct UnstartedPods {
   static constexpr std::size_t kMost = 1000;
   static constexpr std::size_t kMostBytes = std::size_t{32} << 20;
-  std::vector<std::string> json;  // At most kMost, of at most kMostBytes together.
-  std::size_t bytes = 0;          // Of these.
-  std::size_t beyond = 0;         // How many more there are.
+  struct Unstarted {
+    Pod pod;
+    std::string json;
+  };
+  std::vector<Unstarted> pods;  // At most kMost, of at most kMostBytes of JSON together.
+  std::size_t bytes = 0;        // Of these.
+  std::size_t beyond = 0;       // How many more there are.
 };
 
 class ClusterPods {
@@ -58,6 +61,9 @@ class ClusterPods {
 };
 
 // --- Which pods of a node use its GPUs, and which the kubelet rejected there.
+
+// By an extended resource.
+[[nodiscard]] bool requests_gpus(const Pod& pod);
 
 // Its template has a container of the device plugin, GFD or an MPS control daemon.
 [[nodiscard]] bool runs_operand(const DaemonSet& daemonset);

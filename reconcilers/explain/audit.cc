@@ -18,7 +18,6 @@
 #include "reconcilers/explain/pod.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/object_refs.h"
-#include "reconcilers/model/project.h"
 #include "reconcilers/node/assess.h"
 #include "reconcilers/profile/profile.h"
 #include "reconcilers/reasons/names.h"
@@ -182,9 +181,9 @@ PodVerdict verdict_of(const Snapshot& snapshot, const FleetIndex& index, const P
 }
 
 // All pods that cannot run are one problem, and all that wait another one.
-void add_pods(const Snapshot& snapshot, FleetIndex& index, const UnstartedPods& pods, Audit& out) {
-  if (pods.json.empty()) return;
-  const Plan plan = plan_all(snapshot, index, {.synced = everything_synced});
+void add_pods(const Snapshot& snapshot, const FleetIndex& index, const Plan& plan, const UnstartedPods& pods,
+              Audit& out) {
+  if (pods.pods.empty()) return;
   // What holds for one pod of a workload holds for the others that have no node either. Each is compared with all
   // nodes.
   constexpr std::size_t kMostWorkloads = 200;
@@ -192,11 +191,9 @@ void add_pods(const Snapshot& snapshot, FleetIndex& index, const UnstartedPods& 
   std::size_t beyond = pods.beyond;
   std::vector<ObjectRef> cannot_run;
   std::vector<ObjectRef> waiting;
-  for (const std::string& json : pods.json) {
-    const k8s::Result<Pod> pod = project_pod(json);
-    if (!pod) continue;
-    const k8s::OwnerReference* owner = pod->node_name.empty() ? pod->meta.controller() : nullptr;
-    const std::string workload = owner == nullptr ? k8s::to_string(pod->meta.key()) : std::string(owner->uid.view());
+  for (const auto& [pod, json] : pods.pods) {
+    const k8s::OwnerReference* owner = pod.node_name.empty() ? pod.meta.controller() : nullptr;
+    const std::string workload = owner == nullptr ? k8s::to_string(pod.meta.key()) : std::string(owner->uid.view());
     if (by_workload.size() >= kMostWorkloads && !by_workload.contains(workload)) {
       ++beyond;
       continue;
@@ -205,7 +202,7 @@ void add_pods(const Snapshot& snapshot, FleetIndex& index, const UnstartedPods& 
     if (is_new) verdict->second = verdict_of(snapshot, index, plan, json);
     const auto& [code, waits] = verdict->second;
     if (code.empty()) continue;
-    (waits ? waiting : cannot_run).push_back(pod_ref(pod->meta));
+    (waits ? waiting : cannot_run).push_back(pod_ref(pod.meta));
     ++(waits ? out.waiting : out.cannot_run)[code];
   }
   const auto add = [&](const std::vector<ObjectRef>& all, Severity severity, std::string_view code, std::string text) {
@@ -248,7 +245,7 @@ Command command_of(const World& world, const FleetIndex& index, const std::set<s
   const ObjectRef& first = problem.objects.front();
   if (code == kMpsByLabelUnsupported)
     for (const PluginInstallation& installation : index.installations())
-      if (const Operand* plugin = first_plugin(installation); plugin != nullptr && plugin->key.name == first.name)
+      if (const Operand* plugin = first_plugin(installation); plugin != nullptr && daemonset_ref(plugin->key) == first)
         return {fmt::format("kubectl get nodes --label-columns {}", plugin->node_label)};
   if (code == kNodesWouldShrink)
     for (const std::string& name : index.impl().nodes_in(Bucket::would_shrink))
@@ -316,7 +313,8 @@ void warn_of_restarts(std::vector<Finding>& findings) {
 
 Audit audit(const Snapshot& snapshot, FleetIndex& index, bool operator_runs, const UnstartedPods& pods) {
   Audit out;
-  out.findings = all_findings(snapshot, index);
+  const Plan plan = plan_all(snapshot, index, {.synced = everything_synced});
+  out.findings = all_findings(snapshot, index, plan);
   const std::vector<Operand> hami = hami_plugins(snapshot.world);
   GpusByNode gpus;
   ReadingPass pass(snapshot, index);
@@ -344,7 +342,7 @@ Audit audit(const Snapshot& snapshot, FleetIndex& index, bool operator_runs, con
   keep_root_causes(snapshot.world, index, changes_continue, out.findings);
   warn_of_restarts(out.findings);
   std::ranges::move(findings_of_settings(snapshot.world, index.impl()), std::back_inserter(out.findings));
-  add_pods(snapshot, index, pods, out);
+  add_pods(snapshot, index, plan, pods, out);
   for (Finding& finding : out.findings) finding.why.message = shown_message(finding.why.message);
   std::ranges::sort(out.findings, [](const Finding& a, const Finding& b) {
     return std::tie(a.severity, a.why.code, a.object.kind, a.object.ns, a.object.name, a.why.message) <

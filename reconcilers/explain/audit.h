@@ -173,7 +173,7 @@ struct IdlePause {
 // not decided by a number that somebody chose. Each kind sorted by object.
 [[nodiscard]] std::vector<Finding> findings_of_settings(const World& world, const FleetIndex::Impl& index);
 
-// What every reconciler finds now, with drift as an error. `index` is refreshed.
-[[nodiscard]] std::vector<Finding> all_findings(const Snapshot& snapshot, FleetIndex& index);
+// What a plan of every reconciler finds, with drift as an error. `index` is refreshed.
+[[nodiscard]] std::vector<Finding> all_findings(const Snapshot& snapshot, const FleetIndex& index, const Plan& plan);
 
 }  // namespace gso

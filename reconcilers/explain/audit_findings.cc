@@ -19,7 +19,6 @@
 #include "reconcilers/model/object_refs.h"
 #include "reconcilers/node/assess.h"
 #include "reconcilers/reasons/names.h"
-#include "reconcilers/registry.h"
 #include "reconcilers/status/status.h"
 
 namespace gso {
@@ -43,8 +42,8 @@ bool name_edit(const Snapshot& snapshot, const FleetIndex& index, Finding& findi
 
 }  // namespace
 
-std::vector<Finding> all_findings(const Snapshot& snapshot, FleetIndex& index) {
-  std::vector<Finding> out = plan_all(snapshot, index, {.synced = everything_synced}).findings;
+std::vector<Finding> all_findings(const Snapshot& snapshot, const FleetIndex& index, const Plan& plan) {
+  std::vector<Finding> out = plan.findings;
   // A node that does not show what its ConfigMap says is an error for whoever asks, though it stops no rollout.
   for (Finding& finding : out) {
     const bool drifts = finding.why.code == kDrift || finding.why.code == kPreexistingDrift;

@@ -65,8 +65,7 @@ std::string shown_revision(std::string_view revision) {
 }
 
 bool loaded_text_is_unknown(const Node& node, const NodeAssessment& assessment) {
-  const bool serves = std::ranges::any_of(node.allocatable, [](const auto& entry) { return entry.second > 0; });
-  return serves && assessment.loaded.revision == kInvalidRevision;
+  return serves_gpus(node) && assessment.loaded.revision == kInvalidRevision;
 }
 
 std::string shown_loaded_revision(const Node& node, const NodeAssessment& assessment) {

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "reconcilers/cluster/cluster_pods.h"
 #include "reconcilers/cluster/other_systems.h"
 #include "reconcilers/explain/pod_parts.h"
 #include "reconcilers/fleet/fleet_index.h"
@@ -276,9 +277,8 @@ k8s::Result<PodExplanation> explain_pod_alone(const PodSurroundings& surrounding
   add_slice_limits(json, settings, out);
   for (PodCause& cause : out.causes) cause.reason.message = shown_message(cause.reason.message);
   for (const Pod& other : surroundings.pods) {
-    const bool asks = std::ranges::any_of(other.gpu_requests, [](const auto& entry) { return entry.second > 0; });
     const bool ended = other.phase == "Succeeded" || other.phase == "Failed";
-    if (!asks || ended || other.meta.uid == asked->pod.meta.uid) continue;
+    if (!requests_gpus(other) || ended || other.meta.uid == asked->pod.meta.uid) continue;
     std::string line = k8s::to_string(other.meta.key()) + ":";
     for (const auto& [resource, count] : other.gpu_requests) line += fmt::format(" {}={}", resource.view(), count);
     out.beside.push_back(line +

@@ -157,8 +157,7 @@ void drop_changes_with_failing_pods(std::vector<Finding>& findings) {
                                              "InvalidImageName", "CreateContainerError", "CreateContainerConfigError",
                                              "RunContainerError"};
   for (const std::string_view failure : kOfKubelet) {
-    const Names nodes = nodes_with(findings, failure);
-    (void)drop_consequences(findings, nodes, {kInChange});
+    (void)drop_consequences(findings, nodes_with(findings, failure), {kInChange});
     for (Finding& finding : findings)
       if (is_about_node(finding) && finding.why.code == failure) finding.severity = Severity::error;
   }

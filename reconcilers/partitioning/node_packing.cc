@@ -44,7 +44,7 @@ class Packer {
   std::optional<NodePacking> run() {
     if (!missing_.empty() && (!node_.changeable || !may_fit())) return std::nullopt;
     if (!place_best_fit() && !search(0, 0)) return std::nullopt;
-    if (!missing_.empty() && node_.gives_up_excess) give_up_excess();
+    if (!missing_.empty()) give_up_excess();
     return result();
   }
 

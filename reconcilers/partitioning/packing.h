@@ -31,10 +31,10 @@ struct PackNode {
   // So many more might: pods that were bound a moment ago, which the report shows or not. They stay, and serve other
   // pods all the same. Empty: none.
   SizeCounts just_taken;
-  bool changeable = false;  // Otherwise it only has its free slices.
-  bool busy = false;        // It has used slices.
-  // If it changes, GPUs whose room is negative give up free slices for that as well, as far as they have them.
-  bool gives_up_excess = false;
+  // Otherwise it only has its free slices. If it changes, GPUs whose room is negative give up free slices for that as
+  // well, as far as they have them.
+  bool changeable = false;
+  bool busy = false;  // It has used slices.
   friend bool operator==(const PackNode&, const PackNode&) = default;
 };
 

@@ -209,7 +209,6 @@ PackNode pack_node_of(const PartitionedNode& node, const Geometry& carries, bool
   out.taken = counts_of(sizes, node.taken());
   out.just_taken = counts_of(sizes, node.just_bound);
   out.changeable = changeable;
-  out.gives_up_excess = true;
   return out;
 }
 

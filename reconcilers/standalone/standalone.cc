@@ -470,7 +470,7 @@ class Standalone {
 
 DaemonRollouts plan_standalone_mps(Pass& pass, Slots& slots) {
   const bool knows = knows_all_daemons(pass);
-  if (knows) report_lost_daemons(pass);
+  if (knows && !pass.index.nodes_in(Bucket::mps_directory).empty()) report_lost_daemons(pass);
   if (pass.index.nodes_in(Bucket::standalone_mps).empty()) return {};
   if (knows) return Standalone(pass, slots).run();
   keep_timers(pass, {});

@@ -195,7 +195,9 @@ class PolicyStatuses {
       sum.unstaged =
           announced
               ? fmt::format("ClusterPolicy {} announces {}", installation.owner, installation.announced_config())
-              : fmt::format("the DaemonSets in namespace {} roll out a new template by themselves", installation.ns);
+              : fmt::format("the DaemonSets {} roll out a new template by themselves",
+                            installation.owner.empty() ? "in namespace " + installation.ns
+                                                       : "of ClusterPolicy " + installation.owner);
     }
   }
 

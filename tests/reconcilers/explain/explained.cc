@@ -8,6 +8,7 @@
 #include "reconcilers/cluster/manifests.h"
 #include "reconcilers/explain/audit.h"
 #include "reconcilers/explain/what_if.h"
+#include "reconcilers/registry.h"
 
 namespace gso {
 
@@ -70,7 +71,8 @@ Explained::Explained(const std::string& manifests) {
 
 NodeExplanation Explained::node(const std::string& name) {
   const Snapshot s = snapshot();
-  return explain_node(s, index, all_findings(s, index), name).value_or(NodeExplanation());
+  const Plan plan = plan_all(s, index, {.synced = everything_synced});
+  return explain_node(s, index, all_findings(s, index, plan), name).value_or(NodeExplanation());
 }
 
 PodExplanation Explained::pod(const std::string& json) {
