@@ -12,6 +12,7 @@
 #include "controller/commands/rollout/rollout.h"
 #include "reconcilers/cluster/facts.h"
 #include "reconcilers/explain/commands.h"
+#include "reconcilers/explain/node.h"
 #include "reconcilers/explain/reading_pass.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/rollout/budgets.h"
@@ -129,7 +130,7 @@ OrderedJson node_json(const NodeRow& row) {
   return {{"name", row.name},
           {"state", row.shown.state},
           {"policy", a.policy.view()},
-          {"profile", a.profile_ref.view()},
+          {"profile", shown_profile(a.profile_ref.view())},
           {"revision", a.loaded.revision.view()},
           {"target", a.target.view()},
           {"allocatable", amounts_of(row.node->allocatable)},
@@ -157,7 +158,7 @@ std::vector<LiveLine> node_lines(const std::vector<NodeRow>& nodes, bool wide, T
     const NodeRow& node = nodes[i];
     const NodeAssessment& a = node.assessment == nullptr ? none : *node.assessment;
     rows.push_back({node.name, node.shown.state, or_dash(a.policy.view()) + (node.policy_is_gone ? " (deleted)" : ""),
-                    or_dash(a.profile_ref.view()),
+                    or_dash(shown_profile(a.profile_ref.view())),
                     node.assessment == nullptr ? "-" : or_dash(shown_loaded_revision(*node.node, a)),
                     or_dash(shown_revision(a.target.view())), node.allocatable, std::string(source_word(a.source)),
                     or_dash(strategy_of(a)), or_dash(replicas_of(a)), or_dash(a.product.view()),

@@ -15,6 +15,7 @@
 #include "reconcilers/cluster/facts.h"
 #include "reconcilers/cluster/other_systems.h"
 #include "reconcilers/cluster/plugin_settings.h"
+#include "reconcilers/explain/node.h"
 #include "reconcilers/explain/pod.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/object_refs.h"
@@ -141,7 +142,7 @@ void add_node(ReadingPass& pass, const Node& node, const FleetIndex& index, cons
   }
   const Operand* plugin = index.impl().installation_of(*a).find(Component::plugin, node);
   ++out.plugins[plugin == nullptr ? "unknown" : plugin->version.to_string()];
-  ++out.profiles[shown.state == kUnknown ? "unknown" : std::string(a->profile_ref.view())];
+  ++out.profiles[shown.state == kUnknown ? "unknown" : shown_profile(a->profile_ref.view())];
   if (shown.state == kUnproven) out.findings.push_back(found(Severity::warning, ref, shown.state, shown.message));
   // What its profile should serve could not be read.
   if (pass.world().unsynced_namespaces.contains(index.impl().installation_of(*a).ns)) return;

@@ -354,7 +354,7 @@ std::optional<NodeExplanation> explain_node(const Snapshot& snapshot, FleetIndex
     if (plugin != nullptr) out.plugin = fmt::format("{} {}", k8s::to_string(plugin->key), plugin->version.to_string());
     out.policy = a->policy.view();
     out.policy_is_gone = policy_is_gone(snapshot.world, index.impl(), out.policy);
-    out.profile = a->profile_ref.view();
+    out.profile = shown_profile(a->profile_ref.view());
     const bool unread = unknown && a->source == EffectiveKey::Source::error;
     if (a->phase != Phase::unmanaged && !unread) out.source = source_of(*node, *a, installation);
     add_strategy(*a, out);

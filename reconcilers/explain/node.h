@@ -84,6 +84,8 @@ inline constexpr std::string_view kUnknown = "Unknown";
 [[nodiscard]] std::string state_note(std::string_view state, bool assumed, std::string_view operator_lease = {});
 // A revision for people: "(invalid)" for the revision that represents an invalid text (kInvalidRevision).
 [[nodiscard]] std::string shown_revision(std::string_view revision);
+// "<configmap>/<key>" of a profile: "mps-config/(none)" without a key, "(none)" without a ConfigMap.
+[[nodiscard]] std::string shown_profile(std::string_view profile);
 // The same of what the node has loaded: a node that serves GPUs has loaded some valid text, "(unknown)", before the
 // operator saw an invalid one.
 [[nodiscard]] std::string shown_loaded_revision(const Node& node, const NodeAssessment& assessment);

@@ -64,6 +64,11 @@ std::string shown_revision(std::string_view revision) {
   return revision == kInvalidRevision ? "(invalid)" : std::string(revision);
 }
 
+std::string shown_profile(std::string_view profile) {
+  if (profile == "/") return std::string(or_none(""));
+  return std::string(profile).append(profile.ends_with('/') ? or_none("") : "");
+}
+
 bool loaded_text_is_unknown(const Node& node, const NodeAssessment& assessment) {
   return serves_gpus(node) && assessment.loaded.revision == kInvalidRevision;
 }
