@@ -11,6 +11,7 @@
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/object_refs.h"
 #include "reconcilers/model/policy.h"
+#include "reconcilers/reasons/names.h"
 
 namespace gso {
 
@@ -121,8 +122,14 @@ std::vector<RevisionChange> revision_changes(const World& world, const std::vect
   std::map<std::tuple<std::string, std::string, std::string>, RevisionChange> groups;
   for (const NodeDifference& difference : differences) {
     const Node* node = world.nodes.find(difference.node);
-    if (!difference.blocked.code.empty() || difference.leaves || difference.to.empty() || node == nullptr) continue;
-    count_amounts(*node, difference.serves, groups[{difference.profile, difference.from, difference.to}].amounts);
+    const bool loses = difference.blocked.code == kNodesWouldBreak;  // Its GPUs, and has no revision then.
+    if (difference.leaves || node == nullptr) continue;
+    if (!loses && (!difference.blocked.code.empty() || difference.to.empty())) continue;
+    AmountChanges amounts;
+    count_amounts(*node, difference.serves, amounts);
+    if (loses && amounts.empty()) continue;
+    RevisionChange& change = groups[{difference.profile, difference.from, difference.to}];
+    for (const auto& [amount, nodes] : amounts) change.amounts[amount] += nodes;
   }
   std::vector<RevisionChange> out;
   for (auto& [group, change] : groups) {
@@ -140,7 +147,7 @@ std::string describe(const RevisionChange& change) {
   std::vector<std::string> parts;
   for (const FieldChange& field : change.fields)
     parts.push_back(fmt::format("{} {} -> {}", field.field, or_unset(field.before), or_unset(field.after)));
-  if (!change.known && change.from != change.to)
+  if (!change.known && change.from != change.to && !change.to.empty())
     parts.push_back(
         fmt::format("the text of {} is not on record", change.from.empty() ? "what runs now" : change.from));
   if (change.known && change.fields.empty()) parts.emplace_back("no field changes");

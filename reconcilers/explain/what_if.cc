@@ -49,7 +49,7 @@ NodeDifference revisions_of(const World& world, const std::string& name, const N
   NodeDifference out;
   out.node = name;
   out.policy = a.policy.view();
-  out.profile = a.profile_ref.view();
+  out.profile = shown_profile(a.profile_ref.view());
   const Node* node = world.nodes.find(name);
   if (node == nullptr || !loaded_text_is_unknown(*node, a)) out.from = a.loaded.revision.view();
   out.to = a.target.view();
@@ -196,36 +196,61 @@ std::vector<NodeDifference> differences(World& world, const PlannerSettings& set
 
 namespace {
 
+bool runs_daemon(const Pass& pass, const Node& node, const NodeAssessment& a) {
+  const auto replaced = pods_to_replace(view_of(pass, node, a), {Transition::change_mps, ChangeCause::new_template});
+  return std::ranges::any_of(replaced,
+                             [](const auto& entry) { return entry.first == Component::mps && !entry.second.empty(); });
+}
+
+// Between what it runs and what its ClusterPolicy announces. All its pods are replaced, those of the MPS daemon
+// included.
+Transition announced_transition(const Pass& pass, const Node& node, const NodeAssessment& a) {
+  const bool has_daemon = runs_daemon(pass, node, a);
+  const ProfilePtr after = pass.index.profiles.by_revision(a.announced->revision);
+  const Profile* before = a.profile != nullptr && a.profile->valid ? &a.profile->profile() : nullptr;
+  Transition out = Transition::plugin_only;
+  if (after != nullptr && after->valid) out = std::max(out, transition_on(node, has_daemon, before, after->profile()));
+  return has_daemon && !steps_for(out).touches_mps ? Transition::change_mps : out;
+}
+
 // nullopt: the node goes on as it is.
-std::optional<NodeDifference> announced_difference(const World& world, const FleetIndex& index,
-                                                   const std::string& name) {
-  const NodeAssessment& a = *index.assessment(name);
-  const PluginInstallation& installation = index.impl().installation_of(a);
+std::optional<NodeDifference> announced_difference(const Pass& pass, const std::string& name) {
+  const World& world = pass.s.world;
+  const NodeAssessment& a = *pass.index.find(name);
+  const PluginInstallation& installation = pass.index.installation_of(a);
   const ClusterPolicy* policy = world.clusterpolicies.find(installation.owner);
   if (installation.provider != Provider::gpu_operator || policy == nullptr) return std::nullopt;
   NodeDifference out = revisions_of(world, name, a);
-  if (installation.config_map.empty()) out.from = index.impl().profiles.compile("")->revision;
+  if (installation.config_map.empty()) out.from = pass.index.profiles.compile("")->revision;
   out.to.clear();
   out.cause = ChangeCause::new_template;
-  if (!policy->device_plugin_enabled) {
-    out.blocked = {kNodesWouldBreak, "spec.devicePlugin.enabled is false: the GPU Operator deletes the device plugin"};
-    return out;
-  }
-  if (!installation.announced) return std::nullopt;
-  if (!a.would_break.empty()) {
-    out.blocked = {kNodesWouldBreak, std::string(a.would_break.view())};
-    return out;
-  }
-  if (a.announced == nullptr) return std::nullopt;
-  out.profile = a.announced->profile_ref.view();
-  if (out.profile.ends_with('/')) out.profile += "(none)";
-  out.to = a.announced->revision;
-  out.serves = a.announced->expectation->capacity;
-  out.certainly_serves = served_with(*a.announced->expectation, a.measured_gpus);
-  out.drain = Drain::fits;
+  out.announced = true;
   out.cordon = false;
+  const Node& node = *world.nodes.find(name);
+  const bool is_deleted = !policy->device_plugin_enabled;
+  if (!is_deleted && !installation.announced) return std::nullopt;
+  if (is_deleted || !a.would_break.empty()) {
+    out.blocked = {kNodesWouldBreak,
+                   is_deleted ? "spec.devicePlugin.enabled is false: the GPU Operator deletes the device plugin"
+                              : std::string(a.would_break.view())};
+    out.transition = runs_daemon(pass, node, a) ? Transition::leave_mps : Transition::plugin_only;
+    for (const auto& [resource, count] : node.capacity)
+      if (count > 0) out.serves[std::string(resource.view())] = 0;
+    out.certainly_serves = out.serves;
+  } else if (a.announced == nullptr) {
+    return std::nullopt;
+  } else {
+    out.profile = shown_profile(a.announced->profile_ref.view());
+    out.to = a.announced->revision;
+    out.transition = announced_transition(pass, node, a);
+    out.serves = a.announced->expectation->capacity;
+    out.certainly_serves = served_with(*a.announced->expectation, a.measured_gpus);
+  }
+  const bool ends_daemon = out.transition == Transition::change_mps || out.transition == Transition::leave_mps;
+  out.drain = steps_for(out.transition).disruptive ? Drain::idle : Drain::fits;
   for (const Operand& operand : installation.operands)
-    if (installation.find(operand.component, *world.nodes.find(name)) == &operand)
+    if (!is_deleted && (operand.component != Component::mps || ends_daemon) &&
+        installation.find(operand.component, node) == &operand)
       out.restarts.push_back(operand.component);
   std::ranges::sort(out.restarts);
   return out;
@@ -236,9 +261,11 @@ std::optional<NodeDifference> announced_difference(const World& world, const Fle
 std::vector<NodeDifference> announced_differences(World& world, const PlannerSettings& settings, WallTime now) {
   FleetIndex index;
   (void)assume_baseline(world, index, settings, now);
+  const Snapshot snapshot{world, now, kNoTimers, kNobodyListed, settings};
+  const Pass pass(snapshot, index.impl(), kSharingRollout, nullptr);
   std::vector<NodeDifference> out;
   for (const std::string& name : index.node_names())
-    if (std::optional<NodeDifference> d = announced_difference(world, index, name)) out.push_back(*std::move(d));
+    if (std::optional<NodeDifference> d = announced_difference(pass, name)) out.push_back(*std::move(d));
   return out;
 }
 
@@ -307,9 +334,12 @@ void find_obstacles(NodeDifference& difference, const World& world, const Planne
   const bool is_drained = drained(difference.drain, use, difference.certainly_serves);
   difference.cordons =
       start_cordons(difference.cordon, difference.transition, starts_live(difference.drain, is_drained));
-  if (is_drained) return;
+  const bool breaks_all = difference.announced && difference.drain == Drain::idle;
+  if (is_drained && !breaks_all) return;
   difference.beyond = requests_beyond(use, difference.certainly_serves, difference.serves);
-  for (const Pod* pod : use.waiting) difference.blocked_by_pods.push_back(k8s::to_string(pod->meta.key()));
+  std::vector<const Pod*> pods = use.waiting;
+  if (difference.announced) pods.insert(pods.end(), use.daemonset_owned.begin(), use.daemonset_owned.end());
+  for (const Pod* pod : pods) difference.blocked_by_pods.push_back(k8s::to_string(pod->meta.key()));
   std::ranges::sort(difference.blocked_by_pods);
 }
 

@@ -45,6 +45,7 @@ struct NodeDifference {
   // No pod of its change was deleted, and it runs what it should run then: the operator ends its change and uncordons
   // it. Nothing is restarted.
   bool leaves = false;
+  bool announced = false;  // By a ClusterPolicy: no pod is waited for, and pods of DaemonSets break as well.
   // Consumers that would break, or that request more than is left ("namespace/name"): filled by find_obstacles().
   std::vector<std::string> blocked_by_pods;
   std::string beyond;  // "10 of nvidia.com/gpu requested, 4 served afterwards"; empty: what they request is served.

@@ -47,6 +47,15 @@ bool waits_in_change(const NodeDifference& d) {
   return d.in_progress && !d.blocked.message.empty();
 }
 
+// What happens to the pods of nodes that a ClusterPolicy changes.
+std::string_view harm_to_pods(const std::vector<NodeDifference>& all) {
+  const auto breaks = [](const NodeDifference& d) { return d.drain == Drain::idle && !d.blocked_by_pods.empty(); };
+  const auto is_beyond = [](const NodeDifference& d) { return d.drain != Drain::idle && !d.beyond.empty(); };
+  if (std::ranges::none_of(all, breaks)) return "request more than is left";
+  return std::ranges::any_of(all, is_beyond) ? "the restart breaks, or that request more than is left"
+                                             : "the restart breaks";
+}
+
 // `reported`: the invalid text is reported elsewhere.
 // `first`: only nodes that start first have a row, and those in a change or blocked; null: all have one. `columns`: of
 // the terminal; 0: the output is none. `announced`: by a ClusterPolicy, so that no pod blocks a change.
@@ -86,12 +95,11 @@ void print_differences(const std::vector<NodeDifference>& all, bool reported, co
     if (stays || waits_in_change(d)) blocked[d.blocked.message].push_back(d.node);
   }
   for (const auto& [message, nodes] : blocked) print_line(out, "{}: {}", first_names(nodes), shown_message(message));
-  const std::size_t change = all.size() - stay - breaking - leaving.size();
+  const std::size_t change = all.size() - stay - leaving.size();
   out << fmt::format("{} would change, {} by restarts; {} {} pods that {}\n", counted(change, "node"), restarts,
                      counted(busy, "node"), busy == 1 ? "has" : "have",
-                     announced ? "request more than is left" : "block the change");
-  if (breaking > 0)
-    out << fmt::format("{} would lose {} GPUs\n", counted(breaking, "node"), breaking == 1 ? "its" : "their");
+                     announced ? harm_to_pods(all) : "block the change");
+  if (breaking > 0) out << fmt::format("{} of them would lose {} GPUs\n", breaking, breaking == 1 ? "its" : "their");
   if (!leaving.empty()) {
     print_line(out, "{} {} and {}: no pod was deleted there", first_names(leaving),
                leaving.size() == 1 ? "leaves its change" : "leave their changes",
@@ -232,7 +240,8 @@ void print_text(const RolloutCall& call, const Outcome& found) {
     print_findings(call, announced->documents, {Severity::error, Severity::warning});
     print_announced(*announced, text);
   }
-  print_differences(found.nodes, invalid, starts ? &found.order : nullptr, announced.has_value(), columns, text);
+  if (!found.nodes.empty() || !announced || announced->not_previewed.empty())
+    print_differences(found.nodes, invalid, starts ? &found.order : nullptr, announced.has_value(), columns, text);
   print_order(found.order, text);
   if (policy) print_waves(*policy, found.order, text);
   for (const NodeDifference& d : found.nodes)
@@ -265,8 +274,10 @@ void print(const RolloutCall& call, const Outcome& found) {
                        {"findings", json_list(found.file.dropped, as_json)},
                        {"leftAlone", found.left_alone}};
   if (const auto& announced = found.file.cluster_policy)
-    document["clusterPolicy"] = {
-        {"name", announced->name}, {"fields", fields_json(announced->fields)}, {"staged", announced->staged}};
+    document["clusterPolicy"] = {{"name", announced->name},
+                                 {"fields", fields_json(announced->fields)},
+                                 {"notPreviewed", announced->not_previewed},
+                                 {"staged", announced->staged}};
   if (found.file.policy) document["policy"] = preview_json(*found.file.policy, found.order);
   print_document(document, OutputForm::json, *call.out);
 }
@@ -324,7 +335,7 @@ asio::awaitable<int> preview(RolloutCall* call, std::optional<GivenText> given, 
     if (!applied) co_return call->refuse(applied.error().message);
     found.file = *std::move(applied);
   }
-  if (done && found.file.cluster_policy) done = co_await read_announced(call);
+  if (done && found.file.cluster_policy) done = co_await read_announced(call, &*found.file.cluster_policy);
   if (done) done = co_await find_differences(call, policy, &found);
   if (!done) co_return call->refuse(done.error().message);
   if (call->options.verb == RolloutOptions::Verb::start)

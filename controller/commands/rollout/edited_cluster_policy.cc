@@ -46,6 +46,28 @@ std::vector<FieldChange> changes_between(const ClusterPolicy& before, const Clus
   return out;
 }
 
+// Adds the fields of `given` that differ from `present` (null: it has none) and that the preview does not follow.
+void add_not_previewed(const nlohmann::json& given, const nlohmann::json* present, const std::string& path,
+                       std::vector<std::string>& out) {
+  static constexpr std::string_view kFollowed[] = {"spec.devicePlugin.enabled", "spec.devicePlugin.config",
+                                                   "spec.devicePlugin.config.name", "spec.devicePlugin.config.default"};
+  if (given.is_object() && (present == nullptr || present->is_object())) {
+    for (const auto& [name, value] : given.items())
+      add_not_previewed(value, present == nullptr ? nullptr : member_at(*present, name), path + "." + name, out);
+    return;
+  }
+  const bool is_same = present == nullptr ? given.is_null() : given == *present;
+  if (!is_same && std::ranges::find(kFollowed, path) == std::end(kFollowed)) out.push_back(path);
+}
+
+// A merge patch with a field beside `spec` that belongs below it; the API server would drop it. Empty: it has none.
+std::string misplaced_field(const OrderedJson& patch) {
+  static constexpr std::string_view kFields[] = {"apiVersion", "kind", "metadata", "spec", "status"};
+  for (const auto& [name, value] : patch.items())
+    if (std::ranges::find(kFields, name) == std::end(kFields)) return shown_value(name);
+  return {};
+}
+
 // The one whose DaemonSets run here. Errors (`invalid`): there is none, or it cannot be read.
 k8s::Result<const ClusterPolicy*> present_policy(const RolloutCall& call, const std::string& name) {
   if (call.world.clusterpolicies_forbidden)
@@ -62,25 +84,32 @@ k8s::Result<const ClusterPolicy*> present_policy(const RolloutCall& call, const 
 
 }  // namespace
 
-k8s::Result<EditedFile> apply_cluster_policy(RolloutCall& call, const std::string& json) {
+k8s::Result<EditedFile> apply_cluster_policy(RolloutCall& call, const k8s::Result<std::string>& json) {
   const bool is_patch = !call.options.cluster_policy_patch.empty();
-  OrderedJson object = OrderedJson::parse(json, nullptr, false);
+  OrderedJson object = OrderedJson::parse(json.value_or(std::string()), nullptr, false);
   if (!object.is_object())
     return k8s::fail(k8s::Reason::invalid,
-                     "--clusterpolicy-patch is no merge patch, as `kubectl patch --type merge` takes it: {\"spec\": "
-                     "{\"devicePlugin\": {\"config\": {\"default\": \"KEY\"}}}}");
+                     fmt::format("--clusterpolicy-patch is no merge patch, as `kubectl patch --type merge` takes it: "
+                                 "{{\"spec\": {{\"devicePlugin\": {{\"config\": {{\"default\": \"KEY\"}}}}}}}}{}",
+                                 json ? std::string() : fmt::format(" ({})", json.error().message)));
+  if (const std::string field = is_patch ? misplaced_field(object) : std::string(); !field.empty())
+    return k8s::fail(k8s::Reason::invalid,
+                     fmt::format("--clusterpolicy-patch: a ClusterPolicy has no field {0}, and the API server would "
+                                 "ignore it. A field of the spec belongs below it: {{\"spec\": {{\"{0}\": ...}}}}",
+                                 field));
   const k8s::Result<const ClusterPolicy*> found =
       present_policy(call, is_patch ? std::string() : text_at(object_at(object, "metadata"), "name"));
   if (!found) return std::unexpected(found.error());
   const ClusterPolicy present = **found;
+  EditedFile file;
+  ClusterPolicyPreview& out = file.cluster_policy.emplace();
+  if (const auto* spec = member_at(object, "spec")) out.given = spec->dump();
   if (is_patch) {
     OrderedJson patched = json_of(present);
     patched.merge_patch(object);
     call.input = patched.dump(2);  // Findings show its lines.
     object = std::move(patched);
   }
-  EditedFile file;
-  ClusterPolicyPreview& out = file.cluster_policy.emplace();
   out.name = present.meta.name;
   out.documents = lint_text(is_patch ? "the patched ClusterPolicy" : call.options.file, call.input, PodRules());
   file.invalid_keys = {"ClusterPolicy " + out.name};
@@ -88,17 +117,28 @@ k8s::Result<EditedFile> apply_cluster_policy(RolloutCall& call, const std::strin
     for (const Diagnostic& d : document.diagnostics)
       if (d.severity == Severity::error && file.invalid.empty())
         file.invalid = fmt::format("{}: {}", d.path, d.message);
-  k8s::Result<ClusterPolicy> next = project_clusterpolicy(object.dump());
-  if (!next) return std::unexpected(next.error());
-  out.fields = changes_between(present, *next);
+  const k8s::Result<ClusterPolicy> read = project_clusterpolicy(object.dump());
+  if (!read) return std::unexpected(read.error());
+  out.fields = changes_between(present, *read);
   for (const PluginInstallation& installation : call.index.installations())
     if (installation.owner == out.name) out.staged = std::ranges::all_of(installation.operands, &Operand::on_delete);
-  next->meta = present.meta;
-  call.world.clusterpolicies.apply(*std::move(next));
+  ClusterPolicy next = present;  // Only what the preview follows.
+  next.device_plugin_enabled = read->device_plugin_enabled;
+  next.config_name = read->config_name;
+  next.config_default = read->config_default;
+  call.world.clusterpolicies.apply(std::move(next));
   return file;
 }
 
-asio::awaitable<k8s::Result<void>> read_announced(RolloutCall* call) {
+asio::awaitable<k8s::Result<void>> read_announced(RolloutCall* call, ClusterPolicyPreview* preview) {
+  const k8s::Result<std::string> present =
+      co_await call->client->get(resources::cluster_policies, ObjectKey{"", preview->name});
+  if (!present)
+    co_return k8s::fail(present.error().reason,
+                        explain_error(present.error(), "get", resources::cluster_policies, std::string()));
+  const auto object = nlohmann::json::parse(*present, nullptr, false);
+  add_not_previewed(nlohmann::json::parse(preview->given, nullptr, false), member_at(object, "spec"), "spec",
+                    preview->not_previewed);
   FleetIndex index;
   index.refresh(call->world, call->settings);
   for (const PluginInstallation& installation : index.installations()) {
@@ -116,10 +156,17 @@ asio::awaitable<k8s::Result<void>> read_announced(RolloutCall* call) {
 }
 
 void print_announced(const ClusterPolicyPreview& preview, std::ostream& out) {
-  print_line(out, "ClusterPolicy {} ({})", preview.name, preview.fields.empty() ? "unchanged" : "changed");
+  print_line(out, "ClusterPolicy {} ({})", preview.name,
+             preview.fields.empty() && preview.not_previewed.empty() ? "unchanged" : "changed");
   for (const FieldChange& field : preview.fields)
     print_line(out, "  {} {} -> {}", field.field, shown_value(or_none(field.before)),
                shown_value(or_none(field.after)));
+  if (!preview.not_previewed.empty())
+    print_line(
+        out,
+        "The effect of {} is not part of this preview: the GPU Operator might replace pods of its DaemonSets for "
+        "that, on nodes that are not named here, too",
+        first_names(preview.not_previewed));
 }
 
 }  // namespace gso

@@ -361,11 +361,11 @@ k8s::Result<EditedFile> apply_file(RolloutCall& call, k8s::WallTime now) {
                                                        file, documents));
   }
   const k8s::Result<std::string> json = yaml_to_json(call.input);
-  if (!call.options.cluster_policy_patch.empty()) return apply_cluster_policy(call, json.value_or(std::string()));
+  if (!call.options.cluster_policy_patch.empty()) return apply_cluster_policy(call, json);
   const std::string kind = json ? text_at(OrderedJson::parse(*json, nullptr, false), "kind") : std::string();
   if (kind != "SharingPolicy" && kind != "ClusterPolicy") return apply_text(call, json, now);
   if (call.options.key.empty())
-    return kind == "ClusterPolicy" ? apply_cluster_policy(call, *json) : apply_policy(call, *json, now);
+    return kind == "ClusterPolicy" ? apply_cluster_policy(call, json) : apply_policy(call, *json, now);
   return k8s::fail(
       k8s::Reason::invalid,
       fmt::format("--key goes with a profile, and {} is a {}: leave --key out, and write {}", file, kind,

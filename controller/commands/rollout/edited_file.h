@@ -74,8 +74,10 @@ struct PolicyPreview {
 struct ClusterPolicyPreview {
   std::vector<LintedDocument> documents;  // As `lint` reads it.
   std::string name;
-  std::vector<FieldChange> fields;  // That differ from the present object.
-  bool staged = false;              // The operator replaces the pods, in waves (updateStrategy OnDelete).
+  std::vector<FieldChange> fields;         // That differ from the present object.
+  std::string given;                       // The spec of its text or patch, JSON.
+  std::vector<std::string> not_previewed;  // Fields that differ besides: read_announced().
+  bool staged = false;                     // The operator replaces the pods, in waves (updateStrategy OnDelete).
 };
 
 // What the file says, once it is in the world.
@@ -94,9 +96,10 @@ struct EditedFile {
 // documents, and only the first would be read; or --key goes with a SharingPolicy, which has no key.
 [[nodiscard]] k8s::Result<EditedFile> apply_file(RolloutCall& call, k8s::WallTime now);
 // The same for a ClusterPolicy, which the cluster must have, or for call.options.cluster_policy_patch.
-[[nodiscard]] k8s::Result<EditedFile> apply_cluster_policy(RolloutCall& call, const std::string& json);
-// Reads the ConfigMap that call->world announces then, and that no plugin mounts yet.
-boost::asio::awaitable<k8s::Result<void>> read_announced(RolloutCall* call);
+[[nodiscard]] k8s::Result<EditedFile> apply_cluster_policy(RolloutCall& call, const k8s::Result<std::string>& json);
+// Reads the ConfigMap that call->world announces then, and that no plugin mounts yet, and which fields of the present
+// ClusterPolicy differ that the preview does not follow.
+boost::asio::awaitable<k8s::Result<void>> read_announced(RolloutCall* call, ClusterPolicyPreview* preview);
 void print_announced(const ClusterPolicyPreview& preview, std::ostream& out);
 // Compares the changes with those without the file. `with`: of all nodes of the world with the policy.
 void compare_changes(const std::vector<NodeDifference>& without, const std::vector<NodeDifference>& with,

@@ -124,17 +124,24 @@ std::string rollout_status_text(const ClusterView& view, const PlannerSettings& 
 
 namespace {
 
+// An empty argument is that of a shell's variable that is not set, and asks for no other comparison.
+std::string not_empty(const std::string& value) {
+  return value.empty() ? "the argument is empty" : "";
+}
+
 void add_diff(CLI::App& app, RolloutOptions& rollout) {
   app.add_option(
          "-f,--file", rollout.file,
          "ConfigMap, SharingPolicy, ClusterPolicy or profile to compare with, - for stdin; by default what the cluster "
          "has now")
+      ->check(not_empty, "")
       ->type_name("FILE");
   app.add_option("--key", rollout.key,
                  "Key that a profile is for, else the ConfigMap's only key, else the plugin's default key")
       ->type_name("KEY");
   app.add_option("--clusterpolicy-patch", rollout.cluster_policy_patch,
                  "Merge patch of the ClusterPolicy to compare with, as `kubectl patch --type merge` takes it")
+      ->check(not_empty, "")
       ->type_name("PATCH");
   app.footer(
       "Reads only. Exit status 1: the profile is invalid, a key in use would be removed, or nodes would lose their "

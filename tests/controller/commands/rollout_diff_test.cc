@@ -245,7 +245,7 @@ TEST_F(ClusterPolicyDiff, OfADefaultThatIsNoKeyNamesWhatWouldLoseItsGpus) {
     EXPECT_EQ(run_with(options, as_file ? file("ayn") : options.cluster_policy_patch), 1) << err.str();
     EXPECT_THAT(out.str(), testing::ContainsRegex("\ngpu-1 .*loses its GPUs"));
     EXPECT_THAT(out.str(), HasSubstr("did you mean \"any\"?"));
-    EXPECT_THAT(out.str(), HasSubstr("\n1 node would lose its GPUs\n"));
+    EXPECT_THAT(out.str(), HasSubstr("\n1 of them would lose its GPUs\n"));
   }
 }
 
@@ -263,8 +263,20 @@ TEST_F(ClusterPolicyDiff, OfWhatIsThereChangesNothingAndWhatIsNoPatchIsRefused) 
   EXPECT_EQ(out.str(), "ClusterPolicy cluster-policy (unchanged)\nNo node would change.\n");
   EXPECT_EQ(run_patch("default"), 2);
   EXPECT_THAT(err.str(), HasSubstr("--clusterpolicy-patch is no merge patch"));
+  EXPECT_EQ(run_patch(R"({"devicePlugin":{"config":{"default":"x"}}})"), 2);
+  EXPECT_THAT(err.str(), HasSubstr(R"(has no field devicePlugin, )"));
   EXPECT_EQ(run_patch(R"({"spec":{"devicePlugin":{"config":{"defualt":"x"}}}})"), 0) << err.str();
   EXPECT_THAT(out.str(), HasSubstr("Did you mean \"default\"?"));
+}
+
+TEST_F(ClusterPolicyDiff, OfFieldsThatAreNotPreviewedIsNoAllClear) {
+  EXPECT_EQ(run_patch(R"({"spec":{"driver":{"version":"570"},"devicePlugin":{"version":"v0.18.0"}}})"), 0) << err.str();
+  EXPECT_THAT(out.str(), testing::StartsWith("ClusterPolicy cluster-policy (changed)\n"));
+  EXPECT_THAT(out.str(), HasSubstr("The effect of spec.driver.version, spec.devicePlugin.version is not part of this"));
+  EXPECT_THAT(out.str(), Not(HasSubstr("No node would change")));
+  options.json = true;
+  EXPECT_EQ(run_patch(R"({"spec":{"gfd":{"enabled":false}}})"), 0) << err.str();
+  EXPECT_EQ(Json::parse(out.str())["clusterPolicy"]["notPreviewed"], Json::array({"spec.gfd.enabled"}));
 }
 
 TEST_F(RolloutCommand, DiffOfAPolicyThatIsRefusedEndsWithOne) {
