@@ -61,7 +61,7 @@ std::string ClientShare::limits() const {
   if (strategy == Strategy::none) return {};
   std::string out = "no memory limit";
   if (strategy == Strategy::mps && !knows_memory()) {
-    out = fmt::format("{} % of threads, memory limit not known", threads);
+    out = threads == 0 ? "limits not known" : fmt::format("{} % of threads, memory limit not known", threads);
   } else if (strategy == Strategy::mps) {
     const auto [least, most] = std::ranges::minmax(memory_mib);
     out = fmt::format("{} % of threads, {} MiB", threads,

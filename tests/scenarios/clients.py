@@ -63,6 +63,9 @@ def a_memory_that_is_not_known_is_not_computed():
     """GFD shows no memory, or counts fewer GPUs than the machine has (two models): no number; with the annotation each GPU has its own."""
     c = t4s(mps(4), memory=None)
     expect("no label", shown(c)[0], ("MPS client", "25 % of threads, memory limit not known"))
+    c.annotate("Node", "n01", "gpusharing.dev/devices", "[]")
+    c.after("1m")
+    expect("no GPUs", shown(c)[0], ("MPS client", "limits not known"))
     c = t4s(mps(4))
     c.annotations("n01")["gpusharing.dev/devices"] = json.dumps(
         [{"name": "Tesla T4", "memoryMiB": 15360, "computeCapability": [7, 5]},
