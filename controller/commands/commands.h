@@ -210,7 +210,8 @@ struct VerifyJob {
   std::int64_t gpus = 0;  // Whose memory limits each client reads.
   std::vector<Taint> tolerated;
 };
-// Errors (`invalid`): why nothing can be proven there now, and what to do. `index` is refreshed, with a record.
+// Errors (`invalid`): why nothing can be proven there now, and what to do; more pods are asked for than it has
+// replicas. `index` is refreshed, with a record.
 [[nodiscard]] k8s::Result<VerifyJob> plan_verification(const VerifyOptions& asked, const ClusterView& view,
                                                        const FleetIndex& index);
 // The Job as JSON. The cluster ends and removes it by itself, should nobody else.
@@ -248,6 +249,7 @@ enum class VerifyVerdict { no_daemon, client_fails, limit_differs, pending, prov
 struct VerifyReport {
   VerifyVerdict verdict = VerifyVerdict::pending;
   std::string message;
+  std::string next;       // A command that says more; empty: proven, or nobody could look.
   bool is_final = false;  // Waiting changes nothing.
   struct Row {
     VerifyClient client;

@@ -10,6 +10,7 @@
 #include "controller/commands/shared/session.h"
 #include "controller/reading/reads.h"
 #include "reconcilers/explain/what_if.h"
+#include "reconcilers/model/foreign_names.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/resources.h"
 #include "reconcilers/profile/mps.h"
@@ -60,7 +61,7 @@ asio::awaitable<k8s::Result<std::vector<VerifyClient>>> read_clients(const Verif
   co_return out;
 }
 
-// Why the Job has created no pod, by its Events: a quota, Pod Security; empty: nothing says so.
+// Why the Job has not created all its pods, by its Events: a quota, Pod Security; empty: nothing says so.
 asio::awaitable<std::string> why_uncreated(const VerifyRun* run) {
   std::vector<std::string> unread;
   const UncreatedPod found = co_await find_uncreated_pod(run->client, run->key(), &unread);
@@ -79,9 +80,9 @@ asio::awaitable<VerifyReport> watch_clients(const VerifyRun* run) {
     if (!clients) report.message = clients.error().message;
     const bool refused = !clients && clients.error().reason == k8s::Reason::forbidden;
     if (report.is_final || refused) co_return report;
-    if (report.rows.empty() && clients) {
+    if (clients && std::ssize(report.rows) < run->job.asked.pods) {
       const std::string why = co_await why_uncreated(run);
-      if (!why.empty()) report.message = why;
+      if (!why.empty()) report.message += ": " + why;
       if (!why.empty()) co_return report;
     }
     const k8s::MonoTime now = run->clock->monotonic();
@@ -140,6 +141,7 @@ OrderedJson report_json(const VerifyJob& job, const VerifyReport& report) {
           {"node", job.asked.node},
           {"verdict", to_string(report.verdict)},
           {"message", report.message},
+          {"next", report.next},
           {"job", fmt::format("{}/{}", job.asked.ns, job.name)},
           {"pods", job.asked.pods},
           {"client", to_json(job.share)},
@@ -163,6 +165,7 @@ void print_report(const VerifyJob& job, const VerifyReport& report, std::ostream
                     row.client.newest ? std::to_string(row.client.newest->status) : "-", row.text});
   if (!mps) remove_columns(rows, {"THREADS", "MEMORY"});
   if (!report.rows.empty()) print_table(rows, out, screen_of_stdout().columns);
+  if (!report.next.empty()) print_line(out, "next: {}", report.next);
 }
 
 }  // namespace
@@ -216,7 +219,13 @@ Subcommand make_verify_command() {
     app.add_option("NODE", verify->node, "Whose shared GPUs are used")->required();
     app.add_option("--pods", verify->pods,
                    "How many at the same time, 1 to 64. Default: as many as replicas are free, at most 16")
-        ->type_name("N");
+        ->type_name("N")
+        ->check([](const std::string& text) {
+          const std::int64_t pods = whole_number(text).value_or(0);
+          return pods >= 1 && pods <= kMostVerifyPods
+                     ? std::string()
+                     : fmt::format("{} is not a number from 1 to {}", shown_value(text), kMostVerifyPods);
+        });
     app.add_option("--image", verify->image, "Image with /bin/sh, and /cuda-samples/vectorAdd for a CUDA program")
         ->type_name("IMAGE")
         ->default_str(verify->image);
@@ -240,9 +249,8 @@ Subcommand make_verify_command() {
         "2 as well: the node is in a change or cannot be verified now, the cluster cannot be read, or wrong usage.");
   };
   const auto check = [verify](const Options&) -> k8s::Result<void> {
-    if (verify->pods < 0 || verify->pods > kMostVerifyPods)
-      return k8s::fail(k8s::Reason::invalid,
-                       fmt::format("--pods: {} is not a number from 1 to {}", verify->pods, kMostVerifyPods));
+    if (verify->node.empty()) return k8s::fail(k8s::Reason::invalid, "NODE: an empty text names no node");
+    if (verify->image.empty()) return k8s::fail(k8s::Reason::invalid, "--image: an empty text names no image");
     return read_duration("--timeout", verify->timeout_text, verify->timeout);
   };
   const auto run = [verify](const Invocation& i) {

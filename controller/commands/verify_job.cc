@@ -91,6 +91,9 @@ k8s::Result<VerifyJob> plan_verification(const VerifyOptions& asked, const Clust
   out.share = client_share(*node, a);
   if (std::string why = obstacle_of(*node, a, out.share); !why.empty()) return refuse(std::move(why));
   const std::int64_t offered = amount_of(node->allocatable, out.share.resource);
+  if (asked.pods > offered)
+    return refuse(fmt::format("node {} has {} {}: --pods {} would never run at the same time", asked.node, offered,
+                              out.share.resource, asked.pods));
   const std::int64_t free = offered - replicas_in_use(view, asked.node, out.share.resource);
   if (asked.pods == 0 && free <= 0)
     return refuse(fmt::format("none of the {} {} of node {} is free: --pods N waits for N of them until --timeout",
@@ -200,18 +203,23 @@ namespace {
 constexpr std::string_view kStuck[] = {"ImagePullBackOff",     "InvalidImageName",  "ErrImageNeverPull",
                                        "CreateContainerError", "RunContainerError", "CreateContainerConfigError"};
 
+std::string with_message(std::string text, const Json& object) {
+  const std::string message = text_at(object, "message");
+  return message.empty() ? text : fmt::format("{}: {}", text, shown_value(message));
+}
+
 void add_container(const Json& status, VerifyClient& out) {
   const Json state = object_at(status, "state");
   out.runs = member_at(state, "running") != nullptr;
   if (const Json* waiting = member_at(state, "waiting"); waiting != nullptr) {
     const std::string reason = text_at(*waiting, "reason");
-    out.problem =
-        fmt::format("its container waits: {}: {}", shown_value(reason), shown_value(text_at(*waiting, "message")));
+    out.problem = with_message("its container waits: " + shown_value(reason), *waiting);
     out.ended = std::ranges::find(kStuck, reason) != std::end(kStuck);
   }
   if (const Json* over = member_at(state, "terminated"); over != nullptr) {
-    out.problem = fmt::format("its container has ended: {} (exit code {}) {}", shown_value(text_at(*over, "reason")),
-                              number_at(*over, "exitCode"), shown_value(text_at(*over, "message")));
+    out.problem = with_message(fmt::format("its container has ended: {} (exit code {})",
+                                           shown_value(text_at(*over, "reason")), number_at(*over, "exitCode")),
+                               *over);
     out.ended = true;
   }
 }
@@ -268,13 +276,11 @@ k8s::Result<VerifyClient> project_verify_client(std::string_view json) {
   for (const Json& owner : list_at(metadata, "ownerReferences"))
     if (flag_at(owner, "controller")) out.owner = text_at(owner, "uid");
   const Json scheduled = condition_in(status, "PodScheduled");
-  if (text_at(scheduled, "status") == "False")
-    out.problem = "no place for it on the node: " + shown_value(text_at(scheduled, "message"));
+  if (text_at(scheduled, "status") == "False") out.problem = with_message("no place for it on the node", scheduled);
   for (const Json& container : list_at(status, "containerStatuses"))
     if (text_at(container, "name") == kContainer) add_container(container, out);
   if (text_at(status, "phase") == "Failed" && !text_at(status, "reason").empty()) {
-    out.problem =
-        fmt::format("{}: {}", shown_value(text_at(status, "reason")), shown_value(text_at(status, "message")));
+    out.problem = with_message(shown_value(text_at(status, "reason")), status);
     out.ended = true;
   }
   if (member_at(metadata, "deletionTimestamp") != nullptr) {
@@ -372,6 +378,9 @@ std::string message_of(const VerifyJob& job, const VerifyReport& report) {
   const std::string first =
       of_verdict == report.rows.end() ? "" : fmt::format(": {}: {}", of_verdict->client.name, of_verdict->text);
   const std::int64_t same = std::ranges::count(report.rows, report.verdict, &VerifyReport::Row::verdict);
+  if (report.verdict == pending && std::ssize(report.rows) < all)
+    return fmt::format("the Job has created {} of {} so far",
+                       report.rows.empty() ? "none" : std::to_string(report.rows.size()), counted(all, "pod"));
   if (report.verdict == pending) {
     const std::int64_t answered =
         std::ranges::count_if(report.rows, [](const auto& row) { return row.client.runs && row.client.answered; });
@@ -385,6 +394,15 @@ std::string message_of(const VerifyJob& job, const VerifyReport& report) {
   const bool cuda = std::ranges::all_of(report.rows, [](const auto& row) { return !row.client.program.empty(); });
   return fmt::format("{} ran at the same time, and each has read its limits from the MPS daemon{}",
                      counted(all, "client"), cuda ? "" : " (the image has no CUDA program, so none ran)");
+}
+
+// What says more. The pods are gone by then, their Events are not.
+std::string next_command(const VerifyJob& job, const VerifyReport& report) {
+  if (report.verdict == VerifyVerdict::proven) return {};
+  const auto row = std::ranges::find(report.rows, report.verdict, &VerifyReport::Row::verdict);
+  if (row != report.rows.end() && row->client.answered) return "gpu-sharing-operator explain node " + job.asked.node;
+  return fmt::format("kubectl get events --namespace {} --field-selector involvedObject.name={}", job.asked.ns,
+                     row == report.rows.end() ? job.name : row->client.name);
 }
 
 }  // namespace
@@ -408,6 +426,7 @@ VerifyReport judge_clients(const VerifyJob& job, std::vector<VerifyClient> clien
   const bool any_waits = std::ranges::find(out.rows, pending, &VerifyReport::Row::verdict) != out.rows.end();
   out.is_final = any_ended || (complete && !any_waits);
   out.message = message_of(job, out);
+  out.next = next_command(job, out);
   return out;
 }
 

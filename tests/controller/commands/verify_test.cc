@@ -34,8 +34,10 @@ constexpr const char* kPods = "/api/v1/namespaces/team/pods";
 // What the cluster makes of the Job, and its containers of their questions.
 struct Behaviour {
   int replicas = 8;       // That are free.
+  int created = 64;       // Pods that admission allows, if it refuses others.
   std::string refused{};  // Why admission refuses the pods; empty: it does not.
   std::string waits{};    // The reason for which no container starts.
+  std::string waits_because = "what the kubelet says";
   bool tool = true;
   std::string pipe = "/mps/nvidia.com/gpu/pipe";
   std::string threads = "0 25.0";
@@ -98,7 +100,7 @@ class Cluster final : public k8s::Transport {
           {"lastTimestamp", "2026-01-01T00:00:02Z"}};
       post("/api/v1/namespaces/team/events", event.dump());
     }
-    const int pods = behaviour.refused.empty() ? job["spec"]["parallelism"].get<int>() : 0;
+    const int pods = std::min(job["spec"]["parallelism"].get<int>(), behaviour.created);
     for (int i = 0; i < pods; ++i) {
       Json pod = job["spec"]["template"];
       pod["apiVersion"] = "v1";
@@ -133,7 +135,7 @@ class Cluster final : public k8s::Transport {
                                              {"reason", "Unschedulable"},
                                              {"message", "0/1 nodes are available: 1 Insufficient nvidia.com/gpu."}}});
       } else if (!behaviour.waits.empty()) {
-        container["state"] = {{"waiting", {{"reason", behaviour.waits}, {"message", "what the kubelet says"}}}};
+        container["state"] = {{"waiting", {{"reason", behaviour.waits}, {"message", behaviour.waits_because}}}};
       } else if (over) {
         status["phase"] = "Succeeded";
         container["state"] = {{"terminated", {{"exitCode", 0}, {"reason", "Completed"}}}};
@@ -225,7 +227,8 @@ TEST_F(Verify, AnswersOfClientsAndOfTheClusterGiveAVerdict) {
       {"wrong threads",
        {.threads = "0 100.0"},
        1,
-       {"LimitDiffers: 4 of 4 clients: ", "threads: 100.0 instead of 25.0"}},
+       {"LimitDiffers: 4 of 4 clients: ", "threads: 100.0 instead of 25.0",
+        "next: gpu-sharing-operator explain node gpu-1\n"}},
       {"wrong memory",
        {.memory = "0 15G"},
        1,
@@ -251,14 +254,30 @@ TEST_F(Verify, AnswersOfClientsAndOfTheClusterGiveAVerdict) {
        {"ClientFails", "its container has ended"}},
       {"no image", {.waits = "ImagePullBackOff"}, 1, {"ClientFails", "ImagePullBackOff: what the kubelet says"}},
       {"nothing starts", {.waits = "ContainerCreating"}, 2, {"Pending: after 40s: 0 of 4"}},
+      {"nothing starts, without a word",
+       {.waits = "ContainerCreating", .waits_because = ""},
+       2,
+       {"its container waits: ContainerCreating\n"}},
       {"refused by Pod Security",
-       {.refused = R"(Error creating: pods "v" is forbidden: violates PodSecurity "restricted:latest": runAsNonRoot)"},
+       {.created = 0,
+        .refused = R"(Error creating: pods "v" is forbidden: violates PodSecurity "restricted:latest": runAsNonRoot)"},
        2,
        {"Pending", "violates PodSecurity \"restricted:latest\"", "--namespace"}},
       {"refused by a quota",
-       {.refused = R"(Error creating: pods "v" is forbidden: exceeded quota: gpus, requested: nvidia.com/gpu=1)"},
+       {.created = 0,
+        .refused = R"(Error creating: pods "v" is forbidden: exceeded quota: gpus, requested: nvidia.com/gpu=1)"},
        2,
-       {"Pending", "ResourceQuota gpus of namespace team"}},
+       {"Pending: the Job has created none of 4 pods so far: ", "ResourceQuota gpus of namespace team"}},
+      {"refused in part by a quota",
+       {.created = 1,
+        .refused = R"(Error creating: pods "v" is forbidden: exceeded quota: gpus, requested: nvidia.com/gpu=1)"},
+       2,
+       {"Pending: the Job has created 1 of 4 pods so far: ", "ResourceQuota gpus of namespace team"}},
+      {"the Job controller does nothing",
+       {.created = 0},
+       2,
+       {"Pending: after 40s: the Job has created none of 4 pods so far\n",
+        "next: kubectl get events --namespace team --field-selector involvedObject.name=gpu-sharing-verify-"}},
   };
   asked.timeout = std::chrono::seconds(40);
   for (const Case& c : cases) {
@@ -329,6 +348,9 @@ TEST_F(Verify, NothingIsCreatedWhereNothingCanBeProven) {
   asked.node = "gpu-2";
   refused("node gpu-2 not found");
   asked.node = "gpu-1";
+  asked.pods = 9;
+  refused("node gpu-1 has 8 nvidia.com/gpu: --pods 9 would never run at the same time");
+  asked.pods = 4;
   merge("/api/v1/nodes/gpu-1", R"({"spec":{"unschedulable":true}})");
   refused("node gpu-1 is cordoned");
   merge("/api/v1/nodes/gpu-1",
