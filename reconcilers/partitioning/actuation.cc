@@ -1,6 +1,7 @@
 #include "reconcilers/partitioning/node_moves.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
@@ -14,6 +15,7 @@
 #include <utility>
 
 #include "reconcilers/cluster/config_maps.h"
+#include "reconcilers/model/foreign_names.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/object_refs.h"
@@ -62,6 +64,31 @@ void each_timer(const Snapshot& snapshot, Timer kind, const std::vector<Partitio
   }
 }
 
+std::string mark_of_pod(const SlicePod& pod) {
+  constexpr std::size_t kDigits = 10;
+  return short_hash(pod.meta.uid.str()).substr(0, kDigits);
+}
+
+// One of PartitioningMark::pods, and when the label was moved for it.
+struct Cut {
+  std::string_view pod;
+  WallTime at{};
+};
+
+std::vector<Cut> cuts_of(const PartitioningMark& mark) {
+  std::vector<Cut> out;
+  const std::chrono::seconds moved = std::chrono::floor<std::chrono::seconds>(mark.moved.time_since_epoch());
+  for (const auto part : std::views::split(mark.pods, ' ')) {
+    const std::string_view text(part.begin(), part.end());
+    const std::size_t at = text.find('@');
+    std::chrono::seconds since = moved;
+    if (at != std::string_view::npos)
+      since = std::clamp(std::chrono::seconds(whole_number(text.substr(at + 1)).value_or(0)), {}, std::max(moved, {}));
+    out.push_back({text.substr(0, at), WallTime(since)});
+  }
+  return out;
+}
+
 // Which of the pods the nodes were cut for, as their annotations say: a new leader knows it as well.
 void find_cuts(PlanDraft& draft, const std::vector<PartitionedNode>& nodes, std::vector<PodToPlace>& pods) {
   std::map<std::string, PodToPlace*, std::less<>> by_hash;
@@ -69,11 +96,12 @@ void find_cuts(PlanDraft& draft, const std::vector<PartitionedNode>& nodes, std:
   for (std::size_t n = 0; n < nodes.size(); ++n) {
     const PartitioningMark& mark = nodes[n].mark;
     if (mark.pods.empty()) continue;
-    const Duration left = kCutCounts - (draft.s.now - draft.ages.since(moved_timer(nodes[n]), mark.moved));
-    if (left <= Duration::zero()) continue;
-    for (const auto part : std::views::split(mark.pods, ' ')) {
-      const auto pod = by_hash.find(std::string_view(part.begin(), part.end()));
+    for (const Cut& cut : cuts_of(mark)) {
+      const auto pod = by_hash.find(cut.pod);
       if (pod == by_hash.end()) continue;
+      const WallTime since = draft.ages.stored(stored_time(nodes[n].name, pod->first, cut.at), cut.at);
+      const Duration left = kCutCounts - (draft.s.now - since);
+      if (left <= Duration::zero()) continue;
       pod->second->cut_for.insert(n);
       draft.look_again_in(left);
     }
@@ -82,9 +110,25 @@ void find_cuts(PlanDraft& draft, const std::vector<PartitionedNode>& nodes, std:
 
 }  // namespace
 
-std::string mark_of_pod(const SlicePod& pod) {
-  constexpr std::size_t kDigits = 10;
-  return short_hash(pod.meta.uid.str()).substr(0, kDigits);
+std::string pods_of_move(const PartitionedNode& node, std::size_t index, const std::vector<PodToPlace>& pods,
+                         const SlicePlan& plan) {
+  std::vector<std::string> out;
+  SliceCounts free = free_slices(node);
+  const std::vector<Cut> before = cuts_of(node.mark);
+  for (std::size_t p = 0; p < pods.size() && out.size() < PartitioningMark::kMostPods; ++p) {
+    const SliceCounts wanted = slices_of(*pods[p].pod);
+    const bool is_placed = plan.node_of[p] == index;
+    const bool is_served = is_placed && has_all(free, wanted);
+    if (is_served) add_slices(free, wanted, -1);
+    if (is_placed && !is_served) {
+      out.push_back(mark_of_pod(*pods[p].pod));
+    } else if (pods[p].cut_for.contains(index)) {
+      const std::string mark = mark_of_pod(*pods[p].pod);
+      const auto cut = std::ranges::find(before, mark, &Cut::pod);
+      out.push_back(fmt::format("{}@{}", mark, cut->at.time_since_epoch() / std::chrono::seconds(1)));
+    }
+  }
+  return fmt::format("{}", fmt::join(out, " "));
 }
 
 void find_refusals(PlanDraft& draft, const std::vector<PartitionedNode>& nodes, std::vector<PodToPlace>& pods) {

@@ -52,8 +52,10 @@ void follow_moves(PlanDraft& draft, std::vector<PartitionedNode>& nodes, Plannin
 // minutes if another node was that before; and for up to an hour after the node has them no more. Names the timers that
 // go on.
 void find_refusals(PlanDraft& draft, const std::vector<PartitionedNode>& nodes, std::vector<PodToPlace>& pods);
-// The pod in PartitioningMark::pods.
-[[nodiscard]] std::string mark_of_pod(const SlicePod& pod);
+// PartitioningMark::pods of the node with that index, should its label be moved now: the pods that the plan puts there
+// beyond its free slices, and those that an earlier move within the hour was for, with the time of that move.
+[[nodiscard]] std::string pods_of_move(const PartitionedNode& node, std::size_t index,
+                                       const std::vector<PodToPlace>& pods, const SlicePlan& plan);
 // Begins the wait of each pod that the plan puts on slices that are free already: the scheduler binds it now, or has a
 // reason not to. It begins later where the slices are about to change: by the plan, or by a key of `pending`.
 void await_scheduler(PlanDraft& draft, const std::vector<PartitionedNode>& nodes, const std::vector<PodToPlace>& pods,

@@ -65,7 +65,8 @@ struct PartitioningMark {
   // A key that the node did not show in time, and how often in succession that was so.
   std::string failed;
   std::int64_t failures = 0;
-  // Short hashes of the uids of pods for which the label was moved, one blank between two; kMostPods at most.
+  // Short hashes of the uids of pods for which the label was moved, one blank between two; kMostPods at most. Behind an
+  // @: when, in seconds since 1970, where that was not the last move.
   std::string pods;
   // The annotation is there and cannot be read, or was written by a newer release; every other field is then empty.
   std::string problem;

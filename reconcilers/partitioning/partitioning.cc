@@ -262,23 +262,12 @@ class Partitioning {
     std::vector<WantedSlices> wanted;
     for (std::size_t n = 0; n < nodes_.size(); ++n)
       if (pending_.contains(n) || plan_.packing[n].changed())
-        wanted.push_back({&nodes_[n], plan_.geometry[n], priority_of(n).value_or(0), pods_of_move(n)});
+        wanted.push_back(
+            {&nodes_[n], plan_.geometry[n], priority_of(n).value_or(0), pods_of_move(nodes_[n], n, pods_, plan_)});
       else if (auto smaller = without_idle_slices(n))
-        wanted.push_back({&nodes_[n], *std::move(smaller), std::numeric_limits<std::int32_t>::min(), pods_of_move(n)});
+        wanted.push_back({&nodes_[n], *std::move(smaller), std::numeric_limits<std::int32_t>::min(),
+                          pods_of_move(nodes_[n], n, pods_, plan_)});
     actuate(draft_, discovery_, nodes_, std::move(wanted), slots_, batch());
-  }
-
-  // PartitioningMark::pods: those that get slices there now, and those that the move before was for and that still
-  // wait.
-  [[nodiscard]] std::string pods_of_move(std::size_t n) const {
-    std::string out;
-    std::size_t count = 0;
-    for (std::size_t p = 0; p < pods_.size() && count < PartitioningMark::kMostPods; ++p) {
-      if (plan_.node_of[p] != n && !pods_[p].cut_for.contains(n)) continue;
-      out += (out.empty() ? "" : " ") + mark_of_pod(*pods_[p].pod);
-      ++count;
-    }
-    return out;
   }
 
   // Scale-down, if it is switched on: what the node should carry; nullopt: what it has.

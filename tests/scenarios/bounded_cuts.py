@@ -69,6 +69,24 @@ def an_hour_later_a_fourth_node_is_cut():
     expect("nodes that are cut", len(set(looks(c, 30, "3m", "20m"))) > 3, True)
 
 
+@scenario
+def cuts_for_others_prolong_nobody_s_hour():
+    """The three nodes that were cut for a pod are cut again and again for others, which take it no further: an hour after its own cuts a fourth is cut for it."""
+    c = nodes(6)
+    c.wait_for_slice("w", 20)
+    cut, size = [], 1
+    for look in range(60):
+        if look >= 10 and look % 13 == 0:
+            size += 1
+            for n in range(3):
+                c.wait_for_slice("q%d-%d" % (n, look), size, nodeSelector={"kubernetes.io/hostname": "n%d" % n})
+        if look >= 16 and look % 13 == 6:
+            for n in range(3):
+                c.end_pod("q%d-%d" % (n, look - 6))
+        cut += looks(c, 1, "3m", "20m")
+    expect_that(set(cut) - {"n0", "n1", "n2"}, "a fourth node", cut)
+
+
 def full(of_others):
     """Four nodes that are gone have left a key each, n0 has one and one to return to, and others' data fill the ConfigMap."""
     c = nodes(1)
