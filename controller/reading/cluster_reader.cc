@@ -15,6 +15,7 @@
 #include "controller/config/logging.h"
 #include "controller/config/options.h"
 #include "controller/kai/kai_lookups.h"
+#include "controller/reading/node_consumers.h"
 #include "controller/reading/reads.h"
 #include "controller/runtime/task_group.h"
 #include "controller/watches/dynamic_watches.h"
@@ -85,7 +86,7 @@ asio::awaitable<k8s::Result<void>> list_scope(const Look& look, const WatchScope
 
 // Only pods that say one of these words are of interest: operands, consumers, KAI's and its scaling pods.
 bool speaks_of_gpus(std::string_view json, std::string_view scaling) {
-  static constexpr std::array<std::string_view, 3> kWords{"nvidia", "gpu-", "runai"};
+  static constexpr std::array<std::string_view, 4> kWords{"nvidia", "gpu-", "runai", "\"resourceClaims\""};
   const auto has = [&](std::string_view word) { return json.find(word) != std::string_view::npos; };
   return std::ranges::any_of(kWords, has) || has(scaling);
 }
@@ -459,7 +460,11 @@ asio::awaitable<k8s::Result<void>> read_cluster(k8s::Reader* client, k8s::Clock*
     co_return k8s::Result<void>{};
   }
   view->unstarted = pods.take_unstarted();
+  ClaimsOfPods claims = pods.take_claims();
   pods.place(view->world, view->consumers, clock->now());
+  co_await leave_out_other_claims(client, &view->world, std::move(claims), &view->consumers);
+  for (const auto& [node, found] : view->consumers)
+    if (!found.unknown.empty()) append_unique(view->incomplete, found.unknown);
   co_await look_up(client, clock, settings, view);
   co_return k8s::Result<void>{};
 }

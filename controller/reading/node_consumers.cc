@@ -10,7 +10,6 @@
 #include "controller/reading/reads.h"
 #include "controller/writes/executor.h"
 #include "k8sclient/backoff.h"
-#include "reconcilers/cluster/cluster_pods.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/kai_objects.h"
 #include "reconcilers/model/message_text.h"
@@ -90,19 +89,17 @@ void keep_answers(const NodeConsumers& before, NodeConsumers& found) {
   }
 }
 
-// By uid of a pod that only its ResourceClaims make a GPU consumer: their names.
-using Claiming = std::map<std::string, std::vector<std::string>>;
-
 bool uses_gpus_without_claims(Pod pod, const World& world) {
   pod.dra_gpu_claim = false;
   return is_gpu_consumer(pod, world);
 }
 
-// Whether one of them is for a GPU, or might be. Error: of the first that cannot be read.
-asio::awaitable<k8s::Result<bool>> has_gpu_claim(k8s::Reader* client, std::string ns, std::vector<std::string> names,
-                                                 k8s::CallOptions limits) {
+// Whether one of them is for a GPU; nullopt: it might be. Error: of the first that cannot be read.
+asio::awaitable<k8s::Result<std::optional<bool>>> has_gpu_claim(k8s::Reader* client, std::string ns,
+                                                                std::vector<std::string> names,
+                                                                k8s::CallOptions limits) {
   for (std::string& name : names) {
-    if (name.empty()) co_return true;
+    if (name.empty()) co_return std::nullopt;
     k8s::ObjectKey key{ns, std::move(name)};
     const std::string shown = key.name;
     const k8s::Result<std::string> json = co_await client->get(resources::resource_claims, std::move(key), limits);
@@ -110,37 +107,40 @@ asio::awaitable<k8s::Result<bool>> has_gpu_claim(k8s::Reader* client, std::strin
       co_return k8s::fail(json.error().reason,
                           fmt::format("ResourceClaim {}: {}", shown,
                                       explain_error(json.error(), "get", resources::resource_claims, ns)));
-    const k8s::Result<bool> of_gpu = project_gpu_claim(*json);
-    if (!of_gpu || *of_gpu) co_return of_gpu;
+    const k8s::Result<std::optional<bool>> of_gpu = project_gpu_claim(*json);
+    if (!of_gpu || of_gpu->value_or(true)) co_return of_gpu;
   }
   co_return false;
 }
 
-// Pods whose claims are all for other devices leave `found`, and their uids are added to `others`.
-asio::awaitable<void> leave_out_other_claims(k8s::Reader* client, k8s::CallOptions limits, Claiming claiming,
-                                             std::set<std::string>* others, NodeConsumers* found) {
+// Pods whose claims are all for other devices leave `found`. What the claims of each pod are for is added to `known`.
+asio::awaitable<void> leave_out_other_claims(k8s::Reader* client, k8s::CallOptions limits, ClaimsOfPods claiming,
+                                             std::map<std::string, bool>* known, NodeConsumers* found) {
   std::size_t reads = 0;
   for (const Pod& pod : found->pods) {
     const auto its = claiming.find(std::string(pod.meta.uid));
     if (its == claiming.end()) continue;
     reads += its->second.size();
-    k8s::Result<bool> of_gpu = k8s::fail(k8s::Reason::too_large,
-                                         fmt::format("pods on the node have more than {} ResourceClaims", kMostClaims));
+    k8s::Result<std::optional<bool>> of_gpu = k8s::fail(
+        k8s::Reason::too_large, fmt::format("pods on the node have more than {} ResourceClaims", kMostClaims));
     if (reads <= kMostClaims)
       of_gpu = co_await has_gpu_claim(client, std::string(pod.meta.ns.view()), std::move(its->second), limits);
-    if (of_gpu && !*of_gpu) others->insert(its->first);
+    if (of_gpu && *of_gpu) known->emplace(its->first, **of_gpu);
     if (!of_gpu && found->unknown.empty())
       found->unknown = fmt::format("pod {} might use a GPU by a claim that cannot be read: {}",
                                    k8s::to_string(pod.meta.key()), of_gpu.error().message);
   }
-  std::erase_if(found->pods, [&](const Pod& pod) { return others->contains(std::string(pod.meta.uid)); });
+  std::erase_if(found->pods, [&](const Pod& pod) {
+    const auto its = known->find(std::string(pod.meta.uid));
+    return its != known->end() && !its->second;
+  });
 }
 
 }  // namespace
 
 asio::awaitable<k8s::Result<NodeConsumers>> read_consumers(k8s::Reader* client, k8s::Clock* clock, const World* world,
                                                            const PlannerSettings* settings, std::string node,
-                                                           k8s::CallOptions limits, OtherClaims others) {
+                                                           k8s::CallOptions limits, KnownClaims known) {
   NodeConsumers found;
   found.listed_at = clock->monotonic();
   k8s::ListOptions options;
@@ -152,9 +152,9 @@ asio::awaitable<k8s::Result<NodeConsumers>> read_consumers(k8s::Reader* client, 
   };
   Room left;
   std::string beyond;  // A pod for which there was no room.
-  if (!others) others = std::make_shared<std::set<std::string>>();
-  std::set<std::string> still;  // Of `others`.
-  Claiming claiming;
+  if (!known) known = std::make_shared<std::map<std::string, bool>>();
+  std::map<std::string, bool> still;  // Of `known`.
+  ClaimsOfPods claiming;
   const std::function<void()> restart = [&] {
     found.pods.clear();
     found.rejected.clear();
@@ -168,10 +168,9 @@ asio::awaitable<k8s::Result<NodeConsumers>> read_consumers(k8s::Reader* client, 
     if (!rejected && !is_gpu_consumer(pod, *world)) return;
     const std::string uid(pod.meta.uid);
     const bool by_claims = !rejected && pod.dra_gpu_claim && !uses_gpus_without_claims(pod, *world);
-    if (by_claims && others->contains(uid)) {
-      still.insert(uid);
-      return;
-    }
+    const auto its = by_claims ? known->find(uid) : known->end();
+    if (its != known->end()) still.insert(*its);
+    if (its != known->end() && !its->second) return;
     std::vector<Pod>& kept = rejected ? found.rejected : found.pods;
     std::size_t& room = rejected ? left.rejected : left.pods;
     drop_other_labels(pod);
@@ -181,7 +180,7 @@ asio::awaitable<k8s::Result<NodeConsumers>> read_consumers(k8s::Reader* client, 
     if (!has_place) return;
     room -= bytes;
     kept.push_back(std::move(pod));
-    if (!by_claims) return;
+    if (!by_claims || its != known->end()) return;
     if (auto names = project_claims_of_pod(json)) claiming[uid] = *std::move(names);
   };
   const k8s::Result<std::string> unreadable = co_await list_pods(client, options, restart, take);
@@ -193,9 +192,22 @@ asio::awaitable<k8s::Result<NodeConsumers>> read_consumers(k8s::Reader* client, 
         fmt::format("the pods of node {} that use GPUs are more than can be kept ({} KiB), {} among them: delete some",
                     node, most_bytes(TenantFed::node_consumers) / 1024, shown_value(beyond));
   }
-  *others = std::move(still);
-  co_await leave_out_other_claims(client, limits, std::move(claiming), others.get(), &found);
+  *known = std::move(still);
+  co_await leave_out_other_claims(client, limits, std::move(claiming), known.get(), &found);
   co_return found;
+}
+
+asio::awaitable<void> leave_out_other_claims(k8s::Reader* client, const World* world, ClaimsOfPods claims,
+                                             std::map<std::string, NodeConsumers>* consumers) {
+  for (auto& [node, found] : *consumers) {
+    ClaimsOfPods claiming;
+    for (const Pod& pod : found.pods) {
+      const auto its = claims.find(std::string(pod.meta.uid));
+      if (its != claims.end() && !uses_gpus_without_claims(pod, *world)) claiming.insert(*its);
+    }
+    std::map<std::string, bool> known;
+    co_await leave_out_other_claims(client, k8s::CallOptions(), std::move(claiming), &known, &found);
+  }
 }
 
 NodeConsumersReader::NodeConsumersReader(Parts parts)
@@ -212,10 +224,10 @@ k8s::CallOptions NodeConsumersReader::patience() const {
 
 asio::awaitable<k8s::Result<NodeConsumers>> NodeConsumersReader::read_with_jobs(std::string node) {
   const k8s::CallOptions limits = patience();
-  OtherClaims& others = other_claims_[node];
-  if (!others) others = std::make_shared<std::set<std::string>>();
+  KnownClaims& known = known_claims_[node];
+  if (!known) known = std::make_shared<std::map<std::string, bool>>();
   k8s::Result<NodeConsumers> found =
-      co_await read_consumers(parts_.client, parts_.clock, parts_.world, parts_.settings, node, limits, others);
+      co_await read_consumers(parts_.client, parts_.clock, parts_.world, parts_.settings, node, limits, known);
   if (!found) co_return found;
   for (const Job& job : jobs_to_follow(node, found->pods)) {
     k8s::Result<std::set<std::string>> members = co_await nodes_of_job(job);
@@ -331,7 +343,7 @@ asio::awaitable<bool> NodeConsumersReader::refresh(std::set<std::string> nodes) 
   });
   const auto is_forgotten = [&](const auto& entry) { return !listings_.contains(entry.first); };
   std::erase_if(failures_, is_forgotten);
-  std::erase_if(other_claims_, is_forgotten);
+  std::erase_if(known_claims_, is_forgotten);
   for (const std::string& node : nodes) {
     auto it = listings_.find(node);
     const bool fresh = it != listings_.end() && now - it->second.listed_at < kListingAge;

@@ -25,6 +25,7 @@
 #include "k8sclient/api/reader.h"
 #include "k8sclient/clock.h"
 #include "k8sclient/value/error.h"
+#include "reconcilers/cluster/cluster_pods.h"
 #include "reconcilers/fleet/fleet.h"
 #include "reconcilers/model/foreign_names.h"
 #include "reconcilers/model/snapshot.h"
@@ -33,17 +34,22 @@ namespace gso {
 
 struct Execution;  // controller/writes/executor.h
 
-// Of one node: the uids of pods whose ResourceClaims are all allocated to other devices than GPUs. That stays so while
-// the pod exists.
-using OtherClaims = std::shared_ptr<std::set<std::string>>;
+// Of one node, by uid of a pod: whether one of its ResourceClaims is allocated to a GPU, or all are to other devices.
+// That stays so while the pod exists.
+using KnownClaims = std::shared_ptr<std::map<std::string, bool>>;
 
 // The pods of one node that use its GPUs, and those that the kubelet rejected there, as of now. `limits`: of each
-// request. The claims of pods in `others` are not read again; it can be null. Errors: the list's, with the missing rule
+// request. The claims of pods in `known` are not read again; it can be null. Errors: the list's, with the missing rule
 // where it is forbidden.
 boost::asio::awaitable<k8s::Result<NodeConsumers>> read_consumers(k8s::Reader* client, k8s::Clock* clock,
                                                                   const World* world, const PlannerSettings* settings,
                                                                   std::string node, k8s::CallOptions limits,
-                                                                  OtherClaims others = {});
+                                                                  KnownClaims known = {});
+
+// For one list of all pods: those that only `claims` make GPU consumers, and that are for other devices, leave
+// `consumers`. Claims that cannot be read make a node's unknown, as above.
+boost::asio::awaitable<void> leave_out_other_claims(k8s::Reader* client, const World* world, ClaimsOfPods claims,
+                                                    std::map<std::string, NodeConsumers>* consumers);
 
 // The listings that the operator plans with: read when a plan wants them, together with the nodes of the consumers'
 // jobs, and kept with the answers to evictions.
@@ -105,7 +111,7 @@ class NodeConsumersReader {
 
   Parts parts_;
   std::map<std::string, NodeConsumers> listings_;
-  std::map<std::string, OtherClaims> other_claims_;  // By node, of those in `listings_`.
+  std::map<std::string, KnownClaims> known_claims_;  // By node, of those in `listings_`.
   std::map<std::string, JobNodes> jobs_;             // By Job::id.
   std::set<std::string> being_listed_;
   struct Failures {

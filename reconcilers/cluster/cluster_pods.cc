@@ -61,6 +61,8 @@ k8s::Result<void> ClusterPods::add(std::string_view json) {
       ++unstarted_.beyond;
     }
   }
+  if (pod->dra_gpu_claim && !pod->node_name.empty())
+    if (auto names = project_claims_of_pod(json)) claims_[std::string(pod->meta.uid)] = *std::move(names);
   pods_.push_back({*std::move(pod), *std::move(for_kai), *std::move(for_slices)});
   return {};
 }

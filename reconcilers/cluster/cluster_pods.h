@@ -29,6 +29,9 @@ struct UnstartedPods {
   std::size_t beyond = 0;       // How many more there are.
 };
 
+// By uid of a pod: the names of its ResourceClaims (project_claims_of_pod()).
+using ClaimsOfPods = std::map<std::string, std::vector<std::string>>;
+
 class ClusterPods {
  public:
   // One pod's JSON. Errors as in model/project.h.
@@ -36,14 +39,17 @@ class ClusterPods {
   // Forgets what was added.
   void clear() {
     pods_.clear();
+    claims_.clear();
     unstarted_ = {};
   }
   // Without rejected pods that their controller has replaced.
   [[nodiscard]] UnstartedPods take_unstarted();
+  // Of bound pods.
+  [[nodiscard]] ClaimsOfPods take_claims() { return std::move(claims_); }
 
   // Fills the stores of operands, of KAI's pods and of the pods that partitioning reads (which then hold only these,
   // and are synced), the GPU consumers by node, and the answer to every look-up of pods that a KAI planner might
-  // request. `world` must already hold its other objects. Call it once, after take_unstarted().
+  // request. `world` must already hold its other objects. Call it once, after what is taken.
   void place(World& world, std::map<std::string, NodeConsumers>& consumers, WallTime now);
 
  private:
@@ -57,6 +63,7 @@ class ClusterPods {
     SlicePod for_slices;
   };
   std::vector<Views> pods_;
+  ClaimsOfPods claims_;
   UnstartedPods unstarted_;
 };
 

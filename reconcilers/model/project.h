@@ -41,8 +41,8 @@ k8s::Result<DeviceClass> project_device_class(std::string_view json);
 k8s::Result<ResourceSlice> project_resource_slice(std::string_view json);
 // Of a pod that is bound: the names of its ResourceClaims. Empty for one that its status does not name.
 k8s::Result<std::vector<std::string>> project_claims_of_pod(std::string_view json);
-// Whether a ResourceClaim is allocated to the GPUs' driver, or to none, which a bound pod's is not for long.
-k8s::Result<bool> project_gpu_claim(std::string_view json);
+// Whether a ResourceClaim is allocated to the GPUs' driver; nullopt: to none, which a bound pod's is not for long.
+k8s::Result<std::optional<bool>> project_gpu_claim(std::string_view json);
 k8s::Result<SharingPolicy> project_sharing_policy(std::string_view json);
 k8s::Result<SharingRollout> project_sharing_rollout(std::string_view json);
 

@@ -60,10 +60,10 @@ k8s::Result<std::vector<std::string>> project_claims_of_pod(std::string_view tex
   return out;
 }
 
-k8s::Result<bool> project_gpu_claim(std::string_view text) {
+k8s::Result<std::optional<bool>> project_gpu_claim(std::string_view text) {
   const auto claim = json::project<AllocatedClaim>("ResourceClaim", text, {.labels = false}, kClaim);
   if (!claim) return std::unexpected(claim.error());
-  return claim->of_gpu || !claim->allocated;
+  return claim->allocated ? std::optional(claim->of_gpu) : std::nullopt;
 }
 
 }  // namespace gso

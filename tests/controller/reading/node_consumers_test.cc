@@ -210,11 +210,12 @@ TEST_F(NodeConsumersTest, AClaimCountsIfItsDriverIsOneOfGpus) {
   EXPECT_EQ(reader.listings().at("n1").unknown, "");
   EXPECT_EQ(transport.seen.size(), 5U) << "the list, and the claims until one is for a GPU";
   claims.at("net") = ScriptedAnswer::broken();
+  claims.at("gpu") = ScriptedAnswer::broken();
   claims.at("new") = claim("new", "dra.networking");
-  answer({claiming("web", {"net"}), claiming("comes", {"new"})});
+  answer({claiming("web", {"net"}), claiming("train", {"net", "gpu"}), claiming("comes", {"new"})});
   sim.clock.run_for(1s);
   EXPECT_TRUE(refresh());
-  EXPECT_THAT(shown(), testing::ElementsAre());
+  EXPECT_THAT(shown(), testing::ElementsAre("train"));
   EXPECT_EQ(reader.listings().at("n1").unknown, "");
 }
 
