@@ -75,7 +75,7 @@ struct ClusterPolicyPreview {
   std::vector<LintedDocument> documents;  // As `lint` reads it.
   std::string name;
   std::vector<FieldChange> fields;         // That differ from the present object.
-  std::string given;                       // The spec of its text or patch, JSON.
+  std::string given = "{}";                // The spec of its text or patch, JSON.
   std::vector<std::string> not_previewed;  // Fields that differ besides: read_announced().
   bool staged = false;                     // The operator replaces the pods, in waves (updateStrategy OnDelete).
 };

@@ -249,6 +249,29 @@ TEST_F(ClusterPolicyDiff, OfADefaultThatIsNoKeyNamesWhatWouldLoseItsGpus) {
   }
 }
 
+TEST_F(ClusterPolicyDiff, ThatBeginsMpsNamesAllPodsOfTheNode) {
+  merge(
+      "/api/v1/namespaces/gpu-operator/configmaps/mps-config",
+      R"({"data":{"mps":"version: v1\nsharing:\n  mps:\n    resources:\n    - {name: nvidia.com/gpu, replicas: 4}\n"}})");
+  std::string daemon = kPlugin;
+  for (const auto& [from, to] :
+       {std::pair("nvidia-device-plugin-daemonset", "mps"),
+        std::pair("{\"name\":\"nvidia-device-plugin\"", "{\"name\":\"mps-control-daemon-ctr\""),
+        std::pair("\"app\":\"plugin\"", "\"app\":\"mps\"")})
+    for (std::size_t at = daemon.find(from); at != std::string::npos; at = daemon.find(from))
+      daemon.replace(at, std::string_view(from).size(), to);
+  post("/apis/apps/v1/namespaces/gpu-operator/daemonsets", daemon);
+  post("/api/v1/namespaces/gpu-operator/pods",
+       R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"job"},"spec":{"nodeName":"gpu-1",
+    "containers":[{"name":"c","image":"i","resources":{"limits":{"nvidia.com/gpu":"1"},"requests":{"nvidia.com/gpu":"1"}}}]}})");
+  EXPECT_EQ(run_patch(R"({"spec":{"devicePlugin":{"config":{"default":"mps"}}}})"), 0) << err.str();
+  EXPECT_THAT(out.str(), testing::ContainsRegex("\ngpu-1 .*gpu-operator/job"));
+  EXPECT_THAT(out.str(), HasSubstr("; 1 node has pods that the restart breaks\n"));
+  options.json = true;
+  EXPECT_EQ(run_patch(R"({"spec":{"devicePlugin":{"config":{"default":"mps"}}}})"), 0) << err.str();
+  const Json node = Json::parse(out.str())["nodes"][0];
+  EXPECT_EQ(node["inTheWay"], Json::array({"gpu-operator/job"})) << node;
+}
 TEST_F(ClusterPolicyDiff, OfAnotherConfigMapReadsThatOne) {
   post("/api/v1/namespaces/gpu-operator/configmaps",
        R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"other"},"data":{"whole":"version: v1\n"}})");
@@ -272,7 +295,7 @@ TEST_F(ClusterPolicyDiff, OfWhatIsThereChangesNothingAndWhatIsNoPatchIsRefused) 
 TEST_F(ClusterPolicyDiff, OfFieldsThatAreNotPreviewedIsNoAllClear) {
   EXPECT_EQ(run_patch(R"({"spec":{"driver":{"version":"570"},"devicePlugin":{"version":"v0.18.0"}}})"), 0) << err.str();
   EXPECT_THAT(out.str(), testing::StartsWith("ClusterPolicy cluster-policy (changed)\n"));
-  EXPECT_THAT(out.str(), HasSubstr("The effect of spec.driver.version, spec.devicePlugin.version is not part of this"));
+  EXPECT_THAT(out.str(), HasSubstr("The effect of spec.devicePlugin.version, spec.driver.version is not part of this"));
   EXPECT_THAT(out.str(), Not(HasSubstr("No node would change")));
   options.json = true;
   EXPECT_EQ(run_patch(R"({"spec":{"gfd":{"enabled":false}}})"), 0) << err.str();
