@@ -193,11 +193,10 @@ class PolicyStatuses {
     if (announced || following > 0) {
       sum.unstaged_owner = installation.owner;
       sum.unstaged =
-          announced
-              ? fmt::format("ClusterPolicy {} announces {}", installation.owner, installation.announced_config())
-              : fmt::format("the DaemonSets {} roll out a new template by themselves",
-                            installation.owner.empty() ? "in namespace " + installation.ns
-                                                       : "of ClusterPolicy " + installation.owner);
+          announced ? fmt::format("ClusterPolicy {} announces {}", installation.owner, installation.announced_config())
+                    : fmt::format("the DaemonSets {} roll out a new template by themselves",
+                                  installation.owner.empty() ? "in namespace " + installation.ns
+                                                             : "of ClusterPolicy " + installation.owner);
     }
   }
 

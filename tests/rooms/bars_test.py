@@ -14,15 +14,15 @@ from function_length_test import sources
 # Figure: (limit, target).
 LIMITS = {
     "product files": (448, 500),
-    "product files of fewer than 40 lines": (17, 40),
+    "product files of fewer than 40 lines": (15, 40),
     "product files of more than 500 lines": (0, 0),
-    "product lines": (91_702, 80_000),
+    "product lines": (91_920, 80_000),
     "headers that one other file includes": (0, 0),
     "structs of a code or reason and a text": (3, 3),
     "places that search our own messages": (0, 0),
     "files that call step()": (1, 1),
     "switches over gates or reasons": (0, 0),
-    "translation units that policy.h rebuilds": (241, 241),
+    "translation units that policy.h rebuilds": (234, 241),
 }
 
 # Whose texts may be searched: programs and people that are not ours. File: what is searched there.

@@ -253,14 +253,12 @@ TEST_F(ClusterPolicyDiff, ThatBeginsMpsNamesAllPodsOfTheNode) {
   merge(
       "/api/v1/namespaces/gpu-operator/configmaps/mps-config",
       R"({"data":{"mps":"version: v1\nsharing:\n  mps:\n    resources:\n    - {name: nvidia.com/gpu, replicas: 4}\n"}})");
-  std::string daemon = kPlugin;
-  for (const auto& [from, to] :
-       {std::pair("nvidia-device-plugin-daemonset", "mps"),
-        std::pair("{\"name\":\"nvidia-device-plugin\"", "{\"name\":\"mps-control-daemon-ctr\""),
-        std::pair("\"app\":\"plugin\"", "\"app\":\"mps\"")})
-    for (std::size_t at = daemon.find(from); at != std::string::npos; at = daemon.find(from))
-      daemon.replace(at, std::string_view(from).size(), to);
-  post("/apis/apps/v1/namespaces/gpu-operator/daemonsets", daemon);
+  Json daemon = get(kPluginDaemonSet);
+  daemon["metadata"] = {{"name", "mps"}, {"ownerReferences", daemon["metadata"]["ownerReferences"]}};
+  daemon["spec"]["selector"]["matchLabels"]["app"] = "mps";
+  daemon["spec"]["template"]["metadata"]["labels"]["app"] = "mps";
+  daemon["spec"]["template"]["spec"]["containers"][0]["name"] = "mps-control-daemon-ctr";
+  post("/apis/apps/v1/namespaces/gpu-operator/daemonsets", daemon.dump());
   post("/api/v1/namespaces/gpu-operator/pods",
        R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"job"},"spec":{"nodeName":"gpu-1",
     "containers":[{"name":"c","image":"i","resources":{"limits":{"nvidia.com/gpu":"1"},"requests":{"nvidia.com/gpu":"1"}}}]}})");
