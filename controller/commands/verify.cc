@@ -53,6 +53,7 @@ asio::awaitable<k8s::Result<std::vector<VerifyClient>>> read_clients(const Verif
                                          run->job.asked.ns, client.name, kMostLogBytes);
     const k8s::Result<std::string> log = co_await run->client->get_path(path);
     if (log) read_answers(*log, client);
+    if (!log && client.problem.empty()) client.problem = "its log cannot be read: " + log.error().message;
     if (!log && log.error().reason == k8s::Reason::forbidden) {
       const Attempt read{.verbs = {"get"}, .gvr = resources::pods, .ns = run->job.asked.ns, .subresource = "log"};
       co_return k8s::fail(k8s::Reason::forbidden, explain_error(log.error(), read));

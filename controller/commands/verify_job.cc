@@ -91,6 +91,9 @@ k8s::Result<VerifyJob> plan_verification(const VerifyOptions& asked, const Clust
   out.share = client_share(*node, a);
   if (std::string why = obstacle_of(*node, a, out.share); !why.empty()) return refuse(std::move(why));
   const std::int64_t offered = amount_of(node->allocatable, out.share.resource);
+  if (offered == 0)
+    return refuse(fmt::format("node {0} offers no {1} now: gpu-sharing-operator explain node {0}", asked.node,
+                              out.share.resource));
   if (asked.pods > offered)
     return refuse(fmt::format("node {} has {} {}: --pods {} would never run at the same time", asked.node, offered,
                               out.share.resource, asked.pods));
@@ -102,7 +105,12 @@ k8s::Result<VerifyJob> plan_verification(const VerifyOptions& asked, const Clust
   const std::optional<std::vector<Device>> stated = facts_of(*node).devices;
   const std::int64_t measured = measured_gpus(*node, a->profile->profile());
   out.gpus = std::clamp<std::int64_t>(stated ? std::ssize(*stated) : measured, 1, kMostGpusAsked);
-  out.tolerated = gpu_taints(*node, index.impl().installation_of(*a).find(Component::plugin, *node));
+  const PluginInstallation& installation = index.impl().installation_of(*a);
+  out.tolerated = gpu_taints(*node, installation.find(Component::plugin, *node));
+  const NodePods operands = sort_pods(installation, index.impl().pods_of(asked.node));
+  for (const Pod* daemon : operands.of(Component::mps))
+    out.daemon_log =
+        fmt::format("kubectl logs {} --namespace {} --all-containers", daemon->meta.name, daemon->meta.ns.view());
   return out;
 }
 
@@ -400,9 +408,12 @@ std::string message_of(const VerifyJob& job, const VerifyReport& report) {
 std::string next_command(const VerifyJob& job, const VerifyReport& report) {
   if (report.verdict == VerifyVerdict::proven) return {};
   const auto row = std::ranges::find(report.rows, report.verdict, &VerifyReport::Row::verdict);
-  if (row != report.rows.end() && row->client.answered) return "gpu-sharing-operator explain node " + job.asked.node;
-  return fmt::format("kubectl get events --namespace {} --field-selector involvedObject.name={}", job.asked.ns,
-                     row == report.rows.end() ? job.name : row->client.name);
+  const bool misses_pods = std::ssize(report.rows) < job.asked.pods;
+  if (row == report.rows.end() || misses_pods || !row->client.answered)
+    return fmt::format("kubectl get events --namespace {} --field-selector involvedObject.name={}", job.asked.ns,
+                       row == report.rows.end() || misses_pods ? job.name : row->client.name);
+  const bool of_daemon = report.verdict == VerifyVerdict::no_daemon || report.verdict == VerifyVerdict::limit_differs;
+  return of_daemon && !job.daemon_log.empty() ? job.daemon_log : "gpu-sharing-operator explain node " + job.asked.node;
 }
 
 }  // namespace

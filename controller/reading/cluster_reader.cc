@@ -462,9 +462,8 @@ asio::awaitable<k8s::Result<void>> read_cluster(k8s::Reader* client, k8s::Clock*
   view->unstarted = pods.take_unstarted();
   ClaimsOfPods claims = pods.take_claims();
   pods.place(view->world, view->consumers, clock->now());
-  co_await leave_out_other_claims(client, &view->world, std::move(claims), &view->consumers);
-  for (const auto& [node, found] : view->consumers)
-    if (!found.unknown.empty()) append_unique(view->incomplete, found.unknown);
+  const std::string unread = co_await leave_out_other_claims(client, &view->world, std::move(claims), &view->consumers);
+  if (!unread.empty()) append_unique(view->incomplete, unread);
   co_await look_up(client, clock, settings, view);
   co_return k8s::Result<void>{};
 }

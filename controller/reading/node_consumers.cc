@@ -38,7 +38,8 @@ constexpr std::size_t kReaders = 8;  // Nodes listed at once.
 constexpr std::size_t kMostRejected = 256;
 const std::string kListFailed = "Listing the pods of a node failed";
 constexpr std::size_t kMostUnreadable = 1024;
-constexpr std::size_t kMostClaims = 512;  // ResourceClaims that are read for one list.
+constexpr std::size_t kMostClaims =
+    512;  // ResourceClaims that are read for one list of pods; further ones might be for GPUs.
 
 // Lists pods and hands over each; calls `restart` where the list starts over. Pods that cannot be decoded do not end
 // the list: the answer names them, and is empty if there are none.
@@ -103,6 +104,8 @@ asio::awaitable<k8s::Result<std::optional<bool>>> has_gpu_claim(k8s::Reader* cli
     k8s::ObjectKey key{ns, std::move(name)};
     const std::string shown = key.name;
     const k8s::Result<std::string> json = co_await client->get(resources::resource_claims, std::move(key), limits);
+    // It stays while a pod runs with it. A pod that waits for it might use a GPU one day.
+    if (!json && json.error().reason == k8s::Reason::not_found) co_return std::nullopt;
     if (!json)
       co_return k8s::fail(json.error().reason,
                           fmt::format("ResourceClaim {}: {}", shown,
@@ -115,16 +118,16 @@ asio::awaitable<k8s::Result<std::optional<bool>>> has_gpu_claim(k8s::Reader* cli
 
 // Pods whose claims are all for other devices leave `found`. What the claims of each pod are for is added to `known`.
 asio::awaitable<void> leave_out_other_claims(k8s::Reader* client, k8s::CallOptions limits, ClaimsOfPods claiming,
-                                             std::map<std::string, bool>* known, NodeConsumers* found) {
-  std::size_t reads = 0;
+                                             std::size_t* reads_left, std::map<std::string, bool>* known,
+                                             NodeConsumers* found) {
   for (const Pod& pod : found->pods) {
     const auto its = claiming.find(std::string(pod.meta.uid));
     if (its == claiming.end()) continue;
-    reads += its->second.size();
-    k8s::Result<std::optional<bool>> of_gpu = k8s::fail(
-        k8s::Reason::too_large, fmt::format("pods on the node have more than {} ResourceClaims", kMostClaims));
-    if (reads <= kMostClaims)
-      of_gpu = co_await has_gpu_claim(client, std::string(pod.meta.ns.view()), std::move(its->second), limits);
+    const std::size_t reads = its->second.size();
+    if (reads > *reads_left) continue;
+    *reads_left -= reads;
+    const k8s::Result<std::optional<bool>> of_gpu =
+        co_await has_gpu_claim(client, std::string(pod.meta.ns.view()), std::move(its->second), limits);
     if (of_gpu && *of_gpu) known->emplace(its->first, **of_gpu);
     if (!of_gpu && found->unknown.empty())
       found->unknown = fmt::format("pod {} might use a GPU by a claim that cannot be read: {}",
@@ -193,12 +196,15 @@ asio::awaitable<k8s::Result<NodeConsumers>> read_consumers(k8s::Reader* client, 
                     node, most_bytes(TenantFed::node_consumers) / 1024, shown_value(beyond));
   }
   *known = std::move(still);
-  co_await leave_out_other_claims(client, limits, std::move(claiming), known.get(), &found);
+  std::size_t reads_left = kMostClaims;
+  co_await leave_out_other_claims(client, limits, std::move(claiming), &reads_left, known.get(), &found);
   co_return found;
 }
 
-asio::awaitable<void> leave_out_other_claims(k8s::Reader* client, const World* world, ClaimsOfPods claims,
-                                             std::map<std::string, NodeConsumers>* consumers) {
+asio::awaitable<std::string> leave_out_other_claims(k8s::Reader* client, const World* world, ClaimsOfPods claims,
+                                                    std::map<std::string, NodeConsumers>* consumers) {
+  std::size_t reads_left = kMostClaims;
+  std::string unread;
   for (auto& [node, found] : *consumers) {
     ClaimsOfPods claiming;
     for (const Pod& pod : found.pods) {
@@ -206,8 +212,12 @@ asio::awaitable<void> leave_out_other_claims(k8s::Reader* client, const World* w
       if (its != claims.end() && !uses_gpus_without_claims(pod, *world)) claiming.insert(*its);
     }
     std::map<std::string, bool> known;
-    co_await leave_out_other_claims(client, k8s::CallOptions(), std::move(claiming), &known, &found);
+    co_await leave_out_other_claims(client, k8s::CallOptions(), std::move(claiming), &reads_left, &known, &found);
+    if (found.unknown.empty()) continue;
+    unread = found.unknown;
+    reads_left = 0;  // The others would say the same.
   }
+  co_return unread;
 }
 
 NodeConsumersReader::NodeConsumersReader(Parts parts)

@@ -47,9 +47,10 @@ boost::asio::awaitable<k8s::Result<NodeConsumers>> read_consumers(k8s::Reader* c
                                                                   KnownClaims known = {});
 
 // For one list of all pods: those that only `claims` make GPU consumers, and that are for other devices, leave
-// `consumers`. Claims that cannot be read make a node's unknown, as above.
-boost::asio::awaitable<void> leave_out_other_claims(k8s::Reader* client, const World* world, ClaimsOfPods claims,
-                                                    std::map<std::string, NodeConsumers>* consumers);
+// `consumers`. The first claim that cannot be read makes its node's unknown, as above, and is returned; no further one
+// is read then.
+boost::asio::awaitable<std::string> leave_out_other_claims(k8s::Reader* client, const World* world, ClaimsOfPods claims,
+                                                           std::map<std::string, NodeConsumers>* consumers);
 
 // The listings that the operator plans with: read when a plan wants them, together with the nodes of the consumers'
 // jobs, and kept with the answers to evictions.

@@ -252,8 +252,9 @@ class GpuPodCheck : DocumentCheck {
       add(Severity::warning, "SharedProductSelected", label.path, label.at,
           fmt::format(
               "no node has {0} and the label {1}={2}: with renameByDefault, which gives {0} its name, the label has "
-              "no suffix -SHARED; select {3}",
-              shown_value(resource), kGpuProduct, shown_value(product), shown_value(unshared_product(product))));
+              "no suffix -SHARED. Select {3}, or request {4} where shared GPUs keep their name",
+              shown_value(resource), kGpuProduct, shown_value(product), shown_value(unshared_product(product)),
+              shown_value(resource.substr(0, resource.rfind('.')))));
     }
   }
 

@@ -80,7 +80,7 @@ void PlanDraft::walks(std::size_t objects) {
 }
 
 bool PlanDraft::takes_more() {
-  if (plan.actions.size() < most_actions_) return true;
+  if (writes_ < most_actions_) return true;
   look_again_in(Duration::zero());
   return false;
 }
@@ -100,7 +100,10 @@ bool only_observed(const Action& action, std::string_view reconciler) {
 
 void PlanDraft::add(Action action, std::string_view reason, std::string message, bool disruptive, std::string node) {
   if (s.settings.rollouts == PolicyMode::observe && only_observed(action, reconciler_)) return;
-  if (auto* event = std::get_if<RecordEvent>(&action)) event->why.message = shown_message(event->why.message);
+  if (auto* event = std::get_if<RecordEvent>(&action))
+    event->why.message = shown_message(event->why.message);
+  else
+    ++writes_;
   plan.actions.push_back(
       {std::string(reconciler_), std::move(action), {reason, shown_message(message)}, disruptive, std::move(node)});
 }

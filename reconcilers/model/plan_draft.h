@@ -69,7 +69,7 @@ class PlanDraft {
   void look_again_in(Duration wait) { ages.look_again_in(wait); }
   void keep(const TimerKey& timer) { ages.keep(timer); }
 
-  // The most actions that one pass plans, so that a step does not cost more in a large fleet; the rest follows in the
+  // The most writes that one pass plans, so that a step does not cost more in a large fleet; the rest follows in the
   // next pass, as soon as the stores show this pass's writes. A pass looks at every node in change, so fewer passes
   // cost less: it plans as many actions as the API server has answered within the last second, up to kMostOfAll. No
   // view is much older than a second when they are sent, however slow the server is.
@@ -80,7 +80,8 @@ class PlanDraft {
   // 5,000 nodes in change has 333 actions, which an API server takes in one or two seconds: no view is older when they
   // are sent.
   void walks(std::size_t objects);
-  // False once the limit is reached; then the pass requests another pass at once.
+  // False once the limit is reached; then the pass requests another pass at once. Events are no writes here: whoever
+  // may create pods can cause as many as they like.
   [[nodiscard]] bool takes_more();
 
   // If rollouts are only observed, writes for which the operator has no permission are left out.
@@ -94,6 +95,7 @@ class PlanDraft {
  private:
   std::string_view reconciler_;
   std::size_t most_actions_;
+  std::size_t writes_ = 0;  // Of the plan's actions.
 };
 
 // --- What plans from views that are not current (World::stale_views): nothing new is started, and nothing is deleted

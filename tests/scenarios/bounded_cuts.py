@@ -87,6 +87,16 @@ def cuts_for_others_prolong_nobody_s_hour():
     expect_that(set(cut) - {"n0", "n1", "n2"}, "a fourth node", cut)
 
 
+@scenario
+def pods_that_nothing_can_serve_keep_no_other_from_its_slice():
+    """A hundred pods of somebody ask for slices that no GPU has, and each is told so: the one that asks for 20 GiB gets them."""
+    c = nodes(2)
+    for number in range(100):
+        c.wait_for_slice("large-%03d" % number, 999)
+    c.wait_for_slice("w", 20)
+    expect("how many nodes are cut", len(looks(c, 3, "2m", "20m")), 1)
+
+
 def full(of_others):
     """Four nodes that are gone have left a key each, n0 has one and one to return to, and others' data fill the ConfigMap."""
     c = nodes(1)

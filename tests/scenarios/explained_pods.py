@@ -96,7 +96,7 @@ def a_shared_product_is_not_selected_beside_a_renamed_resource():
     spec = {"nodeSelector": {"nvidia.com/gpu.product": "Tesla-T4-SHARED"}}
     affinity = {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
         {"matchExpressions": [{"key": "nvidia.com/gpu.product", "operator": "In", "values": ["Tesla-T4-SHARED"]}]}]}}}}
-    why = "with renameByDefault, which gives nvidia.com/gpu.shared its name, the label has no suffix -SHARED; select Tesla-T4"
+    why = "with renameByDefault, which gives nvidia.com/gpu.shared its name, the label has no suffix -SHARED. Select Tesla-T4, or request nvidia.com/gpu where"
     for wrong, place in ((spec, "spec.nodeSelector[nvidia.com/gpu.product]"), (affinity, "matchExpressions[0].key")):
         c = waiting(fleet(1, mps(4)), resource=GPU + ".shared", **wrong)
         said = explained(c, "team/train").stdout

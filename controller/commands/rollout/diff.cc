@@ -295,12 +295,16 @@ asio::awaitable<k8s::Result<void>> find_differences(RolloutCall* call, std::stri
   std::erase_if(found->nodes, [&](const NodeDifference& d) {
     return (!policy.empty() && d.policy != policy) || found->is_of_others(d);
   });
+  std::string unread;
   for (NodeDifference& difference : found->nodes) {
     if (difference.drain == Drain::nothing) continue;
     k8s::Result<NodeConsumers> consumers = co_await read_consumers(
         call->client, call->clock, &call->world, &call->settings, difference.node, k8s::CallOptions());
     if (!consumers) co_return std::unexpected(consumers.error());
-    if (!consumers->unknown.empty()) co_return k8s::fail(k8s::Reason::decode, consumers->unknown);
+    if (!consumers->unknown.empty() && unread.empty()) {  // In doubt its pods use GPUs. The others would say the same.
+      unread = consumers->unknown;
+      print_line(*call->err, "incomplete: {}", unread);
+    }
     find_obstacles(difference, call->world, call->settings, *consumers);
     consumers->listed_at = one_look(now);
     found->consumers.insert_or_assign(difference.node, *std::move(consumers));

@@ -44,6 +44,7 @@ struct Behaviour {
   std::string memory = "0 3G";
   std::string program = "/cuda-samples/vectorAdd";
   std::string cuda = "0 Done";
+  int log_status = 200;     // Of the API server's answer, which asks the kubelet for it.
   int seconds_apart = 3;    // Of the starts of two containers.
   int seconds_alive = 999;  // Of a container.
 };
@@ -61,7 +62,7 @@ class Cluster final : public k8s::Transport {
       co_return k8s::HttpResponse{200, {{"content-type", "application/json"}}, "{}"};
     }
     if (path.starts_with(kJobs)) co_return k8s::HttpResponse{200, {{"content-type", "application/json"}}, job.dump()};
-    if (path.ends_with("/log")) co_return k8s::HttpResponse{200, {}, log_of(path)};
+    if (path.ends_with("/log")) co_return k8s::HttpResponse{behaviour.log_status, {}, log_of(path)};
     if (path == kPods) move_on();
     k8s::Result<k8s::HttpResponse> answer = co_await behind_->send(std::move(request));
     if (path == kPods && answer && answer->status == 200) answer->body = with_owner(answer->body);
@@ -253,6 +254,7 @@ TEST_F(Verify, AnswersOfClientsAndOfTheClusterGiveAVerdict) {
        1,
        {"ClientFails", "its container has ended"}},
       {"no image", {.waits = "ImagePullBackOff"}, 1, {"ClientFails", "ImagePullBackOff: what the kubelet says"}},
+      {"no log can be read", {.log_status = 500}, 2, {"Pending: after 40s: 0 of 4", "its log cannot be read: "}},
       {"nothing starts", {.waits = "ContainerCreating"}, 2, {"Pending: after 40s: 0 of 4"}},
       {"nothing starts, without a word",
        {.waits = "ContainerCreating", .waits_because = ""},
@@ -351,6 +353,9 @@ TEST_F(Verify, NothingIsCreatedWhereNothingCanBeProven) {
   asked.pods = 9;
   refused("node gpu-1 has 8 nvidia.com/gpu: --pods 9 would never run at the same time");
   asked.pods = 4;
+  merge("/api/v1/nodes/gpu-1/status", R"({"status":{"allocatable":{"nvidia.com/gpu":"0"}}})");
+  refused("node gpu-1 offers no nvidia.com/gpu now: gpu-sharing-operator explain node gpu-1");
+  merge("/api/v1/nodes/gpu-1/status", R"({"status":{"allocatable":{"nvidia.com/gpu":"8"}}})");
   merge("/api/v1/nodes/gpu-1", R"({"spec":{"unschedulable":true}})");
   refused("node gpu-1 is cordoned");
   merge("/api/v1/nodes/gpu-1",

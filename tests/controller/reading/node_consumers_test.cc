@@ -233,6 +233,16 @@ TEST_F(NodeConsumersTest, AClaimThatCannotBeReadMakesTheAnswerUnknown) {
                                     HasSubstr("resourceclaims], verbs: [get]")));
 }
 
+TEST_F(NodeConsumersTest, AClaimThatDoesNotExistMakesOnlyItsPodAConsumer) {
+  offer_gpus_by_dra();
+  claims = {{"gone", ScriptedAnswer::status(404, "NotFound", "resourceclaims.resource.k8s.io \\\"gone\\\" not found")}};
+  answer({claiming("web", {"gone"})});
+  const k8s::Result<NodeConsumers> found = read();
+  ASSERT_TRUE(found.has_value()) << found.error().message;
+  EXPECT_EQ(found->pods.size(), 1U) << "it might get a GPU";
+  EXPECT_EQ(found->unknown, "") << "or anybody could keep the node from its change by a name";
+}
+
 TEST_F(NodeConsumersTest, ClaimsAreNotReadWhereNothingDependsOnThem) {
   answer({claiming("web", {"net"})});
   world.resource_slices.init();
