@@ -193,11 +193,10 @@ class PolicyStatuses {
     if (announced || following > 0) {
       sum.unstaged_owner = installation.owner;
       sum.unstaged =
-          announced
-              ? fmt::format("ClusterPolicy {} announces {}", installation.owner, installation.announced_config())
-              : fmt::format("the DaemonSets {} roll out a new template by themselves",
-                            installation.owner.empty() ? "in namespace " + installation.ns
-                                                       : "of ClusterPolicy " + installation.owner);
+          announced ? fmt::format("ClusterPolicy {} announces {}", installation.owner, installation.announced_config())
+                    : fmt::format("the DaemonSets {} roll out a new template by themselves",
+                                  installation.owner.empty() ? "in namespace " + installation.ns
+                                                             : "of ClusterPolicy " + installation.owner);
     }
   }
 
@@ -269,7 +268,7 @@ class PolicyStatuses {
   void patch_status(const PolicySum& sum) {
     const Json before = parse_status(sum.policy->status_json);
     const Json after = status_of(sum, before);
-    auto text = text_to_write(sum.policy->status_json, after);
+    auto text = text_to_write(pass_.s.world, "SharingPolicy", sum.policy->status_json, after);
     if (!text) return;
     report_changes(pass_, sum, before, after);
     pass_.add(PatchStatus{policy_ref(*sum.policy), *std::move(text)}, std::string(kStatusChanged), "");
