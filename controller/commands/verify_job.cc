@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <tuple>
 #include <utility>
 
 #include "controller/commands/commands.h"
@@ -427,7 +428,8 @@ VerifyReport judge_clients(const VerifyJob& job, std::vector<VerifyClient> clien
   for (const VerifyClient& client : clients)
     all_since = std::max(all_since, client.started > 0 ? client.started : kNever);
   out.verdict = complete ? proven : pending;
-  std::ranges::sort(clients, {}, &VerifyClient::name);
+  // Who has not answered comes first: that is what the others wait for.
+  std::ranges::sort(clients, {}, [](const VerifyClient& client) { return std::tie(client.answered, client.name); });
   for (VerifyClient& client : clients) {
     auto [verdict, text] = judge_client(job, client, all_since);
     out.verdict = std::min(out.verdict, verdict);

@@ -230,6 +230,7 @@ class Executor {
   boost::asio::awaitable<k8s::Result<std::string>> send_pod(Planned planned, k8s::WriteOptions options);
 
   [[nodiscard]] std::optional<Duration> not_before(const PlannedAction& planned);
+  void note_dropped(const PatchStatus& status, const std::string& answer);
   void succeed(const RunPtr& run, const PlannedAction& planned, const std::string& answer);
   // As perform().
   bool fail(const RunPtr& run, const PlannedAction& planned, const k8s::Error& error);

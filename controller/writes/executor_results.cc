@@ -1,5 +1,6 @@
 // Sending one action, what its answer means, and what may be sent when.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -16,6 +17,7 @@
 #include "reconcilers/model/resources.h"
 #include "reconcilers/reasons/names.h"
 #include "reconcilers/registry.h"
+#include "reconcilers/rollout/stops.h"
 #include "reconcilers/status/status.h"
 
 namespace gso {
@@ -245,6 +247,25 @@ void Executor::note_ungated(const std::string& node) {
   noted[node] = now;
 }
 
+// What the answer lacks of the status: no status is written again only because of that.
+void Executor::note_dropped(const PatchStatus& status, const std::string& answer) {
+  const Json stored = object_at(Json::parse(answer, nullptr, false), "status");
+  if (stored.empty()) return;
+  const Json kept = stored.flatten();
+  const Json sent = Json::parse(status.status_json, nullptr, false).flatten();
+  std::set<std::string>& dropped = parts_.world->dropped_status_fields[status.object.kind];
+  const bool is_first = dropped.empty();
+  for (const auto& [path, value] : sent.items()) {
+    dropped.erase(path);
+    if (!kept.contains(path)) dropped.insert(path);
+  }
+  if (!is_first || dropped.empty()) return;
+  parts_.log->warning("The API server drops fields of the status: apply the CRDs of this release",
+                      {{"kind", status.object.kind},
+                       {"fields", fmt::format("{}", fmt::join(dropped, ", "))},
+                       {"command", std::string(kInstallCrds)}});
+}
+
 void Executor::succeed(const RunPtr& run, const PlannedAction& planned, const std::string& answer) {
   const std::string subject = subject_of(planned);
   const ObjectRef target = target_of(planned.action);
@@ -266,6 +287,7 @@ void Executor::succeed(const RunPtr& run, const PlannedAction& planned, const st
   if (const auto* status = std::get_if<PatchStatus>(&planned.action)) {
     const MonoTime until = parts_.clock->monotonic() + options_.status_interval;
     pauses_[subject] = {.until = until, .phase = phase_of_status(status->status_json)};
+    note_dropped(*status, answer);
   }
   const ActionTraits& traits = traits_of(planned.action);
   if (traits.deletes) {

@@ -166,13 +166,14 @@ class ConfigValues : DocumentCheck {
     if (std::ranges::none_of(keys_.members, is_profile)) return chart_ == Chart::gpu_operator && names_config_map();
     found_.path = fmt::format("{}.{}", path_, field);
     said_what_is_checked();
+    bool is_made = true;
     if (chart_ == Chart::device_plugin) {
       only_one_config_map();
     } else {
       found_.config_map_name = config_.string_at("name");
-      config_map_is_made();
+      is_made = config_map_is_made();
     }
-    default_key();
+    default_key(is_made);
     check_keys();
     return true;
   }
@@ -223,22 +224,25 @@ class ConfigValues : DocumentCheck {
                     path_, found_.path, shown_value(name->text)));
   }
 
-  void config_map_is_made() {
+  // The chart makes the ConfigMap of these values.
+  bool config_map_is_made() {
     const DocumentValue* create = config_.find("create");
-    if (create != nullptr && create->boolean) return;
+    if (create != nullptr && create->boolean) return true;
     add(Severity::warning, "HelmValuesIncomplete", path_ + ".create", create != nullptr ? create->at : config_.at,
         fmt::format("{0}.create is not true here: unless it is set elsewhere, the chart ignores {1}; write create: "
                     "true under {0}",
                     path_, found_.path));
+    return false;
   }
 
-  void default_key() {
+  void default_key(bool is_made) {
     const DocumentValue* key = config_.find("default");
     if (key == nullptr || !key->is_string() || key->text.empty() || keys_.find(key->text) != nullptr) return;
     std::vector<std::string_view> names;
     for (const DocumentMember& member : keys_.members) names.emplace_back(member.key);
     const std::string_view near = nearest_word(key->text, names);
-    add(Severity::warning, "HelmValuesIncomplete", path_ + ".default", key->at,
+    add(is_made ? Severity::error : Severity::warning, is_made ? "DefaultKeyNotFound" : "HelmValuesIncomplete",
+        path_ + ".default", key->at,
         fmt::format("{} has no key \"{}\" here: unless it is added elsewhere, the plugin cannot start; {}", found_.path,
                     shown_value(key->text),
                     near.empty() ? "name a key that exists" : fmt::format("did you mean \"{}\"?", shown_value(near))));

@@ -95,6 +95,9 @@ struct World {
   // keeps its slot until the stores show it. A write whose answer was lost keeps its node here until a live read has
   // shown the result.
   NodesBeingWritten nodes_being_written;
+  // Kind -> fields of its status that the API server has dropped when the operator wrote them, because the CRD is of an
+  // earlier release: paths as those of json::flatten(). Commands leave it empty.
+  std::map<std::string, std::set<std::string>> dropped_status_fields;
 };
 
 // The time since boot for who looks once at given manifests, where only the wall clock's time is given.

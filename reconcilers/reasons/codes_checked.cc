@@ -120,9 +120,9 @@ constexpr CodeRow kObjects[] = {
               "`config.name` and `config.map` in the values of the device plugin's chart, which refuses both together",
               "remove one"),
     warning_row({"HelmValuesIncomplete"},
-                "the default of such values names a key that they do not have, or `config.name` is missing beside it, "
-                "so that the plugin reads no ConfigMap; or profiles for the GPU Operator's chart stand in values "
-                "without `create: true`, which it ignores",
+                "profiles for the GPU Operator's chart stand in values without `create: true`, which it ignores; the "
+                "default names a key that they do not have, or `config.name` is missing beside it, so that the plugin "
+                "reads no ConfigMap",
                 "correct it, unless another values file or `--set` adds what is missing"),
     info_row({"NameNoVolumeName"}, "the same as `ConfigMapNameNoVolume`, if no ClusterPolicy is known", "rename it"),
 };

@@ -230,7 +230,9 @@ void end_status(ObjectRef object, const std::string& before, Json status,
                 const std::vector<StatusCondition>& conditions, std::int64_t generation, WallTime now,
                 std::string message, Cleanup& out) {
   const Json old = parse_status(before);
-  erase_reasons(status);
+  for (const char* of_facts : {"reason", "waits"}) status.erase(of_facts);
+  if (status.contains("nodes"))
+    for (Json& node : status["nodes"]) erase_facts(node);
   status["conditions"] = condition_list(conditions, old, generation, now);
   for (const auto& [field, value] : old.items())
     if (!status.contains(field)) status[field] = nullptr;

@@ -41,11 +41,10 @@ struct StatusCondition {
 
 // status.reason: the code, and what the sentence beside it is about.
 [[nodiscard]] Json fields_of(const Reason& why);
-// Removes that, and everything else in a status that is made of facts.
-void erase_reasons(Json& status);
-// The text to write in place of the stored one; nullopt: it says the same. An API server with CRDs of an earlier
-// release keeps no facts: what it keeps decides there.
-[[nodiscard]] std::optional<std::string> text_to_write(std::string_view stored, const Json& status);
+// The text to write in place of the stored one, of an object of that kind; nullopt: it says the same, but for what the
+// API server drops (World::dropped_status_fields).
+[[nodiscard]] std::optional<std::string> text_to_write(const World& world, const std::string& kind,
+                                                       std::string_view stored, const Json& status);
 
 // --- The sums over one policy's rollouts (policy_status.cc adds them up), and the conditions (policy_conditions.cc)
 // and Events (progress.cc) that follow from them.

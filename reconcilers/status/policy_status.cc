@@ -268,7 +268,7 @@ class PolicyStatuses {
   void patch_status(const PolicySum& sum) {
     const Json before = parse_status(sum.policy->status_json);
     const Json after = status_of(sum, before);
-    auto text = text_to_write(sum.policy->status_json, after);
+    auto text = text_to_write(pass_.s.world, "SharingPolicy", sum.policy->status_json, after);
     if (!text) return;
     report_changes(pass_, sum, before, after);
     pass_.add(PatchStatus{policy_ref(*sum.policy), *std::move(text)}, std::string(kStatusChanged), "");

@@ -182,8 +182,8 @@ std::string left_mid_change(const Pass& pass, std::string_view policy) {
 
 // Ready and Progressing are False for that reason; the counts and the other conditions keep their last values, because
 // what the fleet runs is not known. Empty: nothing must be written.
-std::string status_without_record(const Pass& pass, std::string_view before, std::int64_t generation,
-                                  const std::string& message) {
+std::string status_without_record(const Pass& pass, const std::string& kind, std::string_view before,
+                                  std::int64_t generation, const std::string& message) {
   Json status = parse_status(before);
   const Reason why{kRecordUnreadable, message};
   std::vector<StatusCondition> conditions{{"Ready", false, why}, {"Progressing", false, why}};
@@ -196,7 +196,7 @@ std::string status_without_record(const Pass& pass, std::string_view before, std
   status["conditions"] = condition_list(conditions, status, generation, pass.s.now);
   status.erase("waits");
   status["reason"] = fields_of(why);
-  return text_to_write(before, status).value_or(std::string());
+  return text_to_write(pass.s.world, kind, before, status).value_or(std::string());
 }
 
 }  // namespace
@@ -208,7 +208,7 @@ void plan_unreadable_statuses(Pass& pass) {
       fmt::format("ConfigMap {}: {}", k8s::to_string(pass.index.stored.problem_in()), what_is_wrong(pass));
   bool reported = false;
   for (const SharingPolicy* policy : in_order(pass.s.world.policies)) {
-    std::string after = status_without_record(pass, policy->status_json, policy->meta.generation,
+    std::string after = status_without_record(pass, "SharingPolicy", policy->status_json, policy->meta.generation,
                                               message + left_mid_change(pass, policy->meta.name));
     if (after.empty()) continue;
     if (!std::exchange(reported, true)) report(pass);
@@ -216,7 +216,7 @@ void plan_unreadable_statuses(Pass& pass) {
   }
   for (const SharingRollout* rollout : in_order(pass.s.world.rollouts)) {
     if (rollout->phase.empty() || has_ended(rollout->phase)) continue;
-    std::string after = status_without_record(pass, rollout->status_json, rollout->meta.generation,
+    std::string after = status_without_record(pass, "SharingRollout", rollout->status_json, rollout->meta.generation,
                                               message + left_mid_change(pass, rollout->policy));
     if (after.empty()) continue;
     pass.add(PatchStatus{rollout_ref(*rollout), std::move(after)}, std::string(kStatusChanged), "");

@@ -325,7 +325,7 @@ void write_next_status(Pass& pass, const SharingRollout& rollout, NextStatus nex
     status["waits"].emplace_back(said_of(group.why))["product"] = group.product;
   }
   if (rollout.meta.generation > 0) status["observedGeneration"] = rollout.meta.generation;
-  auto text = text_to_write(rollout.status_json, status);
+  auto text = text_to_write(pass.s.world, "SharingRollout", rollout.status_json, status);
   if (!text) return;
   PatchStatus patch{rollout_ref(rollout), *std::move(text)};
   if (phase.name != rollout.phase) {
@@ -387,21 +387,15 @@ Json fields_of(const Reason& why) {
   return out;
 }
 
-void erase_reasons(Json& status) {
-  status.erase("reason");
-  status.erase("waits");
-  const auto nodes = status.find("nodes");
-  if (nodes == status.end() || !nodes->is_array()) return;
-  for (Json& node : *nodes) erase_facts(node);
-}
-
-std::optional<std::string> text_to_write(std::string_view stored, const Json& status) {
+std::optional<std::string> text_to_write(const World& world, const std::string& kind, std::string_view stored,
+                                         const Json& status) {
   std::string text = dump(status);
   if (text == stored) return std::nullopt;
-  if (parse_status(stored).contains("reason")) return text;
-  Json kept = status;
-  erase_reasons(kept);
-  return dump(kept) == stored ? std::nullopt : std::optional(std::move(text));
+  const auto dropped = world.dropped_status_fields.find(kind);
+  if (dropped == world.dropped_status_fields.end()) return text;
+  Json kept = status.flatten();
+  for (const std::string& path : dropped->second) kept.erase(path);
+  return kept == parse_status(stored).flatten() ? std::nullopt : std::optional(std::move(text));
 }
 
 void plan_rollout_statuses(Pass& pass, const DaemonRollouts& daemons) {

@@ -287,6 +287,9 @@ class Pod:
 
 
 class Kubelet:
+    pod_class = Pod
+    selector = ""  # Of the pods that it runs, as a further parameter of the list.
+
     def __init__(self, cluster, binary, node):
         self.api, self.binary, self.node = Api(cluster), binary, node
         self.work = pathlib.Path(tempfile.mkdtemp(prefix="process-kubelet-"))
@@ -317,13 +320,13 @@ class Kubelet:
         self.api.call("PATCH", f"{path}/{self.node}", {"spec": spec}, "application/merge-patch+json")
 
     def sync(self):
-        listed = self.api.call("GET", f"/api/v1/pods?fieldSelector=spec.nodeName%3D{self.node}")["items"]
+        listed = self.api.call("GET", f"/api/v1/pods?fieldSelector=spec.nodeName%3D{self.node}{self.selector}")["items"]
         there = {pod["metadata"]["uid"]: pod for pod in listed}
         for uid, manifest in there.items():
             ended = manifest.get("status", {}).get("phase") in ("Succeeded", "Failed")
             if uid not in self.pods and not (ended or "deletionTimestamp" in manifest["metadata"]):
                 self.addresses += 1
-                self.pods[uid] = Pod(self, manifest, f"127.77.{self.addresses // 250}.{self.addresses % 250 + 1}")
+                self.pods[uid] = self.pod_class(self, manifest, f"127.77.{self.addresses // 250}.{self.addresses % 250 + 1}")
             elif uid not in self.pods and "deletionTimestamp" in manifest["metadata"]:
                 self.release(manifest["metadata"])
         for uid, pod in list(self.pods.items()):

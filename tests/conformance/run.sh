@@ -20,7 +20,7 @@ jobs=${GSODEV_CONFORMANCE_JOBS:-6}
 # In the order of starting: those that take longest come first, and those last that need promtool or kubeconform, which
 # are built for them.
 all_parts=(bad-input kai-race kai rollout-stories-2 rollout-stories-1 story-v0.17.0 story-v0.20.0 rollout-stories-3 rollout-stories-4 chart-live seeds
-  high-availability attacks quick-start rollouts explain admission-webhook partitioning standalone-mps leaving label-owners seed-commands kubectl-commands sequences playground custom-resources lint
+  high-availability attacks quick-start rollouts explain admission-webhook partitioning standalone-mps leaving label-owners verify seed-commands kubectl-commands sequences playground custom-resources lint
   least-privilege chart secure-metrics pod-mutation)
 # Only when named, and in `./dev test nightly`. fleet-bench builds a Go program and measures, which nothing should do beside
 # it; upgrade needs the program of the former release, which takes half an hour to build.
@@ -141,6 +141,12 @@ label-owners() {
   up
   "$here/controlplane/build.sh" helm >/dev/null
   bounded "$here/label_owners_test.sh" "$cluster" "$build"
+}
+
+# `verify NODE`: no chart, and the operator does not run.
+verify() {
+  up
+  bounded "$here/verify_test.sh" "$cluster" "$build"
 }
 
 # The commands of documents that people follow.

@@ -57,3 +57,18 @@ def whole_gpus_are_clean():
     for count in ("1", 1, "1000m"):
         status, errors = judged(pod({"nvidia.com/gpu": count}, {"nvidia.com/gpu": count}))
         expect_that(status == 0 and not errors, "no error for %r" % count, errors)
+
+
+def values(default, create=True):
+    return {"devicePlugin": {"config": {"name": "mps-config", "create": create, "default": default, "data": {"any": ts(4)}}}}
+
+
+@scenario
+def a_default_that_the_config_map_of_the_same_values_lacks_is_an_error():
+    """Helm values of the GPU Operator with create: true, and the same in the device plugin's chart, whose ConfigMap is always made."""
+    for wrong in (values("slices"), {"gpu-operator": values("slices")}, {"config": {"default": "slices", "map": {"any": ts(4)}}}):
+        status, errors = judged(wrong)
+        expect_that(status == 1 and len(errors) == 1 and 'no key "slices"' in errors[0], "one error, for the default", errors)
+    for fine in (values("any"), values("slices", create=False), values("")):
+        status, errors = judged(fine)
+        expect_that(status == 0 and not errors, "no error", errors)

@@ -8,6 +8,7 @@
 #include "reconcilers/model/object_refs.h"
 #include "reconcilers/model/policy.h"
 #include "reconcilers/node/node_change.h"
+#include "reconcilers/reasons/names.h"
 #include "tests/reconcilers/fleet_model/fleet_model.h"
 
 namespace gso::test::busy_nodes_test {
@@ -134,6 +135,42 @@ TEST(BusyNodes, ADeferredNodeWhoseListHasFailedIsListedAgain) {
   fleet->unlistable.clear();
   EXPECT_TRUE(fleet->settle());
   EXPECT_TRUE(fleet->node("n01").meta.annotations.get(kRevisionAnnotation).has_value());
+}
+
+std::string said_of_capacity(const Plan& plan) {
+  for (const Finding& finding : plan.findings)
+    if (finding.why.code == kReplicasBelowUse) return finding.why.message;
+  return "";
+}
+
+// A pod requests six of eight replicas, and the edit leaves four.
+TEST(BusyNodes, AnOldListOfPodsIsAskedForAgainAndNoPodIsChosenByIt) {
+  const std::string budgets = "workloads: Evict, maxUnavailable: 2, canary: {nodesPerGroup: 0}}";
+  const auto fleet = fleet_of(2, "{paused: true, " + budgets);
+  fleet->use("n01", "wide", "nvidia.com/gpu", 6);
+  fleet->edit("any", "mps-2");
+  for (int i = 0; i < 5; ++i) fleet->tick();
+  const auto plan_with_list_of = [&](Duration age) {
+    for (auto& [name, listing] : fleet->consumers)
+      listing.listed_at = one_look(fleet->now - std::chrono::duration_cast<WallTime::duration>(age));
+    return fleet->plan();
+  };
+  const Plan fresh = plan_with_list_of(50s);
+  const std::string said = said_of_capacity(fresh);
+  EXPECT_TRUE(said.contains("n01: ") && said.contains("jobs/wide")) << said;
+  EXPECT_FALSE(fresh.consumers_wanted.contains("n01"));
+  const Plan old = plan_with_list_of(70s);
+  EXPECT_EQ(said_of_capacity(old), said) << "until the new list is there: a finding must not come and go";
+  EXPECT_TRUE(old.consumers_wanted.contains("n01"));
+
+  fleet->policy(
+      "apiVersion: gpusharing.dev/v1alpha1\nkind: SharingPolicy\nmetadata: {name: default}\nspec: {rollout: {" +
+      budgets + "}\n");
+  for (const PlannedAction& planned : plan_with_list_of(70s).actions)
+    EXPECT_FALSE(std::holds_alternative<EvictPod>(planned.action) || planned.disruptive) << print(planned);
+
+  fleet->consumers["n01"].pods.clear();
+  EXPECT_EQ(said_of_capacity(plan_with_list_of(0s)), "") << "the new list";
 }
 
 TEST(GangPeers, ANodeThatHasWaitedForSlotsForItsJobAsksForNoPassAtOnce) {

@@ -161,24 +161,32 @@ TEST_F(Waits, AStatusWhoseFieldsAreDroppedIsNotWrittenInEachPass) {
   for (const char* node : {"a01", "a02"}) fleet.hold_pods(node, true);
   for (const char* node : {"a01", "a02"}) fleet.use(node, std::string("job-") + node, "nvidia.com/gpu", 1);
   fleet.edit("any", "mps-8");
-  const auto dropped = [](const std::string& text) {
+  // What the executor learns from the answers.
+  const auto dropped = [&](const std::string& kind, const std::string& text) {
     Json status = Json::parse(text);
+    const Json sent = status.flatten();
+    const auto learn = [&] {
+      const Json kept = status.flatten();
+      for (const auto& [path, value] : sent.items())
+        if (!kept.contains(path)) fleet.world.dropped_status_fields[kind].insert(path);
+      return status.dump();
+    };
     for (const char* field : {"reason", "waits"}) status.erase(field);
-    if (!status.contains("nodes") || !status["nodes"].is_array()) return status.dump();
+    if (!status.contains("nodes") || !status["nodes"].is_array()) return learn();
     for (Json& node : status["nodes"])
       for (const char* field : {"podsWithoutController", "evictionForbiddenBy", "podsStayOtherwise", "evictionRefused"})
         node.erase(field);
-    return status.dump();
+    return learn();
   };
   const auto serve = [&] {
     std::vector<SharingRollout> rollouts;
     for (const auto& [key, rollout] : fleet.world.rollouts.all()) rollouts.push_back(*rollout);
     for (SharingRollout& rollout : rollouts) {
-      if (!rollout.status_json.empty()) rollout.status_json = dropped(rollout.status_json);
+      if (!rollout.status_json.empty()) rollout.status_json = dropped("SharingRollout", rollout.status_json);
       fleet.world.rollouts.apply(rollout);
     }
     SharingPolicy policy = *fleet.world.policies.find("default");
-    policy.status_json = dropped(policy.status_json);
+    policy.status_json = dropped("SharingPolicy", policy.status_json);
     fleet.world.policies.apply(policy);
   };
   for (int i = 0; i < 20; ++i) {
