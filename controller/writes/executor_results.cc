@@ -257,7 +257,7 @@ void Executor::note_dropped(const PatchStatus& status, const std::string& answer
   const bool is_first = dropped.empty();
   for (const auto& [path, value] : sent.items()) {
     dropped.erase(path);
-    if (!kept.contains(path)) dropped.insert(path);
+    if (!value.is_null() && !kept.contains(path)) dropped.insert(path);  // With null, a field is to go.
   }
   if (!is_first || dropped.empty()) return;
   parts_.log->warning("The API server drops fields of the status: apply the CRDs of this release",
