@@ -222,10 +222,9 @@ void add_operands(const FleetIndex::Impl& index, const NodeAssessment& a, NodeEx
   for (const Component component : {Component::plugin, Component::gfd, Component::mps}) {
     for (const Pod* pod : pods.of(component)) {
       std::string state = shown_value(pod->phase.view()) + (is_serving(*pod) ? ", ready" : ", not ready");
-      if (is_crash_looping(*pod)) state += ", crash-looping";
-      for (const ContainerStatus& container : pod->containers)
-        if (!container.last_message().empty())
-          state += fmt::format("; {}: {}", shown_value(container.name.view()), shown_value(container.last_message()));
+      for (const ContainerStatus* container : pod->all_containers())
+        for (const std::string_view text : {container->waiting_reason.view(), container->last_message()})
+          if (!text.empty()) state += fmt::format("; {}: {}", shown_value(container->name.view()), shown_value(text));
       out.operands.push_back(
           fmt::format("{}: {} {}", to_string(component), shown_value(k8s::to_string(pod->meta.key())), state));
       out.pods.push_back(

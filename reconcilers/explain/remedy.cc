@@ -21,6 +21,7 @@
 #include "reconcilers/cluster/record_store.h"
 #include "reconcilers/explain/node.h"
 #include "reconcilers/explain/revisions.h"
+#include "reconcilers/model/foreign_names.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/node/assess.h"
@@ -129,7 +130,7 @@ Command of_first_pod(const FleetIndex::Impl& index, const Node& node, const Node
 Command crash_log(const FleetIndex::Impl& index, const Node& node, const NodeAssessment& a) {
   return of_first_pod(index, node, a, [](const Pod& pod) -> Command {
     for (const ContainerStatus* container : pod.all_containers())
-      if (container->waiting_reason == "CrashLoopBackOff") return log_command(pod, *container);
+      if (waiting_for(container->waiting_reason.view()) == Waiting::crashes) return log_command(pod, *container);
     return {};
   });
 }

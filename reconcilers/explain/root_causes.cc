@@ -8,6 +8,7 @@
 
 #include "reconcilers/checks/check.h"
 #include "reconcilers/checks/object_checks.h"
+#include "reconcilers/model/foreign_names.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/object_refs.h"
 #include "reconcilers/node/assess.h"
@@ -153,18 +154,17 @@ void drop_second_reports(const World& world, bool changes_continue, std::vector<
 
 // New pods that do not start are the problem of a node in a change: it does not end by itself.
 void drop_changes_with_failing_pods(std::vector<Finding>& findings) {
-  constexpr std::string_view kOfKubelet[] = {"CrashLoopBackOff", "ErrImagePull",         "ImagePullBackOff",
-                                             "InvalidImageName", "CreateContainerError", "CreateContainerConfigError",
-                                             "RunContainerError"};
-  for (const std::string_view failure : kOfKubelet) {
-    (void)drop_consequences(findings, nodes_with(findings, failure), {kInChange});
-    for (Finding& finding : findings)
-      if (is_about_node(finding) && finding.why.code == failure) finding.severity = Severity::error;
+  Names failing;
+  for (Finding& finding : findings) {
+    if (!is_about_node(finding) || !cannot_start(finding.why.code)) continue;
+    finding.severity = Severity::error;
+    failing.insert(finding.object.name);
   }
 }
 
 }  // namespace
 
+  (void)drop_consequences(findings, failing, {kInChange});
 std::string_view not_ready_text(bool differs) {
   return differs ? "the node is NotReady: no new pod gets its GPUs, what its profile should show is not there or not "
                    "known, and it uses 1 slot of maxUnavailable"

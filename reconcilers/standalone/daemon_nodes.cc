@@ -67,6 +67,8 @@ std::string why_not_ready(const DaemonNode& node) {
     // Where the daemon was is no reason.
     const std::string_view said = container->last_message();
     if (!said.empty() && reported_pipe_directory(said).empty()) return std::string(said);
+    if (const std::string_view why = container->waiting_reason.view(); cannot_start(why))
+      return fmt::format("pod {} is not Ready: {}", k8s::to_string(node.pod->meta.key()), why);
   }
   return fmt::format("pod {} is not Ready", k8s::to_string(node.pod->meta.key()));
 }

@@ -174,6 +174,19 @@ def a_daemon_that_is_not_ready_is_named():
     expect("nodes named", c.after("5m").found_on("StandaloneMPSRefused"), ["n01"])
 
 
+@scenario
+def a_daemon_whose_container_cannot_start_is_named():
+    """Its image cannot be pulled, or the runtime refuses the container: the finding says which, in the kubelet's word."""
+    for reason in ("ImagePullBackOff", "InvalidImageName", "CreateContainerError", "RunContainerError"):
+        c, _ = with_daemons(1)
+        pod = [pod for pod in c.all("Pod") if pod["metadata"]["namespace"] == NAMESPACE][0]
+        pod["status"].update(conditions=[{"type": "Ready", "status": "False"}], phase="Pending", containerStatuses=[
+            {"name": "standalone-mps", "ready": False, "restartCount": 0, "state": {"waiting": {"reason": reason}}}])
+        c.touch(pod)
+        texts = [f["message"] for f in c.after("5m").findings("StandaloneMPSRefused")]
+        expect_that(len(texts) == 1 and texts[0].endswith("is not Ready: " + reason), "the reason " + reason, texts)
+
+
 UPGRADE, CLIENTS = "nvidia.com/gpu-driver-upgrade-state", "nvidia.com/gpu.deploy.client"
 
 

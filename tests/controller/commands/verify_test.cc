@@ -253,6 +253,7 @@ TEST_F(Verify, AnswersOfClientsAndOfTheClusterGiveAVerdict) {
        1,
        {"ClientFails", "its container has ended"}},
       {"no image", {.waits = "ImagePullBackOff"}, 1, {"ClientFails", "ImagePullBackOff: what the kubelet says"}},
+      {"no image yet", {.waits = "ErrImagePull"}, 1, {"ClientFails", "ErrImagePull: what the kubelet says"}},
       {"nothing starts", {.waits = "ContainerCreating"}, 2, {"Pending: after 40s: 0 of 4"}},
       {"nothing starts, without a word",
        {.waits = "ContainerCreating", .waits_because = ""},
