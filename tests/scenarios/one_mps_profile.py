@@ -78,3 +78,16 @@ def the_advice_for_the_plugins_own_chart_has_no_hole():
     found = one(c.after("2m").findings("MPSByLabelUnsupported"))
     expect("severity", found["severity"], "error")
     expect_texts(found["message"], "kubectl edit daemonset", "# set DEFAULT_CONFIG to mps-four")
+
+
+@scenario
+def a_blocked_node_is_told_the_choices_once():
+    """A policy selects an MPS key for n01: `explain n01` is Blocked with the choices, and no finding repeats them."""
+    c = Cluster({"mps-two": mps(2), "plain": ts(2)}, default="plain", version="v0.19.3")
+    c.add_nodes("n01")
+    c.install()
+    c.policy("team", priority=5, selector={"kubernetes.io/hostname": "n01"}, profile={"configMapKey": "mps-two"})
+    c.after("2m")
+    said = ask(["explain", "n01", "-f", "-"], c.manifests()).stdout
+    expect_texts(said, "node n01: Blocked(MPSByLabelUnsupported)", "to do (MPSByLabelUnsupported)", PATCH)
+    expect("times that the choices are printed", said.count("one MPS profile per installation"), 1)
