@@ -455,7 +455,8 @@ Command next_step(const ReadingPass& pass, const Node& node, const NodeAssessmen
   if (reason == kHeld) return a->in_change() ? lift_hold_command(node) : Command();
   if (Command command = obstacle_command(pass, node, *a, reason); !command.empty()) return command;
   const bool adoptable = state == kPreexistingDrift || state == kUnproven;
-  if (adoptable || state == kDrift) {
+  const bool breaks_by_label = state == kNodesWouldBreak && a->would_break_by == kMpsByLabelUnsupported;
+  if (adoptable || state == kDrift || breaks_by_label) {
     if (Command command = before_a_restart(pass, node, *a); !command.empty()) return command;
   }
   // A retry of what crashes fails again.

@@ -29,7 +29,8 @@ def two_labels_with_mps_keys_are_one_finding_that_asks_for_a_choice():
     found = one(c.ticks[-1].findings("MPSByLabelUnsupported"))
     expect("about", (found["severity"], found["object"]["kind"]), ("error", "DaemonSet"))
     expect_texts(found["message"], "selects MPS keys mps-four (n02), mps-two (n01)", "one MPS profile per installation",
-                 "the default key (none)", PATCH, "time-slicing", "n01, n02 lose their GPUs at the next restart")
+                 "the default key (none)", PATCH, "time-slicing", "kubectl edit configmap mps-config --namespace gpu-operator",
+                 "n01, n02 lose their GPUs at the next restart")
     errors = [p for p in c.audited_problems() if p["severity"] == "error"]
     expect("errors of the audit", [p["reason"] for p in errors], ["MPSByLabelUnsupported"])
     expect_that(len(found["message"]) <= 1024, "a message that fits into an Event", len(found["message"]))
@@ -38,11 +39,11 @@ def two_labels_with_mps_keys_are_one_finding_that_asks_for_a_choice():
 @scenario
 def a_release_is_told_only_what_it_can_do():
     """The advice for v0.20.1 names fixes.mpsSignal; that for v0.19.3, with which the signal does not help, names the upgrade alone."""
-    for version, present, absent in (("v0.20.1", "set fixes.mpsSignal=true", "upgrade the plugin"),
-                                     ("v0.19.3", "upgrade the plugin to v0.20.0 or later", "mpsSignal")):
+    for version, present, absent in (("v0.20.1", "--set fixes.mpsSignal=true", "upgrade the plugin"),
+                                     ("v0.19.3", PATCH + ' -p \'{"spec":{"devicePlugin":{"version":"v0.20.0"}}}\'', "mpsSignal")):
         c = two_keys(version)
-        reported = [p["message"] + json.dumps(p) for p in c.audited_problems()]
-        reported.append(json.dumps([f for f in explained(c, "n01")["findings"]]))
+        reported = [p["reason"] + p["message"] for p in c.audited_problems()]
+        reported += [f["reason"] + f["message"] for f in explained(c, "n01")["findings"]]
         for text in [text for text in reported if "MPSByLabelUnsupported" in text]:
             expect_texts(text, present)
             expect_that(absent not in text, "no advice for %s that names %s" % (version, absent), text)
@@ -53,6 +54,7 @@ def a_node_that_will_lose_its_gpus_is_not_called_up_to_date():
     """`explain` of such a node: the headline says that it would break, and each error is printed once."""
     reported = explained(two_keys(), "n01")
     expect("state", reported["state"], "NodesWouldBreak")
+    expect("next", reported["next"], "kubectl get node n01 --label-columns " + CONFIG_LABEL)
     expect_texts(reported["message"], "MPS key mps-two", "without a default key")
     expect("errors", [f["reason"] for f in reported["findings"] if f["severity"] == "error"], ["MPSByLabelUnsupported"])
     expect_texts(reported["findings"][[f["reason"] for f in reported["findings"]].index("MPSByLabelUnsupported")]["message"],
