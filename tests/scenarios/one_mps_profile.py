@@ -93,3 +93,35 @@ def a_blocked_node_is_told_the_choices_once():
     said = ask(["explain", "n01", "-f", "-"], c.manifests()).stdout
     expect_texts(said, "node n01: Blocked(MPSByLabelUnsupported)", "to do (MPSByLabelUnsupported)", PATCH)
     expect("times that the choices are printed", said.count("one MPS profile per installation"), 1)
+
+
+def linted(keys, default="", **plugin):
+    """What lint says of a ConfigMap with these keys and a ClusterPolicy that names it: [(kind, severity, message)]."""
+    config_map = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "mps-config", "namespace": "gpu-operator"}, "data": keys}
+    config = {"name": "mps-config", "default": default} if default else {"name": "mps-config"}
+    policy = {"apiVersion": "nvidia.com/v1", "kind": "ClusterPolicy", "metadata": {"name": "cluster-policy"},
+              "spec": {"devicePlugin": dict(plugin, enabled=True, config=config)}}
+    done = ask(["lint", "-o", "json", "-"], {"apiVersion": "v1", "kind": "List", "items": [config_map, policy]})
+    return [(document["kind"], d["severity"], d["message"]) for document in json.loads(done.stdout)["documents"]
+            for d in document["diagnostics"] if d["code"] == "MPSByLabelUnsupported"]
+
+
+@scenario
+def lint_warns_of_mps_keys_that_no_label_can_select():
+    """NVIDIA's second procedure: several MPS keys, chosen by the label of each node. From plugin v0.18.2 on none of them is ever
+    loaded but the default, and without one none at all."""
+    keys = {"mps-two": mps(2), "mps-four": mps(4)}
+    kind, severity, message = one(linted(keys))
+    expect("about", (kind, severity), ("ClusterPolicy", "warning"))
+    expect_texts(message, "alone can select MPS keys mps-four, mps-two", "v0.18.2 or later", "the default key (none)", PATCH)
+    expect_texts(one(linted(keys, default="mps-two"))[2], "alone can select MPS key mps-four", "the default key mps-two", '"default":"mps-four"')
+    expect_texts(one(linted(keys, version="v0.19.3"))[2], "Device plugin v0.19.3")
+
+
+@scenario
+def lint_says_nothing_of_keys_that_are_loaded():
+    """The neighbour: a release that loads labelled keys, one MPS key that is the default, time-slicing by label."""
+    keys = {"mps-two": mps(2), "mps-four": mps(4)}
+    expect("v0.18.1", linted(keys, version="v0.18.1"), [])
+    expect("the default alone", linted({"mps-two": mps(2), "slices": ts(4)}, default="mps-two"), [])
+    expect("time-slicing", linted({"a": ts(2), "b": ts(4)}), [])
