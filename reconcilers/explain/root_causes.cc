@@ -119,10 +119,13 @@ Finding* cause_of_outage(const FleetIndex& index, const NodeAssessment& a, const
   return nullptr;
 }
 
-// That no GPU is allocatable is a consequence where a finding says why the node cannot serve.
+// That a node does not show its profile, or has no allocatable GPU, is a consequence where a finding says why it cannot
+// serve.
 void drop_explained_outages(const FleetIndex& index, std::vector<Finding>& findings) {
   constexpr std::string_view kConsequence = "; none of the node's GPUs is allocatable";
-  Names explained = nodes_with(findings, kNoneAllocatable);
+  const Names serve_nothing = nodes_with(findings, kNoneAllocatable);
+  Names explained = serve_nothing;
+  for (const std::string_view drift : {kDrift, kPreexistingDrift}) explained.merge(nodes_with(findings, drift));
   std::set<Finding*> causes;
   std::erase_if(explained, [&](const std::string& node) {
     const NodeAssessment* a = index.assessment(node);
@@ -133,7 +136,8 @@ void drop_explained_outages(const FleetIndex& index, std::vector<Finding>& findi
   for (Finding* cause : causes) {
     cause->severity = Severity::error;  // As the outage that it stands for.
     const Check* check = find_check(cause->why.code);
-    if (check == nullptr || !check->says_no_gpus) cause->why.message += kConsequence;
+    const bool says_it = check != nullptr && check->says_no_gpus;
+    if (!says_it && serve_nothing.contains(cause->object.name)) cause->why.message += kConsequence;
   }
   (void)drop_consequences(findings, explained, {kNoneAllocatable, kDrift, kPreexistingDrift});
 }
@@ -160,11 +164,11 @@ void drop_changes_with_failing_pods(std::vector<Finding>& findings) {
     finding.severity = Severity::error;
     failing.insert(finding.object.name);
   }
+  (void)drop_consequences(findings, failing, {kInChange});
 }
 
 }  // namespace
 
-  (void)drop_consequences(findings, failing, {kInChange});
 std::string_view not_ready_text(bool differs) {
   return differs ? "the node is NotReady: no new pod gets its GPUs, what its profile should show is not there or not "
                    "known, and it uses 1 slot of maxUnavailable"
