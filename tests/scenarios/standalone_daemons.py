@@ -191,13 +191,16 @@ UPGRADE, CLIENTS = "nvidia.com/gpu-driver-upgrade-state", "nvidia.com/gpu.deploy
 
 
 def pinned(c):
-    """Names of nodes whose daemon keeps the driver's module in use, as `plan`, `audit` and `explain` say it."""
+    """Names of nodes whose daemon keeps the driver's module in use, as `plan`, `audit` and `explain` say it; the latter with what
+    to type."""
     named = c.after("1m").found_on("DriverPinned")
     expect("nodes that audit names", sorted(f["object"]["name"] for f in c.audit()[1] if f["reason"] == "DriverPinned"), named)
     for name in c.nodes():
         told = json.loads(ask(["explain", name, "-f", "-", "-o", "json"], c.manifests()).stdout)
         findings = [f for f in told["findings"] if f["reason"] == "DriverPinned"]
         expect("that explain says it of " + name, len(findings), 1 if name in named else 0)
+        command = "kubectl label node %s team.example/mps-  # " % name
+        expect_that(told["next"].startswith(command) == (name in named), "whether explain types it for " + name, told["next"])
     return named
 
 
@@ -211,6 +214,11 @@ def a_daemon_that_stays_through_a_driver_upgrade_is_named():
     c.set_label("n01", CLIENTS, "paused-for-mig-change")
     expect("nodes named while the MIG manager has paused clients", pinned(c), ["n01"])
     message = c.after("1m").findings("DriverPinned")[0]["message"]
+    daemons.daemonset["spec"]["template"]["spec"]["nodeSelector"] = {}
+    c.touch(daemons.daemonset)
+    unselected = c.after("1m").findings("DriverPinned")[0]["message"]
+    expect_that("kubectl label node" not in unselected, "no label to remove where none is selected", unselected)
+    daemons.daemonset["spec"]["template"]["spec"]["nodeSelector"] = {"team.example/mps": "true"}
     expect_that("kubectl label node n01 team.example/mps-" in message and "followDriverUpgrades" in message, "what to do", message)
     daemons.daemonset["spec"]["template"]["spec"]["containers"][0]["args"] = ["mps-daemon", "observe"]
     c.touch(daemons.daemonset)
