@@ -122,16 +122,21 @@ void print_explanation(const NodeExplanation& e, std::ostream& out, std::size_t 
   print_lines("operands", e.operands, out);
   print_lines("GPU pods", e.consumers, out);
   print_shared_gpus(e.shared_gpus, out);
+  const std::string headline = shown_message(e.shown.message);
   std::vector<std::string> quiet;
   for (const Finding& finding : e.findings) {
-    const auto known = e.remedies.find(finding.why.code);
-    const std::string remedy = known == e.remedies.end() ? std::string() : known->second;
     if (needs_no_action(finding.severity, finding.why.code)) {
       quiet.push_back(finding.why.code);
       continue;
     }
-    print_line(out, "{} {}: {}", to_string(finding.severity), finding.why.code, finding.why.message);
-    if (!remedy.empty() && remedy != e.obstacle.message) print_line(out, "  to do: {}", remedy);
+    const auto known = e.remedies.find(finding.why.code);
+    const bool has_remedy = known != e.remedies.end() && !known->second.empty() && known->second != e.obstacle.message;
+    // The headline says it; a finding about a profile has its field before that.
+    const bool is_headline = !headline.empty() && finding.why.message.ends_with(headline);
+    if (is_headline && !has_remedy) continue;
+    print_line(out, "{} {}: {}", to_string(finding.severity), finding.why.code,
+               is_headline ? "see above" : finding.why.message);
+    if (has_remedy) print_line(out, "  to do: {}", known->second);
   }
   print_lines("what can end the wait, and who decides it", e.options, out);
   const bool warns = std::ranges::any_of(e.findings, [](const Finding& f) { return f.severity != Severity::info; });

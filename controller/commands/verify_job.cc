@@ -208,10 +208,6 @@ std::string manifest_of(const VerifyJob& job) {
 
 namespace {
 
-// What a container waits for that does not come by itself, or not soon.
-constexpr std::string_view kStuck[] = {"ImagePullBackOff",     "InvalidImageName",  "ErrImageNeverPull",
-                                       "CreateContainerError", "RunContainerError", "CreateContainerConfigError"};
-
 std::string with_message(std::string text, const Json& object) {
   const std::string message = text_at(object, "message");
   return message.empty() ? text : fmt::format("{}: {}", text, shown_value(message));
@@ -223,7 +219,7 @@ void add_container(const Json& status, VerifyClient& out) {
   if (const Json* waiting = member_at(state, "waiting"); waiting != nullptr) {
     const std::string reason = text_at(*waiting, "reason");
     out.problem = with_message("its container waits: " + shown_value(reason), *waiting);
-    out.ended = std::ranges::find(kStuck, reason) != std::end(kStuck);
+    out.ended = cannot_start(reason);
   }
   if (const Json* over = member_at(state, "terminated"); over != nullptr) {
     out.problem = with_message(fmt::format("its container has ended: {} (exit code {})",

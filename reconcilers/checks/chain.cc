@@ -166,7 +166,8 @@ constexpr Check kChecks[] = {
     {.code = kMpsByLabelUnsupported,
      .blocks = kMpsByLabelUnsupported,
      .writes_to_node = true,
-     .of_setup = check::mps_by_label_unsupported},
+     .of_setup = check::mps_by_label_unsupported,
+     .of_objects = check::mps_by_label_unsupported},
     // and whether the GPUs would be served.
     {.code = "MIGNotUniform",
      .blocks = kConfigInvalid,

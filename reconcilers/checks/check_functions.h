@@ -72,5 +72,6 @@ template <const std::string_view& kCode>
 [[nodiscard]] ObjectComplaints config_map_name_no_volume(const OperandSetup& setup);
 [[nodiscard]] ObjectComplaints config_map_name_collides(const OperandSetup& setup);
 [[nodiscard]] ObjectComplaints default_key_not_found(const OperandSetup& setup);
+[[nodiscard]] ObjectComplaints mps_by_label_unsupported(const OperandSetup& setup);
 
 }  // namespace gso::check

@@ -213,8 +213,8 @@ Complaints mps_by_label_unsupported(const Setup& setup) {
                      "the label",
                      setup.plugin.node_label, setup.key.key)}};
   return {{.path = "sharing.mps",
-           .message = one_mps_profile_text(setup.installation, setup.plugin, setup.mps_signal_fixed,
-                                           "MPS key " + shown_value(setup.key.key), setup.key.key),
+           .message = one_mps_profile_text(setup.installation, setup.plugin, "selects", {shown_value(setup.key.key)},
+                                           setup.key.key),
            .key = setup.key.key}};
 }
 

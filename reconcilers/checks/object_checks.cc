@@ -102,8 +102,9 @@ OperandSetup operand_setup(const World& world, const Discovery& discovery) {
           return installation.provider == Provider::gpu_operator && installation.owner == policy->meta.name;
         });
     if (has_daemonsets || !policy->device_plugin_enabled || policy->config_name.empty()) continue;
-    setup.cluster_policies.push_back(
-        {cluster_policy_ref(policy->meta.name), policy->config_name, policy->config_default, false});
+    setup.cluster_policies.push_back({cluster_policy_ref(policy->meta.name), policy->config_name,
+                                      policy->config_default, false,
+                                      PluginVersion::of_image("device-plugin:" + policy->plugin_version)});
   }
   return setup;
 }
@@ -114,7 +115,9 @@ std::vector<Finding> check_operand_setup(const World& world, const Discovery& di
   for (const Check& check : checks()) {
     if (check.of_objects == nullptr) continue;
     for (ObjectComplaint& complaint : check.of_objects(setup))
-      found.push_back({check.severity, std::move(complaint.object), {check.code, std::move(complaint.message)}});
+      found.push_back({complaint.severity.value_or(check.severity),
+                       std::move(complaint.object),
+                       {check.code, std::move(complaint.message)}});
   }
   return found;
 }
@@ -232,6 +235,37 @@ ObjectComplaints default_key_not_found(const OperandSetup& setup) {
                                                 "ConfigMap {}{}: every node without its own label would lose its GPUs",
                                                 shown_value(config.default_key), k8s::to_string(key),
                                                 key_advice(config.default_key, keys_of(*config_map)))});
+    }
+  }
+  return out;
+}
+
+// MPS keys that only a label can select, of a ClusterPolicy whose DaemonSets do not exist (yet). Of others the check of
+// the nodes reports which of them have the label.
+ObjectComplaints mps_by_label_unsupported(const OperandSetup& setup) {
+  ObjectComplaints out;
+  for (const ClusterPolicyConfig& config : setup.cluster_policies) {
+    if (config.has_daemonsets || loads_mps_by_label(config.version, false)) continue;
+    for (const auto& [id, config_map] : setup.world.configmaps.all()) {
+      std::vector<std::string> keys;
+      for (const auto& [key, text] : config_map->data) {
+        const bool by_label = id.name == config.name && key != config.default_key && text != nullptr;
+        if (by_label && parse_profile(*text).profile.mps) keys.push_back(shown_value(key));
+      }
+      if (keys.empty()) continue;
+      PluginInstallation installation;
+      installation.provider = Provider::gpu_operator;
+      installation.ns = id.ns;
+      installation.owner = config.policy.name;
+      installation.config_map = id.name;
+      Operand plugin;
+      plugin.default_key = config.default_key;
+      plugin.node_label = kConfigLabel;
+      plugin.version = config.version;
+      out.push_back(
+          {config.policy,
+           one_mps_profile_text(installation, plugin, "alone can select", keys, keys.size() == 1 ? keys[0] : ""),
+           Severity::warning});
     }
   }
   return out;

@@ -4,6 +4,7 @@
 // list their findings.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -31,6 +32,7 @@ struct ClusterPolicyConfig {
   std::string name;         // Not empty.
   std::string default_key;  // Can be empty.
   bool has_daemonsets = false;
+  PluginVersion version = {};  // That it asks for.
 };
 
 // The input of the checks. References only; valid as long as the World and the Discovery.
@@ -47,6 +49,7 @@ struct OperandSetup {
 struct ObjectComplaint {
   ObjectRef object;
   std::string message;
+  std::optional<Severity> severity = std::nullopt;  // Overrides the severity of the check.
 };
 
 // All problems of all rows, as findings.

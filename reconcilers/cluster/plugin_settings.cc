@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 
 #include "k8sclient/value/encoding.h"
 #include "reconcilers/cluster/facts.h"
@@ -42,39 +43,44 @@ namespace {
 struct SettingRow {
   Provider provider;
   std::string_view default_key;      // The setting, for people.
-  std::string_view set_default_key;  // The command that sets it to {key}.
-  std::string_view set_config_map;   // The command for a plugin that mounts no ConfigMap yet.
+  std::string_view change;           // The command that changes {field} of the installation's settings.
+  std::string_view set_default_key;  // The field that sets it to {key}.
+  std::string_view set_config_map;   // For a plugin that mounts no ConfigMap yet.
+  std::string_view upgrade;          // To v0.20.0.
 };
 constexpr SettingRow kRows[] = {
     {Provider::gpu_operator, "spec.devicePlugin.config.default of ClusterPolicy {owner}",
-     "kubectl patch clusterpolicies.nvidia.com/{owner} --type merge -p "
-     "'{{\"spec\":{{\"devicePlugin\":{{\"config\":{{\"default\":\"{key}\"}}}}}}}}'",
-     "kubectl patch clusterpolicies.nvidia.com/{owner} --type merge -p "
-     "'{{\"spec\":{{\"devicePlugin\":{{\"config\":{{\"name\":\"CONFIGMAP\",\"default\":\"KEY\"}}}}}}}}'"},
+     "kubectl patch clusterpolicies.nvidia.com/{owner} --type merge -p '{{\"spec\":{{\"devicePlugin\":{{{field}}}}}}}'",
+     "\"config\":{{\"default\":\"{key}\"}}", "\"config\":{{\"name\":\"CONFIGMAP\",\"default\":\"KEY\"}}",
+     "\"version\":\"v0.20.0\""},
     {Provider::device_plugin_chart, "config.default of Helm release {owner}",
-     "helm upgrade {owner} nvdp/nvidia-device-plugin --namespace {namespace} --reuse-values --set config.default={key}",
-     "helm upgrade {owner} nvdp/nvidia-device-plugin --namespace {namespace} --reuse-values --set "
-     "config.name=CONFIGMAP,config.default=KEY"},
+     "helm upgrade {owner} nvdp/nvidia-device-plugin --namespace {namespace} --reuse-values {field}",
+     "--set config.default={key}", "--set config.name=CONFIGMAP,config.default=KEY", "--version 0.20.0"},
+    {Provider::manifest, "DEFAULT_CONFIG of DaemonSet {namespace}/{daemonset}",
+     "kubectl edit daemonset {daemonset} --namespace {namespace}{field}", " # set DEFAULT_CONFIG to {key}", "",
+     " # set its images to v0.20.0"},  // And of every other provider.
 };
-constexpr SettingRow kOfDaemonSet{Provider::manifest, "DEFAULT_CONFIG of DaemonSet {namespace}/{daemonset}",
-                                  "kubectl edit daemonset {daemonset} --namespace {namespace} # set DEFAULT_CONFIG to "
-                                  "{key}",
-                                  "kubectl edit daemonset {daemonset} --namespace {namespace}"};
 
 const SettingRow& row_of(const PluginInstallation& installation) {
   const auto* row = std::ranges::find(kRows, installation.provider, &SettingRow::provider);
-  return row == std::end(kRows) ? kOfDaemonSet : *row;
+  return row == std::end(kRows) ? *std::rbegin(kRows) : *row;
 }
 
 std::string fill(std::string_view text, const PluginInstallation& installation, const Operand* plugin,
-                 std::string_view key = {}) {
+                 std::string_view key = {}, std::string_view field = {}) {
   const std::string daemonset = plugin == nullptr ? "DAEMONSET" : plugin->key.name;
   const std::string ns = plugin == nullptr ? installation.ns : plugin->key.ns;
   // Within the quotes of a patch; a ConfigMap has no other keys.
   const bool is_key = (key.empty() || shell_word(key) == key) && !key.contains(',');
   return fmt::format(fmt::runtime(text), fmt::arg("owner", shell_word(installation.owner)),
                      fmt::arg("namespace", shell_word(ns)), fmt::arg("daemonset", shell_word(daemonset)),
-                     fmt::arg("key", is_key ? key : "KEY"));
+                     fmt::arg("key", is_key ? key : "KEY"), fmt::arg("field", field));
+}
+
+std::string change_of(std::string_view SettingRow::* field, const PluginInstallation& installation,
+                      const Operand* plugin, std::string_view key = {}) {
+  const SettingRow& row = row_of(installation);
+  return fill(row.change, installation, plugin, {}, fill(row.*field, installation, plugin, key));
 }
 
 }  // namespace
@@ -89,26 +95,15 @@ std::string default_key_setting(const PluginInstallation& installation) {
 }
 
 std::string set_default_key_command(const PluginInstallation& installation, std::string_view key) {
-  return fill(row_of(installation).set_default_key, installation, first_plugin(installation), key);
+  return change_of(&SettingRow::set_default_key, installation, first_plugin(installation), key);
 }
 
 std::string set_config_map_command(const PluginInstallation& installation, const Operand* plugin) {
-  return fill(row_of(installation).set_config_map, installation, plugin);
+  return change_of(&SettingRow::set_config_map, installation, plugin);
 }
 
-namespace {
-
-std::string_view several_mps_profiles(const PluginVersion& version, bool signal_fixed) {
-  if (version.known && !version.known_below(0, 20, 0))
-    return "set fixes.mpsSignal=true in the operator's chart (Kubernetes 1.36 or later)";
-  return signal_fixed ? "upgrade the plugin to v0.20.0 or later, from which on the corrected signal helps"
-                      : "upgrade the plugin to v0.20.0 or later, with which the operator's chart can make labels work";
-}
-
-}  // namespace
-
-std::string one_mps_profile_text(const PluginInstallation& installation, const Operand& plugin, bool signal_fixed,
-                                 std::string_view selected, std::string_view key) {
+std::string one_mps_profile_text(const PluginInstallation& installation, const Operand& plugin,
+                                 std::string_view selects, const std::vector<std::string>& keys, std::string_view key) {
   // The operator's own keys (gso-...) are never proposed: it names them by their content, and deletes those that no
   // policy has.
   const bool is_managed = is_managed_key(key);
@@ -118,17 +113,28 @@ std::string one_mps_profile_text(const PluginInstallation& installation, const O
                                       "configMapKey of the policy, and make it the default",
                                       shown_value(installation.id()))
                                 : std::string("make its key the default");
+  const std::string edit = is_managed ? std::string("sharingpolicies.gpusharing.dev POLICY")
+                                      : fmt::format("configmap {} --namespace {}", shell_word(installation.config_map),
+                                                    shell_word(installation.ns));
+  const PluginVersion& version = plugin.version;
+  const std::string several =
+      version.known && !version.known_below(0, 20, 0)
+          ? "set fixes.mpsSignal=true in the operator's chart (`helm upgrade RELEASE CHART --reset-then-reuse-values "
+            "--set fixes.mpsSignal=true`; Kubernetes 1.36 or later)"
+          : fmt::format(
+                "upgrade the plugin to v0.20.0 or later (`{}`), with which the operator's chart can make labels "
+                "work",
+                change_of(&SettingRow::upgrade, installation, &plugin));
   return fmt::format(
-      "label {} selects {}. {} serves one MPS profile per installation, that of the default key {}: its MPS daemon "
-      "loads no key that a label selects. Choose: one MPS profile: {} (`{}`; all nodes without that label would then "
-      "run it, so label those that need another profile first); or time-slicing instead of MPS where labels select "
-      "the profile; or several MPS profiles: {}",
-      plugin.node_label, selected,
-      plugin.version.known ? fmt::format("Device plugin {}", plugin.version.to_string())
-                           : "A device plugin whose release is not known counts as one that",
+      "label {} {} MPS {} {}. Device plugin {} serves one MPS profile per installation, that of the default key {}: "
+      "its MPS "
+      "daemon loads no key that a label selects. Choose one: (1) one MPS profile: {} (`{}`; all nodes without that "
+      "label would then run it, so label those that need another profile first); (2) time-slicing where labels select "
+      "the profile: write timeSlicing for mps there (`kubectl edit {}`); (3) several MPS profiles: {}",
+      plugin.node_label, selects, keys.size() == 1 ? "key" : "keys", first_names(keys),
+      version.known ? version.to_string() : "v0.18.2 or later (this one might be: its release is not known)",
       or_none(shown_value(plugin.default_key)), first,
-      set_default_key_command(installation, key.empty() || is_managed ? "KEY" : key),
-      several_mps_profiles(plugin.version, signal_fixed));
+      set_default_key_command(installation, key.empty() || is_managed ? "KEY" : key), edit, several);
 }
 
 // --- Flags and environment variables against the profile.

@@ -47,10 +47,11 @@ namespace gso {
 [[nodiscard]] std::string set_default_key_command(const PluginInstallation& installation, std::string_view key);
 
 // Why labels cannot select MPS profiles of that plugin (loads_mps_by_label() is false), and the choices, with what to
-// type for each. `selected`: what they select, "MPS key a" or "MPS keys a (n01), b (n02)". `key`: the one that could be
-// the default; empty: there are several.
+// type for each. `selects`: "selects", or "alone can select", before the keys, with nodes "a (n01)". `key`: the one
+// that could be the default; empty: there are several.
 [[nodiscard]] std::string one_mps_profile_text(const PluginInstallation& installation, const Operand& plugin,
-                                               bool signal_fixed, std::string_view selected, std::string_view key);
+                                               std::string_view selects, const std::vector<std::string>& keys,
+                                               std::string_view key);
 
 // For a plugin without profiles: sets which ConfigMap it mounts, and its default key. `plugin`: its DaemonSet on the
 // node; may be null.

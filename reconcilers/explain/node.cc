@@ -222,10 +222,9 @@ void add_operands(const FleetIndex::Impl& index, const NodeAssessment& a, NodeEx
   for (const Component component : {Component::plugin, Component::gfd, Component::mps}) {
     for (const Pod* pod : pods.of(component)) {
       std::string state = shown_value(pod->phase.view()) + (is_serving(*pod) ? ", ready" : ", not ready");
-      if (is_crash_looping(*pod)) state += ", crash-looping";
-      for (const ContainerStatus& container : pod->containers)
-        if (!container.last_message().empty())
-          state += fmt::format("; {}: {}", shown_value(container.name.view()), shown_value(container.last_message()));
+      for (const ContainerStatus* container : pod->all_containers())
+        for (const std::string_view text : {container->waiting_reason.view(), container->last_message()})
+          if (!text.empty()) state += fmt::format("; {}: {}", shown_value(container->name.view()), shown_value(text));
       out.operands.push_back(
           fmt::format("{}: {} {}", to_string(component), shown_value(k8s::to_string(pod->meta.key())), state));
       out.pods.push_back(
@@ -324,6 +323,17 @@ std::string remedy_of_obstacle(const NodeAssessment& a, const NodeExplanation& o
       out.policy);
 }
 
+// Of a node whose standalone MPS daemon keeps the driver from being replaced.
+Command end_of_pin(const Snapshot& snapshot, const Discovery& discovery, const Node& node) {
+  const Operand* daemon = find_operand(discovery.standalone, Component::mps, node);
+  if (daemon == nullptr || daemon->node_selector.empty())
+    return upgrade_chart_command(snapshot.world, snapshot.settings, "--set standaloneMps.followDriverUpgrades=Auto");
+  const auto& [label, value] = *daemon->node_selector.begin();
+  return changing(fmt::format("kubectl label node {} {}-", node.meta.name, label),
+                  fmt::format("once its GPU clients have ended; after the upgrade: kubectl label node {} {}={}",
+                              node.meta.name, label, value));
+}
+
 // It is about the node, or about what takes replicas of it.
 bool concerns(const Finding& finding, const Node& node, const NodeAssessment* a, const FleetIndex::Impl& index) {
   if (finding.object.kind == "Node") return finding.object.name == node.meta.name;
@@ -389,6 +399,7 @@ std::optional<NodeExplanation> explain_node(const Snapshot& snapshot, FleetIndex
              : next_step(pass, *node, a, out.shown.state);
   add_choices(pass, *node, a, out);
   if (a != nullptr) out.next = after_the_cause(snapshot.world, index.impl(), *node, *a, std::move(out.next));
+  if (out.remedies.contains(std::string(kDriverPinned))) out.next = end_of_pin(snapshot, index.impl().discovery, *node);
   out.next = command_here(snapshot.world, std::move(out.next));
   if (out.shown.state == kHeld && a != nullptr) out.obstacle.message = hold_remedy(*node, *a);
   return out;

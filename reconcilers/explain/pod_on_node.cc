@@ -103,7 +103,7 @@ std::string how_it_ended(const ContainerRun& run, std::int64_t restarts) {
 constexpr Duration kUsualCreation = std::chrono::minutes(10);
 
 bool is_being_created(const ContainerState& container) {
-  return container.waiting.code == "ContainerCreating" || container.waiting.code == "PodInitializing";
+  return waiting_for(container.waiting.code) == Waiting::starts;
 }
 
 // `kubectl logs` of the container's present or newest run; `run`: "", or " --previous".
@@ -114,7 +114,8 @@ Command logs_of(const AskedPod& asked, std::string_view container, std::string_v
 
 PodCause waiting(const AskedPod& asked, const ContainerState& container) {
   // Every other reason names a container that has not been started: it has no log, and no previous one.
-  const bool ran = container.waiting.code == "CrashLoopBackOff" && (container.last || container.restarts > 0);
+  const bool ran =
+      waiting_for(container.waiting.code) == Waiting::crashes && (container.last || container.restarts > 0);
   std::string text =
       fmt::format("container {} waits: {}", shown_value(container.name), shown_value(container.waiting.code));
   if (ran && container.last)

@@ -21,6 +21,7 @@
 #include "reconcilers/cluster/record_store.h"
 #include "reconcilers/explain/node.h"
 #include "reconcilers/explain/revisions.h"
+#include "reconcilers/model/foreign_names.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/node/assess.h"
@@ -129,7 +130,7 @@ Command of_first_pod(const FleetIndex::Impl& index, const Node& node, const Node
 Command crash_log(const FleetIndex::Impl& index, const Node& node, const NodeAssessment& a) {
   return of_first_pod(index, node, a, [](const Pod& pod) -> Command {
     for (const ContainerStatus* container : pod.all_containers())
-      if (container->waiting_reason == "CrashLoopBackOff") return log_command(pod, *container);
+      if (waiting_for(container->waiting_reason.view()) == Waiting::crashes) return log_command(pod, *container);
     return {};
   });
 }
@@ -454,7 +455,8 @@ Command next_step(const ReadingPass& pass, const Node& node, const NodeAssessmen
   if (reason == kHeld) return a->in_change() ? lift_hold_command(node) : Command();
   if (Command command = obstacle_command(pass, node, *a, reason); !command.empty()) return command;
   const bool adoptable = state == kPreexistingDrift || state == kUnproven;
-  if (adoptable || state == kDrift) {
+  const bool breaks_by_label = state == kNodesWouldBreak && a->would_break_by == kMpsByLabelUnsupported;
+  if (adoptable || state == kDrift || breaks_by_label) {
     if (Command command = before_a_restart(pass, node, *a); !command.empty()) return command;
   }
   // A retry of what crashes fails again.

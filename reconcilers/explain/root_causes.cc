@@ -8,6 +8,7 @@
 
 #include "reconcilers/checks/check.h"
 #include "reconcilers/checks/object_checks.h"
+#include "reconcilers/model/foreign_names.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/object_refs.h"
 #include "reconcilers/node/assess.h"
@@ -118,10 +119,13 @@ Finding* cause_of_outage(const FleetIndex& index, const NodeAssessment& a, const
   return nullptr;
 }
 
-// That no GPU is allocatable is a consequence where a finding says why the node cannot serve.
+// That a node does not show its profile, or has no allocatable GPU, is a consequence where a finding says why it cannot
+// serve.
 void drop_explained_outages(const FleetIndex& index, std::vector<Finding>& findings) {
   constexpr std::string_view kConsequence = "; none of the node's GPUs is allocatable";
-  Names explained = nodes_with(findings, kNoneAllocatable);
+  const Names serve_nothing = nodes_with(findings, kNoneAllocatable);
+  Names explained = serve_nothing;
+  for (const std::string_view drift : {kDrift, kPreexistingDrift}) explained.merge(nodes_with(findings, drift));
   std::set<Finding*> causes;
   std::erase_if(explained, [&](const std::string& node) {
     const NodeAssessment* a = index.assessment(node);
@@ -132,7 +136,8 @@ void drop_explained_outages(const FleetIndex& index, std::vector<Finding>& findi
   for (Finding* cause : causes) {
     cause->severity = Severity::error;  // As the outage that it stands for.
     const Check* check = find_check(cause->why.code);
-    if (check == nullptr || !check->says_no_gpus) cause->why.message += kConsequence;
+    const bool says_it = check != nullptr && check->says_no_gpus;
+    if (!says_it && serve_nothing.contains(cause->object.name)) cause->why.message += kConsequence;
   }
   (void)drop_consequences(findings, explained, {kNoneAllocatable, kDrift, kPreexistingDrift});
 }
@@ -153,14 +158,13 @@ void drop_second_reports(const World& world, bool changes_continue, std::vector<
 
 // New pods that do not start are the problem of a node in a change: it does not end by itself.
 void drop_changes_with_failing_pods(std::vector<Finding>& findings) {
-  constexpr std::string_view kOfKubelet[] = {"CrashLoopBackOff", "ErrImagePull",         "ImagePullBackOff",
-                                             "InvalidImageName", "CreateContainerError", "CreateContainerConfigError",
-                                             "RunContainerError"};
-  for (const std::string_view failure : kOfKubelet) {
-    (void)drop_consequences(findings, nodes_with(findings, failure), {kInChange});
-    for (Finding& finding : findings)
-      if (is_about_node(finding) && finding.why.code == failure) finding.severity = Severity::error;
+  Names failing;
+  for (Finding& finding : findings) {
+    if (!is_about_node(finding) || !cannot_start(finding.why.code)) continue;
+    finding.severity = Severity::error;
+    failing.insert(finding.object.name);
   }
+  (void)drop_consequences(findings, failing, {kInChange});
 }
 
 }  // namespace

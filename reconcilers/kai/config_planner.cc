@@ -9,6 +9,7 @@
 #include "reconcilers/cluster/record_store.h"
 #include "reconcilers/kai/index.h"
 #include "reconcilers/kai/planners.h"
+#include "reconcilers/model/foreign_names.h"
 #include "reconcilers/model/json_access.h"
 #include "reconcilers/model/kai_objects.h"
 
@@ -113,8 +114,7 @@ class ConfigPlanner {
       if (!pass_.kai.attention().contains(name)) continue;
       for (const ObjectKey& key : group.reservations) {
         const KaiPod* pod = pass_.s.world.kai.pods.find(key);
-        if (pod == nullptr || (pod->waiting_reason != "ImagePullBackOff" && pod->waiting_reason != "ErrImagePull"))
-          continue;
+        if (pod == nullptr || waiting_for(pod->waiting_reason.view()) != Waiting::pull_fails) continue;
         report(Severity::warning, "KAIPullSecretsIgnored",
                fmt::format(
                    "reservation {} cannot pull its image, and spec.global.additionalImagePullSecrets names no secret: "

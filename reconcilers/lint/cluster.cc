@@ -139,7 +139,7 @@ bool is_said_of_the_config_map(const Finding& found) {
 // The field that the finding is about.
 Position place_of(const ClusterObject& object, const Finding& found) {
   constexpr std::string_view kOfItsName[] = {"ConfigMapMissing", "ConfigMapInWrongNamespace", "ConfigMapNameNoVolume",
-                                             "ConfigMapNameCollides"};
+                                             "ConfigMapNameCollides", kMpsByLabelUnsupported};
   const bool of_its_name = std::ranges::find(kOfItsName, found.why.code) != std::end(kOfItsName);
   const bool of_config = object.config != nullptr && (of_its_name || found.why.code == "DefaultKeyNotFound");
   const DocumentValue* field = of_config ? object.config->find(of_its_name ? "name" : "default") : nullptr;

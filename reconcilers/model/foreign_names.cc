@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <utility>
 
 #include "k8sclient/value/encoding.h"
 #include "k8sclient/value/selectors.h"
@@ -172,6 +174,23 @@ std::string_view default_pipe_directory(std::string_view driver_version, bool ro
   int major = 0;
   std::from_chars(driver_version.data(), driver_version.data() + driver_version.size(), major);
   return root && major >= kFirstDriverWithRun ? kRunPipeDirectory : kTmpPipeDirectory;
+}
+
+Waiting waiting_for(std::string_view reason) {
+  // Source: pkg/kubelet/images/types.go and pkg/kubelet/container/sync_result.go.
+  static constexpr std::pair<Waiting, std::array<std::string_view, 4>> kRows[] = {
+      {Waiting::starts, {"ContainerCreating", "PodInitializing"}},
+      {Waiting::pull_fails, {"ErrImagePull", "ImagePullBackOff", "RegistryUnavailable"}},
+      {Waiting::no_image, {"InvalidImageName", "ErrImageNeverPull", "ImageInspectError", "SignatureValidationFailed"}},
+      {Waiting::not_created, {"CreateContainerConfigError", "CreateContainerError", "RunContainerError"}},
+      {Waiting::crashes, {"CrashLoopBackOff"}}};
+  for (const auto& [waiting, reasons] : kRows)
+    if (!reason.empty() && std::ranges::find(reasons, reason) != reasons.end()) return waiting;
+  return Waiting::unknown;
+}
+
+bool cannot_start(std::string_view reason) {
+  return waiting_for(reason) > Waiting::starts;
 }
 
 std::string_view reported_pipe_directory(std::string_view message) {

@@ -1,5 +1,5 @@
-// Names and values that others choose: images, jobs, paths of MPS daemons, quantities, resources of slices, HAMi's
-// marks.
+// Names and values that others choose: images, why containers wait, jobs, paths of MPS daemons, quantities, resources
+// of slices, HAMi's marks.
 #pragma once
 
 #include <cstdint>
@@ -35,6 +35,15 @@ namespace gso {
   image = image.substr(image.rfind('/') + 1);  // Without a slash: all of it.
   return image.substr(0, image.find(':'));
 }
+
+// --- Why a container waits, in the words of the kubelet (state.waiting.reason): it `starts`; the pull of its image
+// fails, for now; it has `no_image`, whose name or signature is wrong or which nothing may pull; it is `not_created`,
+// because something that its spec names is missing or the runtime refuses it; or it `crashes`, again and again.
+
+enum class Waiting : std::uint8_t { unknown, starts, pull_fails, no_image, not_created, crashes };
+[[nodiscard]] Waiting waiting_for(std::string_view reason);
+// The container does not start by itself, or not soon.
+[[nodiscard]] bool cannot_start(std::string_view reason);
 
 // --- Jobs: pods that only work together (one lost worker ends the training run on every node), and which pod belongs
 // to which job.

@@ -257,6 +257,7 @@ struct ClusterPolicy {
   ObjectMeta meta;
   std::string config_name;     // spec.devicePlugin.config.name
   std::string config_default;  // spec.devicePlugin.config.default
+  std::string plugin_version;  // spec.devicePlugin.version: an image's tag, or a digest; empty: the GPU Operator's own.
   std::string mig_strategy;
   bool device_plugin_enabled = true;
   bool on_delete = false;  // spec.daemonsets.updateStrategy

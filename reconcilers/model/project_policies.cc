@@ -296,6 +296,7 @@ constexpr json::Row<ClusterPolicy> kClusterPolicy[] = {
     json::row<&ClusterPolicy::device_plugin_enabled>("spec.devicePlugin.enabled"),
     json::row<&ClusterPolicy::config_name>("spec.devicePlugin.config.name"),
     json::row<&ClusterPolicy::config_default>("spec.devicePlugin.config.default"),
+    json::row<&ClusterPolicy::plugin_version>("spec.devicePlugin.version"),
     json::row<&ClusterPolicy::mig_strategy>("spec.mig.strategy"),
     json::row_by<json::read_on_delete, &ClusterPolicy::on_delete>("spec.daemonsets.updateStrategy"),
     json::row<&ClusterPolicy::state>("status.state"),

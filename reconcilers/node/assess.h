@@ -109,7 +109,7 @@ struct NodeAssessment {
   Availability availability = Availability::available;
   bool ready = false;
   bool fresh_pods = false;  // Every pod that loads the profile did so after the content's last change.
-  bool pods_ready = false;  // The newest pods of plugin, GFD and MPS (if needed) are Ready and not crash-looping.
+  bool pods_ready = false;  // The newest pods of plugin, GFD and MPS (if needed) serve (is_serving).
   bool shrinks = false;     // The target advertises less of some resource than the node does now.
   bool wrong_key =
       false;  // The policy names a key that the ConfigMap lacks: the node is blocked at its present profile.
@@ -257,8 +257,9 @@ struct AssessContext {
 // How a node that does not match differs from its expectation: never empty.
 [[nodiscard]] std::string shown_difference(const NodeAssessment& assessment);
 [[nodiscard]] NodePods sort_pods(const PluginInstallation& installation, const std::vector<const Pod*>& operand_pods);
-[[nodiscard]] bool is_crash_looping(const Pod& pod);
-// Running, Ready, not being deleted, no container in back-off.
+// A container of it cannot start, or crashes.
+[[nodiscard]] bool has_failing_container(const Pod& pod);
+// Running, Ready, not being deleted, without a failing container.
 [[nodiscard]] bool is_serving(const Pod& pod);
 // True if the pod's creation time is later than that moment. Kubernetes' times are whole seconds, so equal times are
 // not.

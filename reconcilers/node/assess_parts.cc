@@ -7,6 +7,7 @@
 
 #include "reconcilers/cluster/facts.h"
 #include "reconcilers/cluster/other_systems.h"
+#include "reconcilers/model/foreign_names.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/policy.h"
 #include "reconcilers/node/assess.h"
@@ -93,16 +94,13 @@ NodePods sort_pods(const PluginInstallation& installation, const std::vector<con
   return out;
 }
 
-bool is_crash_looping(const Pod& pod) {
-  auto backs_off = [](const ContainerStatus& container) {
-    return container.waiting_reason == "CrashLoopBackOff" || container.waiting_reason == "RunContainerError" ||
-           container.waiting_reason == "CreateContainerConfigError";
-  };
-  return std::ranges::any_of(pod.containers, backs_off) || std::ranges::any_of(pod.init_containers, backs_off);
+bool has_failing_container(const Pod& pod) {
+  const auto fails = [](const ContainerStatus& container) { return cannot_start(container.waiting_reason.view()); };
+  return std::ranges::any_of(pod.containers, fails) || std::ranges::any_of(pod.init_containers, fails);
 }
 
 bool is_serving(const Pod& pod) {
-  return pod.ready && pod.phase == "Running" && !pod.meta.deletion_timestamp && !is_crash_looping(pod);
+  return pod.ready && pod.phase == "Running" && !pod.meta.deletion_timestamp && !has_failing_container(pod);
 }
 
 bool created_after(const Pod& pod, WallTime moment) {

@@ -9,6 +9,7 @@
 
 #include "reconcilers/cluster/cluster_pods.h"
 #include "reconcilers/cluster/label_owners.h"
+#include "reconcilers/model/foreign_names.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/policy.h"
 #include "reconcilers/node/node_patch.h"
@@ -280,7 +281,7 @@ std::optional<PodFault> pod_fault_of(const ContainerStatus& container, bool init
   }
   // Between two crashes it has ended, waits, and runs for a moment: that is one fault, which lasts.
   constexpr std::int64_t kRestarts = 3;
-  const bool crashes = container.waiting_reason == "CrashLoopBackOff" ||
+  const bool crashes = waiting_for(container.waiting_reason.view()) == Waiting::crashes ||
                        (container.waiting_reason.empty() && container.last_exit_code() != 0);
   if (!crashes || container.restarts < kRestarts) return std::nullopt;
   return PodFault{"ConfigManagerCrashLoop",

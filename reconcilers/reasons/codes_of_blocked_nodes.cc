@@ -60,7 +60,7 @@ constexpr CodeRow kBlockedNodes[] = {
             "disable MIG there, or use time-slicing"),
     blocked(kMpsByLabelUnsupported,
             "a node's label selects an MPS profile that is not the default: from device plugin v0.18.2 on the MPS "
-            "daemon keeps the default",
+            "daemon keeps the default. As a warning of a ClusterPolicy: its ConfigMap has such profiles",
             "remove a label that the message calls left over; else choose as it says: one MPS profile as the default, "
             "time-slicing where labels select the profile, or a release with which labels work"),
     blocked(kDriverUpgrade, "the driver manager has paused the node's operands, or a driver upgrade has failed there",

@@ -319,7 +319,7 @@ constexpr CodeRow kMpsDaemons[] = {
                 "crashes, or a second MPS control daemon was started on the node",
                 "do what the message says; it has all that is missing. If it only says that the pod is not Ready, "
                 "`kubectl describe pod` has what its readiness probe says"),
-    warning_row({"DriverPinned"},
+    warning_row({kDriverPinned},
                 "the driver or the MIG mode of a node is being changed, and the pod of its standalone MPS daemon keeps "
                 "the kernel module in use, because its DaemonSet does not follow driver upgrades: the driver's pod "
                 "crashes until the daemon ends",

@@ -35,6 +35,7 @@ inline constexpr std::string_view kLabelsMissing = "LabelsMissing";
 inline constexpr std::string_view kDevicesUnreadable = "DevicesUnreadable";
 inline constexpr std::string_view kDevicePluginConflict =
     "DevicePluginConflict";  // Also a finding about a node that one of its plugins governs.
+inline constexpr std::string_view kDriverPinned = "DriverPinned";
 inline constexpr std::string_view kStandaloneMpsConflict = "StandaloneMPSConflict";
 inline constexpr std::string_view kStandaloneMpsChange = "StandaloneMPSChange";
 

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "reconcilers/model/foreign_names.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/node/node_phase.h"
 #include "reconcilers/node/node_step.h"
@@ -286,7 +287,7 @@ std::string failing_container(const NodePods& pods) {
       if (pod->meta.deletion_timestamp) continue;
       for (const ContainerStatus* container : pod->all_containers()) {
         const std::string_view why = container->waiting_reason.view();
-        if (!why.empty() && why != "ContainerCreating" && why != "PodInitializing") return std::string(why);
+        if (!why.empty() && waiting_for(why) != Waiting::starts) return std::string(why);
       }
     }
   }

@@ -67,6 +67,8 @@ std::string why_not_ready(const DaemonNode& node) {
     // Where the daemon was is no reason.
     const std::string_view said = container->last_message();
     if (!said.empty() && reported_pipe_directory(said).empty()) return std::string(said);
+    if (const std::string_view why = container->waiting_reason.view(); cannot_start(why))
+      return fmt::format("pod {} is not Ready: {}", k8s::to_string(node.pod->meta.key()), why);
   }
   return fmt::format("pod {} is not Ready", k8s::to_string(node.pod->meta.key()));
 }
@@ -101,16 +103,18 @@ std::vector<DaemonNode> read_daemon_nodes(const World& world, const Index& index
 // --- Daemons that stay or end at the wrong time.
 
 void report_pinned_driver(Pass& pass, const DaemonNode& node) {
-  const Operand* daemonset = node.daemonset;
-  const std::string label = daemonset->node_selector.empty() ? "" : daemonset->node_selector.begin()->first;
+  const auto& labels = node.daemonset->node_selector;
+  std::string leave;
+  if (!labels.empty())
+    leave = fmt::format("take the node out until the upgrade is done (kubectl label node {} {}-); for later ones ",
+                        node.name(), labels.begin()->first);
   pass.finding(
-      Severity::warning, node_ref(node.name()), "DriverPinned",
+      Severity::warning, node_ref(node.name()), kDriverPinned,
       fmt::format("{}, and pod {} of the standalone MPS daemon keeps the driver's kernel module in use: DaemonSet {} "
-                  "does not follow driver upgrades. Once the node's GPU clients have ended, take the node out until "
-                  "the upgrade is done (kubectl label node {} {}-); for later ones upgrade the chart with "
+                  "does not follow driver upgrades. Once the node's GPU clients have ended, {}upgrade the chart with "
                   "standaloneMps.followDriverUpgrades=Auto",
                   describe_holder(node.upgrade, *node.node), k8s::to_string(node.pod->meta.key()),
-                  k8s::to_string(daemonset->key), node.name(), label));
+                  k8s::to_string(node.daemonset->key), leave));
 }
 
 namespace {

@@ -203,7 +203,7 @@ class Standalone {
     }
     const auto said = [&] {
       return std::ranges::any_of(node.pod->init_containers, [](const auto& check) { return !check.ready; }) ||
-             is_crash_looping(*node.pod);
+             has_failing_container(*node.pod);
     };
     if (!is_serving(*node.pod) && said() && !node.in_change()) {
       pass_.finding(Severity::warning, node_ref(node.name()), kStandaloneMpsRefused,

@@ -77,10 +77,9 @@ void report_by_label(Pass& pass, std::size_t installation, const std::map<std::s
     std::ranges::sort(nodes);
     keys.push_back(fmt::format("{} ({})", shown_value(key), first_names(nodes, of_key.count)));
   }
-  const bool one = keys.size() == 1;
-  std::string text = one_mps_profile_text(plugins, *plugin, pass.s.settings.mps_signal_fixed,
-                                          fmt::format("MPS {} {}", one ? "key" : "keys", first_names(keys)),
-                                          one ? std::string_view(found.begin()->first) : std::string_view());
+  std::string text =
+      one_mps_profile_text(plugins, *plugin, "selects", keys,
+                           keys.size() == 1 ? std::string_view(found.begin()->first) : std::string_view());
   std::vector<std::string> breaking;  // Those that still run their key.
   for (const std::string& name : pass.index.nodes_in(Bucket::would_break)) {
     const NodeAssessment& a = *pass.index.find(name);

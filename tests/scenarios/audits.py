@@ -1,5 +1,6 @@
 """What `audit` reports about a fleet: nodes that serve nothing, and rollouts that have stopped."""
 from cluster.expectations import expect_texts
+from cluster.program import ask
 from cluster.slices import SliceCluster
 from scenario import CONFIG_LABEL, INVALID, Cluster, expect, expect_that, fleet, held_canary, mps, one, scenario, ts
 
@@ -462,3 +463,20 @@ def an_audit_counts_a_whole_gpu_of_nos_as_usable():
     expect("unusable GPUs", (status, document["gpus"]["unusable"]), (1, 2))
     problem = one([p for p in document["problems"] if p["severity"] == "error" and p["gpusUnusable"]])
     expect_texts(problem["message"], "no pod can get its GPUs")
+
+
+@scenario
+def an_audit_names_too_many_mps_clients_once():
+    """17 replicas on GPUs that take 16 MPS clients: the daemon exits, and the node shows less than its profile. That it drifts
+    follows from it, so `audit` reports the replicas alone, with the GPUs that they cost."""
+    c = Cluster({"a": mps(17)}, default="a", version="v0.20.1")
+    c.add_nodes("n01")
+    c.labels("n01").update({"nvidia.com/gpu.compute.major": "7", "nvidia.com/gpu.compute.minor": "0"})
+    c.serve("n01", 8)
+    c.wait("30m")
+    errors = [p for p in c.audited_problems() if p["severity"] == "error"]
+    expect("errors", [p["reason"] for p in errors], ["MPSReplicasAboveMaximum"])
+    expect("GPUs lost", errors[0]["gpusUnusable"], 2)
+    said = ask(["explain", "n01", "-f", "-"], c.manifests()).stdout
+    expect("times that explain says it", said.count("accepts at most 16 MPS clients"), 1)
+    expect_texts(said, "error MPSReplicasAboveMaximum: see above\n  to do: use fewer replicas, or time-slicing")

@@ -174,17 +174,33 @@ def a_daemon_that_is_not_ready_is_named():
     expect("nodes named", c.after("5m").found_on("StandaloneMPSRefused"), ["n01"])
 
 
+@scenario
+def a_daemon_whose_container_cannot_start_is_named():
+    """Its image cannot be pulled, or the runtime refuses the container: the finding says which, in the kubelet's word."""
+    for reason in ("ImagePullBackOff", "InvalidImageName", "CreateContainerError", "RunContainerError"):
+        c, _ = with_daemons(1)
+        pod = [pod for pod in c.all("Pod") if pod["metadata"]["namespace"] == NAMESPACE][0]
+        pod["status"].update(conditions=[{"type": "Ready", "status": "False"}], phase="Pending", containerStatuses=[
+            {"name": "standalone-mps", "ready": False, "restartCount": 0, "state": {"waiting": {"reason": reason}}}])
+        c.touch(pod)
+        texts = [f["message"] for f in c.after("5m").findings("StandaloneMPSRefused")]
+        expect_that(len(texts) == 1 and texts[0].endswith("is not Ready: " + reason), "the reason " + reason, texts)
+
+
 UPGRADE, CLIENTS = "nvidia.com/gpu-driver-upgrade-state", "nvidia.com/gpu.deploy.client"
 
 
 def pinned(c):
-    """Names of nodes whose daemon keeps the driver's module in use, as `plan`, `audit` and `explain` say it."""
+    """Names of nodes whose daemon keeps the driver's module in use, as `plan`, `audit` and `explain` say it; the latter with what
+    to type."""
     named = c.after("1m").found_on("DriverPinned")
     expect("nodes that audit names", sorted(f["object"]["name"] for f in c.audit()[1] if f["reason"] == "DriverPinned"), named)
     for name in c.nodes():
         told = json.loads(ask(["explain", name, "-f", "-", "-o", "json"], c.manifests()).stdout)
         findings = [f for f in told["findings"] if f["reason"] == "DriverPinned"]
         expect("that explain says it of " + name, len(findings), 1 if name in named else 0)
+        command = "kubectl label node %s team.example/mps-  # " % name
+        expect_that(told["next"].startswith(command) == (name in named), "whether explain types it for " + name, told["next"])
     return named
 
 
@@ -198,6 +214,11 @@ def a_daemon_that_stays_through_a_driver_upgrade_is_named():
     c.set_label("n01", CLIENTS, "paused-for-mig-change")
     expect("nodes named while the MIG manager has paused clients", pinned(c), ["n01"])
     message = c.after("1m").findings("DriverPinned")[0]["message"]
+    daemons.daemonset["spec"]["template"]["spec"]["nodeSelector"] = {}
+    c.touch(daemons.daemonset)
+    unselected = c.after("1m").findings("DriverPinned")[0]["message"]
+    expect_that("kubectl label node" not in unselected, "no label to remove where none is selected", unselected)
+    daemons.daemonset["spec"]["template"]["spec"]["nodeSelector"] = {"team.example/mps": "true"}
     expect_that("kubectl label node n01 team.example/mps-" in message and "followDriverUpgrades" in message, "what to do", message)
     daemons.daemonset["spec"]["template"]["spec"]["containers"][0]["args"] = ["mps-daemon", "observe"]
     c.touch(daemons.daemonset)

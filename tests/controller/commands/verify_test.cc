@@ -256,6 +256,7 @@ TEST_F(Verify, AnswersOfClientsAndOfTheClusterGiveAVerdict) {
        {"ClientFails", "its container has ended"}},
       {"no image", {.waits = "ImagePullBackOff"}, 1, {"ClientFails", "ImagePullBackOff: what the kubelet says"}},
       {"no log can be read", {.log_status = 500}, 2, {"Pending: after 40s: 0 of 4", "its log cannot be read: "}},
+      {"no image yet", {.waits = "ErrImagePull"}, 1, {"ClientFails", "ErrImagePull: what the kubelet says"}},
       {"nothing starts", {.waits = "ContainerCreating"}, 2, {"Pending: after 40s: 0 of 4"}},
       {"nothing starts, without a word",
        {.waits = "ContainerCreating", .waits_because = ""},

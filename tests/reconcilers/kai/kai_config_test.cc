@@ -204,6 +204,10 @@ TEST_F(KaiConfigState, LeavesTheReservationsRuntimeClassOutWhereKaiIsNewer) {
 TEST_F(KaiConfigState, NamesPullSecretsThatAreIgnored) {
   cluster.reservation("r", "g").waiting_reason = Interned("ImagePullBackOff");
   EXPECT_TRUE(reasons(look(), "kai-config").contains("KAIPullSecretsIgnored"));
+  cluster.reservation("r", "g").waiting_reason = Interned("InvalidImageName");
+  EXPECT_FALSE(reasons(look(), "kai-config").contains("KAIPullSecretsIgnored")) << "no Secret corrects a name";
+  cluster.reservation("r", "g").waiting_reason = Interned("ErrImagePull");
+  EXPECT_TRUE(reasons(look(), "kai-config").contains("KAIPullSecretsIgnored"));
   cluster.config().pull_secrets = 1;
   EXPECT_FALSE(reasons(look(), "kai-config").contains("KAIPullSecretsIgnored"));
   cluster.config().misspelt_pull_secret = true;

@@ -61,6 +61,25 @@ TEST(DescribeHolder, SaysWhatTheOperatorWaitsForAfterADriverUpgradeThatFailed) {
             "operator continues once the driver's pod is Ready and the upgrade is done");
 }
 
+// A verified node and a daemon's restart depend on it: the kubelet's words for a container that does not start by
+// itself.
+TEST(IsServing, IsFalseWhateverKeepsAContainerFromStarting) {
+  Pod pod;
+  pod.phase = Interned("Running");
+  pod.ready = true;
+  pod.containers.resize(2);
+  for (const char* reason : {"", "ContainerCreating", "PodInitializing"}) {
+    pod.containers[1].waiting_reason = Interned(reason);
+    EXPECT_TRUE(is_serving(pod)) << reason;
+  }
+  for (const char* reason :
+       {"CrashLoopBackOff", "RunContainerError", "CreateContainerConfigError", "CreateContainerError", "ErrImagePull",
+        "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName"}) {
+    pod.containers[1].waiting_reason = Interned(reason);
+    EXPECT_FALSE(is_serving(pod)) << reason;
+  }
+}
+
 TEST(ShownReason, IsEmptyForANodeThatRunsItsTargetWhoeverHoldsIt) {
   EXPECT_EQ(shown_reason(in_phase(Phase::up_to_date, "", kHeld)), "");
 }
