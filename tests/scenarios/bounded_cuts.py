@@ -89,7 +89,7 @@ def cuts_for_others_prolong_nobody_s_hour():
 
 @scenario
 def pods_that_nothing_can_serve_keep_no_other_from_its_slice():
-    """A hundred pods of somebody ask for slices that no GPU has, and each is told so: the one that asks for 20 GiB gets them."""
+    """A hundred pods of somebody ask for slices that no GPU has, and an Event says so of each: the one that asks for 20 GiB gets them."""
     c = nodes(2)
     for number in range(100):
         c.wait_for_slice("large-%03d" % number, 999)
