@@ -59,10 +59,9 @@ std::string nos_in_charge(const Node& node) {
   // Only node.partitioning writes the annotation. Whether it still runs and is switched on, no object shows.
   const bool cut = node.meta.annotations.contains(kPartitioningAnnotation);
   return fmt::format(
-      "the GPUs of this node are cut into slices (label {}): by the operator {} (chart value modes.partitioning){}. No "
+      "the GPUs of this node are cut into slices (label {}) {} the chart value modes.partitioning is Enforce. No "
       "SharingPolicy applies while the node has the label",
-      nos_label(node), cut ? "while it runs and partitioning is switched on" : "where partitioning is switched on",
-      cut ? "" : ", otherwise by nos");
+      nos_label(node), cut ? "by the operator while it runs and" : "by nos, or by the operator where");
 }
 
 bool is_plugin_of_nos(const Operand& plugin) {

@@ -54,9 +54,11 @@ PendingPods pending_pods(const World& world, std::int64_t mps_user) {
 std::vector<Reason> slice_faults(const SlicePod& pod, std::string_view container, std::int64_t mps_user) {
   std::int64_t slices = 0;
   const SliceRequest* request = nullptr;
+  std::string resources;
   for (const SliceRequest& each : pod.requests) {
     if (each.container != container || each.count < 1) continue;
     slices += each.count;
+    resources += (resources.empty() ? "" : " and ") + slice_resource(each.gigabytes);
     if (request == nullptr) request = &each;
   }
   std::vector<Reason> out;
@@ -66,7 +68,7 @@ std::vector<Reason> slice_faults(const SlicePod& pod, std::string_view container
   if (slices > 1) {
     out.push_back({kSeveralSlices, fmt::format("{}asks for {} slices ({}), and nos's device plugin serves a container "
                                                "with one slice at most: ask for one larger slice",
-                                               who, slices, resource)});
+                                               who, slices, resources)});
   }
   if (pod.own_ipc) {
     out.push_back({kSliceWithoutHostIPC, fmt::format("{}asks for {}, which the MPS daemon of nos serves, and reaches "

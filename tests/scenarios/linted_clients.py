@@ -136,3 +136,12 @@ def a_slice_pod_that_pod_mutation_completes_lacks_nothing():
     exists["metadata"]["uid"] = "u1"
     for text, pod in (("without the annotation", using("nvidia.com/gpu-10gb")), ("created without it", exists)):
         expect(text, sorted(found(pod)), ["SliceOfAnotherUser", "SliceWithoutHostIPC"])
+
+
+@scenario
+def slices_of_two_sizes_in_one_container_are_both_named():
+    """One container asks for slices of 10 and of 5 GiB: the warning names both."""
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {
+        "hostIPC": True, "securityContext": {"runAsUser": 1000}, "containers": [
+            {"name": "c", "image": "registry.example/app:1", "resources": {"limits": {"nvidia.com/gpu-10gb": 1, "nvidia.com/gpu-5gb": 1}}}]}}
+    expect_that("(nvidia.com/gpu-10gb and nvidia.com/gpu-5gb)" in found(pod).get("SeveralSlices", ""), "both sizes", found(pod))

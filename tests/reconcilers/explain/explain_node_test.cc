@@ -64,8 +64,8 @@ TEST(ExplainNode, ANodeOfNosSaysWhoIsInChargeAndNothingElse) {
   const NodeExplanation out = explained.node("gpu-1");
   EXPECT_EQ(out.shown.state, "PartitionedByNos");
   EXPECT_THAT(out.shown.message, HasSubstr("the GPUs of this node are cut into slices (label "
-                                           "nos.nebuly.com/gpu-partitioning=mps): by the operator where partitioning "
-                                           "is switched on (chart value modes.partitioning), otherwise by nos"));
+                                           "nos.nebuly.com/gpu-partitioning=mps) by nos, or by the operator where the "
+                                           "chart value modes.partitioning is Enforce"));
   EXPECT_EQ(out.provider, "nos");
   EXPECT_EQ(out.policy, "");
   EXPECT_EQ(out.next.text(), "kubectl describe node gpu-1");
