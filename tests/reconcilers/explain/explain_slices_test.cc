@@ -66,7 +66,8 @@ TEST(ExplainSlices, ANodeIsShownWithItsBarsAndWithWhoPartitionsIt) {
           .node("gpu-1");
   ASSERT_EQ(told.slices.size(), 2u);
   EXPECT_THAT(to_string(told.slices[0]), HasSubstr("used: 2 x 10 GiB"));
-  EXPECT_THAT(told.shown.message, HasSubstr("by the operator while it runs and partitioning is switched on"));
+  EXPECT_THAT(told.shown.message,
+              HasSubstr("by the operator while it runs and the chart value modes.partitioning is Enforce"));
 }
 
 std::string pod(const std::string& containers, const std::string& phase = "Running") {
