@@ -202,15 +202,37 @@ bool runs_daemon(const Pass& pass, const Node& node, const NodeAssessment& a) {
                              [](const auto& entry) { return entry.first == Component::mps && !entry.second.empty(); });
 }
 
+// What the node runs once it has what its ClusterPolicy announces: where that changes nothing, its profile of now.
+NodeAssessment::Announced announced_for(const NodeAssessment& a) {
+  if (a.announced != nullptr) return *a.announced;
+  return {a.profile_ref, std::string(a.target.view()), a.expectation};
+}
+
 // Between what it runs and what its ClusterPolicy announces. All its pods are replaced, those of the MPS daemon
 // included.
-Transition announced_transition(const Pass& pass, const Node& node, const NodeAssessment& a) {
+Transition announced_transition(const Pass& pass, const Node& node, const NodeAssessment& a, std::string_view to) {
   const bool has_daemon = runs_daemon(pass, node, a);
-  const ProfilePtr after = pass.index.profiles.by_revision(a.announced->revision);
+  const ProfilePtr after = pass.index.profiles.by_revision(to);
   const Profile* before = a.profile != nullptr && a.profile->valid ? &a.profile->profile() : nullptr;
   Transition out = Transition::plugin_only;
   if (after != nullptr && after->valid) out = std::max(out, transition_on(node, has_daemon, before, after->profile()));
   return has_daemon && !steps_for(out).touches_mps ? Transition::change_mps : out;
+}
+
+// Of DaemonSets that get another template: all their pods are replaced, also where the profile stays the same.
+std::vector<Component> announced_restarts(const PluginInstallation& installation, const Node& node,
+                                          Transition transition) {
+  const bool ends_daemon = transition == Transition::change_mps || transition == Transition::leave_mps;
+  std::vector<Component> out;
+  for (const Operand& operand : installation.operands) {
+    const bool differs = operand.config_map != installation.announced_config_map ||
+                         operand.default_key != installation.announced_default;
+    if (differs && (operand.component != Component::mps || ends_daemon) &&
+        installation.find(operand.component, node) == &operand)
+      out.push_back(operand.component);
+  }
+  std::ranges::sort(out);
+  return out;
 }
 
 // nullopt: the node goes on as it is.
@@ -220,15 +242,15 @@ std::optional<NodeDifference> announced_difference(const Pass& pass, const std::
   const PluginInstallation& installation = pass.index.installation_of(a);
   const ClusterPolicy* policy = world.clusterpolicies.find(installation.owner);
   if (installation.provider != Provider::gpu_operator || policy == nullptr) return std::nullopt;
+  const bool is_deleted = !policy->device_plugin_enabled;
+  if (!is_deleted && !installation.announced) return std::nullopt;
+  const Node& node = *world.nodes.find(name);
   NodeDifference out = revisions_of(world, name, a);
   if (installation.config_map.empty()) out.from = pass.index.profiles.compile("")->revision;
   out.to.clear();
   out.cause = ChangeCause::new_template;
   out.announced = true;
   out.cordon = false;
-  const Node& node = *world.nodes.find(name);
-  const bool is_deleted = !policy->device_plugin_enabled;
-  if (!is_deleted && !installation.announced) return std::nullopt;
   if (is_deleted || !a.would_break.empty()) {
     out.blocked = {kNodesWouldBreak,
                    is_deleted ? "spec.devicePlugin.enabled is false: the GPU Operator deletes the device plugin"
@@ -237,22 +259,19 @@ std::optional<NodeDifference> announced_difference(const Pass& pass, const std::
     for (const auto& [resource, count] : node.capacity)
       if (count > 0) out.serves[std::string(resource.view())] = 0;
     out.certainly_serves = out.serves;
-  } else if (a.announced == nullptr) {
-    return std::nullopt;
   } else {
-    out.profile = shown_profile(a.announced->profile_ref.view());
-    out.to = a.announced->revision;
-    out.transition = announced_transition(pass, node, a);
-    out.serves = a.announced->expectation->capacity;
-    out.certainly_serves = served_with(*a.announced->expectation, a.measured_gpus);
+    const NodeAssessment::Announced after = announced_for(a);
+    out.profile = shown_profile(after.profile_ref.view());
+    out.to = after.revision;
+    out.transition = announced_transition(pass, node, a, after.revision);
+    if (after.expectation != nullptr) {
+      out.serves = after.expectation->capacity;
+      out.certainly_serves = served_with(*after.expectation, a.measured_gpus);
+    }
   }
-  const bool ends_daemon = out.transition == Transition::change_mps || out.transition == Transition::leave_mps;
+  if (!is_deleted) out.restarts = announced_restarts(installation, node, out.transition);
+  if (out.restarts.empty() && out.blocked.code.empty()) return std::nullopt;
   out.drain = steps_for(out.transition).disruptive ? Drain::idle : Drain::fits;
-  for (const Operand& operand : installation.operands)
-    if (!is_deleted && (operand.component != Component::mps || ends_daemon) &&
-        installation.find(operand.component, node) == &operand)
-      out.restarts.push_back(operand.component);
-  std::ranges::sort(out.restarts);
   return out;
 }
 

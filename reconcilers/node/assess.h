@@ -199,8 +199,8 @@ struct NodeAssessment {
   // The check that says so as well: kConfigMapMissing, of the announced ConfigMap, or kMpsByLabelUnsupported, of the
   // node's own label; empty: none does.
   std::string_view would_break_by;
-  // What the node will run once its DaemonSets have what their ClusterPolicy announces; null: what it runs now, or it
-  // would break.
+  // What the node will run once its DaemonSets have what their ClusterPolicy announces; null: nothing is announced, it
+  // keeps its key, or it would break.
   struct Announced {
     Interned profile_ref;
     std::string revision;

@@ -383,9 +383,9 @@ std::string Assessor::find_announced() {
   if (expectation->error) return *expectation->error;
   if (has_profiles && expectation->strategy == Strategy::mps && mps_ == nullptr)
     return "no MPS control daemon selects the node";
-  if (profile->revision == out_.target && name == installation_.config_map) return {};
   out_.announced = std::make_shared<const NodeAssessment::Announced>(
       NodeAssessment::Announced{reference(name, key.key), profile->revision, expectation});
+  if (profile->revision == out_.target && name == installation_.config_map) return {};
   for (const auto& [resource, after] : served_with(*expectation, out_.measured_gpus))
     out_.would_shrink = out_.would_shrink || after < amount_of(node_.capacity, resource);
   return {};

@@ -196,6 +196,7 @@ class ClusterPolicyDiff : public RolloutCommand {
           {{"name":"nvidia-device-plugin","image":"nvcr.io/nvidia/k8s-device-plugin:v0.17.1"}},
           {{"name":"config-manager","image":"nvcr.io/nvidia/k8s-device-plugin:v0.17.1","command":["config-manager"],
             "env":[{{"name":"DEFAULT_CONFIG","value":"any"}},{{"name":"CONFIG_FILE_SRCDIR","value":"/available-configs"}},
+                   {{"name":"NODE_LABEL","value":"nvidia.com/device-plugin.config"}},
                    {{"name":"FALLBACK_STRATEGIES","value":"empty"}}],
             "volumeMounts":[{{"name":"plugin-config","mountPath":"/available-configs"}}]}}]}}}}}}}})",
                                         made["metadata"]["uid"].get<std::string>()));
@@ -206,6 +207,51 @@ class ClusterPolicyDiff : public RolloutCommand {
     return R"({"apiVersion":"nvidia.com/v1","kind":"ClusterPolicy","metadata":{"name":"cluster-policy"},"spec":{
         "devicePlugin":{"config":{"name":"mps-config","default":")" +
            default_key + "\"}}}}";
+  }
+  static std::string default_patch(const std::string& key) {
+    return R"({"spec":{"devicePlugin":{"config":{"default":")" + key + "\"}}}}";
+  }
+  // Of the same owner as the plugin's.
+  void post_mps_daemonset() {
+    Json daemon = get(kPluginDaemonSet);
+    daemon["metadata"] = {{"name", "mps"}, {"ownerReferences", daemon["metadata"]["ownerReferences"]}};
+    daemon["spec"]["selector"]["matchLabels"]["app"] = "mps";
+    daemon["spec"]["template"]["metadata"]["labels"]["app"] = "mps";
+    daemon["spec"]["template"]["spec"]["containers"][0]["name"] = "mps-control-daemon-ctr";
+    post("/apis/apps/v1/namespaces/gpu-operator/daemonsets", daemon.dump());
+  }
+  // gpu-1 runs the MPS daemon with key any; the keys `same` and `eight` are there, too.
+  void run_mps() {
+    merge("/api/v1/namespaces/gpu-operator/configmaps/mps-config",
+          Json{{"data", {{"any", mps(4)}, {"same", mps(4)}, {"eight", mps(8)}}}}.dump());
+    post_mps_daemonset();
+    const Json daemonset = get("/apis/apps/v1/namespaces/gpu-operator/daemonsets/mps")["metadata"];
+    const Json owner{{"apiVersion", "apps/v1"},
+                     {"kind", "DaemonSet"},
+                     {"name", "mps"},
+                     {"uid", daemonset["uid"]},
+                     {"controller", true}};
+    const Json pod{
+        {"apiVersion", "v1"},
+        {"kind", "Pod"},
+        {"metadata", {{"name", "mps-1"}, {"labels", {{"app", "mps"}}}, {"ownerReferences", {owner}}}},
+        {"spec", {{"nodeName", "gpu-1"}, {"containers", {{{"name", "mps-control-daemon-ctr"}, {"image", "i"}}}}}}};
+    post("/api/v1/namespaces/gpu-operator/pods", pod.dump());
+    merge("/api/v1/nodes/gpu-1", R"({"metadata":{"labels":{"nvidia.com/mps.capable":"true",
+        "nvidia.com/gpu.sharing-strategy":"mps","nvidia.com/gpu.replicas":"4"}},
+        "status":{"capacity":{"nvidia.com/gpu":"8"}}})");
+    merge("/api/v1/namespaces/gpu-sharing-operator/configmaps/" + PlannerSettings().state_config_map,
+          state_of(record_with_gpu_1(target())));
+  }
+  static std::string mps(int replicas) {
+    return fmt::format("version: v1\nsharing:\n  mps:\n    resources:\n    - {{name: nvidia.com/gpu, replicas: {}}}\n",
+                       replicas);
+  }
+  // A pod on gpu-1 that uses one replica.
+  void post_job() {
+    post("/api/v1/namespaces/gpu-operator/pods",
+         R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"job"},"spec":{"nodeName":"gpu-1",
+    "containers":[{"name":"c","image":"i","resources":{"limits":{"nvidia.com/gpu":"1"},"requests":{"nvidia.com/gpu":"1"}}}]}})");
   }
   int run_patch(const std::string& patch) {
     options.cluster_policy_patch = patch;
@@ -250,26 +296,45 @@ TEST_F(ClusterPolicyDiff, OfADefaultThatIsNoKeyNamesWhatWouldLoseItsGpus) {
 }
 
 TEST_F(ClusterPolicyDiff, ThatBeginsMpsNamesAllPodsOfTheNode) {
-  merge(
-      "/api/v1/namespaces/gpu-operator/configmaps/mps-config",
-      R"({"data":{"mps":"version: v1\nsharing:\n  mps:\n    resources:\n    - {name: nvidia.com/gpu, replicas: 4}\n"}})");
-  Json daemon = get(kPluginDaemonSet);
-  daemon["metadata"] = {{"name", "mps"}, {"ownerReferences", daemon["metadata"]["ownerReferences"]}};
-  daemon["spec"]["selector"]["matchLabels"]["app"] = "mps";
-  daemon["spec"]["template"]["metadata"]["labels"]["app"] = "mps";
-  daemon["spec"]["template"]["spec"]["containers"][0]["name"] = "mps-control-daemon-ctr";
-  post("/apis/apps/v1/namespaces/gpu-operator/daemonsets", daemon.dump());
-  post("/api/v1/namespaces/gpu-operator/pods",
-       R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"job"},"spec":{"nodeName":"gpu-1",
-    "containers":[{"name":"c","image":"i","resources":{"limits":{"nvidia.com/gpu":"1"},"requests":{"nvidia.com/gpu":"1"}}}]}})");
-  EXPECT_EQ(run_patch(R"({"spec":{"devicePlugin":{"config":{"default":"mps"}}}})"), 0) << err.str();
+  merge("/api/v1/namespaces/gpu-operator/configmaps/mps-config", Json{{"data", {{"mps", mps(4)}}}}.dump());
+  post_mps_daemonset();
+  post_job();
+  EXPECT_EQ(run_patch(default_patch("mps")), 0) << err.str();
   EXPECT_THAT(out.str(), testing::ContainsRegex("\ngpu-1 .*gpu-operator/job"));
   EXPECT_THAT(out.str(), HasSubstr("; 1 node has pods that the restart breaks\n"));
   options.json = true;
-  EXPECT_EQ(run_patch(R"({"spec":{"devicePlugin":{"config":{"default":"mps"}}}})"), 0) << err.str();
+  EXPECT_EQ(run_patch(default_patch("mps")), 0) << err.str();
   const Json node = Json::parse(out.str())["nodes"][0];
   EXPECT_EQ(node["inTheWay"], Json::array({"gpu-operator/job"})) << node;
 }
+
+// Their DaemonSets' templates change, so all pods are replaced although the node runs the same text.
+TEST_F(ClusterPolicyDiff, OfAnotherDefaultWithTheSameTextBreaksMpsClients) {
+  run_mps();
+  post_job();
+  EXPECT_EQ(run_patch(default_patch("same")), 0) << err.str();
+  EXPECT_THAT(out.str(),
+              testing::ContainsRegex("\ngpu-1 +default +mps-config/same +.*template, change-mps +plugin, mps "
+                                     "+no +gpu-operator/job\n"));
+  EXPECT_THAT(out.str(), HasSubstr("\n1 node would change, 1 by restarts; 1 node has pods that the restart breaks\n"));
+  options.json = true;
+  EXPECT_EQ(run_patch(default_patch("same")), 0) << err.str();
+  const Json node = Json::parse(out.str())["nodes"][0];
+  EXPECT_EQ(node["from"], target()) << node;
+  EXPECT_EQ(node["to"], target()) << node;
+  EXPECT_EQ(run_patch(default_patch("any")), 0) << err.str();
+  EXPECT_EQ(Json::parse(out.str())["nodes"], Json::array()) << "no template changes";
+}
+
+TEST_F(ClusterPolicyDiff, OfAnotherDefaultNamesNodesThatKeepTheKeyOfTheirLabel) {
+  run_mps();
+  merge("/api/v1/nodes/gpu-1", R"({"metadata":{"labels":{"nvidia.com/device-plugin.config":"any"}}})");
+  post_job();
+  EXPECT_EQ(run_patch(default_patch("eight")), 0) << err.str();
+  EXPECT_THAT(out.str(), testing::ContainsRegex("\ngpu-1 +default +mps-config/any .*template, change-mps +plugin, mps "
+                                                "+no +gpu-operator/job\n"));
+}
+
 TEST_F(ClusterPolicyDiff, OfAnotherConfigMapReadsThatOne) {
   post("/api/v1/namespaces/gpu-operator/configmaps",
        R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"other"},"data":{"whole":"version: v1\n"}})");
