@@ -335,6 +335,27 @@ TEST_F(ClusterPolicyDiff, OfAnotherDefaultNamesNodesThatKeepTheKeyOfTheirLabel) 
                                                 "+no +gpu-operator/job\n"));
 }
 
+// A file is the whole object, and a patch is not.
+TEST_F(ClusterPolicyDiff, OfAFileNamesTheFieldsThatItLeavesOut) {
+  merge("/apis/nvidia.com/v1/clusterpolicies/cluster-policy",
+        R"({"spec":{"driver":{"version":"570","usePrecompiled":false},"gfd":{},
+            "devicePlugin":{"version":"v0.18.0","env":[{"name":"A","value":"b"}]}}})");
+  options.file = "-";
+  EXPECT_EQ(run_with(options, file("any")), 0) << err.str();
+  EXPECT_THAT(out.str(), testing::StartsWith("ClusterPolicy cluster-policy (unchanged, except for fields that the file "
+                                             "leaves out)\nThe effect of spec.devicePlugin.env, "));
+  EXPECT_THAT(out.str(), HasSubstr("\nNot in the file: spec.devicePlugin.env, spec.devicePlugin.version, spec.driver. "
+                                   "`kubectl replace` removes them, "));
+  EXPECT_THAT(out.str(), Not(HasSubstr("No node would change")));
+  options.json = true;
+  EXPECT_EQ(run_with(options, file("any")), 0) << err.str();
+  EXPECT_EQ(Json::parse(out.str())["clusterPolicy"]["notPreviewed"],
+            Json::array({"spec.devicePlugin.env", "spec.devicePlugin.version", "spec.driver"}));
+  options.file = "";
+  EXPECT_EQ(run_patch(default_patch("any")), 0) << err.str();
+  EXPECT_EQ(Json::parse(out.str())["clusterPolicy"]["notPreviewed"], Json::array());
+}
+
 TEST_F(ClusterPolicyDiff, OfAnotherConfigMapReadsThatOne) {
   post("/api/v1/namespaces/gpu-operator/configmaps",
        R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"other"},"data":{"whole":"version: v1\n"}})");
