@@ -56,16 +56,27 @@ NodeDifference revisions_of(const World& world, const std::string& name, const N
   return out;
 }
 
+// The change waits for pods, and cordons the node, as its policy says. `will_shrink`: what is announced serves less.
+void follow_policy(const Pass& pass, const NodeAssessment& a, bool will_shrink, NodeDifference& out) {
+  const RolloutSpec& rollout = pass.index.policy(pass.s.world, a.policy.view()).rollout;
+  out.held = a.holder;
+  out.workloads = rollout.workloads;
+  out.drain = drain_for(a, out.transition, rollout.workloads);
+  if (will_shrink && out.drain == Drain::nothing && rollout.workloads != WorkloadMode::interrupt)
+    out.drain = Drain::fits;
+  out.cordon = rollout.cordon;
+  out.cordons = start_cordons(out.cordon, out.transition, starts_live(out.drain, out.drain == Drain::nothing));
+}
+
 NodeDifference difference_of(const Pass& pass, const std::string& name, const NodeAssessment& a) {
   const Node& node = *pass.s.world.nodes.find(name);
-  const RolloutSpec& rollout = pass.index.policy(pass.s.world, a.policy.view()).rollout;
   NodeDifference out = revisions_of(pass.s.world, name, a);
   // Its new pods were started with the text of the change that failed, which the record does not have.
   const bool failed = a.change != nullptr && a.change->failed && a.change->to != a.target.view();
   if (failed && !components_of(pass, name, *a.change, false).empty()) out.from = a.change->to;
   out.cause = a.cause;
   out.transition = a.transition;
-  out.workloads = rollout.workloads;
+  out.workloads = pass.index.policy(pass.s.world, a.policy.view()).rollout.workloads;
   if (a.is_blocked() || a.profile == nullptr || !a.profile->valid) {
     out.blocked = a.obstacle;
     return out;
@@ -82,12 +93,9 @@ NodeDifference difference_of(const Pass& pass, const std::string& name, const No
     if (changes_course(a) && !out.restarts.empty()) out.from = a.change->to;
   }
   if (a.phase != Phase::pending) return out;  // Its pods reload by themselves.
-  out.held = a.holder;
   for (const auto& [component, uids] : pods_to_replace(view_of(pass, node, a), {a.transition, a.cause}))
     if (!uids.empty()) out.restarts.push_back(component);
-  out.drain = drain_for(a, a.transition, rollout.workloads);
-  out.cordon = rollout.cordon;
-  out.cordons = start_cordons(out.cordon, out.transition, starts_live(out.drain, out.drain == Drain::nothing));
+  follow_policy(pass, a, false, out);
   return out;
 }
 
@@ -197,15 +205,7 @@ std::vector<NodeDifference> differences(World& world, const PlannerSettings& set
 namespace {
 
 bool runs_daemon(const Pass& pass, const Node& node, const NodeAssessment& a) {
-  const auto replaced = pods_to_replace(view_of(pass, node, a), {Transition::change_mps, ChangeCause::new_template});
-  return std::ranges::any_of(replaced,
-                             [](const auto& entry) { return entry.first == Component::mps && !entry.second.empty(); });
-}
-
-// What the node runs once it has what its ClusterPolicy announces: where that changes nothing, its profile of now.
-NodeAssessment::Announced announced_for(const NodeAssessment& a) {
-  if (a.announced != nullptr) return *a.announced;
-  return {a.profile_ref, std::string(a.target.view()), a.expectation};
+  return !view_of(pass, node, a).pods.of(Component::mps).empty();
 }
 
 // Between what it runs and what its ClusterPolicy announces. All its pods are replaced, those of the MPS daemon
@@ -243,13 +243,14 @@ std::optional<NodeDifference> announced_difference(const Pass& pass, const std::
   const ClusterPolicy* policy = world.clusterpolicies.find(installation.owner);
   if (installation.provider != Provider::gpu_operator || policy == nullptr) return std::nullopt;
   const bool is_deleted = !policy->device_plugin_enabled;
+  const bool staged = !is_deleted && std::ranges::all_of(installation.operands, &Operand::on_delete);
   if (!is_deleted && !installation.announced) return std::nullopt;
   const Node& node = *world.nodes.find(name);
   NodeDifference out = revisions_of(world, name, a);
   if (installation.config_map.empty()) out.from = pass.index.profiles.compile("")->revision;
   out.to.clear();
   out.cause = ChangeCause::new_template;
-  out.announced = true;
+  out.announced = !staged;
   out.cordon = false;
   if (is_deleted || !a.would_break.empty()) {
     out.blocked = {kNodesWouldBreak,
@@ -260,7 +261,8 @@ std::optional<NodeDifference> announced_difference(const Pass& pass, const std::
       if (count > 0) out.serves[std::string(resource.view())] = 0;
     out.certainly_serves = out.serves;
   } else {
-    const NodeAssessment::Announced after = announced_for(a);
+    NodeAssessment::Announced after{a.profile_ref, std::string(a.target.view()), a.expectation};
+    if (a.announced != nullptr) after = *a.announced;
     out.profile = shown_profile(after.profile_ref.view());
     out.to = after.revision;
     out.transition = announced_transition(pass, node, a, after.revision);
@@ -269,9 +271,13 @@ std::optional<NodeDifference> announced_difference(const Pass& pass, const std::
       out.certainly_serves = served_with(*after.expectation, a.measured_gpus);
     }
   }
+  if (staged && !out.blocked.code.empty()) return out;  // The operator restarts no pod that would lose its GPUs.
   if (!is_deleted) out.restarts = announced_restarts(installation, node, out.transition);
   if (out.restarts.empty() && out.blocked.code.empty()) return std::nullopt;
-  out.drain = steps_for(out.transition).disruptive ? Drain::idle : Drain::fits;
+  if (staged)
+    follow_policy(pass, a, a.would_shrink, out);
+  else
+    out.drain = steps_for(out.transition).disruptive ? Drain::idle : Drain::fits;
   return out;
 }
 

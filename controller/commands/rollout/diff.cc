@@ -47,13 +47,13 @@ bool waits_in_change(const NodeDifference& d) {
   return d.in_progress && !d.blocked.message.empty();
 }
 
-// What happens to the pods of nodes that a ClusterPolicy changes.
-std::string_view harm_to_pods(const std::vector<NodeDifference>& all) {
+// What happens to the pods of nodes that a ClusterPolicy changes. `restarts`: some are; otherwise all are deleted.
+std::string harm_to_pods(const std::vector<NodeDifference>& all, bool restarts) {
   const auto breaks = [](const NodeDifference& d) { return d.drain == Drain::idle && !d.blocked_by_pods.empty(); };
   const auto is_beyond = [](const NodeDifference& d) { return d.drain != Drain::idle && !d.beyond.empty(); };
   if (std::ranges::none_of(all, breaks)) return "request more than is left";
-  return std::ranges::any_of(all, is_beyond) ? "the restart breaks, or that request more than is left"
-                                             : "the restart breaks";
+  return fmt::format("{} breaks{}", restarts ? "the restart" : "the end of the MPS daemon",
+                     std::ranges::any_of(all, is_beyond) ? ", or that request more than is left" : "");
 }
 
 // `reported`: the invalid text is reported elsewhere.
@@ -96,9 +96,10 @@ void print_differences(const std::vector<NodeDifference>& all, bool reported, co
   }
   for (const auto& [message, nodes] : blocked) print_line(out, "{}: {}", first_names(nodes), shown_message(message));
   const std::size_t change = all.size() - stay - leaving.size();
-  out << fmt::format("{} would change, {} by restarts; {} {} pods that {}\n", counted(change, "node"), restarts,
+  out << fmt::format("{} would change{}; {} {} pods that {}\n", counted(change, "node"),
+                     announced && restarts == 0 ? std::string() : fmt::format(", {} by restarts", restarts),
                      counted(busy, "node"), busy == 1 ? "has" : "have",
-                     announced ? harm_to_pods(all) : "block the change");
+                     announced ? harm_to_pods(all, restarts > 0) : "block the change");
   if (breaking > 0) out << fmt::format("{} of them would lose {} GPUs\n", breaking, breaking == 1 ? "its" : "their");
   if (!leaving.empty()) {
     print_line(out, "{} {} and {}: no pod was deleted there", first_names(leaving),
@@ -226,6 +227,14 @@ void print_order(const FirstStarts& first, std::ostream& out) {
   for (const auto& [why, waiting] : waits) print_line(out, "Would wait: {} ({})", first_names(waiting), why);
 }
 
+// Who replaces the pods of nodes that a ClusterPolicy changes, if any are replaced.
+std::string_view who_replaces(bool staged, const std::vector<NodeDifference>& all) {
+  if (std::ranges::any_of(all, [](const NodeDifference& d) { return !d.restarts.empty(); }))
+    return staged ? kReplacedInWaves : kReplacedAtOnce;
+  return staged ? "The operator replaces no pod of these nodes: they lose their GPUs once their pods restart"
+                : "The GPU Operator deletes the plugin's DaemonSets, and waits for no pod that uses GPUs";
+}
+
 void print_text(const RolloutCall& call, const Outcome& found) {
   const std::optional<PolicyPreview>& policy = found.file.policy;
   const bool invalid = !found.file.invalid.empty();
@@ -236,18 +245,18 @@ void print_text(const RolloutCall& call, const Outcome& found) {
   std::ostringstream text;
   if (policy) print_selection(*policy, call.world.policies_served, text);
   const std::optional<ClusterPolicyPreview>& announced = found.file.cluster_policy;
+  const bool at_once = announced && !announced->staged;
   if (announced) {
     print_findings(call, announced->documents, {Severity::error, Severity::warning});
     print_announced(*announced, text);
   }
   if (!found.nodes.empty() || !announced || announced->not_previewed.empty())
-    print_differences(found.nodes, invalid, starts ? &found.order : nullptr, announced.has_value(), columns, text);
+    print_differences(found.nodes, invalid, starts ? &found.order : nullptr, at_once, columns, text);
   print_order(found.order, text);
   if (policy) print_waves(*policy, found.order, text);
   for (const NodeDifference& d : found.nodes)
-    if (announced && !d.beyond.empty())
-      print_line(text, "{}: {} ({})", d.node, d.beyond, first_names(d.blocked_by_pods));
-  if (announced && !found.nodes.empty()) print_line(text, "{}", announced->staged ? kReplacedInWaves : kReplacedAtOnce);
+    if (at_once && !d.beyond.empty()) print_line(text, "{}: {} ({})", d.node, d.beyond, first_names(d.blocked_by_pods));
+  if (announced && !found.nodes.empty()) print_line(text, "{}", who_replaces(announced->staged, found.nodes));
   if (const std::int64_t others = found.unlisted; others > 0)
     print_line(text, "{} without this file and {} not listed. See: gpu-sharing-operator diff",
                others == 1 ? "1 node changes" : fmt::format("{} nodes change", others), others == 1 ? "is" : "are");

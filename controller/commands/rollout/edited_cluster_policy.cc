@@ -34,11 +34,9 @@ OrderedJson json_of(const ClusterPolicy& policy) {
 }
 
 std::vector<FieldChange> changes_between(const ClusterPolicy& before, const ClusterPolicy& after) {
-  const auto enabled = [](const ClusterPolicy& policy) {
-    return std::string(policy.device_plugin_enabled ? "true" : "false");
-  };
   std::vector<FieldChange> out{
-      {"spec.devicePlugin.enabled", enabled(before), enabled(after)},
+      {"spec.devicePlugin.enabled", fmt::to_string(before.device_plugin_enabled),
+       fmt::to_string(after.device_plugin_enabled)},
       {"spec.devicePlugin.config.name", before.config_name, after.config_name},
       {"spec.devicePlugin.config.default", before.config_default, after.config_default},
   };
@@ -46,18 +44,35 @@ std::vector<FieldChange> changes_between(const ClusterPolicy& before, const Clus
   return out;
 }
 
+constexpr std::string_view kFollowed[] = {"spec.devicePlugin.enabled", "spec.devicePlugin.config",
+                                          "spec.devicePlugin.config.name", "spec.devicePlugin.config.default"};
+bool is_followed(std::string_view path) {
+  return std::ranges::find(kFollowed, path) != std::end(kFollowed);
+}
+
 // Adds the fields of `given` that differ from `present` (null: it has none) and that the preview does not follow.
 void add_not_previewed(const nlohmann::json& given, const nlohmann::json* present, const std::string& path,
                        std::vector<std::string>& out) {
-  static constexpr std::string_view kFollowed[] = {"spec.devicePlugin.enabled", "spec.devicePlugin.config",
-                                                   "spec.devicePlugin.config.name", "spec.devicePlugin.config.default"};
   if (given.is_object() && (present == nullptr || present->is_object())) {
     for (const auto& [name, value] : given.items())
       add_not_previewed(value, present == nullptr ? nullptr : member_at(*present, name), path + "." + name, out);
     return;
   }
   const bool is_same = present == nullptr ? given.is_null() : given == *present;
-  if (!is_same && std::ranges::find(kFollowed, path) == std::end(kFollowed)) out.push_back(path);
+  if (!is_same && !is_followed(path)) out.push_back(path);
+}
+
+// Adds the fields of `present` that `given` (null: all of them) leaves out and that the preview does not follow: the
+// outermost ones, and not those without a value.
+void add_left_out(const nlohmann::json& present, const nlohmann::json* given, const std::string& path,
+                  std::vector<std::string>& out) {
+  if (present.empty() || is_followed(path)) return;
+  const bool holds_followed =
+      std::ranges::any_of(kFollowed, [&](std::string_view followed) { return followed.starts_with(path + "."); });
+  if (given == nullptr && !holds_followed) return out.push_back(path);
+  if (!present.is_object() || (given != nullptr && !given->is_object())) return;
+  for (const auto& [name, value] : present.items())
+    add_left_out(value, given == nullptr ? nullptr : member_at(*given, name), path + "." + name, out);
 }
 
 // A merge patch with a field beside `spec` that belongs below it; the API server would drop it. Empty: it has none.
@@ -121,7 +136,8 @@ k8s::Result<EditedFile> apply_cluster_policy(RolloutCall& call, const k8s::Resul
   if (!read) return std::unexpected(read.error());
   out.fields = changes_between(present, *read);
   for (const PluginInstallation& installation : call.index.installations())
-    if (installation.owner == out.name) out.staged = std::ranges::all_of(installation.operands, &Operand::on_delete);
+    if (installation.owner == out.name)
+      out.staged = read->device_plugin_enabled && std::ranges::all_of(installation.operands, &Operand::on_delete);
   ClusterPolicy next = present;  // Only what the preview follows.
   next.device_plugin_enabled = read->device_plugin_enabled;
   next.config_name = read->config_name;
@@ -137,8 +153,12 @@ asio::awaitable<k8s::Result<void>> read_announced(RolloutCall* call, ClusterPoli
     co_return k8s::fail(present.error().reason,
                         explain_error(present.error(), "get", resources::cluster_policies, std::string()));
   const auto object = nlohmann::json::parse(*present, nullptr, false);
-  add_not_previewed(nlohmann::json::parse(preview->given, nullptr, false), member_at(object, "spec"), "spec",
-                    preview->not_previewed);
+  const auto given = nlohmann::json::parse(preview->given, nullptr, false);
+  const nlohmann::json* spec = member_at(object, "spec");
+  add_not_previewed(given, spec, "spec", preview->not_previewed);
+  if (spec != nullptr && call->options.cluster_policy_patch.empty())
+    add_left_out(*spec, &given, "spec", preview->left_out);
+  preview->not_previewed.insert(preview->not_previewed.end(), preview->left_out.begin(), preview->left_out.end());
   FleetIndex index;
   index.refresh(call->world, call->settings);
   for (const PluginInstallation& installation : index.installations()) {
@@ -156,8 +176,9 @@ asio::awaitable<k8s::Result<void>> read_announced(RolloutCall* call, ClusterPoli
 }
 
 void print_announced(const ClusterPolicyPreview& preview, std::ostream& out) {
-  print_line(out, "ClusterPolicy {} ({})", preview.name,
-             preview.fields.empty() && preview.not_previewed.empty() ? "unchanged" : "changed");
+  const bool is_same = preview.fields.empty() && preview.not_previewed.size() == preview.left_out.size();
+  print_line(out, "ClusterPolicy {} ({}{})", preview.name, is_same ? "unchanged" : "changed",
+             is_same && !preview.left_out.empty() ? ", except for fields that the file leaves out" : "");
   for (const FieldChange& field : preview.fields)
     print_line(out, "  {} {} -> {}", field.field, shown_value(or_none(field.before)),
                shown_value(or_none(field.after)));
@@ -167,6 +188,10 @@ void print_announced(const ClusterPolicyPreview& preview, std::ostream& out) {
         "The effect of {} is not part of this preview: the GPU Operator might replace pods of its DaemonSets for "
         "that, on nodes that are not named here, too",
         first_names(preview.not_previewed));
+  if (!preview.left_out.empty())
+    print_line(out,
+               "Not in the file: {}. `kubectl replace` removes them, `kubectl apply` those that it had applied before",
+               first_names(preview.left_out));
 }
 
 }  // namespace gso

@@ -77,6 +77,7 @@ struct ClusterPolicyPreview {
   std::vector<FieldChange> fields;         // That differ from the present object.
   std::string given = "{}";                // The spec of its text or patch, JSON.
   std::vector<std::string> not_previewed;  // Fields that differ besides: read_announced().
+  std::vector<std::string> left_out;       // Those of them that a file does not have, and the present object has.
   bool staged = false;                     // The operator replaces the pods, in waves (updateStrategy OnDelete).
 };
 

@@ -335,6 +335,58 @@ TEST_F(ClusterPolicyDiff, OfAnotherDefaultNamesNodesThatKeepTheKeyOfTheirLabel) 
                                                 "+no +gpu-operator/job\n"));
 }
 
+// With OnDelete the operator replaces the pods, as after an edit of the ConfigMap.
+TEST_F(ClusterPolicyDiff, OfDaemonSetsWithOnDeleteSaysThatTheOperatorWaitsForPods) {
+  run_mps();
+  post_job();
+  for (const char* name : {"nvidia-device-plugin-daemonset", "mps"})
+    merge(std::string("/apis/apps/v1/namespaces/gpu-operator/daemonsets/") + name,
+          R"({"spec":{"updateStrategy":{"type":"OnDelete","rollingUpdate":null}}})");
+  EXPECT_EQ(run_patch(default_patch("eight")), 0) << err.str();
+  EXPECT_THAT(out.str(), HasSubstr(" BLOCKING PODS\n"));
+  EXPECT_THAT(out.str(),
+              testing::ContainsRegex("\ngpu-1 +default +mps-config/eight .*template, change-mps +plugin, mps "
+                                     "+yes +gpu-operator/job\n"));
+  EXPECT_THAT(out.str(), HasSubstr("\n1 node would change, 1 by restarts; 1 node has pods that block the change\n"
+                                   "The operator replaces the plugin's pods in the policy's waves\n"));
+  EXPECT_EQ(run_patch(default_patch("typo")), 1) << err.str();
+  EXPECT_THAT(out.str(), testing::ContainsRegex("\ngpu-1 .*loses its GPUs +- +no +-\n"));
+  EXPECT_THAT(out.str(),
+              HasSubstr("\nThe operator replaces no pod of these nodes: they lose their GPUs once their pods "
+                        "restart\n"));
+}
+
+TEST_F(ClusterPolicyDiff, ThatDisablesThePluginDeletesItsPods) {
+  run_mps();
+  post_job();
+  EXPECT_EQ(run_patch(R"({"spec":{"devicePlugin":{"enabled":false}}})"), 1) << err.str();
+  EXPECT_THAT(out.str(), HasSubstr("\n1 node would change; 1 node has pods that the end of the MPS daemon breaks\n"));
+  EXPECT_THAT(out.str(), HasSubstr("\nThe GPU Operator deletes the plugin's DaemonSets, and waits for no pod that uses "
+                                   "GPUs\n"));
+  EXPECT_THAT(out.str(), Not(HasSubstr("replaces")));
+}
+
+// A file is the whole object, and a patch is not.
+TEST_F(ClusterPolicyDiff, OfAFileNamesTheFieldsThatItLeavesOut) {
+  merge("/apis/nvidia.com/v1/clusterpolicies/cluster-policy",
+        R"({"spec":{"driver":{"version":"570","usePrecompiled":false},"gfd":{},
+            "devicePlugin":{"version":"v0.18.0","env":[{"name":"A","value":"b"}]}}})");
+  options.file = "-";
+  EXPECT_EQ(run_with(options, file("any")), 0) << err.str();
+  EXPECT_THAT(out.str(), testing::StartsWith("ClusterPolicy cluster-policy (unchanged, except for fields that the file "
+                                             "leaves out)\nThe effect of spec.devicePlugin.env, "));
+  EXPECT_THAT(out.str(), HasSubstr("\nNot in the file: spec.devicePlugin.env, spec.devicePlugin.version, spec.driver. "
+                                   "`kubectl replace` removes them, "));
+  EXPECT_THAT(out.str(), Not(HasSubstr("No node would change")));
+  options.json = true;
+  EXPECT_EQ(run_with(options, file("any")), 0) << err.str();
+  EXPECT_EQ(Json::parse(out.str())["clusterPolicy"]["notPreviewed"],
+            Json::array({"spec.devicePlugin.env", "spec.devicePlugin.version", "spec.driver"}));
+  options.file = "";
+  EXPECT_EQ(run_patch(default_patch("any")), 0) << err.str();
+  EXPECT_EQ(Json::parse(out.str())["clusterPolicy"]["notPreviewed"], Json::array());
+}
+
 TEST_F(ClusterPolicyDiff, OfAnotherConfigMapReadsThatOne) {
   post("/api/v1/namespaces/gpu-operator/configmaps",
        R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"other"},"data":{"whole":"version: v1\n"}})");
