@@ -1,4 +1,4 @@
-// How many actions one pass plans.
+// How many writes one pass plans.
 #include "reconcilers/model/plan_draft.h"
 
 #include <gtest/gtest.h>
@@ -9,12 +9,16 @@
 namespace gso::test::plan_draft_test {
 namespace {
 
-class ActionsOfOnePass : public testing::Test {
+class WritesOfOnePass : public testing::Test {
  protected:
-  // How many actions a draft takes that plans as many as it can.
+  // How many writes a draft takes that plans as many as it can. Events beside them do not count.
   [[nodiscard]] std::size_t taken(PlanDraft& draft) const {
-    while (draft.takes_more()) draft.plan.actions.emplace_back();
-    return draft.plan.actions.size();
+    std::size_t writes = 0;
+    for (; draft.takes_more(); ++writes) {
+      draft.event({}, false, "Planned", "Plan", "a write beside this Event");
+      draft.add(PatchNode(), "Written", "");
+    }
+    return writes;
   }
 
   World world_;
@@ -24,27 +28,27 @@ class ActionsOfOnePass : public testing::Test {
   Snapshot snapshot_{world_, {}, running_, consumers_, settings_, nullptr, false};
 };
 
-TEST_F(ActionsOfOnePass, AreSixtyInASmallFleet) {
+TEST_F(WritesOfOnePass, AreSixtyInASmallFleet) {
   PlanDraft draft(snapshot_, "test");
   draft.walks(1720);
   EXPECT_EQ(taken(draft), 60U);
   EXPECT_EQ(draft.plan.requeue_after, Duration::zero()) << "the rest is planned at once";
 }
 
-TEST_F(ActionsOfOnePass, GrowWithTheObjectsThatEachPassLooksAt) {
+TEST_F(WritesOfOnePass, GrowWithTheObjectsThatEachPassLooksAt) {
   PlanDraft draft(snapshot_, "test");
   draft.walks(5000);
   EXPECT_EQ(taken(draft), 333U);
 }
 
-TEST_F(ActionsOfOnePass, AreAsManyAsTheLargestWalkAllows) {
+TEST_F(WritesOfOnePass, AreAsManyAsTheLargestWalkAllows) {
   PlanDraft draft(snapshot_, "test");
   draft.walks(2200);
   draft.walks(10);
   EXPECT_EQ(taken(draft), 100U);
 }
 
-TEST_F(ActionsOfOnePass, AreAsManyAsTheServerHasAnsweredInTheLastSecond) {
+TEST_F(WritesOfOnePass, AreAsManyAsTheServerHasAnsweredInTheLastSecond) {
   snapshot_.answered_lately = 400;
   PlanDraft fast(snapshot_, "test");
   fast.walks(2200);
