@@ -119,7 +119,7 @@ asio::awaitable<k8s::Result<std::optional<bool>>> has_gpu_claim(k8s::Reader* cli
 // Pods whose claims are all for other devices leave `found`. What the claims of each pod are for is added to `known`.
 asio::awaitable<void> leave_out_other_claims(k8s::Reader* client, k8s::CallOptions limits, ClaimsOfPods claiming,
                                              std::size_t* reads_left, std::map<std::string, bool>* known,
-                                             NodeConsumers* found) {
+                                             NodeConsumers* found, std::string* unread) {
   for (const Pod& pod : found->pods) {
     const auto its = claiming.find(std::string(pod.meta.uid));
     if (its == claiming.end()) continue;
@@ -129,9 +129,9 @@ asio::awaitable<void> leave_out_other_claims(k8s::Reader* client, k8s::CallOptio
     const k8s::Result<std::optional<bool>> of_gpu =
         co_await has_gpu_claim(client, std::string(pod.meta.ns.view()), std::move(its->second), limits);
     if (of_gpu && *of_gpu) known->emplace(its->first, **of_gpu);
-    if (!of_gpu && found->unknown.empty())
-      found->unknown = fmt::format("pod {} might use a GPU by a claim that cannot be read: {}",
-                                   k8s::to_string(pod.meta.key()), of_gpu.error().message);
+    if (!of_gpu && unread->empty())
+      *unread = fmt::format("pod {} might use a GPU by a claim that cannot be read: {}", k8s::to_string(pod.meta.key()),
+                            of_gpu.error().message);
   }
   std::erase_if(found->pods, [&](const Pod& pod) {
     const auto its = known->find(std::string(pod.meta.uid));
@@ -143,7 +143,8 @@ asio::awaitable<void> leave_out_other_claims(k8s::Reader* client, k8s::CallOptio
 
 asio::awaitable<k8s::Result<NodeConsumers>> read_consumers(k8s::Reader* client, k8s::Clock* clock, const World* world,
                                                            const PlannerSettings* settings, std::string node,
-                                                           k8s::CallOptions limits, KnownClaims known) {
+                                                           k8s::CallOptions limits, KnownClaims known,
+                                                           std::string* unread) {
   NodeConsumers found;
   found.listed_at = clock->monotonic();
   k8s::ListOptions options;
@@ -197,7 +198,8 @@ asio::awaitable<k8s::Result<NodeConsumers>> read_consumers(k8s::Reader* client, 
   }
   *known = std::move(still);
   std::size_t reads_left = kMostClaims;
-  co_await leave_out_other_claims(client, limits, std::move(claiming), &reads_left, known.get(), &found);
+  co_await leave_out_other_claims(client, limits, std::move(claiming), &reads_left, known.get(), &found,
+                                  unread != nullptr ? unread : &found.unknown);
   co_return found;
 }
 
@@ -212,7 +214,8 @@ asio::awaitable<std::string> leave_out_other_claims(k8s::Reader* client, const W
       if (its != claims.end() && !uses_gpus_without_claims(pod, *world)) claiming.insert(*its);
     }
     std::map<std::string, bool> known;
-    co_await leave_out_other_claims(client, k8s::CallOptions(), std::move(claiming), &reads_left, &known, &found);
+    co_await leave_out_other_claims(client, k8s::CallOptions(), std::move(claiming), &reads_left, &known, &found,
+                                    &found.unknown);
     if (found.unknown.empty()) continue;
     unread = found.unknown;
     reads_left = 0;  // The others would say the same.

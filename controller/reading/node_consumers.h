@@ -39,12 +39,14 @@ struct Execution;  // controller/writes/executor.h
 using KnownClaims = std::shared_ptr<std::map<std::string, bool>>;
 
 // The pods of one node that use its GPUs, and those that the kubelet rejected there, as of now. `limits`: of each
-// request. The claims of pods in `known` are not read again; it can be null. Errors: the list's, with the missing rule
-// where it is forbidden.
+// request. The claims of pods in `known` are not read again; it can be null. `unread`: why the claims of pods that are
+// among them in doubt could not be read; null: that makes the answer `unknown`. Errors: the list's, with the missing
+// rule where it is forbidden.
 boost::asio::awaitable<k8s::Result<NodeConsumers>> read_consumers(k8s::Reader* client, k8s::Clock* clock,
                                                                   const World* world, const PlannerSettings* settings,
                                                                   std::string node, k8s::CallOptions limits,
-                                                                  KnownClaims known = {});
+                                                                  KnownClaims known = {},
+                                                                  std::string* unread = nullptr);
 
 // For one list of all pods: those that only `claims` make GPU consumers, and that are for other devices, leave
 // `consumers`. The first claim that cannot be read makes its node's unknown, as above, and is returned; no further one

@@ -35,7 +35,6 @@ inline constexpr std::string_view kLabelsMissing = "LabelsMissing";
 inline constexpr std::string_view kDevicesUnreadable = "DevicesUnreadable";
 inline constexpr std::string_view kDevicePluginConflict =
     "DevicePluginConflict";  // Also a finding about a node that one of its plugins governs.
-inline constexpr std::string_view kDriverPinned = "DriverPinned";
 inline constexpr std::string_view kStandaloneMpsConflict = "StandaloneMPSConflict";
 inline constexpr std::string_view kStandaloneMpsChange = "StandaloneMPSChange";
 
@@ -57,6 +56,7 @@ inline constexpr std::string_view kConfigMapMissing = "ConfigMapMissing";
 inline constexpr std::string_view kChangeTimeUnknown = "ChangeTimeUnknown";
 inline constexpr std::string_view kPreexistingDrift = "PreexistingDrift";
 inline constexpr std::string_view kUnproven = "Unproven";
+inline constexpr std::string_view kDriverPinned = "DriverPinned";
 inline constexpr std::string_view kDrift = "Drift";
 // Nodes wait because they are NotReady.
 inline constexpr std::string_view kNodesNotReady = "NodesNotReady";

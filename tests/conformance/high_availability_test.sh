@@ -11,7 +11,8 @@
 source "$(dirname "${BASH_SOURCE[0]}")/beside_cluster.sh" "$@"
 
 account=system:serviceaccount:$namespace:gpu-sharing-operator
-declare -A port=([one]=$probes [two]=$((probes + 1)))
+read -r probes other_probes < <(free_ports 2)
+declare -A port=([one]=$probes [two]=$other_probes)
 : >"$work/tokens"
 : >"$work/edits"
 : >"$work/times"

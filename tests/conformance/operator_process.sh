@@ -4,15 +4,23 @@
 # shellcheck disable=SC2154  # $work, $project, $cluster and $build are the sourcing script's.
 
 namespace=gpu-sharing-operator
-# A port for the probes: free now, and below the range that the kernel gives to clients.
-probes=$(python3 -c '
-import random, socket
-while True:
+# free_ports COUNT: different ports that are free now, and below the range that the kernel gives to clients.
+free_ports() {
+  python3 - "$1" <<'PY'
+import random, socket, sys
+found = {}
+while len(found) < int(sys.argv[1]):
     port = random.randrange(20000, 32000)
-    with socket.socket() as s:
-        try: s.bind(("127.0.0.1", port))
-        except OSError: continue
-    print(port); break')
+    held = socket.socket()
+    try:
+        held.bind(("127.0.0.1", port))
+    except OSError:
+        continue
+    found[port] = held
+print(*found)
+PY
+}
+probes=$(free_ports 1)
 
 kubectl() { "$cluster/bin/kubectl" --kubeconfig "$cluster/admin.kubeconfig" --request-timeout=20s "$@"; }
 helm() {

@@ -180,6 +180,7 @@ inline_profile_goes_back_by_itself() {
   await 120 rolled_back
   await 30 policy_says_so
   kubectl delete sharingpolicies inline
+  await 120 up_to_date 12
 }
 newest_is_of() { [[ $(kubectl get sharingrollout "$(newest)" --output 'jsonpath={.spec.policy}') == "$1" ]]; }
 rolled_back() { kubectl get sharingrollouts --output 'jsonpath={.items[?(@.spec.policy=="inline")].status.phase}' | grep -w RolledBack; }

@@ -304,20 +304,19 @@ asio::awaitable<k8s::Result<void>> find_differences(RolloutCall* call, std::stri
   std::erase_if(found->nodes, [&](const NodeDifference& d) {
     return (!policy.empty() && d.policy != policy) || found->is_of_others(d);
   });
-  std::string unread;
+  std::string unread;  // Claims of pods that in doubt use GPUs. The others would say the same.
   for (NodeDifference& difference : found->nodes) {
     if (difference.drain == Drain::nothing) continue;
-    k8s::Result<NodeConsumers> consumers = co_await read_consumers(
-        call->client, call->clock, &call->world, &call->settings, difference.node, k8s::CallOptions());
+    k8s::Result<NodeConsumers> consumers =
+        co_await read_consumers(call->client, call->clock, &call->world, &call->settings, difference.node,
+                                k8s::CallOptions(), KnownClaims(), &unread);
     if (!consumers) co_return std::unexpected(consumers.error());
-    if (!consumers->unknown.empty() && unread.empty()) {  // In doubt its pods use GPUs. The others would say the same.
-      unread = consumers->unknown;
-      print_line(*call->err, "incomplete: {}", unread);
-    }
+    if (!consumers->unknown.empty()) co_return k8s::fail(k8s::Reason::decode, consumers->unknown);
     find_obstacles(difference, call->world, call->settings, *consumers);
     consumers->listed_at = one_look(now);
     found->consumers.insert_or_assign(difference.node, *std::move(consumers));
   }
+  if (!unread.empty()) print_line(*call->err, "incomplete: {}", unread);
   learn_texts(call->world, nullptr, found->texts);
   found->changes = revision_changes(call->world, found->nodes, found->texts);
   co_return k8s::Result<void>();

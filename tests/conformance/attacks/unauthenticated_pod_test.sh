@@ -8,14 +8,14 @@
 # shellcheck source=tests/conformance/attacks/attack.sh
 source "$(dirname "${BASH_SOURCE[0]}")/attack.sh" "$@"
 
-metrics=$((probes + 1)) webhook=$((probes + 2))
+read -r probes metrics webhook < <(free_ports 3)
 
 operator_serves_all_ports() {
   openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout "$work/tls.key" -out "$work/tls.crt" -days 2 -subj /CN=webhook
   start operator "$build/controller/gpu-sharing-operator" run --kubeconfig "$work/operator.kubeconfig" --namespace "$namespace" --log-format=text \
     --health-probe-bind-address="127.0.0.1:$probes" --metrics-bind-address="127.0.0.1:$metrics" --webhook-bind-address="127.0.0.1:$webhook" \
     --webhook-cert-file="$work/tls.crt" --webhook-private-key-file="$work/tls.key"
-  await 30 is_ready
+  await 30 is_ready || { cat "$work/operator.log"; return 1; }
   python3 - >"$work/review.json" <<'PY'
 import json
 text = "version: v1\nsharing:\n  timeSlicing:\n    resources:\n    - name: nvidia.com/gpu\n      replicas: 4\n"
