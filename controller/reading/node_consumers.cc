@@ -38,8 +38,8 @@ constexpr std::size_t kReaders = 8;  // Nodes listed at once.
 constexpr std::size_t kMostRejected = 256;
 const std::string kListFailed = "Listing the pods of a node failed";
 constexpr std::size_t kMostUnreadable = 1024;
-constexpr std::size_t kMostClaims =
-    512;  // ResourceClaims that are read for one list of pods; further ones might be for GPUs.
+// ResourceClaims that are read for one list of pods; further ones might be for GPUs.
+constexpr std::size_t kMostClaims = 512;
 
 // Lists pods and hands over each; calls `restart` where the list starts over. Pods that cannot be decoded do not end
 // the list: the answer names them, and is empty if there are none.

@@ -250,12 +250,13 @@ void Executor::note_ungated(const std::string& node) {
 // What the answer lacks of the status: no status is written again only because of that.
 void Executor::note_dropped(const PatchStatus& status, const std::string& answer) {
   const Json stored = object_at(Json::parse(answer, nullptr, false), "status");
-  if (stored.empty()) return;
-  const Json kept = stored.flatten();
-  const Json sent = Json::parse(status.status_json, nullptr, false).flatten();
+  const Json sent = Json::parse(status.status_json, nullptr, false);
   std::set<std::string>& dropped = parts_.world->dropped_status_fields[status.object.kind];
   const bool is_first = dropped.empty();
-  for (const auto& [path, value] : sent.items()) {
+  if (stored.empty() || (is_first && stored == sent)) return;  // As nearly always.
+  const Json kept = stored.flatten();
+  const Json fields = sent.flatten();
+  for (const auto& [path, value] : fields.items()) {
     dropped.erase(path);
     if (!value.is_null() && !kept.contains(path)) dropped.insert(path);  // With null, a field is to go.
   }

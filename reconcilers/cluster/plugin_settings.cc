@@ -127,10 +127,9 @@ std::string one_mps_profile_text(const PluginInstallation& installation, const O
                 change_of(&SettingRow::upgrade, installation, &plugin));
   return fmt::format(
       "label {} {} MPS {} {}. Device plugin {} serves one MPS profile per installation, that of the default key {}: "
-      "its MPS "
-      "daemon loads no key that a label selects. Choose one: (1) one MPS profile: {} (`{}`; all nodes without that "
-      "label would then run it, so label those that need another profile first); (2) time-slicing where labels select "
-      "the profile: write timeSlicing for mps there (`kubectl edit {}`); (3) several MPS profiles: {}",
+      "its MPS daemon loads no key that a label selects. Choose one: (1) one MPS profile: {} (`{}`; all nodes without "
+      "that label would then run it, so label those that need another profile first); (2) time-slicing where labels "
+      "select the profile: write timeSlicing for mps there (`kubectl edit {}`); (3) several MPS profiles: {}",
       plugin.node_label, selects, keys.size() == 1 ? "key" : "keys", first_names(keys),
       version.known ? version.to_string() : "v0.18.2 or later (this one might be: its release is not known)",
       or_none(shown_value(plugin.default_key)), first,

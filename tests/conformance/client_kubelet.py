@@ -9,7 +9,6 @@ PROGRAMS is the folder that comes first in the containers' PATH, where the conta
 import http.server
 import os
 import pathlib
-import signal
 import ssl
 import subprocess
 import sys
@@ -66,14 +65,5 @@ class ClientKubelet(process_kubelet.Kubelet):
                       "application/merge-patch+json")
 
 
-def main():
-    kubelet = ClientKubelet(pathlib.Path(sys.argv[1]), sys.argv[2], os.path.abspath(sys.argv[3]))
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    try:
-        kubelet.run()
-    finally:
-        kubelet.end()
-
-
 if __name__ == "__main__":
-    main()
+    process_kubelet.run_until_signal(ClientKubelet(pathlib.Path(sys.argv[1]), sys.argv[2], os.path.abspath(sys.argv[3])))

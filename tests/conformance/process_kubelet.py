@@ -366,19 +366,23 @@ class Kubelet:
         shutil.rmtree(self.work, ignore_errors=True)
 
 
+def run_until_signal(kubelet):
+    """Ends its pods then."""
+    for each in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(each, lambda *_: sys.exit(0))
+    try:
+        kubelet.run()
+    finally:
+        kubelet.end()
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("cluster", type=pathlib.Path)
     parser.add_argument("binary")
     parser.add_argument("--node", default="process-1")
     options = parser.parse_args()
-    kubelet = Kubelet(options.cluster, os.path.abspath(options.binary), options.node)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    signal.signal(signal.SIGINT, lambda *_: sys.exit(0))
-    try:
-        kubelet.run()
-    finally:
-        kubelet.end()
+    run_until_signal(Kubelet(options.cluster, os.path.abspath(options.binary), options.node))
 
 
 if __name__ == "__main__":
