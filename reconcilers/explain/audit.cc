@@ -181,6 +181,16 @@ PodVerdict verdict_of(const Snapshot& snapshot, const FleetIndex& index, const P
   return {why->reason.code, pod->only_waits()};
 }
 
+// Each namespace has its turn: the pods of one hide none of another.
+std::vector<const UnstartedPods::Unstarted*> by_turns(const UnstartedPods& pods) {
+  std::map<std::string_view, std::size_t> of_namespace;
+  std::multimap<std::size_t, const UnstartedPods::Unstarted*> turns;
+  for (const UnstartedPods::Unstarted& each : pods.pods) turns.emplace(of_namespace[each.pod.meta.ns.view()]++, &each);
+  std::vector<const UnstartedPods::Unstarted*> out;
+  for (const auto& [turn, each] : turns) out.push_back(each);
+  return out;
+}
+
 // All pods that cannot run are one problem, and all that wait another one.
 void add_pods(const Snapshot& snapshot, const FleetIndex& index, const Plan& plan, const UnstartedPods& pods,
               Audit& out) {
@@ -192,7 +202,8 @@ void add_pods(const Snapshot& snapshot, const FleetIndex& index, const Plan& pla
   std::size_t beyond = pods.beyond;
   std::vector<ObjectRef> cannot_run;
   std::vector<ObjectRef> waiting;
-  for (const auto& [pod, json] : pods.pods) {
+  for (const UnstartedPods::Unstarted* each : by_turns(pods)) {
+    const auto& [pod, json] = *each;
     const k8s::OwnerReference* owner = pod.node_name.empty() ? pod.meta.controller() : nullptr;
     const std::string workload = owner == nullptr ? k8s::to_string(pod.meta.key()) : std::string(owner->uid.view());
     if (by_workload.size() >= kMostWorkloads && !by_workload.contains(workload)) {
@@ -206,6 +217,10 @@ void add_pods(const Snapshot& snapshot, const FleetIndex& index, const Plan& pla
     (waits ? waiting : cannot_run).push_back(pod_ref(pod.meta));
     ++(waits ? out.waiting : out.cannot_run)[code];
   }
+  std::erase_if(out.findings, [&](const Finding& finding) {
+    return out.cannot_run.contains(finding.why.code) &&
+           std::ranges::find(cannot_run, finding.object) != cannot_run.end();
+  });
   const auto add = [&](const std::vector<ObjectRef>& all, Severity severity, std::string_view code, std::string text) {
     for (const ObjectRef& pod : all) out.findings.push_back(found(severity, pod, code, text));
   };

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -163,7 +164,7 @@ class ConfigValues : DocumentCheck {
     const DocumentValue* given = config_.find(field);
     if (given != nullptr && given->is_object()) keys_ = *given;
     std::erase_if(keys_.members, [](const DocumentMember& member) { return member.value.is_null(); });  // As Helm does.
-    if (std::ranges::none_of(keys_.members, is_profile)) return chart_ == Chart::gpu_operator && names_config_map();
+    if (std::ranges::none_of(keys_.members, is_profile)) return names_config_map();
     found_.path = fmt::format("{}.{}", path_, field);
     said_what_is_checked();
     bool is_made = true;
@@ -181,17 +182,25 @@ class ConfigValues : DocumentCheck {
  private:
   // The key of the default is checked against the ConfigMap, if that is among the objects (lint_cluster).
   bool names_config_map() {
-    static constexpr std::string_view kMembers[] = {"name", "default", "create", "data"};
+    static constexpr std::string_view kOfOperator[] = {"name", "default", "create", "data"};
+    static constexpr std::string_view kOfPlugin[] = {"name", "default", "map", "fallbackStrategies"};
+    const bool of_operator = chart_ == Chart::gpu_operator;
+    const std::span<const std::string_view> members = of_operator ? std::span(kOfOperator) : std::span(kOfPlugin);
+    const auto is_known = [&](const DocumentMember& member) {
+      return std::ranges::find(members, member.key) != members.end();
+    };
     const std::string_view name = config_.string_at("name");
     const std::string_view key = config_.string_at("default");
-    if (name.empty() && key.empty()) return false;
+    // Every other chart can have a `config` as well.
+    const bool of_another = !of_operator && (path_ != "config" || !std::ranges::all_of(config_.members, is_known));
+    if ((name.empty() && key.empty()) || of_another) return false;
     found_.config = &config_;
     add(Severity::info, "HelmValues", path_, config_.at,
         fmt::format(
-            "these are values of the GPU Operator's chart: the device plugin will read ConfigMap {} with default "
-            "key {}. The ConfigMap must be in the chart's namespace before, and has no effect until the chart is "
-            "installed; no other value is checked",
-            or_none(shown_value(name)), or_none(shown_value(key))));
+            "these are values of the {} chart: the device plugin will read ConfigMap {} with default key {}. The "
+            "ConfigMap must be in the chart's namespace before, and has no effect until the chart is installed; no "
+            "other value is checked",
+            name_of_chart(), or_none(shown_value(name)), or_none(shown_value(key))));
     if (name.empty())
       add(Severity::warning, "HelmValuesIncomplete", path_ + ".default", config_.find("default")->at,
           fmt::format(
@@ -199,9 +208,13 @@ class ConfigValues : DocumentCheck {
               "no GPU; name the ConfigMap that has key \"{1}\"",
               path_, shown_value(key)));
     for (const DocumentMember& member : config_.members)
-      if (std::ranges::find(kMembers, member.key) == std::end(kMembers))
-        report_unknown_field(member, fmt::format("{}.{}", path_, member.key), kMembers, found_.diagnostics);
+      if (!is_known(member))
+        report_unknown_field(member, fmt::format("{}.{}", path_, member.key), members, found_.diagnostics);
     return true;
+  }
+
+  [[nodiscard]] std::string_view name_of_chart() const {
+    return chart_ == Chart::device_plugin ? "device plugin's" : "GPU Operator's";
   }
 
   void said_what_is_checked() {
@@ -210,9 +223,8 @@ class ConfigValues : DocumentCheck {
     add(Severity::info, "HelmValues", found_.path, keys_.at,
         fmt::format("these are values of the {} chart: {} here ({}) {} checked like {} of a ConfigMap, and no other "
                     "value is checked",
-                    chart_ == Chart::device_plugin ? "device plugin's" : "GPU Operator's",
-                    counted(names.size(), "profile"), first_names(names), names.size() == 1 ? "is" : "are",
-                    names.size() == 1 ? "a key" : "keys"));
+                    name_of_chart(), counted(names.size(), "profile"), first_names(names),
+                    names.size() == 1 ? "is" : "are", names.size() == 1 ? "a key" : "keys"));
   }
 
   void only_one_config_map() {

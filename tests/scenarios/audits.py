@@ -398,6 +398,32 @@ def an_audit_counts_the_pods_that_cannot_run():
 
 
 @scenario
+def an_audit_says_of_a_pod_once_that_it_cannot_run():
+    """Slices that no GPU can hold: the pods are counted among those that cannot run, and have no problem of their own beside that."""
+    c = SliceCluster()
+    c.slice_node("n0")
+    for number in range(3):
+        c.wait_for_slice("large-%d" % number, 999)
+    expect("problems of pods", [p["message"] for p in c.audited_problems() if p["objects"][0]["kind"] == "Pod"],
+           ["3 GPU pods cannot run: SliceTooLarge 3"])
+
+
+@scenario
+def the_pods_of_one_namespace_hide_none_of_another_in_an_audit():
+    """More workloads wait in one namespace than an audit compares with the nodes: the one of the last namespace is among those that it counts."""
+    c = fleet(1, ts(4))
+    for number in range(250):
+        without_a_node(c, "p%03d" % number)
+    other = c.consumer("mine", "n01", namespace="zoo")
+    del other["spec"]["nodeName"]
+    other["spec"]["nodeSelector"] = {"zone": "nowhere"}
+    other["status"] = {"phase": "Pending"}
+    c.touch(other)
+    counted = [p for p in c.audited_problems() if p["reason"] == "PodsCannotRun"]
+    expect_that(counted and any(o["name"] == "mine" for o in counted[0]["objects"]), "the pod of namespace zoo", counted)
+
+
+@scenario
 def an_audit_leaves_out_a_rejected_pod_that_its_controller_has_replaced():
     """The kubelet rejected a pod of a Deployment once, and another pod runs in its place: nothing is wrong, exit status 0."""
     c = fleet(2, ts(4))

@@ -76,6 +76,8 @@ TEST(LintHelmValues, ValuesThatOnlyNameAConfigMapAreNoProfile) {
       {"devicePlugin:\n  config:\n    default: any\n", {"HelmValuesIncomplete"}},
       {"gpu-operator:\n  devicePlugin:\n    config:\n      name: mps-config\n", {}},
       {"devicePlugin:\n  config:\n    name: mps-config\n    defualt: any\n", {"UnknownField"}},
+      {"config:\n  name: mps-config\n  default: any\n", {}},  // Of the device plugin's own chart.
+      {"config:\n  default: any\n", {"HelmValuesIncomplete"}},
   };
   for (const auto& [values, expected] : table) {
     SCOPED_TRACE(values);
@@ -123,8 +125,11 @@ TEST(LintHelmValues, AProfileWithoutItsBlockIsNoText) {
 }
 
 TEST(LintHelmValues, OtherValuesAndProfilesAreReadAsBefore) {
-  const std::vector<std::string> texts{"replicaCount: 2\nimage: {tag: v1}\n", "config: {map: {}}\n",
-                                       "config: {map: {a: text}}\n", "config: {log-level: debug}\n",
+  const std::vector<std::string> texts{"replicaCount: 2\nimage: {tag: v1}\n",
+                                       "config: {map: {}}\n",
+                                       "config: {map: {a: text}}\n",
+                                       "config: {log-level: debug}\n",
+                                       "config: {name: a, log-level: debug}\n",
                                        "config: {map: {a: 'sharing:'}}\nsharing: {}\n"};
   for (const std::string& text : texts) {
     SCOPED_TRACE(text);
