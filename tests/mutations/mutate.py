@@ -9,6 +9,8 @@ suite has noticed. Prints one line for each, and at the end how many were notice
   --sample N    N entries, spread evenly over the list
   --journal F   writes each result to file F as well, and leaves out the entries that F has already: an interrupted run
                 goes on where it stopped
+  --all         asks every suite, the simulator too, whether others have noticed or not, and records all tests that fail
+  --table F     makes no change: prints from such a journal what each suite notices alone, and what would be lost without it
   --check       makes no change: only looks whether every entry still fits the code
   --suites A,B  only these suites (planner, partitioning, standalone, explain, kai, kai_checks, profile, lint, controller, command, k8sclient,
                 mps_daemon, vectors, scenarios)
@@ -23,12 +25,15 @@ that should notice first). Exit status 1: one was not noticed, does not fit or d
 import argparse
 import glob
 import os
+import re
 import resource
 import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
+from xml.etree import ElementTree
 
 import yaml
 
@@ -181,11 +186,93 @@ def ask(suite, test=None):
     return test if test and "*" not in test else "it ended with status %d" % done.returncode
 
 
+# --- All who notice.
+
+# Tests that have no code of the product in them, that judge texts, or that only repeat others with more seeds.
+OF_NO_CODE = "live_keys|documented|soak_seeds_1|mps_daemon_gpu|mutations_fit"
+LONGEST_OF_A_TEST = 600
+
+
+def failed_in_xml(path):
+    """The failed tests in a report of GoogleTest; a program that crashed has left none."""
+    try:
+        cases = ElementTree.parse(path).getroot().iter("testcase")
+    except (ElementTree.ParseError, OSError):
+        return []
+    return ["%s.%s" % (case.get("classname"), case.get("name")) for case in cases if case.find("failure") is not None]
+
+
+def failed_in_ctest(environment):
+    """Suite -> its failed tests, of all C++ suites and the simulator."""
+    with tempfile.TemporaryDirectory() as reports:
+        done = subprocess.run(
+            ["nice", "-n", "5", "ctest", "--test-dir", os.path.join(TREE, "build", "debug"), "-L", "unit|sim", "-E",
+             OF_NO_CODE, "-j2", "--timeout", str(LONGEST_OF_A_TEST)],
+            cwd=TREE, env=dict(environment, GTEST_OUTPUT="xml:%s/" % reports), capture_output=True, text=True,
+            errors="replace", check=False)
+        out = {}
+        for path in glob.glob(os.path.join(reports, "*.xml")):
+            suite = re.sub(r"_\d+$", "", os.path.basename(path)[:-len(".xml")])
+            if failed := failed_in_xml(path):
+                out.setdefault(suite, set()).update(failed)
+        # What wrote no report: other programs, and crashes.
+        for name in re.findall(r"^\s*\d+ - (\S+) \((?!Skipped)\w", done.stdout, re.M):
+            suite = re.sub(r"_\d+$", "", name)
+            out.setdefault(suite, {"it ended"})
+        return out
+
+
+def failed_scenarios(environment):
+    done = subprocess.run([os.path.join(TREE, OF_THE_PROGRAM["scenarios"]), "--jobs", "2"], cwd=TREE, env=environment,
+                          capture_output=True, text=True, errors="replace", check=False, timeout=LONGEST_WAITING)
+    return {line.split(":")[0].split()[-1] for line in done.stdout.splitlines() if line.startswith("FAIL ")}
+
+
+def all_noticers():
+    """Suite -> its failed tests."""
+    program = os.path.join(TREE, "build", "debug", "controller", "gpu-sharing-operator")
+    environment = dict(os.environ, GSO_SOURCE_DIR=TREE, GSO_BIN=program, GTEST_BRIEF="1")
+    out = failed_in_ctest(environment)
+    if failed := failed_scenarios(environment):
+        out["scenarios"] = failed
+    return out
+
+
+def shown_noticers(noticers):
+    return " | ".join("%s: %s" % (suite, " ".join(sorted(tests))) for suite, tests in sorted(noticers.items()))
+
+
+def read_noticers(detail):
+    out = {}
+    for part in detail.split(" | "):
+        suite, tests = part.split(": ", 1)
+        out[suite] = set(tests.split(" "))
+    return out
+
+
+def print_table(journal):
+    """What each suite notices, what it notices alone, and which mistakes nobody would notice without some tests."""
+    results = {name: read_noticers(detail) for name, (result, detail) in results_in(journal).items() if result == "noticed"}
+    missed = sorted(name for name, (result, _) in results_in(journal).items() if result == "missed")
+    suites = sorted({suite for noticers in results.values() for suite in noticers})
+    print("| suite | notices | alone |\n|---|---|---|")
+    for suite in suites:
+        alone = [name for name, noticers in results.items() if set(noticers) == {suite}]
+        print("| %s | %d | %d |" % (suite, sum(suite in noticers for noticers in results.values()), len(alone)))
+    is_golden = lambda suite, test: suite == "planner_tests" and "PlannerCase" in test
+    for what, gone in (("golden cases", is_golden), ("planner_tests", lambda suite, _: suite == "planner_tests")):
+        lost = sorted(name for name, noticers in results.items()
+                      if all(gone(suite, test) for suite, tests in noticers.items() for test in tests))
+        print("without %s, %d of %d are lost: %s" % (what, len(lost), len(results), ", ".join(lost) or "-"))
+    print("missed: %s" % (", ".join(missed) or "-"))
+
+
 class Mutator:
     """Makes one change after the other; between two of them, the tree is as it was."""
 
-    def __init__(self, suites):
+    def __init__(self, suites, asks_all):
         self.suites = suites
+        self.asks_all = asks_all
         self.noticed_by = {}  # Name of an entry -> (suite, test).
         for name, (result, detail) in results_in(NOTICED_BY).items():
             if result == "noticed" and ": " in detail:
@@ -195,6 +282,12 @@ class Mutator:
         """Builds everything that the entries may need once, and makes sure that the suites pass as they are."""
         if not os.path.exists(os.path.join(TREE, "build", "debug", "build.ninja")):
             subprocess.run(["cmake", "--preset", "debug"], cwd=TREE, check=True, capture_output=True)
+        if self.asks_all:
+            if errors := build(["all"]):
+                sys.exit("mutate: the code does not build as it is:\n" + errors)
+            if noticers := all_noticers():
+                sys.exit("mutate: fails as it is: " + shown_noticers(noticers))
+            return
         first = [suite for suite in self.suites if any(entry["suite"] == suite for entry in chosen)]
         errors = build([target_of(suite) for suite in first] + ["exec_plugin"])
         if errors:
@@ -213,10 +306,17 @@ class Mutator:
         try:
             with open(path, "w", encoding="utf-8") as text:
                 text.write(UNUSED + original.replace(entry["before"], entry["after"]))
-            return self.find_suite(entry)
+            return self.find_all(entry) if self.asks_all else self.find_suite(entry)
         finally:
             with open(path, "w", encoding="utf-8") as text:
                 text.write(original)
+
+    @staticmethod
+    def find_all(entry):
+        if errors := build(["all"]):
+            return "broken", "it does not compile:\n" + errors
+        noticers = all_noticers()
+        return ("noticed", shown_noticers(noticers)) if noticers else ("missed", entry["seen"])
 
     def find_suite(self, entry):
         known = self.noticed_by.get(entry["name"], (entry["suite"], None))
@@ -259,9 +359,13 @@ def main():
     parser.add_argument("names", nargs="*", metavar="NAME", help="only entries whose name or file contains this")
     parser.add_argument("--sample", type=int, metavar="N", help="N entries, spread over the list")
     parser.add_argument("--journal", metavar="FILE", help="results are kept there, and not asked for again")
+    parser.add_argument("--all", action="store_true", help="record all tests that fail, not only the first")
+    parser.add_argument("--table", metavar="FILE", help="only: what the suites of that journal notice")
     parser.add_argument("--check", action="store_true", help="only: does every entry still fit the code?")
     parser.add_argument("--suites", default=",".join(SUITES), help="only these, in this order (%(default)s)")
     given = parser.parse_args()
+    if given.table:
+        return print_table(given.table)
     everything = entries()
     chosen = [entry for entry in everything if not given.names or
               any(text in entry["name"] or text in entry["file"] or text in entry["source"] for text in given.names)]
@@ -278,7 +382,7 @@ def main():
         return 1 if gone else 0
     known = results_in(given.journal)
     prepare_tree()
-    mutator = Mutator([suite for suite in given.suites.split(",") if suite in SUITES])
+    mutator = Mutator([suite for suite in given.suites.split(",") if suite in SUITES], given.all)
     mutator.baseline([entry for entry in chosen if entry["name"] not in known])
     counts, noticed_by = {"noticed": 0, "missed": 0, "broken": 0}, {}
     for entry in chosen:
@@ -288,8 +392,8 @@ def main():
             write_result(given.journal, entry["name"], result, detail)
         counts[result] += 1
         if result == "noticed":
-            suite = detail.split(":")[0]
-            noticed_by[suite] = noticed_by.get(suite, 0) + 1
+            for suite in read_noticers(detail) if given.all else [detail.split(":")[0]]:
+                noticed_by[suite] = noticed_by.get(suite, 0) + 1
         print("%-8s %4d s  %s: %s" % (result.upper(), time.monotonic() - begun, entry["name"], detail))
         sys.stdout.flush()
     print("by suite: " + (", ".join("%s %d" % item for item in sorted(noticed_by.items())) or "none"))
