@@ -6,10 +6,13 @@ they are made in a worktree of their own, what is needed is built there, and the
 suite has noticed. Prints one line for each, and at the end how many were noticed.
 
   NAME          only entries whose name, file or YAML file contains one of these texts
-  --sample N    N entries, spread evenly over the list
+  --sample N    N entries: those that stand for a promise (S1 to S14) and some of the others, in an order that depends on
+                their names alone, so that the beginning of a run is a fair sample of the whole
   --journal F   writes each result to file F as well, and leaves out the entries that F has already: an interrupted run
                 goes on where it stopped
-  --all         asks every suite, the simulator too, whether others have noticed or not, and records all tests that fail
+  --all         asks every suite, the simulator too, whether others have noticed or not, and records who notices: all tests
+                of a C++ suite, the first of a simulated one, and twelve scenarios
+  --here        makes the changes in this checkout itself, with its build folder: a copy that nobody else uses
   --table F     makes no change: prints from such a journal what each suite notices alone, and what would be lost without it
   --check       makes no change: only looks whether every entry still fits the code
   --suites A,B  only these suites (planner, partitioning, standalone, explain, kai, kai_checks, profile, lint, controller, command, k8sclient,
@@ -20,10 +23,11 @@ time, and the whole suites where it does not notice any more. Each line is as in
 replace those of the same names.
 
 An entry has: name; file; before (text that occurs there once); after; seen (what a person would notice); suite (the one
-that should notice first). Exit status 1: one was not noticed, does not fit or does not build.
+that should notice first); promise (S1 to S14, of the entries that stand for one). Exit status 1: one was not noticed, does not fit or does not build.
 """
 import argparse
 import glob
+import hashlib
 import os
 import re
 import resource
@@ -39,7 +43,7 @@ import yaml
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.realpath(os.path.join(HERE, "..", ".."))
-TREE = os.path.join(ROOT, "build", "mutate", "tree")
+TREE = ROOT if "--here" in sys.argv else os.path.join(ROOT, "build", "mutate", "tree")
 NOTICED_BY = os.path.join(HERE, "noticed_by.tsv")
 FIELDS = {"name", "file", "before", "after", "seen", "suite"}
 
@@ -63,7 +67,7 @@ def entries():
     for path in sorted(glob.glob(os.path.join(HERE, "*.yaml"))):
         with open(path, encoding="utf-8") as text:
             for entry in yaml.safe_load(text):
-                if set(entry) != FIELDS or entry["name"] in names or entry["suite"] not in SUITES:
+                if set(entry) - {"promise"} != FIELDS or entry["name"] in names or entry["suite"] not in SUITES:
                     sys.exit("mutate: %s: %s: needs a name of its own, a known suite, and exactly the fields %s" %
                              (os.path.basename(path), entry.get("name"), ", ".join(sorted(FIELDS))))
                 names.add(entry["name"])
@@ -108,6 +112,8 @@ def copy_if_changed(source, target):
 
 def prepare_tree():
     """A worktree with the files as they are here, whether committed or not."""
+    if TREE == ROOT:
+        return
     if not os.path.exists(os.path.join(TREE, ".git")):
         shutil.rmtree(TREE, ignore_errors=True)
         git("worktree", "prune")
@@ -191,6 +197,7 @@ def ask(suite, test=None):
 # Tests that have no code of the product in them, that judge texts, or that only repeat others with more seeds.
 OF_NO_CODE = "live_keys|documented|soak_seeds_1|mps_daemon_gpu|mutations_fit"
 LONGEST_OF_A_TEST = 600
+MOST_SCENARIOS = 12
 
 
 def failed_in_xml(path):
@@ -202,12 +209,12 @@ def failed_in_xml(path):
     return ["%s.%s" % (case.get("classname"), case.get("name")) for case in cases if case.find("failure") is not None]
 
 
-def failed_in_ctest(environment):
-    """Suite -> its failed tests, of all C++ suites and the simulator."""
+def failed_in_ctest(label, left_out, environment):
+    """Suite -> its failed tests, of the suites with that label."""
     with tempfile.TemporaryDirectory() as reports:
         done = subprocess.run(
-            ["nice", "-n", "5", "ctest", "--test-dir", os.path.join(TREE, "build", "debug"), "-L", "unit|sim", "-E",
-             OF_NO_CODE, "-j2", "--timeout", str(LONGEST_OF_A_TEST)],
+            ["nice", "-n", "5", "ctest", "--test-dir", os.path.join(TREE, "build", "debug"), "-L", label, "-E", left_out,
+             "-j2", "--timeout", str(LONGEST_OF_A_TEST)],
             cwd=TREE, env=dict(environment, GTEST_OUTPUT="xml:%s/" % reports), capture_output=True, text=True,
             errors="replace", check=False)
         out = {}
@@ -223,16 +230,28 @@ def failed_in_ctest(environment):
 
 
 def failed_scenarios(environment):
-    done = subprocess.run([os.path.join(TREE, OF_THE_PROGRAM["scenarios"]), "--jobs", "2"], cwd=TREE, env=environment,
-                          capture_output=True, text=True, errors="replace", check=False, timeout=LONGEST_WAITING)
-    return {line.split(":")[0].split()[-1] for line in done.stdout.splitlines() if line.startswith("FAIL ")}
+    """The first that fail: whether one more or less of so many notices decides nothing."""
+    failed = set()
+    with subprocess.Popen([os.path.join(TREE, OF_THE_PROGRAM["scenarios"]), "--jobs", "2"], cwd=TREE, env=environment,
+                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, errors="replace",
+                          start_new_session=True) as suite:
+        for line in suite.stdout:
+            if line.startswith("FAIL "):
+                failed.add(line.split(":")[0].split()[-1])
+            if len(failed) == MOST_SCENARIOS:
+                os.killpg(suite.pid, signal.SIGKILL)
+                break
+    return failed
 
 
-def all_noticers():
-    """Suite -> its failed tests."""
+def all_noticers(changed=None):
+    """Suite -> its failed tests. `changed`: the file that is not as it should be."""
     program = os.path.join(TREE, "build", "debug", "controller", "gpu-sharing-operator")
     environment = dict(os.environ, GSO_SOURCE_DIR=TREE, GSO_BIN=program, GTEST_BRIEF="1")
-    out = failed_in_ctest(environment)
+    # The daemon's own program waits for processes for more than a minute.
+    is_of_daemon = changed is None or changed.startswith("controller/mps_daemon")
+    out = failed_in_ctest("unit", OF_NO_CODE + ("" if is_of_daemon else "|mps_daemon$"), environment)
+    out.update(failed_in_ctest("sim", OF_NO_CODE, dict(environment, GTEST_FAIL_FAST="1")))
     if failed := failed_scenarios(environment):
         out["scenarios"] = failed
     return out
@@ -315,7 +334,7 @@ class Mutator:
     def find_all(entry):
         if errors := build(["all"]):
             return "broken", "it does not compile:\n" + errors
-        noticers = all_noticers()
+        noticers = all_noticers(entry["file"])
         return ("noticed", shown_noticers(noticers)) if noticers else ("missed", entry["seen"])
 
     def find_suite(self, entry):
@@ -348,18 +367,25 @@ def write_result(journal, name, result, detail):
             text.write("%s\t%s\t%s\n" % (name, result, " ".join(detail.split())))
 
 
-def spread(items, count):
-    """So many of the items, evenly."""
-    count = min(count, len(items))
-    return [items[index * len(items) // count] for index in range(count)]
+def sample(chosen, count):
+    """So many entries, of which a quarter stands for no promise."""
+    ordered = sorted(chosen, key=lambda entry: hashlib.sha256(entry["name"].encode()).hexdigest())
+    promised = [entry for entry in ordered if "promise" in entry]
+    others = [entry for entry in ordered if "promise" not in entry]
+    out = []
+    while len(out) < count and (promised or others):
+        of = others if others and (not promised or len(out) % 4 == 3) else promised
+        out.append(of.pop(0))
+    return out
 
 
 def main():
     parser = argparse.ArgumentParser(prog="./dev mutate", description="Seeded mistakes, and which test notices each.")
     parser.add_argument("names", nargs="*", metavar="NAME", help="only entries whose name or file contains this")
-    parser.add_argument("--sample", type=int, metavar="N", help="N entries, spread over the list")
+    parser.add_argument("--sample", type=int, metavar="N", help="N entries, most of which stand for a promise")
     parser.add_argument("--journal", metavar="FILE", help="results are kept there, and not asked for again")
     parser.add_argument("--all", action="store_true", help="record all tests that fail, not only the first")
+    parser.add_argument("--here", action="store_true", help="change this checkout itself, a copy that nobody else uses")
     parser.add_argument("--table", metavar="FILE", help="only: what the suites of that journal notice")
     parser.add_argument("--check", action="store_true", help="only: does every entry still fit the code?")
     parser.add_argument("--suites", default=",".join(SUITES), help="only these, in this order (%(default)s)")
@@ -372,7 +398,7 @@ def main():
     if not chosen:
         sys.exit("mutate: no entry's name or file contains %s" % " or ".join(given.names))
     if given.sample:
-        chosen = spread(chosen, given.sample)
+        chosen = sample(chosen, given.sample)
     gone = [(entry, problem_of(entry, ROOT)) for entry in chosen]
     gone = [(entry, problem) for entry, problem in gone if problem]
     if given.check:
