@@ -54,6 +54,10 @@ std::vector<std::string> groups_in_role(const KaiPod& pod, KaiRole role) {
   return {std::string(pod.meta.labels.get(kGroupLabel).value_or(""))};
 }
 
+bool KaiSharing::limits_memory() const {
+  return mode == "HamiCore" || mode == kNvFractions;
+}
+
 bool is_terminally_failed(const BindRequest& request) {
   return request.phase == "Failed" && (!request.backoff_limit || request.failed_attempts >= *request.backoff_limit);
 }
@@ -63,9 +67,10 @@ namespace {
 constexpr std::string_view kSharingField = "spec.admission.gpuSharing";
 constexpr std::string_view kModeField = "spec.global.gpuSharingMode";
 
-// Mode -> the default of gpuSharing. An explicit gpuSharing overrides the mode (newer KAI).
+// Mode -> the default of gpuSharing, which an explicit one overrides. But in mode NvFractions admission runs another
+// plugin, which gpuSharing does not concern (cmd/admission/main.go, registerPlugins).
 bool sharing_by_mode(std::string_view mode) {
-  return mode == "NonMemoryEnforced" || mode == "HamiCore";
+  return mode == "NonMemoryEnforced" || mode == "HamiCore" || mode == kNvFractions;
 }
 
 KaiSharing sharing_of(const KaiConfig& config, bool knows_modes) {
@@ -77,7 +82,7 @@ KaiSharing sharing_of(const KaiConfig& config, bool knows_modes) {
   } else {
     out.decided_by = "default";
   }
-  if (config.gpu_sharing) {
+  if (config.gpu_sharing && out.mode != kNvFractions) {
     out.enabled = *config.gpu_sharing;
     out.decided_by = kSharingField;
   }

@@ -15,17 +15,19 @@ namespace gso {
 // How KAI shares GPUs now.
 struct KaiSharing {
   bool enabled = false;  // Admission lets fraction pods in.
-  std::string mode;      // NonMemoryEnforced, HamiCore, NvFractions, Disabled; empty if this KAI has no modes.
+  // By HAMi-core, or by the operator of NvFractions.
+  [[nodiscard]] bool limits_memory() const;
+  std::string mode;  // NonMemoryEnforced, HamiCore, NvFractions, Disabled; empty if this KAI has no modes.
   std::string
       decided_by;  // The field that decides: "spec.admission.gpuSharing", "spec.global.gpuSharingMode", "default"
 };
 
-// A mode that shares GPUs, although admission lets no pod with gpu-fraction or gpu-memory in unless the configuration
-// enables these, too; and what is said of it.
+// A mode with annotations of its own, which also reads those of the others (docs/gpu-sharing/README.md, "Choose an
+// annotation style"; resources.ValidateGPUFractionRequest); and what is said of it.
 inline constexpr std::string_view kNvFractions = "NvFractions";
 inline constexpr std::string_view kAsksNvFractions =
     "KAI's mode is NvFractions: GPU sharing is on, and takes the annotation "
-    "nvidia.com/container.<container>.gpu-memory.request; admission refuses gpu-fraction and gpu-memory";
+    "nvidia.com/container.<container>.gpu-memory.request; gpu-fraction and gpu-memory are read for older manifests";
 
 struct KaiView {
   bool served = false;      // At least one of KAI's two APIs is installed.

@@ -214,7 +214,7 @@ void add_slice_limits(std::string_view json, const PlannerSettings& settings, Po
     std::ranges::move(slice_limits(*pod, settings.partitioning.mps_user), std::back_inserter(out.causes));
 }
 
-// The GPU that the pod has a part of, the pods beside it, and that nothing limits the parts. Only HAMi-core does.
+// The GPU that the pod has a part of, the pods beside it, and that nothing limits the parts.
 void add_share_of_kai(const PodQuestion& q, PodExplanation& out) {
   const KaiView view = view_kai(q.snapshot.world.kai, q.snapshot.settings.kai);
   if (!view.served || q.asked.pod.node_name.empty()) return;
@@ -224,7 +224,7 @@ void add_share_of_kai(const PodQuestion& q, PodExplanation& out) {
     return std::ranges::find(gpu.parts, key, &SharedGpu::Part::pod) == gpu.parts.end();
   });
   const bool of_kai = q.asked.fraction && q.asked.pod.scheduler_name.view() == view.scheduler_name;
-  if (!of_kai || view.sharing.mode == "HamiCore") return;
+  if (!of_kai || view.sharing.limits_memory()) return;
   out.causes.push_back(pod_cause(
       Severity::info, "FractionMemory",
       "KAI counts the pod's share of a GPU when it places pods, and limits neither its memory nor its time: each of "

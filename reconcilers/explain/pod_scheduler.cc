@@ -165,9 +165,6 @@ PodCause refused_by_scheduler(const AskedPod& asked, const KaiView& view, const 
 Cure kai_cure(const AskedPod& asked, std::string_view code, const KaiView& view) {
   if (code == kSharingOff) {
     const bool modes = view.sharing.decided_by == "spec.global.gpuSharingMode";
-    if (view.sharing.mode == kNvFractions)
-      return {{fmt::format("kubectl get configs.kai.scheduler {} --output yaml", kai::kConfigName)},
-              {"the pod's owner writes the annotation of that mode", "whoever runs KAI chooses another mode"}};
     return {{fmt::format("kubectl get configs.kai.scheduler {} --output yaml", kai::kConfigName)},
             {fmt::format("whoever runs KAI enables sharing for the whole cluster: Helm value {} ({} of {})",
                          modes ? "global.gpuSharingMode" : "global.gpuSharing=true",

@@ -76,8 +76,7 @@ class ConfigPlanner {
 
   void report_mode() {
     const KaiSharing& sharing = view_.sharing;
-    const bool nv_fractions = sharing.mode == kNvFractions && !sharing.enabled;
-    std::string text = nv_fractions
+    std::string text = sharing.mode == kNvFractions
                            ? fmt::format("{} (decided by {})", kAsksNvFractions, sharing.decided_by)
                            : fmt::format("GPU sharing is {} (decided by {}{}{})", sharing.enabled ? "on" : "off",
                                          sharing.decided_by, sharing.mode.empty() ? "" : "; mode ", sharing.mode);

@@ -124,10 +124,8 @@ class PodCheck : DocumentCheck {
   void exclusions() {
     report_if(shares() && rules_.kai_gpu_sharing == false, error, has(kFraction) ? kFraction : kMemory,
               "KAISharingDisabled",
-              rules_.nv_fractions
-                  ? fmt::format("{}. Write that annotation instead", kAsksNvFractions)
-                  : "KAI's GPU sharing is off, and its admission refuses the pod; set admission.gpuSharing: true in "
-                    "kai-config, or request whole GPUs");
+              "KAI's GPU sharing is off, and its admission refuses the pod; set admission.gpuSharing: true in "
+              "kai-config, or request whole GPUs");
     report_if(!shares() && wants_mps(), error, kMps, "MPSWithoutFraction",
               "mps works only together with gpu-fraction or gpu-memory, and KAI refuses the pod; add one of them");
     const DocumentValue* limit = whole_gpu_limit();
@@ -287,7 +285,6 @@ PodRules rules_of(const World& world, const PlannerSettings& settings) {
   PodRules rules;
   rules.mps_user = settings.partitioning.mps_user;
   if (view.configured) rules.kai_gpu_sharing = view.sharing.enabled;
-  rules.nv_fractions = view.sharing.mode == kNvFractions;
   return rules;
 }
 

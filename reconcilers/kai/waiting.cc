@@ -84,11 +84,9 @@ std::optional<Reason> WaitingCauses::impossible(const WaitingPod& waiting) const
   const StringMap& annotations = waiting.pod.meta.annotations;
   if (view_.configured && !view_.sharing.enabled) {
     return Reason{std::string(kSharingOff),
-                  view_.sharing.mode == kNvFractions
-                      ? fmt::format("{}. Write that annotation instead", kAsksNvFractions)
-                      : fmt::format("GPU sharing is off (decided by {}): KAI's admission refuses new "
-                                    "fraction pods, and the binder's changes to existing ones",
-                                    view_.sharing.decided_by)};
+                  fmt::format("GPU sharing is off (decided by {}): KAI's admission refuses new fraction pods, and the "
+                              "binder's changes to existing ones",
+                              view_.sharing.decided_by)};
   }
   const auto wanted = whole_number(annotations.get(kMemory));
   if (wanted && most_gpus_ > 0) {

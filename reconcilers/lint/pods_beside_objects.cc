@@ -278,6 +278,10 @@ void lint_kai(const std::vector<ClusterObject>& objects, const PodRules& rules,
         add(Diagnostic::Severity::error, "KAISharingDisabled", cause->message);
       }
     }
+    const StringMap& annotations = pod->pod.meta.annotations;
+    if (view.sharing.mode == kNvFractions &&
+        (annotations.contains(kai::kFraction) || annotations.contains(kai::kMemory)))
+      add(Diagnostic::Severity::warning, "FractionOfOlderMode", std::string(kAsksNvFractions));
     if (const std::string taint = evicting_taint(loaded.world, *pod); !taint.empty()) {
       add(Diagnostic::Severity::warning, "KAIReservationWithoutToleration",
           fmt::format("the pod tolerates the taint {}; the reservation pods of older KAI releases do not: they are "

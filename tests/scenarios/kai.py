@@ -177,8 +177,9 @@ def explain_shows_who_shares_a_gpu_by_fractions():
     told = ask(["explain", "team/a", "-f", "-"], c.manifests())
     expect_that(line in told.stdout and "info FractionMemory" in told.stdout, "the parts, and that KAI limits none", told.stdout)
     expect_that("FractionMemory" not in shared(c, "stranger/forged")[1], "no share to be promised", "")
-    c.put(dict(KAI_CONFIG, spec={"global": {"gpuSharingMode": "HamiCore"}}))
-    expect_that("FractionMemory" not in shared(c, "team/a")[1], "HAMi-core to limit memory", "")
+    for mode in ("HamiCore", "NvFractions"):
+        c.put(dict(KAI_CONFIG, spec={"global": {"gpuSharingMode": mode}}))
+        expect_that("FractionMemory" not in shared(c, "team/a")[1], "memory to be limited in the mode", mode)
 
 
 @scenario

@@ -85,11 +85,11 @@ def a_misspelt_label_of_daemons_is_found_on_nodes_and_in_pods():
 
 @scenario
 def sharing_is_on_in_the_mode_of_annotations_for_containers():
-    """KAI's mode NvFractions refuses gpu-fraction, and shares GPUs by another annotation: lint and the finding about
-    kai-config name it, and neither says that sharing is off."""
+    """KAI's mode NvFractions reads gpu-fraction for older manifests, and has another annotation: lint and the finding
+    about kai-config name it, and neither says that sharing is off."""
     config = dict(KAI, spec={"global": {"gpuSharingMode": "NvFractions"}})
     wanted = "nvidia.com/container.<container>.gpu-memory.request"
-    said = found(client("/tmp/nvidia-mps"), config).get("KAISharingDisabled", "")
+    said = found(client("/tmp/nvidia-mps"), config).get("FractionOfOlderMode", "")
     done = ask(["plan", "-o", "json", "--only", "kai.config", "-"], config)
     texts = [each["message"] for each in json.loads(done.stdout)["findings"] if each["reason"] == "KAISharingMode"]
     for text in [said] + texts:

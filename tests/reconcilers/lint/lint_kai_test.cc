@@ -52,6 +52,9 @@ TEST(LintKai, ComparesAPodWithTheObjectsBesideIt) {
            "---\n{apiVersion: v1, kind: Node, metadata: {name: n1}, status: {allocatable: {nvidia.com/gpu: '2'}}}\n",
        {"KAICannotPlace"}},
       {"sharing off", pod("gpu-fraction: '0.5'") + config + "false}}}\n", {"KAISharingDisabled"}},
+      {"a fraction in the mode of other annotations",
+       pod("gpu-fraction: '0.5'") + config + "false}, global: {gpuSharingMode: NvFractions}}}\n",
+       {"FractionOfOlderMode"}},
       {"sharing on", pod("gpu-fraction: '0.5'") + config + "true}}}\n", {}},
       {"a missing RuntimeClass",
        pod("gpu-fraction: '0.5'") + config +
