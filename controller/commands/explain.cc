@@ -131,8 +131,7 @@ void print_explanation(const NodeExplanation& e, std::ostream& out, std::size_t 
     }
     const auto known = e.remedies.find(finding.why.code);
     const bool has_remedy = known != e.remedies.end() && !known->second.empty() && known->second != e.obstacle.message;
-    // The headline says it; a finding about a profile has its field before that.
-    const bool is_headline = !headline.empty() && finding.why.message.ends_with(headline);
+    const bool is_headline = finding.why.message == headline || e.of_headline.contains(finding.why.message);
     if (is_headline && !has_remedy) continue;
     print_line(out, "{} {}: {}", to_string(finding.severity), finding.why.code,
                is_headline ? "see above" : finding.why.message);

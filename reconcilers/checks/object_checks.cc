@@ -223,14 +223,30 @@ ObjectComplaints config_map_name_collides(const OperandSetup& setup) {
   return out;
 }
 
+namespace {
+
+// The ConfigMaps that it can mean: its DaemonSets, which do not exist (yet), decide the namespace. Of several the one
+// that has its default key is meant.
+std::vector<std::pair<ObjectKey, const ConfigMap*>> config_maps_of(const World& world,
+                                                                   const ClusterPolicyConfig& config) {
+  std::vector<std::pair<ObjectKey, const ConfigMap*>> out;
+  for (const auto& [key, config_map] : world.configmaps.all())
+    if (key.name == config.name) out.emplace_back(key, config_map.get());
+  const auto has_default = [&](const auto& each) { return each.second->data.contains(config.default_key); };
+  if (std::ranges::any_of(out, has_default)) std::erase_if(out, [&](const auto& each) { return !has_default(each); });
+  return out;
+}
+
+}  // namespace
+
 // A ClusterPolicy whose DaemonSets do not exist (yet): its ConfigMap, if one of that name is known. For other
 // ClusterPolicies the check of the nodes reports it.
 ObjectComplaints default_key_not_found(const OperandSetup& setup) {
   ObjectComplaints out;
   for (const ClusterPolicyConfig& config : setup.cluster_policies) {
     if (config.has_daemonsets || config.default_key.empty()) continue;
-    for (const auto& [key, config_map] : setup.world.configmaps.all()) {
-      if (key.name != config.name || config_map->data.contains(config.default_key)) continue;
+    for (const auto& [key, config_map] : config_maps_of(setup.world, config)) {
+      if (config_map->data.contains(config.default_key)) continue;
       out.push_back({config.policy, fmt::format("devicePlugin.config.default is \"{}\", which is not a key of "
                                                 "ConfigMap {}{}: every node without its own label would lose its GPUs",
                                                 shown_value(config.default_key), k8s::to_string(key),
@@ -246,12 +262,11 @@ ObjectComplaints mps_by_label_unsupported(const OperandSetup& setup) {
   ObjectComplaints out;
   for (const ClusterPolicyConfig& config : setup.cluster_policies) {
     if (config.has_daemonsets || loads_mps_by_label(config.version, false)) continue;
-    for (const auto& [id, config_map] : setup.world.configmaps.all()) {
+    for (const auto& [id, config_map] : config_maps_of(setup.world, config)) {
       std::vector<std::string> keys;
-      for (const auto& [key, text] : config_map->data) {
-        const bool by_label = id.name == config.name && key != config.default_key && text != nullptr;
-        if (by_label && parse_profile(*text).profile.mps) keys.push_back(shown_value(key));
-      }
+      for (const auto& [key, text] : config_map->data)
+        if (key != config.default_key && text != nullptr && parse_profile(*text).profile.mps)
+          keys.push_back(shown_value(key));
       if (keys.empty()) continue;
       PluginInstallation installation;
       installation.provider = Provider::gpu_operator;

@@ -377,9 +377,12 @@ std::optional<NodeExplanation> explain_node(const Snapshot& snapshot, FleetIndex
     }
     add_rows(*node, *a, out);
     add_operands(index.impl(), *a, out);
-    for (const Diagnostic& d : a->setup == nullptr || unknown ? std::vector<Diagnostic>() : *a->setup)
+    for (const Diagnostic& d : a->setup == nullptr || unknown ? std::vector<Diagnostic>() : *a->setup) {
       out.findings.push_back(found(d.severity, node_ref(out.node), d.code,
                                    d.path.empty() ? d.message : fmt::format("{}: {}", d.path, d.message)));
+      if (d.message == out.shown.message)
+        out.of_headline.insert(name_nodes_in(shown_message(out.findings.back().why.message), {out.node}));
+    }
   }
   add_notes(pass, index.impl(), *node, a, out);
   add_consumers(snapshot, out);

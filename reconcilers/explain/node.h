@@ -7,6 +7,7 @@
 #include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -239,6 +240,7 @@ struct NodeExplanation {
   std::vector<std::string> consumers;  // "team-a/train-0: nvidia.com/gpu=1"
   // The planners' findings about this node and its setup, and that of a cordon by somebody else.
   std::vector<Finding> findings;
+  std::set<std::string> of_headline;  // Those messages of findings that `shown` says, without their field.
   // What to do about them, by reason.
   std::map<std::string, std::string, std::less<>> remedies;
   // What can end a wait for pods, each with whoever decides it (pod_choices()). Empty: there is nothing to decide.

@@ -415,7 +415,8 @@ void explain_neighbours(const PodQuestion& q, PodExplanation& out) {
                               count, resource.view()),
                   {show_template(asked), {"the pod's owner requests 1, or selects nodes whose GPUs are not shared"}}));
   }
-  if (!beside.empty()) {
+  // Others claim a device by DRA, which may be no GPU.
+  if (!beside.empty() && (!asked.pod.gpu_requests.empty() || asked.fraction || asked.pod.nvidia_visible_devices)) {
     out.causes.push_back(
         pod_cause(Severity::info, "SharesGPUs",
                   fmt::format("the GPUs of node {} are shared ({}); {} also {} on this node", node,

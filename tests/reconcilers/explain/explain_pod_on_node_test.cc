@@ -45,6 +45,10 @@ status: {phase: Running}
   EXPECT_EQ(codes.count("SeveralReplicas"), 1U);
   EXPECT_EQ(codes.count("SharesGPUs"), 1U);
   EXPECT_FALSE(out.hindered());
+  // One that claims another device shares no GPU with them.
+  const std::string claims = R"("nodeName":"gpu-1","resourceClaims":[{"name":"n","resourceClaimName":"nic"}],)";
+  for (const PodCause& cause : explained.pod(pod("", claims, "", R"("phase":"Running")")).causes)
+    EXPECT_NE(cause.reason.code, "SharesGPUs");
 }
 
 TEST(ExplainPodOnNode, OneThatANodeWaitsForIsReportedAsSuch) {

@@ -183,6 +183,9 @@ TEST_F(Commands, LintChecksProfilesAgainstTheNodesAndOperandsBesideThem) {
   EXPECT_EQ(lint({.files = {values, map}}), 1);
   EXPECT_NE(out_.str().find("values.yaml:2:"), std::string::npos) << out_.str();
   EXPECT_NE(out_.str().find("did you mean \"any\"?"), std::string::npos) << out_.str();
+  // Of two ConfigMaps of that name, the one that has the key is meant.
+  const std::string right = write("right.yaml", "devicePlugin:\n  config: {name: mps-config, default: any}\n");
+  EXPECT_EQ(lint({.files = {right, map, other}}), 0) << out_.str();
   EXPECT_EQ(lint({.files = {values}}), 0) << out_.str();
 }
 
