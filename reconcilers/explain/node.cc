@@ -302,6 +302,14 @@ void add_shared_gpus(const Snapshot& snapshot, const FleetIndex::Impl& index, No
   }
 }
 
+void add_setup_findings(const std::vector<Diagnostic>& setup, NodeExplanation& out) {
+  for (const Diagnostic& d : setup) {
+    std::string message = d.path.empty() ? d.message : fmt::format("{}: {}", d.path, d.message);
+    if (d.message == out.shown.message) out.of_headline.insert(name_nodes_in(shown_message(message), {out.node}));
+    out.findings.push_back(found(d.severity, node_ref(out.node), d.code, std::move(message)));
+  }
+}
+
 // Makes the messages printable, and finds what to do about each finding.
 void complete_findings(const World& world, const FleetIndex::Impl& index, NodeExplanation& out) {
   for (Finding& finding : out.findings) {
@@ -377,12 +385,7 @@ std::optional<NodeExplanation> explain_node(const Snapshot& snapshot, FleetIndex
     }
     add_rows(*node, *a, out);
     add_operands(index.impl(), *a, out);
-    for (const Diagnostic& d : a->setup == nullptr || unknown ? std::vector<Diagnostic>() : *a->setup) {
-      out.findings.push_back(found(d.severity, node_ref(out.node), d.code,
-                                   d.path.empty() ? d.message : fmt::format("{}: {}", d.path, d.message)));
-      if (d.message == out.shown.message)
-        out.of_headline.insert(name_nodes_in(shown_message(out.findings.back().why.message), {out.node}));
-    }
+    if (a->setup != nullptr && !unknown) add_setup_findings(*a->setup, out);
   }
   add_notes(pass, index.impl(), *node, a, out);
   add_consumers(snapshot, out);

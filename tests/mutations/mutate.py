@@ -7,7 +7,7 @@ suite has noticed. Prints one line for each, and at the end how many were notice
 
   NAME          only entries whose name, file or YAML file contains one of these texts
   --sample N    N entries: those that stand for a promise (S1 to S14) and some of the others, in an order that depends on
-                their names alone, so that the beginning of a run is a fair sample of the whole
+                their names alone, so that the beginning of a run is a fair sample
   --journal F   writes each result to file F as well, and leaves out the entries that F has already: an interrupted run
                 goes on where it stopped
   --all         asks every suite, the simulator too, whether others have noticed or not, and records who notices: all tests
@@ -368,7 +368,7 @@ def write_result(journal, name, result, detail):
 
 
 def sample(chosen, count):
-    """So many entries, of which a quarter stands for no promise."""
+    """So many entries; a quarter of them stands for no promise."""
     ordered = sorted(chosen, key=lambda entry: hashlib.sha256(entry["name"].encode()).hexdigest())
     promised = [entry for entry in ordered if "promise" in entry]
     others = [entry for entry in ordered if "promise" not in entry]
@@ -382,7 +382,7 @@ def sample(chosen, count):
 def main():
     parser = argparse.ArgumentParser(prog="./dev mutate", description="Seeded mistakes, and which test notices each.")
     parser.add_argument("names", nargs="*", metavar="NAME", help="only entries whose name or file contains this")
-    parser.add_argument("--sample", type=int, metavar="N", help="N entries, most of which stand for a promise")
+    parser.add_argument("--sample", type=int, metavar="N", help="N entries; most of them stand for a promise")
     parser.add_argument("--journal", metavar="FILE", help="results are kept there, and not asked for again")
     parser.add_argument("--all", action="store_true", help="record all tests that fail, not only the first")
     parser.add_argument("--here", action="store_true", help="change this checkout itself, a copy that nobody else uses")
