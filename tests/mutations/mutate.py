@@ -10,6 +10,7 @@ suite has noticed. Prints one line for each, and at the end how many were notice
                 their names alone, so that the beginning of a run is a fair sample
   --journal F   writes each result to file F as well, and leaves out the entries that F has already: an interrupted run
                 goes on where it stopped
+  --changed [BASE]  mistakes made by rule (by_rule.py) on the product's lines that differ from BASE, instead of the entries
   --all         asks every suite, the simulator too, whether others have noticed or not, and records who notices: all tests
                 of a C++ suite, the first of a simulated one, and twelve scenarios
   --here        makes the changes in this checkout itself, with its build folder: a copy that nobody else uses
@@ -41,6 +42,8 @@ from xml.etree import ElementTree
 
 import yaml
 
+import by_rule
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.realpath(os.path.join(HERE, "..", ".."))
 TREE = ROOT if "--here" in sys.argv else os.path.join(ROOT, "build", "mutate", "tree")
@@ -53,7 +56,8 @@ OF_THE_PROGRAM = {"mps_daemon": "tests/controller/mps_daemon/mps_daemon_test.py"
                   "scenarios": "tests/scenarios/suite.py"}
 # What a change leaves unused is no mistake here.
 UNUSED = "".join('#pragma GCC diagnostic ignored "-Wunused-%s"\n' % what for what in
-                 ("variable", "parameter", "function", "value", "but-set-variable", "but-set-parameter"))
+                 ("variable", "parameter", "function", "value", "but-set-variable", "but-set-parameter")) + \
+    '#pragma GCC diagnostic ignored "-Wparentheses"\n'
 # A suite that computes longer than this hangs, which is noticed as well; so does one that waits longer. Seconds of the
 # processor, so that a busy machine looks like an idle one, and of the clock.
 LONGEST_COMPUTING = 300
@@ -78,6 +82,8 @@ def entries():
 def problem_of(entry, root):
     """Why an entry does not fit the code below `root`; empty: it does."""
     path = os.path.join(root, entry["file"])
+    if "line" in entry:  # Made of the code as it is.
+        return ""
     if not os.path.exists(path):
         return "file %s is gone" % entry["file"]
     with open(path, encoding="utf-8") as text:
@@ -85,6 +91,14 @@ def problem_of(entry, root):
     if count == 1:
         return ""
     return "its text occurs %d times in %s: %s" % (count, entry["file"], entry["before"].strip().split("\n")[0])
+
+
+def with_mistake(original, entry):
+    if "line" not in entry:
+        return original.replace(entry["before"], entry["after"])
+    lines = original.split("\n")
+    lines[entry["line"] - 1] = entry["after"]
+    return "\n".join(lines)
 
 
 # --- The worktree.
@@ -324,7 +338,7 @@ class Mutator:
             original = text.read()
         try:
             with open(path, "w", encoding="utf-8") as text:
-                text.write(UNUSED + original.replace(entry["before"], entry["after"]))
+                text.write(UNUSED + with_mistake(original, entry))
             return self.find_all(entry) if self.asks_all else self.find_suite(entry)
         finally:
             with open(path, "w", encoding="utf-8") as text:
@@ -385,6 +399,7 @@ def main():
     parser.add_argument("--sample", type=int, metavar="N", help="N entries; most of them stand for a promise")
     parser.add_argument("--journal", metavar="FILE", help="results are kept there, and not asked for again")
     parser.add_argument("--all", action="store_true", help="record all tests that fail, not only the first")
+    parser.add_argument("--changed", nargs="?", const="HEAD", metavar="BASE", help="by rule, on the product's lines that differ from BASE (HEAD)")
     parser.add_argument("--here", action="store_true", help="change this checkout itself, a copy that nobody else uses")
     parser.add_argument("--table", metavar="FILE", help="only: what the suites of that journal notice")
     parser.add_argument("--check", action="store_true", help="only: does every entry still fit the code?")
@@ -392,7 +407,7 @@ def main():
     given = parser.parse_args()
     if given.table:
         return print_table(given.table)
-    everything = entries()
+    everything = by_rule.entries(ROOT, given.changed) if given.changed else entries()
     chosen = [entry for entry in everything if not given.names or
               any(text in entry["name"] or text in entry["file"] or text in entry["source"] for text in given.names)]
     if not chosen:
