@@ -187,16 +187,28 @@ function(gso_library name)
   gso_compile(${name} SOURCES ${ARG_SOURCES} HEADERS ${ARG_HEADERS} ${for_size})
 endfunction()
 
-# gso_test(NAME LABEL SOURCES… DEPENDS … HEADERS name): a GoogleTest executable, one ctest entry, with a ctest label.
+# gso_test(NAME LABEL SOURCES… DEPENDS … HEADERS name): a GoogleTest executable, one ctest entry, with a ctest label. With
+# SHARDS 4, four entries that each run a quarter, so that ctest -j spreads them: NAME, NAME_1, …
 function(gso_test name)
-  cmake_parse_arguments(ARG "" "LABEL;TIMEOUT;HEADERS" "SOURCES;DEPENDS;ENVIRONMENT" ${ARGN})
+  cmake_parse_arguments(ARG "" "LABEL;TIMEOUT;HEADERS;SHARDS" "SOURCES;DEPENDS;ENVIRONMENT" ${ARGN})
   add_executable(${name})
   target_link_libraries(${name} PRIVATE gso::options ${ARG_DEPENDS} GTest::gmock GTest::gtest_main)
   gso_compile(${name} SOURCES ${ARG_SOURCES} HEADERS ${ARG_HEADERS})
-  add_test(NAME ${name} COMMAND ${name})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 300)
   endif()
-  set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABEL}" TIMEOUT ${ARG_TIMEOUT}
-    ENVIRONMENT "GSO_SOURCE_DIR=${PROJECT_SOURCE_DIR};${ARG_ENVIRONMENT}")
+  add_test(NAME ${name} COMMAND ${name})
+  set(entries ${name})
+  set(environment "GSO_SOURCE_DIR=${PROJECT_SOURCE_DIR}" ${ARG_ENVIRONMENT})
+  if(ARG_SHARDS)
+    math(EXPR last "${ARG_SHARDS} - 1")
+    foreach(shard RANGE 1 ${last})
+      # A report of its own name: those that begin in one moment would choose the same.
+      add_test(NAME ${name}_${shard} COMMAND sh -c
+        "export GTEST_SHARD_INDEX=${shard} GTEST_OUTPUT=\"\${GTEST_OUTPUT:+\${GTEST_OUTPUT}${name}_${shard}.xml}\"; exec $<TARGET_FILE:${name}>")
+      list(APPEND entries ${name}_${shard})
+    endforeach()
+    list(APPEND environment GTEST_TOTAL_SHARDS=${ARG_SHARDS} GTEST_SHARD_INDEX=0)
+  endif()
+  set_tests_properties(${entries} PROPERTIES LABELS "${ARG_LABEL}" TIMEOUT ${ARG_TIMEOUT} ENVIRONMENT "${environment}")
 endfunction()
