@@ -12,7 +12,7 @@
 #include <fmt/format.h>
 
 #include "k8sclient/transport/transport.h"
-#include "tests/controller/scripted_transport.h"
+#include "tests/k8sclient/scripted_transport.h"
 
 namespace gso {
 
@@ -31,7 +31,7 @@ class AuthorizingTransport final : public k8s::Transport {
   boost::asio::awaitable<k8s::Result<k8s::HttpResponse>> send(k8s::HttpRequest request) override {
     if (request.path.find("/selfsubjectaccessreviews") != std::string::npos) co_return review(request.body);
     const std::string why = refusal(request);
-    if (!why.empty()) co_return std::move(ScriptedAnswer::status(403, "Forbidden", why).response);
+    if (!why.empty()) co_return k8s::test::Answer::status_of(403, "Forbidden", why).response();
     k8s::Result<k8s::HttpResponse> answer = co_await behind_->send(request);
     co_return answer;
   }
@@ -90,7 +90,7 @@ class AuthorizingTransport final : public k8s::Transport {
     wanted.ns = asked.value("namespace", "");
     wanted.resource = asked.value("resource", "") + (sub.empty() ? "" : "/" + sub);
     review["status"]["allowed"] = is_allowed(wanted);
-    return ScriptedAnswer::json(201, review.dump()).response;
+    return k8s::test::Answer::json(201, review.dump()).response();
   }
 
   [[nodiscard]] bool is_allowed(const Wanted& wanted) const {

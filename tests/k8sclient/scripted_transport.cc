@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace k8s::test {
 namespace {
 
@@ -9,8 +11,7 @@ namespace asio = boost::asio;
 
 class ScriptedStream final : public ByteStream {
  public:
-  ScriptedStream(gso::sim::SimClock* clock, Answer answer, int* open)
-      : clock_(clock), answer_(std::move(answer)), open_(open) {
+  ScriptedStream(Clock* clock, Answer answer, int* open) : clock_(clock), answer_(std::move(answer)), open_(open) {
     ++*open_;
     if (answer_.status < 300) return;
     if (!answer_.body.empty()) answer_.stream.push_back({{}, answer_.body});
@@ -36,7 +37,7 @@ class ScriptedStream final : public ByteStream {
   }
 
  private:
-  gso::sim::SimClock* clock_;
+  Clock* clock_;
   Answer answer_;
   int* open_;
   std::size_t at_ = 0;
@@ -44,10 +45,22 @@ class ScriptedStream final : public ByteStream {
 
 }  // namespace
 
-Answer Answer::status_of(int code, const std::string& reason, const std::string& message) {
-  return Answer::code(code, fmt::format(R"({{"kind":"Status","apiVersion":"v1","status":"Failure","message":"{}",)"
-                                        R"("reason":"{}","code":{}}})",
-                                        message, reason, code));
+Answer Answer::status_of(int code, const std::string& reason, const std::string& message,
+                         const std::string& retry_after, const std::string& cause) {
+  const std::string causes = cause.empty()
+                                 ? std::string()
+                                 : fmt::format(R"("details":{{"causes":[{{"reason":"{}","message":"why"}}]}},)", cause);
+  Answer out = Answer::json(
+      code, fmt::format(R"({{"kind":"Status","apiVersion":"v1","metadata":{{}},"status":"Failure","message":"{}",)"
+                        R"("reason":"{}",{}"code":{}}})",
+                        message, reason, causes, code));
+  if (!retry_after.empty()) out.headers.emplace_back("retry-after", retry_after);
+  return out;
+}
+
+Answer Answer::budget(const std::string& retry_after) {
+  return status_of(429, "TooManyRequests", "Cannot evict pod as it would violate the pod's disruption budget.",
+                   retry_after, "DisruptionBudget");
 }
 
 std::string event(const std::string& type, const std::string& name, int resource_version, const std::string& extra) {
@@ -79,6 +92,7 @@ std::string page(int resource_version, const std::vector<std::string>& names, co
 Answer ScriptedTransport::next(const HttpRequest& request) {
   requests.push_back(request);
   times.push_back(clock_->monotonic());
+  if (handler_) return handler_(request);
   if (!script_.empty()) {
     Answer answer = std::move(script_.front());
     script_.pop_front();
@@ -89,11 +103,23 @@ Answer ScriptedTransport::next(const HttpRequest& request) {
   return Answer::code(500);
 }
 
+std::vector<std::string> ScriptedTransport::lines() const {
+  std::vector<std::string> out;
+  for (const HttpRequest& request : requests)
+    out.push_back(fmt::format("{} {}", to_string(request.method), request.path.substr(0, request.path.find('?'))));
+  return out;
+}
+
 asio::awaitable<Result<HttpResponse>> ScriptedTransport::send(HttpRequest request) {
+  most_in_flight = std::max(most_in_flight, ++in_flight);
   const Answer answer = next(request);
-  if (answer.takes > Duration::zero()) co_await clock_->sleep_for(answer.takes);
+  const bool late = answer.takes > request.timeout;
+  const Duration takes = late ? Duration(request.timeout) : answer.takes;
+  if (takes > Duration::zero()) co_await clock_->sleep_for(takes);
+  --in_flight;
+  if (late) co_return fail(Reason::timeout, "no answer in time");
   if (answer.error) co_return std::unexpected(*answer.error);
-  co_return HttpResponse{answer.status, answer.headers, answer.body};
+  co_return answer.response();
 }
 
 asio::awaitable<Result<std::unique_ptr<ByteStream>>> ScriptedTransport::open(HttpRequest request) {

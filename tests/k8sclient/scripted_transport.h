@@ -1,4 +1,5 @@
-// An in-memory Transport that answers from a script, in order, and remembers what was asked. Time is SimClock's.
+// An in-memory Transport that answers from a script, in order, or by a function, and remembers what was asked. Time is
+// SimClock's. No sockets.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -8,12 +9,14 @@
 #include <boost/asio/io_context.hpp>
 #include <deque>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "k8sclient/clock.h"
 #include "k8sclient/transport/transport.h"
 #include "tests/sim/sim_clock.h"
 
@@ -32,20 +35,28 @@ struct Answer {
   std::string body;
   std::vector<std::pair<std::string, std::string>> headers;
   std::optional<Error> error = std::nullopt;  // No answer at all.
-  Duration takes{0};
+  Duration takes{0};              // More than the request's timeout: no answer in time, but the script has gone on.
   std::vector<StreamAct> stream;  // For open(): what is read; afterwards it stays silent.
+
+  [[nodiscard]] HttpResponse response() const { return {status, headers, body}; }
 
   static Answer ok(std::string body) { return {200, std::move(body), {}, {}, {}, {}}; }
   static Answer code(int status, std::string body = {}) { return {status, std::move(body), {}, {}, {}, {}}; }
   static Answer retry_after(int status, std::string seconds) {
     return {status, {}, {{"retry-after", std::move(seconds)}}, {}, {}, {}};
   }
+  static Answer json(int status, std::string body, Duration takes = {}) {
+    return {status, std::move(body), {{"content-type", "application/json"}}, {}, takes, {}};
+  }
   static Answer broken(Reason reason = Reason::transport) {
     return {0, {}, {}, Error{reason, 0, "scripted failure"}, {}, {}};
   }
   static Answer streaming(std::vector<StreamAct> acts) { return {200, {}, {}, {}, {}, std::move(acts)}; }
-  // A metav1.Status.
-  static Answer status_of(int code, const std::string& reason, const std::string& message = "said so");
+  // A metav1.Status. `cause`: the reason of its one cause, if any.
+  static Answer status_of(int code, const std::string& reason, const std::string& message = "said so",
+                          const std::string& retry_after = {}, const std::string& cause = {});
+  // A PodDisruptionBudget refuses an eviction.
+  static Answer budget(const std::string& retry_after = {});
 };
 
 // A watch event line.
@@ -58,7 +69,8 @@ struct Answer {
 
 class ScriptedTransport final : public Transport {
  public:
-  explicit ScriptedTransport(gso::sim::SimClock* clock) : clock_(clock) {}
+  using Handler = std::function<Answer(const HttpRequest&)>;
+  explicit ScriptedTransport(Clock* clock, Handler handler = nullptr) : clock_(clock), handler_(std::move(handler)) {}
 
   void then(Answer answer) { script_.push_back(std::move(answer)); }
   // What is answered when the script has ended; without it, a request fails the test.
@@ -70,11 +82,16 @@ class ScriptedTransport final : public Transport {
   std::vector<HttpRequest> requests;
   std::vector<MonoTime> times;  // When each request was sent.
   int open_streams = 0;
+  int in_flight = 0;
+  int most_in_flight = 0;
+  // "PATCH /api/v1/nodes/n1" of every request so far, without the query.
+  [[nodiscard]] std::vector<std::string> lines() const;
   [[nodiscard]] std::size_t left() const { return script_.size(); }
 
  private:
   Answer next(const HttpRequest& request);
-  gso::sim::SimClock* clock_;
+  Clock* clock_;
+  Handler handler_;
   std::deque<Answer> script_;
   std::optional<Answer> default_;
 };

@@ -13,13 +13,14 @@
 #include "controller/commands/commands.h"
 #include "controller/commands/status.h"
 #include "controller/runtime/task_group.h"
-#include "tests/controller/scripted_transport.h"
 #include "tests/controller/sim_time.h"
+#include "tests/k8sclient/scripted_transport.h"
 
 namespace gso::session_test {
 namespace {
 
 using namespace std::chrono_literals;
+using k8s::test::Answer;
 using testing::HasSubstr;
 
 class SessionTest : public testing::Test {
@@ -46,8 +47,8 @@ class SessionTest : public testing::Test {
   Sim sim;
   std::ostringstream out;
   std::ostringstream err;
-  ScriptedAnswer answer = ScriptedAnswer::status(500, "InternalError", "etcd is gone");
-  ScriptedTransport transport{&sim.clock, [this](const k8s::HttpRequest&) { return answer; }};
+  Answer answer = Answer::status_of(500, "InternalError", "etcd is gone");
+  k8s::test::ScriptedTransport transport{&sim.clock, [this](const k8s::HttpRequest&) { return answer; }};
   k8s::ApiClient client{&transport, &sim.clock, interactive_client_options(Options())};
   WaitNotice notice{{.behind = &transport,
                      .clock = &sim.clock,
@@ -61,14 +62,14 @@ class SessionTest : public testing::Test {
 TEST_F(SessionTest, AServerThatAnswers500EndsACommandAfterAFewRequests) {
   EXPECT_EQ(status(), 2);
   EXPECT_THAT(err.str(), HasSubstr("status: list nodes: etcd is gone (HTTP 500)"));
-  EXPECT_LE(transport.seen.size(), 24U) << "eight kinds, three attempts each";
+  EXPECT_LE(transport.requests.size(), 24U) << "eight kinds, three attempts each";
   EXPECT_LE(sim.clock.monotonic().since_boot, 15s);
 }
 
 TEST_F(SessionTest, SoDoesOneThatAsksForPatience) {
-  answer = ScriptedAnswer::status(503, "ServiceUnavailable", "starting", "20");
+  answer = Answer::status_of(503, "ServiceUnavailable", "starting", "20");
   EXPECT_EQ(status(), 2);
-  EXPECT_LE(transport.seen.size(), 16U);
+  EXPECT_LE(transport.requests.size(), 16U);
   EXPECT_LE(sim.clock.monotonic().since_boot, 60s);
 }
 
@@ -82,14 +83,14 @@ TEST_F(SessionTest, RequestTimeoutBoundsARequestWithItsRetries) {
   Options options;
   options.request_timeout = 4s;
   k8s::ApiClient hurried(&transport, &sim.clock, interactive_client_options(options));
-  answer.delay = 1h;
+  answer.takes = 1h;
   const k8s::MonoTime begun = sim.clock.monotonic();
   EXPECT_FALSE(sim.run(hurried.get_path("/version")));
   EXPECT_LE(sim.clock.monotonic() - begun, 4s);
 }
 
 TEST_F(SessionTest, AWaitForAnAnswerIsAnnouncedOnce) {
-  answer = ScriptedAnswer::json(200, "{}", 20s);
+  answer = Answer::json(200, "{}", 20s);
   get("/api/v1/nodes?limit=500");
   EXPECT_EQ(err.str(),
             "gpu-sharing-operator audit: waiting for the API server https://10.0.0.1:6443: no answer to GET "
@@ -97,24 +98,26 @@ TEST_F(SessionTest, AWaitForAnAnswerIsAnnouncedOnce) {
 }
 
 TEST_F(SessionTest, AWaitBetweenAttemptsNamesWhatTheServerAnswers) {
-  answer = ScriptedAnswer::status(503, "ServiceUnavailable", "starting", "10");
+  answer = Answer::status_of(503, "ServiceUnavailable", "starting", "10");
   get("/api/v1/nodes");
   EXPECT_THAT(err.str(), HasSubstr("it answers GET /api/v1/nodes with HTTP 503. A request ends"));
   EXPECT_EQ(std::ranges::count(err.str(), '\n'), 1) << err.str();
 }
 
 TEST_F(SessionTest, AFailureThatEndsWithAQuestionGetsNoSecondStop) {
-  answer = ScriptedAnswer{k8s::fail(k8s::Reason::transport, "cannot connect: refused; is the address right?"), 3s};
+  answer = Answer::broken();
+  answer.takes = 3s;
+  answer.error->message = "cannot connect: refused; is the address right?";
   get("/api/v1/nodes");
   EXPECT_THAT(err.str(), HasSubstr("is the address right? A request ends"));
 }
 
 TEST_F(SessionTest, AShortWaitAndALiveViewAreNotAnnounced) {
-  answer = ScriptedAnswer::json(200, "{}", 3s);
+  answer = Answer::json(200, "{}", 3s);
   get("/api/v1/nodes");
   EXPECT_EQ(err.str(), "");
   notice.end();
-  answer.delay = 20s;
+  answer.takes = 20s;
   get("/api/v1/nodes");
   EXPECT_EQ(err.str(), "");
 }

@@ -18,13 +18,14 @@
 #include "reconcilers/model/foreign_names.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/tenant_memory.h"
-#include "tests/controller/scripted_transport.h"
 #include "tests/controller/sim_time.h"
+#include "tests/k8sclient/scripted_transport.h"
 
 namespace gso::node_consumers_test {
 namespace {
 
 using namespace std::chrono_literals;
+using k8s::test::Answer;
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
@@ -52,7 +53,7 @@ class NodeConsumersTest : public testing::Test {
     return sim.run(read_consumers(&client, &sim.clock, &world, &settings, "n1", limits));
   }
   bool refresh() { return sim.run(reader.refresh({"n1"})); }
-  void answer(std::vector<std::string> items) { next = ScriptedAnswer::json(200, page(items)); }
+  void answer(std::vector<std::string> items) { next = Answer::json(200, page(items)); }
   // Pods of node n1 can have GPUs by claims.
   void offer_gpus_by_dra() {
     ResourceSlice slice;
@@ -67,13 +68,13 @@ class NodeConsumersTest : public testing::Test {
 
   Sim sim;
   std::string log;
-  ScriptedAnswer next = ScriptedAnswer::json(200, page({}));
-  std::map<std::string, ScriptedAnswer> claims;  // By name.
-  ScriptedTransport transport{&sim.clock, [this](const k8s::HttpRequest& request) {
-                                const std::string& path = request.path;
-                                const auto claim = claims.find(path.substr(path.rfind('/') + 1));
-                                return claim == claims.end() ? next : claim->second;
-                              }};
+  Answer next = Answer::json(200, page({}));
+  std::map<std::string, Answer> claims;  // By name.
+  k8s::test::ScriptedTransport transport{&sim.clock, [this](const k8s::HttpRequest& request) {
+                                           const std::string& path = request.path;
+                                           const auto claim = claims.find(path.substr(path.rfind('/') + 1));
+                                           return claim == claims.end() ? next : claim->second;
+                                         }};
   k8s::ApiClient client{&transport, &sim.clock, {}};
   World world;
   FleetIndex index;
@@ -130,7 +131,7 @@ TEST_F(NodeConsumersTest, PodsThatUseGpusAreConsumersAndOthersAreNot) {
   ASSERT_TRUE(found.has_value()) << found.error().message;
   ASSERT_EQ(found->pods.size(), 1U);
   EXPECT_EQ(found->pods.front().meta.name, "job");
-  EXPECT_THAT(transport.seen.front().request.path, HasSubstr("spec.nodeName"));
+  EXPECT_THAT(transport.requests.front().path, HasSubstr("spec.nodeName"));
 }
 
 TEST_F(NodeConsumersTest, PodsThatCannotBeDecodedMakeTheAnswerUnknownAndAllAreNamed) {
@@ -153,9 +154,9 @@ TEST_F(NodeConsumersTest, ARequestForMoreGpusThanThereAreIsARequest) {
 }
 
 TEST_F(NodeConsumersTest, AForbiddenListNamesTheMissingRule) {
-  next = ScriptedAnswer::status(403, "Forbidden",
-                                "pods is forbidden: User \\\"oncall\\\" cannot list resource \\\"pods\\\" in API group "
-                                "\\\"\\\" at the cluster scope");
+  next = Answer::status_of(403, "Forbidden",
+                           "pods is forbidden: User \\\"oncall\\\" cannot list resource \\\"pods\\\" in API group "
+                           "\\\"\\\" at the cluster scope");
   const k8s::Result<NodeConsumers> found = read();
   ASSERT_FALSE(found.has_value());
   EXPECT_EQ(found.error().reason, k8s::Reason::forbidden);
@@ -166,7 +167,7 @@ TEST_F(NodeConsumersTest, ANodeThatWasListedAMomentAgoIsNotListedAgain) {
   answer({pod("job", "2")});
   EXPECT_TRUE(refresh());
   EXPECT_FALSE(refresh());
-  EXPECT_EQ(transport.seen.size(), 1U);
+  EXPECT_EQ(transport.requests.size(), 1U);
   EXPECT_EQ(woken.size(), 1U) << "the pass is repeated when the listing is old enough";
   sim.clock.run_for(1s);
   EXPECT_TRUE(refresh());
@@ -187,11 +188,11 @@ std::string claiming(const std::string& name, const std::vector<std::string>& cl
                      name, name, asked, made);
 }
 // A claim that is allocated to devices of this driver; empty: it is not allocated.
-ScriptedAnswer claim(const std::string& name, const std::string& driver) {
+Answer claim(const std::string& name, const std::string& driver) {
   const std::string results =
       R"({"allocation":{"devices":{"results":[{"request":"r","driver":")" + driver + R"("}]}}})";
-  return ScriptedAnswer::json(200, R"({"kind":"ResourceClaim","metadata":{"name":")" + name +
-                                       R"(","namespace":"team"},"status":)" + (driver.empty() ? "{}" : results) + "}");
+  return Answer::json(200, R"({"kind":"ResourceClaim","metadata":{"name":")" + name +
+                               R"(","namespace":"team"},"status":)" + (driver.empty() ? "{}" : results) + "}");
 }
 
 // A claim can be for a network card: what it is allocated to decides, and is read once.
@@ -208,9 +209,9 @@ TEST_F(NodeConsumersTest, AClaimCountsIfItsDriverIsOneOfGpus) {
   };
   EXPECT_THAT(shown(), testing::ElementsAre("train", "comes", "asks"));
   EXPECT_EQ(reader.listings().at("n1").unknown, "");
-  EXPECT_EQ(transport.seen.size(), 5U) << "the list, and the claims until one is for a GPU";
-  claims.at("net") = ScriptedAnswer::broken();
-  claims.at("gpu") = ScriptedAnswer::broken();
+  EXPECT_EQ(transport.requests.size(), 5U) << "the list, and the claims until one is for a GPU";
+  claims.at("net") = Answer::broken();
+  claims.at("gpu") = Answer::broken();
   claims.at("new") = claim("new", "dra.networking");
   answer({claiming("web", {"net"}), claiming("train", {"net", "gpu"}), claiming("comes", {"new"})});
   sim.clock.run_for(1s);
@@ -221,10 +222,10 @@ TEST_F(NodeConsumersTest, AClaimCountsIfItsDriverIsOneOfGpus) {
 
 TEST_F(NodeConsumersTest, AClaimThatCannotBeReadMakesTheAnswerUnknown) {
   offer_gpus_by_dra();
-  claims = {{"net", ScriptedAnswer::status(403, "Forbidden",
-                                           "resourceclaims.resource.k8s.io \\\"net\\\" is forbidden: User "
-                                           "\\\"oncall\\\" cannot get resource \\\"resourceclaims\\\" in API group "
-                                           "\\\"resource.k8s.io\\\" in the namespace \\\"team\\\"")}};
+  claims = {{"net", Answer::status_of(403, "Forbidden",
+                                      "resourceclaims.resource.k8s.io \\\"net\\\" is forbidden: User "
+                                      "\\\"oncall\\\" cannot get resource \\\"resourceclaims\\\" in API group "
+                                      "\\\"resource.k8s.io\\\" in the namespace \\\"team\\\"")}};
   answer({claiming("web", {"net"})});
   const k8s::Result<NodeConsumers> found = read();
   ASSERT_TRUE(found.has_value()) << found.error().message;
@@ -235,7 +236,7 @@ TEST_F(NodeConsumersTest, AClaimThatCannotBeReadMakesTheAnswerUnknown) {
 
 TEST_F(NodeConsumersTest, AClaimThatDoesNotExistMakesOnlyItsPodAConsumer) {
   offer_gpus_by_dra();
-  claims = {{"gone", ScriptedAnswer::status(404, "NotFound", "resourceclaims.resource.k8s.io \\\"gone\\\" not found")}};
+  claims = {{"gone", Answer::status_of(404, "NotFound", "resourceclaims.resource.k8s.io \\\"gone\\\" not found")}};
   answer({claiming("web", {"gone"})});
   const k8s::Result<NodeConsumers> found = read();
   ASSERT_TRUE(found.has_value()) << found.error().message;
@@ -248,19 +249,19 @@ TEST_F(NodeConsumersTest, ClaimsAreNotReadWhereNothingDependsOnThem) {
   world.resource_slices.init();
   world.resource_slices.init_done();
   EXPECT_TRUE(read().has_value()) << "no DRA driver offers GPUs of the node";
-  EXPECT_EQ(transport.seen.size(), 1U);
+  EXPECT_EQ(transport.requests.size(), 1U);
 }
 
 // An API server that has no index of nodes reads all pods for each list.
 TEST_F(NodeConsumersTest, AListThatTakesLongHoldsUpNoOtherNode) {
-  next = ScriptedAnswer::json(200, page({pod("job", "2")}), 8s);
+  next = Answer::json(200, page({pod("job", "2")}), 8s);
   const auto began = sim.clock.monotonic();
   EXPECT_FALSE(refresh());
   EXPECT_LE(sim.clock.monotonic() - began, 1s);
   EXPECT_TRUE(reader.is_busy());
-  next.delay = 1ms;
+  next.takes = 1ms;
   EXPECT_TRUE(sim.run(reader.refresh({"n1", "n2"})));
-  EXPECT_EQ(transport.seen.size(), 2U) << "n1 is being listed";
+  EXPECT_EQ(transport.requests.size(), 2U) << "n1 is being listed";
   EXPECT_TRUE(reader.listings().contains("n2"));
   EXPECT_FALSE(reader.listings().contains("n1"));
   woken.clear();
@@ -276,13 +277,13 @@ TEST_F(NodeConsumersTest, AListThatFailsLeavesTheFormerOneWhichSaysSoAndIsTriedL
   const NodeConsumers& listing = reader.listings().at("n1");
   const k8s::MonoTime listed_at = listing.listed_at;
   sim.clock.run_for(1s);
-  next = ScriptedAnswer::status(403, "Forbidden", "pods is forbidden");
-  const std::size_t before = transport.seen.size();
+  next = Answer::status_of(403, "Forbidden", "pods is forbidden");
+  const std::size_t before = transport.requests.size();
   for (int second = 0; second < 120; ++second) {
     refresh();
     sim.clock.run_for(1s);
   }
-  EXPECT_LE(transport.seen.size() - before, 9U) << "after 1, 2, 4, 8, 16 and then 30 s";
+  EXPECT_LE(transport.requests.size() - before, 9U) << "after 1, 2, 4, 8, 16 and then 30 s";
   EXPECT_EQ(listing.listed_at, listed_at) << "it is as old as it is";
   EXPECT_EQ(listing.pods.size(), 1U);
   EXPECT_TRUE(listing.failed);

@@ -8,13 +8,14 @@
 
 #include "k8sclient/api/client.h"
 #include "k8sclient/value/time.h"
-#include "tests/controller/scripted_transport.h"
 #include "tests/controller/sim_time.h"
+#include "tests/k8sclient/scripted_transport.h"
 
 namespace gso::reads_test {
 namespace {
 
 using namespace std::chrono_literals;
+using k8s::test::Answer;
 
 const k8s::WallTime kThen = *k8s::parse_rfc3339("2026-03-01T10:00:00Z");
 
@@ -65,8 +66,8 @@ const std::string kGroup =
 
 TEST(DiscoveryOnce, AsksTheGroupWhereOnlyTheListOfAllKindsIsForbidden) {
   Sim sim;
-  ScriptedTransport transport(&sim.clock, [](const k8s::HttpRequest& request) {
-    return request.path == "/apis" ? ScriptedAnswer::status(403, "Forbidden", "no") : ScriptedAnswer::json(200, kGroup);
+  k8s::test::ScriptedTransport transport(&sim.clock, [](const k8s::HttpRequest& request) {
+    return request.path == "/apis" ? Answer::status_of(403, "Forbidden", "no") : Answer::json(200, kGroup);
   });
   k8s::ApiClient client(&transport, &sim.clock, {});
   DiscoveryOnce discovery(&client);
@@ -81,7 +82,7 @@ TEST(DiscoveryOnce, AsksTheGroupWhereOnlyTheListOfAllKindsIsForbidden) {
 
 TEST(DiscoveryOnce, SaysThatTheServerFailsWithoutAskingEachGroup) {
   Sim sim;
-  ScriptedTransport transport(&sim.clock, [](const k8s::HttpRequest&) { return ScriptedAnswer::broken(); });
+  k8s::test::ScriptedTransport transport(&sim.clock, [](const k8s::HttpRequest&) { return Answer::broken(); });
   k8s::ClientOptions options;
   options.max_retries = 0;
   k8s::ApiClient client(&transport, &sim.clock, options);

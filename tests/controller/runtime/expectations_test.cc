@@ -18,6 +18,7 @@ namespace {
 
 using namespace executor_test;
 using namespace std::chrono_literals;
+using k8s::test::Answer;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
@@ -30,13 +31,11 @@ class ExpectationsTest : public ExecutorTest {
 };
 
 TEST_F(ExpectationsTest, AWriteWithoutAnAnswerIsSettledByALiveRead) {
-  script["PATCH"] = [] { return ScriptedAnswer::broken(); };
+  script["PATCH"] = [] { return Answer::broken(); };
   execute({patch("n1", {{"a", "1"}})});
   EXPECT_FALSE(expectations.current());
   EXPECT_LE(expectations.next_refresh(), sim.clock.monotonic()) << "at once";
-  script["GET /api/v1/nodes/n1"] = [] {
-    return ScriptedAnswer::json(200, node_json("n1", 7, R"(,"labels":{"a":"1"})"));
-  };
+  script["GET /api/v1/nodes/n1"] = [] { return Answer::json(200, node_json("n1", 7, R"(,"labels":{"a":"1"})")); };
   settle_overdue();
   EXPECT_TRUE(expectations.current());
   EXPECT_EQ(world.nodes.find("n1")->meta.labels.get("a"), "1") << "the store learned it";
@@ -50,9 +49,9 @@ TEST_F(ExpectationsTest, AChangeWhoseAnswerWasLostKeepsItsSlotWhileItCanStillBeg
     std::get<PatchNode>(begins.action).resource_version = "1";
     return begins;
   };
-  script["PATCH"] = [] { return ScriptedAnswer::broken(); };
+  script["PATCH"] = [] { return Answer::broken(); };
   execute({begin("n1"), begin("n2")});
-  script["GET /api/v1/nodes/n2"] = [] { return ScriptedAnswer::json(200, node_json("n2", 3)); };
+  script["GET /api/v1/nodes/n2"] = [] { return Answer::json(200, node_json("n2", 3)); };
   settle_overdue();
   NodesBeingWritten nodes = expectations.nodes();
   ASSERT_TRUE(nodes.contains("n1")) << "it is still the version that was planned from";
@@ -98,7 +97,7 @@ TEST_F(ExpectationsTest, ALiveReadThatTheWatchHasOvertakenIsNotPutBack) {
   const ObjectRef node{"v1", "Node", "", "n1", ""};
   script["GET /api/v1/nodes/n1"] = [&] {
     world.nodes.apply(*project_node(node_json("n1", 12, R"(,"labels":{"a":"newer"})")));
-    return ScriptedAnswer::json(200, node_json("n1", 9, R"(,"labels":{"a":"older"})"));
+    return Answer::json(200, node_json("n1", 9, R"(,"labels":{"a":"older"})"));
   };
   EXPECT_TRUE(sim.run(expectations.refresh_one(node)).has_value());
   EXPECT_EQ(world.nodes.find("n1")->meta.labels.get("a"), "newer");
@@ -110,11 +109,11 @@ TEST_F(ExpectationsTest, WhatTheWatchHasDeletedIsNotPutBackByALiveReadThatWasOnI
   world.operand_pods.apply(*project_pod(pod));
   script["GET /api/v1/namespaces/gpu-operator/pods/p1"] = [&] {
     world.operand_pods.erase({"gpu-operator", "p1"});
-    return ScriptedAnswer::json(200, pod);
+    return Answer::json(200, pod);
   };
   script["GET /api/v1/nodes/n1"] = [&] {
     world.nodes.erase({"", "n1"});
-    return ScriptedAnswer::json(200, node_json("n1", 5));
+    return Answer::json(200, node_json("n1", 5));
   };
   EXPECT_TRUE(sim.run(expectations.refresh_one({"v1", "Pod", "gpu-operator", "p1", "u1"})).has_value());
   EXPECT_TRUE(sim.run(expectations.refresh_one({"v1", "Node", "", "n1", ""})).has_value());
@@ -125,10 +124,9 @@ TEST_F(ExpectationsTest, WhatTheWatchHasDeletedIsNotPutBackByALiveReadThatWasOnI
 // No watch covers the pods that use GPUs. One in the store of the plugin's pods would count as one of those: as no
 // reason not to restart the plugin beneath it.
 TEST_F(ExpectationsTest, AWorkloadWhoseEvictionGotNoAnswerDoesNotBecomeAPodOfThePlugin) {
-  script["POST"] = [] { return ScriptedAnswer::broken(); };
+  script["POST"] = [] { return Answer::broken(); };
   script["GET /api/v1/namespaces/team/pods/train"] = [] {
-    return ScriptedAnswer::json(200,
-                                R"({"metadata":{"name":"train","namespace":"team","uid":"u9","resourceVersion":"4"}})");
+    return Answer::json(200, R"({"metadata":{"name":"train","namespace":"team","uid":"u9","resourceVersion":"4"}})");
   };
   execute({PlannedAction{"sharing.rollout", EvictPod{{"team", "train"}, "u9"}, {"Evict", ""}, true, "n1"}});
   settle_overdue();
@@ -140,7 +138,7 @@ TEST_F(ExpectationsTest, AWorkloadWhoseEvictionGotNoAnswerDoesNotBecomeAPodOfThe
 
 TEST_F(ExpectationsTest, AStalledWatchIsOvercomeByALiveReadAfterPatience) {
   execute({patch("n1", {{"a", "1"}})});
-  script["GET /api/v1/nodes/n1"] = [] { return ScriptedAnswer::json(200, node_json("n1", 3)); };
+  script["GET /api/v1/nodes/n1"] = [] { return Answer::json(200, node_json("n1", 3)); };
   EXPECT_EQ(expectations.next_refresh(), sim.clock.monotonic() + 5s);
   sim.clock.run_for(5s);
   settle_overdue();
@@ -156,7 +154,7 @@ TEST_F(ExpectationsTest, ACompleteViewThatIsOlderThanALiveReadFreesNoNode) {
   execute({begins});
   sim.clock.run_for(5s);
   const std::string written = node_json("n1", 2, R"(,"annotations":{"gpusharing.dev/change":"{}"})");
-  script["GET /api/v1/nodes/n1"] = [&] { return ScriptedAnswer::json(200, written); };
+  script["GET /api/v1/nodes/n1"] = [&] { return Answer::json(200, written); };
   settle_overdue();
   EXPECT_TRUE(expectations.current());
   EXPECT_EQ(expectations.lag(), 0s);
@@ -181,7 +179,7 @@ TEST_F(ExpectationsTest, APodThatALiveReadFoundGoneIsNotThereAgainInAnOlderView)
   execute({drop_pod("n1", "p1", "u1")});
   sim.clock.run_for(5s);
   script["GET /api/v1/namespaces/gpu-operator/pods/p1"] = [] {
-    return ScriptedAnswer::status(404, "NotFound", "pods p1 not found");
+    return Answer::status_of(404, "NotFound", "pods p1 not found");
   };
   settle_overdue();
   EXPECT_TRUE(expectations.current());
@@ -194,7 +192,7 @@ TEST_F(ExpectationsTest, APodThatALiveReadFoundGoneIsNotThereAgainInAnOlderView)
 TEST_F(ExpectationsTest, WhatWasReadIsForgotten) {
   execute({patch("n1", {{"a", "1"}})});
   sim.clock.run_for(5s);
-  script["GET /api/v1/nodes/n1"] = [] { return ScriptedAnswer::json(200, node_json("n1", 2)); };
+  script["GET /api/v1/nodes/n1"] = [] { return Answer::json(200, node_json("n1", 2)); };
   settle_overdue();
   sim.clock.run_for(11min);
   EXPECT_TRUE(expectations.current());
@@ -213,7 +211,7 @@ TEST_F(ExpectationsTest, AWriteThatFollowsDuringALiveReadIsNotSettledByIt) {
   EXPECT_TRUE(expectations.take_overdue().empty()) << "it is being read";
   script["GET /api/v1/nodes/n1"] = [this] {
     expectations.written({"v1", "Node", "", "n1", ""}, "9");
-    return ScriptedAnswer::json(200, node_json("n1", 2));
+    return Answer::json(200, node_json("n1", 2));
   };
   sim.run(expectations.settle(overdue.front()));
   EXPECT_FALSE(expectations.current());
@@ -242,10 +240,10 @@ std::string rollout_json(const std::string& uid, int version, const std::string&
 // Its watch can be seconds behind, and the other rollouts go on.
 TEST_F(ExpectationsTest, AStatusIsKnownFromItsAnswer) {
   world.rollouts.apply(*project_sharing_rollout(rollout_json("u1", 4, "")));
-  script["PATCH"] = [] { return ScriptedAnswer::json(200, rollout_json("u1", 9, "Progressing")); };
+  script["PATCH"] = [] { return Answer::json(200, rollout_json("u1", 9, "Progressing")); };
   execute({status_of("Progressing", 1)});
-  ASSERT_EQ(transport.seen.size(), 1U);
-  EXPECT_EQ(transport.seen.front().request.accept.find("PartialObjectMetadata"), std::string::npos);
+  ASSERT_EQ(transport.requests.size(), 1U);
+  EXPECT_EQ(transport.requests.front().accept.find("PartialObjectMetadata"), std::string::npos);
   EXPECT_TRUE(expectations.fleet_is_current());
   EXPECT_EQ(world.rollouts.find("r1")->phase, "Progressing");
 
@@ -263,7 +261,7 @@ TEST_F(ExpectationsTest, AStatusIsKnownFromItsAnswer) {
 }
 
 TEST_F(ExpectationsTest, AStatusOfAnObjectThatTheStoreDoesNotHaveIsWaitedFor) {
-  script["PATCH"] = [] { return ScriptedAnswer::json(200, rollout_json("u2", 9, "Progressing")); };
+  script["PATCH"] = [] { return Answer::json(200, rollout_json("u2", 9, "Progressing")); };
   execute({status_of("Progressing", 1)});
   EXPECT_EQ(world.rollouts.find("r1"), nullptr) << "it might be deleted, and its watch has said so";
   EXPECT_FALSE(expectations.fleet_is_current());
@@ -286,7 +284,7 @@ TEST_F(ExpectationsTest, ADeletedPodIsWaitedForInTheStore) {
 
 TEST_F(ExpectationsTest, ANodeThatChangedSinceThePlanIsNotDisrupted) {
   script["GET /api/v1/nodes/n1"] = [] {
-    return ScriptedAnswer::json(200, node_json("n1", 5, R"(,"annotations":{"gpusharing.dev/hold":"true"})"));
+    return Answer::json(200, node_json("n1", 5, R"(,"annotations":{"gpusharing.dev/hold":"true"})"));
   };
   const Execution done = execute({patch("n1", {{"a", "1"}}), drop_pod("n1", "p1", "u1")});
   EXPECT_THAT(writes(), IsEmpty());
@@ -295,20 +293,20 @@ TEST_F(ExpectationsTest, ANodeThatChangedSinceThePlanIsNotDisrupted) {
 }
 
 TEST_F(ExpectationsTest, AHeartbeatSinceThePlanChangesNothing) {
-  script["GET /api/v1/nodes/n1"] = [] { return ScriptedAnswer::json(200, node_json("n1", 5)); };
+  script["GET /api/v1/nodes/n1"] = [] { return Answer::json(200, node_json("n1", 5)); };
   execute({drop_pod("n1", "p1", "u1")});
   EXPECT_EQ(writes().size(), 1U);
 }
 
 TEST_F(ExpectationsTest, ANodeDeletedMeanwhileIsNotDisruptedAndTheOthersGoOn) {
-  script["GET /api/v1/nodes/n1"] = [] { return ScriptedAnswer::status(404, "NotFound", "nodes n1 not found"); };
+  script["GET /api/v1/nodes/n1"] = [] { return Answer::status_of(404, "NotFound", "nodes n1 not found"); };
   execute({drop_pod("n1", "p1", "u1"), drop_pod("n2", "p2", "u2")});
   EXPECT_THAT(writes(), ElementsAre("DELETE /api/v1/namespaces/gpu-operator/pods/p2"));
   EXPECT_EQ(world.nodes.find("n1"), nullptr);
 }
 TEST_F(ExpectationsTest, ALiveReadThatFindsNothingErasesOnlyWhatTheStoreHeldWhenItWasSent) {
   const ObjectRef node{"v1", "Node", "", "n1", ""};
-  const ScriptedAnswer gone = ScriptedAnswer::status(404, "NotFound", "nodes n1 not found");
+  const Answer gone = Answer::status_of(404, "NotFound", "nodes n1 not found");
   struct Case {
     const char* name;
     std::function<void()> meanwhile;  // What the watch brings while the GET is under way.

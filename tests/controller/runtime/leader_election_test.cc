@@ -11,49 +11,50 @@
 #include <vector>
 
 #include "k8sclient/api/client.h"
-#include "tests/controller/scripted_transport.h"
 #include "tests/controller/sim_time.h"
+#include "tests/k8sclient/scripted_transport.h"
 
 namespace gso::leader_election_test {
 namespace {
 
 using namespace std::chrono_literals;
 using Json = nlohmann::json;
+using k8s::test::Answer;
 
 // One Lease with resourceVersions and conflicts, as the API server keeps it.
 struct LeaseServer {
   Json lease;  // Null: does not exist.
   int version = 0;
   int writes = 0;
-  std::function<std::optional<ScriptedAnswer>(const k8s::HttpRequest&)> before;  // An answer instead of the server's.
-  std::function<void(ScriptedAnswer&)> after;                                    // Spoils the server's answer.
+  std::function<std::optional<Answer>(const k8s::HttpRequest&)> before;  // An answer instead of the server's.
+  std::function<void(Answer&)> after;                                    // Spoils the server's answer.
 
-  ScriptedAnswer answer(const k8s::HttpRequest& request) {
+  Answer answer(const k8s::HttpRequest& request) {
     if (before) {
-      if (std::optional<ScriptedAnswer> instead = before(request)) return *std::move(instead);
+      if (std::optional<Answer> instead = before(request)) return *std::move(instead);
     }
-    ScriptedAnswer out = serve(request);
+    Answer out = serve(request);
     if (after) after(out);
     return out;
   }
 
  private:
-  ScriptedAnswer store(Json object, int status) {
+  Answer store(Json object, int status) {
     lease = std::move(object);
     lease["metadata"]["resourceVersion"] = std::to_string(++version);
     ++writes;
-    return ScriptedAnswer::json(status, lease.dump());
+    return Answer::json(status, lease.dump());
   }
-  ScriptedAnswer serve(const k8s::HttpRequest& request) {
+  Answer serve(const k8s::HttpRequest& request) {
     if (request.method == k8s::Method::post) {
-      if (!lease.is_null()) return ScriptedAnswer::status(409, "AlreadyExists", "leases exists");
+      if (!lease.is_null()) return Answer::status_of(409, "AlreadyExists", "leases exists");
       return store(Json::parse(request.body), 201);
     }
-    if (lease.is_null()) return ScriptedAnswer::status(404, "NotFound", "leases not found");
-    if (request.method == k8s::Method::get) return ScriptedAnswer::json(200, lease.dump());
+    if (lease.is_null()) return Answer::status_of(404, "NotFound", "leases not found");
+    if (request.method == k8s::Method::get) return Answer::json(200, lease.dump());
     Json object = Json::parse(request.body);
     if (object["metadata"].value("resourceVersion", "") != lease["metadata"]["resourceVersion"])
-      return ScriptedAnswer::status(409, "Conflict", "the object has been modified");
+      return Answer::status_of(409, "Conflict", "the object has been modified");
     return store(std::move(object), 200);
   }
 };
@@ -61,10 +62,9 @@ struct LeaseServer {
 // One candidate with a connection of its own.
 struct Candidate {
   Candidate(Sim& sim, LeaseServer& server, std::string name, std::uint64_t seed = 1, bool only_observes = false)
-      : transport(&sim.clock,
-                  [&server, this](const k8s::HttpRequest& r) {
-                    return unplugged ? ScriptedAnswer::broken() : server.answer(r);
-                  }),
+      : transport(
+            &sim.clock,
+            [&server, this](const k8s::HttpRequest& r) { return unplugged ? Answer::broken() : server.answer(r); }),
         client(&transport, &sim.clock, {}) {
     LeaderElectionOptions options;
     options.lease = {"gpu-sharing-operator", "gpu-sharing-operator"};
@@ -78,7 +78,7 @@ struct Candidate {
     events.failed = [this](const k8s::Error& error) { errors.push_back(error); };
     elector = std::make_unique<LeaderElector>(&client, &sim.clock, options, events);
   }
-  ScriptedTransport transport;
+  k8s::test::ScriptedTransport transport;
   k8s::ApiClient client;
   std::unique_ptr<LeaderElector> elector;
   bool unplugged = false;
@@ -110,10 +110,10 @@ TEST_F(LeaderElectionTest, AMissingLeaseIsCreatedAndHeld) {
 TEST_F(LeaderElectionTest, TheHolderRenewsEveryRetryPeriodWithOneRequestOnTheLeaseChannel) {
   sim.start(one.elector->run());
   sim.clock.run_for(1s);
-  const std::size_t before = one.transport.seen.size();
+  const std::size_t before = one.transport.requests.size();
   sim.clock.run_for(20s);
-  EXPECT_EQ(one.transport.seen.size() - before, 10U);
-  for (const auto& seen : one.transport.seen) EXPECT_EQ(seen.request.channel, k8s::Channel::lease);
+  EXPECT_EQ(one.transport.requests.size() - before, 10U);
+  for (const auto& seen : one.transport.requests) EXPECT_EQ(seen.channel, k8s::Channel::lease);
   EXPECT_EQ(one.transport.lines().back(),
             "PUT /apis/coordination.k8s.io/v1/namespaces/gpu-sharing-operator/leases/gpu-sharing-operator");
   EXPECT_EQ(server.lease["spec"]["acquireTime"], "2026-01-01T00:00:00.000000Z") << "kept over renewals";
@@ -208,7 +208,7 @@ TEST_F(LeaderElectionTest, AReleasedLeaseNamesNobodyForOneSecond) {
 TEST_F(LeaderElectionTest, ReleaseWaitsForARenewalThatIsOnItsWay) {
   sim.start(one.elector->run());
   sim.clock.run_for(1900ms);
-  server.after = [](ScriptedAnswer& answer) { answer.delay = 500ms; };
+  server.after = [](Answer& answer) { answer.takes = 500ms; };
   sim.clock.run_for(300ms);  // The renewal of second two is in flight.
   one.elector->stop();
   auto released = sim.start(one.elector->release());
@@ -253,8 +253,8 @@ TEST_F(LeaderElectionTest, ASlowServerCostsTheLeadershipAtTheDeadlineNotLater) {
   sim.start(one.elector->run());
   sim.clock.run_for(20s);
   ASSERT_TRUE(one.elector->leading());
-  server.after = [](ScriptedAnswer& answer) { answer.delay = 1h; };
-  server.before = [](const k8s::HttpRequest&) { return ScriptedAnswer::json(200, "{}", 1h); };
+  server.after = [](Answer& answer) { answer.takes = 1h; };
+  server.before = [](const k8s::HttpRequest&) { return Answer::json(200, "{}", 1h); };
   sim.clock.run_for(9s);
   EXPECT_TRUE(one.elector->leading());
   sim.clock.run_for(2s);
@@ -266,9 +266,9 @@ TEST_F(LeaderElectionTest, ASlowServerCostsTheLeadershipAtTheDeadlineNotLater) {
 TEST_F(LeaderElectionTest, ARenewalThatIsAnsweredLateCountsFromWhenItWasSent) {
   sim.start(one.elector->run());
   sim.clock.run_for(20s);
-  server.after = [](ScriptedAnswer& answer) { answer.delay = 4s; };
+  server.after = [](Answer& answer) { answer.takes = 4s; };
   sim.clock.run_for(3s);
-  const MonoTime sent = one.transport.seen.back().at;
+  const MonoTime sent = one.transport.times.back();
   EXPECT_LT(sent, sim.clock.monotonic());
   sim.clock.run_until([&] { return one.elector->takeover_after() != sent - 2s + 15s; }, 4s);
   EXPECT_EQ(one.elector->takeover_after(), sent + 15s);
@@ -293,9 +293,7 @@ TEST_F(LeaderElectionTest, AMinuteOfRefusalsCostsTheLeadershipForThatMinuteAndNo
   sim.start(one.elector->run());
   sim.clock.run_for(20s);
   const Json before = server.lease["spec"];
-  server.before = [](const k8s::HttpRequest&) {
-    return ScriptedAnswer::status(429, "TooManyRequests", "slow down", "1");
-  };
+  server.before = [](const k8s::HttpRequest&) { return Answer::status_of(429, "TooManyRequests", "slow down", "1"); };
   sim.clock.run_for(11s);
   EXPECT_FALSE(one.elector->leading());
   EXPECT_FALSE(one.elector->may_write());
@@ -311,8 +309,8 @@ TEST_F(LeaderElectionTest, ARenewalWhoseAnswerWasLostIsRecognisedAsItsOwn) {
   sim.start(one.elector->run());
   sim.clock.run_for(20s);
   bool once = true;
-  server.after = [&](ScriptedAnswer& answer) {
-    if (std::exchange(once, false)) answer = ScriptedAnswer::broken();
+  server.after = [&](Answer& answer) {
+    if (std::exchange(once, false)) answer = Answer::broken();
   };
   sim.clock.run_for(10s);
   EXPECT_TRUE(one.elector->may_write());
@@ -334,8 +332,8 @@ TEST_F(LeaderElectionTest, APausedProcessMustNotWriteWhenItWakes) {
   sim.clock.run_for(20s);
   ASSERT_TRUE(one.elector->may_write());
   // SIGSTOP: time passes, nothing of ours runs, nobody else takes the lease.
-  const MonoTime renewed = one.transport.seen.back().at;
-  server.before = [](const k8s::HttpRequest&) { return ScriptedAnswer::json(200, "{}", 1h); };
+  const MonoTime renewed = one.transport.times.back();
+  server.before = [](const k8s::HttpRequest&) { return Answer::json(200, "{}", 1h); };
   sim.clock.run_for(60s);
   EXPECT_FALSE(one.elector->may_write());
   EXPECT_LE(one.elector->takeover_after(), renewed + 15s);
@@ -346,8 +344,8 @@ TEST_F(LeaderElectionTest, APausedProcessMustNotWriteWhenItWakes) {
 }
 
 TEST_F(LeaderElectionTest, LosingTheRaceForAFreeLeaseIsNoError) {
-  server.before = [&](const k8s::HttpRequest& request) -> std::optional<ScriptedAnswer> {
-    if (request.method == k8s::Method::post) return ScriptedAnswer::status(409, "AlreadyExists", "exists");
+  server.before = [&](const k8s::HttpRequest& request) -> std::optional<Answer> {
+    if (request.method == k8s::Method::post) return Answer::status_of(409, "AlreadyExists", "exists");
     return std::nullopt;
   };
   sim.start(one.elector->run());
@@ -357,9 +355,7 @@ TEST_F(LeaderElectionTest, LosingTheRaceForAFreeLeaseIsNoError) {
 }
 
 TEST_F(LeaderElectionTest, ForbiddenIsReportedAndRetried) {
-  server.before = [](const k8s::HttpRequest&) {
-    return ScriptedAnswer::status(403, "Forbidden", "leases is forbidden");
-  };
+  server.before = [](const k8s::HttpRequest&) { return Answer::status_of(403, "Forbidden", "leases is forbidden"); };
   sim.start(one.elector->run());
   sim.clock.run_for(30s);
   EXPECT_FALSE(one.elector->leading());

@@ -12,21 +12,22 @@
 
 #include "controller/serving/routes.h"
 #include "k8sclient/api/client.h"
-#include "tests/controller/scripted_transport.h"
 #include "tests/controller/sim_time.h"
+#include "tests/k8sclient/scripted_transport.h"
 
 namespace gso::scrape_access_test {
 namespace {
 
 using namespace std::chrono_literals;
+using k8s::test::Answer;
 using nlohmann::json;
 using testing::HasSubstr;
 
 // An API server that knows some tokens ("token-of-NAME") and lets some users get some paths.
 class ScrapeAccessTest : public testing::Test {
  protected:
-  ScriptedAnswer answer(const k8s::HttpRequest& request) {
-    if (!reachable) return ScriptedAnswer::broken();
+  Answer answer(const k8s::HttpRequest& request) {
+    if (!reachable) return Answer::broken();
     if (throws) throw std::runtime_error("a bug");
     const json body = json::parse(request.body);
     if (request.path.find("/tokenreviews") != std::string::npos) {
@@ -38,15 +39,14 @@ class ScrapeAccessTest : public testing::Test {
             {"authenticated", true},
             {"user", {{"username", token.substr(9)}, {"uid", "u-1"}, {"groups", {"g"}}, {"extra", {{"k", {"v"}}}}}}};
       }
-      return ScriptedAnswer::json(201, json{{"kind", "TokenReview"}, {"status", status}}.dump(), delay);
+      return Answer::json(201, json{{"kind", "TokenReview"}, {"status", status}}.dump(), delay);
     }
     if (request.path.find("/subjectaccessreviews") != std::string::npos) {
       access_reviews.push_back(body["spec"]);
       const bool good = body["spec"]["user"] == allowed_user;
-      return ScriptedAnswer::json(201, json{{"kind", "SubjectAccessReview"}, {"status", {{"allowed", good}}}}.dump(),
-                                  delay);
+      return Answer::json(201, json{{"kind", "SubjectAccessReview"}, {"status", {{"allowed", good}}}}.dump(), delay);
     }
-    return ScriptedAnswer::status(404, "NotFound", "not found");
+    return Answer::status_of(404, "NotFound", "not found");
   }
   static HttpRequest with_token(const std::string& token, const std::string& scheme = "Bearer ") {
     HttpRequest out;
@@ -63,10 +63,11 @@ class ScrapeAccessTest : public testing::Test {
     const std::optional<HttpAnswer> refused = co_await access.check(std::move(request));
     statuses->push_back(refused ? refused->status : 200);
   }
-  std::size_t asked() const { return transport.seen.size(); }
+  std::size_t asked() const { return transport.requests.size(); }
 
   Sim sim;
-  ScriptedTransport transport{&sim.clock, [this](const k8s::HttpRequest& request) { return answer(request); }};
+  k8s::test::ScriptedTransport transport{&sim.clock,
+                                         [this](const k8s::HttpRequest& request) { return answer(request); }};
   k8s::ApiClient client{&transport, &sim.clock, {}};
   ScrapeAccess access{&client, &sim.clock};
   std::string allowed_user = "system:serviceaccount:monitoring:prometheus";

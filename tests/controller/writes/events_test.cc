@@ -11,14 +11,15 @@
 
 #include "controller/writes/event_recorder.h"
 #include "k8sclient/api/client.h"
-#include "tests/controller/scripted_transport.h"
 #include "tests/controller/sim_time.h"
+#include "tests/k8sclient/scripted_transport.h"
 
 namespace gso::events_test {
 namespace {
 
 using namespace std::chrono_literals;
 using Json = nlohmann::json;
+using k8s::test::Answer;
 
 RecordEvent event(const std::string& name, const std::string& reason = "ConfigInvalid") {
   return {.regarding = {"v1", "ConfigMap", "gpu-operator", name, "uid-" + name},
@@ -49,11 +50,11 @@ class EventsTest : public testing::Test {
     recorder->record_pass(events);
     sim.clock.run_for(then);
   }
-  Json sent(std::size_t i) const { return Json::parse(transport.seen.at(i).request.body); }
+  Json sent(std::size_t i) const { return Json::parse(transport.requests.at(i).body); }
 
   Sim sim;
-  std::function<ScriptedAnswer()> next = [] { return ScriptedAnswer::json(201, R"({"metadata":{}})"); };
-  ScriptedTransport transport{&sim.clock, [this](const k8s::HttpRequest&) { return next(); }};
+  std::function<Answer()> next = [] { return Answer::json(201, R"({"metadata":{}})"); };
+  k8s::test::ScriptedTransport transport{&sim.clock, [this](const k8s::HttpRequest&) { return next(); }};
   k8s::ApiClient client{&transport, &sim.clock, {}};
   std::map<std::string, int> counted;
   bool leading = true;
@@ -86,21 +87,21 @@ TEST_F(EventsTest, EventsOfClusterScopedObjectsLiveInDefault) {
 
 TEST_F(EventsTest, WhatEveryPassRepeatsIsSentOnceHoweverLongItHolds) {
   for (int i = 0; i < 50; ++i) pass({event("mps-config")}, 1h);
-  EXPECT_EQ(transport.seen.size(), 1U);
+  EXPECT_EQ(transport.requests.size(), 1U);
 }
 
 TEST_F(EventsTest, DifferentObjectsReasonsAndNotesAreDifferentEvents) {
   RecordEvent other_note = event("a");
   other_note.why.message = "line 8: …";
   pass({event("a"), event("b"), event("a", "Other"), other_note});
-  EXPECT_EQ(transport.seen.size(), 4U);
+  EXPECT_EQ(transport.requests.size(), 4U);
 }
 
 TEST_F(EventsTest, OneThatComesBackIsTheNextOfASeries) {
   pass({event("a")}, 10s);
   pass({}, 2min);
   pass({event("a")}, 10s);
-  ASSERT_EQ(transport.seen.size(), 2U);
+  ASSERT_EQ(transport.requests.size(), 2U);
   EXPECT_TRUE(transport.lines().at(1).starts_with("PATCH /apis/events.k8s.io/v1/namespaces/gpu-operator/events/a."));
   EXPECT_EQ(sent(1)["series"]["count"], 2);
   EXPECT_EQ(sent(1)["series"]["lastObservedTime"], "2026-01-01T00:02:10.000000Z");
@@ -111,8 +112,8 @@ TEST_F(EventsTest, ASeriesIsPatchedOnceAMinuteAtMost) {
     pass({event("a")}, 1s);
     pass({}, 1s);
   }
-  EXPECT_LE(transport.seen.size(), 4U);
-  EXPECT_GE(transport.seen.size(), 2U);
+  EXPECT_LE(transport.requests.size(), 4U);
+  EXPECT_GE(transport.requests.size(), 2U);
 }
 
 TEST_F(EventsTest, LongAfterwardsItIsANewEvent) {
@@ -120,7 +121,7 @@ TEST_F(EventsTest, LongAfterwardsItIsANewEvent) {
   pass({}, 10min);
   pass({}, 1s);
   pass({event("a")}, 10s);
-  ASSERT_EQ(transport.seen.size(), 2U);
+  ASSERT_EQ(transport.requests.size(), 2U);
   EXPECT_TRUE(transport.lines().at(1).starts_with("POST "));
   EXPECT_NE(sent(0)["metadata"]["name"], sent(1)["metadata"]["name"]);
 }
@@ -129,9 +130,7 @@ TEST_F(EventsTest, AnEventThatExpiredOnTheServerIsCreatedAgain) {
   pass({event("a")}, 10s);
   pass({}, 2min);
   int requests = 0;
-  next = [&] {
-    return ++requests == 1 ? ScriptedAnswer::status(404, "NotFound", "gone") : ScriptedAnswer::json(201, "{}");
-  };
+  next = [&] { return ++requests == 1 ? Answer::status_of(404, "NotFound", "gone") : Answer::json(201, "{}"); };
   pass({event("a")}, 10s);
   EXPECT_TRUE(transport.lines().back().starts_with("POST "));
 }
@@ -150,20 +149,20 @@ TEST_F(EventsTest, ALongNoteIsCutAtACharacterBoundaryBelowOneKibibyte) {
 }
 
 TEST_F(EventsTest, RefusalsAreGivenUpAndServerErrorsTriedThreeTimes) {
-  next = [] { return ScriptedAnswer::status(403, "Forbidden", "no"); };
+  next = [] { return Answer::status_of(403, "Forbidden", "no"); };
   pass({event("a")}, 1min);
-  EXPECT_EQ(transport.seen.size(), 1U);
+  EXPECT_EQ(transport.requests.size(), 1U);
   EXPECT_EQ(counted["failed"], 1);
-  next = [] { return ScriptedAnswer::status(500, "InternalError", "no"); };
+  next = [] { return Answer::status_of(500, "InternalError", "no"); };
   pass({event("a"), event("b")}, 1min);
-  EXPECT_EQ(transport.seen.size(), 4U);
+  EXPECT_EQ(transport.requests.size(), 4U);
   EXPECT_EQ(counted["failed"], 2);
 }
 
 TEST_F(EventsTest, WithoutTheLeaseNothingIsSent) {
   leading = false;
   pass({event("a")}, 1min);
-  EXPECT_TRUE(transport.seen.empty());
+  EXPECT_TRUE(transport.requests.empty());
   EXPECT_EQ(counted["dropped"], 1);
 }
 
@@ -174,9 +173,9 @@ TEST_F(EventsTest, AFloodIsSpreadOutAndBounded) {
   EXPECT_EQ(recorder->queued(), 1024U);
   EXPECT_EQ(counted["dropped"], 2000 - 1024);
   sim.clock.run_for(1s);
-  EXPECT_LE(transport.seen.size(), 111U) << "a burst of 100, then 10 per second";
+  EXPECT_LE(transport.requests.size(), 111U) << "a burst of 100, then 10 per second";
   sim.clock.run_for(10min);
-  EXPECT_EQ(transport.seen.size(), 1024U);
+  EXPECT_EQ(transport.requests.size(), 1024U);
 }
 
 TEST_F(EventsTest, NotesThatDifferInANumberAreCombinedAfterTen) {
@@ -185,14 +184,15 @@ TEST_F(EventsTest, NotesThatDifferInANumberAreCombinedAfterTen) {
     counting.why.message = std::to_string(i) + " nodes wait";
     pass({counting}, 2s);
   }
-  ASSERT_EQ(transport.seen.size(), 11U) << "ten as they are, one for all others; its series is updated once a minute";
+  ASSERT_EQ(transport.requests.size(), 11U)
+      << "ten as they are, one for all others; its series is updated once a minute";
   EXPECT_EQ(sent(10)["note"], "(combined from similar events): 10 nodes wait");
   for (int i = 30; i < 60; ++i) {
     RecordEvent counting = event("a");
     counting.why.message = std::to_string(i) + " nodes wait";
     pass({counting}, 2s);
   }
-  EXPECT_LE(transport.seen.size(), 13U);
+  EXPECT_LE(transport.requests.size(), 13U);
   EXPECT_TRUE(transport.lines().back().starts_with("PATCH ")) << transport.lines().back();
 }
 
@@ -200,23 +200,23 @@ TEST_F(EventsTest, AnObjectHasTwentyFiveEventsAtOnceAndThenOneInFiveMinutes) {
   std::vector<RecordEvent> many;
   for (int i = 0; i < 40; ++i) many.push_back(event("a", "Reason" + std::to_string(i)));
   pass(many, 1min);
-  EXPECT_EQ(transport.seen.size(), 25U);
+  EXPECT_EQ(transport.requests.size(), 25U);
   EXPECT_EQ(counted["dropped"], 15);
   pass({event("b")}, 1min);
-  EXPECT_EQ(transport.seen.size(), 26U) << "of another object";
+  EXPECT_EQ(transport.requests.size(), 26U) << "of another object";
   pass({}, 10min);
   pass({event("a", "LaterA"), event("a", "LaterB"), event("a", "LaterC"), event("a", "LaterD")}, 1min);
-  EXPECT_EQ(transport.seen.size(), 28U) << "twelve minutes later, two more";
+  EXPECT_EQ(transport.requests.size(), 28U) << "twelve minutes later, two more";
 }
 
 TEST_F(EventsTest, AStopSendsWhatIsQueuedUpToItsDeadline) {
-  next = [] { return ScriptedAnswer::json(201, "{}", 300ms); };
+  next = [] { return Answer::json(201, "{}", 300ms); };
   recorder->record_pass({event("a"), event("b"), event("c"), event("d"), event("e")});
   const MonoTime begun = sim.clock.monotonic();
   auto flushed = sim.start(recorder->flush(begun + 1s));
   ASSERT_TRUE(sim.clock.run_until([&] { return *flushed; }, 10s));
   EXPECT_EQ(sim.clock.monotonic() - begun, 1s);
-  EXPECT_EQ(transport.seen.size(), 4U) << "one after the other";
+  EXPECT_EQ(transport.requests.size(), 4U) << "one after the other";
   auto rest = sim.start(recorder->flush(begun + 1h));
   ASSERT_TRUE(sim.clock.run_until([&] { return *rest; }, 10s));
   EXPECT_EQ(sim.clock.monotonic() - begun, 1500ms) << "no longer than it takes";

@@ -17,12 +17,13 @@ namespace {
 using namespace executor_test;
 using namespace std::chrono_literals;
 using Json = nlohmann::json;
+using k8s::test::Answer;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
 TEST_F(ExecutorTest, ADisruptionIsNotSentWhenAnEarlierActionOfItsNodeFailedOtherNodesGoOn) {
-  script["PATCH /api/v1/nodes/n1"] = [] { return ScriptedAnswer::status(409, "Conflict", "modified"); };
+  script["PATCH /api/v1/nodes/n1"] = [] { return Answer::status_of(409, "Conflict", "modified"); };
   const Execution done = execute(
       {patch("n1", {{"a", "1"}}), drop_pod("n1", "p1", "u1"), patch("n2", {{"a", "1"}}), drop_pod("n2", "p2", "u2")});
   EXPECT_THAT(writes(), ElementsAre("PATCH /api/v1/nodes/n1", "PATCH /api/v1/nodes/n2",
@@ -34,7 +35,7 @@ TEST_F(ExecutorTest, ADisruptionIsNotSentWhenAnEarlierActionOfItsNodeFailedOther
 }
 
 TEST_F(ExecutorTest, NothingIsDisruptedWhenTheRecordCouldNotBeWritten) {
-  script["POST"] = [] { return ScriptedAnswer::status(403, "Forbidden", "sharingrollouts is forbidden"); };
+  script["POST"] = [] { return Answer::status_of(403, "Forbidden", "sharingrollouts is forbidden"); };
   const Execution done = execute({create_rollout(), patch("n1", {{"a", "1"}}), drop_pod("n1", "p1", "u1")});
   EXPECT_THAT(writes(), ElementsAre("POST /apis/gpusharing.dev/v1alpha1/sharingrollouts", "PATCH /api/v1/nodes/n1"));
   EXPECT_EQ(done.deferred, 1U);
@@ -43,15 +44,15 @@ TEST_F(ExecutorTest, NothingIsDisruptedWhenTheRecordCouldNotBeWritten) {
 TEST_F(ExecutorTest, AnswersToADeletion) {
   struct Case {
     const char* name;
-    ScriptedAnswer answer;
+    Answer answer;
     bool fine;  // Nothing left to do: the pod that we meant is gone.
   };
   const Case cases[] = {
-      {"deleted", ScriptedAnswer::json(200, R"({"metadata":{}})"), true},
-      {"gone already", ScriptedAnswer::status(404, "NotFound", "pods p1 not found"), true},
-      {"another uid now", ScriptedAnswer::status(409, "Conflict", "Precondition failed: UID in precondition"), true},
-      {"forbidden", ScriptedAnswer::status(403, "Forbidden", "pods is forbidden"), false},
-      {"no answer", ScriptedAnswer::broken(), false},
+      {"deleted", Answer::json(200, R"({"metadata":{}})"), true},
+      {"gone already", Answer::status_of(404, "NotFound", "pods p1 not found"), true},
+      {"another uid now", Answer::status_of(409, "Conflict", "Precondition failed: UID in precondition"), true},
+      {"forbidden", Answer::status_of(403, "Forbidden", "pods is forbidden"), false},
+      {"no answer", Answer::broken(), false},
   };
   for (const Case& c : cases) {
     script["DELETE"] = [&] { return c.answer; };
@@ -60,7 +61,7 @@ TEST_F(ExecutorTest, AnswersToADeletion) {
     EXPECT_EQ(done.succeeded == 1, c.fine) << c.name;
     EXPECT_EQ(done.failed == 1, !c.fine) << c.name;
     ASSERT_EQ(writes().size(), 1U) << c.name;
-    EXPECT_THAT(transport.seen.back().request.body, HasSubstr(R"("uid":"u1")")) << c.name;
+    EXPECT_THAT(transport.requests.back().body, HasSubstr(R"("uid":"u1")")) << c.name;
   }
 }
 
@@ -86,20 +87,20 @@ TEST_F(ExecutorTest, NoPodOfAProtectedNamespaceIsEvicted) {
 }
 
 TEST_F(ExecutorTest, AResourceVersionConflictOfADeletionIsNotSuccess) {
-  script["DELETE"] = [] { return ScriptedAnswer::status(409, "Conflict", "Precondition failed: ResourceVersion"); };
+  script["DELETE"] = [] { return Answer::status_of(409, "Conflict", "Precondition failed: ResourceVersion"); };
   PlannedAction planned = drop_pod("n1", "p1", "u1");
   std::get<DeletePod>(planned.action).resource_version = "5";
   EXPECT_EQ(execute({planned}).failed, 1U);
 }
 
 TEST_F(ExecutorTest, AnObjectThatExistsIsCreated) {
-  script["POST"] = [] { return ScriptedAnswer::status(409, "AlreadyExists", "exists"); };
+  script["POST"] = [] { return Answer::status_of(409, "AlreadyExists", "exists"); };
   const Execution done = execute({create_rollout(), drop_pod("n1", "p1", "u1")});
   EXPECT_EQ(done.succeeded, 2U);
 }
 
 TEST_F(ExecutorTest, ForbiddenIsReportedByFindingAndEventNamingVerbKindAndRemedyAndNotRetriedForAWhile) {
-  script["DELETE"] = [] { return ScriptedAnswer::status(403, "Forbidden", "pods p1 is forbidden"); };
+  script["DELETE"] = [] { return Answer::status_of(403, "Forbidden", "pods p1 is forbidden"); };
   Execution done = execute({drop_pod("n1", "p1", "u1")});
   ASSERT_EQ(done.findings.size(), 1U);
   EXPECT_EQ(done.findings[0].why.code, "Forbidden");
@@ -139,7 +140,7 @@ TEST_F(ExecutorTest, ForbiddenNamesTheChartsValueThatGrantsTheVerb) {
       {drop_pod("n1", "p1", "u1"), "delete on pods in namespace gpu-operator (chart value operandNamespaces)"},
   };
   for (const auto& method : {"POST", "PATCH", "DELETE"})
-    script[method] = [] { return ScriptedAnswer::status(403, "Forbidden", "no"); };
+    script[method] = [] { return Answer::status_of(403, "Forbidden", "no"); };
   for (const auto& [action, wanted] : cases) {
     const Execution done = execute({action});
     ASSERT_EQ(done.findings.size(), 1U) << wanted;
@@ -148,7 +149,7 @@ TEST_F(ExecutorTest, ForbiddenNamesTheChartsValueThatGrantsTheVerb) {
 }
 
 TEST_F(ExecutorTest, AServerErrorBacksOffLongerEachTimeAndSuccessForgets) {
-  script["PATCH"] = [] { return ScriptedAnswer::status(500, "InternalError", "etcd"); };
+  script["PATCH"] = [] { return Answer::status_of(500, "InternalError", "etcd"); };
   std::vector<Duration> waits;
   for (int i = 0; i < 4; ++i) {
     const Execution done = execute({patch("n1", {{"a", "1"}})});
@@ -159,18 +160,18 @@ TEST_F(ExecutorTest, AServerErrorBacksOffLongerEachTimeAndSuccessForgets) {
   EXPECT_THAT(waits, ElementsAre(250ms, 500ms, 1s, 2s));
   script.clear();
   execute({patch("n1", {{"a", "1"}})});
-  script["PATCH"] = [] { return ScriptedAnswer::status(500, "InternalError", "etcd"); };
+  script["PATCH"] = [] { return Answer::status_of(500, "InternalError", "etcd"); };
   EXPECT_EQ(execute({patch("n1", {{"a", "2"}})}).requeue_after, 250ms);
 }
 
 TEST_F(ExecutorTest, AnEvictionThatABudgetRefusesIsAFindingAndAskedAgainLater) {
-  script["eviction"] = [] { return ScriptedAnswer::budget("10"); };
+  script["eviction"] = [] { return Answer::budget("10"); };
   PlannedAction evict{"sharing.rollout", EvictPod{{"default", "train"}, "u9"}, {"Drain", ""}, true, "n1"};
   const Execution done = execute({evict});
   ASSERT_EQ(done.findings.size(), 1U);
   EXPECT_EQ(done.findings[0].why.code, "PDBRefuses");
   EXPECT_GE(done.requeue_after.value_or(0s), 10s);
-  Json body = Json::parse(transport.seen.back().request.body);
+  Json body = Json::parse(transport.requests.back().body);
   EXPECT_EQ(body["deleteOptions"]["preconditions"]["uid"], "u9") << "of a name that came back another pod is meant";
   EXPECT_EQ(done.findings[0].why.message, "a PodDisruptionBudget prevents its eviction: why");
   EXPECT_EQ(done.evictions.at("n1").at("u9").text, "why") << "for the node's state, which names the pod and the budget";
@@ -183,7 +184,7 @@ TEST_F(ExecutorTest, APodThatWasEvictedHasAnEventThatSaysWhy) {
   ASSERT_EQ(done.events.size(), 1U);
   const ObjectRef pod{"v1", "Pod", "default", "train", "u9"};
   EXPECT_EQ(done.events[0], (RecordEvent{pod, false, {"Evicted", "evicted from node n1"}, "Evict"}));
-  script["eviction"] = [] { return ScriptedAnswer::budget("10"); };
+  script["eviction"] = [] { return Answer::budget("10"); };
   EXPECT_THAT(execute({evict}).events, IsEmpty()) << "not where it stays";
 }
 
@@ -191,7 +192,7 @@ TEST_F(ExecutorTest, APodThatWasEvictedHasAnEventThatSaysWhy) {
 TEST_F(ExecutorTest, AnEvictionThatABudgetRefusesIsAskedAgainAtItsOwnPace) {
   options.eviction_retry = 20s;
   make_executor();
-  script["eviction"] = [] { return ScriptedAnswer::budget(); };
+  script["eviction"] = [] { return Answer::budget(); };
   PlannedAction evict{"sharing.rollout", EvictPod{{"default", "train"}, "u9"}, {"Drain", ""}, true, "n1"};
   EXPECT_EQ(execute({evict}).requeue_after, 20s);
   sim.clock.run_for(19s);
@@ -203,7 +204,7 @@ TEST_F(ExecutorTest, AnEvictionThatABudgetRefusesIsAskedAgainAtItsOwnPace) {
 }
 
 TEST_F(ExecutorTest, AnEvictionThatTheAccountIsNotAllowedToRequestIsRememberedWithTheValueToSet) {
-  script["eviction"] = [] { return ScriptedAnswer::status(403, "Forbidden", "cannot create pods/eviction"); };
+  script["eviction"] = [] { return Answer::status_of(403, "Forbidden", "cannot create pods/eviction"); };
   PlannedAction evict{"sharing.rollout", EvictPod{{"default", "train"}, "u9"}, {"Drain", ""}, true, "n1"};
   const Execution done = execute({evict});
   const Execution::EvictionAnswer& answer = done.evictions.at("n1").at("u9");
@@ -212,7 +213,7 @@ TEST_F(ExecutorTest, AnEvictionThatTheAccountIsNotAllowedToRequestIsRememberedWi
 }
 
 TEST_F(ExecutorTest, ABudgetThatKeepsOnePodKeepsNoOtherOfItsNode) {
-  script["eviction"] = [] { return ScriptedAnswer::budget("10"); };
+  script["eviction"] = [] { return Answer::budget("10"); };
   PlannedAction first{"sharing.rollout", EvictPod{{"default", "aaa"}, "u8"}, {"Drain", ""}, true, "n1"};
   PlannedAction second{"sharing.rollout", EvictPod{{"default", "bbb"}, "u9"}, {"Drain", ""}, true, "n1"};
   const Execution done = execute({first, second, patch("n1", {{"a", "1"}})});
@@ -222,7 +223,7 @@ TEST_F(ExecutorTest, ABudgetThatKeepsOnePodKeepsNoOtherOfItsNode) {
 
 TEST_F(ExecutorTest, ABudgetIsRecognisedByItsCauseWhateverItsWords) {
   script["eviction"] = [] {
-    return ScriptedAnswer::status(429, "TooManyRequests", "Le pod reste.", "10", "DisruptionBudget");
+    return Answer::status_of(429, "TooManyRequests", "Le pod reste.", "10", "DisruptionBudget");
   };
   PlannedAction evict{"sharing.rollout", EvictPod{{"default", "train"}, "u9"}, {"Drain", ""}, true, "n1"};
   EXPECT_EQ(execute({evict}).findings.size(), 1U);
@@ -230,7 +231,7 @@ TEST_F(ExecutorTest, ABudgetIsRecognisedByItsCauseWhateverItsWords) {
 
 TEST_F(ExecutorTest, AnEvictionThatAnOverloadedServerRefusesIsNoBudgets) {
   script["eviction"] = [] {
-    return ScriptedAnswer::status(429, "TooManyRequests", "too many requests; no disruption budget was read", "1");
+    return Answer::status_of(429, "TooManyRequests", "too many requests; no disruption budget was read", "1");
   };
   PlannedAction evict{"sharing.rollout", EvictPod{{"default", "train"}, "u9"}, {"Drain", ""}, true, "n1"};
   const Execution done = execute({evict});
@@ -241,10 +242,10 @@ TEST_F(ExecutorTest, AnEvictionThatAnOverloadedServerRefusesIsNoBudgets) {
 
 TEST_F(ExecutorTest, SeveralBudgetsOfOnePodRefuseItToo) {
   script["eviction"] = [] {
-    return ScriptedAnswer::status(500, "InternalError",
-                                  "This pod has more than one PodDisruptionBudget, which the eviction subresource does "
-                                  "not support.",
-                                  "");
+    return Answer::status_of(500, "InternalError",
+                             "This pod has more than one PodDisruptionBudget, which the eviction subresource does "
+                             "not support.",
+                             "");
   };
   PlannedAction evict{"sharing.rollout", EvictPod{{"default", "train"}, "u9"}, {"Drain", ""}, true, "n1"};
   const Execution done = execute({evict});
@@ -263,7 +264,7 @@ TEST_F(ExecutorTest, AWriteWhoseAnswerIsLostIsUnknownAndOneThatWasNeverSentIsNot
   EXPECT_FALSE(executor->answer_lost_at().has_value());
   EXPECT_TRUE(executor->nodes_being_written().empty());
   end_by = MonoTime::never();
-  script["PATCH"] = [] { return ScriptedAnswer::broken(); };
+  script["PATCH"] = [] { return Answer::broken(); };
   EXPECT_EQ(execute({patch("n2", {{"a", "1"}})}).failed, 1U);
   EXPECT_EQ(executor->answer_lost_at(), sim.clock.monotonic());
   EXPECT_TRUE(executor->nodes_being_written().contains("n2"));
@@ -274,7 +275,7 @@ TEST_F(ExecutorTest, WhatIsOverAndNotPlannedAnyMoreIsForgotten) {
   struct Case {
     const char* name;
     std::function<PlannedAction(const std::string& n)> action;
-    ScriptedAnswer answer;
+    Answer answer;
     Duration over;  // When nothing of it may be left, once it is no longer planned.
   };
   const auto drop = [](const std::string& n) { return drop_pod("n" + n, "p" + n, "u" + n); };
@@ -284,14 +285,14 @@ TEST_F(ExecutorTest, WhatIsOverAndNotPlannedAnyMoreIsForgotten) {
     std::get<PatchStatus>(planned.action).object.name = "r" + n;
     return planned;
   };
-  const ScriptedAnswer fine = ScriptedAnswer::json(200, R"({"metadata":{"name":"x","resourceVersion":"9"}})");
+  const Answer fine = Answer::json(200, R"({"metadata":{"name":"x","resourceVersion":"9"}})");
   const Case cases[] = {
       {"a deletion that succeeded", drop, fine, 0s},
-      {"a pod that was gone already", drop, ScriptedAnswer::status(404, "NotFound", "not found"), 0s},
-      {"a deletion that broke", drop, ScriptedAnswer::broken(), 1s},
-      {"a deletion that was refused", drop, ScriptedAnswer::status(403, "Forbidden", "no"), 0s},
-      {"a patch that the server failed", label, ScriptedAnswer::status(500, "InternalError", "etcd"), 1s},
-      {"a patch of a node that is gone", label, ScriptedAnswer::status(404, "NotFound", "not found"), 1s},
+      {"a pod that was gone already", drop, Answer::status_of(404, "NotFound", "not found"), 0s},
+      {"a deletion that broke", drop, Answer::broken(), 1s},
+      {"a deletion that was refused", drop, Answer::status_of(403, "Forbidden", "no"), 0s},
+      {"a patch that the server failed", label, Answer::status_of(500, "InternalError", "etcd"), 1s},
+      {"a patch of a node that is gone", label, Answer::status_of(404, "NotFound", "not found"), 1s},
       {"a status that was written", status, fine, 1s},
   };
   for (const Case& c : cases) {
@@ -307,16 +308,16 @@ TEST_F(ExecutorTest, WhatIsOverAndNotPlannedAnyMoreIsForgotten) {
 }
 
 TEST_F(ExecutorTest, AFailureRefusedLaterAndALiveReadThatFailedAreForgottenToo) {
-  script["PATCH"] = [] { return ScriptedAnswer::status(500, "InternalError", "etcd"); };
+  script["PATCH"] = [] { return Answer::status_of(500, "InternalError", "etcd"); };
   execute({patch("n1", {{"a", "1"}})});
   sim.clock.run_for(1s);
-  script["PATCH"] = [] { return ScriptedAnswer::status(403, "Forbidden", "no"); };
+  script["PATCH"] = [] { return Answer::status_of(403, "Forbidden", "no"); };
   execute({patch("n1", {{"a", "1"}})});
   execute({});
   EXPECT_EQ(executor->remembered(), 0U) << "it backed off first, and was refused then";
 
   settle();
-  script["GET"] = [] { return ScriptedAnswer::status(403, "Forbidden", "no"); };
+  script["GET"] = [] { return Answer::status_of(403, "Forbidden", "no"); };
   EXPECT_EQ(execute({drop_pod("n1", "p1", "u1")}).requeue_after, 250ms);
   sim.clock.run_for(1s);
   EXPECT_EQ(execute({drop_pod("n1", "p1", "u1")}).requeue_after, 500ms) << "it is still planned";
@@ -337,7 +338,7 @@ TEST_F(ExecutorTest, WhatADryRunSaidIsForgottenOnceItIsNotPlanned) {
 TEST_F(ExecutorTest, AWriteThatTheServerRefusesForItsLoadGivesItsPlaceToTheNextNode) {
   script["DELETE"] = [this] {
     script.clear();
-    return ScriptedAnswer::status(429, "TooManyRequests", "slow down", "2");
+    return Answer::status_of(429, "TooManyRequests", "slow down", "2");
   };
   const Execution done = execute({drop_pod("n1", "p1", "u1"), drop_pod("n2", "p2", "u2")});
   EXPECT_EQ(writes().size(), 2U) << "the refused one is not sent again by itself";
@@ -347,7 +348,7 @@ TEST_F(ExecutorTest, AWriteThatTheServerRefusesForItsLoadGivesItsPlaceToTheNextN
 }
 
 TEST_F(ExecutorTest, TheWaitOfAWriteThatTheServerRefusesForItsLoadDoesNotGrow) {
-  script["DELETE"] = [] { return ScriptedAnswer::status(429, "TooManyRequests", "slow down", "3"); };
+  script["DELETE"] = [] { return Answer::status_of(429, "TooManyRequests", "slow down", "3"); };
   for (int refusals = 1; refusals <= 8; ++refusals) {
     EXPECT_EQ(execute({drop_pod("n1", "p1", "u1")}).requeue_after, 3s) << refusals;
     sim.clock.run_for(10s);  // As long as the lane pauses at most.
@@ -355,7 +356,7 @@ TEST_F(ExecutorTest, TheWaitOfAWriteThatTheServerRefusesForItsLoadDoesNotGrow) {
 }
 
 TEST_F(ExecutorTest, EveryWriteThatIsPutOffIsCounted) {
-  script["POST"] = [] { return ScriptedAnswer::status(403, "Forbidden", "sharingrollouts is forbidden"); };
+  script["POST"] = [] { return Answer::status_of(403, "Forbidden", "sharingrollouts is forbidden"); };
   const Execution done =
       execute({create_rollout(), drop_pod("n1", "p1", "u1"), drop_pod("n1", "p2", "u2"), drop_pod("n1", "p3", "u3")});
   EXPECT_EQ(done.deferred, 3U);
@@ -365,8 +366,8 @@ TEST_F(ExecutorTest, EveryWriteThatIsPutOffIsCounted) {
 TEST_F(ExecutorTest, AnotherPodsDeletionIsSentAgainWhenTheServerAskedForThat) {
   int answers = 0;
   script["DELETE"] = [&] {
-    if (++answers == 1) return ScriptedAnswer::status(429, "TooManyRequests", "slow down", "1");
-    return ScriptedAnswer::json(200, R"({"metadata":{}})");
+    if (++answers == 1) return Answer::status_of(429, "TooManyRequests", "slow down", "1");
+    return Answer::json(200, R"({"metadata":{}})");
   };
   EXPECT_EQ(execute({drop_pod("n1", "p1", "u1")}).requeue_after, 1s);
   EXPECT_EQ(execute({drop_pod("n1", "p1", "u1")}).deferred, 1U) << "not before";

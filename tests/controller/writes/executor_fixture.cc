@@ -9,6 +9,8 @@
 
 namespace gso::executor_test {
 
+using k8s::test::Answer;
+
 PlannedAction patch(const std::string& node, std::map<std::string, std::string> labels, const std::string& reconciler) {
   PatchNode action;
   action.name = node;
@@ -81,20 +83,20 @@ boost::asio::awaitable<std::set<k8s::ObjectKey>> ExecutorTest::look(ExecutorTest
   co_return self->still_due(std::move(asked));
 }
 
-ScriptedAnswer ExecutorTest::answer(const k8s::HttpRequest& request) {
+Answer ExecutorTest::answer(const k8s::HttpRequest& request) {
   const std::string line =
       std::string(k8s::to_string(request.method)) + " " + request.path.substr(0, request.path.find('?'));
   for (const auto& [pattern, instead] : script)
     if (line.find(pattern) != std::string::npos) return instead();
-  if (line.starts_with("GET /api/v1/nodes/")) return ScriptedAnswer::json(200, node_json(line.substr(18), 1));
-  if (line.starts_with("PATCH /api/v1/nodes/")) return ScriptedAnswer::json(200, node_json(line.substr(20), 2));
-  return ScriptedAnswer::json(200, R"({"metadata":{"name":"x","resourceVersion":"9"}})");
+  if (line.starts_with("GET /api/v1/nodes/")) return Answer::json(200, node_json(line.substr(18), 1));
+  if (line.starts_with("PATCH /api/v1/nodes/")) return Answer::json(200, node_json(line.substr(20), 2));
+  return Answer::json(200, R"({"metadata":{"name":"x","resourceVersion":"9"}})");
 }
 
 Execution ExecutorTest::execute(std::vector<PlannedAction> actions) {
   Plan plan;
   plan.actions = std::move(actions);
-  transport.seen.clear();
+  transport.requests.clear();
   return sim.run(executor->execute(plan.actions));
 }
 

@@ -12,8 +12,8 @@
 
 #include "controller/writes/executor.h"
 #include "k8sclient/api/client.h"
-#include "tests/controller/scripted_transport.h"
 #include "tests/controller/sim_time.h"
+#include "tests/k8sclient/scripted_transport.h"
 
 namespace gso::executor_test {
 
@@ -32,7 +32,7 @@ class ExecutorTest : public testing::Test {
   void make_executor();
   static boost::asio::awaitable<std::set<k8s::ObjectKey>> look(ExecutorTest* self, std::vector<PlannedAction> asked);
 
-  ScriptedAnswer answer(const k8s::HttpRequest& request);
+  k8s::test::Answer answer(const k8s::HttpRequest& request);
   Execution execute(std::vector<PlannedAction> actions);
   // Reads live what is not known of the writes.
   void settle();
@@ -42,8 +42,8 @@ class ExecutorTest : public testing::Test {
   int ended_late = 0;
   std::set<std::string> late_evictions;  // Nodes.
   Sim sim;
-  std::map<std::string, std::function<ScriptedAnswer()>> script;  // Part of "METHOD path" -> answer.
-  ScriptedTransport transport{&sim.clock, [this](const k8s::HttpRequest& r) { return answer(r); }};
+  std::map<std::string, std::function<k8s::test::Answer()>> script;  // Part of "METHOD path" -> answer.
+  k8s::test::ScriptedTransport transport{&sim.clock, [this](const k8s::HttpRequest& r) { return answer(r); }};
   k8s::ApiClient client{&transport, &sim.clock, client_options()};
   static k8s::ClientOptions client_options();
   World world;

@@ -22,6 +22,7 @@ namespace {
 using namespace executor_test;
 using namespace std::chrono_literals;
 using Json = nlohmann::json;
+using k8s::test::Answer;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -29,7 +30,7 @@ using testing::Pair;
 
 TEST_F(ExecutorTest, AnEmptyPlanSendsNothing) {
   const Execution done = execute({});
-  EXPECT_THAT(transport.seen, IsEmpty());
+  EXPECT_THAT(transport.requests, IsEmpty());
   EXPECT_EQ(done.sent + done.deferred + done.failed, 0U);
 }
 
@@ -42,8 +43,8 @@ TEST_F(ExecutorTest, AllPartsForOneNodeBecomeOnePatchWithTheResourceVersionThatA
   std::get<PatchNode>(removal.action).remove = {"nvidia.mps/enabled"};
   execute({patch("n1", {{"nvidia.com/gpu.replicas", "4"}}), cordon, removal});
   ASSERT_THAT(writes(), ElementsAre("PATCH /api/v1/nodes/n1"));
-  EXPECT_EQ(transport.seen.back().request.content_type, "application/merge-patch+json");
-  EXPECT_EQ(Json::parse(transport.seen.back().request.body), Json::parse(R"({
+  EXPECT_EQ(transport.requests.back().content_type, "application/merge-patch+json");
+  EXPECT_EQ(Json::parse(transport.requests.back().body), Json::parse(R"({
     "metadata":{"resourceVersion":"1",
       "labels":{"nvidia.com/gpu.replicas":"4","gpusharing.dev/state":"Updating","nvidia.mps/enabled":null},
       "annotations":{"gpusharing.dev/message":"why"}},
@@ -55,7 +56,7 @@ TEST_F(ExecutorTest, AnUncordonRemovesTheField) {
   PlannedAction uncordon = patch("n1", {}, "sharing.rollout");
   std::get<PatchNode>(uncordon.action).unschedulable = false;
   execute({uncordon});
-  EXPECT_EQ(Json::parse(transport.seen.back().request.body)["spec"], Json::parse(R"({"unschedulable":null})"));
+  EXPECT_EQ(Json::parse(transport.requests.back().body)["spec"], Json::parse(R"({"unschedulable":null})"));
 }
 
 TEST_F(ExecutorTest, NodesThatLoadedATextOutsideARolloutAreNoted) {
@@ -70,7 +71,7 @@ TEST_F(ExecutorTest, TwoReconcilersThatWantDifferentValuesAreAFinding) {
   const Execution done = execute({patch("n1", {{"a", "1"}}, "x"), patch("n1", {{"a", "2"}}, "y")});
   ASSERT_EQ(done.findings.size(), 1U);
   EXPECT_EQ(done.findings[0].why.code, "ConflictingWrites");
-  EXPECT_THAT(transport.seen.back().request.body, HasSubstr(R"("a":"2")"));
+  EXPECT_THAT(transport.requests.back().body, HasSubstr(R"("a":"2")"));
 }
 
 TEST_F(ExecutorTest, RecordsComeFirstThenEachNodeInOrderStatusesLast) {
@@ -109,7 +110,7 @@ TEST_F(ExecutorTest, APatchWithTheVersionThatWasPlannedFromNeedsNoReadBeforeIt) 
 
 // `hold`, a cordon or a label has arrived a moment ago.
 TEST_F(ExecutorTest, NothingIsDeletedOnANodeThatTheServerKnowsOtherwise) {
-  script["PATCH"] = [] { return ScriptedAnswer::status(409, "Conflict", "the object has been modified"); };
+  script["PATCH"] = [] { return Answer::status_of(409, "Conflict", "the object has been modified"); };
   const Execution done = execute({begin_change("n1"), drop_pod("n1", "p1", "u1")});
   EXPECT_THAT(writes(), ElementsAre("PATCH /api/v1/nodes/n1"));
   EXPECT_EQ(done.failed, 1U);
@@ -118,7 +119,7 @@ TEST_F(ExecutorTest, NothingIsDeletedOnANodeThatTheServerKnowsOtherwise) {
 }
 
 TEST_F(ExecutorTest, AsManyRequestsAreUnansweredAsThereArePlaces) {
-  script["PATCH"] = [] { return ScriptedAnswer::json(200, node_json("n1", 2), 50ms); };
+  script["PATCH"] = [] { return Answer::json(200, node_json("n1", 2), 50ms); };
   const Execution done = execute(patches_of(50, "node"));
   EXPECT_EQ(done.succeeded, 50U);
   EXPECT_EQ(transport.most_in_flight, 16);
@@ -142,7 +143,7 @@ class SlowNodes : public ExecutorTest {
 
 // Behind a webhook that takes eight seconds for one node.
 TEST_F(SlowNodes, ANodeThatIsSlowerThanTheOthersIsLeftBehindAndReportedWithTheNextPlan) {
-  script["PATCH /api/v1/nodes/n1"] = [] { return ScriptedAnswer::json(200, node_json("n1", 2), 8s); };
+  script["PATCH /api/v1/nodes/n1"] = [] { return Answer::json(200, node_json("n1", 2), 8s); };
   const MonoTime begun = sim.clock.monotonic();
   const Execution first = execute({patch("n1", {{"a", "1"}}), patch("n2", {{"a", "1"}}), status_of("Progressing", 1)});
   EXPECT_LE(sim.clock.monotonic() - begun, 1s);
@@ -165,13 +166,13 @@ TEST_F(SlowNodes, ANodeThatIsSlowerThanTheOthersIsLeftBehindAndReportedWithTheNe
 
 // The API server does without a webhook after ten seconds, and then writes.
 TEST_F(ExecutorTest, AWriteThatWaitsForAWebhookInVainIsNotGivenUpBeforeTheServerDoesWithoutIt) {
-  script["PATCH"] = [] { return ScriptedAnswer::json(200, node_json("n1", 2), 10s + 200ms); };
+  script["PATCH"] = [] { return Answer::json(200, node_json("n1", 2), 10s + 200ms); };
   EXPECT_EQ(execute({patch("n1", {{"a", "1"}})}).succeeded, 1U);
 }
 
 TEST_F(SlowNodes, NorDoesAStatusThatIsAnsweredSlowlyHoldUpAnybody) {
   const char* const status = "PATCH /apis/gpusharing.dev/v1alpha1/sharingrollouts/r1/status";
-  script[status] = [] { return ScriptedAnswer::json(200, R"({"metadata":{"name":"r1","resourceVersion":"9"}})", 8s); };
+  script[status] = [] { return Answer::json(200, R"({"metadata":{"name":"r1","resourceVersion":"9"}})", 8s); };
   const MonoTime begun = sim.clock.monotonic();
   const Execution first = execute({patch("n1", {{"a", "1"}}), status_of("Progressing", 1)});
   EXPECT_LE(sim.clock.monotonic() - begun, 1s);
@@ -191,7 +192,7 @@ TEST_F(SlowNodes, NorDoesAStatusThatIsAnsweredSlowlyHoldUpAnybody) {
 // A webhook for Nodes that does not answer: the API server does without it after ten seconds, or the write times out.
 TEST_F(SlowNodes, NodesThatHangHoldUpNeitherTheRecordNorTheStatusOfAPause) {
   for (const Duration webhook : {Duration(10s), Duration(1h)}) {
-    script["PATCH /api/v1/nodes/"] = [webhook] { return ScriptedAnswer::json(200, node_json("n1", 2), webhook); };
+    script["PATCH /api/v1/nodes/"] = [webhook] { return Answer::json(200, node_json("n1", 2), webhook); };
     places = 32;
     make_executor();
     execute(patches_of(40, "first-"));
@@ -216,8 +217,8 @@ TEST_F(SlowNodes, NodesThatHangHoldUpNeitherTheRecordNorTheStatusOfAPause) {
 TEST_F(SlowNodes, WhatEndsWhileAPlanIsExecutedIsPlannedAnewBeforeItIsWrittenAgain) {
   const char* const status = "PATCH /apis/gpusharing.dev/v1alpha1/sharingrollouts/r1/status";
   const char* const created = R"({"metadata":{"name":"r1","resourceVersion":"9"}})";
-  script[status] = [=] { return ScriptedAnswer::json(200, created, 500ms); };
-  script["POST"] = [=] { return ScriptedAnswer::json(201, created, 900ms); };
+  script[status] = [=] { return Answer::json(200, created, 500ms); };
+  script["POST"] = [=] { return Answer::json(201, created, 900ms); };
   execute({status_of("Progressing", 1)});
   ASSERT_THAT(writes(), ElementsAre(status));
 
@@ -234,7 +235,7 @@ TEST_F(SlowNodes, WhatEndsWhileAPlanIsExecutedIsPlannedAnewBeforeItIsWrittenAgai
 
 // The next plan is made before the next execute(): it would evict once more.
 TEST_F(SlowNodes, ALateEvictionIsKnownBeforeTheNextPlan) {
-  script["POST /api/v1/namespaces/team/pods/train/eviction"] = [] { return ScriptedAnswer::json(201, "{}", 5s); };
+  script["POST /api/v1/namespaces/team/pods/train/eviction"] = [] { return Answer::json(201, "{}", 5s); };
   execute({PlannedAction{"sharing.rollout", EvictPod{{"team", "train"}, "u9"}, {"Evict", ""}, true, "n1"}});
   EXPECT_THAT(late_evictions, testing::IsEmpty());
   sim.clock.run_for(5s);
@@ -245,8 +246,8 @@ TEST_F(SlowNodes, ALateEvictionIsKnownBeforeTheNextPlan) {
 // No plan names the node meanwhile: that does not mean that its writes succeed.
 TEST_F(SlowNodes, AWriteThatFailsSlowlyIsTriedEverMoreSeldom) {
   script["PATCH"] = [] {
-    ScriptedAnswer lost = ScriptedAnswer::broken();
-    lost.delay = 1s;
+    Answer lost = Answer::broken();
+    lost.takes = 1s;
     return lost;
   };
   std::vector<Duration> waits;
@@ -263,7 +264,7 @@ TEST_F(SlowNodes, AWriteThatFailsSlowlyIsTriedEverMoreSeldom) {
 }
 
 TEST_F(SlowNodes, NodesForWhichNoPlaceIsFreeArePlannedAgain) {
-  script["PATCH"] = [] { return ScriptedAnswer::json(200, node_json("n1", 2), 5s); };
+  script["PATCH"] = [] { return Answer::json(200, node_json("n1", 2), 5s); };
   const Execution done = execute(patches_of(20, "node"));
   EXPECT_EQ(writes().size(), 16U);
   EXPECT_EQ(done.deferred, 4U);
@@ -274,7 +275,7 @@ TEST_F(SlowNodes, NodesForWhichNoPlaceIsFreeArePlannedAgain) {
 
 // The server has something to do while that plan is made.
 TEST_F(SlowNodes, WhileAFullPlanIsAnsweredTheNextOneIsMade) {
-  script["PATCH"] = [] { return ScriptedAnswer::json(200, node_json("n1", 2), 100ms); };
+  script["PATCH"] = [] { return Answer::json(200, node_json("n1", 2), 100ms); };
   const Execution full = execute(patches_of(PlanDraft::kMostActions, "first-"));
   EXPECT_EQ(writes().size(), PlanDraft::kMostActions) << "all have begun";
   EXPECT_EQ(full.succeeded, 48U);
@@ -292,8 +293,8 @@ TEST_F(SlowNodes, WhileAFullPlanIsAnsweredTheNextOneIsMade) {
 
 // What the next plan may have (Snapshot::answered_lately).
 TEST_F(SlowNodes, AnswersOfTheLastSecondAreCountedWhateverTheyAre) {
-  script["PATCH"] = [] { return ScriptedAnswer::json(200, node_json("n1", 2), 100ms); };
-  script["PATCH /api/v1/nodes/node7"] = [] { return ScriptedAnswer::json(404, "{}", 100ms); };
+  script["PATCH"] = [] { return Answer::json(200, node_json("n1", 2), 100ms); };
+  script["PATCH /api/v1/nodes/node7"] = [] { return Answer::json(404, "{}", 100ms); };
   execute(patches_of(20, "node"));
   EXPECT_EQ(executor->answered_lately(), 20U);
   sim.clock.run_for(850ms);
@@ -305,7 +306,7 @@ TEST_F(SlowNodes, AnswersOfTheLastSecondAreCountedWhateverTheyAre) {
 }
 
 TEST_F(SlowNodes, AFullPlanWaitsForNoSlowNode) {
-  script["PATCH"] = [] { return ScriptedAnswer::json(200, node_json("n1", 2), 5s); };
+  script["PATCH"] = [] { return Answer::json(200, node_json("n1", 2), 5s); };
   const Execution done = execute(patches_of(PlanDraft::kMostActions, "node"));
   EXPECT_EQ(writes().size(), 16U);
   EXPECT_EQ(done.deferred, PlanDraft::kMostActions - 16U) << "planned again";
@@ -313,7 +314,7 @@ TEST_F(SlowNodes, AFullPlanWaitsForNoSlowNode) {
 }
 
 TEST_F(SlowNodes, FinishSaysWhetherAnythingIsStillUnanswered) {
-  script["PATCH"] = [] { return ScriptedAnswer::json(200, node_json("n1", 2), 5s); };
+  script["PATCH"] = [] { return Answer::json(200, node_json("n1", 2), 5s); };
   execute({patch("n1", {{"a", "1"}})});
   EXPECT_FALSE(sim.run(executor->finish(sim.clock.monotonic() + 1s)));
   executor->cancel();
@@ -323,14 +324,14 @@ TEST_F(SlowNodes, FinishSaysWhetherAnythingIsStillUnanswered) {
 TEST_F(ExecutorTest, WithoutTheLeaseNothingIsSent) {
   leading = false;
   const Execution done = execute({patch("n1", {{"a", "1"}}), create_rollout()});
-  EXPECT_THAT(transport.seen, IsEmpty());
+  EXPECT_THAT(transport.requests, IsEmpty());
   EXPECT_EQ(done.deferred, 2U);
 }
 
 TEST_F(ExecutorTest, TheLeaseLostBetweenTwoActionsStopsBeforeTheSecond) {
   script["PATCH"] = [this] {
     leading = false;
-    return ScriptedAnswer::json(200, node_json("n1", 2));
+    return Answer::json(200, node_json("n1", 2));
   };
   const Execution done = execute({patch("n1", {{"a", "1"}}), drop_pod("n1", "p1", "u1")});
   EXPECT_THAT(writes(), ElementsAre("PATCH /api/v1/nodes/n1"));
@@ -339,7 +340,7 @@ TEST_F(ExecutorTest, TheLeaseLostBetweenTwoActionsStopsBeforeTheSecond) {
 }
 
 TEST_F(ExecutorTest, AWriteEndsBeforeAnotherLeaderMayAct) {
-  script["PATCH"] = [] { return ScriptedAnswer::json(200, node_json("n1", 2), 1h); };
+  script["PATCH"] = [] { return Answer::json(200, node_json("n1", 2), 1h); };
   end_by = sim.clock.monotonic() + 5s;
   const Execution done = execute({patch("n1", {{"a", "1"}})});
   EXPECT_EQ(done.failed, 1U);
@@ -359,7 +360,7 @@ TEST_F(ExecutorTest, TheCrashPointEndsEverythingAfterTheNthWrite) {
   EXPECT_EQ(view->writes, 2U);
   EXPECT_LE(writes().size(), 3U) << "those in flight at that moment";
   EXPECT_TRUE(execute({patch("n1", {{"a", "1"}})}).crashed);
-  EXPECT_THAT(transport.seen, IsEmpty());
+  EXPECT_THAT(transport.requests, IsEmpty());
 }
 
 TEST_F(ExecutorTest, AStatusIsSentOnceASecondAndAtOnceWhenThePhaseChanges) {
@@ -380,7 +381,7 @@ TEST_F(ExecutorTest, AStatusPatchRemovesWhatTheNewStatusDoesNotHave) {
       R"({"metadata":{"name":"r1","resourceVersion":"1"},"spec":{},"status":{"phase":"Paused","reason":"x"}})"));
   execute({status_of("Progressing", 1)});
   EXPECT_EQ(
-      Json::parse(transport.seen.back().request.body),
+      Json::parse(transport.requests.back().body),
       Json::parse(R"({"metadata":{"resourceVersion":"1"},"status":{"phase":"Progressing","ready":1,"reason":null}})"));
 }
 
@@ -396,7 +397,7 @@ TEST_F(ExecutorTest, RecordsKeysAndStatusesAreWrittenToTheVersionThatTheyWerePla
   world.configmaps.apply(config_map("nos", "slices", 9));
   const auto sent = [this](const Action& action) {
     execute({{"sharing.rollout", action, {"Written", ""}, false, ""}});
-    const Json body = Json::parse(transport.seen.back().request.body);
+    const Json body = Json::parse(transport.requests.back().body);
     return body.value(Json::json_pointer("/metadata/resourceVersion"), std::string());
   };
   EXPECT_EQ(sent(WriteConfigMap{{"gpu-sharing-operator", "gpu-sharing-operator-state"}, {{"baseline.json", "{}"}}, {}}),
@@ -410,7 +411,7 @@ TEST_F(ExecutorTest, ARecordThatSomebodyElseHasWrittenIsReadBeforeTheNextPlan) {
   world.configmaps.apply(*project_configmap(
       R"({"metadata":{"namespace":"gpu-sharing-operator","name":"gpu-sharing-operator-state","resourceVersion":"7"}})"));
   script["PATCH /api/v1/namespaces/gpu-sharing-operator/configmaps"] = [] {
-    return ScriptedAnswer::status(409, "Conflict", "the object has been modified");
+    return Answer::status_of(409, "Conflict", "the object has been modified");
   };
   const WriteConfigMap record{{"gpu-sharing-operator", "gpu-sharing-operator-state"}, {{"baseline.json", "{}"}}, {}};
   const Execution done = execute({{"sharing.rollout", record, {"Recorded", ""}, false, ""}});
@@ -425,31 +426,31 @@ TEST_F(ExecutorTest, AnApplyKeepsOurOtherKeysAndNamesNoneOfOthers) {
     "data":{"any":"theirs","gso-a":"ours","gso-b":"old","gso-theirs":"not ours, though it looks like it"}})"));
   WriteConfigMap theirs{{"gpu-operator", "mps-config"}, {{"gso-c", "new"}}, {"gso-b"}};
   execute({{"node.profile", theirs, {"Inline", ""}, false, ""}});
-  EXPECT_THAT(transport.seen.back().request.path, HasSubstr("fieldManager=gpu-sharing-operator"));
-  EXPECT_THAT(transport.seen.back().request.path, HasSubstr("force=true"));
-  EXPECT_EQ(Json::parse(transport.seen.back().request.body)["data"], Json::parse(R"({"gso-a":"ours","gso-c":"new"})"));
+  EXPECT_THAT(transport.requests.back().path, HasSubstr("fieldManager=gpu-sharing-operator"));
+  EXPECT_THAT(transport.requests.back().path, HasSubstr("force=true"));
+  EXPECT_EQ(Json::parse(transport.requests.back().body)["data"], Json::parse(R"({"gso-a":"ours","gso-c":"new"})"));
 
   WriteConfigMap ours{{"gpu-sharing-operator", "gpu-sharing-operator-state"}, {{"baseline.json", "{}"}}, {}};
   execute({{"node.profile", ours, {"Baseline", ""}, false, ""}});
-  EXPECT_THAT(transport.seen.back().request.path, HasSubstr("force=true"));
+  EXPECT_THAT(transport.requests.back().path, HasSubstr("force=true"));
 }
 
 TEST_F(ExecutorTest, APartOfTheRecordCarriesTheLabelThatItsWatchFindsItBy) {
   const WriteConfigMap part{
       {"gpu-sharing-operator", "gpu-sharing-operator-state-15"}, {{std::string(kShardKey), "{}"}}, {}};
   execute({{"sharing.rollout", part, {"Baseline", ""}, false, ""}});
-  const Json meta = Json::parse(transport.seen.back().request.body)["metadata"];
+  const Json meta = Json::parse(transport.requests.back().body)["metadata"];
   EXPECT_EQ(meta["labels"][std::string(kRecordLabel)], kRecordShardValue);
   const WriteConfigMap head{{"gpu-sharing-operator", "gpu-sharing-operator-state"}, {{"baseline.json", "{}"}}, {}};
   execute({{"sharing.rollout", head, {"Baseline", ""}, false, ""}});
-  EXPECT_FALSE(Json::parse(transport.seen.back().request.body)["metadata"].contains("labels"));
+  EXPECT_FALSE(Json::parse(transport.requests.back().body)["metadata"].contains("labels"));
 }
 
 TEST_F(ExecutorTest, ADeletionNamesTheUidOfTheObjectThatIsMeant) {
   const DeleteObject action{{"gpusharing.dev/v1alpha1", "SharingRollout", "", "r1", "u7"}};
   execute({{"sharing.rollout", action, {"HistoryTrimmed", ""}, false, ""}});
   ASSERT_THAT(writes(), ElementsAre("DELETE /apis/gpusharing.dev/v1alpha1/sharingrollouts/r1"));
-  const Json body = Json::parse(transport.seen.back().request.body);
+  const Json body = Json::parse(transport.requests.back().body);
   EXPECT_EQ(body["preconditions"]["uid"], "u7") << "another one of that name might have been created since";
 }
 
@@ -457,7 +458,7 @@ TEST_F(ExecutorTest, ADryRunSendsNothing) {
   options.dry_run = true;
   make_executor();
   execute({patch("n1", {{"a", "1"}}), drop_pod("n1", "p1", "u1"), create_rollout()});
-  EXPECT_THAT(transport.seen, IsEmpty());
+  EXPECT_THAT(transport.requests, IsEmpty());
 }
 TEST_F(ExecutorTest, StatusesAreNoLogLinesWhereverTheyStand) {
   const WriteConfigMap state{{"gpu-sharing-operator", "gpu-sharing-operator-state"}, {{"status.json", "{}"}}, {}};

@@ -18,6 +18,7 @@ namespace {
 using namespace executor_test;
 using namespace std::chrono_literals;
 using Json = nlohmann::json;
+using k8s::test::Answer;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
@@ -56,7 +57,7 @@ TEST_F(Reservations, OnlyWhatTheLastLookConfirmsIsDeletedByUidAndVersion) {
   kept = {"r2"};
   const Execution done = execute({deletion("r1"), deletion("r2")});
   ASSERT_THAT(writes(), ElementsAre(kPods + "r1"));
-  EXPECT_EQ(Json::parse(transport.seen.back().request.body)["preconditions"],
+  EXPECT_EQ(Json::parse(transport.requests.back().body)["preconditions"],
             Json::parse(R"({"uid":"u-r1","resourceVersion":"7"})"));
   EXPECT_EQ(looks, 1) << "at all of them together";
   EXPECT_EQ(done.deferred, 1U);
@@ -73,7 +74,7 @@ TEST_F(Reservations, WithoutALastLookNoneIsDeleted) {
   still_due = nullptr;
   make_executor();
   EXPECT_EQ(execute({deletion("r1")}).deferred, 1U);
-  EXPECT_THAT(transport.seen, IsEmpty());
+  EXPECT_THAT(transport.requests, IsEmpty());
 }
 
 TEST_F(Reservations, ALeaseThatIsLostDuringTheLookStopsTheDeletion) {
@@ -84,7 +85,7 @@ TEST_F(Reservations, ALeaseThatIsLostDuringTheLookStopsTheDeletion) {
 
 // One that the server refuses again and again lets the others of its node go first (reservation_gc.cc).
 TEST_F(Reservations, ARefusedDeletionIsRememberedForThePlanner) {
-  script["DELETE"] = [] { return ScriptedAnswer::status(409, "Conflict", "Precondition failed: ResourceVersion"); };
+  script["DELETE"] = [] { return Answer::status_of(409, "Conflict", "Precondition failed: ResourceVersion"); };
   for (int attempt = 1; attempt <= 3; ++attempt) {
     execute({deletion("r1")});
     const LookupResults::Refusal& refusal = world.kai.lookups.refusals["u-r1"];
@@ -99,15 +100,15 @@ TEST_F(Reservations, ADeletionIsSentOncePerLookWhateverTheAnswer) {
   const PlannedAction reservation = deletion("r1");
   struct Case {
     const char* name;
-    ScriptedAnswer answer;
+    Answer answer;
   };
   const Case cases[] = {
-      {"429", ScriptedAnswer::status(429, "TooManyRequests", "slow down", "1")},
-      {"503 with Retry-After", ScriptedAnswer::status(503, "ServiceUnavailable", "starting", "1")},
-      {"503", ScriptedAnswer::status(503, "ServiceUnavailable", "starting")},
-      {"500", ScriptedAnswer::status(500, "InternalError", "etcd")},
-      {"the stream is lost", ScriptedAnswer::broken()},
-      {"409: it changed", ScriptedAnswer::status(409, "Conflict", "Precondition failed: ResourceVersion")},
+      {"429", Answer::status_of(429, "TooManyRequests", "slow down", "1")},
+      {"503 with Retry-After", Answer::status_of(503, "ServiceUnavailable", "starting", "1")},
+      {"503", Answer::status_of(503, "ServiceUnavailable", "starting")},
+      {"500", Answer::status_of(500, "InternalError", "etcd")},
+      {"the stream is lost", Answer::broken()},
+      {"409: it changed", Answer::status_of(409, "Conflict", "Precondition failed: ResourceVersion")},
   };
   for (const Case& c : cases) {
     script["DELETE"] = [&] { return c.answer; };

@@ -19,6 +19,7 @@ namespace {
 using namespace executor_test;
 using namespace std::chrono_literals;
 using Json = nlohmann::json;
+using k8s::test::Answer;
 using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::UnorderedElementsAre;
@@ -69,9 +70,7 @@ class SlowRecords : public ExecutorTest {
   ~SlowRecords() override { EXPECT_TRUE(sim.run(executor->finish(sim.clock.monotonic() + 1min))); }
   // What is written to `part` is answered after `delay`.
   void answer_after(const std::string& part, Duration delay) {
-    script[part] = [delay] {
-      return ScriptedAnswer::json(200, R"({"metadata":{"name":"x","resourceVersion":"9"}})", delay);
-    };
+    script[part] = [delay] { return Answer::json(200, R"({"metadata":{"name":"x","resourceVersion":"9"}})", delay); };
   }
   // The store shows the rollout that was created with version 9.
   void show_rollout(const std::string& policy) {
@@ -83,7 +82,7 @@ class SlowRecords : public ExecutorTest {
     const Json annotations{{std::string(kChangeAnnotation), change_of_policy(policy)}};
     world.nodes.apply(*project_node(node_json(name, 1, R"(,"annotations":)" + annotations.dump())));
     script["GET /api/v1/nodes/" + name] = [=] {
-      return ScriptedAnswer::json(200, node_json(name, 1, R"(,"annotations":)" + annotations.dump()));
+      return Answer::json(200, node_json(name, 1, R"(,"annotations":)" + annotations.dump()));
     };
   }
   // How long the plan took.
@@ -127,7 +126,7 @@ TEST_F(SlowRecords, WhatRestedOnItIsSentByAPlanThatWasMadeAfterTheAnswerAlone) {
   answer_after("POST " + kRollouts, 10s);
   execute({rollout_of("a"), start("n1", "a")});
   execute({rollout_of("a"), start("n1", "a")});
-  transport.seen.clear();
+  transport.requests.clear();
   sim.clock.run_for(10s);
   EXPECT_EQ(ended_late, 1) << "it asks for the next plan";
   EXPECT_THAT(writes(), IsEmpty());
@@ -192,7 +191,7 @@ TEST_F(SlowRecords, WhatBelongsToNoPolicyRestsOnEachRecord) {
 }
 
 TEST_F(SlowRecords, ARecordThatIsRefusedHoldsItsOwnPolicyAlone) {
-  script["POST " + kRollouts] = [] { return ScriptedAnswer::status(403, "Forbidden", "no"); };
+  script["POST " + kRollouts] = [] { return Answer::status_of(403, "Forbidden", "no"); };
   const std::vector<PlannedAction> plan{rollout_of("a"), start("n1", "a"), start("n2", "b")};
   EXPECT_THAT(execute(plan).without_record, ElementsAre("n1"));
   EXPECT_THAT(writes(), ElementsAre("POST " + kRollouts, "PATCH /api/v1/nodes/n2"));
@@ -207,7 +206,7 @@ TEST_F(SlowRecords, ARecordWhoseAnswerIsLostIsWrittenAgainBeforeWhatRestsOnIt) {
   sim.clock.run_for(12s);
   EXPECT_EQ(ended_late, 1);
   EXPECT_FALSE(expectations.fleet_is_current()) << "it can have been written: read it first";
-  script["POST " + kRollouts] = [] { return ScriptedAnswer::status(409, "AlreadyExists", "exists"); };
+  script["POST " + kRollouts] = [] { return Answer::status_of(409, "AlreadyExists", "exists"); };
   settle();
   sim.clock.run_for(1s);  // Past its backoff.
   execute({rollout_of("a"), start("n1", "a")});
