@@ -17,13 +17,51 @@ project=$(cd "$here/../.." && pwd)
 build=${GSODEV_BUILD:-$project/build/debug}
 logs=$project/build/test-results/conformance
 jobs=${GSODEV_CONFORMANCE_JOBS:-6}
-# In the order of starting: those that take longest come first, and those last that need promtool or kubeconform, which
-# are built for them.
-all_parts=(bad-input kai-race kai rollout-stories-2 rollout-stories-1 story-v0.17.0 story-v0.20.0 rollout-stories-3 rollout-stories-4 chart-live seeds
-  high-availability attacks quick-start rollouts explain admission-webhook partitioning standalone-mps leaving label-owners verify seed-commands kubectl-commands sequences playground custom-resources lint
-  least-privilege chart secure-metrics pod-mutation)
+# PART, its control plane (whole, without controllers and scheduler, or none that this script starts), what is built for it
+# beside that, and the scripts below tests/ with an argument for them behind $cluster and $build. A part that is a function
+# below has no script. In the order of starting: those that take longest come first, and those last that need promtool or
+# kubeconform, which are built for them.
+table='
+bad-input         whole helm                       conformance/bad_input_test.sh
+kai-race          api   helm                       conformance/kai_race_test.sh
+kai               api   helm                       conformance/kai_test.sh
+rollout-stories-2 whole helm                       conformance/story_test.sh rollouts:2/4
+rollout-stories-1 whole helm                       conformance/story_test.sh rollouts:1/4
+story-v0.17.0     whole helm                       conformance/story_test.sh v0.17.0
+story-v0.20.0     whole helm                       conformance/story_test.sh v0.20.0
+rollout-stories-3 whole helm                       conformance/story_test.sh rollouts:3/4
+rollout-stories-4 whole helm                       conformance/story_test.sh rollouts:4/4
+chart-live        whole helm                       chart/live_test.sh
+seeds             whole helm                       conformance/story_test.sh seeds
+high-availability whole helm                       conformance/high_availability_test.sh
+attacks           none  helm
+quick-start       whole helm                       docs/quick_start_test.sh
+rollouts          whole helm                       conformance/rollout_test.sh
+explain           whole -                          conformance/explain_test.sh
+admission-webhook whole helm                       conformance/admission_webhook_test.sh
+partitioning      whole helm                       conformance/partitioning_test.sh
+standalone-mps    whole helm                       conformance/standalone_mps_test.sh
+leaving           whole helm                       conformance/leaving_test.sh
+label-owners      whole helm                       conformance/label_owners_test.sh
+verify            whole -                          conformance/verify_test.sh
+seed-commands     whole helm                       conformance/seed_commands_test.sh
+kubectl-commands  whole -
+sequences         api   -
+playground        none  -                          conformance/playground_test.sh
+custom-resources  api   -                          conformance/custom_resources_test.sh
+lint              whole -                          conformance/linted_objects_test.py
+least-privilege   whole helm,promtool              conformance/least_privilege_test.sh
+chart             whole helm,promtool,kubeconform  chart/chart_render_test.sh+chart/chart_install_test.sh
+secure-metrics    api   helm,promtool              conformance/secure_metrics_test.sh
+pod-mutation      whole helm,kubeconform           chart/pod_mutation_test.sh
+'
+mapfile -t all_parts < <(awk 'NF { print $1 }' <<<"$table")
 # Only when named, and in `./dev test nightly`. fleet-bench builds a Go program and measures, which nothing should do beside
 # it; upgrade needs the program of the former release, which takes half an hour to build.
+table+='
+fleet-bench       none  -
+upgrade           none  helm
+'
 named_parts=(fleet-bench upgrade)
 if [[ ${1:-} == --list ]]; then
   printf '%s\n' "${all_parts[@]}" "${named_parts[@]}"
@@ -49,137 +87,18 @@ bounded() { timeout 1500 "$@"; }
 up() { "$here/controlplane/cluster.sh" up --dir "$cluster" "$@" >"$logs/$part-cluster.log" 2>&1; }
 down() { "$here/controlplane/cluster.sh" down --dir "$cluster" >>"$logs/$part-cluster.log" 2>&1; }
 
+# Its own, where `up` and a script are not all.
 sequences() {
-  up --api-only
   bounded "$build/tests/conformance/conformance_sequences" --server-a sim --kubeconfig "$cluster/admin.kubeconfig" \
     --etcd "http://127.0.0.1:$(<"$cluster/ports/etcd")" --sequences "$here/sequences" --root "$project"
 }
 
 kubectl-commands() {
-  up
   GSODEV_KUBECTL=$cluster/bin/kubectl bounded "$project/tests/sim/kubectl_test.sh" --kubeconfig "$cluster/admin.kubeconfig"
-}
-
-custom-resources() {
-  up --api-only
-  bounded "$here/custom_resources_test.sh" "$cluster"
-}
-
-# Not --api-only: without the controllers a namespace has no ServiceAccount, and no pod is admitted.
-lint() {
-  up
-  bounded "$here/linted_objects_test.py" "$cluster" "$build"
-}
-
-chart() {
-  up
-  "$here/controlplane/build.sh" helm promtool kubeconform >/dev/null
-  local status=0
-  bounded "$project/tests/chart/chart_render_test.sh" "$cluster" "$build" || status=1
-  bounded "$project/tests/chart/chart_install_test.sh" "$cluster" "$build" || status=1
-  return "$status"
-}
-
-pod-mutation() {
-  up
-  "$here/controlplane/build.sh" helm kubeconform >/dev/null
-  bounded "$project/tests/chart/pod_mutation_test.sh" "$cluster"
-}
-
-chart-live() {
-  up
-  "$here/controlplane/build.sh" helm >/dev/null
-  bounded "$project/tests/chart/live_test.sh" "$cluster" "$build"
-}
-
-# With the program of the older release, where it has been built (tests/chart/former_release.sh build).
-upgrade() {
-  "$project/tests/chart/former_release.sh" path || return 77
-  up
-  "$here/controlplane/build.sh" helm >/dev/null
-  bounded "$project/tests/chart/upgrade_test.sh" "$cluster" "$build"
-}
-
-# The commands of docs/quick-start.md.
-quick-start() {
-  up
-  "$here/controlplane/build.sh" helm >/dev/null
-  bounded "$project/tests/docs/quick_start_test.sh" "$cluster" "$build"
-}
-
-rollouts() {
-  up
-  "$here/controlplane/build.sh" helm >/dev/null
-  bounded "$here/rollout_test.sh" "$cluster" "$build"
-}
-
-# Each cause of `explain pod`, by the real scheduler.
-explain() {
-  up
-  bounded "$here/explain_test.sh" "$cluster" "$build"
-}
-
-least-privilege() {
-  up
-  "$here/controlplane/build.sh" helm promtool >/dev/null
-  bounded "$here/least_privilege_test.sh" "$cluster" "$build"
-}
-
-admission-webhook() {
-  up
-  "$here/controlplane/build.sh" helm >/dev/null
-  bounded "$here/admission_webhook_test.sh" "$cluster" "$build"
-}
-
-leaving() {
-  up
-  "$here/controlplane/build.sh" helm >/dev/null
-  bounded "$here/leaving_test.sh" "$cluster" "$build"
-}
-
-label-owners() {
-  up
-  "$here/controlplane/build.sh" helm >/dev/null
-  bounded "$here/label_owners_test.sh" "$cluster" "$build"
-}
-
-# `verify NODE`: no chart, and the operator does not run.
-verify() {
-  up
-  bounded "$here/verify_test.sh" "$cluster" "$build"
-}
-
-# The commands of documents that people follow.
-seed-commands() {
-  up
-  "$here/controlplane/build.sh" helm >/dev/null
-  bounded "$here/seed_commands_test.sh" "$cluster" "$build"
-}
-
-# Slices for pending pods, with the real scheduler.
-partitioning() {
-  up
-  "$here/controlplane/build.sh" helm >/dev/null
-  bounded "$here/partitioning_test.sh" "$cluster" "$build"
-}
-
-# Its DaemonSet controller is the real one.
-standalone-mps() {
-  up
-  "$here/controlplane/build.sh" helm >/dev/null
-  bounded "$here/standalone_mps_test.sh" "$cluster" "$build"
-}
-
-# Two replicas, and what can happen to them and to the API server.
-high-availability() {
-  up
-  "$here/controlplane/build.sh" helm >/dev/null
-  bounded "$here/high_availability_test.sh" "$cluster" "$build"
 }
 
 # One script for each attacker of docs/security.md, each on a control plane of its own.
 attacks() {
-  "$here/controlplane/build.sh" helm >/dev/null
   local status=0 script flags
   for script in "$here"/attacks/*_test.sh; do
     flags=()
@@ -191,50 +110,33 @@ attacks() {
   return "$status"
 }
 
-secure-metrics() {
-  up --api-only
-  "$here/controlplane/build.sh" helm promtool >/dev/null
-  bounded "$here/secure_metrics_test.sh" "$cluster" "$build"
-}
-
-kai() {
-  up --api-only
-  "$here/controlplane/build.sh" helm >/dev/null
-  bounded "$here/kai_test.sh" "$cluster" "$build"
-}
-
-# A binder that races with the collection of reservations.
-kai-race() {
-  up --api-only
-  "$here/controlplane/build.sh" helm >/dev/null
-  bounded "$here/kai_race_test.sh" "$cluster" "$build"
-}
-
-# Starts its control plane itself, and takes it down: that is what it tries.
-playground() { bounded "$here/playground_test.sh" "$cluster" "$build"; }
-
 # The bench starts its control plane itself.
 fleet-bench() { bounded "$here/fleet_bench_test.py" "$build/controller/gpu-sharing-operator" 2>&1; }
 
-bad-input() {
+# With the program of the older release, where it has been built (tests/chart/former_release.sh build).
+upgrade() {
+  "$project/tests/chart/former_release.sh" path || return 77
   up
-  "$here/controlplane/build.sh" helm >/dev/null
-  bounded "$here/bad_input_test.sh" "$cluster" "$build"
+  bounded "$project/tests/chart/upgrade_test.sh" "$cluster" "$build"
 }
 
-# The story under the chart's own ServiceAccount, for plugin releases of both behaviours.
-story-v0.17.0() { tell v0.17.0; }
-story-v0.20.0() { tell v0.20.0; }
-# Short stories, each on a fleet of its own: the rollouts that on-call meets, the procedures of NVIDIA's documents.
-rollout-stories-1() { tell rollouts:1/4; }
-rollout-stories-2() { tell rollouts:2/4; }
-rollout-stories-3() { tell rollouts:3/4; }
-rollout-stories-4() { tell rollouts:4/4; }
-seeds() { tell seeds; }
-tell() {
-  up
-  "$here/controlplane/build.sh" helm >/dev/null
-  bounded "$here/story_test.sh" "$cluster" "$build" "$1"
+# Runs the part of the row: PART PLANE PROGRAMS SCRIPTS ARGUMENT…
+play() {
+  local name=$1 plane=$2 programs=$3 scripts=${4:-} script status=0
+  case $plane in
+    whole) up ;;  # Without the controllers a namespace has no ServiceAccount, and no pod is admitted.
+    api) up --api-only ;;
+  esac
+  # shellcheck disable=SC2086 # Several names.
+  [[ $programs == - ]] || "$here/controlplane/build.sh" ${programs//,/ } >/dev/null
+  if [[ -z $scripts ]]; then
+    "$name"
+    return
+  fi
+  for script in ${scripts//+/ }; do
+    bounded "$project/tests/$script" "$cluster" "$build" "${@:5}" || status=1
+  done
+  return "$status"
 }
 
 # Runs one part, and writes "PASSED FAILED SKIPPED" to $work/PART.counts.
@@ -243,7 +145,8 @@ run_part() {
   part=$1 cluster=$work/$1  # Read by the traps, when this function is over.
   trap 'down || true' EXIT
   trap 'exit 130' INT TERM
-  ("$part") >"$logs/$part.log" 2>&1 </dev/null || status=$?
+  # shellcheck disable=SC2046 # The fields of a row.
+  (play $(awk -v part="$part" '$1 == part' <<<"$table")) >"$logs/$part.log" 2>&1 </dev/null || status=$?
   # A part may close with several counts, one for each of its scripts.
   read -r good bad skipped < <(sed -n -E 's/^([0-9]+) passed, ([0-9]+) failed(, ([0-9]+) skipped)?$/\1 \2 \4/p' "$logs/$part.log" |
     awk '{ good += $1; bad += $2; skipped += $3 } END { print good + 0, bad + 0, skipped + 0 }')
@@ -262,7 +165,7 @@ run_part() {
 parts=("$@")
 ((${#parts[@]})) || parts=("${all_parts[@]}")
 for part in "${parts[@]}"; do
-  declare -F "$part" >/dev/null || { echo "run.sh: there is no part '$part'" >&2; exit 2; }
+  [[ " ${all_parts[*]} ${named_parts[*]} " == *" $part "* ]] || { echo "run.sh: there is no part '$part'" >&2; exit 2; }
 done
 for part in "${parts[@]}"; do
   while (($(jobs -rp | wc -l) >= jobs)); do wait -n || true; done
