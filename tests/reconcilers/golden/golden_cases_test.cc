@@ -13,7 +13,7 @@
 //   - plan                     # prints the plan with its findings, applies nothing
 //   - tick                     # prints the plan, applies it, one second passes; {tick: 3}: three times
 //   - quick-tick: 12           # the same, a tenth of a second for each
-//   - settle                   # the same until quiet; {settle: never}: it never is (a pod crash-loops), 2,000 ticks
+//   - settle                   # the same until quiet; {settle: never}: a pod crash-loops, or is waited for, to the end
 //   - rollouts                 # prints phase, start and switches of every SharingRollout; rollout-words: its counts
 //                              and conditions; rollout-nodes: its nodes
 //   - status: default          # prints the status of a policy
