@@ -68,16 +68,6 @@ std::string owned_words(const Annotations& annotations) {
   return out.empty() ? "none" : fmt::format("{{{}}}", fmt::join(out, ", "));
 }
 
-// A value as it is; a JSON object as "by idleTimeout, until 13:01:01".
-std::string value_words(const std::string& value) {
-  const Json json = Json::parse(value, nullptr, false);
-  if (!json.is_object()) return value;
-  std::vector<std::string> out;
-  for (const auto& [key, part] : json.items())
-    if (key != "v") out.push_back(part == true ? key : key + " " + (part.is_string() ? text_of(part) : part.dump()));
-  return fmt::format("{}", fmt::join(out, ", "));
-}
-
 // Of the operator's own keys the name.
 std::string without_prefix(const std::string& key) {
   return key.starts_with("gpusharing.dev/") ? key.substr(key.find('/') + 1) : key;
@@ -114,7 +104,11 @@ std::string patch_words(const PatchNode& patch, const Annotations& before, bool 
   for (const auto& [key, value] : labels) out.push_back(fmt::format("{}={}", key, value));
   if (const std::string owned = owned_words(after); owned != owned_words(before)) out.push_back("owns " + owned);
   for (const std::string& key : gone) out.push_back("no " + without_prefix(key));
-  for (const auto& [key, value] : annotations) out.push_back(without_prefix(key) + ": " + value_words(value));
+  for (const auto& [key, value] : annotations) {
+    Json json = Json::parse(value, nullptr, false);
+    if (json.is_object()) json.erase("v");  // The version of the format.
+    out.push_back(without_prefix(key) + ": " + (json.is_object() ? document_words(json) : value));
+  }
   return fmt::format("{}", fmt::join(out, ", "));
 }
 
@@ -214,6 +208,18 @@ Annotations patched(Annotations before, const PatchNode& patch) {
   return before;
 }
 
+std::string document_words(const Json& document) {
+  std::vector<std::string> out;
+  for (const auto& [key, value] : document.items()) {
+    if (value == 0 || value == false || value.empty()) continue;
+    std::string words = value.is_object() ? "{" + document_words(value) + "}" : value.dump();
+    if (value.is_string()) words = value;
+    if (value.is_array()) words = fmt::format("{}", fmt::join(value.get<std::vector<std::string>>(), " "));
+    out.push_back(value == true ? key : key + " " + words);
+  }
+  return fmt::format("{}", fmt::join(out, ", "));
+}
+
 std::vector<std::string> action_lines(const std::vector<PlannedAction>& actions,
                                       const std::function<Annotations(const std::string&)>& annotations_of_node,
                                       bool with_guards) {
@@ -223,6 +229,7 @@ std::vector<std::string> action_lines(const std::vector<PlannedAction>& actions,
     const std::string by = planned.reconciler == "sharing.rollout" ? "" : " by " + planned.reconciler;
     const std::string why = fmt::format(" ({}{}{})", planned.why.code, planned.disruptive ? "!" : "", by);
     const auto* write = std::get_if<WriteConfigMap>(&planned.action);
+    std::string line;
     if (const auto* patch = std::get_if<PatchNode>(&planned.action)) {
       if (!known.contains(patch->name)) known[patch->name] = annotations_of_node(patch->name);
       Annotations& before = known[patch->name];
@@ -232,19 +239,17 @@ std::vector<std::string> action_lines(const std::vector<PlannedAction>& actions,
       add(lines, planned.node, "deletes", pod->pod.name.substr(0, pod->pod.name.find("-" + planned.node)), why);
     } else if (const auto* evicted = std::get_if<EvictPod>(&planned.action)) {
       add(lines, planned.node, "evicts", k8s::to_string(evicted->pod), why);
-    } else if (write != nullptr && write->remove.empty() && write->set.size() == 1 &&
-               write->set.contains("baseline.json")) {
+    } else if (write && write->remove.empty() && write->set.size() == 1 && write->set.contains("baseline.json")) {
       add(lines, "record", "", planned.why.code, "");
     } else if (const auto* event = std::get_if<RecordEvent>(&planned.action)) {
-      lines.push_back({"",
-                       {fmt::format("{} {} {} {}/{}: {}", event->warning ? "Warning" : "Event", event->regarding.kind,
-                                    event->regarding.name, event->why.code, event->verb, event->why.message)}});
+      line = fmt::format("{} {} {} {}/{}: {}", event->warning ? "Warning" : "Event", event->regarding.kind,
+                         event->regarding.name, event->why.code, event->verb, event->why.message);
     } else if (const auto* status = std::get_if<PatchStatus>(&planned.action)) {
-      lines.push_back({"", {fmt::format("PatchStatus {} {}{}", status->object.kind, status->object.name, why)}});
+      line = fmt::format("PatchStatus {} {}{}", status->object.kind, status->object.name, why);
     } else {
-      const std::string line = print(planned);
-      lines.push_back({"", {line.substr(by.empty() ? line.find("] ") + 2 : 0)}});
+      line = print(planned).substr(by.empty() ? planned.reconciler.size() + 3 : 0);
     }
+    if (!line.empty()) lines.push_back({"", {line}});
   }
   std::vector<std::string> out;
   for (const Line& line : lines)

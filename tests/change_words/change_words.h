@@ -54,6 +54,9 @@ struct ChangeWords {
 // The annotations of a node after the patch.
 [[nodiscard]] Annotations patched(Annotations before, const PatchNode& patch);
 
+// The document in words: "total 3, pending 2". What is zero, false or empty is left out.
+[[nodiscard]] std::string document_words(const nlohmann::json& document);
+
 // What the actions do, without uids and versions: one line for each node and for the record, with all that is done to
 // it, as "a01: touched (Begin!); deletes mps gfd (Restart!)", where (Begin!) is the reason of a disruptive action; and
 // print() for each Event and every other object. A reconciler other than sharing.rollout is named. The autoscalers'

@@ -254,19 +254,6 @@ std::string with_stable_names(std::string text) {
   return std::regex_replace(out, std::regex("2026-03-01T(\\d\\d:\\d\\d:\\d\\d)Z"), "$1");
 }
 
-// The document in words: "total 3, pending 2". What is zero, false or empty is left out.
-std::string document_words(const Json& document) {
-  std::vector<std::string> out;
-  for (const auto& [key, value] : document.items()) {
-    if (value == 0 || value == false || value.empty()) continue;
-    std::string words = value.is_object() ? "{" + document_words(value) + "}" : value.dump();
-    if (value.is_string()) words = value;
-    if (value.is_array()) words = fmt::format("{}", fmt::join(value.get<std::vector<std::string>>(), " "));
-    out.push_back(value == true ? key : key + " " + words);
-  }
-  return fmt::format("{}", fmt::join(out, ", "));
-}
-
 // Nodes are many: an Event of a node is for what a person must do, or has done, on that node. Everything else is an
 // Event of a policy or of a SharingRollout.
 bool is_event_of_nodes(const RecordEvent& event) {
