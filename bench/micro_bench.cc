@@ -226,7 +226,7 @@ BENCHMARK(plan_one_node_relabelled)->Arg(1000)->Arg(5000)->Unit(benchmark::kMicr
 
 void plan_from_nothing(benchmark::State& state) {
   const auto fleet = settled_fleet(static_cast<int>(state.range(0)));
-  repeat(state, [&] { return fleet->plan_from_scratch().actions.size(); });
+  repeat(state, [&] { return fleet->plan_from_scratch(fleet->world).actions.size(); });
 }
 BENCHMARK(plan_from_nothing)->Arg(1000)->Arg(5000)->Unit(benchmark::kMillisecond);
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <ranges>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -67,30 +68,69 @@ std::string owned_words(const Annotations& annotations) {
   return out.empty() ? "none" : fmt::format("{{{}}}", fmt::join(out, ", "));
 }
 
-std::string change_words(ChangeWords change, bool with_guards) {
-  std::vector<std::string> out;
-  if (!change.to.empty()) {
-    out.push_back("to " + change.to);
-    std::string pods;
-    for (const auto& [component, uids] : change.pods) pods += fmt::format(" {}[{}]", component, fmt::join(uids, ","));
-    out.push_back("replace" + (pods.empty() ? " nothing" : pods));
-    if (change.touched) out.emplace_back("touched");
-  }
-  if (change.cordoned) out.emplace_back("cordon");
-  if (with_guards && !change.guards.empty()) out.push_back(fmt::format("guards {}", fmt::join(change.guards, " ")));
-  if (!change.retry.empty()) out.push_back("failed with retry " + change.retry);
-  return out.empty() ? "none" : fmt::format("{{{}}}", fmt::join(out, ", "));
+// Of the operator's own keys the name.
+std::string without_prefix(const std::string& key) {
+  return key.starts_with("gpusharing.dev/") ? key.substr(key.find('/') + 1) : key;
 }
 
-// The patch without what is said in words.
-PatchNode unworded(PatchNode patch, bool with_guards) {
-  std::vector<std::string_view> keys{kChangeAnnotation, kOwnedAnnotation};
-  if (!with_guards) keys.insert(keys.end(), {kScaleDownDisabled, kKarpenterDoNotDisrupt});
-  for (const std::string_view key : keys) {
-    patch.set_annotations.erase(std::string(key));
-    patch.remove_annotations.erase(std::string(key));
+// "Updating, to v1-…, replaces gfd plugin, cordons": of the change what differs. A state that ends with its change is
+// not said, nor are the uids of the pods to replace.
+std::string patch_words(const PatchNode& patch, const Annotations& before, bool with_guards) {
+  const Annotations after = patched(before, patch);
+  const ChangeWords was = read_change(before), is = read_change(after);
+  auto labels = patch.set, annotations = patch.set_annotations;
+  std::set<std::string> gone = patch.remove_annotations;
+  gone.insert(patch.remove.begin(), patch.remove.end());
+  const bool ends = was != is && is == ChangeWords{};
+  if (ends) gone.erase(std::string(kStateLabel));
+  std::vector<std::string_view> hidden{kChangeAnnotation, kOwnedAnnotation};
+  if (!with_guards) hidden.insert(hidden.end(), {kScaleDownDisabled, kKarpenterDoNotDisrupt});
+  for (const std::string_view key : hidden) {
+    annotations.erase(std::string(key));
+    gone.erase(std::string(key));
   }
-  return patch;
+  std::vector<std::string> out;
+  if (const auto state = labels.extract(std::string(kStateLabel))) out.push_back(state.mapped());
+  if (ends) out.emplace_back("change ends");
+  if (!is.to.empty() && (is.to != was.to || is.pods != was.pods))
+    out.push_back(fmt::format("to {}, replaces {}{}", is.to, is.pods.empty() ? "nothing" : "",
+                              fmt::join(std::views::keys(is.pods), " ")));
+  if (is.touched && !was.touched) out.emplace_back("touched");
+  if (patch.unschedulable)
+    out.emplace_back(*patch.unschedulable ? "cordons" : "uncordons");
+  else if (was.cordoned != is.cordoned)
+    out.emplace_back(is.cordoned ? "takes the cordon for its own" : "leaves the cordon");
+  if (!is.retry.empty() && is.retry != was.retry) out.push_back("failed with retry " + is.retry);
+  for (const auto& [key, value] : labels) out.push_back(fmt::format("{}={}", key, value));
+  if (const std::string owned = owned_words(after); owned != owned_words(before)) out.push_back("owns " + owned);
+  for (const std::string& key : gone) out.push_back("no " + without_prefix(key));
+  for (const auto& [key, value] : annotations) {
+    Json json = Json::parse(value, nullptr, false);
+    if (json.is_object()) json.erase("v");  // The version of the format.
+    out.push_back(without_prefix(key) + ": " + (json.is_object() ? document_words(json) : value));
+  }
+  return fmt::format("{}", fmt::join(out, ", "));
+}
+
+// The lines under way, each with its doings; of the last one of these what it does, and why.
+struct Line {
+  std::string who;
+  std::vector<std::string> doings;
+  std::string last = {};
+};
+
+// On the line of that node or record: "a01: deletes plugin gfd (Restart!)".
+void add(std::vector<Line>& lines, const std::string& who, const std::string& verb, const std::string& thing,
+         const std::string& why) {
+  auto line = std::ranges::find(lines, who, &Line::who);
+  if (line == lines.end()) line = lines.insert(lines.end(), {who, {}});
+  if (!verb.empty() && line->last == verb + why) {
+    std::string& last = line->doings.back();
+    last.insert(last.size() - why.size(), " " + thing);
+  } else {
+    line->doings.push_back(verb + (verb.empty() ? "" : " ") + thing + why);
+  }
+  line->last = verb + why;
 }
 
 }  // namespace
@@ -168,28 +208,53 @@ Annotations patched(Annotations before, const PatchNode& patch) {
   return before;
 }
 
-std::string print_in_words(const PlannedAction& planned, const Annotations& before, bool with_guards) {
-  const auto* patch = std::get_if<PatchNode>(&planned.action);
-  if (patch == nullptr) return print(planned);
-  const Annotations after = patched(before, *patch);
-  // The words come after labels and annotations, and before what print() puts last.
-  PatchNode first = unworded(*patch, with_guards);
-  PatchNode last;
-  last.name = patch->name;
-  last.unschedulable = std::exchange(first.unschedulable, std::nullopt);
-  last.resource_version = std::exchange(first.resource_version, std::nullopt);
-  PlannedAction head;
-  head.reconciler = planned.reconciler;
-  head.action = first;
-  PlannedAction tail = planned;
-  tail.action = last;
-  const std::size_t prefix = fmt::format("[{}] PatchNode {}", planned.reconciler, patch->name).size();
-  std::string line = print(head);
-  const std::string change = change_words(read_change(after), with_guards);
-  if (change != change_words(read_change(before), with_guards)) line += " change=" + change;
-  const std::string owned = owned_words(after);
-  if (owned != owned_words(before)) line += " owned=" + owned;
-  return line + print(tail).substr(prefix);
+std::string document_words(const Json& document) {
+  std::vector<std::string> out;
+  for (const auto& [key, value] : document.items()) {
+    if (value == 0 || value == false || value.empty()) continue;
+    std::string words = value.is_object() ? "{" + document_words(value) + "}" : value.dump();
+    if (value.is_string()) words = value;
+    if (value.is_array()) words = fmt::format("{}", fmt::join(value.get<std::vector<std::string>>(), " "));
+    out.push_back(value == true ? key : key + " " + words);
+  }
+  return fmt::format("{}", fmt::join(out, ", "));
+}
+
+std::vector<std::string> action_lines(const std::vector<PlannedAction>& actions,
+                                      const std::function<Annotations(const std::string&)>& annotations_of_node,
+                                      bool with_guards) {
+  std::vector<Line> lines;
+  std::map<std::string, Annotations> known;  // As changed by the actions so far.
+  for (const PlannedAction& planned : actions) {
+    const std::string by = planned.reconciler == "sharing.rollout" ? "" : " by " + planned.reconciler;
+    const std::string why = fmt::format(" ({}{}{})", planned.why.code, planned.disruptive ? "!" : "", by);
+    const auto* write = std::get_if<WriteConfigMap>(&planned.action);
+    std::string line;
+    if (const auto* patch = std::get_if<PatchNode>(&planned.action)) {
+      if (!known.contains(patch->name)) known[patch->name] = annotations_of_node(patch->name);
+      Annotations& before = known[patch->name];
+      add(lines, patch->name, "", patch_words(*patch, before, with_guards), why);
+      before = patched(std::move(before), *patch);
+    } else if (const auto* pod = std::get_if<DeletePod>(&planned.action); pod && pod->pod.ns == "gpu-operator") {
+      add(lines, planned.node, "deletes", pod->pod.name.substr(0, pod->pod.name.find("-" + planned.node)), why);
+    } else if (const auto* evicted = std::get_if<EvictPod>(&planned.action)) {
+      add(lines, planned.node, "evicts", k8s::to_string(evicted->pod), why);
+    } else if (write && write->remove.empty() && write->set.size() == 1 && write->set.contains("baseline.json")) {
+      add(lines, "record", "", planned.why.code, "");
+    } else if (const auto* event = std::get_if<RecordEvent>(&planned.action)) {
+      line = fmt::format("{} {} {} {}/{}: {}", event->warning ? "Warning" : "Event", event->regarding.kind,
+                         event->regarding.name, event->why.code, event->verb, event->why.message);
+    } else if (const auto* status = std::get_if<PatchStatus>(&planned.action)) {
+      line = fmt::format("PatchStatus {} {}{}", status->object.kind, status->object.name, why);
+    } else {
+      line = print(planned).substr(by.empty() ? planned.reconciler.size() + 3 : 0);
+    }
+    if (!line.empty()) lines.push_back({"", {line}});
+  }
+  std::vector<std::string> out;
+  for (const Line& line : lines)
+    out.push_back(fmt::format("{}{}{}", line.who, line.who.empty() ? "" : ": ", fmt::join(line.doings, "; ")));
+  return out;
 }
 
 }  // namespace gso::test

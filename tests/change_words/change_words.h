@@ -4,11 +4,13 @@
 // read a real API server (tests/conformance, tests/chart).
 #pragma once
 
+#include <functional>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "reconcilers/model/objects.h"
 #include "reconcilers/model/plan.h"
@@ -52,10 +54,15 @@ struct ChangeWords {
 // The annotations of a node after the patch.
 [[nodiscard]] Annotations patched(Annotations before, const PatchNode& patch);
 
-// print(planned) in words: `change={to v1-…, replace gfd[uid-7] plugin[uid-6], touched, cordon}`, `change=none`, and
-// `owned={nvidia.com/device-plugin.config was absent, policy p wrote x}`, each only where the patch changes it for a
-// node with the annotations `before`. Actions other than PatchNode are printed as they are. The autoscalers'
+// The document in words: "total 3, pending 2". What is zero, false or empty is left out.
+[[nodiscard]] std::string document_words(const nlohmann::json& document);
+
+// What the actions do, without uids and versions: one line for each node and for the record, with all that is done to
+// it, as "a01: touched (Begin!); deletes mps gfd (Restart!)", where (Begin!) is the reason of a disruptive action; and
+// print() for each Event and every other object. A reconciler other than sharing.rollout is named. The autoscalers'
 // annotations are left out unless `with_guards`.
-[[nodiscard]] std::string print_in_words(const PlannedAction& planned, const Annotations& before, bool with_guards);
+[[nodiscard]] std::vector<std::string> action_lines(
+    const std::vector<PlannedAction>& actions,
+    const std::function<Annotations(const std::string& node)>& annotations_of_node, bool with_guards);
 
 }  // namespace gso::test

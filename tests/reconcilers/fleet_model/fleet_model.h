@@ -93,8 +93,10 @@ class FleetModel {
 
   // Plans like the runtime: timers are kept for the next pass. Applies nothing.
   Plan plan();
-  // Plans with a new index, before any timer is kept.
-  [[nodiscard]] Plan plan_from_scratch() const;
+  // The same plan once more, without keeping timers.
+  [[nodiscard]] Plan plan_again();
+  // That, with a new index, over `seen`: the world, or one with the same objects.
+  [[nodiscard]] Plan plan_from_scratch(const World& seen) const;
   void apply(const Plan& plan);
   void apply(const PlannedAction& planned);
   // Time passes and the cluster works: pods are created and become Ready, reload, and labels and capacity follow.
@@ -190,7 +192,7 @@ class FleetModel {
   [[nodiscard]] std::string policy_status(const std::string& name) const;
 
  private:
-  [[nodiscard]] Snapshot snapshot() const;
+  [[nodiscard]] Snapshot snapshot(const World& seen) const;
   static constexpr std::string_view kComponents[] = {"plugin", "gfd", "mps"};
   struct Machine {
     NodeSpec spec;

@@ -23,8 +23,8 @@ using k8s::Overloaded;
 }  // namespace
 
 // As the operator's clocks show the time.
-Snapshot FleetModel::snapshot() const {
-  Snapshot out{world,     now + std::chrono::duration_cast<WallTime::duration>(operator_ahead),
+Snapshot FleetModel::snapshot(const World& seen) const {
+  Snapshot out{seen,      now + std::chrono::duration_cast<WallTime::duration>(operator_ahead),
                timers,    consumers,
                settings,  &refused_writes,
                first_look};
@@ -39,7 +39,7 @@ void FleetModel::step_wall_clock(Duration by) {
 
 Plan FleetModel::plan() {
   // Listings that the last plan asked for have arrived.
-  const Snapshot seen = snapshot();
+  const Snapshot seen = snapshot(world);
   Plan out = plan_all(seen, index);
   Timers next;
   for (const TimerKey& timer : out.timers) {
@@ -75,11 +75,15 @@ void FleetModel::list_consumers(const std::string& name) {
   }
 }
 
-Plan FleetModel::plan_from_scratch() const {
+Plan FleetModel::plan_again() {
+  return plan_all(snapshot(world), index);
+}
+
+Plan FleetModel::plan_from_scratch(const World& seen) const {
   FleetIndex fresh;
   // Texts seen earlier are knowledge, not state: without them a planner does more than needed, never less.
   fresh.impl().profiles = index.impl().profiles;
-  return plan_all(snapshot(), fresh);
+  return plan_all(snapshot(seen), fresh);
 }
 
 void FleetModel::apply(const Plan& plan) {

@@ -14,7 +14,6 @@
 #include "reconcilers/model/object_refs.h"
 #include "reconcilers/node/node_change.h"
 #include "reconcilers/node/node_phase.h"
-#include "reconcilers/registry.h"
 #include "tests/reconcilers/fleet_model/invariant_checks.h"
 
 namespace gso::test {
@@ -30,8 +29,6 @@ k8s::Store<T> reversed(const k8s::Store<T>& store) {
   return out;
 }
 
-}  // namespace
-
 World reversed(const World& world) {
   World out = world;
   out.nodes = reversed(world.nodes);
@@ -45,27 +42,6 @@ World reversed(const World& world) {
   return out;
 }
 
-void check_same_plan(FleetModel& fleet) {
-  const auto plan_of = [&](const World& world, FleetIndex& index) {
-    return plan_all(
-        Snapshot{world, fleet.now, fleet.timers, fleet.consumers, fleet.settings, &fleet.refused_writes, false}, index);
-  };
-  const Plan followed = plan_of(fleet.world, fleet.index);
-  FleetIndex anew;
-  anew.impl().profiles = fleet.index.impl().profiles;  // As in FleetModel::plan_from_scratch().
-  {
-    SCOPED_TRACE("the index that has followed the events, and a new one");
-    check_same(followed, plan_of(fleet.world, anew));
-  }
-  const World other = reversed(fleet.world);
-  FleetIndex over_other;
-  over_other.impl().profiles = fleet.index.impl().profiles;
-  SCOPED_TRACE("stores in the opposite order");
-  check_same(followed, plan_of(other, over_other));
-}
-
-namespace {
-
 // Of nodes in these phases it is not expected, or not known, that they offer GPUs.
 bool is_excused(Phase phase) {
   const Phase excused[] = {Phase::unmanaged,           Phase::draining, Phase::restarting, Phase::verifying,
@@ -74,6 +50,18 @@ bool is_excused(Phase phase) {
 }
 
 }  // namespace
+
+void check_same_plan(FleetModel& fleet) {
+  const Plan anew = fleet.plan_from_scratch(fleet.world);
+  const Plan opposite = fleet.plan_from_scratch(reversed(fleet.world));
+  const Plan followed = fleet.plan_again();
+  {
+    SCOPED_TRACE("the index that has followed the events, and a new one");
+    check_same(followed, anew);
+  }
+  SCOPED_TRACE("stores in the opposite order");
+  check_same(followed, opposite);
+}
 
 void check_shown_sums(const FleetModel& fleet) {
   ShownSums wanted;

@@ -5,10 +5,8 @@
 
 namespace gso::test {
 
-// The same objects, put into each store in the opposite order: it hands them out in another order.
-[[nodiscard]] World reversed(const World& world);
-
-// The index that has followed the events, a new index, and a new index over reversed stores make the same plan.
+// The index that has followed the events, a new index, and a new index over stores that hand out the same objects in
+// the opposite order make the same plan. Keeps no timer.
 void check_same_plan(FleetModel& fleet);
 
 // What the index has summed up for metrics, node by node as they changed, is a full count of the nodes. After a plan.

@@ -81,7 +81,7 @@ TEST_P(Stories, KeepTheInvariantsAtEveryStepAndConverge) {
   fleet.settings.rollout.verify_timeout = std::chrono::seconds(40);
   fleet.settings.rollout.idle_timeout = std::chrono::seconds(30);
   auto checked_tick = [&] {
-    const Plan again = fleet.plan_from_scratch();
+    const Plan again = fleet.plan_from_scratch(fleet.world);
     const Plan plan = fleet.plan();
     check_plan(fleet, plan);
     check_same(plan, again);
