@@ -239,7 +239,7 @@ def failed_in_ctest(label, left_out, environment):
         # What wrote no report: other programs, and crashes.
         for name in re.findall(r"^\s*\d+ - (\S+) \((?!Skipped)\w", done.stdout, re.M):
             suite = re.sub(r"_\d+$", "", name)
-            out.setdefault(suite, {"it ended"})
+            out.setdefault(suite, {"it-ended"})
         return out
 
 
