@@ -123,8 +123,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         resource, *name = rest[2:] if namespace else rest
         if version not in served or resource not in served[version]:
             return self.refuse(404, "NotFound", "the server could not find the requested resource")
-        if resource in self.server.forbidden:
-            return self.refuse(403, "Forbidden", f'{resource} is forbidden: User "viewer" cannot {"get" if name else "list"} resource "{resource}"')
+        verb = self.command.lower() if name or self.command != "GET" else "list"
+        if {resource, f"{verb}:{resource}"} & set(self.server.forbidden):
+            return self.refuse(403, "Forbidden", f'{resource} is forbidden: User "viewer" cannot {verb} resource "{resource}"')
         if resource == "pods" and not self.command == "GET" or self.command in ("PUT", "DELETE"):
             return self.refuse(405, "MethodNotAllowed", "a transcript writes no pod, and deletes nothing")
         found = [obj for (_, _, _), obj in sorted(self.server.world.objects.items())

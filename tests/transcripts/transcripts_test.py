@@ -23,13 +23,12 @@ from served_cluster import CLUSTER_WIDE, VERSIONS, Server, World, edited, merge
 
 import scenario  # Of tests/scenarios, which served_cluster finds.
 from cluster.actions import apply
-from cluster.times import seconds
+from cluster.times import moment, seconds, stamp
 
 HERE = pathlib.Path(__file__).resolve().parent
 PROGRAM = pathlib.Path(sys.argv[1]).resolve()
 os.environ["GSO_BIN"] = str(PROGRAM)  # For stories of tests/scenarios.
 PATCH = re.compile(r"(edit )?([A-Z]\w+) ([\w./-]+)(?: ([\w.\[\]-]+))?:(.*)", re.S)
-NOW = datetime.datetime.now(datetime.timezone.utc)
 
 
 class Yaml(yaml.SafeLoader):
@@ -40,12 +39,12 @@ Yaml.yaml_implicit_resolvers = {first: [(tag, form) for tag, form in resolvers i
                                 for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()}
 
 
-def at(offset):
-    return (NOW - datetime.timedelta(seconds=seconds(offset))).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def read_yaml(text):
-    return yaml.load_all(re.sub(r"\{now-(\w+)\}", lambda match: at(match[1]), text), Yaml)
+def shown_offset(difference):
+    """How far from now a time is, as in {now-3m}; what has just been written is {now}."""
+    if -5 <= difference < 60:
+        return "{now}"
+    minutes, rest = divmod(abs(difference), 60)
+    return "{now%s%s%s}" % ("+" if difference < 0 else "-", f"{minutes}m" if minutes else "", f"{rest}s" if rest else "")
 
 
 class Command:
@@ -92,6 +91,7 @@ class Case:
         self.world, self.forbidden, self.failures = World(), [], []
 
     def play(self):
+        self.now = datetime.datetime.now(datetime.timezone.utc).replace(microsecond=0, tzinfo=None)
         try:
             with tempfile.TemporaryDirectory() as folder:
                 self.folder = pathlib.Path(folder)
@@ -104,16 +104,19 @@ class Case:
             self.failures.append(f"{type(error).__name__}: {error}")
         return self
 
+    def read_yaml(self, text):
+        return yaml.load_all(re.sub(r"\{now-(\w+)\}", lambda match: stamp(self.now - datetime.timedelta(seconds=seconds(match[1]))), text), Yaml)
+
     def change(self, line):
-        word, _, rest = line.partition(" ")
+        word, rest = re.fullmatch(r"(\S+)\s?(.*)", line, re.S).groups()
         if word == "world":
             for name in rest.split():
-                for obj in read_yaml((HERE / "worlds" / (name + ".yaml")).read_text(encoding="utf-8")):
+                for obj in self.read_yaml((HERE / "worlds" / (name + ".yaml")).read_text(encoding="utf-8")):
                     self.world.put(obj)
         elif word == "do":
             self.world = self.told(rest)
         elif word == "record":
-            self.record()
+            self.record(rest == "again")
         elif word == "forbid":
             self.forbidden += rest.split()
         elif word == "gone":
@@ -127,7 +130,7 @@ class Case:
     def told(self, statements):
         """What a story of tests/scenarios leaves: `c` is the cluster."""
         names = {**vars(scenario), "c": self.world}
-        exec(re.sub(r"^  ", "", statements, flags=re.M), names)
+        exec(re.sub(r"^  ", "", statements.strip("\n"), flags=re.M), names)
         return names["c"]
 
     @staticmethod
@@ -140,7 +143,7 @@ class Case:
         kind, name, namespace = self.named(kind, name)
         new = {"apiVersion": VERSIONS[kind], "kind": kind, "metadata": {"name": name, **({"namespace": namespace} if kind not in CLUSTER_WIDE else {})}}
         found = copy.deepcopy(self.world.get(kind, name, namespace) or new)
-        change = next(read_yaml(text))
+        change = next(self.read_yaml(text))
         if path:
             *steps, last = [int(step) if step.isdigit() else step for step in re.findall(r"[^.\[\]]+", path)]
             inner = found
@@ -153,9 +156,11 @@ class Case:
             found["metadata"]["managedFields"] = [edited(change["data"], "2026-01-02T12:00:00Z")]
         self.world.put(found)
 
-    def record(self):
-        """The operator writes its record of what is there."""
-        done = subprocess.run([PROGRAM, "plan", "-", "-o", "json", "--now", "2026-01-02T06:00:00Z", "--assume-observed-for", "1h"],
+    def record(self, again):
+        """The operator writes its record of what is there, as if it had never been here, or once more."""
+        if not again:
+            self.world.remove("ConfigMap", "gpu-sharing-operator-state", "gpu-sharing-operator")
+        done = subprocess.run([PROGRAM, "plan", "-", "-o", "json", "--now", "2026-01-02T18:00:00Z" if again else "2026-01-02T06:00:00Z", "--assume-observed-for", "1h"],
                               input=json.dumps(self.world.manifests()), capture_output=True, text=True, check=False)
         for action in json.loads(done.stdout)["actions"]:
             if "gpu-sharing-operator-state" in json.dumps(action.get("target", action.get("object"))):
@@ -168,7 +173,8 @@ class Case:
             value = self.world.get(*self.named(kind, name))
             for step in path:
                 value = (value or {}).get(step)
-            return ["    " + text for text in yaml.dump(value, width=200).splitlines()], 0
+            text = yaml.dump(value, width=200) if isinstance(value, dict) else json.dumps(value)
+            return [self.readable("    " + line, 0) for line in text.splitlines()], 0
         (self.folder / "gpu-sharing-operator").unlink(missing_ok=True)
         (self.folder / "gpu-sharing-operator").symlink_to(PROGRAM)
         (self.folder / "cluster.yaml").write_text(json.dumps(self.world.manifests()), encoding="utf-8")
@@ -181,8 +187,12 @@ class Case:
         return [self.readable(text, server.server_port) for text in printed], done.returncode
 
     def readable(self, text, port):
-        text = text.replace(f"127.0.0.1:{port}", "SERVER")
-        return re.sub(r"(?<= )$", "", text).rstrip()
+        """Without what is another one in each run."""
+        def offset(match):
+            difference = int((self.now - moment(match[1] + "Z")).total_seconds())
+            return shown_offset(difference) if abs(difference) < 86400 else match[0]
+        text = re.sub(r"\b(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.\d+)?Z", offset, text.replace(f"127.0.0.1:{port}", "SERVER"))
+        return re.sub(r"\b(Running|Started|ETA) (\d+[dhms])+", r"\1 …", text).rstrip()
 
     def judge(self, command, shown, status):
         printed = "\n".join(text[4:] for text in shown)
@@ -217,7 +227,7 @@ class File:
 
 def main():
     wanted = [text for text in sys.argv[2:] if not text.startswith("--")]
-    files = [File(path) for path in sorted(HERE.glob("*.txt"))]
+    files = [File(path) for path in sorted(HERE.glob("[a-z]*.txt"))]
     cases = [(file, case) for file in files for case in file.cases if all(text in file.path.name + " " + case.claim for text in wanted)]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         list(pool.map(lambda pair: pair[1].play(), cases))
