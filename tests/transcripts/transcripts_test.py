@@ -47,6 +47,15 @@ def shown_offset(difference):
     return "{now%s%s%s}" % ("+" if difference < 0 else "-", f"{minutes}m" if minutes else "", f"{rest}s" if rest else "")
 
 
+def until(cluster, wanted, each):
+    """Looks of the operator until this is so."""
+    for _ in range(100):
+        if wanted():
+            return
+        cluster.after(each)
+    raise ValueError("what the case waits for does not come about")
+
+
 class Command:
     """A line `$ …` with what follows it: expectations, what is printed, and the exit status."""
 
@@ -130,6 +139,7 @@ class Case:
     def told(self, statements):
         """What a story of tests/scenarios leaves: `c` is the cluster."""
         names = {**vars(scenario), "c": self.world}
+        names["until"] = lambda wanted, each="10s": until(names["c"], wanted, each)
         exec(re.sub(r"^  ", "", statements.strip("\n"), flags=re.M), names)
         return names["c"]
 
