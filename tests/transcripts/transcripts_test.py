@@ -56,15 +56,26 @@ def until(cluster, wanted, each):
     raise ValueError("what the case waits for does not come about")
 
 
+MARKED = {"    ": "  * ", "  ! ": " *! "}  # Of stdout and of stderr: how a line begins that is part of the claim.
+UNMARKED = {marked: plain for plain, marked in MARKED.items()}
+
+
 class Command:
-    """A line `$ …` with what follows it: expectations, what is printed, and the exit status."""
+    """A line `$ …` with what follows it: expectations, what is printed, which lines of that are claimed, and the exit status."""
 
     def __init__(self, line):
-        self.line, self.expected, self.never, self.shown, self.status = line, [], [], [], 0
+        self.line, self.expected, self.never, self.shown, self.claimed, self.status = line, [], [], [], set(), 0
+
+    def show(self, line):
+        if line[:4] in UNMARKED:
+            line = UNMARKED[line[:4]] + line[4:]
+            self.claimed.add(line)
+        self.shown.append(line)
 
     def lines(self):
         return [f"$ {self.line}", *(f"expect: {text}" for text in self.expected), *(f"never: {text}" for text in self.never),
-                *self.shown, *([f"exit {self.status}"] if self.status else [])]
+                *(MARKED[line[:4]] + line[4:] if line in self.claimed else line for line in self.shown),
+                *([f"exit {self.status}"] if self.status else [])]
 
 
 def read_steps(lines):
@@ -80,8 +91,8 @@ def read_steps(lines):
             last.never.append(line[7:])
         elif last and re.fullmatch(r"exit \d+", line):
             last.status = int(line[5:])
-        elif last and (line.startswith(("    ", "  ! ")) or not line):
-            last.shown.append(line)
+        elif last and (line[:4] in MARKED or line[:4] in UNMARKED or not line):
+            last.show(line)
         elif steps and not last and line.startswith(" "):
             steps[-1] += "\n" + line
         else:
@@ -207,13 +218,14 @@ class Case:
     def judge(self, command, shown, status):
         printed = "\n".join(text[4:] for text in shown)
         wrong = [f"expected, and not printed: {text}" for text in command.expected if text not in printed]
+        wrong += [f"expected, and not printed: {line[4:]}" for line in sorted(command.claimed) if line not in shown]
         wrong += [f"printed, and must never be: {text}" for text in command.never if text in printed]
         before = command.lines()
         if "--write" in sys.argv and not wrong:
             command.shown, command.status = shown, status
         elif (command.shown, command.status) != (shown, status):
             now = Command(command.line)
-            now.expected, now.never, now.shown, now.status = command.expected, command.never, shown, status
+            now.expected, now.never, now.claimed, now.shown, now.status = command.expected, command.never, command.claimed, shown, status
             wrong += difflib.unified_diff(before, now.lines(), "the transcript", "printed now", lineterm="", n=2)
         if wrong:
             self.failures.append("\n".join([f"$ {command.line}", *wrong]))

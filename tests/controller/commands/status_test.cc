@@ -23,6 +23,8 @@ using testing::HasSubstr;
 class StatusTest : public OurClusterWithoutCrds {
  protected:
   StatusTest() {
+    merge("/api/v1/nodes/gpu-1/status",
+          R"({"status":{"capacity":{"nvidia.com/gpu":"8"},"allocatable":{"nvidia.com/gpu":"8"}}})");
     merge(
         "/api/v1/namespaces/gpu-operator/configmaps/mps-config",
         R"({"data":{"any":"version: v1\nsharing:\n  mps:\n    resources:\n    - {name: nvidia.com/gpu, replicas: 4}\n"}})");

@@ -13,7 +13,6 @@
 #include "reconcilers/explain/reading_pass.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/reasons/names.h"
-#include "tests/reconcilers/explain/nodes_in_change.h"
 #include "tests/reconcilers/fleet_model/fleet_model.h"
 
 namespace gso::test::explain_steps_test {
@@ -23,6 +22,20 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
+
+FleetSpec one_node(const std::string& profile) {
+  FleetSpec spec;
+  spec.profiles = {{"any", profile}};
+  spec.nodes = alike_nodes(1, "NVIDIA-A100-SXM4-40GB", "a");
+  return spec;
+}
+
+// As a command shows it, which has read the cluster once.
+ShownState shown_to_people(FleetModel& fleet, const std::string& node = "a01") {
+  fleet.index.refresh(fleet.world, fleet.settings);
+  ReadingPass pass(fleet.world, fleet.index, fleet.settings, fleet.now);
+  return shown_state(pass, fleet.node(node));
+}
 
 // The steps of a01 while it is in a change, each once.
 std::vector<std::string> steps_of(FleetModel& fleet, int ticks) {
@@ -225,6 +238,10 @@ TEST(ChangeStep, UnderTheOperatorsOwnObserveTheNodeIsNotSaidToLeaveItsChange) {
   drain(fleet);
   fleet.settings.rollouts = PolicyMode::observe;
   EXPECT_THAT(shown_to_people(fleet).message, AllOf(HasSubstr("max-mode Observe"), HasSubstr("stays cordoned")));
+  const Audit found = audit({fleet.world, fleet.now, fleet.timers, fleet.consumers, fleet.settings}, fleet.index, true);
+  EXPECT_TRUE(std::ranges::any_of(found.problems, [](const AuditProblem& problem) {
+    return problem.reason.code == "LeftMidChange" && problem.severity == Severity::warning && problem.gpus_lost == 2;
+  }));
   (void)fleet.tick();
   EXPECT_EQ(shown_to_people(fleet).state, "Draining");
 }
