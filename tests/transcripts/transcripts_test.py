@@ -196,6 +196,8 @@ class Case:
                 value = (value or {}).get(step)
             text = yaml.dump(value, width=200) if isinstance(value, dict) else json.dumps(value)
             return [self.readable("    " + line, 0) for line in text.splitlines()], 0
+        if "| head" in line:
+            raise ValueError("head ends before the program, which then fails to write: use sed -n 1,5p")
         (self.folder / "gpu-sharing-operator").unlink(missing_ok=True)
         (self.folder / "gpu-sharing-operator").symlink_to(PROGRAM)
         (self.folder / "cluster.yaml").write_text(json.dumps(self.world.manifests()), encoding="utf-8")
