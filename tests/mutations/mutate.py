@@ -17,7 +17,7 @@ suite has noticed. Prints one line for each, and at the end how many were notice
   --table F     makes no change: prints from such a journal what each suite notices alone, and what would be lost without it
   --check       makes no change: only looks whether every entry still fits the code
   --suites A,B  only these suites (planner, partitioning, standalone, explain, kai, kai_checks, profile, lint, controller, command, k8sclient,
-                mps_daemon, vectors, scenarios)
+                mps_daemon, vectors, transcripts, scenarios)
 
 noticed_by.tsv has the test that noticed an entry when it was asked last: that test is asked first, which saves most of the
 time, and the whole suites where it does not notice any more. Each line is as in a journal: the lines of a later journal
@@ -51,9 +51,9 @@ NOTICED_BY = os.path.join(HERE, "noticed_by.tsv")
 FIELDS = {"name", "file", "before", "after", "seen", "suite"}
 
 # In the order in which they are asked; each is a GoogleTest target, but for those that run the operator's program.
-SUITES = ["planner", "partitioning", "standalone", "profile", "explain", "kai", "kai_checks", "lint", "k8sclient", "controller", "command", "mps_daemon", "vectors", "scenarios"]
+SUITES = ["planner", "partitioning", "standalone", "profile", "explain", "kai", "kai_checks", "lint", "k8sclient", "controller", "command", "mps_daemon", "vectors", "transcripts", "scenarios"]
 OF_THE_PROGRAM = {"mps_daemon": "tests/controller/mps_daemon/mps_daemon_test.py", "vectors": "tests/vectors/judge.py",
-                  "scenarios": "tests/scenarios/suite.py"}
+                  "scenarios": "tests/scenarios/suite.py", "transcripts": "tests/transcripts/transcripts_test.py"}
 # What a change leaves unused is no mistake here.
 UNUSED = "".join('#pragma GCC diagnostic ignored "-Wunused-%s"\n' % what for what in
                  ("variable", "parameter", "function", "value", "but-set-variable", "but-set-parameter")) + \
@@ -180,8 +180,8 @@ def ask(suite, test=None):
     environment = dict(os.environ, GSO_SOURCE_DIR=TREE, GTEST_FAIL_FAST="1", GTEST_BRIEF="1", GSO_BIN=program,
                        K8SCLIENT_EXEC_PLUGIN=os.path.join(TREE, "build", "debug", "tests", "k8sclient", "exec_plugin"))
     command = [os.path.join(TREE, OF_THE_PROGRAM[suite])] if suite in OF_THE_PROGRAM else [program_of(suite)]
-    if suite == "mps_daemon":
-        command += [program, "--failfast"]
+    if suite in ("mps_daemon", "transcripts"):
+        command += [program, *(["--failfast"] if suite == "mps_daemon" else [])]
     if test:
         command.append(test if suite in OF_THE_PROGRAM else "--gtest_filter=" + test)
     longest = LONGEST_COMPUTING_OF_ONE_TEST if test else LONGEST_COMPUTING

@@ -248,20 +248,6 @@ TEST(CommandLine, PlanRefusesCommentsInJsonAsLintDoes) {
   EXPECT_THAT(call({"lint", "-"}, text).out, HasSubstr(fmt::format("-:2:2: error: {}", expected)));
 }
 
-TEST(CommandLine, ExplainOfAPodWithoutAnyNodeEndsAsIncomplete) {
-  const std::string pod =
-      "{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: t}, spec: {containers: [{name: c, image: i, "
-      "resources: {limits: {nvidia.com/gpu: 1}}}]}, status: {phase: Pending}}\n";
-  const Outcome text = call({"explain", "t/p", "-f", "-"}, pod);
-  EXPECT_EQ(text.code, 2);
-  EXPECT_THAT(text.out, HasSubstr("warning NoNodesGiven: no Node was given"));
-  EXPECT_THAT(text.out, HasSubstr("kubectl get nodes -o yaml > nodes.yaml"));
-  const Outcome json = call({"explain", "t/p", "-f", "-", "-o", "json"}, pod);
-  EXPECT_EQ(json.code, 2);
-  EXPECT_THAT(json.out, HasSubstr("\"code\": \"NoNodesGiven\""));
-  EXPECT_EQ(call({"explain", "t/p", "-f", "-"}, pod + "---\n{kind: Node, metadata: {name: cpu}}\n").code, 1);
-}
-
 TEST(CommandLine, WhatExplainCannotFindIsNamedWithTheFormsThatItTakes) {
   const std::string nodes = "{kind: Node, metadata: {name: gpu-02}}\n---\n{kind: Node, metadata: {name: gpu-01}}\n";
   const std::vector<std::pair<std::vector<std::string>, std::string>> table{

@@ -28,12 +28,6 @@ std::string state_of(const FleetRecord& record) {
   return state.dump();
 }
 
-std::string upgrade_chart(const std::string& values) {
-  return "helm list --namespace gpu-sharing-operator  # names the chart and its release; upgrade the release to that "
-         "chart, from the repository or folder that it was installed from, with --reset-then-reuse-values " +
-         values;
-}
-
 RolloutCommand::RolloutCommand() {
   post("/apis/gpusharing.dev/v1alpha1/sharingpolicies", policy("default", "{}"));
   renew_lease();
@@ -82,14 +76,6 @@ void RolloutCommand::rollout(const std::string& name, const std::string& phase, 
       {"counts", {{"total", 4}, {"updated", 2}, {"inProgress", 1}, {"pending", 1}, {"blocked", 0}, {"failed", 0}}},
       {"conditions", nlohmann::json::array({condition})}};
   merge("/apis/gpusharing.dev/v1alpha1/sharingrollouts/" + name + "/status", nlohmann::json{{"status", status}}.dump());
-}
-
-void RolloutCommand::post_node(const std::string& name, const std::string& ready) {
-  post("/api/v1/nodes", R"({"apiVersion":"v1","kind":"Node","metadata":{"name":")" + name +
-                            R"(","labels":{"nvidia.com/gpu.present":"true","nvidia.com/gpu.count":"2"}},
-        "status":{"capacity":{"nvidia.com/gpu":"4"},"allocatable":{"nvidia.com/gpu":"4"},
-                  "conditions":[{"type":"Ready","status":")" +
-                            ready + R"("}]}})");
 }
 
 FleetRecord RolloutCommand::edit_behind_pods_of(const std::vector<std::string>& nodes) {
@@ -148,15 +134,6 @@ void RolloutCommand::record(const std::string& text) {
 
 void RolloutCommand::record_gpu_1(const std::string& revision) {
   record(print_head({record_with_gpu_1(revision)}));
-}
-
-void RolloutCommand::record_an_earlier_text() {
-  FleetRecord before = record_with_gpu_1("v1-0");
-  const std::string earlier = "version: v1\n";
-  const std::string revision = revision_of(parse_profile(earlier).profile);
-  before.verified["gpu-operator/mps-config/any"] = revision;
-  before.texts[revision] = earlier;
-  record(print_head({before}));
 }
 
 FleetRecord RolloutCommand::record_with_gpu_1(const std::string& revision) {

@@ -18,9 +18,6 @@ RecordedPolicy gone_policy(const std::string& name, const std::string& spec, k8s
 // What the operator remembers, as its ConfigMap.
 std::string state_of(const FleetRecord& record);
 
-// The command about the operator's chart, where no object names its release.
-std::string upgrade_chart(const std::string& values);
-
 class RolloutCommand : public OurCluster {
  protected:
   RolloutCommand();
@@ -31,8 +28,6 @@ class RolloutCommand : public OurCluster {
   void rollout(const std::string& name, const std::string& phase, const std::string& revision,
                const std::string& key = "any", const std::string& text = "version: v1\n",
                const std::string& of = "default", const std::string& reason = "RollingOut");
-  // Another node with two GPUs. `ready`: "True", "Unknown".
-  void post_node(const std::string& name, const std::string& ready);
   // The nodes have loaded a profile, which is edited after their pods' start: they need a change. What the operator has
   // recorded before.
   FleetRecord edit_behind_pods_of(const std::vector<std::string>& nodes);
@@ -44,8 +39,6 @@ class RolloutCommand : public OurCluster {
   void record(const std::string& text);
   // gpu-1 has loaded that revision, as the operator has recorded it.
   void record_gpu_1(const std::string& revision);
-  // gpu-1 runs v1-0, and another text of its key was verified before: `undo` can restore it.
-  void record_an_earlier_text();
   FleetRecord record_with_gpu_1(const std::string& revision);
   // The change of the node to its target has failed. `served`: it served GPUs before.
   void fail(const std::string& node, bool served = true);

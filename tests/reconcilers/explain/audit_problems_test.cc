@@ -1,21 +1,21 @@
-// How an audit merges findings into problems, and counts the GPUs that each of them costs.
+// How an audit merges findings into problems, one for each cause, and counts the GPUs that each of them costs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string_view>
 #include <vector>
 
 #include "reconcilers/explain/audit.h"
 #include "reconcilers/model/object_refs.h"
+#include "reconcilers/reasons/names.h"
 #include "tests/reconcilers/explain/explained.h"
 
 namespace gso::audit_problems_test {
 namespace {
 
 using testing::AllOf;
-using testing::Contains;
 using testing::ElementsAre;
 using testing::Field;
-using testing::HasSubstr;
 
 GpusByNode two_lost_by(Explained& explained) {
   explained.index.refresh(explained.world, explained.settings);
@@ -71,29 +71,6 @@ TEST(AuditProblems, NoPodIsMissedWhereNoneCouldBeRead) {
   EXPECT_THAT(problems(), ElementsAre());
 }
 
-// No new pod gets the GPUs of a cordoned node: that is the cordon's loss, and not that of the node's ConfigMap.
-TEST(AuditProblems, TheGpusOfACordonedNodeAreUnusableBecauseOfTheCordon) {
-  Explained explained(cluster(kSliced, "", R"(nvidia.com/gpu: "8")", "{unschedulable: true}"));
-  const Audit out = audit(explained.snapshot(), explained.index);
-  EXPECT_EQ(out.gpus.total, 2);
-  EXPECT_EQ(out.gpus.lost, 2);
-  EXPECT_THAT(out.problems,
-              Contains(AllOf(Field(&AuditProblem::gpus_lost, 2), Field(&AuditProblem::severity, Severity::warning),
-                             Field(&AuditProblem::reason,
-                                   AllOf(Field(&Reason::code, "Cordoned"),
-                                         Field(&Reason::message, AllOf(HasSubstr("cordoned, and not by the operator"),
-                                                                       HasSubstr("`kubectl uncordon gpu-1`"))))))));
-  EXPECT_THAT(explained.node("gpu-1").notes,
-              Contains("Cordoned by someone else, who must uncordon it; holds 1 slot of the budget (maxUnavailable)"));
-  // A warning, so that no text says that nothing is to be done.
-  EXPECT_THAT(
-      explained.node("gpu-1").findings,
-      Contains(AllOf(
-          Field(&Finding::why, Field(&Reason::code, "Cordoned")), Field(&Finding::severity, Severity::warning),
-          Field(&Finding::why, Field(&Reason::message, HasSubstr("no new pod gets its GPUs. Whoever cordoned it can "
-                                                                 "return it to service: `kubectl uncordon gpu-1`"))))));
-}
-
 // A key that no node runs costs no GPU, whatever the nodes of its ConfigMap have lost.
 TEST(AuditProblems, AFindingAboutOneKeyCostsTheGpusOfTheNodesThatRunIt) {
   Explained explained(cluster(kSliced, "", R"(nvidia.com/gpu: "0")"));
@@ -129,6 +106,39 @@ TEST(AuditProblems, TheGpusAndPodsOfANodeAreCountedOnce) {
   EXPECT_EQ(alike[0].reason.code, "NodeNotReady");
   EXPECT_EQ(alike[0].gpus_lost, 2);
   EXPECT_EQ(alike[1].gpus_lost, 0);
+}
+
+// A node that is blocked because of MIG, and whose pods have restarted into MPS all the same.
+TEST(RootCauses, MpsOnMigIsTheOutageOfANodeWhosePodsDoNotRun) {
+  for (const bool runs : {false, true}) {
+    Explained explained(cluster(kSliced, "", R"(nvidia.com/gpu: "0")"));
+    if (!runs) explained.world.operand_pods.erase({"gpu-operator", "plugin-1"});
+    explained.index.note_everything_changed();
+    explained.index.refresh(explained.world, explained.settings);
+    const auto found = [](Severity severity, std::string_view reason) {
+      return Finding{severity, node_ref("gpu-1"), {reason, "why"}};
+    };
+    std::vector<Finding> findings{found(Severity::error, kNoneAllocatable), found(Severity::warning, kMigEnabled)};
+    keep_root_causes(explained.world, explained.index, true, findings);
+    ASSERT_EQ(findings.size(), runs ? 2U : 1U);
+    EXPECT_EQ(findings.back().why.code, kMigEnabled);
+    EXPECT_EQ(findings.back().severity, runs ? Severity::warning : Severity::error);
+    EXPECT_EQ(findings.back().why.message, runs ? "why" : "why; none of the node's GPUs is allocatable");
+  }
+}
+
+// Whatever the messages say: of nodes with similar names, and of an error that quotes another message.
+TEST(RootCauses, ARolloutThatWaitsForOneHeldNodeIsSaidByTheFindingAboutThatNode) {
+  const auto on = [](const char* node, std::string_view reason) {
+    return Finding{Severity::warning, node_ref(node), {reason, "): gpu-1: held"}};
+  };
+  std::vector<Finding> findings{on("gpu-10", kHeldMidChange), on("gpu-1", kCordoned), on("gpu-1", kHeldMidChange)};
+  EXPECT_TRUE(say_who_waits("gpu-1", "the rollout waits", findings));
+  EXPECT_FALSE(say_who_waits("gpu-2", "the rollout waits", findings)) << "no finding about its node says who waits";
+  EXPECT_FALSE(say_who_waits("", "the rollout waits", findings));
+  EXPECT_EQ(findings[0].why.message, "): gpu-1: held");
+  EXPECT_EQ(findings[1].why.message, "): gpu-1: held");
+  EXPECT_EQ(findings[2].why.message, "): gpu-1: held. Until then the rollout waits");
 }
 
 }  // namespace

@@ -15,7 +15,6 @@ namespace {
 
 using testing::Contains;
 using testing::HasSubstr;
-using testing::Not;
 
 constexpr const char* kEight = R"(nvidia.com/gpu: "8")";
 constexpr const char* kOnItsNode = R"("nodeName":"gpu-1",)";
@@ -112,13 +111,6 @@ TEST(ExplainPodStatus, TheKubeletsCauseIsQuotedAndTheCommandShowsMoreOfIt) {
       EXPECT_THAT(cause.cure.options, Contains(HasSubstr(c.option)));
     }
   }
-}
-
-// The node's profile can have changed since: what the plugin answered counts.
-TEST(ExplainPodStatus, ARequestThatThePluginRefusedIsOneWhateverItsProfileSaysNow) {
-  const std::string status =
-      R"("phase":"Failed","reason":"UnexpectedAdmissionError","message":"request for 'nvidia.com/gpu: 2' too large: maximum request size for shared resources is 1; found 2")";
-  EXPECT_EQ(first_of(pod(status, "", kOnItsNode, R"("nvidia.com/gpu":"2")")).reason.code, "RequestRefused");
 }
 
 TEST(ExplainPodStatus, OfALongReportTheEndIsShownToo) {

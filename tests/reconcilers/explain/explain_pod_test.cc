@@ -2,8 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -16,10 +14,6 @@
 
 namespace gso::explain_pod_test {
 namespace {
-
-using testing::Contains;
-using testing::HasSubstr;
-using testing::IsEmpty;
 
 std::string says(const std::string& message) {
   return R"("phase":"Pending","conditions":[{"type":"PodScheduled","status":"False","message":")" + message + R"("}])";
@@ -256,29 +250,6 @@ status: {capacity: {nvidia.com/gpu: "8"}, allocatable: {nvidia.com/gpu: "8"}, co
   EXPECT_EQ(codes, (std::vector<std::string>{"Cordoned", "NotReady"}));
 }
 
-TEST(ExplainPod, APodOnANodeThatIsNotReadyIsNotCleared) {
-  std::string manifests = cluster(kSliced, "", R"(nvidia.com/gpu: "8")");
-  const std::string ready = R"(type: Ready, status: "True")";
-  manifests.replace(manifests.find(ready), ready.size(), R"(type: Ready, status: "Unknown")");
-  Explained explained(manifests);
-  for (const char* meta : {"", R"(,"deletionTimestamp":"2026-01-02T00:00:00Z")"}) {
-    const PodExplanation out = explained.pod(pod(R"("nvidia.com/gpu":"1")", R"("nodeName":"gpu-1",)", meta));
-    ASSERT_FALSE(out.causes.empty());
-    EXPECT_EQ(out.causes.front().reason.code, "NodeNotReady");
-    EXPECT_TRUE(out.hindered());
-    EXPECT_EQ(changes_of(out.causes.front().cure.command.text()), "");
-  }
-}
-
-TEST(ExplainPod, AMisspeltResourceIsNamedWithTheRightOne) {
-  Explained explained(cluster(kSliced, "", R"(nvidia.com/gpu: "8")"));
-  const PodExplanation out = explained.pod(pod(R"("nvidia.com/gpus":"1")"));
-  ASSERT_FALSE(out.causes.empty());
-  EXPECT_EQ(out.causes[0].reason.message,
-            "no node that the pod selects offers nvidia.com/gpus: no device plugin serves that name; did you mean "
-            "nvidia.com/gpu?");
-}
-
 TEST(ExplainPod, AYoungPodOfAnotherSchedulerIsWaitedFor) {
   Explained explained(cluster(kSliced, "", R"(nvidia.com/gpu: "8")"));
   const PodExplanation out = explained.pod(
@@ -286,149 +257,6 @@ TEST(ExplainPod, AYoungPodOfAnotherSchedulerIsWaitedFor) {
   ASSERT_EQ(out.causes.size(), 1U);
   EXPECT_EQ(out.causes[0].reason.code, "NoScheduler");
   EXPECT_FALSE(out.hindered());
-}
-
-// The capacity of a profile that is not loaded yet is no capacity of now.
-TEST(ExplainPod, ANodeThatWillOfferMoreSaysWhatItOffersNow) {
-  Explained changing(cluster(kSliced, "", R"(nvidia.com/gpu: "4")"));
-  const PodExplanation out = changing.pod(pod(R"("nvidia.com/gpu":"10")"));
-  ASSERT_EQ(out.nodes.size(), 1U);
-  EXPECT_EQ(out.nodes.front().verdict, "has 4 of nvidia.com/gpu now, 8 when it shows its profile");
-  Explained settled(cluster(kSliced, "", R"(nvidia.com/gpu: "8")"));
-  EXPECT_EQ(settled.pod(pod(R"("nvidia.com/gpu":"10")")).nodes.front().verdict, "has 8 of nvidia.com/gpu");
-}
-
-TEST(ExplainPod, SpeaksOfSeveralNodesAsOfSeveral) {
-  const auto second = [](const std::string& spec) {
-    return R"(---
-apiVersion: v1
-kind: Node
-metadata: {name: gpu-2, labels: {nvidia.com/gpu.present: "true", nvidia.com/gpu.count: "2"}}
-spec: )" + spec +
-           R"(
-status: {capacity: {nvidia.com/gpu: "8"}, allocatable: {nvidia.com/gpu: "8"}, conditions: [{type: Ready, status: "True"}]}
-)";
-  };
-  const std::string eight = R"(nvidia.com/gpu: "8")";
-  const std::string cordoned = "{unschedulable: true}";
-  const std::string tainted = "{taints: [{key: gpu, effect: NoSchedule}]}";
-  const std::string ask = R"("nvidia.com/gpu":"1")";
-  const struct {
-    std::string spec, pod, wanted;
-  } cases[] = {
-      {cordoned, pod(ask), "2 nodes (gpu-1, gpu-2) are suitable but cordoned, and not by the operator"},
-      {tainted, pod(ask), "the pod does not tolerate a taint of 2 nodes (gpu-1, gpu-2): gpu:NoSchedule"},
-      {"{}", pod(ask), "GPUs are free for the pod on 2 nodes (gpu-1, gpu-2)"},
-      {"{}", pod(ask, R"("nodeSelector":{"zone":"b"},)"),
-       "the pod selects no node with GPUs: it requires the label zone=b, and none of them has the label"},
-      {"{}", pod(R"("nvidia.com/gpu.shared":"1")"), "2 nodes (gpu-1, gpu-2) offer nvidia.com/gpu and not"},
-  };
-  for (const auto& c : cases) {
-    Explained explained(cluster(kSliced, "", eight, c.spec) + second(c.spec));
-    const PodExplanation out = explained.pod(c.pod);
-    ASSERT_FALSE(out.causes.empty()) << c.wanted;
-    EXPECT_THAT(out.causes.front().reason.message, HasSubstr(c.wanted));
-  }
-}
-
-// A cause that holds for one of the nodes alone would send its reader to one node, and the pod would wait on.
-TEST(ExplainPod, NodesWithDifferentTaintsAreToldApart) {
-  Explained explained(cluster(kSliced, "", R"(nvidia.com/gpu: "8")", "{taints: [{key: team-b, effect: NoSchedule}]}") +
-                      R"(---
-apiVersion: v1
-kind: Node
-metadata: {name: gpu-0, labels: {nvidia.com/gpu.present: "true", nvidia.com/gpu.count: "2"}}
-spec: {taints: [{key: team-a, effect: NoSchedule}]}
-status: {capacity: {nvidia.com/gpu: "8"}, allocatable: {nvidia.com/gpu: "8"}, conditions: [{type: Ready, status: "True"}]}
-)");
-  const PodExplanation out = explained.pod(pod(R"("nvidia.com/gpu":"1")", "", kOfDeployment));
-  ASSERT_EQ(out.causes.size(), 1U);
-  EXPECT_EQ(out.causes[0].reason.message,
-            "the pod does not tolerate a taint of 2 nodes (gpu-0, gpu-1): taint team-a:NoSchedule is not tolerated "
-            "(gpu-0); taint team-b:NoSchedule is not tolerated (gpu-1)");
-  EXPECT_THAT(out.causes[0].cure.options,
-              Contains(HasSubstr("a toleration of team-a:NoSchedule alone leaves the nodes")));
-}
-
-TEST(ExplainPod, ALabelThatNoNodeHasIsNotShownAsAnEmptyColumn) {
-  Explained explained(cluster(kSliced, ", zone: a", R"(nvidia.com/gpu: "8")"));
-  const auto selects = [&](const std::string& label) {
-    return explained.pod(pod(R"("nvidia.com/gpu":"1")", R"("nodeSelector":{")" + label + R"(":"b"},)")).causes.at(0);
-  };
-  EXPECT_EQ(selects("zone").cure.command.text(), "kubectl get nodes --label-columns zone");
-  EXPECT_EQ(selects("rack").cure.command.text(), "kubectl get nodes --show-labels");
-  EXPECT_THAT(selects("rack").reason.message, HasSubstr("none of them has the label"));
-}
-
-// Slices are cut where a label asks for that: without it the pod waits forever, whatever it selects.
-TEST(ExplainPod, ASliceThatNothingCutsIsNotPromised) {
-  const std::string asks = pod(R"("nvidia.com/gpu-10gb":"1")");
-  const PodCause none = Explained(cluster(kSliced, "", R"(nvidia.com/gpu: "8")")).pod(asks).causes.at(0);
-  EXPECT_EQ(none.reason.code, "NotServed");
-  EXPECT_THAT(none.reason.message,
-              HasSubstr("no node of the cluster has the label nos.nebuly.com/gpu-partitioning=mps"));
-  EXPECT_THAT(none.cure.options, Contains(HasSubstr("docs/partitioning.md")));
-  for (const PodCause& cause : Explained(cluster(kSliced, "", R"(nvidia.com/gpu: "8")")).pod(asks).causes)
-    EXPECT_NE(cause.reason.code, "SliceMemory") << "it gets no slice";
-  const std::string cut = cluster(kSliced, "", R"(nvidia.com/gpu: "8")") + R"(---
-apiVersion: v1
-kind: Node
-metadata: {name: cut, labels: {nvidia.com/gpu.count: "2", pool: slices, nos.nebuly.com/gpu-partitioning: mps}}
-status: {conditions: [{type: Ready, status: "True"}]}
-)";
-  const PodCause elsewhere =
-      Explained(cut)
-          .pod(pod(
-              R"("nvidia.com/gpu-10gb":"1")",
-              R"("affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"pool","operator":"DoesNotExist"}]}]}}},)"))
-          .causes.at(0);
-  EXPECT_THAT(elsewhere.reason.message, testing::Not(HasSubstr("nothing cuts slices")));
-}
-
-TEST(ExplainPod, WithoutAnyNodeWithGpusThereIsAWayToGo) {
-  const PodExplanation out =
-      Explained("{apiVersion: v1, kind: Node, metadata: {name: cpu}}").pod(pod(R"("nvidia.com/gpu":"1")"));
-  ASSERT_EQ(out.causes.size(), 1U);
-  EXPECT_EQ(out.causes[0].reason.code, "NoGPUNodes");
-  EXPECT_THAT(out.causes[0].cure.command.text(), HasSubstr("kubectl get nodes --label-columns"));
-  EXPECT_THAT(out.causes[0].cure.options, Contains(HasSubstr("adds nodes with GPUs")));
-}
-
-// Of manifests that leave out the nodes: nothing is known about the cluster.
-TEST(ExplainPod, WithoutAnyNodeNothingIsSaidAboutTheCluster) {
-  const PodExplanation out =
-      Explained("{apiVersion: v1, kind: Namespace, metadata: {name: team}}").pod(pod(R"("nvidia.com/gpu":"1")"));
-  ASSERT_EQ(out.causes.size(), 1U);
-  EXPECT_EQ(out.causes[0].reason.code, "NoNodesGiven");
-  EXPECT_EQ(out.causes[0].severity, Severity::warning);
-  EXPECT_THAT(out.causes[0].reason.message, HasSubstr("no Node was given"));
-  EXPECT_THAT(out.causes[0].cure.options, Contains(HasSubstr("-f nodes.yaml")));
-  EXPECT_TRUE(out.lacks_nodes());
-  EXPECT_FALSE(out.hindered());
-}
-
-TEST(ExplainPod, WhatTheSchedulerSaysIsPassedOnWhereANodeHasRoom) {
-  Explained explained(cluster(kSliced, "", R"(nvidia.com/gpu: "8")"));
-  const PodExplanation out = explained.pod(pod(
-      R"("nvidia.com/gpu":"1")", "", "",
-      R"("phase":"Pending","conditions":[{"type":"PodScheduled","status":"False","message":"0/1 nodes: memory"}])"));
-  ASSERT_EQ(out.causes.size(), 1U);
-  EXPECT_THAT(out.causes[0].reason.message, HasSubstr("0/1 nodes: memory"));
-  ASSERT_EQ(out.nodes.size(), 1U);
-  EXPECT_EQ(out.nodes[0].node, "gpu-1");
-}
-
-TEST(ExplainPod, ASharePodWithoutKaiOrWithAWrongAnnotationGetsTheReason) {
-  Explained explained(cluster(kSliced, "", R"(nvidia.com/gpu: "8")"));
-  std::string asks = pod("", "", R"(,"annotations":{"gpu-fraction":"1.5"})");
-  asks.replace(asks.find("default-scheduler"), 17, "kai-scheduler");
-  const PodExplanation out = explained.pod(asks);
-  ASSERT_EQ(out.causes.size(), 2U);
-  EXPECT_EQ(out.causes[0].reason.code, "GPUFractionInvalid");
-  EXPECT_EQ(out.causes[1].reason.code, "NoKAI");
-  EXPECT_NE(out.causes[1].cure.command.text(), "");
-  EXPECT_THAT(explained.pod(pod("")).causes, IsEmpty());
-  EXPECT_EQ(explained.pod(pod("")).asks, "");
 }
 
 // docs/json.md: the deciding one first.

@@ -13,7 +13,6 @@
 #include "reconcilers/explain/reading_pass.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/reasons/names.h"
-#include "tests/reconcilers/explain/nodes_in_change.h"
 #include "tests/reconcilers/fleet_model/fleet_model.h"
 
 namespace gso::test::explain_steps_test {
@@ -23,6 +22,20 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
+
+FleetSpec one_node(const std::string& profile) {
+  FleetSpec spec;
+  spec.profiles = {{"any", profile}};
+  spec.nodes = alike_nodes(1, "NVIDIA-A100-SXM4-40GB", "a");
+  return spec;
+}
+
+// As a command shows it, which has read the cluster once.
+ShownState shown_to_people(FleetModel& fleet, const std::string& node = "a01") {
+  fleet.index.refresh(fleet.world, fleet.settings);
+  ReadingPass pass(fleet.world, fleet.index, fleet.settings, fleet.now);
+  return shown_state(pass, fleet.node(node));
+}
 
 // The steps of a01 while it is in a change, each once.
 std::vector<std::string> steps_of(FleetModel& fleet, int ticks) {
@@ -96,23 +109,6 @@ TEST(ChangeStep, ANodeThatDoesNotShowItsProfileForLongSaysWhenItsChangeFails) {
   EXPECT_EQ(shown_to_people(fleet).state, "Failed");
 }
 
-// All its pods serve: a retry alone would fail again.
-TEST(ExplainNode, AFailedNodeBeginsWithThePodThatWritesWhatDiffers) {
-  FleetModel fleet(one_node("ts-4"));
-  fleet.settings.settle = Duration::zero();
-  fleet.settings.rollout.verify_timeout = std::chrono::minutes(1);
-  fleet.settle();
-  fleet.stick_labels("a01", true);
-  fleet.edit("any", "ts-8");
-  for (int i = 0; i < 200 && shown_to_people(fleet).state != "Failed"; ++i) (void)fleet.tick();
-  ASSERT_EQ(shown_to_people(fleet).state, "Failed") << shown_to_people(fleet).message;
-  fleet.index.refresh(fleet.world, fleet.settings);
-  const Snapshot snapshot{fleet.world, fleet.now, fleet.timers, fleet.consumers, fleet.settings};
-  const NodeExplanation out = explain_node(snapshot, fleet.index, {}, "a01").value_or(NodeExplanation());
-  EXPECT_THAT(out.next.text(), AllOf(testing::StartsWith("kubectl logs gfd-a01"),
-                                     HasSubstr("once the cause is fixed: gpu-sharing-operator rollout start default")));
-}
-
 // The pod that the change waited for is Ready by now, and the change has not reached the plugin: the log of the former
 // plugin would show nothing.
 TEST(ExplainNode, AFailedNodeWhosePodsAreReadyByNowIsRetried) {
@@ -135,20 +131,6 @@ TEST(ExplainNode, AFailedNodeWhosePodsAreReadyByNowIsRetried) {
               testing::StartsWith("gpu-sharing-operator rollout start default  # the pods of the node are "
                                   "Ready by now: goes on to replace plugin plugin-a01"));
   EXPECT_THAT(out.next.text(), Not(HasSubstr("kubectl logs")));
-}
-
-// All its pods are Ready: they have nothing to show.
-TEST(ExplainNode, ALabelThatSomebodyChangedByHandIsFollowedToWhoWroteIt) {
-  FleetModel fleet(one_node("ts-4"));
-  fleet.settle();
-  fleet.label("a01", "nvidia.com/gpu.replicas", "9");
-  fleet.index.refresh(fleet.world, fleet.settings);
-  const Snapshot snapshot{fleet.world, fleet.now, fleet.timers, fleet.consumers, fleet.settings};
-  const NodeExplanation out = explain_node(snapshot, fleet.index, {}, "a01").value_or(NodeExplanation());
-  EXPECT_EQ(out.shown.state, "Drift");
-  EXPECT_THAT(out.next.text(),
-              AllOf(testing::StartsWith("kubectl get node a01 --show-managed-fields --output yaml  # "),
-                    HasSubstr("names who wrote the labels that differ")));
 }
 
 constexpr const char* kPaused =
@@ -177,23 +159,6 @@ constexpr const char* kEvicting =
     "apiVersion: gpusharing.dev/v1alpha1\nkind: SharingPolicy\nmetadata: {name: default}\n"
     "spec: {rollout: {workloads: Evict}}\n";
 
-TEST(PodChoices, ANodeThatWaitsForPodsNamesWhatCanEndThatAndWhoDecidesIt) {
-  FleetModel fleet(one_node("mps-4"));
-  drain(fleet);
-  const NodeExplanation waits = explained(fleet);
-  const std::string administrator = "the administrator of policy default sets spec.rollout.workloads: ";
-  EXPECT_THAT(
-      waits.options,
-      ElementsAre("nobody acts: the operator changes the node when the pods have ended, and changes other nodes "
-                  "first after idleTimeout (1h0m0s)",
-                  "the owners of the pods end them, or delete them",
-                  AllOf(HasSubstr(administrator + "Evict "), HasSubstr("within PodDisruptionBudgets")),
-                  AllOf(HasSubstr(administrator + "Interrupt "), HasSubstr("the GPU work of the pods fails"))));
-  EXPECT_EQ(waits.next.text(), "kubectl get pods --all-namespaces --field-selector spec.nodeName=a01");
-  fleet.policy(kPaused);
-  EXPECT_THAT(explained(fleet).options, ElementsAre()) << "first somebody lifts the pause";
-}
-
 // The record has the text of the moment in which the operator first saw the node.
 TEST(ShownRevision, ANodeThatServesGpusHasLoadedSomeValidText) {
   Node node;
@@ -202,60 +167,6 @@ TEST(ShownRevision, ANodeThatServesGpusHasLoadedSomeValidText) {
   EXPECT_EQ(shown_loaded_revision(node, assessment), "(invalid)");
   node.allocatable[k8s::Interned("nvidia.com/gpu")] = 4;
   EXPECT_EQ(shown_loaded_revision(node, assessment), "(unknown)");
-}
-
-TEST(ExplainNode, ANodeThatWaitsForAPersonNamesTheCommandOfThatPerson) {
-  FleetModel fleet(one_node("ts-4"));
-  fleet.settle();
-  fleet.edit("any", "ts-8");
-  fleet.policy(kPaused);
-  (void)fleet.tick();
-  ASSERT_EQ(explained(fleet).shown.state, "Pending");
-  EXPECT_EQ(explained(fleet).next.text(), "gpu-sharing-operator rollout resume policy/default");
-  fleet.annotate_config_map("gpusharing.dev/paused", "true");
-  EXPECT_THAT(explained(fleet).shown.message,
-              AllOf(HasSubstr("spec.rollout.paused of the policy is set, and ConfigMap "),
-                    HasSubstr(" has the annotation gpusharing.dev/paused")))
-      << "a resume of the policy alone starts no node";
-  fleet.annotate_config_map("gpusharing.dev/paused", std::nullopt);
-  fleet.policy(
-      "apiVersion: gpusharing.dev/v1alpha1\nkind: SharingPolicy\nmetadata: {name: default}\nspec: {mode: Approve}\n");
-  EXPECT_EQ(explained(fleet).next.text(), "gpu-sharing-operator rollout approve policy/default");
-  fleet.policy(
-      "apiVersion: gpusharing.dev/v1alpha1\nkind: SharingPolicy\nmetadata: {name: default}\nspec: {mode: Observe}\n");
-  EXPECT_EQ(explained(fleet).next.text(),
-            "kubectl patch sharingpolicies default --type merge --patch '{\"spec\":{\"mode\":\"Approve\"}}'  # after a "
-            "look at `gpu-sharing-operator diff`; each change then waits for `gpu-sharing-operator rollout approve "
-            "policy/default`; mode Enforce instead starts this change and every later edit without asking");
-  fleet.policy(
-      "apiVersion: gpusharing.dev/v1alpha1\nkind: SharingPolicy\nmetadata: {name: default}\n"
-      "spec: {rollout: {maintenanceWindows: [{cron: \"0 0 29 2 *\", duration: 1h}]}}\n");
-  EXPECT_EQ(explained(fleet).next.text(),
-            "kubectl edit sharingpolicies.gpusharing.dev default  # spec.rollout.maintenanceWindows, to start nodes "
-            "sooner; otherwise "
-            "wait");
-}
-
-// The status speaks of the abort until an operator has seen the edit.
-TEST(ExplainNode, AnAbortOfAnEarlierRevisionIsNotWhatANodeWaitsFor) {
-  FleetSpec spec = one_node("ts-4");
-  spec.nodes = alike_nodes(2, "NVIDIA-A100-SXM4-40GB", "a");
-  FleetModel fleet(spec);
-  fleet.settings.settle = Duration::zero();
-  fleet.settle();
-  fleet.edit("any", "ts-8");
-  for (int i = 0; i < 4; ++i) (void)fleet.tick();
-  ASSERT_EQ(fleet.world.rollouts.size(), 1U);
-  const auto rollouts = fleet.world.rollouts.all();
-  const std::string rollout = (*rollouts.begin()).second->meta.name;
-  fleet.rollout_switch(rollout, "aborted", true);
-  for (int i = 0; i < 20; ++i) (void)fleet.tick();
-  ASSERT_THAT(fleet.policy_status("default"), HasSubstr("Aborted"));
-  ASSERT_THAT(shown_to_people(fleet, "a02").message, HasSubstr("Aborted"));
-  fleet.edit("any", "ts-2");
-  fleet.advance(std::chrono::hours(1));
-  EXPECT_EQ(shown_to_people(fleet, "a02").state, "Pending");
-  EXPECT_THAT(shown_to_people(fleet, "a02").message, Not(HasSubstr("Aborted")));
 }
 
 // A node whose plugin was restarted by somebody has read the edit outside a change: it is in progress, and says so.
@@ -322,47 +233,17 @@ TEST(AuditOfADrain, WarnsOfAnEvictionThatABudgetRefuses) {
   EXPECT_FALSE(warned()) << "the pod is gone, and the node has changed";
 }
 
-TEST(PodChoices, UnderEvictAPodWithoutAControllerIsADecisionOfItsOwn) {
-  FleetModel fleet(one_node("mps-4"));
-  fleet.policy(kEvicting);
-  fleet.settings.settle = Duration::zero();
-  fleet.settle();
-  fleet.use_bare("a01", "notebook");
-  fleet.edit("any", "mps-8");
-  for (int i = 0; i < 30; ++i) (void)fleet.tick();
-  EXPECT_THAT(explained(fleet).options,
-              ElementsAre(HasSubstr("nobody acts"), HasSubstr("end them, or delete them"),
-                          HasSubstr("sets spec.rollout.evictBarePods: true"), HasSubstr("workloads: Interrupt")));
-}
-
-// The stop is newer than what the operator has written about the node.
-TEST(ChangeStep, AStopThatTheOperatorHasNotSeenYetIsShownInsteadOfWhatItWaitsFor) {
-  FleetModel fleet(one_node("mps-4"));
-  drain(fleet);
-  fleet.policy(kPaused);
-  EXPECT_EQ(shown_to_people(fleet).message, "spec.rollout.paused of the policy is set: the node leaves its change");
-  (void)fleet.tick();
-  EXPECT_EQ(shown_to_people(fleet).state, "Pending") << "what was shown has come about";
-}
-
 TEST(ChangeStep, UnderTheOperatorsOwnObserveTheNodeIsNotSaidToLeaveItsChange) {
   FleetModel fleet(one_node("mps-4"));
   drain(fleet);
   fleet.settings.rollouts = PolicyMode::observe;
   EXPECT_THAT(shown_to_people(fleet).message, AllOf(HasSubstr("max-mode Observe"), HasSubstr("stays cordoned")));
+  const Audit found = audit({fleet.world, fleet.now, fleet.timers, fleet.consumers, fleet.settings}, fleet.index, true);
+  EXPECT_TRUE(std::ranges::any_of(found.problems, [](const AuditProblem& problem) {
+    return problem.reason.code == "LeftMidChange" && problem.severity == Severity::warning && problem.gpus_lost == 2;
+  }));
   (void)fleet.tick();
   EXPECT_EQ(shown_to_people(fleet).state, "Draining");
-}
-
-TEST(ChangeStep, ANodeThatNeedsAChangeNamesAStopThatTheOperatorHasNotSeenYet) {
-  FleetModel fleet(one_node("ts-4"));
-  fleet.settle();
-  fleet.edit("any", "ts-8");
-  (void)fleet.tick();
-  ASSERT_EQ(shown_to_people(fleet).state, "Pending");
-  ASSERT_THAT(shown_to_people(fleet).message, Not(HasSubstr("Paused")));
-  fleet.policy(kPaused);
-  EXPECT_EQ(shown_to_people(fleet).message, "Paused: spec.rollout.paused of the policy is set");
 }
 
 // The status still names the pods that the node waited for before the pause.
@@ -412,14 +293,6 @@ TEST(Waits, ANodeIsShownWhatItsOwnGroupWaitsFor) {
   EXPECT_EQ(waits("t02"), before);
 }
 
-TEST(Waits, ANodeThatIsNotReadySaysSoThoughItNeedsNoChange) {
-  FleetModel fleet(one_node("ts-4"));
-  fleet.settle();
-  fleet.set_ready("a01", false);
-  EXPECT_EQ(shown_to_people(fleet).state, "UpToDate");
-  EXPECT_EQ(shown_to_people(fleet).message, "Node is NotReady: skipped until Ready; uses 1 slot of maxUnavailable");
-}
-
 TEST(Waits, ANodeInTheSettleWindowIsShownWhenNodesStart) {
   FleetModel fleet(one_node("ts-4"));
   fleet.settings.settle = std::chrono::seconds(10);
@@ -436,54 +309,6 @@ TEST(Waits, ANodeInTheSettleWindowIsShownWhenNodesStart) {
   EXPECT_THAT(settling.at("default"), HasSubstr("nodes start at " + start));
   ReadingPass later(fleet.world, fleet.index, fleet.settings, fleet.now + std::chrono::seconds(11));
   EXPECT_TRUE(later.settling().empty());
-}
-
-// The pods of what it ran before are gone.
-TEST(ExplainNode, AFailedNodeDoesNotRunWhatItRanBeforeItsPodsWereReplaced) {
-  FleetModel fleet(one_node("ts-4"));
-  fleet.settings.settle = Duration::zero();
-  fleet.settings.rollout.verify_timeout = std::chrono::minutes(1);
-  fleet.settle();
-  fleet.crash_pods("a01", true);
-  fleet.edit("any", "ts-8");
-  for (int i = 0; i < 600 && shown_to_people(fleet).state != "Failed"; ++i) (void)fleet.tick();
-  const NodeExplanation out = explained(fleet);
-  ASSERT_EQ(out.shown.state, "Failed") << out.shown.message;
-  EXPECT_EQ(out.loaded, "not known: its pods were started with " + out.target + ", and that change has failed");
-}
-
-TEST(NextStep, AChangeThatCannotBeReadIsRemovedByAPersonWhoChecksTheNodeFirst) {
-  FleetModel fleet(one_node("ts-4"));
-  fleet.settle();
-  fleet.annotate("a01", kChangeAnnotation, "{\"v\":1");
-  fleet.index.refresh(fleet.world, fleet.settings);
-  const Snapshot snapshot{fleet.world, fleet.now, fleet.timers, fleet.consumers, fleet.settings};
-  const NodeExplanation out = explain_node(snapshot, fleet.index, {}, "a01").value_or(NodeExplanation());
-  EXPECT_EQ(out.shown.state, "Held(ChangeUnreadable)");
-  EXPECT_THAT(out.next.text(), AllOf(HasSubstr("kubectl annotate node a01 gpusharing.dev/change-"),
-                                     HasSubstr("if no change is in progress there")));
-}
-
-TEST(NextStep, MpsThatCannotBeThereIsMendedWhereItWasChosenAndNeverByEndingMig) {
-  FleetSpec spec = one_node("ts-4");
-  spec.nodes.front().mig = true;
-  FleetModel fleet(spec);
-  fleet.settings.settle = Duration::zero();
-  fleet.settle();
-  const auto explained = [&] {
-    fleet.settle();
-    fleet.index.refresh(fleet.world, fleet.settings);
-    const Snapshot snapshot{fleet.world, fleet.now, fleet.timers, fleet.consumers, fleet.settings};
-    return explain_node(snapshot, fleet.index, {}, "a01").value_or(NodeExplanation());
-  };
-  fleet.edit("any", "mps-8");
-  EXPECT_EQ(explained().shown.state, "Blocked(MIGEnabled)");
-  EXPECT_EQ(explained().next.text(), "kubectl edit configmap mps-config --namespace gpu-operator");
-  fleet.policy(
-      "apiVersion: gpusharing.dev/v1alpha1\nkind: SharingPolicy\nmetadata: {name: team}\n"
-      "spec: {profile: {inline: {strategy: mps, replicas: 2}}}\n");
-  EXPECT_EQ(explained().shown.state, "Blocked(MIGEnabled)");
-  EXPECT_EQ(explained().next.text(), "kubectl edit sharingpolicies.gpusharing.dev team");
 }
 
 }  // namespace

@@ -18,12 +18,6 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-constexpr const char* kMps = R"(    sharing:
-      mps:
-        resources:
-        - {name: nvidia.com/gpu, replicas: 4})";
-constexpr const char* kAdopt = "gpu-sharing-operator rollout start default --adopt";
-
 // A command that says NODE fails for whoever copies it.
 TEST(Remedy, TextsThatManyNodesShareAreCompletedWithTheirNames) {
   const std::string lift = "`kubectl annotate node NODE gpusharing.dev/hold-`";
@@ -50,49 +44,6 @@ TEST(Remedy, TextsThatManyNodesShareAreCompletedWithTheirNames) {
 TEST(Remedy, AHoldIsLiftedByACommandWithTheNameOfTheNode) {
   EXPECT_THAT(std::string(remedy_of(kHeld)), HasSubstr(" node NODE ")) << "as the documents have it";
   EXPECT_THAT(name_nodes_in(std::string(remedy_of(kHeld)), {"a01"}), Not(HasSubstr("NODE")));
-}
-
-// Without that DaemonSet the plugin waits forever: whoever restarts the node's pods loses the GPUs that it has.
-TEST(Remedy, NoDriftIsAdoptedWhereAFindingSaysThatThePodsCouldNotServe) {
-  for (const auto& [profile, next] :
-       {std::pair(kSliced, kAdopt), std::pair(kMps, "kubectl get daemonsets --namespace gpu-operator -o wide")}) {
-    Explained explained(cluster(profile, "", R"(nvidia.com/gpu: "2")"));
-    explained.world.policies_served = true;
-    const NodeExplanation out = explained.node("gpu-1");
-    EXPECT_EQ(out.shown.state, "PreexistingDrift");
-    EXPECT_EQ(out.next.text(), next);
-  }
-}
-
-TEST(Remedy, AConfigMapThatDoesNotExistIsCreatedWithTheKeysThatNodesUse) {
-  std::string manifests = cluster(kSliced, ", nvidia.com/device-plugin.config: t4", R"(nvidia.com/gpu: "0")");
-  const std::string name = "metadata: {name: plugin-config, ";
-  manifests.replace(manifests.find(name), name.size(), "metadata: {name: another, ");
-  EXPECT_EQ(Explained(manifests).node("gpu-1").next.text(),
-            "kubectl create configmap plugin-config --namespace gpu-operator --from-file=any=any.yaml "
-            "--from-file=t4=t4.yaml  # with the profile of each key in its file");
-}
-
-// The record outlives the ConfigMap.
-TEST(Remedy, AConfigMapThatDoesNotExistIsCreatedWithTheRecordedText) {
-  std::string manifests = cluster(kSliced, "", R"(nvidia.com/gpu: "0")");
-  const std::string name = "metadata: {name: plugin-config, ";
-  manifests.replace(manifests.find(name), name.size(), "metadata: {name: another, ");
-  Explained explained(manifests);
-  explained.world.policies_served = true;
-  SharingRollout rollout;
-  rollout.meta.name = "r";
-  rollout.config_map = "gpu-operator/plugin-config";
-  rollout.key = "any";
-  rollout.to_revision = "v1-1";
-  rollout.profile = "version: v1\n";
-  rollout.phase = "Completed";
-  explained.world.rollouts.apply(rollout);
-  explained.index.note_everything_changed();
-  explained.index.refresh(explained.world, explained.settings);
-  EXPECT_EQ(correct_key_command(explained.world, explained.index.impl(), {"gpu-operator", "plugin-config"}).text(),
-            "kubectl create configmap plugin-config --namespace gpu-operator --from-file=any=any.yaml  # with the "
-            "profile of each key in its file; `gpu-sharing-operator rollout undo` prints the recorded text");
 }
 
 TEST(Remedy, APolicyThatEvictsIsNotToldToEvict) {
