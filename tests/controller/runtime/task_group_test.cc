@@ -33,31 +33,22 @@ boost::asio::awaitable<std::string> thrown_by_join(TaskGroup* tasks) {
   co_return what;
 }
 
-class TaskGroupTest : public testing::Test {
- protected:
+TEST(TaskGroupTest, WhatATaskThrowsReachesWhoeverJoinsUnlessItIsReportedAtOnceAndACancelledOneIsNoFailure) {
   Sim sim;
   TaskGroup tasks{&sim.clock};
-};
-
-TEST_F(TaskGroupTest, WhatATaskThrowsReachesWhoeverJoins) {
   tasks.spawn(sim.io.get_executor(), throw_something());
   EXPECT_EQ(sim.run(thrown_by_join(&tasks)), "a bug");
   EXPECT_EQ(tasks.size(), 0U);
-}
-
-TEST_F(TaskGroupTest, AFailureThatIsReportedAtOnceIsNotThrownAgain) {
   std::string reported;
   tasks.on_failure([&reported](const std::string& what) { reported = what; });
   tasks.spawn(sim.io.get_executor(), throw_something());
   EXPECT_EQ(sim.run(thrown_by_join(&tasks)), "");
   EXPECT_EQ(reported, "a bug");
-}
-
-TEST_F(TaskGroupTest, ACancelledTaskIsNoFailure) {
-  tasks.spawn(sim.io.get_executor(), wait_a_day(&sim.clock));
+  TaskGroup cancelled{&sim.clock};
+  cancelled.spawn(sim.io.get_executor(), wait_a_day(&sim.clock));
   sim.clock.run_for(1s);
-  tasks.cancel();
-  EXPECT_EQ(sim.run(thrown_by_join(&tasks)), "");
+  cancelled.cancel();
+  EXPECT_EQ(sim.run(thrown_by_join(&cancelled)), "");
 }
 
 }  // namespace
