@@ -70,17 +70,15 @@ TEST_F(Reservations, WhereNoneIsConfirmedTheNextLookIsLater) {
   EXPECT_THAT(writes(), IsEmpty());
 }
 
-TEST_F(Reservations, WithoutALastLookNoneIsDeleted) {
+TEST_F(Reservations, WithoutALastLookOrALeaseThatLastsThroughItNoneIsDeleted) {
+  at_look = [this] { leading = false; };
+  EXPECT_EQ(execute({deletion("r1")}).deferred, 1U);
+  EXPECT_THAT(writes(), IsEmpty());
+  leading = true;
   still_due = nullptr;
   make_executor();
   EXPECT_EQ(execute({deletion("r1")}).deferred, 1U);
   EXPECT_THAT(transport.requests, IsEmpty());
-}
-
-TEST_F(Reservations, ALeaseThatIsLostDuringTheLookStopsTheDeletion) {
-  at_look = [this] { leading = false; };
-  EXPECT_EQ(execute({deletion("r1")}).deferred, 1U);
-  EXPECT_THAT(writes(), IsEmpty());
 }
 
 // One that the server refuses again and again lets the others of its node go first (reservation_gc.cc).

@@ -51,27 +51,14 @@ std::string change_of_policy(const std::string& policy) {
 
 // The node enters a change of that policy.
 PlannedAction start(const std::string& node, const std::string& policy) {
-  PlannedAction begins = patch(node, {{"gpusharing.dev/state", "Updating"}}, "sharing.rollout");
-  auto& action = std::get<PatchNode>(begins.action);
-  action.resource_version = "1";
-  action.set_annotations[std::string(kChangeAnnotation)] = change_of_policy(policy);
-  begins.disruptive = true;
+  PlannedAction begins = begin_change(node);
+  std::get<PatchNode>(begins.action).set_annotations[std::string(kChangeAnnotation)] = change_of_policy(policy);
   return begins;
 }
 
-// With the patience of the operator.
-class SlowRecords : public ExecutorTest {
+class SlowRecords : public SlowServer {
  protected:
-  SlowRecords() {
-    options.patience = ExecutorOptions().patience;
-    options.record_patience = ExecutorOptions().record_patience;
-    make_executor();
-  }
   ~SlowRecords() override { EXPECT_TRUE(sim.run(executor->finish(sim.clock.monotonic() + 1min))); }
-  // What is written to `part` is answered after `delay`.
-  void answer_after(const std::string& part, Duration delay) {
-    script[part] = [delay] { return Answer::json(200, R"({"metadata":{"name":"x","resourceVersion":"9"}})", delay); };
-  }
   // The store shows the rollout that was created with version 9.
   void show_rollout(const std::string& policy) {
     world.rollouts.apply(*project_sharing_rollout(R"({"metadata":{"name":"r-)" + policy +
@@ -79,19 +66,11 @@ class SlowRecords : public ExecutorTest {
   }
   // A node in a change of that policy.
   void put_into_change(const std::string& name, const std::string& policy) {
-    const Json annotations{{std::string(kChangeAnnotation), change_of_policy(policy)}};
-    world.nodes.apply(*project_node(node_json(name, 1, R"(,"annotations":)" + annotations.dump())));
-    script["GET /api/v1/nodes/" + name] = [=] {
-      return Answer::json(200, node_json(name, 1, R"(,"annotations":)" + annotations.dump()));
-    };
+    const Json annotations{{kChangeAnnotation, change_of_policy(policy)}};
+    const std::string node = node_json(name, 1, R"(,"annotations":)" + annotations.dump());
+    world.nodes.apply(*project_node(node));
+    script["GET /api/v1/nodes/" + name] = [node] { return Answer::json(200, node); };
   }
-  // How long the plan took.
-  Duration took(std::vector<PlannedAction> actions) {
-    const MonoTime begun = sim.clock.monotonic();
-    done = execute(std::move(actions));
-    return sim.clock.monotonic() - begun;
-  }
-  Execution done;
 };
 
 TEST_F(SlowRecords, WithinASecondThePlanGoesOnWithoutWhatRestsOnTheRecord) {
@@ -218,6 +197,10 @@ TEST_F(SlowRecords, RecordsForWhichNoPlaceIsFreeArePlannedAgainBeforeWhatRestsOn
   answer_after("POST " + kRollouts, 10s);
   execute({rollout_of("a"), rollout_of("b"), start("n1", "a"), start("n2", "b"), start("n3", "c")});
   EXPECT_THAT(writes(), ElementsAre("POST " + kRollouts, "PATCH /api/v1/nodes/n3"));
+  EXPECT_FALSE(sim.run(executor->finish(sim.clock.monotonic() + 1s)));
+  executor->cancel();
+  EXPECT_TRUE(sim.run(executor->finish(sim.clock.monotonic() + 1s)));
+  EXPECT_FALSE(executor->is_busy());
 }
 
 TEST_F(SlowRecords, TheStatusOfAnObjectWaitsForItsCreation) {
@@ -226,15 +209,6 @@ TEST_F(SlowRecords, TheStatusOfAnObjectWaitsForItsCreation) {
   std::get<PatchStatus>(status.action).object.name = "r-a";
   execute({rollout_of("a"), status, status_of("Progressing", 1)});
   EXPECT_THAT(writes(), ElementsAre("POST " + kRollouts, "PATCH " + kRollouts + "/r1/status"));
-}
-
-TEST_F(SlowRecords, FinishWaitsForRecordsAndACancellationEndsThem) {
-  answer_after("POST " + kRollouts, 10s);
-  execute({rollout_of("a")});
-  EXPECT_FALSE(sim.run(executor->finish(sim.clock.monotonic() + 1s)));
-  executor->cancel();
-  EXPECT_TRUE(sim.run(executor->finish(sim.clock.monotonic() + 1s)));
-  EXPECT_FALSE(executor->is_busy());
 }
 
 TEST(UnwrittenRecords, HoldWhatRestsOnThem) {
