@@ -1,6 +1,5 @@
 #include "tests/controller/our_cluster.h"
 
-#include <chrono>
 #include <cstdlib>
 #include <fstream>
 #include <sstream>

@@ -2,15 +2,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <chrono>
-#include <map>
-#include <memory>
 #include <set>
-#include <string>
-#include <vector>
 
 #include "controller/config/logging.h"
 #include "controller/reading/node_consumers.h"
@@ -39,9 +34,6 @@ std::string pod(const std::string& name, const std::string& gpus, const std::str
       R"("containers":[{{"name":"c","image":"i","resources":{{"limits":{{"nvidia.com/gpu":"{3}"}}}}}}]}},)"
       R"("status":{{"phase":"Running"}}}})",
       name, metadata, node, gpus);
-}
-std::string unreadable(const std::string& name) {
-  return pod(name, "many");
 }
 std::string page(const std::vector<std::string>& items) {
   return fmt::format(R"({{"kind":"PodList","apiVersion":"v1","metadata":{{"resourceVersion":"5"}},"items":[{}]}})",
@@ -128,29 +120,19 @@ TEST_F(NodeConsumersTest, AllPodsOfAFullNodeAreKeptWhateverTheirLabels) {
   EXPECT_LE(bytes, most_bytes(TenantFed::node_consumers));
 }
 
-TEST_F(NodeConsumersTest, PodsThatUseGpusAreConsumersAndOthersAreNot) {
-  answer({pod("job", "2"), pod("web", "0")});
-  const NodeConsumers listed = found();
-  ASSERT_EQ(listed.pods.size(), 1U);
-  EXPECT_EQ(listed.pods.front().meta.name, "job");
-  EXPECT_THAT(transport.requests.front().path, HasSubstr("spec.nodeName"));
-}
-
-TEST_F(NodeConsumersTest, PodsThatCannotBeDecodedMakeTheAnswerUnknownAndAllAreNamed) {
-  answer({pod("job", "2"), unreadable("odd"), pod("other", "1"), unreadable("strange")});
-  const NodeConsumers listed = found();
-  EXPECT_THAT(listed.unknown, AllOf(HasSubstr("node n1"), HasSubstr("Pod team/odd: "), HasSubstr("Pod team/strange: "),
-                                    Not(HasSubstr("team/job"))));
-  EXPECT_EQ(listed.pods.size(), 2U);
-}
-
-// The API server accepts it from anybody, and it is more than 64 bits hold.
-TEST_F(NodeConsumersTest, ARequestForMoreGpusThanThereAreIsARequest) {
-  answer({pod("job", "9200P"), pod("other", "9223372036854775807"), pod("third", "1e30")});
+// The API server accepts a request for more GPUs than there are from anybody, and for more than 64 bits hold.
+TEST_F(NodeConsumersTest, PodsThatUseGpusAreConsumersAndThoseThatCannotBeDecodedMakeTheAnswerUnknown) {
+  answer({pod("job", "9200P"), pod("other", "9223372036854775807"), pod("third", "1e30"), pod("web", "0")});
   const NodeConsumers listed = found();
   EXPECT_EQ(listed.unknown, "");
   ASSERT_EQ(listed.pods.size(), 3U);
   for (const Pod& one : listed.pods) EXPECT_GT(one.gpu_requests.begin()->second, 1'000'000) << one.meta.name;
+  EXPECT_THAT(transport.requests.front().path, HasSubstr("spec.nodeName"));
+  answer({pod("job", "2"), pod("odd", "many"), pod("other", "1"), pod("strange", "many")});
+  const NodeConsumers unknown = found();
+  EXPECT_THAT(unknown.unknown, AllOf(HasSubstr("node n1"), HasSubstr("Pod team/odd: "), HasSubstr("Pod team/strange: "),
+                                     Not(HasSubstr("team/job"))));
+  EXPECT_EQ(unknown.pods.size(), 2U);
 }
 
 TEST_F(NodeConsumersTest, AForbiddenListNamesTheMissingRule) {
@@ -219,34 +201,26 @@ TEST_F(NodeConsumersTest, AClaimCountsIfItsDriverIsOneOfGpus) {
   EXPECT_EQ(reader.listings().at("n1").unknown, "");
 }
 
-TEST_F(NodeConsumersTest, AClaimThatCannotBeReadMakesTheAnswerUnknown) {
+TEST_F(NodeConsumersTest, AClaimThatCannotBeReadMakesTheAnswerUnknownAndOneThatDoesNotExistOnlyItsPodAConsumer) {
+  world.resource_slices.init();
+  world.resource_slices.init_done();
+  answer({claiming("web", {"net"})});
+  EXPECT_EQ(found().pods.size(), 0U) << "no DRA driver offers GPUs of the node";
+  EXPECT_EQ(transport.requests.size(), 1U) << "no claim is read where nothing depends on it";
   offer_gpus_by_dra();
   claims = {{"net", Answer::status_of(403, "Forbidden",
                                       "resourceclaims.resource.k8s.io \\\"net\\\" is forbidden: User "
                                       "\\\"oncall\\\" cannot get resource \\\"resourceclaims\\\" in API group "
-                                      "\\\"resource.k8s.io\\\" in the namespace \\\"team\\\"")}};
-  answer({claiming("web", {"net"})});
-  const NodeConsumers listed = found();
-  EXPECT_EQ(listed.pods.size(), 1U) << "in doubt it uses a GPU";
-  EXPECT_THAT(listed.unknown, AllOf(HasSubstr("pod team/web"), HasSubstr("ResourceClaim net"),
-                                    HasSubstr("resourceclaims], verbs: [get]")));
-}
-
-TEST_F(NodeConsumersTest, AClaimThatDoesNotExistMakesOnlyItsPodAConsumer) {
-  offer_gpus_by_dra();
-  claims = {{"gone", Answer::status_of(404, "NotFound", "resourceclaims.resource.k8s.io \\\"gone\\\" not found")}};
+                                      "\\\"resource.k8s.io\\\" in the namespace \\\"team\\\"")},
+            {"gone", Answer::status_of(404, "NotFound", "resourceclaims.resource.k8s.io \\\"gone\\\" not found")}};
+  const NodeConsumers doubtful = found();
+  EXPECT_EQ(doubtful.pods.size(), 1U) << "in doubt it uses a GPU";
+  EXPECT_THAT(doubtful.unknown, AllOf(HasSubstr("pod team/web"), HasSubstr("ResourceClaim net"),
+                                      HasSubstr("resourceclaims], verbs: [get]")));
   answer({claiming("web", {"gone"})});
-  const NodeConsumers listed = found();
-  EXPECT_EQ(listed.pods.size(), 1U) << "it might get a GPU";
-  EXPECT_EQ(listed.unknown, "") << "or anybody could keep the node from its change by a name";
-}
-
-TEST_F(NodeConsumersTest, ClaimsAreNotReadWhereNothingDependsOnThem) {
-  answer({claiming("web", {"net"})});
-  world.resource_slices.init();
-  world.resource_slices.init_done();
-  EXPECT_TRUE(read().has_value()) << "no DRA driver offers GPUs of the node";
-  EXPECT_EQ(transport.requests.size(), 1U);
+  const NodeConsumers missing = found();
+  EXPECT_EQ(missing.pods.size(), 1U) << "it might get a GPU";
+  EXPECT_EQ(missing.unknown, "") << "or anybody could keep the node from its change by a name";
 }
 
 // An API server that has no index of nodes reads all pods for each list.

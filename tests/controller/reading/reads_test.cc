@@ -2,9 +2,6 @@
 #include "controller/reading/reads.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <string>
 
 #include "k8sclient/api/client.h"
 #include "k8sclient/value/time.h"

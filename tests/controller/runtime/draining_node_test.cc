@@ -1,9 +1,5 @@
 // The ages of what an operator has seen: max-mode Observe writes no ConfigMap, so that the operator that follows it
 // finds nothing in the record of what was held meanwhile; and its wall clock can be set.
-#include <gtest/gtest.h>
-
-#include <chrono>
-#include <string>
 
 #include "reconcilers/model/labels.h"
 #include "reconcilers/node/node_change.h"

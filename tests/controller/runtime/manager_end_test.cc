@@ -1,14 +1,9 @@
 // The whole operator on the simulated API server: leader changes, stops, crashes and losses of the connection.
-#include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <chrono>
-#include <exception>
 #include <filesystem>
 #include <fstream>
 #include <stdexcept>
-#include <string>
-#include <vector>
 
 #include "reconcilers/model/plan.h"
 #include "tests/controller/operators.h"
@@ -63,7 +58,7 @@ TEST_F(Ends, ACleanStopReleasesTheLeaseAndTheStandbyTakesOverWithoutRelisting) {
   EXPECT_EQ(created_policies(), 1U);
 }
 
-TEST_F(Ends, AStandbyThatIsNotAllowedToWatchTheLeaseTakesOverALittleLater) {
+TEST_F(Ends, ALeaderRecreatesADeletedLeaseAndAStandbyThatMustNotWatchItTakesOverALittleLater) {
   install_crds();
   for (const char* verb : {"watch", "list"}) {
     sim::FaultRule denied = always(sim::Fault::forbidden, "leases");
@@ -71,18 +66,13 @@ TEST_F(Ends, AStandbyThatIsNotAllowedToWatchTheLeaseTakesOverALittleLater) {
     b.transport.faults().add(denied);
   }
   lead(a);
+  remove("/apis/coordination.k8s.io/v1/namespaces/gpu-sharing-operator/leases/gpu-sharing-operator");
+  EXPECT_TRUE(eventually([&] { return server.get(kLeases, kLease).has_value(); }, 200ms)) << "created anew at once";
+  EXPECT_TRUE(a.view->leading);
   b.start(sim);
   ASSERT_TRUE(eventually([&] { return b.view->synced; }));
   ASSERT_TRUE(stops(10s));
   EXPECT_TRUE(eventually([&] { return b.view->leading; }, 5s));
-}
-
-TEST_F(Ends, ALeaderWhoseLeaseIsDeletedCreatesItAnewAtOnceAndGoesOn) {
-  install_crds();
-  lead(a);
-  remove("/apis/coordination.k8s.io/v1/namespaces/gpu-sharing-operator/leases/gpu-sharing-operator");
-  EXPECT_TRUE(eventually([&] { return server.get(kLeases, kLease).has_value(); }, 200ms));
-  EXPECT_TRUE(a.view->leading);
 }
 
 // A successor that leads at once could write beside the write that was cancelled here (S4).

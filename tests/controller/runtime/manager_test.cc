@@ -1,19 +1,9 @@
 // The whole operator on the simulated API server: when it may plan, what it watches, and what it reports that it cannot
 // read.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
-#include <algorithm>
-#include <chrono>
-#include <nlohmann/json.hpp>
-#include <set>
-#include <string>
-#include <vector>
-
-#include "controller/runtime/manager.h"
 #include "reconcilers/model/policy.h"
 #include "tests/controller/operators.h"
-#include "tests/sim/apiserver/request.h"
 
 namespace gso::manager_test {
 namespace {

@@ -1,10 +1,5 @@
 // The whole operator beside CRDs of an earlier release: the API server drops the status fields that they do not have.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <chrono>
-#include <string>
 
 #include "reconcilers/model/labels.h"
 #include "tests/controller/runtime/plugin_fleet.h"

@@ -3,7 +3,6 @@
 #include "controller/runtime/outage_log.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <string>
 #include <vector>

@@ -2,10 +2,7 @@
 // rate_limiting_queue_test.go), under their names where there is one.
 #include "controller/runtime/pass_queue.h"
 
-#include <gtest/gtest.h>
-
 #include <chrono>
-#include <memory>
 #include <string>
 
 #include "tests/controller/sim_time.h"

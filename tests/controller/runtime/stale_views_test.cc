@@ -1,10 +1,6 @@
 // The whole operator with views and answers that are behind: watches that fail for an hour, a standby that lags, a
 // server that goes back in time, or one that takes ten seconds for one SharingRollout.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <chrono>
-#include <string>
 
 #include "tests/controller/runtime/plugin_fleet.h"
 #include "tests/sim/kai/kai_objects.h"

@@ -1,8 +1,6 @@
 // TaskGroup: what becomes of tasks that fail.
 #include "controller/runtime/task_group.h"
 
-#include <gtest/gtest.h>
-
 #include <chrono>
 #include <stdexcept>
 #include <string>

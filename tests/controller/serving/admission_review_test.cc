@@ -2,9 +2,7 @@
 #include "controller/serving/admission_review.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 

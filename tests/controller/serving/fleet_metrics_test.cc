@@ -1,9 +1,4 @@
 // What a running operator's metrics say of the fleet, how many there are, and what /debug shows, refuses and changes.
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <nlohmann/json.hpp>
-#include <string>
 
 #include "tests/controller/operators.h"
 

@@ -1,14 +1,9 @@
 // Who may read /metrics, against a scripted API server on simulated time.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
-#include <boost/asio/co_spawn.hpp>
 #include <chrono>
-#include <exception>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
-#include <string>
-#include <vector>
 
 #include "controller/serving/routes.h"
 #include "k8sclient/api/client.h"

@@ -1,7 +1,6 @@
 // The HTTP server over TLS, on a loopback socket: handshakes, certificates that are renewed under load, clients that
 // are known by their certificate. curl and openssl are tried against the whole operator (tests/conformance).
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <boost/asio/as_tuple.hpp>
@@ -15,11 +14,8 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
-#include <memory>
 #include <optional>
 #include <span>
-#include <string>
-#include <vector>
 
 #include "controller/serving/http_server.h"
 #include "controller/serving/tls_context.h"
@@ -129,7 +125,7 @@ class TlsServerTest : public testing::Test {
     write("tls.crt", identity.cert_pem);
     write("tls.key", identity.key_pem);
   }
-  void start(const std::string& client_ca = "", std::size_t body_limit = 0, bool clients_only = false) {
+  void start(const std::string& client_ca = "", bool clients_only = false) {
     if (!client_ca.empty()) write("clients.crt", client_ca);
     CertificateFiles::Events events;
     events.failed = [this](const k8s::Error& error) { failures.push_back(error.message); };
@@ -142,7 +138,6 @@ class TlsServerTest : public testing::Test {
     HttpServerOptions options;
     options.address = "127.0.0.1:0";
     options.tls = [this] { return files->current(); };
-    options.body_limit = body_limit;
     // Sixty handshakes take seconds of a processor that others use as well.
     options.header_timeout = options.request_timeout = 10min;
     server = std::make_unique<HttpServer>(io.get_executor(), clock.get(), options, introduce);
@@ -274,22 +269,13 @@ TEST_F(TlsServerTest, AClientIsKnownByACertificateOfItsAuthority) {
 
 TEST_F(TlsServerTest, OnlyClientsOfItsAuthorityAreAnsweredWhereACertificateIsRequired) {
   const TestAuthority clients{"clients"};
-  start(clients.ca_pem(), 0, true);
+  start(clients.ca_pem(), true);
   Visit plan = get("/validate", authority);
   EXPECT_EQ(see(plan).answer, "");
   plan.identity = authority.issue({.common_name = "kube-apiserver"});  // Of another authority.
   EXPECT_EQ(see(plan).answer, "");
   plan.identity = clients.issue({.common_name = "kube-apiserver"});
   EXPECT_THAT(see(plan).answer, HasSubstr("GET /validate  by kube-apiserver"));
-}
-
-TEST_F(TlsServerTest, ABodyIsReadUpToItsLimit) {
-  start("", 16);
-  Visit plan = get("/x", authority);
-  plan.request = "POST /x HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 4\r\n\r\nbody";
-  EXPECT_THAT(see(plan).answer, HasSubstr("\r\n\r\nPOST /x body\n"));
-  plan.request = "POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 17\r\n\r\n" + std::string(17, 'a');
-  EXPECT_THAT(see(plan).answer, HasSubstr("HTTP/1.1 413"));
 }
 
 TEST(ServerContext, WhatCannotBeUsedIsNamed) {

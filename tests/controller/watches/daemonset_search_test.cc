@@ -2,10 +2,6 @@
 #include "controller/watches/daemonset_search.h"
 
 #include <fmt/format.h>
-#include <gtest/gtest.h>
-
-#include <chrono>
-#include <string>
 
 #include "controller/runtime/task_group.h"
 #include "tests/controller/our_cluster.h"

@@ -1,10 +1,5 @@
 // What KAI's presence, and a node that is labelled for partitioning, make us watch, on the simulated API server.
 #include <fmt/format.h>
-#include <gtest/gtest.h>
-
-#include <chrono>
-#include <set>
-#include <string>
 
 #include "controller/watches/cluster_watches.h"
 #include "controller/watches/kai_watches.h"

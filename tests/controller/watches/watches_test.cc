@@ -1,11 +1,5 @@
 // Watches by scope on the simulated API server: shared stores, lost scopes, refusals; and how long conditions hold.
 #include <fmt/format.h>
-#include <gtest/gtest.h>
-
-#include <chrono>
-#include <memory>
-#include <string>
-#include <vector>
 
 #include "controller/runtime/held_since.h"
 #include "controller/watches/dynamic_watches.h"

@@ -1,12 +1,7 @@
 // What the executor makes of refusals and lost answers, how long it waits, and what it forgets again.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <chrono>
-#include <functional>
-#include <optional>
-#include <string>
-#include <vector>
 
 #include "reconcilers/reasons/names.h"
 #include "tests/controller/writes/executor_fixture.h"

@@ -1,8 +1,6 @@
 #include "tests/controller/writes/executor_fixture.h"
 
 #include <chrono>
-#include <nlohmann/json.hpp>
-#include <utility>
 
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/policy.h"

@@ -1,11 +1,7 @@
 // What the executor sends, in which order, with which preconditions, and under whose lease; dry run; crash points.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <chrono>
-#include <nlohmann/json.hpp>
-#include <string>
-#include <vector>
 
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/plan_draft.h"

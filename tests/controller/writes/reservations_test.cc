@@ -1,13 +1,8 @@
 // Deletions of KAI's reservation pods: what the last look does not confirm stays, and what it confirms is deleted with
 // its preconditions and under the Lease.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <chrono>
-#include <nlohmann/json.hpp>
-#include <set>
-#include <string>
-#include <vector>
 
 #include "reconcilers/registry.h"
 #include "tests/controller/writes/executor_fixture.h"

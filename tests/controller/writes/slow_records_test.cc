@@ -1,11 +1,7 @@
 // Records that are answered slowly, refused or lost: which disruptions wait for them, and for how long a plan does.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <chrono>
-#include <nlohmann/json.hpp>
-#include <string>
-#include <vector>
 
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/policy.h"
@@ -81,6 +77,11 @@ TEST_F(SlowRecords, WithinASecondThePlanGoesOnWithoutWhatRestsOnTheRecord) {
   EXPECT_THAT(done.without_record, ElementsAre("n1"));
   EXPECT_TRUE(executor->is_busy());
   EXPECT_FALSE(executor->nodes_being_written().contains("n1")) << "a pause can still keep it";
+
+  put_into_change("n2", "b");  // Later plans wait for it no more and do not write it twice.
+  EXPECT_EQ(took({rollout_of("a"), start("n1", "a"), drop_pod("n2", "p2", "u2")}), 0s);
+  EXPECT_THAT(writes(), ElementsAre("DELETE /api/v1/namespaces/gpu-operator/pods/p2"));
+  EXPECT_THAT(done.without_record, ElementsAre("n1"));
 }
 
 TEST_F(SlowRecords, ARecordThatIsAnsweredWithinASecondIsWaitedFor) {
@@ -88,16 +89,6 @@ TEST_F(SlowRecords, ARecordThatIsAnsweredWithinASecondIsWaitedFor) {
   EXPECT_EQ(took({rollout_of("a"), start("n1", "a")}), 900ms);
   EXPECT_THAT(writes(), ElementsAre("POST " + kRollouts, "PATCH /api/v1/nodes/n1"));
   EXPECT_THAT(done.without_record, IsEmpty());
-}
-
-// As the manager does: it plans on, and the rollout is in the plans until the store shows it.
-TEST_F(SlowRecords, LaterPlansWaitForItNoMoreAndDoNotWriteItTwice) {
-  answer_after("POST " + kRollouts, 10s);
-  execute({rollout_of("a"), start("n1", "a")});
-  put_into_change("n2", "b");
-  EXPECT_EQ(took({rollout_of("a"), start("n1", "a"), drop_pod("n2", "p2", "u2")}), 0s);
-  EXPECT_THAT(writes(), ElementsAre("DELETE /api/v1/namespaces/gpu-operator/pods/p2"));
-  EXPECT_THAT(done.without_record, ElementsAre("n1"));
 }
 
 // A pause has arrived: the plan after the answer leaves n1 out, and nobody else sends what an earlier plan held.
@@ -161,12 +152,14 @@ TEST_F(SlowRecords, WithoutTheRecordOfTheFleetNothingIsDisruptedAndTheRestGoesOn
   EXPECT_THAT(done.without_record, ElementsAre("n1"));
 }
 
-TEST_F(SlowRecords, WhatBelongsToNoPolicyRestsOnEachRecord) {
+TEST_F(SlowRecords, WhatBelongsToNoPolicyRestsOnEachRecordAndTheStatusOfAnObjectOnItsCreation) {
   answer_after("POST " + kRollouts, 10s);
   PlannedAction restart = drop_pod("", "p1", "u1");
   restart.action = RestartDaemonSet{{"gpu-operator", "plugin"}, "7", "v1-abc"};
-  execute({rollout_of("a"), restart, drop_pod("n2", "p2", "u2")});
-  EXPECT_THAT(writes(), ElementsAre("POST " + kRollouts));
+  PlannedAction status = status_of("Progressing", 1);
+  std::get<PatchStatus>(status.action).object.name = "r-a";
+  execute({rollout_of("a"), restart, drop_pod("n2", "p2", "u2"), status, status_of("Progressing", 1)});
+  EXPECT_THAT(writes(), ElementsAre("POST " + kRollouts, "PATCH " + kRollouts + "/r1/status"));
 }
 
 TEST_F(SlowRecords, ARecordThatIsRefusedHoldsItsOwnPolicyAlone) {
@@ -201,14 +194,6 @@ TEST_F(SlowRecords, RecordsForWhichNoPlaceIsFreeArePlannedAgainBeforeWhatRestsOn
   executor->cancel();
   EXPECT_TRUE(sim.run(executor->finish(sim.clock.monotonic() + 1s)));
   EXPECT_FALSE(executor->is_busy());
-}
-
-TEST_F(SlowRecords, TheStatusOfAnObjectWaitsForItsCreation) {
-  answer_after("POST " + kRollouts, 10s);
-  PlannedAction status = status_of("Progressing", 1);
-  std::get<PatchStatus>(status.action).object.name = "r-a";
-  execute({rollout_of("a"), status, status_of("Progressing", 1)});
-  EXPECT_THAT(writes(), ElementsAre("POST " + kRollouts, "PATCH " + kRollouts + "/r1/status"));
 }
 
 TEST(UnwrittenRecords, HoldWhatRestsOnThem) {
