@@ -22,10 +22,8 @@ class Ends : public ManagerTest {
   [[nodiscard]] std::string holder() const { return server.get(kLeases, kLease)->at("spec").at("holderIdentity"); }
   // The first policy is created, and its answer is lost.
   void lose_an_answer() {
-    sim::FaultRule lost = always(sim::Fault::ambiguous, "sharingpolicies");
-    lost.verb = "create";
-    lost.times = 1;
-    a.transport.faults().add(lost);
+    a.transport.faults().add(
+        {.fault = sim::Fault::ambiguous, .verb = "create", .resource = "sharingpolicies", .times = 1});
     a.start(sim);
     ASSERT_TRUE(eventually([&] { return a.transport.faults().count(sim::Fault::ambiguous) == 1; }));
   }
@@ -61,9 +59,7 @@ TEST_F(Ends, ACleanStopReleasesTheLeaseAndTheStandbyTakesOverWithoutRelisting) {
 TEST_F(Ends, ALeaderRecreatesADeletedLeaseAndAStandbyThatMustNotWatchItTakesOverALittleLater) {
   install_crds();
   for (const char* verb : {"watch", "list"}) {
-    sim::FaultRule denied = always(sim::Fault::forbidden, "leases");
-    denied.verb = verb;
-    b.transport.faults().add(denied);
+    b.transport.faults().add({.fault = sim::Fault::forbidden, .verb = verb, .resource = "leases"});
   }
   lead(a);
   remove("/apis/coordination.k8s.io/v1/namespaces/gpu-sharing-operator/leases/gpu-sharing-operator");
@@ -79,10 +75,8 @@ TEST_F(Ends, ALeaderRecreatesADeletedLeaseAndAStandbyThatMustNotWatchItTakesOver
 TEST_F(Ends, AStopWithAnUnansweredWriteKeepsTheLeaseUntilItExpires) {
   install_crds();
   a.options.shutdown_timeout = 1s;
-  sim::FaultRule slow = always(sim::Fault::latency, "sharingpolicies");
-  slow.verb = "create";
-  slow.delay = 9s;
-  a.transport.faults().add(slow);
+  a.transport.faults().add(
+      {.fault = sim::Fault::latency, .verb = "create", .resource = "sharingpolicies", .delay = 9s});
   a.start(sim);
   ASSERT_TRUE(eventually([&] { return a.metric("gpusharing_writes_in_flight") == 1; }));
   b.start(sim);
@@ -109,9 +103,7 @@ TEST_F(Ends, AStopAMomentAfterAnAnswerWasLostKeepsTheLeaseUntilItExpires) {
 // The Event about the election is refused, and with it Events pause; its second attempt waits for its turn then.
 TEST_F(Ends, AStopDropsTheWritesThatStillWaitForTheirTurnAndReleasesTheLease) {
   install_crds();
-  sim::FaultRule overload = always(sim::Fault::throttle, "events");
-  overload.retry_after = 30;
-  a.transport.faults().add(overload);
+  a.transport.faults().add({.fault = sim::Fault::throttle, .resource = "events", .retry_after = 30});
   a.start(sim);
   const auto refused = [&] { return a.transport.faults().count(sim::Fault::throttle); };
   ASSERT_TRUE(eventually([&] { return refused() > 0; }));

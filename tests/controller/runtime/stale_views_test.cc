@@ -2,6 +2,7 @@
 // server that goes back in time, or one that takes ten seconds for one SharingRollout.
 #include <gmock/gmock.h>
 
+#include "reconcilers/model/labels.h"
 #include "tests/controller/runtime/plugin_fleet.h"
 #include "tests/sim/kai/kai_objects.h"
 
@@ -10,6 +11,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using Json = nlohmann::json;
+using testing::AllOf;
 using testing::HasSubstr;
 
 const std::string kPolicies = "/apis/gpusharing.dev/v1alpha1/sharingpolicies";
@@ -32,9 +34,7 @@ class StaleViews : public PluginFleetTest {
     ASSERT_FALSE(any_in_change());
   }
   void refuse(const std::string& verb, const std::string& resource) {
-    sim::FaultRule rule = always(sim::Fault::forbidden, resource);
-    rule.verb = verb;
-    a.transport.faults().add(rule);
+    a.transport.faults().add({.fault = sim::Fault::forbidden, .verb = verb, .resource = resource});
   }
   double findings() { return a.metric("gpusharing_findings", {{"severity", "warning"}, {"reason", "ViewStale"}}); }
 };
@@ -92,12 +92,9 @@ INSTANTIATE_TEST_SUITE_P(Each, LostWatches,
 // The old leader has started n1. The standby sees the edit, and nothing of that node for a minute.
 TEST_F(StaleViews, AStandbyThatLagsReadsWhatTheLeaderBeforeHasWritten) {
   settle(a);
-  sim::FaultRule late = always(sim::Fault::latency, "nodes");
-  late.verb = "watch";
-  late.delay = 60s;
   b.start(sim);
   run(3min);
-  b.transport.faults().add(late);
+  b.transport.faults().add({.fault = sim::Fault::latency, .verb = "watch", .resource = "nodes", .delay = 60s});
   edit();
   ASSERT_TRUE(eventually([&] { return any_in_change(); }, 30s));
   const std::string other = in_change("n1") ? "n2" : "n1";
@@ -116,9 +113,7 @@ TEST_P(NewLeader, PlansNothingWhileItCannotReadTheNodesInAChangeAndSaysWhatItWai
   settle(a);
   a.stop->notify();
   ASSERT_TRUE(eventually([&] { return a.result.has_value(); }, 1min));
-  sim::FaultRule rule = always(GetParam(), "nodes");
-  rule.verb = "list";
-  b.transport.faults().add(rule);
+  b.transport.faults().add({.fault = GetParam(), .verb = "list", .resource = "nodes"});
   Manager manager(b.runtime(sim), b.options, sim.io.get_executor());
   manager.start();
   edit();
@@ -207,11 +202,12 @@ class SlowRollout : public StaleViews {
   // second one, because idle nodes are planned before busy ones. Returns while it is not answered.
   void edit_with_a_slow_rollout() {
     settle(a);
-    sim::FaultRule slow = always(sim::Fault::webhook, "sharingrollouts");
-    slow.verb = "create";
-    slow.skip = slow.times = 1;
-    slow.delay = 10s;
-    a.transport.faults().add(slow);
+    a.transport.faults().add({.fault = sim::Fault::webhook,
+                              .verb = "create",
+                              .resource = "sharingrollouts",
+                              .skip = 1,
+                              .times = 1,
+                              .delay = 10s});
     edit();
     ASSERT_TRUE(eventually([&] { return a.transport.faults().count(sim::Fault::webhook) == 1; }));
     ASSERT_FALSE(any_in_change());
@@ -243,6 +239,59 @@ TEST_F(SlowRollout, APauseThatArrivesBeforeTheAnswerHolds) {
   EXPECT_EQ(get("/apis/gpusharing.dev/v1alpha1/sharingrollouts")["items"].size(), 2U) << "it was created all the same";
   pause(false);
   EXPECT_TRUE(eventually([&] { return in_change("n1"); }, 5s));
+}
+
+// CRDs of an earlier release: the API server drops the status fields that they do not have.
+class OlderCrds : public PluginFleetTest {
+ protected:
+  OlderCrds() {
+    install_crds();
+    add_sharing_node("n1");
+    a.start(sim);
+    EXPECT_TRUE(eventually([&] { return get(kPolicy).contains("status"); }));
+  }
+  // Field of the CRD's status, which it has from now on, or has no more.
+  void set_status_field(const std::string& name, const Json& schema) {
+    const std::string crd = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/sharingpolicies.gpusharing.dev";
+    Json versions = get(crd)["spec"]["versions"];
+    Json& fields = versions[0]["schema"]["openAPIV3Schema"]["properties"]["status"]["properties"];
+    fields.erase(name);
+    if (!schema.is_null()) fields[name] = schema;
+    merge(crd, {{"spec", {{"versions", versions}}}});
+    run(1s);
+  }
+  void retry(const std::string& value) {
+    merge(kPolicy, {{"metadata", {{"annotations", {{std::string(kRetryAnnotation), value}}}}}});
+  }
+  std::string observed() { return get(kPolicy)["status"].value("observedRetry", ""); }
+  // How often the operator writes the policy in ten minutes.
+  std::ptrdiff_t written() {
+    writes.clear();
+    run(10min);
+    return std::ranges::count_if(writes, [](const std::string& line) { return line.contains("sharingpolicies"); });
+  }
+};
+
+TEST_F(OlderCrds, AFieldThatTheyDropIsWrittenOnceAndNamedOnceUntilTheyHaveIt) {
+  run(1min);
+  set_status_field("observedRetry", nullptr);
+  retry("1");
+  EXPECT_EQ(written(), 1) << "the one that tries it";
+  EXPECT_FALSE(get(kPolicy)["status"].contains("observedRetry"));
+  EXPECT_EQ(written(), 0);
+  EXPECT_TRUE(writes.empty()) << "a cluster at rest: " << writes.front();
+  retry("2");
+  EXPECT_EQ(written(), 0) << "it would change nothing";
+  const std::size_t named = a.log.find("The API server drops fields of the status");
+  ASSERT_NE(named, std::string::npos);
+  EXPECT_THAT(a.log.substr(named, 300), AllOf(HasSubstr("SharingPolicy"), HasSubstr("/observedRetry")));
+  EXPECT_EQ(a.log.find("The API server drops fields of the status", named + 1), std::string::npos);
+
+  set_status_field("observedRetry", {{"type", "string"}});  // They are applied: the next status has the field.
+  merge(kPolicy, {{"spec", {{"rollout", {{"paused", true}}}}}});
+  EXPECT_TRUE(eventually([&] { return observed() == "2"; }));
+  retry("3");
+  EXPECT_TRUE(eventually([&] { return observed() == "3"; }));
 }
 
 }  // namespace
