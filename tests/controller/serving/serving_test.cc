@@ -143,14 +143,11 @@ TEST(LoggingTest, JsonLinesParseWhateverTheTextsHoldTextLinesQuoteWhereNeededAnd
   const std::string odd = "quote \" backslash \\ newline \n tab \t bell \x07 bad utf8 \xff\xc3 é";
   const std::string line = format_record(LogFormat::json, LogLevel::warning, now, "Watch failed",
                                          {{"error", odd}, {"count", 3}, {"share", 0.5}, {"leading", true}});
-  const auto parsed = nlohmann::json::parse(line);
-  EXPECT_EQ(parsed["time"], "2026-01-02T03:04:05.678Z");
-  EXPECT_EQ(parsed["level"], "warn");
-  EXPECT_EQ(parsed["msg"], "Watch failed");
-  EXPECT_EQ(parsed["count"], 3);
-  EXPECT_EQ(parsed["share"], 0.5);
-  EXPECT_EQ(parsed["leading"], true);
+  auto parsed = nlohmann::json::parse(line);
   EXPECT_THAT(parsed["error"].get<std::string>(), HasSubstr("newline \n tab \t bell"));
+  parsed.erase("error");
+  EXPECT_EQ(parsed, nlohmann::json::parse(R"({"time":"2026-01-02T03:04:05.678Z","level":"warn","msg":"Watch failed",
+    "count":3,"share":0.5,"leading":true})"));
   EXPECT_EQ(line.find('\n'), std::string::npos);
   for (const char* key : {"token", "bearerToken", "clientSecret", "password"})
     EXPECT_THAT(format_record(LogFormat::json, LogLevel::info, now, "x", {{key, "s3cr3t"}}), Not(HasSubstr("s3cr3t")));

@@ -52,8 +52,7 @@ TEST_F(Reservations, OnlyWhatTheLastLookConfirmsIsDeletedByUidAndVersion) {
   kept = {"r2"};
   const Execution done = execute({deletion("r1"), deletion("r2")});
   ASSERT_THAT(writes(), ElementsAre(kPods + "r1"));
-  EXPECT_EQ(Json::parse(transport.requests.back().body)["preconditions"],
-            Json::parse(R"({"uid":"u-r1","resourceVersion":"7"})"));
+  EXPECT_EQ(sent_body()["preconditions"], Json::parse(R"({"uid":"u-r1","resourceVersion":"7"})"));
   EXPECT_EQ(looks, 1) << "at all of them together";
   EXPECT_EQ(done.deferred, 1U);
   EXPECT_EQ(done.requeue_after, 1s);
