@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <boost/asio/awaitable.hpp>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
@@ -11,8 +10,8 @@
 
 #include <fmt/format.h>
 
-#include "k8sclient/transport/transport.h"
 #include "tests/k8sclient/scripted_transport.h"
+#include "tests/sim/apiserver/request.h"
 
 namespace gso {
 
@@ -30,7 +29,7 @@ class AuthorizingTransport final : public k8s::Transport {
 
   boost::asio::awaitable<k8s::Result<k8s::HttpResponse>> send(k8s::HttpRequest request) override {
     if (request.path.find("/selfsubjectaccessreviews") != std::string::npos) co_return review(request.body);
-    const std::string why = refusal(request);
+    const std::string why = refusal(sim::parse_request(request));
     if (!why.empty()) co_return k8s::test::Answer::status_of(403, "Forbidden", why).response();
     k8s::Result<k8s::HttpResponse> answer = co_await behind_->send(request);
     co_return answer;
@@ -44,75 +43,45 @@ class AuthorizingTransport final : public k8s::Transport {
   std::set<std::string> used;
 
  private:
-  struct Wanted {
-    std::string verb, group, ns, resource, name;
-  };
-
-  // Paths that are no resource (discovery) are everybody's.
-  static Wanted read(const k8s::HttpRequest& request) {
-    std::vector<std::string> parts;
-    const std::string path = request.path.substr(0, request.path.find('?'));
-    for (std::size_t from = 1; from < path.size();) {
-      const std::size_t to = std::min(path.find('/', from), path.size());
-      parts.push_back(path.substr(from, to - from));
-      from = to + 1;
-    }
-    Wanted out;
-    const bool core = !parts.empty() && parts[0] == "api";
-    const std::size_t skip = core ? 2 : 3;
-    if (parts.size() <= skip) return out;
-    if (!core) out.group = parts[1];
-    parts.erase(parts.begin(), parts.begin() + static_cast<std::ptrdiff_t>(skip));
-    if (parts.size() > 2 && parts[0] == "namespaces") {
-      out.ns = parts[1];
-      parts.erase(parts.begin(), parts.begin() + 2);
-    }
-    out.resource = parts[0];
-    if (parts.size() > 1) out.name = parts[1];
-    if (parts.size() > 2) out.resource += "/" + parts[2];
-    const bool watch = request.path.find("watch=true") != std::string::npos;
-    if (request.method == k8s::Method::get) out.verb = watch ? "watch" : out.name.empty() ? "list" : "get";
-    if (request.method == k8s::Method::patch) out.verb = "patch";
-    if (request.method == k8s::Method::post) out.verb = "create";
-    if (request.method == k8s::Method::put) out.verb = "update";
-    if (request.method == k8s::Method::del) out.verb = "delete";
-    return out;
+  static std::string resource_of(const sim::RequestInfo& info) {
+    return info.plural + (info.subresource.empty() ? "" : "/" + info.subresource);
   }
 
   // Everybody may ask what he may.
   k8s::Result<k8s::HttpResponse> review(const std::string& body) const {
     auto review = nlohmann::json::parse(body);
     const auto& asked = review["spec"]["resourceAttributes"];
-    const std::string sub = asked.value("subresource", "");
-    Wanted wanted;
+    sim::RequestInfo wanted;
     wanted.verb = asked["verb"];
     wanted.group = asked["group"];
-    wanted.ns = asked.value("namespace", "");
-    wanted.resource = asked.value("resource", "") + (sub.empty() ? "" : "/" + sub);
+    wanted.key.ns = asked.value("namespace", "");
+    wanted.plural = asked.value("resource", "");
+    wanted.subresource = asked.value("subresource", "");
     review["status"]["allowed"] = is_allowed(wanted);
     return k8s::test::Answer::json(201, review.dump()).response();
   }
 
-  [[nodiscard]] bool is_allowed(const Wanted& wanted) const {
+  [[nodiscard]] bool is_allowed(const sim::RequestInfo& wanted) const {
     const auto has = [](const std::vector<std::string>& list, const std::string& word) {
       return std::ranges::find(list, word) != list.end();
     };
     return std::ranges::any_of(rules_, [&](const RbacRule& rule) {
-      return (rule.ns.empty() || rule.ns == wanted.ns) && has(rule.groups, wanted.group) &&
-             has(rule.resources, wanted.resource) && has(rule.verbs, wanted.verb);
+      return (rule.ns.empty() || rule.ns == wanted.key.ns) && has(rule.groups, wanted.group) &&
+             has(rule.resources, resource_of(wanted)) && has(rule.verbs, wanted.verb);
     });
   }
 
-  std::string refusal(const k8s::HttpRequest& request) {
-    const Wanted wanted = read(request);
-    if (wanted.resource.empty()) return {};
+  // Paths that are no resource (discovery) are everybody's.
+  std::string refusal(const sim::RequestInfo& wanted) {
+    if (wanted.kind == sim::RequestInfo::Path::other) return {};
     if (is_allowed(wanted)) {
-      used.insert(fmt::format("{} {} {}", wanted.verb, wanted.resource, wanted.group));
+      used.insert(fmt::format("{} {} {}", wanted.verb, resource_of(wanted), wanted.group));
       return {};
     }
-    return fmt::format("{} is forbidden: User \\\"oncall\\\" cannot {} resource \\\"{}\\\" in API group \\\"{}\\\" {}",
-                       wanted.resource, wanted.verb, wanted.resource, wanted.group,
-                       wanted.ns.empty() ? "at the cluster scope" : "in the namespace \\\"" + wanted.ns + "\\\"");
+    return fmt::format(
+        R"({0} is forbidden: User \"oncall\" cannot {1} resource \"{0}\" in API group \"{2}\" {3})",
+        resource_of(wanted), wanted.verb, wanted.group,
+        wanted.key.ns.empty() ? "at the cluster scope" : "in the namespace \\\"" + wanted.key.ns + "\\\"");
   }
 
   k8s::Transport* behind_;

@@ -6,10 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
-#include <fstream>
 #include <functional>
-#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,21 +17,9 @@
 #include "controller/runtime/manager.h"
 #include "controller/runtime/run_operator.h"
 #include "controller/serving/metrics.h"
-#include "reconcilers/cluster/manifests.h"
-#include "tests/controller/sim_time.h"
-#include "tests/sim/apiserver/api_server.h"
-#include "tests/sim/apiserver/in_process_transport.h"
-#include "tests/sim/apiserver/local_request.h"
+#include "tests/controller/our_cluster.h"
 
 namespace gso {
-
-// The fault applies to each request for that resource.
-inline sim::FaultRule always(sim::Fault fault, const std::string& resource) {
-  sim::FaultRule rule;
-  rule.fault = fault;
-  rule.resource = resource;
-  return rule;
-}
 
 // One operator with a connection of its own.
 struct OneOperator {
@@ -53,22 +38,29 @@ struct OneOperator {
   OneOperator(const OneOperator&) = delete;
   OneOperator& operator=(const OneOperator&) = delete;
   void start(Sim& sim) {
-    Runtime runtime;
-    runtime.transport = &transport;
-    runtime.clock = &sim.clock;
-    runtime.stop = stop.get();
-    runtime.kill = kill.get();
-    runtime.view = view;
-    runtime.metrics = metrics;
-    runtime.hooks = hooks;
-    runtime.seed = 7;
-    runtime.log = std::make_shared<Logger>(
-        LogFormat::text, LogLevel::debug, [&sim] { return sim.clock.now(); },
+    Runtime own = runtime(sim, LogLevel::debug);
+    own.view = view;
+    sim.start(live(this, std::move(own), options));
+  }
+  // Of a Manager that a test asks directly; with a view of its own.
+  Runtime runtime(Sim& sim, LogLevel level = LogLevel::info) {
+    Runtime out;
+    out.transport = &transport;
+    out.clock = &sim.clock;
+    out.stop = stop.get();
+    out.kill = kill.get();
+    out.view = std::make_shared<RuntimeView>();
+    out.metrics = metrics;
+    out.hooks = hooks;
+    out.instance = options.identity;
+    out.seed = 7;
+    out.log = std::make_shared<Logger>(
+        LogFormat::text, level, [&sim] { return sim.clock.now(); },
         [this](const std::string& line) {
           log += line + "\n";
           on_line(line);
         });
-    sim.start(live(this, runtime, options));
+    return out;
   }
   double metric(const char* name, const Metrics::Labels& labels = {}) {
     (void)metrics->render(Metrics::Format::prometheus);
@@ -93,21 +85,7 @@ struct OneOperator {
   }
 };
 
-// Of a Manager that a test asks directly.
-inline Runtime runtime_of(OneOperator& one, Sim& sim) {
-  Runtime runtime;
-  runtime.transport = &one.transport;
-  runtime.clock = &sim.clock;
-  runtime.view = std::make_shared<RuntimeView>();
-  runtime.metrics = one.metrics;
-  runtime.seed = 7;
-  runtime.log = std::make_shared<Logger>(
-      LogFormat::text, LogLevel::info, [&sim] { return sim.clock.now(); },
-      [&one](const std::string& line) { one.log += line + "\n"; });
-  return runtime;
-}
-
-class ManagerTest : public testing::Test {
+class ManagerTest : public SimulatedServer {
  protected:
   ManagerTest() {
     server.add_audit_listener([this](const sim::AuditEntry& entry) {
@@ -115,10 +93,8 @@ class ManagerTest : public testing::Test {
       (entry.gvr.resource == "leases" ? lease_writes : writes)
           .push_back(entry.user_agent + " " + entry.verb + " " + entry.gvr.resource + " " + entry.key.name);
     });
-    create("/api/v1/namespaces",
-           R"({"apiVersion":"v1","kind":"Namespace","metadata":{"name":"gpu-sharing-operator"}})");
-    create("/api/v1/namespaces", R"({"apiVersion":"v1","kind":"Namespace","metadata":{"name":"gpu-operator"}})");
-    create("/api/v1/nodes", R"({"apiVersion":"v1","kind":"Node","metadata":{"name":"n1"}})");
+    for (const char* name : {"gpu-sharing-operator", "gpu-operator"}) add_namespace(name);
+    add_node("n1");
     sim.clock.run_for(std::chrono::seconds(1));
   }
   ~ManagerTest() override {
@@ -131,45 +107,10 @@ class ManagerTest : public testing::Test {
     if (HasFailure()) std::printf("%s", a.log.c_str());
   }
 
-  k8s::HttpResponse send(k8s::Method method, const std::string& path, const std::string& body) {
-    const char* type = method == k8s::Method::patch ? "application/merge-patch+json" : "application/json";
-    return server.handle(sim::local_request(method, path, body, type), {});
+  void add_node(const std::string& name, const std::string& labels = "{}") {
+    post("/api/v1/nodes", R"({"metadata":{"name":")" + name + R"(","labels":)" + labels + "}}");
   }
-  void create(const std::string& path, const std::string& json) {
-    const k8s::HttpResponse answer = send(k8s::Method::post, path, json);
-    ASSERT_EQ(answer.status, 201) << answer.body;
-  }
-  void remove(const std::string& path) {
-    const k8s::HttpResponse answer = send(k8s::Method::del, path, "");
-    ASSERT_EQ(answer.status, 200) << answer.body;
-  }
-  void install_crds() {
-    const char* root = std::getenv("GSO_SOURCE_DIR");
-    ASSERT_NE(root, nullptr);
-    for (const char* name : {"sharingpolicies", "sharingrollouts"}) {
-      std::ifstream file(std::string(root) + "/crds/gpusharing.dev_" + name + ".yaml");
-      const std::string text((std::istreambuf_iterator<char>(file)), {});
-      const k8s::Result<std::string> json = yaml_to_json(text);
-      ASSERT_TRUE(json.has_value()) << json.error().message;
-      create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", *json);
-    }
-    sim.clock.run_for(std::chrono::seconds(1));
-  }
-  // A device plugin with a config-manager sidecar, as the GPU Operator deploys it.
-  void create_plugin(const std::string& ns) {
-    create("/apis/apps/v1/namespaces/" + ns + "/daemonsets", R"({"apiVersion":"apps/v1","kind":"DaemonSet",
-      "metadata":{"name":"nvidia-device-plugin-daemonset"},"spec":{
-        "selector":{"matchLabels":{"app":"nvidia-device-plugin-daemonset"}},
-        "template":{"metadata":{"labels":{"app":"nvidia-device-plugin-daemonset"}},"spec":{
-          "containers":[
-            {"name":"nvidia-device-plugin","image":"nvcr.io/nvidia/k8s-device-plugin:v0.17.1",
-             "volumeMounts":[{"name":"plugin-config","mountPath":"/available-configs"}]},
-            {"name":"config-manager","image":"nvcr.io/nvidia/k8s-device-plugin:v0.17.1","command":["config-manager"],
-             "env":[{"name":"DEFAULT_CONFIG","value":"any"},{"name":"CONFIG_FILE_SRCDIR","value":"/available-configs"},
-                    {"name":"NODE_LABEL","value":"nvidia.com/device-plugin.config"}],
-             "volumeMounts":[{"name":"plugin-config","mountPath":"/available-configs"}]}],
-          "volumes":[{"name":"plugin-config","configMap":{"name":"mps-config"}}]}}}})");
-  }
+  void create_plugin(const std::string& ns) { post("/apis/apps/v1/namespaces/" + ns + "/daemonsets", kPlugin); }
   std::size_t created_policies() const {
     return static_cast<std::size_t>(std::count_if(writes.begin(), writes.end(), [](const std::string& line) {
       return line.find("create sharingpolicies default") != std::string::npos;
@@ -180,13 +121,17 @@ class ManagerTest : public testing::Test {
     return sim.clock.run_until(holds, limit);
   }
 
+  // Starts it, and waits until it leads and has nothing more to do.
+  void lead(OneOperator& one) {
+    one.start(sim);
+    ASSERT_TRUE(eventually([&] { return one.view->leading && one.view->idle; }));
+  }
+
   static boost::asio::awaitable<bool> end(Manager* manager) {
     co_await manager->end(true);
     co_return true;
   }
 
-  Sim sim;
-  sim::ApiServer server{sim.io.get_executor(), sim.clock};
   std::vector<std::string> writes;
   std::vector<std::string> lease_writes;
   OneOperator a{sim, server, "a"};

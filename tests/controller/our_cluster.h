@@ -1,9 +1,10 @@
-// A simulated API server with one GPU node, the plugin's DaemonSet and ConfigMap, and (unless left out) our CRDs: for
-// tests of commands.
+// A simulated API server, and one with a GPU node, the plugin's DaemonSet and ConfigMap, and (unless left out) our
+// CRDs.
 #pragma once
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -14,8 +15,15 @@
 
 namespace gso {
 
-class OurClusterWithoutCrds : public testing::Test {
+// The fault applies to each request for that resource.
+sim::FaultRule always(sim::Fault fault, const std::string& resource);
+
+class SimulatedServer : public testing::Test {
  protected:
+  // How long the garbage collector takes to notice that an owner is gone.
+  explicit SimulatedServer(Duration collector_delay = std::chrono::milliseconds(100));
+
+  // A device plugin with a config-manager sidecar, as the GPU Operator deploys it.
   static constexpr const char* kPlugin = R"({"apiVersion":"apps/v1","kind":"DaemonSet",
     "metadata":{"name":"nvidia-device-plugin-daemonset"},"spec":{
       "selector":{"matchLabels":{"app":"plugin"}},
@@ -27,23 +35,31 @@ class OurClusterWithoutCrds : public testing::Test {
            "volumeMounts":[{"name":"plugin-config","mountPath":"/available-configs"}]}],
         "volumes":[{"name":"plugin-config","configMap":{"name":"mps-config"}}]}}}})";
 
-  OurClusterWithoutCrds();
-
-  k8s::HttpResponse send(k8s::Method method, const std::string& path, const std::string& body, const std::string& type);
+  // A body of a patch is a merge patch unless `type` says otherwise.
+  k8s::HttpResponse send(k8s::Method method, const std::string& path, const std::string& body = "",
+                         const std::string& type = "");
   void post(const std::string& path, const std::string& body);
+  void add_namespace(const std::string& name);
   void merge(const std::string& path, const std::string& body);
+  void remove(const std::string& path);
   // The object, or the Status of a refusal.
   nlohmann::json get(const std::string& path);
+  void install_crds();
 
   Sim sim;
-  sim::ApiServer server{sim.io.get_executor(), sim.clock};
+  sim::ApiServer server;
   sim::InProcessTransport transport{server, {}};
   k8s::ApiClient client{&transport, &sim.clock, {}};
 };
 
+class OurClusterWithoutCrds : public SimulatedServer {
+ protected:
+  OurClusterWithoutCrds();
+};
+
 class OurCluster : public OurClusterWithoutCrds {
  protected:
-  OurCluster();
+  OurCluster() { install_crds(); }
 };
 
 }  // namespace gso

@@ -16,29 +16,19 @@ class ComputeModes(DaemonCase):
     def test_gives_the_compute_mode_back_if_the_daemon_ends_by_itself(self):
         process = self.start("run", READY)
         os.kill(self.daemon_pid(), signal.SIGKILL)
-        log = self.seen + process.communicate(timeout=60)[1]
-        self.assertEqual(process.returncode, 1)
-        self.assertIn("MPS control daemon ended", log)
-        self.assertIn("Starting control daemon", log)  # The daemon's own log.
+        self.assertEqual(self.ends(process), 1)
+        self.assertIn("MPS control daemon ended", self.seen)
+        self.assertIn("Starting control daemon", self.seen)  # The daemon's own log.
         self.assertIn("ended by itself (signal 9)", self.report())
         self.assertEqual(self.modes(), ["Default", "Default"])
         self.assertFalse(self.memory().exists())
-        process = self.start("run", READY)
-        self.assertEqual(self.modes(), ["Exclusive_Process", "Exclusive_Process"])
-        self.assertEqual(self.stop(process)[0], 0)
-        self.assertEqual(self.modes(), ["Default", "Default"])
-
-    # The container is started again, without its init container. Only that one asks the processes to leave.
-    def test_a_daemon_that_ended_by_itself_is_started_again_beside_its_clients(self):
-        process = self.start("run", READY)
+        # The container is started again, without its init container. Only that one asks the clients to leave.
         self.processes("GPU-1, 4242, client-of-the-daemon\n")
-        os.kill(self.daemon_pid(), signal.SIGKILL)
-        process.communicate(timeout=60)
-        self.assertEqual(self.modes(), ["Default", "Default"])
         self.assertEqual(self.once("check").returncode, 1)
         process = self.start("run", READY)
         self.assertEqual(self.modes(), ["Exclusive_Process", "Exclusive_Process"])
-        self.assertEqual(self.stop(process)[0], 0)
+        self.assertEqual(self.stop(process), 0)
+        self.assertEqual(self.modes(), ["Default", "Default"])
 
     def test_gives_the_compute_mode_back_if_the_daemon_never_answers(self):
         (self.state / "broken").touch()
@@ -82,7 +72,7 @@ class ComputeModes(DaemonCase):
         self.crash()
         process = self.start("run", READY, "--compute-mode", "Keep")
         self.assertEqual(self.modes(), ["Default", "Default"])
-        self.assertEqual(self.stop(process)[0], 0)
+        self.assertEqual(self.stop(process), 0)
 
     def test_leaves_the_compute_mode_to_another_daemon(self):
         self.crash()
@@ -95,36 +85,34 @@ class ComputeModes(DaemonCase):
         process = self.start("run", READY)
         self.other_daemon()
         os.kill(self.daemon_pid(), signal.SIGKILL)
-        self.assertIn("Left the compute modes to the other MPS control daemon", process.communicate(timeout=60)[1])
+        self.ends(process)
+        self.assertIn("Left the compute modes to the other MPS control daemon", self.seen)
         self.assertEqual(self.modes(), ["Exclusive_Process", "Exclusive_Process"])
         (self.root / "processes/4711/cmdline").unlink()
-        self.assertEqual(self.stop(self.start("run", READY))[0], 0)
+        self.assertEqual(self.stop(self.start("run", READY)), 0)
         self.assertEqual(self.modes(), ["Default", "Default"])
 
-    def test_an_empty_memory_is_what_a_power_failure_leaves(self):
-        self.memory().write_text("")
-        self.assertEqual(self.stop(self.start("run", READY))[0], 0)
-        self.assertEqual(self.modes(), ["Default", "Default"])
-
+    # An empty memory is what a power failure leaves.
     def test_remembers_the_compute_mode_over_its_own_crash(self):
+        self.memory().write_text("")
         self.crash()
-        self.assertEqual(self.stop(self.start("run", READY))[0], 0)
+        self.assertEqual(self.stop(self.start("run", READY)), 0)
         self.assertEqual(self.modes(), ["Default", "Default"])
 
     def test_a_boot_ends_what_was_remembered(self):
         self.memory().write_text(json.dumps({"v": 1, "bootId": "an earlier one", "modes": {"GPU-1": "Default"}}))
         self.gpus("GPU-1, 570.12, Exclusive_Process, Disabled\n")
-        self.assertEqual(self.stop(self.start("run", READY))[0], 0)
+        self.assertEqual(self.stop(self.start("run", READY)), 0)
         self.assertEqual(self.modes(), ["Exclusive_Process"])
 
     def test_leaves_a_compute_mode_that_somebody_set_meanwhile(self):
         process = self.start("run", READY)
         self.gpus(TWO_GPUS.replace("GPU-1, 570.12, Default", "GPU-1, 570.12, Prohibited"))
-        self.assertEqual(self.stop(process)[0], 0)
+        self.assertEqual(self.stop(process), 0)
         self.assertEqual(self.modes(), ["Prohibited", "Default"])
 
     def test_keeps_the_compute_mode_where_it_is_told_to(self):
-        self.assertEqual(self.stop(self.start("run", READY, "--compute-mode", "Keep"))[0], 0)
+        self.assertEqual(self.stop(self.start("run", READY, "--compute-mode", "Keep")), 0)
         self.assertEqual(self.calls(), ["quit -t 30"])
 
 

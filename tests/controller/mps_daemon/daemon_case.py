@@ -17,10 +17,56 @@ READY = "MPS control daemon is ready"
 TWO_GPUS = "GPU-1, 570.12, Default, Disabled\nGPU-2, 570.12, Default, [N/A]\n"
 
 
-class DaemonCase(unittest.TestCase):
+class MpsCase(unittest.TestCase):
+    """Runs `mps-daemon` in a folder of its own."""
+
     def setUp(self):
         self.root = pathlib.Path(tempfile.mkdtemp(prefix="gso-mps-"))
         self.addCleanup(shutil.rmtree, self.root)
+        self.pipe, self.log = self.root / "pipe", self.root / "log"
+        self.started, self.seen, self.environment = [], "", dict(os.environ)
+        self.addCleanup(self.end_all)
+
+    def words(self, verb, *more):
+        reporting = ["--log-directory", str(self.log), "--report", str(self.root / "report"), *self.usual()] if verb in ("run", "check") else []
+        return [BINARY, "mps-daemon", verb, "--pipe-directory", str(self.pipe), *reporting, *more]
+
+    def run_words(self, words, check=False):
+        return subprocess.run(words, env=self.environment, capture_output=True, text=True, timeout=120, check=check)
+
+    def once(self, verb, *more):
+        return self.run_words(self.words(verb, *more))
+
+    def start_words(self, words, until):
+        """Starts it, and waits for a line of its log."""
+        process = subprocess.Popen(words, env=self.environment, stderr=subprocess.PIPE, text=True)
+        self.started.append(process)
+        self.seen = ""
+        for line in process.stderr:
+            self.seen += line
+            if until in line:
+                return process
+        self.fail(f"{until} was not logged: {self.seen}")
+
+    def start(self, verb, until, *more):
+        return self.start_words(self.words(verb, *more), until)
+
+    def ends(self, process):
+        """The status with which it ends by itself; all that it logged is in `seen`."""
+        self.seen += process.communicate(timeout=120)[1]
+        return process.returncode
+
+    def stop(self, process):
+        process.send_signal(signal.SIGTERM)
+        return self.ends(process)
+
+    def report(self):
+        return (self.root / "report").read_text()
+
+
+class DaemonCase(MpsCase):
+    def setUp(self):
+        super().setUp()
         for folder in ("state", "log", "processes/sys/kernel/random", "programs"):
             (self.root / folder).mkdir(parents=True)
         for program in PROGRAMS.iterdir():
@@ -28,10 +74,11 @@ class DaemonCase(unittest.TestCase):
         self.state = self.root / "state"
         self.gpus(TWO_GPUS)
         self.boot("first")
-        self.environment = {**os.environ, "STAND_IN": str(self.state), "CUDA_MPS_LOG_DIRECTORY": str(self.root / "log"),
-                            "PATH": f"{self.root}/programs:{os.environ['PATH']}"}
-        self.started = []
-        self.addCleanup(self.end_all)
+        self.environment |= {"STAND_IN": str(self.state), "CUDA_MPS_LOG_DIRECTORY": str(self.log),
+                             "PATH": f"{self.root}/programs:{os.environ['PATH']}"}
+
+    def usual(self):
+        return ["--processes", str(self.root / "processes")]
 
     def end_all(self):
         for process in self.started:
@@ -66,44 +113,16 @@ class DaemonCase(unittest.TestCase):
         path = self.state / "daemon-pid"
         return int(path.read_text() or 0) if path.exists() else 0
 
-    def report(self):
-        return (self.root / "report").read_text()
-
     def memory(self):
         return self.root / "log/compute-modes.json"
 
-    def words(self, verb, *more):
-        out = [BINARY, "mps-daemon", verb, "--pipe-directory", str(self.root / "pipe")]
-        if verb in ("run", "check"):
-            out += ["--log-directory", str(self.root / "log"), "--processes", str(self.root / "processes"),
-                    "--report", str(self.root / "report")]
-        return [*out, *more]
-
-    def start(self, verb, until, *more):
-        """Starts it, and waits for a line of its log."""
-        process = subprocess.Popen(self.words(verb, *more), env=self.environment, stderr=subprocess.PIPE, text=True)
-        self.started.append(process)
-        self.seen = ""
-        for line in process.stderr:
-            self.seen += line
-            if until in line:
-                return process
-        self.fail(f"{until} was not logged: {self.seen}")
-
-    def stop(self, process):
-        process.send_signal(signal.SIGTERM)
-        _, log = process.communicate(timeout=60)
-        return process.returncode, log
-
-    def once(self, verb, *more):
-        return subprocess.run(self.words(verb, *more), env=self.environment, capture_output=True, text=True, timeout=60, check=False)
-
-    def host_daemon(self):
+    def host_daemon(self, pipe=None):
         """A daemon that the host runs."""
-        (self.root / "pipe").mkdir()
-        environment = {**self.environment, "CUDA_MPS_PIPE_DIRECTORY": str(self.root / "pipe")}
+        pipe = pipe or self.pipe
+        pipe.mkdir(parents=True, exist_ok=True)
+        environment = {**self.environment, "CUDA_MPS_PIPE_DIRECTORY": str(pipe)}
         self.started.append(subprocess.Popen([PROGRAMS / "nvidia-cuda-mps-control", "-f"], env=environment, stdout=subprocess.DEVNULL))
-        while self.once("ready").returncode != 0:
+        while self.run_words([BINARY, "mps-daemon", "ready", "--pipe-directory", str(pipe)]).returncode != 0:
             pass
 
     def process(self, pid, command_line, parent=1):

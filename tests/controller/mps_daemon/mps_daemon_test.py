@@ -22,8 +22,8 @@ class MpsDaemon(DaemonCase):
                              "--pinned-memory-limit", "GPU-2=512M", "--server-user", "1000")
         self.assertEqual(self.modes(), ["Exclusive_Process", "Exclusive_Process"])
         ready = self.once("ready")
-        self.assertEqual((ready.returncode, ready.stdout), (0, f"an MPS control daemon answers in {self.root}/pipe: active threads 50.0 %\n"))
-        self.assertEqual(self.stop(process)[0], 0)
+        self.assertEqual((ready.returncode, ready.stdout), (0, f"an MPS control daemon answers in {self.pipe}: active threads 50.0 %\n"))
+        self.assertEqual(self.stop(process), 0)
         self.assertEqual(self.calls(), [
             "mode GPU-1 EXCLUSIVE_PROCESS", "mode GPU-2 EXCLUSIVE_PROCESS", "set_default_device_pinned_mem_limit GPU-1 10G",
             "set_default_device_pinned_mem_limit GPU-2 512M", "set_default_active_thread_percentage 50",
@@ -31,7 +31,7 @@ class MpsDaemon(DaemonCase):
         self.assertFalse(self.memory().exists())
         gone = self.once("ready")
         self.assertEqual(gone.returncode, 1)
-        self.assertIn(f"no MPS control daemon answers `get_default_active_thread_percentage` in {self.root}/pipe: "
+        self.assertIn(f"no MPS control daemon answers `get_default_active_thread_percentage` in {self.pipe}: "
                       "Cannot find MPS control daemon process", gone.stdout)
 
     def test_kills_a_daemon_that_does_not_quit_and_its_servers(self):
@@ -39,21 +39,19 @@ class MpsDaemon(DaemonCase):
         process = self.start("run", READY, "--stop-timeout", "1s", "--server-user", "1000")
         server = int((self.state / "server-pid").read_text())
         os.kill(server, 0)
-        status, log = self.stop(process)
-        self.assertEqual(status, 0)
+        self.assertEqual(self.stop(process), 0)
         with self.assertRaises((ProcessLookupError, FileNotFoundError)):
             while pathlib.Path(f"/proc/{server}/stat").read_text().split()[2] != "Z":  # Reaped by whoever is its parent now.
                 os.kill(server, 0)
             raise ProcessLookupError
-        self.assertIn("Killed MPS control daemon", log)
+        self.assertIn("Killed MPS control daemon", self.seen)
         self.assertEqual(self.modes(), ["Default", "Default"])
 
     def test_lets_a_daemon_end_the_clients_that_compute_at_the_limit_itself(self):
         (self.state / "computes").touch()
-        status, log = self.stop(self.start("run", READY, "--stop-timeout", "1s"))
-        self.assertEqual(status, 0)
-        self.assertNotIn("did not quit", log)
-        self.assertNotIn("Killed", log)
+        self.assertEqual(self.stop(self.start("run", READY, "--stop-timeout", "1s")), 0)
+        self.assertNotIn("did not quit", self.seen)
+        self.assertNotIn("Killed", self.seen)
         self.assertEqual(self.modes(), ["Default", "Default"])
 
     def await_call(self, call):
@@ -69,9 +67,8 @@ class MpsDaemon(DaemonCase):
             self.await_call("quit -t 3600")
             self.assertIsNone(process.poll())
             process.send_signal(second)
-            _, log = process.communicate(timeout=60)
-            self.assertEqual(process.returncode, 0, log)
-            self.assertIn("Killed MPS control daemon", log)
+            self.assertEqual(self.ends(process), 0, self.seen)
+            self.assertIn("Killed MPS control daemon", self.seen)
             self.assertEqual(self.modes(), ["Default", "Default"])
             self.assertFalse(self.memory().exists())
 
@@ -98,28 +95,27 @@ class MpsDaemon(DaemonCase):
             self.assertEqual(self.modes(), ["Default", "Default"])
             self.assertFalse(self.memory().exists())
 
-    def test_limits_the_threads_of_a_client_that_is_faster_than_any_command(self):
+    def mem_limits(self, *arguments):
+        """The limits of memory that are sent to a daemon with these arguments."""
+        (self.state / "calls").unlink(missing_ok=True)
+        self.assertEqual(self.stop(self.start("run", READY, *arguments)), 0)
+        return [call for call in self.calls() if "mem_limit" in call]
+
+    def test_limits_the_devices_of_the_node_by_uuid_before_number_and_the_threads_of_clients_before_any_command(self):
+        self.assertEqual(self.mem_limits("--pinned-memory-limit", "1=4G", "--pinned-memory-limit", "7=1G", "--pinned-memory-limit", "GPU-elsewhere=1G"),
+                         ["set_default_device_pinned_mem_limit GPU-2 4G"])
+        self.assertIn('"devices":"GPU-elsewhere, 7"', self.seen)
+        self.assertEqual(self.mem_limits("--pinned-memory-limit", "0=4G", "--pinned-memory-limit", "GPU-1=2G"),
+                         ["set_default_device_pinned_mem_limit GPU-1 2G"])
         process = self.start("run", READY, "--active-thread-percentage", "25")
         environment = pathlib.Path(f"/proc/{self.daemon_pid()}/environ").read_bytes().split(b"\0")
         self.assertIn(b"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=25", environment)
-        self.stop(process)
-
-    def test_sends_no_limit_for_a_device_that_the_node_does_not_have(self):
-        process = self.start("run", READY, "--pinned-memory-limit", "1=4G", "--pinned-memory-limit", "7=1G",
-                             "--pinned-memory-limit", "GPU-elsewhere=1G")
-        self.assertEqual(self.stop(process)[0], 0)
-        self.assertEqual([call for call in self.calls() if "mem_limit" in call], ["set_default_device_pinned_mem_limit GPU-2 4G"])
-        self.assertIn('"devices":"GPU-elsewhere, 7"', self.seen)
-
-    def test_prefers_the_limit_by_uuid_to_the_one_by_number(self):
-        process = self.start("run", READY, "--pinned-memory-limit", "0=4G", "--pinned-memory-limit", "GPU-1=2G")
-        self.assertEqual(self.stop(process)[0], 0)
-        self.assertEqual([call for call in self.calls() if "mem_limit" in call], ["set_default_device_pinned_mem_limit GPU-1 2G"])
+        self.assertEqual(self.stop(process), 0)
 
     def test_tells_a_server_that_runs_already_and_names_its_clients(self):
         (self.state / "early").write_text("815\n816\n")
         process = self.start("run", READY, "--pinned-memory-limit", "0=4G")
-        self.assertEqual(self.stop(process)[0], 0)
+        self.assertEqual(self.stop(process), 0)
         self.assertIn("set_device_pinned_mem_limit 4710 GPU-1 4G", self.calls())
         self.assertIn("Clients connected before their memory was limited", self.seen)
         self.assertIn('"processes":"815, 816"', self.seen)
@@ -144,7 +140,7 @@ class MpsDaemon(DaemonCase):
         (self.root / "processes/4711/cmdline").unlink()
         self.assertIn("The other MPS control daemon on the node has ended", next(iter(process.stderr)))
         self.assertEqual(self.once(*alone).returncode, 0)
-        self.assertEqual(self.stop(process)[0], 0)
+        self.assertEqual(self.stop(process), 0)
         self.assertEqual(self.modes(), ["Default", "Default"])
 
 

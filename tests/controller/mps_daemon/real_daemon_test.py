@@ -18,10 +18,10 @@ import tempfile
 import time
 import unittest
 
-BINARY = sys.argv.pop(1) if len(sys.argv) > 1 else "build/debug/controller/gpu-sharing-operator"
+from daemon_case import MpsCase, READY
+
 CLIENT = pathlib.Path(__file__).resolve().parent / "cuda_client.py"
 CONTROL = "nvidia-cuda-mps-control"
-READY = "MPS control daemon is ready"
 DRIVERS_PROGRAMS = "/usr/local/nvidia/bin"  # Where container images have them that are not in the PATH.
 
 
@@ -80,50 +80,29 @@ def await_no_mps():
             raise AssertionError(f"still there: {mps_processes()}")
 
 
-class RealDaemon(unittest.TestCase):
+class RealDaemon(MpsCase):
     def setUp(self):
-        self.root = pathlib.Path(tempfile.mkdtemp(prefix="gso-mps-"))
+        super().setUp()
         self.root.chmod(0o755)  # A server runs as its clients' user, and must get at the pipe directory.
-        self.addCleanup(shutil.rmtree, self.root)
-        self.pipe = self.root / "pipe"
-        self.clients, self.runs = [], []
-        self.addCleanup(self.end_all)
+        self.clients = []
         self.assertEqual(query("compute_mode"), "Default")
         self.assertEqual(mps_processes(), [])
 
+    def usual(self):
+        return ["--compute-mode", "Keep"]
+
     def end_all(self):
-        for process in self.clients + self.runs:
+        for process in self.clients + self.started:
             process.kill()
         for pid, _, _ in mps_processes():
             os.kill(pid, signal.SIGKILL)
         await_no_mps()
-        for process in self.clients + self.runs:
+        for process in self.clients + self.started:
             process.communicate()  # The daemon had the other end of its pipe as well.
         self.assertEqual(query("compute_mode"), "Default")
 
-    def words(self, verb, *more):
-        out = [BINARY, "mps-daemon", verb, "--pipe-directory", str(self.pipe)]
-        if verb in ("run", "check"):
-            out += ["--log-directory", str(self.root / "log"), "--compute-mode", "Keep", "--report", str(self.root / "report")]
-        return [*out, *more]
-
-    def once(self, verb, *more):
-        return subprocess.run(self.words(verb, *more), capture_output=True, text=True, timeout=120, check=False)
-
     def run_daemon(self, *more):
-        process = subprocess.Popen(self.words("run", *more), stderr=subprocess.PIPE, text=True)
-        self.runs.append(process)
-        self.log = ""
-        for line in process.stderr:
-            self.log += line
-            if READY in line:
-                return process
-        self.fail(self.log)
-
-    def stop(self, process):
-        process.send_signal(signal.SIGTERM)
-        self.log += process.communicate(timeout=120)[1]
-        return process.returncode
+        return self.start("run", READY, *more)
 
     def connect(self, *more, pipe=None):
         """A client that is connected, and what it sees."""
@@ -153,9 +132,9 @@ class RealDaemon(unittest.TestCase):
         ready = self.once("ready")
         self.assertEqual((ready.returncode, ready.stdout), (0, f"an MPS control daemon answers in {self.pipe}: active threads 50.0 %\n"))
         self.assertEqual(self.stop(process), 0)
-        self.assertIn('"devices":"7"', self.log)
-        self.assertIn("Starting control daemon", self.log)
-        self.assertNotIn("Killed MPS control daemon", self.log)
+        self.assertIn('"devices":"7"', self.seen)
+        self.assertIn("Starting control daemon", self.seen)
+        self.assertNotIn("Killed MPS control daemon", self.seen)
         await_no_mps()
         self.assertEqual(self.once("ready").returncode, 1)
 
@@ -190,7 +169,7 @@ class RealDaemon(unittest.TestCase):
         for verb in ("check", "run"):
             done = self.once(verb)
             self.assertEqual(done.returncode, 1)
-            self.assertIn(f"an MPS control daemon runs on this node already (process {control[0]})", (self.root / "report").read_text())
+            self.assertIn(f"an MPS control daemon runs on this node already (process {control[0]})", self.report())
         self.assertEqual(self.once("observe", "--once").returncode, 0)
         self.assertEqual(self.stop(process), 0)
 
@@ -198,7 +177,7 @@ class RealDaemon(unittest.TestCase):
         self.pipe.mkdir()
         subprocess.run([CONTROL, "-d"], env={**os.environ, "CUDA_MPS_PIPE_DIRECTORY": str(self.pipe), "CUDA_MPS_LOG_DIRECTORY": str(self.root)}, check=True)
         done = self.once("observe", "--once", "--report", str(self.root / "report"))
-        self.assertEqual((done.returncode, (self.root / "report").read_text()), (0, f"pipeDirectory={self.pipe}\n"))
+        self.assertEqual((done.returncode, self.report()), (0, f"pipeDirectory={self.pipe}\n"))
         self.assertEqual(self.once("run").returncode, 1)
 
     def test_a_stop_waits_for_a_client_that_ends(self):
@@ -208,16 +187,15 @@ class RealDaemon(unittest.TestCase):
         with self.assertRaises(subprocess.TimeoutExpired):
             process.wait(timeout=3)
         client.communicate()
-        self.log += process.communicate(timeout=60)[1]
-        self.assertEqual(process.returncode, 0)
-        self.assertNotIn("Killed MPS control daemon", self.log)
+        self.assertEqual(self.ends(process), 0)
+        self.assertNotIn("Killed MPS control daemon", self.seen)
 
     def test_a_stop_ends_although_a_client_computes_and_the_next_daemon_serves(self):
         process = self.run_daemon("--stop-timeout", "2s")
         self.connect("--spin")
         self.assertEqual(self.stop(process), 0)
         # The daemon keeps its limit and ends the server, or is killed: drivers of r580 do the one or the other.
-        self.assertRegex(self.log, "Killed MPS control daemon|Force shutting down server")
+        self.assertRegex(self.seen, "Killed MPS control daemon|Force shutting down server")
         self.clients[0].kill()
         await_no_mps()
         process = self.run_daemon("--pinned-memory-limit", "0=10G")
@@ -231,7 +209,7 @@ class RealDaemon(unittest.TestCase):
         with self.assertRaises(subprocess.TimeoutExpired):
             process.wait(timeout=3)
         self.assertEqual(self.stop(process), 0)
-        self.assertIn("Killed MPS control daemon", self.log)
+        self.assertIn("Killed MPS control daemon", self.seen)
         self.clients[0].kill()
         await_no_mps()
 
@@ -249,9 +227,8 @@ class RealDaemon(unittest.TestCase):
         process = self.run_daemon()
         self.connect()
         os.kill([pid for pid, _, program in mps_processes() if program == CONTROL][0], signal.SIGKILL)
-        self.log += process.communicate(timeout=60)[1]
-        self.assertEqual(process.returncode, 1)
-        self.assertIn("ended by itself (signal 9)", (self.root / "report").read_text())
+        self.assertEqual(self.ends(process), 1)
+        self.assertIn("ended by itself (signal 9)", self.report())
         await_no_mps()
         process = self.run_daemon()
         self.assertNotIn("error", self.sees())

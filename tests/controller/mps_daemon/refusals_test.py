@@ -4,7 +4,6 @@
 usage: refusals_test.py BINARY
 """
 import os
-import subprocess
 import unittest
 
 from daemon_case import BINARY, DaemonCase
@@ -21,22 +20,20 @@ class Refusals(DaemonCase):
                 self.assertIn(word, done.stdout if verb == "check" else done.stderr)
         self.assertEqual(self.modes(), before)
 
-    def test_refuses_without_the_control_program(self):
-        (self.root / "programs/nvidia-cuda-mps-control").unlink()
-        self.refuses("nvidia-cuda-mps-control is not in the PATH", "runtimeClassName")
-
-    def test_refuses_without_nvidia_smi(self):
-        (self.root / "programs/nvidia-smi").unlink()
-        self.refuses("cannot run nvidia-smi", "with the capability utility")
-
-    def test_refuses_a_node_without_gpus(self):
+    def test_refuses_without_the_programs_and_without_gpus(self):
+        smi, control = (self.root / "programs/nvidia-smi", self.root / "programs/nvidia-cuda-mps-control")
+        for program, words in ((control, ("nvidia-cuda-mps-control is not in the PATH", "runtimeClassName")),
+                               (smi, ("cannot run nvidia-smi", "with the capability utility"))):
+            hidden = program.rename(self.root / "hidden")
+            self.refuses(*words)
+            hidden.rename(program)
         self.gpus("")
         self.refuses("nvidia-smi failed: No devices were found")
 
     def test_refuses_mig_and_a_prohibited_gpu_and_names_both(self):
         self.gpus("GPU-1, 570.12, Default, Enabled\nGPU-2, 570.12, Prohibited, Disabled\n")
         self.refuses("GPU GPU-1 has MIG enabled", "GPU GPU-2 is in compute mode Prohibited")
-        self.assertFalse((self.root / "pipe").exists())  # A client that mounts it would look for no other one.
+        self.assertFalse((self.pipe).exists())  # A client that mounts it would look for no other one.
 
     # They could open no further context, and no MPS server starts beside them.
     def test_refuses_a_gpu_that_processes_use_until_they_have_ended(self):
@@ -44,16 +41,14 @@ class Refusals(DaemonCase):
         self.refuses("GPU GPU-2 is used by process 4242 (/usr/bin/python3), process 78 (a, b): ", "computeMode Keep", "looks again", verbs=["check"])
         self.assertNotIn("GPU-1", self.report())
         self.assertNotIn("nvidia-cuda-mps-server", self.report())
-        self.assertFalse((self.root / "pipe").exists())
+        self.assertFalse((self.pipe).exists())
         self.assertEqual(self.once("check", "--compute-mode", "Keep").returncode, 0)
         self.processes("")
         self.assertEqual(self.once("check").returncode, 0)
 
-    def test_refuses_gpus_whose_processes_it_cannot_read(self):
+    def test_refuses_gpus_whose_processes_it_cannot_read_and_names_few_of_many_on_one_line_each(self):
         self.processes("fails")
         self.refuses("nvidia-smi failed: Failed to read the processes", "computeMode Keep", verbs=["check"])
-
-    def test_names_few_of_many_processes_on_one_line_each(self):
         self.processes("".join("GPU-1, %d, %s\x1b[2J\n" % (pid, 500 * "n") for pid in range(100, 160)))
         self.refuses("GPU GPU-1 is used by ", "and 55 more", verbs=["check"])
         self.assertNotIn("\x1b", self.report())
@@ -65,8 +60,8 @@ class Refusals(DaemonCase):
         self.assertEqual(self.once("check").returncode, 0)
 
     def test_refuses_a_pipe_directory_that_is_not_writable(self):
-        (self.root / "pipe").write_text("a file")
-        self.refuses(f"pipe directory {self.root}/pipe is not writable")
+        (self.pipe).write_text("a file")
+        self.refuses(f"pipe directory {self.pipe} is not writable")
 
     # Whoever can make a directory or a link in /tmp before the daemon's first start would serve its clients.
     def test_refuses_a_directory_that_another_user_can_fill(self):
@@ -94,12 +89,9 @@ class Refusals(DaemonCase):
             self.assertEqual(self.once("check").returncode, status)
         self.assertIn(f"{self.root} is writable by other users (mode 777)", self.report())
 
-    def test_refuses_a_node_where_a_daemon_runs(self):
+    def test_refuses_a_node_where_a_daemon_runs_unless_it_ended_while_it_was_looked_at(self):
         self.process(4711, b"/usr/bin/nvidia-cuda-mps-control\0-d\0")
         self.refuses("an MPS control daemon runs on this node already (process 4711)", "mode observe")
-
-    def test_a_daemon_that_ended_while_it_was_looked_at_keeps_nobody_from_starting(self):
-        self.process(4711, b"/usr/bin/nvidia-cuda-mps-control\0-d\0")
         (self.root / "processes/4711/status").unlink()
         self.assertEqual(self.once("check").returncode, 0)
 
@@ -109,30 +101,27 @@ class Refusals(DaemonCase):
         for arguments in (b"", b"-v\0", b"-q\0", b"server\0list\0"):
             (self.root / "processes/4711/cmdline").write_bytes(b"/usr/bin/nvidia-cuda-mps-control\0" + arguments)
             done = self.once("check")
-            self.assertEqual((done.returncode, done.stdout), (0, f"pipeDirectory={self.root}/pipe driver=570.12 gpus=2\n"))
+            self.assertEqual((done.returncode, done.stdout), (0, f"pipeDirectory={self.pipe} driver=570.12 gpus=2\n"))
 
     def test_refuses_a_pipe_directory_where_a_daemon_answers(self):
         self.host_daemon()
-        self.refuses(f"an MPS control daemon answers in {self.root}/pipe already")
+        self.refuses(f"an MPS control daemon answers in {self.pipe} already")
         self.assertEqual(self.calls(), [])
 
-    def test_refuses_to_run_without_the_right_to_set_the_compute_mode(self):
+    def test_refuses_to_run_without_the_right_to_set_the_compute_mode_or_with_a_memory_that_it_cannot_read(self):
         (self.state / "no-root").touch()
-        done = self.once("run")
-        self.assertEqual(done.returncode, 1)
+        self.assertEqual(self.once("run").returncode, 1)
         self.assertIn("GPU GPU-1: the compute mode EXCLUSIVE_PROCESS was not set", self.report())
         self.assertIn("Insufficient Permissions. Only root is allowed", self.report())
-
-    def test_refuses_a_memory_that_it_cannot_read(self):
+        (self.state / "no-root").unlink()
         self.memory().write_text("{")
-        done = self.once("run")
-        self.assertEqual(done.returncode, 1)
+        self.assertEqual(self.once("run").returncode, 1)
         self.assertIn("compute-modes.json: the compute modes from before the MPS daemon cannot be read", self.report())
         self.assertEqual(self.calls(), [])
 
     def test_a_fit_node_passes_the_check_and_keeps_its_compute_mode(self):
         done = self.once("check")
-        self.assertEqual((done.returncode, done.stdout), (0, f"pipeDirectory={self.root}/pipe driver=570.12 gpus=2\n"))
+        self.assertEqual((done.returncode, done.stdout), (0, f"pipeDirectory={self.pipe} driver=570.12 gpus=2\n"))
         self.assertEqual(self.report(), done.stdout)
         self.assertEqual(self.calls(), [])
 
@@ -143,9 +132,8 @@ class Refusals(DaemonCase):
             self.assertEqual(done.returncode, 2, done)
             self.assertIn(words[0], done.stderr)
 
-    def test_refuses_a_pipe_directory_that_is_too_long_for_a_socket(self):
         for verb in ("run", "check", "observe", "ready"):
-            done = subprocess.run([BINARY, "mps-daemon", verb, "--pipe-directory", "/" + 88 * "d"], capture_output=True, text=True, timeout=60, check=False)
+            done = self.run_words([BINARY, "mps-daemon", verb, "--pipe-directory", "/" + 88 * "d"])
             self.assertEqual(done.returncode, 2, done)
             self.assertIn("has 89 characters: choose one of at most 88", done.stderr)
 

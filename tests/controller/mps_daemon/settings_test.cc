@@ -28,11 +28,6 @@ TEST(MpsDaemonSettings, TakeTheDirectoryThatTheDriverTakes) {
   }
 }
 
-TEST(MpsDaemonSettings, LookInBothDefaultsUnlessADirectoryIsNamed) {
-  EXPECT_EQ(possible_pipe_directories({}), (std::vector<std::string>{"/run/nvidia-mps", "/tmp/nvidia-mps"}));
-  EXPECT_EQ(possible_pipe_directories(settings_of("/mps", "")), std::vector<std::string>{"/mps"});
-}
-
 // sun_path of unix(7) has 108 bytes, one of them for the end; "/control_privileged" takes 19.
 TEST(MpsDaemonSettings, RefuseADirectoryThatIsTooLongForASocket) {
   const std::string longest = "/" + std::string(87, 'd');
@@ -45,7 +40,9 @@ TEST(MpsDaemonSettings, RefuseADirectoryThatIsTooLongForASocket) {
   EXPECT_FALSE(check_length(settings_of("", longest.c_str()))) << "with the driver's default below it";
 }
 
-TEST(MpsDaemonSettings, NameADirectoryByItsPathOnTheNode) {
+TEST(MpsDaemonSettings, LookInBothDefaultsUnlessADirectoryIsNamedAndNameItByItsPathOnTheNode) {
+  EXPECT_EQ(possible_pipe_directories({}), (std::vector<std::string>{"/run/nvidia-mps", "/tmp/nvidia-mps"}));
+  EXPECT_EQ(possible_pipe_directories(settings_of("/mps", "")), std::vector<std::string>{"/mps"});
   const MpsDaemonSettings mounted = settings_of("", "/host");
   EXPECT_EQ(possible_pipe_directories(mounted),
             (std::vector<std::string>{"/host/run/nvidia-mps", "/host/tmp/nvidia-mps"}));

@@ -1,18 +1,15 @@
 // Who uses a node's GPUs: what is read, what makes the answer unknown, and what is remembered between two listings.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <chrono>
-#include <map>
-#include <memory>
 #include <set>
-#include <string>
-#include <vector>
 
 #include "controller/config/logging.h"
 #include "controller/reading/node_consumers.h"
+#include "controller/reading/reads.h"
 #include "controller/writes/executor.h"
 #include "k8sclient/api/client.h"
 #include "reconcilers/model/foreign_names.h"
@@ -27,23 +24,22 @@ namespace {
 using namespace std::chrono_literals;
 using k8s::test::Answer;
 using testing::AllOf;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
-// A pod of namespace `team` that requests so many GPUs.
-std::string pod(const std::string& name, const std::string& gpus) {
-  return R"({"metadata":{"name":")" + name + R"(","namespace":"team","uid":"uid-)" + name +
-         R"("},"spec":{"nodeName":"n1","containers":[{"name":"c","image":"i","resources":{"limits":{"nvidia.com/gpu":")" +
-         gpus + R"("}}}]},"status":{"phase":"Running"}})";
+// A pod of namespace `team` that requests so many GPUs. `metadata`: more of it.
+std::string pod(const std::string& name, const std::string& gpus, const std::string& metadata = "",
+                const std::string& node = "n1") {
+  return fmt::format(
+      R"({{"metadata":{{"name":"{0}","namespace":"team","uid":"uid-{0}"{1}}},"spec":{{"nodeName":"{2}",)"
+      R"("containers":[{{"name":"c","image":"i","resources":{{"limits":{{"nvidia.com/gpu":"{3}"}}}}}}]}},)"
+      R"("status":{{"phase":"Running"}}}})",
+      name, metadata, node, gpus);
 }
-std::string unreadable(const std::string& name) {
-  return pod(name, "many");
-}
-std::string page(const std::vector<std::string>& items, const std::string& token = "") {
-  std::string joined;
-  for (const std::string& item : items) joined += (joined.empty() ? "" : ",") + item;
-  return R"({"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"5","continue":")" + token +
-         R"("},"items":[)" + joined + "]}";
+std::string page(const std::vector<std::string>& items) {
+  return fmt::format(R"({{"kind":"PodList","apiVersion":"v1","metadata":{{"resourceVersion":"5"}},"items":[{}]}})",
+                     fmt::join(items, ","));
 }
 
 class NodeConsumersTest : public testing::Test {
@@ -51,6 +47,12 @@ class NodeConsumersTest : public testing::Test {
   k8s::Result<NodeConsumers> read() {
     const k8s::CallOptions limits;
     return sim.run(read_consumers(&client, &sim.clock, &world, &settings, "n1", limits));
+  }
+  // What was found.
+  NodeConsumers found() {
+    k8s::Result<NodeConsumers> out = read();
+    EXPECT_TRUE(out.has_value()) << out.error().message;
+    return out.value_or(NodeConsumers());
   }
   bool refresh() { return sim.run(reader.refresh({"n1"})); }
   void answer(std::vector<std::string> items) { next = Answer::json(200, page(items)); }
@@ -98,59 +100,41 @@ TEST_F(NodeConsumersTest, MorePodsThanCanBeKeptAreAnAnswerThatSaysSo) {
   std::vector<std::string> items;
   for (int i = 0; i < 3000; ++i) items.push_back(pod("p" + std::to_string(i), "1"));
   answer(items);
-  const k8s::Result<NodeConsumers> found = read();
-  ASSERT_TRUE(found.has_value()) << found.error().message;
-  EXPECT_THAT(found->unknown, AllOf(HasSubstr("node n1"), HasSubstr("team/p2999"), HasSubstr("delete some")));
-  EXPECT_GT(found->pods.size(), 1000U) << "those that were kept can be evicted";
+  const NodeConsumers listed = found();
+  EXPECT_THAT(listed.unknown, AllOf(HasSubstr("node n1"), HasSubstr("team/p2999"), HasSubstr("delete some")));
+  EXPECT_GT(listed.pods.size(), 1000U) << "those that were kept can be evicted";
 }
 
 // As many pods as a kubelet takes, with more labels than most have, are all kept, with the labels that name their jobs.
 TEST_F(NodeConsumersTest, AllPodsOfAFullNodeAreKeptWhateverTheirLabels) {
-  std::string labels = R"("labels":{"job-name":"train")";
-  for (int i = 0; i < 60; ++i) labels += fmt::format(R"(,"example.com/label-{}":"a-value-of-some-length-{}")", i, i);
+  std::string labels = R"(,"labels":{"job-name":"train")";
+  for (int i = 0; i < 60; ++i) labels += fmt::format(R"(,"example.com/label-{0}":"a-value-of-some-length-{0}")", i);
   std::vector<std::string> items;
-  for (int i = 0; i < 250; ++i) {
-    std::string one = pod("p" + std::to_string(i), "1");
-    items.push_back(one.insert(one.find(R"("namespace")"), labels + "},"));
-  }
+  for (int i = 0; i < 250; ++i) items.push_back(pod("p" + std::to_string(i), "1", labels + "}"));
   answer(items);
-  const k8s::Result<NodeConsumers> found = read();
-  ASSERT_TRUE(found.has_value()) << found.error().message;
-  EXPECT_EQ(found->pods.size(), 250U);
+  const NodeConsumers listed = found();
+  EXPECT_EQ(listed.pods.size(), 250U);
   std::size_t bytes = 0;
-  for (const Pod& one : found->pods) {
+  for (const Pod& one : listed.pods) {
     EXPECT_TRUE(job_of(one).has_value());
     bytes += memory_of(one);
   }
   EXPECT_LE(bytes, most_bytes(TenantFed::node_consumers));
 }
 
-TEST_F(NodeConsumersTest, PodsThatUseGpusAreConsumersAndOthersAreNot) {
-  answer({pod("job", "2"), pod("web", "0")});
-  const k8s::Result<NodeConsumers> found = read();
-  ASSERT_TRUE(found.has_value()) << found.error().message;
-  ASSERT_EQ(found->pods.size(), 1U);
-  EXPECT_EQ(found->pods.front().meta.name, "job");
+// The API server accepts a request for more GPUs than there are from anybody, and for more than 64 bits hold.
+TEST_F(NodeConsumersTest, PodsThatUseGpusAreConsumersAndThoseThatCannotBeDecodedMakeTheAnswerUnknown) {
+  answer({pod("job", "9200P"), pod("other", "9223372036854775807"), pod("third", "1e30"), pod("web", "0")});
+  const NodeConsumers listed = found();
+  EXPECT_EQ(listed.unknown, "");
+  ASSERT_EQ(listed.pods.size(), 3U);
+  for (const Pod& one : listed.pods) EXPECT_GT(one.gpu_requests.begin()->second, 1'000'000) << one.meta.name;
   EXPECT_THAT(transport.requests.front().path, HasSubstr("spec.nodeName"));
-}
-
-TEST_F(NodeConsumersTest, PodsThatCannotBeDecodedMakeTheAnswerUnknownAndAllAreNamed) {
-  answer({pod("job", "2"), unreadable("odd"), pod("other", "1"), unreadable("strange")});
-  const k8s::Result<NodeConsumers> found = read();
-  ASSERT_TRUE(found.has_value()) << found.error().message;
-  EXPECT_THAT(found->unknown, AllOf(HasSubstr("node n1"), HasSubstr("Pod team/odd: "), HasSubstr("Pod team/strange: "),
-                                    Not(HasSubstr("team/job"))));
-  EXPECT_EQ(found->pods.size(), 2U);
-}
-
-// The API server accepts it from anybody, and it is more than 64 bits hold.
-TEST_F(NodeConsumersTest, ARequestForMoreGpusThanThereAreIsARequest) {
-  answer({pod("job", "9200P"), pod("other", "9223372036854775807"), pod("third", "1e30")});
-  const k8s::Result<NodeConsumers> found = read();
-  ASSERT_TRUE(found.has_value()) << found.error().message;
-  EXPECT_EQ(found->unknown, "");
-  ASSERT_EQ(found->pods.size(), 3U);
-  for (const Pod& one : found->pods) EXPECT_GT(one.gpu_requests.begin()->second, 1'000'000) << one.meta.name;
+  answer({pod("job", "2"), pod("odd", "many"), pod("other", "1"), pod("strange", "many")});
+  const NodeConsumers unknown = found();
+  EXPECT_THAT(unknown.unknown, AllOf(HasSubstr("node n1"), HasSubstr("Pod team/odd: "), HasSubstr("Pod team/strange: "),
+                                     Not(HasSubstr("team/job"))));
+  EXPECT_EQ(unknown.pods.size(), 2U);
 }
 
 TEST_F(NodeConsumersTest, AForbiddenListNamesTheMissingRule) {
@@ -175,17 +159,16 @@ TEST_F(NodeConsumersTest, ANodeThatWasListedAMomentAgoIsNotListedAgain) {
 
 // A pod without a request that has these claims, by the names that its status has for them.
 std::string claiming(const std::string& name, const std::vector<std::string>& claims) {
-  std::string asked;
-  std::string made;
+  std::vector<std::string> asked;
+  std::vector<std::string> made;
   for (const std::string& claim : claims) {
-    const std::string comma = asked.empty() ? "" : ",";
-    asked += fmt::format(R"({}{{"name":"for-{}","resourceClaimTemplateName":"t"}})", comma, claim);
-    made += fmt::format(R"({}{{"name":"for-{}","resourceClaimName":"{}"}})", comma, claim, claim);
+    asked.push_back(fmt::format(R"({{"name":"for-{}","resourceClaimTemplateName":"t"}})", claim));
+    made.push_back(fmt::format(R"({{"name":"for-{0}","resourceClaimName":"{0}"}})", claim));
   }
-  return fmt::format(R"({{"metadata":{{"name":"{}","namespace":"team","uid":"uid-{}"}},"spec":{{"nodeName":"n1",)"
-                     R"("resourceClaims":[{}],"containers":[{{"name":"c"}}]}},"status":{{"phase":"Running",)"
-                     R"("resourceClaimStatuses":[{}]}}}})",
-                     name, name, asked, made);
+  return fmt::format(R"({{"metadata":{{"name":"{0}","namespace":"team","uid":"uid-{0}"}},"spec":{{"nodeName":"n1",)"
+                     R"("resourceClaims":[{1}],"containers":[{{"name":"c"}}]}},"status":{{"phase":"Running",)"
+                     R"("resourceClaimStatuses":[{2}]}}}})",
+                     name, fmt::join(asked, ","), fmt::join(made, ","));
 }
 // A claim that is allocated to devices of this driver; empty: it is not allocated.
 Answer claim(const std::string& name, const std::string& driver) {
@@ -207,7 +190,7 @@ TEST_F(NodeConsumersTest, AClaimCountsIfItsDriverIsOneOfGpus) {
     for (const Pod& one : reader.listings().at("n1").pods) names.emplace_back(one.meta.name);
     return names;
   };
-  EXPECT_THAT(shown(), testing::ElementsAre("train", "comes", "asks"));
+  EXPECT_THAT(shown(), ElementsAre("train", "comes", "asks"));
   EXPECT_EQ(reader.listings().at("n1").unknown, "");
   EXPECT_EQ(transport.requests.size(), 5U) << "the list, and the claims until one is for a GPU";
   claims.at("net") = Answer::broken();
@@ -216,40 +199,30 @@ TEST_F(NodeConsumersTest, AClaimCountsIfItsDriverIsOneOfGpus) {
   answer({claiming("web", {"net"}), claiming("train", {"net", "gpu"}), claiming("comes", {"new"})});
   sim.clock.run_for(1s);
   EXPECT_TRUE(refresh());
-  EXPECT_THAT(shown(), testing::ElementsAre("train"));
+  EXPECT_THAT(shown(), ElementsAre("train"));
   EXPECT_EQ(reader.listings().at("n1").unknown, "");
 }
 
-TEST_F(NodeConsumersTest, AClaimThatCannotBeReadMakesTheAnswerUnknown) {
+TEST_F(NodeConsumersTest, AClaimThatCannotBeReadMakesTheAnswerUnknownAndOneThatDoesNotExistOnlyItsPodAConsumer) {
+  world.resource_slices.init();
+  world.resource_slices.init_done();
+  answer({claiming("web", {"net"})});
+  EXPECT_EQ(found().pods.size(), 0U) << "no DRA driver offers GPUs of the node";
+  EXPECT_EQ(transport.requests.size(), 1U) << "no claim is read where nothing depends on it";
   offer_gpus_by_dra();
   claims = {{"net", Answer::status_of(403, "Forbidden",
                                       "resourceclaims.resource.k8s.io \\\"net\\\" is forbidden: User "
                                       "\\\"oncall\\\" cannot get resource \\\"resourceclaims\\\" in API group "
-                                      "\\\"resource.k8s.io\\\" in the namespace \\\"team\\\"")}};
-  answer({claiming("web", {"net"})});
-  const k8s::Result<NodeConsumers> found = read();
-  ASSERT_TRUE(found.has_value()) << found.error().message;
-  EXPECT_EQ(found->pods.size(), 1U) << "in doubt it uses a GPU";
-  EXPECT_THAT(found->unknown, AllOf(HasSubstr("pod team/web"), HasSubstr("ResourceClaim net"),
-                                    HasSubstr("resourceclaims], verbs: [get]")));
-}
-
-TEST_F(NodeConsumersTest, AClaimThatDoesNotExistMakesOnlyItsPodAConsumer) {
-  offer_gpus_by_dra();
-  claims = {{"gone", Answer::status_of(404, "NotFound", "resourceclaims.resource.k8s.io \\\"gone\\\" not found")}};
+                                      "\\\"resource.k8s.io\\\" in the namespace \\\"team\\\"")},
+            {"gone", Answer::status_of(404, "NotFound", "resourceclaims.resource.k8s.io \\\"gone\\\" not found")}};
+  const NodeConsumers doubtful = found();
+  EXPECT_EQ(doubtful.pods.size(), 1U) << "in doubt it uses a GPU";
+  EXPECT_THAT(doubtful.unknown, AllOf(HasSubstr("pod team/web"), HasSubstr("ResourceClaim net"),
+                                      HasSubstr("resourceclaims], verbs: [get]")));
   answer({claiming("web", {"gone"})});
-  const k8s::Result<NodeConsumers> found = read();
-  ASSERT_TRUE(found.has_value()) << found.error().message;
-  EXPECT_EQ(found->pods.size(), 1U) << "it might get a GPU";
-  EXPECT_EQ(found->unknown, "") << "or anybody could keep the node from its change by a name";
-}
-
-TEST_F(NodeConsumersTest, ClaimsAreNotReadWhereNothingDependsOnThem) {
-  answer({claiming("web", {"net"})});
-  world.resource_slices.init();
-  world.resource_slices.init_done();
-  EXPECT_TRUE(read().has_value()) << "no DRA driver offers GPUs of the node";
-  EXPECT_EQ(transport.requests.size(), 1U);
+  const NodeConsumers missing = found();
+  EXPECT_EQ(missing.pods.size(), 1U) << "it might get a GPU";
+  EXPECT_EQ(missing.unknown, "") << "or anybody could keep the node from its change by a name";
 }
 
 // An API server that has no index of nodes reads all pods for each list.
@@ -304,13 +277,8 @@ TEST_F(NodeConsumersTest, JobsAreFollowedUnderEvictAlsoOnANodeThatNoPluginServes
   node.meta.name = "n1";
   world.nodes.apply(node);
   index.refresh(world, settings);
-  const auto member = [](const std::string& name, const std::string& on) {
-    return R"({"metadata":{"name":")" + name + R"(","namespace":"team","uid":"uid-)" + name +
-           R"(","labels":{"batch.kubernetes.io/job-name":"train"}},"spec":{"nodeName":")" + on +
-           R"(","containers":[{"name":"c","image":"i","resources":{"limits":{"nvidia.com/gpu":"1"}}}]},)" +
-           R"("status":{"phase":"Running"}})";
-  };
-  answer({member("train-0", "n1"), member("train-1", "n2")});
+  const std::string of_job = R"(,"labels":{"batch.kubernetes.io/job-name":"train"})";
+  answer({pod("train-0", "1", of_job), pod("train-1", "1", of_job, "n2")});
   EXPECT_TRUE(refresh());
   EXPECT_TRUE(reader.listings().at("n1").jobs.empty()) << "nobody is evicted";
   settings.rollout.workloads = WorkloadMode::evict;
@@ -323,18 +291,7 @@ TEST_F(NodeConsumersTest, JobsAreFollowedUnderEvictAlsoOnANodeThatNoPluginServes
   EXPECT_EQ(jobs.begin()->second, (std::set<std::string>{"n1", "n2"}));
 }
 
-// The eviction was answered while the list was on its way.
-TEST_F(NodeConsumersTest, APodThatWasEvictedIsEndingWhateverAnOlderListSays) {
-  answer({pod("job", "1")});
-  EXPECT_TRUE(refresh());
-  Execution execution;
-  execution.evictions["n1"]["uid-job"] = {};
-  reader.note_evictions(execution);
-  sim.clock.run_for(1s);
-  EXPECT_TRUE(refresh());
-  EXPECT_TRUE(reader.listings().at("n1").pods.at(0).meta.deletion_timestamp.has_value());
-}
-
+// An eviction that was answered while the list was on its way: the pod is ending whatever an older list says.
 TEST_F(NodeConsumersTest, AnswersToEvictionsAreKeptWhileThePodExists) {
   answer({pod("kept", "1"), pod("gone", "1")});
   EXPECT_TRUE(refresh());
@@ -342,18 +299,95 @@ TEST_F(NodeConsumersTest, AnswersToEvictionsAreKeptWhileThePodExists) {
   execution.evictions["n1"]["uid-kept"].text = "the budget says no";
   execution.evictions["n1"]["uid-gone"] = {};
   reader.note_evictions(execution);
-  const NodeConsumers& before = reader.listings().at("n1");
-  EXPECT_EQ(before.refused.count("uid-kept"), 1U);
-  for (const Pod& one : before.pods)
-    EXPECT_EQ(one.meta.deletion_timestamp.has_value(), one.meta.name == "gone") << one.meta.name;
-  sim.clock.run_for(1s);
+  const NodeConsumers& shown = reader.listings().at("n1");
+  for (int list = 0; list < 2; ++list) {
+    EXPECT_EQ(shown.refused.count("uid-kept"), 1U);
+    for (const Pod& one : shown.pods)
+      EXPECT_EQ(one.meta.deletion_timestamp.has_value(), one.meta.name == "gone") << one.meta.name;
+    sim.clock.run_for(1s);
+    EXPECT_TRUE(refresh());
+  }
   answer({pod("kept", "1")});
-  EXPECT_TRUE(refresh());
-  EXPECT_EQ(reader.listings().at("n1").refused.count("uid-kept"), 1U);
   sim.clock.run_for(1s);
-  answer({});
   EXPECT_TRUE(refresh());
-  EXPECT_TRUE(reader.listings().at("n1").refused.empty());
+  EXPECT_EQ(shown.refused.count("uid-kept"), 1U);
+  answer({});
+  sim.clock.run_for(1s);
+  EXPECT_TRUE(refresh());
+  EXPECT_TRUE(shown.refused.empty());
+}
+
+// An outage of the API server as one line: its first time and cause, whatever fails after them.
+const k8s::WallTime kThen = *k8s::parse_rfc3339("2026-03-01T10:00:00Z");
+
+TEST(ServerOutage, NamesTheHostTheTimeAndTheCauseOfItsFirstError) {
+  ServerOutage outage;
+  EXPECT_FALSE(outage.is_on());
+  outage.failed(
+      {k8s::Reason::transport, 0,
+       "watch daemonsets: GET /apis/apps/v1/daemonsets?watch=true&timeoutSeconds=519 on 127.0.0.1:6443: cannot "
+       "connect: Connection refused"},
+      kThen);
+  const std::string first =
+      "the API server at 127.0.0.1:6443 cannot be reached since 2026-03-01T10:00:00Z, and this view is older: cannot "
+      "connect: Connection refused";
+  EXPECT_EQ(outage.line(), first);
+  outage.failed({k8s::Reason::timeout, 0, "list nodes: GET /api/v1/nodes?limit=500 on h: no answer"}, kThen + 1min);
+  EXPECT_EQ(outage.line(), first);
+  outage.over();
+  EXPECT_EQ(outage.line(), "");
+  outage.failed({k8s::Reason::unavailable, 503, "list nodes: shutting down (HTTP 503)"}, kThen + 2min);
+  EXPECT_EQ(outage.line(),
+            "the API server cannot be reached since 2026-03-01T10:02:00Z, and this view is older: list nodes: shutting "
+            "down (HTTP 503)");
+}
+
+TEST(ServerOutage, AnAnswerIsNone) {
+  EXPECT_TRUE(is_no_answer({k8s::Reason::transport, 0, ""}));
+  EXPECT_TRUE(is_no_answer({k8s::Reason::timeout, 0, ""}));
+  EXPECT_TRUE(is_no_answer({k8s::Reason::unavailable, 502, ""}));
+  EXPECT_FALSE(is_no_answer({k8s::Reason::unavailable, 500, ""}));
+  EXPECT_FALSE(is_no_answer({k8s::Reason::forbidden, 403, ""}));
+  EXPECT_FALSE(is_no_answer({k8s::Reason::expired, 410, ""}));
+}
+
+TEST(ServerOutage, TheQueryOfARequestIsLeftOut) {
+  EXPECT_EQ(without_query("watch nodes: GET /api/v1/nodes?watch=true on h: no events"),
+            "watch nodes: GET /api/v1/nodes on h: no events");
+  EXPECT_EQ(without_query("GET /version?timeout=1"), "GET /version");
+  EXPECT_EQ(without_query("GET /version on h: is the address right?"), "GET /version on h: is the address right?");
+  EXPECT_EQ(without_query("is it running?"), "is it running?");
+}
+
+const k8s::Gvr kPolicies{"gpusharing.dev", "v1alpha1", "sharingpolicies"};
+const std::string kGroup =
+    R"({"kind":"APIResourceList","groupVersion":"gpusharing.dev/v1alpha1","resources":[{"name":"sharingpolicies"}]})";
+
+TEST(DiscoveryOnce, AsksTheGroupWhereOnlyTheListOfAllKindsIsForbidden) {
+  Sim sim;
+  k8s::test::ScriptedTransport transport(&sim.clock, [](const k8s::HttpRequest& request) {
+    return request.path == "/apis" ? Answer::status_of(403, "Forbidden", "no") : Answer::json(200, kGroup);
+  });
+  k8s::ApiClient client(&transport, &sim.clock, {});
+  DiscoveryOnce discovery(&client);
+  for (int asked = 0; asked < 2; ++asked) {
+    const k8s::Result<bool> served = sim.run(discovery.served(kPolicies));
+    ASSERT_TRUE(served.has_value()) << served.error().message;
+    EXPECT_TRUE(*served);
+  }
+  EXPECT_THAT(transport.lines(),
+              ElementsAre("GET /apis", "GET /apis/gpusharing.dev/v1alpha1", "GET /apis/gpusharing.dev/v1alpha1"));
+}
+
+TEST(DiscoveryOnce, SaysThatTheServerFailsWithoutAskingEachGroup) {
+  Sim sim;
+  k8s::test::ScriptedTransport transport(&sim.clock, [](const k8s::HttpRequest&) { return Answer::broken(); });
+  k8s::ClientOptions options;
+  options.max_retries = 0;
+  k8s::ApiClient client(&transport, &sim.clock, options);
+  DiscoveryOnce discovery(&client);
+  for (int asked = 0; asked < 2; ++asked) EXPECT_FALSE(sim.run(discovery.served(kPolicies)).has_value());
+  EXPECT_THAT(transport.lines(), testing::Each("GET /apis"));
 }
 
 }  // namespace

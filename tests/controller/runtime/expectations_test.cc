@@ -1,14 +1,8 @@
 // What the stores must still show after a write, and live reads: before a disruption, and where the watch lags.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <chrono>
-#include <functional>
-#include <optional>
-#include <string>
-#include <vector>
 
-#include "reconcilers/model/labels.h"
 #include "reconcilers/model/policy.h"
 #include "reconcilers/model/project.h"
 #include "tests/controller/writes/executor_fixture.h"
@@ -22,101 +16,104 @@ using k8s::test::Answer;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
+// A pod of the plugin as the server has it.
+const std::string kPod = R"({"metadata":{"name":"p1","namespace":"gpu-operator","uid":"u1","resourceVersion":"4"}})";
+const std::string kGetPod = "GET /api/v1/namespaces/gpu-operator/pods/p1";
+const ObjectRef kNode{"v1", "Node", "", "n1", ""};
+
 class ExpectationsTest : public ExecutorTest {
  protected:
-  void settle_overdue() {
-    for (const ObjectRef& object : expectations.take_overdue())
-      EXPECT_EQ(sim.run(expectations.settle(object)), std::nullopt);
+  // What the server says of n1 from now on.
+  void serve_node(int version, const std::string& extra = "") {
+    script["GET /api/v1/nodes/n1"] = [=] { return Answer::json(200, node_json("n1", version, extra)); };
   }
+  void label_n1() { execute({patch("n1", {{"a", "1"}})}); }
+  void show_n1(int version, const std::string& extra = "") {
+    world.nodes.apply(*project_node(node_json("n1", version, extra)));
+  }
+  void read(const ObjectRef& object) { EXPECT_TRUE(sim.run(expectations.refresh_one(object)).has_value()); }
 };
 
 TEST_F(ExpectationsTest, AWriteWithoutAnAnswerIsSettledByALiveRead) {
   script["PATCH"] = [] { return Answer::broken(); };
-  execute({patch("n1", {{"a", "1"}})});
+  label_n1();
   EXPECT_FALSE(expectations.current());
   EXPECT_LE(expectations.next_refresh(), sim.clock.monotonic()) << "at once";
-  script["GET /api/v1/nodes/n1"] = [] { return Answer::json(200, node_json("n1", 7, R"(,"labels":{"a":"1"})")); };
-  settle_overdue();
+  serve_node(7, R"(,"labels":{"a":"1"})");
+  settle();
   EXPECT_TRUE(expectations.current());
   EXPECT_EQ(world.nodes.find("n1")->meta.labels.get("a"), "1") << "the store learned it";
 }
 
 // The API server can still have it before it, while the GET overtakes it.
 TEST_F(ExpectationsTest, AChangeWhoseAnswerWasLostKeepsItsSlotWhileItCanStillBegin) {
-  const auto begin = [](const std::string& node) {
-    PlannedAction begins = patch(node, {});
-    std::get<PatchNode>(begins.action).set_annotations[std::string(kChangeAnnotation)] = "{}";
-    std::get<PatchNode>(begins.action).resource_version = "1";
-    return begins;
-  };
   script["PATCH"] = [] { return Answer::broken(); };
-  execute({begin("n1"), begin("n2")});
+  execute({begin_change("n1"), begin_change("n2")});
   script["GET /api/v1/nodes/n2"] = [] { return Answer::json(200, node_json("n2", 3)); };
-  settle_overdue();
+  settle();
   NodesBeingWritten nodes = expectations.nodes();
   ASSERT_TRUE(nodes.contains("n1")) << "it is still the version that was planned from";
   EXPECT_NE(nodes.at("n1"), nullptr);
   EXPECT_FALSE(nodes.contains("n2")) << "its precondition cannot hold any more";
   sim.clock.run_for(5s);
-  settle_overdue();
+  settle();
   EXPECT_TRUE(expectations.nodes().contains("n1"));
   sim.clock.run_for(10s);
-  settle_overdue();
+  settle();
   EXPECT_TRUE(expectations.nodes().empty());
 }
 
-TEST_F(ExpectationsTest, TheViewIsNotCurrentUntilTheStoreShowsTheWrite) {
-  execute({patch("n1", {{"a", "1"}})});
-  EXPECT_FALSE(expectations.current());
-  world.nodes.apply(*project_node(node_json("n1", 2)));
-  EXPECT_TRUE(expectations.current());
+// Somebody else wrote to the node as well, and the watch brought both writes at once: a later version shows it too.
+TEST_F(ExpectationsTest, TheViewIsNotCurrentUntilTheStoreShowsTheWriteOrALaterOne) {
+  for (const int shown : {2, 11}) {
+    label_n1();
+    EXPECT_FALSE(expectations.current());
+    show_n1(shown);
+    EXPECT_TRUE(expectations.current()) << shown;
+    world.nodes.erase({"", "n1"});
+    show_n1(1);
+  }
 }
 
 // It may take as long as its grace period until the pod is gone.
-TEST_F(ExpectationsTest, ADeletionIsSeenAsSoonAsThePodTerminates) {
-  Pod pod;
-  pod.meta.ns = k8s::Interned("gpu-operator");
-  pod.meta.name = "p1";
-  pod.meta.uid = "u1";
+TEST_F(ExpectationsTest, ADeletionIsSeenAsSoonAsThePodTerminatesOrIsGone) {
+  Pod pod = *project_pod(kPod);
   world.operand_pods.apply(pod);
   execute({drop_pod("n1", "p1", "u1")});
+  EXPECT_FALSE(expectations.current());
+  world.operand_pods.erase({"gpu-operator", "p1"});
+  EXPECT_TRUE(expectations.current());
+  pod.meta.uid = "u2";
+  world.operand_pods.apply(pod);
+  execute({drop_pod("n1", "p1", "u2")});
   EXPECT_FALSE(expectations.current());
   pod.meta.deletion_timestamp = sim.clock.now();
   world.operand_pods.apply(pod);
   EXPECT_TRUE(expectations.current());
 }
 
-// Somebody else wrote to the node as well, and the watch brought both writes at once.
-TEST_F(ExpectationsTest, ALaterVersionThanTheOneThatWasWrittenShowsTheWriteToo) {
-  execute({patch("n1", {{"a", "1"}})});
-  world.nodes.apply(*project_node(node_json("n1", 11)));
-  EXPECT_TRUE(expectations.current());
-}
-
 TEST_F(ExpectationsTest, ALiveReadThatTheWatchHasOvertakenIsNotPutBack) {
-  const ObjectRef node{"v1", "Node", "", "n1", ""};
   script["GET /api/v1/nodes/n1"] = [&] {
-    world.nodes.apply(*project_node(node_json("n1", 12, R"(,"labels":{"a":"newer"})")));
+    show_n1(12, R"(,"labels":{"a":"newer"})");
     return Answer::json(200, node_json("n1", 9, R"(,"labels":{"a":"older"})"));
   };
-  EXPECT_TRUE(sim.run(expectations.refresh_one(node)).has_value());
+  read(kNode);
   EXPECT_EQ(world.nodes.find("n1")->meta.labels.get("a"), "newer");
 }
 
 // The answer of the GET and the event of the watch come by two connections.
 TEST_F(ExpectationsTest, WhatTheWatchHasDeletedIsNotPutBackByALiveReadThatWasOnItsWay) {
-  const std::string pod = R"({"metadata":{"name":"p1","namespace":"gpu-operator","uid":"u1","resourceVersion":"4"}})";
-  world.operand_pods.apply(*project_pod(pod));
-  script["GET /api/v1/namespaces/gpu-operator/pods/p1"] = [&] {
+  world.operand_pods.apply(*project_pod(kPod));
+  script[kGetPod] = [&] {
     world.operand_pods.erase({"gpu-operator", "p1"});
-    return Answer::json(200, pod);
+    return Answer::json(200, kPod);
   };
   script["GET /api/v1/nodes/n1"] = [&] {
     world.nodes.erase({"", "n1"});
     return Answer::json(200, node_json("n1", 5));
   };
-  EXPECT_TRUE(sim.run(expectations.refresh_one({"v1", "Pod", "gpu-operator", "p1", "u1"})).has_value());
-  EXPECT_TRUE(sim.run(expectations.refresh_one({"v1", "Node", "", "n1", ""})).has_value());
+  read({"v1", "Pod", "gpu-operator", "p1", "u1"});
+  read(kNode);
   EXPECT_EQ(world.operand_pods.size(), 0U) << "no watch would ever take it out again";
   EXPECT_EQ(world.nodes.find("n1"), nullptr);
 }
@@ -128,34 +125,24 @@ TEST_F(ExpectationsTest, AWorkloadWhoseEvictionGotNoAnswerDoesNotBecomeAPodOfThe
   script["GET /api/v1/namespaces/team/pods/train"] = [] {
     return Answer::json(200, R"({"metadata":{"name":"train","namespace":"team","uid":"u9","resourceVersion":"4"}})");
   };
-  execute({PlannedAction{"sharing.rollout", EvictPod{{"team", "train"}, "u9"}, {"Evict", ""}, true, "n1"}});
-  settle_overdue();
+  execute({evict("team", "train", "u9")});
+  settle();
   EXPECT_EQ(world.operand_pods.size(), 0U);
-  const ObjectRef pod{"v1", "Pod", "team", "train", "u9"};
-  EXPECT_TRUE(sim.run(expectations.refresh_one(pod)).has_value());
+  read({"v1", "Pod", "team", "train", "u9"});
   EXPECT_EQ(world.operand_pods.size(), 0U);
 }
 
-TEST_F(ExpectationsTest, AStalledWatchIsOvercomeByALiveReadAfterPatience) {
-  execute({patch("n1", {{"a", "1"}})});
-  script["GET /api/v1/nodes/n1"] = [] { return Answer::json(200, node_json("n1", 3)); };
-  EXPECT_EQ(expectations.next_refresh(), sim.clock.monotonic() + 5s);
-  sim.clock.run_for(5s);
-  settle_overdue();
-  EXPECT_TRUE(expectations.current());
-}
-
-// A relist under way has sent the nodes as they were before the write. Its view is complete after the live read.
+// A relist under way has sent the nodes as they were before the write. Its view is complete after the live read, which
+// overcomes a watch that is stalled.
 TEST_F(ExpectationsTest, ACompleteViewThatIsOlderThanALiveReadFreesNoNode) {
   world.nodes.init();
   for (const char* name : {"n1", "n2", "n3"}) world.nodes.init_apply(*project_node(node_json(name, 1)));
-  PlannedAction begins = patch("n1", {});
-  std::get<PatchNode>(begins.action).set_annotations[std::string(kChangeAnnotation)] = "{}";
-  execute({begins});
+  execute({begin_change("n1")});
+  EXPECT_EQ(expectations.next_refresh(), sim.clock.monotonic() + 5s);
   sim.clock.run_for(5s);
-  const std::string written = node_json("n1", 2, R"(,"annotations":{"gpusharing.dev/change":"{}"})");
-  script["GET /api/v1/nodes/n1"] = [&] { return Answer::json(200, written); };
-  settle_overdue();
+  const std::string change = R"(,"annotations":{"gpusharing.dev/change":"{}"})";
+  serve_node(2, change);
+  settle();
   EXPECT_TRUE(expectations.current());
   EXPECT_EQ(expectations.lag(), 0s);
   EXPECT_EQ(expectations.next_refresh(), MonoTime::never());
@@ -166,22 +153,19 @@ TEST_F(ExpectationsTest, ACompleteViewThatIsOlderThanALiveReadFreesNoNode) {
   ASSERT_TRUE(nodes.contains("n1"));
   EXPECT_NE(nodes.at("n1"), nullptr) << "it holds its slot";
   EXPECT_EQ(expectations.next_refresh(), sim.clock.monotonic() + 5s) << "read again if the watch brings nothing";
-  world.nodes.apply(*project_node(written));
+  show_n1(2, change);
   EXPECT_TRUE(expectations.current());
   EXPECT_TRUE(expectations.nodes().empty());
 }
 
 TEST_F(ExpectationsTest, APodThatALiveReadFoundGoneIsNotThereAgainInAnOlderView) {
-  const std::string pod = R"({"metadata":{"name":"p1","namespace":"gpu-operator","uid":"u1","resourceVersion":"4"}})";
-  world.operand_pods.apply(*project_pod(pod));
+  world.operand_pods.apply(*project_pod(kPod));
   world.operand_pods.init();
-  world.operand_pods.init_apply(*project_pod(pod));
+  world.operand_pods.init_apply(*project_pod(kPod));
   execute({drop_pod("n1", "p1", "u1")});
   sim.clock.run_for(5s);
-  script["GET /api/v1/namespaces/gpu-operator/pods/p1"] = [] {
-    return Answer::status_of(404, "NotFound", "pods p1 not found");
-  };
-  settle_overdue();
+  script[kGetPod] = [] { return Answer::status_of(404, "NotFound", "pods p1 not found"); };
+  settle();
   EXPECT_TRUE(expectations.current());
   world.operand_pods.init_done();
   EXPECT_EQ(world.operand_pods.find(k8s::ObjectKey{"gpu-operator", "p1"}), nullptr);
@@ -190,10 +174,10 @@ TEST_F(ExpectationsTest, APodThatALiveReadFoundGoneIsNotThereAgainInAnOlderView)
 
 // What was read is of no use once no view can be older.
 TEST_F(ExpectationsTest, WhatWasReadIsForgotten) {
-  execute({patch("n1", {{"a", "1"}})});
+  label_n1();
   sim.clock.run_for(5s);
-  script["GET /api/v1/nodes/n1"] = [] { return Answer::json(200, node_json("n1", 2)); };
-  settle_overdue();
+  serve_node(2);
+  settle();
   sim.clock.run_for(11min);
   EXPECT_TRUE(expectations.current());
   world.nodes.init();
@@ -204,13 +188,13 @@ TEST_F(ExpectationsTest, WhatWasReadIsForgotten) {
 
 // The first GET is old when it arrives: the second write is still to be shown.
 TEST_F(ExpectationsTest, AWriteThatFollowsDuringALiveReadIsNotSettledByIt) {
-  execute({patch("n1", {{"a", "1"}})});
+  label_n1();
   sim.clock.run_for(5s);
   const std::vector<ObjectRef> overdue = expectations.take_overdue();
   ASSERT_EQ(overdue.size(), 1U);
   EXPECT_TRUE(expectations.take_overdue().empty()) << "it is being read";
   script["GET /api/v1/nodes/n1"] = [this] {
-    expectations.written({"v1", "Node", "", "n1", ""}, "9");
+    expectations.written(kNode, "9");
     return Answer::json(200, node_json("n1", 2));
   };
   sim.run(expectations.settle(overdue.front()));
@@ -218,9 +202,7 @@ TEST_F(ExpectationsTest, AWriteThatFollowsDuringALiveReadIsNotSettledByIt) {
 }
 
 TEST_F(ExpectationsTest, AWriteOfANodeHoldsUpThatNodeAndAWriteOfTheRecordTheFleet) {
-  PlannedAction begins = patch("n1", {});
-  std::get<PatchNode>(begins.action).set_annotations[std::string(kChangeAnnotation)] = "{}";
-  execute({begins, patch("n2", {{"a", "1"}})});
+  execute({begin_change("n1"), patch("n2", {{"a", "1"}})});
   EXPECT_TRUE(expectations.fleet_is_current());
   const NodesBeingWritten nodes = expectations.nodes();
   ASSERT_EQ(nodes.size(), 2U);
@@ -273,75 +255,48 @@ TEST_F(ExpectationsTest, AStatusOfAnObjectThatTheStoreDoesNotHaveIsWaitedFor) {
   EXPECT_FALSE(expectations.fleet_is_current());
 }
 
-TEST_F(ExpectationsTest, ADeletedPodIsWaitedForInTheStore) {
-  const char* pod = R"({"metadata":{"name":"p1","namespace":"gpu-operator","uid":"u1","resourceVersion":"4"}})";
-  world.operand_pods.apply(*project_pod(pod));
-  execute({drop_pod("n1", "p1", "u1")});
-  EXPECT_FALSE(expectations.current());
-  world.operand_pods.erase({"gpu-operator", "p1"});
-  EXPECT_TRUE(expectations.current());
-}
-
-TEST_F(ExpectationsTest, ANodeThatChangedSinceThePlanIsNotDisrupted) {
-  script["GET /api/v1/nodes/n1"] = [] {
-    return Answer::json(200, node_json("n1", 5, R"(,"annotations":{"gpusharing.dev/hold":"true"})"));
-  };
+TEST_F(ExpectationsTest, ANodeThatChangedSinceThePlanOrIsGoneIsNotDisruptedAndOneWithAHeartbeatIs) {
+  serve_node(5, R"(,"annotations":{"gpusharing.dev/hold":"true"})");
   const Execution done = execute({patch("n1", {{"a", "1"}}), drop_pod("n1", "p1", "u1")});
   EXPECT_THAT(writes(), IsEmpty());
   EXPECT_TRUE(done.replan);
   EXPECT_EQ(world.nodes.find("n1")->meta.annotations.get("gpusharing.dev/hold"), "true");
+  script["GET /api/v1/nodes/n2"] = [] { return Answer::status_of(404, "NotFound", "nodes n2 not found"); };
+  script["GET /api/v1/nodes/n3"] = [] { return Answer::json(200, node_json("n3", 5)); };
+  execute({drop_pod("n2", "p2", "u2"), drop_pod("n3", "p3", "u3")});
+  EXPECT_THAT(writes(), ElementsAre("DELETE /api/v1/namespaces/gpu-operator/pods/p3"));
+  EXPECT_EQ(world.nodes.find("n2"), nullptr);
 }
 
-TEST_F(ExpectationsTest, AHeartbeatSinceThePlanChangesNothing) {
-  script["GET /api/v1/nodes/n1"] = [] { return Answer::json(200, node_json("n1", 5)); };
-  execute({drop_pod("n1", "p1", "u1")});
-  EXPECT_EQ(writes().size(), 1U);
-}
-
-TEST_F(ExpectationsTest, ANodeDeletedMeanwhileIsNotDisruptedAndTheOthersGoOn) {
-  script["GET /api/v1/nodes/n1"] = [] { return Answer::status_of(404, "NotFound", "nodes n1 not found"); };
-  execute({drop_pod("n1", "p1", "u1"), drop_pod("n2", "p2", "u2")});
-  EXPECT_THAT(writes(), ElementsAre("DELETE /api/v1/namespaces/gpu-operator/pods/p2"));
-  EXPECT_EQ(world.nodes.find("n1"), nullptr);
-}
 TEST_F(ExpectationsTest, ALiveReadThatFindsNothingErasesOnlyWhatTheStoreHeldWhenItWasSent) {
-  const ObjectRef node{"v1", "Node", "", "n1", ""};
-  const Answer gone = Answer::status_of(404, "NotFound", "nodes n1 not found");
   struct Case {
     const char* name;
+    bool was_there;
     std::function<void()> meanwhile;  // What the watch brings while the GET is under way.
     bool stays;
   };
   const Case cases[] = {
-      {"nothing arrives: it is gone", [] {}, false},
-      {"another object of the name was created", [this] { world.nodes.apply(*project_node(node_json("n1", 8))); },
-       true},
-      {"it goes and comes back, of a lower version than before",
+      {"nothing arrives: it is gone", true, [] {}, false},
+      {"another object of the name was created", true, [this] { show_n1(8); }, true},
+      {"it goes and comes back, of a lower version than before", true,
        [this] {
          world.nodes.erase({"", "n1"});
-         world.nodes.apply(*project_node(node_json("n1", 2)));
+         show_n1(2);
        },
        true},
-      {"the watch was first", [this] { world.nodes.erase({"", "n1"}); }, false},
+      {"the watch was first", true, [this] { world.nodes.erase({"", "n1"}); }, false},
+      {"it was not there when the GET was sent, and arrived meanwhile", false, [this] { show_n1(9); }, true},
   };
   for (const Case& c : cases) {
-    world.nodes.apply(*project_node(node_json("n1", 5)));
+    world.nodes.erase({"", "n1"});  // The watch reports the deletion.
+    if (c.was_there) show_n1(5);
     script["GET /api/v1/nodes/n1"] = [&] {
       c.meanwhile();
-      return gone;
+      return Answer::status_of(404, "NotFound", "nodes n1 not found");
     };
-    const k8s::Result<void> read = sim.run(expectations.refresh_one(node));
-    EXPECT_TRUE(read.has_value()) << c.name;
+    read(kNode);
     EXPECT_EQ(world.nodes.find("n1") != nullptr, c.stays) << c.name;
-    world.nodes.erase({"", "n1"});  // The watch reports the deletion.
   }
-  world.nodes.erase({"", "n1"});
-  script["GET /api/v1/nodes/n1"] = [&] {
-    world.nodes.apply(*project_node(node_json("n1", 9)));
-    return gone;
-  };
-  EXPECT_TRUE(sim.run(expectations.refresh_one(node)).has_value());
-  EXPECT_NE(world.nodes.find("n1"), nullptr) << "it was not there when the GET was sent, and arrived meanwhile";
 }
 
 }  // namespace

@@ -1,21 +1,10 @@
 // The whole operator on the simulated API server: leader changes, stops, crashes and losses of the connection.
-#include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <chrono>
-#include <exception>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <stdexcept>
-#include <string>
-#include <variant>
-#include <vector>
 
-#include "controller/config/logging.h"
-#include "controller/runtime/manager.h"
-#include "controller/runtime/run_operator.h"
 #include "reconcilers/model/plan.h"
 #include "tests/controller/operators.h"
 #include "tests/k8sclient/transport/test_certificates.h"
@@ -26,28 +15,38 @@ namespace {
 using namespace std::chrono_literals;
 
 const k8s::Gvr kLeases{"coordination.k8s.io", "v1", "leases"};
-const k8s::Gvr kPolicies{"gpusharing.dev", "v1alpha1", "sharingpolicies"};
 const k8s::ObjectKey kLease{"gpu-sharing-operator", "gpu-sharing-operator"};
 
-// The first policy is created, and its answer is lost.
-sim::FaultRule first_creation_without_an_answer() {
-  sim::FaultRule lost = always(sim::Fault::ambiguous, "sharingpolicies");
-  lost.verb = "create";
-  lost.times = 1;
-  return lost;
-}
+class Ends : public ManagerTest {
+ protected:
+  [[nodiscard]] std::string holder() const { return server.get(kLeases, kLease)->at("spec").at("holderIdentity"); }
+  // The first policy is created, and its answer is lost.
+  void lose_an_answer() {
+    a.transport.faults().add(
+        {.fault = sim::Fault::ambiguous, .verb = "create", .resource = "sharingpolicies", .times = 1});
+    a.start(sim);
+    ASSERT_TRUE(eventually([&] { return a.transport.faults().count(sim::Fault::ambiguous) == 1; }));
+  }
+  bool stops(Duration limit) {
+    a.stop->notify();
+    return eventually([&] { return a.result.has_value(); }, limit);
+  }
+};
 
-TEST_F(ManagerTest, ACleanStopReleasesTheLeaseAndTheStandbyTakesOverWithoutRelisting) {
+TEST_F(Ends, ACleanStopReleasesTheLeaseAndTheStandbyTakesOverWithoutRelisting) {
   install_crds();
-  a.start(sim);
-  ASSERT_TRUE(eventually([&] { return a.view->leading && a.view->idle; }));
+  lead(a);
+  run(1min);
+  std::vector<std::string> notes;
+  for (const auto& event : server.list({"events.k8s.io", "v1", "events"}))
+    if (event.at("reason") == "LeaderElection") notes.push_back(event.at("note"));
+  EXPECT_EQ(notes, std::vector<std::string>{"a became leader"});
   b.start(sim);
   ASSERT_TRUE(eventually([&] { return b.view->synced; })) << "a warm standby";
   EXPECT_FALSE(b.view->leading);
   EXPECT_EQ(b.view->passes, 0U);
   const std::uint64_t requests = b.transport.requests();
-  a.stop->notify();
-  ASSERT_TRUE(eventually([&] { return a.result.has_value(); }, 10s));
+  ASSERT_TRUE(stops(10s));
   EXPECT_TRUE(a.result->has_value());
   EXPECT_TRUE(a.view->finished);
   EXPECT_TRUE(eventually([&] { return b.view->leading; }, 200ms)) << "its watch shows that the Lease is free";
@@ -57,56 +56,32 @@ TEST_F(ManagerTest, ACleanStopReleasesTheLeaseAndTheStandbyTakesOverWithoutRelis
   EXPECT_EQ(created_policies(), 1U);
 }
 
-TEST_F(ManagerTest, TheLeasesEventsSayWhoBecameTheLeader) {
-  install_crds();
-  a.start(sim);
-  ASSERT_TRUE(eventually([&] { return a.view->leading && a.view->idle; }));
-  run(1min);
-  std::vector<std::string> notes;
-  for (const auto& event : server.list({"events.k8s.io", "v1", "events"}))
-    if (event.at("reason") == "LeaderElection") notes.push_back(event.at("note"));
-  EXPECT_EQ(notes, std::vector<std::string>{"a became leader"});
-}
-
-TEST_F(ManagerTest, AStandbyThatIsNotAllowedToWatchTheLeaseTakesOverALittleLater) {
+TEST_F(Ends, ALeaderRecreatesADeletedLeaseAndAStandbyThatMustNotWatchItTakesOverALittleLater) {
   install_crds();
   for (const char* verb : {"watch", "list"}) {
-    sim::FaultRule denied = always(sim::Fault::forbidden, "leases");
-    denied.verb = verb;
-    b.transport.faults().add(denied);
+    b.transport.faults().add({.fault = sim::Fault::forbidden, .verb = verb, .resource = "leases"});
   }
-  a.start(sim);
-  ASSERT_TRUE(eventually([&] { return a.view->leading && a.view->idle; }));
+  lead(a);
+  remove("/apis/coordination.k8s.io/v1/namespaces/gpu-sharing-operator/leases/gpu-sharing-operator");
+  EXPECT_TRUE(eventually([&] { return server.get(kLeases, kLease).has_value(); }, 200ms)) << "created anew at once";
+  EXPECT_TRUE(a.view->leading);
   b.start(sim);
   ASSERT_TRUE(eventually([&] { return b.view->synced; }));
-  a.stop->notify();
-  ASSERT_TRUE(eventually([&] { return a.result.has_value(); }, 10s));
+  ASSERT_TRUE(stops(10s));
   EXPECT_TRUE(eventually([&] { return b.view->leading; }, 5s));
 }
 
-TEST_F(ManagerTest, ALeaderWhoseLeaseIsDeletedCreatesItAnewAtOnceAndGoesOn) {
-  install_crds();
-  a.start(sim);
-  ASSERT_TRUE(eventually([&] { return a.view->leading && a.view->idle; }));
-  remove("/apis/coordination.k8s.io/v1/namespaces/gpu-sharing-operator/leases/gpu-sharing-operator");
-  EXPECT_TRUE(eventually([&] { return server.get(kLeases, kLease).has_value(); }, 200ms));
-  EXPECT_TRUE(a.view->leading);
-}
-
 // A successor that leads at once could write beside the write that was cancelled here (S4).
-TEST_F(ManagerTest, AStopWithAnUnansweredWriteKeepsTheLeaseUntilItExpires) {
+TEST_F(Ends, AStopWithAnUnansweredWriteKeepsTheLeaseUntilItExpires) {
   install_crds();
   a.options.shutdown_timeout = 1s;
-  sim::FaultRule slow = always(sim::Fault::latency, "sharingpolicies");
-  slow.verb = "create";
-  slow.delay = 9s;
-  a.transport.faults().add(slow);
+  a.transport.faults().add(
+      {.fault = sim::Fault::latency, .verb = "create", .resource = "sharingpolicies", .delay = 9s});
   a.start(sim);
   ASSERT_TRUE(eventually([&] { return a.metric("gpusharing_writes_in_flight") == 1; }));
   b.start(sim);
-  a.stop->notify();
-  ASSERT_TRUE(eventually([&] { return a.result.has_value(); }, 3s));
-  EXPECT_EQ(server.get(kLeases, kLease)->at("spec").at("holderIdentity"), "a");
+  ASSERT_TRUE(stops(3s));
+  EXPECT_EQ(holder(), "a");
   run(9s);
   EXPECT_FALSE(b.view->leading) << "the write can still land";
   EXPECT_TRUE(eventually([&] { return b.view->leading && b.view->idle; }, 30s));
@@ -114,26 +89,21 @@ TEST_F(ManagerTest, AStopWithAnUnansweredWriteKeepsTheLeaseUntilItExpires) {
 }
 
 // Whoever asks in vain has given up, the server need not have.
-TEST_F(ManagerTest, AStopAMomentAfterAnAnswerWasLostKeepsTheLeaseUntilItExpires) {
+TEST_F(Ends, AStopAMomentAfterAnAnswerWasLostKeepsTheLeaseUntilItExpires) {
   install_crds();
-  a.transport.faults().add(first_creation_without_an_answer());
-  a.start(sim);
-  ASSERT_TRUE(eventually([&] { return a.transport.faults().count(sim::Fault::ambiguous) == 1; }));
+  lose_an_answer();
   b.start(sim);
   run(3s);
-  a.stop->notify();
-  ASSERT_TRUE(eventually([&] { return a.result.has_value(); }, 3s));
-  EXPECT_EQ(server.get(kLeases, kLease)->at("spec").at("holderIdentity"), "a");
+  ASSERT_TRUE(stops(3s));
+  EXPECT_EQ(holder(), "a");
   EXPECT_TRUE(eventually([&] { return b.view->leading && b.view->idle; }, 30s));
   EXPECT_EQ(created_policies(), 1U);
 }
 
 // The Event about the election is refused, and with it Events pause; its second attempt waits for its turn then.
-TEST_F(ManagerTest, AStopDropsTheWritesThatStillWaitForTheirTurnAndReleasesTheLease) {
+TEST_F(Ends, AStopDropsTheWritesThatStillWaitForTheirTurnAndReleasesTheLease) {
   install_crds();
-  sim::FaultRule overload = always(sim::Fault::throttle, "events");
-  overload.retry_after = 30;
-  a.transport.faults().add(overload);
+  a.transport.faults().add({.fault = sim::Fault::throttle, .resource = "events", .retry_after = 30});
   a.start(sim);
   const auto refused = [&] { return a.transport.faults().count(sim::Fault::throttle); };
   ASSERT_TRUE(eventually([&] { return refused() > 0; }));
@@ -142,25 +112,21 @@ TEST_F(ManagerTest, AStopDropsTheWritesThatStillWaitForTheirTurnAndReleasesTheLe
   ASSERT_GE(a.metric("gpusharing_requests_waiting", {{"lane", "events"}}), 1);
   EXPECT_EQ(a.metric("gpusharing_writes_in_flight"), 0);
   const std::uint64_t before = refused();
-  a.stop->notify();
-  EXPECT_TRUE(eventually([&] { return a.result.has_value(); }, 3s));
-  EXPECT_EQ(server.get(kLeases, kLease)->at("spec").at("holderIdentity"), "");
+  EXPECT_TRUE(stops(3s));
+  EXPECT_EQ(holder(), "");
   run(1min);
   EXPECT_EQ(refused(), before) << "nothing was sent any more";
 }
 
-TEST_F(ManagerTest, AStopLongAfterAnAnswerWasLostReleasesTheLease) {
+TEST_F(Ends, AStopLongAfterAnAnswerWasLostReleasesTheLease) {
   install_crds();
-  a.transport.faults().add(first_creation_without_an_answer());
-  a.start(sim);
-  ASSERT_TRUE(eventually([&] { return a.transport.faults().count(sim::Fault::ambiguous) == 1; }));
+  lose_an_answer();
   run(1min);
-  a.stop->notify();
-  ASSERT_TRUE(eventually([&] { return a.result.has_value(); }, 3s));
-  EXPECT_EQ(server.get(kLeases, kLease)->at("spec").at("holderIdentity"), "");
+  ASSERT_TRUE(stops(3s));
+  EXPECT_EQ(holder(), "");
 }
 
-TEST_F(ManagerTest, AKilledOperatorReleasesNothingAndSendsNothingMore) {
+TEST_F(Ends, AKilledOperatorReleasesNothingAndSendsNothingMore) {
   a.start(sim);
   b.start(sim);
   ASSERT_TRUE(eventually([&] { return a.view->leading || b.view->leading; }));
@@ -177,33 +143,21 @@ TEST_F(ManagerTest, AKilledOperatorReleasesNothingAndSendsNothingMore) {
   EXPECT_EQ(leader.transport.requests(), requests);
 }
 
-TEST_F(ManagerTest, ACrashPointEndsItAfterThatWriteAndANewOneGoesOn) {
+TEST_F(Ends, ALeaderThatIsCutOffStopsWritingStandsByAndLeadsAgain) {
   install_crds();
-  a.hooks.crash_after_write = [](std::uint64_t n, const PlannedAction&) { return n == 1; };
-  a.start(sim);
-  ASSERT_TRUE(eventually([&] { return a.result.has_value(); }));
-  EXPECT_EQ(a.result->error().reason, k8s::Reason::cancelled);
-  EXPECT_EQ(a.view->writes, 1U);
-  EXPECT_EQ(server.get(kLeases, kLease)->at("spec").at("holderIdentity"), "a");
-  b.start(sim);
-  EXPECT_TRUE(eventually([&] { return b.view->leading && b.view->idle; }));
-  EXPECT_TRUE(server.get(kPolicies, {"", "default"}).has_value());
-  EXPECT_EQ(created_policies(), 1U);
-}
-
-TEST_F(ManagerTest, ALeaderThatIsCutOffStopsWritingStandsByAndLeadsAgain) {
-  install_crds();
-  a.start(sim);
-  ASSERT_TRUE(eventually([&] { return a.view->leading && a.view->idle; }));
+  lead(a);
   a.transport.set_connected(false);
   run(11s);
   EXPECT_FALSE(a.view->leading);
   EXPECT_FALSE(a.result.has_value()) << "it goes on as a standby";
   a.transport.set_connected(true);
   EXPECT_TRUE(eventually([&] { return a.view->leading; }, 1min));
+  a.transport.set_connected(false);
+  EXPECT_TRUE(stops(30s)) << "while nothing can be reached";
+  EXPECT_TRUE(a.result->has_value());
 }
 
-TEST_F(ManagerTest, ExitOnLeaseLossEndsIt) {
+TEST_F(Ends, ExitOnLeaseLossEndsIt) {
   a.options.exit_on_lease_loss = true;
   a.start(sim);
   ASSERT_TRUE(eventually([&] { return a.view->leading; }));
@@ -212,17 +166,8 @@ TEST_F(ManagerTest, ExitOnLeaseLossEndsIt) {
   EXPECT_EQ(a.result->error().reason, k8s::Reason::unavailable);
 }
 
-TEST_F(ManagerTest, AStopWhileNothingCanBeReachedStillEnds) {
-  a.start(sim);
-  ASSERT_TRUE(eventually([&] { return a.view->leading; }));
-  a.transport.set_connected(false);
-  a.stop->notify();
-  EXPECT_TRUE(eventually([&] { return a.result.has_value(); }, 30s));
-  EXPECT_TRUE(a.result->has_value());
-}
-
 // A serving certificate in files that somebody else renews.
-class ServingCertificateTest : public ManagerTest {
+class ServingCertificateTest : public Ends {
  protected:
   ServingCertificateTest() {
     std::filesystem::create_directories(folder_);
@@ -269,23 +214,18 @@ TEST_F(ServingCertificateTest, ALoopThatThrowsEndsTheOperatorWithTheReason) {
   ASSERT_TRUE(eventually([&] { return a.result.has_value(); }, 2min));
   ASSERT_FALSE(a.result->has_value());
   EXPECT_EQ(a.result->error().message, "internal error: serving certificate: the log is full");
-  EXPECT_EQ(server.get(kLeases, kLease)->at("spec").at("holderIdentity"), "") << "it ends cleanly";
+  EXPECT_EQ(holder(), "") << "it ends cleanly";
 }
 
 // The view outlives the operator: a debug function that points into it must not.
-TEST_F(ManagerTest, AnOperatorThatEndsByAnExceptionLeavesNoDebugFunctionBehind) {
-  Runtime runtime;
-  runtime.transport = &a.transport;
-  runtime.clock = &sim.clock;
-  runtime.view = a.view;
-  runtime.seed = 7;
+TEST_F(Ends, AnOperatorThatEndsByAnExceptionLeavesNoDebugFunctionBehind) {
   bool had_debug = false;
-  runtime.log = std::make_shared<Logger>(
-      LogFormat::text, LogLevel::info, [this] { return sim.clock.now(); },
-      [&](const std::string& line) {
-        had_debug = a.view->debug != nullptr;
-        if (line.find("Started") != std::string::npos) throw std::runtime_error("the log is full");
-      });
+  a.on_line = [&](const std::string& line) {
+    had_debug = a.view->debug != nullptr;
+    if (line.contains("Started")) throw std::runtime_error("the log is full");
+  };
+  Runtime runtime = a.runtime(sim);
+  runtime.view = a.view;
   std::string thrown;
   boost::asio::co_spawn(sim.io, run_operator(runtime, a.options),
                         [&thrown](const std::exception_ptr& error, const k8s::Result<void>&) {

@@ -1,22 +1,9 @@
 // The whole operator on the simulated API server: when it may plan, what it watches, and what it reports that it cannot
 // read.
-#include <fmt/format.h>
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
-#include <algorithm>
-#include <chrono>
-#include <nlohmann/json.hpp>
-#include <set>
-#include <string>
-#include <vector>
-
-#include "controller/config/logging.h"
-#include "controller/runtime/manager.h"
-#include "controller/runtime/run_operator.h"
 #include "reconcilers/model/policy.h"
 #include "tests/controller/operators.h"
-#include "tests/sim/apiserver/request.h"
 
 namespace gso::manager_test {
 namespace {
@@ -26,11 +13,8 @@ using Json = nlohmann::json;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-const k8s::Gvr kPolicies{"gpusharing.dev", "v1alpha1", "sharingpolicies"};
-
 TEST_F(ManagerTest, WithoutAnyOfOurCrdsItSyncsLeadsAndFallsSilent) {
-  a.start(sim);
-  ASSERT_TRUE(eventually([&] { return a.view->synced && a.view->leading && a.view->idle; }));
+  lead(a);
   run(5min);
   const std::size_t before = writes.size();
   run(40min);
@@ -41,42 +25,32 @@ TEST_F(ManagerTest, WithoutAnyOfOurCrdsItSyncsLeadsAndFallsSilent) {
   EXPECT_EQ(a.metric("gpusharing_watch_current", {{"resource", "sharingpolicies"}}), 1);
 }
 
-TEST_F(ManagerTest, WithOurCrdsTheDefaultPolicyIsCreatedOnce) {
-  install_crds();
-  a.start(sim);
-  ASSERT_TRUE(eventually([&] { return server.get(kPolicies, {"", "default"}).has_value(); }));
-  run(1h);
-  EXPECT_EQ(created_policies(), 1U);
-}
-
 TEST_F(ManagerTest, AModeThatThePolicyDefaultDoesNotHaveIsSaidToHaveNoEffect) {
   install_crds();
-  create("/apis/gpusharing.dev/v1alpha1/sharingpolicies",
-         R"({"apiVersion":"gpusharing.dev/v1alpha1","kind":"SharingPolicy","metadata":{"name":"default"},
+  post("/apis/gpusharing.dev/v1alpha1/sharingpolicies",
+       R"({"apiVersion":"gpusharing.dev/v1alpha1","kind":"SharingPolicy","metadata":{"name":"default"},
              "spec":{"mode":"Enforce"}})");
   a.options.mode = PolicyMode::observe;
-  a.start(sim);
-  ASSERT_TRUE(eventually([&] { return a.view->synced && a.view->leading && a.view->idle; }));
+  lead(a);
   run(5min);
-  const std::size_t said = a.log.find(
-      "SharingPolicy default exists with mode Enforce. To limit the operator, use "
-      "--max-mode");
-  EXPECT_NE(said, std::string::npos) << a.log;
+  EXPECT_THAT(a.log,
+              HasSubstr("SharingPolicy default exists with mode Enforce. To limit the operator, use --max-mode"));
   EXPECT_EQ(a.log.find("Setting has no effect"), a.log.rfind("Setting has no effect")) << "once";
 }
 
-TEST_F(ManagerTest, TheModeOfAPolicyThatTheOperatorCreatesHasAnEffect) {
+TEST_F(ManagerTest, TheDefaultPolicyIsCreatedOnceAndItsModeHasAnEffect) {
   install_crds();
   a.options.mode = PolicyMode::approve;
   a.start(sim);
-  ASSERT_TRUE(eventually([&] { return server.get(kPolicies, {"", "default"}).has_value(); }));
-  run(5min);
+  ASSERT_TRUE(eventually([&] { return created_policies() == 1; }));
+  run(1h);
+  EXPECT_EQ(created_policies(), 1U);
   EXPECT_THAT(a.log, testing::Not(HasSubstr("Setting has no effect"))) << "the operator has created the policy";
 }
 
 TEST_F(ManagerTest, AMissingNamespaceOfTheLeaseIsSaidOnceInTheLogAndByTheReadinessProbe) {
   a.options.namespace_ = "elsewhere";
-  Manager manager(runtime_of(a, sim), a.options, sim.io.get_executor());
+  Manager manager(a.runtime(sim), a.options, sim.io.get_executor());
   manager.start();
   run(50s);
   const ProbeAnswer ready = manager.ready();
@@ -85,17 +59,10 @@ TEST_F(ManagerTest, AMissingNamespaceOfTheLeaseIsSaidOnceInTheLogAndByTheReadine
   EXPECT_THAT(ready.text, HasSubstr("namespace elsewhere does not exist. Nothing is planned or written"));
   EXPECT_THAT(a.log, HasSubstr("namespace elsewhere does not exist"));
   EXPECT_EQ(a.log.find("WARN"), a.log.rfind("WARN")) << a.log;
-  create("/api/v1/namespaces", R"({"apiVersion":"v1","kind":"Namespace","metadata":{"name":"elsewhere"}})");
+  add_namespace("elsewhere");
   EXPECT_TRUE(eventually([&] { return manager.ready().ok && manager.leading(); }));
   EXPECT_THAT(a.log, HasSubstr("Recovered: Lease could not be acquired or renewed"));
   sim.run(end(&manager));
-}
-
-TEST_F(ManagerTest, CrdsThatAppearLaterAreFoundWithinTheDiscoveryPeriod) {
-  a.start(sim);
-  run(5min);
-  install_crds();
-  EXPECT_TRUE(eventually([&] { return created_policies() == 1; }, 35s));
 }
 
 TEST_F(ManagerTest, NothingIsWrittenBeforeEveryStoreThatIsReadHasSynced) {
@@ -127,9 +94,8 @@ TEST_F(ManagerTest, OneForbiddenKindStopsOnlyTheReconcilersThatReadIt) {
 }
 
 TEST_F(ManagerTest, ObjectsThatAreDeletedWhileTheFirstViewIsSentAreNotInIt) {
-  for (const char* name : {"here", "gone"})
-    create("/api/v1/nodes", fmt::format(R"({{"apiVersion":"v1","kind":"Node","metadata":{{"name":"{}"}}}})", name));
-  create("/api/v1/namespaces", R"({"apiVersion":"v1","kind":"Namespace","metadata":{"name":"other"}})");
+  for (const char* name : {"here", "gone"}) add_node(name);
+  add_namespace("other");
   create_plugin("gpu-operator");
   create_plugin("other");
   a.options.operand_namespaces = {"gpu-operator", "other"};
@@ -147,30 +113,21 @@ TEST_F(ManagerTest, ObjectsThatAreDeletedWhileTheFirstViewIsSentAreNotInIt) {
 }
 
 // A loaded server, or a proxy that holds streams back: a LIST always works.
-TEST_F(ManagerTest, WhereNoWatchOpensInTimeTheFirstViewIsListed) {
+TEST_F(ManagerTest, WhereNoWatchBringsTheFirstViewInTimeItIsListed) {
   sim::FaultRule slow = always(sim::Fault::latency, "nodes");
   slow.verb = "watch";
   slow.delay = 40s;
-  a.transport.faults().add(slow);
+  a.transport.faults().add(slow);  // None opens.
   a.start(sim);
-  EXPECT_TRUE(eventually([&] { return a.view->synced; }, 2min));
-}
-
-// In chunks that come too late.
-TEST_F(ManagerTest, InitialEventsThatStayAwayAreListed) {
-  sim::FaultRule silent = always(sim::Fault::latency, "nodes");
-  silent.verb = "watch";
-  silent.delay = 40s;
-  silent.skip = 1;  // It opens.
-  silent.times = 1;
-  a.transport.faults().add(silent);
-  a.start(sim);
-  ASSERT_TRUE(eventually([&] { return a.view->synced; }, 2min));
-  EXPECT_EQ(a.metric("gpusharing_watch_current", {{"resource", "nodes"}}), 1);
+  slow.skip = slow.times = 1;  // One opens, and its chunks come too late.
+  b.transport.faults().add(slow);
+  b.start(sim);
+  ASSERT_TRUE(eventually([&] { return a.view->synced && b.view->synced; }, 2min));
+  EXPECT_EQ(b.metric("gpusharing_watch_current", {{"resource", "nodes"}}), 1);
 }
 
 TEST_F(ManagerTest, WatchesFollowTheDaemonSetsThatAreDiscovered) {
-  create("/api/v1/namespaces", R"({"apiVersion":"v1","kind":"Namespace","metadata":{"name":"other"}})");
+  add_namespace("other");
   create_plugin("gpu-operator");
   a.options.operand_namespaces = {"gpu-operator", "other"};
   a.start(sim);
@@ -191,50 +148,44 @@ TEST_F(ManagerTest, WatchesFollowTheDaemonSetsThatAreDiscovered) {
   EXPECT_EQ(server.open_watches(), streams);
 }
 
-TEST_F(ManagerTest, ANamespaceThatCannotBeReadIsReportedByEventAndTheRestIsReady) {
+// What the Events say that they cannot be read.
+std::set<std::string> forbidden(const sim::ApiServer& server) {
+  std::set<std::string> out;
+  for (const Json& event : server.list({"events.k8s.io", "v1", "events"}))
+    if (event["reason"] == "Forbidden") out.insert(event["regarding"]["name"]);
+  return out;
+}
+
+// A namespace of a plugin does not keep the operator from its work elsewhere.
+TEST_F(ManagerTest, ANamespaceThatCannotBeReadIsReportedByEventAndByAReadyProbe) {
   create_plugin("gpu-operator");
   a.transport.faults().add(always(sim::Fault::forbidden, "pods"));
-  a.start(sim);
+  Runtime runtime = a.runtime(sim);
+  const auto view = runtime.view;
+  Manager manager(std::move(runtime), a.options, sim.io.get_executor());
+  manager.start();
   run(3min);
-  EXPECT_TRUE(a.view->synced) << "refused is not loading";
-  const auto events = server.list({"events.k8s.io", "v1", "events"});
-  const bool told = std::any_of(events.begin(), events.end(), [](const Json& event) {
-    return event["reason"] == "Forbidden" && event["regarding"]["name"] == "gpu-operator";
-  });
-  EXPECT_TRUE(told);
+  EXPECT_TRUE(view->synced) << "refused is not loading";
+  EXPECT_TRUE(manager.ready().ok);
+  EXPECT_THAT(manager.ready().text, HasSubstr("ok, leading\nwithout pods of gpu-operator"));
+  EXPECT_TRUE(forbidden(server).contains("gpu-operator"));
   EXPECT_EQ(a.metric("gpusharing_findings", {{"severity", "error"}, {"reason", "Forbidden"}}), 1);
+  sim.run(end(&manager));
 }
 
 // Nothing is planned then, so nobody but the probe and the Event can say why.
 TEST_F(ManagerTest, ARecordThatCannotBeReadIsReportedByEventAndByTheReadinessProbe) {
   create_plugin("gpu-operator");
   a.transport.faults().add(always(sim::Fault::forbidden, "configmaps"));
-  Runtime runtime = runtime_of(a, sim);
-  runtime.instance = "pod-1";
-  Manager manager(std::move(runtime), a.options, sim.io.get_executor());
+  Manager manager(a.runtime(sim), a.options, sim.io.get_executor());
   manager.start();
   run(1min);
   EXPECT_FALSE(manager.ready().ok);
   EXPECT_THAT(manager.ready().text, HasSubstr("configmaps of gpu-sharing-operator"));
   EXPECT_THAT(manager.ready().text, HasSubstr("forbidden"));
-  const auto events = server.list({"events.k8s.io", "v1", "events"});
-  EXPECT_TRUE(std::ranges::any_of(events, [](const Json& event) {
-    return event["reason"] == "Forbidden" && event["regarding"]["name"] == "gpu-sharing-operator";
-  }));
+  EXPECT_TRUE(forbidden(server).contains("gpu-sharing-operator"));
   a.transport.faults().clear();
   EXPECT_TRUE(eventually([&] { return manager.ready().ok; }, 5min));
-  sim.run(end(&manager));
-}
-
-// A namespace of a plugin does not keep the operator from its work elsewhere.
-TEST_F(ManagerTest, ANamespaceThatCannotBeReadIsNamedByAReadyProbe) {
-  create_plugin("gpu-operator");
-  a.transport.faults().add(always(sim::Fault::forbidden, "pods"));
-  Manager manager(runtime_of(a, sim), a.options, sim.io.get_executor());
-  manager.start();
-  run(1min);
-  EXPECT_TRUE(manager.ready().ok);
-  EXPECT_THAT(manager.ready().text, HasSubstr("ok, leading\nwithout pods of gpu-operator"));
   sim.run(end(&manager));
 }
 
@@ -251,6 +202,7 @@ TEST_F(ManagerTest, AKindThatIsNotServedCostsNoWatchAndIsWatchedAtTheFirstLookAf
   EXPECT_THAT(watches, IsEmpty()) << watches.front();
   install_crds();
   run(31s);
+  EXPECT_EQ(created_policies(), 1U);
   EXPECT_EQ(a.metric("gpusharing_watches", {{"resource", "sharingpolicies"}}), 1);
   EXPECT_EQ(a.metric("gpusharing_watches", {{"resource", "sharingrollouts"}}), 1);
 }
@@ -259,8 +211,7 @@ TEST_F(ManagerTest, AKindThatIsNotServedCostsNoWatchAndIsWatchedAtTheFirstLookAf
 TEST_F(ManagerTest, AfterAnOutageBehindALoadBalancerEveryWatchGoesOnWhereItWas) {
   install_crds();
   create_plugin("gpu-operator");
-  a.start(sim);
-  ASSERT_TRUE(eventually([&] { return a.view->synced && a.view->leading && a.view->idle; }));
+  lead(a);
   run(3min);
   const std::size_t streams = server.open_watches();
   ASSERT_GT(streams, 5U);
@@ -284,7 +235,7 @@ TEST_F(ManagerTest, AfterAnOutageBehindALoadBalancerEveryWatchGoesOnWhereItWas) 
   run(30s);
   EXPECT_GE(watches, 4 * streams) << "each watch has failed as often as a silent one may be silent";
   EXPECT_EQ(server.open_watches(), 0U);
-  create("/api/v1/nodes", R"({"apiVersion":"v1","kind":"Node","metadata":{"name":"n2"}})");
+  add_node("n2");
   a.transport.faults().clear();
   ASSERT_TRUE(eventually([&] { return server.open_watches() == streams && a.view->leading && a.view->idle; }));
   run(1min);
@@ -301,6 +252,42 @@ TEST_F(ManagerTest, ADryRunWritesNothingNotEvenTheLease) {
   EXPECT_THAT(writes, IsEmpty());
   EXPECT_THAT(lease_writes, IsEmpty());
   EXPECT_THAT(a.log, HasSubstr("Would act (dry run)"));
+}
+
+// In the state ConfigMap, where commands of people read them.
+TEST_F(ManagerTest, TheOptionsOfTheOperatorThatLeadsAreRecordedUnlessAllAreDefaults) {
+  const auto recorded = [&] {
+    return get("/api/v1/namespaces/gpu-sharing-operator/configmaps/gpu-sharing-operator-state")
+        .value(Json::json_pointer("/data/options.json"), "none");
+  };
+  install_crds();
+  create_plugin("gpu-operator");
+  post("/api/v1/namespaces/gpu-operator/configmaps",
+       R"({"metadata":{"name":"mps-config"},"data":{"any":"version: v1\n"}})");
+  merge("/api/v1/nodes/n1", R"({"metadata":{"labels":{"nvidia.com/gpu.present":"true","nvidia.com/gpu.count":"2"}}})");
+  for (OneOperator* one : {&a, &b}) {
+    one->options.operand_namespaces.clear();
+    one->options.settle = 10s;
+  }
+  OneOperator usual{sim, server, "usual"};
+  usual.options = a.options;
+  usual.options.identity = "usual";
+  lead(usual);
+  run(5min);
+  EXPECT_EQ(recorded(), "none");
+  usual.stop->notify();
+  ASSERT_TRUE(eventually([&] { return usual.result.has_value(); }));
+  a.options.cluster_max_unavailable = {3, false};
+  a.start(sim);
+  EXPECT_TRUE(eventually([&] { return recorded() == R"({"cluster-max-unavailable":"3"})"; })) << recorded();
+  run(1min);
+  const std::size_t before = writes.size();
+  run(5min);
+  EXPECT_EQ(writes.size(), before) << "written once";
+  a.stop->notify();
+  ASSERT_TRUE(eventually([&] { return a.result.has_value(); }));
+  b.start(sim);
+  EXPECT_TRUE(eventually([&] { return recorded().empty(); })) << recorded() << ": it has the defaults again";
 }
 
 TEST_F(ManagerTest, AServerThatIsNotThereIsWaitedFor) {

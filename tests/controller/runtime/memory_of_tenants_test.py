@@ -70,8 +70,7 @@ class Server(http.server.ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.foreign, self.events, self.pods = foreign, events, pods
         self.pods_listed = threading.Event()
-        self.delivered, self.ended = threading.Event(), threading.Event()
-        self.watches = 0
+        self.ended = threading.Event()
         self.listed = set()  # Of the foreign ones.
 
 
@@ -126,11 +125,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         try:
             if path.endswith(OURS):
-                self.server.watches += 1
                 for line in self.server.events:
                     self.wfile.write(b"%x\r\n%s\r\n" % (len(line), line))
                 self.wfile.flush()
-                self.server.delivered.set()
             self.server.ended.wait()
         except OSError:
             pass

@@ -1,8 +1,8 @@
-// One line when something begins to fail, a reminder a minute, one line when it is over.
+// One line when something begins to fail, a reminder a minute, one line when it is over; and a finding is logged once
+// for as long as it lasts, also where single passes lack it.
 #include "controller/runtime/outage_log.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
@@ -94,6 +94,26 @@ TEST_F(OutageLogTest, RefusedCredentialsAreOneOutageAndForbiddenKindsOneEach) {
   outages.worked("Watch failed", "nodes");
   outages.worked("Watch failed", "nodes");
   EXPECT_THAT(said(), ElementsAre(AllOf(HasSubstr("Recovered: Watch failed"), HasSubstr("subject=nodes"))));
+}
+
+TEST(ReportedFindingsTest, AFindingIsNewAgainOnlyAfterItWasAbsentForAMinute) {
+  const struct {
+    k8s::Duration at;
+    bool there;
+    bool logged;
+  } passes[] = {
+      {0s, true, true},     {0s, true, false},  // Twice in one pass.
+      {10s, false, false},  {11s, true, false},   {21s, false, false}, {60s, true, false},
+      {119s, false, false}, {120s, false, false}, {130s, true, true},
+  };
+  ReportedFindings findings;
+  for (const auto& pass : passes) {
+    const k8s::MonoTime now = k8s::MonoTime{} + pass.at;
+    const bool logged = pass.there && findings.is_new("Node a01 WaitingForWorkloads pods use it", now);
+    EXPECT_EQ(logged, pass.logged) << pass.at / 1s << " s";
+    findings.end_pass(now);
+  }
+  EXPECT_TRUE(findings.is_new("Node a02 WaitingForWorkloads pods use it", k8s::MonoTime{} + 130s)) << "another one";
 }
 
 }  // namespace

@@ -1,13 +1,12 @@
 // The queue of passes: client-go's cases for one key (util/workqueue queue_test.go, delaying_queue_test.go,
-// rate_limiting_queue_test.go), under their names where there is one.
+// rate_limiting_queue_test.go), under their names where there is one; and what becomes of tasks that fail.
 #include "controller/runtime/pass_queue.h"
 
-#include <gtest/gtest.h>
-
 #include <chrono>
-#include <memory>
+#include <stdexcept>
 #include <string>
 
+#include "controller/runtime/task_group.h"
 #include "tests/controller/sim_time.h"
 
 namespace gso::pass_queue_test {
@@ -33,20 +32,23 @@ class PassQueueTest : public testing::Test {
 };
 
 TEST_F(PassQueueTest, Basic_WhatIsAddedIsTakenAndNothingAfterAShutDown) {
-  sim.start(consume(&queue, &sim.clock, 3ms, &passes));
+  auto ended = sim.start(consume(&queue, &sim.clock, 3ms, &passes));
   for (int i = 0; i < 5; ++i) {
     queue.add();
     sim.clock.run_for(10ms);
   }
   EXPECT_EQ(passes, 5);
   EXPECT_FALSE(queue.queued());
+  EXPECT_FALSE(*ended);
   queue.shut_down();
   queue.add();
   sim.clock.run_for(1s);
+  EXPECT_TRUE(*ended) << "the get that waits";
   EXPECT_EQ(passes, 5);
 }
 
 TEST_F(PassQueueTest, AddWhileProcessing_APassThatIsAddedDuringOneFollowsItOnce) {
+  queue.add();
   queue.add();
   ASSERT_TRUE(queue.try_get());
   queue.add();
@@ -57,15 +59,7 @@ TEST_F(PassQueueTest, AddWhileProcessing_APassThatIsAddedDuringOneFollowsItOnce)
   EXPECT_TRUE(queue.queued());
   EXPECT_TRUE(queue.try_get());
   queue.done();
-  EXPECT_FALSE(queue.try_get()) << "two adds are one";
-}
-
-TEST_F(PassQueueTest, Collapse_WhatIsAddedTwiceIsTakenOnce) {
-  queue.add();
-  queue.add();
-  ASSERT_TRUE(queue.try_get());
-  queue.done();
-  EXPECT_FALSE(queue.queued());
+  EXPECT_FALSE(queue.try_get()) << "two adds are one (Collapse)";
 }
 
 TEST_F(PassQueueTest, QueueDrainageUsingShutDownWithDrainWithDirtyItem_HandsOutWhatIsQueuedOnceMore) {
@@ -79,15 +73,6 @@ TEST_F(PassQueueTest, QueueDrainageUsingShutDownWithDrainWithDirtyItem_HandsOutW
   queue.done();
   sim.clock.run_for(10s);
   EXPECT_FALSE(queue.try_get()) << "what waited for its time is dropped";
-}
-
-TEST_F(PassQueueTest, AWaitingGetEndsAtShutDown) {
-  auto ended = sim.start(consume(&queue, &sim.clock, 0ms, &passes));
-  sim.clock.run_for(1s);
-  EXPECT_FALSE(*ended);
-  queue.shut_down();
-  sim.clock.run_for(1ms);
-  EXPECT_TRUE(*ended);
 }
 
 TEST_F(PassQueueTest, SimpleQueue_ADelayedPassComesWhenItIsDueAndNotBefore) {
@@ -119,22 +104,19 @@ TEST_F(PassQueueTest, Deduping_ALaterTimeIsIgnoredAnEarlierOneWins) {
   EXPECT_EQ(passes, 2);
 }
 
+// A delay of nothing, or less, is none.
 TEST_F(PassQueueTest, APassAtOnceLeavesTheTimeOfALaterOne) {
   sim.start(consume(&queue, &sim.clock, 0ms, &passes));
   queue.add_after(50ms);
+  for (const Duration at_once : {0ms, -1000ms}) {
+    queue.add_after(at_once);
+    sim.clock.run_for(1ms);
+  }
   queue.add();
   sim.clock.run_for(1ms);
-  EXPECT_EQ(passes, 1);
+  EXPECT_EQ(passes, 3);
   sim.clock.run_for(50ms);
-  EXPECT_EQ(passes, 2);
-}
-
-TEST_F(PassQueueTest, ANegativeOrZeroDelayAddsAtOnce) {
-  queue.add_after(0ms);
-  EXPECT_TRUE(queue.try_get());
-  queue.done();
-  queue.add_after(-1s);
-  EXPECT_TRUE(queue.try_get());
+  EXPECT_EQ(passes, 4);
 }
 
 TEST_F(PassQueueTest, RateLimitingQueue_BacksOffAndForgetStartsAfresh) {
@@ -171,6 +153,43 @@ TEST_F(PassQueueTest, Metrics_TimesAreThoseOfTheClock) {
     EXPECT_TRUE(page.contains("workqueue_" + std::string(line) + of_fleet + "1\n")) << line << "\n" << page;
   EXPECT_TRUE(page.contains("workqueue_queue_duration_seconds_sum" + of_fleet + "0.05\n")) << page;
   EXPECT_TRUE(page.contains("workqueue_work_duration_seconds_sum" + of_fleet + "0.03\n")) << page;
+}
+
+boost::asio::awaitable<void> throw_something() {
+  throw std::runtime_error("a bug");
+  co_return;
+}
+
+boost::asio::awaitable<void> wait_a_day(k8s::Clock* clock) {
+  co_await clock->sleep_for(24h);
+}
+
+boost::asio::awaitable<std::string> thrown_by_join(TaskGroup* tasks) {
+  std::string what;
+  try {
+    co_await tasks->join();
+  } catch (const std::exception& e) {
+    what = e.what();
+  }
+  co_return what;
+}
+
+TEST(TaskGroupTest, WhatATaskThrowsReachesWhoeverJoinsUnlessItIsReportedAtOnceAndACancelledOneIsNoFailure) {
+  Sim sim;
+  TaskGroup tasks{&sim.clock};
+  tasks.spawn(sim.io.get_executor(), throw_something());
+  EXPECT_EQ(sim.run(thrown_by_join(&tasks)), "a bug");
+  EXPECT_EQ(tasks.size(), 0U);
+  std::string reported;
+  tasks.on_failure([&reported](const std::string& what) { reported = what; });
+  tasks.spawn(sim.io.get_executor(), throw_something());
+  EXPECT_EQ(sim.run(thrown_by_join(&tasks)), "");
+  EXPECT_EQ(reported, "a bug");
+  TaskGroup cancelled{&sim.clock};
+  cancelled.spawn(sim.io.get_executor(), wait_a_day(&sim.clock));
+  sim.clock.run_for(1s);
+  cancelled.cancel();
+  EXPECT_EQ(sim.run(thrown_by_join(&cancelled)), "");
 }
 
 }  // namespace

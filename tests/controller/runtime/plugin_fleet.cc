@@ -1,15 +1,30 @@
 #include "tests/controller/runtime/plugin_fleet.h"
 
-#include <gtest/gtest.h>
-
 #include "reconcilers/model/labels.h"
 #include "reconcilers/profile/profile.h"
 
 namespace gso {
+namespace {
 
 std::string time_slicing(int replicas) {
   return "version: v1\nsharing:\n  timeSlicing:\n    resources:\n    - {name: nvidia.com/gpu, replicas: " +
          std::to_string(replicas) + "}\n";
+}
+
+}  // namespace
+
+PluginFleetTest::PluginFleetTest(int replicas) {
+  create_plugin("gpu-operator");
+  post("/api/v1/namespaces/gpu-operator/configmaps",
+       Json{{"metadata", {{"name", "mps-config"}}}, {"data", {{"any", time_slicing(replicas)}}}}.dump());
+}
+
+std::string PluginFleetTest::revision(int replicas) {
+  return revision_of(parse_profile(time_slicing(replicas)).profile);
+}
+
+void PluginFleetTest::edit(int replicas) {
+  merge(kConfigMap, {{"data", {{"any", time_slicing(replicas)}}}});
 }
 
 std::string PluginFleetTest::create_pod(const std::string& ns, const std::string& name, const std::string& node,
@@ -21,18 +36,14 @@ std::string PluginFleetTest::create_pod(const std::string& ns, const std::string
   if (of_plugin) {
     const std::string daemonset = "nvidia-device-plugin-daemonset";
     const Json owner = get("/apis/apps/v1/namespaces/gpu-operator/daemonsets/" + daemonset);
-    metadata["labels"] = {{"app", daemonset}};
+    metadata["labels"] = {{"app", "plugin"}};
     metadata["ownerReferences"] = {{{"apiVersion", "apps/v1"},
                                     {"kind", "DaemonSet"},
                                     {"name", daemonset},
                                     {"controller", true},
                                     {"uid", owner["metadata"]["uid"]}}};
   }
-  create(path, Json{{"apiVersion", "v1"},
-                    {"kind", "Pod"},
-                    {"metadata", metadata},
-                    {"spec", {{"nodeName", node}, {"containers", {container}}}}}
-                   .dump());
+  post(path, Json{{"metadata", metadata}, {"spec", {{"nodeName", node}, {"containers", {container}}}}}.dump());
   const Json status{{"name", "nvidia-device-plugin"}, {"ready", true}, {"state", {{"running", Json::object()}}}};
   merge(path + "/" + name + "/status", {{"status",
                                          {{"phase", "Running"},
@@ -41,18 +52,8 @@ std::string PluginFleetTest::create_pod(const std::string& ns, const std::string
   return get(path + "/" + name)["metadata"]["uid"];
 }
 
-void PluginFleetTest::create_config(int replicas) {
-  const Json config{{"apiVersion", "v1"},
-                    {"kind", "ConfigMap"},
-                    {"metadata", {{"name", "mps-config"}}},
-                    {"data", {{"any", time_slicing(replicas)}}}};
-  create("/api/v1/namespaces/gpu-operator/configmaps", config.dump());
-}
-
-void PluginFleetTest::add_sharing_node(const std::string& name, const Json& labels) {
-  create_pod("gpu-operator", "plugin-" + name, name, "", true);
-  const std::string loaded = revision_of(parse_profile(time_slicing(4)).profile);
-  const Json annotations{{kRevisionAnnotation, loaded}, {kProfileAnnotation, "mps-config/any"}};
+std::string PluginFleetTest::add_sharing_node(const std::string& name, const Json& labels) {
+  const Json annotations{{kRevisionAnnotation, revision(4)}, {kProfileAnnotation, "mps-config/any"}};
   Json all{{"nvidia.com/gpu.present", "true"}, {"nvidia.com/gpu.count", "2"}};
   all.update(labels);
   merge("/api/v1/nodes/" + name, {{"metadata", {{"annotations", annotations}, {"labels", all}}}});
@@ -60,15 +61,15 @@ void PluginFleetTest::add_sharing_node(const std::string& name, const Json& labe
                                                {{"capacity", {{"nvidia.com/gpu", "8"}}},
                                                 {"allocatable", {{"nvidia.com/gpu", "8"}}},
                                                 {"conditions", {{{"type", "Ready"}, {"status", "True"}}}}}}});
+  return create_pod("gpu-operator", "plugin-" + name, name, "", true);
 }
 
-void PluginFleetTest::merge(const std::string& path, const Json& body) {
-  const k8s::HttpResponse answer = send(k8s::Method::patch, path, body.dump());
-  ASSERT_EQ(answer.status, 200) << answer.body;
+PluginFleetTest::Json PluginFleetTest::annotations(const std::string& node) {
+  return get("/api/v1/nodes/" + node)["metadata"]["annotations"];
 }
 
-PluginFleetTest::Json PluginFleetTest::get(const std::string& path) {
-  return Json::parse(send(k8s::Method::get, path, "").body);
+bool PluginFleetTest::in_change(const std::string& node) {
+  return annotations(node).contains(std::string(kChangeAnnotation));
 }
 
 }  // namespace gso

@@ -8,22 +8,27 @@
 
 namespace gso {
 
-// A profile of so many replicas.
-std::string time_slicing(int replicas);
-
 class PluginFleetTest : public ManagerTest {
  protected:
   using Json = nlohmann::json;
 
+  static constexpr const char* kConfigMap = "/api/v1/namespaces/gpu-operator/configmaps/mps-config";
+
+  // The plugin, and its ConfigMap: key `any` time-slices into so many replicas.
+  explicit PluginFleetTest(int replicas = 4);
+  // The revision of a profile of so many replicas.
+  static std::string revision(int replicas);
+  // The key time-slices into so many replicas from now on.
+  void edit(int replicas = 2);
   // Its uid. `gpus`: its limit of nvidia.com/gpu, empty: none. `of_plugin`: of the plugin's DaemonSet.
   std::string create_pod(const std::string& ns, const std::string& name, const std::string& node,
-                         const std::string& gpus, bool of_plugin);
-  // The plugin's ConfigMap: key `any` time-slices into so many replicas.
-  void create_config(int replicas);
-  // The Node, which exists, runs four replicas of two GPUs, and has a pod of the plugin. `labels`: further ones.
-  void add_sharing_node(const std::string& name, const Json& labels = Json::object());
-  void merge(const std::string& path, const Json& body);
-  Json get(const std::string& path);
+                         const std::string& gpus, bool of_plugin = false);
+  // The Node, which exists, runs four replicas of two GPUs, and has a pod of the plugin, whose uid is returned.
+  // `labels`: further ones.
+  std::string add_sharing_node(const std::string& name, const Json& labels = Json::object());
+  void merge(const std::string& path, const Json& body) { ManagerTest::merge(path, body.dump()); }
+  [[nodiscard]] Json annotations(const std::string& node);
+  bool in_change(const std::string& node);
 };
 
 }  // namespace gso

@@ -2,9 +2,7 @@
 #include "controller/serving/admission_review.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -57,6 +55,10 @@ class AdmissionReviewTest : public testing::Test {
     EXPECT_EQ(out["kind"], "AdmissionReview");
     EXPECT_EQ(out["response"]["uid"], "u-1");
     return out["response"];
+  }
+  // The text of the answer to these bytes.
+  std::string said(const std::string& review, bool beginning = false) {
+    return answer_review(review, parts, beginning).body;
   }
   double counted(const std::string& kind, const std::string& result) {
     return parts.metrics->value("gpusharing_admission_reviews_total", {{"kind", kind}, {"result", result}});
@@ -118,12 +120,9 @@ TEST_F(AdmissionReviewTest, RefusesAsTheApiServerRefusesAnInvalidObject) {
   EXPECT_EQ(counted("ConfigMap", "refused"), 1);
 }
 
-TEST_F(AdmissionReviewTest, AllowsAConfigMapThatNoPluginReads) {
+TEST_F(AdmissionReviewTest, AllowsAConfigMapThatNoPluginReadsAndWarnsOfDoubts) {
   EXPECT_EQ(answer(review_of(config_map("other", kBad))), (Json{{"uid", "u-1"}, {"allowed", true}}));
   EXPECT_EQ(counted("ConfigMap", "allowed"), 1);
-}
-
-TEST_F(AdmissionReviewTest, AllowsWithWarnings) {
   const Json response = answer(review_of(config_map("mps-config", "version: v1\nnonsense: 1\n")));
   EXPECT_EQ(response["allowed"], true);
   ASSERT_EQ(response["warnings"].size(), 1U);
@@ -131,33 +130,26 @@ TEST_F(AdmissionReviewTest, AllowsWithWarnings) {
   EXPECT_EQ(counted("ConfigMap", "warned"), 1);
 }
 
-TEST_F(AdmissionReviewTest, ADryRunGetsTheSameAnswer) {
-  Json review = review_of(config_map("mps-config", kBad));
-  const Json before = answer(review);
-  review["request"]["dryRun"] = true;
-  EXPECT_EQ(answer(review), before);
-}
-
-// What kubectl shows of a long warning ends with the command for the rest, which has to find it.
-TEST_F(AdmissionReviewTest, AWarningOfADryRunNamesTheFileOfItsAuthor) {
-  Json review = review_of(config_map("mps-config", "version: v1\n" + std::string(300, 'x') + ": 1\n"));
-  EXPECT_THAT(answer(review)["warnings"][0].get<std::string>(),
-              HasSubstr("(all of it: kubectl get configmap mps-config "));
-  review["request"]["dryRun"] = true;
-  EXPECT_THAT(answer(review)["warnings"][0].get<std::string>(),
-              HasSubstr("(all of it: gpu-sharing-operator lint FILE)"));
+// What kubectl shows of a long warning ends with the command for the rest, which has to find it: in the file.
+TEST_F(AdmissionReviewTest, ADryRunGetsTheSameAnswerWithTheFileOfItsAuthor) {
+  const auto both = [this](const std::string& text) {
+    Json review = review_of(config_map("mps-config", text));
+    const Json before = answer(review);
+    review["request"]["dryRun"] = true;
+    return std::pair(before, answer(review));
+  };
+  const auto [refused, refused_dry] = both(kBad);
+  EXPECT_EQ(refused_dry, refused);
+  const auto [warned, warned_dry] = both("version: v1\n" + std::string(300, 'x') + ": 1\n");
+  EXPECT_THAT(warned["warnings"][0].get<std::string>(), HasSubstr("(all of it: kubectl get configmap mps-config "));
+  EXPECT_THAT(warned_dry["warnings"][0].get<std::string>(), HasSubstr("(all of it: gpu-sharing-operator lint FILE)"));
 }
 
 TEST_F(AdmissionReviewTest, WhatCannotBeReadIsNoAnswer) {
   const Json good = review_of(config_map("mps-config", kBad));
-  const auto without = [&](const char* field) {
+  const auto changed = [&](const Json& merged) {
     Json out = good;
-    out["request"].erase(field);
-    return out.dump();
-  };
-  const auto with = [&](const char* field, const Json& value) {
-    Json out = good;
-    out[field] = value;
+    out.merge_patch(merged);
     return out.dump();
   };
   const std::string texts[] = {"",
@@ -165,11 +157,11 @@ TEST_F(AdmissionReviewTest, WhatCannotBeReadIsNoAnswer) {
                                "null",
                                "[]",
                                good.dump().substr(0, 100),
-                               without("uid"),
-                               without("object"),
-                               with("request", "text"),
-                               with("apiVersion", "admission.k8s.io/v1beta1"),
-                               with("kind", "Status"),
+                               changed({{"request", {{"uid", nullptr}}}}),
+                               changed({{"request", {{"object", nullptr}}}}),
+                               changed({{"request", "text"}}),
+                               changed({{"apiVersion", "admission.k8s.io/v1beta1"}}),
+                               changed({{"kind", "Status"}}),
                                std::string(1'000'000, '['),
                                R"({"a":)" + std::string(300, '[') + std::string(300, ']') + "}"};
   for (const std::string& text : texts) EXPECT_EQ(answer_review(text, parts).status, 400) << text.substr(0, 200);
@@ -226,47 +218,37 @@ TEST_F(AdmissionReviewTest, WhatIsTooLargeToCheckIsAllowedWithAWarning) {
 }
 
 // Whoever sends many reviews must not take the time in which the Lease is renewed.
-TEST_F(AdmissionReviewTest, BeyondItsShareOfTimeObjectsAreAllowedUnchecked) {
+TEST_F(AdmissionReviewTest, BeyondTheShareOfTimeOfTheirKindObjectsAreAllowedUnchecked) {
   Sim sim;
   parts.clock = &sim.clock;
   const std::string review = review_of(config_map("mps-config", kBad)).dump();
-  EXPECT_THAT(answer_review(review, parts).body, HasSubstr(R"("allowed":false)"));
+  parts.time->workloads.take(sim.clock.monotonic(), 100'000);
+  EXPECT_THAT(said(written_by_the_api_server("Pod", "big", pod_with_args(5'000))), HasSubstr("was not checked"));
+  EXPECT_THAT(said(review), HasSubstr(R"("allowed":false)")) << "Pods take no time from the checks of profiles";
   parts.time->config_maps.take(sim.clock.monotonic(), 400.1);
-  EXPECT_THAT(answer_review(review, parts).body,
+  EXPECT_THAT(said(review),
               testing::AllOf(HasSubstr(R"("allowed":true)"), HasSubstr("was not checked: the webhook has too many")));
   EXPECT_EQ(counted("ConfigMap", "busy"), 1);
   sim.clock.run_for(std::chrono::milliseconds(3));
-  EXPECT_THAT(answer_review(review, parts).body, HasSubstr(R"("allowed":false)"));
-}
-
-TEST_F(AdmissionReviewTest, PodsTakeNoTimeFromTheChecksOfProfiles) {
-  Sim sim;
-  parts.clock = &sim.clock;
-  parts.time->workloads.take(sim.clock.monotonic(), 100'000);
-  EXPECT_THAT(answer_review(written_by_the_api_server("Pod", "big", pod_with_args(5'000)), parts).body,
-              HasSubstr("was not checked"));
-  EXPECT_THAT(answer_review(review_of(config_map("mps-config", kBad)).dump(), parts).body,
-              HasSubstr(R"("allowed":false)"));
+  EXPECT_THAT(said(review), HasSubstr(R"("allowed":false)"));
 }
 
 // The server keeps no more of a very long one.
 TEST_F(AdmissionReviewTest, TheBeginningOfAReviewIsEnoughToAllowIt) {
-  const auto beginning = [](const std::string& review) { return review.substr(0, 5'000); };
   const std::string pod = pod_with_args(10'000);
-  EXPECT_THAT(answer_review(beginning(written_by_the_api_server("Pod", "big", pod)), parts, true).body,
+  const std::string of_pod = written_by_the_api_server("Pod", "big", pod).substr(0, 5'000);
+  const std::string of_secret = written_by_the_api_server("Secret", "big", pod).substr(0, 5'000);
+  EXPECT_THAT(said(of_pod, true),
               testing::AllOf(HasSubstr(R"("allowed":true)"), HasSubstr("pod/big is too large to check")));
-  EXPECT_THAT(answer_review(beginning(written_by_the_api_server("Secret", "big", pod)), parts, true).body,
+  EXPECT_THAT(said(of_secret, true),
               testing::AllOf(HasSubstr(R"("allowed":true)"), testing::Not(HasSubstr("warnings"))));
-  EXPECT_EQ(answer_review(beginning(written_by_the_api_server("Pod", "big", pod)), parts).status, 400);
+  EXPECT_EQ(answer_review(of_pod, parts).status, 400);
   EXPECT_EQ(answer_review(R"({"a":")" + std::string(5'000, 'x'), parts, true).status, 400);
 }
 
-TEST_F(AdmissionReviewTest, BracketsInTextsAreNoLevels) {
-  Json object = config_map("mps-config", "version: v1\n# " + std::string(500, '[') + "\\\"\n");
-  EXPECT_EQ(answer(review_of(object))["allowed"], true);
-}
-
-TEST_F(AdmissionReviewTest, MembersOfOtherTypesAreAllowedUnseen) {
+TEST_F(AdmissionReviewTest, MembersOfOtherTypesAreAllowedUnseenAndBracketsInTextsAreNoLevels) {
+  const Json brackets = config_map("mps-config", "version: v1\n# " + std::string(500, '[') + "\\\"\n");
+  EXPECT_EQ(answer(review_of(brackets))["allowed"], true);
   for (const Json& object : {Json(4), Json("text"), Json::array(), Json{{"kind", 4}}, Json{{"kind", "Secret"}}})
     EXPECT_EQ(answer(review_of(object))["allowed"], true) << object;
   Json odd = config_map("mps-config", kBad);

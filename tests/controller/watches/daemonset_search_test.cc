@@ -2,17 +2,9 @@
 #include "controller/watches/daemonset_search.h"
 
 #include <fmt/format.h>
-#include <gtest/gtest.h>
-
-#include <chrono>
-#include <string>
 
 #include "controller/runtime/task_group.h"
-#include "k8sclient/api/client.h"
-#include "tests/controller/sim_time.h"
-#include "tests/sim/apiserver/api_server.h"
-#include "tests/sim/apiserver/in_process_transport.h"
-#include "tests/sim/apiserver/local_request.h"
+#include "tests/controller/our_cluster.h"
 
 namespace gso::daemonset_search_test {
 namespace {
@@ -27,19 +19,12 @@ ClusterPolicy cluster_policy() {
   return out;
 }
 
-class DaemonSetSearchTest : public testing::Test {
+class DaemonSetSearchTest : public SimulatedServer {
  protected:
+  DaemonSetSearchTest() : SimulatedServer(24h) {}
   ~DaemonSetSearchTest() override {
     search.stop();
     EXPECT_TRUE(sim.clock.run_until([&] { return tasks.size() == 0; }, 1min));
-  }
-  void post(const std::string& path, const std::string& body) {
-    const k8s::HttpResponse answer = server.handle(sim::local_request(k8s::Method::post, path, body), {});
-    ASSERT_EQ(answer.status, 201) << answer.body;
-  }
-  void add_namespace(const std::string& ns) {
-    post("/api/v1/namespaces",
-         fmt::format(R"({{"apiVersion":"v1","kind":"Namespace","metadata":{{"name":"{}"}}}})", ns));
   }
   void add_daemonset(const std::string& ns, const std::string& name, const std::string& container,
                      const std::string& owner = "", const std::string& text = "") {
@@ -49,7 +34,7 @@ class DaemonSetSearchTest : public testing::Test {
                  "name":"cluster-policy","uid":"{}","controller":true}}])",
                                     owner);
     post(fmt::format("/apis/apps/v1/namespaces/{}/daemonsets", ns),
-         fmt::format(R"({{"apiVersion":"apps/v1","kind":"DaemonSet","metadata":{{"name":"{0}","namespace":"{1}"{2}}},
+         fmt::format(R"({{"metadata":{{"name":"{0}","namespace":"{1}"{2}}},
            "spec":{{"selector":{{"matchLabels":{{"app":"{0}"}}}},"template":{{"metadata":{{"labels":{{"app":"{0}"}}}},
            "spec":{{"containers":[{{"name":"{3}","image":"i","env":[{{"name":"X","value":"{4}"}}]}}]}}}}}}}})",
                      name, ns, owners, container, text));
@@ -59,16 +44,6 @@ class DaemonSetSearchTest : public testing::Test {
     return sim.clock.run_until([&] { return search.decide(); }, within);
   }
 
-  Sim sim;
-  // Owners of DaemonSets are in the store alone: nothing collects them meanwhile.
-  static sim::ApiServerOptions without_collector() {
-    sim::ApiServerOptions options;
-    options.collector_delay = 24h;
-    return options;
-  }
-  sim::ApiServer server{sim.io.get_executor(), sim.clock, without_collector()};
-  sim::InProcessTransport transport{server, {}};
-  k8s::ApiClient client{&transport, &sim.clock, {}};
   World world;
   PlannerSettings settings;
   TaskGroup tasks{&sim.clock};
@@ -122,10 +97,7 @@ TEST_F(DaemonSetSearchTest, LooksOnceAnHourAndSoonerWhileSomethingIsMissing) {
 }
 
 TEST_F(DaemonSetSearchTest, TriesAgainAfterAFailureAndSaysSo) {
-  sim::FaultRule rule;
-  rule.fault = sim::Fault::forbidden;
-  rule.resource = "daemonsets";
-  transport.faults().add(rule);
+  transport.faults().add(always(sim::Fault::forbidden, "daemonsets"));
   world.clusterpolicies.mark_synced();
   tasks.spawn(sim.io.get_executor(), search.run());
   EXPECT_FALSE(decides(20s));

@@ -1,9 +1,6 @@
 // Nodes from protobuf are what they are from JSON.
-#include <gtest/gtest.h>
 
 #include <cstdint>
-#include <protozero/pbf_writer.hpp>
-#include <string>
 #include <utility>
 
 #include "k8sclient/watch/watch_decoder.h"
@@ -69,33 +66,26 @@ TEST(ProtobufNodes, AreWhatTheSameApiServerWritesInJson) {
   EXPECT_EQ(protobuf->room.memory, std::int64_t{1'427'181'568} * 1024);
 }
 
-TEST(ProtobufNodes, ADeletionHasItsTimeAndTheAbsentOneHasNone) {
-  std::string time;
-  pbf_writer(time).add_int64(1, 1'767'323'045);
-  const auto node_with = [](const std::string& deletion) {
+TEST(ProtobufNodes, ADeletionHasItsTimeTheAbsentOneNoneAndAnnotationsAreUtf8WhateverAClientHasWritten) {
+  const auto node_with = [](protozero::pbf_tag_type field, const std::string& content) {
     std::string meta;
     pbf_writer fields(meta);
     fields.add_string(1, "a");
-    fields.add_message(9, deletion);
+    fields.add_message(field, content);
     return project_node(envelope("Node", holding(1, meta)));
   };
-  const auto deleted = node_with(time);
-  ASSERT_TRUE(deleted && deleted->meta.deletion_timestamp);
-  EXPECT_EQ(k8s::format_time(*deleted->meta.deletion_timestamp), "2026-01-02T03:04:05Z");
-  EXPECT_FALSE(node_with("")->meta.deletion_timestamp) << "JSON says null";
-  std::string never;
-  pbf_writer(never).add_int64(1, INT64_MAX);
-  EXPECT_FALSE(node_with(never)->meta.deletion_timestamp);
-}
-
-TEST(ProtobufNodes, AnnotationsAreUtf8WhateverAClientHasWritten) {
-  std::string meta;
-  pbf_writer fields(meta);
-  fields.add_string(1, "a");
-  fields.add_message(12, map_entry("gpusharing.dev/hold", "tr\xffue"));
-  const auto node = project_node(envelope("Node", holding(1, meta)));
-  ASSERT_TRUE(node);
-  EXPECT_EQ(node->meta.annotations.get("gpusharing.dev/hold"), "tr\xEF\xBF\xBDue");
+  const auto deleted_at = [&](std::int64_t seconds) {
+    std::string time;
+    pbf_writer(time).add_int64(1, seconds);
+    return node_with(9, time)->meta.deletion_timestamp;
+  };
+  ASSERT_TRUE(deleted_at(1'767'323'045));
+  EXPECT_EQ(k8s::format_time(*deleted_at(1'767'323'045)), "2026-01-02T03:04:05Z");
+  EXPECT_FALSE(node_with(9, "")->meta.deletion_timestamp) << "JSON says null";
+  EXPECT_FALSE(deleted_at(INT64_MAX));
+  const auto annotated = node_with(12, map_entry("gpusharing.dev/hold", "tr\xffue"));
+  ASSERT_TRUE(annotated);
+  EXPECT_EQ(annotated->meta.annotations.get("gpusharing.dev/hold"), "tr\xEF\xBF\xBDue");
 }
 
 TEST(ProtobufNodes, WhatCannotBeReadNamesTheNodeAndTheField) {

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -17,16 +18,34 @@ std::string padded(std::string json) {
   return json;
 }
 
-std::string pod(int number) {
+// `version` 0: its number. `more`: further fields of it.
+std::string pod(int number, int version = 0, const std::string& more = "") {
   return padded(fmt::format(
       R"({{"apiVersion":"v1","kind":"Pod","metadata":{{"namespace":"a-namespace-with-a-long-name","name":"a-pod-with-a-long-name-{0}",)"
-      R"("uid":"00000000-0000-0000-0000-{0:012}","resourceVersion":"{0}"}}}})",
-      number));
+      R"("uid":"00000000-0000-0000-0000-{0:012}","resourceVersion":"{1}"{2})",
+      number, version == 0 ? number : version, more.empty() ? "}}" : more));
 }
+
+// One scope and its store, which has room for so many bytes.
+class ScopeSinkTest : public testing::Test {
+ protected:
+  // A complete view with these.
+  void view(std::initializer_list<int> numbers) {
+    sink.init();
+    for (const int number : numbers) ASSERT_TRUE(sink.init_apply(pod(number)));
+    sink.init_done();
+  }
+  const k8s::ObjectKey key = project_pod(pod(1))->meta.key();
+  k8s::Store<Pod> store;
+  ScopeCounts counts;
+  k8s::StoreBudget<Pod> budget{
+      &store, [](const Pod& pod) { return pod.meta.name.ends_with("9") ? std::size_t{300} : std::size_t{100}; }, 200};
+  ScopeSink<Pod> sink{&store, &counts, &project_pod, nullptr, &budget};
+};
 
 // A watch that hangs brings the deletion later than a GET that found the object gone: its name must not be needed from
 // the store then.
-TEST(ScopeSink, AnObjectThatLeftTheStoreByAnotherWayIsReleasedAllTheSame) {
+TEST(ScopeSinks, AnObjectThatLeftTheStoreByAnotherWayIsReleasedAllTheSame) {
   constexpr int kPods = 64;
   k8s::Store<Pod> store;
   ScopeCounts counts;
@@ -50,10 +69,7 @@ TEST(ScopeSink, AnObjectThatLeftTheStoreByAnotherWayIsReleasedAllTheSame) {
   EXPECT_EQ(store.size(), 0U);
 }
 
-TEST(ScopeSink, AnObjectThatIsDeletedWhileTheFirstViewIsSentIsNotInIt) {
-  k8s::Store<Pod> store;
-  ScopeCounts counts;
-  ScopeSink<Pod> sink(&store, &counts, &project_pod);
+TEST_F(ScopeSinkTest, AnObjectThatIsDeletedWhileTheFirstViewIsSentIsNotInIt) {
   for (int view = 0; view < 2; ++view) {
     sink.init();
     ASSERT_TRUE(sink.init_apply(pod(1)));
@@ -65,14 +81,8 @@ TEST(ScopeSink, AnObjectThatIsDeletedWhileTheFirstViewIsSentIsNotInIt) {
   }
 }
 
-TEST(ScopeSink, WhatHasNoRoomIsLeftOutAndCounted) {
-  k8s::Store<Pod> store;
-  ScopeCounts counts;
-  k8s::StoreBudget<Pod> budget(&store, [](const Pod& /*pod*/) { return std::size_t{100}; }, 200);
-  ScopeSink<Pod> sink(&store, &counts, &project_pod, nullptr, &budget);
-  sink.init();
-  for (int i = 1; i <= 4; ++i) ASSERT_TRUE(sink.init_apply(pod(i)));
-  sink.init_done();
+TEST_F(ScopeSinkTest, WhatHasNoRoomIsLeftOutAndCounted) {
+  view({1, 2, 3, 4});
   EXPECT_EQ(store.size(), 2U);
   EXPECT_EQ(sink.left_out().count(), 2U);
   EXPECT_EQ(sink.left_out().example(), "a-namespace-with-a-long-name/a-pod-with-a-long-name-3");
@@ -88,8 +98,17 @@ TEST(ScopeSink, WhatHasNoRoomIsLeftOutAndCounted) {
   EXPECT_EQ(sink.left_out().count(), 0U) << "what goes is not left out any more";
 }
 
+// Another list would leave it out again.
+TEST_F(ScopeSinkTest, AnObjectThatIsLargerThanAllRoomCausesNoFurtherList) {
+  view({1, 9});
+  EXPECT_EQ(sink.left_out().count(), 1U);
+  EXPECT_FALSE(budget.has_room_again());
+  ASSERT_TRUE(sink.remove(pod(1)));
+  EXPECT_FALSE(budget.has_room_again());
+}
+
 // Anybody can create pods with KAI's labels that no scheduler places.
-TEST(ScopeSink, PodsThatRunNowhereLeaveRoomForThoseOnNodes) {
+TEST(ScopeSinks, PodsThatRunNowhereLeaveRoomForThoseOnNodes) {
   const auto kai_pod = [](int number, const std::string& node) {
     return fmt::format(R"({{"metadata":{{"name":"p-{0}","namespace":"n","uid":"u-{0}"}},"spec":{{"nodeName":"{1}"}}}})",
                        number, node);
@@ -114,74 +133,35 @@ TEST(ScopeSink, PodsThatRunNowhereLeaveRoomForThoseOnNodes) {
   EXPECT_EQ(sink.placed_left_out().count(), 1U) << "no more than there is room for";
 }
 
-// Another list would leave it out again.
-TEST(ScopeSink, AnObjectThatIsLargerThanAllRoomCausesNoFurtherList) {
-  k8s::Store<Pod> store;
-  ScopeCounts counts;
-  k8s::StoreBudget<Pod> budget(
-      &store, [](const Pod& pod) -> std::size_t { return pod.meta.name.ends_with("2") ? 300 : 100; }, 200);
-  ScopeSink<Pod> sink(&store, &counts, &project_pod, nullptr, &budget);
-  sink.init();
-  for (int i = 1; i <= 2; ++i) ASSERT_TRUE(sink.init_apply(pod(i)));
-  sink.init_done();
-  EXPECT_EQ(sink.left_out().count(), 1U);
-  EXPECT_FALSE(budget.has_room_again());
-  ASSERT_TRUE(sink.remove(pod(1)));
-  EXPECT_FALSE(budget.has_room_again());
-}
-
-TEST(ScopeSink, ARestoredEtcdIsBelieved) {
-  k8s::Store<Pod> store;
-  ScopeCounts counts;
-  ScopeSink<Pod> sink(&store, &counts, &project_pod);
-  sink.init();
-  sink.init_done();
-  const auto version = [&] { return store.find(project_pod(pod(1))->meta.key())->meta.resource_version; };
-  const std::string newer = padded(fmt::format(
-      R"({{"apiVersion":"v1","kind":"Pod","metadata":{{"namespace":"a-namespace-with-a-long-name","name":"a-pod-with-a-long-name-1",)"
-      R"("uid":"{}","resourceVersion":"50"}}}})",
-      project_pod(pod(1))->meta.uid.str()));
-  ASSERT_TRUE(sink.apply(newer));
+TEST_F(ScopeSinkTest, ARestoredEtcdIsBelieved) {
+  view({});
+  const auto version = [&] { return store.find(key)->meta.resource_version; };
+  ASSERT_TRUE(sink.apply(pod(1, 50)));
   ASSERT_TRUE(sink.apply(pod(1)));
   EXPECT_EQ(version(), "50") << "an event that comes late";
   sink.on_relist();
-  sink.init();
-  ASSERT_TRUE(sink.init_apply(pod(1)));
-  sink.init_done();
+  view({1});
   EXPECT_EQ(version(), "1");
 }
 
 // A live GET found it gone while the list was on its way.
-TEST(ScopeSink, APodThatWasSeenGoneStaysGoneThroughARelist) {
-  k8s::Store<Pod> store;
-  ScopeCounts counts;
-  ScopeSink<Pod> sink(&store, &counts, &project_pod);
-  sink.init();
-  ASSERT_TRUE(sink.init_apply(pod(1)));
-  sink.init_done();
-  const k8s::ObjectKey key = project_pod(pod(1))->meta.key();
+TEST_F(ScopeSinkTest, APodThatWasSeenGoneStaysGoneThroughARelist) {
+  view({1});
   sink.on_relist();
   sink.init();
   store.erase_for_good(key);
   ASSERT_TRUE(sink.init_apply(pod(1)));
   sink.init_done();
   EXPECT_EQ(store.find(key), nullptr) << "the list had begun before";
-  sink.init();
-  ASSERT_TRUE(sink.init_apply(pod(1)));
-  sink.init_done();
+  view({1});
   EXPECT_EQ(store.find(key), nullptr) << "a view that is only renewed can be of another server's cache";
   sink.on_relist();
-  sink.init();
-  ASSERT_TRUE(sink.init_apply(pod(1)));
-  sink.init_done();
+  view({1});
   EXPECT_NE(store.find(key), nullptr) << "a restored etcd has it again";
 }
 
 // Who ended how stands in the last state alone, which comes with the deletion.
-TEST(ScopeSink, ListenersSeeTheLastStateBeforeAnObjectGoes) {
-  k8s::Store<Pod> store;
-  ScopeCounts counts;
-  ScopeSink<Pod> sink(&store, &counts, &project_pod);
+TEST_F(ScopeSinkTest, ListenersSeeTheLastStateBeforeAnObjectGoes) {
   std::vector<std::string> seen;
   store.add_listener([&seen](const k8s::ObjectKey&, const auto&, const auto& pod) {
     seen.push_back(pod == nullptr                                    ? "gone"
@@ -189,14 +169,12 @@ TEST(ScopeSink, ListenersSeeTheLastStateBeforeAnObjectGoes) {
                    : pod->containers.front().last_exit_code() == 137 ? "killed"
                                                                      : "other");
   });
-  sink.init();
-  sink.init_done();
+  view({});
   ASSERT_TRUE(sink.apply(pod(1)));
-  const std::string last =
-      R"({"apiVersion":"v1","kind":"Pod","metadata":{"namespace":"a-namespace-with-a-long-name","name":"a-pod-with-a-long-name-1",)"
-      R"("uid":"00000000-0000-0000-0000-000000000001","resourceVersion":"9","deletionTimestamp":"2026-03-01T08:00:00Z"},)"
-      R"("status":{"containerStatuses":[{"name":"c","state":{"terminated":{"exitCode":137}}}]}})";
-  ASSERT_TRUE(sink.remove(padded(last)));
+  ASSERT_TRUE(
+      sink.remove(pod(1, 9,
+                      R"(,"deletionTimestamp":"2026-03-01T08:00:00Z"},)"
+                      R"("status":{"containerStatuses":[{"name":"c","state":{"terminated":{"exitCode":137}}}]}})")));
   EXPECT_EQ(seen, (std::vector<std::string>{"starts", "killed", "gone"}));
 }
 

@@ -1,19 +1,9 @@
 // Watches by scope on the simulated API server: shared stores, lost scopes, refusals; and how long conditions hold.
 #include <fmt/format.h>
-#include <gtest/gtest.h>
-
-#include <chrono>
-#include <memory>
-#include <string>
-#include <vector>
 
 #include "controller/runtime/held_since.h"
 #include "controller/watches/dynamic_watches.h"
-#include "k8sclient/api/client.h"
-#include "tests/controller/sim_time.h"
-#include "tests/sim/apiserver/api_server.h"
-#include "tests/sim/apiserver/in_process_transport.h"
-#include "tests/sim/apiserver/local_request.h"
+#include "tests/controller/our_cluster.h"
 
 namespace gso::watches_test {
 namespace {
@@ -28,41 +18,18 @@ WatchScope pods(const std::string& ns, const std::string& app) {
   return {Kind::pods, ns, {{"app", app}}, ""};
 }
 
-class WatchesTest : public testing::Test {
+class WatchesTest : public SimulatedServer {
  protected:
   WatchesTest() {
-    for (const char* ns : {"one", "two"}) {
-      post("/api/v1/namespaces",
-           std::string(R"({"apiVersion":"v1","kind":"Namespace","metadata":{"name":")") + ns + "\"}}");
-    }
-    for (const char* name : {"a", "b"}) {
+    for (const char* ns : {"one", "two"}) add_namespace(ns);
+    for (const char* name : {"a", "b"})
       post("/api/v1/namespaces/one/configmaps",
-           std::string(R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":")") + name +
-               R"("},"data":{"k":"v"}})");
-    }
+           fmt::format(R"({{"metadata":{{"name":"{}"}},"data":{{"k":"v"}}}})", name));
   }
   ~WatchesTest() override {
     watches.stop();
     tasks.cancel();
     EXPECT_TRUE(sim.clock.run_until([&] { return tasks.size() == 0; }, 1min));
-  }
-  k8s::HttpResponse send(k8s::Method method, const std::string& path, const std::string& body) {
-    return server.handle(sim::local_request(method, path, body), {});
-  }
-  void post(const std::string& path, const std::string& body) {
-    const k8s::HttpResponse answer = send(k8s::Method::post, path, body);
-    ASSERT_EQ(answer.status, 201) << answer.body;
-  }
-  void post_pod(const std::string& ns, const std::string& name, const std::string& labels) {
-    post("/api/v1/namespaces/" + ns + "/pods", R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":")" + name +
-                                                   R"(","labels":)" + labels +
-                                                   R"(},"spec":{"containers":[{"name":"c","image":"i"}]}})");
-  }
-  void fault(sim::Fault fault, const std::string& resource) {
-    sim::FaultRule rule;
-    rule.fault = fault;
-    rule.resource = resource;
-    transport.faults().add(rule);
   }
   void want(std::vector<WatchScope> scopes, Duration then = 5s) {
     watches.want(std::move(scopes));
@@ -70,10 +37,6 @@ class WatchesTest : public testing::Test {
   }
   bool has(const std::string& name) const { return world.configmaps.find(k8s::ObjectKey{"one", name}) != nullptr; }
 
-  Sim sim;
-  sim::ApiServer server{sim.io.get_executor(), sim.clock};
-  sim::InProcessTransport transport{server, {}};
-  k8s::ApiClient client{&transport, &sim.clock, {}};
   World world;
   TaskGroup tasks{&sim.clock};
   int changes = 0;
@@ -95,7 +58,7 @@ TEST_F(WatchesTest, StoresCountAsSyncedAtOnceAndNamespacesSayWhatIsMissing) {
 TEST_F(WatchesTest, AScopeThatIsNoLongerWantedKeepsItsObjectsUntilTheNewOneHasSynced) {
   want({config_map("one", "a")});
   ASSERT_TRUE(has("a"));
-  fault(sim::Fault::server_error, "configmaps");
+  transport.faults().add(always(sim::Fault::server_error, "configmaps"));
   want({config_map("one", "b")}, 1min);
   EXPECT_TRUE(has("a")) << "nothing is removed yet";
   EXPECT_TRUE(world.unsynced_namespaces.contains("one"));
@@ -108,16 +71,18 @@ TEST_F(WatchesTest, AScopeThatIsNoLongerWantedKeepsItsObjectsUntilTheNewOneHasSy
 }
 
 TEST_F(WatchesTest, AnObjectThatTwoScopesHoldStaysUntilBothHaveLostIt) {
-  post_pod("one", "p", R"({"app":"plugin","tier":"gpu"})");
+  post("/api/v1/namespaces/one/pods", R"({"metadata":{"name":"p","labels":{"app":"plugin","tier":"gpu"}},
+    "spec":{"containers":[{"name":"c","image":"i"}]}})");
   WatchScope by_tier = pods("one", "plugin");
   by_tier.labels = {{"tier", "gpu"}};
+  const auto pod = [this] { return world.operand_pods.find(k8s::ObjectKey{"one", "p"}); };
   want({pods("one", "plugin"), by_tier});
-  ASSERT_NE(world.operand_pods.find(k8s::ObjectKey{"one", "p"}), nullptr);
+  ASSERT_NE(pod(), nullptr);
   want({by_tier});
-  EXPECT_NE(world.operand_pods.find(k8s::ObjectKey{"one", "p"}), nullptr);
-  send(k8s::Method::del, "/api/v1/namespaces/one/pods/p?gracePeriodSeconds=0", "");
+  EXPECT_NE(pod(), nullptr);
+  remove("/api/v1/namespaces/one/pods/p?gracePeriodSeconds=0");
   sim.clock.run_for(5s);
-  EXPECT_EQ(world.operand_pods.find(k8s::ObjectKey{"one", "p"}), nullptr);
+  EXPECT_EQ(pod(), nullptr);
 }
 
 TEST_F(WatchesTest, MoreScopesThanItMayOpenAreNamedAndTheRecordIsNotAmongThem) {
@@ -135,7 +100,7 @@ TEST_F(WatchesTest, MoreScopesThanItMayOpenAreNamedAndTheRecordIsNotAmongThem) {
 }
 
 TEST_F(WatchesTest, ARefusedScopeIsReportedAndDoesNotHoldTheOthersBack) {
-  fault(sim::Fault::forbidden, "pods");
+  transport.faults().add(always(sim::Fault::forbidden, "pods"));
   want({config_map("one", "a"), pods("two", "x")});
   EXPECT_TRUE(has("a"));
   ASSERT_EQ(watches.refused().size(), 1U);
@@ -150,19 +115,14 @@ TEST_F(WatchesTest, ARefusedScopeIsReportedAndDoesNotHoldTheOthersBack) {
   EXPECT_TRUE(world.refused_namespaces.empty());
 }
 
-TEST_F(WatchesTest, WantingTheSameTwiceOpensNothing) {
-  want({config_map("one", "a"), pods("one", "x")});
-  const std::uint64_t requests = transport.requests();
-  want({pods("one", "x"), config_map("one", "a")});
-  EXPECT_EQ(transport.requests(), requests);
-}
-
-TEST_F(WatchesTest, AScopeDroppedBeforeItsWatchBeganIsHarmless) {
+TEST_F(WatchesTest, WantingTheSameTwiceOpensNothingAndAScopeDroppedBeforeItsWatchBeganIsHarmless) {
   watches.want({config_map("one", "a")});
-  watches.want({config_map("one", "b")});
-  sim.clock.run_for(5s);
+  want({config_map("one", "b"), pods("one", "x")});
   EXPECT_FALSE(has("a"));
   EXPECT_TRUE(has("b"));
+  const std::uint64_t requests = transport.requests();
+  want({pods("one", "x"), config_map("one", "b")});
+  EXPECT_EQ(transport.requests(), requests);
 }
 
 Plan naming(std::vector<std::string> nodes) {
@@ -174,14 +134,19 @@ Plan naming(std::vector<std::string> nodes) {
 const TimerKey kOne{Timer::verifying, "one", ""};
 const TimerKey kOther{Timer::verifying, "other", ""};
 
-TEST(HeldSinceTest, ATimerRunsFromThePassThatFirstNamedItAndAGapStartsItAnew) {
-  Sim sim;
-  HeldSince held_since;
-  const auto age = [&](const TimerKey& timer) {
+class HeldSinceTest : public testing::Test {
+ protected:
+  void observe(const Plan& plan) { held_since.observe(plan, sim.clock.now(), sim.clock.monotonic()); }
+  // -1 s: it does not run.
+  k8s::Duration age(const TimerKey& timer) {
     const Timers timers = held_since.timers(sim.clock.now(), sim.clock.monotonic());
     return timers.contains(timer) ? sim.clock.now() - timers.at(timer) : k8s::Duration(-1s);
-  };
-  const auto observe = [&](const Plan& plan) { held_since.observe(plan, sim.clock.now(), sim.clock.monotonic()); };
+  }
+  Sim sim;
+  HeldSince held_since;
+};
+
+TEST_F(HeldSinceTest, ATimerRunsFromThePassThatFirstNamedItAndAGapStartsItAnew) {
   observe(naming({"one"}));
   sim.clock.run_for(30s);
   observe(naming({"one", "other"}));
@@ -193,56 +158,51 @@ TEST(HeldSinceTest, ATimerRunsFromThePassThatFirstNamedItAndAGapStartsItAnew) {
   EXPECT_EQ(age(kOne), 0s);
 }
 
-TEST(HeldSinceTest, CreditIsForTheFirstPassOnlyAndAJumpOfTheWallClockShortensNothing) {
-  Sim sim;
-  HeldSince held_since(1h);
-  const auto observe = [&](const Plan& plan) { held_since.observe(plan, sim.clock.now(), sim.clock.monotonic()); };
+TEST_F(HeldSinceTest, CreditIsForTheFirstPassOnlyAndAJumpOfTheWallClockShortensNothing) {
+  held_since = HeldSince(1h);
   observe(naming({"one"}));
   observe(naming({"one", "other"}));
   sim.clock.jump_wall_clock(2h);
-  const Timers timers = held_since.timers(sim.clock.now(), sim.clock.monotonic());
-  EXPECT_EQ(sim.clock.now() - timers.at(kOne), 1h);
-  EXPECT_EQ(sim.clock.now() - timers.at(kOther), 0h);
+  EXPECT_EQ(age(kOne), 1h);
+  EXPECT_EQ(age(kOther), 0h);
   held_since.reset();
   observe(naming({"one"}));
-  EXPECT_EQ(held_since.timers(sim.clock.now(), sim.clock.monotonic()).at(kOne), sim.clock.now());
+  EXPECT_EQ(age(kOne), 0h);
 }
 
 // Two clocks are never read in one moment, and the wall clock is adjusted all the time.
-TEST(HeldSinceTest, AClockThatIsAdjustedSlowlyIsFollowed) {
-  Sim sim;
-  HeldSince held_since;
-  held_since.observe(naming({"one"}), sim.clock.now(), sim.clock.monotonic());
+TEST_F(HeldSinceTest, AClockThatIsAdjustedSlowlyIsFollowed) {
+  observe(naming({"one"}));
   for (int i = 0; i < 100; ++i) {
     sim.clock.jump_wall_clock(1ms);
     sim.clock.run_for(1s);
-    const auto age = sim.clock.now() - held_since.timers(sim.clock.now(), sim.clock.monotonic()).at(kOne);
-    EXPECT_LT(std::chrono::abs(age - (i + 1) * 1s), 5ms);
+    EXPECT_LT(std::chrono::abs(age(kOne) - (i + 1) * 1s), 5ms);
   }
 }
 
-TEST(HeldSinceTest, AStoredStartCountsOnlyAtTheFirstLookAndNeverLiesInTheFuture) {
-  Sim sim;
-  HeldSince held_since;
-  Plan plan = naming({"one", "other"});
+// It is over with the first pass that could name all timers.
+TEST_F(HeldSinceTest, AStoredStartCountsOnlyAtTheFirstLookAndNeverLiesInTheFuture) {
+  Plan incomplete = naming({"early"});
+  incomplete.timers_complete = false;
+  observe(incomplete);
+  EXPECT_TRUE(held_since.first_look());
+  sim.clock.run_for(30s);
+  Plan plan = naming({"early", "one", "other"});
   plan.timer_starts[kOne] = sim.clock.now() - 40min;
   plan.timer_starts[kOther] = sim.clock.now() + 1h;
-  EXPECT_TRUE(held_since.first_look());
-  held_since.observe(plan, sim.clock.now(), sim.clock.monotonic());
+  observe(plan);
   EXPECT_FALSE(held_since.first_look());
-  const Timers first = held_since.timers(sim.clock.now(), sim.clock.monotonic());
-  EXPECT_EQ(sim.clock.now() - first.at(kOne), 40min);
-  EXPECT_EQ(first.at(kOther), sim.clock.now());
-  held_since.observe({}, sim.clock.now(), sim.clock.monotonic());
-  held_since.observe(plan, sim.clock.now(), sim.clock.monotonic());
-  EXPECT_EQ(held_since.timers(sim.clock.now(), sim.clock.monotonic()).at(kOne), sim.clock.now());
+  EXPECT_EQ(age(kOne), 40min);
+  EXPECT_EQ(age(kOther), 0s);
+  EXPECT_EQ(age({Timer::verifying, "early", ""}), 30s);
+  observe({});
+  observe(plan);
+  EXPECT_EQ(age(kOne), 0s);
 }
 
-TEST(HeldSinceTest, AStoredTimeBeginsItsTimerInAnyLookAndAStepOfTheWallClockMovesBoth) {
+TEST_F(HeldSinceTest, AStoredTimeBeginsItsTimerInAnyLookAndAStepOfTheWallClockMovesBoth) {
   for (const auto step : {-1h, 1h}) {
-    Sim sim;
-    HeldSince held_since(5h);
-    const auto observe = [&](const Plan& plan) { held_since.observe(plan, sim.clock.now(), sim.clock.monotonic()); };
+    held_since = HeldSince(5h);
     observe({});
     Plan plan;
     for (const int minutes : {-40, 40}) {
@@ -254,28 +214,9 @@ TEST(HeldSinceTest, AStoredTimeBeginsItsTimerInAnyLookAndAStepOfTheWallClockMove
     sim.clock.run_for(5min);
     sim.clock.jump_wall_clock(step);
     observe(plan);
-    const Timers timers = held_since.timers(sim.clock.now(), sim.clock.monotonic());
-    EXPECT_EQ(sim.clock.now() - timers.at(plan.timers[0]), 45min);
-    EXPECT_EQ(sim.clock.now() - timers.at(plan.timers[1]), 5min) << "it lay in the future";
+    EXPECT_EQ(age(plan.timers[0]), 45min);
+    EXPECT_EQ(age(plan.timers[1]), 5min) << "it lay in the future";
   }
-}
-
-TEST(HeldSinceTest, TheFirstLookIsOverWithTheFirstPassThatCouldNameAllTimers) {
-  Sim sim;
-  HeldSince held_since;
-  const auto observe = [&](const Plan& plan) { held_since.observe(plan, sim.clock.now(), sim.clock.monotonic()); };
-  Plan incomplete = naming({"other"});
-  incomplete.timers_complete = false;
-  observe(incomplete);
-  EXPECT_TRUE(held_since.first_look());
-  sim.clock.run_for(30s);
-  Plan plan = naming({"one", "other"});
-  plan.timer_starts[kOne] = sim.clock.now() - 40min;
-  observe(plan);
-  EXPECT_FALSE(held_since.first_look());
-  const Timers timers = held_since.timers(sim.clock.now(), sim.clock.monotonic());
-  EXPECT_EQ(sim.clock.now() - timers.at(kOne), 40min);
-  EXPECT_EQ(sim.clock.now() - timers.at(kOther), 30s);
 }
 
 }  // namespace

@@ -1,13 +1,8 @@
 // Events: one per change, series, names, limits, and what happens when the server refuses.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <chrono>
-#include <functional>
-#include <memory>
 #include <nlohmann/json.hpp>
-#include <string>
-#include <vector>
 
 #include "controller/writes/event_recorder.h"
 #include "k8sclient/api/client.h"
@@ -75,29 +70,21 @@ TEST_F(EventsTest, AnEventCarriesWhatTheApiAsksFor) {
     "action":"Refuse","reason":"ConfigInvalid","type":"Warning","note":"line 7: replicas must be at least 2",
     "regarding":{"apiVersion":"v1","kind":"ConfigMap","namespace":"gpu-operator","name":"mps-config",
                  "uid":"uid-mps-config"}})"));
-}
-
-TEST_F(EventsTest, EventsOfClusterScopedObjectsLiveInDefault) {
   RecordEvent about_node = event("n1");
   about_node.regarding = {"v1", "Node", "", "n1", ""};
   pass({about_node});
-  EXPECT_EQ(transport.lines().at(0), "POST /apis/events.k8s.io/v1/namespaces/default/events");
-  EXPECT_FALSE(sent(0)["regarding"].contains("uid"));
+  EXPECT_EQ(transport.lines().at(1), "POST /apis/events.k8s.io/v1/namespaces/default/events") << "of no namespace";
+  EXPECT_FALSE(sent(1)["regarding"].contains("uid"));
 }
 
-TEST_F(EventsTest, WhatEveryPassRepeatsIsSentOnceHoweverLongItHolds) {
-  for (int i = 0; i < 50; ++i) pass({event("mps-config")}, 1h);
-  EXPECT_EQ(transport.requests.size(), 1U);
-}
-
-TEST_F(EventsTest, DifferentObjectsReasonsAndNotesAreDifferentEvents) {
+TEST_F(EventsTest, WhatEveryPassRepeatsIsSentOnceAndDifferentObjectsReasonsAndNotesAreDifferentEvents) {
   RecordEvent other_note = event("a");
   other_note.why.message = "line 8: …";
-  pass({event("a"), event("b"), event("a", "Other"), other_note});
+  for (int i = 0; i < 50; ++i) pass({event("a"), event("b"), event("a", "Other"), other_note}, 1h);
   EXPECT_EQ(transport.requests.size(), 4U);
 }
 
-TEST_F(EventsTest, OneThatComesBackIsTheNextOfASeries) {
+TEST_F(EventsTest, OneThatComesBackIsTheNextOfASeriesAndLongAfterwardsANewEvent) {
   pass({event("a")}, 10s);
   pass({}, 2min);
   pass({event("a")}, 10s);
@@ -105,6 +92,12 @@ TEST_F(EventsTest, OneThatComesBackIsTheNextOfASeries) {
   EXPECT_TRUE(transport.lines().at(1).starts_with("PATCH /apis/events.k8s.io/v1/namespaces/gpu-operator/events/a."));
   EXPECT_EQ(sent(1)["series"]["count"], 2);
   EXPECT_EQ(sent(1)["series"]["lastObservedTime"], "2026-01-01T00:02:10.000000Z");
+  pass({}, 10min);
+  pass({}, 1s);
+  pass({event("a")}, 10s);
+  ASSERT_EQ(transport.requests.size(), 3U);
+  EXPECT_TRUE(transport.lines().at(2).starts_with("POST "));
+  EXPECT_NE(sent(0)["metadata"]["name"], sent(2)["metadata"]["name"]);
 }
 
 TEST_F(EventsTest, ASeriesIsPatchedOnceAMinuteAtMost) {
@@ -114,16 +107,6 @@ TEST_F(EventsTest, ASeriesIsPatchedOnceAMinuteAtMost) {
   }
   EXPECT_LE(transport.requests.size(), 4U);
   EXPECT_GE(transport.requests.size(), 2U);
-}
-
-TEST_F(EventsTest, LongAfterwardsItIsANewEvent) {
-  pass({event("a")}, 10s);
-  pass({}, 10min);
-  pass({}, 1s);
-  pass({event("a")}, 10s);
-  ASSERT_EQ(transport.requests.size(), 2U);
-  EXPECT_TRUE(transport.lines().at(1).starts_with("POST "));
-  EXPECT_NE(sent(0)["metadata"]["name"], sent(1)["metadata"]["name"]);
 }
 
 TEST_F(EventsTest, AnEventThatExpiredOnTheServerIsCreatedAgain) {
@@ -148,7 +131,7 @@ TEST_F(EventsTest, ALongNoteIsCutAtACharacterBoundaryBelowOneKibibyte) {
   EXPECT_EQ(sent(0)["note"], cut);
 }
 
-TEST_F(EventsTest, RefusalsAreGivenUpAndServerErrorsTriedThreeTimes) {
+TEST_F(EventsTest, RefusalsAreGivenUpServerErrorsTriedThreeTimesAndWithoutTheLeaseNothingIsSent) {
   next = [] { return Answer::status_of(403, "Forbidden", "no"); };
   pass({event("a")}, 1min);
   EXPECT_EQ(transport.requests.size(), 1U);
@@ -157,12 +140,9 @@ TEST_F(EventsTest, RefusalsAreGivenUpAndServerErrorsTriedThreeTimes) {
   pass({event("a"), event("b")}, 1min);
   EXPECT_EQ(transport.requests.size(), 4U);
   EXPECT_EQ(counted["failed"], 2);
-}
-
-TEST_F(EventsTest, WithoutTheLeaseNothingIsSent) {
   leading = false;
-  pass({event("a")}, 1min);
-  EXPECT_TRUE(transport.requests.empty());
+  pass({event("c")}, 1min);
+  EXPECT_EQ(transport.requests.size(), 4U);
   EXPECT_EQ(counted["dropped"], 1);
 }
 
@@ -179,19 +159,18 @@ TEST_F(EventsTest, AFloodIsSpreadOutAndBounded) {
 }
 
 TEST_F(EventsTest, NotesThatDifferInANumberAreCombinedAfterTen) {
-  for (int i = 0; i < 30; ++i) {
-    RecordEvent counting = event("a");
-    counting.why.message = std::to_string(i) + " nodes wait";
-    pass({counting}, 2s);
-  }
+  const auto count = [this](int from, int to) {
+    for (int i = from; i < to; ++i) {
+      RecordEvent counting = event("a");
+      counting.why.message = std::to_string(i) + " nodes wait";
+      pass({counting}, 2s);
+    }
+  };
+  count(0, 30);
   ASSERT_EQ(transport.requests.size(), 11U)
       << "ten as they are, one for all others; its series is updated once a minute";
   EXPECT_EQ(sent(10)["note"], "(combined from similar events): 10 nodes wait");
-  for (int i = 30; i < 60; ++i) {
-    RecordEvent counting = event("a");
-    counting.why.message = std::to_string(i) + " nodes wait";
-    pass({counting}, 2s);
-  }
+  count(30, 60);
   EXPECT_LE(transport.requests.size(), 13U);
   EXPECT_TRUE(transport.lines().back().starts_with("PATCH ")) << transport.lines().back();
 }

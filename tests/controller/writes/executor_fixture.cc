@@ -1,9 +1,9 @@
 #include "tests/controller/writes/executor_fixture.h"
 
 #include <chrono>
-#include <nlohmann/json.hpp>
-#include <utility>
+#include <ranges>
 
+#include "reconcilers/model/labels.h"
 #include "reconcilers/model/policy.h"
 #include "reconcilers/model/project.h"
 
@@ -20,6 +20,19 @@ PlannedAction patch(const std::string& node, std::map<std::string, std::string> 
 
 PlannedAction drop_pod(const std::string& node, const std::string& pod, const std::string& uid) {
   return {"sharing.rollout", DeletePod{{"gpu-operator", pod}, uid, {}, {}}, {"Restart", ""}, true, node};
+}
+
+PlannedAction evict(const std::string& ns, const std::string& pod, const std::string& uid) {
+  return {"sharing.rollout", EvictPod{{ns, pod}, uid}, {"Evict", "evicted from node n1"}, true, "n1"};
+}
+
+PlannedAction begin_change(const std::string& node) {
+  PlannedAction begins = patch(node, {{"gpusharing.dev/state", "Updating"}}, "sharing.rollout");
+  auto& action = std::get<PatchNode>(begins.action);
+  action.resource_version = "1";
+  action.set_annotations[std::string(kChangeAnnotation)] = "{}";
+  begins.disruptive = true;
+  return begins;
 }
 
 PlannedAction status_of(const std::string& phase, int ready) {
@@ -86,7 +99,7 @@ boost::asio::awaitable<std::set<k8s::ObjectKey>> ExecutorTest::look(ExecutorTest
 Answer ExecutorTest::answer(const k8s::HttpRequest& request) {
   const std::string line =
       std::string(k8s::to_string(request.method)) + " " + request.path.substr(0, request.path.find('?'));
-  for (const auto& [pattern, instead] : script)
+  for (const auto& [pattern, instead] : script | std::views::reverse)  // The longer of two with one beginning.
     if (line.find(pattern) != std::string::npos) return instead();
   if (line.starts_with("GET /api/v1/nodes/")) return Answer::json(200, node_json(line.substr(18), 1));
   if (line.starts_with("PATCH /api/v1/nodes/")) return Answer::json(200, node_json(line.substr(20), 2));
@@ -94,14 +107,13 @@ Answer ExecutorTest::answer(const k8s::HttpRequest& request) {
 }
 
 Execution ExecutorTest::execute(std::vector<PlannedAction> actions) {
-  Plan plan;
-  plan.actions = std::move(actions);
   transport.requests.clear();
-  return sim.run(executor->execute(plan.actions));
+  return sim.run(executor->execute(actions));
 }
 
 void ExecutorTest::settle() {
-  for (const ObjectRef& object : expectations.take_overdue()) (void)sim.run(expectations.settle(object));
+  for (const ObjectRef& object : expectations.take_overdue())
+    EXPECT_EQ(sim.run(expectations.settle(object)), std::nullopt);
 }
 
 std::vector<std::string> ExecutorTest::writes() const {
@@ -109,6 +121,22 @@ std::vector<std::string> ExecutorTest::writes() const {
   for (const std::string& line : transport.lines())
     if (!line.starts_with("GET")) out.push_back(line);
   return out;
+}
+
+SlowServer::SlowServer() {
+  options.patience = ExecutorOptions().patience;
+  options.record_patience = ExecutorOptions().record_patience;
+  make_executor();
+}
+
+void SlowServer::answer_after(const std::string& part, Duration delay) {
+  script[part] = [delay] { return Answer::json(200, R"({"metadata":{"name":"x","resourceVersion":"9"}})", delay); };
+}
+
+Duration SlowServer::took(std::vector<PlannedAction> actions) {
+  const MonoTime begun = sim.clock.monotonic();
+  done = execute(std::move(actions));
+  return sim.clock.monotonic() - begun;
 }
 
 k8s::ClientOptions ExecutorTest::client_options() {

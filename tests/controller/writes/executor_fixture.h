@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <vector>
@@ -20,6 +21,10 @@ namespace gso::executor_test {
 PlannedAction patch(const std::string& node, std::map<std::string, std::string> labels,
                     const std::string& reconciler = "node.labels");
 PlannedAction drop_pod(const std::string& node, const std::string& pod, const std::string& uid);
+// From node n1.
+PlannedAction evict(const std::string& ns, const std::string& pod, const std::string& uid);
+// A change of n1, n2, … begins, planned from version 1.
+PlannedAction begin_change(const std::string& node);
 PlannedAction status_of(const std::string& phase, int ready);
 PlannedAction create_rollout();
 std::string node_json(const std::string& name, int version, const std::string& extra = "");
@@ -34,9 +39,11 @@ class ExecutorTest : public testing::Test {
 
   k8s::test::Answer answer(const k8s::HttpRequest& request);
   Execution execute(std::vector<PlannedAction> actions);
-  // Reads live what is not known of the writes.
+  // Reads live what is not known of the writes, which succeeds.
   void settle();
   std::vector<std::string> writes() const;
+  // Of the last request.
+  nlohmann::json sent_body() const { return nlohmann::json::parse(transport.requests.back().body); }
 
   std::size_t places = 16;
   int ended_late = 0;
@@ -61,6 +68,17 @@ class ExecutorTest : public testing::Test {
   bool leading = true;
   MonoTime end_by = MonoTime::never();
   std::uint64_t crash_at = 0;
+};
+
+// With the patience of the operator.
+class SlowServer : public ExecutorTest {
+ protected:
+  SlowServer();
+  // What is written to `part` is answered after `delay`.
+  void answer_after(const std::string& part, Duration delay);
+  // How long the plan took.
+  Duration took(std::vector<PlannedAction> actions);
+  Execution done;  // Of that plan.
 };
 
 }  // namespace gso::executor_test

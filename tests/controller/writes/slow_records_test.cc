@@ -1,12 +1,9 @@
 // Records that are answered slowly, refused or lost: which disruptions wait for them, and for how long a plan does.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <chrono>
-#include <nlohmann/json.hpp>
-#include <string>
-#include <vector>
 
+#include "controller/writes/write_queue.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/policy.h"
 #include "reconcilers/model/project.h"
@@ -19,6 +16,7 @@ namespace {
 using namespace executor_test;
 using namespace std::chrono_literals;
 using Json = nlohmann::json;
+using k8s::WriteKind;
 using k8s::test::Answer;
 using testing::ElementsAre;
 using testing::IsEmpty;
@@ -51,27 +49,14 @@ std::string change_of_policy(const std::string& policy) {
 
 // The node enters a change of that policy.
 PlannedAction start(const std::string& node, const std::string& policy) {
-  PlannedAction begins = patch(node, {{"gpusharing.dev/state", "Updating"}}, "sharing.rollout");
-  auto& action = std::get<PatchNode>(begins.action);
-  action.resource_version = "1";
-  action.set_annotations[std::string(kChangeAnnotation)] = change_of_policy(policy);
-  begins.disruptive = true;
+  PlannedAction begins = begin_change(node);
+  std::get<PatchNode>(begins.action).set_annotations[std::string(kChangeAnnotation)] = change_of_policy(policy);
   return begins;
 }
 
-// With the patience of the operator.
-class SlowRecords : public ExecutorTest {
+class SlowRecords : public SlowServer {
  protected:
-  SlowRecords() {
-    options.patience = ExecutorOptions().patience;
-    options.record_patience = ExecutorOptions().record_patience;
-    make_executor();
-  }
   ~SlowRecords() override { EXPECT_TRUE(sim.run(executor->finish(sim.clock.monotonic() + 1min))); }
-  // What is written to `part` is answered after `delay`.
-  void answer_after(const std::string& part, Duration delay) {
-    script[part] = [delay] { return Answer::json(200, R"({"metadata":{"name":"x","resourceVersion":"9"}})", delay); };
-  }
   // The store shows the rollout that was created with version 9.
   void show_rollout(const std::string& policy) {
     world.rollouts.apply(*project_sharing_rollout(R"({"metadata":{"name":"r-)" + policy +
@@ -79,19 +64,11 @@ class SlowRecords : public ExecutorTest {
   }
   // A node in a change of that policy.
   void put_into_change(const std::string& name, const std::string& policy) {
-    const Json annotations{{std::string(kChangeAnnotation), change_of_policy(policy)}};
-    world.nodes.apply(*project_node(node_json(name, 1, R"(,"annotations":)" + annotations.dump())));
-    script["GET /api/v1/nodes/" + name] = [=] {
-      return Answer::json(200, node_json(name, 1, R"(,"annotations":)" + annotations.dump()));
-    };
+    const Json annotations{{kChangeAnnotation, change_of_policy(policy)}};
+    const std::string node = node_json(name, 1, R"(,"annotations":)" + annotations.dump());
+    world.nodes.apply(*project_node(node));
+    script["GET /api/v1/nodes/" + name] = [node] { return Answer::json(200, node); };
   }
-  // How long the plan took.
-  Duration took(std::vector<PlannedAction> actions) {
-    const MonoTime begun = sim.clock.monotonic();
-    done = execute(std::move(actions));
-    return sim.clock.monotonic() - begun;
-  }
-  Execution done;
 };
 
 TEST_F(SlowRecords, WithinASecondThePlanGoesOnWithoutWhatRestsOnTheRecord) {
@@ -102,6 +79,11 @@ TEST_F(SlowRecords, WithinASecondThePlanGoesOnWithoutWhatRestsOnTheRecord) {
   EXPECT_THAT(done.without_record, ElementsAre("n1"));
   EXPECT_TRUE(executor->is_busy());
   EXPECT_FALSE(executor->nodes_being_written().contains("n1")) << "a pause can still keep it";
+
+  put_into_change("n2", "b");  // Later plans wait for it no more and do not write it twice.
+  EXPECT_EQ(took({rollout_of("a"), start("n1", "a"), drop_pod("n2", "p2", "u2")}), 0s);
+  EXPECT_THAT(writes(), ElementsAre("DELETE /api/v1/namespaces/gpu-operator/pods/p2"));
+  EXPECT_THAT(done.without_record, ElementsAre("n1"));
 }
 
 TEST_F(SlowRecords, ARecordThatIsAnsweredWithinASecondIsWaitedFor) {
@@ -109,16 +91,6 @@ TEST_F(SlowRecords, ARecordThatIsAnsweredWithinASecondIsWaitedFor) {
   EXPECT_EQ(took({rollout_of("a"), start("n1", "a")}), 900ms);
   EXPECT_THAT(writes(), ElementsAre("POST " + kRollouts, "PATCH /api/v1/nodes/n1"));
   EXPECT_THAT(done.without_record, IsEmpty());
-}
-
-// As the manager does: it plans on, and the rollout is in the plans until the store shows it.
-TEST_F(SlowRecords, LaterPlansWaitForItNoMoreAndDoNotWriteItTwice) {
-  answer_after("POST " + kRollouts, 10s);
-  execute({rollout_of("a"), start("n1", "a")});
-  put_into_change("n2", "b");
-  EXPECT_EQ(took({rollout_of("a"), start("n1", "a"), drop_pod("n2", "p2", "u2")}), 0s);
-  EXPECT_THAT(writes(), ElementsAre("DELETE /api/v1/namespaces/gpu-operator/pods/p2"));
-  EXPECT_THAT(done.without_record, ElementsAre("n1"));
 }
 
 // A pause has arrived: the plan after the answer leaves n1 out, and nobody else sends what an earlier plan held.
@@ -182,12 +154,14 @@ TEST_F(SlowRecords, WithoutTheRecordOfTheFleetNothingIsDisruptedAndTheRestGoesOn
   EXPECT_THAT(done.without_record, ElementsAre("n1"));
 }
 
-TEST_F(SlowRecords, WhatBelongsToNoPolicyRestsOnEachRecord) {
+TEST_F(SlowRecords, WhatBelongsToNoPolicyRestsOnEachRecordAndTheStatusOfAnObjectOnItsCreation) {
   answer_after("POST " + kRollouts, 10s);
   PlannedAction restart = drop_pod("", "p1", "u1");
   restart.action = RestartDaemonSet{{"gpu-operator", "plugin"}, "7", "v1-abc"};
-  execute({rollout_of("a"), restart, drop_pod("n2", "p2", "u2")});
-  EXPECT_THAT(writes(), ElementsAre("POST " + kRollouts));
+  PlannedAction status = status_of("Progressing", 1);
+  std::get<PatchStatus>(status.action).object.name = "r-a";
+  execute({rollout_of("a"), restart, drop_pod("n2", "p2", "u2"), status, status_of("Progressing", 1)});
+  EXPECT_THAT(writes(), ElementsAre("POST " + kRollouts, "PATCH " + kRollouts + "/r1/status"));
 }
 
 TEST_F(SlowRecords, ARecordThatIsRefusedHoldsItsOwnPolicyAlone) {
@@ -218,19 +192,6 @@ TEST_F(SlowRecords, RecordsForWhichNoPlaceIsFreeArePlannedAgainBeforeWhatRestsOn
   answer_after("POST " + kRollouts, 10s);
   execute({rollout_of("a"), rollout_of("b"), start("n1", "a"), start("n2", "b"), start("n3", "c")});
   EXPECT_THAT(writes(), ElementsAre("POST " + kRollouts, "PATCH /api/v1/nodes/n3"));
-}
-
-TEST_F(SlowRecords, TheStatusOfAnObjectWaitsForItsCreation) {
-  answer_after("POST " + kRollouts, 10s);
-  PlannedAction status = status_of("Progressing", 1);
-  std::get<PatchStatus>(status.action).object.name = "r-a";
-  execute({rollout_of("a"), status, status_of("Progressing", 1)});
-  EXPECT_THAT(writes(), ElementsAre("POST " + kRollouts, "PATCH " + kRollouts + "/r1/status"));
-}
-
-TEST_F(SlowRecords, FinishWaitsForRecordsAndACancellationEndsThem) {
-  answer_after("POST " + kRollouts, 10s);
-  execute({rollout_of("a")});
   EXPECT_FALSE(sim.run(executor->finish(sim.clock.monotonic() + 1s)));
   executor->cancel();
   EXPECT_TRUE(sim.run(executor->finish(sim.clock.monotonic() + 1s)));
@@ -271,6 +232,55 @@ TEST(UnwrittenRecords, HoldWhatRestsOnThem) {
     EXPECT_EQ(unwritten.hold(of_none, nullptr), c.of_none) << c.name;
     EXPECT_FALSE(unwritten.hold(harmless, nullptr)) << c.name;
   }
+}
+
+boost::asio::awaitable<void> note_after_a_minute(k8s::Clock* clock, std::vector<std::string>* ended, Chain chain) {
+  co_await clock->sleep_for(1min);
+  ended->push_back(chain.subject);
+}
+
+// Places by kind of writes, and what becomes of chains that find none.
+class WriteQueueTest : public testing::Test {
+ protected:
+  void add(WriteKind kind, const std::string& subject) {
+    queue.add(sim.io.get_executor(), kind, {subject, "", {}},
+              [this](Chain chain) { return note_after_a_minute(&sim.clock, &ended, std::move(chain)); });
+  }
+  Sim sim;
+  std::vector<std::string> ended;
+  WriteQueue queue{&sim.clock, [](WriteKind kind) { return kind == WriteKind::object ? 2U : 1U; }};
+};
+
+TEST_F(WriteQueueTest, ChainsOfOneKindWaitForTheirPlacesAndForNoOtherKind) {
+  for (const char* node : {"node/1", "node/2", "node/3"}) add(WriteKind::object, node);
+  add(WriteKind::status, "status/1");
+  EXPECT_EQ(queue.running(WriteKind::object).size(), 2U);
+  EXPECT_TRUE(queue.some_wait(WriteKind::object));
+  EXPECT_TRUE(queue.has(WriteKind::object, "node/3"));
+  EXPECT_FALSE(queue.has(WriteKind::record, "node/3"));
+  EXPECT_EQ(queue.running(WriteKind::status).size(), 1U);
+  sim.clock.run_for(61s);
+  EXPECT_THAT(ended, ElementsAre("node/1", "node/2", "status/1"));
+  sim.clock.run_for(1min);
+  EXPECT_THAT(ended, ElementsAre("node/1", "node/2", "status/1", "node/3"));
+  EXPECT_FALSE(queue.is_busy());
+}
+
+TEST_F(WriteQueueTest, WhatHasNotBegunIsTakenBackInOrderAndACancelledQueueIsEmpty) {
+  for (const char* record : {"a", "b", "c"}) add(WriteKind::record, record);
+  std::vector<std::string> back;
+  for (const Chain& chain : queue.take_back(WriteKind::record)) back.push_back(chain.subject);
+  EXPECT_THAT(back, ElementsAre("b", "c"));
+  EXPECT_THAT(queue.take_back(WriteKind::record), IsEmpty());
+  sim.clock.run_for(2min);
+  EXPECT_THAT(ended, ElementsAre("a"));
+  for (const char* record : {"d", "e"}) add(WriteKind::record, record);
+  sim.clock.run_for(1s);
+  queue.cancel();
+  sim.clock.run_for(2min);
+  EXPECT_THAT(ended, ElementsAre("a"));
+  EXPECT_FALSE(queue.is_busy());
+  EXPECT_EQ(queue.failure(), "");
 }
 
 }  // namespace
