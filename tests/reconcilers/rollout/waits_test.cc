@@ -110,6 +110,13 @@ TEST_F(Waits, ANodeThatWaitsForAFullBudgetNamesItAndWhoHoldsItWhileTheyMove) {
   EXPECT_EQ(rollout(), "True RollingOut: " + full);
   EXPECT_EQ(shown("a03"), "Pending: " + full);
   EXPECT_EQ(shown("a04"), "Pending: " + full);
+  // `rollout status` reads them there: which settings to raise, and for the template of a DaemonSet who holds the
+  // slots.
+  const Json reason{{"code", "RollingOut"}, {"budgets", {"maxUnavailable"}}, {"holders", {"a01", "a02"}}};
+  EXPECT_EQ(status()["reason"], reason);
+  EXPECT_EQ(rollout_status()["reason"], reason);
+  EXPECT_EQ(rollout_status()["waits"][0]["product"], "NVIDIA-A100-SXM4-40GB");
+  EXPECT_EQ(rollout_status()["waits"][0]["reason"], "BudgetExhausted");
 }
 
 TEST_F(Waits, TheClustersBudgetIsNamedWhereItIsTheOneThatBinds) {
@@ -122,16 +129,7 @@ TEST_F(Waits, TheClustersBudgetIsNamedWhereItIsTheOneThatBinds) {
   EXPECT_EQ(shown("a03"), "Pending: " + full);
 }
 
-// `rollout status` reads them there: which settings to raise, and for the template of a DaemonSet who holds the slots.
-TEST_F(Waits, WhichBudgetsAreFullAndWhoHoldsTheFirstIsAFieldOfTheStatus) {
-  start(kTwo).edit("any", "ts-8");
-  tick(3);
-  const Json of_policy{{"code", "RollingOut"}, {"budgets", {"maxUnavailable"}}, {"holders", {"a01", "a02"}}};
-  EXPECT_EQ(status()["reason"], of_policy);
-  EXPECT_EQ(rollout_status()["reason"], of_policy);
-  EXPECT_EQ(rollout_status()["waits"][0]["product"], "NVIDIA-A100-SXM4-40GB");
-  EXPECT_EQ(rollout_status()["waits"][0]["reason"], "BudgetExhausted");
-
+TEST_F(Waits, WhichBudgetsAreFullAndTheFirstFiveWhoHoldThemAreFieldsOfTheStatus) {
   FleetModel& fleet = start("maxUnavailable: 100%, maxUnavailablePerGroup: 1, canary: {nodesPerGroup: 0}");
   fleet.settings.cluster_max_unavailable = {1, false};
   fleet.edit("any", "ts-8");
