@@ -32,21 +32,21 @@ constexpr Duration kVerifyTimeout = seconds(30);
 constexpr Duration kRemembered = seconds(120);
 
 constexpr std::string_view kPolicy =
-    "apiVersion: gpusharing.dev/v1alpha1\nkind: SharingPolicy\nmetadata: {{name: default}}\nspec:\n  rollout:\n"
-    "    maxUnavailable: {0}\n    maxUnavailablePerGroup: {1}\n    canary: {{nodesPerGroup: {2}, soak: 4s}}\n"
-    "    workloads: {3}\n    idleTimeout: 20s\n    verifyTimeout: 30s\n    maxFailures: {4}\n{5}";
+    "{{apiVersion: gpusharing.dev/v1alpha1, kind: SharingPolicy, metadata: {{name: default}}, spec: {{rollout: {{"
+    "maxUnavailable: {0}, maxUnavailablePerGroup: {1}, canary: {{nodesPerGroup: {2}, soak: 4s}}, workloads: {3}, "
+    "idleTimeout: 20s, verifyTimeout: 30s, maxFailures: {4}{5}}}}}}}";
 
 FleetSpec fleet_of(const Combination& c) {
   FleetSpec spec;
   spec.profiles = {{"any", c.change.from}};
   spec.nodes = alike_nodes(4, "NVIDIA-A100-SXM4-40GB", "a");
   for (NodeSpec& node : alike_nodes(2, "Tesla-T4", "t")) spec.nodes.push_back(std::move(node));
-  NodeSpec broken, cordoned;
-  broken.name = kBroken;
-  cordoned.name = kCordoned;
-  cordoned.cordoned = true;
-  if (c.broken_before) spec.nodes.push_back(std::move(broken));
-  if (c.cordoned_before) spec.nodes.push_back(std::move(cordoned));
+  NodeSpec one_more;
+  one_more.name = kBroken;
+  if (c.broken_before) spec.nodes.push_back(one_more);
+  one_more.name = kCordoned;
+  one_more.cordoned = true;
+  if (c.cordoned_before) spec.nodes.push_back(one_more);
   if (!c.old_drift) return spec;
   spec.profiles["old"] = "ts-2";
   for (NodeSpec& node : alike_nodes(kDriftNodes, "Tesla-V100", "z")) {
@@ -134,7 +134,7 @@ class Rollout {
         fmt::format(kPolicy, c_.percent ? "34%" : one_left, c_.percent ? "50%" : one_left, c_.canary ? 1 : 0,
                     c_.pdb_refuses ? "Evict" : "WaitForIdle",
                     c_.broken_before ? 1 : 2,  // A node that was broken before does not count.
-                    c_.window_closes ? "    maintenanceWindows: [{cron: \"*/10 * * * *\", duration: 1m}]\n" : ""));
+                    c_.window_closes ? ", maintenanceWindows: [{cron: \"*/10 * * * *\", duration: 1m}]" : ""));
     installing_ = true;
     EXPECT_TRUE(run_until_quiet(seconds(60))) << "S6: the installation does not come to rest";
     installing_ = false;
@@ -201,7 +201,9 @@ class Rollout {
     if (c_.cordoned_before) {
       EXPECT_TRUE(fleet_.node(std::string(kCordoned)).unschedulable) << "S7: a person has cordoned it";
     }
-    if (!failed() && nothing_stands_in_the_way()) expect_served_nodes_arrived();
+    if (failed() || !nothing_stands_in_the_way()) return;
+    for (const std::string& node : rolled_nodes())
+      if (node != kBroken && node != kCordoned) expect_arrived(node, rest);
   }
 
   // Except nodes that were out of service before: they are no reason to wait.
@@ -210,14 +212,12 @@ class Rollout {
            c_.superseding == Superseding::none;
   }
 
-  void expect_served_nodes_arrived() {
-    for (const std::string& node : rolled_nodes()) {
-      if (node == kBroken || node == kCordoned) continue;
-      const NodeAssessment& a = *fleet_.index.assessment(node);
-      EXPECT_TRUE(a.phase == Phase::up_to_date && a.matches())
-          << node << " is held up by a node that was out of service before: " << to_string(phase_of(a)) << "\n"
-          << fleet_.policy_status("default");
-    }
+  void expect_arrived(const std::string& node, const Plan& rest) {
+    const NodeAssessment& a = *fleet_.index.assessment(node);
+    EXPECT_TRUE(a.phase == Phase::up_to_date && a.matches())
+        << "L1: " << node << " " << to_string(phase_of(a)) << " " << named_reason(fleet_, rest, node) << " "
+        << a.verified.mismatch << " " << fleet_.annotation_of(node, kMessageAnnotation) << "\n"
+        << fleet_.policy_status("default");
   }
 
   // Without the nodes with old drift.
@@ -263,11 +263,7 @@ class Rollout {
     if (failed()) return;
     const Plan rest = fleet_.plan();
     for (const std::string& node : rolled_nodes()) {
-      const NodeAssessment& a = *fleet_.index.assessment(node);
-      EXPECT_TRUE(a.phase == Phase::up_to_date && a.matches())
-          << "L1: " << node << " " << to_string(phase_of(a)) << " " << named_reason(fleet_, rest, node) << " "
-          << a.verified.mismatch << " " << fleet_.annotation_of(node, kMessageAnnotation) << "\n"
-          << fleet_.policy_status("default");
+      expect_arrived(node, rest);
       EXPECT_FALSE(fleet_.node(node).unschedulable) << "S7: " << node << " stays cordoned";
       EXPECT_EQ(fleet_.label_of(node, kStateLabel), "") << node;
       EXPECT_EQ(fleet_.annotation_of(node, kScaleDownDisabled), "") << node;
@@ -284,9 +280,7 @@ class Rollout {
       for (const PlannedAction& action : plan.actions) ADD_FAILURE() << "S9: after a restart: " << print(action);
     }
     fleet_.world.configmaps.erase({fleet_.settings.operator_namespace, fleet_.settings.state_config_map});
-    std::vector<k8s::ObjectKey> lost;
-    for (const auto& [key, rollout] : fleet_.world.rollouts.all()) lost.push_back(key);
-    for (const k8s::ObjectKey& key : lost) fleet_.world.rollouts.erase(key);
+    fleet_.delete_rollouts();
     fleet_.kill_operator();
     for (int i = 0; i < 8; ++i) check_undisruptive(fleet_.tick(), "after our state was lost");
   }

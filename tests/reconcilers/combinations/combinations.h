@@ -47,9 +47,8 @@ enum class Extent {
   // Any three dimensions meet in each combination of the values that the simulated fleet distinguishes, changes by
   // their kind; each change meets any value.
   on_server,
-  triples,      // Any three dimensions meet in each combination of their values, any four as yes and no.
-  yes_and_no,   // The product of all dimensions as yes and no, 8,192. Values of more take turns.
-  every_value,  // The product of every value.
+  triples,     // Any three dimensions meet in each combination of their values, any four as yes and no.
+  yes_and_no,  // The product of all dimensions as yes and no, 8,192. Values of more take turns.
 };
 [[nodiscard]] std::vector<Combination> all_combinations(Extent extent);
 // The values of the first dimension.

@@ -4,47 +4,34 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+#include <string>
+#include <vector>
+
 namespace gso::lost_labels_test {
 namespace {
 
-class LostLabels : public testing::Test {
- protected:
-  LostLabels() {
-    policy.node_selector.match_labels["pool"] = "a";
-    policy.node_selector.match_expressions.push_back({"zone", k8s::LabelOperator::in, {"x", "y"}});
-    policy.node_selector.match_expressions.push_back({"gpu", k8s::LabelOperator::exists, {}});
-    policy.node_selector.match_expressions.push_back({"spot", k8s::LabelOperator::does_not_exist, {}});
-    node.meta.labels = {{"pool", "a"}, {"zone", "y"}, {"gpu", ""}};
-  }
-
+TEST(LostLabels, AreThoseThatTheNodeDoesNotHaveAtAll) {
   SharingPolicy policy;
-  Node node;
-};
-
-TEST_F(LostLabels, AreNoneOfANodeThatThePolicySelects) {
-  EXPECT_FALSE(selects_but_for_lost_labels(policy, node));
-}
-
-TEST_F(LostLabels, AreThoseThatTheNodeDoesNotHaveAtAll) {
-  for (const char* lost : {"pool", "zone", "gpu"}) {
-    Node without = node;
-    without.meta.labels.erase(lost);
-    EXPECT_TRUE(selects_but_for_lost_labels(policy, without)) << lost;
-  }
-  node.meta.labels = {};
-  EXPECT_TRUE(selects_but_for_lost_labels(policy, node)) << "all of them";
-}
-
-TEST_F(LostLabels, AreNotThoseWithAnotherValue) {
-  node.meta.labels.set("pool", "b");
-  EXPECT_FALSE(selects_but_for_lost_labels(policy, node));
-  node.meta.labels.erase("zone");
-  EXPECT_FALSE(selects_but_for_lost_labels(policy, node)) << "the other one is lost";
-}
-
-TEST_F(LostLabels, AreNotThoseThatMustNotBeThere) {
-  node.meta.labels.set("spot", "true");
-  EXPECT_FALSE(selects_but_for_lost_labels(policy, node));
+  policy.node_selector.match_labels["pool"] = "a";
+  policy.node_selector.match_expressions = {{"zone", k8s::LabelOperator::in, {"x", "y"}},
+                                            {"gpu", k8s::LabelOperator::exists, {}},
+                                            {"spot", k8s::LabelOperator::does_not_exist, {}}};
+  const std::map<std::string, std::string> selected{{"pool", "a"}, {"zone", "y"}, {"gpu", ""}};
+  const auto are_lost = [&](const std::vector<std::string>& erased,
+                            const std::map<std::string, std::string>& set = {}) {
+    Node node;
+    for (const auto& [key, value] : selected) node.meta.labels.set(key, value);
+    for (const std::string& key : erased) node.meta.labels.erase(key);
+    for (const auto& [key, value] : set) node.meta.labels.set(key, value);
+    return selects_but_for_lost_labels(policy, node);
+  };
+  EXPECT_FALSE(are_lost({})) << "the policy selects it";
+  for (const char* lost : {"pool", "zone", "gpu"}) EXPECT_TRUE(are_lost({lost})) << lost;
+  EXPECT_TRUE(are_lost({"pool", "zone", "gpu"}));
+  EXPECT_FALSE(are_lost({}, {{"pool", "b"}}));
+  EXPECT_FALSE(are_lost({"zone"}, {{"pool", "b"}})) << "the other one is lost";
+  EXPECT_FALSE(are_lost({}, {{"spot", "true"}})) << "one that must not be there";
 }
 
 }  // namespace

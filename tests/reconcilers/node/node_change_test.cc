@@ -38,15 +38,11 @@ TEST(NodeChangeAnnotation, IsReadAsItWasWritten) {
   const auto after = parse_change(print_change(next));
   ASSERT_TRUE(after) << after.error().message;
   EXPECT_EQ(*after, next);
-}
-
-// Whose deletions they are, an annotation of an earlier release does not say.
-TEST(NodeChangeAnnotation, OfAnEarlierReleaseDoesNotSayWhetherItIsTouched) {
+  // Whose deletions they are, an annotation of an earlier release does not say.
   for (const Touched touched : {Touched::no, Touched::yes, Touched::unknown}) {
-    NodeChange change;
     change.touched = touched;
     const std::string text = print_change(change);
-    EXPECT_EQ(text.find("touched") == std::string::npos, touched == Touched::unknown) << text;
+    EXPECT_EQ(text.contains("touched"), touched != Touched::unknown) << text;
     EXPECT_EQ(parse_change(text)->touched, touched) << text;
   }
 }
@@ -56,15 +52,13 @@ TEST(NodeChangeAnnotation, SaysWhatIsWrongInItAndNeverReadsAsNoPods) {
   change.to = "v1-b";
   const std::string good = print_change(change);
   ASSERT_TRUE(parse_change(good));
-  struct Row {
-    std::string text, problem;
-  };
+  using Row = std::pair<std::string, const char*>;
   const auto with = [&](std::string_view from, std::string_view to) {
     std::string text = good;
     text.replace(text.find(from), from.size(), to);
     return text;
   };
-  for (const Row& row :
+  for (const auto& [text, problem] :
        {Row{"{", "must be a JSON object"}, Row{"[]", "must be a JSON object"},
         Row{with("\"v\":1", "\"v\":2"), "written by another release"},
         Row{with("\"v\":1", "\"v\":\"1\""), "v must be a number"},
@@ -78,9 +72,9 @@ TEST(NodeChangeAnnotation, SaysWhatIsWrongInItAndNeverReadsAsNoPods) {
         Row{with("\"v\":1", "\"v\":1,\"replaced\":1"), "replaced must be an object"},
         Row{with("\"v\":1", "\"v\":1,\"replaced\":{}"), "replaced must be a change that has failed"},
         Row{with("\"v\":1", "\"v\":1,\"replaced\":" + good), "replaced must be a change that has failed"}}) {
-    const auto read = parse_change(row.text);
-    ASSERT_FALSE(read) << row.text;
-    EXPECT_NE(read.error().message.find(row.problem), std::string::npos) << read.error().message;
+    const auto read = parse_change(text);
+    ASSERT_FALSE(read) << text;
+    EXPECT_TRUE(read.error().message.contains(problem)) << read.error().message;
   }
 }
 
@@ -105,8 +99,8 @@ TEST(DeferredAnnotation, IsReadAsItWasWrittenAndSaysWhatIsWrongWhereItCannotBe) 
     Node node;
     node.meta.annotations.set(kDeferredAnnotation, text);
     EXPECT_EQ(deferral_of(node), std::nullopt) << text;
-    EXPECT_NE(deferral_on(node).problem.find(problem), std::string::npos) << text << deferral_on(node).problem;
-    EXPECT_TRUE(deferral_on(node).problem.starts_with("annotation gpusharing.dev/deferred: ")) << text;
+    const std::string said = deferral_on(node).problem;
+    EXPECT_TRUE(said.starts_with("annotation gpusharing.dev/deferred: ") && said.contains(problem)) << text << said;
   }
 }
 

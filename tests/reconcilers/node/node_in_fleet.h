@@ -68,6 +68,11 @@ class NodeInFleet : public testing::Test {
   int until_action(int limit, const std::string& node = kName) {
     return until(limit, [&] { return !actions(node).empty(); });
   }
+  // That pass comes after so many seconds, or up to five later.
+  void expect_action_after(int seconds, const std::string& node = kName) {
+    const int waited = until_action(seconds + 300, node);
+    EXPECT_TRUE(waited >= seconds && waited <= seconds + 5) << waited;
+  }
   // Seconds until it holds.
   int until(int limit, const std::function<bool()>& holds) {
     for (int second = 0; second < limit; ++second) {

@@ -1,24 +1,51 @@
-// Who writes nvidia.com/mps.capable, case by case.
+// Who writes which sharing label of a node, and labels that another client changes again and again.
 #include "reconcilers/node/node_labels.h"
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
+#include <map>
+#include <memory>
 #include <optional>
 #include <random>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "reconcilers/model/labels.h"
 #include "reconcilers/node/node_phase.h"
-#include "tests/reconcilers/node/labelled_node.h"
+#include "tests/reconcilers/fleet_model/fleet_model.h"
 
 namespace gso::test::node_labels_test {
 namespace {
 
 using LabelMode = PlannerSettings::LabelMode;
+using std::chrono::hours;
 using std::chrono::minutes;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+const PlannerSettings kSettings;
+const WallTime kNoon = *k8s::parse_rfc3339("2026-01-02T12:00:00Z");
+const std::string kReplicas(kGpuReplicas), kStrategy(kSharingStrategy);
+
+// The node with the labels that a change leaves on it.
+Node after(Node node, const LabelChange& change) {
+  for (const auto& [key, value] : change.set) node.meta.labels.set(key, value);
+  for (const std::string& key : change.remove) node.meta.labels.erase(key);
+  if (change.owned) node.meta.annotations.set(kOwnedAnnotation, print_owned(*change.owned));
+  return node;
+}
+
+NodeExpectation with_labels(decltype(NodeExpectation::labels) labels) {
+  NodeExpectation out;
+  out.labels = std::move(labels);
+  return out;
+}
 
 const LabelRules kRules{kSettings, std::nullopt};
 
@@ -64,16 +91,15 @@ TEST(OwnedLabels, AreReadBackAsTheyWereWritten) {
   node.meta.annotations.set(kOwnedAnnotation, print_owned(owned));
   EXPECT_EQ(owned_labels(node), owned);
   EXPECT_FALSE(is_owner_unknown(node));
+  EXPECT_EQ(
+      print_owned({{"nvidia.com/gpu.product", {}}, {"nvidia.com/gpu.replicas", {"1", "", "4", {kNoon}}}}),
+      R"({"labels":{"nvidia.com/gpu.product":null,"nvidia.com/gpu.replicas":{"before":"1","rewrites":["2026-01-02T12:00:00Z"],"value":"4"}},"v":1})");
 }
 
 // An upgrade: that release had no version in the annotation.
 TEST(OwnedLabels, OfAnEarlierReleaseAreRead) {
-  struct Case {
-    const char* text;
-    OwnedLabels owned;
-  };
   const auto eight = *k8s::parse_rfc3339("2026-03-02T08:00:00Z");
-  const Case cases[] = {
+  const std::pair<const char*, OwnedLabels> cases[] = {
       {R"({})", {}},
       {R"({"nvidia.com/gpu.product":null,"nvidia.com/gpu.replicas":"1"})",
        {{"nvidia.com/gpu.product", {std::nullopt, "", "", {}}}, {"nvidia.com/gpu.replicas", {"1", "", "", {}}}}},
@@ -84,12 +110,11 @@ TEST(OwnedLabels, OfAnEarlierReleaseAreRead) {
       {R"({"nvidia.com/gpu.product":{"before":"x","value":"4","rewrites":["2026-03-02T08:00:00Z"]}})",
        {{"nvidia.com/gpu.product", {"x", "", "4", {eight}}}}},
   };
-  for (const Case& c : cases) {
-    SCOPED_TRACE(c.text);
+  for (const auto& [text, owned] : cases) {
     Node node;
-    node.meta.annotations.set(kOwnedAnnotation, c.text);
-    EXPECT_EQ(owned_labels(node), c.owned);
-    EXPECT_FALSE(is_owner_unknown(node));
+    node.meta.annotations.set(kOwnedAnnotation, text);
+    EXPECT_EQ(owned_labels(node), owned) << text;
+    EXPECT_FALSE(is_owner_unknown(node)) << text;
   }
 }
 
@@ -106,8 +131,7 @@ TEST(OwnedLabels, OfOthersAreIgnored) {
       "nvidia.com/mig-1g.5gb.replicas":{"before":null,"value":"2"}}})");
   EXPECT_FALSE(is_owner_unknown(node));
   EXPECT_EQ(owned_labels(node).size(), 1U);
-  NodeExpectation expectation;
-  expectation.labels = {{"nvidia.com/gpu.replicas", "4"}};
+  const NodeExpectation expectation = with_labels({{kReplicas, "4"}});
   const LabelChange change = label_change_to(node, expectation, false, kRules);
   EXPECT_TRUE(change.remove.empty());
   ASSERT_TRUE(change.owned);
@@ -115,8 +139,7 @@ TEST(OwnedLabels, OfOthersAreIgnored) {
 }
 
 TEST(OwnedLabels, ThatCannotBeReadAreNeitherChangedNorForgotten) {
-  NodeExpectation expectation;
-  expectation.labels = {{"nvidia.com/gpu.replicas", "4"}};
+  const NodeExpectation expectation = with_labels({{kReplicas, "4"}});
   for (const char* text : {"oops", "[]", R"({"labels":{}})", R"({"v":2,"labels":{}})", R"({"v":1})",
                            R"({"v":1,"labels":{"a":1}})", R"({"v":1,"labels":{"a":{"before":"x"}}})",
                            R"({"v":1,"labels":{"a":{"before":1,"policy":"p","value":"x"}}})"}) {
@@ -148,10 +171,8 @@ TEST(OwnedLabels, OfAPolicyGoToTheNextOneThatWantsTheSameKeyWithTheValueFromBefo
 }
 
 TEST(OwnedLabels, OfAnEarlierProfileGetTheirValueBackAndAreForgotten) {
-  NodeExpectation shared;
-  shared.labels = {{"nvidia.com/gpu.replicas", "4"}, {"nvidia.com/gpu.sharing-strategy", "mps"}};
-  NodeExpectation whole;
-  whole.labels = {{"nvidia.com/gpu.sharing-strategy", "none"}};
+  const NodeExpectation shared = with_labels({{kReplicas, "4"}, {kStrategy, "mps"}});
+  const NodeExpectation whole = with_labels({{kStrategy, "none"}});
   Node node;
   node.meta.labels.set("nvidia.com/gpu.replicas", "1");
   node = after(node, label_change_to(node, shared, false, kRules));
@@ -195,29 +216,160 @@ TEST(LabelModeOfANode, IsItsAnnotationUnlessTheOperatorWritesNoLabelAtAll) {
   }
 }
 
-TEST(OwnedLabels, OfAnAnnotationThatNamesOnlyTheValueBeforeAreReadToo) {
-  Node node;
-  node.meta.annotations.set(
-      kOwnedAnnotation,
-      R"({"nvidia.com/gpu.product":null,"nvidia.com/gpu.replicas":"1","nvidia.com/mps.capable":{"before":"1","rewrites":["2026-01-02T12:00:00Z"],"value":"4"}})");
-  const OwnedLabels owned = owned_labels(node);
-  EXPECT_EQ(owned.at("nvidia.com/gpu.product"), OwnedLabel({}, {}, {}, {}));
-  EXPECT_EQ(owned.at("nvidia.com/gpu.replicas"), OwnedLabel("1", {}, {}, {}));
-  EXPECT_EQ(owned.at("nvidia.com/mps.capable"), OwnedLabel("1", {}, "4", {kNoon}));
-  EXPECT_EQ(
-      print_owned(owned),
-      R"({"labels":{"nvidia.com/gpu.product":null,"nvidia.com/gpu.replicas":"1","nvidia.com/mps.capable":{"before":"1","rewrites":["2026-01-02T12:00:00Z"],"value":"4"}},"v":1})");
-}
-
 TEST(OwnedLabels, ThatAnotherClientHasChangedStayWithItWhenTheProfileNoLongerHasThem) {
-  NodeExpectation shared;
-  shared.labels = {{kReplicas, "4"}, {kStrategy, "mps"}};
+  const NodeExpectation shared = with_labels({{kReplicas, "4"}, {kStrategy, "mps"}});
   Node node = after({}, label_change_to({}, shared, false, kRules));
   node.meta.labels.set(kReplicas, "7");
   node = after(node, label_change_to(node, {}, false, kRules));
   EXPECT_EQ(node.meta.labels.get(kReplicas), "7");
   EXPECT_EQ(node.meta.labels.get(kStrategy), std::nullopt);
   EXPECT_TRUE(owned_labels(node).empty());
+}
+
+TEST(ContestedLabel, IsSetThreeTimesADayAndTheOthersAreSetAsBefore) {
+  NodeExpectation expectation = with_labels({{kReplicas, "4"}});
+  WallTime now = kNoon;
+  Node node;
+  const auto look = [&] {
+    LabelChange change = label_change_to(node, expectation, false, {kSettings, now});
+    node = after(node, change);
+    return change;
+  };
+  EXPECT_TRUE(look().set.contains(kReplicas));
+  for (int i = 0; i < 3; ++i) {
+    now += hours(2);  // 14:00, 16:00 and 18:00.
+    node.meta.labels.set(kReplicas, "7");
+    EXPECT_TRUE(look().set.contains(kReplicas)) << i;
+    EXPECT_TRUE(look().empty()) << "nobody has changed it";
+  }
+  node.meta.labels.erase(kReplicas);
+  expectation.labels[kStrategy] = "mps";
+  const LabelChange change = look();
+  EXPECT_FALSE(change.set.contains(kReplicas)) << "removing it is changing it";
+  EXPECT_TRUE(change.set.contains(kStrategy));
+  EXPECT_EQ(change.contested, (std::map<std::string, WallTime>{{kReplicas, kNoon + hours(26)}}));
+  now = kNoon + hours(26) - minutes(1);
+  EXPECT_TRUE(look().empty());
+  now = kNoon + hours(26);
+  EXPECT_TRUE(look().set.contains(kReplicas));
+}
+
+TEST(ContestedLabel, IsNoneThatTheOperatorItselfChangesWithTheProfile) {
+  Node node;
+  for (int i = 0; i < 20; ++i) {
+    const NodeExpectation expectation = with_labels({{kReplicas, std::to_string(2 + i)}});
+    const LabelChange change = label_change_to(node, expectation, false, {kSettings, kNoon});
+    EXPECT_TRUE(change.set.contains(kReplicas)) << i;
+    node = after(node, change);
+  }
+}
+
+class LabelsWithoutGfd : public testing::Test {
+ protected:
+  LabelsWithoutGfd() {
+    FleetSpec spec;
+    spec.profiles = {{"any", "ts-4"}};
+    spec.nodes = alike_nodes(1);
+    spec.nodes[0].gfd = false;
+    fleet = std::make_unique<FleetModel>(spec);
+    EXPECT_TRUE(fleet->settle());
+    EXPECT_EQ(fleet->label_of("n01", kReplicas), "4");
+    fleet->on_plan = [this](const Plan& plan) {
+      for (const PlannedAction& planned : plan.actions) {
+        const auto* patch = std::get_if<PatchNode>(&planned.action);
+        const auto* event = std::get_if<RecordEvent>(&planned.action);
+        writes += patch != nullptr ? 1 : 0;
+        if (event != nullptr) events.push_back(event->why.code + " " + event->regarding.kind);
+      }
+    };
+  }
+
+  std::set<std::string> reasons() {
+    std::set<std::string> out;
+    for (const Finding& finding : fleet->plan().findings) out.insert(finding.why.code);
+    return out;
+  }
+
+  std::unique_ptr<FleetModel> fleet;
+  int writes = 0;
+  std::vector<std::string> events;
+};
+
+TEST_F(LabelsWithoutGfd, ThatAnotherClientKeepsChangingAreOneConditionAndOneEvent) {
+  for (int i = 0; i < 30; ++i) {
+    fleet->label("n01", kReplicas, "7");
+    fleet->tick();
+    fleet->tick();
+  }
+  EXPECT_EQ(writes, 3);
+  EXPECT_THAT(events, ElementsAre("LabelContested SharingPolicy"));
+  EXPECT_TRUE(reasons().contains("LabelContested"));
+  EXPECT_THAT(fleet->policy_status("default"), AllOf(HasSubstr(R"("type":"LabelsContested")"),
+                                                     HasSubstr("label nvidia.com/gpu.replicas, and the operator has")));
+  fleet->restart_operator();
+  for (int i = 0; i < 20; ++i) fleet->tick();
+  EXPECT_EQ(writes, 3) << "what the operator has seen is on the node";
+  fleet->advance(hours(24));
+  EXPECT_TRUE(fleet->settle());
+  EXPECT_EQ(fleet->label_of("n01", kReplicas), "4");
+  EXPECT_FALSE(reasons().contains("LabelContested"));
+  EXPECT_THAT(fleet->policy_status("default"), HasSubstr("NotContested"));
+}
+
+TEST_F(LabelsWithoutGfd, ThatAnotherClientTakesAwayWithTheAnnotationAreContestedToo) {
+  const auto strip = [&] {
+    fleet->label("n01", kReplicas, std::nullopt);
+    fleet->annotate("n01", kOwnedAnnotation, std::nullopt);
+    fleet->tick();
+    fleet->tick();
+  };
+  strip();
+  EXPECT_EQ(fleet->label_of("n01", kReplicas), "4") << "once they are set again";
+  EXPECT_EQ(writes, 1);
+  for (int i = 1; i < 30; ++i) strip();
+  EXPECT_EQ(writes, 2) << "beside the first one, when the node came";
+  EXPECT_THAT(events, ElementsAre("LabelContested SharingPolicy"));
+  EXPECT_TRUE(reasons().contains("LabelContested"));
+  fleet->advance(hours(24));
+  EXPECT_TRUE(fleet->settle());
+  EXPECT_EQ(fleet->label_of("n01", kReplicas), "4") << "it tries again";
+  EXPECT_FALSE(reasons().contains("LabelContested"));
+}
+
+TEST_F(LabelsWithoutGfd, AreNotWrittenOnANodeThatIsOnlyVerified) {
+  fleet->annotate("n01", kLabelModeAnnotation, "verify");
+  fleet->label("n01", kReplicas, "7");
+  EXPECT_TRUE(fleet->settle());
+  EXPECT_EQ(writes, 0);
+  EXPECT_TRUE(reasons().contains("LabelsLeftBehind")) << "the label does not fit what the node serves";
+  fleet->annotate("n01", kLabelModeAnnotation, "sometimes");
+  EXPECT_TRUE(fleet->settle());
+  EXPECT_EQ(writes, 0);
+  EXPECT_TRUE(reasons().contains("LabelModeUnknown"));
+  fleet->annotate("n01", kLabelModeAnnotation, std::nullopt);
+  EXPECT_TRUE(fleet->settle());
+  EXPECT_EQ(fleet->label_of("n01", kReplicas), "4");
+}
+
+TEST_F(LabelsWithoutGfd, ThatNfdStillListsAndThatDoNotFitWhatIsServedAreNamed) {
+  fleet->annotate("n01", kFeatureLabels, "nvidia.com/gpu.replicas,nvidia.com/gpu.sharing-strategy");
+  EXPECT_TRUE(fleet->settle());
+  EXPECT_FALSE(reasons().contains("LabelsLeftBehind")) << "they fit";
+  fleet->label("n01", kReplicas, "8");
+  EXPECT_TRUE(fleet->settle());
+  EXPECT_TRUE(reasons().contains("LabelsLeftBehind"));
+  const Plan plan = fleet->plan();
+  const auto left = std::ranges::find(plan.findings, "LabelsLeftBehind", [](const Finding& f) { return f.why.code; });
+  ASSERT_NE(left, plan.findings.end());
+  EXPECT_THAT(left->why.message,
+              AllOf(HasSubstr("`kubectl delete nodefeatures.nfd.k8s-sigs.io --all-namespaces --field-selector "
+                              "metadata.name=nvidia-features-for-NODE`"),
+                    HasSubstr("nvidia.com/gpu.replicas from annotation nfd.node.kubernetes.io/feature-labels "
+                              "(`kubectl edit node NODE`)")));
+  EXPECT_EQ(fleet->label_of("n01", kReplicas), "8");
+  fleet->annotate("n01", kFeatureLabels, "nvidia.com/gpu.sharing-strategy");
+  EXPECT_TRUE(fleet->settle());
+  EXPECT_EQ(fleet->label_of("n01", kReplicas), "4") << "nobody owns it any more";
 }
 
 // A node whose labels many clients write, and who wrote the present value of each.

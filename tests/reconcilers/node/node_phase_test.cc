@@ -17,18 +17,16 @@ NodeAssessment in_phase(Phase phase, std::string_view reason, std::string_view h
   return out;
 }
 
-TEST(ShownReason, IsTheHolderOfANodeThatNeedsAChange) {
-  const NodeAssessment waits = in_phase(Phase::pending, "", kHeld);
-  EXPECT_EQ(phase_of(waits), Phase::held);
-  EXPECT_EQ(shown_reason(waits), kHeld);
-}
-
-TEST(ShownReason, IsTheObstacleBeforeTheHolderOfABlockedNode) {
+TEST(ShownReason, IsTheObstacleBeforeTheHolder) {
+  EXPECT_EQ(shown_reason(in_phase(Phase::pending, "", kHeld)), kHeld);
+  EXPECT_EQ(shown_reason(in_phase(Phase::up_to_date, "", kHeld)), "");
   EXPECT_EQ(shown_reason(in_phase(Phase::blocked, kMigEnabled, kDriverUpgrade)), kMigEnabled);
-}
-
-TEST(ShownReason, IsTheChangeThatCannotBeReadWhoeverHoldsTheNode) {
   EXPECT_EQ(shown_reason(in_phase(Phase::blocked, kChangeUnreadable, kHeld)), kChangeUnreadable);
+  NodeAssessment restarts = in_phase(Phase::restarting, kMigEnabled, "");
+  restarts.change = std::make_shared<NodeChange>();
+  EXPECT_EQ(shown_reason(restarts), kMigEnabled);
+  restarts.holder = kDriverUpgrade;
+  EXPECT_EQ(shown_reason(restarts), kDriverUpgrade) << "of a change in progress";
 }
 
 // Whoever holds it: a person, another system, or an annotation that a person has to judge.
@@ -44,15 +42,6 @@ TEST(PhaseOf, IsHeldForEveryHolderOfANodeThatNeedsAChange) {
     EXPECT_EQ(phase_of(in_phase(Phase::blocked, reason, "")), Phase::held) << reason;
 }
 
-TEST(ShownReason, IsTheObstacleOfAChangeInProgress) {
-  NodeAssessment restarts = in_phase(Phase::restarting, kMigEnabled, "");
-  restarts.change = std::make_shared<NodeChange>();
-  EXPECT_EQ(shown_reason(restarts), kMigEnabled);
-  restarts.holder = kDriverUpgrade;
-  EXPECT_EQ(shown_reason(restarts), kDriverUpgrade);
-}
-
-// "It goes on when the driver's pod is well" left open who goes on.
 TEST(DescribeHolder, SaysWhatTheOperatorWaitsForAfterADriverUpgradeThatFailed) {
   Node node;
   node.meta.labels.set("nvidia.com/gpu-driver-upgrade-state", "upgrade-failed");
@@ -78,10 +67,6 @@ TEST(IsServing, IsFalseWhateverKeepsAContainerFromStarting) {
     pod.containers[1].waiting_reason = Interned(reason);
     EXPECT_FALSE(is_serving(pod)) << reason;
   }
-}
-
-TEST(ShownReason, IsEmptyForANodeThatRunsItsTargetWhoeverHoldsIt) {
-  EXPECT_EQ(shown_reason(in_phase(Phase::up_to_date, "", kHeld)), "");
 }
 
 }  // namespace

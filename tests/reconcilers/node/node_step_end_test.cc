@@ -10,13 +10,13 @@ namespace {
 using std::chrono::minutes;
 using std::chrono::seconds;
 
+const std::vector<std::string> kFailed = {"into(VerificationFailed)", "event VerificationFailed"};
+
 TEST_F(DisruptiveStep, C8_FirstPodsThatStillTerminateAreWaitedForUntilTheTimeIsOver) {
   for (const char* uid : {"old-mps", "old-gfd"}) pod(uid).meta.deletion_timestamp = now - seconds(5);
-  const Step taken = take();
-  EXPECT_EQ(actions(taken), Actions{});
-  EXPECT_EQ(taken.row, StepRow::c8);
+  EXPECT_EQ(look(), "C8 Restarting");
   ran_for(Timer::verifying, minutes(10));
-  EXPECT_EQ(actions(take()), (Actions{"into(VerificationFailed)", "event VerificationFailed"}));
+  EXPECT_EQ(act(), kFailed);
 }
 
 TEST_F(DisruptiveStep, C8_TheChangeGoesOnOnceTheLastOfTheFirstPodsIsGone) {
@@ -24,56 +24,51 @@ TEST_F(DisruptiveStep, C8_TheChangeGoesOnOnceTheLastOfTheFirstPodsIsGone) {
   add_pod("new-gfd", Component::gfd, now - seconds(5));
   pod("old-mps").meta.deletion_timestamp = now - seconds(5);
   add_pod("new-mps", Component::mps, now - seconds(5));
-  EXPECT_EQ(actions(take()), Actions{}) << "two daemons on one node";
+  EXPECT_EQ(act(), Actions{}) << "two daemons on one node";
   remove("old-mps");
-  EXPECT_EQ(actions(take()), Actions{"delete old-plugin"});
+  EXPECT_EQ(act(), Actions{"delete old-plugin"});
 }
 
 // How the daemon ended is not known: its node is lost.
 TEST_F(DisruptiveStep, C8_ANodeThatIsLostWhileItsDaemonTerminatesIsReported) {
   pod("old-mps").meta.deletion_timestamp = now - seconds(5);
-  EXPECT_EQ(reasons(take()), std::vector<std::string>{}) << "its kubelet ends the daemon";
+  const auto reported = [&] { return take(), reasons(); };
+  EXPECT_EQ(reported(), Actions{}) << "its kubelet ends the daemon";
   node.ready = facts.ready = false;
-  EXPECT_EQ(reasons(take()), (std::vector<std::string>{"NodesNotReady", "MPSUncleanExit"}));
+  EXPECT_EQ(reported(), (Actions{"NodesNotReady", "MPSUncleanExit"}));
   pod("old-mps").meta.deletion_timestamp.reset();
-  EXPECT_EQ(reasons(take()), std::vector<std::string>{"NodesNotReady"}) << "the daemon runs until its kubelet is back";
+  EXPECT_EQ(reported(), Actions{"NodesNotReady"}) << "the daemon runs until its kubelet is back";
 }
 
-TEST_F(DisruptiveStep, C9_ThePluginGoesLastOnceTheNewDaemonIsReady) {
-  remove("old-mps");
-  remove("old-gfd");
-  add_pod("new-gfd", Component::gfd, now - seconds(5));
-  const Step taken = take();
-  EXPECT_EQ(actions(taken), Actions{}) << "the daemon is missing";
-  EXPECT_EQ(taken.row, StepRow::c9);
+// The plugin is all that is left of the old pods.
+class LastPod : public DisruptiveStep {
+ protected:
+  LastPod() {
+    remove("old-mps");
+    remove("old-gfd");
+    add_pod("new-gfd", Component::gfd, now - seconds(5));
+  }
+};
+
+TEST_F(LastPod, C9_ThePluginGoesOnceTheNewDaemonIsReady) {
+  EXPECT_EQ(look(), "C9 Restarting") << "the daemon is missing";
   EXPECT_EQ(taken.last_wait_for, "the new MPS control daemon is not Ready");
   Pod& daemon = add_pod("new-mps", Component::mps, now - seconds(5));
   daemon.meta.deletion_timestamp = now;
-  EXPECT_EQ(actions(take()), Actions{}) << "it is terminating, although still Ready";
+  EXPECT_EQ(act(), Actions{}) << "it is terminating, although still Ready";
   daemon.meta.deletion_timestamp.reset();
   daemon.containers.emplace_back().waiting_reason = Interned("CrashLoopBackOff");
-  EXPECT_EQ(actions(take()), Actions{}) << "one of its containers crashes, although its condition still says Ready";
+  EXPECT_EQ(act(), Actions{}) << "one of its containers crashes, although its condition still says Ready";
   daemon.containers.clear();
-  EXPECT_EQ(actions(take()), Actions{"delete old-plugin"});
+  EXPECT_EQ(act(), Actions{"delete old-plugin"});
 }
 
-TEST_F(DisruptiveStep, C9_ADaemonThatNeverComesFailsTheNode) {
-  remove("old-mps");
-  remove("old-gfd");
-  add_pod("new-gfd", Component::gfd, now - seconds(5));
+TEST_F(LastPod, C9_ADaemonThatNeverComesFailsANodeThatIsReady) {
   ran_for(Timer::verifying, minutes(10));
-  const Step taken = take();
-  EXPECT_EQ(actions(taken), (Actions{"into(VerificationFailed)", "event VerificationFailed"}));
-}
-
-TEST_F(DisruptiveStep, C9_ANodeThatIsNotReadyKeepsThePluginAndDoesNotFail) {
-  remove("old-mps");
-  remove("old-gfd");
-  add_pod("new-gfd", Component::gfd, now - seconds(5));
+  EXPECT_EQ(act(), kFailed);
   add_pod("new-mps", Component::mps, now - seconds(5));
   node.ready = facts.ready = false;
-  ran_for(Timer::verifying, minutes(10));
-  EXPECT_EQ(actions(take()), Actions{});
+  EXPECT_EQ(act(), Actions{}) << "it keeps the plugin";
 }
 
 // The same node on its way from MPS to time-slicing: its new GFD pod has taken the daemon's label away.
@@ -89,43 +84,36 @@ class LeavingMps : public DisruptiveStep {
 };
 
 TEST_F(LeavingMps, C9_ThePluginWaitsUntilTheOldDaemonIsGone) {
-  EXPECT_EQ(actions(take()), Actions{}) << "the daemon runs";
+  EXPECT_EQ(act(), Actions{}) << "the daemon runs";
   pod("old-mps").meta.deletion_timestamp = now - seconds(5);
-  EXPECT_EQ(actions(take()), Actions{}) << "it is terminating, and holds the GPUs until it has ended";
+  EXPECT_EQ(act(), Actions{}) << "it is terminating, and holds the GPUs until it has ended";
   remove("old-mps");
-  EXPECT_EQ(actions(take()), Actions{"delete old-plugin"});
+  EXPECT_EQ(act(), Actions{"delete old-plugin"});
 }
 
 TEST_F(LeavingMps, C9_ADaemonThatStaysFailsTheNode) {
   ran_for(Timer::verifying, minutes(10));
-  const Step taken = take();
-  ASSERT_EQ(actions(taken), (Actions{"into(VerificationFailed)", "event VerificationFailed"}));
-  EXPECT_NE(taken.plan.actions.front().why.message.find("the old MPS control daemon is still running"),
-            std::string::npos);
+  ASSERT_EQ(act(), kFailed);
+  EXPECT_TRUE(taken.plan.actions.front().why.message.contains("the old MPS control daemon is still running"));
 }
 
 TEST_F(NodeStep, C10_PodsThatTheKubeletRejectedAreListedOnceBeforeTheEnd) {
   replace_all();
   shows_target();
   settings.remove_rejected_pods = {"UnexpectedAdmissionError"};
-  const Step taken = take();
-  EXPECT_EQ(taken.row, StepRow::c10);
-  EXPECT_EQ(actions(taken), Actions{});
+  EXPECT_EQ(look(), "C10 Verifying");
   EXPECT_TRUE(taken.plan.consumers_wanted.contains("n1"));
   list_consumers({});
-  EXPECT_EQ(actions(take()), Actions{"out(Verified)"});
+  EXPECT_EQ(act(), Actions{"out(Verified)"});
 }
 
 TEST_F(NodeStep, C10_ANodeThatShowsItIsVerifiedAfterTheStatusLag) {
   replace_all();
   shows_target();
   settings.status_lag = seconds(12);
-  EXPECT_EQ(actions(take()), Actions{}) << "at the first glance";
+  EXPECT_EQ(act(), Actions{}) << "at the first glance";
   ran_for(Timer::shown, seconds(12));
-  const Step taken = take();
-  EXPECT_EQ(phase_of(facts), Phase::verifying);
-  EXPECT_EQ(taken.row, StepRow::c10);
-  EXPECT_EQ(actions(taken), Actions{"out(Verified)"});
+  EXPECT_EQ(look(), "C10 Verifying: out(Verified)");
   EXPECT_TRUE(taken.done);
 }
 
@@ -139,120 +127,88 @@ TEST_F(NodeStep, C10_ASupersededNodeOfTwoModelsIsHeldAgainstTheGpusInTheRecord) 
   facts.pods_ready = true;
   facts.verified.mismatch = "nvidia.com/gpu: capacity 12, expected 24";
   node.meta.labels.set("nvidia.com/gpu.count", "2");
-  node.capacity[Interned("nvidia.com/gpu")] = node.allocatable[Interned("nvidia.com/gpu")] = 12;
-  const Step taken = take();
-  EXPECT_EQ(actions(taken), Actions{"out(Verified)"});
-  EXPECT_EQ(reasons(taken), Actions{});
-  const auto& patch = std::get<PatchNode>(taken.plan.actions.front().action);
-  EXPECT_EQ(patch.set_annotations.at(std::string(kRevisionAnnotation)), change.to) << "what its pods have read";
+  serves(12);
+  EXPECT_EQ(act(), Actions{"out(Verified)"});
+  EXPECT_EQ(reasons(), Actions{});
+  EXPECT_EQ(annotated(kRevisionAnnotation), change.to) << "what its pods have read";
 }
 
-TEST_F(NodeStep, C11_ANodeThatDoesNotShowItFailsWhenItsTimeIsOver) {
-  replace_all();
-  shows_something_else();
-  const Step before = take();
-  EXPECT_EQ(actions(before), Actions{});
-  EXPECT_EQ(before.row, StepRow::none);
-  ran_for(Timer::verifying, minutes(10));
-  const Step taken = take();
+// A node whose new pods do not show the target, and whose time is over.
+class OverdueStep : public NodeStep {
+ protected:
+  OverdueStep() {
+    replace_all();
+    shows_something_else();
+    ran_for(Timer::verifying, minutes(10));
+  }
+};
+
+TEST_F(OverdueStep, C11_FailsAndNotBefore) {
+  const auto overdue = std::exchange(ran, {});
+  EXPECT_EQ(look(), "wait Verifying");
+  ran = overdue;
+  ASSERT_EQ(act(), kFailed);
   EXPECT_EQ(taken.row, StepRow::c11);
-  ASSERT_EQ(actions(taken), (Actions{"into(VerificationFailed)", "event VerificationFailed"}));
-  const auto& patch = std::get<PatchNode>(taken.plan.actions.front().action);
-  EXPECT_TRUE(parse_change(patch.set_annotations.at(std::string(kChangeAnnotation)))->failed);
+  EXPECT_TRUE(written().failed);
 }
 
 // An operator that has just been started: the new pods are older than verifyTimeout, and somebody held the node.
-TEST_F(NodeStep, C11_AfterAHoldTheTimeStartsWhenItEnded) {
-  replace_all();
-  shows_something_else();
+TEST_F(OverdueStep, C11_AfterAHoldTheTimeStartsWhenItEndedAndAStoredOneCountsAtAFirstLookOnly) {
+  ran.clear();
   for (Pod& each : pods) each.meta.creation_timestamp = now - minutes(30);
   change.listed = now - minutes(31);
+  EXPECT_EQ(look(), "wait Verifying") << "the clock counts from now on";
+  timers.clear();
   first_look = true;
-  for (const auto& [ago, row] :
-       std::vector<std::pair<minutes, StepRow>>{{minutes(5), StepRow::none}, {minutes(10), StepRow::c11}}) {
-    released = now - ago;
-    EXPECT_EQ(take().row, row) << ago.count();
-  }
+  released = now - minutes(5);
+  EXPECT_EQ(look(), "wait Verifying");
+  released = now - minutes(10);
+  EXPECT_EQ(take().row, StepRow::c11);
   released.reset();
   EXPECT_EQ(take().row, StepRow::c11);
 }
 
-TEST_F(NodeStep, C11_ANodeThatServesWithoutItsLabelsIsWaitedForAndReported) {
-  replace_all();
-  shows_something_else();
+TEST_F(OverdueStep, C11_ThatServesWithoutItsLabelsIsWaitedForAndReported) {
   facts.labels_missing = Interned("label nvidia.com/gpu.product is missing");
-  ran_for(Timer::verifying, minutes(10));
-  const Step taken = take();
-  EXPECT_EQ(taken.row, StepRow::c11);
-  EXPECT_EQ(actions(taken), Actions{});
-  EXPECT_EQ(reasons(taken), Actions{"LabelsMissing"});
+  EXPECT_EQ(look(), "C11 Verifying; LabelsMissing");
   facts.pods_ready = false;
-  EXPECT_EQ(actions(take()), (Actions{"into(VerificationFailed)", "event VerificationFailed"}));
+  EXPECT_EQ(act(), kFailed);
 }
 
-TEST_F(NodeStep, C11_ANodeWithFewerDevicesIsDegradedAndNotFailed) {
-  replace_all();
-  shows_something_else();
+TEST_F(OverdueStep, C11_WithFewerDevicesIsDegradedAndNotFailed) {
   facts.verified.shortfall = true;
-  ran_for(Timer::verifying, minutes(10));
-  const Step taken = take();
-  EXPECT_EQ(actions(taken), Actions{"out(VerifiedDegraded)"});
-  EXPECT_EQ(reasons(taken), Actions{"UnhealthyDevices"});
+  EXPECT_EQ(look(), "C11 Verifying: out(VerifiedDegraded); UnhealthyDevices");
 }
 
 // The text was edited and edited back while the pods were replaced.
-TEST_F(NodeStep, C11_PodsThatReadATextInBetweenAreListedAgain) {
-  replace_all();
-  shows_something_else();
+TEST_F(OverdueStep, C11_PodsThatReadATextInBetweenAreListedAgain) {
   text_was_written(now - seconds(10));
-  ran_for(Timer::verifying, minutes(10));
   ran_for(Timer::unchanged, seconds(10));
-  EXPECT_EQ(actions(take()), Actions{"into(ReplaceAgain)"});
-}
-
-TEST_F(NodeStep, C11_OfPodsThatReadATextInBetweenOnlyTheOlderOnesAreListedAgain) {
-  replace_all();
-  shows_something_else();
-  text_was_written(now - seconds(10));
+  EXPECT_EQ(act(), Actions{"into(ReplaceAgain)"});
   pod("new-gfd").meta.creation_timestamp = now - seconds(3);
-  ran_for(Timer::verifying, minutes(10));
-  ran_for(Timer::unchanged, seconds(10));
-  const Step taken = take();
-  ASSERT_EQ(actions(taken), Actions{"into(ReplaceAgain)"});
-  const PatchNode& patch = std::get<PatchNode>(taken.plan.actions[0].action);
-  const auto listed = parse_change(patch.set_annotations.at(std::string(kChangeAnnotation)))->pods;
-  EXPECT_EQ(listed.at(Component::gfd), std::set<std::string>{});
-  EXPECT_EQ(listed.at(Component::plugin), std::set<std::string>{"new-plugin"});
+  ASSERT_EQ(act(), Actions{"into(ReplaceAgain)"});
+  EXPECT_EQ(written().pods.at(Component::gfd), std::set<std::string>{});
+  EXPECT_EQ(written().pods.at(Component::plugin), std::set<std::string>{"new-plugin"});
 }
 
-TEST_F(NodeStep, C11_ANodeWithMoreDevicesThanRecordedIsVerified) {
-  replace_all();
-  shows_something_else();
+TEST_F(OverdueStep, C11_WithMoreDevicesThanRecordedIsVerified) {
   facts.verified.surplus = true;
   facts.measured_gpus = 4;
-  ran_for(Timer::verifying, minutes(10));
-  EXPECT_EQ(actions(take()), Actions{"out(Verified)"});
+  EXPECT_EQ(act(), Actions{"out(Verified)"});
 }
 
-TEST_F(NodeStep, C11_ANodeThatIsNotReadyProvesNothing) {
-  replace_all();
+TEST_F(OverdueStep, C11_OnANodeThatIsNotReadyProvesNothing) {
   shows_target();
   node.ready = facts.ready = false;
-  ran_for(Timer::verifying, minutes(60));
-  const Step taken = take();
-  EXPECT_EQ(actions(taken), Actions{});
-  EXPECT_EQ(reasons(taken), std::vector<std::string>{"NodesNotReady"});
+  EXPECT_EQ(act(), Actions{});
+  EXPECT_EQ(reasons(), Actions{"NodesNotReady"});
 }
 
-TEST_F(NodeStep, C11_AutoscalersMayRemoveAFailedNode) {
-  replace_all();
-  shows_something_else();
+TEST_F(OverdueStep, C11_AutoscalersMayRemoveAFailedNode) {
   change.guards = {"cluster-autoscaler"};
   node.meta.annotations.set("cluster-autoscaler.kubernetes.io/scale-down-disabled", "true");
-  ran_for(Timer::verifying, minutes(10));
-  const Step taken = take();
-  const auto& patch = std::get<PatchNode>(taken.plan.actions.front().action);
-  EXPECT_TRUE(patch.remove_annotations.contains("cluster-autoscaler.kubernetes.io/scale-down-disabled"));
+  take();
+  EXPECT_TRUE(patch().remove_annotations.contains("cluster-autoscaler.kubernetes.io/scale-down-disabled"));
 }
 
 TEST_F(NodeStep, C12_ALabelThatDidNotReloadWithinTwoMinutesListsThePods) {
@@ -260,19 +216,9 @@ TEST_F(NodeStep, C12_ALabelThatDidNotReloadWithinTwoMinutesListsThePods) {
   change.pods.clear();
   change.touched = Touched::yes;
   shows_something_else();
-  EXPECT_EQ(actions(take()), Actions{});
+  EXPECT_EQ(act(), Actions{});
   ran_for(Timer::reloading, minutes(2));
-  const Step taken = take();
-  EXPECT_EQ(actions(taken), Actions{"into(ReloadFailed)"});
-  EXPECT_EQ(taken.row, StepRow::c12);
-}
-
-TEST_F(NodeStep, AStoredTimeCountsAtAFirstLookOnly) {
-  replace_all();
-  shows_something_else();
-  for (Pod& p : pods) p.meta.creation_timestamp = now - minutes(11);
-  change.listed = now - minutes(12);
-  EXPECT_EQ(actions(take()), Actions{}) << "the clock counts from now on";
+  EXPECT_EQ(look(), "C12 Verifying: into(ReloadFailed)");
 }
 
 }  // namespace

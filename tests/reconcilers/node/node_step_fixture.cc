@@ -1,14 +1,10 @@
 #include "tests/reconcilers/node/node_step_fixture.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <memory>
-#include <utility>
-#include <variant>
-
-#include "reconcilers/model/labels.h"
-#include "reconcilers/model/policy.h"
 
 namespace gso {
 
@@ -101,6 +97,7 @@ void NodeStep::text_was_written(WallTime when) {
 }
 
 void NodeStep::shows_target() {
+  facts.verified = {};
   facts.pods_ready = facts.fresh_pods = true;
   facts.verified.ok = facts.verified.serving = true;
 }
@@ -111,8 +108,12 @@ void NodeStep::shows_something_else() {
   facts.verified.mismatch = "nvidia.com/gpu: capacity 2, expected 4";
 }
 
+void NodeStep::serves(std::int64_t gpus) {
+  node.allocatable[Interned("nvidia.com/gpu")] = node.capacity[Interned("nvidia.com/gpu")] = gpus;
+}
+
 void NodeStep::list_consumers(std::vector<std::string> names) {
-  NodeConsumers& listed = consumers["n1"];
+  NodeConsumers& listed = consumers["n1"] = {};
   listed.listed_at = one_look(now);
   for (std::string& name : names) {
     Pod consumer;
@@ -124,7 +125,7 @@ void NodeStep::list_consumers(std::vector<std::string> names) {
   }
 }
 
-Step NodeStep::take() {
+const Step& NodeStep::take() {
   facts.change = std::make_shared<const NodeChange>(change);
   node.meta.annotations.set(kChangeAnnotation, print_change(change));
   NodePods sorted;
@@ -150,32 +151,43 @@ Step NodeStep::take() {
   StepInput input{view, policy, profiles.by_revision(change.to), stop, blocked_by_pods, {}};
   if (kai) input.kai_hinders = [this] { return kai; };
   input.released = released;
-  return step(input);
+  return taken = step(input);
 }
 
-std::vector<std::string> NodeStep::actions(const Step& taken) {
-  std::vector<std::string> out;
+std::string NodeStep::look() {
+  constexpr const char* kRows[] = {"wait", "C1", "cordon", "C2", "C3",  "C4",  "C5",
+                                   "C6",   "C7", "C8",     "C9", "C10", "C11", "C12"};
+  const Actions actions = act();
+  return fmt::format("{} {}{}{}{}{}", kRows[static_cast<int>(taken.row)], to_string(phase_of(facts)),
+                     actions.empty() ? "" : ": ", fmt::join(actions, ", "), reasons().empty() ? "" : "; ",
+                     fmt::join(reasons(), ", "));
+}
+
+NodeStep::Actions NodeStep::act() {
+  take();
+  Actions out;
   for (const PlannedAction& planned : taken.plan.actions) {
     if (const auto* gone = std::get_if<DeletePod>(&planned.action)) out.push_back("delete " + gone->uid);
     if (const auto* event = std::get_if<RecordEvent>(&planned.action)) out.push_back("event " + event->why.code);
     const auto* patch = std::get_if<PatchNode>(&planned.action);
     if (patch == nullptr) continue;
-    const bool into = patch->set_annotations.contains(std::string(kChangeAnnotation));
-    const bool leaves = patch->remove_annotations.contains(std::string(kChangeAnnotation));
-    out.push_back(fmt::format("{}({}){}",
-                              into     ? "into"
-                              : leaves ? "out"
-                                       : "patch",
-                              planned.why.code,
+    const char* how = patch->set_annotations.contains(std::string(kChangeAnnotation))      ? "into"
+                      : patch->remove_annotations.contains(std::string(kChangeAnnotation)) ? "out"
+                                                                                           : "patch";
+    out.push_back(fmt::format("{}({}){}", how, planned.why.code,
                               patch->unschedulable ? *patch->unschedulable ? " cordon" : " uncordon" : ""));
   }
   return out;
 }
 
-std::vector<std::string> NodeStep::reasons(const Step& taken) {
-  std::vector<std::string> out;
+NodeStep::Actions NodeStep::reasons() const {
+  Actions out;
   for (const Finding& finding : taken.plan.findings) out.push_back(finding.why.code);
   return out;
+}
+
+NodeChange NodeStep::written() const {
+  return parse_change(annotated(kChangeAnnotation)).value_or(NodeChange());
 }
 
 DisruptiveStep::DisruptiveStep() {

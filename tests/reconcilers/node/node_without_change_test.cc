@@ -1,9 +1,11 @@
-// The rows N1 to N8 of node_step.h: the phase of a node without a change, and what the planners then do with it.
+// The rows N1 to N8 of node_step.h: the phase of a node without a change, and what the planners then do with it. Row
+// C2, its half that the assessment decides: a node whose change has failed needs another one.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <algorithm>
 
+#include "reconcilers/model/labels.h"
 #include "reconcilers/model/policy.h"
 #include "reconcilers/node/node_phase.h"
 #include "reconcilers/reasons/names.h"
@@ -15,7 +17,13 @@ namespace {
 using namespace std::chrono_literals;
 using testing::HasSubstr;
 
-class NodeWithoutChange : public NodeInFleet {};
+class NodeWithoutChange : public NodeInFleet {
+ protected:
+  static std::string policy(std::string_view name, std::string_view spec) {
+    return fmt::format("{{apiVersion: gpusharing.dev/v1alpha1, kind: SharingPolicy, metadata: {{name: {}}}, spec: {}}}",
+                       name, spec);
+  }
+};
 
 TEST_F(NodeWithoutChange, N3_AChangeThatCannotBeReadHoldsTheNodeUntilAPersonRemovesIt) {
   fleet().annotate(kName, kChangeAnnotation, "{\"v\":1");
@@ -35,9 +43,7 @@ TEST_F(NodeWithoutChange, N1_ANodeWithoutPluginIsUnmanagedAndLosesWhatAChangeLef
   ASSERT_NE(fleet_->annotation_of(kName, kChangeAnnotation), "");
   fleet_->set_daemonsets_there(false);
   EXPECT_EQ(phase(), Phase::unmanaged);
-  const int waited = until_action(600);
-  EXPECT_GE(waited, 120);
-  EXPECT_LE(waited, 125);
+  expect_action_after(120);
   EXPECT_EQ(actions(), Actions{std::string(kAbandoned)});
   EXPECT_TRUE(fleet_->settle());
   EXPECT_EQ(fleet_->annotation_of(kName, kChangeAnnotation), "");
@@ -70,34 +76,24 @@ TEST_F(NodeWithoutChange, N4_ANodeWithoutValidTargetIsBlockedAndKeepsWhatItRuns)
   EXPECT_EQ(fleet_->restarts(kName, "plugin"), 0);
 }
 
-TEST_F(NodeWithoutChange, N5_ANodeThatLoadedByItselfIsRecordedOnceItShowsItsProfile) {
-  NodeSpec joins;
-  joins.name = "n03";
+TEST_F(NodeWithoutChange, N5_ANodeThatLoadedByItselfIsRecordedOnceItShowsItsProfileOrRestartedAfterVerifyTimeout) {
   fleet().advance(10min);
-  fleet_->add_node(joins);
-  (void)fleet_->plan();
-  EXPECT_EQ(phase_of(*fleet_->index.assessment("n03")), Phase::verifying);
-  EXPECT_TRUE(fleet_->settle());
-  EXPECT_EQ(phase_of(*fleet_->index.assessment("n03")), Phase::up_to_date);
-  EXPECT_NE(fleet_->annotation_of("n03", kRevisionAnnotation), "");
-  EXPECT_EQ(fleet_->restarts("n03", "plugin"), 1) << "its first pod, and no other";
-}
-
-TEST_F(NodeWithoutChange, N5_ANodeThatDoesNotShowItsProfileByVerifyTimeoutIsRestarted) {
   NodeSpec joins;
-  joins.name = "n03";
-  fleet().advance(10min);
-  fleet_->add_node(joins);
+  for (const char* name : {"n03", "n04"}) {
+    joins.name = name;
+    fleet_->add_node(joins);
+    EXPECT_EQ(phase(name), Phase::verifying);
+  }
   fleet_->stick_sidecars("n03", true);
-  EXPECT_EQ(phase("n03"), Phase::verifying);
-  const int waited = until_action(900, "n03");
-  EXPECT_GE(waited, 600);
-  EXPECT_LE(waited, 605);
+  expect_action_after(600, "n03");
   EXPECT_EQ(actions("n03"), kRestarted);
+  EXPECT_EQ(phase("n04"), Phase::up_to_date);
+  EXPECT_NE(fleet_->annotation_of("n04", kRevisionAnnotation), "");
   fleet_->stick_sidecars("n03", false);
   EXPECT_TRUE(fleet_->settle());
   EXPECT_EQ(phase("n03"), Phase::up_to_date);
   EXPECT_EQ(fleet_->restarts("n03", "plugin"), 2) << "its first pod, and the one of the restart";
+  EXPECT_EQ(fleet_->restarts("n04", "plugin"), 1) << "its first pod, and no other";
 }
 
 TEST_F(NodeWithoutChange, N5_ANodeWhoseLabelWasMovedAndThatDoesNotReloadIsRestartedAfterTwoMinutes) {
@@ -105,9 +101,7 @@ TEST_F(NodeWithoutChange, N5_ANodeWhoseLabelWasMovedAndThatDoesNotReloadIsRestar
   fleet_->label(kName, std::string(kConfigLabel), "other");
   EXPECT_EQ(phase(), Phase::verifying);
   EXPECT_EQ(cause(), ChangeCause::relabelled);
-  const int waited = until_action(900);
-  EXPECT_GE(waited, 120);
-  EXPECT_LE(waited, 125);
+  expect_action_after(120);
   EXPECT_EQ(actions(), kRestarted);
   fleet_->stick_sidecars(kName, false);
   EXPECT_TRUE(fleet_->settle());
@@ -150,13 +144,6 @@ TEST_F(NodeWithoutChange, N6_AWarningSaysThatNoPodIsReplacedForVerifyTimeout) {
   EXPECT_EQ(phase(), Phase::up_to_date);
 }
 
-TEST_F(NodeWithoutChange, N7_ANodeThatRunsItsTargetIsLeftAlone) {
-  fleet();
-  EXPECT_EQ(phase(), Phase::up_to_date);
-  EXPECT_EQ(until_action(1200), -1);
-  EXPECT_EQ(findings(), std::set<std::string>{});
-}
-
 TEST_F(NodeWithoutChange, N7_TheStatusOfThePolicySaysWhatTheNodeDoesNotShowAndWhatFollows) {
   fleet();
   fleet_->crash_pods(kName, true);
@@ -193,19 +180,6 @@ std::string loud(int replicas) {
       replicas);
 }
 
-TEST_F(NodeWithoutChange, N5_ATextThatComesWhileANodeIsHeldIsNotOneThatItsSidecarsHaveRead) {
-  fleet().annotate(kName, kHoldAnnotation, "true");
-  fleet_->label(kName, std::string(kConfigLabel), "other");
-  for (int second = 0; second < 300; ++second) (void)fleet_->tick();
-  fleet_->edit("other", loud(2));
-  for (int second = 0; second < 300; ++second) (void)fleet_->tick();
-  EXPECT_EQ(phase(), Phase::held);
-  fleet_->annotate(kName, kHoldAnnotation, std::nullopt);
-  EXPECT_TRUE(fleet_->settle());
-  EXPECT_EQ(phase(), Phase::up_to_date);
-  EXPECT_EQ(fleet_->restarts(kName, "plugin"), 1);
-}
-
 TEST_F(NodeWithoutChange, N8_ANodeThatLostItsAnnotationsRunsWhatItsPodsHaveRead) {
   fleet().settings.rollout.canary_nodes_per_group = 0;
   fleet_->annotate("n02", kHoldAnnotation, "true");
@@ -231,7 +205,7 @@ TEST_F(NodeWithoutChange, N8_ANodeWhosePodsCameBetweenAnEditAndItsReturnIsChange
   fleet_->delete_pod_of(kName, "plugin");
   fleet_->annotate(kName, kHoldAnnotation, "true");
   fleet_->annotate("n02", kHoldAnnotation, "true");
-  for (int second = 0; second < 60; ++second) (void)fleet_->tick();
+  until(60, [] { return false; });
   fleet_->hold_pods(kName, false);
   fleet_->edit("any", "ts-4");
   fleet_->annotate(kName, kHoldAnnotation, std::nullopt);
@@ -247,9 +221,7 @@ TEST_F(NodeWithoutChange, N7_ANodeThatStopsShowingItsTargetIsReportedAndRepaired
   ASSERT_EQ(fleet_->label_of(kName, kGpuReplicas), "8");
   EXPECT_EQ(phase(), Phase::up_to_date);
   EXPECT_EQ(findings(), std::set<std::string>{std::string(kDrift)});
-  const int waited = until_action(900);
-  EXPECT_GE(waited, 600);
-  EXPECT_LE(waited, 605);
+  expect_action_after(600);
   EXPECT_EQ(actions(), kRestarted);
   EXPECT_TRUE(fleet_->settle());
   EXPECT_EQ(phase(), Phase::up_to_date);
@@ -258,9 +230,6 @@ TEST_F(NodeWithoutChange, N7_ANodeThatStopsShowingItsTargetIsReportedAndRepaired
   EXPECT_EQ(fleet_->restarts(kName, "plugin"), 1);
   EXPECT_EQ(fleet_->restarts("n02", "plugin"), 0);
 }
-
-constexpr const char* kDefaultPolicyOf =
-    "apiVersion: gpusharing.dev/v1alpha1\nkind: SharingPolicy\nmetadata: {name: default}\nspec: ";
 
 // A restart into what the node has loaded already needs no approval. Every other stop ends its wait for workloads.
 TEST_F(NodeWithoutChange, C3_ARepairThatOnlyWaitsKeepsItsCordonWithoutAnApprovalAndLeavesItsChangeByOtherStops) {
@@ -282,28 +251,9 @@ TEST_F(NodeWithoutChange, C3_ARepairThatOnlyWaitsKeepsItsCordonWithoutAnApproval
     EXPECT_EQ(phase(), Phase::up_to_date) << row.spec;
     EXPECT_NE(until(900, [this] { return phase() == Phase::draining; }), -1) << row.spec;
     EXPECT_TRUE(fleet_->node(kName).unschedulable) << row.spec;
-    fleet_->policy(std::string(kDefaultPolicyOf) + row.spec + "\n");
+    fleet_->policy(policy("default", row.spec));
     EXPECT_EQ(actions(), row.actions) << row.spec;
   }
-}
-
-// Its workloads run on: only a rollout, which has a slot and waits for them, deletes a plugin pod that serves.
-TEST_F(NodeWithoutChange, N7_APluginThatServesIsNotReplacedBecauseItsSidecarFails) {
-  fleet();
-  Pod ill = *fleet_->pods(kName, "plugin").front();
-  ill.meta.resource_version = "1000000";
-  ill.ready = false;
-  ContainerStatus sidecar;
-  sidecar.name = Interned("config-manager");
-  sidecar.waiting_reason = Interned("CrashLoopBackOff");
-  sidecar.restarts = 4;
-  sidecar.last_terminated = Rare(Termination{1, {}, Interned("no process found")});
-  ill.containers.front().running = true;
-  ill.containers.push_back(sidecar);
-  fleet_->world.operand_pods.apply(ill);
-  ASSERT_TRUE(pod_fault_of(ill, fleet_->settings.projection)) << "a new pod would help";
-  EXPECT_EQ(findings(), std::set<std::string>{std::string(kDrift)});
-  EXPECT_EQ(until_action(540), -1);
 }
 
 TEST_F(NodeWithoutChange, N7_MissingDevicesAreReportedAndNotRepaired) {
@@ -339,15 +289,8 @@ TEST_F(NodeWithoutChange, N8_UnderOnDeleteANewTemplateNeedsAChange) {
 
 TEST_F(NodeWithoutChange, N8_ANodeThatLeavesAPolicyThatRevertsGetsItsFormerLabelBack) {
   fleet().label(kName, "pool", "gold");
-  fleet_->policy(R"(
-apiVersion: gpusharing.dev/v1alpha1
-kind: SharingPolicy
-metadata: {name: gold}
-spec:
-  nodeSelector: {matchLabels: {pool: gold}}
-  deletionPolicy: Revert
-  profile: {configMapKey: other}
-)");
+  fleet_->policy(policy(
+      "gold", "{nodeSelector: {matchLabels: {pool: gold}}, deletionPolicy: Revert, profile: {configMapKey: other}}"));
   EXPECT_TRUE(fleet_->settle());
   ASSERT_EQ(fleet_->label_of(kName, kConfigLabel), "other");
   ASSERT_EQ(phase(), Phase::up_to_date);
@@ -359,15 +302,6 @@ spec:
   EXPECT_EQ(phase(), Phase::up_to_date);
   EXPECT_EQ(fleet_->label_of(kName, kConfigLabel), "");
   EXPECT_EQ(fleet_->label_of(kName, kGpuReplicas), "4");
-}
-
-TEST_F(NodeWithoutChange, N8_AHolderHoldsItAndNothingStarts) {
-  fleet().annotate(kName, kHoldAnnotation, "true");
-  fleet_->edit("any", "ts-8");
-  EXPECT_EQ(phase(), Phase::held);
-  EXPECT_EQ(until_action(600), -1);
-  fleet_->annotate(kName, kHoldAnnotation, std::nullopt);
-  EXPECT_EQ(phase(), Phase::pending);
 }
 
 TEST_F(NodeWithoutChange, N8_TheMigManagerHoldsItFromTheWishToTheReboot) {
@@ -382,23 +316,49 @@ TEST_F(NodeWithoutChange, N8_TheMigManagerHoldsItFromTheWishToTheReboot) {
   EXPECT_EQ(phase(), Phase::pending);
 }
 
-TEST_F(NodeWithoutChange, N8_ADeferralThatCannotBeReadHoldsIt) {
-  fleet().annotate(kName, kDeferredAnnotation, "tomorrow");
-  fleet_->edit("any", "ts-8");
-  EXPECT_EQ(phase(), Phase::held);
-  EXPECT_EQ(reason(), kDeferralUnreadable);
-  EXPECT_EQ(until_action(600), -1);
+// A node whose plugin does not start with the text that it was changed to.
+class FailedNode : public NodeWithoutChange {
+ protected:
+  FailedNode() {
+    fleet({}, false).settings.rollout.verify_timeout = std::chrono::minutes(1);
+    EXPECT_TRUE(fleet_->settle());
+    fleet_->crash_pods(kName, true);
+    fleet_->edit("any", "ts-8");
+    EXPECT_NE(until(300, [&] { return phase() == Phase::failed; }), -1);
+    EXPECT_EQ(until_action(60), -1);
+  }
+
+  [[nodiscard]] std::string change() const { return fleet_->annotation_of(kName, kChangeAnnotation); }
+};
+
+TEST_F(FailedNode, C2_ItStaysFailedWhileNobodyActs) {
+  EXPECT_EQ(until_action(300), -1);
+  EXPECT_EQ(phase(), Phase::failed);
 }
 
-TEST_F(NodeWithoutChange, N8_AnObstacleBlocksItAndIsWrittenOnItOnce) {
-  fleet().taint(kName, {{k8s::Interned("maintenance"), k8s::Interned("true"), k8s::Interned("NoSchedule")}});
-  fleet_->edit("any", "ts-8");
-  EXPECT_EQ(phase(), Phase::blocked);
-  EXPECT_EQ(reason(), kTaintNotTolerated);
+TEST_F(FailedNode, C2_ANewTargetMakesItPendingAndItsNextChangeReplacesThisOne) {
+  const std::string before = change();
+  fleet_->edit("any", "ts-2");
+  EXPECT_EQ(phase(), Phase::pending);
+  EXPECT_EQ(change(), before) << "until then it keeps the change that has failed";
+  EXPECT_NE(until_action(300), -1);
+  EXPECT_EQ(actions(), kRestarted) << "every pod: it is not known what they have loaded";
+  fleet_->crash_pods(kName, false);
   EXPECT_TRUE(fleet_->settle());
-  EXPECT_EQ(fleet_->label_of(kName, kStateLabel), kStateBlocked);
-  EXPECT_EQ(fleet_->restarts(kName, "plugin"), 0);
-  EXPECT_EQ(actions(), Actions{});
+  EXPECT_EQ(phase(), Phase::up_to_date);
+  EXPECT_EQ(change(), "");
+}
+
+TEST_F(FailedNode, C2_ARetryMakesItPendingAndTriesTheSameTargetAgain) {
+  const std::string before = change();
+  fleet_->policy(policy("default, annotations: {gpusharing.dev/retry: \"1\"}",
+                        "{rollout: {maxUnavailable: 100%, verifyTimeout: 1m}}"));
+  EXPECT_EQ(phase(), Phase::pending);
+  EXPECT_EQ(change(), before);
+  EXPECT_NE(until_action(300), -1);
+  EXPECT_EQ(actions(), kRestarted);
+  EXPECT_NE(until(300, [&] { return phase() == Phase::failed; }), -1) << "its pods crash still";
+  EXPECT_EQ(until_action(300), -1) << "one retry is one attempt";
 }
 
 }  // namespace

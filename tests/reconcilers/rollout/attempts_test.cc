@@ -73,55 +73,39 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"AbortedWithoutItsCondition", "Failed", R"({"conditions":[]})", false, true, false}),
     [](const auto& instance) { return instance.param.name; });
 
-class RecordedTemplates : public testing::Test {
- protected:
-  RecordedTemplates() {
-    for (const char* name : {"plugin", "gfd"}) {
-      Operand operand;
-      operand.key = {"gpu-operator", name};
-      operand.newest_hash = "h1";
-      installation.operands.push_back(operand);
-    }
-  }
-  void switch_to(bool on_delete) {
-    for (Operand& operand : installation.operands) operand.on_delete = on_delete;
-  }
-  Operand& plugin() { return installation.operands.front(); }
-
+TEST(RecordedTemplates, AreOthersOnceTheOperatorMustReplaceAPodForANewOne) {
   PluginInstallation installation;
-};
-
-TEST_F(RecordedTemplates, AreTheSameWhateverTheUpdateStrategyWasAndIs) {
+  for (const char* name : {"plugin", "gfd"}) {
+    Operand& operand = installation.operands.emplace_back();
+    operand.key = {"gpu-operator", name};
+    operand.newest_hash = "h1";
+  }
+  const auto switch_to = [&](bool on_delete) {
+    for (Operand& operand : installation.operands) operand.on_delete = on_delete;
+  };
   for (const bool then : {false, true}) {
     switch_to(then);
     const std::string text = templates_text(installation);
     EXPECT_FALSE(text.empty());
     for (const bool now : {false, true}) {
       switch_to(now);
-      EXPECT_FALSE(has_other_templates(installation, text)) << then << now;
+      EXPECT_FALSE(has_other_templates(installation, text)) << "whatever the strategy: " << then << now;
     }
   }
-}
-
-TEST_F(RecordedTemplates, AreOthersOnceTheOperatorMustReplaceAPodForANewOne) {
-  const std::string text = templates_text(installation);
-  plugin().newest_hash = "h2";
-  EXPECT_FALSE(has_other_templates(installation, text)) << "RollingUpdate replaces the pods";
-  plugin().on_delete = true;
-  EXPECT_TRUE(has_other_templates(installation, text));
-  plugin().newest_hash = "h1";
-  EXPECT_FALSE(has_other_templates(installation, text)) << "the image was taken back";
-}
-
-TEST_F(RecordedTemplates, AreNoOthersWhereThenOrNowIsUnknown) {
   switch_to(true);
-  EXPECT_FALSE(has_other_templates(installation, ""));
-  EXPECT_FALSE(has_other_templates(installation, "no templates"));
-  EXPECT_FALSE(has_other_templates(installation, "gpu-operator/gfd=h1"));
+  for (const char* unknown : {"", "no templates", "gpu-operator/gfd=h1"})
+    EXPECT_FALSE(has_other_templates(installation, unknown)) << unknown;
   EXPECT_TRUE(has_other_templates(installation, "gpu-operator/gfd=h0,gpu-operator/plugin=h1"));
-  EXPECT_TRUE(has_other_templates(installation, "gpu-operator/gfd=h1,gpu-operator/plugin=h0"));
-  plugin().newest_hash = "";
-  EXPECT_FALSE(has_other_templates(installation, "gpu-operator/gfd=h1,gpu-operator/plugin=h0"));
+  const std::string former = "gpu-operator/gfd=h1,gpu-operator/plugin=h0";
+  EXPECT_TRUE(has_other_templates(installation, former));
+  installation.operands.front().newest_hash = "";
+  EXPECT_FALSE(has_other_templates(installation, former)) << "what is there now is unknown";
+  installation.operands.front().newest_hash = "h0";
+  EXPECT_FALSE(has_other_templates(installation, former)) << "the image was taken back";
+  installation.operands.front().newest_hash = "h2";
+  EXPECT_TRUE(has_other_templates(installation, former));
+  switch_to(false);
+  EXPECT_FALSE(has_other_templates(installation, former)) << "RollingUpdate replaces the pods";
 }
 
 TEST(Left, IsSaidByTheConditionAndNotByItsNameInAMessage) {
@@ -130,10 +114,10 @@ TEST(Left, IsSaidByTheConditionAndNotByItsNameInAMessage) {
     rollout.status_json = status;
     return says_left(rollout);
   };
-  EXPECT_FALSE(says(""));
-  EXPECT_FALSE(says(R"({"conditions":[{"type":"Ready","status":"False","message":"Current: nodes wait"}]})"));
-  EXPECT_FALSE(says(R"({"conditions":[{"type":"Ready","status":"False","reason":"Current"}]})"));
-  EXPECT_FALSE(says(R"({"Current":"False"})"));
+  for (const char* other :
+       {"", R"({"conditions":[{"type":"Ready","status":"False","message":"Current: nodes wait"}]})",
+        R"({"conditions":[{"type":"Ready","status":"False","reason":"Current"}]})", R"({"Current":"False"})"})
+    EXPECT_FALSE(says(other)) << other;
   EXPECT_TRUE(says(R"({"conditions":[{"type":"Current","status":"False"}]})"));
 }
 

@@ -6,7 +6,7 @@
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/reasons/names.h"
-#include "tests/reconcilers/fleet_model/fleet_model.h"
+#include "tests/reconcilers/rollout/rollout_fleet.h"
 
 namespace gso::test::baseline_test {
 namespace {
@@ -25,13 +25,8 @@ void add_tenant(FleetModel& fleet) {
 }
 
 TEST(Baseline, ANamespaceThatIsRefusedKeepsOnlyItsOwnNodesWithoutOne) {
-  FleetSpec spec;
-  spec.profiles = {{"any", "ts-4"}};
-  spec.nodes = alike_nodes(3);
-  FleetModel fleet(spec);
-  fleet.settings.cluster_max_unavailable = {100, true};
-  fleet.settings.rollout.max_unavailable = {100, true};
-  fleet.settings.rollout.max_unavailable_per_group = {100, true};
+  FleetModel fleet(spec_of(3));
+  let_all_go_at_once(fleet);
   add_tenant(fleet);
   fleet.world.unsynced_namespaces = {"tenant"};
   fleet.settle();
@@ -57,10 +52,7 @@ TEST(Baseline, ANamespaceThatIsRefusedKeepsOnlyItsOwnNodesWithoutOne) {
 
 // The ConfigMap was applied again after the pods had started: they show this text, and may have read another one.
 TEST(Baseline, KeepsTheTextOfAKeyThatEveryNodeShowsForAnUndoButDoesNotCallItVerified) {
-  FleetSpec spec;
-  spec.profiles = {{"any", "ts-4"}};
-  spec.nodes = alike_nodes(3);
-  FleetModel fleet(spec);
+  FleetModel fleet(spec_of(3));
   fleet.advance(std::chrono::minutes(1));
   fleet.replace_config_map({{"any", "ts-4"}});
   fleet.advance(std::chrono::minutes(5));
@@ -81,14 +73,11 @@ TEST(Baseline, KeepsTheTextOfAKeyThatEveryNodeShowsForAnUndoButDoesNotCallItVeri
 
 // GitOps applies the policy first. The labels of its nodes have still to be written.
 TEST(Baseline, HasTheKeyThatNodesRunWhereAPolicyWantsAnotherOne) {
-  FleetSpec spec;
-  spec.profiles = {{"any", "ts-4"}, {"less", "ts-2"}};
-  spec.nodes = alike_nodes(2);
+  FleetSpec spec = spec_of(2);
+  spec.profiles["less"] = "ts-2";
   spec.nodes[1].gfd = false;
   FleetModel fleet(spec);
-  fleet.policy(
-      "apiVersion: gpusharing.dev/v1alpha1\nkind: SharingPolicy\nmetadata: {name: p}\n"
-      "spec: {profile: {configMapKey: less}, rollout: {paused: true}}\n");
+  fleet.policy(policy_of("profile: {configMapKey: less}, rollout: {paused: true}", "p"));
   fleet.settle();
   const auto& record = fleet.index.impl().record;
   ASSERT_TRUE(record);
@@ -109,12 +98,11 @@ TEST(Baseline, HasTheKeyThatNodesRunWhereAPolicyWantsAnotherOne) {
 
 // What the operator sees when it writes the record for another reason, after the DaemonSet of the MPS daemon was
 // deleted.
-struct TemplateCase {
-  std::string what;
+const struct {
+  const char* what;
   void (*see)(World& world, const DaemonSet& gone);
   bool forgets;
-};
-const TemplateCase kTemplateCases[] = {
+} kTemplateCases[] = {
     {"it is gone", [](World&, const DaemonSet&) {}, true},
     {"a namespace is loading", [](World& world, const DaemonSet&) { world.unsynced_namespaces = {"tenant"}; }, false},
     {"a view does not deliver",
@@ -126,12 +114,9 @@ const TemplateCase kTemplateCases[] = {
 };
 
 TEST(Baseline, ForgetsTheTemplateOfADaemonSetThatIsCertainlyGone) {
-  for (const TemplateCase& each : kTemplateCases) {
+  for (const auto& each : kTemplateCases) {
     SCOPED_TRACE(each.what);
-    FleetSpec spec;
-    spec.profiles = {{"any", "ts-4"}};
-    spec.nodes = alike_nodes(2);
-    FleetModel fleet(spec);
+    FleetModel fleet(spec_of(2));
     fleet.settle();
     const auto& record = fleet.index.impl().record;
     ASSERT_EQ(record->templates.size(), 3U);
@@ -147,18 +132,11 @@ TEST(Baseline, ForgetsTheTemplateOfADaemonSetThatIsCertainlyGone) {
 }
 
 TEST(Baseline, OfALargeFleetIsWrittenInPartsAndRestartsNothing) {
-  FleetSpec spec;
-  spec.profiles = {{"any", "ts-4"}};
-  spec.nodes = alike_nodes(1200);
-  FleetModel fleet(spec);
-  bool disrupts = false;
-  fleet.on_plan = [&](const Plan& plan) {
-    disrupts = disrupts || std::ranges::any_of(plan.actions, [](const auto& planned) { return planned.disruptive; });
-  };
+  FleetModel fleet(spec_of(1200));
+  fleet.on_plan = [&](const Plan& plan) { EXPECT_EQ(disruptive_in(plan), 0); };
   ASSERT_TRUE(fleet.settle());
   ASSERT_TRUE(fleet.index.impl().record) << fleet.index.impl().record_problem;
   EXPECT_EQ(fleet.index.impl().record->machines.size(), 1200U);
-  EXPECT_FALSE(disrupts);
   EXPECT_EQ(
       std::ranges::count_if(fleet.world.configmaps.all(),
                             [&](const auto& entry) { return entry.first.ns == fleet.settings.operator_namespace; }),
@@ -168,9 +146,9 @@ TEST(Baseline, OfALargeFleetIsWrittenInPartsAndRestartsNothing) {
   fleet.edit("any", "ts-8");
   fleet.advance(std::chrono::minutes(1));
   const Plan plan = fleet.plan();
-  EXPECT_FALSE(std::ranges::any_of(plan.actions, [](const auto& planned) { return planned.disruptive; }));
-  EXPECT_TRUE(std::ranges::any_of(plan.findings, [](const Finding& found) {
-    return found.why.code == kRecordUnreadable && found.object.name == "gpu-sharing-operator-state-2";
+  EXPECT_EQ(disruptive_in(plan), 0);
+  EXPECT_TRUE(std::ranges::any_of(said_with(plan, kRecordUnreadable), [](const std::string& said) {
+    return said.starts_with("gpu-sharing-operator-state-2: ");
   }));
 }
 

@@ -1,10 +1,8 @@
 // What `cleanup` removes, on fleets in every state of a change.
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <map>
 #include <set>
 #include <string>
@@ -13,7 +11,7 @@
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/policy.h"
 #include "reconcilers/status/status.h"
-#include "tests/reconcilers/fleet_model/fleet_model.h"
+#include "tests/reconcilers/rollout/rollout_fleet.h"
 
 namespace gso::test::cleanup_test {
 namespace {
@@ -22,13 +20,6 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
-
-FleetSpec spec_of(int nodes, const std::string& profile) {
-  FleetSpec out;
-  out.profiles = {{"any", profile}};
-  out.nodes = alike_nodes(nodes);
-  return out;
-}
 
 Cleanup leave(FleetModel& fleet, const NodesInUse& in_use = {}, const UnreadConfigMaps& unread = {}) {
   fleet.index.note_everything_changed();
@@ -53,32 +44,23 @@ std::vector<std::string> left_on_nodes(const FleetModel& fleet) {
 }
 
 void move_into_a_rollout(FleetModel& fleet) {
-  fleet.settings.rollout.canary_nodes_per_group = 0;
-  fleet.settings.rollout.max_unavailable = {100, true};
-  fleet.settings.rollout.max_unavailable_per_group = {100, true};
-  fleet.settings.cluster_max_unavailable = {100, true};
+  let_all_go_at_once(fleet);
   fleet.settings.settle = std::chrono::seconds(1);
   ASSERT_TRUE(fleet.settle());
   fleet.advance(std::chrono::seconds(5));
   fleet.edit("any", "mps-8");
-  for (int i = 0; i < 3; ++i) (void)fleet.tick();
+  tick(fleet, 3);
 }
 
 TEST(PlannerCleanup, InMidRolloutNothingStaysCordonedAndNothingOfTheOperatorIsLeft) {
   FleetModel fleet(spec_of(4, "mps-4"));
   move_into_a_rollout(fleet);
-  const auto before = left_on_nodes(fleet);
-  ASSERT_THAT(before, testing::Contains("n01 cordoned")) << "the rollout has not begun";
+  ASSERT_THAT(left_on_nodes(fleet), testing::Contains("n01 cordoned")) << "the rollout has not begun";
   const Cleanup done = leave(fleet);
+  EXPECT_FALSE(done.actions.empty());
   EXPECT_THAT(left_on_nodes(fleet), IsEmpty());
   EXPECT_THAT(done.kept, IsEmpty());
-}
-
-TEST(PlannerCleanup, ASecondTimeHasNothingToDo) {
-  FleetModel fleet(spec_of(4, "mps-4"));
-  move_into_a_rollout(fleet);
-  EXPECT_FALSE(leave(fleet).actions.empty());
-  EXPECT_TRUE(leave(fleet).actions.empty());
+  EXPECT_TRUE(leave(fleet).actions.empty()) << "a second time has nothing to do";
 }
 
 TEST(PlannerCleanup, TheLabelThatSaysWhereAStandaloneMpsDaemonIsGoes) {
@@ -102,22 +84,15 @@ TEST(PlannerCleanup, ANodeThatSomebodyElseCordonedStaysSo) {
   EXPECT_THAT(left_on_nodes(fleet), ElementsAre("n01 cordoned"));
 }
 
-TEST(PlannerCleanup, ACordonThatHoldReliesOnStaysAndIsNamed) {
-  FleetModel fleet(spec_of(2, "mps-4"));
+TEST(PlannerCleanup, ACordonThatAHoldOrADriverUpgradeReliesOnStaysAndIsNamed) {
+  FleetModel fleet(spec_of(3, "mps-4"));
   move_into_a_rollout(fleet);
   fleet.annotate("n01", kHoldAnnotation, "true");
+  fleet.label("n02", std::string(kDriverUpgradeState), "pod-restart-required");
   const Cleanup done = leave(fleet);
-  EXPECT_THAT(left_on_nodes(fleet), ElementsAre("n01 cordoned", "n01 gpusharing.dev/hold"));
-  EXPECT_THAT(done.kept, ElementsAre(HasSubstr("n01 stays cordoned: annotation gpusharing.dev/hold is set")));
-}
-
-TEST(PlannerCleanup, ACordonThatADriverUpgradeReliesOnStays) {
-  FleetModel fleet(spec_of(2, "mps-4"));
-  move_into_a_rollout(fleet);
-  fleet.label("n01", std::string(kDriverUpgradeState), "pod-restart-required");
-  const Cleanup done = leave(fleet);
-  EXPECT_THAT(left_on_nodes(fleet), ElementsAre("n01 cordoned"));
-  EXPECT_THAT(done.kept, ElementsAre(HasSubstr("a driver upgrade is in progress on the node; uncordon the node once")));
+  EXPECT_THAT(left_on_nodes(fleet), ElementsAre("n01 cordoned", "n01 gpusharing.dev/hold", "n02 cordoned"));
+  EXPECT_THAT(done.kept, ElementsAre(HasSubstr("n01 stays cordoned: annotation gpusharing.dev/hold is set"),
+                                     HasSubstr("a driver upgrade is in progress on the node; uncordon the node once")));
 }
 
 TEST(PlannerCleanup, WhereWeAreTheLabellerOurLabelsGoAndTheMpsDaemonKeepsItsOwn) {
@@ -138,17 +113,20 @@ TEST(PlannerCleanup, WhereWeAreTheLabellerOurLabelsGoAndTheMpsDaemonKeepsItsOwn)
   EXPECT_THAT(done.kept, ElementsAre(HasSubstr("mps.capable is kept")));
 }
 
-TEST(PlannerCleanup, ALabelThatNfdOwnsNowStays) {
-  FleetSpec spec = spec_of(1, "ts-2");
-  spec.nodes[0].gfd = false;
+TEST(PlannerCleanup, ALabelThatNfdOwnsNowOrAnotherClientHasChangedSinceStays) {
+  FleetSpec spec = spec_of(2, "ts-2");
+  spec.nodes[0].gfd = spec.nodes[1].gfd = false;
   FleetModel fleet(std::move(spec));
-  fleet.settings.label_mode = PlannerSettings::LabelMode::enforce;
   ASSERT_TRUE(fleet.settle());
-  ASSERT_EQ(fleet.label_of("n01", kGpuReplicas), "2");
+  for (const char* node : {"n01", "n02"}) ASSERT_EQ(fleet.label_of(node, kGpuReplicas), "2");
   fleet.annotate("n01", "nfd.node.kubernetes.io/feature-labels", "nvidia.com/gpu.replicas");
-  (void)leave(fleet);
+  fleet.label("n02", std::string(kGpuReplicas), "7");
+  const Cleanup done = leave(fleet);
   EXPECT_EQ(fleet.label_of("n01", kGpuReplicas), "2");
-  EXPECT_EQ(fleet.label_of("n01", kSharingStrategy), "");
+  EXPECT_EQ(fleet.label_of("n02", kGpuReplicas), "7");
+  for (const char* node : {"n01", "n02"}) EXPECT_EQ(fleet.label_of(node, kSharingStrategy), "");
+  EXPECT_THAT(done.kept,
+              testing::Contains(HasSubstr("another client has changed it since the operator wrote 2")).Times(1));
 }
 
 // Everything of each node that the operator writes: labels, annotations, and the cordon.
@@ -174,11 +152,11 @@ TEST(PlannerCleanup, NodesEndAsTheyWereBeforeAPolicyThatReverts) {
   ASSERT_TRUE(fleet.settle());
   const auto before = nodes_as_text(fleet);
   fleet.settings.label_mode = PlannerSettings::LabelMode::automatic;
-  fleet.settings.cluster_max_unavailable = {100, true};
-  fleet.policy(
-      "apiVersion: gpusharing.dev/v1alpha1\nkind: SharingPolicy\nmetadata: {name: p}\nspec: {deletionPolicy: Revert, "
-      "takeover: true, profile: {inline: {strategy: time-slicing, replicas: 2}}, rollout: {canary: {soak: 1s}, "
-      "maxUnavailable: 100%, maxUnavailablePerGroup: 100%}}\n");
+  free_cluster_budget(fleet);
+  fleet.policy(policy_of(
+      "deletionPolicy: Revert, takeover: true, profile: {inline: {strategy: time-slicing, replicas: 2}}, rollout: "
+      "{canary: {soak: 1s}, maxUnavailable: 100%, maxUnavailablePerGroup: 100%}",
+      "p"));
   fleet.restart_operator();
   ASSERT_TRUE(fleet.settle());
   ASSERT_NE(nodes_as_text(fleet), before);
@@ -187,32 +165,16 @@ TEST(PlannerCleanup, NodesEndAsTheyWereBeforeAPolicyThatReverts) {
   EXPECT_EQ(nodes_as_text(fleet), before);
 }
 
-TEST(PlannerCleanup, ALabelThatAnotherClientHasChangedSinceIsThatClients) {
-  FleetSpec spec = spec_of(1, "ts-2");
-  spec.nodes[0].gfd = false;
-  FleetModel fleet(std::move(spec));
-  ASSERT_TRUE(fleet.settle());
-  ASSERT_EQ(fleet.label_of("n01", kGpuReplicas), "2");
-  fleet.label("n01", std::string(kGpuReplicas), "7");
-  const Cleanup done = leave(fleet);
-  EXPECT_EQ(fleet.label_of("n01", kGpuReplicas), "7");
-  EXPECT_EQ(fleet.label_of("n01", kSharingStrategy), "");
-  EXPECT_THAT(done.kept, ElementsAre(HasSubstr("another client has changed it since the operator wrote 2")));
-}
-
 class LabelOfAPolicy : public testing::Test {
  protected:
   void apply(const std::string& deletion) {
-    fleet.settings.projection = std::chrono::seconds(1);
-    fleet.settings.settle = std::chrono::seconds(1);
+    fleet.settings.projection = fleet.settings.settle = std::chrono::seconds(1);
     ASSERT_TRUE(fleet.settle());
-    fleet.policy(
-        "apiVersion: gpusharing.dev/v1alpha1\nkind: SharingPolicy\nmetadata: {name: p}\nspec: {deletionPolicy: " +
-        deletion +
-        ", profile: {inline: {strategy: time-slicing, replicas: 8}}, rollout: {canary: {soak: 1s}, maxUnavailable: "
-        "100%, "
-        "maxUnavailablePerGroup: 100%}}\n");
-    fleet.settings.cluster_max_unavailable = {100, true};
+    fleet.policy(policy_of("deletionPolicy: " + deletion +
+                               ", profile: {inline: {strategy: time-slicing, replicas: 8}}, rollout: {canary: {soak: "
+                               "1s}, maxUnavailable: 100%, maxUnavailablePerGroup: 100%}",
+                           "p"));
+    free_cluster_budget(fleet);
     ASSERT_TRUE(fleet.settle());
     ASSERT_NE(fleet.label_of("n01", kConfigLabel), "");
     label = fleet.label_of("n01", kConfigLabel);
@@ -243,16 +205,11 @@ TEST_F(LabelOfAPolicy, StaysWithRetainAndItsKeyIsNamedWhereTheConfigMapCannotBeR
                                                "forbidden)")));
 }
 
-TEST_F(LabelOfAPolicy, NeedsNoConfigMapWithRevert) {
-  apply("Revert");
-  fleet.index.refresh(fleet.world, fleet.settings);
-  EXPECT_THAT(config_maps_of_retained_keys(fleet.world, fleet.index), IsEmpty());
-}
-
 TEST_F(LabelOfAPolicy, GoesBackWithRevertWhereNobodyUsesTheGpus) {
   apply("Revert");
   ASSERT_THAT(fleet.world.policies.find("p")->finalizers, ElementsAre(kRevertFinalizer));
   fleet.index.refresh(fleet.world, fleet.settings);
+  EXPECT_THAT(config_maps_of_retained_keys(fleet.world, fleet.index), IsEmpty());
   EXPECT_THAT(nodes_to_revert(fleet.world, fleet.index), ElementsAre("n01", "n02"));
   const Cleanup done = leave(fleet, {.used = {"n02"}, .unknown = {}});
   EXPECT_EQ(fleet.label_of("n01", kConfigLabel), "");
@@ -299,15 +256,16 @@ TEST(PlannerCleanup, NodesThatWerePartitionedGetTheirProfileLabelBackWhereNobody
 TEST(PlannerCleanup, AnAnnotationThatCannotBeReadStaysWithWhatIsBesideIt) {
   for (const std::string_view annotation :
        {kChangeAnnotation, kMpsDaemonChangeAnnotation, kOwnedAnnotation, kPartitioningAnnotation}) {
+    const std::string text = annotation == kMpsDaemonChangeAnnotation ? R"({"v":9,"cordoned":true})" : "{";
     FleetModel fleet(spec_of(1, "ts-2"));
     fleet.cordon("n01", true);
     fleet.label("n01", std::string(kNosPartitioning), "mps");
     fleet.label("n01", std::string(kConfigLabel), "gso-n01-1-2");
-    fleet.annotate("n01", annotation, "{");
+    fleet.annotate("n01", annotation, text);
     const Cleanup done = leave(fleet);
     EXPECT_THAT(done.kept, ElementsAre(AllOf(HasSubstr("node n01: annotation " + std::string(annotation)),
                                              HasSubstr("the annotation is kept"))));
-    EXPECT_EQ(fleet.annotation_of("n01", annotation), "{");
+    EXPECT_EQ(fleet.annotation_of("n01", annotation), text);
     EXPECT_EQ(fleet.label_of("n01", kConfigLabel), "gso-n01-1-2");
     EXPECT_EQ(fleet.label_of("n01", kNosPartitioning), "mps");
     EXPECT_TRUE(fleet.node("n01").unschedulable);

@@ -7,26 +7,16 @@
 
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/labels.h"
-#include "tests/reconcilers/fleet_model/fleet_model.h"
+#include "tests/reconcilers/rollout/rollout_fleet.h"
 
 namespace gso::test::clock_steps_test {
 namespace {
 
 using namespace std::chrono_literals;
 
-void run(FleetModel& fleet, std::chrono::seconds span) {
-  for (auto passed = 0s; passed < span; passed += 1s) fleet.tick();
-}
-
 bool run_until(FleetModel& fleet, const std::function<bool()>& is_so) {
   for (int second = 0; second < 600 && !is_so(); ++second) fleet.tick();
   return is_so();
-}
-
-FleetSpec one_node() {
-  FleetSpec spec;
-  spec.nodes = alike_nodes(1);
-  return spec;
 }
 
 // A wait whose time is stored.
@@ -42,7 +32,7 @@ bool begin_deferral(FleetModel& fleet) {
   fleet.edit("any", "mps-8");
   if (!run_until(fleet, [&] { return fleet.node("n01").unschedulable; })) return false;
   fleet.cordon("n01", false);
-  run(fleet, 3s);
+  tick(fleet, 3);
   fleet.release("n01");
   return !fleet.annotation_of("n01", kDeferredAnnotation).empty();
 }
@@ -54,10 +44,10 @@ bool begin_remediation(FleetModel& fleet) {
 }
 
 bool begin_deletion(FleetModel& fleet) {
-  fleet.policy("apiVersion: gpusharing.dev/v1alpha1\nkind: SharingPolicy\nmetadata: {name: p}\nspec: {}\n");
+  fleet.policy(policy_of("", "p"));
   fleet.settle();
   fleet.remove_policy("p");
-  run(fleet, 2s);
+  tick(fleet, 2);
   return fleet.index.impl().record->policies.contains("p");
 }
 
@@ -70,35 +60,25 @@ const Wait kWaits[] = {
      [](FleetModel& fleet) { return !fleet.index.impl().record->policies.contains("p"); }},
 };
 
-TEST(ClockSteps, ChangeNoWaitForAStoredTime) {
+// After a restart the stored time is all there is: one that lies in the future counts as now.
+TEST(ClockSteps, ChangeNoWaitForAStoredTimeAndBeforeARestartEndItOrBeginItAnew) {
   for (const Wait& wait : kWaits) {
-    for (const std::chrono::hours step : {-1h, 0h, 1h}) {
-      SCOPED_TRACE(wait.what + ", " + std::to_string(step.count()) + " h");
-      FleetModel fleet(one_node());
+    for (const auto& [step, restart] : {std::pair{-1h, false}, {0h, false}, {1h, false}, {-1h, true}}) {
+      SCOPED_TRACE(fmt::format("{}, {} h{}", wait.what, step.count(), restart ? ", and a restart" : ""));
+      FleetModel fleet(spec_of(1, "mps-4"));
       fleet.settings.rollout.idle_timeout = 10min;
       ASSERT_TRUE(fleet.settle());
       ASSERT_TRUE(wait.begin(fleet));
       fleet.step_wall_clock(step);
-      run(fleet, wait.length * 3 / 4);
-      EXPECT_FALSE(wait.is_over(fleet));
-      run(fleet, wait.length / 4 + 2min);
+      if (restart) fleet.restart_operator();
+      const int length = static_cast<int>(wait.length.count());
+      tick(fleet, length * 3 / 4);
+      if (!restart) {
+        EXPECT_FALSE(wait.is_over(fleet));
+      }
+      tick(fleet, length / 4 + (restart ? 300 : 120));
       EXPECT_TRUE(wait.is_over(fleet));
     }
-  }
-}
-
-// After a restart the stored time is all there is: one that lies in the future counts as now.
-TEST(ClockSteps, BeforeARestartEndAWaitAtOnceOrBeginItAnew) {
-  for (const Wait& wait : kWaits) {
-    SCOPED_TRACE(wait.what);
-    FleetModel fleet(one_node());
-    fleet.settings.rollout.idle_timeout = 10min;
-    ASSERT_TRUE(fleet.settle());
-    ASSERT_TRUE(wait.begin(fleet));
-    fleet.step_wall_clock(-1h);
-    fleet.restart_operator();
-    run(fleet, wait.length + 5min);
-    EXPECT_TRUE(wait.is_over(fleet));
   }
 }
 

@@ -2,11 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <string>
 
 #include "reconcilers/reasons/names.h"
-#include "tests/reconcilers/fleet_model/fleet_model.h"
+#include "tests/reconcilers/rollout/rollout_fleet.h"
 
 namespace gso::test::crds_gone_test {
 namespace {
@@ -17,17 +16,11 @@ using testing::Not;
 
 // What the finding says once the CRDs of a recorded fleet are deleted.
 std::string said_without_crds(bool by_operator) {
-  FleetSpec spec;
-  spec.profiles = {{"any", "ts-4"}};
-  spec.nodes = alike_nodes(1, "NVIDIA-A100-SXM4-40GB", "a");
-  FleetModel fleet(spec);
+  FleetModel fleet(spec_of(1));
   if (by_operator) fleet.settings.options_text = "";
   fleet.settle();
   fleet.serve_crds(false);
-  const Plan planned = fleet.tick();
-  const auto found =
-      std::ranges::find(planned.findings, kCrdsGone, [](const Finding& finding) { return finding.why.code; });
-  return found == planned.findings.end() ? std::string() : found->why.message;
+  return said_with(fleet.tick(), kCrdsGone).at(0);
 }
 
 // Files can lack the CRDs although the cluster has them. What the operator says is about its cluster alone.

@@ -7,31 +7,30 @@
 #include <string>
 
 #include "reconcilers/model/labels.h"
-#include "tests/reconcilers/fleet_model/fleet_model.h"
 #include "tests/reconcilers/fleet_model/invariant_checks.h"
+#include "tests/reconcilers/rollout/rollout_fleet.h"
 
 namespace gso::test::eviction_stories_test {
 namespace {
 
-constexpr std::string_view kPolicy =
-    "apiVersion: gpusharing.dev/v1alpha1\nkind: SharingPolicy\nmetadata: {{name: default}}\nspec:\n"
-    "  rollout: {{workloads: Evict, evictBarePods: {}, maxUnavailable: 50%, canary: {{soak: 3s}}, verifyTimeout: 40s, "
-    "idleTimeout: {}s}}\n";
-
 class EvictionStory {
  public:
   explicit EvictionStory(unsigned seed) : random_(seed) {
-    fleet.settings.cluster_max_unavailable = {100, true};
+    free_cluster_budget(fleet);
     fleet.settings.settle = std::chrono::seconds(1);
     fleet.settings.projection = std::chrono::seconds(2);
     EXPECT_TRUE(fleet.settle());
-    fleet.policy(fmt::format(kPolicy, pick(2) == 0, 20 + pick(200)));
+    const int idle_timeout = 20 + pick(200);  // In seconds.
+    fleet.policy(
+        rollout_of(fmt::format("workloads: Evict, evictBarePods: {}, maxUnavailable: 50%, canary: {{soak: 3s}}, "
+                               "verifyTimeout: 40s, idleTimeout: {}s",
+                               pick(2) == 0, idle_timeout)));
   }
 
   // Checks every plan; returns the evictions.
-  int run() {
+  std::ptrdiff_t run() {
     const char* const profiles[] = {"mps-4", "mps-8", "ts-4", "ts-8", "mps-6-renamed", "none"};
-    int evictions = 0;
+    std::ptrdiff_t evictions = 0;
     for (int second = 0; second < 240; ++second) {
       if (pick(8) == 0) add_pod(second);
       if (pick(40) == 0) fleet.edit("any", profiles[pick(6)]);
@@ -99,32 +98,20 @@ class EvictionStory {
     }
   }
 
-  int tick() {
+  std::ptrdiff_t tick() {
     const Plan plan = fleet.plan();
     check_plan(fleet, plan);
-    int evictions = 0;
-    for (const PlannedAction& planned : plan.actions) {
-      const auto* eviction = std::get_if<EvictPod>(&planned.action);
-      if (eviction != nullptr) ++evictions;
-    }
     fleet.apply(plan);
     fleet.advance(std::chrono::seconds(1));
-    return evictions;
-  }
-
-  static FleetSpec spec() {
-    FleetSpec out;
-    out.profiles = {{"any", "ts-12"}};
-    out.nodes = alike_nodes(4);
-    return out;
+    return count_of<EvictPod>(plan);
   }
 
   std::mt19937 random_;
-  FleetModel fleet{spec()};
+  FleetModel fleet{spec_of(4, "ts-12")};
 };
 
 TEST(EvictionStories, EvictOnlyConsumersOfNodesThatAreBeingDrained) {
-  int evictions = 0;
+  std::ptrdiff_t evictions = 0;
   for (unsigned seed = 1; seed <= 60 && !testing::Test::HasFailure(); ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
     evictions += EvictionStory(seed).run();

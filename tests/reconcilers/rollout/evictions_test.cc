@@ -10,11 +10,12 @@
 
 #include "reconcilers/reasons/names.h"
 #include "reconcilers/rollout/drain.h"
-#include "tests/reconcilers/fleet_model/fleet_model.h"
+#include "tests/reconcilers/rollout/rollout_fleet.h"
 
 namespace gso::test::evictions_test {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 
 struct User {
@@ -34,17 +35,13 @@ struct Row {
   std::set<std::string> evicted;
 };
 
-std::unique_ptr<FleetModel> fleet_of(const std::vector<User>& users, const std::string& rollout) {
-  FleetSpec spec;
-  spec.profiles = {{"any", "ts-12"}};
-  spec.nodes = alike_nodes(1);
+std::unique_ptr<FleetModel> fleet_of(const std::vector<User>& users, const std::string& rollout = "workloads: Evict") {
+  FleetSpec spec = spec_of(1, "ts-12");
   spec.nodes.front().gpus = 1;
   auto fleet = std::make_unique<FleetModel>(spec);
-  fleet->settings.cluster_max_unavailable = {100, true};
+  free_cluster_budget(*fleet);
   EXPECT_TRUE(fleet->settle());
-  fleet->policy(
-      "apiVersion: gpusharing.dev/v1alpha1\nkind: SharingPolicy\nmetadata: {name: default}\nspec: {rollout: " +
-      rollout + "}\n");
+  fleet->policy(rollout_of(rollout));
   for (const User& user : users) {
     fleet->use("n01", user.name, "nvidia.com/gpu", user.gpus);
     Pod& pod = fleet->consumers["n01"].pods.back();
@@ -62,8 +59,13 @@ std::set<std::string> evicted_in(FleetModel& fleet, std::string_view profile) {
   std::set<std::string> out;
   fleet.edit("any", profile);
   for (int i = 0; i < 60; ++i) {
-    for (const PlannedAction& planned : fleet.tick().actions)
-      if (const auto* evict = std::get_if<EvictPod>(&planned.action)) out.insert(evict->pod.name);
+    for (const PlannedAction& planned : fleet.tick().actions) {
+      const auto* evict = std::get_if<EvictPod>(&planned.action);
+      if (evict == nullptr) continue;
+      out.insert(evict->pod.name);
+      EXPECT_THAT(planned.why.message, AllOf(HasSubstr("evicted from node n01"), HasSubstr("rollout default-any-")))
+          << "for the pod's owner";
+    }
   }
   return out;
 }
@@ -90,18 +92,18 @@ TEST(Evictions, TakeNoMoreThanWhatMustLeaveTheLeastImportantFirst) {
        {"a", "b"}},
   };
   for (const Row& row : rows) {
-    const auto fleet = fleet_of(row.users, "{workloads: Evict}");
+    const auto fleet = fleet_of(row.users);
     EXPECT_EQ(evicted_in(*fleet, "ts-8"), row.evicted) << row.name;
   }
 }
 
 TEST(Evictions, EveryClientOfMPSMustLeave) {
-  const auto fleet = fleet_of({{"a"}, {"b", 2, 100}}, "{workloads: Evict}");
+  const auto fleet = fleet_of({{"a"}, {"b", 2, 100}});
   EXPECT_EQ(evicted_in(*fleet, "mps-8"), (std::set<std::string>{"a", "b"}));
 }
 
 TEST(Evictions, AMemberOfAJobThatIsEndingAlreadyIsNotEvictedAgain) {
-  const auto fleet = fleet_of({}, "{workloads: Evict}");
+  const auto fleet = fleet_of({});
   for (const char* pod : {"train-0", "train-1"}) fleet->use_by_job("n01", pod, "train", {});
   for (Pod& pod : fleet->consumers["n01"].pods)
     if (pod.meta.name == "train-0") pod.meta.deletion_timestamp = fleet->now;
@@ -110,17 +112,15 @@ TEST(Evictions, AMemberOfAJobThatIsEndingAlreadyIsNotEvictedAgain) {
 
 TEST(Evictions, ABarePodIsWaitedForAndNamedUnlessThePolicySaysOtherwise) {
   const std::vector<User> users = {{"bare", 1, 0, 0, true}, {"owned", 1}};
-  const auto fleet = fleet_of(users, "{workloads: Evict}");
+  const auto fleet = fleet_of(users);
   EXPECT_EQ(evicted_in(*fleet, "mps-8"), std::set<std::string>{}) << "the node waits anyway";
-  std::string said;
-  for (const Finding& finding : fleet->plan().findings)
-    if (finding.why.code == kWaitingForWorkloads) said = finding.why.message;
+  const std::string said = said_with(fleet->plan(), kWaitingForWorkloads).at(0);
   EXPECT_THAT(said, HasSubstr("jobs/bare has no controller"));
   EXPECT_THAT(said, HasSubstr("spec.rollout.evictBarePods: true in policy default"));
   EXPECT_THAT(said, HasSubstr("Until then no other pod of the node is evicted"));
   EXPECT_THAT(fleet->policy_status("default"), HasSubstr("jobs/bare has no controller")) << "in status.blocked";
 
-  const auto willing = fleet_of(users, "{workloads: Evict, evictBarePods: true}");
+  const auto willing = fleet_of(users, "workloads: Evict, evictBarePods: true");
   EXPECT_EQ(evicted_in(*willing, "mps-8"), (std::set<std::string>{"bare", "owned"}));
 }
 
@@ -138,7 +138,7 @@ TEST(Evictions, WhyPodsStayIsInFieldsOfTheStatus) {
       {{}, nullptr, nullptr},
   };
   for (const auto& row : rows) {
-    const auto fleet = fleet_of(row.users, "{workloads: Evict}");
+    const auto fleet = fleet_of(row.users);
     EXPECT_EQ(evicted_in(*fleet, "mps-8"), std::set<std::string>{});
     nlohmann::json said = nlohmann::json::object();
     for (const auto& [key, rollout] : fleet->world.rollouts.all()) {
@@ -153,26 +153,13 @@ TEST(Evictions, WhyPodsStayIsInFieldsOfTheStatus) {
 
 TEST(Evictions, APodOfAProtectedNamespaceBlocksItsNodeByName) {
   const User dns{"dns", 1, 0, 0, false, "", false, "kube-system"};
-  const auto fleet = fleet_of({dns, {"train"}}, "{workloads: Evict, evictBarePods: true}");
+  const auto fleet = fleet_of({dns, {"train"}}, "workloads: Evict, evictBarePods: true");
   EXPECT_EQ(evicted_in(*fleet, "mps-8"), std::set<std::string>{});
-  std::string said;
-  for (const Finding& finding : fleet->plan().findings)
-    if (finding.why.code == "ProtectedNamespace" && finding.object.name == "n01") said = finding.why.message;
+  const std::string said = said_with(fleet->plan(), "ProtectedNamespace").at(0);
+  EXPECT_TRUE(said.starts_with("n01: ")) << said;
   EXPECT_THAT(said, HasSubstr("kube-system/dns runs in a namespace of the cluster, where the operator evicts no pod"));
   EXPECT_THAT(said, HasSubstr("Delete it with kubectl, or move it to another namespace"));
   EXPECT_THAT(fleet->policy_status("default"), HasSubstr("\"reason\":\"ProtectedNamespace\"")) << "in status.blocked";
-}
-
-TEST(Evictions, NameTheNodeAndTheRolloutForThePodsOwner) {
-  const auto fleet = fleet_of({{"a"}}, "{workloads: Evict}");
-  fleet->edit("any", "mps-8");
-  std::string said;
-  for (int i = 0; i < 60 && said.empty(); ++i) {
-    for (const PlannedAction& planned : fleet->tick().actions)
-      if (std::holds_alternative<EvictPod>(planned.action)) said = planned.why.message;
-  }
-  EXPECT_THAT(said, HasSubstr("evicted from node n01"));
-  EXPECT_THAT(said, HasSubstr("rollout default-any-"));
 }
 
 }  // namespace

@@ -1,72 +1,64 @@
 // The invariants of the design, checked at every step of random stories over the model fleet. Also checks that the
 // index that follows events plans the same as an index that reads everything again.
-#include <fmt/format.h>
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstdlib>
-#include <map>
 #include <random>
 #include <set>
 
-#include "reconcilers/cluster/discovery.h"
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/resources.h"
 #include "reconcilers/node/assess.h"
-#include "reconcilers/node/node_labels.h"
 #include "reconcilers/reasons/names.h"
-#include "tests/reconcilers/fleet_model/fleet_model.h"
 #include "tests/reconcilers/fleet_model/invariant_checks.h"
 #include "tests/reconcilers/fleet_model/same_plan_checks.h"
+#include "tests/reconcilers/rollout/rollout_fleet.h"
 
 namespace gso::test::invariants_test {
 namespace {
 
-std::string_view code_of(const Finding& finding) {
-  return finding.why.code;
-}
-
 FleetSpec mixed_fleet() {
-  FleetSpec spec;
-  spec.profiles = {{"any", "mps-4"}, {"ts", "ts-2"}, {"more", "ts-4"}};
-  spec.nodes = alike_nodes(6, "NVIDIA-A100-SXM4-40GB", "a");
+  FleetSpec spec = spec_of(6, "mps-4", "a");
+  spec.profiles.insert({{"ts", "ts-2"}, {"more", "ts-4"}});
   for (NodeSpec& node : alike_nodes(3, "Tesla-T4", "t")) spec.nodes.push_back(std::move(node));
-  NodeSpec mig;
+  NodeSpec mig, bare, cordoned;
   mig.name = "mig";
   mig.gpus = 7;
   mig.mig = true;
   mig.labels = {{std::string(kConfigLabel), "ts"}};
-  spec.nodes.push_back(mig);
-  NodeSpec bare;
   bare.name = "bare";
   bare.gfd = false;
-  spec.nodes.push_back(bare);
-  NodeSpec cordoned;
   cordoned.name = "z-cordoned";
   cordoned.cordoned = true;
-  spec.nodes.push_back(cordoned);
+  spec.nodes.insert(spec.nodes.end(), {mig, bare, cordoned});
   return spec;
 }
 
-constexpr std::string_view kKeyPolicy =
-    "apiVersion: gpusharing.dev/v1alpha1\nkind: SharingPolicy\nmetadata: {{name: by-key}}\nspec:\n"
-    "  nodeSelector: {{matchExpressions: [{{key: nvidia.com/gpu.product, operator: In, values: [{0}, {0}-SHARED]}}]}}\n"
-    "  profile: {{configMapKey: {1}}}\n"
-    "  rollout: {{maxUnavailable: 30%, canary: {{soak: 3s}}, verifyTimeout: 40s, idleTimeout: 30s}}\n";
+// One that selects a product. `profile`: its profile and deletionPolicy; `more`: more of its spec.rollout.
+std::string by_product(std::string_view product, std::string_view profile, std::string_view more) {
+  return policy_of(
+      fmt::format("nodeSelector: {{matchExpressions: [{{key: nvidia.com/gpu.product, operator: In, values: [{0}, "
+                  "{0}-SHARED]}}]}}, {1}, rollout: {{maxUnavailable: 30%, canary: {{soak: 3s}}, verifyTimeout: 40s, "
+                  "idleTimeout: 30s{2}}}",
+                  product, profile, more),
+      "by-key");
+}
 
-constexpr std::string_view kInlinePolicy =
-    "apiVersion: gpusharing.dev/v1alpha1\nkind: SharingPolicy\nmetadata: {{name: by-key}}\nspec:\n"
-    "  nodeSelector: {{matchExpressions: [{{key: nvidia.com/gpu.product, operator: In, values: [{0}, {0}-SHARED]}}]}}\n"
-    "  deletionPolicy: {2}\n  profile: {{inline: {{strategy: time-slicing, replicas: {1}}}}}\n"
-    "  rollout: {{maxUnavailable: 30%, canary: {{soak: 3s}}, verifyTimeout: 40s, idleTimeout: 30s, onFailure: {3}}}\n";
+void show(const FleetModel& fleet, const Plan& plan) {
+  if (std::getenv("GSO_SHOW_STORY") == nullptr) return;
+  for (const PlannedAction& action : plan.actions)
+    if (!std::holds_alternative<PatchStatus>(action.action))
+      fmt::print("{} {}\n", k8s::format_time(fleet.now), print(action));
+}
 
 class Stories : public testing::TestWithParam<int> {};
 
 TEST_P(Stories, KeepTheInvariantsAtEveryStepAndConverge) {
   std::mt19937 random(static_cast<unsigned>(GetParam()));
-  auto pick = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
+  const auto pick = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
+  const auto coin = [&] { return pick(2) == 0; };
+  const auto product = [&] { return coin() ? "Tesla-T4" : "NVIDIA-A100-SXM4-40GB"; };
   FleetSpec spec = mixed_fleet();
   spec.on_delete = pick(4) == 0;
   spec.crds = pick(5) != 0;
@@ -86,11 +78,7 @@ TEST_P(Stories, KeepTheInvariantsAtEveryStepAndConverge) {
     check_plan(fleet, plan);
     check_same(plan, again);
     check_shown_sums(fleet);
-    if (std::getenv("GSO_SHOW_STORY") != nullptr) {
-      for (const PlannedAction& action : plan.actions)
-        if (!std::holds_alternative<PatchStatus>(action.action))
-          fmt::print("{} {}\n", k8s::format_time(fleet.now), print(action));
-    }
+    show(fleet, plan);
     if (pick(25) == 0) {
       // The operator is killed after some of its writes, and starts again.
       const int done = plan.actions.empty() ? 0 : pick(static_cast<int>(plan.actions.size()));
@@ -122,10 +110,10 @@ TEST_P(Stories, KeepTheInvariantsAtEveryStepAndConverge) {
         fleet.edit("ts", profiles[4 + pick(3)]);
         break;
       case 4:
-        fleet.label(node, std::string(kConfigLabel), pick(2) == 0 ? std::optional<std::string>("ts") : std::nullopt);
+        fleet.label(node, std::string(kConfigLabel), coin() ? std::optional<std::string>("ts") : std::nullopt);
         break;
       case 5:
-        fleet.set_ready(node, pick(2) == 0);
+        fleet.set_ready(node, coin());
         break;
       case 6:
         fleet.restart_operator();
@@ -134,21 +122,21 @@ TEST_P(Stories, KeepTheInvariantsAtEveryStepAndConverge) {
         fleet.use(node, fmt::format("job{}", event), "nvidia.com/gpu", 1);
         break;
       case 8:
-        fleet.annotate(node, kHoldAnnotation, pick(2) == 0 ? std::optional<std::string>("true") : std::nullopt);
+        fleet.annotate(node, kHoldAnnotation, coin() ? std::optional<std::string>("true") : std::nullopt);
         break;
       case 9:
-        fleet.delete_pod_of(node, pick(2) == 0 ? "plugin" : "gfd");
+        fleet.delete_pod_of(node, coin() ? "plugin" : "gfd");
         break;
       case 10:
-        fleet.roll_templates(pick(2) == 0 ? "any" : "more");
+        fleet.roll_templates(coin() ? "any" : "more");
         break;
       case 11:
-        fleet.crash_pods(node, pick(2) == 0);
+        fleet.crash_pods(node, coin());
         break;
       case 12:
         if (spec.crds)
-          fleet.policy(fmt::format(kKeyPolicy, pick(2) == 0 ? "Tesla-T4" : "NVIDIA-A100-SXM4-40GB",
-                                   pick(2) == 0 ? "ts" : "more"));
+          fleet.policy(
+              by_product(product(), coin() ? "profile: {configMapKey: ts}" : "profile: {configMapKey: more}", ""));
         break;
       case 13:
         fleet.remove_policy("by-key");
@@ -156,9 +144,12 @@ TEST_P(Stories, KeepTheInvariantsAtEveryStepAndConverge) {
       case 14:
       case 15:
         if (spec.crds) {
-          fleet.policy(fmt::format(kInlinePolicy, pick(2) == 0 ? "Tesla-T4" : "NVIDIA-A100-SXM4-40GB",
-                                   pick(2) == 0 ? 3 : 5, pick(2) == 0 ? "Revert" : "Retain",
-                                   pick(2) == 0 ? "Rollback" : "Pause"));
+          const char* on_failure = coin() ? ", onFailure: Rollback" : ", onFailure: Pause";
+          const char* deletion = coin() ? "Revert" : "Retain";
+          const int replicas = coin() ? 3 : 5;
+          const std::string profile = fmt::format(
+              "deletionPolicy: {}, profile: {{inline: {{strategy: time-slicing, replicas: {}}}}}", deletion, replicas);
+          fleet.policy(by_product(product(), profile, on_failure));
         }
         break;
       case 17:
@@ -182,12 +173,7 @@ TEST_P(Stories, KeepTheInvariantsAtEveryStepAndConverge) {
     fleet.crash_pods(node, false);
     fleet.stick_sidecars(node, false);
   }
-  if (std::getenv("GSO_SHOW_STORY") != nullptr) {
-    fleet.on_plan = [&](const Plan& plan) {
-      for (const PlannedAction& action : plan.actions)
-        fmt::print("{} {}\n", k8s::format_time(fleet.now), print(action));
-    };
-  }
+  fleet.on_plan = [&](const Plan& plan) { show(fleet, plan); };
   EXPECT_TRUE(fleet.settle(3000)) << "L1: did not come to rest";
   fleet.on_plan = nullptr;
   const Plan rest = fleet.plan();
@@ -207,51 +193,40 @@ int last_seed() {
 INSTANTIATE_TEST_SUITE_P(Seeds, Stories, testing::Range(1, last_seed()));
 
 TEST(Writes, AreThreePatchesForADrainedNodeAndNoneForAnother) {
-  FleetSpec spec;
-  spec.profiles = {{"any", "mps-4"}, {"ts", "ts-2"}};
-  spec.nodes = alike_nodes(5);
+  FleetSpec spec = spec_of(5, "mps-4");
+  spec.profiles["ts"] = "ts-2";
   spec.nodes[4].labels = {{std::string(kConfigLabel), "ts"}};
   FleetModel fleet(spec);
   ASSERT_TRUE(fleet.settle());
   for (const NodeSpec& node : spec.nodes) EXPECT_EQ(fleet.patches(node.name), 0) << "S9: " << node.name;
   fleet.edit("any", "mps-8");
   ASSERT_TRUE(fleet.settle());
-  for (int i = 0; i < 4; ++i) EXPECT_EQ(fleet.patches(spec.nodes[static_cast<std::size_t>(i)].name), 3);
-  EXPECT_EQ(fleet.patches(spec.nodes[4].name), 0);
-  for (int i = 0; i < 4; ++i) EXPECT_EQ(fleet.restarts(spec.nodes[static_cast<std::size_t>(i)].name, "plugin"), 1);
+  for (const NodeSpec& node : spec.nodes) {
+    EXPECT_EQ(fleet.patches(node.name), node.name == "n05" ? 0 : 3) << node.name;
+    EXPECT_EQ(fleet.restarts(node.name, "plugin"), node.name == "n05" ? 0 : 1) << node.name;
+  }
 }
 
 TEST(Unsynced, NothingIsPlannedBeforeEveryStoreHasSynced) {
-  FleetSpec spec;
-  spec.nodes = alike_nodes(2);
-  FleetModel fleet(spec);
+  FleetModel fleet(spec_of(2, "mps-4"));
   fleet.edit("any", "mps-8");
   check_incomplete_views(fleet);
-}
-
-TEST(Unsynced, APlanWithoutChangesOfNodesSaysThatTimersAreMissing) {
-  FleetSpec spec;
-  spec.nodes = alike_nodes(2);
-  FleetModel fleet(spec);
   EXPECT_TRUE(fleet.plan().timers_complete);
   fleet.world.rollouts = {};
-  EXPECT_FALSE(fleet.plan().timers_complete);
+  EXPECT_FALSE(fleet.plan().timers_complete) << "a plan without changes of nodes says that timers are missing";
 }
 
 TEST(Unsynced, ANamespaceWhoseWatchesHaveNotSyncedIsLeftAlone) {
-  FleetSpec spec;
-  spec.nodes = alike_nodes(2);
-  FleetModel fleet(spec);
+  FleetModel fleet(spec_of(2, "mps-4"));
   fleet.world.unsynced_namespaces = {"gpu-operator"};
-  for (const PlannedAction& action : fleet.plan().actions)
-    EXPECT_FALSE(std::holds_alternative<WriteConfigMap>(action.action)) << "a baseline from an incomplete view";
+  EXPECT_EQ(count_of<WriteConfigMap>(fleet.plan()), 0) << "a baseline from an incomplete view";
   fleet.world.unsynced_namespaces.clear();
   ASSERT_TRUE(fleet.settle());
   fleet.edit("any", "mps-8");
   fleet.world.unsynced_namespaces = {"gpu-operator"};
   fleet.plan();
   fleet.advance(std::chrono::seconds(20));
-  for (const PlannedAction& action : fleet.plan().actions) EXPECT_FALSE(action.disruptive) << print(action);
+  EXPECT_EQ(disruptive_in(fleet.plan()), 0);
 }
 
 // The nodes that plans disrupt, while so many seconds pass.
@@ -265,12 +240,11 @@ std::set<std::string> disrupted_within(FleetModel& fleet, int seconds) {
 }
 
 TEST(StaleViews, StartNoNode) {
-  struct Case {
+  const struct {
     const char* what;
     StaleView view;
     bool starts;
-  };
-  const Case cases[] = {
+  } cases[] = {
       {"the nodes", {"nodes", resources::nodes, "", {}, true}, false},
       {"the policies, where a pause would be", {"sharingpolicies", resources::sharing_policies, "", {}, true}, false},
       {"a moment ago, which is not reported", {"nodes", resources::nodes, "", {}, false}, false},
@@ -278,29 +252,23 @@ TEST(StaleViews, StartNoNode) {
       {"the record", {"configmaps", resources::config_maps, "gpu-sharing-operator", {}, true}, false},
       {"the pods of another installation", {"pods of other", resources::pods, "other", {}, true}, true},
   };
-  for (const Case& c : cases) {
+  for (const auto& c : cases) {
     SCOPED_TRACE(c.what);
-    FleetSpec spec;
-    spec.nodes = alike_nodes(3);
-    FleetModel fleet(spec);
+    FleetModel fleet(spec_of(3, "mps-4"));
     ASSERT_TRUE(fleet.settle());
     fleet.edit("any", "mps-8");
     fleet.world.stale_views = {c.view};
     EXPECT_EQ(!disrupted_within(fleet, 300).empty(), c.starts);
-    EXPECT_EQ(std::ranges::count(fleet.plan().findings, kViewStale, code_of), c.view.reported);
-    const SharingPolicy* policy = fleet.world.policies.find(kDefaultPolicy);
-    ASSERT_NE(policy, nullptr);
-    EXPECT_EQ(policy->status_json.contains(kViewStale), c.view.reported && !c.starts) << policy->status_json;
+    EXPECT_EQ(said_with(fleet.plan(), kViewStale).size(), c.view.reported ? 1U : 0U);
+    EXPECT_EQ(fleet.policy_status("default").contains(kViewStale), c.view.reported && !c.starts);
     fleet.world.stale_views.clear();
     ASSERT_TRUE(fleet.settle());
-    EXPECT_EQ(fleet.restarts(spec.nodes[0].name, "plugin"), 1);
+    EXPECT_EQ(fleet.restarts("n01", "plugin"), 1);
   }
 }
 
 TEST(StaleViews, LetANodeFinishThatHasLostItsFirstPod) {
-  FleetSpec spec;
-  spec.nodes = alike_nodes(3);
-  FleetModel fleet(spec);
+  FleetModel fleet(spec_of(3, "mps-4"));
   ASSERT_TRUE(fleet.settle());
   fleet.edit("any", "mps-8");
   std::set<std::string> first;  // With a deleted pod.
@@ -312,64 +280,45 @@ TEST(StaleViews, LetANodeFinishThatHasLostItsFirstPod) {
   fleet.world.stale_views = {{"nodes", resources::nodes, "", fleet.now, true}};
   std::set<std::string> later = disrupted_within(fleet, 600);
   later.erase(*first.begin());
-  EXPECT_THAT(later, testing::IsEmpty());
+  EXPECT_EQ(later, std::set<std::string>{});
   EXPECT_EQ(fleet.restarts(*first.begin(), "plugin"), 1);
-  const Node* node = fleet.world.nodes.find(*first.begin());
-  ASSERT_NE(node, nullptr);
-  EXPECT_FALSE(node->meta.labels.contains(kStateLabel)) << "it has left its change";
+  EXPECT_EQ(fleet.label_of(*first.begin(), kStateLabel), "") << "it has left its change";
 }
 
 // RBAC can deny the pods alone: none in the view does not mean that none runs.
-TEST(Unsynced, PodsThatCannotBeReadAreNoDrift) {
-  FleetSpec spec;
-  spec.nodes = alike_nodes(2);
-  FleetModel fleet(spec);
+TEST(Unsynced, PodsThatCannotBeReadAreNoDriftAndAConfigMapIsNotCalledMissing) {
+  FleetModel fleet(spec_of(2, "mps-4"));
   ASSERT_TRUE(fleet.settle());
-  std::vector<ObjectKey> pods;
-  for (const auto& [key, pod] : fleet.world.operand_pods.all()) pods.push_back(key);
-  for (const ObjectKey& key : pods) fleet.world.operand_pods.erase(key);
-  const auto drifting = [&] {
-    fleet.index.note_everything_changed();
-    return std::ranges::count(fleet.plan().findings, kDrift, code_of);
-  };
-  EXPECT_EQ(drifting(), 2) << "pods that are gone are";
-  fleet.world.unsynced_namespaces = {"gpu-operator"};
-  EXPECT_EQ(drifting(), 0);
-}
-
-TEST(Unsynced, AConfigMapThatCannotBeReadIsNotCalledMissing) {
-  FleetSpec spec;
-  spec.nodes = alike_nodes(2);
-  FleetModel fleet(spec);
-  ASSERT_TRUE(fleet.settle());
-  const ObjectKey config_map = fleet.index.impl().discovery.installations.at(0).config_map_key();
-  fleet.world.configmaps.erase(config_map);
-  const auto said = [&] {
+  const auto planned = [&] {
     fleet.index.note_everything_changed();  // As the runtime does when a namespace can be read, or cannot any more.
-    fleet.plan();
-    return fleet.index.assessment("n01")->obstacle.message;
+    return fleet.plan();
   };
-  EXPECT_EQ(said(), fmt::format("ConfigMap {}/{} does not exist", config_map.ns, config_map.name));
-  fleet.world.unsynced_namespaces = {config_map.ns};
-  EXPECT_EQ(said(), fmt::format("ConfigMap {}/{} cannot be read", config_map.ns, config_map.name));
+  const World before = fleet.world;
+  for (const auto& [key, pod] : before.operand_pods.all()) fleet.world.operand_pods.erase(key);
+  EXPECT_EQ(said_with(planned(), kDrift).size(), 2U) << "pods that are gone are";
+  fleet.world.unsynced_namespaces = {"gpu-operator"};
+  EXPECT_EQ(said_with(planned(), kDrift).size(), 0U);
+
+  fleet.world = before;
+  fleet.world.configmaps.erase({"gpu-operator", "mps-config"});
+  planned();
+  EXPECT_EQ(fleet.index.assessment("n01")->obstacle.message, "ConfigMap gpu-operator/mps-config does not exist");
+  fleet.world.unsynced_namespaces = {"gpu-operator"};
+  planned();
+  EXPECT_EQ(fleet.index.assessment("n01")->obstacle.message, "ConfigMap gpu-operator/mps-config cannot be read");
   EXPECT_TRUE(fleet.index.assessment("n01")->would_break.view().empty()) << "nobody knows that";
 }
 
 // Conditions with a running timer count as not done yet (gpusharing_convergence_seconds): a node that has failed waits
 // for people.
 TEST(Conditions, OfAFailedNodeNameNothingThatIsWaitedFor) {
-  FleetSpec spec;
-  spec.profiles = {{"any", "ts-4"}};
-  spec.nodes = alike_nodes(2);
-  FleetModel fleet(spec);
+  FleetModel fleet(spec_of(2));
   ASSERT_TRUE(fleet.settle());
   fleet.advance(std::chrono::seconds(5));
-  fleet.policy(
-      "{apiVersion: gpusharing.dev/v1alpha1, kind: SharingPolicy, metadata: {name: default}, "
-      "spec: {rollout: {verifyTimeout: 30s}}}");
+  fleet.policy(rollout_of("verifyTimeout: 30s"));
   fleet.crash_pods("n01", true);
   fleet.edit("any", "ts-8");
-  for (int i = 0; i < 60; ++i) fleet.tick();
+  tick(fleet, 60);
   ASSERT_EQ(fleet.label_of("n01", kStateLabel), kStateFailed);
   for (const TimerKey& key : fleet.plan().timers) EXPECT_FALSE(shows_progress(key.timer)) << to_string(key);
 }

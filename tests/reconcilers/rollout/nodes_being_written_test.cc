@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "reconcilers/model/labels.h"
-#include "tests/reconcilers/fleet_model/fleet_model.h"
+#include "tests/reconcilers/rollout/rollout_fleet.h"
 
 namespace gso::test::nodes_being_written_test {
 namespace {
@@ -18,11 +18,10 @@ using namespace std::chrono_literals;
 class NodesBeingWritten : public testing::Test {
  protected:
   FleetModel& fleet(std::int64_t budget, std::int64_t canaries) {
-    FleetSpec spec;
-    spec.profiles = {{"any", "mps-4"}, {"same", "mps-4"}};
-    spec.nodes = alike_nodes(4);
+    FleetSpec spec = spec_of(4, "mps-4");
+    spec.profiles["same"] = "mps-4";
     fleet_ = std::make_unique<FleetModel>(spec);
-    fleet_->settings.cluster_max_unavailable = {100, true};
+    free_cluster_budget(*fleet_);
     fleet_->settings.rollout.max_unavailable = fleet_->settings.rollout.max_unavailable_per_group = {budget, false};
     fleet_->settings.rollout.canary_nodes_per_group = canaries;
     EXPECT_TRUE(fleet_->settle());
@@ -78,21 +77,15 @@ class NodesBeingWritten : public testing::Test {
   std::unique_ptr<FleetModel> fleet_;
 };
 
-TEST_F(NodesBeingWritten, AChangeThatIsHandedOverHoldsItsSlot) {
-  fleet(1, 0).edit("any", "mps-8");
-  const Plan start = next_plan();
-  ASSERT_EQ(nodes_of(start).size(), 1U);
-  const std::string first = nodes_of(start).front();
-  hand_over(start, first);
-  expect_nothing_for(60);
-}
-
-TEST_F(NodesBeingWritten, ACanaryThatIsHandedOverIsTheCanary) {
-  fleet(4, 1).edit("any", "mps-8");
-  const Plan start = next_plan();
-  ASSERT_EQ(nodes_of(start).size(), 1U);
-  hand_over(start, nodes_of(start).front());
-  expect_nothing_for(60);
+TEST_F(NodesBeingWritten, AChangeThatIsHandedOverHoldsItsSlotAndIsTheCanary) {
+  for (const bool canary : {false, true}) {
+    SCOPED_TRACE(canary);
+    fleet(canary ? 4 : 1, canary ? 1 : 0).edit("any", "mps-8");
+    const Plan start = next_plan();
+    ASSERT_EQ(nodes_of(start).size(), 1U);
+    hand_over(start, nodes_of(start).front());
+    expect_nothing_for(60);
+  }
 }
 
 // A person has moved its label, and what it shows is recorded on the node, beside every rollout.
@@ -124,21 +117,17 @@ TEST_F(NodesBeingWritten, AChangeWhoseEndIsHandedOverKeepsItsSlotUntilTheStoresS
   const std::string first = nodes_of(next_plan()).front();
   for (int second = 0; second < 300; ++second) {
     const Plan plan = fleet_->plan();
-    bool ends = false;
-    for (const PlannedAction& planned : plan.actions) {
+    const bool ends = std::ranges::any_of(plan.actions, [](const PlannedAction& planned) {
       const auto* patch = std::get_if<PatchNode>(&planned.action);
-      ends = ends || (patch != nullptr && patch->remove_annotations.contains(std::string(kChangeAnnotation)));
-    }
-    if (ends) {
-      hand_over(plan, first);
-      fleet_->advance(1s);
-      expect_nothing_for(60);
-      answer(first);
-      EXPECT_TRUE(fleet_->settle());
-      return;
-    }
-    fleet_->apply(plan);
+      return patch != nullptr && patch->remove_annotations.contains(std::string(kChangeAnnotation));
+    });
+    ends ? hand_over(plan, first) : fleet_->apply(plan);
     fleet_->advance(1s);
+    if (!ends) continue;
+    expect_nothing_for(60);
+    answer(first);
+    EXPECT_TRUE(fleet_->settle());
+    return;
   }
   FAIL() << "its change does not end";
 }

@@ -6,7 +6,7 @@
 
 #include "reconcilers/cluster/record_store.h"
 #include "reconcilers/model/labels.h"
-#include "tests/reconcilers/fleet_model/fleet_model.h"
+#include "tests/reconcilers/rollout/rollout_fleet.h"
 
 namespace gso::test::recorded_timers_test {
 namespace {
@@ -16,10 +16,7 @@ using namespace std::chrono_literals;
 // The plugin of n01 crashes. The operator restarts after four of the ten minutes of verifyTimeout, and only once: it
 // goes on to count from where the record says, in every pass and not only in the first.
 TEST(RecordedTimers, ADriftGoesOnInANewOperator) {
-  FleetSpec spec;
-  spec.profiles = {{"any", "ts-4"}};
-  spec.nodes = alike_nodes(1);
-  FleetModel fleet(spec);
+  FleetModel fleet(spec_of(1));
   fleet.settle();
   fleet.crash_pods("n01", true);
   fleet.delete_pod_of("n01", "plugin");
@@ -51,9 +48,8 @@ class UnreadableRecord : public testing::Test {
            "    resources:\n    - name: nvidia.com/gpu\n      replicas: 8\n";
   }
   static FleetSpec spec() {
-    FleetSpec out;
-    out.profiles = {{"any", "ts-4"}, {"other", text("")}};
-    out.nodes = alike_nodes(1);
+    FleetSpec out = spec_of(1);
+    out.profiles["other"] = text("");
     return out;
   }
   void run(std::chrono::seconds duration) {

@@ -8,27 +8,17 @@
 
 #include "reconcilers/fleet/pass.h"
 #include "reconcilers/model/labels.h"
-#include "tests/reconcilers/fleet_model/fleet_model.h"
+#include "tests/reconcilers/rollout/rollout_fleet.h"
 
 namespace gso::test::scale_test {
 namespace {
 
-using std::chrono::seconds;
+constexpr int kNodes = 450;
 
-FleetSpec alike(int nodes) {
-  FleetSpec spec;
-  spec.profiles = {{"any", "ts-4"}};
-  spec.nodes = alike_nodes(nodes);
-  return spec;
-}
-
-void let_all_go_at_once(FleetModel& fleet) {
+void let_all_verify_at_once(FleetModel& fleet) {
+  let_all_go_at_once(fleet);
   fleet.settings.settle = Duration::zero();
-  fleet.settings.cluster_max_unavailable = {100, true};
-  RolloutSpec& rollout = fleet.settings.rollout;
-  rollout.max_unavailable = rollout.max_unavailable_per_group = {100, true};
-  rollout.canary_nodes_per_group = 0;
-  rollout.verify_timeout = std::chrono::minutes(1);
+  fleet.settings.rollout.verify_timeout = std::chrono::minutes(1);
   EXPECT_TRUE(fleet.settle());
 }
 
@@ -39,26 +29,25 @@ std::int64_t count_state(const FleetModel& fleet, std::string_view state) {
 
 // The nodes stay in that state: their new pods do not start.
 void take_all_into_flight(FleetModel& fleet) {
-  let_all_go_at_once(fleet);
+  let_all_verify_at_once(fleet);
   for (const auto& [key, node] : fleet.world.nodes.all()) fleet.hold_pods(key.name, true);
   fleet.edit("any", "ts-8");
-  for (int tick = 0; tick < 40; ++tick) fleet.tick();
+  tick(fleet, 40);
   ASSERT_EQ(count_state(fleet, kStateUpdating), fleet.world.nodes.size());
 }
 
 TEST(ManyNodes, APassDecidesOnlySoMuchAndTheNextOneGoesOnAtOnce) {
-  constexpr int kNodes = 450;
-  FleetModel fleet(alike(kNodes));
-  let_all_go_at_once(fleet);
+  FleetModel fleet(spec_of(kNodes));
+  let_all_verify_at_once(fleet);
   fleet.edit("any", "ts-8");
   std::size_t most = 0;
   int full = 0;
-  for (int tick = 0; tick < 200; ++tick) {
+  for (int second = 0; second < 200; ++second) {
     const Plan plan = fleet.tick();
     most = std::max(most, plan.actions.size());
     if (plan.actions.size() >= Pass::kMostActions) {
       ++full;
-      EXPECT_EQ(plan.requeue_after, Duration::zero()) << "tick " << tick;
+      EXPECT_EQ(plan.requeue_after, Duration::zero()) << second;
     }
   }
   // Two actions for each start (the mark and the pod), two marks removed for each node that is done.
@@ -71,27 +60,25 @@ TEST(ManyNodes, APassDecidesOnlySoMuchAndTheNextOneGoesOnAtOnce) {
 }
 
 TEST(ManyNodes, ThoseThatAPassHadNoTimeForAreGivenUpOnInTimeAllTheSame) {
-  constexpr int kNodes = 450;
-  FleetModel fleet(alike(kNodes));
+  FleetModel fleet(spec_of(kNodes));
   ASSERT_NO_FATAL_FAILURE(take_all_into_flight(fleet));
   // A new operator uses the pods' creation times: the time of all nodes is over in its first pass.
   fleet.restart_operator();
   fleet.advance(fleet.settings.rollout.verify_timeout);
   fleet.tick();
   ASSERT_GT(count_state(fleet, kStateUpdating), kNodes / 2) << "one pass has done it all";
-  for (int tick = 0; tick < 16; ++tick) fleet.tick();  // A patch and an Event for each.
+  tick(fleet, 16);  // A patch and an Event for each.
   EXPECT_EQ(count_state(fleet, kStateFailed), kNodes);
 }
 
 TEST(ManyNodes, WhoseWritesNeverSucceedDoNotKeepTheOthersFromBeingFinished) {
-  constexpr int kNodes = 450;
-  FleetModel fleet(alike(kNodes));
+  FleetModel fleet(spec_of(kNodes));
   ASSERT_NO_FATAL_FAILURE(take_all_into_flight(fleet));
   for (const auto& [key, node] : fleet.world.nodes.all()) fleet.hold_pods(key.name, false);
   // Twice as many as one pass decides on, and the first ones by name.
   const std::vector<std::string> names = fleet.index.node_names();
   const std::set<std::string> refused(names.begin(), names.begin() + 2 * Pass::kMostActions);
-  for (int tick = 0; tick < 100; ++tick) {
+  for (int second = 0; second < 100; ++second) {
     Plan plan = fleet.plan();
     std::erase_if(plan.actions, [&](const PlannedAction& planned) {
       const auto* patch = std::get_if<PatchNode>(&planned.action);

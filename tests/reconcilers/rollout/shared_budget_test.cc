@@ -5,15 +5,13 @@
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/rollout/rollout_view.h"
 #include "reconcilers/rollout/slots.h"
-#include "tests/reconcilers/fleet_model/fleet_model.h"
+#include "tests/reconcilers/rollout/rollout_fleet.h"
 
 namespace gso::test::shared_budget_test {
 namespace {
 
 TEST(SharedBudget, AMoveInProgressHoldsASlotOfTheClusterAndIsNamed) {
-  FleetSpec spec;
-  spec.nodes = alike_nodes(3);
-  FleetModel fleet(spec);
+  FleetModel fleet(spec_of(3, "mps-4"));
   fleet.settings.cluster_max_unavailable = {1, false};
   ASSERT_TRUE(fleet.settle());
   fleet.edit("any", "mps-8");
@@ -24,7 +22,7 @@ TEST(SharedBudget, AMoveInProgressHoldsASlotOfTheClusterAndIsNamed) {
                           .timers = fleet.timers,
                           .consumers = fleet.consumers,
                           .settings = fleet.settings};
-  const NodeAssessment* node = index.find(spec.nodes[0].name);
+  const NodeAssessment* node = index.find("n01");
   ASSERT_NE(node, nullptr);
   RolloutViews views(snapshot, index);
   Pass pass(snapshot, index, "test", &views);

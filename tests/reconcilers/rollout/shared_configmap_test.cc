@@ -32,18 +32,13 @@ spec:
         env: [{{name: DEFAULT_CONFIG, value: any}}, {{name: CONFIG_FILE_SRCDIR, value: /available-configs}}]
         volumeMounts: [{{name: config, mountPath: /available-configs}}]
       volumes: [{{name: config, configMap: {{name: mps-config}}}}]
-)",
-                     name, pool, owner);
-}
-
-std::string node(const std::string& name, const std::string& pool) {
-  return fmt::format(R"(---
+---
 apiVersion: v1
 kind: Node
-metadata: {{name: {}, labels: {{nvidia.com/gpu.present: "true", nvidia.com/gpu.count: "2", pool: {}}}}}
+metadata: {{name: in-{1}, labels: {{nvidia.com/gpu.present: "true", nvidia.com/gpu.count: "2", pool: {1}}}}}
 status: {{capacity: {{nvidia.com/gpu: "2"}}, allocatable: {{nvidia.com/gpu: "2"}}, conditions: [{{type: Ready, status: "True"}}]}}
 )",
-                     name, pool);
+                     name, pool, owner);
 }
 
 constexpr const char* kConfigMap = R"(---
@@ -63,8 +58,8 @@ TEST(SharedConfigMap, SettlesOnceAndNotAnewForEachPluginInTurn) {
       ", ownerReferences: [{apiVersion: nvidia.com/v1, kind: ClusterPolicy, name: cluster-policy, uid: uid-policy, "
       "controller: true}]";
   // `aaa` is first by name, and is not the installation to which a ClusterPolicy can announce something.
-  const std::string manifests = kConfigMap + daemonset("nvidia-device-plugin-daemonset", "main", owner) +
-                                daemonset("aaa-plugin", "edge", "") + node("n1", "main") + node("n2", "edge");
+  const std::string manifests =
+      kConfigMap + daemonset("nvidia-device-plugin-daemonset", "main", owner) + daemonset("aaa-plugin", "edge", "");
   const WallTime now = *k8s::parse_rfc3339("2026-01-03T00:00:00Z");
   auto loaded = load_manifests({{"cluster.yaml", manifests}}, now);
   ASSERT_TRUE(loaded.has_value()) << loaded.error().message;
@@ -78,7 +73,7 @@ TEST(SharedConfigMap, SettlesOnceAndNotAnewForEachPluginInTurn) {
   const std::size_t speaker = all.profile_rollouts.begin()->second.installation;
   EXPECT_EQ(all.discovery.installations[speaker].provider, Provider::gpu_operator);
   // The node that is counted last makes no difference.
-  for (const char* changed : {"n2", "n1", "n2"}) {
+  for (const char* changed : {"in-edge", "in-main", "in-edge"}) {
     index.note_node_changed(changed);
     index.refresh(loaded->world, settings);
     EXPECT_EQ(all.profile_rollouts.begin()->second.installation, speaker) << changed;
