@@ -1,6 +1,7 @@
 // A small cluster with KAI, for the tests of its planners: objects by hand, one pass, or passes with time in between.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -56,7 +57,7 @@ class KaiCluster {
   Plan run(Duration span, Duration step = std::chrono::seconds(30),
            const std::string& reconciler = "pod.reservation-gc");
   // As `plan --assume-observed-for 1h`.
-  Plan credited(const std::string& reconciler = "pod.reservation-gc");
+  Plan credited();
 
  private:
   void answer(const KaiWants& wants);
@@ -66,10 +67,30 @@ class KaiCluster {
   bool attached_ = false;
 };
 
+using Names = std::set<std::string>;
+using Change = std::function<void(KaiCluster&)>;
+
+// The reservation that rules are about.
+[[nodiscard]] KaiPod& r(KaiCluster& cluster);
+
+// Rules of the reservation GC, each in a cluster with the reservation "r" of group "g", what `begin` adds, and one
+// change; every condition is credited for long.
+struct Rules {
+  Change begin = [](KaiCluster&) {};
+
+  void expect(const char* rule, const Names& gone, const char* reason, const Change& change) const;
+  void goes(const char* rule, const Change& change) const { expect(rule, {"r"}, "", change); }
+  void stays(const char* rule, const Change& change) const { expect(rule, {}, "", change); }
+  // With that finding about "r".
+  void stays(const char* rule, const char* reason, const Change& change) const { expect(rule, {}, reason, change); }
+};
+
 // Names of the pods that the plan deletes.
-[[nodiscard]] std::set<std::string> deleted(const Plan& plan);
+[[nodiscard]] Names deleted(const Plan& plan);
+// Reasons of the Events that the plan sends.
+[[nodiscard]] Names told_by_event(const Plan& plan);
 // Reasons of the findings about one object.
-[[nodiscard]] std::set<std::string> reasons(const Plan& plan, std::string_view object);
+[[nodiscard]] Names reasons(const Plan& plan, std::string_view object);
 [[nodiscard]] std::string message(const Plan& plan, std::string_view object, std::string_view reason);
 
 }  // namespace gso::test

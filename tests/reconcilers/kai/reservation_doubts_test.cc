@@ -7,7 +7,7 @@
 #include "reconcilers/cluster/kai_view.h"
 #include "reconcilers/kai/planners.h"
 #include "reconcilers/model/kai_objects.h"
-#include "tests/reconcilers/kai/reservation_rows.h"
+#include "tests/reconcilers/kai/kai_cluster.h"
 
 namespace gso::test::reservation_doubts_test {
 namespace {
@@ -178,7 +178,9 @@ TEST(ReservationGc, GivesAReservationTimeToNameItsGpu) {
     KaiPod& pod = cluster.reservation("r", "g", "n1", "");
     if (young) pod.meta.creation_timestamp = cluster.now - 1min;
     cluster.consumer("p", "g");
-    EXPECT_EQ(reasons(cluster.credited(), "r").contains("KAIReservationUnannotated"), !young);
+    const Plan plan = cluster.credited();
+    EXPECT_EQ(reasons(plan, "r").contains("KAIReservationUnannotated"), !young);
+    EXPECT_EQ(deleted(plan), Names{});
   }
 }
 

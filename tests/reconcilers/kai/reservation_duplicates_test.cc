@@ -4,177 +4,75 @@
 
 #include "reconcilers/kai/judgement.h"
 #include "reconcilers/model/kai_objects.h"
-#include "tests/reconcilers/kai/reservation_rows.h"
+#include "tests/reconcilers/kai/kai_cluster.h"
 
 namespace gso::test::reservation_duplicates_test {
 namespace {
 
 using namespace std::chrono_literals;
 
-class Duplicates : public ::testing::TestWithParam<Row> {};
-TEST_P(Duplicates, DecidesWhatIsDeleted) {
-  expect_row(GetParam());
+TEST(ReservationGc, TakesOneOrphanOfANodeAtATime) {
+  const Rules rules;
+  rules.goes("two of one group on one node", [](auto& c) { c.reservation("s", "g"); });
+  rules.expect("on two nodes", {"r", "s"}, "", [](auto& c) { c.reservation("s", "h", "n2"); });
 }
 
-INSTANTIATE_TEST_SUITE_P(Rules, Duplicates,
-                         ::testing::Values(Row{"two_orphans_of_one_group_on_one_node_go_one_at_a_time",
-                                               [](KaiCluster& c) { c.reservation("s", "g"); },
-                                               {"r"}},
-                                           Row{"orphans_on_two_nodes_go_together",
-                                               [](KaiCluster& c) { c.reservation("s", "h", "n2"); },
-                                               {"r", "s"}},
-                                           Row{"without_device_evidence_both_stay",
-                                               [](KaiCluster& c) {
-                                                 c.reservation("s", "g", "n1", "GPU-b");
-                                                 c.consumer("p", "g");
-                                               },
-                                               {},
-                                               "KAIDuplicateUnproven"},
-                                           Row{"the_one_whose_gpu_nobody_uses_goes",
-                                               [](KaiCluster& c) {
-                                                 c.reservation("s", "g", "n1", "GPU-b");
-                                                 c.devices(c.consumer("p", "g"), "GPU-b");
-                                               },
-                                               {"r"}},
-                                           Row{"evidence_in_cdi_form_counts",
-                                               [](KaiCluster& c) {
-                                                 c.reservation("s", "g", "n1", "GPU-b");
-                                                 c.devices(c.consumer("p", "g"),
-                                                           "k8s.device-plugin.nvidia.com/gpu=GPU-b");
-                                               },
-                                               {"r"}},
-                                           Row{"an_index_is_no_evidence",
-                                               [](KaiCluster& c) {
-                                                 c.reservation("s", "g", "n1", "GPU-b");
-                                                 c.devices(c.consumer("p", "g"), "1");
-                                               },
-                                               {}},
-                                           Row{"the_configmap_of_another_pod_is_no_evidence",
-                                               [](KaiCluster& c) {
-                                                 c.reservation("s", "g", "n1", "GPU-b");
-                                                 c.devices(c.consumer("p", "g"), "GPU-b");
-                                                 // A copied manifest: the annotation names p's ConfigMap.
-                                                 c.consumer("q", "g").meta.annotations.set(kai::kSharedConfigMap,
-                                                                                           "p-gpus");
-                                               },
-                                               {}},
-                                           Row{"a_configmap_that_the_pod_does_not_own_is_no_evidence",
-                                               [](KaiCluster& c) {
-                                                 c.reservation("s", "g", "n1", "GPU-b");
-                                                 c.devices(c.consumer("p", "g"), "GPU-b");
-                                                 c.device_maps.at({"team", "p-gpus-0"}).owners.clear();
-                                               },
-                                               {}},
-                                           Row{"one_consumer_without_evidence_keeps_both",
-                                               [](KaiCluster& c) {
-                                                 c.reservation("s", "g", "n1", "GPU-b");
-                                                 c.devices(c.consumer("p", "g"), "GPU-b");
-                                                 c.consumer("q", "g");
-                                               },
-                                               {}},
-                                           Row{"a_multi_device_consumer_may_use_it",
-                                               [](KaiCluster& c) {
-                                                 c.reservation("s", "g", "n1", "GPU-b");
-                                                 c.devices(c.consumer("p", "g"), "GPU-b");
-                                                 c.devices(c.multi_consumer("q", {"g", "h"}), "GPU-a,GPU-c");
-                                               },
-                                               {}},
-                                           Row{"a_gpu_that_one_of_two_consumers_uses_stays",
-                                               [](KaiCluster& c) {
-                                                 c.reservation("s", "g", "n1", "GPU-b");
-                                                 c.devices(c.consumer("p", "g"), "GPU-b");
-                                                 c.devices(c.multi_consumer("q", {"g", "h"}), "GPU-a,GPU-b");
-                                               },
-                                               {}},
-                                           Row{"one_that_does_not_tell_its_gpu_stays",
-                                               [](KaiCluster& c) {
-                                                 r(c).meta.annotations.erase(kai::kDeviceAnnotation);
-                                                 c.reservation("s", "g", "n1", "GPU-b");
-                                                 c.devices(c.consumer("p", "g"), "GPU-b");
-                                               },
-                                               {}},
-                                           Row{"one_that_names_two_gpus_stays",
-                                               [](KaiCluster& c) {
-                                                 r(c).meta.annotations.set(kai::kDeviceAnnotation, "GPU-a,GPU-c");
-                                                 c.reservation("s", "g", "n1", "GPU-b");
-                                                 c.devices(c.consumer("p", "g"), "GPU-b");
-                                               },
-                                               {}},
-                                           Row{"the_reservation_in_use_must_not_be_going",
-                                               [](KaiCluster& c) {
-                                                 c.reservation("s", "g", "n1", "GPU-b").meta.deletion_timestamp = c.now;
-                                                 c.devices(c.consumer("p", "g"), "GPU-b");
-                                               },
-                                               {}},
-                                           Row{"one_must_stand_on_the_consumers_own_node",
-                                               [](KaiCluster& c) {
-                                                 r(c).node_name = Interned("n2");
-                                                 c.reservation("s", "g", "n3", "GPU-b");
-                                                 c.consumer("p", "g", "n1");
-                                               },
-                                               {}},
-                                           Row{"the_reservation_in_use_must_stand",
-                                               [](KaiCluster& c) {
-                                                 c.reservation("s", "g", "n1", "GPU-b").phase = Interned("Pending");
-                                                 c.devices(c.consumer("p", "g"), "GPU-b");
-                                               },
-                                               {}},
-                                           Row{"a_gpu_that_no_reservation_of_the_group_holds_keeps_both",
-                                               [](KaiCluster& c) {
-                                                 c.reservation("s", "g", "n1", "GPU-b");
-                                                 c.devices(c.consumer("p", "g"), "GPU-c");
-                                               },
-                                               {}},
-                                           Row{"a_bind_in_progress_keeps_both",
-                                               [](KaiCluster& c) {
-                                                 c.reservation("s", "g", "n1", "GPU-b");
-                                                 c.devices(c.consumer("p", "g"), "GPU-b");
-                                                 c.request("new", "g", "Pending");
-                                               },
-                                               {}},
-                                           Row{"the_consumers_own_request_is_no_bind_in_progress",
-                                               [](KaiCluster& c) {
-                                                 c.reservation("s", "g", "n1", "GPU-b");
-                                                 c.devices(c.consumer("p", "g"), "GPU-b");
-                                                 c.request("p", "g", "Succeeded");
-                                               },
-                                               {"r"}},
-                                           Row{"a_gpu_that_another_group_claims_too_stays",
-                                               [](KaiCluster& c) {
-                                                 c.reservation("s", "g", "n1", "GPU-b");
-                                                 c.devices(c.consumer("p", "g"), "GPU-b");
-                                                 c.reservation("t", "h", "n1", "GPU-a");
-                                                 c.consumer("q", "h");
-                                               },
-                                               {}},
-                                           Row{"the_one_on_a_node_without_consumers_goes",
-                                               [](KaiCluster& c) {
-                                                 c.reservation("s", "g", "n2", "GPU-b");
-                                                 c.consumer("p", "g", "n2");
-                                               },
-                                               {"r"}},
-                                           Row{"an_unbound_consumer_may_come_to_either",
-                                               [](KaiCluster& c) {
-                                                 c.reservation("s", "g", "n2", "GPU-b");
-                                                 c.consumer("p", "g", "n2");
-                                                 c.consumer("q", "g", "").phase = Interned("Pending");
-                                               },
-                                               {}},
-                                           Row{"a_failed_duplicate_goes",
-                                               [](KaiCluster& c) {
-                                                 c.reservation("s", "g", "n1", "GPU-b");
-                                                 c.devices(c.consumer("p", "g"), "GPU-b");
-                                                 r(c).phase = Interned("Failed");
-                                               },
-                                               {"r"}},
-                                           Row{"a_young_duplicate_stays",
-                                               [](KaiCluster& c) {
-                                                 c.reservation("s", "g", "n1", "GPU-b");
-                                                 c.devices(c.consumer("p", "g"), "GPU-b");
-                                                 r(c).meta.creation_timestamp = c.now - 1min;
-                                               },
-                                               {}}),
-                         row_name);
+KaiPod& s(KaiCluster& c) {
+  return c.pods.at({"kai-resource-reservation", "s"});
+}
+
+KaiPod& p(KaiCluster& c) {
+  return c.pods.at({"team", "p"});
+}
+
+TEST(ReservationGc, DeletesADuplicateOnlyWhereItIsProvenThatNobodyUsesItsGpu) {
+  const Rules another{[](auto& c) {
+    c.reservation("s", "g", "n1", "GPU-b");
+    c.devices(c.consumer("p", "g"), "GPU-b");
+  }};
+  another.goes("the only consumer uses the other one", [](auto&) {});
+  another.goes("evidence in CDI form", [](auto& c) { c.devices(p(c), "k8s.device-plugin.nvidia.com/gpu=GPU-b"); });
+  another.goes("failed", [](auto& c) { r(c).phase = Interned("Failed"); });
+  another.goes("the consumer's own request is no bind in progress", [](auto& c) { c.request("p", "g", "Succeeded"); });
+  another.stays("young", [](auto& c) { r(c).meta.creation_timestamp = c.now - 1min; });
+  another.stays("no evidence", "KAIDuplicateUnproven",
+                [](auto& c) { p(c).meta.annotations.erase(kai::kSharedConfigMap); });
+  another.stays("an index is no evidence", [](auto& c) { c.devices(p(c), "1"); });
+  // A copied manifest: the annotation names p's ConfigMap.
+  another.stays("the ConfigMap of another pod is no evidence",
+                [](auto& c) { c.consumer("q", "g").meta.annotations.set(kai::kSharedConfigMap, "p-gpus"); });
+  another.stays("a ConfigMap that the pod does not own is no evidence",
+                [](auto& c) { c.device_maps.at({"team", "p-gpus-0"}).owners.clear(); });
+  another.stays("a consumer without evidence", [](auto& c) { c.consumer("q", "g"); });
+  another.stays("a multi-device consumer may use it",
+                [](auto& c) { c.devices(c.multi_consumer("q", {"g", "h"}), "GPU-a,GPU-c"); });
+  another.stays("one of two consumers uses it",
+                [](auto& c) { c.devices(c.multi_consumer("q", {"g", "h"}), "GPU-a,GPU-b"); });
+  another.stays("it does not name its GPU", [](auto& c) { r(c).meta.annotations.erase(kai::kDeviceAnnotation); });
+  another.stays("it names two GPUs", [](auto& c) { r(c).meta.annotations.set(kai::kDeviceAnnotation, "GPU-a,GPU-c"); });
+  another.stays("the one in use is going", [](auto& c) { s(c).meta.deletion_timestamp = c.now; });
+  another.stays("the one in use does not stand", [](auto& c) { s(c).phase = Interned("Pending"); });
+  another.stays("no reservation of the group holds the GPU", [](auto& c) { c.devices(p(c), "GPU-c"); });
+  another.stays("a bind is in progress", [](auto& c) { c.request("new", "g", "Pending"); });
+  another.stays("another group claims the GPU too", [](auto& c) {
+    c.reservation("t", "h", "n1", "GPU-a");
+    c.consumer("q", "h");
+  });
+}
+
+TEST(ReservationGc, DeletesADuplicateOnANodeWithoutConsumers) {
+  const Rules elsewhere{[](auto& c) {
+    c.reservation("s", "g", "n2", "GPU-b");
+    c.consumer("p", "g", "n2");
+  }};
+  elsewhere.goes("all consumers are beside the other one", [](auto&) {});
+  elsewhere.stays("one is unbound", [](auto& c) { c.consumer("q", "g", "").phase = Interned("Pending"); });
+  elsewhere.stays("none is beside the other one", [](auto& c) {
+    r(c).node_name = Interned("n2");
+    s(c).node_name = Interned("n3");
+    p(c).node_name = Interned("n1");
+  });
+}
 
 // The runtime forgets answers that nobody asks for: a proof must be renewed while it is held, or the grace never ends.
 TEST(ReservationGc, TheProofOfADuplicateIsAskedForAnewEachSweepAndDoesNotCountWhenItIsOld) {
@@ -198,8 +96,7 @@ TEST(ReservationGc, TheProofOfADuplicateIsAskedForAnewEachSweepAndDoesNotCountWh
 // The binder deletes consumers only where no reservation of their group is left; "end these pods" is said when their
 // GPU is lost, and no louder than that is known.
 TEST(ReservationGc, RaisesTheAlarmForALostReservationOnlyWhereAConsumerMayUseItsGpu) {
-  using Change = void (*)(KaiCluster&);
-  const Change nothing = [](KaiCluster&) {};
+  const Change nothing = [](auto&) {};
   const struct {
     const char* name;
     bool other;        // A reservation "s" of GPU-b stands beside it.
@@ -210,11 +107,11 @@ TEST(ReservationGc, RaisesTheAlarmForALostReservationOnlyWhereAConsumerMayUseIts
       {"alone", false, "", nothing, Severity::error},
       {"the other one is used", true, "GPU-b", nothing, std::nullopt},
       {"the other one is used, and this one never named its GPU", true, "GPU-b",
-       [](KaiCluster& c) { r(c).meta.annotations.erase(kai::kDeviceAnnotation); }, std::nullopt},
+       [](auto& c) { r(c).meta.annotations.erase(kai::kDeviceAnnotation); }, std::nullopt},
       {"this one is used", true, "GPU-a", nothing, Severity::error},
       {"which one is used is not known", true, "", nothing, Severity::warning},
-      {"the other one has failed too", true, "GPU-b",
-       [](KaiCluster& c) { c.pods.at({"kai-resource-reservation", "s"}).phase = Interned("Failed"); }, Severity::error},
+      {"the other one has failed too", true, "GPU-b", [](auto& c) { s(c).phase = Interned("Failed"); },
+       Severity::error},
   };
   for (const char* reason : {"KAIReservationFailed", "KAIReservationTerminating"}) {
     for (const auto& row : rows) {
@@ -230,7 +127,11 @@ TEST(ReservationGc, RaisesTheAlarmForALostReservationOnlyWhereAConsumerMayUseIts
         r(cluster).meta.deletion_timestamp = cluster.now;
       std::optional<Severity> told;
       std::string text;
-      for (const Finding& finding : cluster.credited().findings) {
+      const Plan plan = cluster.credited();
+      if (row.severity) {
+        EXPECT_EQ(deleted(plan), Names{}) << reason << ", " << row.name;
+      }
+      for (const Finding& finding : plan.findings) {
         if (finding.object.name != "r" || finding.why.code != reason) continue;
         told = finding.severity;
         text = finding.why.message;

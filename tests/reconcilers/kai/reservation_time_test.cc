@@ -2,98 +2,65 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "reconcilers/kai/judgement.h"
 #include "reconcilers/model/kai_objects.h"
 #include "reconcilers/model/labels.h"
-#include "tests/reconcilers/kai/reservation_rows.h"
+#include "tests/reconcilers/kai/kai_cluster.h"
 
 namespace gso::test::reservation_time_test {
 namespace {
 
 using namespace std::chrono_literals;
 
-class TimeAndKai : public ::testing::TestWithParam<Row> {};
-TEST_P(TimeAndKai, DecidesWhatIsDeleted) {
-  expect_row(GetParam());
+TEST(ReservationGc, DeletesNoneThatIsYoungOrHeld) {
+  const Rules rules;
+  rules.stays("young", "KAIOrphan", [](auto& c) { r(c).meta.creation_timestamp = c.now - 299s; });
+  rules.stays("a long allocation timeout lengthens the grace", [](auto& c) {
+    c.config().allocation_timeout = 900;
+    r(c).meta.creation_timestamp = c.now - 1000s;
+  });
+  rules.stays("a long volume binding lengthens the grace", [](auto& c) {
+    c.config().volume_binding_timeout = 900;
+    r(c).meta.creation_timestamp = c.now - 900s;
+  });
+  rules.stays("on a held node", "KAIHeld",
+              [](auto& c) { c.nodes.at("n1").meta.annotations.set(kHoldAnnotation, "true"); });
+  rules.stays("marked do-not-disrupt", "KAIHeld",
+              [](auto& c) { r(c).meta.annotations.set(kDoNotDisruptAnnotation, "true"); });
+  rules.stays("being deleted", "KAIDeletionUnderWay", [](auto& c) { r(c).meta.deletion_timestamp = c.now - 20min; });
+  rules.goes("failed, without consumers", [](auto& c) { r(c).phase = Interned("Failed"); });
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Rules, TimeAndKai,
-    ::testing::Values(
-        Row{"a_young_one_stays", [](KaiCluster& c) { r(c).meta.creation_timestamp = c.now - 299s; }, {}, "KAIOrphan"},
-        Row{"a_long_allocation_timeout_lengthens_the_grace",
-            [](KaiCluster& c) {
-              c.config().allocation_timeout = 900;
-              r(c).meta.creation_timestamp = c.now - 1000s;
-            },
-            {}},
-        Row{"a_long_volume_binding_lengthens_the_grace",
-            [](KaiCluster& c) {
-              c.config().volume_binding_timeout = 900;
-              r(c).meta.creation_timestamp = c.now - 900s;
-            },
-            {}},
-        Row{"an_unavailable_binder_holds",
-            [](KaiCluster& c) { c.binder().available_condition = false; },
-            {},
-            "KAIOrphan"},
-        Row{"a_binder_scaled_to_zero_holds", [](KaiCluster& c) { c.binder().replicas = c.binder().available = 0; }, {}},
-        Row{"a_missing_binder_holds", [](KaiCluster& c) { c.binder_.reset(); }, {}},
-        Row{"a_binder_that_is_being_deleted_holds",
-            [](KaiCluster& c) { c.binder().meta.deletion_timestamp = c.now - 1s; },
-            {}},
-        Row{"a_binder_with_one_of_two_replicas_holds",
-            [](KaiCluster& c) { c.binder().replicas = c.binder().updated = 2; },
-            {}},
-        Row{"a_binder_in_a_rollout_holds", [](KaiCluster& c) { c.binder().updated = 0; }, {}},
-        Row{"a_binder_whose_change_was_not_seen_holds", [](KaiCluster& c) { ++c.binder().meta.generation; }, {}},
-        Row{"a_binder_available_for_a_minute_holds",
-            [](KaiCluster& c) { c.binder().available_since = c.now - 1min; },
-            {}},
-        Row{"sharing_switched_off_does_not_stop_it", [](KaiCluster& c) { c.config().gpu_sharing = false; }, {"r"}},
-        Row{"a_kai_that_is_gone_does_not_stop_it", [](KaiCluster& c) { c.without_kai(); }, {"r"}},
-        Row{"a_missing_config_does_not_stop_it", [](KaiCluster& c) { c.config_.reset(); }, {"r"}},
-        Row{"one_api_without_the_other_holds", [](KaiCluster& c) { c.world.kai.bind_requests_served = false; }, {}},
-        Row{"the_other_api_without_the_one_holds", [](KaiCluster& c) { c.world.kai.configs_served = false; }, {}},
-        Row{"an_incomplete_view_holds", [](KaiCluster& c) { c.world.kai.incomplete = "pods were refused"; }, {}},
-        Row{"mode_observe_only_says_it",
-            [](KaiCluster& c) { c.settings.kai.gc_mode = KaiGcMode::observe; },
-            {},
-            "KAIWouldDelete"},
-        Row{"mode_off_says_nothing", [](KaiCluster& c) { c.settings.kai.gc_mode = KaiGcMode::off; }, {}},
-        Row{"a_schema_that_we_do_not_know_is_only_observed",
-            [](KaiCluster& c) {
-              c.world.kai.schemas_known = true;
-              KaiSchema schema;
-              schema.meta.name = kai::kConfigCrd;
-              c.world.kai.schemas.apply(schema);
-            },
-            {},
-            "KAIWouldDelete"},
-        Row{"a_schema_that_manifests_carry_counts_too",
-            [](KaiCluster& c) {
-              KaiSchema schema;
-              schema.meta.name = kai::kBindRequestCrd;
-              c.world.kai.schemas.apply(schema);
-            },
-            {},
-            "KAIWouldDelete"},
-        Row{"a_held_node_stays",
-            [](KaiCluster& c) { c.nodes.at("n1").meta.annotations.set(kHoldAnnotation, "true"); },
-            {},
-            "KAIHeld"},
-        Row{"a_pod_marked_do_not_disrupt_stays",
-            [](KaiCluster& c) { r(c).meta.annotations.set(kDoNotDisruptAnnotation, "true"); },
-            {},
-            "KAIHeld"},
-        Row{"a_deletion_under_way_is_not_repeated",
-            [](KaiCluster& c) { r(c).meta.deletion_timestamp = c.now - 20min; },
-            {},
-            "KAIDeletionUnderWay"},
-        Row{"a_failed_reservation_without_consumers_goes",
-            [](KaiCluster& c) { r(c).phase = Interned("Failed"); },
-            {"r"}}),
-    row_name);
+TEST(ReservationGc, DeletesNoneWhileTheBinderIsNotSound) {
+  const Rules rules;
+  rules.stays("unavailable", "KAIOrphan", [](auto& c) { c.binder().available_condition = false; });
+  rules.stays("scaled to zero", [](auto& c) { c.binder().replicas = c.binder().available = 0; });
+  rules.stays("missing", [](auto& c) { c.binder_.reset(); });
+  rules.stays("being deleted", [](auto& c) { c.binder().meta.deletion_timestamp = c.now - 1s; });
+  rules.stays("with one of two replicas", [](auto& c) { c.binder().replicas = c.binder().updated = 2; });
+  rules.stays("in a rollout", [](auto& c) { c.binder().updated = 0; });
+  rules.stays("with a change that was not seen", [](auto& c) { ++c.binder().meta.generation; });
+  rules.stays("available for a minute", [](auto& c) { c.binder().available_since = c.now - 1min; });
+}
+
+TEST(ReservationGc, FollowsTheStateOfKaiAndTheMode) {
+  const Rules rules;
+  rules.goes("sharing is switched off", [](auto& c) { c.config().gpu_sharing = false; });
+  rules.goes("KAI is gone", [](auto& c) { c.without_kai(); });
+  rules.goes("the config is missing", [](auto& c) { c.config_.reset(); });
+  rules.stays("one API without the other", [](auto& c) { c.world.kai.bind_requests_served = false; });
+  rules.stays("the other API without the one", [](auto& c) { c.world.kai.configs_served = false; });
+  rules.stays("the view is incomplete", [](auto& c) { c.world.kai.incomplete = "pods were refused"; });
+  rules.stays("Observe", "KAIWouldDelete", [](auto& c) { c.settings.kai.gc_mode = KaiGcMode::observe; });
+  rules.stays("Off", [](auto& c) { c.settings.kai.gc_mode = KaiGcMode::off; });
+  for (const std::string_view crd : {kai::kConfigCrd, kai::kBindRequestCrd}) {
+    rules.stays("a schema that is not known", "KAIWouldDelete", [crd](auto& c) {
+      c.world.kai.schemas_known = crd == kai::kConfigCrd;  // Else manifests carry it.
+      KaiSchema schema;
+      schema.meta.name = crd;
+      c.world.kai.schemas.apply(schema);
+    });
+  }
+}
 
 TEST(ReservationGc, IsDueOnceItWasSeenOrphanedForTheGraceAndNotBefore) {
   KaiCluster cluster;
@@ -103,50 +70,51 @@ TEST(ReservationGc, IsDueOnceItWasSeenOrphanedForTheGraceAndNotBefore) {
 }
 
 TEST(ReservationGc, StartsAfreshAfterWhatWasThereInBetween) {
-  struct Case {
+  const struct {
     const char* name;
-    void (*in_between)(KaiCluster& cluster);  // Between two passes.
-  };
-  const Case cases[] = {
+    Change in_between;  // Two passes.
+    Duration then = 60s;
+  } rows[] = {
       {"a consumer came and went",
-       [](KaiCluster& cluster) {
-         const ObjectKey consumer = cluster.consumer("p", "g").meta.key();
-         cluster.apply();
-         cluster.pods.erase(consumer);
+       [](auto& c) {
+         const ObjectKey consumer = c.consumer("p", "g").meta.key();
+         c.apply();
+         c.pods.erase(consumer);
        }},
       {"a BindRequest came and went",
-       [](KaiCluster& cluster) {
-         const ObjectKey request = cluster.request("p", "g", "Pending").meta.key();
-         cluster.apply();
-         cluster.requests.erase(request);
+       [](auto& c) {
+         const ObjectKey request = c.request("p", "g", "Pending").meta.key();
+         c.apply();
+         c.requests.erase(request);
        }},
       {"the view was incomplete",
-       [](KaiCluster& cluster) {
-         cluster.world.kai.incomplete = "the watch of pods is down";
-         EXPECT_EQ(deleted(cluster.run(30s)), Names{});
-         cluster.world.kai.incomplete.clear();
+       [](auto& c) {
+         c.world.kai.incomplete = "the watch of pods is down";
+         EXPECT_EQ(deleted(c.run(30s)), Names{});
+         c.world.kai.incomplete.clear();
        }},
-      {"it is another pod of the same name", [](KaiCluster& cluster) { r(cluster).meta.uid = "uid-r-2"; }},
+      {"it is another pod of the same name", [](auto& c) { r(c).meta.uid = "uid-r-2"; }},
+      {"the binder was restarted",
+       [](auto& c) {
+         ++c.binder().meta.generation;
+         ++c.binder().observed_generation;
+       }},
+      {"the binder was created anew", [](auto& c) { c.binder().meta.uid = "uid-binder-2"; }},
+      {"kai-config is gone", [](auto& c) { c.config_.reset(); }},
+      // The Lease may be read a while after its holder has changed, with a time of the new holder's clock.
+      {"the binder has another leader", [](auto& c) { c.binder_lease.holder = "b"; }, 120s},
   };
-  for (const Case& c : cases) {
-    SCOPED_TRACE(c.name);
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.name);
     KaiCluster cluster;
     cluster.reservation("r", "g");
+    cluster.binder().replicas = cluster.binder().updated = cluster.binder().available = 2;
+    cluster.binder_lease = {{}, true, "a", cluster.now - 1h};
     EXPECT_EQ(deleted(cluster.run(240s)), Names{});
-    c.in_between(cluster);
-    EXPECT_EQ(deleted(cluster.run(240s)), Names{});
-    EXPECT_EQ(deleted(cluster.run(90s)), Names{"r"});
+    row.in_between(cluster);
+    EXPECT_EQ(deleted(cluster.run(270s)), Names{});
+    EXPECT_EQ(deleted(cluster.run(row.then)), Names{"r"});
   }
-}
-
-TEST(ReservationGc, WaitsForTheBinderToBeQuietAgainAfterItsRestart) {
-  KaiCluster cluster;
-  cluster.reservation("r", "g");
-  EXPECT_EQ(deleted(cluster.run(240s)), Names{});
-  ++cluster.binder().meta.generation;
-  ++cluster.binder().observed_generation;
-  EXPECT_EQ(deleted(cluster.run(270s)), Names{});
-  EXPECT_EQ(deleted(cluster.run(60s)), Names{"r"});
 }
 
 TEST(ReservationGc, WaitsOneGraceAfterACrashOfTheBinderNotTwo) {
@@ -184,27 +152,6 @@ TEST(ReservationGc, CountsNoTimeInWhichTheBinderWasNotSound) {
     EXPECT_EQ(deleted(cluster.run(270s)), Names{}) << row.name;
     EXPECT_EQ(deleted(cluster.run(30s)), Names{"r"}) << row.name;
   }
-}
-
-// The Lease may be read a while after its holder has changed, with a time of the new holder's clock.
-TEST(ReservationGc, StartsAfreshWhenTheBindersLeaderIsAnother) {
-  KaiCluster cluster;
-  cluster.reservation("r", "g");
-  cluster.binder().replicas = cluster.binder().updated = cluster.binder().available = 2;
-  cluster.binder_lease = {{}, true, "a", cluster.now - 1h};
-  EXPECT_EQ(deleted(cluster.run(240s)), Names{});
-  cluster.binder_lease.holder = "b";
-  EXPECT_EQ(deleted(cluster.run(270s)), Names{});
-  EXPECT_EQ(deleted(cluster.run(120s)), Names{"r"});
-}
-
-TEST(ReservationGc, WaitsForABinderThatWasCreatedAnew) {
-  KaiCluster cluster;
-  cluster.reservation("r", "g");
-  EXPECT_EQ(deleted(cluster.run(240s)), Names{});
-  cluster.binder().meta.uid = "uid-binder-2";
-  EXPECT_EQ(deleted(cluster.run(270s)), Names{});
-  EXPECT_EQ(deleted(cluster.run(60s)), Names{"r"});
 }
 
 // Its startup synchronises every group: nothing is concluded from what is there in between.
@@ -246,15 +193,6 @@ TEST(ReservationGc, WaitsUntilTheLeaseWasReadAndReadsItAgain) {
   EXPECT_TRUE(due.kai_wanted.binder_lease);
   lookups.binder_lease->at = one_look(cluster.now - 120s);
   EXPECT_EQ(deleted(cluster.credited()), Names{});
-}
-
-TEST(ReservationGc, WaitsAfterKaiConfigHasGoneOrChanged) {
-  KaiCluster cluster;
-  cluster.reservation("r", "g");
-  EXPECT_EQ(deleted(cluster.run(240s)), Names{});
-  cluster.config_.reset();
-  EXPECT_EQ(deleted(cluster.run(270s)), Names{});
-  EXPECT_EQ(deleted(cluster.run(60s)), Names{"r"});
 }
 
 TEST(ReservationGc, TakesOnePerNodeInAMinute) {
