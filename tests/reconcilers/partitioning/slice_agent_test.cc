@@ -209,14 +209,10 @@ TEST(SliceAgents, AreNotWaitedForWhereAPodHasASliceOfTheNewKey) {
     Json& status = cluster.object("Node", "n")["status"];
     status["capacity"] = status["allocatable"] = {{"nvidia.com/gpu-39gb", "2"}};
     cluster.remove("Pod", "a");
-    Json& b = cluster.object("Pod", "b");
-    b["spec"]["nodeName"] = "n";
-    b["status"] = {{"phase", "Running"}, {"startTime", k8s::format_time(cluster.now())}};
+    cluster.bind("b", "n");
+    cluster.object("Pod", "b")["status"]["startTime"] = k8s::format_time(cluster.now());
     EXPECT_THAT(findings_about(cluster.plan(), "n"), IsEmpty()) << "the move goes on";
-    for (int pass = 0; pass < 12; ++pass) {
-      cluster.apply(cluster.plan(), false);
-      cluster.wait(2min);
-    }
+    cluster.pass(12, 2min, false);
     EXPECT_EQ(cluster.label("n"), moved) << seen;
     EXPECT_THAT(findings_about(cluster.plan(), "n"),
                 Contains(HasSubstr(seen ? "is not ready" : "does not report the slices of key")))
