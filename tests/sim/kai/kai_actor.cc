@@ -10,7 +10,6 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <utility>
 
-#include "tests/sim/apiserver/local_request.h"
 #include "tests/sim/fleet/kinds.h"
 #include "tests/sim/kai/kai_read.h"
 
@@ -24,8 +23,7 @@ KaiActor::KaiActor(asio::io_context& io, SimClock& clock, ApiServer& server, Kai
     : io_(io), clock_(clock), server_(server), options_(std::move(options)), random_(options_.seed) {}
 
 int KaiActor::send(k8s::Method method, const std::string& path, const Json& body, const std::string& type) {
-  const std::string text = body.is_null() ? std::string() : body.dump();
-  return server_.handle(local_request(method, path, text, type), {.user = "kai", .user_agent = "kai"}).status;
+  return send_as_kai(server_, method, path, body, type);
 }
 
 void KaiActor::patch_pod(const std::string& ns, const std::string& name, const Json& patch, const std::string& sub) {
@@ -63,16 +61,7 @@ void KaiActor::set_binder(bool available) {
 }
 
 void KaiActor::set_up() {
-  const std::string crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-  send(k8s::Method::post, crds, Json::parse(kai_config_crd()));
-  send(k8s::Method::post, crds, Json::parse(kai_bind_request_crd()));
-  for (const char* ns : {"kai-scheduler", kReservations, kTeam, "gpu-sharing-operator"})
-    send(k8s::Method::post, "/api/v1/namespaces", kai_namespace(ns));
-  for (const std::string& node : options_.nodes) send(k8s::Method::post, "/api/v1/nodes", kai_node(node));
-  clock_.run_for(1s);
-  send(k8s::Method::post, "/apis/kai.scheduler/v1/configs", kai_config());
-  send(k8s::Method::post, "/apis/apps/v1/namespaces/kai-scheduler/deployments", kai_binder());
-  set_binder(true);
+  install_kai(server_, clock_, options_.nodes, clock_.now());
 }
 
 void KaiActor::start() {

@@ -51,8 +51,6 @@ class KaiActor {
   [[nodiscard]] std::string needed(const Json& reservation) const;
   // Reservations that nobody needs, and which are not being deleted, by name.
   [[nodiscard]] std::map<std::string, std::string> orphans() const;  // Name -> node.
-  // Another reservation of its group runs.
-  [[nodiscard]] bool has_another(const Json& reservation) const;
   [[nodiscard]] std::size_t binds_done() const { return done_; }
   [[nodiscard]] std::size_t duplicates_made() const { return duplicates_; }
 
@@ -87,6 +85,8 @@ class KaiActor {
   void end_pod(const std::string& ns, const std::string& name, int grace);
   [[nodiscard]] std::vector<std::shared_ptr<const Json>> pods(const std::string& ns) const;
   [[nodiscard]] std::vector<std::shared_ptr<const Json>> requests() const;
+  // Another reservation of its group runs.
+  [[nodiscard]] bool has_another(const Json& reservation) const;
   [[nodiscard]] static std::string gpu_of(const Json& reservation);  // Empty: it has not said.
   [[nodiscard]] bool in_progress(const std::string& group) const;
   void set_binder(bool available);
