@@ -1,4 +1,5 @@
 // Nodes say where their standalone MPS daemon is, and only while one is there.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -10,6 +11,8 @@
 
 namespace gso::test::directory_labels_test {
 namespace {
+
+using testing::HasSubstr;
 
 constexpr const char* kLabel = "gpusharing.dev/mps-pipe-directory";
 
@@ -36,7 +39,7 @@ class DirectoryLabels : public StandaloneMps {
   // The daemon's node leaves the node selector, and the pod goes.
   void end_daemon(const std::string& node) {
     fleet->label(node, "team.example/mps", std::nullopt);
-    fleet->world.operand_pods.erase(pod_on(node)->meta.key());
+    end_pod(node);
   }
   int writes = 0;
   std::vector<std::string> events;
@@ -55,18 +58,6 @@ TEST_F(DirectoryLabels, AreNotSetBeforeTheDaemonIsReady) {
   begin(1);
   run(5min);
   EXPECT_EQ(label(), "");
-}
-
-TEST_F(DirectoryLabels, FollowTheDaemonToAnotherDirectory) {
-  report = "pipeDirectory=/tmp/nvidia-mps driver=580.10 gpus=2\n";
-  begin(1);
-  run(15s);
-  ASSERT_EQ(label(), "tmp.nvidia-mps");
-  report = "pipeDirectory=/run/nvidia-mps driver=615.20 gpus=2\n";
-  fleet->world.operand_pods.erase(pod_on("n01")->meta.key());
-  make_pod("n01");
-  run(15s);
-  EXPECT_EQ(label(), "run.nvidia-mps");
 }
 
 // A pod that watches the host ends its container when the host's daemon has moved: its message is newer than its
@@ -90,55 +81,42 @@ TEST_F(DirectoryLabels, StayWhileThePodRestartsOrIsReplaced) {
   change_pod("n01", [](Pod& pod) { pod.ready = false; });
   run(30min);
   EXPECT_EQ(label(), "run.nvidia-mps") << "its container restarts";
-  fleet->world.operand_pods.erase(pod_on("n01")->meta.key());
+  end_pod("n01");
   run(100s);
   EXPECT_EQ(label(), "run.nvidia-mps") << "the DaemonSet's controller makes another one";
   make_pod("n01");
   run(10min);
   EXPECT_EQ(label(), "run.nvidia-mps");
+  change_pod("n01", [](Pod& pod) { pod.init_containers = {}; });
+  run(10min);
+  EXPECT_EQ(label(), "run.nvidia-mps") << "the kubelet has lost the init container, and with it what it reported";
 }
 
 TEST_F(DirectoryLabels, StayThroughTheReplacementOfTheDaemon) {
   begin(1);
   run(15s);
-  fleet->use("n01", "trainer", std::string(kGpuResource), 1);
+  use({"n01"});
   new_template("new");
   run(60s);
   ASSERT_EQ(in_change(), 1);
-  fleet->world.operand_pods.erase(pod_on("n01")->meta.key());  // The new pod cannot be created for a while.
+  end_pod("n01");  // The new pod cannot be created for a while.
   run(10min);
   ASSERT_EQ(in_change(), 1);
-  EXPECT_EQ(label(), "run.nvidia-mps");
-}
-
-// The kubelet has lost the init container, and with it what it reported.
-TEST_F(DirectoryLabels, StayWithoutAReport) {
-  begin(1);
-  run(15s);
-  change_pod("n01", [](Pod& pod) { pod.init_containers = {}; });
-  run(10min);
   EXPECT_EQ(label(), "run.nvidia-mps");
 }
 
 TEST_F(DirectoryLabels, AreRemovedOnceNoDaemonHasBeenThereForTwoMinutes) {
-  begin(1);
-  run(15s);
-  fleet->label("n01", "team.example/mps", std::nullopt);
-  fleet->world.operand_pods.erase(pod_on("n01")->meta.key());
-  run(119s);
-  EXPECT_EQ(label(), "run.nvidia-mps");
-  run(5s);
-  EXPECT_EQ(label(), "");
-  EXPECT_TRUE(fleet->plan().actions.empty());
-}
-
-TEST_F(DirectoryLabels, AreRemovedWithTheDaemonSet) {
-  begin(1);
-  run(15s);
-  fleet->world.daemonsets.erase(kDaemons);
-  fleet->world.operand_pods.erase(pod_on("n01")->meta.key());
-  run(5min);
-  EXPECT_EQ(label(), "");
+  for (const bool all : {false, true}) {
+    begin(1);
+    run(15s);
+    if (all) fleet->world.daemonsets.erase(kDaemons);
+    end_daemon("n01");
+    run(119s);
+    EXPECT_EQ(label(), "run.nvidia-mps") << all;
+    run(5s);
+    EXPECT_EQ(label(), "") << all;
+    EXPECT_TRUE(fleet->plan().actions.empty()) << all;
+  }
 }
 
 TEST_F(DirectoryLabels, AreNotRemovedWhileTheViewOfThePodsHasGaps) {
@@ -146,7 +124,7 @@ TEST_F(DirectoryLabels, AreNotRemovedWhileTheViewOfThePodsHasGaps) {
   run(15s);
   fleet->settings.operator_namespace = "elsewhere";  // Nothing at all is planned while that has gaps.
   fleet->world.unsynced_namespaces.insert(kDaemons.ns);
-  fleet->world.operand_pods.erase(pod_on("n01")->meta.key());
+  end_pod("n01");
   run(30min);
   EXPECT_EQ(label(), "run.nvidia-mps");
   fleet->world.unsynced_namespaces.clear();
@@ -194,9 +172,8 @@ TEST_F(DirectoryLabels, AreLeftToAClientThatKeepsChangingThem) {
   EXPECT_EQ(writes, 3);
   ASSERT_EQ(events.size(), 1U);
   EXPECT_NE(events.front().find(kLabel), std::string::npos) << events.front();
-  EXPECT_NE(finding(kLabelContested).find("n01: another client keeps changing label gpusharing.dev/mps-pipe-directory"),
-            std::string::npos)
-      << finding(kLabelContested);
+  EXPECT_THAT(finding(kLabelContested),
+              HasSubstr("n01: another client keeps changing label gpusharing.dev/mps-pipe-directory"));
   EXPECT_NE(fleet->policy_status("default").find(R"("type":"LabelsContested")"), std::string::npos);
   fleet->restart_operator();
   run(2min);
@@ -229,9 +206,9 @@ TEST_F(DirectoryLabels, AreNoneOfAnotherClientIfTheDaemonItselfMoves) {
   for (int i = 0; i < 6; ++i) {
     report = i % 2 == 0 ? "pipeDirectory=/tmp/nvidia-mps driver=580.10 gpus=2\n"
                         : "pipeDirectory=/run/nvidia-mps driver=615.20 gpus=2\n";
-    fleet->world.operand_pods.erase(pod_on("n01")->meta.key());
-    make_pod("n01");
+    replace_pod("n01");
     run(15s);
+    EXPECT_EQ(label(), i % 2 == 0 ? "tmp.nvidia-mps" : "run.nvidia-mps");
   }
   EXPECT_EQ(writes, 6);
   EXPECT_TRUE(events.empty());
@@ -255,8 +232,7 @@ TEST_F(DirectoryLabels, OfAnotherClientStayWithoutADaemonAndAreReported) {
   EXPECT_EQ(label("n03"), "tmp.nvidia-mps");
   EXPECT_EQ(writes, 0);
   EXPECT_EQ(fleet->annotation_of("n02", kOwnedAnnotation), "") << "the operator does not own it any more";
-  EXPECT_NE(finding("MPSDirectoryOfOthers").find("n02: another client has set label"), std::string::npos)
-      << finding("MPSDirectoryOfOthers");
+  EXPECT_THAT(finding("MPSDirectoryOfOthers"), HasSubstr("n02: another client has set label"));
 }
 
 // Both patches have the whole annotation of owned labels.
@@ -288,13 +264,11 @@ TEST_F(DirectoryLabels, NameNoDirectoryThatCannotBeExpressed) {
   begin(1);
   run(15s);
   report = "pipeDirectory=/var/lib/mps-1.2 driver=580.10 gpus=2\n";
-  fleet->world.operand_pods.erase(pod_on("n01")->meta.key());
-  make_pod("n01");
+  replace_pod("n01");
   run(15s);
   EXPECT_EQ(label(), "") << "it would name a directory without a daemon";
-  EXPECT_NE(finding("MPSDirectoryUnlabelled").find("n01: the node's standalone MPS daemon is in /var/lib/mps-1.2"),
-            std::string::npos)
-      << finding("MPSDirectoryUnlabelled");
+  EXPECT_THAT(finding("MPSDirectoryUnlabelled"),
+              HasSubstr("n01: the node's standalone MPS daemon is in /var/lib/mps-1.2"));
 }
 
 // A pod that is not Ready says why; what its check said when it succeeded is no reason.
@@ -311,7 +285,7 @@ TEST_F(DirectoryLabels, TheReportIsNoReasonWhyADaemonDoesNotRun) {
         Rare(Termination{0, Interned("Completed"), Interned("pipeDirectory=/run/nvidia-mps\n")});
   });
   run(15s);
-  EXPECT_NE(finding(kStandaloneMpsRefused).find("is not Ready"), std::string::npos) << finding(kStandaloneMpsRefused);
+  EXPECT_THAT(finding(kStandaloneMpsRefused), HasSubstr("is not Ready"));
 }
 
 }  // namespace
