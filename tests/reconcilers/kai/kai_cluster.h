@@ -1,6 +1,8 @@
 // A small cluster with KAI, for the tests of its planners: objects by hand, one pass, or passes with time in between.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <functional>
 #include <map>
 #include <optional>
@@ -39,6 +41,8 @@ class KaiCluster {
   void devices(KaiPod& pod, const std::string& value);
   KaiConfig& config() { return config_.value(); }
   Deployment& binder() { return binder_.value(); }
+  // The binder has so many, all of them up.
+  void replicas(std::int64_t count) { binder().replicas = binder().updated = binder().available = count; }
   void without_kai();
   std::optional<KaiConfig> config_;
   std::optional<Deployment> binder_;
@@ -65,6 +69,13 @@ class KaiCluster {
   std::map<std::string, NodeConsumers> consumers_;
   FleetIndex index_;
   bool attached_ = false;
+};
+
+// With one reservation "r" of group "g".
+class ReservationGc : public ::testing::Test {
+ protected:
+  ReservationGc() { cluster.reservation("r", "g"); }
+  KaiCluster cluster;
 };
 
 using Names = std::set<std::string>;

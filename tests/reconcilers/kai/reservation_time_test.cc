@@ -1,9 +1,10 @@
-// pod.reservation-gc: how long something must have held, the state of KAI itself, and how fast deletions go.
+// pod.reservation-gc: how long something must have held, how fast deletions go, what they are and what is said.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <vector>
+
 #include "reconcilers/model/kai_objects.h"
-#include "reconcilers/model/labels.h"
 #include "tests/reconcilers/kai/kai_cluster.h"
 
 namespace gso::test::reservation_time_test {
@@ -11,176 +12,66 @@ namespace {
 
 using namespace std::chrono_literals;
 
-TEST(ReservationGc, DeletesNoneThatIsYoungOrHeld) {
-  const Rules rules;
-  rules.stays("young", "KAIOrphan", [](auto& c) { r(c).meta.creation_timestamp = c.now - 299s; });
-  rules.stays("a long allocation timeout lengthens the grace", [](auto& c) {
-    c.config().allocation_timeout = 900;
-    r(c).meta.creation_timestamp = c.now - 1000s;
-  });
-  rules.stays("a long volume binding lengthens the grace", [](auto& c) {
-    c.config().volume_binding_timeout = 900;
-    r(c).meta.creation_timestamp = c.now - 900s;
-  });
-  rules.stays("on a held node", "KAIHeld",
-              [](auto& c) { c.nodes.at("n1").meta.annotations.set(kHoldAnnotation, "true"); });
-  rules.stays("marked do-not-disrupt", "KAIHeld",
-              [](auto& c) { r(c).meta.annotations.set(kDoNotDisruptAnnotation, "true"); });
-  rules.stays("being deleted", "KAIDeletionUnderWay", [](auto& c) { r(c).meta.deletion_timestamp = c.now - 20min; });
-  rules.goes("failed, without consumers", [](auto& c) { r(c).phase = Interned("Failed"); });
-}
-
-TEST(ReservationGc, DeletesNoneWhileTheBinderIsNotSound) {
-  const Rules rules;
-  rules.stays("unavailable", "KAIOrphan", [](auto& c) { c.binder().available_condition = false; });
-  rules.stays("scaled to zero", [](auto& c) { c.binder().replicas = c.binder().available = 0; });
-  rules.stays("missing", [](auto& c) { c.binder_.reset(); });
-  rules.stays("being deleted", [](auto& c) { c.binder().meta.deletion_timestamp = c.now - 1s; });
-  rules.stays("with one of two replicas", [](auto& c) { c.binder().replicas = c.binder().updated = 2; });
-  rules.stays("in a rollout", [](auto& c) { c.binder().updated = 0; });
-  rules.stays("with a change that was not seen", [](auto& c) { ++c.binder().meta.generation; });
-  rules.stays("available for a minute", [](auto& c) { c.binder().available_since = c.now - 1min; });
-}
-
-TEST(ReservationGc, FollowsTheStateOfKaiAndTheMode) {
-  const Rules rules;
-  rules.goes("sharing is switched off", [](auto& c) { c.config().gpu_sharing = false; });
-  rules.goes("KAI is gone", [](auto& c) { c.without_kai(); });
-  rules.goes("the config is missing", [](auto& c) { c.config_.reset(); });
-  rules.stays("one API without the other", [](auto& c) { c.world.kai.bind_requests_served = false; });
-  rules.stays("the other API without the one", [](auto& c) { c.world.kai.configs_served = false; });
-  rules.stays("the view is incomplete", [](auto& c) { c.world.kai.incomplete = "pods were refused"; });
-  rules.stays("Observe", "KAIWouldDelete", [](auto& c) { c.settings.kai.gc_mode = KaiGcMode::observe; });
-  rules.stays("Off", [](auto& c) { c.settings.kai.gc_mode = KaiGcMode::off; });
-  for (const std::string_view crd : {kai::kConfigCrd, kai::kBindRequestCrd}) {
-    rules.stays("a schema that is not known", "KAIWouldDelete", [crd](auto& c) {
-      c.world.kai.schemas_known = crd == kai::kConfigCrd;  // Else manifests carry it.
-      KaiSchema schema;
-      schema.meta.name = crd;
-      c.world.kai.schemas.apply(schema);
-    });
-  }
-}
-
-TEST(ReservationGc, IsDueOnceItWasSeenOrphanedForTheGraceAndNotBefore) {
-  KaiCluster cluster;
-  cluster.reservation("r", "g");
+TEST_F(ReservationGc, IsDueOnceItWasSeenOrphanedForTheGraceAndNotBefore) {
   EXPECT_EQ(deleted(cluster.run(270s)), Names{});
   EXPECT_EQ(deleted(cluster.run(30s)), Names{"r"});
 }
 
-TEST(ReservationGc, StartsAfreshAfterWhatWasThereInBetween) {
-  const struct {
-    const char* name;
-    Change in_between;  // Two passes.
-    Duration then = 60s;
-  } rows[] = {
-      {"a consumer came and went",
-       [](auto& c) {
-         const ObjectKey consumer = c.consumer("p", "g").meta.key();
-         c.apply();
-         c.pods.erase(consumer);
-       }},
-      {"a BindRequest came and went",
-       [](auto& c) {
-         const ObjectKey request = c.request("p", "g", "Pending").meta.key();
-         c.apply();
-         c.requests.erase(request);
-       }},
-      {"the view was incomplete",
-       [](auto& c) {
-         c.world.kai.incomplete = "the watch of pods is down";
-         EXPECT_EQ(deleted(c.run(30s)), Names{});
-         c.world.kai.incomplete.clear();
-       }},
-      {"it is another pod of the same name", [](auto& c) { r(c).meta.uid = "uid-r-2"; }},
-      {"the binder was restarted",
-       [](auto& c) {
-         ++c.binder().meta.generation;
-         ++c.binder().observed_generation;
-       }},
-      {"the binder was created anew", [](auto& c) { c.binder().meta.uid = "uid-binder-2"; }},
-      {"kai-config is gone", [](auto& c) { c.config_.reset(); }},
-      // The Lease may be read a while after its holder has changed, with a time of the new holder's clock.
-      {"the binder has another leader", [](auto& c) { c.binder_lease.holder = "b"; }, 120s},
-  };
-  for (const auto& row : rows) {
-    SCOPED_TRACE(row.name);
+TEST(ReservationRules, StartsAfreshAfterWhatWasThereInBetween) {
+  const auto expect = [](const char* rule, Duration then, const Change& in_between) {
+    SCOPED_TRACE(rule);
     KaiCluster cluster;
     cluster.reservation("r", "g");
-    cluster.binder().replicas = cluster.binder().updated = cluster.binder().available = 2;
+    cluster.replicas(2);
     cluster.binder_lease = {{}, true, "a", cluster.now - 1h};
     EXPECT_EQ(deleted(cluster.run(240s)), Names{});
-    row.in_between(cluster);
+    in_between(cluster);
     EXPECT_EQ(deleted(cluster.run(270s)), Names{});
-    EXPECT_EQ(deleted(cluster.run(row.then)), Names{"r"});
-  }
+    EXPECT_EQ(deleted(cluster.run(then)), Names{"r"});
+  };
+  expect("a consumer came and went", 60s, [](auto& c) {
+    const ObjectKey consumer = c.consumer("p", "g").meta.key();
+    c.apply();
+    c.pods.erase(consumer);
+  });
+  expect("a BindRequest came and went", 60s, [](auto& c) {
+    const ObjectKey request = c.request("p", "g", "Pending").meta.key();
+    c.apply();
+    c.requests.erase(request);
+  });
+  expect("the view was incomplete", 60s, [](auto& c) {
+    c.world.kai.incomplete = "the watch of pods is down";
+    EXPECT_EQ(deleted(c.run(30s)), Names{});
+    c.world.kai.incomplete.clear();
+  });
+  expect("it is another pod of the same name", 60s, [](auto& c) { r(c).meta.uid = "uid-r-2"; });
+  expect("the binder was restarted", 60s,
+         [](auto& c) { c.binder().observed_generation = ++c.binder().meta.generation; });
+  expect("the binder was created anew", 60s, [](auto& c) { c.binder().meta.uid = "uid-binder-2"; });
+  expect("the binder was unavailable, by a condition without a time", 30s, [](auto& c) {
+    c.binder().available_since.reset();
+    c.binder().available_condition = false;
+    EXPECT_EQ(deleted(c.run(60s)), Names{});
+    c.binder().available_condition = true;
+  });
+  expect("one of the binder's two pods was away", 30s, [](auto& c) {
+    c.binder().available = 1;
+    EXPECT_EQ(deleted(c.run(60s)), Names{});
+    c.binder().available = 2;
+  });
+  expect("kai-config is gone", 60s, [](auto& c) { c.config_.reset(); });
+  // The Lease may be read a while after its holder has changed, with a time of the new holder's clock.
+  expect("the binder has another leader", 120s, [](auto& c) { c.binder_lease.holder = "b"; });
 }
 
-TEST(ReservationGc, WaitsOneGraceAfterACrashOfTheBinderNotTwo) {
-  KaiCluster cluster;
-  cluster.reservation("r", "g");
+TEST_F(ReservationGc, WaitsOneGraceAfterACrashOfTheBinderNotTwo) {
   cluster.binder().available_since = cluster.now;
   EXPECT_EQ(deleted(cluster.run(270s)), Names{});
   EXPECT_EQ(deleted(cluster.run(30s)), Names{"r"});
 }
 
-TEST(ReservationGc, CountsNoTimeInWhichTheBinderWasNotSound) {
-  using Change = void (*)(Deployment&);
-  const struct {
-    const char* name;
-    Change change;
-    Change back;
-  } rows[] = {
-      {"unavailable, with a condition that has no time",
-       [](Deployment& binder) {
-         binder.available_since.reset();
-         binder.available_condition = false;
-       },
-       [](Deployment& binder) { binder.available_condition = true; }},
-      {"one of its two pods away", [](Deployment& binder) { binder.available = 1; },
-       [](Deployment& binder) { binder.available = 2; }},
-  };
-  for (const auto& row : rows) {
-    KaiCluster cluster;
-    cluster.reservation("r", "g");
-    cluster.binder().replicas = cluster.binder().updated = cluster.binder().available = 2;
-    EXPECT_EQ(deleted(cluster.run(270s)), Names{}) << row.name;
-    row.change(cluster.binder());
-    EXPECT_EQ(deleted(cluster.run(60s)), Names{}) << row.name;
-    row.back(cluster.binder());
-    EXPECT_EQ(deleted(cluster.run(270s)), Names{}) << row.name;
-    EXPECT_EQ(deleted(cluster.run(30s)), Names{"r"}) << row.name;
-  }
-}
-
-// Its startup synchronises every group: nothing is concluded from what is there in between.
-TEST(ReservationGc, WaitsForABinderOfSeveralReplicasToHaveKeptItsLeader) {
-  struct {
-    const char* name;
-    std::int64_t replicas;
-    LookupResults::Lease lease;
-    bool deletes;
-  } const rows[] = {
-      {"one replica has none", 1, {{}, true, "b", KaiCluster().now - 1min}, true},
-      {"no Lease", 2, {}, true},
-      {"an old leader", 2, {{}, true, "b", KaiCluster().now - 1h}, true},
-      {"a new leader", 2, {{}, true, "b", KaiCluster().now - 299s}, false},
-      {"no leader", 2, {{}, true, "", KaiCluster().now - 1h}, false},
-  };
-  for (const auto& row : rows) {
-    KaiCluster cluster;
-    cluster.reservation("r", "g");
-    cluster.binder().replicas = cluster.binder().updated = cluster.binder().available = row.replicas;
-    cluster.binder_lease = row.lease;
-    EXPECT_EQ(deleted(cluster.credited()), row.deletes ? Names{"r"} : Names{}) << row.name;
-  }
-}
-
-TEST(ReservationGc, WaitsUntilTheLeaseWasReadAndReadsItAgain) {
-  KaiCluster cluster;
-  cluster.reservation("r", "g");
-  cluster.binder().replicas = cluster.binder().updated = cluster.binder().available = 2;
+TEST_F(ReservationGc, WaitsUntilTheLeaseWasReadAndReadsItAgain) {
+  cluster.replicas(2);
   cluster.lookups_answered = false;
   LookupResults& lookups = cluster.world.kai.lookups;
   lookups.groups["g"] = {one_look(cluster.now), {}};
@@ -195,9 +86,7 @@ TEST(ReservationGc, WaitsUntilTheLeaseWasReadAndReadsItAgain) {
   EXPECT_EQ(deleted(cluster.credited()), Names{});
 }
 
-TEST(ReservationGc, TakesOnePerNodeInAMinute) {
-  KaiCluster cluster;
-  cluster.reservation("r", "g");
+TEST_F(ReservationGc, TakesOnePerNodeInAMinute) {
   cluster.reservation("s", "h");
   EXPECT_EQ(deleted(cluster.run(300s)), Names{"r"});
   cluster.pods.erase({"kai-resource-reservation", "r"});
@@ -206,9 +95,7 @@ TEST(ReservationGc, TakesOnePerNodeInAMinute) {
 }
 
 // Whatever keeps the server, or the last look, from one deletion must not keep the others of its node.
-TEST(ReservationGc, TriesOneThatIsRefusedAgainAndAgainAfterTheOthersOfItsNode) {
-  KaiCluster cluster;
-  cluster.reservation("r", "g");
+TEST_F(ReservationGc, TriesOneThatIsRefusedAgainAndAgainAfterTheOthersOfItsNode) {
   cluster.reservation("s", "h", "n1", "GPU-b");
   LookupResults::Refusal& first = cluster.world.kai.lookups.refusals["uid-r"];
   first = {one_look(cluster.now - 1min), 2};
@@ -219,7 +106,7 @@ TEST(ReservationGc, TriesOneThatIsRefusedAgainAndAgainAfterTheOthersOfItsNode) {
   EXPECT_EQ(deleted(cluster.credited()), Names{"r"}) << "both are refused: in turn";
 }
 
-TEST(ReservationGc, TakesNoMoreInOnePassThanItMay) {
+TEST(ReservationRules, TakesNoMoreInOnePassThanItMay) {
   KaiCluster cluster;
   cluster.settings.kai.deletions_per_pass = 2;
   for (const char* node : {"a", "b", "c"}) {
@@ -230,6 +117,204 @@ TEST(ReservationGc, TakesNoMoreInOnePassThanItMay) {
   const Plan plan = cluster.credited();
   EXPECT_EQ(deleted(plan).size(), 2u);
   EXPECT_TRUE(plan.requeue_after.has_value());
+}
+
+TEST_F(ReservationGc, ListsMultiDeviceConsumersAnewInEverySweep) {
+  cluster.run(270s);
+  cluster.multi_consumer("p", {"g"});  // In no watch.
+  EXPECT_EQ(deleted(cluster.run(90s)), Names{});
+}
+
+TEST_F(ReservationGc, ConcludesNothingFromOldLists) {
+  cluster.run(120s);
+  cluster.lookups_answered = false;  // Listing fails from now on.
+  EXPECT_EQ(deleted(cluster.run(600s)), Names{});
+  EXPECT_TRUE(reasons(cluster.pass(), "r").contains("KAILooking"));
+}
+
+// The runtime forgets answers that nobody asks for: a proof must be renewed while it is held, or the grace never ends.
+TEST_F(ReservationGc, TheProofOfADuplicateIsAskedForAnewEachSweepAndDoesNotCountWhenItIsOld) {
+  cluster.reservation("s", "g", "n1", "GPU-b");
+  cluster.devices(cluster.consumer("p", "g"), "GPU-b");
+  const Duration sweep = cluster.settings.kai.sweep;
+  for (int pass = 0; pass < 8; ++pass) {
+    EXPECT_EQ(deleted(cluster.run(30s)), Names{});
+    const auto& answers = cluster.world.kai.lookups.config_maps;
+    ASSERT_EQ(answers.size(), 1U);
+    EXPECT_LE(one_look(cluster.now) - answers.begin()->second.at, sweep) << "pass " << pass;
+  }
+  cluster.lookups_answered = false;  // Reading fails from now on.
+  EXPECT_EQ(deleted(cluster.run(5 * sweep)), Names{});
+  cluster.lookups_answered = true;
+  EXPECT_EQ(deleted(cluster.run(400s)), Names{"r"});
+}
+
+TEST_F(ReservationGc, DeletesWithUidAndVersionAndNoShorterGraceWhileTheNodeIsThere) {
+  const Plan plan = cluster.credited();
+  ASSERT_EQ(deleted(plan), Names{"r"});
+  for (const PlannedAction& planned : plan.actions) {
+    const auto* action = std::get_if<DeletePod>(&planned.action);
+    if (action == nullptr) continue;
+    EXPECT_EQ(action->uid, "uid-r");
+    EXPECT_EQ(action->resource_version, "7");
+    EXPECT_FALSE(action->grace_period_seconds.has_value());
+    EXPECT_TRUE(planned.disruptive);
+    EXPECT_NE(planned.why.message.find("GPU-a of node n1"), std::string::npos) << planned.why.message;
+  }
+}
+
+TEST(ReservationRules, EndsPodsOfVanishedNodesAtOnceEvenTerminatingOnes) {
+  for (const bool terminating : {false, true}) {
+    KaiCluster cluster;
+    KaiPod& pod = cluster.reservation("r", "g", "gone");
+    if (terminating) pod.meta.deletion_timestamp = cluster.now - 20min;
+    const Plan plan = cluster.credited();
+    ASSERT_EQ(deleted(plan), Names{"r"});
+    for (const PlannedAction& planned : plan.actions) {
+      const auto* action = std::get_if<DeletePod>(&planned.action);
+      EXPECT_TRUE(action == nullptr || action->grace_period_seconds == 0);
+    }
+  }
+}
+
+TEST(ReservationRules, ExplainsEveryReservation) {
+  KaiCluster cluster;
+  cluster.settings.kai.explain_all = true;
+  cluster.reservation("orphan", "a");
+  cluster.reservation("bound", "b");
+  cluster.consumer("p", "b");
+  cluster.reservation("binding", "c");
+  cluster.request("q", "c", "Pending");
+  const Plan plan = cluster.pass();
+  for (const char* name : {"orphan", "bound", "binding"}) EXPECT_FALSE(reasons(plan, name).empty()) << name;
+  EXPECT_NE(message(plan, "bound", "KAIConsumersAlive").find("team/p"), std::string::npos);
+  EXPECT_NE(message(plan, "binding", "KAIBindInProgress").find("BindRequest team/q"), std::string::npos);
+}
+
+TEST_F(ReservationGc, IsSilentWhereEverythingIsInOrder) {
+  cluster.consumer("p", "g");
+  cluster.request("p", "g", "Succeeded");
+  const Plan plan = cluster.run(600s);
+  EXPECT_TRUE(plan.actions.empty());
+  EXPECT_TRUE(plan.findings.empty());
+  EXPECT_TRUE(plan.timers.empty());
+  EXPECT_TRUE(plan.kai_wanted.empty());
+  EXPECT_EQ(plan.requeue_after, Duration(5min));  // Pods that wait are listed then.
+}
+
+// What is not known keeps it; look-ups are answered by hand.
+class Doubts : public ReservationGc {
+ protected:
+  Doubts() { cluster.lookups_answered = false; }
+  void listed(std::vector<KaiPod> pods = {}) { lookups().groups["g"] = {one_look(cluster.now), std::move(pods)}; }
+  LookupResults& lookups() { return cluster.world.kai.lookups; }
+  [[nodiscard]] MonoTime before(Duration age) const { return one_look(cluster.now) - age; }
+};
+
+TEST_F(Doubts, NothingKeepsAnOrphanThatWasListedNow) {
+  listed();
+  EXPECT_EQ(deleted(cluster.credited()), Names{"r"});
+}
+
+TEST_F(Doubts, APodThatCameBackUnderItsNameCountsAsTheNewOne) {
+  KaiPod again = cluster.consumer("p", "g");
+  again.meta.uid = "uid-p-2";
+  cluster.pods.at(again.meta.key()).phase = Interned("Succeeded");
+  listed({again});
+  EXPECT_EQ(deleted(cluster.credited()), Names{});
+  listed({cluster.pods.at(again.meta.key())});
+  EXPECT_EQ(deleted(cluster.credited()), Names{"r"});
+}
+
+TEST_F(Doubts, ASucceededRequestKeepsItUntilItsPodWasLookedUp) {
+  const BindRequest& request = cluster.request("p", "g", "Succeeded");
+  const ObjectKey pod{"team", request.pod_name};
+  listed();
+  const Plan unknown = cluster.credited();
+  EXPECT_EQ(deleted(unknown), Names{});
+  EXPECT_TRUE(unknown.kai_wanted.pods.contains(pod));
+  lookups().pods[pod] = LookupResults::Pod{one_look(cluster.now), false};
+  EXPECT_EQ(deleted(cluster.credited()), Names{"r"});
+}
+
+TEST_F(Doubts, AnOldAnswerAboutAPodIsAskedAgainAndProvesNothing) {
+  const BindRequest& request = cluster.request("p", "g", "Succeeded");
+  const ObjectKey pod{"team", request.pod_name};
+  listed();
+  lookups().pods[pod] = LookupResults::Pod{before(cluster.settings.kai.sweep), false};
+  const Plan due = cluster.credited();
+  EXPECT_EQ(deleted(due), Names{"r"});
+  EXPECT_TRUE(due.kai_wanted.pods.contains(pod));
+  lookups().pods[pod].at = before(4 * cluster.settings.kai.sweep);
+  EXPECT_EQ(deleted(cluster.credited()), Names{});
+}
+
+// Such a list reads every pod of the cluster.
+TEST_F(Doubts, AGroupThatABindRequestKeepsIsNotListed) {
+  cluster.request("p", "g", "Succeeded");
+  const Plan first = cluster.credited();
+  EXPECT_TRUE(first.kai_wanted.groups.empty());
+  EXPECT_TRUE(first.kai_wanted.pods.contains({"team", "p"}));
+  lookups().pods[{"team", "p"}] = {before(cluster.settings.kai.sweep), true};
+  const Plan due = cluster.credited();
+  EXPECT_TRUE(due.kai_wanted.groups.empty());
+  EXPECT_TRUE(due.kai_wanted.pods.contains({"team", "p"})) << "whether it has ended meanwhile";
+  EXPECT_EQ(deleted(due), Names{});
+}
+
+TEST_F(Doubts, AGroupThatABindRequestKeepsIsListedWhereItsConsumersMayBeInDanger) {
+  const std::vector<std::function<void(KaiPod&)>> rows{
+      [](KaiPod& pod) { pod.phase = Interned("Failed"); },
+      [](KaiPod& pod) { pod.meta.deletion_timestamp = pod.meta.creation_timestamp; },
+      [](KaiPod& pod) { pod.meta.annotations.erase(kai::kDeviceAnnotation); },
+      [](KaiPod& pod) { pod.node_name = Interned("n2"); },
+  };
+  cluster.request("p", "g", "Succeeded");
+  const KaiPod sound = r(cluster);
+  for (const auto& change : rows) {
+    r(cluster) = sound;
+    change(r(cluster));
+    EXPECT_TRUE(cluster.credited().kai_wanted.groups.contains("g"));
+  }
+}
+
+TEST_F(Doubts, AnAnswerThatNobodyLivesIsNotLeftStanding) {
+  cluster.request("p", "g", "Succeeded");
+  lookups().pods[{"team", "p"}] = {one_look(cluster.now), true};
+  lookups().groups["g"] = {before(cluster.settings.kai.sweep), {}};
+  EXPECT_TRUE(cluster.credited().kai_wanted.groups.contains("g"));
+}
+
+TEST_F(Doubts, AnAnswerThatAloneKeepsItIsAskedForAgain) {
+  listed({cluster.multi_consumer("p", {"g"})});
+  EXPECT_FALSE(cluster.credited().kai_wanted.groups.contains("g"));
+  lookups().groups["g"].at = before(cluster.settings.kai.sweep);
+  EXPECT_TRUE(cluster.credited().kai_wanted.groups.contains("g"));
+}
+
+TEST(ReservationRules, ReportsADeletionOnTheNodeOrOnThePodWhereThatIsGone) {
+  for (const char* node : {"n1", "gone"}) {
+    KaiCluster cluster;
+    cluster.reservation("r", "g", node);
+    std::set<std::string> about;
+    for (const PlannedAction& planned : cluster.credited().actions) {
+      const auto* event = std::get_if<RecordEvent>(&planned.action);
+      if (event != nullptr && event->why.code == "NoConsumers") about.insert(event->regarding.kind);
+    }
+    EXPECT_EQ(about, Names{std::string_view(node) == "n1" ? "Node" : "Pod"}) << node;
+  }
+}
+
+TEST(ReservationRules, GivesAReservationTimeToNameItsGpu) {
+  for (const bool young : {false, true}) {
+    KaiCluster cluster;
+    KaiPod& pod = cluster.reservation("r", "g", "n1", "");
+    if (young) pod.meta.creation_timestamp = cluster.now - 1min;
+    cluster.consumer("p", "g");
+    const Plan plan = cluster.credited();
+    EXPECT_EQ(reasons(plan, "r").contains("KAIReservationUnannotated"), !young);
+    EXPECT_EQ(deleted(plan), Names{});
+  }
 }
 
 }  // namespace
