@@ -177,12 +177,12 @@ Plan KaiCluster::pass(const std::string& reconciler) {
   return plan;
 }
 
-Plan KaiCluster::run(Duration span, Duration step, const std::string& reconciler) {
+Plan KaiCluster::run(Duration span, Duration step) {
   const WallTime end = now + std::chrono::duration_cast<std::chrono::milliseconds>(span);
-  Plan plan = pass(reconciler);
+  Plan plan = pass();
   while (now < end) {
     now += std::chrono::duration_cast<std::chrono::milliseconds>(step);
-    plan = pass(reconciler);
+    plan = pass();
   }
   return plan;
 }

@@ -58,8 +58,7 @@ class KaiCluster {
   // One pass at `now`, with the timers that have run so far.
   Plan pass(const std::string& reconciler = "pod.reservation-gc");
   // Passes every `step` until `span` is over; returns the last plan. Nothing is executed.
-  Plan run(Duration span, Duration step = std::chrono::seconds(30),
-           const std::string& reconciler = "pod.reservation-gc");
+  Plan run(Duration span, Duration step = std::chrono::seconds(30));
   // As `plan --assume-observed-for 1h`.
   Plan credited();
 

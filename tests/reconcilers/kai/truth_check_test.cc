@@ -13,9 +13,15 @@ namespace {
 
 using namespace std::chrono_literals;
 
-TEST(TruthCheck, NamesReservationsThatKaiCountsAsFree) {
-  KaiCluster cluster;
-  cluster.reservation("r", "g");
+class TruthCheck : public ReservationGc {
+ protected:
+  void refresh(KaiIndex& index) {
+    cluster.apply();
+    index.refresh(cluster.world, cluster.settings);
+  }
+};
+
+TEST_F(TruthCheck, NamesReservationsThatKaiCountsAsFree) {
   EXPECT_FALSE(reasons(cluster.run(120s), "n1").contains(std::string(kKaiMismatch)));  // A bind may take that long.
   const Plan plan = cluster.run(60s);
   EXPECT_TRUE(reasons(plan, "n1").contains(std::string(kKaiMismatch)));
@@ -23,24 +29,14 @@ TEST(TruthCheck, NamesReservationsThatKaiCountsAsFree) {
   EXPECT_NE(message(plan, "n1", kKaiMismatch).find("kai-resource-reservation/r"), std::string::npos);
 }
 
-TEST(TruthCheck, CountsNoGpuForAReservationThatHasEnded) {
-  KaiCluster cluster;
-  cluster.reservation("r", "g").phase = Interned("Failed");
+TEST_F(TruthCheck, CountsNoGpuForAReservationThatHasEnded) {
+  r(cluster).phase = Interned("Failed");
   cluster.reservation("s", "h").meta.deletion_timestamp = cluster.now;
   EXPECT_EQ(reasons(cluster.run(180s), "n1"), Names{});
 }
 
-TEST(TruthCheck, NamesConsumersWithoutAReservation) {
-  KaiCluster cluster;
-  cluster.consumer("p", "g");
-  const Plan plan = cluster.run(180s);
-  EXPECT_NE(message(plan, "n1", kKaiMismatch).find("team/p"), std::string::npos);
-}
-
 // The binder goes by the namespace: it holds their GPU, although the scheduler does not know it any more.
-TEST(TruthCheck, TakesAReservationUnderAFormerAppLabelForNoConsumer) {
-  KaiCluster cluster;
-  cluster.reservation("r", "g");
+TEST_F(TruthCheck, TakesAReservationUnderAFormerAppLabelForNoConsumer) {
   cluster.consumer("p", "g");
   cluster.config().reservation_app_label = "new";
   const Plan plan = cluster.run(180s);
@@ -51,9 +47,8 @@ TEST(TruthCheck, TakesAReservationUnderAFormerAppLabelForNoConsumer) {
   EXPECT_NE(message(cluster.run(180s), "n1", kKaiMismatch).find("team/p"), std::string::npos);
 }
 
-TEST(TruthCheck, SaysNothingOfANodeWithoutAName) {
-  KaiCluster cluster;
-  cluster.reservation("r", "g", "");
+TEST_F(TruthCheck, SaysNothingOfANodeWithoutAName) {
+  r(cluster).node_name = Interned();
   const Plan plan = cluster.run(300s);
   EXPECT_EQ(reasons(plan, ""), Names{});
   std::set<std::string> about;
@@ -66,17 +61,13 @@ TEST(TruthCheck, SaysNothingOfANodeWithoutAName) {
   EXPECT_EQ(about, Names{"r"});
 }
 
-TEST(TruthCheck, NamesExtraReservations) {
-  KaiCluster cluster;
-  cluster.reservation("r", "g");
+TEST_F(TruthCheck, NamesExtraReservations) {
   cluster.reservation("s", "g", "n1", "GPU-b");
   cluster.consumer("p", "g");
   EXPECT_NE(message(cluster.run(180s), "n1", kKaiMismatch).find("more than one reservation"), std::string::npos);
 }
 
-TEST(TruthCheck, IsSatisfiedByMultiDeviceConsumersAndByBindsInProgress) {
-  KaiCluster cluster;
-  cluster.reservation("r", "g");
+TEST_F(TruthCheck, IsSatisfiedByMultiDeviceConsumersAndByBindsInProgress) {
   cluster.multi_consumer("p", {"g"});
   cluster.reservation("s", "h", "n2", "GPU-b");
   cluster.request("q", "h", "Pending");
@@ -86,7 +77,7 @@ TEST(TruthCheck, IsSatisfiedByMultiDeviceConsumersAndByBindsInProgress) {
 }
 
 // The watches select by the plain label, which such a pod does not have: only its BindRequest names it.
-TEST(TruthCheck, NamesMultiDeviceConsumersWithoutAReservation) {
+TEST(MultiDeviceConsumers, AreNamedWhereTheyHaveNoReservation) {
   // Whether the pod is named, and whether it counts as one that uses GPUs of its node.
   const auto expect = [](const char* rule, bool told, bool uses, const Change& change) {
     for (const bool replicas : {false, true}) {
@@ -118,8 +109,7 @@ TEST(TruthCheck, NamesMultiDeviceConsumersWithoutAReservation) {
   expect("its label was lost", true, true, [](auto& c) { c.pods.at({"team", "p"}).meta.labels = StringMap(); });
 }
 
-TEST(TruthCheck, LooksUpNoMoreThanSoManyPodsInASweep) {
-  KaiCluster cluster;
+TEST_F(TruthCheck, LooksUpNoMoreThanSoManyPodsInASweep) {
   for (int i = 0; i < 200; ++i) {
     const std::string name = "p" + std::to_string(i);
     cluster.request(name, "g-" + name, "Succeeded");
@@ -130,34 +120,27 @@ TEST(TruthCheck, LooksUpNoMoreThanSoManyPodsInASweep) {
   EXPECT_EQ(cluster.world.kai.lookups.pods.size(), 64u);
 }
 
-TEST(TruthCheck, LooksUpNothingWhereTheReservationsAreThere) {
-  KaiCluster cluster;
-  cluster.reservation("r", "g");
+TEST_F(TruthCheck, LooksUpNothingWhereTheReservationsAreThere) {
   cluster.multi_consumer("p", {"g"});
   cluster.request("p", "g", "Succeeded");
-  cluster.apply();
   KaiIndex index;
   index.attach(cluster.world);
-  index.refresh(cluster.world, cluster.settings);
+  refresh(index);
   EXPECT_TRUE(index.unreserved().empty());
   cluster.pods.erase({"kai-resource-reservation", "r"});
-  cluster.apply();
-  index.refresh(cluster.world, cluster.settings);
+  refresh(index);
   EXPECT_EQ(index.unreserved().size(), 1u);
   cluster.requests.clear();
-  cluster.apply();
-  index.refresh(cluster.world, cluster.settings);
+  refresh(index);
   EXPECT_TRUE(index.unreserved().empty());
 }
 
-TEST(TruthCheck, SaysNothingBeforeMultiDeviceConsumersHaveBeenListed) {
-  KaiCluster cluster;
+TEST_F(TruthCheck, SaysNothingBeforeMultiDeviceConsumersHaveBeenListed) {
   cluster.lookups_answered = false;
-  cluster.reservation("r", "g");
   EXPECT_EQ(reasons(cluster.run(300s), "n1"), Names{});
 }
 
-TEST(TruthCheck, NamesAGpuThatTwoGroupsClaim) {
+TEST(ClaimedGpus, AreNamedWithTheGroupsThatClaimThem) {
   const auto expect = [](const char* rule, bool told, const std::function<void(KaiCluster&, KaiPod&)>& change) {
     KaiCluster cluster;
     cluster.reservation("r", "g");
@@ -202,24 +185,20 @@ TEST(Exclusivity, ReportsWhereKaiSharesGpusThatThePluginServesAsReplicas) {
   }
 }
 
-TEST(KaiIndex, CountsWhatIsOnANode) {
-  KaiCluster cluster;
-  cluster.reservation("r", "g");
+TEST_F(TruthCheck, CountsWhatIsOnANode) {
   cluster.consumer("p", "g");
   cluster.consumer("done", "g").phase = Interned("Succeeded");
   cluster.request("p", "g", "Succeeded");
   cluster.request("q", "h", "Pending");
   KaiIndex index;
   index.attach(cluster.world);
-  cluster.apply();
-  index.refresh(cluster.world, cluster.settings);
+  refresh(index);
   EXPECT_EQ(index.use_of("n1"), "1 reservation, 1 fraction pod, 1 unfinished BindRequest");
   EXPECT_EQ(index.use_of("n2"), "");
   EXPECT_EQ(index.take_changed_nodes(), std::vector<std::string>{"n1"});
   cluster.pods.clear();
   cluster.requests.clear();
-  cluster.apply();
-  index.refresh(cluster.world, cluster.settings);
+  refresh(index);
   EXPECT_EQ(index.use_of("n1"), "");
   EXPECT_TRUE(index.groups().empty());
   EXPECT_TRUE(index.attention().empty());
