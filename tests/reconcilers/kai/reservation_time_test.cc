@@ -149,31 +149,33 @@ TEST_F(ReservationGc, TheProofOfADuplicateIsAskedForAnewEachSweepAndDoesNotCount
   EXPECT_EQ(deleted(cluster.run(400s)), Names{"r"});
 }
 
-TEST_F(ReservationGc, DeletesWithUidAndVersionAndNoShorterGraceWhileTheNodeIsThere) {
-  const Plan plan = cluster.credited();
-  ASSERT_EQ(deleted(plan), Names{"r"});
-  for (const PlannedAction& planned : plan.actions) {
-    const auto* action = std::get_if<DeletePod>(&planned.action);
-    if (action == nullptr) continue;
-    EXPECT_EQ(action->uid, "uid-r");
-    EXPECT_EQ(action->resource_version, "7");
-    EXPECT_FALSE(action->grace_period_seconds.has_value());
-    EXPECT_TRUE(planned.disruptive);
-    EXPECT_NE(planned.why.message.find("GPU-a of node n1"), std::string::npos) << planned.why.message;
-  }
-}
-
-TEST(ReservationRules, EndsPodsOfVanishedNodesAtOnceEvenTerminatingOnes) {
-  for (const bool terminating : {false, true}) {
+TEST(ReservationRules, ADeletionHasUidAndVersionAndEndsAtOnceWhatHasNoKubelet) {
+  const struct {
+    const char* node;
+    bool terminating;
+    const char* event_about;
+  } rows[] = {{"n1", false, "Node"}, {"gone", false, "Pod"}, {"gone", true, "Pod"}};
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.node);
     KaiCluster cluster;
-    KaiPod& pod = cluster.reservation("r", "g", "gone");
-    if (terminating) pod.meta.deletion_timestamp = cluster.now - 20min;
+    KaiPod& pod = cluster.reservation("r", "g", row.node);
+    if (row.terminating) pod.meta.deletion_timestamp = cluster.now - 20min;
     const Plan plan = cluster.credited();
-    ASSERT_EQ(deleted(plan), Names{"r"});
+    EXPECT_EQ(deleted(plan), Names{"r"});
+    Names about;
     for (const PlannedAction& planned : plan.actions) {
+      const auto* event = std::get_if<RecordEvent>(&planned.action);
+      if (event != nullptr && event->why.code == "NoConsumers") about.insert(event->regarding.kind);
       const auto* action = std::get_if<DeletePod>(&planned.action);
-      EXPECT_TRUE(action == nullptr || action->grace_period_seconds == 0);
+      if (action == nullptr) continue;
+      EXPECT_EQ(action->uid, "uid-r");
+      EXPECT_EQ(action->resource_version, "7");
+      const std::optional<std::int64_t> at_once = 0;
+      EXPECT_EQ(action->grace_period_seconds, cluster.nodes.contains(row.node) ? std::nullopt : at_once);
+      EXPECT_TRUE(planned.disruptive);
+      EXPECT_NE(planned.why.message.find(std::string("GPU-a of node ") + row.node), std::string::npos);
     }
+    EXPECT_EQ(about, Names{row.event_about});
   }
 }
 
@@ -290,19 +292,6 @@ TEST_F(Doubts, AnAnswerThatAloneKeepsItIsAskedForAgain) {
   EXPECT_FALSE(cluster.credited().kai_wanted.groups.contains("g"));
   lookups().groups["g"].at = before(cluster.settings.kai.sweep);
   EXPECT_TRUE(cluster.credited().kai_wanted.groups.contains("g"));
-}
-
-TEST(ReservationRules, ReportsADeletionOnTheNodeOrOnThePodWhereThatIsGone) {
-  for (const char* node : {"n1", "gone"}) {
-    KaiCluster cluster;
-    cluster.reservation("r", "g", node);
-    std::set<std::string> about;
-    for (const PlannedAction& planned : cluster.credited().actions) {
-      const auto* event = std::get_if<RecordEvent>(&planned.action);
-      if (event != nullptr && event->why.code == "NoConsumers") about.insert(event->regarding.kind);
-    }
-    EXPECT_EQ(about, Names{std::string_view(node) == "n1" ? "Node" : "Pod"}) << node;
-  }
 }
 
 TEST(ReservationRules, GivesAReservationTimeToNameItsGpu) {

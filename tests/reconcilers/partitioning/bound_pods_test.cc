@@ -96,12 +96,11 @@ TEST(BoundPods, TheTimeOfTheirBindingIsThatOfTheirConditionPodScheduledOrOfTheir
 
 // Source: k8s.io/component-helpers, resource.PodRequests.
 TEST(BoundPods, CpusAndMemoryAreCountedAsTheSchedulerDoes) {
-  struct Row {
+  const struct {
     const char* spec;
     std::int64_t cpu;
     std::int64_t memory;
-  };
-  const Row rows[] = {
+  } rows[] = {
       {R"({"containers":[{"resources":{"requests":{"cpu":"500m","memory":"1Ki"}}},{"resources":{"requests":{"cpu":2}}}]})",
        2500, 1024},
       // The API server takes limits for requests that are missing.
@@ -120,7 +119,7 @@ TEST(BoundPods, CpusAndMemoryAreCountedAsTheSchedulerDoes) {
        6000, 7},
       {R"({"containers":[{"name":"c"}]})", 0, 0},
   };
-  for (const Row& row : rows) {
+  for (const auto& row : rows) {
     const SlicePod pod = pod_of(row.spec);
     EXPECT_EQ(pod.needs.cpu, row.cpu) << row.spec;
     EXPECT_EQ(pod.needs.memory, row.memory) << row.spec;

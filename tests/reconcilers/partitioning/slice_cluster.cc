@@ -18,19 +18,18 @@ namespace {
 constexpr const char* kStatus = "nos.nebuly.com/status-gpu-";
 
 std::string document_of(const Slices& slices) {
-  std::string out = "version: v1\nflags: {migStrategy: none}\nsharing:\n  mps:\n    failRequestsGreaterThanOne: true\n";
-  out += "    resources:";
-  std::string entries;
+  Json resources = Json::array();
   for (const auto& [gpu, sizes] : slices) {
     for (const auto& [size, count] : sizes) {
-      entries += fmt::format(
-          "\n    - name: nvidia.com/gpu\n      rename: gpu-{}gb\n      memoryGB: {}\n      replicas: {}\n      "
-          "devices: "
-          "[\"{}\"]",
-          size, size, count, gpu);
+      resources.push_back({{"name", "nvidia.com/gpu"},
+                           {"rename", fmt::format("gpu-{}gb", size)},
+                           {"memoryGB", size},
+                           {"replicas", count},
+                           {"devices", {std::to_string(gpu)}}});
     }
   }
-  return out + (entries.empty() ? " []" : entries) + "\n";
+  const Json mps = {{"failRequestsGreaterThanOne", true}, {"resources", resources}};
+  return Json({{"version", "v1"}, {"flags", {{"migStrategy", "none"}}}, {"sharing", {{"mps", mps}}}}).dump();
 }
 
 Slices joined(const Slices& a, const Slices& b) {
@@ -63,11 +62,8 @@ void show(Json& node, const Slices& used, const Slices& free) {
 }  // namespace
 
 SliceCluster::SliceCluster() {
-  objects_["ConfigMap/nos-device-plugin-configs"] = {
-      {"apiVersion", "v1"},
-      {"kind", "ConfigMap"},
-      {"metadata", {{"name", "nos-device-plugin-configs"}, {"namespace", "nebuly-nvidia"}, {"uid", "cm"}}},
-      {"data", Json::object()}};
+  objects_["ConfigMap/nos-device-plugin-configs"] = Json::parse(R"({"apiVersion":"v1","kind":"ConfigMap",
+    "metadata":{"name":"nos-device-plugin-configs","namespace":"nebuly-nvidia","uid":"cm"},"data":{}})");
   objects_["DaemonSet/nvidia-device-plugin"] = Json::parse(R"({"apiVersion":"apps/v1","kind":"DaemonSet",
     "metadata":{"name":"nvidia-device-plugin","namespace":"nebuly-nvidia","uid":"ds","generation":1},
     "spec":{"selector":{"matchLabels":{"app":"p"}},"template":{"metadata":{"labels":{"app":"p"}},"spec":{
@@ -84,18 +80,13 @@ SliceCluster::SliceCluster() {
 }
 
 Json& SliceCluster::node(const std::string& name, int gpus, int memory_mib, const Slices& used, const Slices& free) {
-  Json out = {{"apiVersion", "v1"},
-              {"kind", "Node"},
-              {"metadata",
-               {{"name", name},
-                {"uid", "uid-" + name},
-                {"labels",
-                 {{kPresent, "mps"},
-                  {"nvidia.com/gpu.count", std::to_string(gpus)},
-                  {"nvidia.com/gpu.memory", std::to_string(memory_mib)}}},
-                {"annotations", Json::object()}}},
-              {"spec", Json::object()},
-              {"status", {{"conditions", {{{"type", "Ready"}, {"status", "True"}}}}}}};
+  Json out = Json::parse(R"({"apiVersion": "v1", "kind": "Node", "metadata": {"annotations": {}}, "spec": {},
+    "status": {"conditions": [{"type": "Ready", "status": "True"}]}})");
+  out["metadata"]["name"] = name;
+  out["metadata"]["uid"] = "uid-" + name;
+  out["metadata"]["labels"] = {{kPresent, "mps"},
+                               {"nvidia.com/gpu.count", std::to_string(gpus)},
+                               {"nvidia.com/gpu.memory", std::to_string(memory_mib)}};
   show(out, used, free);
   if (!used.empty() || !free.empty()) {
     const std::string key = name + "-1700000000";
@@ -231,6 +222,13 @@ Plan SliceCluster::pass(int passes, std::chrono::seconds apart, bool reports) {
     apply(out, reports);
   }
   return out;
+}
+
+std::string SliceCluster::move(const std::string& node) {
+  std::string before = label(node);
+  for (int i = 0; i < 6 && label(node) == before; ++i) pass(1, std::chrono::minutes(2), false);
+  EXPECT_NE(label(node), before);
+  return before;
 }
 
 int SliceCluster::settle() {

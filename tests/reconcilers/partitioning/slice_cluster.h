@@ -58,6 +58,8 @@ class SliceCluster {
   void step_wall_clock(std::chrono::seconds by);
   // So many passes, each after that time, whose plans are carried out. Returns the last plan.
   Plan pass(int passes, std::chrono::seconds apart, bool reports = true);
+  // Passes two minutes apart, which nodes do not report, until that node's label moves. Returns its key before.
+  std::string move(const std::string& node);
   // Passes five minutes apart until two in succession write nothing; returns how many wrote. Fails the test when the
   // invariants of a step do not hold, or when it never becomes silent.
   int settle();

@@ -20,6 +20,11 @@ class DirectoryLabels : public StandaloneMps {
  protected:
   void SetUp() override { report = "pipeDirectory=/run/nvidia-mps driver=615.20 gpus=2\n"; }
   [[nodiscard]] std::string label(const std::string& node = "n01") const { return fleet->label_of(node, kLabel); }
+  void begin_labelled(int nodes = 1) {
+    begin(nodes);
+    run(15s);
+    ASSERT_NE(label(), "");
+  }
   void change_pod(const std::string& node, const std::function<void(Pod&)>& change) {
     Pod pod = *pod_on(node);
     change(pod);
@@ -46,8 +51,7 @@ class DirectoryLabels : public StandaloneMps {
 };
 
 TEST_F(DirectoryLabels, NameTheDirectoryOfADaemonThatIsReady) {
-  begin(2);
-  run(15s);
+  begin_labelled(2);
   EXPECT_EQ(label("n01"), "run.nvidia-mps");
   EXPECT_EQ(label("n02"), "run.nvidia-mps");
   EXPECT_TRUE(fleet->plan().actions.empty());
@@ -76,8 +80,7 @@ TEST_F(DirectoryLabels, FollowADaemonOfTheHostWithinOnePod) {
 }
 
 TEST_F(DirectoryLabels, StayWhileThePodRestartsOrIsReplaced) {
-  begin(1);
-  run(15s);
+  begin_labelled();
   change_pod("n01", [](Pod& pod) { pod.ready = false; });
   run(30min);
   EXPECT_EQ(label(), "run.nvidia-mps") << "its container restarts";
@@ -93,8 +96,7 @@ TEST_F(DirectoryLabels, StayWhileThePodRestartsOrIsReplaced) {
 }
 
 TEST_F(DirectoryLabels, StayThroughTheReplacementOfTheDaemon) {
-  begin(1);
-  run(15s);
+  begin_labelled();
   use({"n01"});
   new_template("new");
   run(60s);
@@ -120,8 +122,7 @@ TEST_F(DirectoryLabels, AreRemovedOnceNoDaemonHasBeenThereForTwoMinutes) {
 }
 
 TEST_F(DirectoryLabels, AreNotRemovedWhileTheViewOfThePodsHasGaps) {
-  begin(1);
-  run(15s);
+  begin_labelled();
   fleet->settings.operator_namespace = "elsewhere";  // Nothing at all is planned while that has gaps.
   fleet->world.unsynced_namespaces.insert(kDaemons.ns);
   end_pod("n01");
@@ -150,8 +151,7 @@ TEST_F(DirectoryLabels, AreNotWrittenWhereAPersonHoldsTheNodeOrLabelsAreOnlyVeri
 }
 
 TEST_F(DirectoryLabels, AreSetAgainIfAnotherClientChangesThem) {
-  begin(1);
-  run(15s);
+  begin_labelled();
   fleet->label("n01", kLabel, "tmp.nvidia-mps");
   run(9s);
   EXPECT_EQ(label(), "tmp.nvidia-mps");
@@ -162,8 +162,7 @@ TEST_F(DirectoryLabels, AreSetAgainIfAnotherClientChangesThem) {
 // By the rule for all labels: the operator sets it three times a day, says so once, and leaves it to the other client.
 TEST_F(DirectoryLabels, AreLeftToAClientThatKeepsChangingThem) {
   crds = true;
-  begin(2);
-  run(15s);
+  begin_labelled(2);
   count_writes();
   for (int i = 0; i < 30; ++i) {
     fleet->label("n01", kLabel, "tmp.nvidia-mps");
@@ -187,8 +186,7 @@ TEST_F(DirectoryLabels, AreLeftToAClientThatKeepsChangingThem) {
 
 TEST_F(DirectoryLabels, AreLeftToAClientThatTakesThemAwayWithTheAnnotation) {
   crds = true;
-  begin(1);
-  run(15s);
+  begin_labelled();
   count_writes();
   for (int i = 0; i < 30; ++i) {
     fleet->label("n01", kLabel, std::nullopt);
@@ -200,8 +198,7 @@ TEST_F(DirectoryLabels, AreLeftToAClientThatTakesThemAwayWithTheAnnotation) {
 }
 
 TEST_F(DirectoryLabels, AreNoneOfAnotherClientIfTheDaemonItselfMoves) {
-  begin(1);
-  run(15s);
+  begin_labelled();
   count_writes();
   for (int i = 0; i < 6; ++i) {
     report = i % 2 == 0 ? "pipeDirectory=/tmp/nvidia-mps driver=580.10 gpus=2\n"
@@ -216,8 +213,7 @@ TEST_F(DirectoryLabels, AreNoneOfAnotherClientIfTheDaemonItselfMoves) {
 
 // What another client has put there is not removed, neither with the daemon nor by `cleanup`.
 TEST_F(DirectoryLabels, OfAnotherClientStayWithoutADaemonAndAreReported) {
-  begin(3);
-  run(15s);
+  begin_labelled(3);
   fleet->annotate("n02", kHoldAnnotation, "true");
   fleet->label("n02", kLabel, "somewhere.else");
   for (const char* node : {"n01", "n02", "n03"}) end_daemon(node);
@@ -261,8 +257,7 @@ TEST_F(DirectoryLabels, AreNotWrittenTogetherWithSharingLabels) {
 }
 
 TEST_F(DirectoryLabels, NameNoDirectoryThatCannotBeExpressed) {
-  begin(1);
-  run(15s);
+  begin_labelled();
   report = "pipeDirectory=/var/lib/mps-1.2 driver=580.10 gpus=2\n";
   replace_pod("n01");
   run(15s);

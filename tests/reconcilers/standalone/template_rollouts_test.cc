@@ -22,6 +22,13 @@ class TemplateRollouts : public StandaloneMps {
     begin(nodes);
     ASSERT_NE(fleet->world.policies.find("default"), nullptr);
   }
+  // A new template, under clients of these nodes.
+  void roll(int nodes, const std::vector<std::string>& busy, Duration span) {
+    install(nodes);
+    use(busy);
+    new_template("new");
+    run(span);
+  }
   // The daemon of the first node that gets the template "new" does not get Ready.
   void fail_on_the_canary(int nodes) {
     install(nodes);
@@ -65,10 +72,7 @@ class TemplateRollouts : public StandaloneMps {
 };
 
 TEST_F(TemplateRollouts, ShowHowFarTheyAre) {
-  install(3);
-  use({"n01"});
-  new_template("new");
-  run(200s);
+  roll(3, {"n01"}, 200s);
   ASSERT_EQ(fleet->world.rollouts.size(), 1U);
   const SharingRollout& rollout = *rollout_to("new");
   EXPECT_EQ(rollout.policy, "default");
@@ -118,10 +122,7 @@ TEST_F(TemplateRollouts, AreNotMadeForPodsThatAreCreatedAnyway) {
 }
 
 TEST_F(TemplateRollouts, ArePausedAndResumed) {
-  install(3);
-  use({"n01"});
-  new_template("new");
-  run(60s);
+  roll(3, {"n01"}, 60s);
   turn("new", "paused", true);
   const int before = on("new");
   run(200s);
@@ -136,10 +137,7 @@ TEST_F(TemplateRollouts, ArePausedAndResumed) {
 }
 
 TEST_F(TemplateRollouts, AreAbortedAlsoAfterTheirObjectIsDeleted) {
-  install(3);
-  use({"n01", "n02", "n03"});
-  new_template("new");
-  run(60s);
+  roll(3, {"n01", "n02", "n03"}, 60s);
   turn("new", "aborted", true);
   run(30s);
   EXPECT_EQ(phase_of("new"), "Failed");
@@ -243,9 +241,7 @@ TEST_F(TemplateRollouts, ThatWereDeferredBeginAtOnceWhenAPersonAsks) {
 }
 
 TEST_F(TemplateRollouts, BeginAnewWhenATemplateReturns) {
-  install(2);
-  new_template("new");
-  run(100s);
+  roll(2, {}, 100s);
   ASSERT_EQ(phase_of("new"), "Completed");
   turn("new", "approved", true);  // Of that attempt only.
   const std::string first(rollout_to("new")->meta.uid);
@@ -265,10 +261,7 @@ TEST_F(TemplateRollouts, BeginAnewWhenATemplateReturns) {
 }
 
 TEST_F(TemplateRollouts, EndWithTheirDaemonSet) {
-  install(1);
-  use({"n01"});
-  new_template("new");
-  run(60s);
+  roll(1, {"n01"}, 60s);
   ASSERT_EQ(phase_of("new"), "Progressing");
   fleet->world.daemonsets.erase(kDaemons);
   end_pod("n01");

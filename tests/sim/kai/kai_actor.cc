@@ -19,8 +19,8 @@ namespace asio = boost::asio;
 using namespace std::chrono_literals;
 using namespace kai_read;
 
-KaiActor::KaiActor(asio::io_context& io, SimClock& clock, ApiServer& server, KaiActorOptions options)
-    : io_(io), clock_(clock), server_(server), options_(std::move(options)), random_(options_.seed) {}
+KaiActor::KaiActor(asio::io_context& io, SimClock& clock, ApiServer& server, std::uint64_t seed)
+    : io_(io), clock_(clock), server_(server), seed_(seed), random_(seed) {}
 
 int KaiActor::send(k8s::Method method, const std::string& path, const Json& body, const std::string& type) {
   return send_as_kai(server_, method, path, body, type);
@@ -61,11 +61,11 @@ void KaiActor::set_binder(bool available) {
 }
 
 void KaiActor::set_up() {
-  install_kai(server_, clock_, options_.nodes, clock_.now());
+  install_kai(server_, clock_, nodes_, clock_.now());
 }
 
 void KaiActor::start() {
-  end_ = clock_.monotonic() + options_.busy;
+  end_ = clock_.monotonic() + 6min;
   spawn(users());
   spawn(scheduler());
   spawn(binder());
@@ -121,14 +121,14 @@ KaiActor::Task KaiActor::scheduler() {
       if (!free || !alive(*pod)) continue;
       const std::size_t devices = at(*pod, "metadata", "annotations").contains("gpu-fraction-num-devices") ? 2 : 1;
       std::vector<std::string> groups;
-      std::string node = options_.nodes[pick(options_.nodes.size())];
+      std::string node = nodes_[pick(nodes_.size())];
       if (devices == 1 && !used.groups.empty() && chance(0.6)) {
         auto it = used.groups.begin();
         std::advance(it, static_cast<std::ptrdiff_t>(pick(used.groups.size())));
         groups = {it->first};
         node = it->second;
       }
-      while (groups.size() < devices) groups.push_back(fmt::format("g-{}-{}", options_.seed, next_group_++));
+      while (groups.size() < devices) groups.push_back(fmt::format("g-{}-{}", seed_, next_group_++));
       send(k8s::Method::post, "/apis/scheduling.run.ai/v1alpha2/namespaces/" + std::string(kTeam) + "/bindrequests",
            kai_bind_request(*pod, node, groups, chance(0.3)));
     }
@@ -138,7 +138,7 @@ KaiActor::Task KaiActor::scheduler() {
 KaiActor::Task KaiActor::crash_now_and_then() {
   while (clock_.monotonic() < end_ && !stopped_) {
     co_await wait(20s, 120s);
-    if (!chance(options_.crashes) || clock_.monotonic() >= end_) continue;
+    if (!chance(0.5) || clock_.monotonic() >= end_) continue;
     ++incarnation_;
     set_binder(false);
     co_await wait(2s, 40s);

@@ -24,20 +24,13 @@
 
 namespace gso::sim {
 
-struct KaiActorOptions {
-  std::uint64_t seed = 1;
-  std::vector<std::string> nodes{"n1", "n2"};
-  k8s::Duration busy = std::chrono::minutes(6);  // How long pods keep coming.
-  double crashes = 0.5;                          // Of the binder, in the whole run.
-};
-
 class KaiActor {
  public:
-  KaiActor(boost::asio::io_context& io, SimClock& clock, ApiServer& server, KaiActorOptions options);
+  KaiActor(boost::asio::io_context& io, SimClock& clock, ApiServer& server, std::uint64_t seed);
 
   // CRDs, namespaces, nodes, kai-config, the binder. Synchronous.
   void set_up();
-  // Starts everything; it goes quiet `busy` later: no new pod, the binder up, no bind in progress.
+  // Starts everything; it goes quiet six minutes later: no new pod, the binder up, no bind in progress.
   void start();
   // Nothing will change any more by itself, but for the pods that still run.
   [[nodiscard]] bool quiet() const { return quiet_ && binds_ == 0; }
@@ -96,7 +89,8 @@ class KaiActor {
   boost::asio::io_context& io_;
   SimClock& clock_;
   ApiServer& server_;
-  KaiActorOptions options_;
+  const std::uint64_t seed_;
+  const std::vector<std::string> nodes_{"n1", "n2"};
   std::mt19937_64 random_;
   k8s::MonoTime end_;
   std::uint64_t incarnation_ = 1;

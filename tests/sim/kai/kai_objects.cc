@@ -86,29 +86,24 @@ Json kai_binder_status(bool available, const std::string& since) {
 }
 
 Json kai_reservation(const std::string& name, const std::string& group, const std::string& node) {
-  return {{"apiVersion", "v1"},
-          {"kind", "Pod"},
-          {"metadata",
-           {{"name", name},
-            {"namespace", kReservations},
-            {"labels", {{"app", kReservations}, {"runai-gpu-group", group}}}}},
-          {"spec",
-           {{"nodeName", node},
-            {"containers",
-             Json::array({{{"name", "resource-reservation"},
-                           {"image", "kai/reservation"},
-                           {"resources",
-                            {{"limits", {{"nvidia.com/gpu", "1"}}}, {"requests", {{"nvidia.com/gpu", "1"}}}}}}})}}}};
+  Json out = Json::parse(R"({"apiVersion": "v1", "kind": "Pod",
+    "metadata": {"namespace": "kai-resource-reservation", "labels": {"app": "kai-resource-reservation"}},
+    "spec": {"containers": [{"name": "resource-reservation", "image": "kai/reservation", "resources": {
+      "limits": {"nvidia.com/gpu": "1"}, "requests": {"nvidia.com/gpu": "1"}}}]}})");
+  out["metadata"]["name"] = name;
+  out["metadata"]["labels"]["runai-gpu-group"] = group;
+  out["spec"]["nodeName"] = node;
+  return out;
 }
 
 Json kai_fraction_pod(const std::string& name, int devices, const std::string& scheduler) {
-  Json annotations{{"gpu-fraction", "0.5"}};
-  if (devices > 1) annotations["gpu-fraction-num-devices"] = std::to_string(devices);
-  return {
-      {"apiVersion", "v1"},
-      {"kind", "Pod"},
-      {"metadata", {{"name", name}, {"namespace", kTeam}, {"annotations", annotations}}},
-      {"spec", {{"schedulerName", scheduler}, {"containers", Json::array({{{"name", "main"}, {"image", "train"}}})}}}};
+  Json out = Json::parse(R"({"apiVersion": "v1", "kind": "Pod",
+    "metadata": {"namespace": "team", "annotations": {"gpu-fraction": "0.5"}},
+    "spec": {"containers": [{"name": "main", "image": "train"}]}})");
+  out["metadata"]["name"] = name;
+  if (devices > 1) out["metadata"]["annotations"]["gpu-fraction-num-devices"] = std::to_string(devices);
+  out["spec"]["schedulerName"] = scheduler;
+  return out;
 }
 
 Json kai_bind_request(const Json& pod, const std::string& node, const std::vector<std::string>& groups,
@@ -120,16 +115,12 @@ Json kai_bind_request(const Json& pod, const std::string& node, const std::vecto
       spec["selectedFractionalGpuGroups"].push_back({{"id", group}, {"computeSharingMode", "time-slicing"}});
   else
     spec["selectedGPUGroups"] = groups;
+  Json owner = Json::parse(R"({"apiVersion": "v1", "kind": "Pod", "controller": true})");
+  owner["name"] = name;
+  owner["uid"] = pod["metadata"]["uid"];
   return {{"apiVersion", "scheduling.run.ai/v1alpha2"},
           {"kind", "BindRequest"},
-          {"metadata",
-           {{"name", name},
-            {"namespace", kTeam},
-            {"ownerReferences", Json::array({{{"apiVersion", "v1"},
-                                              {"kind", "Pod"},
-                                              {"name", name},
-                                              {"uid", pod["metadata"]["uid"]},
-                                              {"controller", true}}})}}},
+          {"metadata", {{"name", name}, {"namespace", kTeam}, {"ownerReferences", Json::array({owner})}}},
           {"spec", spec}};
 }
 

@@ -57,7 +57,7 @@ class Schedule {
       : clock_(io_, *k8s::parse_rfc3339("2026-03-01T08:00:00Z")),
         server_(io_.get_executor(), clock_),
         transport_(server_, {.user = kUser, .user_agent = "gpu-sharing-operator", .fault_seed = seed}),
-        kai_(io_, clock_, server_, {.seed = seed}),
+        kai_(io_, clock_, server_, seed),
         op_(io_.get_executor(), &transport_, &clock_),
         random_(seed * 7919 + 1) {
     server_.add_audit_listener([this](const AuditEntry& entry) { judge(entry); });
