@@ -154,11 +154,6 @@ class Batches : public KaiChecksTest {
   }
   // A consumer of group d that has been bound, and sees that GPU.
   void bound(const std::string& name, const std::string& gpu) {
-    send(k8s::Method::post, std::string("/api/v1/namespaces/") + kTeam + "/configmaps",
-         {{"apiVersion", "v1"},
-          {"kind", "ConfigMap"},
-          {"metadata", {{"name", name + "-0"}}},
-          {"data", {{"NVIDIA_VISIBLE_DEVICES", gpu}}}});
     Json pod = kai_fraction_pod(name, 1, "kai-scheduler");
     pod["metadata"]["labels"] = {{"runai-gpu-group", "d"}};
     pod["metadata"]["annotations"][std::string(kai::kSharedConfigMap)] = name;
@@ -166,14 +161,14 @@ class Batches : public KaiChecksTest {
     send(k8s::Method::post, kTeamPods, pod);
     patch(kTeamPods + "/" + name + "/status", {{"status", {{"phase", "Running"}}}});
     const auto created = server.get(kPods, {kTeam, name});
-    patch_owner(name, (*created)["metadata"]["uid"].get<std::string>());
+    const Json owner{{"apiVersion", "v1"}, {"kind", "Pod"}, {"name", name}, {"uid", (*created)["metadata"]["uid"]}};
+    send(k8s::Method::post, std::string("/api/v1/namespaces/") + kTeam + "/configmaps",
+         {{"apiVersion", "v1"},
+          {"kind", "ConfigMap"},
+          {"metadata", {{"name", name + "-0"}, {"ownerReferences", Json::array({owner})}}},
+          {"data", {{"NVIDIA_VISIBLE_DEVICES", gpu}}}});
     send(k8s::Method::post, kRequests, kai_bind_request(*created, "n1", {"d"}, false));
     patch(kRequests + "/" + name + "/status", {{"status", {{"phase", "Succeeded"}}}});
-  }
-  void patch_owner(const std::string& name, const std::string& uid) {
-    const Json owner{{"apiVersion", "v1"}, {"kind", "Pod"}, {"name", name}, {"uid", uid}};
-    patch(std::string("/api/v1/namespaces/") + kTeam + "/configmaps/" + name + "-0",
-          {{"metadata", {{"ownerReferences", Json::array({owner})}}}});
   }
   // How many of them a look confirms over a connection of that latency.
   std::size_t confirmed(const std::vector<PlannedAction>& deletions, k8s::Duration latency) {
