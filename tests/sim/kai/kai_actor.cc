@@ -95,19 +95,16 @@ KaiActor::Task KaiActor::users() {
 // --- Chooses a node and groups from a snapshot that may be some seconds old; a group is reused only when a consumer of
 // it was alive in that snapshot.
 KaiActor::Task KaiActor::scheduler() {
-  struct Seen {
-    std::map<std::string, std::string> groups;  // Group -> node.
-  };
-  Seen snapshot;
+  std::map<std::string, std::string> snapshot;  // Group -> node.
   while (!stopped_) {
-    const Seen before = snapshot;
-    snapshot.groups.clear();
+    const std::map<std::string, std::string> before = snapshot;
+    snapshot.clear();
     for (const auto& pod : pods(kTeam)) {
       if (!alive(*pod) || text(*pod, "spec", "nodeName").empty()) continue;
-      for (const std::string& group : groups_of(*pod)) snapshot.groups[group] = text(*pod, "spec", "nodeName");
+      for (const std::string& group : groups_of(*pod)) snapshot[group] = text(*pod, "spec", "nodeName");
     }
     co_await wait(200ms, 2s);
-    const Seen& used = chance(0.5) ? before : snapshot;
+    const auto& used = chance(0.5) ? before : snapshot;
     std::set<std::string> requested;
     for (const auto& request : requests()) {
       requested.insert(text(*request, "metadata", "name"));
@@ -122,9 +119,9 @@ KaiActor::Task KaiActor::scheduler() {
       const std::size_t devices = at(*pod, "metadata", "annotations").contains("gpu-fraction-num-devices") ? 2 : 1;
       std::vector<std::string> groups;
       std::string node = nodes_[pick(nodes_.size())];
-      if (devices == 1 && !used.groups.empty() && chance(0.6)) {
-        auto it = used.groups.begin();
-        std::advance(it, static_cast<std::ptrdiff_t>(pick(used.groups.size())));
+      if (devices == 1 && !used.empty() && chance(0.6)) {
+        auto it = used.begin();
+        std::advance(it, static_cast<std::ptrdiff_t>(pick(used.size())));
         groups = {it->first};
         node = it->second;
       }
