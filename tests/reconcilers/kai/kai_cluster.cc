@@ -1,7 +1,7 @@
 // Objects, passes and the answers to look-ups.
 #include "tests/reconcilers/kai/kai_cluster.h"
 
-#include <algorithm>
+#include <gtest/gtest.h>
 
 #include "reconcilers/kai/index.h"
 #include "reconcilers/model/kai_objects.h"
@@ -177,34 +177,58 @@ Plan KaiCluster::pass(const std::string& reconciler) {
   return plan;
 }
 
-Plan KaiCluster::run(Duration span, Duration step, const std::string& reconciler) {
+Plan KaiCluster::run(Duration span, Duration step) {
   const WallTime end = now + std::chrono::duration_cast<std::chrono::milliseconds>(span);
-  Plan plan = pass(reconciler);
+  Plan plan = pass();
   while (now < end) {
     now += std::chrono::duration_cast<std::chrono::milliseconds>(step);
-    plan = pass(reconciler);
+    plan = pass();
   }
   return plan;
 }
 
-Plan KaiCluster::credited(const std::string& reconciler) {
+Plan KaiCluster::credited() {
   Plan plan;
   for (int round = 0; round < 5; ++round) {
-    plan = pass(reconciler);
+    plan = pass();
     for (auto& [timer, since] : timers_) since = now - std::chrono::hours(1);
   }
   return plan;
 }
 
-std::set<std::string> deleted(const Plan& plan) {
-  std::set<std::string> out;
+KaiPod& r(KaiCluster& cluster) {
+  return cluster.pods.at({"kai-resource-reservation", "r"});
+}
+
+void Rules::expect(const char* rule, const Names& gone, const char* reason, const Change& change) const {
+  SCOPED_TRACE(rule);
+  KaiCluster cluster;
+  cluster.reservation("r", "g");
+  begin(cluster);
+  change(cluster);
+  const Plan plan = cluster.credited();
+  EXPECT_EQ(deleted(plan), gone);
+  if (*reason != '\0') {
+    EXPECT_TRUE(reasons(plan, "r").contains(reason)) << ::testing::PrintToString(reasons(plan, "r"));
+  }
+}
+
+Names deleted(const Plan& plan) {
+  Names out;
   for (const PlannedAction& planned : plan.actions)
     if (const auto* action = std::get_if<DeletePod>(&planned.action)) out.insert(action->pod.name);
   return out;
 }
 
-std::set<std::string> reasons(const Plan& plan, std::string_view object) {
-  std::set<std::string> out;
+Names told_by_event(const Plan& plan) {
+  Names out;
+  for (const PlannedAction& planned : plan.actions)
+    if (const auto* event = std::get_if<RecordEvent>(&planned.action)) out.insert(event->why.code);
+  return out;
+}
+
+Names reasons(const Plan& plan, std::string_view object) {
+  Names out;
   for (const Finding& finding : plan.findings)
     if (finding.object.name == object) out.insert(finding.why.code);
   return out;

@@ -1,6 +1,9 @@
 // A small cluster with KAI, for the tests of its planners: objects by hand, one pass, or passes with time in between.
 #pragma once
 
+#include <gtest/gtest.h>
+
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -38,6 +41,8 @@ class KaiCluster {
   void devices(KaiPod& pod, const std::string& value);
   KaiConfig& config() { return config_.value(); }
   Deployment& binder() { return binder_.value(); }
+  // The binder has so many, all of them up.
+  void replicas(std::int64_t count) { binder().replicas = binder().updated = binder().available = count; }
   void without_kai();
   std::optional<KaiConfig> config_;
   std::optional<Deployment> binder_;
@@ -53,10 +58,9 @@ class KaiCluster {
   // One pass at `now`, with the timers that have run so far.
   Plan pass(const std::string& reconciler = "pod.reservation-gc");
   // Passes every `step` until `span` is over; returns the last plan. Nothing is executed.
-  Plan run(Duration span, Duration step = std::chrono::seconds(30),
-           const std::string& reconciler = "pod.reservation-gc");
+  Plan run(Duration span, Duration step = std::chrono::seconds(30));
   // As `plan --assume-observed-for 1h`.
-  Plan credited(const std::string& reconciler = "pod.reservation-gc");
+  Plan credited();
 
  private:
   void answer(const KaiWants& wants);
@@ -66,10 +70,37 @@ class KaiCluster {
   bool attached_ = false;
 };
 
+// With one reservation "r" of group "g".
+class ReservationGc : public ::testing::Test {
+ protected:
+  ReservationGc() { cluster.reservation("r", "g"); }
+  KaiCluster cluster;
+};
+
+using Names = std::set<std::string>;
+using Change = std::function<void(KaiCluster&)>;
+
+// The reservation that rules are about.
+[[nodiscard]] KaiPod& r(KaiCluster& cluster);
+
+// Rules of the reservation GC, each in a cluster with the reservation "r" of group "g", what `begin` adds, and one
+// change; every condition is credited for long.
+struct Rules {
+  Change begin = [](KaiCluster&) {};
+
+  void expect(const char* rule, const Names& gone, const char* reason, const Change& change) const;
+  void goes(const char* rule, const Change& change) const { expect(rule, {"r"}, "", change); }
+  void stays(const char* rule, const Change& change) const { expect(rule, {}, "", change); }
+  // With that finding about "r".
+  void stays(const char* rule, const char* reason, const Change& change) const { expect(rule, {}, reason, change); }
+};
+
 // Names of the pods that the plan deletes.
-[[nodiscard]] std::set<std::string> deleted(const Plan& plan);
+[[nodiscard]] Names deleted(const Plan& plan);
+// Reasons of the Events that the plan sends.
+[[nodiscard]] Names told_by_event(const Plan& plan);
 // Reasons of the findings about one object.
-[[nodiscard]] std::set<std::string> reasons(const Plan& plan, std::string_view object);
+[[nodiscard]] Names reasons(const Plan& plan, std::string_view object);
 [[nodiscard]] std::string message(const Plan& plan, std::string_view object, std::string_view reason);
 
 }  // namespace gso::test

@@ -1,239 +1,77 @@
-// pod.reservation-gc: how long something must have held, the state of KAI itself, and how fast deletions go.
+// pod.reservation-gc: how long something must have held, how fast deletions go, what they are and what is said.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "reconcilers/kai/judgement.h"
+#include <vector>
+
 #include "reconcilers/model/kai_objects.h"
-#include "reconcilers/model/labels.h"
-#include "tests/reconcilers/kai/reservation_rows.h"
+#include "tests/reconcilers/kai/kai_cluster.h"
 
 namespace gso::test::reservation_time_test {
 namespace {
 
 using namespace std::chrono_literals;
 
-class TimeAndKai : public ::testing::TestWithParam<Row> {};
-TEST_P(TimeAndKai, DecidesWhatIsDeleted) {
-  expect_row(GetParam());
-}
-
-INSTANTIATE_TEST_SUITE_P(
-    Rules, TimeAndKai,
-    ::testing::Values(
-        Row{"a_young_one_stays", [](KaiCluster& c) { r(c).meta.creation_timestamp = c.now - 299s; }, {}, "KAIOrphan"},
-        Row{"a_long_allocation_timeout_lengthens_the_grace",
-            [](KaiCluster& c) {
-              c.config().allocation_timeout = 900;
-              r(c).meta.creation_timestamp = c.now - 1000s;
-            },
-            {}},
-        Row{"a_long_volume_binding_lengthens_the_grace",
-            [](KaiCluster& c) {
-              c.config().volume_binding_timeout = 900;
-              r(c).meta.creation_timestamp = c.now - 900s;
-            },
-            {}},
-        Row{"an_unavailable_binder_holds",
-            [](KaiCluster& c) { c.binder().available_condition = false; },
-            {},
-            "KAIOrphan"},
-        Row{"a_binder_scaled_to_zero_holds", [](KaiCluster& c) { c.binder().replicas = c.binder().available = 0; }, {}},
-        Row{"a_missing_binder_holds", [](KaiCluster& c) { c.binder_.reset(); }, {}},
-        Row{"a_binder_that_is_being_deleted_holds",
-            [](KaiCluster& c) { c.binder().meta.deletion_timestamp = c.now - 1s; },
-            {}},
-        Row{"a_binder_with_one_of_two_replicas_holds",
-            [](KaiCluster& c) { c.binder().replicas = c.binder().updated = 2; },
-            {}},
-        Row{"a_binder_in_a_rollout_holds", [](KaiCluster& c) { c.binder().updated = 0; }, {}},
-        Row{"a_binder_whose_change_was_not_seen_holds", [](KaiCluster& c) { ++c.binder().meta.generation; }, {}},
-        Row{"a_binder_available_for_a_minute_holds",
-            [](KaiCluster& c) { c.binder().available_since = c.now - 1min; },
-            {}},
-        Row{"sharing_switched_off_does_not_stop_it", [](KaiCluster& c) { c.config().gpu_sharing = false; }, {"r"}},
-        Row{"a_kai_that_is_gone_does_not_stop_it", [](KaiCluster& c) { c.without_kai(); }, {"r"}},
-        Row{"a_missing_config_does_not_stop_it", [](KaiCluster& c) { c.config_.reset(); }, {"r"}},
-        Row{"one_api_without_the_other_holds", [](KaiCluster& c) { c.world.kai.bind_requests_served = false; }, {}},
-        Row{"the_other_api_without_the_one_holds", [](KaiCluster& c) { c.world.kai.configs_served = false; }, {}},
-        Row{"an_incomplete_view_holds", [](KaiCluster& c) { c.world.kai.incomplete = "pods were refused"; }, {}},
-        Row{"mode_observe_only_says_it",
-            [](KaiCluster& c) { c.settings.kai.gc_mode = KaiGcMode::observe; },
-            {},
-            "KAIWouldDelete"},
-        Row{"mode_off_says_nothing", [](KaiCluster& c) { c.settings.kai.gc_mode = KaiGcMode::off; }, {}},
-        Row{"a_schema_that_we_do_not_know_is_only_observed",
-            [](KaiCluster& c) {
-              c.world.kai.schemas_known = true;
-              KaiSchema schema;
-              schema.meta.name = kai::kConfigCrd;
-              c.world.kai.schemas.apply(schema);
-            },
-            {},
-            "KAIWouldDelete"},
-        Row{"a_schema_that_manifests_carry_counts_too",
-            [](KaiCluster& c) {
-              KaiSchema schema;
-              schema.meta.name = kai::kBindRequestCrd;
-              c.world.kai.schemas.apply(schema);
-            },
-            {},
-            "KAIWouldDelete"},
-        Row{"a_held_node_stays",
-            [](KaiCluster& c) { c.nodes.at("n1").meta.annotations.set(kHoldAnnotation, "true"); },
-            {},
-            "KAIHeld"},
-        Row{"a_pod_marked_do_not_disrupt_stays",
-            [](KaiCluster& c) { r(c).meta.annotations.set(kDoNotDisruptAnnotation, "true"); },
-            {},
-            "KAIHeld"},
-        Row{"a_deletion_under_way_is_not_repeated",
-            [](KaiCluster& c) { r(c).meta.deletion_timestamp = c.now - 20min; },
-            {},
-            "KAIDeletionUnderWay"},
-        Row{"a_failed_reservation_without_consumers_goes",
-            [](KaiCluster& c) { r(c).phase = Interned("Failed"); },
-            {"r"}}),
-    row_name);
-
-TEST(ReservationGc, IsDueOnceItWasSeenOrphanedForTheGraceAndNotBefore) {
-  KaiCluster cluster;
-  cluster.reservation("r", "g");
+TEST_F(ReservationGc, IsDueOnceItWasSeenOrphanedForTheGraceAndNotBefore) {
   EXPECT_EQ(deleted(cluster.run(270s)), Names{});
   EXPECT_EQ(deleted(cluster.run(30s)), Names{"r"});
 }
 
-TEST(ReservationGc, StartsAfreshAfterWhatWasThereInBetween) {
-  struct Case {
-    const char* name;
-    void (*in_between)(KaiCluster& cluster);  // Between two passes.
-  };
-  const Case cases[] = {
-      {"a consumer came and went",
-       [](KaiCluster& cluster) {
-         const ObjectKey consumer = cluster.consumer("p", "g").meta.key();
-         cluster.apply();
-         cluster.pods.erase(consumer);
-       }},
-      {"a BindRequest came and went",
-       [](KaiCluster& cluster) {
-         const ObjectKey request = cluster.request("p", "g", "Pending").meta.key();
-         cluster.apply();
-         cluster.requests.erase(request);
-       }},
-      {"the view was incomplete",
-       [](KaiCluster& cluster) {
-         cluster.world.kai.incomplete = "the watch of pods is down";
-         EXPECT_EQ(deleted(cluster.run(30s)), Names{});
-         cluster.world.kai.incomplete.clear();
-       }},
-      {"it is another pod of the same name", [](KaiCluster& cluster) { r(cluster).meta.uid = "uid-r-2"; }},
-  };
-  for (const Case& c : cases) {
-    SCOPED_TRACE(c.name);
+TEST(ReservationRules, StartsAfreshAfterWhatWasThereInBetween) {
+  const auto expect = [](const char* rule, Duration then, const Change& in_between) {
+    SCOPED_TRACE(rule);
     KaiCluster cluster;
     cluster.reservation("r", "g");
+    cluster.replicas(2);
+    cluster.binder_lease = {{}, true, "a", cluster.now - 1h};
     EXPECT_EQ(deleted(cluster.run(240s)), Names{});
-    c.in_between(cluster);
-    EXPECT_EQ(deleted(cluster.run(240s)), Names{});
-    EXPECT_EQ(deleted(cluster.run(90s)), Names{"r"});
-  }
+    in_between(cluster);
+    EXPECT_EQ(deleted(cluster.run(270s)), Names{});
+    EXPECT_EQ(deleted(cluster.run(then)), Names{"r"});
+  };
+  expect("a consumer came and went", 60s, [](auto& c) {
+    const ObjectKey consumer = c.consumer("p", "g").meta.key();
+    c.apply();
+    c.pods.erase(consumer);
+  });
+  expect("a BindRequest came and went", 60s, [](auto& c) {
+    const ObjectKey request = c.request("p", "g", "Pending").meta.key();
+    c.apply();
+    c.requests.erase(request);
+  });
+  expect("the view was incomplete", 60s, [](auto& c) {
+    c.world.kai.incomplete = "the watch of pods is down";
+    EXPECT_EQ(deleted(c.run(30s)), Names{});
+    c.world.kai.incomplete.clear();
+  });
+  expect("it is another pod of the same name", 60s, [](auto& c) { r(c).meta.uid = "uid-r-2"; });
+  expect("the binder was restarted", 60s,
+         [](auto& c) { c.binder().observed_generation = ++c.binder().meta.generation; });
+  expect("the binder was created anew", 60s, [](auto& c) { c.binder().meta.uid = "uid-binder-2"; });
+  expect("the binder was unavailable, by a condition without a time", 30s, [](auto& c) {
+    c.binder().available_since.reset();
+    c.binder().available_condition = false;
+    EXPECT_EQ(deleted(c.run(60s)), Names{});
+    c.binder().available_condition = true;
+  });
+  expect("one of the binder's two pods was away", 30s, [](auto& c) {
+    c.binder().available = 1;
+    EXPECT_EQ(deleted(c.run(60s)), Names{});
+    c.binder().available = 2;
+  });
+  expect("kai-config is gone", 60s, [](auto& c) { c.config_.reset(); });
+  // The Lease may be read a while after its holder has changed, with a time of the new holder's clock.
+  expect("the binder has another leader", 120s, [](auto& c) { c.binder_lease.holder = "b"; });
 }
 
-TEST(ReservationGc, WaitsForTheBinderToBeQuietAgainAfterItsRestart) {
-  KaiCluster cluster;
-  cluster.reservation("r", "g");
-  EXPECT_EQ(deleted(cluster.run(240s)), Names{});
-  ++cluster.binder().meta.generation;
-  ++cluster.binder().observed_generation;
-  EXPECT_EQ(deleted(cluster.run(270s)), Names{});
-  EXPECT_EQ(deleted(cluster.run(60s)), Names{"r"});
-}
-
-TEST(ReservationGc, WaitsOneGraceAfterACrashOfTheBinderNotTwo) {
-  KaiCluster cluster;
-  cluster.reservation("r", "g");
+TEST_F(ReservationGc, WaitsOneGraceAfterACrashOfTheBinderNotTwo) {
   cluster.binder().available_since = cluster.now;
   EXPECT_EQ(deleted(cluster.run(270s)), Names{});
   EXPECT_EQ(deleted(cluster.run(30s)), Names{"r"});
 }
 
-TEST(ReservationGc, CountsNoTimeInWhichTheBinderWasNotSound) {
-  using Change = void (*)(Deployment&);
-  const struct {
-    const char* name;
-    Change change;
-    Change back;
-  } rows[] = {
-      {"unavailable, with a condition that has no time",
-       [](Deployment& binder) {
-         binder.available_since.reset();
-         binder.available_condition = false;
-       },
-       [](Deployment& binder) { binder.available_condition = true; }},
-      {"one of its two pods away", [](Deployment& binder) { binder.available = 1; },
-       [](Deployment& binder) { binder.available = 2; }},
-  };
-  for (const auto& row : rows) {
-    KaiCluster cluster;
-    cluster.reservation("r", "g");
-    cluster.binder().replicas = cluster.binder().updated = cluster.binder().available = 2;
-    EXPECT_EQ(deleted(cluster.run(270s)), Names{}) << row.name;
-    row.change(cluster.binder());
-    EXPECT_EQ(deleted(cluster.run(60s)), Names{}) << row.name;
-    row.back(cluster.binder());
-    EXPECT_EQ(deleted(cluster.run(270s)), Names{}) << row.name;
-    EXPECT_EQ(deleted(cluster.run(30s)), Names{"r"}) << row.name;
-  }
-}
-
-// The Lease may be read a while after its holder has changed, with a time of the new holder's clock.
-TEST(ReservationGc, StartsAfreshWhenTheBindersLeaderIsAnother) {
-  KaiCluster cluster;
-  cluster.reservation("r", "g");
-  cluster.binder().replicas = cluster.binder().updated = cluster.binder().available = 2;
-  cluster.binder_lease = {{}, true, "a", cluster.now - 1h};
-  EXPECT_EQ(deleted(cluster.run(240s)), Names{});
-  cluster.binder_lease.holder = "b";
-  EXPECT_EQ(deleted(cluster.run(270s)), Names{});
-  EXPECT_EQ(deleted(cluster.run(120s)), Names{"r"});
-}
-
-TEST(ReservationGc, WaitsForABinderThatWasCreatedAnew) {
-  KaiCluster cluster;
-  cluster.reservation("r", "g");
-  EXPECT_EQ(deleted(cluster.run(240s)), Names{});
-  cluster.binder().meta.uid = "uid-binder-2";
-  EXPECT_EQ(deleted(cluster.run(270s)), Names{});
-  EXPECT_EQ(deleted(cluster.run(60s)), Names{"r"});
-}
-
-// Its startup synchronises every group: nothing is concluded from what is there in between.
-TEST(ReservationGc, WaitsForABinderOfSeveralReplicasToHaveKeptItsLeader) {
-  struct {
-    const char* name;
-    std::int64_t replicas;
-    LookupResults::Lease lease;
-    bool deletes;
-  } const rows[] = {
-      {"one replica has none", 1, {{}, true, "b", KaiCluster().now - 1min}, true},
-      {"no Lease", 2, {}, true},
-      {"an old leader", 2, {{}, true, "b", KaiCluster().now - 1h}, true},
-      {"a new leader", 2, {{}, true, "b", KaiCluster().now - 299s}, false},
-      {"no leader", 2, {{}, true, "", KaiCluster().now - 1h}, false},
-  };
-  for (const auto& row : rows) {
-    KaiCluster cluster;
-    cluster.reservation("r", "g");
-    cluster.binder().replicas = cluster.binder().updated = cluster.binder().available = row.replicas;
-    cluster.binder_lease = row.lease;
-    EXPECT_EQ(deleted(cluster.credited()), row.deletes ? Names{"r"} : Names{}) << row.name;
-  }
-}
-
-TEST(ReservationGc, WaitsUntilTheLeaseWasReadAndReadsItAgain) {
-  KaiCluster cluster;
-  cluster.reservation("r", "g");
-  cluster.binder().replicas = cluster.binder().updated = cluster.binder().available = 2;
+TEST_F(ReservationGc, WaitsUntilTheLeaseWasReadAndReadsItAgain) {
+  cluster.replicas(2);
   cluster.lookups_answered = false;
   LookupResults& lookups = cluster.world.kai.lookups;
   lookups.groups["g"] = {one_look(cluster.now), {}};
@@ -248,18 +86,7 @@ TEST(ReservationGc, WaitsUntilTheLeaseWasReadAndReadsItAgain) {
   EXPECT_EQ(deleted(cluster.credited()), Names{});
 }
 
-TEST(ReservationGc, WaitsAfterKaiConfigHasGoneOrChanged) {
-  KaiCluster cluster;
-  cluster.reservation("r", "g");
-  EXPECT_EQ(deleted(cluster.run(240s)), Names{});
-  cluster.config_.reset();
-  EXPECT_EQ(deleted(cluster.run(270s)), Names{});
-  EXPECT_EQ(deleted(cluster.run(60s)), Names{"r"});
-}
-
-TEST(ReservationGc, TakesOnePerNodeInAMinute) {
-  KaiCluster cluster;
-  cluster.reservation("r", "g");
+TEST_F(ReservationGc, TakesOnePerNodeInAMinute) {
   cluster.reservation("s", "h");
   EXPECT_EQ(deleted(cluster.run(300s)), Names{"r"});
   cluster.pods.erase({"kai-resource-reservation", "r"});
@@ -268,9 +95,7 @@ TEST(ReservationGc, TakesOnePerNodeInAMinute) {
 }
 
 // Whatever keeps the server, or the last look, from one deletion must not keep the others of its node.
-TEST(ReservationGc, TriesOneThatIsRefusedAgainAndAgainAfterTheOthersOfItsNode) {
-  KaiCluster cluster;
-  cluster.reservation("r", "g");
+TEST_F(ReservationGc, TriesOneThatIsRefusedAgainAndAgainAfterTheOthersOfItsNode) {
   cluster.reservation("s", "h", "n1", "GPU-b");
   LookupResults::Refusal& first = cluster.world.kai.lookups.refusals["uid-r"];
   first = {one_look(cluster.now - 1min), 2};
@@ -281,7 +106,7 @@ TEST(ReservationGc, TriesOneThatIsRefusedAgainAndAgainAfterTheOthersOfItsNode) {
   EXPECT_EQ(deleted(cluster.credited()), Names{"r"}) << "both are refused: in turn";
 }
 
-TEST(ReservationGc, TakesNoMoreInOnePassThanItMay) {
+TEST(ReservationRules, TakesNoMoreInOnePassThanItMay) {
   KaiCluster cluster;
   cluster.settings.kai.deletions_per_pass = 2;
   for (const char* node : {"a", "b", "c"}) {
@@ -292,6 +117,179 @@ TEST(ReservationGc, TakesNoMoreInOnePassThanItMay) {
   const Plan plan = cluster.credited();
   EXPECT_EQ(deleted(plan).size(), 2u);
   EXPECT_TRUE(plan.requeue_after.has_value());
+}
+
+TEST_F(ReservationGc, ListsMultiDeviceConsumersAnewInEverySweep) {
+  cluster.run(270s);
+  cluster.multi_consumer("p", {"g"});  // In no watch.
+  EXPECT_EQ(deleted(cluster.run(90s)), Names{});
+}
+
+TEST_F(ReservationGc, ConcludesNothingFromOldLists) {
+  cluster.run(120s);
+  cluster.lookups_answered = false;  // Listing fails from now on.
+  EXPECT_EQ(deleted(cluster.run(600s)), Names{});
+  EXPECT_TRUE(reasons(cluster.pass(), "r").contains("KAILooking"));
+}
+
+// The runtime forgets answers that nobody asks for: a proof must be renewed while it is held, or the grace never ends.
+TEST_F(ReservationGc, TheProofOfADuplicateIsAskedForAnewEachSweepAndDoesNotCountWhenItIsOld) {
+  cluster.reservation("s", "g", "n1", "GPU-b");
+  cluster.devices(cluster.consumer("p", "g"), "GPU-b");
+  const Duration sweep = cluster.settings.kai.sweep;
+  for (int pass = 0; pass < 8; ++pass) {
+    EXPECT_EQ(deleted(cluster.run(30s)), Names{});
+    const auto& answers = cluster.world.kai.lookups.config_maps;
+    ASSERT_EQ(answers.size(), 1U);
+    EXPECT_LE(one_look(cluster.now) - answers.begin()->second.at, sweep) << "pass " << pass;
+  }
+  cluster.lookups_answered = false;  // Reading fails from now on.
+  EXPECT_EQ(deleted(cluster.run(5 * sweep)), Names{});
+  cluster.lookups_answered = true;
+  EXPECT_EQ(deleted(cluster.run(400s)), Names{"r"});
+}
+
+TEST(ReservationRules, ADeletionHasUidAndVersionAndEndsAtOnceWhatHasNoKubelet) {
+  const struct {
+    const char* node;
+    bool terminating;
+    const char* event_about;
+  } rows[] = {{"n1", false, "Node"}, {"gone", false, "Pod"}, {"gone", true, "Pod"}};
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.node);
+    KaiCluster cluster;
+    KaiPod& pod = cluster.reservation("r", "g", row.node);
+    if (row.terminating) pod.meta.deletion_timestamp = cluster.now - 20min;
+    const Plan plan = cluster.credited();
+    EXPECT_EQ(deleted(plan), Names{"r"});
+    Names about;
+    for (const PlannedAction& planned : plan.actions) {
+      const auto* event = std::get_if<RecordEvent>(&planned.action);
+      if (event != nullptr && event->why.code == "NoConsumers") about.insert(event->regarding.kind);
+      const auto* action = std::get_if<DeletePod>(&planned.action);
+      if (action == nullptr) continue;
+      EXPECT_EQ(action->uid, "uid-r");
+      EXPECT_EQ(action->resource_version, "7");
+      const std::optional<std::int64_t> at_once = 0;
+      EXPECT_EQ(action->grace_period_seconds, cluster.nodes.contains(row.node) ? std::nullopt : at_once);
+      EXPECT_TRUE(planned.disruptive);
+      EXPECT_NE(planned.why.message.find(std::string("GPU-a of node ") + row.node), std::string::npos);
+    }
+    EXPECT_EQ(about, Names{row.event_about});
+  }
+}
+
+TEST(ReservationRules, ExplainsEveryReservation) {
+  KaiCluster cluster;
+  cluster.settings.kai.explain_all = true;
+  cluster.reservation("orphan", "a");
+  cluster.reservation("bound", "b");
+  cluster.consumer("p", "b");
+  cluster.reservation("binding", "c");
+  cluster.request("q", "c", "Pending");
+  const Plan plan = cluster.pass();
+  for (const char* name : {"orphan", "bound", "binding"}) EXPECT_FALSE(reasons(plan, name).empty()) << name;
+  EXPECT_NE(message(plan, "bound", "KAIConsumersAlive").find("team/p"), std::string::npos);
+  EXPECT_NE(message(plan, "binding", "KAIBindInProgress").find("BindRequest team/q"), std::string::npos);
+}
+
+TEST_F(ReservationGc, IsSilentWhereEverythingIsInOrder) {
+  cluster.consumer("p", "g");
+  cluster.request("p", "g", "Succeeded");
+  const Plan plan = cluster.run(600s);
+  EXPECT_TRUE(plan.actions.empty());
+  EXPECT_TRUE(plan.findings.empty());
+  EXPECT_TRUE(plan.timers.empty());
+  EXPECT_TRUE(plan.kai_wanted.empty());
+  EXPECT_EQ(plan.requeue_after, Duration(5min));  // Pods that wait are listed then.
+}
+
+// What is not known keeps it; look-ups are answered by hand.
+class Doubts : public ReservationGc {
+ protected:
+  Doubts() { cluster.lookups_answered = false; }
+  void listed(std::vector<KaiPod> pods = {}) { lookups().groups["g"] = {one_look(cluster.now), std::move(pods)}; }
+  LookupResults& lookups() { return cluster.world.kai.lookups; }
+  [[nodiscard]] MonoTime before(Duration age) const { return one_look(cluster.now) - age; }
+};
+
+TEST_F(Doubts, APodThatCameBackUnderItsNameCountsAsTheNewOne) {
+  KaiPod again = cluster.consumer("p", "g");
+  again.meta.uid = "uid-p-2";
+  cluster.pods.at(again.meta.key()).phase = Interned("Succeeded");
+  listed({again});
+  EXPECT_EQ(deleted(cluster.credited()), Names{});
+  listed({cluster.pods.at(again.meta.key())});
+  EXPECT_EQ(deleted(cluster.credited()), Names{"r"});
+}
+
+TEST_F(Doubts, ASucceededRequestKeepsItUntilItsPodWasLookedUp) {
+  const ObjectKey pod{"team", cluster.request("p", "g", "Succeeded").pod_name};
+  listed();
+  const Plan unknown = cluster.credited();
+  EXPECT_EQ(deleted(unknown), Names{});
+  EXPECT_TRUE(unknown.kai_wanted.pods.contains(pod));
+  for (const int sweeps : {0, 1, 4}) {  // An old answer is asked again, and one that is older proves nothing.
+    lookups().pods[pod] = LookupResults::Pod{before(sweeps * cluster.settings.kai.sweep), false};
+    const Plan due = cluster.credited();
+    EXPECT_EQ(deleted(due), sweeps == 4 ? Names{} : Names{"r"}) << sweeps;
+    EXPECT_EQ(due.kai_wanted.pods.contains(pod), sweeps > 0) << sweeps;
+  }
+}
+
+// Such a list reads every pod of the cluster.
+TEST_F(Doubts, AGroupThatABindRequestKeepsIsNotListed) {
+  cluster.request("p", "g", "Succeeded");
+  const Plan first = cluster.credited();
+  EXPECT_TRUE(first.kai_wanted.groups.empty());
+  EXPECT_TRUE(first.kai_wanted.pods.contains({"team", "p"}));
+  lookups().pods[{"team", "p"}] = {before(cluster.settings.kai.sweep), true};
+  const Plan due = cluster.credited();
+  EXPECT_TRUE(due.kai_wanted.groups.empty());
+  EXPECT_TRUE(due.kai_wanted.pods.contains({"team", "p"})) << "whether it has ended meanwhile";
+  EXPECT_EQ(deleted(due), Names{});
+}
+
+TEST_F(Doubts, AGroupThatABindRequestKeepsIsListedWhereItsConsumersMayBeInDanger) {
+  const std::vector<std::function<void(KaiPod&)>> rows{
+      [](KaiPod& pod) { pod.phase = Interned("Failed"); },
+      [](KaiPod& pod) { pod.meta.deletion_timestamp = pod.meta.creation_timestamp; },
+      [](KaiPod& pod) { pod.meta.annotations.erase(kai::kDeviceAnnotation); },
+      [](KaiPod& pod) { pod.node_name = Interned("n2"); },
+  };
+  cluster.request("p", "g", "Succeeded");
+  const KaiPod sound = r(cluster);
+  for (const auto& change : rows) {
+    r(cluster) = sound;
+    change(r(cluster));
+    EXPECT_TRUE(cluster.credited().kai_wanted.groups.contains("g"));
+  }
+}
+
+TEST_F(Doubts, AnAnswerThatNobodyLivesIsNotLeftStanding) {
+  cluster.request("p", "g", "Succeeded");
+  lookups().pods[{"team", "p"}] = {one_look(cluster.now), true};
+  lookups().groups["g"] = {before(cluster.settings.kai.sweep), {}};
+  EXPECT_TRUE(cluster.credited().kai_wanted.groups.contains("g"));
+}
+
+TEST_F(Doubts, AnAnswerThatAloneKeepsItIsAskedForAgain) {
+  listed({cluster.multi_consumer("p", {"g"})});
+  EXPECT_FALSE(cluster.credited().kai_wanted.groups.contains("g"));
+  lookups().groups["g"].at = before(cluster.settings.kai.sweep);
+  EXPECT_TRUE(cluster.credited().kai_wanted.groups.contains("g"));
+}
+
+TEST(ReservationRules, GivesAReservationTimeToNameItsGpu) {
+  for (const bool young : {false, true}) {
+    KaiCluster cluster;
+    KaiPod& pod = cluster.reservation("r", "g", "n1", "");
+    if (young) pod.meta.creation_timestamp = cluster.now - 1min;
+    cluster.consumer("p", "g");
+    const Plan plan = cluster.credited();
+    EXPECT_EQ(reasons(plan, "r").contains("KAIReservationUnannotated"), !young);
+    EXPECT_EQ(deleted(plan), Names{});
+  }
 }
 
 }  // namespace

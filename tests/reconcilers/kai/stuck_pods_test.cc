@@ -34,35 +34,29 @@ void set_gpus(Node& node, std::int64_t gpus, const char* memory) {
   if (memory != nullptr) node.meta.labels.set("nvidia.com/gpu.memory", memory);
 }
 
-struct StuckRow {
-  const char* name;
-  std::function<void(KaiCluster&, WaitingPod&)> change;
-  const char* cause;  // Part of the message; empty: no finding.
-};
-
-void PrintTo(const StuckRow& row, std::ostream* out) {
-  *out << row.name;
+WaitingPod waiting_pod(const KaiCluster& cluster) {
+  WaitingPod out;
+  out.pod.meta.name = "p";
+  out.pod.meta.ns = Interned("team");
+  out.pod.meta.creation_timestamp = cluster.now - 1h;
+  out.pod.meta.labels.set("kai.scheduler/queue", "q");
+  out.pod.meta.annotations.set("gpu-fraction", "0.5");
+  out.pod.scheduler_name = Interned("kai-scheduler");
+  return out;
 }
 
-class StuckPods : public ::testing::TestWithParam<StuckRow> {};
-
-// A pod that has asked for half a GPU an hour ago, in a cluster that has room for it.
-TEST_P(StuckPods, AreNamedWithTheirCause) {
+// What is said, by a finding and by an Event, of a pod that has asked for half a GPU an hour ago, in a cluster that has
+// room for it; `cause`: a part of that, empty: nothing is said.
+void expect(const char* rule, const char* cause, const std::function<void(KaiCluster&, WaitingPod&)>& change) {
+  SCOPED_TRACE(rule);
   KaiCluster cluster;
   set_gpus(cluster.nodes.at("n1"), 2, "40960");
-  WaitingPod waiting;
-  waiting.pod.meta.name = "p";
-  waiting.pod.meta.ns = Interned("team");
-  waiting.pod.meta.creation_timestamp = cluster.now - 1h;
-  waiting.pod.meta.labels.set("kai.scheduler/queue", "q");
-  waiting.pod.meta.annotations.set("gpu-fraction", "0.5");
-  waiting.pod.scheduler_name = Interned("kai-scheduler");
-  cluster.waiting = {waiting};
-  GetParam().change(cluster, cluster.waiting.front());
+  cluster.waiting = {waiting_pod(cluster)};
+  change(cluster, cluster.waiting.front());
   const Plan plan = cluster.pass();
   const std::string said = message(plan, "p", kKaiPodStuck);
-  EXPECT_EQ(said.empty(), *GetParam().cause == '\0') << said;
-  EXPECT_NE(said.find(GetParam().cause), std::string::npos) << said;
+  EXPECT_EQ(said.empty(), *cause == '\0') << said;
+  EXPECT_NE(said.find(cause), std::string::npos) << said;
   const bool told = std::ranges::any_of(plan.actions, [](const PlannedAction& planned) {
     const auto* event = std::get_if<RecordEvent>(&planned.action);
     return event != nullptr && event->why.code == kKaiPodStuck && event->regarding.name == "p";
@@ -70,127 +64,104 @@ TEST_P(StuckPods, AreNamedWithTheirCause) {
   EXPECT_EQ(told, !said.empty());
 }
 
-void ask_memory(WaitingPod& waiting, const char* mib) {
+void ask(WaitingPod& waiting, const char* mib, const char* devices = nullptr) {
   waiting.pod.meta.annotations.erase("gpu-fraction");
   waiting.pod.meta.annotations.set("gpu-memory", mib);
+  if (devices != nullptr) waiting.pod.meta.annotations.set("gpu-fraction-num-devices", devices);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Causes, StuckPods,
-    ::testing::Values(
-        StuckRow{"nothing_to_see", [](KaiCluster&, WaitingPod&) {}, "has not created a BindRequest"},
-        StuckRow{"young", [](KaiCluster& c, WaitingPod& w) { w.pod.meta.creation_timestamp = c.now - 2min; }, ""},
-        StuckRow{"another_scheduler", [](KaiCluster&, WaitingPod& w) { w.pod.scheduler_name = Interned("mine"); }, ""},
-        StuckRow{"no_fraction", [](KaiCluster&, WaitingPod& w) { w.pod.meta.annotations.erase("gpu-fraction"); }, ""},
-        StuckRow{"the_configured_scheduler",
-                 [](KaiCluster& c, WaitingPod& w) {
-                   c.config().scheduler_name = "mine";
-                   w.pod.scheduler_name = Interned("mine");
-                 },
-                 "NotChosen"},
-        StuckRow{"sharing_off", [](KaiCluster& c, WaitingPod&) { c.config().gpu_sharing = false; },
-                 "GPU sharing is off (decided by spec.admission.gpuSharing)"},
-        StuckRow{"no_queue", [](KaiCluster&, WaitingPod& w) { w.pod.meta.labels.erase("kai.scheduler/queue"); },
-                 "no label kai.scheduler/queue"},
-        StuckRow{"another_queue_label",
-                 [](KaiCluster& c, WaitingPod&) { c.config().queue_label_key = "example.com/queue"; },
-                 "no label example.com/queue"},
-        StuckRow{"memory_that_fits", [](KaiCluster&, WaitingPod& w) { ask_memory(w, "40900"); }, "NotChosen"},
-        StuckRow{"too_much_memory", [](KaiCluster&, WaitingPod& w) { ask_memory(w, "40960"); },
-                 "the largest GPU has 40900 MiB"},
-        StuckRow{"no_memory_label",
-                 [](KaiCluster& c, WaitingPod& w) {
-                   c.nodes.at("n1").meta.labels.erase("nvidia.com/gpu.memory");
-                   ask_memory(w, "2000");
-                 },
-                 "node n1 does not have the label nvidia.com/gpu.memory"},
-        StuckRow{"a_memory_label_on_another_node_only",
-                 [](KaiCluster& c, WaitingPod& w) {
-                   set_gpus(c.nodes.at("n2"), 2, nullptr);
-                   ask_memory(w, "80000");
-                 },
-                 "node n2 does not have the label"},
-        StuckRow{"too_many_devices",
-                 [](KaiCluster&, WaitingPod& w) { w.pod.meta.annotations.set("gpu-fraction-num-devices", "9"); },
-                 "no node has more than 2"},
-        StuckRow{"as_many_devices_as_there_are",
-                 [](KaiCluster&, WaitingPod& w) { w.pod.meta.annotations.set("gpu-fraction-num-devices", "2"); },
-                 "NotChosen"},
-        StuckRow{"a_missing_runtime_class",
-                 [](KaiCluster& c, WaitingPod&) {
-                   RuntimeClass other;
-                   other.meta.name = "other";
-                   c.world.kai.runtime_classes.apply(other);
-                   c.world.kai.runtime_classes.mark_synced();
-                 },
-                 "RuntimeClass nvidia does not exist"},
-        StuckRow{"no_runtime_class_at_all",
-                 [](KaiCluster& c, WaitingPod&) { c.world.kai.runtime_classes.mark_synced(); },
-                 "RuntimeClass nvidia does not exist"},
-        StuckRow{"so_many_gpus_of_that_size_on_no_node",
-                 [](KaiCluster& c, WaitingPod& w) {
-                   set_gpus(c.nodes.at("n1"), 8, "16384");
-                   set_gpus(c.nodes.at("n2"), 1, "81920");
-                   ask_memory(w, "50000");
-                   w.pod.meta.annotations.set("gpu-fraction-num-devices", "4");
-                 },
-                 "50000 MiB on each of 4 GPUs, but the largest GPU of a node with 4 of them has 16300 MiB"},
-        StuckRow{"so_many_gpus_on_a_node_without_the_label",
-                 [](KaiCluster& c, WaitingPod& w) {
-                   c.nodes.at("n1").allocatable[Interned("nvidia.com/gpu")] = 8;
-                   c.nodes.at("n1").meta.labels.erase("nvidia.com/gpu.memory");
-                   set_gpus(c.nodes.at("n2"), 1, "81920");
-                   ask_memory(w, "50000");
-                   w.pod.meta.annotations.set("gpu-fraction-num-devices", "4");
-                 },
-                 "node n1 does not have the label"},
-        StuckRow{"so_many_gpus_of_that_size_on_one_of_the_nodes",
-                 [](KaiCluster& c, WaitingPod& w) {
-                   set_gpus(c.nodes.at("n2"), 4, "81920");
-                   ask_memory(w, "50000");
-                   w.pod.meta.annotations.set("gpu-fraction-num-devices", "4");
-                 },
-                 "NotChosen"},
-        StuckRow{"what_kai_counts_without_a_label_is_enough",
-                 [](KaiCluster& c, WaitingPod& w) {
-                   c.nodes.at("n1").meta.labels.erase("nvidia.com/gpu.memory");
-                   ask_memory(w, "100");
-                 },
-                 "NotChosen"},
-        StuckRow{"a_scaling_pod_of_a_namespace_of_its_own",
-                 [](KaiCluster& c, WaitingPod&) {
-                   c.config().scale_namespace = "scale";
-                   WaitingPod scaling;
-                   scaling.pod.meta.name = "s";
-                   scaling.pod.meta.ns = Interned("scale");
-                   c.waiting.push_back(scaling);
-                 },
-                 "the scaling pod scale/s is not scheduled"},
-        StuckRow{"a_scaling_pod",
-                 [](KaiCluster& c, WaitingPod&) {
-                   WaitingPod scaling;
-                   scaling.pod.meta.name = "s";
-                   scaling.pod.meta.ns = Interned("kai-scale-adjust");
-                   c.waiting.push_back(scaling);
-                 },
-                 "the scaling pod kai-scale-adjust/s is not scheduled"},
-        StuckRow{"a_bind_that_fails",
-                 [](KaiCluster& c, WaitingPod&) { c.request("p", "g", "Pending").failed_attempts = 4; },
-                 "its BindRequest for node n1 is Pending after 4 failed attempts"},
-        StuckRow{"a_reservation_that_is_evicted_at_once",
-                 [](KaiCluster& c, WaitingPod& w) {
-                   c.nodes.at("n1").taints = {no_execute("maintenance")};
-                   w.tolerations = {exists("maintenance")};
-                   c.request("p", "g", "Pending");
-                 },
-                 "node n1 has the taint maintenance:NoExecute"},
-        StuckRow{"a_taint_that_the_pod_does_not_tolerate_either",
-                 [](KaiCluster& c, WaitingPod&) {
-                   c.nodes.at("n1").taints = {no_execute("maintenance")};
-                   c.request("p", "g", "Pending");
-                 },
-                 "BindFails"}),
-    [](const auto& row) { return std::string(row.param.name); });
+void lose_memory_label(KaiCluster& c) {
+  c.nodes.at("n1").meta.labels.erase("nvidia.com/gpu.memory");
+}
+
+TEST(StuckPods, AreThoseOfKaiThatWaitForLong) {
+  expect("all is well", "has not created a BindRequest", [](auto&, auto&) {});
+  expect("young", "", [](auto& c, auto& w) { w.pod.meta.creation_timestamp = c.now - 2min; });
+  expect("another scheduler", "", [](auto&, auto& w) { w.pod.scheduler_name = Interned("mine"); });
+  expect("no fraction", "", [](auto&, auto& w) { w.pod.meta.annotations.erase("gpu-fraction"); });
+  expect("the configured scheduler", "NotChosen", [](auto& c, auto& w) {
+    c.config().scheduler_name = "mine";
+    w.pod.scheduler_name = Interned("mine");
+  });
+}
+
+TEST(StuckPods, AreNamedWithWhatIsMissing) {
+  expect("sharing is off", "GPU sharing is off (decided by spec.admission.gpuSharing)",
+         [](auto& c, auto&) { c.config().gpu_sharing = false; });
+  expect("no queue", "no label kai.scheduler/queue",
+         [](auto&, auto& w) { w.pod.meta.labels.erase("kai.scheduler/queue"); });
+  expect("another queue label", "no label example.com/queue",
+         [](auto& c, auto&) { c.config().queue_label_key = "example.com/queue"; });
+  for (const char* name : {"other", ""}) {
+    expect("a missing RuntimeClass", "RuntimeClass nvidia does not exist", [name](auto& c, auto&) {
+      RuntimeClass other;
+      other.meta.name = name;
+      if (*name != '\0') c.world.kai.runtime_classes.apply(other);
+      c.world.kai.runtime_classes.mark_synced();
+    });
+  }
+  for (const char* ns : {"kai-scale-adjust", "scale"}) {
+    const std::string said = std::string("the scaling pod ") + ns + "/s is not scheduled";
+    expect(ns, said.c_str(), [ns](auto& c, auto&) {
+      if (std::string_view(ns) == "scale") c.config().scale_namespace = "scale";
+      WaitingPod scaling;
+      scaling.pod.meta.name = "s";
+      scaling.pod.meta.ns = Interned(ns);
+      c.waiting.push_back(scaling);
+    });
+  }
+}
+
+TEST(StuckPods, AreNamedWithTheGpusThatTheyAskForInVain) {
+  expect("memory that fits", "NotChosen", [](auto&, auto& w) { ask(w, "40900"); });
+  expect("too much memory", "the largest GPU has 40900 MiB", [](auto&, auto& w) { ask(w, "40960"); });
+  expect("no memory label", "node n1 does not have the label nvidia.com/gpu.memory", [](auto& c, auto& w) {
+    lose_memory_label(c);
+    ask(w, "2000");
+  });
+  expect("what KAI counts without a label is enough", "NotChosen", [](auto& c, auto& w) {
+    lose_memory_label(c);
+    ask(w, "100");
+  });
+  expect("a memory label on another node only", "node n2 does not have the label", [](auto& c, auto& w) {
+    set_gpus(c.nodes.at("n2"), 2, nullptr);
+    ask(w, "80000");
+  });
+  expect("too many devices", "no node has more than 2",
+         [](auto&, auto& w) { w.pod.meta.annotations.set("gpu-fraction-num-devices", "9"); });
+  expect("as many devices as there are", "NotChosen",
+         [](auto&, auto& w) { w.pod.meta.annotations.set("gpu-fraction-num-devices", "2"); });
+  expect("so many GPUs of that size on no node",
+         "50000 MiB on each of 4 GPUs, but the largest GPU of a node with 4 of them has 16300 MiB",
+         [](auto& c, auto& w) {
+           set_gpus(c.nodes.at("n1"), 8, "16384");
+           set_gpus(c.nodes.at("n2"), 1, "81920");
+           ask(w, "50000", "4");
+         });
+  expect("so many GPUs on a node without the label", "node n1 does not have the label", [](auto& c, auto& w) {
+    set_gpus(c.nodes.at("n1"), 8, nullptr);
+    lose_memory_label(c);
+    set_gpus(c.nodes.at("n2"), 1, "81920");
+    ask(w, "50000", "4");
+  });
+  expect("so many GPUs of that size on one of the nodes", "NotChosen", [](auto& c, auto& w) {
+    set_gpus(c.nodes.at("n2"), 4, "81920");
+    ask(w, "50000", "4");
+  });
+}
+
+TEST(StuckPods, AreNamedWithTheBindThatFails) {
+  expect("again and again", "its BindRequest for node n1 is Pending after 4 failed attempts",
+         [](auto& c, auto&) { c.request("p", "g", "Pending").failed_attempts = 4; });
+  for (const bool tolerated : {true, false}) {
+    expect("on a node with a taint", tolerated ? "node n1 has the taint maintenance:NoExecute" : "BindFails",
+           [tolerated](auto& c, auto& w) {
+             c.nodes.at("n1").taints = {no_execute("maintenance")};
+             if (tolerated) w.tolerations = {exists("maintenance")};
+             c.request("p", "g", "Pending");
+           });
+  }
+}
 
 TEST(WaitingPods, AreListedNowAndThenWhereKaiIsServed) {
   KaiCluster cluster;
@@ -210,13 +181,8 @@ TEST(WaitingPods, AreListedNowAndThenWhereKaiIsServed) {
 
 TEST(WaitingPods, AreNotJudgedByAnOldList) {
   KaiCluster cluster;
-  WaitingPod scaling;
   cluster.lookups_answered = false;
-  WaitingPod waiting;
-  waiting.pod.meta.name = "p";
-  waiting.pod.meta.annotations.set("gpu-fraction", "0.5");
-  waiting.pod.scheduler_name = Interned("kai-scheduler");
-  cluster.world.kai.lookups.waiting = LookupResults::Waiting{one_look(cluster.now), {waiting}};
+  cluster.world.kai.lookups.waiting = LookupResults::Waiting{one_look(cluster.now), {waiting_pod(cluster)}};
   EXPECT_FALSE(message(cluster.pass(), "p", kKaiPodStuck).empty());
   cluster.now += 10min;
   EXPECT_TRUE(message(cluster.pass(), "p", kKaiPodStuck).empty());
@@ -231,30 +197,21 @@ TEST(KaiGpuMemory, IsWhatKaisSchedulerMakesOfTheLabel) {
 }
 
 TEST(ReservationTolerations, AreNamedWhereATaintTakesTheReservationAndLeavesItsConsumer) {
-  struct {
-    const char* name;
-    std::function<void(KaiCluster&)> change;
-    bool told;
-  } rows[] = {
-      {"the consumer alone tolerates it", [](KaiCluster&) {}, true},
-      {"both do",
-       [](KaiCluster& c) { c.pods.at({"kai-resource-reservation", "r"}).tolerations = {exists("maintenance")}; },
-       false},
-      {"neither does", [](KaiCluster& c) { c.pods.at({"team", "p"}).tolerations.clear(); }, false},
-      {"the taint only keeps new pods away",
-       [](KaiCluster& c) { c.nodes.at("n1").taints.front().effect = Interned("NoSchedule"); }, false},
-      {"another node has it", [](KaiCluster& c) { std::swap(c.nodes.at("n1").taints, c.nodes.at("n2").taints); },
-       false},
-      {"the consumer has ended", [](KaiCluster& c) { c.pods.at({"team", "p"}).phase = Interned("Failed"); }, false},
-  };
-  for (const auto& row : rows) {
+  const auto expect = [](const char* rule, bool told, const Change& change) {
     KaiCluster cluster;
     cluster.nodes.at("n1").taints = {no_execute("maintenance")};
     cluster.reservation("r", "g");
     cluster.consumer("p", "g").tolerations = {exists("maintenance")};
-    row.change(cluster);
-    EXPECT_EQ(reasons(cluster.pass(), "r").contains(std::string(kKaiNoToleration)), row.told) << row.name;
-  }
+    change(cluster);
+    EXPECT_EQ(reasons(cluster.pass(), "r").contains(std::string(kKaiNoToleration)), told) << rule;
+  };
+  expect("the consumer alone tolerates it", true, [](auto&) {});
+  expect("both do", false, [](auto& c) { r(c).tolerations = {exists("maintenance")}; });
+  expect("neither does", false, [](auto& c) { c.pods.at({"team", "p"}).tolerations.clear(); });
+  expect("the taint only keeps new pods away", false,
+         [](auto& c) { c.nodes.at("n1").taints.front().effect = Interned("NoSchedule"); });
+  expect("another node has it", false, [](auto& c) { std::swap(c.nodes.at("n1").taints, c.nodes.at("n2").taints); });
+  expect("the consumer has ended", false, [](auto& c) { c.pods.at({"team", "p"}).phase = Interned("Failed"); });
 }
 
 TEST(KaiProjection, LeavesOutTolerationsThatEndByThemselves) {

@@ -12,19 +12,16 @@ namespace gso::test::truth_check_test {
 namespace {
 
 using namespace std::chrono_literals;
-using Names = std::set<std::string>;
 
-std::set<std::string> told_by_event(const Plan& plan) {
-  std::set<std::string> out;
-  for (const PlannedAction& planned : plan.actions) {
-    if (const auto* event = std::get_if<RecordEvent>(&planned.action)) out.insert(event->why.code);
+class TruthCheck : public ReservationGc {
+ protected:
+  void refresh(KaiIndex& index) {
+    cluster.apply();
+    index.refresh(cluster.world, cluster.settings);
   }
-  return out;
-}
+};
 
-TEST(TruthCheck, NamesReservationsThatKaiCountsAsFree) {
-  KaiCluster cluster;
-  cluster.reservation("r", "g");
+TEST_F(TruthCheck, NamesReservationsThatKaiCountsAsFree) {
   EXPECT_FALSE(reasons(cluster.run(120s), "n1").contains(std::string(kKaiMismatch)));  // A bind may take that long.
   const Plan plan = cluster.run(60s);
   EXPECT_TRUE(reasons(plan, "n1").contains(std::string(kKaiMismatch)));
@@ -32,24 +29,14 @@ TEST(TruthCheck, NamesReservationsThatKaiCountsAsFree) {
   EXPECT_NE(message(plan, "n1", kKaiMismatch).find("kai-resource-reservation/r"), std::string::npos);
 }
 
-TEST(TruthCheck, CountsNoGpuForAReservationThatHasEnded) {
-  KaiCluster cluster;
-  cluster.reservation("r", "g").phase = Interned("Failed");
+TEST_F(TruthCheck, CountsNoGpuForAReservationThatHasEnded) {
+  r(cluster).phase = Interned("Failed");
   cluster.reservation("s", "h").meta.deletion_timestamp = cluster.now;
   EXPECT_EQ(reasons(cluster.run(180s), "n1"), Names{});
 }
 
-TEST(TruthCheck, NamesConsumersWithoutAReservation) {
-  KaiCluster cluster;
-  cluster.consumer("p", "g");
-  const Plan plan = cluster.run(180s);
-  EXPECT_NE(message(plan, "n1", kKaiMismatch).find("team/p"), std::string::npos);
-}
-
 // The binder goes by the namespace: it holds their GPU, although the scheduler does not know it any more.
-TEST(TruthCheck, TakesAReservationUnderAFormerAppLabelForNoConsumer) {
-  KaiCluster cluster;
-  cluster.reservation("r", "g");
+TEST_F(TruthCheck, TakesAReservationUnderAFormerAppLabelForNoConsumer) {
   cluster.consumer("p", "g");
   cluster.config().reservation_app_label = "new";
   const Plan plan = cluster.run(180s);
@@ -60,9 +47,8 @@ TEST(TruthCheck, TakesAReservationUnderAFormerAppLabelForNoConsumer) {
   EXPECT_NE(message(cluster.run(180s), "n1", kKaiMismatch).find("team/p"), std::string::npos);
 }
 
-TEST(TruthCheck, SaysNothingOfANodeWithoutAName) {
-  KaiCluster cluster;
-  cluster.reservation("r", "g", "");
+TEST_F(TruthCheck, SaysNothingOfANodeWithoutAName) {
+  r(cluster).node_name = Interned();
   const Plan plan = cluster.run(300s);
   EXPECT_EQ(reasons(plan, ""), Names{});
   std::set<std::string> about;
@@ -75,17 +61,13 @@ TEST(TruthCheck, SaysNothingOfANodeWithoutAName) {
   EXPECT_EQ(about, Names{"r"});
 }
 
-TEST(TruthCheck, NamesExtraReservations) {
-  KaiCluster cluster;
-  cluster.reservation("r", "g");
+TEST_F(TruthCheck, NamesExtraReservations) {
   cluster.reservation("s", "g", "n1", "GPU-b");
   cluster.consumer("p", "g");
   EXPECT_NE(message(cluster.run(180s), "n1", kKaiMismatch).find("more than one reservation"), std::string::npos);
 }
 
-TEST(TruthCheck, IsSatisfiedByMultiDeviceConsumersAndByBindsInProgress) {
-  KaiCluster cluster;
-  cluster.reservation("r", "g");
+TEST_F(TruthCheck, IsSatisfiedByMultiDeviceConsumersAndByBindsInProgress) {
   cluster.multi_consumer("p", {"g"});
   cluster.reservation("s", "h", "n2", "GPU-b");
   cluster.request("q", "h", "Pending");
@@ -95,53 +77,39 @@ TEST(TruthCheck, IsSatisfiedByMultiDeviceConsumersAndByBindsInProgress) {
 }
 
 // The watches select by the plain label, which such a pod does not have: only its BindRequest names it.
-TEST(TruthCheck, NamesMultiDeviceConsumersWithoutAReservation) {
-  using Change = void (*)(KaiCluster&);
-  const struct {
-    const char* name;
-    Change change;
-    const char* told;  // Part of the message; empty: nothing.
-  } rows[] = {
-      {"neither group has one", [](KaiCluster&) {}, "team/p"},
-      {"one has", [](KaiCluster& c) { c.reservation("r", "h"); }, "team/p"},
-      {"one has it on another node",
-       [](KaiCluster& c) {
-         c.reservation("r", "h");
-         c.reservation("s", "g", "n2");
-       },
-       "team/p"},
-      {"both have",
-       [](KaiCluster& c) {
-         c.reservation("r", "h");
-         c.reservation("s", "g", "n1", "GPU-b");
-       },
-       ""},
-      {"it has ended", [](KaiCluster& c) { c.pods.at({"team", "p"}).phase = Interned("Succeeded"); }, ""},
-      {"it is gone", [](KaiCluster& c) { c.pods.erase({"team", "p"}); }, ""},
-      {"it is being bound", [](KaiCluster& c) { c.requests.at({"team", "p"}).phase = Interned("Pending"); }, ""},
-      {"its label was lost", [](KaiCluster& c) { c.pods.at({"team", "p"}).meta.labels = StringMap(); }, "team/p"},
-  };
-  for (const bool replicas : {false, true}) {
-    for (const auto& row : rows) {
+TEST(MultiDeviceConsumers, AreNamedWhereTheyHaveNoReservation) {
+  // Whether the pod is named, and whether it counts as one that uses GPUs of its node.
+  const auto expect = [](const char* rule, bool told, bool uses, const Change& change) {
+    for (const bool replicas : {false, true}) {
       KaiCluster cluster;
       if (replicas) cluster.nodes.at("n1").meta.labels.set("nvidia.com/gpu.replicas", "4");
       cluster.multi_consumer("p", {"g", "h"});
       cluster.request("p", "g", "Succeeded").groups = {Interned("g"), Interned("h")};
-      row.change(cluster);
+      change(cluster);
       const Plan plan = cluster.run(180s);
       const std::string text = message(plan, "n1", kKaiMismatch);
-      EXPECT_NE(text.find(row.told), std::string::npos) << row.name << ": " << text;
-      EXPECT_EQ(text.find("team/p") != std::string::npos, *row.told != '\0') << row.name << ": " << text;
-      const bool uses = *row.told != '\0' || std::string_view(row.name) == "both have";
+      EXPECT_EQ(text.find("team/p") != std::string::npos, told) << rule << ": " << text;
       const std::string shared = message(plan, "n1", kKaiOnSharedNode);
-      const bool in_progress = std::string_view(row.name) == "it is being bound";
-      EXPECT_EQ(!shared.empty(), replicas && (uses || in_progress)) << row.name << ": " << shared;
+      EXPECT_EQ(!shared.empty(), replicas && uses) << rule << ": " << shared;
     }
-  }
+  };
+  expect("neither group has one", true, true, [](auto&) {});
+  expect("one has", true, true, [](auto& c) { c.reservation("r", "h"); });
+  expect("one has it on another node", true, true, [](auto& c) {
+    c.reservation("r", "h");
+    c.reservation("s", "g", "n2");
+  });
+  expect("both have", false, true, [](auto& c) {
+    c.reservation("r", "h");
+    c.reservation("s", "g", "n1", "GPU-b");
+  });
+  expect("it has ended", false, false, [](auto& c) { c.pods.at({"team", "p"}).phase = Interned("Succeeded"); });
+  expect("it is gone", false, false, [](auto& c) { c.pods.erase({"team", "p"}); });
+  expect("it is being bound", false, true, [](auto& c) { c.requests.at({"team", "p"}).phase = Interned("Pending"); });
+  expect("its label was lost", true, true, [](auto& c) { c.pods.at({"team", "p"}).meta.labels = StringMap(); });
 }
 
-TEST(TruthCheck, LooksUpNoMoreThanSoManyPodsInASweep) {
-  KaiCluster cluster;
+TEST_F(TruthCheck, LooksUpNoMoreThanSoManyPodsInASweep) {
   for (int i = 0; i < 200; ++i) {
     const std::string name = "p" + std::to_string(i);
     cluster.request(name, "g-" + name, "Succeeded");
@@ -152,72 +120,48 @@ TEST(TruthCheck, LooksUpNoMoreThanSoManyPodsInASweep) {
   EXPECT_EQ(cluster.world.kai.lookups.pods.size(), 64u);
 }
 
-TEST(TruthCheck, LooksUpNothingWhereTheReservationsAreThere) {
-  KaiCluster cluster;
-  cluster.reservation("r", "g");
+TEST_F(TruthCheck, LooksUpNothingWhereTheReservationsAreThere) {
   cluster.multi_consumer("p", {"g"});
   cluster.request("p", "g", "Succeeded");
-  cluster.apply();
   KaiIndex index;
   index.attach(cluster.world);
-  index.refresh(cluster.world, cluster.settings);
+  refresh(index);
   EXPECT_TRUE(index.unreserved().empty());
   cluster.pods.erase({"kai-resource-reservation", "r"});
-  cluster.apply();
-  index.refresh(cluster.world, cluster.settings);
+  refresh(index);
   EXPECT_EQ(index.unreserved().size(), 1u);
   cluster.requests.clear();
-  cluster.apply();
-  index.refresh(cluster.world, cluster.settings);
+  refresh(index);
   EXPECT_TRUE(index.unreserved().empty());
 }
 
-TEST(TruthCheck, SaysNothingBeforeMultiDeviceConsumersHaveBeenListed) {
-  KaiCluster cluster;
+TEST_F(TruthCheck, SaysNothingBeforeMultiDeviceConsumersHaveBeenListed) {
   cluster.lookups_answered = false;
-  cluster.reservation("r", "g");
   EXPECT_EQ(reasons(cluster.run(300s), "n1"), Names{});
 }
 
-TEST(TruthCheck, NamesAGpuThatTwoGroupsClaim) {
-  struct {
-    const char* name;
-    std::function<void(KaiCluster&)> change;
-    bool told;
-  } rows[] = {
-      {"two groups", [](KaiCluster&) {}, true},
-      {"one group",
-       [](KaiCluster& c) { c.pods.at({"kai-resource-reservation", "s"}).meta.labels.set(kai::kGroupLabel, "g"); },
-       false},
-      {"another GPU",
-       [](KaiCluster& c) {
-         c.pods.at({"kai-resource-reservation", "s"}).meta.annotations.set(kai::kDeviceAnnotation, "GPU-b");
-       },
-       false},
-      {"another node", [](KaiCluster& c) { c.pods.at({"kai-resource-reservation", "s"}).node_name = Interned("n2"); },
-       false},
-      {"one has ended", [](KaiCluster& c) { c.pods.at({"kai-resource-reservation", "s"}).phase = Interned("Failed"); },
-       false},
-      {"one is gone", [](KaiCluster& c) { c.pods.erase({"kai-resource-reservation", "s"}); }, false},
-  };
-  for (const auto& row : rows) {
+TEST(ClaimedGpus, AreNamedWithTheGroupsThatClaimThem) {
+  const auto expect = [](const char* rule, bool told, const std::function<void(KaiCluster&, KaiPod&)>& change) {
     KaiCluster cluster;
     cluster.reservation("r", "g");
     cluster.consumer("p", "g");
-    cluster.reservation("s", "h");
+    KaiPod& other = cluster.reservation("s", "h");
     cluster.consumer("q", "h");
     EXPECT_TRUE(reasons(cluster.pass(), "n1").contains(std::string(kKaiClaimedTwice)));
-    row.change(cluster);
+    change(cluster, other);
     const Plan plan = cluster.pass();
-    EXPECT_EQ(reasons(plan, "n1").contains(std::string(kKaiClaimedTwice)), row.told) << row.name;
-    EXPECT_EQ(told_by_event(plan).contains(std::string(kKaiClaimedTwice)), row.told) << row.name;
-    if (row.told) {
-      const std::string text = message(plan, "n1", kKaiClaimedTwice);
-      EXPECT_NE(text.find("kai-resource-reservation/r (group g), kai-resource-reservation/s (group h)"),
-                std::string::npos)
-          << text;
-    }
-  }
+    EXPECT_EQ(told_by_event(plan).contains(std::string(kKaiClaimedTwice)), told) << rule;
+    const std::string text = message(plan, "n1", kKaiClaimedTwice);
+    EXPECT_EQ(text.empty(), !told) << rule;
+    const bool both = text.contains("kai-resource-reservation/r (group g), kai-resource-reservation/s (group h)");
+    EXPECT_EQ(both, told) << rule << ": " << text;
+  };
+  expect("two groups", true, [](auto&, auto&) {});
+  expect("one group", false, [](auto&, auto& s) { s.meta.labels.set(kai::kGroupLabel, "g"); });
+  expect("another GPU", false, [](auto&, auto& s) { s.meta.annotations.set(kai::kDeviceAnnotation, "GPU-b"); });
+  expect("another node", false, [](auto&, auto& s) { s.node_name = Interned("n2"); });
+  expect("one has ended", false, [](auto&, auto& s) { s.phase = Interned("Failed"); });
+  expect("one is gone", false, [](auto& c, auto& s) { c.pods.erase(s.meta.key()); });
 }
 
 TEST(Exclusivity, ReportsWhereKaiSharesGpusThatThePluginServesAsReplicas) {
@@ -241,24 +185,20 @@ TEST(Exclusivity, ReportsWhereKaiSharesGpusThatThePluginServesAsReplicas) {
   }
 }
 
-TEST(KaiIndex, CountsWhatIsOnANode) {
-  KaiCluster cluster;
-  cluster.reservation("r", "g");
+TEST_F(TruthCheck, CountsWhatIsOnANode) {
   cluster.consumer("p", "g");
   cluster.consumer("done", "g").phase = Interned("Succeeded");
   cluster.request("p", "g", "Succeeded");
   cluster.request("q", "h", "Pending");
   KaiIndex index;
   index.attach(cluster.world);
-  cluster.apply();
-  index.refresh(cluster.world, cluster.settings);
+  refresh(index);
   EXPECT_EQ(index.use_of("n1"), "1 reservation, 1 fraction pod, 1 unfinished BindRequest");
   EXPECT_EQ(index.use_of("n2"), "");
   EXPECT_EQ(index.take_changed_nodes(), std::vector<std::string>{"n1"});
   cluster.pods.clear();
   cluster.requests.clear();
-  cluster.apply();
-  index.refresh(cluster.world, cluster.settings);
+  refresh(index);
   EXPECT_EQ(index.use_of("n1"), "");
   EXPECT_TRUE(index.groups().empty());
   EXPECT_TRUE(index.attention().empty());

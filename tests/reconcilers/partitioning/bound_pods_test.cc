@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -95,12 +96,11 @@ TEST(BoundPods, TheTimeOfTheirBindingIsThatOfTheirConditionPodScheduledOrOfTheir
 
 // Source: k8s.io/component-helpers, resource.PodRequests.
 TEST(BoundPods, CpusAndMemoryAreCountedAsTheSchedulerDoes) {
-  struct Row {
+  const struct {
     const char* spec;
     std::int64_t cpu;
     std::int64_t memory;
-  };
-  const Row rows[] = {
+  } rows[] = {
       {R"({"containers":[{"resources":{"requests":{"cpu":"500m","memory":"1Ki"}}},{"resources":{"requests":{"cpu":2}}}]})",
        2500, 1024},
       // The API server takes limits for requests that are missing.
@@ -119,7 +119,7 @@ TEST(BoundPods, CpusAndMemoryAreCountedAsTheSchedulerDoes) {
        6000, 7},
       {R"({"containers":[{"name":"c"}]})", 0, 0},
   };
-  for (const Row& row : rows) {
+  for (const auto& row : rows) {
     const SlicePod pod = pod_of(row.spec);
     EXPECT_EQ(pod.needs.cpu, row.cpu) << row.spec;
     EXPECT_EQ(pod.needs.memory, row.memory) << row.spec;
@@ -135,39 +135,38 @@ TEST(BoundPods, ThatAskForNoGpuAreKeptForTheirCpusAlone) {
   EXPECT_FALSE(pod_of(asks).node_selector.empty());
 }
 
-// One GPU; the node has so many CPUs, 8 GiB, and room for ten pods.
-Json requests(const std::string& cpu, const std::string& memory) {
-  return {{"name", "main"}, {"image", "app:1"}, {"resources", {{"requests", {{"cpu", cpu}, {"memory", memory}}}}}};
+PodOptions asking(const std::string& cpu, const std::string& memory, int priority, const std::string& node = {}) {
+  const Json requests = {{"cpu", cpu}, {"memory", memory}};
+  const Json container = {{"name", "main"}, {"image", "app:1"}, {"resources", {{"requests", requests}}}};
+  return {.priority = priority, .node = node, .spec = {{"containers", {container}}}};
 }
 
-TEST(BoundPods, LeaveTheirNodeSoManyCpusAndSoMuchMemoryForAPodThatWaits) {
-  struct Row {
-    const char* cpu;
-    const char* memory;
-    int priority;  // Of the pod that is there; the other one has 5.
-    bool served;
-  };
-  const Row rows[] = {
-      {"4", "1Gi", 5, true},
-      {"5", "1Gi", 5, false},
-      {"4", "7Gi", 5, false},
-      {"5", "1Gi", 4, true},  // The scheduler can preempt it.
-  };
-  for (const Row& row : rows) {
+TEST(BoundPods, LeaveTheirNodeSoManyCpusSoMuchMemoryAndSoManyPlacesForAPodThatWaits) {
+  // The node has 8 CPUs, 8 GiB, and room for three pods; `refusal`: a part of the Event, empty: the pod gets its slice.
+  const auto expect = [](const char* rule, const char* refusal, const std::function<void(SliceCluster&)>& there) {
     SliceCluster cluster;
-    Json& node = cluster.node("n", 1, 40'960);
-    node["status"]["allocatable"]["cpu"] = "8";
-    node["status"]["allocatable"]["memory"] = "8Gi";
-    node["status"]["allocatable"]["pods"] = "10";
-    cluster.pod("there", {},
-                {.priority = row.priority, .node = "n", .spec = {{"containers", {requests(row.cpu, row.memory)}}}});
-    cluster.pod("waits", {10}, {.priority = 5, .spec = {{"containers", {requests("4", "2Gi")}}}});
+    cluster.node("n", 1, 40'960)["status"]["allocatable"].update({{"cpu", "8"}, {"memory", "8Gi"}, {"pods", "3"}});
+    there(cluster);
+    cluster.pod("waits", {10}, asking("4", "2Gi", 5));
     cluster.plan();
     cluster.wait(60s);
     const Plan plan = cluster.plan();
-    EXPECT_EQ(writes_of(plan).empty(), !row.served) << row.cpu << " " << row.memory << " " << row.priority;
-    if (row.served) continue;
-    EXPECT_THAT(events_about(plan, "waits"), ElementsAre(HasSubstr("has 4 CPUs and 2048 MiB of memory left")));
+    EXPECT_EQ(writes_of(plan).empty(), *refusal != '\0') << rule;
+    if (*refusal != '\0') {
+      EXPECT_THAT(events_about(plan, "waits"), ElementsAre(HasSubstr(refusal))) << rule;
+    }
+  };
+  const char* left = "has 4 CPUs and 2048 MiB of memory left";
+  expect("enough", "", [](auto& c) { c.pod("there", {}, asking("4", "1Gi", 5, "n")); });
+  expect("too few CPUs", left, [](auto& c) { c.pod("there", {}, asking("5", "1Gi", 5, "n")); });
+  expect("too little memory", left, [](auto& c) { c.pod("there", {}, asking("4", "7Gi", 5, "n")); });
+  expect("the scheduler can preempt it", "", [](auto& c) { c.pod("there", {}, asking("5", "1Gi", 4, "n")); });
+  expect("it is nominated", left,
+         [](auto& c) { c.pod("first", {10}, asking("5", "1Gi", 9))["status"]["nominatedNodeName"] = "n"; });
+  for (const int there : {2, 3}) {
+    expect("pods on the node", there == 3 ? "; " : "", [there](auto& c) {
+      for (int i = 0; i < there; ++i) c.pod("p" + std::to_string(i), {}, {.priority = 5, .node = "n"});
+    });
   }
 }
 
@@ -180,32 +179,6 @@ TEST(BoundPods, KeepTheirSliceFromTheMomentInWhichTheyAreNominated) {
   cluster.settle();
   EXPECT_EQ(cluster.free("n"), (Slices{{0, {{10, 2}}}}));
   EXPECT_THAT(events_about(cluster.plan(), "beside"), ElementsAre(HasSubstr("planned on node n")));
-}
-
-TEST(BoundPods, KeepTheirCpusFromTheMomentInWhichTheyAreNominated) {
-  for (const bool nominated : {true, false}) {
-    SliceCluster cluster;
-    cluster.node("n", 1, 40'960)["status"]["allocatable"]["cpu"] = "8";
-    Json& first = cluster.pod("first", {10}, {.priority = 9, .spec = {{"containers", {requests("5", "1Gi")}}}});
-    if (nominated) first["status"]["nominatedNodeName"] = "n";
-    if (!nominated) cluster.remove("Pod", "first");
-    cluster.pod("waits", {10}, {.priority = 5, .spec = {{"containers", {requests("4", "2Gi")}}}});
-    const std::string said = nominated ? "has 4 CPUs and 2048 MiB of memory left" : "planned on node n";
-    EXPECT_THAT(events_about(cluster.plan(), "waits"), ElementsAre(HasSubstr(said)));
-  }
-}
-
-TEST(BoundPods, FillTheirNodeToTheNumberThatItTakes) {
-  for (const int there : {2, 3}) {
-    SliceCluster cluster;
-    Json& node = cluster.node("n", 1, 40'960);
-    node["status"]["allocatable"]["pods"] = "3";
-    for (int i = 0; i < there; ++i) cluster.pod("p" + std::to_string(i), {}, {.node = "n"});
-    cluster.pod("waits", {10});
-    cluster.plan();
-    cluster.wait(60s);
-    EXPECT_EQ(writes_of(cluster.plan()).empty(), there == 3) << there;
-  }
 }
 
 }  // namespace

@@ -1,17 +1,17 @@
 // Situations that node.partitioning must get right, one after the other.
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <iterator>
 #include <set>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
 #include "k8sclient/value/time.h"
+#include "reconcilers/model/policy.h"
 #include "reconcilers/partitioning/node_moves.h"
 #include "tests/reconcilers/partitioning/slice_cluster.h"
 
@@ -19,18 +19,10 @@ namespace gso::testing::partitioning_cases_test {
 namespace {
 
 using namespace std::chrono_literals;
-
-constexpr const char* kConfig = "nvidia.com/device-plugin.config";
-constexpr const char* kPresent = "nos.nebuly.com/gpu-partitioning";
-constexpr const char* kFormer = "nos.nebuly.ai/gpu-partitioning";
-constexpr const char* kMark = "gpusharing.dev/partitioning";
-
-Json& labels_of(SliceCluster& cluster, const std::string& node) {
-  return cluster.object("Node", node)["metadata"]["labels"];
-}
+using Change = std::function<void(SliceCluster&)>;
 
 Json mark_on(SliceCluster& cluster, const std::string& node) {
-  return Json::parse(cluster.object("Node", node)["metadata"]["annotations"][kMark].get<std::string>());
+  return Json::parse(cluster.annotations(node)[kMark].get<std::string>());
 }
 
 void renew_lease(SliceCluster& cluster, int version) {
@@ -50,12 +42,16 @@ bool has(const std::vector<std::string>& texts, std::string_view part) {
   return std::ranges::any_of(texts, [&](const std::string& text) { return text.contains(part); });
 }
 
-std::vector<PatchNode> patches_in(const Plan& plan) {
-  std::vector<PatchNode> out;
-  for (const PlannedAction& planned : plan.actions) {
-    if (const auto* patch = std::get_if<PatchNode>(&planned.action)) out.push_back(*patch);
-  }
-  return out;
+Json container_with(const std::string& resource, const std::string& count) {
+  return {{"containers", {{{"name", "c"}, {"image", "app:1"}, {"resources", {{"limits", {{resource, count}}}}}}}}};
+}
+
+// A node with one free GPU of 40 GB, and a pod that waits for 10 GB.
+SliceCluster waiting_pod() {
+  SliceCluster cluster;
+  cluster.node("n1", 1, 40960);
+  cluster.pod("p1", {10});
+  return cluster;
 }
 
 // Passes five minutes apart until one moves labels; its plan.
@@ -71,9 +67,7 @@ Plan until_moves(SliceCluster& cluster) {
 }
 
 TEST(PartitioningCases, WhileNosRenewsItsLeaseTheOperatorOnlyObserves) {
-  SliceCluster cluster;
-  cluster.node("n1", 1, 40960);
-  cluster.pod("p1", {10});
+  SliceCluster cluster = waiting_pod();
   for (int pass = 0; pass < 20; ++pass) {
     renew_lease(cluster, pass + 1);
     const Plan plan = cluster.plan();
@@ -86,20 +80,68 @@ TEST(PartitioningCases, WhileNosRenewsItsLeaseTheOperatorOnlyObserves) {
 }
 
 TEST(PartitioningCases, AReleasedLeaseHoldsNothing) {
-  SliceCluster cluster;
-  cluster.node("n1", 1, 40960);
-  cluster.pod("p1", {10});
+  SliceCluster cluster = waiting_pod();
   renew_lease(cluster, 1);
   cluster.object("Lease", "gpu-partitioner.nebuly.com")["spec"]["holderIdentity"] = "";
   EXPECT_EQ(cluster.settle(), 2);
 }
 
+TEST(PartitioningCases, WhatIsOnlyObservedIsSaidAndNotWritten) {
+  const auto expect = [](const char* object, const char* said, const Change& change) {
+    SCOPED_TRACE(said);
+    SliceCluster cluster = waiting_pod();
+    change(cluster);
+    EXPECT_EQ(cluster.settle(), 0);
+    const Plan plan = cluster.plan();
+    EXPECT_TRUE(has(findings_about(plan, object), said)) << ::testing::PrintToString(findings_about(plan, object));
+    const bool is_planned = has(events_about(plan, "p1"), "planned on node n1; partitioning is only observed");
+    EXPECT_EQ(is_planned, std::string_view(object) != "n1");
+  };
+  const char* map = "nos-device-plugin-configs";
+  expect(map, "It would change: node n1 gets 1 x 10 GiB (none before)",
+         [](auto& c) { c.mode = PartitioningMode::observe; });
+  // Its writes were once dropped without a word.
+  expect(map, "It would change: node n1 gets 1 x 10 GiB", [](auto& c) { c.settings.rollouts = PolicyMode::observe; });
+  expect("n1", "partitioning is switched off", [](auto& c) { c.mode = PartitioningMode::off; });
+  expect("n1", "gpusharing.dev/paused", [](auto& c) {
+    c.object("ConfigMap", "nos-device-plugin-configs")["metadata"]["annotations"]["gpusharing.dev/paused"] = "true";
+  });
+}
+
+TEST(PartitioningCases, ANodeThatMustNotBeCutIsNamedAndAnotherOneIsCut) {
+  const auto expect = [](const char* said, const Change& change) {
+    SCOPED_TRACE(said);
+    SliceCluster cluster = waiting_pod();
+    change(cluster);
+    EXPECT_EQ(cluster.settle(), 0);
+    const Plan plan = cluster.plan();
+    const auto findings = findings_about(plan, "n1");
+    EXPECT_TRUE(has(findings, said) || has(events_about(plan, "p1"), said)) << ::testing::PrintToString(findings);
+    EXPECT_LE(findings.size(), 1U);
+    cluster.node("n2", 1, 40960);
+    EXPECT_EQ(cluster.settle(), 2);
+    EXPECT_EQ(cluster.touched(), std::set<std::string>{"n2"});
+  };
+  expect("Ready, not cordoned", [](auto& c) { c.object("Node", "n1")["spec"]["unschedulable"] = true; });
+  expect("Ready, not cordoned",
+         [](auto& c) { c.object("Node", "n1")["status"]["conditions"][0]["status"] = "Unknown"; });
+  expect("gpusharing.dev/hold", [](auto& c) { c.annotations("n1")["gpusharing.dev/hold"] = "true"; });
+  expect("older than Volta", [](auto& c) { c.labels("n1")["nvidia.com/gpu.compute.major"] = "6"; });
+  expect("pod ns/training uses whole GPUs",
+         [](auto& c) { c.pod("training", {}, {.node = "n1", .spec = container_with("nvidia.com/gpu", "1")}); });
+}
+
+// The plugin hands out one slice to a container.
+TEST(PartitioningCases, AContainerThatAsksForTwoSlicesIsNotPlannedFor) {
+  SliceCluster cluster = waiting_pod();
+  cluster.pod("p1", {}, {.spec = container_with("nvidia.com/gpu-10gb", "2")});
+  EXPECT_EQ(cluster.settle(), 0);
+}
+
 TEST(PartitioningCases, TheFormerLabelAloneCountsAndThePresentOneComesWithTheFirstProfile) {
-  SliceCluster cluster;
-  cluster.node("n1", 1, 40960);
-  labels_of(cluster, "n1").erase(kPresent);
-  labels_of(cluster, "n1")[kFormer] = "mps";
-  cluster.pod("p1", {10});
+  SliceCluster cluster = waiting_pod();
+  cluster.labels("n1").erase(kPresent);
+  cluster.labels("n1")[kFormer] = "mps";
   const std::vector<PatchNode> patches = patches_in(until_moves(cluster));
   ASSERT_EQ(patches.size(), 1U);
   EXPECT_EQ(patches[0].set.at(kPresent), "mps");
@@ -108,29 +150,9 @@ TEST(PartitioningCases, TheFormerLabelAloneCountsAndThePresentOneComesWithTheFir
   EXPECT_TRUE(patches[0].resource_version.has_value()) << "a lost race is planned again";
 }
 
-TEST(PartitioningCases, ANodeThatIsNotReadyOrCordonedIsNotPlannedFor) {
-  for (const bool cordoned : {true, false}) {
-    SliceCluster cluster;
-    Json& node = cluster.node("n1", 1, 40960);
-    if (cordoned) {
-      node["spec"]["unschedulable"] = true;
-    } else {
-      node["status"]["conditions"][0]["status"] = "Unknown";
-    }
-    cluster.pod("p1", {10});
-    EXPECT_EQ(cluster.settle(), 0);
-    EXPECT_TRUE(has(events_about(cluster.plan(), "p1"), "Ready, not cordoned"));
-    cluster.node("n2", 1, 40960);
-    EXPECT_EQ(cluster.settle(), 2);
-    EXPECT_EQ(cluster.touched(), std::set<std::string>{"n2"});
-  }
-}
-
 TEST(PartitioningCases, AForeignProfileLabelIsReplacedAndRemembered) {
-  SliceCluster cluster;
-  cluster.node("n1", 1, 40960);
-  labels_of(cluster, "n1")[kConfig] = "team-profile";
-  cluster.pod("p1", {10});
+  SliceCluster cluster = waiting_pod();
+  cluster.labels("n1")[kConfig] = "team-profile";
   EXPECT_EQ(cluster.settle(), 2);
   EXPECT_TRUE(cluster.label("n1").starts_with("gso-n1-"));
   EXPECT_EQ(mark_on(cluster, "n1")["before"], "team-profile");
@@ -145,40 +167,13 @@ TEST(PartitioningCases, IdleSlicesAreRemovedOnlyIfThatIsSwitchedOn) {
     if (on) cluster.settings.partitioning.remove_idle_after = 1h;
     cluster.node("n1", 1, 40960, {{0, {{10, 1}}}}, {{0, {{10, 2}}}});
     cluster.pod("user", {10}, {.node = "n1"});
-    for (int pass = 0; pass < 20; ++pass) {
-      cluster.apply(cluster.plan());
-      if (pass == 10) {
-        EXPECT_EQ(cluster.free("n1"), (Slices{{0, {{10, 2}}}})) << "idle for 50 minutes";
-      }
-      cluster.wait(5min);
-    }
+    cluster.pass(11, 5min);
+    EXPECT_EQ(cluster.free("n1"), (Slices{{0, {{10, 2}}}})) << "idle for 50 minutes";
+    cluster.pass(9, 5min);
     EXPECT_EQ(cluster.touched().size(), on ? 1U : 0U);
     EXPECT_EQ(cluster.used("n1"), (Slices{{0, {{10, 1}}}}));
     EXPECT_EQ(cluster.free("n1"), on ? Slices{} : (Slices{{0, {{10, 2}}}}));
   }
-}
-
-Json container_with(const std::string& resource, const std::string& count) {
-  return {{"containers", {{{"name", "c"}, {"image", "app:1"}, {"resources", {{"limits", {{resource, count}}}}}}}}};
-}
-
-// The plugin hands out one slice to a container.
-TEST(PartitioningCases, AContainerThatAsksForTwoSlicesIsNotPlannedFor) {
-  SliceCluster cluster;
-  cluster.node("n1", 1, 40960);
-  cluster.pod("p1", {}, {.spec = container_with("nvidia.com/gpu-10gb", "2")});
-  EXPECT_EQ(cluster.settle(), 0);
-}
-
-TEST(PartitioningCases, ANodeWhereAPodUsesAWholeGpuIsLeftAlone) {
-  SliceCluster cluster;
-  cluster.node("n1", 2, 40960);
-  cluster.pod("training", {}, {.node = "n1", .spec = container_with("nvidia.com/gpu", "1")});
-  cluster.pod("p1", {10});
-  EXPECT_EQ(cluster.settle(), 0);
-  const auto findings = findings_about(cluster.plan(), "n1");
-  ASSERT_EQ(findings.size(), 1U);
-  EXPECT_NE(findings[0].find("pod ns/training uses whole GPUs"), std::string::npos);
 }
 
 // Both want the only GPU: the Event of the one with the higher priority names the node.
@@ -206,10 +201,7 @@ TEST(PartitioningCases, AFreeSliceThatAPodWaitsForIsNotIdle) {
   cluster.node("n1", 1, 40960, {}, {{0, {{10, 2}}}});
   cluster.pod("p1", {10});
   cluster.pod("p2", {10});
-  for (int pass = 0; pass < 20; ++pass) {
-    cluster.apply(cluster.plan());
-    cluster.wait(5min);
-  }
+  cluster.pass(20, 5min);
   EXPECT_TRUE(cluster.touched().empty());
 }
 
@@ -245,41 +237,37 @@ TEST(PartitioningCases, NoMoreLabelsMoveAtOnceThanTheBudgetAllows) {
   EXPECT_EQ(cluster.touched().size(), 3U);
 }
 
-TEST(PartitioningCases, AStatusOlderThanTheLastMoveIsNotPlannedFrom) {
+// Node n1 is on its way from two slices of 10 GB to one of 30.
+class DuringAMove : public ::testing::Test {
+ protected:
+  DuringAMove() {
+    cluster.node("n1", 1, 40960, {}, {{0, {{10, 2}}}});
+    cluster.pod("p1", {30});
+    cluster.apply(until_moves(cluster), false);
+  }
   SliceCluster cluster;
-  cluster.node("n1", 1, 40960, {}, {{0, {{10, 2}}}});
-  cluster.pod("p1", {30});
-  const Plan plan = until_moves(cluster);
-  cluster.apply(plan, false);
+};
+
+TEST_F(DuringAMove, TheStatusOfBeforeIsNotPlannedFrom) {
   cluster.pod("p2", {20});
   for (int pass = 0; pass < 3; ++pass) {
-    cluster.wait(3min);
-    const Plan next = cluster.plan();
-    EXPECT_TRUE(patches_in(next).empty()) << "the node still reports two slices of 10 GB";
-    cluster.apply(next, false);
+    EXPECT_TRUE(patches_in(cluster.pass(1, 3min, false)).empty()) << "the node still reports two slices of 10 GB";
   }
 }
 
-TEST(PartitioningCases, AMoveIsConfirmedByTheReportOfTheAgentAndByTheKubelet) {
-  SliceCluster cluster;
-  cluster.node("n1", 1, 40960, {}, {{0, {{10, 2}}}});
-  cluster.pod("p1", {30});
-  cluster.apply(until_moves(cluster), false);
+TEST_F(DuringAMove, ItIsConfirmedByTheReportOfTheAgentAndByTheKubelet) {
   cluster.report("n1");
-  cluster.object("Node", "n1")["status"]["allocatable"]["nvidia.com/gpu-30gb"] = "0";
+  Json& gpus = cluster.object("Node", "n1")["status"]["allocatable"]["nvidia.com/gpu-30gb"];
+  gpus = "0";
   cluster.pod("p2", {8});
   cluster.wait(1min);
   EXPECT_TRUE(events_about(cluster.plan(), "p2").empty()) << "the kubelet can hand out none of the new slices";
-  cluster.object("Node", "n1")["status"]["allocatable"]["nvidia.com/gpu-30gb"] = "1";
+  gpus = "1";
   EXPECT_TRUE(has(events_about(cluster.plan(), "p2"), "planned on node n1"));
 }
 
 // It would hear that no node can help, and then, a minute later, where it is planned.
-TEST(PartitioningCases, APodThatComesDuringAMoveHearsOfItOnceTheMoveIsOver) {
-  SliceCluster cluster;
-  cluster.node("n1", 1, 40960, {}, {{0, {{10, 2}}}});
-  cluster.pod("p1", {30});
-  cluster.apply(until_moves(cluster), false);
+TEST_F(DuringAMove, APodThatComesHearsOfItOnceTheMoveIsOver) {
   cluster.pod("p2", {8});
   cluster.pod("p3", {35});
   cluster.wait(1min);
@@ -292,7 +280,6 @@ TEST(PartitioningCases, APodThatComesDuringAMoveHearsOfItOnceTheMoveIsOver) {
   EXPECT_EQ(events_about(after, "p3"), events_about(during, "p3")) << "an Event of another text would be a second one";
 }
 
-// The pod's process holds memory of one GPU: as many slices elsewhere are of no use to it.
 // The scheduler gives a slice only to a pod that asks for its size, so only a plan could take it: by cutting it.
 TEST(PartitioningCases, ASmallerPodDoesNotTakeTheFinishedSliceOfALargerOneBeforeThatIsBound) {
   SliceCluster cluster;
@@ -323,10 +310,7 @@ TEST(PartitioningCases, SeveralSmallerPodsTakeTheFinishedSliceOfALargerOneOnlyIf
     cluster.plan();
     cluster.wait(99s);
     EXPECT_TRUE(writes_of(cluster.plan()).empty()) << bound;
-    if (bound) {
-      cluster.object("Pod", "large")["spec"]["nodeName"] = "n";
-      cluster.object("Pod", "large")["status"]["phase"] = "Running";
-    }
+    if (bound) cluster.bind("large", "n");
     cluster.settle();
     EXPECT_EQ(cluster.label("n") == key, bound);
     EXPECT_EQ(cluster.free("n")[0][5], bound ? 0 : 2);
@@ -352,31 +336,6 @@ TEST(PartitioningCases, AKeyKeepsPodsOnlyWithTheirSlicesOnTheGpusWhereTheyAre) {
   EXPECT_TRUE(keeps_pods(node, {{0, {{10, 2}}}, {1, {{20, 1}}}}));
   EXPECT_FALSE(keeps_pods(node, {{1, {{10, 1}}}}));
   EXPECT_FALSE(keeps_pods(node, {{0, {{20, 1}}}}));
-}
-
-TEST(PartitioningCases, AGpuBeforeVoltaIsNamedAndLeftAlone) {
-  SliceCluster cluster;
-  cluster.node("n1", 1, 16384);
-  labels_of(cluster, "n1")["nvidia.com/gpu.compute.major"] = "6";
-  cluster.pod("p1", {10});
-  EXPECT_EQ(cluster.settle(), 0);
-  EXPECT_TRUE(has(findings_about(cluster.plan(), "n1"), "older than Volta"));
-}
-
-TEST(PartitioningCases, APersonsHoldAndAPausedConfigMapAreRespected) {
-  for (const bool paused : {false, true}) {
-    SliceCluster cluster;
-    cluster.node("n1", 1, 40960);
-    if (paused) {
-      cluster.object("ConfigMap", "nos-device-plugin-configs")["metadata"]["annotations"]["gpusharing.dev/paused"] =
-          "true";
-    } else {
-      cluster.object("Node", "n1")["metadata"]["annotations"]["gpusharing.dev/hold"] = "true";
-    }
-    cluster.pod("p1", {10});
-    EXPECT_EQ(cluster.settle(), 0);
-    EXPECT_EQ(findings_about(cluster.plan(), "n1").size(), 1U);
-  }
 }
 
 }  // namespace

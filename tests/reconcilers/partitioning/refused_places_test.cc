@@ -17,27 +17,13 @@ using ::testing::HasSubstr;
 
 constexpr int k40 = 41'860;
 
-void bind(SliceCluster& cluster, const std::string& pod, const std::string& node) {
-  Json& object = cluster.object("Pod", pod);
-  object["spec"]["nodeName"] = node;
-  object["status"] = {{"phase", "Running"}, {"conditions", {{{"type", "PodScheduled"}, {"status", "True"}}}}};
-}
-
-// Passes a minute apart, whose plans are carried out. Returns the last one.
+// Passes a minute apart.
 Plan pass_for(SliceCluster& cluster, std::chrono::minutes span) {
-  Plan plan;
-  for (std::chrono::minutes passed{0}; passed < span; passed += 1min) {
-    cluster.wait(1min);
-    plan = cluster.plan();
-    cluster.apply(plan);
-  }
-  return plan;
+  return cluster.pass(static_cast<int>(span.count()), 1min);
 }
 
 int free_slices(const SliceCluster& cluster, const std::string& node, int size) {
-  int out = 0;
-  for (const auto& [gpu, sizes] : cluster.free(node)) out += sizes.contains(size) ? sizes.at(size) : 0;
-  return out;
+  return total(cluster.free(node), size);
 }
 
 // Two pods of one StatefulSet must not share a node, and both have been planned on n1; the first one is bound.
@@ -46,7 +32,7 @@ void apart(SliceCluster& cluster, int nodes) {
   for (const char* pod : {"a", "b", "c"}) cluster.pod(pod, {10});
   pass_for(cluster, 6min);
   ASSERT_EQ(free_slices(cluster, "n1", 10), 3);
-  bind(cluster, "a", "n1");
+  cluster.bind("a", "n1");
 }
 
 TEST(RefusedPlaces, APodThatTheSchedulerDoesNotBindIsPlannedOnAnotherNode) {
@@ -67,7 +53,7 @@ TEST(RefusedPlaces, AfterOneNodeHasRefusedItTheNextOneIsGivenUpSooner) {
   apart(cluster, 3);
   pass_for(cluster, 22min);
   ASSERT_EQ(free_slices(cluster, "n2", 10), 2);
-  bind(cluster, "b", "n2");
+  cluster.bind("b", "n2");
   pass_for(cluster, 8min);
   EXPECT_EQ(free_slices(cluster, "n3", 10), 1);
 }
@@ -95,7 +81,7 @@ TEST(RefusedPlaces, SlicesThatNobodyCanHaveServeOtherPods) {
   ASSERT_EQ(free_slices(cluster, "n1", 39), 1);
   pass_for(cluster, 20min);
   EXPECT_EQ(free_slices(cluster, "n1", 20), 1);
-  bind(cluster, "modest", "n1");
+  cluster.bind("modest", "n1");
   pass_for(cluster, 5min);
   cluster.remove("Pod", "modest");
   pass_for(cluster, 10min);

@@ -4,7 +4,6 @@
 #include <chrono>
 #include <optional>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "tests/reconcilers/partitioning/slice_cluster.h"
@@ -12,31 +11,20 @@
 namespace gso::testing::release_test {
 namespace {
 
-constexpr const char* kConfig = "nvidia.com/device-plugin.config";
-constexpr const char* kPresent = "nos.nebuly.com/gpu-partitioning";
-constexpr const char* kFormer = "nos.nebuly.ai/gpu-partitioning";
-constexpr const char* kMark = "gpusharing.dev/partitioning";
-
-Json& labels_of(SliceCluster& cluster, const std::string& node) {
-  return cluster.object("Node", node)["metadata"]["labels"];
-}
-
-std::optional<PatchNode> patch_in(const Plan& plan, const std::string& node) {
-  for (const PlannedAction& planned : plan.actions) {
-    const auto* patch = std::get_if<PatchNode>(&planned.action);
-    if (patch != nullptr && patch->name == node) return *patch;
-  }
-  return std::nullopt;
+std::optional<PatchNode> patch_in(const Plan& plan) {
+  const std::vector<PatchNode> patches = patches_in(plan);
+  EXPECT_LE(patches.size(), 1U);
+  return patches.empty() ? std::nullopt : std::optional(patches[0]);
 }
 
 // n1 has been partitioned for a pod; `before`: its profile label then, or empty.
 SliceCluster partitioned(const std::string& before, bool former_name = false) {
   SliceCluster cluster;
   cluster.node("n1", 1, 40960);
-  if (!before.empty()) labels_of(cluster, "n1")[kConfig] = before;
+  if (!before.empty()) cluster.labels("n1")[kConfig] = before;
   if (former_name) {
-    labels_of(cluster, "n1").erase(kPresent);
-    labels_of(cluster, "n1")[kFormer] = "mps";
+    cluster.labels("n1").erase(kPresent);
+    cluster.labels("n1")[kFormer] = "mps";
   }
   cluster.pod("p1", {10});
   EXPECT_EQ(cluster.settle(), 2);
@@ -48,7 +36,7 @@ SliceCluster partitioned(const std::string& before, bool former_name = false) {
 // A label that is away for a moment takes nothing.
 Plan plan_after_two_minutes(SliceCluster& cluster) {
   for (int pass = 0; pass < 4; ++pass) {
-    EXPECT_FALSE(patch_in(cluster.plan(), "n1").has_value()) << "after " << pass * 30 << " s";
+    EXPECT_FALSE(patch_in(cluster.plan()).has_value()) << "after " << pass * 30 << " s";
     cluster.wait(std::chrono::seconds(30));
   }
   return cluster.plan();
@@ -56,9 +44,9 @@ Plan plan_after_two_minutes(SliceCluster& cluster) {
 
 TEST(Release, ANodeThatLosesTheLabelGetsTheProfileLabelThatItHadBefore) {
   SliceCluster cluster = partitioned("team-profile");
-  labels_of(cluster, "n1").erase(kPresent);
+  cluster.labels("n1").erase(kPresent);
   const Plan plan = plan_after_two_minutes(cluster);
-  const auto patch = patch_in(plan, "n1");
+  const auto patch = patch_in(plan);
   ASSERT_TRUE(patch.has_value());
   EXPECT_EQ(patch->set, (std::map<std::string, std::string>{{kConfig, "team-profile"}}));
   EXPECT_TRUE(patch->remove.empty());
@@ -77,11 +65,11 @@ TEST(Release, ANodeWhoseAnnotationCannotBeReadIsLeftAloneAndNamed) {
     for (const bool labelled : {true, false}) {
       SCOPED_TRACE(std::string(text) + (labelled ? ", labelled" : ", the label is gone"));
       SliceCluster cluster = partitioned("team-profile");
-      cluster.object("Node", "n1")["metadata"]["annotations"][kMark] = text;
-      if (!labelled) labels_of(cluster, "n1").erase(kPresent);
+      cluster.annotations("n1")[kMark] = text;
+      if (!labelled) cluster.labels("n1").erase(kPresent);
       cluster.pod("p2", {20});
       const Plan plan = cluster.plan();
-      EXPECT_FALSE(patch_in(plan, "n1").has_value());
+      EXPECT_FALSE(patch_in(plan).has_value());
       const auto findings = findings_about(plan, "n1");
       ASSERT_EQ(findings.size(), 1U);
       EXPECT_NE(findings[0].find(kMark), std::string::npos);
@@ -89,12 +77,15 @@ TEST(Release, ANodeWhoseAnnotationCannotBeReadIsLeftAloneAndNamed) {
   }
 }
 
-TEST(Release, ANodeWithoutAProfileLabelBeforeHasNoneAfterwards) {
+TEST(Release, ANodeWithoutAProfileLabelBeforeHasNoneAfterwardsAndItsKeyIsCollected) {
   SliceCluster cluster = partitioned("");
-  labels_of(cluster, "n1").erase(kPresent);
+  ASSERT_EQ(cluster.keys().size(), 1U);
+  cluster.labels("n1").erase(kPresent);
   cluster.settle();
   EXPECT_EQ(cluster.label("n1"), "");
-  EXPECT_FALSE(cluster.object("Node", "n1")["metadata"]["annotations"].contains(kMark));
+  EXPECT_FALSE(cluster.annotations("n1").contains(kMark));
+  cluster.pass(20, std::chrono::minutes(5));
+  EXPECT_TRUE(cluster.keys().empty());
 }
 
 // The official plugin would crash on a key that it does not find: nos #16.
@@ -103,8 +94,8 @@ TEST(Release, AKeyOfNosIsNotRestoredWhereNosIsGone) {
   cluster.node("n1", 1, 40960, {}, {{0, {{20, 1}}}});
   cluster.pod("p1", {30});
   EXPECT_EQ(cluster.settle(), 2);
-  labels_of(cluster, "n1").erase(kPresent);
-  const auto patch = patch_in(plan_after_two_minutes(cluster), "n1");
+  cluster.labels("n1").erase(kPresent);
+  const auto patch = patch_in(plan_after_two_minutes(cluster));
   ASSERT_TRUE(patch.has_value());
   EXPECT_TRUE(patch->set.empty());
   EXPECT_TRUE(patch->remove.contains(kConfig));
@@ -112,9 +103,9 @@ TEST(Release, AKeyOfNosIsNotRestoredWhereNosIsGone) {
 
 TEST(Release, AProfileLabelThatAnotherClientHasMovedSinceStays) {
   SliceCluster cluster = partitioned("team-profile");
-  labels_of(cluster, "n1").erase(kPresent);
-  labels_of(cluster, "n1")[kConfig] = "another";
-  const auto patch = patch_in(plan_after_two_minutes(cluster), "n1");
+  cluster.labels("n1").erase(kPresent);
+  cluster.labels("n1")[kConfig] = "another";
+  const auto patch = patch_in(plan_after_two_minutes(cluster));
   ASSERT_TRUE(patch.has_value());
   EXPECT_TRUE(patch->set.empty() && patch->remove.empty());
   EXPECT_EQ(patch->remove_annotations, std::set<std::string>{kMark});
@@ -122,25 +113,25 @@ TEST(Release, AProfileLabelThatAnotherClientHasMovedSinceStays) {
 
 TEST(Release, TheLabelThatTheOperatorSetBesideTheFormerOneGoesOnceNoPodUsesSlices) {
   SliceCluster cluster = partitioned("", true);
-  ASSERT_EQ(labels_of(cluster, "n1")[kPresent], "mps");
+  ASSERT_EQ(cluster.labels("n1")[kPresent], "mps");
   cluster.pod("user", {10}, {.node = "n1"});
-  labels_of(cluster, "n1").erase(kFormer);
+  cluster.labels("n1").erase(kFormer);
   Plan plan = cluster.plan();
-  EXPECT_FALSE(patch_in(plan, "n1").has_value()) << "a pod uses a slice";
+  EXPECT_FALSE(patch_in(plan).has_value()) << "a pod uses a slice";
   EXPECT_EQ(findings_about(plan, "n1").size(), 1U);
   cluster.remove("Pod", "user");
   plan = cluster.plan();
-  const auto patch = patch_in(plan, "n1");
+  const auto patch = patch_in(plan);
   ASSERT_TRUE(patch.has_value());
   EXPECT_EQ(patch->remove, (std::set<std::string>{kConfig, kPresent}));
   cluster.settle();
-  EXPECT_FALSE(labels_of(cluster, "n1").contains(kPresent));
+  EXPECT_FALSE(cluster.labels("n1").contains(kPresent));
 }
 
 TEST(Release, ANodeWhoseOwnerHasRemovedTheFormerLabelIsNotPlannedFor) {
   SliceCluster cluster = partitioned("", true);
   cluster.pod("user", {10}, {.node = "n1"});
-  labels_of(cluster, "n1").erase(kFormer);
+  cluster.labels("n1").erase(kFormer);
   cluster.pod("waits", {20});
   cluster.settle();
   EXPECT_EQ(cluster.free("n1"), (Slices{{0, {{10, 1}}}}));
@@ -149,26 +140,13 @@ TEST(Release, ANodeWhoseOwnerHasRemovedTheFormerLabelIsNotPlannedFor) {
 TEST(Release, UnderObserveAndOffTheNodeKeepsWhatItHas) {
   for (const PartitioningMode mode : {PartitioningMode::observe, PartitioningMode::off}) {
     SliceCluster cluster = partitioned("team-profile");
-    labels_of(cluster, "n1").erase(kPresent);
+    cluster.labels("n1").erase(kPresent);
     cluster.mode = mode;
     const Plan plan = plan_after_two_minutes(cluster);
     EXPECT_TRUE(writes_of(plan).empty());
     EXPECT_TRUE(events_about(plan, "n1").empty());
     EXPECT_EQ(findings_about(plan, "n1").size(), mode == PartitioningMode::observe ? 1U : 0U);
   }
-}
-
-// Its key is then needed by nobody.
-TEST(Release, TheKeyOfAReleasedNodeIsCollectedWithTheOthers) {
-  SliceCluster cluster = partitioned("");
-  ASSERT_EQ(cluster.keys().size(), 1U);
-  labels_of(cluster, "n1").erase(kPresent);
-  cluster.settle();
-  for (int pass = 0; pass < 20; ++pass) {
-    cluster.apply(cluster.plan());
-    cluster.wait(std::chrono::minutes(5));
-  }
-  EXPECT_TRUE(cluster.keys().empty());
 }
 
 }  // namespace

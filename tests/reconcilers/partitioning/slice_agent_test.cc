@@ -41,12 +41,11 @@ SlicePod projected(const Json& json) {
 
 // Source: nebuly-ai/nos at 12e0a72, helm-charts/nos (nos-gpu-agent) and config/gpuagent (gpu-agent:latest).
 TEST(SliceAgents, AreKnownByTheNameOfAContainerOrItsImage) {
-  struct Row {
+  const struct {
     const char* containers;
     const char* owner;
     bool agent;
-  };
-  const Row rows[] = {
+  } rows[] = {
       {kAgent, "DaemonSet", true},
       {R"([{"name":"gpu-agent","image":"gpu-agent:latest"}])", "DaemonSet", true},
       {R"([{"name":"my-gpu-agent","image":"registry:5000/mirror/a@sha256:00"}])", "DaemonSet", true},
@@ -57,7 +56,7 @@ TEST(SliceAgents, AreKnownByTheNameOfAContainerOrItsImage) {
       {R"([{"name":"main","image":"nos-gpu-agent/other:1"}])", "DaemonSet", false},
       {R"([{"name":"gpu-agent-exporter"}])", "DaemonSet", false},
   };
-  for (const Row& row : rows) {
+  for (const auto& row : rows) {
     const SlicePod pod = projected(agent_pod(row.containers, R"({"phase":"Running"})", row.owner));
     EXPECT_EQ(static_cast<bool>(pod.agent), row.agent) << row.containers << " " << row.owner;
   }
@@ -75,12 +74,11 @@ TEST(SliceAgents, AreReadySinceTheirLastStart) {
     return R"("conditions":[{"type":"Ready","status":")" + status + R"(","lastTransitionTime":"2026-03-02T08:)" +
            minute + R"(:00Z"}])";
   };
-  struct Row {
+  const struct {
     std::string status;
     bool ready;
     const char* since;  // Empty: unknown.
-  };
-  const Row rows[] = {
+  } rows[] = {
       {R"({"phase":"Running",)" + started + "," + ready("True", "01") + "}", true, "2026-03-02T08:01:00Z"},
       // A restart that the condition has not followed.
       {R"({"phase":"Running",)" + ready("True", "00") + "," + started + "}", true, "2026-03-02T08:00:00Z"},
@@ -94,7 +92,7 @@ TEST(SliceAgents, AreReadySinceTheirLastStart) {
       {R"({"phase":"Pending"})", false, ""},
       {R"({"phase":"Failed",)" + ready("True", "05") + "}", false, ""},
   };
-  for (const Row& row : rows) {
+  for (const auto& row : rows) {
     const SlicePod pod = projected(agent_pod(kAgent, row.status));
     ASSERT_TRUE(pod.agent);
     EXPECT_EQ(pod.agent->ready, row.ready) << row.status;
@@ -115,13 +113,12 @@ TEST(SliceAgents, AreMissedWhereTheyWouldBeSeen) {
   SlicePod plugin;
   plugin.meta.owners.push_back({Interned("DaemonSet"), Interned("plugin"), Interned("p"), true});
   const SlicePod other;
-  struct Row {
+  const struct {
     std::vector<const SlicePod*> pods;
     bool seen;
     bool missing;
     const SlicePod* pod;
-  };
-  const Row rows[] = {
+  } rows[] = {
       {{}, false, false, nullptr},
       {{&other}, false, false, nullptr},
       {{&other}, true, true, nullptr},
@@ -131,7 +128,7 @@ TEST(SliceAgents, AreMissedWhereTheyWouldBeSeen) {
       {{&down, &up}, true, false, &up},  // One of them is being replaced.
       {{&up, &down, &older}, true, false, &older},
   };
-  for (const Row& row : rows) {
+  for (const auto& row : rows) {
     const AgentView view = view_agent(row.pods, "p", row.seen);
     EXPECT_EQ(view.missing, row.missing);
     EXPECT_EQ(view.pod, row.pod);
@@ -140,25 +137,23 @@ TEST(SliceAgents, AreMissedWhereTheyWouldBeSeen) {
 }
 
 // Node n with a free slice of 20 GiB that must go for the pod w; its agent is ready since then.
-struct Cut {
+SliceCluster to_cut(WallTime since) {
   SliceCluster cluster;
-  explicit Cut(WallTime since) {
-    cluster.node("n", 1, 41'860, {}, {{0, {{20, 1}}}});
-    cluster.object("Pod", "agent") =
-        agent_pod(kAgent, R"({"phase":"Running","conditions":[{"type":"Ready","status":"True","lastTransitionTime":")" +
-                              k8s::format_time(since) + R"("}]})");
-    cluster.pod("w", {39});
-  }
-};
+  cluster.node("n", 1, 41'860, {}, {{0, {{20, 1}}}});
+  cluster.object("Pod", "agent") =
+      agent_pod(kAgent, R"({"phase":"Running","conditions":[{"type":"Ready","status":"True","lastTransitionTime":")" +
+                            k8s::format_time(since) + R"("}]})");
+  cluster.pod("w", {39});
+  return cluster;
+}
 
 TEST(SliceAgents, AreTrustedHalfAMinuteAfterTheyBecameReady) {
   const WallTime now = SliceCluster().now();
-  struct Row {
+  const struct {
     std::chrono::seconds since;  // Before the first look.
     std::chrono::seconds wait;   // After it.
     bool planned;
-  };
-  const Row rows[] = {
+  } rows[] = {
       {1h, 0s, true},
       {30s, 0s, true},
       {29s, 0s, false},
@@ -168,23 +163,23 @@ TEST(SliceAgents, AreTrustedHalfAMinuteAfterTheyBecameReady) {
       {-1h, 29s, false},
       {-1h, 30s, true},
   };
-  for (const Row& row : rows) {
-    Cut cut(now - row.since);
-    cut.cluster.plan();
-    cut.cluster.wait(row.wait);
-    const auto said = events_about(cut.cluster.plan(), "w");
+  for (const auto& row : rows) {
+    SliceCluster cluster = to_cut(now - row.since);
+    cluster.plan();
+    cluster.wait(row.wait);
+    const auto said = events_about(cluster.plan(), "w");
     EXPECT_THAT(said, ElementsAre(HasSubstr(row.planned ? "planned on node n" : "has just started")))
         << row.since.count() << " " << row.wait.count();
   }
 }
 
 TEST(SliceAgents, AreNamedWhereTheyAreDown) {
-  Cut cut(SliceCluster().now() - 1h);
-  cut.cluster.object("Pod", "agent")["status"]["conditions"][0]["status"] = "False";
-  EXPECT_EQ(cut.cluster.settle(), 0);
-  EXPECT_THAT(findings_about(cut.cluster.plan(), "n"), Contains(HasSubstr("pod nebuly-nos/agent) is not ready")));
-  cut.cluster.remove("Pod", "agent");
-  EXPECT_EQ(cut.cluster.settle() > 0, true) << "no pod of the GPU software can be seen any more";
+  SliceCluster cluster = to_cut(SliceCluster().now() - 1h);
+  cluster.object("Pod", "agent")["status"]["conditions"][0]["status"] = "False";
+  EXPECT_EQ(cluster.settle(), 0);
+  EXPECT_THAT(findings_about(cluster.plan(), "n"), Contains(HasSubstr("pod nebuly-nos/agent) is not ready")));
+  cluster.remove("Pod", "agent");
+  EXPECT_EQ(cluster.settle() > 0, true) << "no pod of the GPU software can be seen any more";
 }
 
 // Node n moves to a second slice of 39 GiB, on GPU 1. Nobody reports that, pod a ends on GPU 0, and pod b has the new
@@ -195,13 +190,8 @@ TEST(SliceAgents, AreNotWaitedForWhereAPodHasASliceOfTheNewKey) {
     cluster.node("n", 2, 41'860, {{0, {{39, 1}}}});
     cluster.pod("a", {39}, {.node = "n"});
     cluster.pod("b", {39});
-    const std::string before = cluster.label("n");
-    for (int pass = 0; pass < 6 && cluster.label("n") == before; ++pass) {
-      cluster.apply(cluster.plan(), false);
-      cluster.wait(2min);
-    }
+    cluster.move("n");
     const std::string moved = cluster.label("n");
-    ASSERT_NE(moved, before);
     if (seen) {
       cluster.object("Pod", "agent") =
           agent_pod(kAgent, R"({"phase":"Running","conditions":[{"type":"Ready","status":"False"}]})");
@@ -209,14 +199,10 @@ TEST(SliceAgents, AreNotWaitedForWhereAPodHasASliceOfTheNewKey) {
     Json& status = cluster.object("Node", "n")["status"];
     status["capacity"] = status["allocatable"] = {{"nvidia.com/gpu-39gb", "2"}};
     cluster.remove("Pod", "a");
-    Json& b = cluster.object("Pod", "b");
-    b["spec"]["nodeName"] = "n";
-    b["status"] = {{"phase", "Running"}, {"startTime", k8s::format_time(cluster.now())}};
+    cluster.bind("b", "n");
+    cluster.object("Pod", "b")["status"]["startTime"] = k8s::format_time(cluster.now());
     EXPECT_THAT(findings_about(cluster.plan(), "n"), IsEmpty()) << "the move goes on";
-    for (int pass = 0; pass < 12; ++pass) {
-      cluster.apply(cluster.plan(), false);
-      cluster.wait(2min);
-    }
+    cluster.pass(12, 2min, false);
     EXPECT_EQ(cluster.label("n"), moved) << seen;
     EXPECT_THAT(findings_about(cluster.plan(), "n"),
                 Contains(HasSubstr(seen ? "is not ready" : "does not report the slices of key")))

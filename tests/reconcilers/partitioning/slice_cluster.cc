@@ -15,23 +15,21 @@ namespace gso::testing {
 
 namespace {
 
-constexpr const char* kConfig = "nvidia.com/device-plugin.config";
 constexpr const char* kStatus = "nos.nebuly.com/status-gpu-";
 
 std::string document_of(const Slices& slices) {
-  std::string out = "version: v1\nflags: {migStrategy: none}\nsharing:\n  mps:\n    failRequestsGreaterThanOne: true\n";
-  out += "    resources:";
-  std::string entries;
+  Json resources = Json::array();
   for (const auto& [gpu, sizes] : slices) {
     for (const auto& [size, count] : sizes) {
-      entries += fmt::format(
-          "\n    - name: nvidia.com/gpu\n      rename: gpu-{}gb\n      memoryGB: {}\n      replicas: {}\n      "
-          "devices: "
-          "[\"{}\"]",
-          size, size, count, gpu);
+      resources.push_back({{"name", "nvidia.com/gpu"},
+                           {"rename", fmt::format("gpu-{}gb", size)},
+                           {"memoryGB", size},
+                           {"replicas", count},
+                           {"devices", {std::to_string(gpu)}}});
     }
   }
-  return out + (entries.empty() ? " []" : entries) + "\n";
+  const Json mps = {{"failRequestsGreaterThanOne", true}, {"resources", resources}};
+  return Json({{"version", "v1"}, {"flags", {{"migStrategy", "none"}}}, {"sharing", {{"mps", mps}}}}).dump();
 }
 
 Slices joined(const Slices& a, const Slices& b) {
@@ -64,11 +62,8 @@ void show(Json& node, const Slices& used, const Slices& free) {
 }  // namespace
 
 SliceCluster::SliceCluster() {
-  objects_["ConfigMap/nos-device-plugin-configs"] = {
-      {"apiVersion", "v1"},
-      {"kind", "ConfigMap"},
-      {"metadata", {{"name", "nos-device-plugin-configs"}, {"namespace", "nebuly-nvidia"}, {"uid", "cm"}}},
-      {"data", Json::object()}};
+  objects_["ConfigMap/nos-device-plugin-configs"] = Json::parse(R"({"apiVersion":"v1","kind":"ConfigMap",
+    "metadata":{"name":"nos-device-plugin-configs","namespace":"nebuly-nvidia","uid":"cm"},"data":{}})");
   objects_["DaemonSet/nvidia-device-plugin"] = Json::parse(R"({"apiVersion":"apps/v1","kind":"DaemonSet",
     "metadata":{"name":"nvidia-device-plugin","namespace":"nebuly-nvidia","uid":"ds","generation":1},
     "spec":{"selector":{"matchLabels":{"app":"p"}},"template":{"metadata":{"labels":{"app":"p"}},"spec":{
@@ -85,22 +80,17 @@ SliceCluster::SliceCluster() {
 }
 
 Json& SliceCluster::node(const std::string& name, int gpus, int memory_mib, const Slices& used, const Slices& free) {
-  Json out = {{"apiVersion", "v1"},
-              {"kind", "Node"},
-              {"metadata",
-               {{"name", name},
-                {"uid", "uid-" + name},
-                {"labels",
-                 {{"nos.nebuly.com/gpu-partitioning", "mps"},
-                  {"nvidia.com/gpu.count", std::to_string(gpus)},
-                  {"nvidia.com/gpu.memory", std::to_string(memory_mib)}}},
-                {"annotations", Json::object()}}},
-              {"spec", Json::object()},
-              {"status", {{"conditions", {{{"type", "Ready"}, {"status", "True"}}}}}}};
+  Json out = Json::parse(R"({"apiVersion": "v1", "kind": "Node", "metadata": {"annotations": {}}, "spec": {},
+    "status": {"conditions": [{"type": "Ready", "status": "True"}]}})");
+  out["metadata"]["name"] = name;
+  out["metadata"]["uid"] = "uid-" + name;
+  out["metadata"]["labels"] = {{kPresent, "mps"},
+                               {"nvidia.com/gpu.count", std::to_string(gpus)},
+                               {"nvidia.com/gpu.memory", std::to_string(memory_mib)}};
   show(out, used, free);
   if (!used.empty() || !free.empty()) {
     const std::string key = name + "-1700000000";
-    config_map()["data"][key] = document_of(joined(used, free));
+    keys_and_texts()[key] = document_of(joined(used, free));
     out["metadata"]["labels"][kConfig] = key;
   }
   return objects_["Node/" + name] = out;
@@ -116,17 +106,21 @@ Json& SliceCluster::pod(const std::string& name, const std::vector<int>& slices,
                                   {"image", "app:1"},
                                   {"resources", {{"limits", {{fmt::format("nvidia.com/gpu-{}gb", size), "1"}}}}}});
   }
-  Json status = {{"phase", "Pending"},
-                 {"conditions", {{{"type", "PodScheduled"}, {"status", "False"}, {"reason", "Unschedulable"}}}}};
-  if (!options.node.empty()) {
-    spec["nodeName"] = options.node;
-    status = {{"phase", "Running"}, {"conditions", {{{"type", "PodScheduled"}, {"status", "True"}}}}};
-  }
-  return objects_["Pod/" + name] = {{"apiVersion", "v1"},
-                                    {"kind", "Pod"},
-                                    {"metadata", {{"name", name}, {"namespace", "ns"}, {"uid", "uid-" + name}}},
-                                    {"spec", spec},
-                                    {"status", status}};
+  const Json waits = {{"phase", "Pending"},
+                      {"conditions", {{{"type", "PodScheduled"}, {"status", "False"}, {"reason", "Unschedulable"}}}}};
+  Json& out = objects_["Pod/" + name] = {{"apiVersion", "v1"},
+                                         {"kind", "Pod"},
+                                         {"metadata", {{"name", name}, {"namespace", "ns"}, {"uid", "uid-" + name}}},
+                                         {"spec", spec},
+                                         {"status", waits}};
+  if (!options.node.empty()) bind(name, options.node);
+  return out;
+}
+
+void SliceCluster::bind(const std::string& pod, const std::string& node) {
+  Json& object = objects_.at("Pod/" + pod);
+  object["spec"]["nodeName"] = node;
+  object["status"] = {{"phase", "Running"}, {"conditions", {{{"type", "PodScheduled"}, {"status", "True"}}}}};
 }
 
 Json& SliceCluster::object(const std::string& kind, const std::string& name) {
@@ -135,10 +129,6 @@ Json& SliceCluster::object(const std::string& kind, const std::string& name) {
 
 void SliceCluster::remove(const std::string& kind, const std::string& name) {
   objects_.erase(kind + "/" + name);
-}
-
-bool SliceCluster::has(const std::string& kind, const std::string& name) const {
-  return objects_.contains(kind + "/" + name);
 }
 
 Plan SliceCluster::plan() {
@@ -189,13 +179,13 @@ void SliceCluster::check_fits(const std::string& name, const Slices& slices) {
 void SliceCluster::apply(const Plan& plan, bool reports) {
   for (const PlannedAction& planned : plan.actions) {
     if (const auto* keys = std::get_if<PatchConfigMap>(&planned.action)) {
-      for (const auto& [key, text] : keys->set) config_map()["data"][key] = text;
+      for (const auto& [key, text] : keys->set) keys_and_texts()[key] = text;
       for (const std::string& key : keys->remove) {
         for (const auto& [id, object] : objects_) {
           if (!id.starts_with("Node/")) continue;
           EXPECT_NE(label(id.substr(5)), key) << "a key that a label names is removed";
         }
-        config_map()["data"].erase(key);
+        keys_and_texts().erase(key);
       }
     } else if (const auto* patch = std::get_if<PatchNode>(&planned.action)) {
       Json& meta = object("Node", patch->name)["metadata"];
@@ -208,15 +198,15 @@ void SliceCluster::apply(const Plan& plan, bool reports) {
       const std::string key = label(patch->name);
       if (key.empty()) continue;
       EXPECT_LE(key.size(), 63U);
-      EXPECT_TRUE(config_map()["data"].contains(key)) << "the label names a key that is not there: " << key;
-      check_fits(patch->name, slices_of_document(config_map()["data"][key]));
+      EXPECT_TRUE(keys_and_texts().contains(key)) << "the label names a key that is not there: " << key;
+      check_fits(patch->name, slices_of_document(keys_and_texts()[key]));
       if (reports) report(patch->name);
     }
   }
 }
 
 void SliceCluster::report(const std::string& name) {
-  const Slices all = slices_of_document(config_map()["data"][label(name)]);
+  const Slices all = slices_of_document(keys_and_texts()[label(name)]);
   const Slices busy = used(name);
   Slices free = all;
   for (const auto& [gpu, sizes] : busy)
@@ -224,10 +214,28 @@ void SliceCluster::report(const std::string& name) {
   show(object("Node", name), busy, free);
 }
 
-int SliceCluster::settle(int most) {
+Plan SliceCluster::pass(int passes, std::chrono::seconds apart, bool reports) {
+  Plan out;
+  for (int i = 0; i < passes; ++i) {
+    wait(apart);
+    out = plan();
+    apply(out, reports);
+  }
+  return out;
+}
+
+std::string SliceCluster::move(const std::string& node) {
+  std::string before = label(node);
+  for (int i = 0; i < 6 && label(node) == before; ++i) pass(1, std::chrono::minutes(2), false);
+  EXPECT_NE(label(node), before);
+  return before;
+}
+
+int SliceCluster::settle() {
+  constexpr int kMost = 24;
   int wrote = 0;
   int silent = 0;  // In succession: timers that a pass has just named may come due in the next one.
-  for (int pass = 0; pass < 2 * most && silent < 2; ++pass) {
+  for (int pass = 0; pass < kMost && silent < 2; ++pass) {
     const Plan step = plan();
     const bool writes = !writes_of(step).empty();
     silent = writes ? 0 : silent + 1;
@@ -235,7 +243,7 @@ int SliceCluster::settle(int most) {
     apply(step);
     wait(std::chrono::minutes(5));
   }
-  EXPECT_EQ(silent, 2) << "not silent after " << 2 * most << " passes";
+  EXPECT_EQ(silent, 2) << "not silent after " << kMost << " passes";
   return wrote;
 }
 
@@ -273,12 +281,24 @@ Slices slices_of_document(const std::string& text) {
   return out;
 }
 
+int total(const Slices& slices, int size) {
+  int out = 0;
+  for (const auto& [gpu, sizes] : slices) out += sizes.contains(size) ? sizes.at(size) : 0;
+  return out;
+}
+
+std::vector<PatchNode> patches_in(const Plan& plan) {
+  std::vector<PatchNode> out;
+  for (const PlannedAction& planned : plan.actions)
+    if (const auto* patch = std::get_if<PatchNode>(&planned.action)) out.push_back(*patch);
+  return out;
+}
+
 std::vector<std::string> writes_of(const Plan& plan) {
   std::vector<std::string> out;
-  for (const PlannedAction& planned : plan.actions) {
-    if (const auto* patch = std::get_if<PatchNode>(&planned.action)) out.push_back("PatchNode " + patch->name);
+  for (const PatchNode& patch : patches_in(plan)) out.push_back("PatchNode " + patch.name);
+  for (const PlannedAction& planned : plan.actions)
     if (std::holds_alternative<PatchConfigMap>(planned.action)) out.emplace_back("PatchConfigMap");
-  }
   return out;
 }
 

@@ -21,6 +21,11 @@ using Json = nlohmann::json;
 using Sizes = std::map<int, int>;     // GB -> how many.
 using Slices = std::map<int, Sizes>;  // By GPU index.
 
+inline constexpr const char* kConfig = "nvidia.com/device-plugin.config";
+inline constexpr const char* kPresent = "nos.nebuly.com/gpu-partitioning";
+inline constexpr const char* kFormer = "nos.nebuly.ai/gpu-partitioning";
+inline constexpr const char* kMark = "gpusharing.dev/partitioning";
+
 struct PodOptions {
   int priority = 0;
   std::string node = {};  // Bound there and running; empty: pending.
@@ -37,7 +42,11 @@ class SliceCluster {
   Json& pod(const std::string& name, const std::vector<int>& slices, const PodOptions& options = {});
   Json& object(const std::string& kind, const std::string& name);
   void remove(const std::string& kind, const std::string& name);
-  [[nodiscard]] bool has(const std::string& kind, const std::string& name) const;
+  Json& labels(const std::string& node) { return object("Node", node)["metadata"]["labels"]; }
+  Json& annotations(const std::string& node) { return object("Node", node)["metadata"]["annotations"]; }
+  Json& keys_and_texts() { return object("ConfigMap", "nos-device-plugin-configs")["data"]; }
+  // The scheduler binds the pod, and it runs.
+  void bind(const std::string& pod, const std::string& node);
 
   // One pass at the present time; timers run on from pass to pass as the runtime keeps them.
   Plan plan();
@@ -47,9 +56,13 @@ class SliceCluster {
   void wait(std::chrono::seconds passed) { now_ += passed; }
   // The operator's wall clock is set; its own measures on.
   void step_wall_clock(std::chrono::seconds by);
+  // So many passes, each after that time, whose plans are carried out. Returns the last plan.
+  Plan pass(int passes, std::chrono::seconds apart, bool reports = true);
+  // Passes two minutes apart, which nodes do not report, until that node's label moves. Returns its key before.
+  std::string move(const std::string& node);
   // Passes five minutes apart until two in succession write nothing; returns how many wrote. Fails the test when the
   // invariants of a step do not hold, or when it never becomes silent.
-  int settle(int most = 12);
+  int settle();
 
   [[nodiscard]] Slices used(const std::string& node) const { return reported(node, "used"); }
   [[nodiscard]] Slices free(const std::string& node) const { return reported(node, "free"); }
@@ -63,7 +76,6 @@ class SliceCluster {
 
  private:
   [[nodiscard]] Slices reported(const std::string& node, const std::string& status) const;
-  [[nodiscard]] Json& config_map() { return objects_.at("ConfigMap/nos-device-plugin-configs"); }
   void check_fits(const std::string& node, const Slices& slices);
 
   std::map<std::string, Json> objects_;  // "Kind/name"
@@ -76,6 +88,9 @@ class SliceCluster {
 
 // The slices of a document in the form of nos's device plugin.
 [[nodiscard]] Slices slices_of_document(const std::string& text);
+// How many of that size there are on all GPUs.
+[[nodiscard]] int total(const Slices& slices, int size);
+[[nodiscard]] std::vector<PatchNode> patches_in(const Plan& plan);
 // "PatchConfigMap", "PatchNode n1", without Events.
 [[nodiscard]] std::vector<std::string> writes_of(const Plan& plan);
 // The notes of the Events about that pod or node.

@@ -1,4 +1,5 @@
 // Nodes say where their standalone MPS daemon is, and only while one is there.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -11,12 +12,19 @@
 namespace gso::test::directory_labels_test {
 namespace {
 
+using testing::HasSubstr;
+
 constexpr const char* kLabel = "gpusharing.dev/mps-pipe-directory";
 
 class DirectoryLabels : public StandaloneMps {
  protected:
   void SetUp() override { report = "pipeDirectory=/run/nvidia-mps driver=615.20 gpus=2\n"; }
   [[nodiscard]] std::string label(const std::string& node = "n01") const { return fleet->label_of(node, kLabel); }
+  void begin_labelled(int nodes = 1) {
+    begin(nodes);
+    run(15s);
+    ASSERT_NE(label(), "");
+  }
   void change_pod(const std::string& node, const std::function<void(Pod&)>& change) {
     Pod pod = *pod_on(node);
     change(pod);
@@ -36,15 +44,14 @@ class DirectoryLabels : public StandaloneMps {
   // The daemon's node leaves the node selector, and the pod goes.
   void end_daemon(const std::string& node) {
     fleet->label(node, "team.example/mps", std::nullopt);
-    fleet->world.operand_pods.erase(pod_on(node)->meta.key());
+    end_pod(node);
   }
   int writes = 0;
   std::vector<std::string> events;
 };
 
 TEST_F(DirectoryLabels, NameTheDirectoryOfADaemonThatIsReady) {
-  begin(2);
-  run(15s);
+  begin_labelled(2);
   EXPECT_EQ(label("n01"), "run.nvidia-mps");
   EXPECT_EQ(label("n02"), "run.nvidia-mps");
   EXPECT_TRUE(fleet->plan().actions.empty());
@@ -55,18 +62,6 @@ TEST_F(DirectoryLabels, AreNotSetBeforeTheDaemonIsReady) {
   begin(1);
   run(5min);
   EXPECT_EQ(label(), "");
-}
-
-TEST_F(DirectoryLabels, FollowTheDaemonToAnotherDirectory) {
-  report = "pipeDirectory=/tmp/nvidia-mps driver=580.10 gpus=2\n";
-  begin(1);
-  run(15s);
-  ASSERT_EQ(label(), "tmp.nvidia-mps");
-  report = "pipeDirectory=/run/nvidia-mps driver=615.20 gpus=2\n";
-  fleet->world.operand_pods.erase(pod_on("n01")->meta.key());
-  make_pod("n01");
-  run(15s);
-  EXPECT_EQ(label(), "run.nvidia-mps");
 }
 
 // A pod that watches the host ends its container when the host's daemon has moved: its message is newer than its
@@ -85,68 +80,52 @@ TEST_F(DirectoryLabels, FollowADaemonOfTheHostWithinOnePod) {
 }
 
 TEST_F(DirectoryLabels, StayWhileThePodRestartsOrIsReplaced) {
-  begin(1);
-  run(15s);
+  begin_labelled();
   change_pod("n01", [](Pod& pod) { pod.ready = false; });
   run(30min);
   EXPECT_EQ(label(), "run.nvidia-mps") << "its container restarts";
-  fleet->world.operand_pods.erase(pod_on("n01")->meta.key());
+  end_pod("n01");
   run(100s);
   EXPECT_EQ(label(), "run.nvidia-mps") << "the DaemonSet's controller makes another one";
   make_pod("n01");
   run(10min);
   EXPECT_EQ(label(), "run.nvidia-mps");
+  change_pod("n01", [](Pod& pod) { pod.init_containers = {}; });
+  run(10min);
+  EXPECT_EQ(label(), "run.nvidia-mps") << "the kubelet has lost the init container, and with it what it reported";
 }
 
 TEST_F(DirectoryLabels, StayThroughTheReplacementOfTheDaemon) {
-  begin(1);
-  run(15s);
-  fleet->use("n01", "trainer", std::string(kGpuResource), 1);
+  begin_labelled();
+  use({"n01"});
   new_template("new");
   run(60s);
   ASSERT_EQ(in_change(), 1);
-  fleet->world.operand_pods.erase(pod_on("n01")->meta.key());  // The new pod cannot be created for a while.
+  end_pod("n01");  // The new pod cannot be created for a while.
   run(10min);
   ASSERT_EQ(in_change(), 1);
-  EXPECT_EQ(label(), "run.nvidia-mps");
-}
-
-// The kubelet has lost the init container, and with it what it reported.
-TEST_F(DirectoryLabels, StayWithoutAReport) {
-  begin(1);
-  run(15s);
-  change_pod("n01", [](Pod& pod) { pod.init_containers = {}; });
-  run(10min);
   EXPECT_EQ(label(), "run.nvidia-mps");
 }
 
 TEST_F(DirectoryLabels, AreRemovedOnceNoDaemonHasBeenThereForTwoMinutes) {
-  begin(1);
-  run(15s);
-  fleet->label("n01", "team.example/mps", std::nullopt);
-  fleet->world.operand_pods.erase(pod_on("n01")->meta.key());
-  run(119s);
-  EXPECT_EQ(label(), "run.nvidia-mps");
-  run(5s);
-  EXPECT_EQ(label(), "");
-  EXPECT_TRUE(fleet->plan().actions.empty());
-}
-
-TEST_F(DirectoryLabels, AreRemovedWithTheDaemonSet) {
-  begin(1);
-  run(15s);
-  fleet->world.daemonsets.erase(kDaemons);
-  fleet->world.operand_pods.erase(pod_on("n01")->meta.key());
-  run(5min);
-  EXPECT_EQ(label(), "");
+  for (const bool all : {false, true}) {
+    begin(1);
+    run(15s);
+    if (all) fleet->world.daemonsets.erase(kDaemons);
+    end_daemon("n01");
+    run(119s);
+    EXPECT_EQ(label(), "run.nvidia-mps") << all;
+    run(5s);
+    EXPECT_EQ(label(), "") << all;
+    EXPECT_TRUE(fleet->plan().actions.empty()) << all;
+  }
 }
 
 TEST_F(DirectoryLabels, AreNotRemovedWhileTheViewOfThePodsHasGaps) {
-  begin(1);
-  run(15s);
+  begin_labelled();
   fleet->settings.operator_namespace = "elsewhere";  // Nothing at all is planned while that has gaps.
   fleet->world.unsynced_namespaces.insert(kDaemons.ns);
-  fleet->world.operand_pods.erase(pod_on("n01")->meta.key());
+  end_pod("n01");
   run(30min);
   EXPECT_EQ(label(), "run.nvidia-mps");
   fleet->world.unsynced_namespaces.clear();
@@ -172,8 +151,7 @@ TEST_F(DirectoryLabels, AreNotWrittenWhereAPersonHoldsTheNodeOrLabelsAreOnlyVeri
 }
 
 TEST_F(DirectoryLabels, AreSetAgainIfAnotherClientChangesThem) {
-  begin(1);
-  run(15s);
+  begin_labelled();
   fleet->label("n01", kLabel, "tmp.nvidia-mps");
   run(9s);
   EXPECT_EQ(label(), "tmp.nvidia-mps");
@@ -184,8 +162,7 @@ TEST_F(DirectoryLabels, AreSetAgainIfAnotherClientChangesThem) {
 // By the rule for all labels: the operator sets it three times a day, says so once, and leaves it to the other client.
 TEST_F(DirectoryLabels, AreLeftToAClientThatKeepsChangingThem) {
   crds = true;
-  begin(2);
-  run(15s);
+  begin_labelled(2);
   count_writes();
   for (int i = 0; i < 30; ++i) {
     fleet->label("n01", kLabel, "tmp.nvidia-mps");
@@ -194,9 +171,8 @@ TEST_F(DirectoryLabels, AreLeftToAClientThatKeepsChangingThem) {
   EXPECT_EQ(writes, 3);
   ASSERT_EQ(events.size(), 1U);
   EXPECT_NE(events.front().find(kLabel), std::string::npos) << events.front();
-  EXPECT_NE(finding(kLabelContested).find("n01: another client keeps changing label gpusharing.dev/mps-pipe-directory"),
-            std::string::npos)
-      << finding(kLabelContested);
+  EXPECT_THAT(finding(kLabelContested),
+              HasSubstr("n01: another client keeps changing label gpusharing.dev/mps-pipe-directory"));
   EXPECT_NE(fleet->policy_status("default").find(R"("type":"LabelsContested")"), std::string::npos);
   fleet->restart_operator();
   run(2min);
@@ -210,8 +186,7 @@ TEST_F(DirectoryLabels, AreLeftToAClientThatKeepsChangingThem) {
 
 TEST_F(DirectoryLabels, AreLeftToAClientThatTakesThemAwayWithTheAnnotation) {
   crds = true;
-  begin(1);
-  run(15s);
+  begin_labelled();
   count_writes();
   for (int i = 0; i < 30; ++i) {
     fleet->label("n01", kLabel, std::nullopt);
@@ -223,15 +198,14 @@ TEST_F(DirectoryLabels, AreLeftToAClientThatTakesThemAwayWithTheAnnotation) {
 }
 
 TEST_F(DirectoryLabels, AreNoneOfAnotherClientIfTheDaemonItselfMoves) {
-  begin(1);
-  run(15s);
+  begin_labelled();
   count_writes();
   for (int i = 0; i < 6; ++i) {
     report = i % 2 == 0 ? "pipeDirectory=/tmp/nvidia-mps driver=580.10 gpus=2\n"
                         : "pipeDirectory=/run/nvidia-mps driver=615.20 gpus=2\n";
-    fleet->world.operand_pods.erase(pod_on("n01")->meta.key());
-    make_pod("n01");
+    replace_pod("n01");
     run(15s);
+    EXPECT_EQ(label(), i % 2 == 0 ? "tmp.nvidia-mps" : "run.nvidia-mps");
   }
   EXPECT_EQ(writes, 6);
   EXPECT_TRUE(events.empty());
@@ -239,8 +213,7 @@ TEST_F(DirectoryLabels, AreNoneOfAnotherClientIfTheDaemonItselfMoves) {
 
 // What another client has put there is not removed, neither with the daemon nor by `cleanup`.
 TEST_F(DirectoryLabels, OfAnotherClientStayWithoutADaemonAndAreReported) {
-  begin(3);
-  run(15s);
+  begin_labelled(3);
   fleet->annotate("n02", kHoldAnnotation, "true");
   fleet->label("n02", kLabel, "somewhere.else");
   for (const char* node : {"n01", "n02", "n03"}) end_daemon(node);
@@ -255,8 +228,7 @@ TEST_F(DirectoryLabels, OfAnotherClientStayWithoutADaemonAndAreReported) {
   EXPECT_EQ(label("n03"), "tmp.nvidia-mps");
   EXPECT_EQ(writes, 0);
   EXPECT_EQ(fleet->annotation_of("n02", kOwnedAnnotation), "") << "the operator does not own it any more";
-  EXPECT_NE(finding("MPSDirectoryOfOthers").find("n02: another client has set label"), std::string::npos)
-      << finding("MPSDirectoryOfOthers");
+  EXPECT_THAT(finding("MPSDirectoryOfOthers"), HasSubstr("n02: another client has set label"));
 }
 
 // Both patches have the whole annotation of owned labels.
@@ -285,16 +257,13 @@ TEST_F(DirectoryLabels, AreNotWrittenTogetherWithSharingLabels) {
 }
 
 TEST_F(DirectoryLabels, NameNoDirectoryThatCannotBeExpressed) {
-  begin(1);
-  run(15s);
+  begin_labelled();
   report = "pipeDirectory=/var/lib/mps-1.2 driver=580.10 gpus=2\n";
-  fleet->world.operand_pods.erase(pod_on("n01")->meta.key());
-  make_pod("n01");
+  replace_pod("n01");
   run(15s);
   EXPECT_EQ(label(), "") << "it would name a directory without a daemon";
-  EXPECT_NE(finding("MPSDirectoryUnlabelled").find("n01: the node's standalone MPS daemon is in /var/lib/mps-1.2"),
-            std::string::npos)
-      << finding("MPSDirectoryUnlabelled");
+  EXPECT_THAT(finding("MPSDirectoryUnlabelled"),
+              HasSubstr("n01: the node's standalone MPS daemon is in /var/lib/mps-1.2"));
 }
 
 // A pod that is not Ready says why; what its check said when it succeeded is no reason.
@@ -311,7 +280,7 @@ TEST_F(DirectoryLabels, TheReportIsNoReasonWhyADaemonDoesNotRun) {
         Rare(Termination{0, Interned("Completed"), Interned("pipeDirectory=/run/nvidia-mps\n")});
   });
   run(15s);
-  EXPECT_NE(finding(kStandaloneMpsRefused).find("is not Ready"), std::string::npos) << finding(kStandaloneMpsRefused);
+  EXPECT_THAT(finding(kStandaloneMpsRefused), HasSubstr("is not Ready"));
 }
 
 }  // namespace

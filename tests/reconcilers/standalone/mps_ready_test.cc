@@ -22,9 +22,9 @@ class MpsReady : public StandaloneMps {
   [[nodiscard]] std::string label() const { return fleet->label_of("n01", std::string(kMpsEnabled)); }
   [[nodiscard]] std::string claim() const { return fleet->annotation_of("n01", kMpsMarkAnnotation); }
   void away(Duration span) {
-    set_ready("n01", false);
+    end_pod("n01");
     run(span);
-    set_ready("n01", true);
+    make_pod("n01");
   }
 };
 

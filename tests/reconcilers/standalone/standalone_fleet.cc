@@ -81,6 +81,21 @@ void StandaloneMps::make_pod(const std::string& node) {
   fleet->world.operand_pods.apply(out);
 }
 
+void StandaloneMps::use(const std::vector<std::string>& nodes) {
+  for (const std::string& node : nodes) fleet->use(node, "trainer", std::string(kGpuResource), 1);
+}
+
+void StandaloneMps::begin_with_a_client(int nodes) {
+  begin(nodes);
+  use({"n01"});
+  new_template("new");
+}
+
+void StandaloneMps::allow_all_at_once(int nodes) {
+  fleet->settings.cluster_max_unavailable = fleet->settings.rollout.max_unavailable =
+      fleet->settings.rollout.max_unavailable_per_group = {nodes, false};
+}
+
 ContainerStatus StandaloneMps::finished_check() const {
   ContainerStatus check;
   check.name = Interned(kStandaloneMpsCheck);

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "tests/reconcilers/fleet_model/fleet_model.h"
 
@@ -24,7 +25,17 @@ class StandaloneMps : public ::testing::Test {
   void put_daemonset();
   void new_template(const std::string& hash);
   void make_pod(const std::string& node);
-  [[nodiscard]] ContainerStatus finished_check() const;
+  void end_pod(const std::string& node) { fleet->world.operand_pods.erase(pod_on(node)->meta.key()); }
+  void replace_pod(const std::string& node) {
+    end_pod(node);
+    make_pod(node);
+  }
+  // A pod that uses a GPU of each of these nodes.
+  void use(const std::vector<std::string>& nodes);
+  // So many nodes, a client on n01, and a new template.
+  void begin_with_a_client(int nodes = 1);
+  // All nodes could be changed at once.
+  void allow_all_at_once(int nodes);
 
   [[nodiscard]] const Pod* pod_on(const std::string& node) const;
   void set_ready(const std::string& node, bool ready);
@@ -54,6 +65,7 @@ class StandaloneMps : public ::testing::Test {
   std::string hash_;
   std::int64_t revisions_ = 0;
   int pods_ = 0;
+  [[nodiscard]] ContainerStatus finished_check() const;
 };
 
 }  // namespace gso::test

@@ -21,6 +21,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::EndsWith;
+using testing::HasSubstr;
 
 // What an audit reports of budgets that are full.
 std::vector<std::string> full_budgets(FleetModel& fleet) {
@@ -47,9 +48,7 @@ TEST_F(StandaloneMps, RollANewTemplateNodeByNodeAndLeaveNothingBehind) {
 }
 
 TEST_F(StandaloneMps, ShowHowFarTheyAre) {
-  begin(3);
-  fleet->use("n01", "trainer", std::string(kGpuResource), 1);
-  new_template("new");
+  begin_with_a_client(3);
   run(200s);
   const std::vector<DaemonProgress> shown = daemon_progress(fleet->world, fleet->index);
   ASSERT_EQ(shown.size(), 1U);
@@ -63,21 +62,12 @@ TEST_F(StandaloneMps, ShowHowFarTheyAre) {
   EXPECT_EQ(daemon_phases(fleet->world, fleet->index.impl(), rollout), (Phases{{"n01", Phase::draining}}));
   fleet->cordon("n01", false);
   run(30s);
+  EXPECT_FALSE(fleet->node("n01").unschedulable);
+  EXPECT_THAT(mark("n01"), HasSubstr("deferredUntil"));
+  EXPECT_EQ(hash_on("n01"), "old");
   EXPECT_EQ(daemon_progress(fleet->world, fleet->index)[0].deferred, std::vector<std::string>{"n01"});
   EXPECT_EQ(daemon_phases(fleet->world, fleet->index.impl(), rollout), (Phases{{"n01", Phase::pending}}));
   EXPECT_EQ(daemon_phases(fleet->world, fleet->index.impl(), {"another", rollout.config_map, ""}), Phases());
-}
-
-TEST_F(StandaloneMps, LetTheCanarySoakBeforeTheOthers) {
-  begin(3);
-  fleet->settings.cluster_max_unavailable = {3, false};
-  fleet->settings.rollout.max_unavailable = {3, false};
-  fleet->settings.rollout.canary_soak = 60s;
-  new_template("new");
-  run(50s);
-  EXPECT_EQ(on("new"), 1);
-  run(60s);
-  EXPECT_EQ(on("new"), 3);
 }
 
 // Pods need minutes to become Ready, and one that has been away has proven nothing.
@@ -103,9 +93,7 @@ TEST_F(StandaloneMps, LetTheCanarySoakFromTheMomentAtWhichItServes) {
 }
 
 TEST_F(StandaloneMps, WaitForGpuClientsAndTakeIdleNodesFirst) {
-  begin(2);
-  fleet->use("n01", "trainer", std::string(kGpuResource), 1);
-  new_template("new");
+  begin_with_a_client(2);
   run(200s);
   EXPECT_EQ(hash_on("n02"), "new");
   EXPECT_EQ(hash_on("n01"), "old");
@@ -118,15 +106,21 @@ TEST_F(StandaloneMps, WaitForGpuClientsAndTakeIdleNodesFirst) {
   EXPECT_FALSE(fleet->node("n01").unschedulable);
 }
 
-TEST_F(StandaloneMps, GiveANodeBackWhoseClientsStayAndTryAgainLater) {
+class StandaloneMpsUnderClockSteps : public StandaloneMps, public ::testing::WithParamInterface<std::chrono::hours> {};
+INSTANTIATE_TEST_SUITE_P(Hours, StandaloneMpsUnderClockSteps, ::testing::Values(-1h, 0h, 1h));
+
+TEST_P(StandaloneMpsUnderClockSteps, GiveANodeBackWhoseClientsStayAndTryAgainLater) {
   begin(1);
   fleet->settings.rollout.idle_timeout = 5min;
-  fleet->use("n01", "trainer", std::string(kGpuResource), 1);
+  use({"n01"});
   new_template("new");
   run(6min);
   EXPECT_FALSE(fleet->node("n01").unschedulable);
-  EXPECT_NE(mark("n01").find("deferredUntil"), std::string::npos);
-  run(5min);
+  EXPECT_THAT(mark("n01"), HasSubstr("deferredUntil"));
+  fleet->step_wall_clock(GetParam());
+  run(3min);
+  EXPECT_FALSE(fleet->node("n01").unschedulable);
+  run(2min);
   EXPECT_TRUE(fleet->node("n01").unschedulable);  // The next attempt.
   fleet->release("n01");
   run(30s);
@@ -134,25 +128,9 @@ TEST_F(StandaloneMps, GiveANodeBackWhoseClientsStayAndTryAgainLater) {
   EXPECT_EQ(mark("n01"), "");
 }
 
-class StandaloneMpsUnderClockSteps : public StandaloneMps, public ::testing::WithParamInterface<std::chrono::hours> {};
-INSTANTIATE_TEST_SUITE_P(Hours, StandaloneMpsUnderClockSteps, ::testing::Values(-1h, 1h));
-
-TEST_P(StandaloneMpsUnderClockSteps, AreDeferredAsLong) {
-  begin(1);
-  fleet->settings.rollout.idle_timeout = 5min;
-  fleet->use("n01", "trainer", std::string(kGpuResource), 1);
-  new_template("new");
-  run(6min);
-  ASSERT_NE(mark("n01").find("deferredUntil"), std::string::npos);
-  fleet->step_wall_clock(GetParam());
-  run(3min);
-  EXPECT_FALSE(fleet->node("n01").unschedulable);
-  run(2min);
-  EXPECT_TRUE(fleet->node("n01").unschedulable);
-}
-
 TEST_P(StandaloneMpsUnderClockSteps, SettleAndSoakAsLong) {
   begin(3);
+  allow_all_at_once(3);
   fleet->settings.rollout.canary_soak = 5min;
   new_template("new");
   run(3s);
@@ -168,53 +146,31 @@ TEST_P(StandaloneMpsUnderClockSteps, SettleAndSoakAsLong) {
   EXPECT_EQ(on("new"), 3);
 }
 
-TEST_F(StandaloneMps, AreNotReplacedOnANodeThatAPersonUncordons) {
-  begin(1);
-  fleet->use("n01", "trainer", std::string(kGpuResource), 1);
-  new_template("new");
-  run(60s);
-  ASSERT_TRUE(fleet->node("n01").unschedulable);
-  fleet->cordon("n01", false);
-  run(30s);
-  EXPECT_FALSE(fleet->node("n01").unschedulable);
-  EXPECT_NE(mark("n01").find("deferredUntil"), std::string::npos);
-  EXPECT_EQ(hash_on("n01"), "old");
-}
-
-TEST_F(StandaloneMps, DoNotWaitUnderInterrupt) {
-  begin(1);
-  interrupts = true;
-  fleet->settings.rollout.workloads = WorkloadMode::interrupt;
-  fleet->use("n01", "trainer", std::string(kGpuResource), 1);
-  new_template("new");
-  run(60s);
-  EXPECT_EQ(hash_on("n01"), "new");
-}
-
-TEST_F(StandaloneMps, EvictTheirClientsWhereThePolicySaysSo) {
-  begin(1);
-  fleet->settings.rollout.workloads = WorkloadMode::evict;
-  fleet->use("n01", "trainer", std::string(kGpuResource), 1);
-  new_template("new");
-  run(60s);
-  EXPECT_TRUE(fleet->consumers["n01"].pods.empty());
-  EXPECT_EQ(hash_on("n01"), "new");
-  EXPECT_EQ(mark("n01"), "");
+TEST_F(StandaloneMps, DoNotWaitUnderInterruptAndUnderEvict) {
+  for (const WorkloadMode mode : {WorkloadMode::interrupt, WorkloadMode::evict}) {
+    begin(1);
+    interrupts = mode == WorkloadMode::interrupt;
+    fleet->settings.rollout.workloads = mode;
+    use({"n01"});
+    new_template("new");
+    run(60s);
+    EXPECT_EQ(fleet->consumers["n01"].pods.empty(), !interrupts);
+    EXPECT_EQ(hash_on("n01"), "new");
+    EXPECT_EQ(mark("n01"), "");
+  }
 }
 
 TEST_F(StandaloneMps, EvictNoClientWhileAnotherOneStaysAndSayWhy) {
   begin(1);
   fleet->settings.rollout.workloads = WorkloadMode::evict;
-  fleet->use("n01", "trainer", std::string(kGpuResource), 1);
+  use({"n01"});
   fleet->use_bare("n01", "notebook");
   new_template("new");
   run(60s);
   EXPECT_EQ(fleet->consumers["n01"].pods.size(), 2U);
-  const std::string said = finding(kStandaloneMpsWaits);
-  EXPECT_NE(said.find("jobs/notebook has no controller that would create it again after an eviction"),
-            std::string::npos)
-      << said;
-  EXPECT_NE(said.find("Until then no other pod of the node is evicted"), std::string::npos) << said;
+  EXPECT_THAT(finding(kStandaloneMpsWaits),
+              HasSubstr("jobs/notebook has no controller that would create it again after an eviction"));
+  EXPECT_THAT(finding(kStandaloneMpsWaits), HasSubstr("Until then no other pod of the node is evicted"));
   fleet->settings.rollout.evict_bare_pods = true;
   run(60s);
   EXPECT_EQ(hash_on("n01"), "new");
@@ -223,15 +179,13 @@ TEST_F(StandaloneMps, EvictNoClientWhileAnotherOneStaysAndSayWhy) {
 TEST_F(StandaloneMps, NameTheDisruptionBudgetThatKeepsAClient) {
   begin(1);
   fleet->settings.rollout.workloads = WorkloadMode::evict;
-  fleet->use("n01", "trainer", std::string(kGpuResource), 1);
+  use({"n01"});
   fleet->protect("trainer", "the budget trainers needs 1");
   new_template("new");
   run(60s);
   EXPECT_EQ(hash_on("n01"), "old");
-  const std::string said = finding(kStandaloneMpsWaits);
-  EXPECT_NE(said.find("a PodDisruptionBudget prevents the eviction of jobs/trainer: the budget trainers needs 1"),
-            std::string::npos)
-      << said;
+  EXPECT_THAT(finding(kStandaloneMpsWaits),
+              HasSubstr("a PodDisruptionBudget prevents the eviction of jobs/trainer: the budget trainers needs 1"));
 }
 
 TEST_F(StandaloneMps, EvictThePodsOfOneJobTogetherOrNotAtAll) {
@@ -243,9 +197,8 @@ TEST_F(StandaloneMps, EvictThePodsOfOneJobTogetherOrNotAtAll) {
   run(60s);
   EXPECT_EQ(in_change(), 1);
   EXPECT_EQ(fleet->consumers["n01"].pods.size() + fleet->consumers["n02"].pods.size(), 2U);
-  EXPECT_NE(finding(kJobSpansNodes).find("also runs on n0"), std::string::npos) << finding(kJobSpansNodes);
-  fleet->settings.cluster_max_unavailable = fleet->settings.rollout.max_unavailable =
-      fleet->settings.rollout.max_unavailable_per_group = {2, false};
+  EXPECT_THAT(finding(kJobSpansNodes), HasSubstr("also runs on n0"));
+  allow_all_at_once(2);
   fleet->settings.rollout.canary_nodes_per_group = 2;
   run(60s);
   EXPECT_EQ(on("new"), 2);
@@ -257,8 +210,7 @@ TEST_F(StandaloneMps, LeaveNodesOfEachProductInService) {
   fleet->settings.cluster_max_unavailable = fleet->settings.rollout.max_unavailable = {100, true};
   fleet->settings.rollout.max_unavailable_per_group = {1, false};
   fleet->settings.rollout.canary_nodes_per_group = 4;
-  for (const char* node : {"n01", "n02", "n03", "n04"})
-    fleet->use(node, std::string("trainer-") + node, std::string(kGpuResource), 1);
+  use({"n01", "n02", "n03", "n04"});
   new_template("new");
   run(60s);
   EXPECT_EQ(in_change(), 2);
@@ -273,7 +225,7 @@ TEST_F(StandaloneMps, UseTheSlotsOfChangesOfProfilesAlsoWithoutAPlugin) {
     fleet->label("n01", std::string("nvidia.com/gpu.deploy.") + component, std::nullopt);
   fleet->settings.cluster_max_unavailable = {3, false};
   fleet->settings.rollout.max_unavailable = {1, false};
-  fleet->use("n01", "trainer", std::string(kGpuResource), 1);
+  use({"n01"});
   new_template("new");
   run(200s);
   ASSERT_EQ(fleet->index.assessment("n01"), nullptr);
@@ -321,29 +273,10 @@ TEST_F(StandaloneMps, HoldASlotOnceTheirChangeIsHandedOver) {
   EXPECT_EQ(on("new"), 2);
 }
 
-TEST_F(StandaloneMps, StopAtTheFirstNodeWhoseDaemonDoesNotStart) {
-  begin(3);
-  fleet->settings.rollout.verify_timeout = 5min;
-  broken = true;
-  new_template("new");
-  run(10min);
-  EXPECT_EQ(on("new"), 1);
-  EXPECT_EQ(in_change(), 1);
-  EXPECT_NE(finding(kStandaloneMpsFailed).find("the standalone MPS daemon is not Ready 5m0s after its replacement"),
-            std::string::npos)
-      << finding(kStandaloneMpsFailed);
-  broken = false;
-  new_template("newer");  // The values are corrected.
-  run(10min);
-  EXPECT_EQ(on("newer"), 3);
-  EXPECT_EQ(in_change(), 0);
-}
-
 // Slots are free, and the canary has passed: what keeps the third node in service is the failure alone.
 TEST_F(StandaloneMps, StopOnceTooManyDoNotStartAfterTheCanaryAsWell) {
   begin(3);
-  fleet->settings.cluster_max_unavailable = fleet->settings.rollout.max_unavailable =
-      fleet->settings.rollout.max_unavailable_per_group = {3, false};
+  allow_all_at_once(3);
   fleet->settings.rollout.max_failures = 1;
   fleet->settings.rollout.canary_soak = 0s;
   fleet->settings.rollout.verify_timeout = 5min;
@@ -369,8 +302,7 @@ TEST_F(StandaloneMps, FollowTheModeOfThePolicy) {
   new_template("new");
   run(60s);
   EXPECT_EQ(on("new"), 0);
-  EXPECT_NE(finding(kStandaloneMpsWaits).find("gpusharing.dev/approved=new"), std::string::npos)
-      << finding(kStandaloneMpsWaits);
+  EXPECT_THAT(finding(kStandaloneMpsWaits), HasSubstr("gpusharing.dev/approved=new"));
   approved = "new";
   put_daemonset();
   run(200s);
@@ -394,9 +326,7 @@ TEST_F(StandaloneMps, KeepOffANodeThatAPersonHoldsOrThatIsInAnotherChange) {
 
 // A rollout of a profile waits while the daemon is replaced, and the other way round.
 TEST_F(StandaloneMps, TakeTurnsWithChangesOfProfiles) {
-  begin(1);
-  fleet->use("n01", "trainer", std::string(kGpuResource), 1);
-  new_template("new");
+  begin_with_a_client();
   run(60s);
   ASSERT_EQ(in_change(), 1);
   fleet->edit("any", "ts-4");
@@ -409,23 +339,10 @@ TEST_F(StandaloneMps, TakeTurnsWithChangesOfProfiles) {
   EXPECT_EQ(fleet->allocatable("n01", kGpuResource), 8);
 }
 
-TEST_F(StandaloneMps, AreLeftWhereTheDaemonSetIsGone) {
-  begin(1);
-  fleet->use("n01", "trainer", std::string(kGpuResource), 1);
-  new_template("new");
-  run(60s);
-  ASSERT_EQ(in_change(), 1);
-  fleet->world.daemonsets.erase(kDaemons);
-  fleet->world.operand_pods.erase(pod_on("n01")->meta.key());
-  run(10s);
-  EXPECT_EQ(mark("n01"), "");
-  EXPECT_FALSE(fleet->node("n01").unschedulable);
-}
-
 TEST_F(StandaloneMps, ThatOnlyWatchTheHostAreReplacedWithoutADrain) {
   begin(3, "observe");
   interrupts = true;
-  fleet->use("n01", "trainer", std::string(kGpuResource), 1);
+  use({"n01"});
   new_template("new");
   run(60s);
   EXPECT_EQ(on("new"), 3);
@@ -442,20 +359,6 @@ TEST_F(StandaloneMps, ThatOnlyWatchTheHostAreReplacedOneByOneAndNotAfterOneThatI
   new_template("newer");  // The image is corrected.
   run(60s);
   EXPECT_EQ(on("newer"), 3);
-}
-
-TEST_F(StandaloneMps, MarkTheirNodesForKai) {
-  begin(1);
-  KaiWorld& kai = fleet->world.kai;
-  kai.configs.init_done();
-  kai.pods.init_done();
-  kai.bind_requests.init_done();
-  fleet->settings.kai.mps_ready = MpsReadyMode::on;
-  run(90s);
-  EXPECT_EQ(fleet->label_of("n01", std::string(kMpsEnabled)), "true");
-  fleet->world.operand_pods.erase(pod_on("n01")->meta.key());
-  run(30s);
-  EXPECT_EQ(fleet->label_of("n01", std::string(kMpsEnabled)), "");
 }
 
 TEST_F(StandaloneMps, BlockAProfileThatWouldStartASecondDaemon) {
@@ -476,7 +379,7 @@ TEST_F(StandaloneMps, HoldANodeWhoseMarkCannotBeRead) {
   new_template("new");
   run(60s);
   EXPECT_EQ(hash_on("n01"), "old");
-  EXPECT_NE(finding(kChangeUnreadable).find("must be a JSON object"), std::string::npos);
+  EXPECT_THAT(finding(kChangeUnreadable), HasSubstr("must be a JSON object"));
 }
 
 TEST(MpsDaemonChangeText, IsReadAsItWasWritten) {

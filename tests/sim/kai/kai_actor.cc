@@ -10,7 +10,6 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <utility>
 
-#include "tests/sim/apiserver/local_request.h"
 #include "tests/sim/fleet/kinds.h"
 #include "tests/sim/kai/kai_read.h"
 
@@ -20,12 +19,11 @@ namespace asio = boost::asio;
 using namespace std::chrono_literals;
 using namespace kai_read;
 
-KaiActor::KaiActor(asio::io_context& io, SimClock& clock, ApiServer& server, KaiActorOptions options)
-    : io_(io), clock_(clock), server_(server), options_(std::move(options)), random_(options_.seed) {}
+KaiActor::KaiActor(asio::io_context& io, SimClock& clock, ApiServer& server, std::uint64_t seed)
+    : io_(io), clock_(clock), server_(server), seed_(seed), random_(seed) {}
 
 int KaiActor::send(k8s::Method method, const std::string& path, const Json& body, const std::string& type) {
-  const std::string text = body.is_null() ? std::string() : body.dump();
-  return server_.handle(local_request(method, path, text, type), {.user = "kai", .user_agent = "kai"}).status;
+  return send_as_kai(server_, method, path, body, type);
 }
 
 void KaiActor::patch_pod(const std::string& ns, const std::string& name, const Json& patch, const std::string& sub) {
@@ -63,20 +61,11 @@ void KaiActor::set_binder(bool available) {
 }
 
 void KaiActor::set_up() {
-  const std::string crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-  send(k8s::Method::post, crds, Json::parse(kai_config_crd()));
-  send(k8s::Method::post, crds, Json::parse(kai_bind_request_crd()));
-  for (const char* ns : {"kai-scheduler", kReservations, kTeam, "gpu-sharing-operator"})
-    send(k8s::Method::post, "/api/v1/namespaces", kai_namespace(ns));
-  for (const std::string& node : options_.nodes) send(k8s::Method::post, "/api/v1/nodes", kai_node(node));
-  clock_.run_for(1s);
-  send(k8s::Method::post, "/apis/kai.scheduler/v1/configs", kai_config());
-  send(k8s::Method::post, "/apis/apps/v1/namespaces/kai-scheduler/deployments", kai_binder());
-  set_binder(true);
+  install_kai(server_, clock_, nodes_, clock_.now());
 }
 
 void KaiActor::start() {
-  end_ = clock_.monotonic() + options_.busy;
+  end_ = clock_.monotonic() + 6min;
   spawn(users());
   spawn(scheduler());
   spawn(binder());
@@ -106,19 +95,16 @@ KaiActor::Task KaiActor::users() {
 // --- Chooses a node and groups from a snapshot that may be some seconds old; a group is reused only when a consumer of
 // it was alive in that snapshot.
 KaiActor::Task KaiActor::scheduler() {
-  struct Seen {
-    std::map<std::string, std::string> groups;  // Group -> node.
-  };
-  Seen snapshot;
+  std::map<std::string, std::string> snapshot;  // Group -> node.
   while (!stopped_) {
-    const Seen before = snapshot;
-    snapshot.groups.clear();
+    const std::map<std::string, std::string> before = snapshot;
+    snapshot.clear();
     for (const auto& pod : pods(kTeam)) {
       if (!alive(*pod) || text(*pod, "spec", "nodeName").empty()) continue;
-      for (const std::string& group : groups_of(*pod)) snapshot.groups[group] = text(*pod, "spec", "nodeName");
+      for (const std::string& group : groups_of(*pod)) snapshot[group] = text(*pod, "spec", "nodeName");
     }
     co_await wait(200ms, 2s);
-    const Seen& used = chance(0.5) ? before : snapshot;
+    const auto& used = chance(0.5) ? before : snapshot;
     std::set<std::string> requested;
     for (const auto& request : requests()) {
       requested.insert(text(*request, "metadata", "name"));
@@ -132,14 +118,14 @@ KaiActor::Task KaiActor::scheduler() {
       if (!free || !alive(*pod)) continue;
       const std::size_t devices = at(*pod, "metadata", "annotations").contains("gpu-fraction-num-devices") ? 2 : 1;
       std::vector<std::string> groups;
-      std::string node = options_.nodes[pick(options_.nodes.size())];
-      if (devices == 1 && !used.groups.empty() && chance(0.6)) {
-        auto it = used.groups.begin();
-        std::advance(it, static_cast<std::ptrdiff_t>(pick(used.groups.size())));
+      std::string node = nodes_[pick(nodes_.size())];
+      if (devices == 1 && !used.empty() && chance(0.6)) {
+        auto it = used.begin();
+        std::advance(it, static_cast<std::ptrdiff_t>(pick(used.size())));
         groups = {it->first};
         node = it->second;
       }
-      while (groups.size() < devices) groups.push_back(fmt::format("g-{}-{}", options_.seed, next_group_++));
+      while (groups.size() < devices) groups.push_back(fmt::format("g-{}-{}", seed_, next_group_++));
       send(k8s::Method::post, "/apis/scheduling.run.ai/v1alpha2/namespaces/" + std::string(kTeam) + "/bindrequests",
            kai_bind_request(*pod, node, groups, chance(0.3)));
     }
@@ -149,7 +135,7 @@ KaiActor::Task KaiActor::scheduler() {
 KaiActor::Task KaiActor::crash_now_and_then() {
   while (clock_.monotonic() < end_ && !stopped_) {
     co_await wait(20s, 120s);
-    if (!chance(options_.crashes) || clock_.monotonic() >= end_) continue;
+    if (!chance(0.5) || clock_.monotonic() >= end_) continue;
     ++incarnation_;
     set_binder(false);
     co_await wait(2s, 40s);

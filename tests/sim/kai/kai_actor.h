@@ -24,20 +24,13 @@
 
 namespace gso::sim {
 
-struct KaiActorOptions {
-  std::uint64_t seed = 1;
-  std::vector<std::string> nodes{"n1", "n2"};
-  k8s::Duration busy = std::chrono::minutes(6);  // How long pods keep coming.
-  double crashes = 0.5;                          // Of the binder, in the whole run.
-};
-
 class KaiActor {
  public:
-  KaiActor(boost::asio::io_context& io, SimClock& clock, ApiServer& server, KaiActorOptions options);
+  KaiActor(boost::asio::io_context& io, SimClock& clock, ApiServer& server, std::uint64_t seed);
 
   // CRDs, namespaces, nodes, kai-config, the binder. Synchronous.
   void set_up();
-  // Starts everything; it goes quiet `busy` later: no new pod, the binder up, no bind in progress.
+  // Starts everything; it goes quiet six minutes later: no new pod, the binder up, no bind in progress.
   void start();
   // Nothing will change any more by itself, but for the pods that still run.
   [[nodiscard]] bool quiet() const { return quiet_ && binds_ == 0; }
@@ -51,8 +44,6 @@ class KaiActor {
   [[nodiscard]] std::string needed(const Json& reservation) const;
   // Reservations that nobody needs, and which are not being deleted, by name.
   [[nodiscard]] std::map<std::string, std::string> orphans() const;  // Name -> node.
-  // Another reservation of its group runs.
-  [[nodiscard]] bool has_another(const Json& reservation) const;
   [[nodiscard]] std::size_t binds_done() const { return done_; }
   [[nodiscard]] std::size_t duplicates_made() const { return duplicates_; }
 
@@ -87,6 +78,8 @@ class KaiActor {
   void end_pod(const std::string& ns, const std::string& name, int grace);
   [[nodiscard]] std::vector<std::shared_ptr<const Json>> pods(const std::string& ns) const;
   [[nodiscard]] std::vector<std::shared_ptr<const Json>> requests() const;
+  // Another reservation of its group runs.
+  [[nodiscard]] bool has_another(const Json& reservation) const;
   [[nodiscard]] static std::string gpu_of(const Json& reservation);  // Empty: it has not said.
   [[nodiscard]] bool in_progress(const std::string& group) const;
   void set_binder(bool available);
@@ -96,7 +89,8 @@ class KaiActor {
   boost::asio::io_context& io_;
   SimClock& clock_;
   ApiServer& server_;
-  KaiActorOptions options_;
+  const std::uint64_t seed_;
+  const std::vector<std::string> nodes_{"n1", "n2"};
   std::mt19937_64 random_;
   k8s::MonoTime end_;
   std::uint64_t incarnation_ = 1;

@@ -202,7 +202,7 @@ void KaiActor::sync_node(const std::string& node) {
 }
 
 void KaiActor::sync_all() {
-  for (const std::string& node : options_.nodes) sync_node(node);
+  for (const std::string& node : nodes_) sync_node(node);
 }
 
 }  // namespace gso::sim

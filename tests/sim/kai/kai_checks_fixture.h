@@ -16,7 +16,6 @@
 #include "tests/controller/sim_time.h"
 #include "tests/sim/apiserver/api_server.h"
 #include "tests/sim/apiserver/in_process_transport.h"
-#include "tests/sim/apiserver/local_request.h"
 #include "tests/sim/fleet/kinds.h"
 #include "tests/sim/kai/kai_objects.h"
 
@@ -32,44 +31,33 @@ inline const std::string kLeases = "/apis/coordination.k8s.io/v1/namespaces/kai-
 
 // KAI with one reservation "r" of group "g" on node n1 that nobody needs; the world is as it was when that was planned.
 class KaiChecksTest : public ::testing::Test {
- protected:
+ public:
   KaiChecksTest() {
-    const std::string crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-    send(k8s::Method::post, crds, Json::parse(kai_config_crd()));
-    send(k8s::Method::post, crds, Json::parse(kai_bind_request_crd()));
-    for (const char* ns : {"kai-scheduler", kReservations, kTeam})
-      send(k8s::Method::post, "/api/v1/namespaces", kai_namespace(ns));
-    send(k8s::Method::post, "/api/v1/nodes", kai_node("n1"));
-    sim.clock.run_for(1s);
-    send(k8s::Method::post, "/apis/kai.scheduler/v1/configs", kai_config());
-    Json pod = kai_reservation("r", "g", "n1");
-    send(k8s::Method::post, std::string("/api/v1/namespaces/") + kReservations + "/pods", pod);
+    install_kai(server, sim.clock, {"n1"}, sim.clock.now());
+    send(k8s::Method::post, std::string("/api/v1/namespaces/") + kReservations + "/pods",
+         kai_reservation("r", "g", "n1"));
     world.kai.configs.apply(project_kai_config(kai_config().dump()).value());
     world.kai.configs_served = world.kai.bind_requests_served = true;
     see();
   }
-  int send(k8s::Method method, const std::string& path, const Json& body,
-           const std::string& type = "application/json") {
-    const std::string text = body.is_null() ? std::string() : body.dump();
-    const k8s::HttpResponse answer =
-        server.handle(local_request(method, path, text, type), {.user = "kai", .user_agent = "kai"});
-    EXPECT_LT(answer.status, 300) << path << ": " << answer.body;
-    return answer.status;
+  void TestBody() override {}  // A row is not a test of its own.
+  void send(k8s::Method method, const std::string& path, const Json& body,
+            const std::string& type = "application/json") {
+    EXPECT_LT(send_as_kai(server, method, path, body, type), 300) << path;
   }
   void patch(const std::string& path, const Json& body) {
     send(k8s::Method::patch, path, body, "application/merge-patch+json");
   }
   // The reservation as the watch has it now, and its deletion as planned by that.
-  void see() {
-    const auto found = server.get(kPods, {kReservations, "r"});
-    ASSERT_TRUE(found);
-    KaiPod pod = project_kai_pod(found->dump()).value();
+  void see() { deletion = deletion_of("r", "NoConsumers"); }
+  PlannedAction deletion_of(const std::string& name, const std::string& reason) {
+    KaiPod pod = project_kai_pod(server.get(kPods, {kReservations, name}).value().dump()).value();
     world.kai.pods.apply(pod);
     DeletePod action;
     action.pod = pod.meta.key();
     action.uid = pod.meta.uid;
     action.resource_version = pod.meta.resource_version;
-    deletion = {std::string(kReservationGc), action, {"NoConsumers", ""}, true, ""};
+    return {std::string(kReservationGc), action, {reason, ""}, true, ""};
   }
   void replicas(std::int64_t count) {
     Deployment binder;

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <memory>
 #include <set>
 #include <string>
@@ -19,150 +20,88 @@ namespace {
 using namespace kai_test;
 using namespace std::chrono_literals;
 
-TEST_F(KaiChecksTest, ConfirmsAnOrphan) {
-  EXPECT_TRUE(due());
+using LastLook = KaiChecksTest;
+
+// Whether the deletion is still due after that has changed since the plan.
+void expect(const char* rule, bool due, const std::function<void(LastLook&)>& change) {
+  LastLook look;
+  change(look);
+  EXPECT_EQ(look.due(), due) << rule;
 }
 
-// Rows reach the fixture through this, which makes its helpers public.
-class LastLook : public KaiChecksTest {
- public:
-  using KaiChecksTest::consumer;
-  using KaiChecksTest::deletion;
-  using KaiChecksTest::fault;
-  using KaiChecksTest::lease;
-  using KaiChecksTest::patch;
-  using KaiChecksTest::replicas;
-  using KaiChecksTest::request;
-  using KaiChecksTest::see;
-  using KaiChecksTest::send;
-};
-
-struct Change {
-  const char* name;
-  void (*make)(LastLook&);
-  bool due;
-};
-
-void PrintTo(const Change& change, std::ostream* out) {
-  *out << change.name;
+// What a set of facts means is judged by the planner's rules, and tested there.
+TEST(Changes, OfConsumersAndBindsSinceThePlanDecide) {
+  expect("nothing", true, [](auto&) {});
+  expect("a consumer", false, [](auto& look) { look.consumer("runai-gpu-group", "g", "Running"); });
+  expect("a multi-device consumer", false, [](auto& look) { look.consumer("runai-gpu-group/g", "g", "Running"); });
+  expect("one with an edited value", false,
+         [](auto& look) { look.consumer("runai-gpu-group/g", "edited", "Running"); });
+  expect("a finished consumer", true, [](auto& look) { look.consumer("runai-gpu-group", "g", "Failed"); });
+  expect("a consumer of another group", true, [](auto& look) { look.consumer("runai-gpu-group", "h", "Running"); });
+  for (const bool new_field : {false, true})
+    expect("a bind in progress", false, [&](auto& look) { look.request("Pending", new_field); });
+  expect("a bind that cannot be read", false, [](auto& look) {
+    look.request("Pending");
+    look.patch(kRequests + "/p/status", {{"status", {{"failedAttempts", "many"}}}});
+  });
+  expect("a bind that has failed for good", true, [](auto& look) { look.request("Failed"); });
+  expect("a bind that has succeeded, for a pod that is gone", true, [](auto& look) { look.request("Succeeded"); });
+  for (const char* phase : {"Running", "Succeeded"}) {
+    expect("a bind that has succeeded, for a pod without the label", phase == std::string_view("Succeeded"),
+           [&](auto& look) {
+             look.consumer("other", "x", phase);
+             look.request("Succeeded");
+           });
+  }
 }
 
-class Changes : public LastLook, public ::testing::WithParamInterface<Change> {};
-
-TEST_P(Changes, SinceThePlanDecide) {
-  GetParam().make(*this);
-  EXPECT_EQ(due(), GetParam().due);
+TEST(Changes, OfTheReservationSinceThePlanKeepIt) {
+  const Json annotated = {{"metadata", {{"annotations", {{"a", "b"}}}}}};
+  expect("another version", false, [&](auto& look) { look.patch(kReservation, annotated); });
+  expect("another version that was planned by", true, [&](auto& look) {
+    look.patch(kReservation, annotated);
+    look.see();
+  });
+  expect("another pod of that name", false,
+         [](auto& look) { std::get<DeletePod>(look.deletion.action).uid = "uid-of-before"; });
+  for (const Json& labels : {Json{{"runai-gpu-group", "h"}}, Json{{"app", "mine"}}})
+    expect("another label", false, [&](auto& look) { look.patch(kReservation, {{"metadata", {{"labels", labels}}}}); });
+  expect("it is gone", false,
+         [](auto& look) { look.send(k8s::Method::del, kReservation, {{"gracePeriodSeconds", 0}}); });
+  expect("another reason", false, [](auto& look) { look.deletion.why.code = "DuplicateReservation"; });
+  for (const bool gone : {false, true}) {
+    expect("planned for a node that is gone", gone, [gone](auto& look) {
+      std::get<DeletePod>(look.deletion.action).grace_period_seconds = 0;
+      if (gone) look.send(k8s::Method::del, "/api/v1/nodes/n1", nullptr);
+    });
+  }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    LastLook, Changes,
-    ::testing::Values(
-        Change{"a_consumer", [](LastLook& look) { look.consumer("runai-gpu-group", "g", "Running"); }, false},
-        Change{"a_consumer_of_unknown_phase", [](LastLook& look) { look.consumer("runai-gpu-group", "g", "Unknown"); },
-               false},
-        Change{"a_multi_device_consumer", [](LastLook& look) { look.consumer("runai-gpu-group/g", "g", "Running"); },
-               false},
-        Change{"a_multi_device_consumer_with_an_edited_value",
-               [](LastLook& look) { look.consumer("runai-gpu-group/g", "edited", "Running"); }, false},
-        Change{"a_finished_consumer", [](LastLook& look) { look.consumer("runai-gpu-group", "g", "Failed"); }, true},
-        Change{"a_consumer_of_another_group", [](LastLook& look) { look.consumer("runai-gpu-group", "h", "Running"); },
-               true},
-        Change{"a_bind_that_cannot_be_read",
-               [](LastLook& look) {
-                 look.request("Pending");
-                 look.patch(kRequests + "/p/status", {{"status", {{"failedAttempts", "many"}}}});
-               },
-               false},
-        Change{"a_bind_not_begun", [](LastLook& look) { look.request(""); }, false},
-        Change{"a_bind_in_progress", [](LastLook& look) { look.request("Pending"); }, false},
-        Change{"a_bind_in_progress_by_the_newer_field", [](LastLook& look) { look.request("Pending", true); }, false},
-        Change{"a_bind_that_has_failed_for_good", [](LastLook& look) { look.request("Failed"); }, true},
-        Change{"a_bind_that_has_succeeded_for_a_pod_that_is_gone", [](LastLook& look) { look.request("Succeeded"); },
-               true},
-        Change{"a_bind_that_has_succeeded_for_a_pod_that_lives_without_the_label",
-               [](LastLook& look) {
-                 look.consumer("other", "x", "Running");
-                 look.request("Succeeded");
-               },
-               false},
-        Change{"a_bind_that_has_succeeded_for_a_pod_that_has_ended",
-               [](LastLook& look) {
-                 look.consumer("other", "x", "Succeeded");
-                 look.request("Succeeded");
-               },
-               true},
-        Change{"another_version_of_the_reservation",
-               [](LastLook& look) { look.patch(kReservation, {{"metadata", {{"annotations", {{"a", "b"}}}}}}); },
-               false},
-        Change{"another_version_that_was_planned_by",
-               [](LastLook& look) {
-                 look.patch(kReservation, {{"metadata", {{"annotations", {{"a", "b"}}}}}});
-                 look.see();
-               },
-               true},
-        Change{"another_pod_of_that_name",
-               [](LastLook& look) { std::get<DeletePod>(look.deletion.action).uid = "uid-of-before"; }, false},
-        Change{
-            "another_group",
-            [](LastLook& look) { look.patch(kReservation, {{"metadata", {{"labels", {{"runai-gpu-group", "h"}}}}}}); },
-            false},
-        Change{"another_app_label",
-               [](LastLook& look) { look.patch(kReservation, {{"metadata", {{"labels", {{"app", "mine"}}}}}}); },
-               false},
-        Change{"the_pod_is_gone",
-               [](LastLook& look) { look.send(k8s::Method::del, kReservation, {{"gracePeriodSeconds", 0}}); }, false},
-        Change{"another_reason", [](LastLook& look) { look.deletion.why.code = "DuplicateReservation"; }, false},
-        Change{"one_of_two_apis_is_gone",
-               [](LastLook& look) {
-                 look.send(k8s::Method::del,
-                           "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/bindrequests.scheduling.run.ai",
-                           nullptr);
-               },
-               false},
-        Change{"pods_cannot_be_listed", [](LastLook& look) { look.fault(Fault::server_error, "list", "pods"); }, false},
-        Change{"requests_cannot_be_listed",
-               [](LastLook& look) { look.fault(Fault::server_error, "list", "bindrequests"); }, false},
-        Change{"no_answer_comes", [](LastLook& look) { look.fault(Fault::hang, "list", "pods"); }, false},
-        Change{"a_node_that_is_there_after_all",
-               [](LastLook& look) { std::get<DeletePod>(look.deletion.action).grace_period_seconds = 0; }, false},
-        Change{"a_node_that_is_gone",
-               [](LastLook& look) {
-                 std::get<DeletePod>(look.deletion.action).grace_period_seconds = 0;
-                 look.send(k8s::Method::del, "/api/v1/nodes/n1", nullptr);
-               },
-               true},
-        Change{"replicas_without_a_lease", [](LastLook& look) { look.replicas(2); }, true},
-        Change{"replicas_with_an_old_leader",
-               [](LastLook& look) {
-                 look.replicas(2);
-                 look.lease("binder-a", "2025-12-31T00:00:00.000000Z");
-               },
-               true},
-        Change{"replicas_with_a_new_leader",
-               [](LastLook& look) {
-                 look.replicas(2);
-                 look.lease("binder-a", "2025-12-31T23:59:00.000000Z");
-               },
-               false},
-        Change{"replicas_without_a_leader",
-               [](LastLook& look) {
-                 look.replicas(2);
-                 look.lease("", "2025-12-31T00:00:00.000000Z");
-               },
-               false},
-        Change{"a_lease_that_cannot_be_read",
-               [](LastLook& look) {
-                 look.replicas(2);
-                 look.fault(Fault::server_error, "get", "leases");
-               },
-               false},
-        Change{"one_replica_whose_lease_nobody_reads",
-               [](LastLook& look) {
-                 look.replicas(1);
-                 look.fault(Fault::server_error, "get", "leases");
-               },
-               true}),
-    [](const auto& row) { return std::string(row.param.name); });
+TEST(Changes, ThatCannotBeReadKeepIt) {
+  expect("one of two APIs is gone", false, [](auto& look) {
+    look.send(k8s::Method::del,
+              "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/bindrequests.scheduling.run.ai", nullptr);
+  });
+  for (const char* kind : {"pods", "bindrequests"})
+    expect(kind, false, [kind](auto& look) { look.fault(Fault::server_error, "list", kind); });
+  expect("no answer comes", false, [](auto& look) { look.fault(Fault::hang, "list", "pods"); });
+}
+
+TEST(Changes, OfTheBindersLeaderDecideWhereThereAreSeveralReplicas) {
+  for (const int replicas : {1, 2}) {
+    expect("a Lease that cannot be read", replicas == 1, [replicas](auto& look) {
+      look.replicas(replicas);
+      look.fault(Fault::server_error, "get", "leases");
+    });
+  }
+  expect("no Lease", true, [](auto& look) { look.replicas(2); });
+  for (const bool is_new : {false, true}) {
+    expect("a leader", !is_new, [is_new](auto& look) {
+      look.replicas(2);
+      look.lease("binder-a", is_new ? "2025-12-31T23:59:00.000000Z" : "2025-12-31T00:00:00.000000Z");
+    });
+  }
+}
 
 // A server whose pods have a phase that is no text.
 class OtherPhases final : public k8s::Transport {
@@ -200,19 +139,12 @@ TEST_F(LastLook, APodThatCannotBeReadCountsAsAlive) {
 class Batches : public KaiChecksTest {
  protected:
   // A reservation as the watch has it, and its deletion.
-  PlannedAction add(Json pod, const std::string& reason = "NoConsumers") {
+  PlannedAction add(const Json& pod, const std::string& reason = "NoConsumers") {
     const std::string pods = std::string("/api/v1/namespaces/") + kReservations + "/pods";
     const std::string name = pod["metadata"]["name"].get<std::string>();
     send(k8s::Method::post, pods, pod);
     patch(pods + "/" + name + "/status", {{"status", {{"phase", "Running"}}}});
-    const auto found = server.get(kPods, {kReservations, name});
-    KaiPod seen = project_kai_pod(found->dump()).value();
-    world.kai.pods.apply(seen);
-    DeletePod action;
-    action.pod = seen.meta.key();
-    action.uid = seen.meta.uid;
-    action.resource_version = seen.meta.resource_version;
-    return {std::string(kReservationGc), action, {reason, ""}, true, ""};
+    return deletion_of(name, reason);
   }
   PlannedAction orphan(int i) { return add(kai_reservation(fmt::format("r{:02}", i), fmt::format("g{:02}", i), "n1")); }
   PlannedAction duplicate(const std::string& name, const std::string& gpu) {
@@ -222,11 +154,6 @@ class Batches : public KaiChecksTest {
   }
   // A consumer of group d that has been bound, and sees that GPU.
   void bound(const std::string& name, const std::string& gpu) {
-    send(k8s::Method::post, std::string("/api/v1/namespaces/") + kTeam + "/configmaps",
-         {{"apiVersion", "v1"},
-          {"kind", "ConfigMap"},
-          {"metadata", {{"name", name + "-0"}}},
-          {"data", {{"NVIDIA_VISIBLE_DEVICES", gpu}}}});
     Json pod = kai_fraction_pod(name, 1, "kai-scheduler");
     pod["metadata"]["labels"] = {{"runai-gpu-group", "d"}};
     pod["metadata"]["annotations"][std::string(kai::kSharedConfigMap)] = name;
@@ -234,14 +161,14 @@ class Batches : public KaiChecksTest {
     send(k8s::Method::post, kTeamPods, pod);
     patch(kTeamPods + "/" + name + "/status", {{"status", {{"phase", "Running"}}}});
     const auto created = server.get(kPods, {kTeam, name});
-    patch_owner(name, (*created)["metadata"]["uid"].get<std::string>());
+    const Json owner{{"apiVersion", "v1"}, {"kind", "Pod"}, {"name", name}, {"uid", (*created)["metadata"]["uid"]}};
+    send(k8s::Method::post, std::string("/api/v1/namespaces/") + kTeam + "/configmaps",
+         {{"apiVersion", "v1"},
+          {"kind", "ConfigMap"},
+          {"metadata", {{"name", name + "-0"}, {"ownerReferences", Json::array({owner})}}},
+          {"data", {{"NVIDIA_VISIBLE_DEVICES", gpu}}}});
     send(k8s::Method::post, kRequests, kai_bind_request(*created, "n1", {"d"}, false));
     patch(kRequests + "/" + name + "/status", {{"status", {{"phase", "Succeeded"}}}});
-  }
-  void patch_owner(const std::string& name, const std::string& uid) {
-    const Json owner{{"apiVersion", "v1"}, {"kind", "Pod"}, {"name", name}, {"uid", uid}};
-    patch(std::string("/api/v1/namespaces/") + kTeam + "/configmaps/" + name + "-0",
-          {{"metadata", {{"ownerReferences", Json::array({owner})}}}});
   }
   // How many of them a look confirms over a connection of that latency.
   std::size_t confirmed(const std::vector<PlannedAction>& deletions, k8s::Duration latency) {

@@ -1,10 +1,16 @@
-// node.partitioning in the running operator, beside Nebuly's fork with its restarts, crash loops and late reports.
+// node.partitioning in the running operator, beside Nebuly's fork with its restarts, crash loops and late reports; and
+// under random pods, faults of the API server, of nodes and of the plugin, and restarts of the operator, in virtual
+// time: no pod that runs is disturbed, no pod waits for memory that nobody uses, and in the end nothing is written.
+//
+// GSO_SLICE_SCHEDULES=1000 runs as many (default: a few), GSO_SLICE_SEED=N starts at that one.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <boost/asio/co_spawn.hpp>
 #include <chrono>
+#include <cstdlib>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <random>
 
 #include "tests/sim/fleet/kinds.h"
 #include "tests/sim/partitioning/slice_story.h"
@@ -13,8 +19,6 @@ namespace gso::sim::partitioning_story_test {
 namespace {
 
 using namespace std::chrono_literals;
-
-constexpr const char* kTwenty = "nvidia.com/gpu-20gb";
 
 // Two GPUs of 40 GB: two slices of 10 GB on the first, one of 20 GB on the second.
 const SliceCounts kFirst{{0, {{10, 2}}}, {1, {{20, 1}}}};
@@ -44,78 +48,6 @@ TEST(PartitioningStory, PendingPodsGetSlicesAndPodsThatRunAreNotDisturbed) {
   story.expect_silence();
 }
 
-TEST(PartitioningStory, APodThatFitsAFreeSliceChangesNothing) {
-  SliceStory story({two_gpus("n1")}, {{"n1", kFirst}});
-  story.start_operator();
-  story.ask("p", 20);
-  EXPECT_TRUE(story.runs("p")) << story.record();
-  story.expect_silence();
-  EXPECT_EQ(story.moves("n1"), 0U);
-}
-
-TEST(PartitioningStory, AFreshNodeGetsItsFirstSlices) {
-  SliceStory story({one_gpu("n1"), one_gpu("n2")}, {});
-  story.start_operator();
-  for (const char* pod : {"a", "b", "c"}) story.ask(pod, 18);
-  for (const char* pod : {"a", "b", "c"}) EXPECT_TRUE(story.runs(pod)) << pod << story.record();
-  story.expect_silence();
-}
-
-TEST(PartitioningStory, OnlyNodesThatMustChangeAreChanged) {
-  SliceStory story({one_gpu("n1"), one_gpu("n2"), one_gpu("n3")}, {{"n1", kTens}, {"n2", kTens}, {"n3", kTens}});
-  story.start_operator();
-  story.ask("p", 38);
-  EXPECT_TRUE(story.runs("p")) << story.record();
-  EXPECT_EQ(story.moves("n1") + story.moves("n2") + story.moves("n3"), 1U);
-  story.expect_silence();
-}
-
-TEST(PartitioningStory, ANodeWithTheFormerNameOfTheLabelAloneIsServed) {
-  NodeSpec node = nos_node("n1", {a100()}, false);
-  node.labels["nos.nebuly.ai/gpu-partitioning"] = "mps";
-  SliceStory story({node}, {});
-  story.start_operator();
-  story.ask("p", 10);
-  EXPECT_TRUE(story.runs("p")) << story.record();
-  EXPECT_EQ(story.label_of("n1", kPartitioningLabel), "mps") << "the plugin selects by it";
-  story.expect_silence();
-}
-
-TEST(PartitioningStory, APluginThatCrashesOnTheNewKeyGetsTheKeyBefore) {
-  SliceStory story({one_gpu("n1")}, {{"n1", kTens}});
-  story.ask("old", 10);
-  ASSERT_TRUE(story.runs("old")) << story.record();
-  story.fleet.faults().most_slices = 2;
-  story.start_operator();
-  for (const char* pod : {"a", "b"}) story.ask(pod, 5);
-  ASSERT_TRUE(story.eventually([&] { return story.moves("n1") == 1; }, 10min)) << story.record();
-  ASSERT_TRUE(story.eventually([&] { return story.label_of("n1", kConfigLabel) == "nos-n1"; }, 30min))
-      << story.record();
-  EXPECT_TRUE(story.hears("n1", "PartitioningRolledBack", "is set back to nos-n1")) << story.record();
-  EXPECT_TRUE(story.eventually([&] { return story.allocatable("n1", "nvidia.com/gpu-10gb") == 2; }, 10min));
-  EXPECT_EQ(story.phase_of("old"), "Running");
-  const std::uint64_t moves = story.moves("n1");
-  story.pass(5min);
-  EXPECT_EQ(story.moves("n1"), moves) << "it is not tried again at once";
-  // Once the plugin takes the key, the pods get their slices.
-  story.fleet.faults().most_slices = 0;
-  EXPECT_TRUE(story.runs("a", 5h)) << story.record();
-  EXPECT_TRUE(story.runs("b", 5h)) << story.record();
-  story.expect_silence();
-}
-
-TEST(PartitioningStory, LateReportsLeadToNoSecondMove) {
-  SliceStory story({two_gpus("n1")}, {{"n1", kFirst}});
-  story.fleet.faults().late_slice_reports = 2min;
-  story.start_operator();
-  story.ask("a", 30);
-  EXPECT_TRUE(story.runs("a")) << story.record();
-  story.ask("b", 30);
-  EXPECT_TRUE(story.runs("b", 20min) || story.phase_of("b") == "Pending") << story.record();
-  EXPECT_LE(story.moves("n1"), 2U);
-  story.expect_silence();
-}
-
 TEST(PartitioningStory, AKeyThatIsProjectedLateIsWaitedFor) {
   SliceStory story({one_gpu("n1")}, {{"n1", kTens}});
   story.ask("old", 10);
@@ -130,63 +62,27 @@ TEST(PartitioningStory, AKeyThatIsProjectedLateIsWaitedFor) {
   story.expect_silence();
 }
 
-TEST(PartitioningStory, WhileTheGpuPartitionerOfNosRunsNothingIsWritten) {
-  SliceStory story({one_gpu("n1")}, {{"n1", kTens}});
-  story.fleet.nos_partitioner().start("nebuly-nvidia");
-  story.pass(10s);
-  story.start_operator();
-  story.ask("p", 30);
-  story.pass(20min);
-  EXPECT_EQ(story.moves("n1"), 0U);
-  EXPECT_EQ(story.keys(), std::set<std::string>{"nos-n1"});
-  story.fleet.nos_partitioner().halt();
-  EXPECT_TRUE(story.runs("p")) << story.record();
-  story.expect_silence();
-}
-
-TEST(PartitioningStory, ObserveChangesNothingAndSaysWhatItWouldDo) {
-  for (const OperatorSettings& observes :
-       {OperatorSettings{{"partitioning-mode", "Observe"}}, OperatorSettings{{"max-mode", "Observe"}}}) {
+TEST(PartitioningStory, UnderObserveAndOffNothingIsWrittenAndTheLogSaysSo) {
+  const char* kWould = "It would change: node n1 gets 1 x 30 GiB (2 x 10 GiB before)";
+  const struct {
+    const char* setting;
+    const char* value;
+    const char* said;
+  } rows[] = {{"partitioning-mode", "Observe", kWould},
+              {"max-mode", "Observe", kWould},
+              {"partitioning-mode", "Off", "partitioning is switched off"}};
+  for (const auto& row : rows) {
     SliceStory story({one_gpu("n1")}, {{"n1", kTens}});
-    story.start_operator(observes);
+    story.start_operator({{row.setting, row.value}});
     story.ask("p", 30);
     story.pass(20min);
     EXPECT_EQ(story.moves("n1"), 0U);
     EXPECT_EQ(story.keys(), std::set<std::string>{"nos-n1"});
-    EXPECT_TRUE(story.event_says("p", "SlicePlanned", "planned on node n1; partitioning is only observed"));
-    EXPECT_NE(story.op.recent_log().find("It would change: node n1 gets 1 x 30 GiB (2 x 10 GiB before)"),
-              std::string::npos)
-        << story.record();
+    EXPECT_EQ(story.event_says("p", "SlicePlanned", "planned on node n1; partitioning is only observed"),
+              row.said == kWould);
+    EXPECT_NE(story.op.recent_log().find(row.said), std::string::npos) << story.record();
     EXPECT_EQ(story.trouble(), "");
   }
-}
-
-TEST(PartitioningStory, OffWatchesAndWritesNothing) {
-  SliceStory story({one_gpu("n1")}, {{"n1", kTens}});
-  story.start_operator({{"partitioning-mode", "Off"}});
-  story.ask("p", 30);
-  story.pass(20min);
-  EXPECT_EQ(story.moves("n1"), 0U);
-  EXPECT_FALSE(story.event_says("p", "SlicePlanned", ""));
-  EXPECT_NE(story.op.recent_log().find("partitioning is switched off"), std::string::npos) << story.record();
-}
-
-TEST(PartitioningStory, ADeletedNodeIsForgottenAndItsKeyGoes) {
-  SliceStory story({one_gpu("n1"), one_gpu("n2")}, {});
-  story.start_operator();
-  story.ask("a", 35);
-  story.ask("b", 35);
-  ASSERT_TRUE(story.runs("a")) << story.record();
-  ASSERT_TRUE(story.runs("b")) << story.record();
-  story.fleet.node("n2")->lose();
-  story.remove(kNodes, {"", "n2"});
-  story.end(story.place_of("a") == "n2" ? "a" : "b");
-  story.pass(2h);
-  EXPECT_EQ(story.keys().size(), 1U) << "the key of n1";
-  story.end(story.phase_of("a") == "Running" ? "a" : "b");
-  story.ask("c", 20);
-  EXPECT_TRUE(story.runs("c")) << story.record();
-  story.expect_silence();
 }
 
 TEST(PartitioningStory, ANodeThatLosesTheLabelIsReleased) {
@@ -202,20 +98,6 @@ TEST(PartitioningStory, ANodeThatLosesTheLabelIsReleased) {
   EXPECT_TRUE(story.hears(node, "PartitioningReleased", "is removed")) << story.record();
   story.expect_silence();
   EXPECT_TRUE(story.keys().empty()) << "no node needs the key";
-}
-
-TEST(PartitioningStory, ALostRaceForANodeIsPlannedAgain) {
-  SliceStory story({one_gpu("n1")}, {{"n1", kTens}});
-  FaultRule conflict;
-  conflict.fault = Fault::conflict;
-  conflict.verb = "patch";
-  conflict.times = 3;
-  story.operator_transport.faults().add(conflict);
-  story.start_operator();
-  story.ask("p", 30);
-  EXPECT_TRUE(story.runs("p", 15min)) << story.record();
-  EXPECT_EQ(story.operator_transport.faults().count(Fault::conflict), 3U);
-  story.expect_silence();
 }
 
 // Starts the operator and crashes it after its write number `crash_at`, or where `done` comes first; then it is started
@@ -265,37 +147,34 @@ TEST(PartitioningStory, APodHearsOnceThatItIsPlanned) {
     EXPECT_EQ(story.events_of(pod, "SlicePlanned"), 1U) << pod << story.record();
     EXPECT_EQ(story.events_of(pod, "SliceUnavailable"), 0U) << pod << story.record();
   }
-}
-
-TEST(PartitioningStory, IdleSlicesAreRemovedOnceNoPodHasUsedThemForTheTimeThatIsSet) {
-  SliceStory story({two_gpus("n1")}, {{"n1", kFirst}});
-  story.ask("user", 10);
-  ASSERT_TRUE(story.runs("user")) << story.record();
-  story.start_operator({{"partitioning-remove-idle-after", "30m"}});
-  story.pass(25min);
-  EXPECT_EQ(story.moves("n1"), 0U);
-  EXPECT_TRUE(story.eventually([&] { return story.moves("n1") == 1; }, 30min)) << story.record();
-  EXPECT_TRUE(story.eventually([&] { return story.allocatable("n1", "nvidia.com/gpu-10gb") == 1; }, 10min));
-  EXPECT_EQ(story.allocatable("n1", kTwenty), 0);
-  EXPECT_EQ(story.phase_of("user"), "Running");
+  EXPECT_LE(story.moves("n1"), 2U) << "late reports lead to no further move";
   story.expect_silence();
-  EXPECT_EQ(story.moves("n1"), 1U);
 }
 
-TEST(PartitioningStory, ACrashAfterAnyWriteOfARollbackLeavesNoNodeWithoutSlicesInUse) {
+// And the operator is killed after each of its writes in turn, or once the key is back.
+TEST(PartitioningStory, APluginThatCrashesOnTheNewKeyGetsTheKeyBefore) {
   std::uint64_t crashes = 0;
-  for (std::uint64_t crash_at = 1; crash_at <= 5; ++crash_at) {
+  for (std::uint64_t crash_at = 0; crash_at <= 5; ++crash_at) {
     SliceStory story({one_gpu("n1")}, {{"n1", kTens}});
     story.ask("old", 10);
     ASSERT_TRUE(story.runs("old")) << story.record();
     story.fleet.faults().most_slices = 2;
     for (const char* pod : {"a", "b"}) story.ask(pod, 5);
     const auto is_back = [&] { return story.moves("n1") >= 2 && story.label_of("n1", kConfigLabel) == "nos-n1"; };
-    if (crash_once(story, crash_at, {}, is_back)) ++crashes;
+    const auto is_told = [&] { return story.event_says("n1", "PartitioningRolledBack", "is set back to nos-n1"); };
+    if (crash_once(story, crash_at, {}, [&] { return is_back() && (crash_at > 0 || is_told()); })) ++crashes;
     EXPECT_TRUE(story.eventually(is_back, 1h)) << "after write " << crash_at << "\n" << story.record();
     EXPECT_TRUE(story.eventually([&] { return story.allocatable("n1", "nvidia.com/gpu-10gb") == 2; }, 10min));
     EXPECT_EQ(story.phase_of("old"), "Running");
     EXPECT_EQ(story.trouble(), "");
+    if (crash_at > 0) continue;
+    EXPECT_TRUE(is_told()) << story.record();
+    const std::uint64_t moves = story.moves("n1");
+    story.pass(5min);
+    EXPECT_EQ(story.moves("n1"), moves) << "it is not tried again at once";
+    story.fleet.faults().most_slices = 0;
+    for (const char* pod : {"a", "b"}) EXPECT_TRUE(story.runs(pod, 5h)) << story.record();
+    story.expect_silence();
   }
   EXPECT_GE(crashes, 3U) << "after the key, the label, and the label that returns";
 }
@@ -313,21 +192,145 @@ TEST(PartitioningStory, ACrashOrALostRaceWhileIdleSlicesAreRemovedTakesNoSliceIn
     const auto is_smaller = [&] { return story.allocatable("n1", "nvidia.com/gpu-10gb") == 1; };
     crash_once(story, crash_at, {{"partitioning-remove-idle-after", "30m"}}, is_smaller);
     EXPECT_TRUE(story.eventually(is_smaller, 2h)) << "after write " << crash_at << "\n" << story.record();
+    EXPECT_EQ(story.allocatable("n1", "nvidia.com/gpu-20gb"), 0);
     EXPECT_EQ(story.phase_of("user"), "Running");
     story.expect_silence();
   }
 }
 
-TEST(PartitioningStory, TooLargeAndDoubleRequestsHearWhy) {
-  SliceStory story({one_gpu("n1")}, {{"n1", kTens}});
-  story.start_operator();
-  story.ask("huge", 50);
-  story.create(kPods, consumer_pod({.name = "double", .resource = kTwenty, .count = 2}));
-  story.pass(5min);
-  EXPECT_TRUE(story.event_says("huge", "SliceTooLarge", "no node that is labelled"));
-  EXPECT_TRUE(story.event_says("double", "SliceRequestRefused", "one slice at most"));
-  EXPECT_EQ(story.moves("n1"), 0U);
-  story.expect_silence();
+// --- Random schedules.
+
+constexpr std::int64_t kMostGigabytes = 39;  // Of an A100 with 40 GiB: half a GiB is reserved.
+
+std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? otherwise : std::strtoull(value, nullptr, 10);
+}
+
+class Schedule {
+ public:
+  explicit Schedule(std::uint64_t seed)
+      : random_(seed * 7919 + 1), nodes_(some_nodes()), story_(nodes_, first_slices(), seed) {}
+
+  // What went wrong, or nothing.
+  std::string run() {
+    story_.start_operator();
+    for (int step = 0; step < 40 && story_.trouble().empty(); ++step) {
+      pods_come_and_go();
+      trouble_now_and_then();
+      story_.pass(std::chrono::seconds(20 + random_() % 100));
+    }
+    story_.operator_transport.faults().clear();
+    story_.fleet.faults() = {};
+    // A key that failed is tried again after four hours at most.
+    story_.pass(10h);
+    if (!story_.trouble().empty()) return story_.trouble();
+    if (!story_.op.trouble().empty()) return story_.op.trouble();
+    if (const std::string waits = waiting_in_vain(); !waits.empty()) return waits;
+    const std::uint64_t writes = story_.writes();
+    story_.pass(1h);
+    return story_.writes() == writes ? "" : "it writes although nothing changes";
+  }
+  [[nodiscard]] std::string record() const { return story_.record(); }
+  [[nodiscard]] std::uint64_t moves() const {
+    std::uint64_t out = 0;
+    for (const NodeSpec& node : nodes_) out += story_.moves(node.name);
+    return out;
+  }
+
+ private:
+  int any(int least, int most) { return least + static_cast<int>(random_() % static_cast<unsigned>(most - least + 1)); }
+
+  std::vector<NodeSpec> some_nodes() {
+    std::vector<NodeSpec> out;
+    const int count = any(1, 3);
+    for (int n = 1; n <= count; ++n) {
+      std::vector<Gpu> gpus(static_cast<std::size_t>(any(1, 2)), a100());
+      out.push_back(nos_node(fmt::format("n{}", n), gpus));
+    }
+    return out;
+  }
+  std::map<std::string, SliceCounts> first_slices() {
+    std::map<std::string, SliceCounts> out;
+    for (const NodeSpec& node : nodes_) {
+      if (any(0, 2) == 0) continue;
+      for (std::size_t gpu = 0; gpu < node.gpus.size(); ++gpu) out[node.name][gpu][any(1, 3) * 5] = any(1, 2);
+    }
+    return out;
+  }
+
+  void pods_come_and_go() {
+    if (any(0, 2) > 0) {
+      constexpr std::int64_t kSizes[] = {2, 5, 8, 10, 15, 20, 30, 38};
+      const std::string pod = fmt::format("p{:03}", names_++);
+      sizes_[pod] = kSizes[random_() % std::size(kSizes)];
+      story_.ask(pod, sizes_[pod]);
+    }
+    if (any(0, 3) > 0 || sizes_.empty()) return;
+    const auto gone = std::next(sizes_.begin(), any(0, static_cast<int>(sizes_.size()) - 1));
+    story_.end(gone->first);
+    sizes_.erase(gone);
+  }
+
+  void trouble_now_and_then() {
+    constexpr Fault kFaults[] = {Fault::latency,  Fault::transport_error, Fault::server_error,
+                                 Fault::conflict, Fault::ambiguous,       Fault::throttle};
+    Faults& faults = story_.operator_transport.faults();
+    if (any(0, 3) == 0) faults.clear();
+    if (any(0, 2) == 0) {
+      FaultRule rule;
+      rule.fault = kFaults[random_() % std::size(kFaults)];
+      rule.verb = "patch";
+      rule.probability = 0.5;
+      faults.add(rule);
+    }
+    if (any(0, 9) == 0) story_.operator_transport.reset_streams();
+    if (any(0, 9) == 0) {
+      story_.kill_operator();
+      story_.start_operator();
+    }
+    FleetFaults& fleet = story_.fleet.faults();
+    fleet.late_slice_reports = any(0, 3) == 0 ? 90s : 0s;
+    fleet.late_projection = any(0, 5) == 0 ? 90s : 0s;
+    fleet.most_slices = any(0, 9) == 0 ? 3 : 0;
+  }
+
+  // A pod that waits although a GPU has as much memory that no pod uses.
+  std::string waiting_in_vain() {
+    for (const auto& [pod, size] : sizes_) {
+      if (story_.phase_of(pod) != "Pending") continue;
+      for (const NodeSpec& node : nodes_) {
+        const SliceCounts used = story_.fleet.node(node.name)->slices_in_use();
+        for (std::size_t gpu = 0; gpu < node.gpus.size(); ++gpu) {
+          std::int64_t left = kMostGigabytes;
+          if (const auto at = used.find(gpu); at != used.end())
+            for (const auto& [gigabytes, count] : at->second) left -= gigabytes * count;
+          if (left >= size)
+            return fmt::format("pod {} waits for {} GB, and GPU {} of node {} has {}", pod, size, gpu, node.name, left);
+        }
+      }
+    }
+    return {};
+  }
+
+  std::mt19937_64 random_;
+  std::vector<NodeSpec> nodes_;
+  SliceStory story_;
+  std::map<std::string, std::int64_t> sizes_;
+  int names_ = 0;
+};
+
+TEST(PartitioningRace, DisturbsNoPodLeavesNoneWaitingInVainAndFallsSilent) {
+  const std::uint64_t first = from_environment("GSO_SLICE_SEED", 1);
+  const std::uint64_t count = from_environment("GSO_SLICE_SCHEDULES", 8);
+  std::uint64_t moves = 0;
+  for (std::uint64_t seed = first; seed < first + count; ++seed) {
+    Schedule schedule(seed);
+    const std::string wrong = schedule.run();
+    ASSERT_EQ(wrong, "") << "schedule " << seed << "\n" << schedule.record();
+    moves += schedule.moves();
+  }
+  EXPECT_GT(moves, count) << "otherwise nothing has been tried";
 }
 
 }  // namespace
